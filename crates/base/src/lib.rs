@@ -1,0 +1,22 @@
+//! The vocabulary that every other room of Fontis speaks.
+//!
+//! Start here: [`Time`] and [`Duration`] are integer nanoseconds, [`Rate`] is integer bits per second and
+//! [`Size`] integer bytes; all three read and print the notation that people write (`"100 Mbit/s"`, `"50 ms"`,
+//! `"1.25 MB"`). A [`Packet`] crosses the network; a [`Node`] is anything that packets go into and come out of,
+//! and it owns no clock, no socket and no randomness: they are passed in, the randomness as a [`Stream`].
+
+mod node;
+mod notation;
+mod packet;
+mod random;
+mod rate;
+mod size;
+mod time;
+
+pub use node::{Node, Observer, Port};
+pub use notation::NotationError;
+pub use packet::{Ecn, FlowId, HostId, Packet, PacketId};
+pub use random::{Probability, Stream};
+pub use rate::{Rate, Serializer};
+pub use size::Size;
+pub use time::{Duration, Time};

@@ -1,0 +1,2 @@
+//! The `fontis` command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Erasure codes, symbols in and symbols out.

@@ -1,0 +1,1 @@
+//! Reliable transport over bad networks with digital fountain codes.

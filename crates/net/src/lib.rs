@@ -1,0 +1,1 @@
+//! What happens to a packet between two hosts.

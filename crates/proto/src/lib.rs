@@ -1,0 +1,1 @@
+//! Transports as state machines without I/O.
