@@ -1,1 +1,25 @@
-//! Erasure codes, symbols in and symbols out.
+//! Erasure codes: symbols in, symbols out.
+//!
+//! Start here: a *block* of `len` bytes is cut into k source symbols of `symbol_size` bytes
+//! ([`BlockShape`]). A [`BlockEncoder`] makes symbol `esi` of the block for any `esi` below the code's limit; the
+//! first k are the source symbols themselves (the codes are systematic), so as long as nothing is lost nothing is
+//! encoded and nothing is decoded. A [`BlockDecoder`] takes symbols in any order, says how many more it needs and
+//! yields the block.
+//!
+//! What costs time (solving for the repair symbols, decoding) is handed out as a job ([`RepairJob`],
+//! [`DecodeJob`]) that the caller runs where it likes and hands back.
+//!
+//! A symbol is identified by (object, block, esi) and never by a connection: that is what lets paths, sources and
+//! receivers be many.
+
+mod block;
+mod code;
+mod counting;
+mod decoder;
+mod encoder;
+mod rq;
+
+pub use block::{BlockShape, ShapeError};
+pub use code::{Code, UnknownCode};
+pub use decoder::{BlockDecoder, DecodeJob, Decoded, SymbolError};
+pub use encoder::{BlockEncoder, RepairJob, RepairSymbols};

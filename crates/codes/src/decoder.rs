@@ -1,0 +1,266 @@
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use thiserror::Error;
+
+use crate::counting::{fails, mix};
+use crate::{BlockShape, Code, rq};
+
+/// Rebuilds one block from its symbols.
+///
+/// ```
+/// use fontis_codes::{BlockDecoder, BlockEncoder, BlockShape, Code, Decoded};
+///
+/// let block = bytes::Bytes::from(vec![7; 5000]);
+/// let shape = BlockShape::new(Code::RaptorQ, 5000, 1000)?;
+/// let mut encoder = BlockEncoder::new(shape, block.clone());
+/// let repair = encoder.repair_job().run();
+/// encoder.set_repair(repair);
+///
+/// let mut decoder = BlockDecoder::new(shape);
+/// for esi in [0, 2, 5, 8, 13, 21] {
+///     decoder.add(esi, &encoder.symbol(esi).unwrap())?;
+/// }
+/// assert_eq!(decoder.needed(), 0);
+/// let Decoded::Block(decoded) = decoder.decode_job().run() else { panic!("six of five suffice") };
+/// assert_eq!(decoded, block);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct BlockDecoder {
+    shape: BlockShape,
+    /// The padded block with the source symbols that arrived in place; empty until the first arrives.
+    data: Vec<u8>,
+    have: Vec<bool>,
+    sources: u32,
+    repair: BTreeMap<u32, Bytes>,
+    /// Symbols demanded beyond k: one more after each decode that lacked rank.
+    extra: u32,
+    /// Hash of the set of symbols, for the counting code.
+    digest: u64,
+}
+
+/// The work of decoding a block; run it on any thread.
+pub struct DecodeJob(BlockDecoder);
+
+/// What came of a decoding.
+pub enum Decoded {
+    /// The block.
+    Block(Bytes),
+    /// The equations lacked rank. The decoder is handed back and wants one symbol more.
+    Failed(BlockDecoder),
+}
+
+/// A symbol that does not belong to the block.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SymbolError {
+    /// The encoding symbol identifier is beyond the code's limit.
+    #[error("encoding symbol identifier {0} is beyond the code's limit")]
+    Identifier(u32),
+    /// The symbol has the wrong number of bytes.
+    #[error("symbol {esi} has {got} bytes instead of {expected}")]
+    Length {
+        /// Which symbol.
+        esi: u32,
+        /// The bytes that it should have.
+        expected: usize,
+        /// The bytes that it has.
+        got: usize,
+    },
+}
+
+impl BlockDecoder {
+    /// A decoder that holds nothing. Its memory stays below the padded block and k + 3 further symbols.
+    pub fn new(shape: BlockShape) -> Self {
+        let have = vec![false; shape.source_symbols() as usize];
+        Self {
+            shape,
+            data: Vec::new(),
+            have,
+            sources: 0,
+            repair: BTreeMap::new(),
+            extra: 0,
+            digest: u64::from(shape.len()),
+        }
+    }
+
+    /// How the block is cut.
+    pub const fn shape(&self) -> BlockShape {
+        self.shape
+    }
+
+    /// Takes symbol `esi`; true if it was of use. A symbol that is already there, and one beyond what
+    /// [`needed`](Self::needed) asked for, is of none.
+    pub fn add(&mut self, esi: u32, symbol: &[u8]) -> Result<bool, SymbolError> {
+        if esi >= self.shape.code().esi_limit() {
+            return Err(SymbolError::Identifier(esi));
+        }
+        let expected =
+            if self.shape.code().carries_bytes() { self.shape.symbol_len(esi) } else { 0 };
+        if symbol.len() != expected {
+            return Err(SymbolError::Length { esi, expected, got: symbol.len() });
+        }
+        if esi < self.shape.source_symbols() {
+            if self.have[esi as usize] {
+                return Ok(false);
+            }
+            self.have[esi as usize] = true;
+            self.sources += 1;
+            if expected > 0 {
+                if self.data.is_empty() {
+                    self.data.resize(self.shape.padded_len(), 0);
+                }
+                self.data[self.shape.source_range(esi)].copy_from_slice(symbol);
+            }
+        } else {
+            if self.needed() == 0 || self.repair.contains_key(&esi) {
+                return Ok(false);
+            }
+            self.repair.insert(esi, Bytes::copy_from_slice(symbol));
+        }
+        self.digest = self.digest.wrapping_add(mix(u64::from(esi)));
+        Ok(true)
+    }
+
+    /// How many more symbols are needed before a decoding is worth trying.
+    pub fn needed(&self) -> u32 {
+        let k = self.shape.source_symbols();
+        if self.sources == k {
+            return 0;
+        }
+        (k + self.extra).saturating_sub(self.sources + self.repair.len() as u32)
+    }
+
+    /// Whether all source symbols are there, so that decoding is no more than handing out the buffer.
+    pub fn is_systematic(&self) -> bool {
+        self.sources == self.shape.source_symbols()
+    }
+
+    /// The work of decoding what is there; sensible once [`needed`](Self::needed) is zero.
+    pub const fn decode_job(self) -> DecodeJob {
+        DecodeJob(self)
+    }
+}
+
+impl DecodeJob {
+    /// Whether the job is no more than handing out the buffer.
+    pub fn is_trivial(&self) -> bool {
+        self.0.is_systematic()
+    }
+
+    /// Does the work.
+    pub fn run(self) -> Decoded {
+        let mut decoder = self.0;
+        let shape = decoder.shape;
+        let len = shape.len() as usize;
+        let finish = |mut data: Vec<u8>| {
+            data.truncate(len);
+            Decoded::Block(Bytes::from(data))
+        };
+        if decoder.is_systematic() {
+            return finish(decoder.data);
+        }
+        let held = decoder.sources + decoder.repair.len() as u32;
+        if held < shape.source_symbols() {
+            return Decoded::Failed(decoder);
+        }
+        let decoded = match shape.code() {
+            Code::Counting => {
+                (!fails(decoder.digest, held - shape.source_symbols())).then(Vec::new)
+            }
+            Code::RaptorQ => {
+                decoder.data.resize(shape.padded_len(), 0);
+                let repair: Vec<_> =
+                    decoder.repair.iter().map(|(esi, b)| (*esi, b.clone())).collect();
+                rq::decode(shape, &decoder.data, &decoder.have, &repair)
+            }
+        };
+        match decoded {
+            Some(data) => finish(data),
+            None => {
+                decoder.extra = held - shape.source_symbols() + 1;
+                Decoded::Failed(decoder)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::BlockEncoder;
+
+    fn encoder(code: Code, len: u32, symbol_size: u16) -> (BlockEncoder, Bytes) {
+        let shape = BlockShape::new(code, len, symbol_size).unwrap();
+        let data: Bytes = if code.carries_bytes() {
+            (0..len).map(|i| (mix(u64::from(i)) & 0xff) as u8).collect()
+        } else {
+            Bytes::new()
+        };
+        let mut encoder = BlockEncoder::new(shape, data.clone());
+        let repair = encoder.repair_job().run();
+        encoder.set_repair(repair);
+        (encoder, data)
+    }
+
+    #[test]
+    fn without_loss_nothing_is_decoded() {
+        let (encoder, data) = encoder(Code::RaptorQ, 2500, 1000);
+        let mut decoder = BlockDecoder::new(encoder.shape());
+        for esi in 0..3 {
+            assert!(decoder.add(esi, &encoder.symbol(esi).unwrap()).unwrap());
+        }
+        let job = decoder.decode_job();
+        assert!(job.is_trivial());
+        let Decoded::Block(block) = job.run() else { panic!() };
+        assert_eq!(block, data);
+    }
+
+    #[test]
+    fn symbols_of_the_wrong_length_or_identifier_are_refused() {
+        let shape = BlockShape::new(Code::RaptorQ, 2500, 1000).unwrap();
+        let mut decoder = BlockDecoder::new(shape);
+        assert!(matches!(decoder.add(0, &[0; 999]), Err(SymbolError::Length { .. })));
+        assert!(matches!(
+            decoder.add(2, &[0; 1000]),
+            Err(SymbolError::Length { expected: 500, .. })
+        ));
+        assert!(matches!(decoder.add(1 << 24, &[0; 1000]), Err(SymbolError::Identifier(_))));
+        assert_eq!(decoder.needed(), 3);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+        #[test]
+        fn any_symbols_rebuild_the_block(
+            len in 1u32..40_000,
+            symbol_size in prop::sample::select(vec![1u16, 64, 500, 1192]),
+            code in prop::sample::select(Code::ALL.to_vec()),
+            seed: u64,
+            loss in 0.0f64..0.9,
+        ) {
+            prop_assume!(len / u32::from(symbol_size) < 300);
+            let (encoder, data) = encoder(code, len, symbol_size);
+            let mut decoder = BlockDecoder::new(encoder.shape());
+            let mut esi = 0;
+            let block = loop {
+                while decoder.needed() > 0 {
+                    let survives = (mix(seed ^ u64::from(esi)) >> 11) as f64 / (1u64 << 53) as f64 >= loss;
+                    if survives {
+                        decoder.add(esi, &encoder.symbol(esi).unwrap()).unwrap();
+                    }
+                    esi += 1;
+                }
+                match decoder.decode_job().run() {
+                    Decoded::Block(block) => break block,
+                    Decoded::Failed(again) => {
+                        prop_assert!(again.needed() >= 1);
+                        decoder = again;
+                    }
+                }
+            };
+            prop_assert_eq!(block, data);
+        }
+    }
+}
