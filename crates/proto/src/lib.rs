@@ -1,1 +1,8 @@
-//! Transports as state machines without I/O.
+//! Transports as state machines that own no socket, no clock, no thread and no randomness.
+//!
+//! Start here: [`dfcp`] is the digital-fountain transport; its [`Connection`](dfcp::Connection) takes typed packets
+//! and the time, and gives typed packets, events and the time of its next deadline. [`rate`] holds the rate
+//! controllers, one of which drives each path.
+
+pub mod dfcp;
+pub mod rate;

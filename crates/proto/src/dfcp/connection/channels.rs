@@ -1,0 +1,254 @@
+use bytes::Bytes;
+use fontis_base::Time;
+use fontis_codes::Code;
+
+use super::super::event::{Event, Job, JobDone};
+use super::super::packet::{ChannelId, Frame, LiveKind, ObjectShape, Open};
+use super::super::receiving::window_blocks;
+use super::super::sending::{SendChannel, Want};
+use super::{Connection, State};
+
+/// How something is to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct SendOptions {
+    /// Lower goes first; channels of equal priority take turns.
+    pub priority: u8,
+    /// When it is no longer wanted: what has not been delivered by then is given up.
+    pub deadline: Option<Time>,
+    /// Whether a message is delivered only after all ordered messages before it.
+    pub ordered: bool,
+}
+
+impl Default for SendOptions {
+    fn default() -> Self {
+        Self { priority: 128, deadline: None, ordered: false }
+    }
+}
+
+impl Connection {
+    fn new_channel(&mut self) -> ChannelId {
+        let id = self.next_channel;
+        self.next_channel += 2;
+        id
+    }
+
+    /// Blocks of `block_size` bytes that the peer takes before it has said more.
+    fn initial_limit(&self, block_size: u32) -> u32 {
+        let window = self.peer.as_ref().map_or(self.config.window, |peer| peer.window);
+        window_blocks(window, block_size)
+    }
+
+    fn add_live(&mut self, kind: LiveKind, options: SendOptions) -> ChannelId {
+        let id = self.new_channel();
+        let most = self.peer.as_ref().map_or(self.config.live_block, |peer| peer.max_block);
+        let block_size = self.config.live_block.min(most).max(1);
+        let channel = SendChannel::live(
+            id,
+            kind,
+            options.priority,
+            options.deadline,
+            self.code,
+            self.config.symbol_size,
+            block_size,
+            self.initial_limit(most),
+        );
+        self.send.insert(id, channel);
+        id
+    }
+
+    /// Sends a message.
+    pub fn send_message(&mut self, data: Bytes, options: SendOptions) -> ChannelId {
+        let kind = if options.ordered {
+            self.ordered_out += 1;
+            LiveKind::Ordered { sequence: self.ordered_out - 1 }
+        } else {
+            LiveKind::Message
+        };
+        let id = self.add_live(kind, options);
+        if let Some(channel) = self.send.get_mut(&id) {
+            channel.write(data);
+            channel.finish();
+        }
+        id
+    }
+
+    /// Opens a stream of bytes to the peer.
+    pub fn open_stream(&mut self, options: SendOptions) -> ChannelId {
+        self.add_live(LiveKind::Stream, options)
+    }
+
+    /// Writes to a stream; false if there is no such stream open for writing.
+    pub fn write(&mut self, channel: ChannelId, data: Bytes) -> bool {
+        self.send.get_mut(&channel).map(|channel| channel.write(data)).is_some()
+    }
+
+    /// Ends a stream: the peer will read to here and no further.
+    pub fn finish_stream(&mut self, channel: ChannelId) {
+        if let Some(channel) = self.send.get_mut(&channel) {
+            channel.finish();
+        }
+    }
+
+    /// Bytes of a channel that the peer does not have yet and that are held here; zero when it is delivered.
+    pub fn buffered(&self, channel: ChannelId) -> u64 {
+        self.send.get(&channel).map_or(0, SendChannel::buffered)
+    }
+
+    /// The code that objects may be sent with: one that both sides know.
+    pub const fn code(&self) -> Code {
+        self.code
+    }
+
+    /// The largest block that the peer accepts.
+    pub fn peer_max_block(&self) -> u32 {
+        self.peer.as_ref().map_or(self.config.max_block, |peer| peer.max_block)
+    }
+
+    /// Sends an object; its blocks are asked for by [`Event::BlockWanted`]. `None` if the shape is impossible or
+    /// larger than the peer accepts.
+    pub fn send_object(
+        &mut self,
+        now: Time,
+        shape: ObjectShape,
+        label: Bytes,
+        options: SendOptions,
+    ) -> Option<ChannelId> {
+        let code = Code::from_id(shape.code)?;
+        let most = self.peer_max_block();
+        if shape.blocks().is_none() || shape.block_size > most || shape.symbol_size == 0 {
+            return None;
+        }
+        fontis_codes::BlockShape::new(code, shape.block_size, shape.symbol_size).ok()?;
+        let id = self.new_channel();
+        let limit = self.initial_limit(shape.block_size);
+        let channel =
+            SendChannel::object(id, shape, code, options.priority, options.deadline, limit);
+        self.control.push(now, Frame::Open(Box::new(Open { channel: id, object: shape, label })));
+        self.send.insert(id, channel);
+        Some(id)
+    }
+
+    /// Supplies a block that was asked for; false if its length is not the block's.
+    pub fn supply_block(&mut self, channel: ChannelId, block: u32, data: Bytes) -> bool {
+        self.send.get_mut(&channel).is_none_or(|channel| channel.supply(block, data))
+    }
+
+    /// Accepts a block of an object that is received: it has been checked and stored.
+    pub fn release_block(&mut self, now: Time, channel: ChannelId, block: u32) {
+        if let Some(receiving) = self.recv.get_mut(&channel) {
+            receiving.release(block);
+            self.feedback.dirty.insert(channel);
+            self.feedback.due.get_or_insert(now);
+            self.close_if_complete(now, channel);
+        }
+    }
+
+    /// Refuses a block of an object that is received: it will be collected anew.
+    pub fn reject_block(&mut self, now: Time, channel: ChannelId, block: u32) {
+        if let Some(receiving) = self.recv.get_mut(&channel) {
+            receiving.reject(block);
+            self.feedback.dirty.insert(channel);
+            self.feedback.due.get_or_insert(now);
+        }
+    }
+
+    /// The next stretch of bytes of a stream by the peer, if one is there.
+    pub fn read(&mut self, now: Time, channel: ChannelId) -> Option<Bytes> {
+        let receiving = self.recv.get_mut(&channel)?;
+        let data = receiving.take_ready()?;
+        self.feedback.dirty.insert(channel);
+        self.feedback.due.get_or_insert(now);
+        self.close_if_complete(now, channel);
+        Some(data)
+    }
+
+    /// Whether a stream by the peer has been read to its end (or is not there).
+    pub fn is_read(&self, channel: ChannelId) -> bool {
+        !self.recv.contains_key(&channel)
+    }
+
+    /// Gives up a channel of either side; the peer is told `code`.
+    pub fn abandon(&mut self, now: Time, channel: ChannelId, code: u32) {
+        let sent = self.send.remove(&channel);
+        let received = self.recv.remove(&channel);
+        if sent.is_none() && received.is_none() {
+            return;
+        }
+        self.control.retract(|frame| matches!(frame, Frame::Open(open) if open.channel == channel));
+        let sequence = match sent.and_then(|channel| channel.kind()) {
+            Some(LiveKind::Ordered { sequence }) => Some(sequence),
+            _ => None,
+        };
+        if let Some(received) = received {
+            self.stats.symbols_wasted += received.wasted;
+            self.mark_over(channel);
+        }
+        self.control.push(now, Frame::Abandon { channel, code, sequence });
+    }
+
+    /// Takes back a job that has been done.
+    pub fn job_done(&mut self, now: Time, done: JobDone) {
+        match done {
+            JobDone::Repair { channel, block, symbols } => {
+                if let Some(sending) = self.send.get_mut(&channel) {
+                    sending.set_repair(block, symbols);
+                }
+            }
+            JobDone::Decode { channel, block, decoded } => {
+                self.on_decoded(now, channel, block, decoded);
+            }
+        }
+    }
+
+    /// Asks channels what they want next.
+    pub(super) fn collect_wants(&mut self) {
+        let Self { send, path, events, jobs, .. } = self;
+        for channel in send.values_mut() {
+            channel.prepare(&path.loss);
+            while let Some(want) = channel.next_want() {
+                match want {
+                    Want::Data { block } => {
+                        events.push_back(Event::BlockWanted { channel: channel.id, block });
+                    }
+                    Want::Repair { block, job } => {
+                        jobs.push_back(Job::Repair { channel: channel.id, block, job });
+                    }
+                }
+            }
+        }
+    }
+
+    /// A channel that has been received completely is over: the peer is told, reliably.
+    pub(super) fn close_if_complete(&mut self, now: Time, channel: ChannelId) {
+        if self.recv.get(&channel).is_some_and(|receiving| receiving.is_complete()) {
+            if let Some(receiving) = self.recv.remove(&channel) {
+                self.stats.symbols_wasted += receiving.wasted;
+            }
+            self.feedback.dirty.remove(&channel);
+            self.mark_over(channel);
+            self.control.push(now, Frame::Done { channel });
+        }
+    }
+
+    pub(super) fn mark_over(&mut self, channel: ChannelId) {
+        self.over.1.insert(channel);
+        // The peer's channels have the other parity than ours; ours never come here.
+        let (floor, set) = &mut self.over;
+        *floor = (*floor).max(u32::from(self.initiator));
+        while set.remove(floor) {
+            *floor += 2;
+        }
+    }
+
+    pub(super) fn is_over(&self, channel: ChannelId) -> bool {
+        channel < self.over.0 || self.over.1.contains(&channel)
+    }
+
+    pub(super) fn is_ours(&self, channel: ChannelId) -> bool {
+        channel % 2 == u32::from(!self.initiator)
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.state, State::Handshake | State::Established)
+    }
+}

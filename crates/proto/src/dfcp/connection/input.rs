@@ -1,0 +1,432 @@
+use fontis_base::{Ecn, Time};
+use fontis_codes::{BlockShape, Code, Decoded};
+
+use super::super::event::{CloseReason, Event, Job};
+use super::super::history::Outcome;
+use super::super::packet::{BlockStatus, ChannelId, Frame, LiveKind, Open, Packet, Symbols};
+use super::super::receiving::{Received, RecvChannel};
+use super::super::rtt::feedback_interval;
+use super::super::trace::{TraceEvent, Traced};
+use super::{Connection, State};
+
+/// Symbols kept for channels that are not open yet.
+const EARLY_SYMBOLS: usize = 256;
+/// Channels of the peer that may be open at once.
+const MAX_CHANNELS: usize = 1024;
+/// Packets whose feedback is not delayed when a connection begins.
+const EAGER_PACKETS: u64 = 4;
+
+impl Connection {
+    /// Takes a packet that has been opened, with its bytes at the IP layer and its congestion notification.
+    pub fn handle(&mut self, now: Time, packet: Packet, size: u32, ecn: Ecn) {
+        if self.state == State::Closed {
+            return;
+        }
+        self.stats.bytes_received += u64::from(size);
+        match packet {
+            Packet::Syn { source, .. } => {
+                if !self.initiator && Some(source) == self.remote && self.state == State::Handshake
+                {
+                    self.received_before_validation += u64::from(size);
+                    self.handshake.again(now);
+                }
+            }
+            Packet::SynAck { source, hello, .. } => self.on_synack(now, source, hello),
+            Packet::Sealed { path, number, frames, .. } => {
+                if path != self.path.id || (self.initiator && self.state == State::Handshake) {
+                    return;
+                }
+                if !self.path.receipts.receive(now, number, size, ecn) {
+                    self.stats.duplicates += 1;
+                    return;
+                }
+                self.stats.packets_received += 1;
+                self.last_heard = now;
+                if self.config.trace {
+                    let frames = frames.iter().map(super::output::frame_name).collect();
+                    self.note(TraceEvent {
+                        time: now,
+                        what: Traced::Received { number: Some(number), size, frames },
+                    });
+                }
+                self.validate(now);
+                self.on_frames(now, number, &frames);
+            }
+            Packet::Reset { token, .. } => {
+                if self.peer.as_ref().is_some_and(|peer| peer.reset_token == token) {
+                    self.finish_with(CloseReason::Reset);
+                }
+            }
+            Packet::VersionNegotiation { versions, .. } => {
+                if self.initiator
+                    && self.state == State::Handshake
+                    && !versions.contains(&self.version)
+                {
+                    self.finish_with(CloseReason::Version);
+                }
+            }
+        }
+    }
+
+    fn on_synack(&mut self, now: Time, source: super::ConnectionId, hello: super::Hello) {
+        if !self.initiator {
+            return;
+        }
+        if self.state != State::Handshake {
+            // The confirmation was lost: its copies are on their way.
+            return;
+        }
+        self.last_heard = now;
+        self.remote = Some(source);
+        self.path.rtt.guess(now.since(self.handshake.began()));
+        if !self.agree(hello.params) {
+            self.finish_with(CloseReason::NoCommonCode);
+            return;
+        }
+        self.state = State::Established;
+        self.control.push(now, Frame::Confirm);
+        self.feedback.due = Some(now + feedback_interval(self.path.rtt.smoothed()) / 4);
+        // What travelled in the SYN has arrived with it.
+        if !self.hello.frames.is_empty() {
+            self.hello.frames.clear();
+            self.deliver(0);
+        }
+        self.events.push_back(Event::Connected);
+        for frame in &hello.frames {
+            self.on_frame(now, 0, frame);
+        }
+    }
+
+    /// A sealed packet from the initiator proves its address and its keys.
+    fn validate(&mut self, now: Time) {
+        if self.validated {
+            return;
+        }
+        self.validated = true;
+        self.hint_train = 0;
+        self.path.rtt.guess(now.since(self.handshake.began()));
+        if self.state == State::Handshake {
+            self.state = State::Established;
+            self.events.push_back(Event::Connected);
+        }
+    }
+
+    /// Frames of the first message may be replayed: only whole messages are taken.
+    pub(super) fn on_early_frame(&mut self, now: Time, frame: &Frame) {
+        if let Frame::Symbols(symbols) = frame
+            && symbols.live.is_some_and(|live| live.kind == LiveKind::Message && live.fin)
+            && symbols.block == 0
+        {
+            self.on_symbols(now, symbols);
+        }
+    }
+
+    fn on_frames(&mut self, now: Time, number: u64, frames: &[Frame]) {
+        let mut eliciting = false;
+        let mut data = false;
+        for frame in frames {
+            eliciting |= !matches!(
+                frame,
+                Frame::Feedback(_) | Frame::Blocks(_) | Frame::FinAck | Frame::Padding(_)
+            );
+            data |= matches!(frame, Frame::Symbols(_));
+            self.on_frame(now, number, frame);
+        }
+        if data {
+            self.stats.data_packets_received += 1;
+        }
+        if eliciting && self.is_open() {
+            let interval = if self.path.receipts.packets() <= EAGER_PACKETS {
+                feedback_interval(self.path.rtt.smoothed()) / 4
+            } else {
+                feedback_interval(self.path.rtt.smoothed())
+            };
+            let due = now + interval;
+            self.feedback.due = Some(self.feedback.due.map_or(due, |earlier| earlier.min(due)));
+        }
+    }
+
+    fn on_frame(&mut self, now: Time, number: u64, frame: &Frame) {
+        if matches!(self.state, State::Closing | State::Draining) {
+            self.on_frame_at_end(now, frame);
+            return;
+        }
+        match frame {
+            Frame::Ping => {
+                self.feedback.due = Some(now);
+                self.feedback.dirty.extend(self.recv.keys());
+            }
+            Frame::Padding(_) | Frame::Confirm => {}
+            Frame::Symbols(symbols) => self.on_symbols(now, symbols),
+            Frame::Feedback(feedback) => self.on_feedback(now, feedback),
+            Frame::Blocks(status) => self.on_status(number, status),
+            Frame::Open(open) => self.on_open(now, open),
+            Frame::Done { channel } => self.deliver(*channel),
+            Frame::Abandon { channel, code, sequence } => {
+                self.on_abandon(now, *channel, *code, *sequence);
+            }
+            Frame::Fin => {
+                self.fin.received = true;
+                self.answer_fin(now);
+            }
+            Frame::FinAck => {
+                if self.fin.sent {
+                    self.drain(now, CloseReason::Finished);
+                }
+            }
+            Frame::Close { code, reason } => {
+                self.drain(now, CloseReason::Peer { code: *code, reason: reason.clone() });
+                self.fin.answered = true;
+            }
+        }
+    }
+
+    /// After the end only two things matter: that the peer learns of it, and that this side learns that it has.
+    fn on_frame_at_end(&mut self, now: Time, frame: &Frame) {
+        match frame {
+            Frame::Close { .. } | Frame::FinAck if self.state == State::Closing => {
+                self.finish_with(CloseReason::Local);
+            }
+            Frame::Close { .. } | Frame::Fin => self.fin.answered = true,
+            Frame::Feedback(feedback) => self.on_feedback(now, feedback),
+            _ => {}
+        }
+        if self.state == State::Closing && self.control.is_empty() {
+            self.finish_with(CloseReason::Local);
+        }
+    }
+
+    /// Both sides end together: a FIN is answered when this side has ended too.
+    pub(super) fn answer_fin(&mut self, now: Time) {
+        if self.fin.received && self.fin.wanted && self.send.is_empty() && self.recv.is_empty() {
+            self.fin.answered = true;
+            self.drain(now, CloseReason::Finished);
+        }
+    }
+
+    fn on_feedback(&mut self, now: Time, feedback: &super::super::feedback::Feedback) {
+        if feedback.path != self.path.id {
+            return;
+        }
+        let Self { path, send, control, stats, .. } = self;
+        let mut delivered = Vec::new();
+        let mut arrived = 0;
+        let known = path.on_feedback(now, feedback, |sent, outcome| {
+            if let Some((channel, block, count)) = sent.symbols
+                && let Some(channel) = send.get_mut(&channel)
+                && outcome != Outcome::Late
+            {
+                channel.resolved(block, count, outcome == Outcome::Received);
+            }
+            if matches!(outcome, Outcome::Received | Outcome::Late) {
+                for id in &sent.control {
+                    delivered.extend(control.delivered(*id));
+                }
+                if sent.mtu_probe {
+                    arrived = arrived.max(u32::from(sent.size));
+                }
+            }
+        });
+        if !known {
+            stats.violations += 1;
+            return;
+        }
+        if arrived > 0 {
+            path.mtu.arrived(arrived);
+        }
+        for channel in send.values_mut() {
+            channel.retarget(&path.loss);
+        }
+        if self.config.trace {
+            let what = Traced::Metrics {
+                srtt: self.path.rtt.smoothed(),
+                rate: self.path.controller.rate(),
+                in_flight: self.path.history.in_flight(),
+                loss: self.path.loss.loss(),
+            };
+            self.note(TraceEvent { time: now, what });
+        }
+    }
+
+    fn on_status(&mut self, number: u64, status: &BlockStatus) {
+        let Some(channel) = self.send.get_mut(&status.channel) else { return };
+        channel.on_status(number, status);
+        channel.retarget(&self.path.loss);
+        if channel.is_complete() {
+            self.deliver(status.channel);
+        }
+    }
+
+    /// The peer has all of a channel.
+    fn deliver(&mut self, channel: ChannelId) {
+        let Some(mut sending) = self.send.remove(&channel) else { return };
+        sending.on_done();
+        self.control.retract(|frame| matches!(frame, Frame::Open(open) if open.channel == channel));
+        self.events.push_back(Event::Delivered { channel });
+    }
+
+    fn on_abandon(&mut self, now: Time, channel: ChannelId, code: u32, sequence: Option<u32>) {
+        if self.is_ours(channel) {
+            if self.send.remove(&channel).is_some() {
+                self.control
+                    .retract(|frame| matches!(frame, Frame::Open(open) if open.channel == channel));
+                self.events.push_back(Event::Abandoned { channel, code });
+            }
+            return;
+        }
+        if self.is_over(channel) {
+            return;
+        }
+        self.recv.remove(&channel);
+        self.feedback.dirty.remove(&channel);
+        self.mark_over(channel);
+        self.events.push_back(Event::Abandoned { channel, code });
+        if let Some(sequence) = sequence {
+            self.deliver_ordered(sequence, None);
+        }
+        self.answer_fin(now);
+    }
+
+    fn on_open(&mut self, now: Time, open: &Open) {
+        if self.is_ours(open.channel)
+            || self.is_over(open.channel)
+            || self.recv.contains_key(&open.channel)
+        {
+            return;
+        }
+        let shape = open.object;
+        let code = Code::from_id(shape.code).filter(|code| self.config.codes.contains(code));
+        let valid = code.is_some_and(|code| {
+            shape.blocks().is_some()
+                && shape.block_size <= self.config.max_block
+                && BlockShape::new(code, shape.block_size, shape.symbol_size).is_ok()
+        });
+        let (Some(code), true) = (code, valid && self.recv.len() < MAX_CHANNELS) else {
+            self.stats.violations += 1;
+            return;
+        };
+        let channel = RecvChannel::object(open.channel, shape, code, self.config.window);
+        self.recv.insert(open.channel, channel);
+        self.events.push_back(Event::ObjectOpened {
+            channel: open.channel,
+            shape,
+            label: open.label.clone(),
+        });
+        self.close_if_complete(now, open.channel);
+        let (mine, rest) = core::mem::take(&mut self.early_symbols)
+            .into_iter()
+            .partition(|symbols| symbols.channel == open.channel);
+        self.early_symbols = rest;
+        for symbols in mine {
+            self.on_symbols(now, &symbols);
+        }
+    }
+
+    fn on_symbols(&mut self, now: Time, symbols: &Symbols) {
+        let id = symbols.channel;
+        self.stats.symbols_received += u64::from(symbols.count);
+        if self.is_ours(id) {
+            self.stats.violations += 1;
+            return;
+        }
+        if self.is_over(id) {
+            self.stats.symbols_wasted += u64::from(symbols.count);
+            return;
+        }
+        if !self.recv.contains_key(&id) {
+            let Some(live) = symbols.live else {
+                // The frame that opens the channel was lost or is late; its copies follow.
+                if self.early_symbols.len() < EARLY_SYMBOLS {
+                    self.early_symbols.push(symbols.clone());
+                }
+                return;
+            };
+            if self.recv.len() >= MAX_CHANNELS {
+                self.stats.violations += 1;
+                return;
+            }
+            let config = &self.config;
+            let code = self.peer_code();
+            let channel = RecvChannel::live(
+                id,
+                live,
+                code,
+                config.symbol_size,
+                config.max_block,
+                config.window,
+            );
+            self.recv.insert(id, channel);
+        }
+        let Some(channel) = self.recv.get_mut(&id) else { return };
+        let received = channel.receive(symbols);
+        self.feedback.dirty.insert(id);
+        match received {
+            Received::Nothing => {}
+            Received::Violation => self.stats.violations += 1,
+            Received::Decode(job) => {
+                // Enough has come: say so before decoding, so that the sender stops.
+                self.feedback.due = Some(now);
+                if job.is_trivial() {
+                    self.on_decoded(now, id, symbols.block, job.run());
+                } else {
+                    self.stats.blocks_decoded += 1;
+                    self.jobs.push_back(Job::Decode { channel: id, block: symbols.block, job });
+                }
+            }
+        }
+    }
+
+    /// The code that the peer uses for messages and streams: the first of its list that this side knows.
+    fn peer_code(&self) -> Code {
+        let theirs = self.peer.as_ref().map_or(&[][..], |peer| &peer.codes[..]);
+        theirs
+            .iter()
+            .filter_map(|id| Code::from_id(*id))
+            .find(|code| self.config.codes.contains(code))
+            .unwrap_or(self.code)
+    }
+
+    pub(super) fn on_decoded(&mut self, now: Time, id: ChannelId, block: u32, decoded: Decoded) {
+        let Some(channel) = self.recv.get_mut(&id) else { return };
+        if matches!(decoded, Decoded::Failed(_)) {
+            self.stats.decode_failures += 1;
+        }
+        self.feedback.dirty.insert(id);
+        self.feedback.due = Some(self.feedback.due.map_or(now, |due| due.min(now)));
+        if let Some(data) = channel.decoded(block, decoded) {
+            self.events.push_back(Event::Block { channel: id, block, data });
+            return;
+        }
+        match channel.kind() {
+            Some(LiveKind::Stream) if channel.is_readable() => {
+                self.events.push_back(Event::Readable { channel: id });
+            }
+            Some(kind) => {
+                let Some(data) = channel.take_message() else { return };
+                self.close_if_complete(now, id);
+                if let LiveKind::Ordered { sequence } = kind {
+                    self.deliver_ordered(sequence, Some((id, data)));
+                } else {
+                    let early = !self.validated;
+                    self.events.push_back(Event::Message { channel: id, data, early });
+                }
+                self.answer_fin(now);
+            }
+            None => {}
+        }
+    }
+
+    /// Delivers ordered messages as far as they follow each other; `None` stands for one that was given up.
+    fn deliver_ordered(&mut self, sequence: u32, message: Option<(ChannelId, bytes::Bytes)>) {
+        if sequence < self.ordered_in {
+            return;
+        }
+        self.ordered_waiting.insert(sequence, message);
+        while let Some(next) = self.ordered_waiting.remove(&self.ordered_in) {
+            self.ordered_in += 1;
+            if let Some((channel, data)) = next {
+                self.events.push_back(Event::Message { channel, data, early: false });
+            }
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! The connection: handshake, channels, feedback, timers. `input` takes packets, `output` makes them, `timer` says
+//! when; `channels` is the application's side.
+
+mod channels;
+mod input;
+mod output;
+mod timer;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use bytes::Bytes;
+use fontis_base::{Duration, Ecn, Time};
+use fontis_codes::Code;
+
+use super::config::Config;
+use super::control::Control;
+use super::event::{CloseReason, Event, Job};
+use super::mtu::Mtu;
+use super::packet::{ChannelId, ConnectionId, Frame, Hello, Packet};
+use super::params::{Params, SYN_SIZE};
+use super::path::Path;
+use super::receiving::RecvChannel;
+use super::sending::SendChannel;
+use super::stats::Stats;
+use super::trace::TraceEvent;
+
+pub use channels::SendOptions;
+pub use timer::DEADLINE_PASSED;
+use timer::Handshake;
+
+/// Packets of the responder's first flight that measure the path beside the SYNACK, and bytes of padding in each:
+/// with the SYNACK they stay below three times a SYN.
+const HINT_TRAIN: (u8, u16) = (3, 1040);
+
+/// A packet to be sent.
+#[derive(Clone, Debug)]
+pub struct Outgoing {
+    /// The packet.
+    pub packet: Packet,
+    /// Its bytes at the IP layer.
+    pub size: u32,
+    /// Whether it must be sent by itself, without segmentation offload, because its spacing is measured.
+    pub alone: bool,
+    /// Congestion notification.
+    pub ecn: Ecn,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Initiator: SYN sent. Responder: SYNACK sent, address not proved.
+    Handshake,
+    Established,
+    /// This side has closed; the peer is being told.
+    Closing,
+    /// The peer has closed, or both have finished: late packets are answered for a while.
+    Draining,
+    Closed,
+}
+
+/// One side of a DFCP connection.
+pub struct Connection {
+    config: Config,
+    initiator: bool,
+    state: State,
+    local: ConnectionId,
+    remote: Option<ConnectionId>,
+    version: u32,
+    hello: Hello,
+    peer: Option<Params>,
+    /// The code in use towards the peer.
+    code: Code,
+    handshake: Handshake,
+    path: Path,
+    send: BTreeMap<ChannelId, SendChannel>,
+    recv: BTreeMap<ChannelId, RecvChannel>,
+    /// Peer's channels that are over; all below the first number are.
+    over: (ChannelId, BTreeSet<ChannelId>),
+    next_channel: ChannelId,
+    last_served: ChannelId,
+    /// Symbols that came before the frame that opens their channel.
+    early_symbols: Vec<super::packet::Symbols>,
+    ordered_out: u32,
+    ordered_in: u32,
+    ordered_waiting: BTreeMap<u32, Option<(ChannelId, Bytes)>>,
+    control: Control,
+    events: VecDeque<Event>,
+    jobs: VecDeque<Job>,
+    feedback: FeedbackState,
+    /// Whether the peer's address is proved; until then the responder sends at most three times what it received.
+    validated: bool,
+    received_before_validation: u64,
+    sent_before_validation: u64,
+    hint_train: u8,
+    pings: u32,
+    probe_symbols: bool,
+    fin: Fin,
+    last_heard: Time,
+    drain_until: Time,
+    stats: Stats,
+    trace: VecDeque<TraceEvent>,
+}
+
+/// When to send feedback.
+#[derive(Default)]
+struct FeedbackState {
+    due: Option<Time>,
+    /// Channels whose status has changed.
+    dirty: BTreeSet<ChannelId>,
+    sent: u64,
+}
+
+#[derive(Default)]
+struct Fin {
+    wanted: bool,
+    sent: bool,
+    answered: bool,
+    received: bool,
+}
+
+impl Connection {
+    /// The initiating side. `early` is a message that travels in the SYN: it can be replayed and is not
+    /// forward-secret, so it may only ask for something that changes nothing; at most [`MAX_EARLY`] bytes.
+    pub fn connect(now: Time, config: Config, local: ConnectionId, early: Option<Bytes>) -> Self {
+        let mut connection = Self::new(now, config, true, local);
+        connection.version = super::params::VERSION;
+        if let Some(message) = early.filter(|message| message.len() <= MAX_EARLY) {
+            connection.queue_early(message);
+        }
+        connection.handshake.begin(now);
+        connection
+    }
+
+    /// The responding side, made when a SYN by a peer that may connect has been opened. `size` is the SYN packet's
+    /// bytes at the IP layer.
+    pub fn accept(
+        now: Time,
+        config: Config,
+        local: ConnectionId,
+        remote: ConnectionId,
+        version: u32,
+        hello: &Hello,
+        size: u32,
+    ) -> Self {
+        let mut connection = Self::new(now, config, false, local);
+        connection.version = version;
+        connection.remote = Some(remote);
+        connection.received_before_validation = u64::from(size);
+        connection.agree(hello.params.clone());
+        connection.hint_train = HINT_TRAIN.0;
+        connection.handshake.begin(now);
+        for frame in &hello.frames {
+            connection.on_early_frame(now, frame);
+        }
+        connection
+    }
+
+    fn new(now: Time, config: Config, initiator: bool, local: ConnectionId) -> Self {
+        let hello = Hello { params: config.params(), frames: Vec::new() };
+        let mtu = Mtu::new(
+            config.packet_size.max(SYN_SIZE + config.overhead),
+            config.max_packet_size,
+            u32::from(config.symbol_size),
+        );
+        Self {
+            path: Path::new(0, config.rate, mtu),
+            code: config.codes.first().copied().unwrap_or(Code::RaptorQ),
+            handshake: Handshake::new(config.timers),
+            initiator,
+            state: State::Handshake,
+            local,
+            remote: None,
+            version: 0,
+            hello,
+            peer: None,
+            send: BTreeMap::new(),
+            recv: BTreeMap::new(),
+            over: (0, BTreeSet::new()),
+            next_channel: u32::from(!initiator),
+            last_served: 0,
+            early_symbols: Vec::new(),
+            ordered_out: 0,
+            ordered_in: 0,
+            ordered_waiting: BTreeMap::new(),
+            control: Control::default(),
+            events: VecDeque::new(),
+            jobs: VecDeque::new(),
+            feedback: FeedbackState::default(),
+            validated: initiator,
+            received_before_validation: 0,
+            sent_before_validation: 0,
+            hint_train: 0,
+            pings: 0,
+            probe_symbols: false,
+            fin: Fin::default(),
+            last_heard: now,
+            drain_until: Time::MAX,
+            stats: Stats::default(),
+            trace: VecDeque::new(),
+            config,
+        }
+    }
+
+    /// This side's identifier: packets that name it are for this connection.
+    pub const fn local_id(&self) -> ConnectionId {
+        self.local
+    }
+
+    /// What the peer's reset would carry, once the handshake has told.
+    pub fn peer_reset_token(&self) -> Option<super::packet::ResetToken> {
+        self.peer.as_ref().map(|peer| peer.reset_token)
+    }
+
+    /// Whether the connection is over and can be dropped.
+    pub fn is_closed(&self) -> bool {
+        self.state == State::Closed
+    }
+
+    /// Whether the handshake is complete and nobody has closed.
+    pub fn is_established(&self) -> bool {
+        self.state == State::Established
+    }
+
+    /// The next event.
+    pub fn event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// The next piece of work that the connection wants done.
+    pub fn job(&mut self) -> Option<Job> {
+        self.jobs.pop_front()
+    }
+
+    /// The next entry of the trace, if the configuration asked for one.
+    pub fn trace(&mut self) -> Option<TraceEvent> {
+        self.trace.pop_front()
+    }
+
+    /// What has been counted so far.
+    pub fn stats(&self) -> Stats {
+        Stats {
+            srtt: self.path.rtt.smoothed(),
+            min_rtt: self.path.rtt.least(),
+            rate: self.path.controller.rate(),
+            loss: self.path.loss.loss(),
+            in_flight: self.path.history.in_flight(),
+            packet_size: self.path.mtu.size(),
+            packets_lost: self.path.packets_lost,
+            symbols_wasted: self.stats.symbols_wasted
+                + self.recv.values().map(|channel| channel.wasted).sum::<u64>(),
+            ..self.stats
+        }
+    }
+
+    /// Ends the connection at once; the peer is told `code` and `reason` (at most 255 bytes of it).
+    pub fn close(&mut self, now: Time, code: u32, reason: &str) {
+        match self.state {
+            State::Closing | State::Draining | State::Closed => return,
+            State::Handshake if self.initiator => {
+                self.finish_with(CloseReason::Local);
+                return;
+            }
+            State::Handshake | State::Established => {}
+        }
+        self.state = State::Closing;
+        self.drain_until = now + (self.path.rtt.timeout() * 5).max(Duration::from_millis(500));
+        self.control.retract(|_| true);
+        self.control.push(now, Frame::Close { code, reason: reason.to_owned() });
+        self.send.clear();
+        self.recv.clear();
+        self.jobs.clear();
+    }
+
+    /// Ends the connection when everything sent has been delivered and the peer has finished too.
+    pub fn finish(&mut self) {
+        self.fin.wanted = true;
+    }
+
+    fn finish_with(&mut self, reason: CloseReason) {
+        if self.state != State::Closed {
+            self.state = State::Closed;
+            self.send.clear();
+            self.recv.clear();
+            self.jobs.clear();
+            self.events.push_back(Event::Closed(reason));
+        }
+    }
+
+    /// The peer has ended the connection: tell the application, and answer late packets for a while.
+    fn drain(&mut self, now: Time, reason: CloseReason) {
+        self.finish_with(reason);
+        self.state = State::Draining;
+        self.drain_until = now + (self.path.rtt.timeout() * 3).max(Duration::from_millis(100));
+    }
+
+    /// Takes the peer's parameters; false if there is no code in common.
+    fn agree(&mut self, params: Params) -> bool {
+        let ours = &self.config.codes;
+        // The sender picks: the first of its own codes that the receiver decodes.
+        let code = ours.iter().copied().find(|code| params.codes.contains(&code.id()));
+        self.peer = Some(params);
+        match code {
+            Some(code) => {
+                self.code = code;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn idle_timeout(&self) -> Duration {
+        let peer = self.peer.as_ref().map_or(Duration::MAX, |peer| {
+            Duration::from_millis(u64::from(peer.idle_timeout_ms).max(1000))
+        });
+        self.config.idle_timeout.min(peer)
+    }
+
+    fn note(&mut self, event: TraceEvent) {
+        if self.config.trace {
+            self.trace.push_back(event);
+        }
+    }
+}
+
+/// The longest message that fits into a SYN.
+pub const MAX_EARLY: usize = 900;

@@ -1,0 +1,355 @@
+use bytes::Bytes;
+use fontis_base::{Ecn, Time};
+use smallvec::smallvec;
+
+use super::super::config::Redundancy;
+use super::super::history::Sent;
+use super::super::packet::{Frame, Frames, Hello, Live, LiveKind, Packet, Symbols};
+use super::super::params::SYN_SIZE;
+use super::super::sending::Pass;
+use super::super::trace::{TraceEvent, Traced};
+use super::super::wire;
+use super::{Connection, HINT_TRAIN, Outgoing, SendOptions, State};
+use crate::rate::Kind;
+
+/// Every so many feedbacks one asks for an answer, so that a side that only receives knows its round-trip time.
+const PING_EVERY: u64 = 32;
+
+impl Connection {
+    /// The next packet to send. Call it until it gives none after every other call, and when
+    /// [`timeout`](Self::timeout) has come.
+    pub fn poll(&mut self, now: Time) -> Option<Outgoing> {
+        self.on_timeout(now);
+        match self.state {
+            State::Closed => None,
+            State::Draining => {
+                let answer = core::mem::take(&mut self.fin.answered);
+                answer.then(|| self.seal(now, smallvec![Frame::FinAck], Meta::UNCOUNTED)).flatten()
+            }
+            State::Closing => self.poll_control(now),
+            State::Handshake => self.poll_handshake(now).or_else(|| self.poll_hint_train(now)),
+            State::Established => {
+                self.collect_wants();
+                self.advance_fin(now);
+                let packet = self
+                    .poll_feedback(now)
+                    .or_else(|| self.poll_control(now))
+                    .or_else(|| self.poll_ping(now))
+                    .or_else(|| self.poll_symbols(now))
+                    .or_else(|| self.poll_mtu(now));
+                if packet.is_none() {
+                    // Choosing symbols may have found that repair symbols are wanted.
+                    self.collect_wants();
+                }
+                packet
+            }
+        }
+    }
+
+    /// Puts a message into the SYN as the only block of channel 0.
+    pub(super) fn queue_early(&mut self, message: Bytes) {
+        let len = message.len() as u32;
+        let id = self.send_message(message.clone(), SendOptions::default());
+        let live = Live { kind: LiveKind::Message, block_len: len, fin: true };
+        self.hello.frames.push(Frame::Symbols(Symbols {
+            channel: id,
+            block: 0,
+            esi: 0,
+            count: 1,
+            live: Some(live),
+            len: len as u16,
+            data: if self.code.carries_bytes() { message } else { Bytes::new() },
+        }));
+    }
+
+    fn poll_handshake(&mut self, now: Time) -> Option<Outgoing> {
+        if self.handshake.due() > now || (self.handshake.is_exhausted() && !self.initiator) {
+            return None;
+        }
+        let (packet, size) = if self.initiator {
+            let packet = Packet::Syn {
+                version: self.version,
+                source: self.local,
+                hello: self.hello.clone(),
+            };
+            (packet, SYN_SIZE + self.config.overhead)
+        } else {
+            let hello = Hello { params: self.hello.params.clone(), frames: Vec::new() };
+            let len = (wire::SYNACK_OVERHEAD + wire::hello_len(&hello)) as u32;
+            let size = len + self.config.overhead;
+            if !self.within_amplification_limit(size) {
+                self.handshake.sent(now);
+                return None;
+            }
+            let packet = Packet::SynAck { destination: self.remote?, source: self.local, hello };
+            (packet, size)
+        };
+        self.handshake.sent(now);
+        self.count(now, None, size, &[]);
+        Some(Outgoing { packet, size, alone: true, ecn: Ecn::NotEct })
+    }
+
+    /// A few padded packets right behind the SYNACK: their dispersion tells how fast the bottleneck is before the
+    /// first byte of data leaves.
+    fn poll_hint_train(&mut self, now: Time) -> Option<Outgoing> {
+        if self.hint_train == 0 || !matches!(self.config.rate, Kind::Auto) {
+            return None;
+        }
+        let size =
+            u32::from(HINT_TRAIN.1) + 3 + wire::SEALED_OVERHEAD as u32 + self.config.overhead;
+        if !self.within_amplification_limit(size) {
+            self.hint_train = 0;
+            return None;
+        }
+        self.hint_train -= 1;
+        // Packets of unequal size are not coalesced by receive offload, which would hide their spacing.
+        let padding = HINT_TRAIN.1 + u16::from(self.hint_train % 2);
+        let number = self.path.history.next_number();
+        self.path.mark_train(number);
+        self.seal(now, smallvec![Frame::Padding(padding)], Meta { alone: true, ..Meta::UNCOUNTED })
+    }
+
+    fn within_amplification_limit(&self, size: u32) -> bool {
+        self.validated
+            || self.sent_before_validation + u64::from(size) <= 3 * self.received_before_validation
+    }
+
+    fn poll_feedback(&mut self, now: Time) -> Option<Outgoing> {
+        if self.feedback.due.is_none_or(|due| due > now) {
+            return None;
+        }
+        self.feedback.due = None;
+        let mut frames = Frames::new();
+        let mut meta = Meta::UNCOUNTED;
+        if let Some(feedback) = self.path.receipts.feedback(now, self.path.id) {
+            frames.push(Frame::Feedback(Box::new(feedback)));
+        }
+        let mut room = self.room().saturating_sub(wire::frames_len(&frames) + 8);
+        for channel in core::mem::take(&mut self.feedback.dirty) {
+            let Some(receiving) = self.recv.get(&channel) else { continue };
+            let frame = Frame::Blocks(Box::new(receiving.status()));
+            let len = wire::frame_len(&frame);
+            if len > room {
+                self.feedback.dirty.insert(channel);
+                self.feedback.due = Some(now);
+                continue;
+            }
+            room -= len;
+            frames.push(frame);
+        }
+        self.feedback.sent += 1;
+        if self.feedback.sent.is_multiple_of(PING_EVERY) || !self.path.rtt.is_known() {
+            frames.push(Frame::Ping);
+            meta.counted = true;
+            room = room.saturating_sub(1);
+        }
+        while let Some((id, frame)) = self.control.take(now, self.path.rtt.timeout(), room) {
+            room = room.saturating_sub(wire::frame_len(&frame));
+            frames.push(frame);
+            meta.control.push(id);
+            meta.counted = true;
+        }
+        if frames.is_empty() {
+            return None;
+        }
+        self.seal(now, frames, meta)
+    }
+
+    fn poll_control(&mut self, now: Time) -> Option<Outgoing> {
+        let mut frames = Frames::new();
+        let mut meta = Meta { counted: true, ..Meta::UNCOUNTED };
+        let mut room = self.room();
+        while let Some((id, frame)) = self.control.take(now, self.path.rtt.timeout(), room) {
+            room = room.saturating_sub(wire::frame_len(&frame));
+            frames.push(frame);
+            meta.control.push(id);
+        }
+        if frames.is_empty() {
+            return None;
+        }
+        self.seal(now, frames, meta)
+    }
+
+    fn poll_ping(&mut self, now: Time) -> Option<Outgoing> {
+        if self.pings == 0 {
+            return None;
+        }
+        self.pings = 0;
+        self.seal(now, smallvec![Frame::Ping], Meta { counted: true, ..Meta::UNCOUNTED })
+    }
+
+    fn poll_symbols(&mut self, now: Time) -> Option<Outgoing> {
+        let size = self.data_packet_size();
+        let Some(alone) = self.path.may_send(now, size) else {
+            // Held back by pacing is as fast as the path goes; held back by the allowance is not.
+            return None;
+        };
+        let Some(symbols) = self.next_symbols() else {
+            self.path.limited |= self.path.history.unresolved() > 0 || !self.send.is_empty();
+            self.path.end_train();
+            self.path.pacer.restart(now);
+            return None;
+        };
+        let k =
+            self.send.get(&symbols.channel).map_or(u32::MAX, |c| c.source_symbols(symbols.block));
+        self.stats.data_packets_sent += 1;
+        self.stats.symbols_sent += u64::from(symbols.count);
+        let repair = (symbols.esi + u32::from(symbols.count)).saturating_sub(k.max(symbols.esi));
+        self.stats.repair_symbols_sent += u64::from(repair);
+        let meta = Meta {
+            counted: true,
+            alone,
+            data: true,
+            symbols: Some((symbols.channel, symbols.block, symbols.count)),
+            ..Meta::UNCOUNTED
+        };
+        self.seal(now, smallvec![Frame::Symbols(symbols)], meta)
+    }
+
+    fn poll_mtu(&mut self, now: Time) -> Option<Outgoing> {
+        // Only a transfer that lasts is worth probing for, and only after its first round trips.
+        if self.path.history.unresolved() == 0 || self.stats.data_packets_sent < 2000 {
+            return None;
+        }
+        let size = self.path.mtu.probe(now)?;
+        let overhead = wire::SEALED_OVERHEAD as u32 + self.config.overhead + 4;
+        let padding = u16::try_from(size.saturating_sub(overhead)).ok()?;
+        let meta = Meta { counted: true, mtu_probe: true, alone: true, ..Meta::UNCOUNTED };
+        self.seal(now, smallvec![Frame::Ping, Frame::Padding(padding)], meta)
+    }
+
+    /// The next symbols of whichever channel is to be served: the most urgent, equals in turn.
+    fn next_symbols(&mut self) -> Option<Symbols> {
+        let room = self.room().saturating_sub(SYMBOL_HEADER);
+        let mut passes = [Some(Pass::Mean), Some(Pass::Tail), None];
+        if self.config.redundancy == Redundancy::UntilAcknowledged {
+            passes[2] = Some(Pass::Endless);
+        }
+        for pass in passes.into_iter().flatten() {
+            let mut order: smallvec::SmallVec<[(u8, bool, u32); 8]> = self
+                .send
+                .values()
+                .map(|channel| (channel.priority, channel.id <= self.last_served, channel.id))
+                .collect();
+            order.sort_unstable();
+            for (_, _, id) in order {
+                let Some(channel) = self.send.get_mut(&id) else { continue };
+                if let Some(symbols) = channel.next_symbols(pass, room) {
+                    self.last_served = id;
+                    return Some(symbols);
+                }
+            }
+        }
+        if core::mem::take(&mut self.probe_symbols) {
+            // Something is missing and nobody says what: a symbol of the oldest block is more use than a ping.
+            return self
+                .send
+                .values_mut()
+                .find_map(|channel| channel.next_symbols(Pass::Probe, room));
+        }
+        None
+    }
+
+    /// Whether a symbol could be sent as soon as pacing allows it.
+    pub(super) fn has_symbols(&self) -> bool {
+        let endless = self.config.redundancy == Redundancy::UntilAcknowledged;
+        self.send.values().any(|channel| channel.has_symbols(endless))
+    }
+
+    /// Bytes of frames that fit into a packet.
+    fn room(&self) -> usize {
+        (self.path.mtu.size() - self.config.overhead) as usize - wire::SEALED_OVERHEAD
+    }
+
+    pub(super) fn data_packet_size(&self) -> u32 {
+        let room = self.room().saturating_sub(SYMBOL_HEADER);
+        let symbol = usize::from(self.config.symbol_size);
+        let frames = (room / symbol).max(1) * symbol + SYMBOL_HEADER;
+        (frames + wire::SEALED_OVERHEAD) as u32 + self.config.overhead
+    }
+
+    fn advance_fin(&mut self, now: Time) {
+        if self.fin.wanted && !self.fin.sent && self.send.is_empty() {
+            self.fin.sent = true;
+            self.control.push(now, Frame::Fin);
+        }
+        self.answer_fin(now);
+    }
+
+    fn seal(&mut self, now: Time, frames: Frames, meta: Meta) -> Option<Outgoing> {
+        let len = wire::SEALED_OVERHEAD + wire::frames_len(&frames);
+        let size = len as u32 + self.config.overhead;
+        let mut sent = Sent::new(now, u16::try_from(size).unwrap_or(u16::MAX));
+        sent.symbols = meta.symbols;
+        sent.control = meta.control;
+        sent.counted = meta.counted;
+        sent.mtu_probe = meta.mtu_probe;
+        let number = self.path.sent(now, sent);
+        if meta.data {
+            self.path.data_sent(now, number, size, meta.alone);
+        }
+        self.count(now, Some(number), size, &frames);
+        let packet =
+            Packet::Sealed { destination: self.remote?, path: self.path.id, number, frames };
+        let ecn = if meta.data && matches!(self.config.rate, Kind::Auto) {
+            Ecn::Ect0
+        } else {
+            Ecn::NotEct
+        };
+        Some(Outgoing { packet, size, alone: meta.alone, ecn })
+    }
+
+    fn count(&mut self, now: Time, number: Option<u64>, size: u32, frames: &[Frame]) {
+        self.stats.packets_sent += 1;
+        self.stats.bytes_sent += u64::from(size);
+        if !self.validated {
+            self.sent_before_validation += u64::from(size);
+        }
+        if self.config.trace {
+            let frames = frames.iter().map(frame_name).collect();
+            self.note(TraceEvent { time: now, what: Traced::Sent { number, size, frames } });
+        }
+    }
+}
+
+/// Bytes of a symbols frame before its symbols, at most (two-byte channel, four-byte block and identifier).
+const SYMBOL_HEADER: usize = 11;
+
+/// What the history remembers of a packet.
+struct Meta {
+    counted: bool,
+    data: bool,
+    alone: bool,
+    mtu_probe: bool,
+    symbols: Option<super::super::history::SentSymbols>,
+    control: smallvec::SmallVec<[super::super::control::ControlId; 1]>,
+}
+
+impl Meta {
+    const UNCOUNTED: Self = Self {
+        counted: false,
+        data: false,
+        alone: false,
+        mtu_probe: false,
+        symbols: None,
+        control: smallvec::SmallVec::new_const(),
+    };
+}
+
+/// The name of a frame's kind in traces.
+pub(super) fn frame_name(frame: &Frame) -> &'static str {
+    match frame {
+        Frame::Ping => "ping",
+        Frame::Padding(_) => "padding",
+        Frame::Confirm => "confirm",
+        Frame::Symbols(_) => "symbols",
+        Frame::Feedback(_) => "feedback",
+        Frame::Blocks(_) => "blocks",
+        Frame::Open(_) => "open",
+        Frame::Done { .. } => "done",
+        Frame::Abandon { .. } => "abandon",
+        Frame::Fin => "fin",
+        Frame::FinAck => "fin_ack",
+        Frame::Close { .. } => "close",
+    }
+}

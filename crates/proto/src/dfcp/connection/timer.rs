@@ -1,0 +1,180 @@
+use fontis_base::{Duration, Time};
+
+use super::super::config::Timers;
+use super::super::event::{CloseReason, Event};
+use super::super::packet::{Frame, LiveKind};
+use super::{Connection, State};
+
+/// Copies of the SYN before the first timeout.
+const FAST_COPIES: [Duration; 4] = [
+    Duration::ZERO,
+    Duration::from_millis(30),
+    Duration::from_millis(90),
+    Duration::from_millis(270),
+];
+/// Retries after the first timeout of a second, as published.
+const RETRIES: u32 = 5;
+
+/// The retransmission schedule of a handshake message.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Handshake {
+    timers: Timers,
+    began: Time,
+    sent: u32,
+    due: Time,
+}
+
+impl Handshake {
+    pub(super) fn new(timers: Timers) -> Self {
+        Self { timers, began: Time::ZERO, sent: 0, due: Time::MAX }
+    }
+
+    pub(super) fn begin(&mut self, now: Time) {
+        self.began = now;
+        self.due = now;
+    }
+
+    pub(super) const fn began(&self) -> Time {
+        self.began
+    }
+
+    pub(super) const fn due(&self) -> Time {
+        self.due
+    }
+
+    /// The peer asks again: answer at once.
+    pub(super) fn again(&mut self, now: Time) {
+        self.due = self.due.min(now);
+    }
+
+    /// A copy leaves now; the next is due later.
+    pub(super) fn sent(&mut self, now: Time) {
+        self.sent += 1;
+        let copies = match self.timers {
+            Timers::Fast => &FAST_COPIES[..],
+            Timers::Published => &FAST_COPIES[..1],
+        };
+        self.due = match copies.get(self.sent as usize) {
+            Some(offset) => (self.began + *offset).max(now),
+            None => now + Duration::from_secs(1 << (self.sent as usize - copies.len()).min(16)),
+        };
+    }
+
+    /// Whether the timer that has run out was the last.
+    pub(super) const fn is_exhausted(&self) -> bool {
+        let copies = match self.timers {
+            Timers::Fast => FAST_COPIES.len() as u32,
+            Timers::Published => 1,
+        };
+        self.sent >= copies + RETRIES
+    }
+}
+
+impl Connection {
+    /// When something is next to be done if no packet comes, and why.
+    pub fn timeout(&mut self) -> Option<(Time, &'static str)> {
+        let mut next: Option<(Time, &'static str)> = None;
+        let mut consider = |at: Option<Time>, why| {
+            if let Some(at) = at.filter(|at| next.is_none_or(|(earliest, _)| *at < earliest)) {
+                next = Some((at, why));
+            }
+        };
+        match self.state {
+            State::Closed => return None,
+            State::Draining => return Some((self.drain_until, "drain")),
+            State::Closing => {
+                consider(Some(self.drain_until), "close");
+                consider(self.control.due(), "control frame");
+                return next;
+            }
+            State::Handshake if self.initiator || !self.handshake.is_exhausted() => {
+                consider(Some(self.handshake.due()), "handshake");
+            }
+            State::Handshake | State::Established => {}
+        }
+        consider(Some(self.last_heard + self.idle_timeout()), "idle");
+        if self.state == State::Handshake {
+            return next;
+        }
+        consider(self.keepalive_at(), "keep-alive");
+        consider(self.feedback.due, "feedback");
+        consider(self.control.due(), "control frame");
+        consider(self.path.timeout(), "probe");
+        consider(self.next_deadline(), "deadline");
+        if self.has_symbols() {
+            let size = self.data_packet_size();
+            consider(self.path.next_send(size), "pacing");
+        }
+        next
+    }
+
+    /// Does what has become due.
+    pub(super) fn on_timeout(&mut self, now: Time) {
+        match self.state {
+            State::Closed => return,
+            State::Closing | State::Draining => {
+                if self.drain_until <= now {
+                    if self.state == State::Closing {
+                        self.finish_with(CloseReason::Local);
+                    }
+                    self.state = State::Closed;
+                }
+                return;
+            }
+            State::Handshake => {
+                if self.handshake.due() <= now && self.handshake.is_exhausted() {
+                    self.finish_with(CloseReason::NoAnswer);
+                    return;
+                }
+            }
+            State::Established => {
+                if self.path.on_timeout(now) {
+                    self.pings += 1;
+                    self.probe_symbols = true;
+                }
+                if self.keepalive_at().is_some_and(|at| at <= now) {
+                    self.pings = self.pings.max(1);
+                }
+                self.pass_deadlines(now);
+            }
+        }
+        if self.last_heard + self.idle_timeout() <= now {
+            self.finish_with(CloseReason::IdleTimeout);
+        }
+    }
+
+    /// A connection with open channels is kept alive by both sides while nothing else is sent.
+    fn keepalive_at(&self) -> Option<Time> {
+        let open = !self.send.is_empty() || !self.recv.is_empty();
+        let quiet = self.path.history.unresolved() == 0;
+        (open && quiet).then(|| self.last_heard + self.idle_timeout() / 4)
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        self.send.values().filter_map(|channel| channel.deadline).min()
+    }
+
+    fn pass_deadlines(&mut self, now: Time) {
+        if self.next_deadline().is_none_or(|deadline| deadline > now) {
+            return;
+        }
+        let late: Vec<_> = self
+            .send
+            .values()
+            .filter(|channel| channel.deadline.is_some_and(|deadline| deadline <= now))
+            .map(|channel| (channel.id, channel.kind()))
+            .collect();
+        for (channel, kind) in late {
+            self.send.remove(&channel);
+            let sequence = match kind {
+                Some(LiveKind::Ordered { sequence }) => Some(sequence),
+                _ => None,
+            };
+            self.control.push(now, Frame::Abandon { channel, code: DEADLINE_PASSED, sequence });
+            self.events.push_back(Event::Abandoned { channel, code: DEADLINE_PASSED });
+        }
+    }
+}
+
+/// The code of a channel that was given up because its deadline passed.
+pub const DEADLINE_PASSED: u32 = u32::MAX;

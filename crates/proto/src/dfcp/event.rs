@@ -1,0 +1,157 @@
+use bytes::Bytes;
+use fontis_codes::{DecodeJob, Decoded, RepairJob, RepairSymbols};
+use thiserror::Error;
+
+use super::packet::{ChannelId, ObjectShape};
+
+/// What a connection tells its application.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The handshake is complete and the peer's address is proved.
+    Connected,
+    /// A message has arrived.
+    Message {
+        /// Its channel.
+        channel: ChannelId,
+        /// All of it.
+        data: Bytes,
+        /// It came with the first packet: it may be a replay, and must not change anything.
+        early: bool,
+    },
+    /// A stream by the peer has something to read, or has ended.
+    Readable {
+        /// Its channel.
+        channel: ChannelId,
+    },
+    /// The peer offers an object.
+    ObjectOpened {
+        /// Its channel.
+        channel: ChannelId,
+        /// Its partition.
+        shape: ObjectShape,
+        /// What the peer's application says of it.
+        label: Bytes,
+    },
+    /// A block of an object has been decoded: check it, store it, then release or reject it.
+    Block {
+        /// The channel.
+        channel: ChannelId,
+        /// Which block.
+        block: u32,
+        /// Its bytes (none with a counting code).
+        data: Bytes,
+    },
+    /// The data of a block of an object that this side sends is wanted.
+    BlockWanted {
+        /// The channel.
+        channel: ChannelId,
+        /// Which block.
+        block: u32,
+    },
+    /// The peer has all of a channel that this side sent.
+    Delivered {
+        /// The channel.
+        channel: ChannelId,
+    },
+    /// A channel was given up by the peer, or its deadline passed.
+    Abandoned {
+        /// The channel.
+        channel: ChannelId,
+        /// The application's reason.
+        code: u32,
+    },
+    /// The connection is over.
+    Closed(CloseReason),
+}
+
+/// Why a connection is over.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CloseReason {
+    /// This side closed it, and the peer knows or has had time to.
+    #[error("closed by this side")]
+    Local,
+    /// Both sides had ended.
+    #[error("both sides have finished")]
+    Finished,
+    /// The peer closed it.
+    #[error("closed by the peer (code {code}{}{reason})", if .reason.is_empty() { "" } else { ": " })]
+    Peer {
+        /// The application's code.
+        code: u32,
+        /// The peer's words.
+        reason: String,
+    },
+    /// The peer has lost the connection's state, as after a restart.
+    #[error("the peer no longer knows this connection")]
+    Reset,
+    /// No answer to the handshake.
+    #[error("no answer")]
+    NoAnswer,
+    /// Nothing was heard for too long.
+    #[error("nothing was heard from the peer for too long")]
+    IdleTimeout,
+    /// The two sides have no version in common.
+    #[error("the peer speaks other versions of the protocol")]
+    Version,
+    /// The two sides have no erasure code in common.
+    #[error("no erasure code in common with the peer")]
+    NoCommonCode,
+}
+
+/// Work that a connection wants done; run it anywhere and hand the result back.
+pub enum Job {
+    /// Prepare a block's repair symbols.
+    Repair {
+        /// The channel.
+        channel: ChannelId,
+        /// The block.
+        block: u32,
+        /// The work.
+        job: RepairJob,
+    },
+    /// Decode a block.
+    Decode {
+        /// The channel.
+        channel: ChannelId,
+        /// The block.
+        block: u32,
+        /// The work.
+        job: DecodeJob,
+    },
+}
+
+/// A job that has been done.
+pub enum JobDone {
+    /// See [`Job::Repair`].
+    Repair {
+        /// The channel.
+        channel: ChannelId,
+        /// The block.
+        block: u32,
+        /// What makes the symbols.
+        symbols: RepairSymbols,
+    },
+    /// See [`Job::Decode`].
+    Decode {
+        /// The channel.
+        channel: ChannelId,
+        /// The block.
+        block: u32,
+        /// The outcome.
+        decoded: Decoded,
+    },
+}
+
+impl Job {
+    /// Does the work.
+    pub fn run(self) -> JobDone {
+        match self {
+            Self::Repair { channel, block, job } => {
+                JobDone::Repair { channel, block, symbols: job.run() }
+            }
+            Self::Decode { channel, block, job } => {
+                JobDone::Decode { channel, block, decoded: job.run() }
+            }
+        }
+    }
+}

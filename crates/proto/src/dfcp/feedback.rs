@@ -1,0 +1,38 @@
+use smallvec::SmallVec;
+
+/// What has arrived on one path: run lengths, receive times, congestion marks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Feedback {
+    /// The path that it is about.
+    pub path: u8,
+    /// The highest packet number received.
+    pub largest: u64,
+    /// When that packet came, in microseconds on the receiver's clock.
+    pub received_at_us: u64,
+    /// How long ago that was when this frame was sent, in microseconds.
+    pub delay_us: u32,
+    /// Packets received on the path since the beginning.
+    pub packets: u64,
+    /// Bytes at the IP layer received on the path since the beginning.
+    pub bytes: u64,
+    /// Packets that came marked congestion experienced.
+    pub ce: u64,
+    /// Lengths of alternating runs downward from `largest`: received, missing, received, …
+    pub runs: SmallVec<[u32; 16]>,
+    /// Receive times of further packets: how far below `largest`, and how many microseconds before it.
+    pub samples: SmallVec<[(u32, u32); 16]>,
+}
+
+impl Feedback {
+    /// The packet numbers covered, from the highest down, in runs: (first, last, received).
+    pub fn ranges(&self) -> impl Iterator<Item = (u64, u64, bool)> {
+        let mut next = Some(self.largest);
+        self.runs.iter().enumerate().map_while(move |(index, length)| {
+            let last = next?;
+            let length = u64::from(*length).max(1);
+            let first = last.checked_sub(length - 1)?;
+            next = first.checked_sub(1);
+            Some((first, last, index % 2 == 0))
+        })
+    }
+}

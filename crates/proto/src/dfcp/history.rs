@@ -1,0 +1,240 @@
+use std::collections::VecDeque;
+
+use fontis_base::Time;
+use smallvec::SmallVec;
+
+use super::control::ControlId;
+use super::feedback::Feedback;
+use super::packet::ChannelId;
+
+/// Reordering below this many packets is not taken for loss; RFC 9002 has the same threshold.
+const MIN_REORDERING: u64 = 3;
+
+/// Symbols that a packet carried.
+pub(super) type SentSymbols = (ChannelId, u32, u16);
+
+/// A packet that was sent, until its fate is known.
+#[derive(Clone, Debug)]
+pub(super) struct Sent {
+    pub(super) time: Time,
+    pub(super) size: u16,
+    pub(super) symbols: Option<SentSymbols>,
+    pub(super) control: SmallVec<[ControlId; 1]>,
+    /// Whether it was a probe for a larger packet size: its loss says nothing about the path.
+    pub(super) mtu_probe: bool,
+    /// Whether the receiver answers it at all: packets of nothing but feedback are not missed.
+    pub(super) counted: bool,
+    fate: Fate,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Unknown,
+    Received,
+    Lost,
+}
+
+impl Sent {
+    pub(super) fn new(time: Time, size: u16) -> Self {
+        Self {
+            time,
+            size,
+            symbols: None,
+            control: SmallVec::new(),
+            mtu_probe: false,
+            counted: true,
+            fate: Fate::Unknown,
+        }
+    }
+}
+
+/// What a feedback frame tells about a packet that was unresolved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Received,
+    Lost,
+    /// It had been taken for lost.
+    Late,
+    /// Too old to be reported on: nothing is known and nothing will be.
+    Forgotten,
+}
+
+/// The packets sent on a path whose fate is unknown, or was decided not long ago.
+#[derive(Default)]
+pub(super) struct History {
+    sent: VecDeque<Sent>,
+    first: u64,
+    largest: Option<u64>,
+    in_flight: u64,
+    unresolved: u64,
+    reordering: u64,
+}
+
+impl History {
+    pub(super) fn next_number(&self) -> u64 {
+        self.first + self.sent.len() as u64
+    }
+
+    /// Bytes sent whose fate is unknown.
+    pub(super) const fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+
+    /// Counted packets whose fate is unknown.
+    pub(super) const fn unresolved(&self) -> u64 {
+        self.unresolved
+    }
+
+    pub(super) fn push(&mut self, sent: Sent) -> u64 {
+        if sent.counted {
+            self.in_flight += u64::from(sent.size);
+            self.unresolved += 1;
+        }
+        let number = self.next_number();
+        self.sent.push_back(sent);
+        number
+    }
+
+    pub(super) fn get(&self, number: u64) -> Option<&Sent> {
+        self.sent.get(usize::try_from(number.checked_sub(self.first)?).ok()?)
+    }
+
+    /// The number of packets that reordering may separate.
+    pub(super) fn reordering(&self) -> u64 {
+        self.reordering.max(MIN_REORDERING)
+    }
+
+    /// Decides the fate of packets; `decide` is told of each newly decided one, from the highest down. False if the
+    /// feedback speaks of packets that were never sent, in which case nothing happens.
+    pub(super) fn resolve(
+        &mut self,
+        feedback: &Feedback,
+        mut decide: impl FnMut(u64, &Sent, Outcome),
+    ) -> bool {
+        if feedback.largest >= self.next_number() {
+            return false;
+        }
+        let largest =
+            self.largest.map_or(feedback.largest, |largest| largest.max(feedback.largest));
+        self.largest = Some(largest);
+        let horizon = largest.saturating_sub(self.reordering());
+        let mut lowest = feedback.largest;
+        let mut latest = 0;
+        for (first, last, received) in feedback.ranges() {
+            lowest = first;
+            if last < self.first {
+                break;
+            }
+            for number in (first.max(self.first)..=last).rev() {
+                let index = (number - self.first) as usize;
+                let sent = &mut self.sent[index];
+                let outcome = match (sent.fate, received) {
+                    (Fate::Unknown, true) => Outcome::Received,
+                    (Fate::Unknown, false) if number <= horizon => Outcome::Lost,
+                    (Fate::Lost, true) => Outcome::Late,
+                    _ => continue,
+                };
+                if outcome == Outcome::Late {
+                    latest = latest.max(largest - number + 1);
+                } else if sent.counted {
+                    self.in_flight -= u64::from(sent.size);
+                    self.unresolved -= 1;
+                }
+                sent.fate = if outcome == Outcome::Lost { Fate::Lost } else { Fate::Received };
+                decide(number, &self.sent[index], outcome);
+            }
+        }
+        // A packet that was late must not be taken for lost next time. More than the packets of a round trip is no
+        // reordering that waiting would help against.
+        self.reordering = self.reordering.max(latest.min(self.sent.len() as u64));
+        self.forget(lowest, largest, decide);
+        true
+    }
+
+    /// Drops what needs no remembering: decided packets beyond reach of reordering, and whatever feedback no longer
+    /// reports on.
+    fn forget(&mut self, lowest: u64, largest: u64, mut decide: impl FnMut(u64, &Sent, Outcome)) {
+        let keep = largest.saturating_sub(4 * self.reordering() + 1024);
+        while let Some(sent) = self.sent.front() {
+            let decided =
+                sent.fate != Fate::Unknown && (sent.fate == Fate::Received || self.first < keep);
+            let unreachable = self.first < lowest.min(keep);
+            if !decided && !unreachable {
+                break;
+            }
+            if sent.fate == Fate::Unknown {
+                if sent.counted {
+                    self.in_flight -= u64::from(sent.size);
+                    self.unresolved -= 1;
+                }
+                decide(self.first, sent, Outcome::Forgotten);
+            }
+            self.sent.pop_front();
+            self.first += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use smallvec::smallvec;
+
+    use super::*;
+
+    fn history(packets: usize) -> History {
+        let mut history = History::default();
+        for i in 0..packets {
+            history.push(Sent::new(Time::from_nanos(i as u64), 100));
+        }
+        history
+    }
+
+    fn outcomes(history: &mut History, largest: u64, runs: &[u32]) -> Vec<(u64, Outcome)> {
+        let feedback = Feedback { largest, runs: runs.into(), ..Feedback::default() };
+        let mut seen = Vec::new();
+        assert!(history.resolve(&feedback, |number, _, outcome| seen.push((number, outcome))));
+        seen
+    }
+
+    #[test]
+    fn a_gap_is_a_loss_once_three_packets_are_beyond_it() {
+        let mut history = history(20);
+        let seen = outcomes(&mut history, 9, &[1, 1, 1, 1, 6]);
+        // 8 and 6 are missing; 6 = 9 − 3 is at the horizon, 8 may still come.
+        assert!(seen.contains(&(6, Outcome::Lost)));
+        assert!(!seen.iter().any(|(number, _)| *number == 8));
+        assert_eq!(history.unresolved(), 20 - 10 + 1);
+        assert_eq!(
+            outcomes(&mut history, 12, &[3, 2, 1, 1, 6]),
+            [
+                (12, Outcome::Received),
+                (11, Outcome::Received),
+                (10, Outcome::Received),
+                (9, Outcome::Received),
+                (8, Outcome::Lost)
+            ][..3]
+                .iter()
+                .copied()
+                .chain([(8, Outcome::Lost)])
+                .collect::<Vec<_>>()
+        );
+    }
+
+    #[test]
+    fn a_late_packet_widens_the_reordering_window() {
+        let mut history = history(100);
+        outcomes(&mut history, 50, &[10, 1, 40]);
+        let seen = outcomes(&mut history, 51, &[52]);
+        assert!(seen.contains(&(40, Outcome::Late)));
+        assert_eq!(history.reordering(), 12);
+        let seen = outcomes(&mut history, 70, &[10, 1, 60]);
+        assert!(!seen.iter().any(|(_, outcome)| *outcome == Outcome::Lost), "{seen:?}");
+    }
+
+    #[test]
+    fn feedback_on_packets_never_sent_is_refused() {
+        let mut history = history(5);
+        let feedback = Feedback { largest: 5, runs: smallvec![1], ..Feedback::default() };
+        assert!(!history.resolve(&feedback, |_, _, _| panic!()));
+    }
+}

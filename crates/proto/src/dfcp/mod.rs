@@ -1,0 +1,44 @@
+//! DFCP, the digital-fountain transport, without I/O.
+//!
+//! Start here: [`Connection`] is one side of a connection. Its driver feeds it typed packets
+//! ([`handle`](Connection::handle)) and finished jobs, drains packets ([`poll`](Connection::poll)), events and jobs after
+//! every touch, and comes back when [`timeout`](Connection::timeout) says so. A [`Session`] turns typed packets into
+//! protected datagrams and back; the connection never sees a key.
+//!
+//! What is sent travels in *channels*: messages, streams and objects, all cut into blocks, each block into symbols of
+//! an erasure code. Feedback tells the sender, block by block, how many symbols are still lacking; nothing is ever sent
+//! again, only something more.
+
+mod config;
+mod connection;
+mod control;
+mod event;
+mod feedback;
+mod history;
+mod mtu;
+mod pacer;
+mod packet;
+mod params;
+mod path;
+mod receipts;
+mod receiving;
+mod redundancy;
+mod rtt;
+mod sending;
+mod session;
+mod stats;
+mod trace;
+pub mod wire;
+
+pub use config::{Config, Redundancy, SYMBOL_SIZE, Timers};
+pub use connection::{Connection, DEADLINE_PASSED, MAX_EARLY, Outgoing, SendOptions};
+pub use event::{CloseReason, Event, Job, JobDone};
+pub use feedback::Feedback;
+pub use packet::{
+    BlockNeed, BlockStatus, ChannelId, ConnectionId, Frame, Frames, Hello, Live, LiveKind,
+    ObjectShape, Open, Packet, ResetToken, Symbols,
+};
+pub use params::{Params, SYN_SIZE, VERSION};
+pub use session::{OpenError, SealError, Session};
+pub use stats::Stats;
+pub use trace::{TraceEvent, Traced};

@@ -1,0 +1,86 @@
+use fontis_base::{Duration, Rate, Time};
+
+/// The longest burst, in time at the pacing rate: short against any queue, long enough for segmentation offload.
+const BURST: Duration = Duration::from_micros(500);
+/// How much lateness of the driver is made up for by sending faster afterwards.
+const CATCH_UP: Duration = Duration::from_millis(4);
+
+/// Spreads packets in time: bursts bounded in time, and no packet early by more than a burst.
+#[derive(Clone, Debug)]
+pub(super) struct Pacer {
+    /// When all that was sent would have left at the pacing rate.
+    next: Time,
+    /// Whether a burst is under way.
+    open: bool,
+}
+
+impl Pacer {
+    pub(super) const fn new() -> Self {
+        Self { next: Time::ZERO, open: false }
+    }
+
+    /// Whether a packet may leave now.
+    pub(super) fn ready(&mut self, now: Time) -> bool {
+        if self.next <= now {
+            self.open = true;
+        } else if self.next > now + BURST {
+            self.open = false;
+        }
+        self.open
+    }
+
+    /// When the next burst may begin.
+    pub(super) const fn next(&self) -> Time {
+        self.next
+    }
+
+    /// A packet of `size` bytes left.
+    pub(super) fn sent(&mut self, now: Time, size: u32, rate: Rate) {
+        let earliest = now - CATCH_UP;
+        self.next =
+            self.next.max(earliest) + rate.time_for(u64::from(size)).min(Duration::from_secs(10));
+        if self.next > now + BURST {
+            self.open = false;
+        }
+    }
+
+    /// Forgets credit and debt: sending starts anew after a pause.
+    pub(super) fn restart(&mut self, now: Time) {
+        self.next = self.next.max(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_paced_second_holds_the_rate() {
+        let rate = Rate::from_mbps(100);
+        let mut pacer = Pacer::new();
+        let (mut now, mut bytes) = (Time::ZERO, 0u64);
+        while now < Time::ZERO + Duration::from_secs(1) {
+            while pacer.ready(now) {
+                pacer.sent(now, 1250, rate);
+                bytes += 1250;
+            }
+            now = pacer.next();
+        }
+        let expected = rate.bytes_in(Duration::from_secs(1));
+        assert!(bytes.abs_diff(expected) <= 10 * 1250, "{bytes} of {expected}");
+    }
+
+    #[test]
+    fn lateness_is_made_up_for_only_so_far() {
+        let rate = Rate::from_mbps(100);
+        let mut pacer = Pacer::new();
+        pacer.sent(Time::ZERO, 1250, rate);
+        let now = Time::ZERO + Duration::from_secs(1);
+        let mut burst = 0;
+        while pacer.ready(now) {
+            pacer.sent(now, 1250, rate);
+            burst += 1;
+        }
+        assert!((40..=50).contains(&burst), "4.5 ms at 100 µs a packet, not {burst}");
+    }
+}

@@ -1,0 +1,235 @@
+use core::fmt;
+
+use bytes::Bytes;
+use smallvec::SmallVec;
+
+use super::feedback::Feedback;
+use super::params::Params;
+
+/// A connection identifier: names the keys that protect a packet, chosen by whoever receives it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(pub [u8; 8]);
+
+impl fmt::Debug for ConnectionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", u64::from_be_bytes(self.0))
+    }
+}
+
+/// Proof that a reset comes from whoever chose the connection identifier.
+pub type ResetToken = [u8; 16];
+
+/// Identifies a channel. The initiator's channels are even, the responder's odd.
+pub type ChannelId = u32;
+
+/// A DFCP packet before the wire format encodes it and packet protection seals it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Packet {
+    /// The first message: connection request.
+    Syn {
+        /// Version of the protocol.
+        version: u32,
+        /// Where the answers shall go.
+        source: ConnectionId,
+        /// What Noise encrypts.
+        hello: Hello,
+    },
+    /// The second message: connection accepted.
+    SynAck {
+        /// The initiator's identifier.
+        destination: ConnectionId,
+        /// Where further packets shall go.
+        source: ConnectionId,
+        /// What Noise encrypts.
+        hello: Hello,
+    },
+    /// Everything after: sealed frames.
+    Sealed {
+        /// The receiver's identifier.
+        destination: ConnectionId,
+        /// The path that it is sent on.
+        path: u8,
+        /// The packet's number on the path, from zero.
+        number: u64,
+        /// What it carries.
+        frames: Frames,
+    },
+    /// The sender knows nothing of the connection.
+    Reset {
+        /// The identifier in the packet that caused it.
+        destination: ConnectionId,
+        /// What only the identifier's owner could know.
+        token: ResetToken,
+    },
+    /// The version is not spoken here.
+    VersionNegotiation {
+        /// The initiator's identifier.
+        destination: ConnectionId,
+        /// The versions that are.
+        versions: Vec<u32>,
+    },
+}
+
+/// The frames of a sealed packet: most carry one.
+pub type Frames = SmallVec<[Frame; 1]>;
+
+/// What the two handshake messages carry, encrypted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// What this side offers or has chosen.
+    pub params: Params,
+    /// Frames that travel with the handshake. In a SYN they can be replayed and are not forward-secret.
+    pub frames: Vec<Frame>,
+}
+
+/// A unit of meaning in a packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Frame {
+    /// Asks for feedback at once.
+    Ping,
+    /// Bytes that mean nothing: they measure the path.
+    Padding(u16),
+    /// The initiator confirms keys and address: the third message of the handshake.
+    Confirm,
+    /// Symbols of a block.
+    Symbols(Symbols),
+    /// What has arrived on a path.
+    Feedback(Box<Feedback>),
+    /// A channel's blocks: done, lacking, allowed.
+    Blocks(Box<BlockStatus>),
+    /// Opens a channel that carries an object.
+    Open(Box<Open>),
+    /// The channel has been received completely: nothing more of it is wanted.
+    Done {
+        /// The channel.
+        channel: ChannelId,
+    },
+    /// The channel is given up, by either side.
+    Abandon {
+        /// The channel.
+        channel: ChannelId,
+        /// Why, as the application numbers it.
+        code: u32,
+        /// Its place among the sender's ordered messages, if it is one: those behind it need not wait.
+        sequence: Option<u32>,
+    },
+    /// No new channel will come; the connection ends when the open ones have.
+    Fin,
+    /// The answer to a FIN when this side has ended too.
+    FinAck,
+    /// The connection ends now.
+    Close {
+        /// Why, as the application numbers it; zero is no error.
+        code: u32,
+        /// Why, for people; at most 255 bytes.
+        reason: String,
+    },
+}
+
+/// Consecutive symbols of one block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Symbols {
+    /// The channel.
+    pub channel: ChannelId,
+    /// The block.
+    pub block: u32,
+    /// The first symbol's identifier.
+    pub esi: u32,
+    /// How many symbols follow each other.
+    pub count: u16,
+    /// What describes the block, on channels that no [`Open`] described.
+    pub live: Option<Live>,
+    /// Bytes of all the symbols on the wire.
+    pub len: u16,
+    /// The symbols; empty with a counting code.
+    pub data: Bytes,
+}
+
+/// Describes a block of a message or stream: its length is known only when it is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Live {
+    /// What the channel is.
+    pub kind: LiveKind,
+    /// Bytes in the block.
+    pub block_len: u32,
+    /// Whether it is the channel's last block.
+    pub fin: bool,
+}
+
+/// What a channel without a descriptor carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LiveKind {
+    /// Bytes in order, without boundaries.
+    Stream,
+    /// One message of one or more blocks, delivered when complete.
+    Message,
+    /// One message, delivered when complete and all ordered messages before it have been.
+    Ordered {
+        /// Its place among the sender's ordered messages, from zero.
+        sequence: u32,
+    },
+}
+
+/// Opens a channel that carries an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Open {
+    /// The channel.
+    pub channel: ChannelId,
+    /// The object.
+    pub object: ObjectShape,
+    /// What the application says of the object: its root hash, name or manifest; at most 1024 bytes.
+    pub label: Bytes,
+}
+
+/// An object's partition: what its blocks and symbols are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObjectShape {
+    /// Bytes in the object.
+    pub size: u64,
+    /// Bytes in every block but the last.
+    pub block_size: u32,
+    /// Bytes in a symbol.
+    pub symbol_size: u16,
+    /// The erasure code's identifier.
+    pub code: u8,
+}
+
+impl ObjectShape {
+    /// How many blocks there are; an empty object has none. `None` if they do not fit 32 bits.
+    pub fn blocks(&self) -> Option<u32> {
+        if self.block_size == 0 {
+            return None;
+        }
+        u32::try_from(self.size.div_ceil(u64::from(self.block_size))).ok()
+    }
+
+    /// Bytes in block `index`, which must exist.
+    pub fn block_len(&self, index: u32) -> u32 {
+        let start = u64::from(index) * u64::from(self.block_size);
+        (self.size.saturating_sub(start)).min(u64::from(self.block_size)) as u32
+    }
+}
+
+/// A receiver's view of one channel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockStatus {
+    /// The channel.
+    pub channel: ChannelId,
+    /// Every block below is done.
+    pub floor: u32,
+    /// Blocks from here on may not be sent yet.
+    pub limit: u32,
+    /// Blocks at or above the floor that are done or lack a known number of symbols, in rising order.
+    pub blocks: Vec<BlockNeed>,
+}
+
+/// What one block lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockNeed {
+    /// The block.
+    pub block: u32,
+    /// Symbols lacking; zero: enough are there, stop sending.
+    pub needed: u32,
+    /// Whether the block is done: decoded and accepted.
+    pub done: bool,
+}

@@ -1,0 +1,22 @@
+use super::packet::ResetToken;
+
+/// The version of the protocol that this implementation speaks.
+pub const VERSION: u32 = 0x464e_0001;
+
+/// A SYN is padded so that its packet has this many bytes of UDP payload.
+pub const SYN_SIZE: u32 = 1200;
+
+/// What the two sides tell each other in the handshake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Params {
+    /// Identifiers of the erasure codes that this side can decode, best first.
+    pub codes: Vec<u8>,
+    /// Bytes of blocks that this side is ready to hold for each channel.
+    pub window: u32,
+    /// The largest block that this side accepts, in bytes.
+    pub max_block: u32,
+    /// How long this side keeps a silent connection, in milliseconds.
+    pub idle_timeout_ms: u32,
+    /// What a reset by this side will carry.
+    pub reset_token: ResetToken,
+}

@@ -1,0 +1,316 @@
+use std::collections::BTreeMap;
+
+use fontis_base::{Duration, Rate, Time};
+
+use super::feedback::Feedback;
+use super::history::{History, Outcome, Sent};
+use super::mtu::Mtu;
+use super::pacer::Pacer;
+use super::receipts::Receipts;
+use super::redundancy::LossModel;
+use super::rtt::{Rtt, feedback_interval};
+use crate::rate::{Controller, Kind, Sample};
+
+/// Packets of the first flight that leave back to back.
+const TRAIN_LENGTH: u64 = 16;
+/// A train shorter than this is no basis for more than a first guess.
+const LONG_TRAIN: usize = 8;
+/// Runs of loss at least this long are outages: they say nothing about the loss to code against.
+const OUTAGE_RUN: u64 = 200;
+
+/// One way to the peer: its numbers, its delay, its loss and its rate.
+pub(super) struct Path {
+    pub(super) id: u8,
+    pub(super) receipts: Receipts,
+    pub(super) history: History,
+    pub(super) rtt: Rtt,
+    pub(super) loss: LossModel,
+    pub(super) pacer: Pacer,
+    pub(super) controller: Controller,
+    pub(super) mtu: Mtu,
+    pub(super) limited: bool,
+    pub(super) packets_lost: u64,
+    trains: Vec<(u64, u64)>,
+    train_left: u64,
+    last_marked: u64,
+    /// When feedback last came, or sending began after rest.
+    heard: Time,
+    silent_rounds: u32,
+    probes: u32,
+    probe_from: Time,
+}
+
+impl Path {
+    pub(super) fn new(id: u8, kind: Kind, mtu: Mtu) -> Self {
+        let controller = Controller::new(kind);
+        let train_left = if controller.wants_train() { TRAIN_LENGTH } else { 0 };
+        Self {
+            id,
+            receipts: Receipts::new(),
+            history: History::default(),
+            rtt: Rtt::new(),
+            loss: LossModel::new(),
+            pacer: Pacer::new(),
+            controller,
+            mtu,
+            limited: false,
+            packets_lost: 0,
+            trains: Vec::new(),
+            train_left,
+            last_marked: 0,
+            heard: Time::ZERO,
+            silent_rounds: 0,
+            probes: 0,
+            probe_from: Time::ZERO,
+        }
+    }
+
+    /// Records a packet and returns its number.
+    pub(super) fn sent(&mut self, now: Time, sent: Sent) -> u64 {
+        if sent.counted {
+            if self.history.unresolved() == 0 {
+                self.heard = now;
+            }
+            self.probe_from = now;
+        }
+        self.history.push(sent)
+    }
+
+    /// Whether a data packet may leave now, and whether it belongs to a train. The first packets leave back to back.
+    pub(super) fn may_send(&mut self, now: Time, size: u32) -> Option<bool> {
+        let allowance = self.controller.allowance(self.rtt.smoothed());
+        if self.history.in_flight() + u64::from(size) > allowance {
+            return None;
+        }
+        if self.train_left > 0 {
+            return Some(true);
+        }
+        self.pacer.ready(now).then_some(false)
+    }
+
+    /// A data packet leaves.
+    pub(super) fn data_sent(&mut self, now: Time, number: u64, size: u32, train: bool) {
+        self.pacer.sent(now, size, self.controller.rate());
+        if train {
+            self.train_left -= 1;
+            self.mark_train(number);
+        }
+    }
+
+    /// The packet is sent back to back with the one before it.
+    pub(super) fn mark_train(&mut self, number: u64) {
+        match self.trains.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => self.trains.push((number, number)),
+        }
+    }
+
+    /// A train that is not filled is over: there was nothing more to send.
+    pub(super) fn end_train(&mut self) {
+        if self.train_left < TRAIN_LENGTH {
+            self.train_left = 0;
+        }
+    }
+
+    /// When the next data packet may leave, if only pacing holds it back.
+    pub(super) fn next_send(&mut self, size: u32) -> Option<Time> {
+        let allowance = self.controller.allowance(self.rtt.smoothed());
+        let open = self.history.in_flight() + u64::from(size) <= allowance;
+        open.then(|| self.pacer.next())
+    }
+
+    /// Takes feedback. `decide` is told what became of each packet. False if it is impossible.
+    pub(super) fn on_feedback(
+        &mut self,
+        now: Time,
+        feedback: &Feedback,
+        mut decide: impl FnMut(&Sent, Outcome),
+    ) -> bool {
+        let rtt_sample = self.history.get(feedback.largest).map(|sent| {
+            let delay = Duration::from_micros(u64::from(feedback.delay_us));
+            (sent.time, now.since(sent.time) - delay)
+        });
+        let one_way_ns = self.least_one_way(feedback);
+        let train = self.train_rate(feedback);
+        let mut decided = Vec::new();
+        let mut tally = Tally::default();
+        let known = self.history.resolve(feedback, |number, sent, outcome| {
+            match outcome {
+                Outcome::Received => decided.push((number, true)),
+                Outcome::Lost if !sent.mtu_probe => {
+                    decided.push((number, false));
+                    tally.lose(number);
+                }
+                Outcome::Late => tally.late += 1,
+                Outcome::Lost | Outcome::Forgotten => {}
+            }
+            decide(sent, outcome);
+        });
+        if !known {
+            return false;
+        }
+        let fresh = decided.iter().any(|(_, received)| *received);
+        if let Some((_, rtt)) =
+            rtt_sample.filter(|_| decided.first().is_some_and(|d| d.0 == feedback.largest))
+        {
+            self.rtt.sample(rtt);
+        }
+        let (lost, bursts) = tally.without_outages();
+        self.packets_lost += tally.lost();
+        decided.retain(|(number, received)| *received || !tally.is_outage(*number));
+        let received = decided.iter().filter(|(_, received)| *received).count() as u64;
+        self.loss.observe(received, lost, bursts);
+        for _ in 0..tally.late {
+            self.loss.correct();
+            self.packets_lost = self.packets_lost.saturating_sub(1);
+        }
+        if fresh {
+            self.heard = now;
+            self.silent_rounds = 0;
+            self.probes = 0;
+            self.probe_from = now;
+        }
+        let mut sample = Sample {
+            now,
+            srtt: self.rtt.smoothed(),
+            min_rtt: self.rtt.least(),
+            one_way_ns: one_way_ns.filter(|_| fresh),
+            received_at: Time::from_nanos(feedback.received_at_us.saturating_mul(1000)),
+            received_bytes: feedback.bytes,
+            largest: feedback.largest,
+            next_number: self.history.next_number(),
+            decided,
+            mean_burst: self.loss.mean_burst(),
+            train: None,
+            limited: self.limited,
+            marked: feedback.ce.saturating_sub(self.last_marked),
+        };
+        self.last_marked = self.last_marked.max(feedback.ce);
+        match train {
+            Some((rate, length)) if length >= LONG_TRAIN => sample.train = Some(rate),
+            Some((rate, _)) => self.controller.on_capacity_hint(rate),
+            None => {}
+        }
+        if fresh {
+            self.controller.on_feedback(&sample);
+            self.limited = false;
+        }
+        true
+    }
+
+    /// The receive times that a feedback reports: packet number, time on the receiver's clock in microseconds.
+    fn reported(feedback: &Feedback) -> impl Iterator<Item = (u64, i64)> {
+        let at = feedback.received_at_us as i64;
+        let samples = feedback.samples.iter().filter_map(move |(below, before)| {
+            Some((feedback.largest.checked_sub(u64::from(*below))?, at - i64::from(*before)))
+        });
+        core::iter::once((feedback.largest, at)).chain(samples)
+    }
+
+    fn least_one_way(&self, feedback: &Feedback) -> Option<i64> {
+        Self::reported(feedback)
+            .filter_map(|(number, at_us)| {
+                let sent = self.history.get(number)?;
+                Some(at_us.wrapping_mul(1000).wrapping_sub(sent.time.as_nanos() as i64))
+            })
+            .min()
+    }
+
+    /// The bottleneck's rate by the dispersion of a train that the feedback covers to its end, and of how many
+    /// packets.
+    fn train_rate(&mut self, feedback: &Feedback) -> Option<(Rate, usize)> {
+        let (first, last) = *self.trains.first()?;
+        if feedback.largest < last {
+            return None;
+        }
+        self.trains.remove(0);
+        let times: BTreeMap<u64, i64> = Self::reported(feedback)
+            .filter(|(number, _)| (first..=last).contains(number))
+            .collect();
+        let (&from, &begin) = times.first_key_value()?;
+        let (&to, &end) = times.last_key_value()?;
+        let span = u64::try_from(end - begin).ok().filter(|us| *us > 0)?;
+        let mut packets = 1;
+        let mut bytes = 0u64;
+        for (low, high, received) in feedback.ranges() {
+            for number in low.max(from + 1)..=high.min(to) {
+                if received {
+                    bytes += u64::from(self.history.get(number)?.size);
+                    packets += 1;
+                }
+            }
+        }
+        (bytes > 0).then(|| (Rate::from_bytes_over(bytes, Duration::from_micros(span)), packets))
+    }
+
+    /// When the path must be prodded or the controller told of silence.
+    pub(super) fn timeout(&self) -> Option<Time> {
+        if self.history.unresolved() == 0 {
+            return None;
+        }
+        Some(self.probe_at().min(self.silent_at()))
+    }
+
+    fn probe_at(&self) -> Time {
+        let backoff = self.rtt.timeout() * (1 << self.probes.min(10));
+        self.probe_from + backoff.min(Duration::from_secs(2))
+    }
+
+    fn silent_at(&self) -> Time {
+        let rtt = self.rtt.smoothed() + feedback_interval(self.rtt.smoothed());
+        self.heard + rtt * u64::from(3 + self.silent_rounds)
+    }
+
+    /// Tells the controller of silence; true if a probe should be sent.
+    pub(super) fn on_timeout(&mut self, now: Time) -> bool {
+        if self.history.unresolved() == 0 {
+            return false;
+        }
+        while self.silent_at() <= now && self.silent_rounds < 64 {
+            self.silent_rounds += 1;
+            self.controller.on_silence();
+        }
+        if self.silent_rounds >= 64 {
+            self.heard = now;
+        }
+        let due = self.probe_at() <= now;
+        if due {
+            self.probes += 1;
+            self.probe_from = now;
+        }
+        due
+    }
+}
+
+/// Losses of one feedback, by runs.
+#[derive(Default)]
+struct Tally {
+    /// (lowest, highest) of each run, from the highest down.
+    runs: Vec<(u64, u64)>,
+    late: u64,
+}
+
+impl Tally {
+    fn lose(&mut self, number: u64) {
+        match self.runs.last_mut() {
+            Some((lowest, _)) if *lowest == number + 1 => *lowest = number,
+            _ => self.runs.push((number, number)),
+        }
+    }
+
+    fn lost(&self) -> u64 {
+        self.runs.iter().map(|(low, high)| high - low + 1).sum()
+    }
+
+    fn is_outage(&self, number: u64) -> bool {
+        self.runs
+            .iter()
+            .any(|(low, high)| high - low >= OUTAGE_RUN && (*low..=*high).contains(&number))
+    }
+
+    /// Packets and runs lost, outages left out.
+    fn without_outages(&self) -> (u64, u64) {
+        let runs = self.runs.iter().filter(|(low, high)| high - low < OUTAGE_RUN);
+        runs.fold((0, 0), |(lost, bursts), (low, high)| (lost + high - low + 1, bursts + 1))
+    }
+}

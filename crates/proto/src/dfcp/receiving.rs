@@ -1,0 +1,310 @@
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::{Bytes, BytesMut};
+use fontis_codes::{BlockDecoder, BlockShape, Code, DecodeJob, Decoded};
+
+use super::packet::{BlockNeed, BlockStatus, ChannelId, Live, LiveKind, ObjectShape, Symbols};
+use super::sending::live_shape;
+use super::wire::MAX_BLOCKS;
+
+/// What a channel receives.
+enum Sink {
+    Live {
+        kind: LiveKind,
+        /// Decoded blocks in order, waiting for the application or for the rest of their message.
+        ready: VecDeque<Bytes>,
+    },
+    Object(ObjectShape),
+}
+
+enum Block {
+    Collecting {
+        decoder: BlockDecoder,
+        live: Option<Live>,
+    },
+    /// A job decodes it.
+    Decoding {
+        live: Option<Live>,
+    },
+    /// Decoded; a live block out of order keeps its data here.
+    Decoded {
+        data: Option<Bytes>,
+    },
+    /// Accepted by the application.
+    Done,
+}
+
+/// The receiving half of a channel.
+pub(super) struct RecvChannel {
+    pub(super) id: ChannelId,
+    sink: Sink,
+    code: Code,
+    symbol_size: u16,
+    max_block: u32,
+    window_bytes: u32,
+    blocks: BTreeMap<u32, Block>,
+    /// Every block below is done.
+    floor: u32,
+    last: Option<u32>,
+    /// Symbols that were of no use.
+    pub(super) wasted: u64,
+}
+
+/// What came of some symbols.
+pub(super) enum Received {
+    /// More are needed, or these were of no use.
+    Nothing,
+    /// The block has enough: the job decodes it.
+    Decode(DecodeJob),
+    /// They cannot belong to the channel.
+    Violation,
+}
+
+impl RecvChannel {
+    pub(super) fn live(
+        id: ChannelId,
+        live: Live,
+        code: Code,
+        symbol_size: u16,
+        max_block: u32,
+        window: u32,
+    ) -> Self {
+        let sink = Sink::Live { kind: live.kind, ready: VecDeque::new() };
+        Self::new(id, sink, code, symbol_size, max_block, window)
+    }
+
+    pub(super) fn object(id: ChannelId, shape: ObjectShape, code: Code, window: u32) -> Self {
+        Self::new(id, Sink::Object(shape), code, shape.symbol_size, shape.block_size, window)
+    }
+
+    fn new(
+        id: ChannelId,
+        sink: Sink,
+        code: Code,
+        symbol_size: u16,
+        max_block: u32,
+        window_bytes: u32,
+    ) -> Self {
+        Self {
+            id,
+            sink,
+            code,
+            symbol_size,
+            max_block,
+            window_bytes,
+            blocks: BTreeMap::new(),
+            floor: 0,
+            last: None,
+            wasted: 0,
+        }
+    }
+
+    pub(super) const fn kind(&self) -> Option<LiveKind> {
+        match &self.sink {
+            Sink::Live { kind, .. } => Some(*kind),
+            Sink::Object(_) => None,
+        }
+    }
+
+    fn total(&self) -> Option<u32> {
+        match &self.sink {
+            Sink::Live { .. } => self.last.map(|last| last + 1),
+            Sink::Object(shape) => shape.blocks(),
+        }
+    }
+
+    /// Whether every block is done.
+    pub(super) fn is_complete(&self) -> bool {
+        self.total().is_some_and(|total| self.floor >= total)
+    }
+
+    /// Blocks from here on are refused, so that what is held stays below the window.
+    pub(super) fn limit(&self) -> u32 {
+        self.floor.saturating_add(window_blocks(self.window_bytes, self.max_block))
+    }
+
+    /// Takes symbols of a packet.
+    pub(super) fn receive(&mut self, symbols: &Symbols) -> Received {
+        let index = symbols.block;
+        if index < self.floor {
+            self.wasted += u64::from(symbols.count);
+            return Received::Nothing;
+        }
+        if index >= self.limit() || self.total().is_some_and(|total| index >= total) {
+            return Received::Violation;
+        }
+        let Some(shape) = self.shape_of(symbols) else { return Received::Violation };
+        if let Some(Live { fin: true, .. }) = symbols.live {
+            self.last = Some(index);
+        }
+        let block = self.blocks.entry(index).or_insert_with(|| Block::Collecting {
+            decoder: BlockDecoder::new(shape),
+            live: symbols.live,
+        });
+        let Block::Collecting { decoder, live } = block else {
+            self.wasted += u64::from(symbols.count);
+            return Received::Nothing;
+        };
+        if *live != symbols.live || decoder.shape() != shape {
+            return Received::Violation;
+        }
+        let mut rest = symbols.data.clone();
+        for offset in 0..u32::from(symbols.count) {
+            let Some(esi) = symbols.esi.checked_add(offset) else { return Received::Violation };
+            let length = if self.code.carries_bytes() { shape.symbol_len(esi) } else { 0 };
+            if rest.len() < length {
+                return Received::Violation;
+            }
+            match decoder.add(esi, &rest.split_to(length)) {
+                Ok(true) => {}
+                Ok(false) => self.wasted += 1,
+                Err(_) => return Received::Violation,
+            }
+        }
+        if !rest.is_empty() && self.code.carries_bytes() {
+            return Received::Violation;
+        }
+        if decoder.needed() > 0 {
+            return Received::Nothing;
+        }
+        let live = *live;
+        let Some(Block::Collecting { decoder, .. }) =
+            self.blocks.insert(index, Block::Decoding { live })
+        else {
+            return Received::Nothing;
+        };
+        Received::Decode(decoder.decode_job())
+    }
+
+    fn shape_of(&self, symbols: &Symbols) -> Option<BlockShape> {
+        match (&self.sink, symbols.live) {
+            (Sink::Object(object), None) => {
+                BlockShape::new(self.code, object.block_len(symbols.block), self.symbol_size).ok()
+            }
+            (Sink::Live { kind, .. }, Some(live))
+                if *kind == live.kind && live.block_len <= self.max_block =>
+            {
+                live_shape(self.code, live.block_len, self.symbol_size)
+            }
+            _ => None,
+        }
+    }
+
+    /// Takes the result of a decoding; the block's data if the application is to have it now. A live channel keeps
+    /// it for [`take_ready`](Self::take_ready).
+    pub(super) fn decoded(&mut self, index: u32, result: Decoded) -> Option<Bytes> {
+        let Some(Block::Decoding { live }) = self.blocks.get(&index) else { return None };
+        let live = *live;
+        match result {
+            Decoded::Failed(decoder) => {
+                self.blocks.insert(index, Block::Collecting { decoder, live });
+                None
+            }
+            Decoded::Block(data) => {
+                if matches!(self.sink, Sink::Object(_)) {
+                    self.blocks.insert(index, Block::Decoded { data: None });
+                    return Some(data);
+                }
+                self.blocks.insert(index, Block::Decoded { data: Some(data) });
+                self.collect();
+                None
+            }
+        }
+    }
+
+    /// Moves live blocks that are in order to where they are read from. A message's blocks count as done at once; a
+    /// stream's when they are read.
+    fn collect(&mut self) {
+        let Sink::Live { ready, kind } = &mut self.sink else { return };
+        let mut next = self.floor + if *kind == LiveKind::Stream { ready.len() as u32 } else { 0 };
+        while let Some(Block::Decoded { data: data @ Some(_) }) = self.blocks.get_mut(&next) {
+            ready.extend(data.take());
+            if *kind != LiveKind::Stream {
+                self.blocks.remove(&next);
+                self.floor += 1;
+            }
+            next += 1;
+        }
+    }
+
+    /// The next stretch of a stream, if one is there.
+    pub(super) fn take_ready(&mut self) -> Option<Bytes> {
+        let Sink::Live { ready, kind: LiveKind::Stream } = &mut self.sink else { return None };
+        let data = ready.pop_front()?;
+        self.blocks.remove(&self.floor);
+        self.floor += 1;
+        Some(data)
+    }
+
+    /// Whether a stream can be read from.
+    pub(super) fn is_readable(&self) -> bool {
+        matches!(&self.sink, Sink::Live { ready, kind: LiveKind::Stream } if !ready.is_empty())
+    }
+
+    /// The whole message, if it is complete.
+    pub(super) fn take_message(&mut self) -> Option<Bytes> {
+        if !self.is_complete() {
+            return None;
+        }
+        let Sink::Live { ready, .. } = &mut self.sink else { return None };
+        if ready.len() == 1 {
+            return ready.pop_front();
+        }
+        let mut joined = BytesMut::with_capacity(ready.iter().map(Bytes::len).sum());
+        for piece in ready.drain(..) {
+            joined.extend_from_slice(&piece);
+        }
+        Some(joined.freeze())
+    }
+
+    /// The application accepts a block of an object.
+    pub(super) fn release(&mut self, index: u32) {
+        if let Some(block @ Block::Decoded { .. }) = self.blocks.get_mut(&index) {
+            *block = Block::Done;
+        }
+        while let Some(Block::Done) = self.blocks.get(&self.floor) {
+            self.blocks.remove(&self.floor);
+            self.floor += 1;
+        }
+    }
+
+    /// The application refuses a block of an object: it is collected anew.
+    pub(super) fn reject(&mut self, index: u32) {
+        if let Some(Block::Decoded { .. }) = self.blocks.get(&index) {
+            self.blocks.remove(&index);
+        }
+    }
+
+    /// What to tell the sender.
+    pub(super) fn status(&self) -> BlockStatus {
+        let mut blocks: Vec<_> = self
+            .blocks
+            .iter()
+            .take(MAX_BLOCKS)
+            .map(|(index, block)| {
+                let (needed, done) = match block {
+                    Block::Collecting { decoder, .. } => (decoder.needed(), false),
+                    // The sender keeps a block until the application has accepted it.
+                    Block::Decoding { .. } | Block::Decoded { data: None } => (0, false),
+                    Block::Decoded { data: Some(_) } | Block::Done => (0, true),
+                };
+                BlockNeed { block: *index, needed, done }
+            })
+            .collect();
+        // A refused block is one that lacks everything again; it must not read as unknown.
+        if let (Sink::Object(object), Some(first)) = (&self.sink, blocks.first())
+            && first.block > self.floor
+        {
+            let shape = BlockShape::new(self.code, object.block_len(self.floor), self.symbol_size);
+            let needed = shape.map_or(1, BlockShape::source_symbols);
+            blocks.insert(0, BlockNeed { block: self.floor, needed, done: false });
+            blocks.truncate(MAX_BLOCKS);
+        }
+        BlockStatus { channel: self.id, floor: self.floor, limit: self.limit(), blocks }
+    }
+}
+
+/// How many blocks a window holds: two at least, for one is decoded while the next arrives.
+pub(super) fn window_blocks(window_bytes: u32, block_size: u32) -> u32 {
+    (window_bytes / block_size.max(1)).max(2)
+}

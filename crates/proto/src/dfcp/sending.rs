@@ -1,0 +1,490 @@
+use std::collections::VecDeque;
+
+use bytes::{Bytes, BytesMut};
+use fontis_base::Time;
+use fontis_codes::{BlockEncoder, BlockShape, Code, RepairJob, RepairSymbols};
+
+use super::packet::{BlockStatus, ChannelId, Live, LiveKind, ObjectShape, Symbols};
+use super::redundancy::{LossModel, TAIL_QUANTILE};
+
+/// Blocks whose data is asked for before they can be sent, so that reading does not hold up sending.
+const READ_AHEAD: u32 = 2;
+
+/// What a channel sends.
+enum Source {
+    /// Bytes written by the application, cut into blocks as they are sent.
+    Live {
+        kind: LiveKind,
+        pending: VecDeque<Bytes>,
+        pending_bytes: u64,
+        finished: bool,
+        /// The block that carries the end, once it is cut.
+        last: Option<u32>,
+    },
+    /// An object whose blocks the application supplies when asked.
+    Object(ObjectShape),
+}
+
+/// A block that is not done.
+struct Block {
+    data: Data,
+    next_esi: u32,
+    /// Symbols that the receiver lacks, as far as is known.
+    needed: u32,
+    /// Symbols sent whose fate is unknown.
+    in_flight: u32,
+    /// Symbols to have in flight: on average enough, and enough with high probability.
+    target: u32,
+    tail_target: u32,
+    repair_asked: bool,
+    done: bool,
+    live: Option<Live>,
+}
+
+enum Data {
+    Absent { shape: BlockShape, asked: bool },
+    Present(BlockEncoder),
+}
+
+impl Block {
+    fn new(data: Data, live: Option<Live>, loss: &LossModel) -> Self {
+        let mut block = Self {
+            data,
+            next_esi: 0,
+            needed: 0,
+            in_flight: 0,
+            target: 0,
+            tail_target: 0,
+            repair_asked: false,
+            done: false,
+            live,
+        };
+        block.needed = block.shape().source_symbols();
+        block.retarget(loss);
+        block
+    }
+
+    fn shape(&self) -> BlockShape {
+        match &self.data {
+            Data::Absent { shape, .. } => *shape,
+            Data::Present(encoder) => encoder.shape(),
+        }
+    }
+
+    fn retarget(&mut self, loss: &LossModel) {
+        self.target = loss.packets_to_send(self.needed, 0.0);
+        self.tail_target = loss.packets_to_send(self.needed, TAIL_QUANTILE);
+    }
+}
+
+/// The sending half of a channel: which symbol of which block goes next.
+pub(super) struct SendChannel {
+    pub(super) id: ChannelId,
+    pub(super) priority: u8,
+    pub(super) deadline: Option<Time>,
+    source: Source,
+    code: Code,
+    symbol_size: u16,
+    block_size: u32,
+    /// Blocks from `floor` on, as far as they have been begun or asked for.
+    blocks: VecDeque<Block>,
+    floor: u32,
+    limit: u32,
+    /// The number of the packet that brought the newest status.
+    status_number: Option<u64>,
+    /// Blocks whose data the application is to supply, and repair symbols to be prepared.
+    wants: VecDeque<Want>,
+}
+
+/// What a channel needs done before it can go on.
+pub(super) enum Want {
+    Data { block: u32 },
+    Repair { block: u32, job: RepairJob },
+}
+
+/// Which targets to send up to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pass {
+    /// What suffices on average.
+    Mean,
+    /// What suffices almost surely; only when there is nothing else to send.
+    Tail,
+    /// Without end, until the block is acknowledged: the published way.
+    Endless,
+    /// One symbol more of the oldest block, to prod a silent receiver.
+    Probe,
+}
+
+impl SendChannel {
+    #[expect(clippy::too_many_arguments, reason = "private, and each is one field")]
+    pub(super) fn live(
+        id: ChannelId,
+        kind: LiveKind,
+        priority: u8,
+        deadline: Option<Time>,
+        code: Code,
+        symbol_size: u16,
+        block_size: u32,
+        limit: u32,
+    ) -> Self {
+        let source = Source::Live {
+            kind,
+            pending: VecDeque::new(),
+            pending_bytes: 0,
+            finished: false,
+            last: None,
+        };
+        Self::new(id, priority, deadline, source, code, symbol_size, block_size, limit)
+    }
+
+    pub(super) fn object(
+        id: ChannelId,
+        shape: ObjectShape,
+        code: Code,
+        priority: u8,
+        deadline: Option<Time>,
+        limit: u32,
+    ) -> Self {
+        let source = Source::Object(shape);
+        Self::new(id, priority, deadline, source, code, shape.symbol_size, shape.block_size, limit)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "private, and each is one field")]
+    fn new(
+        id: ChannelId,
+        priority: u8,
+        deadline: Option<Time>,
+        source: Source,
+        code: Code,
+        symbol_size: u16,
+        block_size: u32,
+        limit: u32,
+    ) -> Self {
+        Self {
+            id,
+            priority,
+            deadline,
+            source,
+            code,
+            symbol_size,
+            block_size,
+            blocks: VecDeque::new(),
+            floor: 0,
+            limit,
+            status_number: None,
+            wants: VecDeque::new(),
+        }
+    }
+
+    /// Takes bytes to send; a message or stream only.
+    pub(super) fn write(&mut self, data: Bytes) {
+        if let Source::Live { pending, pending_bytes, finished: false, .. } = &mut self.source {
+            *pending_bytes += data.len() as u64;
+            pending.push_back(data);
+        }
+    }
+
+    /// Nothing more will be written.
+    pub(super) fn finish(&mut self) {
+        if let Source::Live { finished, .. } = &mut self.source {
+            *finished = true;
+        }
+    }
+
+    /// Bytes written that are in no block yet, and those in blocks that are not done.
+    pub(super) fn buffered(&self) -> u64 {
+        let blocks: u64 =
+            self.blocks.iter().filter(|b| !b.done).map(|b| u64::from(b.shape().len())).sum();
+        match &self.source {
+            Source::Live { pending_bytes, .. } => pending_bytes + blocks,
+            Source::Object(_) => blocks,
+        }
+    }
+
+    /// Whether every block has been done.
+    pub(super) fn is_complete(&self) -> bool {
+        self.total().is_some_and(|total| self.floor >= total)
+    }
+
+    fn total(&self) -> Option<u32> {
+        match &self.source {
+            Source::Live { last, .. } => last.map(|last| last + 1),
+            Source::Object(shape) => shape.blocks(),
+        }
+    }
+
+    pub(super) fn next_want(&mut self) -> Option<Want> {
+        self.wants.pop_front()
+    }
+
+    /// The data of a block that was asked for.
+    pub(super) fn supply(&mut self, index: u32, data: Bytes) -> bool {
+        let Some(block) = self.block_mut(index) else { return true };
+        let Data::Absent { shape, asked: true } = block.data else { return true };
+        let expected = if shape.code().carries_bytes() { shape.len() as usize } else { 0 };
+        if data.len() != expected {
+            return false;
+        }
+        block.data = Data::Present(BlockEncoder::new(shape, data));
+        true
+    }
+
+    pub(super) fn set_repair(&mut self, index: u32, repair: RepairSymbols) {
+        if let Some(Block { data: Data::Present(encoder), .. }) = self.block_mut(index) {
+            encoder.set_repair(repair);
+        }
+    }
+
+    /// Symbols of a block were reported as received, lost or forgotten.
+    pub(super) fn resolved(&mut self, index: u32, count: u16, received: bool) {
+        if let Some(block) = self.block_mut(index) {
+            block.in_flight = block.in_flight.saturating_sub(u32::from(count));
+            if received {
+                block.needed = block.needed.saturating_sub(u32::from(count)).max(1);
+            }
+        }
+    }
+
+    /// The receiver's own account, from packet `number`. Older than what is known, it is ignored.
+    pub(super) fn on_status(&mut self, number: u64, status: &BlockStatus) {
+        if self.status_number.is_some_and(|known| known >= number) {
+            return;
+        }
+        self.status_number = Some(number);
+        self.limit = self.limit.max(status.limit);
+        let floor = status.floor.min(self.floor + self.blocks.len() as u32);
+        for index in self.floor..floor {
+            if let Some(block) = self.block_mut(index) {
+                block.done = true;
+            }
+        }
+        for need in &status.blocks {
+            if let Some(block) = self.block_mut(need.block) {
+                block.needed = need.needed;
+                block.done |= need.done;
+            }
+        }
+        self.advance();
+    }
+
+    /// The receiver has all of it.
+    pub(super) fn on_done(&mut self) {
+        for block in &mut self.blocks {
+            block.done = true;
+        }
+        self.advance();
+        if let (Source::Object(_), Some(total)) = (&self.source, self.total()) {
+            self.floor = total;
+        }
+    }
+
+    fn advance(&mut self) {
+        while self.blocks.front().is_some_and(|block| block.done) {
+            self.blocks.pop_front();
+            self.floor += 1;
+        }
+        // The data of a block that is done serves nobody.
+        for block in self.blocks.iter_mut().filter(|block| block.done) {
+            if let Data::Present(encoder) = &block.data {
+                block.data = Data::Absent { shape: encoder.shape(), asked: false };
+            }
+        }
+    }
+
+    /// Recomputes how much to send, after the measured loss or a block's need has changed.
+    pub(super) fn retarget(&mut self, loss: &LossModel) {
+        for block in self.blocks.iter_mut().filter(|block| !block.done) {
+            block.retarget(loss);
+        }
+    }
+
+    /// Cuts or announces the blocks that may come next, and asks for their data.
+    pub(super) fn prepare(&mut self, loss: &LossModel) {
+        loop {
+            let unsent =
+                self.blocks.iter().rev().take_while(|block| block.next_esi == 0).count() as u32;
+            let index = self.floor + self.blocks.len() as u32;
+            if unsent >= READ_AHEAD
+                || index >= self.limit
+                || self.total().is_some_and(|total| index >= total)
+            {
+                return;
+            }
+            let Some(block) = self.cut(index, loss) else { return };
+            if matches!(block.data, Data::Absent { asked: true, .. }) {
+                self.wants.push_back(Want::Data { block: index });
+            }
+            self.blocks.push_back(block);
+        }
+    }
+
+    fn cut(&mut self, index: u32, loss: &LossModel) -> Option<Block> {
+        match &mut self.source {
+            Source::Object(object) => {
+                let shape =
+                    BlockShape::new(self.code, object.block_len(index), self.symbol_size).ok()?;
+                Some(Block::new(Data::Absent { shape, asked: true }, None, loss))
+            }
+            Source::Live { kind, pending, pending_bytes, finished, last } => {
+                let ends = *finished && *pending_bytes <= u64::from(self.block_size);
+                if *pending_bytes == 0 && !ends {
+                    return None;
+                }
+                // A message is sent when it is complete; a stream flows as it is written.
+                if !*finished && !matches!(kind, LiveKind::Stream) {
+                    return None;
+                }
+                let length = (*pending_bytes).min(u64::from(self.block_size)) as usize;
+                let data = gather(pending, length);
+                *pending_bytes -= length as u64;
+                if ends {
+                    *last = Some(index);
+                }
+                let live = Live { kind: *kind, block_len: length as u32, fin: ends };
+                let shape = live_shape(self.code, live.block_len, self.symbol_size)?;
+                let data = if self.code.carries_bytes() { data } else { Bytes::new() };
+                Some(Block::new(Data::Present(BlockEncoder::new(shape, data)), Some(live), loss))
+            }
+        }
+    }
+
+    /// Whether the channel is at its end for now: nothing waits to be begun.
+    fn is_tail(&self) -> bool {
+        let index = self.floor + self.blocks.len() as u32;
+        let drained = match &self.source {
+            Source::Live { pending_bytes, .. } => *pending_bytes == 0,
+            Source::Object(_) => self.total().is_some_and(|total| index >= total),
+        };
+        drained && self.blocks.iter().all(|block| block.done || block.next_esi > 0)
+    }
+
+    /// The next symbols to send, at most `room` bytes of them; the oldest block that lacks some comes first.
+    pub(super) fn next_symbols(&mut self, pass: Pass, room: usize) -> Option<Symbols> {
+        if pass == Pass::Tail && !self.is_tail() {
+            return None;
+        }
+        for (offset, block) in self.blocks.iter_mut().enumerate() {
+            let index = self.floor + offset as u32;
+            let target = match pass {
+                Pass::Mean => block.target,
+                Pass::Tail => block.tail_target,
+                Pass::Endless | Pass::Probe => block.in_flight + 1,
+            };
+            if block.done || block.in_flight >= target {
+                continue;
+            }
+            if index >= self.limit {
+                return None;
+            }
+            let Data::Present(encoder) = &block.data else { continue };
+            let shape = encoder.shape();
+            let k = shape.source_symbols();
+            // Repair symbols take time to prepare: ask while the source symbols are still being sent.
+            let short = target - block.in_flight;
+            let last_wanted = block.next_esi + short;
+            if last_wanted > k && !block.repair_asked {
+                block.repair_asked = true;
+                self.wants.push_back(Want::Repair { block: index, job: encoder.repair_job() });
+            }
+            if block.next_esi >= k && !encoder.has_repair() {
+                continue;
+            }
+            let fits = (room / usize::from(shape.symbol_size())).max(1) as u32;
+            let available = if encoder.has_repair() { u32::MAX } else { k - block.next_esi };
+            let count = fits.min(short).min(available).min(64);
+            let symbols = take_symbols(self.id, index, block, count)?;
+            return Some(symbols);
+        }
+        None
+    }
+
+    /// Whether [`next_symbols`](Self::next_symbols) would give some.
+    pub(super) fn has_symbols(&self, endless: bool) -> bool {
+        let tail = self.is_tail();
+        self.blocks.iter().zip(self.floor..self.limit.max(self.floor)).any(|(block, _)| {
+            let target = if tail { block.target.max(block.tail_target) } else { block.target };
+            let short = endless || block.in_flight < target;
+            let ready = match &block.data {
+                Data::Present(encoder) => {
+                    block.next_esi < encoder.shape().source_symbols() || encoder.has_repair()
+                }
+                Data::Absent { .. } => false,
+            };
+            !block.done && short && ready
+        })
+    }
+
+    /// k of a block; zero if it is not there.
+    pub(super) fn source_symbols(&self, index: u32) -> u32 {
+        let offset = index.checked_sub(self.floor).map(|offset| offset as usize);
+        offset.and_then(|offset| self.blocks.get(offset)).map_or(0, |b| b.shape().source_symbols())
+    }
+
+    pub(super) const fn kind(&self) -> Option<LiveKind> {
+        match &self.source {
+            Source::Live { kind, .. } => Some(*kind),
+            Source::Object(_) => None,
+        }
+    }
+
+    fn block_mut(&mut self, index: u32) -> Option<&mut Block> {
+        self.blocks.get_mut(index.checked_sub(self.floor)? as usize)
+    }
+}
+
+/// How a block of a message or stream is cut: a short block has a short symbol, so that its repair is short too.
+pub(super) fn live_shape(code: Code, block_len: u32, symbol_size: u16) -> Option<BlockShape> {
+    let short = block_len.next_multiple_of(8).clamp(8, u32::from(symbol_size)) as u16;
+    BlockShape::new(code, block_len, short).ok()
+}
+
+fn take_symbols(channel: ChannelId, index: u32, block: &mut Block, count: u32) -> Option<Symbols> {
+    let Data::Present(encoder) = &block.data else { return None };
+    let shape = encoder.shape();
+    let esi = block.next_esi;
+    let mut len = 0;
+    let mut data = encoder.symbol(esi)?;
+    for offset in 0..count {
+        len += shape.symbol_len(esi + offset);
+    }
+    if count > 1 {
+        let mut joined = BytesMut::with_capacity(len);
+        for offset in 0..count {
+            joined.extend_from_slice(&encoder.symbol(esi + offset)?);
+        }
+        data = joined.freeze();
+    }
+    block.next_esi += count;
+    block.in_flight += count;
+    Some(Symbols {
+        channel,
+        block: index,
+        esi,
+        count: count as u16,
+        live: block.live,
+        len: len as u16,
+        data,
+    })
+}
+
+/// Takes exactly `length` bytes from the front of `pending`.
+fn gather(pending: &mut VecDeque<Bytes>, length: usize) -> Bytes {
+    if let Some(front) = pending.front_mut() {
+        if front.len() == length {
+            return pending.pop_front().unwrap_or_default();
+        }
+        if front.len() > length {
+            return front.split_to(length);
+        }
+    }
+    let mut joined = BytesMut::with_capacity(length);
+    while joined.len() < length {
+        let Some(mut piece) = pending.pop_front() else { break };
+        let rest = piece.split_off(piece.len().min(length - joined.len()));
+        joined.extend_from_slice(&piece);
+        if !rest.is_empty() {
+            pending.push_front(rest);
+        }
+    }
+    joined.freeze()
+}

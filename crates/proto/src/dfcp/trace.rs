@@ -1,0 +1,44 @@
+use fontis_base::{Duration, Rate, Time};
+
+/// Something that happened in a connection, for qlog and for people.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TraceEvent {
+    /// When.
+    pub time: Time,
+    /// What.
+    pub what: Traced,
+}
+
+/// The kinds of trace event.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Traced {
+    /// A packet was sent.
+    Sent {
+        /// Its number; none for handshake packets.
+        number: Option<u64>,
+        /// Bytes at the IP layer.
+        size: u32,
+        /// The kinds of its frames.
+        frames: Vec<&'static str>,
+    },
+    /// A packet was received.
+    Received {
+        /// Its number; none for handshake packets.
+        number: Option<u64>,
+        /// Bytes at the IP layer.
+        size: u32,
+        /// The kinds of its frames.
+        frames: Vec<&'static str>,
+    },
+    /// Feedback changed what is known of the path.
+    Metrics {
+        /// The smoothed round-trip time.
+        srtt: Duration,
+        /// The pacing rate.
+        rate: Rate,
+        /// Bytes in flight.
+        in_flight: u64,
+        /// The measured share of packets lost.
+        loss: f64,
+    },
+}

@@ -1,0 +1,609 @@
+//! The wire format of frames and handshake payloads: what packet protection seals. `docs/protocol.md` is its
+//! specification. Decoding never panics and never allocates more than the input's length justifies.
+
+use bytes::{Buf, Bytes};
+use smallvec::SmallVec;
+use thiserror::Error;
+
+use super::feedback::Feedback;
+use super::packet::{
+    BlockNeed, BlockStatus, Frame, Frames, Hello, Live, LiveKind, ObjectShape, Open, Symbols,
+};
+use super::params::Params;
+
+mod kind {
+    pub(super) const PADDING: u8 = 0x00;
+    pub(super) const PING: u8 = 0x01;
+    pub(super) const CONFIRM: u8 = 0x02;
+    pub(super) const FEEDBACK: u8 = 0x03;
+    pub(super) const BLOCKS: u8 = 0x04;
+    pub(super) const OPEN: u8 = 0x05;
+    pub(super) const DONE: u8 = 0x06;
+    pub(super) const ABANDON: u8 = 0x07;
+    pub(super) const FIN: u8 = 0x08;
+    pub(super) const FINACK: u8 = 0x09;
+    pub(super) const CLOSE: u8 = 0x0a;
+    /// Symbols: the low six bits are flags.
+    pub(super) const SYMBOLS: u8 = 0x40;
+}
+
+mod flag {
+    /// The data's length is given; without it the data ends with the packet.
+    pub(super) const LENGTH: u8 = 0x01;
+    /// The block is described here.
+    pub(super) const LIVE: u8 = 0x02;
+    /// The block is the channel's last.
+    pub(super) const FIN: u8 = 0x04;
+    /// The channel is a message.
+    pub(super) const MESSAGE: u8 = 0x08;
+    /// The channel is an ordered message.
+    pub(super) const ORDERED: u8 = 0x10;
+    /// More than one symbol.
+    pub(super) const COUNT: u8 = 0x20;
+}
+
+/// Bytes that packet protection adds to the frames of a sealed packet: type, connection identifier, packet number, tag.
+pub const SEALED_OVERHEAD: usize = 1 + 8 + 4 + 16;
+/// Bytes of a SYN around its hello: type, version, identifier, length, and Noise's keys and tags.
+pub const SYN_OVERHEAD: usize = 1 + 4 + 8 + 2 + 96;
+/// Bytes of a SYNACK around its hello.
+pub const SYNACK_OVERHEAD: usize = 1 + 8 + 8 + 2 + 48;
+/// Bytes of a RESET.
+pub const RESET_LEN: usize = 1 + 8 + 16;
+
+/// The longest label of an [`Open`] frame, in bytes.
+pub const MAX_LABEL: usize = 1024;
+/// The most blocks that one [`BlockStatus`] lists.
+pub const MAX_BLOCKS: usize = 128;
+/// The most runs that one [`Feedback`] lists.
+pub const MAX_RUNS: usize = 256;
+/// The most receive times that one [`Feedback`] lists.
+pub const MAX_SAMPLES: usize = 32;
+
+/// Bytes that are not what they should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum WireError {
+    /// The input ends inside a field.
+    #[error("the packet is truncated")]
+    Truncated,
+    /// A frame of a kind that this version does not know.
+    #[error("unknown frame type {0:#04x}")]
+    UnknownFrame(u8),
+    /// A field has a value that it may not have.
+    #[error("the field {0} has a forbidden value")]
+    Forbidden(&'static str),
+}
+
+/// Where encoded bytes go: a buffer, or only a count of them.
+trait Sink {
+    fn slice(&mut self, bytes: &[u8]);
+
+    /// A variable-length integer as in RFC 9000, section 16.
+    fn varint(&mut self, value: u64) {
+        match value {
+            0..=0x3f => self.slice(&[value as u8]),
+            0x40..=0x3fff => self.slice(&(value as u16 | 0x4000).to_be_bytes()),
+            0x4000..=0x3fff_ffff => self.slice(&(value as u32 | 0x8000_0000).to_be_bytes()),
+            _ => self.slice(&(value.min((1 << 62) - 1) | 0xc000_0000_0000_0000).to_be_bytes()),
+        }
+    }
+
+    fn zeros(&mut self, count: usize) {
+        for _ in 0..count {
+            self.slice(&[0]);
+        }
+    }
+}
+
+impl Sink for Vec<u8> {
+    fn slice(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+
+    fn zeros(&mut self, count: usize) {
+        self.resize(self.len() + count, 0);
+    }
+}
+
+struct Counter(usize);
+
+impl Sink for Counter {
+    fn slice(&mut self, bytes: &[u8]) {
+        self.0 += bytes.len();
+    }
+
+    fn zeros(&mut self, count: usize) {
+        self.0 += count;
+    }
+}
+
+/// Encodes frames; only the last may be of indefinite length, so only there is a symbol's length left out.
+pub fn encode_frames(frames: &[Frame], out: &mut Vec<u8>) {
+    for (index, frame) in frames.iter().enumerate() {
+        encode(frame, index + 1 == frames.len(), out);
+    }
+}
+
+/// The number of bytes that [`encode_frames`] writes (for symbols without bytes, what they stand for).
+pub fn frames_len(frames: &[Frame]) -> usize {
+    let mut counter = Counter(0);
+    for (index, frame) in frames.iter().enumerate() {
+        encode(frame, index + 1 == frames.len(), &mut counter);
+    }
+    counter.0
+}
+
+/// The number of bytes of one frame with its length spelt out.
+pub fn frame_len(frame: &Frame) -> usize {
+    let mut counter = Counter(0);
+    encode(frame, false, &mut counter);
+    counter.0
+}
+
+/// Decodes the frames of a sealed packet. Symbols refer to the packet's bytes without copying them.
+pub fn decode_frames(mut bytes: Bytes) -> Result<Frames, WireError> {
+    let mut frames = Frames::new();
+    while bytes.has_remaining() {
+        frames.push(decode(&mut bytes)?);
+    }
+    Ok(frames)
+}
+
+/// Encodes what a handshake message carries.
+pub fn encode_hello(hello: &Hello, out: &mut Vec<u8>) {
+    hello_into(hello, out);
+}
+
+/// The number of bytes that [`encode_hello`] writes.
+pub fn hello_len(hello: &Hello) -> usize {
+    let mut counter = Counter(0);
+    hello_into(hello, &mut counter);
+    counter.0
+}
+
+/// Decodes what a handshake message carries.
+pub fn decode_hello(mut bytes: Bytes) -> Result<Hello, WireError> {
+    let count = usize::from(u8_of(&mut bytes)?);
+    let codes = take(&mut bytes, count)?.to_vec();
+    let params = Params {
+        codes,
+        window: u32_of(&mut bytes, "window")?,
+        max_block: u32_of(&mut bytes, "max_block")?,
+        idle_timeout_ms: u32_of(&mut bytes, "idle_timeout")?,
+        reset_token: array(&mut bytes)?,
+    };
+    let frames = decode_frames(bytes)?.into_vec();
+    Ok(Hello { params, frames })
+}
+
+fn hello_into(hello: &Hello, out: &mut impl Sink) {
+    let params = &hello.params;
+    out.slice(&[params.codes.len() as u8]);
+    out.slice(&params.codes);
+    out.varint(u64::from(params.window));
+    out.varint(u64::from(params.max_block));
+    out.varint(u64::from(params.idle_timeout_ms));
+    out.slice(&params.reset_token);
+    for (index, frame) in hello.frames.iter().enumerate() {
+        encode(frame, index + 1 == hello.frames.len(), out);
+    }
+}
+
+fn encode(frame: &Frame, last: bool, out: &mut impl Sink) {
+    match frame {
+        Frame::Padding(length) => {
+            out.slice(&[kind::PADDING]);
+            out.slice(&length.to_be_bytes());
+            out.zeros(usize::from(*length));
+        }
+        Frame::Ping => out.slice(&[kind::PING]),
+        Frame::Confirm => out.slice(&[kind::CONFIRM]),
+        Frame::Symbols(symbols) => encode_symbols(symbols, last, out),
+        Frame::Feedback(feedback) => encode_feedback(feedback, out),
+        Frame::Blocks(status) => encode_status(status, out),
+        Frame::Open(open) => {
+            out.slice(&[kind::OPEN]);
+            out.varint(u64::from(open.channel));
+            out.varint(open.object.size);
+            out.varint(u64::from(open.object.block_size));
+            out.varint(u64::from(open.object.symbol_size));
+            out.slice(&[open.object.code]);
+            out.varint(open.label.len() as u64);
+            out.slice(&open.label);
+        }
+        Frame::Done { channel } => {
+            out.slice(&[kind::DONE]);
+            out.varint(u64::from(*channel));
+        }
+        Frame::Abandon { channel, code, sequence } => {
+            out.slice(&[kind::ABANDON]);
+            out.varint(u64::from(*channel));
+            out.varint(u64::from(*code));
+            out.varint(sequence.map_or(0, |sequence| u64::from(sequence) + 1));
+        }
+        Frame::Fin => out.slice(&[kind::FIN]),
+        Frame::FinAck => out.slice(&[kind::FINACK]),
+        Frame::Close { code, reason } => {
+            out.slice(&[kind::CLOSE]);
+            out.varint(u64::from(*code));
+            let reason = truncate(reason, 255);
+            out.slice(&[reason.len() as u8]);
+            out.slice(reason.as_bytes());
+        }
+    }
+}
+
+fn encode_symbols(symbols: &Symbols, last: bool, out: &mut impl Sink) {
+    let mut flags = 0;
+    if !last {
+        flags |= flag::LENGTH;
+    }
+    if symbols.count != 1 {
+        flags |= flag::COUNT;
+    }
+    if let Some(live) = symbols.live {
+        flags |= flag::LIVE;
+        if live.fin {
+            flags |= flag::FIN;
+        }
+        match live.kind {
+            LiveKind::Stream => {}
+            LiveKind::Message => flags |= flag::MESSAGE,
+            LiveKind::Ordered { .. } => flags |= flag::ORDERED,
+        }
+    }
+    out.slice(&[kind::SYMBOLS | flags]);
+    out.varint(u64::from(symbols.channel));
+    out.varint(u64::from(symbols.block));
+    out.varint(u64::from(symbols.esi));
+    if symbols.count != 1 {
+        out.varint(u64::from(symbols.count));
+    }
+    if let Some(live) = symbols.live {
+        out.varint(u64::from(live.block_len));
+        if let LiveKind::Ordered { sequence } = live.kind {
+            out.varint(u64::from(sequence));
+        }
+    }
+    if !last {
+        out.varint(u64::from(symbols.len));
+    }
+    if symbols.data.is_empty() {
+        out.zeros(usize::from(symbols.len));
+    } else {
+        out.slice(&symbols.data);
+    }
+}
+
+fn encode_feedback(feedback: &Feedback, out: &mut impl Sink) {
+    out.slice(&[kind::FEEDBACK, feedback.path]);
+    out.varint(feedback.largest);
+    out.varint(feedback.received_at_us);
+    out.varint(u64::from(feedback.delay_us));
+    out.varint(feedback.packets);
+    out.varint(feedback.bytes);
+    out.varint(feedback.ce);
+    out.varint(feedback.runs.len() as u64);
+    for run in &feedback.runs {
+        out.varint(u64::from(*run));
+    }
+    out.varint(feedback.samples.len() as u64);
+    for (below, before_us) in &feedback.samples {
+        out.varint(u64::from(*below));
+        out.varint(u64::from(*before_us));
+    }
+}
+
+fn encode_status(status: &BlockStatus, out: &mut impl Sink) {
+    out.slice(&[kind::BLOCKS]);
+    out.varint(u64::from(status.channel));
+    out.varint(u64::from(status.floor));
+    out.varint(u64::from(status.limit.saturating_sub(status.floor)));
+    out.varint(status.blocks.len() as u64);
+    let mut next = status.floor;
+    for need in &status.blocks {
+        // Zero says done; a need of n is written as n + 1.
+        out.varint(u64::from(need.block.wrapping_sub(next)));
+        out.varint(if need.done { 0 } else { u64::from(need.needed) + 1 });
+        next = need.block.wrapping_add(1);
+    }
+}
+
+fn decode(bytes: &mut Bytes) -> Result<Frame, WireError> {
+    let kind = u8_of(bytes)?;
+    if kind & 0xc0 == kind::SYMBOLS {
+        return decode_symbols(kind & 0x3f, bytes).map(Frame::Symbols);
+    }
+    Ok(match kind {
+        kind::PADDING => {
+            let length = u16::from_be_bytes(array(bytes)?);
+            take(bytes, usize::from(length))?;
+            Frame::Padding(length)
+        }
+        kind::PING => Frame::Ping,
+        kind::CONFIRM => Frame::Confirm,
+        kind::FEEDBACK => Frame::Feedback(Box::new(decode_feedback(bytes)?)),
+        kind::BLOCKS => Frame::Blocks(Box::new(decode_status(bytes)?)),
+        kind::OPEN => {
+            let channel = u32_of(bytes, "channel")?;
+            let size = varint(bytes)?;
+            let block_size = u32_of(bytes, "block_size")?;
+            let symbol_size = u16_of(bytes, "symbol_size")?;
+            let code = u8_of(bytes)?;
+            let length = limited(bytes, MAX_LABEL, "label")?;
+            let label = take(bytes, length)?;
+            let object = ObjectShape { size, block_size, symbol_size, code };
+            Frame::Open(Box::new(Open { channel, object, label }))
+        }
+        kind::DONE => Frame::Done { channel: u32_of(bytes, "channel")? },
+        kind::ABANDON => {
+            let channel = u32_of(bytes, "channel")?;
+            let code = u32_of(bytes, "code")?;
+            let sequence = match varint(bytes)? {
+                0 => None,
+                n => Some(u32::try_from(n - 1).map_err(|_| WireError::Forbidden("sequence"))?),
+            };
+            Frame::Abandon { channel, code, sequence }
+        }
+        kind::FIN => Frame::Fin,
+        kind::FINACK => Frame::FinAck,
+        kind::CLOSE => {
+            let code = u32_of(bytes, "code")?;
+            let length = usize::from(u8_of(bytes)?);
+            let reason = String::from_utf8_lossy(&take(bytes, length)?).into_owned();
+            Frame::Close { code, reason }
+        }
+        unknown => return Err(WireError::UnknownFrame(unknown)),
+    })
+}
+
+fn decode_symbols(flags: u8, bytes: &mut Bytes) -> Result<Symbols, WireError> {
+    let channel = u32_of(bytes, "channel")?;
+    let block = u32_of(bytes, "block")?;
+    let esi = u32_of(bytes, "esi")?;
+    let count = if flags & flag::COUNT != 0 { u16_of(bytes, "count")? } else { 1 };
+    if count == 0 {
+        return Err(WireError::Forbidden("count"));
+    }
+    let live = if flags & flag::LIVE != 0 {
+        let block_len = u32_of(bytes, "block_len")?;
+        let kind = match flags & (flag::MESSAGE | flag::ORDERED) {
+            0 => LiveKind::Stream,
+            flag::MESSAGE => LiveKind::Message,
+            flag::ORDERED => LiveKind::Ordered { sequence: u32_of(bytes, "sequence")? },
+            _ => return Err(WireError::Forbidden("kind")),
+        };
+        Some(Live { kind, block_len, fin: flags & flag::FIN != 0 })
+    } else if flags & (flag::FIN | flag::MESSAGE | flag::ORDERED) != 0 {
+        return Err(WireError::Forbidden("flags"));
+    } else {
+        None
+    };
+    let length = if flags & flag::LENGTH != 0 {
+        limited(bytes, usize::from(u16::MAX), "length")?
+    } else {
+        bytes.len()
+    };
+    let data = take(bytes, length)?;
+    let len = u16::try_from(length).map_err(|_| WireError::Forbidden("length"))?;
+    Ok(Symbols { channel, block, esi, count, live, len, data })
+}
+
+fn decode_feedback(bytes: &mut Bytes) -> Result<Feedback, WireError> {
+    let mut feedback = Feedback {
+        path: u8_of(bytes)?,
+        largest: varint(bytes)?,
+        received_at_us: varint(bytes)?,
+        delay_us: u32_of(bytes, "delay")?,
+        packets: varint(bytes)?,
+        bytes: varint(bytes)?,
+        ce: varint(bytes)?,
+        runs: SmallVec::new(),
+        samples: SmallVec::new(),
+    };
+    for _ in 0..limited(bytes, MAX_RUNS, "runs")? {
+        feedback.runs.push(u32_of(bytes, "run")?);
+    }
+    for _ in 0..limited(bytes, MAX_SAMPLES, "samples")? {
+        feedback.samples.push((u32_of(bytes, "sample")?, u32_of(bytes, "sample")?));
+    }
+    Ok(feedback)
+}
+
+fn decode_status(bytes: &mut Bytes) -> Result<BlockStatus, WireError> {
+    let channel = u32_of(bytes, "channel")?;
+    let floor = u32_of(bytes, "floor")?;
+    let limit = floor.saturating_add(u32_of(bytes, "limit")?);
+    let count = limited(bytes, MAX_BLOCKS, "blocks")?;
+    let mut blocks = Vec::with_capacity(count);
+    let mut next = floor;
+    for _ in 0..count {
+        let step = u32_of(bytes, "block")?;
+        let block = next.checked_add(step).ok_or(WireError::Forbidden("block"))?;
+        next = block.checked_add(1).ok_or(WireError::Forbidden("block"))?;
+        let value = u32_of(bytes, "needed")?;
+        blocks.push(BlockNeed { block, needed: value.saturating_sub(1), done: value == 0 });
+    }
+    Ok(BlockStatus { channel, floor, limit, blocks })
+}
+
+fn take(bytes: &mut Bytes, count: usize) -> Result<Bytes, WireError> {
+    if bytes.len() < count {
+        return Err(WireError::Truncated);
+    }
+    Ok(bytes.split_to(count))
+}
+
+fn array<const N: usize>(bytes: &mut Bytes) -> Result<[u8; N], WireError> {
+    let mut array = [0; N];
+    array.copy_from_slice(&take(bytes, N)?);
+    Ok(array)
+}
+
+fn u8_of(bytes: &mut Bytes) -> Result<u8, WireError> {
+    bytes.try_get_u8().map_err(|_| WireError::Truncated)
+}
+
+fn varint(bytes: &mut Bytes) -> Result<u64, WireError> {
+    let first = u8_of(bytes)?;
+    let more = (1usize << (first >> 6)) - 1;
+    let mut value = u64::from(first & 0x3f);
+    for byte in take(bytes, more)? {
+        value = value << 8 | u64::from(byte);
+    }
+    Ok(value)
+}
+
+fn u32_of(bytes: &mut Bytes, field: &'static str) -> Result<u32, WireError> {
+    u32::try_from(varint(bytes)?).map_err(|_| WireError::Forbidden(field))
+}
+
+fn u16_of(bytes: &mut Bytes, field: &'static str) -> Result<u16, WireError> {
+    u16::try_from(varint(bytes)?).map_err(|_| WireError::Forbidden(field))
+}
+
+fn limited(bytes: &mut Bytes, most: usize, field: &'static str) -> Result<usize, WireError> {
+    usize::try_from(varint(bytes)?).ok().filter(|n| *n <= most).ok_or(WireError::Forbidden(field))
+}
+
+/// The longest beginning of `text` that has at most `most` bytes and ends between characters.
+fn truncate(text: &str, most: usize) -> &str {
+    let mut end = text.len().min(most);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn live() -> impl Strategy<Value = Option<Live>> {
+        let kind = prop_oneof![
+            Just(LiveKind::Stream),
+            Just(LiveKind::Message),
+            any::<u32>().prop_map(|sequence| LiveKind::Ordered { sequence }),
+        ];
+        prop::option::of(
+            (kind, any::<u32>(), any::<bool>()).prop_map(|(kind, block_len, fin)| Live {
+                kind,
+                block_len,
+                fin,
+            }),
+        )
+    }
+
+    fn frame() -> impl Strategy<Value = Frame> {
+        let symbols =
+            (any::<[u32; 3]>(), 1u16.., live(), prop::collection::vec(any::<u8>(), 0..50))
+                .prop_map(|([channel, block, esi], count, live, data)| {
+                    Frame::Symbols(Symbols {
+                        channel,
+                        block,
+                        esi,
+                        count,
+                        live,
+                        len: data.len() as u16,
+                        data: data.into(),
+                    })
+                });
+        let feedback = (
+            any::<u8>(),
+            any::<[u32; 6]>(),
+            prop::collection::vec(any::<u32>(), 0..40),
+            prop::collection::vec(any::<(u32, u32)>(), 0..MAX_SAMPLES),
+        )
+            .prop_map(|(path, n, runs, samples)| {
+                Frame::Feedback(Box::new(Feedback {
+                    path,
+                    largest: u64::from(n[0]) << 20,
+                    received_at_us: u64::from(n[1]),
+                    delay_us: n[2],
+                    packets: u64::from(n[3]),
+                    bytes: u64::from(n[4]) << 8,
+                    ce: u64::from(n[5]),
+                    runs: runs.into(),
+                    samples: samples.into(),
+                }))
+            });
+        let blocks = (
+            any::<u32>(),
+            0u32..1 << 30,
+            0u32..1000,
+            prop::collection::btree_map(0u32..5000, (0u32..100_000, any::<bool>()), 0..20),
+        )
+            .prop_map(|(channel, floor, ahead, blocks)| {
+                Frame::Blocks(Box::new(BlockStatus {
+                    channel,
+                    floor,
+                    limit: floor + ahead,
+                    blocks: blocks
+                        .into_iter()
+                        .map(|(offset, (needed, done))| BlockNeed {
+                            block: floor + offset,
+                            needed: if done { 0 } else { needed },
+                            done,
+                        })
+                        .collect(),
+                }))
+            });
+        let open = (
+            any::<[u32; 2]>(),
+            any::<u16>(),
+            any::<u8>(),
+            prop::collection::vec(any::<u8>(), 0..99),
+        )
+            .prop_map(|([channel, block_size], symbol_size, code, label)| {
+                let object =
+                    ObjectShape { size: u64::from(channel) << 9, block_size, symbol_size, code };
+                Frame::Open(Box::new(Open { channel, object, label: label.into() }))
+            });
+        prop_oneof![
+            Just(Frame::Ping),
+            Just(Frame::Confirm),
+            Just(Frame::Fin),
+            Just(Frame::FinAck),
+            (0u16..1300).prop_map(Frame::Padding),
+            any::<u32>().prop_map(|channel| Frame::Done { channel }),
+            any::<(u32, u32, Option<u32>)>().prop_map(|(channel, code, sequence)| Frame::Abandon {
+                channel,
+                code,
+                sequence
+            }),
+            (any::<u32>(), "[a-zé ]{0,60}")
+                .prop_map(|(code, reason)| Frame::Close { code, reason }),
+            symbols,
+            feedback,
+            blocks,
+            open,
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn frames_survive_the_wire(frames in prop::collection::vec(frame(), 0..6)) {
+            let mut bytes = Vec::new();
+            encode_frames(&frames, &mut bytes);
+            prop_assert_eq!(bytes.len(), frames_len(&frames));
+            let decoded = decode_frames(bytes.into()).unwrap();
+            prop_assert_eq!(decoded.into_vec(), frames);
+        }
+
+        #[test]
+        fn any_bytes_are_frames_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let _ = decode_frames(bytes.clone().into());
+            let _ = decode_hello(bytes.into());
+        }
+
+        #[test]
+        fn truncated_frames_never_panic(frame in frame(), cut in 0usize..200) {
+            let mut bytes = Vec::new();
+            encode_frames(&[frame], &mut bytes);
+            bytes.truncate(bytes.len().saturating_sub(cut));
+            let _ = decode_frames(bytes.into());
+        }
+    }
+}

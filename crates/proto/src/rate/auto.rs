@@ -1,0 +1,356 @@
+use fontis_base::{Duration, Rate, Time};
+
+use super::Sample;
+use super::base_delay::BaseDelay;
+use super::delivery::Delivery;
+use super::loss_test::{LossTest, Tally, Verdict};
+
+/// Without any measurement: a rate at which a slow link's short buffer survives the first round trip.
+const DEFAULT_RATE: f64 = 10e6;
+/// The least and most that a capacity hint of a few packets may set the first rate to.
+const FIRST_RATE: (f64, f64) = (0.25e6, 50e6);
+/// Never slower: about a packet a second.
+const MIN_RATE: f64 = 12e3;
+/// The queueing delay aimed at, for a flow that delivers 100 Mbit/s. It falls with the square root of the rate, so
+/// that of two flows in one queue the slower aims higher: they meet at equal rates.
+const QUEUE_TARGET_AT_100_MBPS: f64 = 4e-3;
+const QUEUE_TARGET_RANGE: (f64, f64) = (1e-3, 60e-3);
+/// How much of the queue's deviation is corrected in one round trip. Beyond π/2 a loop with one round trip of dead
+/// time oscillates.
+const GAIN: f64 = 0.5;
+/// Control acts on no shorter time than this: below it, delays are those of the hosts.
+const MIN_CONTROL_TIME: f64 = 10e-3;
+/// Acceleration while no queue shows: from the first to the second, doubling every round.
+const BOOST: (f64, f64) = (0.02, 0.25);
+/// How often the queue is emptied on purpose so that every flow sees the path's true delay.
+const DRAIN_EVERY: Duration = Duration::from_secs(3);
+/// How often loss that was found to be random is tested again.
+const RETEST_EVERY: Duration = Duration::from_secs(15);
+/// Rounds without growth after an overload that showed no queue.
+const CAUTIOUS_ROUNDS: u32 = 12;
+
+/// Fills a path and leaves nearly no queue, at any random loss.
+///
+/// The delivery rate d at the receiver is what the bottleneck lets through; while a queue stands it is the
+/// bottleneck's rate exactly. With a loss probability p that no rate would avoid, sending at d/(1 − p) keeps the
+/// bottleneck just busy; a factor 1 + g·(q* − q)/RTT steers the queueing delay q to its target q*. While no queue
+/// shows, the rate grows faster and faster. Loss beyond p is tested: if it goes away when the rate is reduced,
+/// it was overload, otherwise p has changed.
+#[derive(Clone, Debug)]
+pub struct Auto {
+    rate: f64,
+    starting: bool,
+    hinted: bool,
+    delivery: Delivery,
+    base: BaseDelay,
+    /// The last queueing delay seen, in seconds.
+    queue: f64,
+    /// Loss that no rate would avoid.
+    random_loss: Option<f64>,
+    boost: f64,
+    /// A queueing delay at which the buffer was found to overflow caps the target.
+    queue_cap: f64,
+    round: Round,
+    test: Option<LossTest>,
+    tested_at: Time,
+    cautious: u32,
+    drain: Drain,
+    /// Until this time the delivery rate counts as no less: a pause of our own making says nothing about the path.
+    hold: Option<(f64, Time)>,
+    /// The rate before feedback stopped.
+    before_silence: Option<f64>,
+    last_rtt: Duration,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Round {
+    /// The round ends when this packet is reported.
+    end: u64,
+    tally: Tally,
+    /// The least queueing delay of the round, in seconds.
+    queue: Option<f64>,
+    limited: bool,
+    marked: u64,
+    /// The delivery rate at the end of the last round.
+    delivered: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Drain {
+    /// When the queue was last seen empty, or drained.
+    last: Time,
+    until: Time,
+}
+
+impl Default for Auto {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Auto {
+    /// A controller that knows nothing of its path.
+    pub fn new() -> Self {
+        Self {
+            rate: DEFAULT_RATE,
+            starting: true,
+            hinted: false,
+            delivery: Delivery::default(),
+            base: BaseDelay::default(),
+            queue: 0.0,
+            random_loss: None,
+            boost: 0.0,
+            queue_cap: QUEUE_TARGET_RANGE.1,
+            round: Round::default(),
+            test: None,
+            tested_at: Time::ZERO,
+            cautious: 0,
+            drain: Drain { last: Time::ZERO, until: Time::ZERO },
+            hold: None,
+            before_silence: None,
+            last_rtt: Duration::ZERO,
+        }
+    }
+
+    /// The pacing rate.
+    pub fn rate(&self) -> Rate {
+        Rate::from_bps(self.rate as u64)
+    }
+
+    /// The queueing delay last measured, for reports.
+    pub fn queueing_delay(&self) -> Duration {
+        Duration::from_secs_f64(self.queue)
+    }
+
+    /// Bytes allowed in flight: half a round trip more than the rate fills, so that an outage costs no more.
+    pub fn allowance(&self, rtt: Duration) -> u64 {
+        let rounds = if self.starting { 2.5 } else { 1.5 };
+        let fill = self.rate / 8.0 * (rtt.as_secs_f64() * rounds + 0.015);
+        fill as u64 + 24 * 1500
+    }
+
+    /// A few packets' dispersion says how fast the bottleneck is: begin at half of that.
+    pub fn on_capacity_hint(&mut self, capacity: Rate) {
+        if self.starting && !self.hinted {
+            self.rate = (capacity.as_bps() as f64 / 2.0).clamp(FIRST_RATE.0, FIRST_RATE.1);
+            self.hinted = true;
+        }
+    }
+
+    /// A round trip passed without feedback.
+    pub fn on_silence(&mut self) {
+        self.before_silence.get_or_insert(self.rate);
+        self.rate = (self.rate / 2.0).max(MIN_RATE);
+        self.test = None;
+    }
+
+    /// Takes a feedback.
+    pub fn on_feedback(&mut self, sample: &Sample) {
+        self.last_rtt = sample.min_rtt;
+        if let Some(before) = self.before_silence.take() {
+            self.rate = self.rate.max(before / 2.0);
+            self.delivery.restart();
+            self.round = Round { end: sample.next_number, ..Round::default() };
+            self.boost = BOOST.1 / 2.0;
+            return;
+        }
+        if let Some(one_way) = sample.one_way_ns {
+            self.queue = self.base.queueing(sample.now, one_way).as_secs_f64();
+            self.round.queue =
+                Some(self.round.queue.map_or(self.queue, |least| least.min(self.queue)));
+        }
+        let window = (sample.min_rtt / 2).max(Duration::from_millis(8));
+        self.delivery.observe(sample.received_at, sample.received_bytes, window);
+        self.round.limited |= sample.limited;
+        self.round.marked += sample.marked;
+        for (number, received) in &sample.decided {
+            self.round.tally.add(*received);
+            if let Some(test) = &mut self.test {
+                test.decided(*number, *received);
+            }
+        }
+        if let Some(train) = sample.train {
+            self.on_train(train.as_bps() as f64);
+        }
+        self.continue_test(sample);
+        if sample.largest >= self.round.end {
+            self.end_round(sample);
+        }
+        self.steer(sample);
+    }
+
+    fn on_train(&mut self, capacity: f64) {
+        if !self.starting {
+            return;
+        }
+        // The dispersion of a long train is trusted so far as to go near it at once; the queue tells the rest.
+        let survival = 1.0 - self.round.tally.loss();
+        self.rate = (capacity * 0.92 / survival.max(0.3))
+            .clamp(self.rate.min(FIRST_RATE.1) * 0.5, 20.0 * self.rate);
+        self.starting = false;
+        self.boost = BOOST.0;
+    }
+
+    fn queue_target(&self) -> f64 {
+        let delivered = self.delivery.rate().unwrap_or(self.rate).max(MIN_RATE);
+        let target = QUEUE_TARGET_AT_100_MBPS * libm::sqrt(100e6 / delivered);
+        target.clamp(QUEUE_TARGET_RANGE.0, QUEUE_TARGET_RANGE.1).min(self.queue_cap)
+    }
+
+    /// The rate at which packets that survive the path's own loss arrive with rate `arrival`.
+    fn sending(&self, arrival: f64) -> f64 {
+        arrival / (1.0 - self.random_loss.unwrap_or(0.0)).max(0.1)
+    }
+
+    fn begin_test(&mut self, sample: &Sample, loss: f64, factor: f64) {
+        let delivered = self.delivery.rate().unwrap_or(self.rate * (1.0 - loss));
+        self.test = Some(LossTest::new(sample.next_number, loss, factor, delivered));
+        self.tested_at = sample.now;
+        self.rate *= factor;
+    }
+
+    /// The next feedbacks tell of a reduction of our own: until it has passed, go by what was delivered before.
+    fn hold_delivered(&mut self, sample: &Sample, delivered: f64) {
+        let window = sample.min_rtt / 2 + Duration::from_millis(8);
+        self.hold = Some((delivered, sample.now + sample.srtt + window));
+    }
+
+    fn continue_test(&mut self, sample: &Sample) {
+        let Some(test) = &mut self.test else { return };
+        if test.is_sending() {
+            // One round trip of packets: when the first of them is reported, as many as fit have been sent.
+            if sample.largest >= test.first() {
+                test.end(sample.next_number);
+            }
+            return;
+        }
+        let Some(verdict) = test.verdict(sample.largest) else { return };
+        let delivered = test.delivered_before();
+        self.test = None;
+        self.hold_delivered(sample, delivered);
+        self.round.tally = Tally::default();
+        match verdict {
+            Verdict::Random(loss) => self.random_loss = Some(loss),
+            Verdict::Congestive(loss) => {
+                self.random_loss = Some(loss.min(self.random_loss.unwrap_or(1.0)));
+                self.cautious = CAUTIOUS_ROUNDS;
+                self.boost = 0.0;
+                // A buffer that overflows below the target is shorter than the target supposes.
+                if self.queue < 1.5 * self.queue_target() {
+                    self.queue_cap = (self.queue * 0.6).max(QUEUE_TARGET_RANGE.0);
+                }
+            }
+        }
+    }
+
+    fn end_round(&mut self, sample: &Sample) {
+        let round = core::mem::replace(
+            &mut self.round,
+            Round {
+                end: sample.next_number,
+                delivered: self.delivery.rate().unwrap_or(0.0),
+                ..Round::default()
+            },
+        );
+        let loss = round.tally.loss();
+        let total = round.tally.total().max(1) as f64;
+        self.queue_cap = (self.queue_cap * 1.02).min(QUEUE_TARGET_RANGE.1);
+        let queue = round.queue.unwrap_or(self.queue);
+        let target = self.queue_target();
+        if self.test.is_none() && total >= 20.0 {
+            self.judge_loss(sample, loss, total, queue > target);
+        }
+        if self.test.is_some() {
+            return;
+        }
+        self.cautious = self.cautious.saturating_sub(1);
+        if round.marked > 0 {
+            let share = (round.marked as f64 / total).min(1.0);
+            self.rate *= 1.0 - share / 2.0;
+            self.boost = 0.0;
+            self.starting = false;
+        } else if queue > target / 2.0 || self.cautious > 0 {
+            self.boost = 0.0;
+            self.starting &= queue <= target;
+        } else if round.limited {
+            self.boost = self.boost.min(BOOST.0);
+        } else if self.starting {
+            // Doubling that brings no more out has found the bottleneck, even if its queue does not show.
+            let delivered = self.round.delivered;
+            if round.delivered > 0.0 && delivered < 1.25 * round.delivered {
+                self.starting = false;
+            } else {
+                self.rate *= 2.0;
+            }
+        } else {
+            self.boost = (self.boost * 2.0).clamp(BOOST.0, BOOST.1);
+        }
+    }
+
+    /// Compares a round's loss with what the path is known to lose.
+    fn judge_loss(&mut self, sample: &Sample, loss: f64, total: f64, queued: bool) {
+        let Some(known) = self.random_loss else {
+            self.random_loss = Some(loss);
+            if loss > 0.02 {
+                self.begin_test(sample, loss, 0.85);
+            }
+            return;
+        };
+        let variance =
+            known.max(1.0 / total) * (1.0 - known) * (2.0 * sample.mean_burst - 1.0).max(1.0)
+                / total;
+        let excess = known + 4.0 * libm::sqrt(variance) + 0.005;
+        if loss > excess {
+            self.starting = false;
+            self.boost = 0.0;
+            let factor = ((1.0 - loss) / (1.0 - known)).clamp(0.5, 0.95);
+            self.begin_test(sample, loss, factor);
+        } else {
+            // Loss seen beside a queue may be overflow; it is only believed when it is less than before.
+            if !queued || loss < known {
+                self.random_loss = Some(known + 0.25 * (loss - known));
+            }
+            if known > 0.01 && sample.now.since(self.tested_at) > RETEST_EVERY {
+                self.begin_test(sample, known, 0.85);
+            }
+        }
+    }
+
+    fn steer(&mut self, sample: &Sample) {
+        let control_time = sample.min_rtt.as_secs_f64().max(MIN_CONTROL_TIME);
+        let target = self.queue_target();
+        let now = sample.now;
+        if self.queue < target / 4.0 {
+            self.drain.last = now;
+        }
+        if self.test.is_some() || self.starting {
+            return;
+        }
+        let Some(mut delivered) = self.delivery.rate() else { return };
+        match self.hold {
+            Some((before, until)) if now < until => delivered = delivered.max(before),
+            _ => self.hold = None,
+        }
+        let limited = sample.limited || self.round.limited;
+        if limited && self.queue < target {
+            return;
+        }
+        if now < self.drain.until {
+            return;
+        }
+        if now.since(self.drain.last) > DRAIN_EVERY && self.queue > target / 4.0 {
+            // Half the rate for five times the queue's length empties it even if another flow fills a half of it.
+            let span = (5.0 * self.queue).min(0.5 * control_time);
+            self.drain = Drain { last: now, until: now + Duration::from_secs_f64(span) };
+            self.rate = self.sending(delivered) * 0.5;
+            let pause = self.drain.until;
+            self.hold_delivered(sample, delivered);
+            self.hold = self.hold.map(|(rate, until)| (rate, until + pause.since(now)));
+            return;
+        }
+        let correction = GAIN * (target - self.queue) / control_time;
+        let growth = if self.cautious > 0 { correction.min(0.0) } else { correction + self.boost };
+        let factor = (1.0 + growth).clamp(0.25, 1.0 + BOOST.1);
+        self.rate = self.sending(delivered * factor).max(MIN_RATE);
+    }
+}

@@ -1,0 +1,40 @@
+use std::collections::VecDeque;
+
+use fontis_base::{Duration, Time};
+
+/// The rate at which bytes arrive, over a sliding window on the receiver's clock.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Delivery {
+    points: VecDeque<(Time, u64)>,
+    rate: Option<f64>,
+}
+
+impl Delivery {
+    /// Takes a total of bytes received at a time, and the window's length.
+    pub(super) fn observe(&mut self, at: Time, bytes: u64, window: Duration) {
+        if self.points.back().is_some_and(|(last, total)| at <= *last || bytes < *total) {
+            return;
+        }
+        self.points.push_back((at, bytes));
+        while self.points.len() > 2 && at.since(self.points[1].0) >= window {
+            self.points.pop_front();
+        }
+        let (since, from) = self.points[0];
+        let span = at.since(since);
+        // A rate over less than half a window is mostly burst.
+        if span * 2 >= window {
+            self.rate = Some((bytes - from) as f64 * 8.0 / span.as_secs_f64());
+        }
+    }
+
+    /// Bits per second, once a window has been seen.
+    pub(super) const fn rate(&self) -> Option<f64> {
+        self.rate
+    }
+
+    /// Forgets the window, after a silence that is no statement about the path's rate.
+    pub(super) fn restart(&mut self) {
+        self.points.clear();
+        self.rate = None;
+    }
+}

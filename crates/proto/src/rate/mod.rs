@@ -1,0 +1,151 @@
+//! Rate controllers: one drives each path.
+//!
+//! Start here: a [`Controller`] is told what was sent, what a feedback said ([`Sample`]) and when feedback stays away;
+//! it answers a pacing rate and an allowance of bytes in flight. [`Auto`] is the default, [`Kind::Fixed`] holds a
+//! rate, [`Kind::Greedy`] sends as fast as the host can, as the published protocol does.
+
+mod auto;
+mod base_delay;
+mod delivery;
+mod loss_test;
+
+use core::fmt;
+use core::str::FromStr;
+
+use fontis_base::{Duration, NotationError, Rate, Time};
+
+pub use auto::Auto;
+
+/// Which controller to use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// Finds the path's rate from delivery rate and queueing delay, and leaves nearly no queue.
+    #[default]
+    Auto,
+    /// Holds a rate, counted in bytes at the IP layer, whatever happens.
+    Fixed(Rate),
+    /// As fast as the host can. It overloads every network on purpose: only for networks of one's own.
+    Greedy,
+}
+
+impl FromStr for Kind {
+    type Err = NotationError;
+
+    /// Reads `auto`, `greedy` or a rate.
+    fn from_str(text: &str) -> Result<Self, NotationError> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "greedy" => Ok(Self::Greedy),
+            _ => text.parse().map(Self::Fixed),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Fixed(rate) => rate.fmt(f),
+            Self::Greedy => f.write_str("greedy"),
+        }
+    }
+}
+
+/// What one feedback says about a path.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// When the feedback came.
+    pub now: Time,
+    /// The smoothed round-trip time.
+    pub srtt: Duration,
+    /// The least round-trip time seen.
+    pub min_rtt: Duration,
+    /// The least one-way delay among the packets that the feedback reports, in nanoseconds; the two clocks differ by
+    /// an unknown constant. `None` if it reports no new packet's time.
+    pub one_way_ns: Option<i64>,
+    /// When the highest packet came, on the receiver's clock.
+    pub received_at: Time,
+    /// Bytes received on the path since the beginning.
+    pub received_bytes: u64,
+    /// The highest packet number that the feedback covers.
+    pub largest: u64,
+    /// The next packet number to be sent.
+    pub next_number: u64,
+    /// Packets decided now: first number, whether received. From the highest down.
+    pub decided: Vec<(u64, bool)>,
+    /// The mean length of loss runs on the path.
+    pub mean_burst: f64,
+    /// The bottleneck's rate from the dispersion of a packet train, if one was completed.
+    pub train: Option<Rate>,
+    /// Whether the sender had nothing to send, or was not allowed to, since the last feedback.
+    pub limited: bool,
+    /// Packets newly reported as marked congestion experienced.
+    pub marked: u64,
+}
+
+/// A rate controller.
+#[derive(Clone, Debug)]
+pub enum Controller {
+    /// See [`Kind::Auto`].
+    Auto(Box<Auto>),
+    /// See [`Kind::Fixed`].
+    Fixed(Rate),
+    /// See [`Kind::Greedy`].
+    Greedy,
+}
+
+impl Controller {
+    /// A controller of this kind at its beginning.
+    pub fn new(kind: Kind) -> Self {
+        match kind {
+            Kind::Auto => Self::Auto(Box::default()),
+            Kind::Fixed(rate) => Self::Fixed(rate),
+            Kind::Greedy => Self::Greedy,
+        }
+    }
+
+    /// Takes a feedback.
+    pub fn on_feedback(&mut self, sample: &Sample) {
+        if let Self::Auto(auto) = self {
+            auto.on_feedback(sample);
+        }
+    }
+
+    /// Another round-trip time has passed without the feedback that was due.
+    pub fn on_silence(&mut self) {
+        if let Self::Auto(auto) = self {
+            auto.on_silence();
+        }
+    }
+
+    /// The bottleneck's rate was measured before any data was sent.
+    pub fn on_capacity_hint(&mut self, capacity: Rate) {
+        if let Self::Auto(auto) = self {
+            auto.on_capacity_hint(capacity);
+        }
+    }
+
+    /// The rate to pace at, counted in bytes at the IP layer.
+    pub fn rate(&self) -> Rate {
+        match self {
+            Self::Auto(auto) => auto.rate(),
+            Self::Fixed(rate) => *rate,
+            Self::Greedy => Rate::MAX,
+        }
+    }
+
+    /// How many bytes may be in flight: sent, and not yet reported on.
+    pub fn allowance(&self, rtt: Duration) -> u64 {
+        match self {
+            Self::Auto(auto) => auto.allowance(rtt),
+            // A fixed rate does not adapt, but a sender that nobody answers should still stop.
+            Self::Fixed(rate) => rate.bytes_in(rtt * 4 + Duration::from_millis(200)).max(64 * 1500),
+            Self::Greedy => u64::MAX,
+        }
+    }
+
+    /// Whether the first packets should leave back to back to measure their dispersion.
+    pub const fn wants_train(&self) -> bool {
+        matches!(self, Self::Auto(_))
+    }
+}
