@@ -1,4 +1,6 @@
 use std::error::Error;
+use std::fmt::Display;
+use std::io::{Write, stdout};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 
@@ -82,7 +84,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     /// Print the statistics again and again, to standard error
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = period)]
     stats_every: Option<Duration>,
 }
 
@@ -102,6 +104,15 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     let form = "write HOST:PORT, as in 127.0.0.1:4433 or [::1]:4433";
     let mut found = text.to_socket_addrs().map_err(|error| format!("{error}; {form}"))?;
     found.next().ok_or_else(|| format!("the name has no address; {form}"))
+}
+
+/// Reads a time that is not zero.
+fn period(text: &str) -> Result<Duration, String> {
+    match text.parse::<Duration>() {
+        Ok(Duration::ZERO) => Err("it must be longer than zero, as in 1s".to_owned()),
+        Ok(period) => Ok(period),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 impl Args {
@@ -143,10 +154,10 @@ pub(crate) fn run(args: Args) -> Result<(), Box<dyn Error>> {
     let stopper = relay.stopper();
     ctrlc::set_handler(move || stopper.stop())?;
     if args.json {
-        println!("{}", json!({ "listening": relay.local_addr().to_string(), "seed": seed }));
+        say(&json!({ "listening": relay.local_addr().to_string(), "seed": seed }));
     } else {
-        println!("listening on {}", relay.local_addr());
-        println!("seed {seed}");
+        say(&format_args!("listening on {}", relay.local_addr()));
+        say(&format_args!("seed {seed}"));
     }
     let monitor = relay.monitor();
     let (end, ended) = channel::<()>();
@@ -163,8 +174,13 @@ pub(crate) fn run(args: Args) -> Result<(), Box<dyn Error>> {
     if let Some(Err(panic)) = reporter.map(std::thread::JoinHandle::join) {
         std::panic::resume_unwind(panic);
     }
-    println!("{}", report(&monitor, args.json));
+    say(&report(&monitor, args.json));
     Ok(result?)
+}
+
+/// Prints a line. That nobody reads it is no reason to stop relaying.
+fn say(line: &dyn Display) {
+    let _ = writeln!(stdout(), "{line}");
 }
 
 fn report(monitor: &Monitor, json: bool) -> String {

@@ -165,6 +165,21 @@ fn a_line_that_stands_still_goes_on_when_its_rate_returns() {
 }
 
 #[test]
+fn a_rate_set_by_hand_holds_from_then_on() {
+    let mut link = link(LinkConfig { rate: Rate::from_mbps(10), ..Default::default() });
+    for _ in 0..6 {
+        link.handle(Time::ZERO, 0, packet(Time::ZERO, 0, 1250));
+    }
+    // The third packet is on the line, and is finished at the old rate.
+    link.set_rate(at(2) + Duration::from_micros(500), Rate::ZERO);
+    assert_eq!(link.timeout(), Some((at(1), "delivery")));
+    link.set_rate(at(50), Rate::from_mbps(1));
+    let due: Vec<u64> =
+        drain(&mut link).into_iter().map(|(due, _)| due.as_nanos() / 1_000_000).collect();
+    assert_eq!(due, [1, 2, 3, 60, 70, 80]);
+}
+
+#[test]
 fn drr_shares_the_line_equally_and_hands_unused_shares_on() {
     // Three flows overload 12 Mbit/s; a fourth takes 1 Mbit/s, less than its share.
     let mut link = link(LinkConfig {

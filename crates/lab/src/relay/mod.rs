@@ -37,6 +37,9 @@ pub use run::Relay;
 pub const OVERHEAD: u32 = 28;
 
 /// What a relay is to do.
+///
+/// A link's buffer bounds what waits, not what is in flight: without a rate, memory grows with what the clients send
+/// in one delay.
 #[derive(Clone, Debug)]
 pub struct RelayConfig {
     /// Where clients send to; port zero takes any free port.

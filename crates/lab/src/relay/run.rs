@@ -142,8 +142,7 @@ impl Relay {
 
     /// Moves a batch from the clients onto the link to the server; says whether there may be more.
     fn receive_from_clients(&mut self) -> bool {
-        // What fails here is one read; the next event tries again.
-        let more = self.listener.receive(&mut self.batch).unwrap_or(false);
+        let more = self.listener.receive(&mut self.batch);
         let arrival = self.clock.arrivals();
         for (meta, bytes) in self.batch.datagrams() {
             let at = arrival(meta.timestamp);
@@ -161,7 +160,7 @@ impl Relay {
     /// Moves a batch from the server onto the link to the clients; says whether there may be more.
     fn receive_from_server(&mut self, flow: FlowId) -> bool {
         let Some(client) = self.clients.get(flow) else { return false };
-        let more = client.upstream.receive(&mut self.batch).unwrap_or(false);
+        let more = client.upstream.receive(&mut self.batch);
         let arrival = self.clock.arrivals();
         let to = self.config.to;
         for (meta, bytes) in self.batch.datagrams() {

@@ -35,7 +35,7 @@ impl Socket {
     }
 
     /// Reads what is there into `batch`; says whether there may be more.
-    pub(super) fn receive(&self, batch: &mut Batch) -> io::Result<bool> {
+    pub(super) fn receive(&self, batch: &mut Batch) -> bool {
         batch.filled = 0;
         let mut slices = batch.buffer.chunks_exact_mut(MAX_DATAGRAM).map(IoSliceMut::new);
         let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
@@ -45,11 +45,11 @@ impl Socket {
         match read {
             Ok(filled) => {
                 batch.filled = filled;
-                // A batch that is not full ended because nothing was left, so the next arrival raises a new event.
-                Ok(filled == BATCH_SIZE)
+                // A batch that is not full ended because nothing was left: the next arrival raises a new event.
+                filled == BATCH_SIZE
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
-            Err(error) => Err(error),
+            // Other errors are those of earlier sends, told in the place of one read.
+            Err(error) => error.kind() != io::ErrorKind::WouldBlock,
         }
     }
 
