@@ -1,1 +1,37 @@
 //! What happens to a packet between two hosts.
+//!
+//! Start here: a [`Link`] is one direction of a path, a [`Node`](fontis_base::Node) that a [`LinkConfig`]
+//! describes. A packet meets its elements in this order, each of which may be absent:
+//!
+//! ```text
+//! policer → loss (before) → outage → duplicate → queue → line (rate) → loss (after) → corrupt → delay, jitter, reorder
+//! ```
+//!
+//! The [`Queue`] is passive: the line takes the next packet from it when it is free, so a queue discipline decides
+//! order and drops only. Propagation is not queueing: what is in flight never counts against the buffer.
+//!
+//! A new loss model is a variant of [`Loss`]; a new queue discipline is a file in `queue/` and a line in its
+//! registry, [`QueueKind`].
+
+mod config;
+mod error;
+mod flight;
+mod link;
+mod loss;
+mod outage;
+mod policer;
+mod queue;
+mod reorder;
+mod schedule;
+mod stats;
+
+pub use config::{LinkConfig, LossPosition};
+pub use error::SpecError;
+pub use link::{Delivery, Link};
+pub use loss::{Loss, LossProcess};
+pub use outage::Outage;
+pub use policer::{Policer, TokenBucket};
+pub use queue::{CoDel, Drr, Fifo, Limit, Queue, QueueKind};
+pub use reorder::Reorder;
+pub use schedule::{RateChange, Schedule};
+pub use stats::{Count, Drops, LinkStats};

@@ -1,0 +1,131 @@
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, SocketAddr};
+
+use fontis_base::Ecn;
+use mio::net::UdpSocket;
+use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
+use socket2::{Domain, Protocol, Socket as RawSocket, Type};
+
+/// A UDP socket that reads batches and knows about ECN.
+#[derive(Debug)]
+pub(super) struct Socket {
+    io: UdpSocket,
+    state: UdpSocketState,
+}
+
+/// What is asked of the system for a socket's buffers: some 30 ms of 1 Gbit/s.
+const BUFFER: usize = 4 << 20;
+
+impl Socket {
+    pub(super) fn bind(address: SocketAddr) -> io::Result<Self> {
+        let raw = RawSocket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+        enlarge_buffers(&raw);
+        raw.bind(&address.into())?;
+        let state = UdpSocketState::new((&raw).into())?;
+        Ok(Self { io: UdpSocket::from_std(raw.into()), state })
+    }
+
+    pub(super) fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.io.local_addr()
+    }
+
+    /// The handle to register with a poll.
+    pub(super) fn source(&mut self) -> &mut UdpSocket {
+        &mut self.io
+    }
+
+    /// Reads what is there into `batch`; says whether there may be more.
+    pub(super) fn receive(&self, batch: &mut Batch) -> bool {
+        batch.filled = 0;
+        let mut slices = batch.buffer.chunks_exact_mut(MAX_DATAGRAM).map(IoSliceMut::new);
+        let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
+            core::array::from_fn(|_| slices.next().unwrap_or(IoSliceMut::new(&mut [])));
+        let read =
+            self.io.try_io(|| self.state.recv((&self.io).into(), &mut slices, &mut batch.metas));
+        match read {
+            Ok(filled) => {
+                batch.filled = filled;
+                // A batch that is not full ended because nothing was left: the next arrival raises a new event.
+                filled == BATCH_SIZE
+            }
+            // Other errors are those of earlier sends, told in the place of one read.
+            Err(error) => error.kind() != io::ErrorKind::WouldBlock,
+        }
+    }
+
+    /// Sends one datagram, from `source` if given.
+    pub(super) fn send(
+        &self,
+        destination: SocketAddr,
+        source: Option<IpAddr>,
+        ecn: Ecn,
+        contents: &[u8],
+    ) -> io::Result<()> {
+        let ecn = match ecn {
+            Ecn::NotEct => None,
+            Ecn::Ect0 => Some(EcnCodepoint::Ect0),
+            Ecn::Ect1 => Some(EcnCodepoint::Ect1),
+            Ecn::Ce => Some(EcnCodepoint::Ce),
+        };
+        let transmit = Transmit { destination, ecn, contents, segment_size: None, src_ip: source };
+        self.io.try_io(|| self.state.try_send((&self.io).into(), &transmit))
+    }
+}
+
+/// Asks for large buffers: as root beyond the system's limit, else up to it. Small ones are no error.
+fn enlarge_buffers(socket: &RawSocket) {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::net::sockopt;
+        if sockopt::set_socket_recv_buffer_size_force(socket, BUFFER).is_ok()
+            && sockopt::set_socket_send_buffer_size_force(socket, BUFFER).is_ok()
+        {
+            return;
+        }
+    }
+    // Linux gives what it may; others refuse what is too much, so ask for less until they agree.
+    let sizes = || core::iter::successors(Some(BUFFER), |size| Some(size / 2)).take(6);
+    let _ = sizes().any(|size| socket.set_recv_buffer_size(size).is_ok());
+    let _ = sizes().any(|size| socket.set_send_buffer_size(size).is_ok());
+}
+
+/// The largest read: a datagram, or several that the kernel joined (GRO).
+const MAX_DATAGRAM: usize = 65_536;
+
+/// Room for one batch of reads.
+#[derive(Debug)]
+pub(super) struct Batch {
+    buffer: Vec<u8>,
+    metas: [RecvMeta; BATCH_SIZE],
+    filled: usize,
+}
+
+impl Batch {
+    pub(super) fn new() -> Self {
+        Self {
+            buffer: vec![0; MAX_DATAGRAM * BATCH_SIZE],
+            metas: [RecvMeta::default(); BATCH_SIZE],
+            filled: 0,
+        }
+    }
+
+    /// The datagrams of the last read, each by itself.
+    pub(super) fn datagrams(&self) -> impl Iterator<Item = (&RecvMeta, &[u8])> {
+        let reads = self.metas.iter().zip(self.buffer.chunks_exact(MAX_DATAGRAM));
+        reads.take(self.filled).flat_map(|(meta, bytes)| {
+            let joined = &bytes[..meta.len.min(bytes.len())];
+            let empty = joined.is_empty().then_some(joined);
+            empty.into_iter().chain(joined.chunks(meta.stride.max(1))).map(move |one| (meta, one))
+        })
+    }
+}
+
+/// The congestion notification that a datagram came with.
+pub(super) fn ecn(meta: &RecvMeta) -> Ecn {
+    match meta.ecn {
+        None => Ecn::NotEct,
+        Some(EcnCodepoint::Ect0) => Ecn::Ect0,
+        Some(EcnCodepoint::Ect1) => Ecn::Ect1,
+        Some(EcnCodepoint::Ce) => Ecn::Ce,
+    }
+}

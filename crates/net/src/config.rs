@@ -1,0 +1,82 @@
+use core::str::FromStr;
+
+use fontis_base::{Duration, Probability, Rate};
+
+use crate::{Limit, Loss, Outage, Policer, QueueKind, Reorder, Schedule, SpecError};
+
+/// What a link does to its packets. The default does nothing: infinite rate, no delay, no impairments.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkConfig {
+    /// How fast the line sends.
+    pub rate: Rate,
+    /// How its rate changes during a run.
+    pub rate_changes: Schedule,
+    /// One-way propagation delay, from the last bit sent to the packet delivered.
+    pub delay: Duration,
+    /// The queue discipline.
+    pub queue: QueueKind,
+    /// How much waits at most; what is on the line or in flight does not count.
+    pub buffer: Limit,
+    /// Random loss.
+    pub loss: Loss,
+    /// Where the random loss happens.
+    pub loss_position: LossPosition,
+    /// When all is lost.
+    pub outage: Option<Outage>,
+    /// How many packets come twice; a copy goes through queue and line behind its original.
+    pub duplicate: Probability,
+    /// How many packets have a bit flipped, shown by [`Packet::corrupt`](fontis_base::Packet::corrupt).
+    pub corrupt: Probability,
+    /// Extra delay, uniform in [0, jitter] but never so that packets change order.
+    pub jitter: Duration,
+    /// Packets held back so that later ones overtake them.
+    pub reorder: Reorder,
+    /// A limit on the rate that enters the link, enforced by drops.
+    pub policer: Option<Policer>,
+}
+
+impl Default for LinkConfig {
+    fn default() -> Self {
+        Self {
+            rate: Rate::MAX,
+            rate_changes: Schedule::default(),
+            delay: Duration::ZERO,
+            queue: QueueKind::Fifo,
+            buffer: Limit::UNLIMITED,
+            loss: Loss::None,
+            loss_position: LossPosition::BeforeQueue,
+            outage: None,
+            duplicate: Probability::ZERO,
+            corrupt: Probability::ZERO,
+            jitter: Duration::ZERO,
+            reorder: Reorder::default(),
+            policer: None,
+        }
+    }
+}
+
+/// Where on a link the random loss happens. Reads `"before"` and `"after"`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LossPosition {
+    /// Before the queue: lost packets take no buffer and no time on the line.
+    #[default]
+    BeforeQueue,
+    /// After the line, as on a radio: lost packets have taken their share of both.
+    AfterLine,
+}
+
+impl FromStr for LossPosition {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        match text {
+            "before" => Ok(Self::BeforeQueue),
+            "after" => Ok(Self::AfterLine),
+            _ => Err(SpecError::UnknownName {
+                text: text.to_owned(),
+                kind: "place of loss",
+                names: "before, after".to_owned(),
+            }),
+        }
+    }
+}

@@ -1,0 +1,321 @@
+use fontis_base::{
+    Duration, Node, Observer, Packet, PacketId, Port, Probability, Rate, Serializer, Stream, Time,
+};
+
+use crate::flight::Flight;
+use crate::{
+    LinkConfig, LinkStats, LossPosition, LossProcess, Outage, Queue, Reorder, Schedule, TokenBucket,
+};
+
+/// One direction of a path: what goes in by port 0 comes out by port 0, later, or not at all.
+///
+/// Everything is computed from theoretical times: the line takes its next packet when it became free, however late
+/// the driver calls, so a driver's lateness delays a delivery but never the deliveries after it. The only input is
+/// when packets enter.
+///
+/// A super-packet meets one fate: it is lost, copied, corrupted or held back as a whole.
+#[derive(Clone, Debug)]
+pub struct Link<P, O = ()> {
+    name: String,
+    policer: Option<TokenBucket>,
+    loss: LossProcess,
+    loss_position: LossPosition,
+    outage: Option<Outage>,
+    duplicate: Chance,
+    next_copy: u64,
+    queue: Queue<P>,
+    /// When the queue last became other than empty: no packet in it can begin earlier.
+    backlog_since: Time,
+    line: Serializer,
+    rate_changes: Schedule,
+    corrupt: Chance,
+    delay: Duration,
+    jitter: Duration,
+    jitter_stream: Stream,
+    reorder: Reorder,
+    reorder_stream: Stream,
+    flight: Flight<P>,
+    /// When a packet last entered.
+    entered_at: Time,
+    stats: LinkStats,
+    observer: O,
+}
+
+/// A packet that has crossed a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery<P> {
+    /// When it was due: what a next element must compute with, and what a driver's lateness is measured from.
+    pub at: Time,
+    /// The packet.
+    pub packet: Packet<P>,
+}
+
+#[derive(Clone, Debug)]
+struct Chance {
+    probability: Probability,
+    stream: Stream,
+}
+
+impl Chance {
+    fn comes(&mut self) -> bool {
+        self.stream.chance(self.probability)
+    }
+}
+
+impl<P: Clone> Link<P> {
+    /// A link at rest. Its random processes come from the run's seed and the link's name.
+    pub fn new(name: impl Into<String>, seed: u64, config: LinkConfig) -> Self {
+        Self::with_observer(name, seed, config, ())
+    }
+}
+
+impl<P: Clone, O: Observer<P>> Link<P, O> {
+    /// A link that tells `observer` of every drop and mark.
+    pub fn with_observer(
+        name: impl Into<String>,
+        seed: u64,
+        config: LinkConfig,
+        observer: O,
+    ) -> Self {
+        let name = name.into();
+        let stream = |process: &str| Stream::new(seed, &format!("{name}/{process}"));
+        let chance = |process, probability| Chance { probability, stream: stream(process) };
+        Self {
+            policer: config.policer.map(TokenBucket::new),
+            loss: LossProcess::new(config.loss, stream("loss")),
+            loss_position: config.loss_position,
+            outage: config.outage,
+            duplicate: chance("duplicate", config.duplicate),
+            next_copy: stream("copies").next_u64() | FIRST_COPY,
+            queue: config.queue.build(config.buffer),
+            backlog_since: Time::ZERO,
+            line: Serializer::new(config.rate),
+            rate_changes: config.rate_changes,
+            corrupt: chance("corrupt", config.corrupt),
+            delay: config.delay,
+            jitter: config.jitter,
+            jitter_stream: stream("jitter"),
+            reorder: config.reorder,
+            reorder_stream: stream("reorder"),
+            flight: Flight::new(),
+            entered_at: Time::ZERO,
+            stats: LinkStats::default(),
+            observer,
+            name,
+        }
+    }
+
+    /// The link's name, under which it reports to its observer.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it has done so far.
+    pub fn stats(&self) -> LinkStats {
+        LinkStats { queue_bytes: self.queue.bytes(), ..self.stats }
+    }
+
+    /// How many packets wait in the queue.
+    pub fn queue_len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// How many bytes wait in the queue.
+    pub fn queue_bytes(&self) -> u64 {
+        self.queue.bytes()
+    }
+
+    /// Who is told of drops and marks.
+    pub fn observer(&self) -> &O {
+        &self.observer
+    }
+
+    /// Who is told of drops and marks, to be changed.
+    pub fn observer_mut(&mut self) -> &mut O {
+        &mut self.observer
+    }
+
+    /// Changes the rate at `now`, as an entry of the schedule would have done.
+    pub fn set_rate(&mut self, now: Time, rate: Rate) {
+        self.advance(now);
+        self.rate_changes.forget_until(now);
+        self.backlog_since = self.backlog_since.max(now);
+        self.line.set_rate(rate);
+    }
+
+    /// Takes a packet that enters at `now`. A time before that of the last packet is read as that time; it may be
+    /// before that of the last [`deliver`](Self::deliver), for a driver that learns of arrivals late.
+    pub fn enter(&mut self, now: Time, packet: Packet<P>) {
+        let now = now.max(self.entered_at);
+        self.entered_at = now;
+        self.advance(now);
+        self.stats.entered.add(&packet);
+        self.stats.held.add(&packet);
+        let bytes = u64::from(packet.size);
+        if self.policer.as_mut().is_some_and(|bucket| !bucket.admit(now, bytes)) {
+            return self.drop(now, &packet, Reason::Policer);
+        }
+        if self.loss_position == LossPosition::BeforeQueue && self.loss.next_is_lost() {
+            return self.drop(now, &packet, Reason::Loss);
+        }
+        if self.outage.is_some_and(|outage| outage.is_down(now)) {
+            return self.drop(now, &packet, Reason::Outage);
+        }
+        let copy = self.duplicate.comes().then(|| self.copy(&packet));
+        self.enqueue(now, packet);
+        if let Some(copy) = copy {
+            self.enqueue(now, copy);
+        }
+        self.advance(now);
+        self.stats.max_queue_bytes = self.stats.max_queue_bytes.max(self.queue.bytes());
+    }
+
+    /// The next packet that is due at `now`, and when it was due, in the order of (due time, sequence).
+    pub fn deliver(&mut self, now: Time) -> Option<Delivery<P>> {
+        self.advance(now);
+        let (at, packet) = self.flight.pop(now)?;
+        self.stats.delivered.add(&packet);
+        self.stats.held.remove(&packet);
+        Some(Delivery { at, packet })
+    }
+
+    /// A time before which nothing is delivered, if nothing enters; `None` if nothing will be.
+    ///
+    /// A driver that only wants deliveries sleeps until then; it wakes half as often as with
+    /// [`timeout`](Node::timeout), which also names the times at which the queue moves.
+    pub fn next_delivery(&self) -> Option<Time> {
+        let in_flight = self.flight.next_at();
+        if self.flight.has_in_order() {
+            return in_flight;
+        }
+        let queued = self.begin().map(|(begin, _)| begin + self.delay);
+        [in_flight, queued].into_iter().flatten().min()
+    }
+
+    /// Moves packets from the queue to the line, each at the time at which the line was free for it.
+    fn advance(&mut self, now: Time) {
+        while let Some((begin, rate)) = self.begin() {
+            if begin > now {
+                break;
+            }
+            self.rate_changes.forget_until(begin);
+            if rate != self.line.rate() {
+                self.line.set_rate(rate);
+            }
+            let mut report = Report {
+                element: &self.name,
+                stats: &mut self.stats,
+                observer: &mut self.observer,
+            };
+            if let Some(packet) = self.queue.dequeue(begin, &mut report) {
+                self.transmit(begin, packet);
+            }
+        }
+    }
+
+    /// When the next queued packet goes on the line, and at which rate; `None` if there is none or never.
+    fn begin(&self) -> Option<(Time, Rate)> {
+        if self.queue.is_empty() {
+            return None;
+        }
+        let free_at = self.line.free_at().max(self.backlog_since);
+        self.rate_changes.begin(free_at, self.line.rate())
+    }
+
+    fn transmit(&mut self, begin: Time, mut packet: Packet<P>) {
+        let sent = self.line.send(begin, u64::from(packet.size));
+        // It is lost at `sent`, but that lies ahead of the driver's time; reports keep to the order of their times.
+        if self.loss_position == LossPosition::AfterLine && self.loss.next_is_lost() {
+            return self.drop(begin, &packet, Reason::Loss);
+        }
+        if self.corrupt.comes() {
+            packet.corrupt = true;
+            self.stats.corrupted += 1;
+        }
+        let mut due = sent + self.delay;
+        if self.jitter > Duration::ZERO {
+            let bound = self.jitter.as_nanos().saturating_add(1);
+            due += Duration::from_nanos(self.jitter_stream.below(bound));
+        }
+        if self.reorder_stream.chance(self.reorder.probability) {
+            self.stats.reordered += 1;
+            self.flight.push_held_back(due, self.reorder.by, packet);
+        } else {
+            self.flight.push(due, packet);
+        }
+    }
+
+    fn enqueue(&mut self, now: Time, packet: Packet<P>) {
+        if self.queue.is_empty() {
+            self.backlog_since = now;
+        }
+        let mut report =
+            Report { element: &self.name, stats: &mut self.stats, observer: &mut self.observer };
+        self.queue.enqueue(now, packet, &mut report);
+    }
+
+    fn copy(&mut self, packet: &Packet<P>) -> Packet<P> {
+        let id = PacketId(self.next_copy);
+        self.next_copy = self.next_copy.wrapping_add(1) | FIRST_COPY;
+        self.stats.duplicated.add(packet);
+        self.stats.held.add(packet);
+        Packet { id, ..packet.clone() }
+    }
+
+    fn drop(&mut self, now: Time, packet: &Packet<P>, reason: Reason) {
+        let drops = &mut self.stats.dropped;
+        let (count, why) = match reason {
+            Reason::Loss => (&mut drops.loss, "random loss"),
+            Reason::Outage => (&mut drops.outage, "outage"),
+            Reason::Policer => (&mut drops.policer, "policer"),
+        };
+        count.add(packet);
+        self.stats.held.remove(packet);
+        self.observer.dropped(now, &self.name, packet, why);
+    }
+}
+
+impl<P: Clone, O: Observer<P>> Node<P> for Link<P, O> {
+    fn handle(&mut self, now: Time, _port: Port, packet: Packet<P>) {
+        self.enter(now, packet);
+    }
+
+    fn poll(&mut self, now: Time) -> Option<(Port, Packet<P>)> {
+        self.deliver(now).map(|delivery| (0, delivery.packet))
+    }
+
+    fn timeout(&self) -> Option<(Time, &'static str)> {
+        let delivery = self.flight.next_at().map(|at| (at, "delivery"));
+        let transmission = self.begin().map(|(at, _)| (at, "transmission"));
+        [delivery, transmission].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+}
+
+/// Copies have the upper half of the packet ids to themselves; each link begins at a random place in it.
+const FIRST_COPY: u64 = 1 << 63;
+
+enum Reason {
+    Loss,
+    Outage,
+    Policer,
+}
+
+/// Counts what the queue does and passes it on under the link's name.
+struct Report<'a, O> {
+    element: &'a str,
+    stats: &'a mut LinkStats,
+    observer: &'a mut O,
+}
+
+impl<P, O: Observer<P>> Observer<P> for Report<'_, O> {
+    fn dropped(&mut self, now: Time, _queue: &str, packet: &Packet<P>, why: &'static str) {
+        self.stats.dropped.queue.add(packet);
+        self.stats.held.remove(packet);
+        self.observer.dropped(now, self.element, packet, why);
+    }
+
+    fn marked(&mut self, now: Time, _queue: &str, packet: &Packet<P>) {
+        self.stats.marked += 1;
+        self.observer.marked(now, self.element, packet);
+    }
+}

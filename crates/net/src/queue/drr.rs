@@ -1,0 +1,204 @@
+use std::collections::{BTreeMap, VecDeque};
+
+use fontis_base::{FlowId, Observer, Packet, Time};
+
+use super::{ELEMENT, Limit, OVERFLOW};
+
+/// Deficit round robin (Shreedhar and Varghese, 1996): flows take turns, and in each turn a flow may send a quantum
+/// of bytes and what it saved before, so flows with unequal packets share the line equally in bytes.
+///
+/// The buffer is shared. When it overflows, the longest flow in bytes loses the last packet that it put in (the
+/// paper's buffer stealing), so a flood cannot push out others.
+#[derive(Clone, Debug)]
+pub struct Drr<P> {
+    /// The flows that have packets here, and no others.
+    flows: BTreeMap<FlowId, Flow<P>>,
+    /// The same flows in the order of their turns.
+    turns: VecDeque<FlowId>,
+    packets: usize,
+    bytes: u64,
+    quantum: u64,
+    limit: Limit,
+}
+
+#[derive(Clone, Debug)]
+struct Flow<P> {
+    packets: VecDeque<Packet<P>>,
+    bytes: u64,
+    /// What it may still send in this turn.
+    deficit: u64,
+    /// Whether it has got its quantum for this turn.
+    served: bool,
+}
+
+impl<P> Drr<P> {
+    /// An empty queue with a quantum of 1500 bytes.
+    pub fn new(limit: Limit) -> Self {
+        Self {
+            flows: BTreeMap::new(),
+            turns: VecDeque::new(),
+            packets: 0,
+            bytes: 0,
+            quantum: 1500,
+            limit,
+        }
+    }
+
+    pub(crate) fn enqueue(
+        &mut self,
+        now: Time,
+        packet: Packet<P>,
+        observer: &mut impl Observer<P>,
+    ) {
+        let size = u64::from(packet.size);
+        let id = packet.flow;
+        let flow = self.flows.entry(id).or_insert_with(|| {
+            self.turns.push_back(id);
+            Flow { packets: VecDeque::new(), bytes: 0, deficit: 0, served: false }
+        });
+        flow.packets.push_back(packet);
+        flow.bytes += size;
+        self.bytes += size;
+        self.packets += 1;
+        while !self.limit.holds(self.packets, self.bytes) {
+            self.drop_from_longest(now, observer);
+        }
+    }
+
+    pub(crate) fn dequeue(
+        &mut self,
+        _now: Time,
+        _observer: &mut impl Observer<P>,
+    ) -> Option<Packet<P>> {
+        loop {
+            let id = *self.turns.front()?;
+            let flow = self.flows.get_mut(&id)?;
+            if !flow.served {
+                flow.served = true;
+                flow.deficit += self.quantum;
+            }
+            let size = flow.packets.front().map(|packet| u64::from(packet.size))?;
+            if size > flow.deficit {
+                flow.served = false;
+                self.turns.rotate_left(1);
+                continue;
+            }
+            flow.deficit -= size;
+            flow.bytes -= size;
+            self.bytes -= size;
+            self.packets -= 1;
+            let packet = flow.packets.pop_front();
+            if flow.packets.is_empty() {
+                // What an idle flow saved is lost, or it could burst later.
+                self.flows.remove(&id);
+                self.turns.pop_front();
+            }
+            return packet;
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.packets
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn drop_from_longest(&mut self, now: Time, observer: &mut impl Observer<P>) {
+        let longest = self.flows.iter_mut().max_by_key(|(_, flow)| flow.bytes);
+        let Some((&id, flow)) = longest else { return };
+        if let Some(packet) = flow.packets.pop_back() {
+            let size = u64::from(packet.size);
+            flow.bytes -= size;
+            self.bytes -= size;
+            self.packets -= 1;
+            observer.dropped(now, ELEMENT, &packet, OVERFLOW);
+        }
+        if flow.packets.is_empty() {
+            self.flows.remove(&id);
+            self.turns.retain(|turn| *turn != id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::testing::{Log, packet};
+    use fontis_base::Size;
+
+    /// Serves `packets` packets while every flow of `flows` (id, packet size) stays backlogged; bytes per flow.
+    fn shares(queue: &mut Drr<()>, flows: &[(u32, u32)], packets: u64) -> BTreeMap<u32, u64> {
+        let mut served = BTreeMap::new();
+        for id in 0..packets {
+            for &(flow, size) in flows {
+                while queue.flows.get(&FlowId(flow)).is_none_or(|flow| flow.packets.len() < 3) {
+                    queue.enqueue(Time::ZERO, packet(id, flow, size), &mut ());
+                }
+            }
+            let packet = queue.dequeue(Time::ZERO, &mut ()).unwrap();
+            *served.entry(packet.flow.0).or_default() += u64::from(packet.size);
+        }
+        served
+    }
+
+    #[test]
+    fn flows_with_unequal_packets_get_equal_bytes() {
+        let mut queue = Drr::new(Limit::UNLIMITED);
+        let served = shares(&mut queue, &[(1, 1500), (2, 500), (3, 64), (4, 9000)], 200_000);
+        let mean = served.values().sum::<u64>() as f64 / 4.0;
+        for (flow, bytes) in served {
+            assert!((bytes as f64 / mean - 1.0).abs() < 0.01, "flow {flow}: {bytes} of {mean}");
+        }
+    }
+
+    #[test]
+    fn a_flow_that_joins_late_gets_its_share_from_then_on_and_no_more() {
+        let mut queue = Drr::new(Limit::UNLIMITED);
+        shares(&mut queue, &[(1, 1500)], 10_000);
+        let served = shares(&mut queue, &[(1, 1500), (2, 700)], 10_000);
+        let ratio = served[&1] as f64 / served[&2] as f64;
+        assert!((ratio - 1.0).abs() < 0.01, "{ratio}");
+    }
+
+    #[test]
+    fn a_flow_that_went_idle_starts_without_savings() {
+        let mut queue = Drr::new(Limit::UNLIMITED);
+        let mut log = Log::default();
+        // A lone packet of 100 bytes leaves 1400 of its quantum unused.
+        queue.enqueue(Time::ZERO, packet(1, 1, 100), &mut log);
+        queue.dequeue(Time::ZERO, &mut log);
+        for id in 2..6 {
+            queue.enqueue(Time::ZERO, packet(id, 1, 1000), &mut log);
+            queue.enqueue(Time::ZERO, packet(id + 10, 2, 1000), &mut log);
+        }
+        let order: Vec<u32> = core::iter::from_fn(|| queue.dequeue(Time::ZERO, &mut log))
+            .map(|packet| packet.flow.0)
+            .collect();
+        // Quanta of 1500: one packet, then two with the 500 saved, in turns.
+        assert_eq!(order, [1, 2, 1, 1, 2, 2, 1, 2]);
+    }
+
+    #[test]
+    fn an_overflow_takes_from_the_longest_flow() {
+        let mut queue = Drr::new(Limit::Bytes(Size::from_bytes(5000)));
+        let mut log = Log::default();
+        for id in 1..=5 {
+            queue.enqueue(Time::ZERO, packet(id, 1, 1000), &mut log);
+        }
+        queue.enqueue(Time::ZERO, packet(6, 2, 1000), &mut log);
+        assert_eq!(log.dropped, [(5, OVERFLOW)]);
+        assert_eq!((queue.len(), queue.bytes()), (5, 5000));
+    }
+
+    #[test]
+    fn a_packet_larger_than_the_buffer_leaves_nothing_behind() {
+        let mut queue = Drr::new(Limit::Bytes(Size::from_bytes(1000)));
+        let mut log = Log::default();
+        queue.enqueue(Time::ZERO, packet(1, 1, 1001), &mut log);
+        assert_eq!(log.dropped, [(1, OVERFLOW)]);
+        assert!(queue.flows.is_empty() && queue.turns.is_empty());
+        assert!(queue.dequeue(Time::ZERO, &mut log).is_none());
+    }
+}

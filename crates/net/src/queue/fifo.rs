@@ -1,0 +1,85 @@
+use std::collections::VecDeque;
+
+use fontis_base::{Observer, Packet, Time};
+
+use super::{ELEMENT, Limit, OVERFLOW};
+
+/// First in, first out, with a tail that drops: a packet that does not fit is dropped itself.
+#[derive(Clone, Debug)]
+pub struct Fifo<P> {
+    packets: VecDeque<Packet<P>>,
+    bytes: u64,
+    limit: Limit,
+}
+
+impl<P> Fifo<P> {
+    /// An empty queue.
+    pub fn new(limit: Limit) -> Self {
+        Self { packets: VecDeque::new(), bytes: 0, limit }
+    }
+
+    pub(crate) fn enqueue(
+        &mut self,
+        now: Time,
+        packet: Packet<P>,
+        observer: &mut impl Observer<P>,
+    ) {
+        let bytes = self.bytes.saturating_add(u64::from(packet.size));
+        if self.limit.holds(self.packets.len() + 1, bytes) {
+            self.bytes = bytes;
+            self.packets.push_back(packet);
+        } else {
+            observer.dropped(now, ELEMENT, &packet, OVERFLOW);
+        }
+    }
+
+    pub(crate) fn dequeue(
+        &mut self,
+        _now: Time,
+        _observer: &mut impl Observer<P>,
+    ) -> Option<Packet<P>> {
+        let packet = self.packets.pop_front()?;
+        self.bytes -= u64::from(packet.size);
+        Some(packet)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.packets.len()
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::testing::{Log, packet};
+    use fontis_base::Size;
+
+    #[test]
+    fn a_full_queue_drops_the_packet_that_does_not_fit_and_takes_a_smaller_one() {
+        let mut queue = Fifo::new(Limit::Bytes(Size::from_bytes(3000)));
+        let mut log = Log::default();
+        for (id, size) in [(1, 1500), (2, 1400), (3, 101), (4, 100)] {
+            queue.enqueue(Time::ZERO, packet(id, 0, size), &mut log);
+        }
+        assert_eq!(log.dropped, [(3, OVERFLOW)]);
+        assert_eq!((queue.len(), queue.bytes()), (3, 3000));
+        let order: Vec<u64> =
+            core::iter::from_fn(|| queue.dequeue(Time::ZERO, &mut log)).map(|p| p.id.0).collect();
+        assert_eq!(order, [1, 2, 4]);
+        assert_eq!(queue.bytes(), 0);
+    }
+
+    #[test]
+    fn a_limit_in_packets_ignores_their_size() {
+        let mut queue = Fifo::new(Limit::Packets(2));
+        let mut log = Log::default();
+        for id in 1..=3 {
+            queue.enqueue(Time::ZERO, packet(id, 0, 60_000), &mut log);
+        }
+        assert_eq!(log.dropped, [(3, OVERFLOW)]);
+    }
+}

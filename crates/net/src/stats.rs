@@ -1,0 +1,84 @@
+use core::ops::{Add, AddAssign};
+
+use fontis_base::Packet;
+
+/// A number of packets and of the bytes in them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Packets; a super-packet counts once.
+    pub packets: u64,
+    /// Bytes at the IP layer.
+    pub bytes: u64,
+}
+
+impl Count {
+    pub(crate) fn add<P>(&mut self, packet: &Packet<P>) {
+        self.packets += 1;
+        self.bytes += u64::from(packet.size);
+    }
+
+    pub(crate) fn remove<P>(&mut self, packet: &Packet<P>) {
+        self.packets -= 1;
+        self.bytes -= u64::from(packet.size);
+    }
+}
+
+impl Add for Count {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
+    }
+}
+
+impl AddAssign for Count {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+/// What a link dropped, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drops {
+    /// By the queue: no room, or the decision of its active queue management.
+    pub queue: Count,
+    /// By the loss model, before or after the queue.
+    pub loss: Count,
+    /// During an outage.
+    pub outage: Count,
+    /// By the policer.
+    pub policer: Count,
+}
+
+impl Drops {
+    /// All drops together.
+    pub fn total(&self) -> Count {
+        self.queue + self.loss + self.outage + self.policer
+    }
+}
+
+/// What a link has done so far.
+///
+/// Nothing vanishes: `entered + duplicated = delivered + dropped.total() + held`, in packets and in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkStats {
+    /// What was given to the link.
+    pub entered: Count,
+    /// The copies that it made.
+    pub duplicated: Count,
+    /// What came out of it.
+    pub delivered: Count,
+    /// What it dropped.
+    pub dropped: Drops,
+    /// What is still in it: queued, on the line, or in flight.
+    pub held: Count,
+    /// Packets that it marked with congestion experienced.
+    pub marked: u64,
+    /// Packets that it corrupted.
+    pub corrupted: u64,
+    /// Packets that it held back so that others could overtake them.
+    pub reordered: u64,
+    /// Bytes that wait in the queue now; what is on the line no longer counts.
+    pub queue_bytes: u64,
+    /// The most bytes that ever waited in the queue.
+    pub max_queue_bytes: u64,
+}
