@@ -1,6 +1,7 @@
 use core::fmt;
 
 use bytes::Bytes;
+use fontis_codes::Code;
 use smallvec::SmallVec;
 
 use super::feedback::Feedback;
@@ -195,6 +196,13 @@ pub struct ObjectShape {
 }
 
 impl ObjectShape {
+    /// The partition of an object of `size` bytes: up to 1 MiB it is one block, the next power of two; beyond, blocks
+    /// have 1 MiB. A block of 2ⁿ KiB is a whole subtree of the object's BLAKE3 tree.
+    pub fn partition(size: u64, symbol_size: u16, code: Code) -> Self {
+        let block_size = size.next_power_of_two().clamp(1 << 10, 1 << 20) as u32;
+        Self { size, block_size, symbol_size, code: code.id() }
+    }
+
     /// How many blocks there are; an empty object has none. `None` if they do not fit 32 bits.
     pub fn blocks(&self) -> Option<u32> {
         if self.block_size == 0 {

@@ -113,7 +113,7 @@ impl Path {
     }
 
     /// When the next data packet may leave, if only pacing holds it back.
-    pub(super) fn next_send(&mut self, size: u32) -> Option<Time> {
+    pub(super) fn next_send(&self, size: u32) -> Option<Time> {
         let allowance = self.controller.allowance(self.rtt.smoothed());
         let open = self.history.in_flight() + u64::from(size) <= allowance;
         open.then(|| self.pacer.next())

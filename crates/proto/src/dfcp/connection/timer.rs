@@ -72,7 +72,7 @@ impl Handshake {
 
 impl Connection {
     /// When something is next to be done if no packet comes, and why.
-    pub fn timeout(&mut self) -> Option<(Time, &'static str)> {
+    pub fn timeout(&self) -> Option<(Time, &'static str)> {
         let mut next: Option<(Time, &'static str)> = None;
         let mut consider = |at: Option<Time>, why| {
             if let Some(at) = at.filter(|at| next.is_none_or(|(earliest, _)| *at < earliest)) {
