@@ -252,7 +252,7 @@ mod unix {
     fn what_may_not_be_read_is_named() {
         let (temp, _) = folder_of(&[10, 10]);
         let locked = temp.path().join("d000/f1");
-        fs::set_permissions(&locked, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&locked, fs::Permissions::from_mode(0o0)).unwrap();
         if fs::File::open(&locked).is_ok() {
             eprintln!("skipped: this user may read everything");
             return;
