@@ -37,7 +37,13 @@ impl Drop for Shared {
 }
 
 impl Connection {
-    pub(crate) fn new(handle: Handle, id: u64, remote: SocketAddr, peer: [u8; 32], inboxes: Inboxes) -> Self {
+    pub(crate) fn new(
+        handle: Handle,
+        id: u64,
+        remote: SocketAddr,
+        peer: [u8; 32],
+        inboxes: Inboxes,
+    ) -> Self {
         let shared = Shared {
             handle,
             id,
@@ -132,7 +138,9 @@ impl Connection {
     /// Closes the connection; what has not been delivered never will be. The peer sees `code` and `reason`.
     pub fn close(&self, code: u32, reason: &str) {
         let reason = reason.to_owned();
-        self.shared.handle.call(self.shared.id, move |slot, now| slot.machine.close(now, code, &reason));
+        self.shared
+            .handle
+            .call(self.shared.id, move |slot, now| slot.machine.close(now, code, &reason));
     }
 
     /// Waits until the connection is over, and says why.
@@ -310,7 +318,11 @@ fn broken() -> std::io::Error {
 }
 
 impl AsyncWrite for SendStream {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<std::io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
         if let Some(waiting) = &mut self.waiting {
             let answer = ready!(Pin::new(waiting).poll(cx));
             self.waiting = None;
@@ -354,7 +366,11 @@ pub struct RecvStream {
 }
 
 impl AsyncRead for RecvStream {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
         loop {
             if !self.ready.is_empty() {
                 let length = self.ready.len().min(buf.remaining());

@@ -5,7 +5,9 @@ use std::sync::{Arc, mpsc};
 
 use bytes::{Bytes, BytesMut};
 use fontis_base::{Duration, Ecn, Time};
-use fontis_proto::dfcp::{Config, Connection as Machine, ConnectionId, Hello, Packet, Params, VERSION};
+use fontis_proto::dfcp::{
+    Config, Connection as Machine, ConnectionId, Hello, Packet, Params, VERSION,
+};
 use mio::{Events, Interest, Poll, Token, Waker};
 use tokio::sync::{mpsc as async_mpsc, oneshot};
 
@@ -16,7 +18,8 @@ use super::slot::{Protection, Slot, Waiting};
 use super::{Accept, BindError, CODE_REFUSED_KEY, Command, ConnectError, EndpointConfig, Handle};
 use crate::connection::Connection;
 use crate::protection::{
-    Header, Initiator, SynError, header, open_syn, reset, reset_token, unknown_key, version_negotiation,
+    Header, Initiator, SynError, header, open_syn, reset, reset_token, unknown_key,
+    version_negotiation,
 };
 use crate::udp::{Alarm, Batch, Clock, Socket, ecn};
 
@@ -122,11 +125,10 @@ impl Driver {
             }
             let next = if more || !self.touched.is_empty() { Some(now) } else { next };
             let Ok(timeout) = self.alarm.set(now, next) else { return };
-            if let Err(error) = self.poll.poll(&mut events, timeout) {
-                if error.kind() != io::ErrorKind::Interrupted {
+            if let Err(error) = self.poll.poll(&mut events, timeout)
+                && error.kind() != io::ErrorKind::Interrupted {
                     return;
                 }
-            }
         }
     }
 
@@ -213,7 +215,14 @@ impl Driver {
         true
     }
 
-    fn datagram(&mut self, at: Time, from: SocketAddr, local: Option<IpAddr>, ecn: Ecn, bytes: &[u8]) {
+    fn datagram(
+        &mut self,
+        at: Time,
+        from: SocketAddr,
+        local: Option<IpAddr>,
+        ecn: Ecn,
+        bytes: &[u8],
+    ) {
         let Some(header) = header(bytes) else { return };
         match header {
             Header::Syn { version, source } => self.syn(at, from, local, version, source, bytes),
@@ -226,10 +235,18 @@ impl Driver {
             }
             Header::Reset { destination, token } => {
                 // A reset names the identifier that this side had sent to, so it is found by the token.
-                let owner = self.slots.iter().find(|(_, slot)| slot.machine.peer_reset_token() == Some(token));
+                let owner = self
+                    .slots
+                    .iter()
+                    .find(|(_, slot)| slot.machine.peer_reset_token() == Some(token));
                 if let Some((slot, _)) = owner.map(|(id, slot)| (*id, slot)) {
                     self.with(slot, at, |slot, now| {
-                        slot.machine.handle(now, Packet::Reset { destination, token }, 0, Ecn::NotEct);
+                        slot.machine.handle(
+                            now,
+                            Packet::Reset { destination, token },
+                            0,
+                            Ecn::NotEct,
+                        );
                     });
                 }
             }
@@ -262,7 +279,14 @@ impl Driver {
     }
 
     /// A packet for a connection that is not here: perhaps its peer missed a restart.
-    fn stranger(&mut self, at: Time, to: SocketAddr, from: Option<IpAddr>, id: ConnectionId, length: usize) {
+    fn stranger(
+        &mut self,
+        at: Time,
+        to: SocketAddr,
+        from: Option<IpAddr>,
+        id: ConnectionId,
+        length: usize,
+    ) {
         let token = reset_token(&self.reset_secret, id);
         let answer = reset(id, &token);
         if answer.len() < length && self.limiter.allows(at) {
@@ -299,7 +323,8 @@ impl Driver {
                 idle_timeout_ms: 0,
                 reset_token: [0; 16],
             };
-            let packet = Packet::Syn { version, source, hello: Hello { params, frames: Vec::new() } };
+            let packet =
+                Packet::Syn { version, source, hello: Hello { params, frames: Vec::new() } };
             self.with(slot, at, |slot, now| slot.machine.handle(now, packet, size, Ecn::NotEct));
             return;
         }
@@ -312,7 +337,9 @@ impl Driver {
             }
             return;
         }
-        if self.slots.values().filter(|slot| !slot.machine.is_established()).count() >= MAX_UNCONFIRMED {
+        if self.slots.values().filter(|slot| !slot.machine.is_established()).count()
+            >= MAX_UNCONFIRMED
+        {
             return;
         }
         match open_syn(bytes, &self.config.secret, self.config.psk.as_ref()) {
@@ -338,7 +365,8 @@ impl Driver {
         let id = self.new_id();
         let config = self.transport(remote, id);
         let size = length as u32 + config.overhead;
-        let mut machine = Machine::accept(at, config, id, opened.source, opened.version, &opened.hello, size);
+        let mut machine =
+            Machine::accept(at, config, id, opened.source, opened.version, &opened.hello, size);
         let allowed = match &self.config.accept {
             Accept::Keys(keys) => keys.contains(&opened.client),
             Accept::Anyone => true,

@@ -59,7 +59,9 @@ pub enum Accept {
 #[derive(Debug, Error)]
 pub enum BindError {
     /// Another process has the address.
-    #[error("{0} is in use by another process: choose another port, or port 0 for any that is free")]
+    #[error(
+        "{0} is in use by another process: choose another port, or port 0 for any that is free"
+    )]
     InUse(SocketAddr),
     /// The system refused.
     #[error("cannot listen on {address}: {source}")]
@@ -83,10 +85,14 @@ pub enum ConnectError {
     )]
     NoAnswer(SocketAddr),
     /// Something answered that does not have the key.
-    #[error("{0} answered, but holds another key (or another pre-shared key) than the one given: get its present URL")]
+    #[error(
+        "{0} answered, but holds another key (or another pre-shared key) than the one given: get its present URL"
+    )]
     WrongKey(SocketAddr),
     /// The other side does not accept this side's key.
-    #[error("{0} does not allow this client's key: ask its operator to add it to the list given with --allow")]
+    #[error(
+        "{0} does not allow this client's key: ask its operator to add it to the list given with --allow"
+    )]
     RefusedKey(SocketAddr),
     /// The connection ended during the handshake.
     #[error("the connection to {0} failed: {1}")]

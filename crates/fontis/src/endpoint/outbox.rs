@@ -31,8 +31,15 @@ struct Batch {
 impl Outbox {
     pub(super) fn new() -> Self {
         let to = SocketAddr::from(([0, 0, 0, 0], 0));
-        let batch =
-            Batch { to, from: None, ecn: Ecn::NotEct, bytes: Vec::new(), segment: 0, count: 0, closed: false };
+        let batch = Batch {
+            to,
+            from: None,
+            ecn: Ecn::NotEct,
+            bytes: Vec::new(),
+            segment: 0,
+            count: 0,
+            closed: false,
+        };
         Self { batch, backlog: VecDeque::new(), spare: Vec::new() }
     }
 
@@ -53,7 +60,8 @@ impl Outbox {
     ) {
         let batch = &self.batch;
         let same = batch.to == to && batch.from == from && batch.ecn == ecn;
-        let full = batch.count >= socket.max_segments() || batch.bytes.len() + batch.segment > MAX_BATCH;
+        let full =
+            batch.count >= socket.max_segments() || batch.bytes.len() + batch.segment > MAX_BATCH;
         if batch.count > 0 && (!same || full || batch.closed || alone) {
             self.flush(socket);
         }

@@ -76,7 +76,10 @@ impl Router {
     }
 
     /// From now on the events of `channel` can be had here.
-    pub(crate) fn subscribe(&mut self, channel: ChannelId) -> mpsc::UnboundedReceiver<ChannelEvent> {
+    pub(crate) fn subscribe(
+        &mut self,
+        channel: ChannelId,
+    ) -> mpsc::UnboundedReceiver<ChannelEvent> {
         let (sender, receiver) = mpsc::unbounded_channel();
         self.channels.insert(channel, sender);
         receiver
@@ -107,8 +110,12 @@ impl Router {
                 }
                 (channel, ChannelEvent::Readable, false)
             }
-            Event::Block { channel, block, data } => (channel, ChannelEvent::Block { block, data }, false),
-            Event::BlockWanted { channel, block } => (channel, ChannelEvent::Wanted { block }, false),
+            Event::Block { channel, block, data } => {
+                (channel, ChannelEvent::Block { block, data }, false)
+            }
+            Event::BlockWanted { channel, block } => {
+                (channel, ChannelEvent::Wanted { block }, false)
+            }
             Event::Delivered { channel } => (channel, ChannelEvent::Delivered, true),
             Event::Abandoned { channel, code } => (channel, ChannelEvent::Abandoned { code }, true),
         };

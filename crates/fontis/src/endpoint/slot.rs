@@ -2,7 +2,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use bytes::BytesMut;
 use fontis_base::{Ecn, Time};
-use fontis_proto::dfcp::{ChannelId, CloseReason, Connection as Machine, Event, OpenError, Packet, SealError, Session};
+use fontis_proto::dfcp::{
+    ChannelId, CloseReason, Connection as Machine, Event, OpenError, Packet, SealError, Session,
+};
 use tokio::sync::oneshot;
 
 use super::router::Router;
@@ -75,7 +77,10 @@ impl Slot {
                     let _ = reply.send(Err(self.explain(reason)));
                 }
                 // A request that came with the first packet is answered at once, before the client has confirmed.
-                (Event::Message { early: true, .. } | Event::Connected, Some(Waiting::Accept(connection, queue))) => {
+                (
+                    Event::Message { early: true, .. } | Event::Connected,
+                    Some(Waiting::Accept(connection, queue)),
+                ) => {
                     let _ = queue.send(connection);
                 }
                 (_, waiting) => self.waiting = waiting,
@@ -91,14 +96,23 @@ impl Slot {
                 ConnectError::WrongKey(self.remote)
             }
             CloseReason::NoAnswer | CloseReason::IdleTimeout => ConnectError::NoAnswer(self.remote),
-            CloseReason::Local if self.unreadable_until.is_some() => ConnectError::WrongKey(self.remote),
-            CloseReason::Peer { code: CODE_REFUSED_KEY, .. } => ConnectError::RefusedKey(self.remote),
+            CloseReason::Local if self.unreadable_until.is_some() => {
+                ConnectError::WrongKey(self.remote)
+            }
+            CloseReason::Peer { code: CODE_REFUSED_KEY, .. } => {
+                ConnectError::RefusedKey(self.remote)
+            }
             other => ConnectError::Closed(self.remote, other.clone()),
         }
     }
 
     /// Answers `reply` as soon as no more than `most` bytes of a channel are buffered.
-    pub(crate) fn when_below(&mut self, channel: ChannelId, most: u64, reply: oneshot::Sender<u64>) {
+    pub(crate) fn when_below(
+        &mut self,
+        channel: ChannelId,
+        most: u64,
+        reply: oneshot::Sender<u64>,
+    ) {
         self.writers.push((channel, most, reply));
         self.wake_writers();
     }
