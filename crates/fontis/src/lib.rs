@@ -22,6 +22,7 @@ mod sink;
 mod source;
 mod stamp;
 mod stream_sink;
+pub mod transfer;
 pub mod udp;
 mod url;
 

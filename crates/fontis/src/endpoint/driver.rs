@@ -126,9 +126,10 @@ impl Driver {
             let next = if more || !self.touched.is_empty() { Some(now) } else { next };
             let Ok(timeout) = self.alarm.set(now, next) else { return };
             if let Err(error) = self.poll.poll(&mut events, timeout)
-                && error.kind() != io::ErrorKind::Interrupted {
-                    return;
-                }
+                && error.kind() != io::ErrorKind::Interrupted
+            {
+                return;
+            }
         }
     }
 

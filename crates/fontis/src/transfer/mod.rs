@@ -95,7 +95,7 @@ pub enum ServerEvent {
         /// The client.
         remote: SocketAddr,
         /// What has been transferred.
-        report: Report,
+        report: Box<Report>,
     },
     /// A transfer failed.
     Failed {
