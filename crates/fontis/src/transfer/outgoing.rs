@@ -2,11 +2,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use fontis_codes::Code;
-use fontis_proto::dfcp::{ObjectShape, SYMBOL_SIZE, SendOptions, Stats};
+use fontis_proto::dfcp::{CloseReason, ObjectShape, SYMBOL_SIZE, SendOptions, Stats};
 
 use super::TransferError;
 use super::message::{Offer, label};
-use crate::{Connection, HashTree, SendProgress, Source};
+use crate::{CODE_REFUSED_KEY, ConnectError, Connection, HashTree, SendProgress, Source};
 
 /// The code of an object whose source changed or could not be read.
 pub(super) const CODE_UNREADABLE: u32 = 1;
@@ -110,6 +110,9 @@ pub(super) fn packets_needed(shape: ObjectShape) -> u64 {
 
 /// The error of a connection that is over.
 pub(super) fn lost(connection: &Connection) -> TransferError {
-    let reason = connection.close_reason().unwrap_or(fontis_proto::dfcp::CloseReason::Local);
-    TransferError::Lost { remote: connection.remote_addr(), reason }
+    let remote = connection.remote_addr();
+    match connection.close_reason().unwrap_or(CloseReason::Local) {
+        CloseReason::Peer { code: CODE_REFUSED_KEY, .. } => ConnectError::RefusedKey(remote).into(),
+        reason => TransferError::Lost { remote, reason },
+    }
 }
