@@ -241,11 +241,16 @@ impl Auto {
         arrival / (1.0 - loss).max(0.1)
     }
 
+    /// Sends less for a round: `factor` of the rate at which packets were lost with probability `loss`.
     fn begin_test(&mut self, sample: &Sample, loss: f64, factor: f64) {
         let delivered = self.delivered().unwrap_or(self.rate * (1.0 - loss));
         self.test = Some(LossTest::new(sample.next_number, loss, factor, delivered));
         self.tested_at = sample.now;
-        self.rate *= factor;
+        // The present rate may be another than that of the packets that were just reported.
+        let then = self.delivery.rate().map_or(self.rate, |rate| rate / (1.0 - loss).max(0.02));
+        self.rate = then.min(self.rate) * factor;
+        self.starting = false;
+        self.boost = 0.0;
     }
 
     /// The next feedbacks tell of a reduction of our own: until it has passed, go by what was delivered before.
@@ -317,7 +322,7 @@ impl Auto {
             self.starting = false;
         } else if queue > target / 2.0 || self.cautious > 0 {
             self.boost = 0.0;
-            self.starting &= queue <= target;
+            self.starting = false;
         } else if round.limited {
             self.boost = self.boost.min(BOOST.0);
         } else if self.starting {
@@ -369,16 +374,15 @@ impl Auto {
                 / total;
         let excess = known + 4.0 * libm::sqrt(variance) + 0.005;
         if loss > excess {
-            self.starting = false;
-            self.boost = 0.0;
-            let factor = ((1.0 - loss) / (1.0 - known)).clamp(0.5, 0.95);
+            let factor = ((1.0 - loss) / (1.0 - known)).clamp(0.3, 0.95);
             self.begin_test(sample, loss, factor);
         } else {
             // Loss seen beside a queue may be overflow; it is only believed when it is less than before.
             if !queued || loss < known {
                 self.random_loss = Some(known + (loss - known) * total / (total + LOSS_MEMORY));
             }
-            if known > 0.01 && sample.now.since(self.tested_at) > RETEST_EVERY {
+            let patience = if known > 0.25 { RETEST_EVERY / 6 } else { RETEST_EVERY };
+            if known > 0.01 && sample.now.since(self.tested_at) > patience {
                 self.begin_test(sample, known, 0.85);
             }
         }
@@ -391,6 +395,7 @@ impl Auto {
         if self.queue < target / 4.0 {
             self.drain.last = now;
         }
+        self.starting &= self.queue < target;
         if self.test.is_some() || self.starting {
             return;
         }
