@@ -375,13 +375,13 @@ impl Auto {
         // How far a count of losses strays by chance, in bursts as they come on this path.
         let deviation = |total: f64| {
             let variance = known.max(1.0 / total) * (1.0 - known) / total;
-            libm::sqrt(variance * (2.0 * sample.mean_burst - 1.0).max(1.0))
+            libm::sqrt(variance * (2.0 * sample.mean_burst - 1.0).clamp(1.0, 2.0))
         };
         let mut loss = loss;
         let mut excess = loss > known + 4.0 * deviation(total) + 0.005;
         if !excess && self.recent.total() >= RECENT_PACKETS {
             let recent = core::mem::take(&mut self.recent);
-            excess = recent.loss() > known + 3.0 * deviation(recent.total() as f64) + 0.005;
+            excess = recent.loss() > known + 3.5 * deviation(recent.total() as f64) + 0.005;
             if excess {
                 loss = recent.loss();
             }
@@ -399,7 +399,7 @@ impl Auto {
             if queue <= self.queue_target() || loss < known {
                 self.random_loss = Some(known + (loss - known) * total / (total + LOSS_MEMORY));
             }
-            let patience = if known > 0.25 { RETEST_EVERY / 6 } else { RETEST_EVERY };
+            let patience = if known > 0.25 { RETEST_EVERY / 2 } else { RETEST_EVERY };
             if known > 0.01 && sample.now.since(self.tested_at) > patience {
                 self.begin_test(sample, known, 0.85);
             }
