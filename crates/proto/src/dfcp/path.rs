@@ -139,7 +139,8 @@ impl Path {
         let train = self.train_rate(feedback);
         let mut decided = Vec::new();
         let mut tally = Tally::default();
-        let known = self.history.resolve(feedback, |number, sent, outcome| {
+        let patience = self.rtt.timeout();
+        let known = self.history.resolve(feedback, patience, |number, sent, outcome| {
             match outcome {
                 Outcome::Received => decided.push((number, true)),
                 Outcome::Lost if !sent.mtu_probe => {
