@@ -17,6 +17,8 @@ const TRAIN_LENGTH: u64 = 16;
 const LONG_TRAIN: usize = 8;
 /// On paths shorter than this, a host's own pauses are longer than a round trip: they are no silence of the path.
 const LEAST_SILENCE: Duration = Duration::from_millis(20);
+/// Unanswered packets that make a silence.
+const SILENT_PACKETS: u64 = 5;
 /// Runs of loss at least this long are outages: they say nothing about the loss to code against.
 const OUTAGE_RUN: u64 = 200;
 
@@ -255,7 +257,8 @@ impl Path {
         if self.history.unresolved() == 0 {
             return None;
         }
-        Some(self.probe_at().min(self.silent_at()))
+        let silent = (self.history.unresolved() >= SILENT_PACKETS).then(|| self.silent_at());
+        Some(silent.map_or(self.probe_at(), |silent| silent.min(self.probe_at())))
     }
 
     fn probe_at(&self) -> Time {
@@ -274,7 +277,9 @@ impl Path {
         if self.history.unresolved() == 0 {
             return false;
         }
-        while self.silent_at() <= now && self.silent_rounds < 64 {
+        // A packet or two without an answer are lost packets; silence takes more.
+        let several = self.history.unresolved() >= SILENT_PACKETS;
+        while several && self.silent_at() <= now && self.silent_rounds < 64 {
             self.silent_rounds += 1;
             self.controller.on_silence();
         }

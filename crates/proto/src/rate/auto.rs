@@ -33,6 +33,9 @@ const RETEST_EVERY: Duration = Duration::from_secs(15);
 const LOSS_MEMORY: f64 = 5000.0;
 /// Packets that a first estimate of loss takes.
 const FIRST_ESTIMATE: f64 = 100.0;
+/// Packets that a judgement of loss takes at least, and those of a test.
+const LEAST_JUDGED: f64 = 40.0;
+const LEAST_TEST: u64 = 40;
 /// Packets after which the losses of several rounds are judged together.
 const RECENT_PACKETS: u64 = 800;
 /// Rounds without growth after an overload that showed no queue.
@@ -268,7 +271,7 @@ impl Auto {
         let Some(test) = &mut self.test else { return };
         if test.is_sending() {
             // One round trip of packets: when the first of them is reported, as many as fit have been sent.
-            if sample.largest >= test.first() {
+            if sample.largest >= test.first() + LEAST_TEST {
                 test.end(sample.next_number);
             }
             return;
@@ -308,8 +311,14 @@ impl Auto {
         if queue > target / 2.0 {
             self.capacity = self.delivery.rate().map(|rate| (rate, sample.now));
         }
-        if self.test.is_none() && total >= 20.0 {
-            self.judge_loss(sample, loss, total, queue);
+        if self.test.is_none() {
+            // A slow path's rounds are judged when enough of them have come together.
+            if total >= LEAST_JUDGED {
+                self.judge_loss(sample, loss, total, queue);
+            } else if self.recent.total() as f64 >= LEAST_JUDGED {
+                let recent = core::mem::take(&mut self.recent);
+                self.judge_loss(sample, recent.loss(), recent.total() as f64, queue);
+            }
         }
         if unjudged && self.random_loss.is_none() {
             self.round.tally = round.tally;

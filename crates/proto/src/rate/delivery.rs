@@ -2,6 +2,9 @@ use std::collections::VecDeque;
 
 use fontis_base::{Duration, Time};
 
+/// The least that a rate is measured over: some thirty packets.
+const LEAST_BYTES: u64 = 30 * 1250;
+
 /// The rate at which bytes arrive, over a sliding window on the receiver's clock.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Delivery {
@@ -16,7 +19,11 @@ impl Delivery {
             return;
         }
         self.points.push_back((at, bytes));
-        while self.points.len() > 2 && at.since(self.points[1].0) >= window {
+        // On a slow path a window of time holds too few packets to tell a rate from chance.
+        while self.points.len() > 2
+            && at.since(self.points[1].0) >= window
+            && bytes - self.points[1].1 >= LEAST_BYTES
+        {
             self.points.pop_front();
         }
         let (since, from) = self.points[0];
