@@ -1,36 +1,115 @@
 //! The `fontis` command: flags in, calls out. Each subcommand is a file.
+//!
+//! Start here: [`Cli`] lists the subcommands; `peer` holds the flags that several of them share, `failure` the exit
+//! codes, `progress` and `json` what a transfer shows while it runs.
 
+mod dial;
+mod failure;
+mod get;
+mod interfaces;
+mod json;
+mod keygen;
+mod listen;
+mod manual;
+mod peer;
+mod progress;
+mod receive;
 mod relay;
+mod runtime;
+mod send;
+mod serve;
+mod text;
 
-use std::error::Error;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Moves data over networks where TCP is slow or cannot go, and makes such networks
+use crate::failure::Failure;
+
+/// Move data over networks where TCP is slow or cannot go, and make such networks
+///
+/// Fontis sends a digital fountain over UDP: it does not matter which packets are lost, only that enough arrive. All
+/// that it sends is encrypted; all that it receives is verified.
 #[derive(Debug, Parser)]
-#[command(name = "fontis", version, propagate_version = true)]
+#[command(name = "fontis", version, propagate_version = true, after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  Serve the present folder; it prints URLs, one for each address:
+    fontis serve
+  Fetch a file of it on another machine:
+    fontis get 'fontis://192.0.2.1:4433/map.tif?key=KEY'
+
+Exit codes: 0 if all is done and verified, 1 if it failed, 2 for wrong usage.";
+
 #[derive(Debug, Subcommand)]
 enum Command {
+    Serve(serve::Args),
+    Get(get::Args),
+    Receive(receive::Args),
+    Send(send::Args),
     Relay(relay::Args),
+    Keygen(keygen::Args),
+    Man(manual::ManArgs),
+    Completions(manual::CompletionsArgs),
+}
+
+impl Command {
+    /// Whether standard output is for JSON, errors included. The relay has its own.
+    fn json(&self) -> bool {
+        match self {
+            Self::Serve(args) => args.json,
+            Self::Get(args) => args.json,
+            Self::Receive(args) => args.json,
+            Self::Send(args) => args.json,
+            Self::Relay(_) | Self::Keygen(_) | Self::Man(_) | Self::Completions(_) => false,
+        }
+    }
+
+    fn run(self) -> Result<(), Failure> {
+        match self {
+            Self::Serve(args) => serve::run(&args),
+            Self::Get(args) => get::run(&args),
+            Self::Receive(args) => receive::run(&args),
+            Self::Send(args) => send::run(&args),
+            Self::Relay(args) => {
+                relay::run(args).map_err(|error| Failure::Failed(error.to_string()))
+            }
+            Self::Keygen(args) => keygen::run(&args),
+            Self::Man(args) => manual::man(&args),
+            Self::Completions(args) => manual::completions(&args),
+        }
+    }
 }
 
 fn main() -> ExitCode {
     // Wrong usage ends here, with an explanation and exit code 2.
     let Cli { command } = Cli::parse();
-    let result: Result<(), Box<dyn Error>> = match command {
-        Command::Relay(args) => relay::run(args),
-    };
-    match result {
+    let json = command.json();
+    match command.run() {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("fontis: {error}");
-            ExitCode::FAILURE
+        Err(failure) => {
+            if json {
+                json::say(&json::error(&failure));
+            }
+            eprintln!("fontis: {failure}");
+            failure.exit_code()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_flags_do_not_contradict_each_other() {
+        Cli::command().debug_assert();
     }
 }

@@ -1,0 +1,119 @@
+//! One address after another, until one answers.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fontis::transfer::{Progress, resolve};
+use fontis::{ConnectError, Url};
+use tokio::sync::watch;
+
+use crate::failure::Failure;
+
+/// How long an address has to answer while there are others to try.
+const IMPATIENCE: Duration = Duration::from_secs(3);
+
+/// Knows whether the peer has answered.
+#[derive(Clone, Debug)]
+pub(crate) struct Answered(Arc<watch::Sender<bool>>);
+
+impl Answered {
+    /// Takes notice of progress.
+    pub(crate) fn see(&self, progress: &Progress) {
+        if matches!(progress, Progress::Connected { .. }) {
+            self.0.send_replace(true);
+        }
+    }
+
+    /// Ends when `time` has passed without an answer; never, once there is one.
+    async fn missing_for(&self, time: Duration) {
+        let mut answered = self.0.subscribe();
+        let answer = answered.wait_for(|answered| *answered);
+        if tokio::time::timeout(time, answer).await.is_ok() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// Runs `transfer` with an address of the URL's host; as long as nobody answers, with the next.
+pub(crate) async fn dial<T>(
+    url: &Url,
+    timeout: Duration,
+    transfer: impl AsyncFn(SocketAddr, Answered) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let addresses = in_order(resolve(url).await?);
+    let Some((last, others)) = addresses.split_last() else {
+        return Err(Failure::Failed(format!("{} has no address: check the name", url.host)));
+    };
+    for address in others {
+        let answered = Answered(Arc::new(watch::Sender::new(false)));
+        match attempt(*address, timeout.min(IMPATIENCE), &answered, &transfer).await {
+            Err(_) if !*answered.0.borrow() => {}
+            result => return result,
+        }
+    }
+    let answered = Answered(Arc::new(watch::Sender::new(false)));
+    attempt(*last, timeout, &answered, &transfer).await
+}
+
+async fn attempt<T>(
+    address: SocketAddr,
+    timeout: Duration,
+    answered: &Answered,
+    transfer: &impl AsyncFn(SocketAddr, Answered) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    tokio::select! {
+        result = transfer(address, answered.clone()) => result,
+        () = answered.missing_for(timeout) => {
+            Err(Failure::Failed(ConnectError::NoAnswer(address).to_string()))
+        }
+    }
+}
+
+/// IPv6 before IPv4, each as the system orders them and once.
+fn in_order(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
+    let (mut ordered, ipv4): (Vec<_>, Vec<_>) =
+        addresses.into_iter().partition(SocketAddr::is_ipv6);
+    ordered.extend(ipv4);
+    let mut seen = std::collections::BTreeSet::new();
+    ordered.retain(|address| seen.insert(*address));
+    ordered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url() -> Url {
+        let key = fontis::Identity::generate().public();
+        format!("fontis://localhost:9/?key={key}").parse().unwrap()
+    }
+
+    #[test]
+    fn ipv6_is_tried_first_and_nothing_twice() {
+        let parse = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
+        let found = parse(&["192.0.2.1:9", "[2001:db8::1]:9", "192.0.2.1:9", "192.0.2.2:9"]);
+        let ordered: Vec<SocketAddr> = parse(&["[2001:db8::1]:9", "192.0.2.1:9", "192.0.2.2:9"]);
+        assert_eq!(in_order(found), ordered);
+    }
+
+    #[tokio::test]
+    async fn who_does_not_answer_is_given_up_after_the_timeout() {
+        let begin = std::time::Instant::now();
+        let never = async |_, _| std::future::pending::<Result<(), Failure>>().await;
+        let failure = dial(&url(), Duration::from_millis(50), never).await.unwrap_err();
+        assert!(failure.to_string().contains("no answer from"), "{failure}");
+        assert!(begin.elapsed() < Duration::from_secs(2));
+    }
+
+    #[tokio::test]
+    async fn who_has_answered_has_all_the_time_and_no_second_try() {
+        let slow = async |remote, answered: Answered| {
+            answered.see(&Progress::Connected { remote });
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            Err::<(), _>(Failure::Failed("later".to_owned()))
+        };
+        let failure = dial(&url(), Duration::from_millis(20), slow).await.unwrap_err();
+        assert_eq!(failure.to_string(), "later");
+    }
+}

@@ -1,0 +1,44 @@
+//! How a command fails: in one line, and with an exit code.
+
+use std::process::ExitCode;
+
+use thiserror::Error;
+
+/// Why a command did not do what was asked, in one line that says what to do.
+#[derive(Debug, Error)]
+pub(crate) enum Failure {
+    /// It can never work as it was written.
+    #[error("{0}")]
+    Usage(String),
+    /// It did not work this time.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl Failure {
+    /// The exit code that says which.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Usage(_) => ExitCode::from(2),
+            Self::Failed(_) => ExitCode::FAILURE,
+        }
+    }
+}
+
+impl From<fontis::IdentityError> for Failure {
+    fn from(error: fontis::IdentityError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl From<fontis::BindError> for Failure {
+    fn from(error: fontis::BindError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl From<fontis::transfer::TransferError> for Failure {
+    fn from(error: fontis::transfer::TransferError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}

@@ -1,0 +1,101 @@
+//! What goes to standard output: one event a line for programs.
+
+use std::fmt::Display;
+use std::io::{Write, stdout};
+
+use fontis::transfer::{Report, ServerEvent};
+use fontis_proto::dfcp::Stats;
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::text::{mbps, round};
+
+/// Prints a line at once. That nobody reads it is no reason to stop.
+pub(crate) fn say(line: &dyn Display) {
+    let mut out = stdout().lock();
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+/// A command failed.
+pub(crate) fn error(failure: &Failure) -> Value {
+    json!({ "event": "error", "message": failure.to_string() })
+}
+
+/// How far a transfer has come.
+pub(crate) fn progress(bytes: u64, total: u64, rate_mbps: f64, stats: &Stats) -> Value {
+    json!({
+        "event": "progress",
+        "bytes": bytes,
+        "total": total,
+        "rate_mbps": round(rate_mbps),
+        "loss": round(stats.loss),
+        "rtt_ms": rtt_ms(stats),
+    })
+}
+
+/// What was fetched.
+pub(crate) fn done(report: &Report) -> Value {
+    let Report { name, path, bytes, hash, duration, stats, packets_needed } = report;
+    json!({
+        "event": "done",
+        "name": name,
+        "path": path.as_ref().map(|path| path.to_string_lossy()),
+        "bytes": bytes,
+        "seconds": duration.as_secs_f64(),
+        "goodput_mbps": mbps(*bytes, *duration),
+        "hash": hash,
+        "packets_received": stats.packets_received,
+        "data_packets_received": stats.data_packets_received,
+        "packets_needed": packets_needed,
+        "symbols_wasted": stats.symbols_wasted,
+        "rtt_ms": rtt_ms(stats),
+    })
+}
+
+/// What was sent.
+pub(crate) fn sent(report: &Report) -> Value {
+    let Report { name, bytes, hash, duration, stats, packets_needed, .. } = report;
+    json!({
+        "event": "sent",
+        "name": name,
+        "bytes": bytes,
+        "seconds": duration.as_secs_f64(),
+        "data_packets": stats.data_packets_sent,
+        "packets_needed": packets_needed,
+        "goodput_mbps": mbps(*bytes, *duration),
+        "loss": round(stats.loss),
+        "rtt_ms": rtt_ms(stats),
+        "hash": hash,
+    })
+}
+
+/// What happens at a server; `finished` says what its transfers come to.
+pub(crate) fn server_event(event: &ServerEvent, finished: fn(&Report) -> Value) -> Value {
+    match event {
+        ServerEvent::Connected { remote, key } => {
+            json!({ "event": "connected", "remote": remote.to_string(), "key": key })
+        }
+        ServerEvent::Started { remote, name, bytes } => {
+            json!({ "event": "started", "remote": remote.to_string(), "name": name, "bytes": bytes })
+        }
+        ServerEvent::Finished { remote, report } => {
+            let mut value = finished(report);
+            value["remote"] = remote.to_string().into();
+            value
+        }
+        ServerEvent::Failed { remote, error } => {
+            json!({ "event": "failed", "remote": remote.to_string(), "message": error })
+        }
+    }
+}
+
+/// What a receiver got.
+pub(crate) fn received(report: &Report) -> Value {
+    let mut value = done(report);
+    value["event"] = "received".into();
+    value
+}
+
+fn rtt_ms(stats: &Stats) -> f64 {
+    round(stats.srtt.as_secs_f64() * 1e3)
+}

@@ -1,0 +1,32 @@
+use std::path::PathBuf;
+
+use fontis::Identity;
+
+use crate::failure::Failure;
+use crate::json;
+use crate::peer::identity;
+
+/// Print this user's public key, and make the identity if there is none
+///
+/// The key is what a server's operator puts into the file given with `--allow`, a key a line. The identity is a file
+/// that only its user may read; the other commands make it too when they need it first.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The file that holds the identity [default: fontis/identity in the user's configuration folder]
+    #[arg(long, value_name = "FILE")]
+    identity: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  Show the public key that others may allow:
+    fontis keygen
+  Make an identity for a server of its own:
+    fontis keygen --identity /etc/fontis/identity";
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let identity: Identity = identity(args.identity.as_deref())?;
+    json::say(&identity.public());
+    Ok(())
+}

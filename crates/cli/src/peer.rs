@@ -1,0 +1,243 @@
+//! Flags that several subcommands share: who this side is, how fast it sends, how long it waits.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use fontis::{Accept, Endpoint, EndpointConfig, Identity, Url};
+use fontis_base::{Duration, Rate};
+use fontis_proto::dfcp::Config;
+use fontis_proto::rate::Kind;
+
+use crate::failure::Failure;
+
+/// The heading of the flags about keys.
+pub(crate) const SECURITY: &str = "Keys";
+/// Bytes of a pre-shared secret at least.
+const MIN_PSK: usize = 16;
+const MAX_PSK: u64 = 4096;
+/// Names the purpose of the key that is derived from a file (BLAKE3, derive_key mode).
+const PSK_CONTEXT: &str = "fontis 2026-11-01 pre-shared key from a file";
+
+/// Who this side is.
+#[derive(Debug, clap::Args)]
+pub(crate) struct KeyArgs {
+    /// The file that holds this side's identity; it is made on first use
+    /// [default: fontis/identity in the user's configuration folder]
+    #[arg(long, value_name = "FILE", help_heading = SECURITY)]
+    identity: Option<PathBuf>,
+    /// A file with a secret of at least 16 bytes that the other side has too; without it nobody connects
+    #[arg(long, value_name = "FILE", help_heading = SECURITY)]
+    psk_file: Option<PathBuf>,
+}
+
+impl KeyArgs {
+    /// Reads the keys, makes the identity if need be.
+    pub(crate) fn load(&self) -> Result<Keys, Failure> {
+        let psk = self.psk_file.as_deref().map(read_psk).transpose()?;
+        Ok(Keys { identity: identity(self.identity.as_deref())?, psk })
+    }
+}
+
+/// The identity in `file`, or the user's own.
+pub(crate) fn identity(file: Option<&Path>) -> Result<Identity, Failure> {
+    let path = match file {
+        Some(path) => path.to_owned(),
+        None => Identity::default_path()?,
+    };
+    Ok(Identity::load_or_create(&path)?)
+}
+
+/// What an endpoint needs of this side's secrets.
+pub(crate) struct Keys {
+    /// This side's key pair.
+    pub(crate) identity: Identity,
+    psk: Option<[u8; 32]>,
+}
+
+impl Keys {
+    /// Binds to `address`.
+    pub(crate) fn bind(
+        &self,
+        address: SocketAddr,
+        rate: Kind,
+        accept: Accept,
+    ) -> Result<Endpoint, fontis::BindError> {
+        let config = EndpointConfig {
+            secret: *self.identity.secret(),
+            psk: self.psk,
+            transport: Config { rate, ..Config::default() },
+            accept,
+        };
+        Endpoint::bind(address, config)
+    }
+
+    /// Binds to any port, to connect to `remote`.
+    pub(crate) fn bind_towards(&self, remote: SocketAddr, rate: Kind) -> Result<Endpoint, Failure> {
+        let any = match remote {
+            SocketAddr::V4(_) => SocketAddr::from(([0, 0, 0, 0], 0)),
+            SocketAddr::V6(_) => SocketAddr::from(([0; 8], 0)),
+        };
+        // The system knows at once whether there is a way at all; packets would be lost without a word.
+        let route = std::net::UdpSocket::bind(any).and_then(|socket| socket.connect(remote));
+        route.map_err(|error| {
+            Failure::Failed(format!("no way to {remote}: {error}; check this machine's network"))
+        })?;
+        Ok(self.bind(any, rate, Accept::None)?)
+    }
+}
+
+/// Any file is a key if it is long enough; a line's end, which editors add, does not count.
+fn read_psk(path: &Path) -> Result<[u8; 32], Failure> {
+    let shown = path.display();
+    let failed = |what: String| Failure::Failed(format!("{shown} {what}"));
+    let metadata = fs::metadata(path);
+    let metadata =
+        metadata.map_err(|error| Failure::Failed(format!("cannot read {shown}: {error}")))?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let mode = metadata.mode() & 0o777;
+        if mode & 0o077 != 0 {
+            return Err(failed(format!(
+                "is open to others (mode {mode:03o}): run chmod 600 {shown}"
+            )));
+        }
+    }
+    if metadata.len() > MAX_PSK {
+        return Err(failed(format!("has over {MAX_PSK} bytes: name a file with a secret")));
+    }
+    let bytes =
+        fs::read(path).map_err(|error| Failure::Failed(format!("cannot read {shown}: {error}")))?;
+    let secret = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+    let secret = secret.strip_suffix(b"\r").unwrap_or(secret);
+    if secret.len() < MIN_PSK {
+        return Err(failed(format!(
+            "has under {MIN_PSK} bytes, which can be guessed: make one with head -c 32 /dev/urandom"
+        )));
+    }
+    Ok(blake3::derive_key(PSK_CONTEXT, secret))
+}
+
+/// How fast this side sends.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RateArgs {
+    /// How fast to send: auto finds the path's rate and leaves it nearly no queue, a rate as in 20mbit holds that
+    /// rate whatever happens, greedy sends as fast as the machine can
+    #[arg(long, value_name = "auto|greedy|RATE", default_value_t, value_parser = rate)]
+    pub(crate) rate: Kind,
+    /// Let greedy send to any network, which it overloads on purpose
+    #[arg(long)]
+    force_greedy: bool,
+}
+
+fn rate(text: &str) -> Result<Kind, String> {
+    match text.parse() {
+        Ok(Kind::Fixed(rate)) if rate == Rate::default() || rate.as_bps() == 0 => {
+            Err("at this rate nothing is ever sent; write something like 20mbit".to_owned())
+        }
+        Ok(kind) => Ok(kind),
+        Err(error) => Err(format!("{error}; auto and greedy are the other choices")),
+    }
+}
+
+/// Why greedy is refused, and what to do.
+const GREEDY: &str = "it overloads every network between the two machines on purpose, and takes the place of all \
+                      who send with care; use --rate auto, or --force-greedy on a network of your own";
+
+impl RateArgs {
+    /// Refuses greedy for a listener that others than this machine reach: who will come is not known.
+    pub(crate) fn check_listener(&self, listener: SocketAddr) -> Result<(), Failure> {
+        match self.rate {
+            Kind::Greedy if !self.force_greedy && !listener.ip().to_canonical().is_loopback() => {
+                Err(Failure::Usage(format!(
+                    "greedy is refused on {listener}, which is not a loopback address: {GREEDY}"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses greedy towards a public address.
+    pub(crate) fn check_remote(&self, remote: SocketAddr) -> Result<(), Failure> {
+        match self.rate {
+            Kind::Greedy if !self.force_greedy && !crate::interfaces::is_private(remote.ip()) => {
+                Err(Failure::Usage(format!(
+                    "greedy is refused towards {remote}, which is a public address: {GREEDY}"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// How long to wait.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TimeoutArgs {
+    /// How long to wait for an answer before giving up, as in 15s
+    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = positive)]
+    pub(crate) timeout: Duration,
+}
+
+fn positive(text: &str) -> Result<Duration, String> {
+    match text.parse::<Duration>() {
+        Ok(Duration::ZERO) => Err("it must be longer than zero, as in 15s".to_owned()),
+        Ok(time) => Ok(time),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Reads a URL. The message does not repeat a secret.
+pub(crate) fn url(text: &str) -> Result<Url, Failure> {
+    text.parse().map_err(|error: fontis::UrlError| Failure::Usage(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn greedy_needs_loopback_a_network_of_ones_own_or_force() {
+        let args = |rate, force_greedy| RateArgs { rate, force_greedy };
+        let greedy = args(Kind::Greedy, false);
+        for (address, listener, remote) in [
+            ("127.0.0.1:1", true, true),
+            ("[::1]:1", true, true),
+            ("0.0.0.0:1", false, false),
+            ("[::]:1", false, false),
+            ("192.168.0.1:1", false, true),
+            ("203.0.113.1:1", false, false),
+        ] {
+            let address = address.parse().unwrap();
+            assert_eq!(greedy.check_listener(address).is_ok(), listener, "{address}");
+            assert_eq!(greedy.check_remote(address).is_ok(), remote, "{address}");
+            assert!(args(Kind::Greedy, true).check_listener(address).is_ok());
+            assert!(args(Kind::Auto, false).check_remote(address).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_rate_of_nothing_is_refused() {
+        assert!(rate("0mbit").is_err() && rate("fast").unwrap_err().contains("greedy"));
+        assert_eq!(rate("20mbit"), Ok(Kind::Fixed(Rate::from_mbps(20))));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_preshared_key_is_a_file_of_ones_own_that_cannot_be_guessed() {
+        use std::os::unix::fs::PermissionsExt;
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("psk");
+        let write = |bytes: &[u8], mode| {
+            fs::write(&path, bytes).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            read_psk(&path).map_err(|failure| failure.to_string())
+        };
+        let key = write(b"sixteen bytes ok", 0o600).unwrap();
+        assert_eq!(write(b"sixteen bytes ok\r\n", 0o600).unwrap(), key);
+        assert_ne!(write(b"sixteen bytes OK", 0o600).unwrap(), key);
+        assert!(write(b"fifteen bytes..\n", 0o600).unwrap_err().contains("under 16 bytes"));
+        assert!(write(b"sixteen bytes ok", 0o640).unwrap_err().contains("chmod 600"));
+        assert!(write(&[7; 5000], 0o600).unwrap_err().contains("over"));
+    }
+}

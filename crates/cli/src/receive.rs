@@ -1,0 +1,74 @@
+use std::path::PathBuf;
+
+use fontis::Secret;
+use fontis::transfer::{Receiver, ServerEvent};
+use fontis_proto::rate::Kind;
+
+use crate::failure::Failure;
+use crate::json;
+use crate::listen::{ListenArgs, announce, check_folder, status, urls};
+use crate::peer::KeyArgs;
+use crate::progress::Side;
+use crate::runtime::{block_on, interrupted};
+use crate::serve::tell;
+
+/// The port to receive on by default: another than the server's, so that both run on one machine.
+const PORT: u16 = 4434;
+
+/// Receive what others send with fontis send into a folder
+///
+/// Prints a URL for each address under which others reach this machine. It holds a secret: give it only to those who
+/// may write into the folder. Each run makes a new one. Waits until Ctrl-C. Listens on UDP port 4434 unless told
+/// otherwise: a firewall must let it through.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The folder to receive into
+    #[arg(default_value = ".")]
+    dir: PathBuf,
+    #[command(flatten)]
+    listen: ListenArgs,
+    #[command(flatten)]
+    keys: KeyArgs,
+    /// Replace what has the name of something that comes
+    #[arg(long, short)]
+    force: bool,
+    /// Print JSON, one event a line, on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print what the protocol counted, after each transfer
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  Receive into a folder; give the URL that this prints to the sender:
+    fontis receive ~/inbox
+  Receive on port 9000, and replace what is there:
+    fontis receive ~/inbox --listen 0.0.0.0:9000 --force";
+
+/// Receives until Ctrl-C.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    check_folder(&args.dir, "name the folder to receive into")?;
+    let keys = args.keys.load()?;
+    let (as_json, verbose) = (args.json, args.verbose);
+    block_on(async {
+        let endpoint = args.listen.bind(PORT, &keys, Kind::Auto)?;
+        let secret = Secret::generate();
+        let urls = urls(&endpoint, &keys, Some(&secret));
+        let receiver = Receiver::new(endpoint, &args.dir, secret, args.force)?;
+        announce(&urls, as_json);
+        status(&format_args!("receiving into {}; Ctrl-C ends it", args.dir.display()));
+        let events = move |event: ServerEvent| {
+            if as_json {
+                json::say(&json::server_event(&event, json::received));
+            }
+            tell(&event, "received", verbose, Side::Receiving);
+        };
+        tokio::select! {
+            () = receiver.run(events) => Err(Failure::Failed("the socket failed".to_owned())),
+            () = interrupted() => Ok(()),
+        }
+    })
+}

@@ -1,0 +1,99 @@
+use std::io::{Write, stdin};
+use std::path::{Path, PathBuf};
+
+use fontis::transfer;
+
+use crate::dial::dial;
+use crate::failure::Failure;
+use crate::json;
+use crate::listen::status;
+use crate::peer::{self, KeyArgs, RateArgs, TimeoutArgs};
+use crate::progress::{Show, Side, Tracker};
+use crate::runtime::{block_on, until_interrupted};
+use crate::serve::summary;
+
+/// Send files and folders to one who runs fontis receive
+///
+/// They go one after another, and count as sent when the receiver has verified and stored them.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// What to send: files, folders, or - for standard input, which the receiver stores as stdin
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Whom to send it to: the URL that fontis receive printed. Quote it: a shell reads ? and & as its own
+    #[arg(required = true)]
+    url: String,
+    #[command(flatten)]
+    rate: RateArgs,
+    #[command(flatten)]
+    timeout: TimeoutArgs,
+    #[command(flatten)]
+    keys: KeyArgs,
+    /// Print JSON, one event a line, on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print the protocol's view once a second, on standard error
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  Send a file and a folder:
+    fontis send map.tif photos 'fontis://192.0.2.1:4434/?key=KEY&secret=SECRET'
+  Send at 20 Mbit/s, whatever happens:
+    fontis send map.tif 'fontis://192.0.2.1:4434/?key=KEY&secret=SECRET' --rate 20mbit";
+
+/// Sends.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let url = peer::url(&args.url)?;
+    let keys = args.keys.load()?;
+    let input = Input::collect(&args.paths)?;
+    let tracker = Tracker::new(Show::new(args.json), args.verbose, Side::Sending);
+    let send = dial(&url, args.timeout.timeout.into(), async |remote, answered| {
+        args.rate.check_remote(remote)?;
+        let endpoint = keys.bind_towards(remote, args.rate.rate)?;
+        let progress = |progress| {
+            answered.see(&progress);
+            tracker.see(progress);
+        };
+        Ok(transfer::send(&endpoint, remote, &url, &input.paths, progress).await?)
+    });
+    let sent = block_on(until_interrupted(send));
+    tracker.finish();
+    for report in sent? {
+        if args.json {
+            json::say(&json::sent(&report));
+        } else {
+            status(&summary(&report, "sent"));
+        }
+    }
+    Ok(())
+}
+
+/// What is to be sent, and where standard input is kept meanwhile: it must be read to its end before its hash is known.
+struct Input {
+    paths: Vec<PathBuf>,
+    _spool: Option<tempfile::TempDir>,
+}
+
+impl Input {
+    fn collect(paths: &[PathBuf]) -> Result<Self, Failure> {
+        let is_stdin = |path: &&PathBuf| path.as_path() == Path::new("-");
+        match paths.iter().filter(is_stdin).count() {
+            0 => return Ok(Self { paths: paths.to_owned(), _spool: None }),
+            1 => {}
+            _ => {
+                return Err(Failure::Usage("there is only one standard input: name - once".into()));
+            }
+        }
+        let failed = |error| Failure::Failed(format!("cannot keep standard input: {error}"));
+        let spool = tempfile::tempdir().map_err(failed)?;
+        let kept = spool.path().join("stdin");
+        let mut file = std::fs::File::create(&kept).map_err(failed)?;
+        std::io::copy(&mut stdin().lock(), &mut file).and_then(|_| file.flush()).map_err(failed)?;
+        let place = |path| if is_stdin(&path) { kept.clone() } else { path.clone() };
+        Ok(Self { paths: paths.iter().map(place).collect(), _spool: Some(spool) })
+    }
+}

@@ -1,0 +1,107 @@
+use std::path::PathBuf;
+
+use fontis::transfer::{FileServer, Report, ServerEvent};
+
+use crate::failure::Failure;
+use crate::json;
+use crate::listen::{ListenArgs, announce, check_folder, status, urls};
+use crate::peer::{KeyArgs, RateArgs};
+use crate::progress::{Side, view};
+use crate::runtime::{block_on, interrupted};
+use crate::text;
+
+/// The port to serve on by default.
+const PORT: u16 = 4433;
+
+/// Serve the files and folders beneath a folder to whoever has the URL
+///
+/// Prints a URL for each address under which others reach this machine, then waits for clients until Ctrl-C. A path
+/// goes into the URL before the question mark; without one the URL stands for the whole folder. Listens on UDP port
+/// 4433 unless told otherwise: a firewall must let it through.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The folder to serve
+    #[arg(default_value = ".")]
+    dir: PathBuf,
+    #[command(flatten)]
+    listen: ListenArgs,
+    #[command(flatten)]
+    keys: KeyArgs,
+    #[command(flatten)]
+    rate: RateArgs,
+    /// Print JSON, one event a line, on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print what the protocol counted, after each transfer
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  Serve the present folder on all addresses, port 4433:
+    fontis serve
+  Serve one folder to two friends, whose keys (from fontis keygen) are in a file:
+    fontis serve ~/maps --allow friends.txt
+  Serve this machine only, on any free port, for a test through fontis relay:
+    fontis serve --listen 127.0.0.1:0";
+
+/// Serves until Ctrl-C.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    args.rate.check_listener(args.listen.address(PORT))?;
+    check_folder(&args.dir, "serve the folder that it is in, and put its name into the URL")?;
+    let keys = args.keys.load()?;
+    let (as_json, verbose) = (args.json, args.verbose);
+    block_on(async {
+        let endpoint = args.listen.bind(PORT, &keys, args.rate.rate)?;
+        let urls = urls(&endpoint, &keys, None);
+        let server = FileServer::new(endpoint, &args.dir)?;
+        announce(&urls, as_json);
+        status(&format_args!("serving {}; Ctrl-C ends it", args.dir.display()));
+        let events = move |event: ServerEvent| {
+            if as_json {
+                json::say(&json::server_event(&event, json::sent));
+            }
+            tell(&event, "sent", verbose, Side::Sending);
+        };
+        tokio::select! {
+            () = server.run(events) => Err(Failure::Failed("the socket failed".to_owned())),
+            () = interrupted() => Ok(()),
+        }
+    })
+}
+
+/// Prints what happens at a server, for people.
+pub(crate) fn tell(event: &ServerEvent, finished: &str, verbose: bool, side: Side) {
+    match event {
+        ServerEvent::Connected { remote, key } => {
+            status(&format_args!("{remote}: connected, with key {key}"));
+        }
+        ServerEvent::Started { remote, name, bytes } => {
+            let (name, size) = (text::safe(name), text::size(*bytes));
+            status(&format_args!("{remote}: {name}, {size}: started"));
+        }
+        ServerEvent::Finished { remote, report } => {
+            status(&format_args!("{remote}: {}", summary(report, finished)));
+            if verbose {
+                status(&format_args!("{remote}: {}", view(&report.stats, side)));
+            }
+        }
+        ServerEvent::Failed { remote, error } => {
+            status(&format_args!("{remote}: failed: {}", text::safe(error)));
+        }
+    }
+}
+
+/// One line on a transfer that is complete.
+pub(crate) fn summary(report: &Report, done: &str) -> String {
+    let Report { name, bytes, duration, hash, .. } = report;
+    format!(
+        "{}: {} {done} in {}, {}, verified, blake3 {hash}",
+        text::safe(name),
+        text::size(*bytes),
+        text::time(*duration),
+        text::rate(text::mbps(*bytes, *duration)),
+    )
+}
