@@ -12,6 +12,7 @@ fn main() {
     let rtt = Duration::from_millis(100);
     for loss in [0.0, 0.01, 0.05, 0.1, 0.2, 0.3] {
         let mut transfer = Transfer::new(1, size);
+        transfer.config.max_packet_size = 1500;
         let link = LinkConfig {
             rate,
             delay: rtt / 2,

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use fontis_base::{Duration, FlowId, Time};
 use mio::{Interest, Registry, Token};
 
-use super::socket::Socket;
+use fontis::udp::Socket;
 
 /// Someone who sends to the relay, with a socket of its own towards the server so that answers find their way.
 #[derive(Debug)]

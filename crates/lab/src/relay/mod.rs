@@ -12,13 +12,10 @@
 //! One thread does it all, and sleeps between deliveries. Due times come from the links, which compute them from
 //! arrivals alone: a late wake-up makes a delivery late, never the next one, and never one early.
 
-mod alarm;
 mod client;
-mod clock;
 mod lateness;
 mod path;
 mod run;
-mod socket;
 
 use std::io;
 use std::net::SocketAddr;

@@ -7,13 +7,11 @@ use fontis_base::{Duration, FlowId, Time};
 use fontis_net::Delivery;
 use mio::{Events, Interest, Poll, Token, Waker};
 
-use super::alarm::Alarm;
 use super::client::Clients;
-use super::clock::Clock;
 use super::lateness::LatenessRecorder;
 use super::path::{Direction, Path};
-use super::socket::{Batch, Socket, ecn};
 use super::{Monitor, RelayConfig, RelayError, RelayStats, Stopper, system};
+use fontis::udp::{Alarm, Batch, Clock, Socket, ecn};
 
 /// Tokens of clients are flows, which are 32 bits wide; these lie above.
 const LISTENER: Token = Token(usize::MAX);
@@ -182,13 +180,14 @@ impl Relay {
         while let Some(Delivery { at, packet }) = self.path.deliver(Direction::Up, now) {
             let to = self.config.to;
             let client = self.clients.get(packet.flow);
-            let sent = client.map(|c| c.upstream.send(to, None, packet.ecn, &packet.payload));
+            let sent = client.map(|c| c.upstream.send(to, None, packet.ecn, &packet.payload, None));
             self.note(at, sent);
         }
         while let Some(Delivery { at, packet }) = self.path.deliver(Direction::Down, now) {
             let (listener, payload) = (&self.listener, &packet.payload);
             let client = self.clients.get(packet.flow);
-            let sent = client.map(|c| listener.send(c.address, c.local_ip, packet.ecn, payload));
+            let sent =
+                client.map(|c| listener.send(c.address, c.local_ip, packet.ecn, payload, None));
             self.note(at, sent);
         }
     }

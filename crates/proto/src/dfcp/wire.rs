@@ -46,8 +46,8 @@ mod flag {
 pub const SEALED_OVERHEAD: usize = 1 + 8 + 4 + 16;
 /// Bytes of a SYN around its hello: type, version, identifier, length, and Noise's keys and tags.
 pub const SYN_OVERHEAD: usize = 1 + 4 + 8 + 2 + 96;
-/// Bytes of a SYNACK around its hello.
-pub const SYNACK_OVERHEAD: usize = 1 + 8 + 8 + 2 + 48;
+/// Bytes of a SYNACK around its hello: type, destination, length, Noise's key and tag, and the sender's identifier.
+pub const SYNACK_OVERHEAD: usize = 1 + 8 + 2 + 48 + 8;
 /// Bytes of a RESET.
 pub const RESET_LEN: usize = 1 + 8 + 16;
 

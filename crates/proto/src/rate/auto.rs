@@ -22,10 +22,17 @@ const GAIN: f64 = 0.5;
 const MIN_CONTROL_TIME: f64 = 10e-3;
 /// Acceleration while no queue shows: from the first to the second, doubling every round.
 const BOOST: (f64, f64) = (0.02, 0.25);
+/// The most acceleration near a rate that was found to be the bottleneck's, and how long that is remembered.
+const BOOST_NEAR: f64 = 0.03;
+const CAPACITY_AGE: Duration = Duration::from_secs(20);
 /// How often the queue is emptied on purpose so that every flow sees the path's true delay.
 const DRAIN_EVERY: Duration = Duration::from_secs(3);
 /// How often loss that was found to be random is tested again.
 const RETEST_EVERY: Duration = Duration::from_secs(15);
+/// Packets whose loss outweighs a new round's: a path's own loss changes slowly, and noise in it is noise in the rate.
+const LOSS_MEMORY: f64 = 5000.0;
+/// Packets that a first estimate of loss takes.
+const FIRST_ESTIMATE: f64 = 100.0;
 /// Rounds without growth after an overload that showed no queue.
 const CAUTIOUS_ROUNDS: u32 = 12;
 
@@ -47,7 +54,12 @@ pub struct Auto {
     queue: f64,
     /// Loss that no rate would avoid.
     random_loss: Option<f64>,
+    /// The delivery rate when loss was first measured, and rounds since: until more is delivered, or a test has said
+    /// so, that loss may be the work of a policer.
+    unverified: Option<(f64, u32)>,
     boost: f64,
+    /// What was delivered when last a queue stood: the bottleneck's rate, and when that was.
+    capacity: Option<(f64, Time)>,
     /// A queueing delay at which the buffer was found to overflow caps the target.
     queue_cap: f64,
     round: Round,
@@ -99,7 +111,9 @@ impl Auto {
             base: BaseDelay::default(),
             queue: 0.0,
             random_loss: None,
+            unverified: None,
             boost: 0.0,
+            capacity: None,
             queue_cap: QUEUE_TARGET_RANGE.1,
             round: Round::default(),
             test: None,
@@ -160,6 +174,10 @@ impl Auto {
                 Some(self.round.queue.map_or(self.queue, |least| least.min(self.queue)));
         }
         let window = (sample.min_rtt / 2).max(Duration::from_millis(8));
+        if sample.limited {
+            // What arrives while less is sent than allowed says nothing about what the path could carry.
+            self.delivery.pause();
+        }
         self.delivery.observe(sample.received_at, sample.received_bytes, window);
         self.round.limited |= sample.limited;
         self.round.marked += sample.marked;
@@ -170,7 +188,7 @@ impl Auto {
             }
         }
         if let Some(train) = sample.train {
-            self.on_train(train.as_bps() as f64);
+            self.on_train(sample, train.as_bps() as f64);
         }
         self.continue_test(sample);
         if sample.largest >= self.round.end {
@@ -179,31 +197,47 @@ impl Auto {
         self.steer(sample);
     }
 
-    fn on_train(&mut self, capacity: f64) {
+    fn on_train(&mut self, sample: &Sample, capacity: f64) {
         if !self.starting {
             return;
         }
         // The dispersion of a long train is trusted so far as to go near it at once; the queue tells the rest.
-        let survival = 1.0 - self.round.tally.loss();
-        self.rate = (capacity * 0.92 / survival.max(0.3))
-            .clamp(self.rate.min(FIRST_RATE.1) * 0.5, 20.0 * self.rate);
+        let least = self.rate.min(FIRST_RATE.1) / 2.0;
+        let arrival = (capacity * 0.92).clamp(least, 20.0 * self.rate);
+        self.rate = self.sending(arrival);
+        self.capacity = Some((capacity, sample.now));
+        self.hold_delivered(sample, arrival);
         self.starting = false;
         self.boost = BOOST.0;
     }
 
+    /// The rate at which bytes arrive, or did before a reduction of our own.
+    fn delivered(&self) -> Option<f64> {
+        let held = self.hold.map(|(delivered, _)| delivered);
+        match (self.delivery.rate(), held) {
+            (Some(measured), Some(held)) => Some(measured.max(held)),
+            (measured, held) => measured.or(held),
+        }
+    }
+
     fn queue_target(&self) -> f64 {
-        let delivered = self.delivery.rate().unwrap_or(self.rate).max(MIN_RATE);
+        let delivered = self.delivered().unwrap_or(self.rate).max(MIN_RATE);
         let target = QUEUE_TARGET_AT_100_MBPS * libm::sqrt(100e6 / delivered);
         target.clamp(QUEUE_TARGET_RANGE.0, QUEUE_TARGET_RANGE.1).min(self.queue_cap)
     }
 
     /// The rate at which packets that survive the path's own loss arrive with rate `arrival`.
     fn sending(&self, arrival: f64) -> f64 {
-        arrival / (1.0 - self.random_loss.unwrap_or(0.0)).max(0.1)
+        let loss = match self.random_loss {
+            Some(loss) => loss,
+            None if self.round.tally.total() >= 30 => self.round.tally.loss().min(0.5),
+            None => 0.0,
+        };
+        arrival / (1.0 - loss).max(0.1)
     }
 
     fn begin_test(&mut self, sample: &Sample, loss: f64, factor: f64) {
-        let delivered = self.delivery.rate().unwrap_or(self.rate * (1.0 - loss));
+        let delivered = self.delivered().unwrap_or(self.rate * (1.0 - loss));
         self.test = Some(LossTest::new(sample.next_number, loss, factor, delivered));
         self.tested_at = sample.now;
         self.rate *= factor;
@@ -244,6 +278,7 @@ impl Auto {
     }
 
     fn end_round(&mut self, sample: &Sample) {
+        let unjudged = self.random_loss.is_none();
         let round = core::mem::replace(
             &mut self.round,
             Round {
@@ -257,8 +292,14 @@ impl Auto {
         self.queue_cap = (self.queue_cap * 1.02).min(QUEUE_TARGET_RANGE.1);
         let queue = round.queue.unwrap_or(self.queue);
         let target = self.queue_target();
+        if queue > target / 2.0 {
+            self.capacity = self.delivery.rate().map(|rate| (rate, sample.now));
+        }
         if self.test.is_none() && total >= 20.0 {
             self.judge_loss(sample, loss, total, queue > target);
+        }
+        if unjudged && self.random_loss.is_none() {
+            self.round.tally = round.tally;
         }
         if self.test.is_some() {
             return;
@@ -283,19 +324,41 @@ impl Auto {
                 self.rate *= 2.0;
             }
         } else {
-            self.boost = (self.boost * 2.0).clamp(BOOST.0, BOOST.1);
+            // Near the rate at which a queue stood not long ago, small steps; far from it, ever larger ones.
+            let delivered = self.delivered().unwrap_or(0.0);
+            let near = self.capacity.is_some_and(|(rate, at)| {
+                sample.now.since(at) < CAPACITY_AGE && (0.9..1.1).contains(&(delivered / rate))
+            });
+            self.boost = (self.boost * 2.0).clamp(BOOST.0, if near { BOOST_NEAR } else { BOOST.1 });
         }
     }
 
     /// Compares a round's loss with what the path is known to lose.
     fn judge_loss(&mut self, sample: &Sample, loss: f64, total: f64, queued: bool) {
         let Some(known) = self.random_loss else {
+            if total < FIRST_ESTIMATE {
+                return;
+            }
             self.random_loss = Some(loss);
-            if loss > 0.02 {
+            if loss > 0.5 {
                 self.begin_test(sample, loss, 0.85);
+            } else if loss > 0.02 {
+                self.unverified = Some((self.delivery.rate().unwrap_or(0.0), 0));
             }
             return;
         };
+        if let Some((delivered, rounds)) = self.unverified {
+            // A policer lets no more through however much is sent; a path that loses at random does.
+            self.unverified = Some((delivered, rounds + 1));
+            if delivered > 0.0 && self.delivery.rate().is_some_and(|rate| rate > 1.2 * delivered) {
+                self.unverified = None;
+                self.tested_at = sample.now;
+            } else if rounds >= 3 {
+                self.unverified = None;
+                self.begin_test(sample, loss, 0.85);
+                return;
+            }
+        }
         let variance =
             known.max(1.0 / total) * (1.0 - known) * (2.0 * sample.mean_burst - 1.0).max(1.0)
                 / total;
@@ -308,7 +371,7 @@ impl Auto {
         } else {
             // Loss seen beside a queue may be overflow; it is only believed when it is less than before.
             if !queued || loss < known {
-                self.random_loss = Some(known + 0.25 * (loss - known));
+                self.random_loss = Some(known + (loss - known) * total / (total + LOSS_MEMORY));
             }
             if known > 0.01 && sample.now.since(self.tested_at) > RETEST_EVERY {
                 self.begin_test(sample, known, 0.85);
@@ -326,11 +389,8 @@ impl Auto {
         if self.test.is_some() || self.starting {
             return;
         }
-        let Some(mut delivered) = self.delivery.rate() else { return };
-        match self.hold {
-            Some((before, until)) if now < until => delivered = delivered.max(before),
-            _ => self.hold = None,
-        }
+        self.hold = self.hold.filter(|(_, until)| now < *until);
+        let Some(delivered) = self.delivered() else { return };
         let limited = sample.limited || self.round.limited;
         if limited && self.queue < target {
             return;

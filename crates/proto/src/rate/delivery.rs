@@ -32,6 +32,11 @@ impl Delivery {
         self.rate
     }
 
+    /// Begins a new window, and keeps the rate until it is full.
+    pub(super) fn pause(&mut self) {
+        self.points.clear();
+    }
+
     /// Forgets the window, after a silence that is no statement about the path's rate.
     pub(super) fn restart(&mut self) {
         self.points.clear();

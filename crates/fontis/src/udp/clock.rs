@@ -2,25 +2,27 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use fontis_base::{Duration, Time};
 
-/// The relay's time: it begins when the relay does and never goes back.
+/// A driver's time: it begins when the driver does and never goes back.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Clock(Instant);
+pub struct Clock(Instant);
 
 /// A timestamp older than this says more about the system's clock having been set than about the packet.
 const OLDEST: Duration = Duration::from_secs(1);
 
 impl Clock {
-    pub(super) fn start() -> Self {
+    /// A clock that begins now.
+    pub fn start() -> Self {
         Self(Instant::now())
     }
 
-    pub(super) fn now(&self) -> Time {
+    /// The time since it began.
+    pub fn now(&self) -> Time {
         Time::ZERO + self.0.elapsed().into()
     }
 
     /// The arrival times of a batch of datagrams, from the kernel's time stamps: by the time a datagram is read it
     /// may have waited for others to be handled, which is no part of the path.
-    pub(super) fn arrivals(&self) -> impl Fn(Option<core::time::Duration>) -> Time + use<> {
+    pub fn arrivals(&self) -> impl Fn(Option<core::time::Duration>) -> Time + use<> {
         // In this order, a pause between the two readings makes arrivals late, never early.
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now = self.now();

@@ -1,9 +1,9 @@
 //! Waking at a given time, as exactly as the system can.
 
 #[cfg(target_os = "linux")]
-pub(super) use linux::Alarm;
+pub use linux::Alarm;
 #[cfg(not(target_os = "linux"))]
-pub(super) use portable::Alarm;
+pub use portable::Alarm;
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -20,13 +20,14 @@ mod linux {
 
     /// A timer descriptor: exact to microseconds, where the time-out of epoll counts milliseconds.
     #[derive(Debug)]
-    pub(crate) struct Alarm {
+    pub struct Alarm {
         timer: OwnedFd,
         set_for: Option<Time>,
     }
 
     impl Alarm {
-        pub(crate) fn new(registry: &Registry, token: Token) -> io::Result<Self> {
+        /// An alarm that is not set, registered under `token`.
+        pub fn new(registry: &Registry, token: Token) -> io::Result<Self> {
             let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
             let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
             registry.register(&mut SourceFd(&timer.as_raw_fd()), token, Interest::READABLE)?;
@@ -34,7 +35,7 @@ mod linux {
         }
 
         /// Sets the alarm for `at`, or for never. Gives the time-out to poll with.
-        pub(crate) fn set(
+        pub fn set(
             &mut self,
             now: Time,
             at: Option<Time>,
@@ -70,15 +71,16 @@ mod portable {
 
     /// The time-out of the system's poll, as exact as that is.
     #[derive(Debug)]
-    pub(crate) struct Alarm;
+    pub struct Alarm;
 
     impl Alarm {
-        pub(crate) fn new(_registry: &Registry, _token: Token) -> io::Result<Self> {
+        /// An alarm that is not set, registered under `token`.
+        pub fn new(_registry: &Registry, _token: Token) -> io::Result<Self> {
             Ok(Self)
         }
 
         /// Sets the alarm for `at`, or for never. Gives the time-out to poll with.
-        pub(crate) fn set(
+        pub fn set(
             &mut self,
             now: Time,
             at: Option<Time>,

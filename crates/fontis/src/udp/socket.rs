@@ -8,7 +8,7 @@ use socket2::{Domain, Protocol, Socket as RawSocket, Type};
 
 /// A UDP socket that reads batches and knows about ECN.
 #[derive(Debug)]
-pub(super) struct Socket {
+pub struct Socket {
     io: UdpSocket,
     state: UdpSocketState,
 }
@@ -17,7 +17,8 @@ pub(super) struct Socket {
 const BUFFER: usize = 4 << 20;
 
 impl Socket {
-    pub(super) fn bind(address: SocketAddr) -> io::Result<Self> {
+    /// Binds to an address; port 0 lets the system choose.
+    pub fn bind(address: SocketAddr) -> io::Result<Self> {
         let raw = RawSocket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
         enlarge_buffers(&raw);
         raw.bind(&address.into())?;
@@ -25,17 +26,18 @@ impl Socket {
         Ok(Self { io: UdpSocket::from_std(raw.into()), state })
     }
 
-    pub(super) fn local_addr(&self) -> io::Result<SocketAddr> {
+    /// The address that it is bound to.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.io.local_addr()
     }
 
     /// The handle to register with a poll.
-    pub(super) fn source(&mut self) -> &mut UdpSocket {
+    pub fn source(&mut self) -> &mut UdpSocket {
         &mut self.io
     }
 
     /// Reads what is there into `batch`; says whether there may be more.
-    pub(super) fn receive(&self, batch: &mut Batch) -> bool {
+    pub fn receive(&self, batch: &mut Batch) -> bool {
         batch.filled = 0;
         let mut slices = batch.buffer.chunks_exact_mut(MAX_DATAGRAM).map(IoSliceMut::new);
         let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
@@ -53,13 +55,19 @@ impl Socket {
         }
     }
 
-    /// Sends one datagram, from `source` if given.
-    pub(super) fn send(
+    /// How many datagrams one call may send; one where the system has no segmentation offload.
+    pub fn max_segments(&self) -> usize {
+        self.state.max_gso_segments()
+    }
+
+    /// Sends one datagram, or several of `segment` bytes each (the last may be shorter), from `source` if given.
+    pub fn send(
         &self,
         destination: SocketAddr,
         source: Option<IpAddr>,
         ecn: Ecn,
         contents: &[u8],
+        segment: Option<usize>,
     ) -> io::Result<()> {
         let ecn = match ecn {
             Ecn::NotEct => None,
@@ -67,7 +75,8 @@ impl Socket {
             Ecn::Ect1 => Some(EcnCodepoint::Ect1),
             Ecn::Ce => Some(EcnCodepoint::Ce),
         };
-        let transmit = Transmit { destination, ecn, contents, segment_size: None, src_ip: source };
+        let transmit =
+            Transmit { destination, ecn, contents, segment_size: segment, src_ip: source };
         self.io.try_io(|| self.state.try_send((&self.io).into(), &transmit))
     }
 }
@@ -94,14 +103,21 @@ const MAX_DATAGRAM: usize = 65_536;
 
 /// Room for one batch of reads.
 #[derive(Debug)]
-pub(super) struct Batch {
+pub struct Batch {
     buffer: Vec<u8>,
     metas: [RecvMeta; BATCH_SIZE],
     filled: usize,
 }
 
+impl Default for Batch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Batch {
-    pub(super) fn new() -> Self {
+    /// An empty batch.
+    pub fn new() -> Self {
         Self {
             buffer: vec![0; MAX_DATAGRAM * BATCH_SIZE],
             metas: [RecvMeta::default(); BATCH_SIZE],
@@ -110,7 +126,7 @@ impl Batch {
     }
 
     /// The datagrams of the last read, each by itself.
-    pub(super) fn datagrams(&self) -> impl Iterator<Item = (&RecvMeta, &[u8])> {
+    pub fn datagrams(&self) -> impl Iterator<Item = (&RecvMeta, &[u8])> {
         let reads = self.metas.iter().zip(self.buffer.chunks_exact(MAX_DATAGRAM));
         reads.take(self.filled).flat_map(|(meta, bytes)| {
             let joined = &bytes[..meta.len.min(bytes.len())];
@@ -121,7 +137,7 @@ impl Batch {
 }
 
 /// The congestion notification that a datagram came with.
-pub(super) fn ecn(meta: &RecvMeta) -> Ecn {
+pub fn ecn(meta: &RecvMeta) -> Ecn {
     match meta.ecn {
         None => Ecn::NotEct,
         Some(EcnCodepoint::Ect0) => Ecn::Ect0,

@@ -1,0 +1,28 @@
+//! Packet protection: the Noise IK handshake and AES-128-GCM, as the [`Session`](fontis_proto::dfcp::Session) between
+//! typed packets and datagrams. `docs/protocol.md` specifies every byte.
+//!
+//! Start here: a client has an [`Initiator`]; a server opens a SYN with [`open_syn`], which costs two Diffie–Hellman
+//! operations and yields a [`Responder`] for the connection. Both become a pair of [`TrafficKeys`] when the second
+//! message has passed.
+
+mod handshake;
+mod keys;
+mod packets;
+
+pub use handshake::{Initiator, OpenedSyn, Responder, SynError, open_syn};
+pub use keys::TrafficKeys;
+pub use packets::{
+    Header, UNKNOWN_KEY, header, reset, reset_token, unknown_key, version_negotiation,
+};
+
+/// A secret that both sides hold besides their keys: without it no handshake succeeds.
+pub type PresharedKey = [u8; 32];
+
+/// The Noise protocol without and with a pre-shared key.
+const PATTERN: &str = "Noise_IK_25519_AESGCM_BLAKE2s";
+const PATTERN_PSK: &str = "Noise_IKpsk2_25519_AESGCM_BLAKE2s";
+
+fn pattern(psk: Option<&PresharedKey>) -> snow::params::NoiseParams {
+    let name = if psk.is_some() { PATTERN_PSK } else { PATTERN };
+    name.parse().expect("a pattern of our own")
+}

@@ -1,0 +1,123 @@
+use fontis_proto::dfcp::{ConnectionId, ResetToken};
+
+pub(super) const SYN: u8 = 0x01;
+pub(super) const SYNACK: u8 = 0x02;
+const VERSION_NEGOTIATION: u8 = 0x03;
+const RESET: u8 = 0x04;
+/// The first byte of the answer to a SYN that was encrypted for another key.
+pub const UNKNOWN_KEY: u8 = 0x05;
+pub(super) const SEALED: u8 = 0x40;
+
+/// What can be told of a datagram without keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Header {
+    /// A connection request.
+    Syn {
+        /// The version asked for.
+        version: u32,
+        /// The initiator's identifier.
+        source: ConnectionId,
+    },
+    /// A packet for a connection of this side.
+    For(ConnectionId),
+    /// The versions that the other side speaks.
+    VersionNegotiation {
+        /// The initiator's identifier.
+        destination: ConnectionId,
+        /// The versions.
+        versions: Vec<u32>,
+    },
+    /// The other side knows nothing of the connection.
+    Reset {
+        /// The identifier in the packet that caused it, as the other side knew it.
+        destination: ConnectionId,
+        /// The proof.
+        token: ResetToken,
+    },
+    /// The other side could not read the SYN. Anybody could have sent this: it is a hint, not a fact.
+    UnknownKey {
+        /// The initiator's identifier.
+        destination: ConnectionId,
+    },
+}
+
+fn id(bytes: &[u8]) -> Option<ConnectionId> {
+    Some(ConnectionId(bytes.get(..8)?.try_into().ok()?))
+}
+
+/// Reads what is in the clear; `None` if it is no datagram of ours.
+pub fn header(datagram: &[u8]) -> Option<Header> {
+    let (&kind, rest) = datagram.split_first()?;
+    Some(match kind {
+        SYN => {
+            let version = u32::from_be_bytes(rest.get(..4)?.try_into().ok()?);
+            Header::Syn { version, source: id(&rest[4..])? }
+        }
+        SYNACK => Header::For(id(rest)?),
+        VERSION_NEGOTIATION => {
+            let destination = id(rest)?;
+            let count = usize::from(*rest.get(8)?);
+            let versions = rest.get(9..9 + 4 * count)?;
+            let versions = versions
+                .chunks_exact(4)
+                .filter_map(|v| Some(u32::from_be_bytes(v.try_into().ok()?)));
+            Header::VersionNegotiation { destination, versions: versions.collect() }
+        }
+        RESET => Header::Reset { destination: id(rest)?, token: rest.get(8..24)?.try_into().ok()? },
+        UNKNOWN_KEY => Header::UnknownKey { destination: id(rest)? },
+        _ if kind & 0xc0 == SEALED => Header::For(id(rest)?),
+        _ => return None,
+    })
+}
+
+/// The datagram of a reset: smaller than any sealed packet, so that two sides cannot reset each other for ever.
+pub fn reset(destination: ConnectionId, token: &ResetToken) -> Vec<u8> {
+    [&[RESET], &destination.0[..], &token[..]].concat()
+}
+
+/// The datagram that tells the versions spoken here.
+pub fn version_negotiation(destination: ConnectionId, versions: &[u32]) -> Vec<u8> {
+    let mut out = [&[VERSION_NEGOTIATION], &destination.0[..], &[versions.len() as u8]].concat();
+    out.extend(versions.iter().flat_map(|version| version.to_be_bytes()));
+    out
+}
+
+/// The datagram that tells that a SYN could not be read with the key used here.
+pub fn unknown_key(destination: ConnectionId) -> Vec<u8> {
+    [&[UNKNOWN_KEY], &destination.0[..]].concat()
+}
+
+/// The token that resets the connection `id`: only who holds `secret` can make it, and it survives a restart.
+pub fn reset_token(secret: &[u8; 32], id: ConnectionId) -> ResetToken {
+    let mut token = [0; 16];
+    token.copy_from_slice(&blake3::keyed_hash(secret, &id.0).as_bytes()[..16]);
+    token
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_read_what_was_written() {
+        let id = ConnectionId([7; 8]);
+        let token = reset_token(&[1; 32], id);
+        assert_eq!(header(&reset(id, &token)), Some(Header::Reset { destination: id, token }));
+        let negotiation = Header::VersionNegotiation { destination: id, versions: vec![1, 2] };
+        assert_eq!(header(&version_negotiation(id, &[1, 2])), Some(negotiation));
+        assert_eq!(header(&unknown_key(id)), Some(Header::UnknownKey { destination: id }));
+    }
+
+    #[test]
+    fn short_and_foreign_datagrams_have_no_header() {
+        for kind in 0..=255u8 {
+            for length in 0..30 {
+                let _ = header(&vec![kind; length]);
+            }
+        }
+        assert_eq!(header(&[]), None);
+        assert_eq!(header(&[0x40, 1, 2]), None);
+        assert_eq!(header(b"GET / HTTP/1.1\r\n"), Some(Header::For(ConnectionId(*b"ET / HTT"))));
+        assert_eq!(header(&[0xff; 40]), None);
+    }
+}

@@ -1,0 +1,10 @@
+//! What drives state machines over UDP: sockets with batches and offloads, an exact alarm, a clock. The relay of the
+//! laboratory stands on it too.
+
+mod alarm;
+mod clock;
+mod socket;
+
+pub use alarm::Alarm;
+pub use clock::Clock;
+pub use socket::{Batch, Socket, ecn};
