@@ -17,5 +17,5 @@ for target in "$@"; do
     echo "fuzz: $target for ${FUZZ_SECONDS:-60} s"
     mkdir -p "fuzz/found/$target"
     cargo +nightly fuzz run "$target" "fuzz/found/$target" "fuzz/corpus/$target" -- \
-        -max_total_time="${FUZZ_SECONDS:-60}" -max_len=8192 -timeout=10 -print_final_stats=1 -verbosity=0
+        -max_total_time="${FUZZ_SECONDS:-60}" -max_len=8192 -timeout=10 -print_final_stats=1 -print_funcs=0 -verbosity=0
 done
