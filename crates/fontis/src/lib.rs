@@ -1,4 +1,43 @@
 //! Reliable transport over bad networks with digital fountain codes.
+//!
+//! Start here: a [`Url`] says where an object is, an [`Identity`] who this user is and an [`AllowList`] who may come.
+//! A [`Source`] is a file or a folder to send; its [`Manifest`] says what the object holds, its [`HashTree`] checks
+//! every block, and a [`HashCache`] spares hashing twice. A [`Sink`] writes verified blocks in any order to a
+//! [`Dest`], and gives the object its name only when it is complete; a [`StreamSink`] writes in order to a stream.
+//! All of this blocks: call it from worker threads.
 
+mod connection;
+mod dest;
+mod endpoint;
+mod hash_cache;
+mod hash_tree;
+mod identity;
+mod layout;
+pub mod manifest;
+mod partial;
+mod printable;
 pub mod protection;
+mod ranges;
+mod sink;
+mod source;
+mod stamp;
+mod stream_sink;
+pub mod transfer;
 pub mod udp;
+mod url;
+
+pub use connection::{
+    Connection, Received, RecvObject, RecvStream, SendObject, SendProgress, SendStream,
+};
+pub use dest::Dest;
+pub use endpoint::{
+    Accept, BindError, CODE_REFUSED_KEY, ConnectError, Endpoint, EndpointConfig, Message,
+};
+pub use hash_cache::HashCache;
+pub use hash_tree::{HashTree, HashTreeError, block_size_for};
+pub use identity::{AllowList, Identity, IdentityError, KEY_LEN, PublicKey};
+pub use manifest::{Entry, EntryKind, Manifest, ManifestError, Modified};
+pub use sink::{Sink, SinkError};
+pub use source::{Source, SourceError};
+pub use stream_sink::StreamSink;
+pub use url::{MAX_SECRET, MIN_SECRET, Secret, Url, UrlError};

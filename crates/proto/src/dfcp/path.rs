@@ -15,6 +15,8 @@ use crate::rate::{Controller, Kind, Sample};
 const TRAIN_LENGTH: u64 = 16;
 /// A train shorter than this is no basis for more than a first guess.
 const LONG_TRAIN: usize = 8;
+/// On paths shorter than this, a host's own pauses are longer than a round trip: they are no silence of the path.
+const LEAST_SILENCE: Duration = Duration::from_millis(20);
 /// Runs of loss at least this long are outages: they say nothing about the loss to code against.
 const OUTAGE_RUN: u64 = 200;
 
@@ -258,6 +260,7 @@ impl Path {
 
     fn silent_at(&self) -> Time {
         let rtt = self.rtt.smoothed() + feedback_interval(self.rtt.smoothed());
+        let rtt = rtt.max(LEAST_SILENCE);
         self.heard + rtt * u64::from(3 + self.silent_rounds)
     }
 

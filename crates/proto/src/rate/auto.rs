@@ -71,6 +71,7 @@ pub struct Auto {
     hold: Option<(f64, Time)>,
     /// The rate before feedback stopped.
     before_silence: Option<f64>,
+    silent_rounds: u32,
     last_rtt: Duration,
 }
 
@@ -122,6 +123,7 @@ impl Auto {
             drain: Drain { last: Time::ZERO, until: Time::ZERO },
             hold: None,
             before_silence: None,
+            silent_rounds: 0,
             last_rtt: Duration::ZERO,
         }
     }
@@ -155,6 +157,7 @@ impl Auto {
     pub fn on_silence(&mut self) {
         self.before_silence.get_or_insert(self.rate);
         self.rate = (self.rate / 2.0).max(MIN_RATE);
+        self.silent_rounds += 1;
         self.test = None;
     }
 
@@ -162,7 +165,9 @@ impl Auto {
     pub fn on_feedback(&mut self, sample: &Sample) {
         self.last_rtt = sample.min_rtt;
         if let Some(before) = self.before_silence.take() {
-            self.rate = self.rate.max(before / 2.0);
+            // A short silence was an accident; after a long one the path may be another.
+            let short = core::mem::take(&mut self.silent_rounds) <= 2;
+            self.rate = self.rate.max(if short { before } else { before / 2.0 });
             self.delivery.restart();
             self.round = Round { end: sample.next_number, ..Round::default() };
             self.boost = BOOST.1 / 2.0;

@@ -26,7 +26,12 @@ impl Connection {
                 let answer = core::mem::take(&mut self.fin.answered);
                 answer.then(|| self.seal(now, smallvec![Frame::FinAck], Meta::UNCOUNTED)).flatten()
             }
-            State::Closing => self.poll_control(now),
+            State::Closing => {
+                // A connection that is refused is one all the same: without the SYNACK the reason could not be read.
+                let unproved = !self.initiator && !self.validated;
+                let answer = if unproved { self.poll_handshake(now) } else { None };
+                answer.or_else(|| self.poll_control(now))
+            }
             State::Handshake => self.poll_handshake(now).or_else(|| self.poll_hint_train(now)),
             State::Established => {
                 self.collect_wants();

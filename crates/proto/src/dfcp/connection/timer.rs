@@ -85,6 +85,9 @@ impl Connection {
             State::Closing => {
                 consider(Some(self.drain_until), "close");
                 consider(self.control.due(), "control frame");
+                if !self.initiator && !self.validated && !self.handshake.is_exhausted() {
+                    consider(Some(self.handshake.due()), "handshake");
+                }
                 return next;
             }
             State::Handshake if self.initiator || !self.handshake.is_exhausted() => {

@@ -1,0 +1,424 @@
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use fontis_proto::dfcp::{ChannelId, CloseReason, ObjectShape, SendOptions, Stats};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::{Mutex, mpsc, oneshot, watch};
+
+use crate::endpoint::{ChannelEvent, Handle, Inboxes, Message, Offered, Opened};
+
+/// Bytes that a stream holds before writing to it waits.
+const STREAM_BUFFER: u64 = 4 << 20;
+
+/// A connection to a peer. Clones share it; it stays open until one of them closes it, the peer does, or all are gone.
+#[derive(Clone)]
+pub struct Connection {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    handle: Handle,
+    id: u64,
+    remote: SocketAddr,
+    peer: [u8; 32],
+    messages: Mutex<mpsc::UnboundedReceiver<Message>>,
+    objects: Mutex<mpsc::UnboundedReceiver<Offered>>,
+    streams: Mutex<mpsc::UnboundedReceiver<Opened>>,
+    closed: watch::Receiver<Option<CloseReason>>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.handle.call(self.id, |slot, now| slot.machine.close(now, 0, ""));
+    }
+}
+
+impl Connection {
+    pub(crate) fn new(
+        handle: Handle,
+        id: u64,
+        remote: SocketAddr,
+        peer: [u8; 32],
+        inboxes: Inboxes,
+    ) -> Self {
+        let shared = Shared {
+            handle,
+            id,
+            remote,
+            peer,
+            messages: Mutex::new(inboxes.messages),
+            objects: Mutex::new(inboxes.objects),
+            streams: Mutex::new(inboxes.streams),
+            closed: inboxes.closed,
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The peer's address.
+    pub fn remote_addr(&self) -> SocketAddr {
+        self.shared.remote
+    }
+
+    /// The peer's public key.
+    pub fn peer_key(&self) -> [u8; 32] {
+        self.shared.peer
+    }
+
+    /// Sends a message. It is delivered whole or not at all; `options` say when and whether in order.
+    pub fn send_message(&self, data: impl Into<Bytes>, options: SendOptions) {
+        let data = data.into();
+        self.shared.handle.call(self.shared.id, move |slot, _| {
+            slot.machine.send_message(data, options);
+        });
+    }
+
+    /// The peer's next message; `None` when the connection is over.
+    pub async fn recv_message(&self) -> Option<Message> {
+        self.shared.messages.lock().await.recv().await
+    }
+
+    /// Opens a stream of bytes to the peer; `None` when the connection is over.
+    pub async fn open_stream(&self, options: SendOptions) -> Option<SendStream> {
+        let channel = self.ask(move |slot| slot.machine.open_stream(options)).await?;
+        Some(SendStream { connection: self.clone(), channel, waiting: None, finished: false })
+    }
+
+    /// The next stream that the peer opens; `None` when the connection is over.
+    pub async fn accept_stream(&self) -> Option<RecvStream> {
+        let opened = self.shared.streams.lock().await.recv().await?;
+        Some(RecvStream {
+            connection: self.clone(),
+            channel: opened.channel,
+            events: opened.events,
+            waiting: None,
+            ready: Bytes::new(),
+            ended: false,
+        })
+    }
+
+    /// Sends an object in blocks; `label` is for the peer's application, at most 1024 bytes. `None` when the connection
+    /// is over or the peer does not accept such a shape.
+    pub async fn send_object(
+        &self,
+        shape: ObjectShape,
+        label: Bytes,
+        options: SendOptions,
+    ) -> Option<SendObject> {
+        let (channel, events) = self
+            .shared
+            .handle
+            .ask(self.shared.id, move |slot, now| {
+                let channel = slot.machine.send_object(now, shape, label, options)?;
+                Some((channel, slot.router.subscribe(channel)))
+            })
+            .await??;
+        Some(SendObject { connection: self.clone(), channel, events })
+    }
+
+    /// The next object that the peer sends; `None` when the connection is over.
+    pub async fn recv_object(&self) -> Option<RecvObject> {
+        let offered = self.shared.objects.lock().await.recv().await?;
+        Some(RecvObject {
+            connection: self.clone(),
+            channel: offered.channel,
+            shape: offered.shape,
+            label: offered.label,
+            events: offered.events,
+        })
+    }
+
+    /// What has been counted so far; `None` when the connection is over.
+    pub async fn stats(&self) -> Option<Stats> {
+        self.ask(|slot| slot.machine.stats()).await
+    }
+
+    /// Closes the connection; what has not been delivered never will be. The peer sees `code` and `reason`.
+    pub fn close(&self, code: u32, reason: &str) {
+        let reason = reason.to_owned();
+        self.shared
+            .handle
+            .call(self.shared.id, move |slot, now| slot.machine.close(now, code, &reason));
+    }
+
+    /// Waits until the connection is over, and says why.
+    pub async fn closed(&self) -> CloseReason {
+        let mut closed = self.shared.closed.clone();
+        let reason = closed.wait_for(Option::is_some).await;
+        reason.ok().and_then(|reason| reason.clone()).unwrap_or(CloseReason::Local)
+    }
+
+    /// Why the connection is over, if it is.
+    pub fn close_reason(&self) -> Option<CloseReason> {
+        self.shared.closed.borrow().clone()
+    }
+
+    async fn ask<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&mut crate::endpoint::Slot) -> T + Send + 'static,
+    ) -> Option<T> {
+        self.shared.handle.ask(self.shared.id, move |slot, _| ask(slot)).await
+    }
+}
+
+/// An object on its way to the peer: its blocks are asked for one after another.
+pub struct SendObject {
+    connection: Connection,
+    channel: ChannelId,
+    events: mpsc::UnboundedReceiver<ChannelEvent>,
+}
+
+/// What a [`SendObject`] wants, or what became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendProgress {
+    /// Supply this block.
+    Wanted(u32),
+    /// The peer has all of it.
+    Delivered,
+    /// The peer does not want it (any more), for the reason it numbers so.
+    Abandoned(u32),
+}
+
+impl SendObject {
+    /// What is to be done next; `None` when the connection is over.
+    pub async fn next(&mut self) -> Option<SendProgress> {
+        loop {
+            return Some(match self.events.recv().await? {
+                ChannelEvent::Wanted { block } => SendProgress::Wanted(block),
+                ChannelEvent::Delivered => SendProgress::Delivered,
+                ChannelEvent::Abandoned { code } => SendProgress::Abandoned(code),
+                ChannelEvent::Block { .. } | ChannelEvent::Readable => continue,
+            });
+        }
+    }
+
+    /// Supplies a block.
+    pub fn supply(&self, block: u32, data: Bytes) {
+        let channel = self.channel;
+        let shared = &self.connection.shared;
+        shared.handle.call(shared.id, move |slot, _| {
+            slot.machine.supply_block(channel, block, data);
+        });
+    }
+
+    /// Gives the object up.
+    pub fn abandon(self, code: u32) {
+        let channel = self.channel;
+        let shared = &self.connection.shared;
+        shared.handle.call(shared.id, move |slot, now| slot.machine.abandon(now, channel, code));
+    }
+}
+
+/// An object on its way from the peer.
+pub struct RecvObject {
+    connection: Connection,
+    channel: ChannelId,
+    shape: ObjectShape,
+    label: Bytes,
+    events: mpsc::UnboundedReceiver<ChannelEvent>,
+}
+
+/// What has come of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// A block: check it, store it, then release or reject it.
+    Block(u32, Bytes),
+    /// The peer has given it up, for the reason it numbers so.
+    Abandoned(u32),
+}
+
+impl RecvObject {
+    /// Its partition.
+    pub const fn shape(&self) -> ObjectShape {
+        self.shape
+    }
+
+    /// What the peer's application says of it.
+    pub const fn label(&self) -> &Bytes {
+        &self.label
+    }
+
+    /// The next block, in the order of their coming; `None` when the connection is over.
+    pub async fn next(&mut self) -> Option<Received> {
+        loop {
+            match self.events.recv().await? {
+                ChannelEvent::Block { block, data } => return Some(Received::Block(block, data)),
+                ChannelEvent::Abandoned { code } => return Some(Received::Abandoned(code)),
+                _ => {}
+            }
+        }
+    }
+
+    /// The block has been checked and stored: the sender may forget it.
+    pub fn release(&self, block: u32) {
+        self.with(move |slot, now, channel| slot.machine.release_block(now, channel, block));
+    }
+
+    /// The block is not what it should be: it is collected anew.
+    pub fn reject(&self, block: u32) {
+        self.with(move |slot, now, channel| slot.machine.reject_block(now, channel, block));
+    }
+
+    /// Gives the object up.
+    pub fn abandon(self, code: u32) {
+        self.with(move |slot, now, channel| slot.machine.abandon(now, channel, code));
+    }
+
+    fn with(
+        &self,
+        act: impl FnOnce(&mut crate::endpoint::Slot, fontis_base::Time, ChannelId) + Send + 'static,
+    ) {
+        let channel = self.channel;
+        let shared = &self.connection.shared;
+        shared.handle.call(shared.id, move |slot, now| act(slot, now, channel));
+    }
+}
+
+/// The sending half of a stream.
+pub struct SendStream {
+    connection: Connection,
+    channel: ChannelId,
+    /// How much is buffered, being asked after a write that may have filled the buffer.
+    waiting: Option<oneshot::Receiver<u64>>,
+    finished: bool,
+}
+
+impl SendStream {
+    /// Ends the stream: the peer reads to here and no further. Dropping the stream does the same.
+    pub fn finish(&mut self) {
+        if !std::mem::replace(&mut self.finished, true) {
+            let channel = self.channel;
+            let shared = &self.connection.shared;
+            shared.handle.call(shared.id, move |slot, _| slot.machine.finish_stream(channel));
+        }
+    }
+
+    /// How much is buffered.
+    fn ask_buffered(&self) -> oneshot::Receiver<u64> {
+        let (reply, answer) = oneshot::channel();
+        let channel = self.channel;
+        let shared = &self.connection.shared;
+        shared.handle.call(shared.id, move |slot, _| {
+            slot.when_below(channel, STREAM_BUFFER, reply);
+        });
+        answer
+    }
+}
+
+impl Drop for SendStream {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+fn broken() -> std::io::Error {
+    std::io::Error::new(std::io::ErrorKind::BrokenPipe, "the connection is over")
+}
+
+impl AsyncWrite for SendStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        if let Some(waiting) = &mut self.waiting {
+            let answer = ready!(Pin::new(waiting).poll(cx));
+            self.waiting = None;
+            if answer.is_err() {
+                return Poll::Ready(Err(broken()));
+            }
+        }
+        if self.finished {
+            return Poll::Ready(Err(broken()));
+        }
+        let piece = Bytes::copy_from_slice(&data[..data.len().min(256 << 10)]);
+        let length = piece.len();
+        let channel = self.channel;
+        let shared = &self.connection.shared;
+        shared.handle.call(shared.id, move |slot, _| {
+            slot.machine.write(channel, piece);
+        });
+        self.waiting = Some(self.ask_buffered());
+        Poll::Ready(Ok(length))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        // What is written leaves as fast as the path carries it.
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        self.finish();
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// The receiving half of a stream.
+pub struct RecvStream {
+    connection: Connection,
+    channel: ChannelId,
+    events: mpsc::UnboundedReceiver<ChannelEvent>,
+    waiting: Option<oneshot::Receiver<(Option<Bytes>, bool)>>,
+    ready: Bytes,
+    ended: bool,
+}
+
+impl AsyncRead for RecvStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        loop {
+            if !self.ready.is_empty() {
+                let length = self.ready.len().min(buf.remaining());
+                buf.put_slice(&self.ready[..length]);
+                self.ready.advance(length);
+                return Poll::Ready(Ok(()));
+            }
+            if self.ended {
+                return Poll::Ready(Ok(()));
+            }
+            if let Some(waiting) = &mut self.waiting {
+                let answer = ready!(Pin::new(waiting).poll(cx));
+                self.waiting = None;
+                match answer {
+                    Ok((Some(data), ended)) => {
+                        self.ready = data;
+                        self.ended = ended;
+                        continue;
+                    }
+                    Ok((None, true)) => {
+                        self.ended = true;
+                        continue;
+                    }
+                    // Nothing there yet: wait for the next event below.
+                    Ok((None, false)) => {}
+                    Err(_) => return Poll::Ready(Err(broken())),
+                }
+                match ready!(self.events.poll_recv(cx)) {
+                    Some(ChannelEvent::Abandoned { .. }) => {
+                        let error = std::io::Error::new(
+                            std::io::ErrorKind::ConnectionReset,
+                            "the peer has given the stream up",
+                        );
+                        return Poll::Ready(Err(error));
+                    }
+                    Some(_) => {}
+                    None => return Poll::Ready(Err(broken())),
+                }
+            }
+            let (reply, answer) = oneshot::channel();
+            let channel = self.channel;
+            let shared = &self.connection.shared;
+            shared.handle.call(shared.id, move |slot, now| {
+                let data = slot.machine.read(now, channel);
+                let ended = slot.machine.is_read(channel);
+                let _ = reply.send((data, ended));
+            });
+            self.waiting = Some(answer);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Where an object goes.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf, is_separator};
+
+use crate::sink::SinkError;
+
+/// A destination as users write it, with the meaning that `cp` gives it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Dest {
+    /// `-`: standard output, for [`StreamSink`](crate::StreamSink).
+    Stdout,
+    /// An existing folder, or a name ending in `/`, receives the object under its own name; anything else becomes
+    /// the object's name.
+    Path(PathBuf),
+}
+
+impl Dest {
+    /// What `text` on the command line means.
+    pub fn new(text: impl Into<PathBuf>) -> Self {
+        let path = text.into();
+        if path.as_os_str() == "-" { Self::Stdout } else { Self::Path(path) }
+    }
+}
+
+/// Folder and name that an object called `name` gets at `path`; a folder that `path` asks for is made.
+pub(crate) fn resolve(path: &Path, name: &str) -> Result<(PathBuf, OsString), SinkError> {
+    let into = path.as_os_str().to_string_lossy().ends_with(is_separator);
+    if path.is_dir() || into {
+        if !path.is_dir() {
+            std::fs::create_dir(path).map_err(|error| match error.kind() {
+                std::io::ErrorKind::NotFound => {
+                    SinkError::NoFolder { path: parent_of(path).to_owned() }
+                }
+                _ => SinkError::io(path, error),
+            })?;
+        }
+        return Ok((path.to_owned(), name.into()));
+    }
+    match path.file_name() {
+        Some(file) => Ok((parent_of(path).to_owned(), file.to_owned())),
+        None => Err(SinkError::Name { path: path.to_owned() }),
+    }
+}
+
+fn parent_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Whether Windows would take this component for something else than a plain file name: a device, a stream, a
+/// path, or the same name without its last dot.
+pub(crate) fn is_odd_on_windows(component: &str) -> bool {
+    let stem = component.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
+    let port = stem.strip_prefix("COM").or_else(|| stem.strip_prefix("LPT"));
+    component.contains(['\\', ':', '*', '?', '"', '<', '>', '|'])
+        || component.ends_with(['.', ' '])
+        || matches!(&*stem, "CON" | "PRN" | "AUX" | "NUL" | "CONIN$" | "CONOUT$")
+        || port.is_some_and(|port| port.chars().count() == 1 && port != "0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_destination_means_what_cp_takes_it_for() {
+        let temp = tempfile::tempdir().unwrap();
+        let (folder, file) = (temp.path().to_owned(), temp.path().join("x"));
+        assert_eq!(resolve(&folder, "a").unwrap(), (folder.clone(), "a".into()));
+        assert_eq!(resolve(&file, "a").unwrap(), (folder.clone(), "x".into()));
+        assert_eq!(resolve(Path::new("x"), "a").unwrap(), (".".into(), "x".into()));
+        let new = folder.join("new/");
+        assert_eq!(resolve(&new, "a").unwrap(), (new.clone(), "a".into()));
+        assert!(new.is_dir());
+        let deep = folder.join("no/such/");
+        assert!(matches!(resolve(&deep, "a"), Err(SinkError::NoFolder { .. })));
+        let odd = folder.join("no/..");
+        assert!(matches!(resolve(&odd, "a"), Err(SinkError::Name { .. })));
+        assert_eq!(Dest::new("-"), Dest::Stdout);
+        assert_eq!(Dest::new("./-"), Dest::Path("./-".into()));
+    }
+
+    #[test]
+    fn names_that_windows_misreads_are_known() {
+        for name in ["a:b", "..\\x", "nul", "Com1.txt", "lpt9", "a.", "a ", "aux .c", "com²"] {
+            assert!(is_odd_on_windows(name), "{name}");
+        }
+        for name in ["a.b", "null", "com10", "com0", ".config", "größe"] {
+            assert!(!is_odd_on_windows(name), "{name}");
+        }
+    }
+}

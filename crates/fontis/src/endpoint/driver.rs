@@ -1,0 +1,471 @@
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, mpsc};
+
+use bytes::{Bytes, BytesMut};
+use fontis_base::{Duration, Ecn, Time};
+use fontis_proto::dfcp::{
+    Config, Connection as Machine, ConnectionId, Hello, Packet, Params, VERSION,
+};
+use mio::{Events, Interest, Poll, Token, Waker};
+use tokio::sync::{mpsc as async_mpsc, oneshot};
+
+use super::limiter::Limiter;
+use super::outbox::Outbox;
+use super::router::Router;
+use super::slot::{Protection, Slot, Waiting};
+use super::{Accept, BindError, CODE_REFUSED_KEY, Command, ConnectError, EndpointConfig, Handle};
+use crate::connection::Connection;
+use crate::protection::{
+    Header, Initiator, SynError, header, open_syn, reset, reset_token, unknown_key,
+    version_negotiation,
+};
+use crate::udp::{Alarm, Batch, Clock, Socket, ecn};
+
+const SOCKET: Token = Token(0);
+const WAKER: Token = Token(1);
+const ALARM: Token = Token(2);
+
+/// Packets that one connection may send before others have their turn.
+const PACKETS_IN_TURN: u32 = 256;
+/// Batches read before packets are sent again.
+const READS_IN_TURN: u32 = 8;
+/// Connections whose handshake is not confirmed; more are not answered.
+const MAX_UNCONFIRMED: usize = 1024;
+/// After a peer has said that it cannot read the SYN, how long it may still turn out to be somebody else's lie.
+const UNREADABLE_PATIENCE: Duration = Duration::from_millis(1500);
+
+/// The thread that moves packets.
+pub(super) struct Driver {
+    clock: Clock,
+    poll: Poll,
+    alarm: Alarm,
+    socket: Socket,
+    outbox: Outbox,
+    config: EndpointConfig,
+    reset_secret: [u8; 32],
+    commands: mpsc::Receiver<Command>,
+    incoming: async_mpsc::UnboundedSender<Connection>,
+    slots: HashMap<u64, Slot>,
+    next_slot: u64,
+    by_id: HashMap<ConnectionId, u64>,
+    by_syn: HashMap<(SocketAddr, ConnectionId), u64>,
+    limiter: Limiter,
+    stopping: bool,
+    handle: Option<Handle>,
+    touched: Vec<u64>,
+}
+
+impl Driver {
+    pub(super) fn bind(
+        address: SocketAddr,
+        config: EndpointConfig,
+        commands: mpsc::Receiver<Command>,
+        incoming: async_mpsc::UnboundedSender<Connection>,
+    ) -> Result<(Self, Arc<Waker>, SocketAddr), BindError> {
+        let mut socket = Socket::bind(address).map_err(|source| match source.kind() {
+            io::ErrorKind::AddrInUse => BindError::InUse(address),
+            _ => BindError::Io { address, source },
+        })?;
+        let local = socket.local_addr().map_err(|source| BindError::Io { address, source })?;
+        let poll = Poll::new().map_err(BindError::System)?;
+        let registry = poll.registry();
+        registry
+            .register(socket.source(), SOCKET, Interest::READABLE | Interest::WRITABLE)
+            .map_err(BindError::System)?;
+        let waker = Arc::new(Waker::new(registry, WAKER).map_err(BindError::System)?);
+        let alarm = Alarm::new(registry, ALARM).map_err(BindError::System)?;
+        let driver = Self {
+            clock: Clock::start(),
+            alarm,
+            socket,
+            outbox: Outbox::new(),
+            reset_secret: blake3::derive_key("fontis 1 reset tokens", &config.secret),
+            config,
+            commands,
+            incoming,
+            slots: HashMap::new(),
+            next_slot: 0,
+            by_id: HashMap::new(),
+            by_syn: HashMap::new(),
+            limiter: Limiter::new(),
+            stopping: false,
+            handle: None,
+            touched: Vec::new(),
+            poll,
+        };
+        Ok((driver, waker, local))
+    }
+
+    pub(super) fn start(mut self, handle: Handle) -> io::Result<()> {
+        self.handle = Some(handle);
+        std::thread::Builder::new().name("fontis-udp".to_owned()).spawn(move || self.run())?;
+        Ok(())
+    }
+
+    /// The endpoint is gone: the thread ends with the last connection.
+    pub(super) fn stop_when_idle(&mut self) {
+        self.stopping = true;
+    }
+
+    fn run(mut self) {
+        let mut events = Events::with_capacity(16);
+        let mut batch = Batch::new();
+        loop {
+            let now = self.clock.now();
+            while let Ok(command) = self.commands.try_recv() {
+                command(&mut self, now);
+            }
+            let more = self.receive(&mut batch);
+            let now = self.clock.now();
+            let next = self.drive(now);
+            if self.stopping && self.slots.is_empty() {
+                return;
+            }
+            let next = if more || !self.touched.is_empty() { Some(now) } else { next };
+            let Ok(timeout) = self.alarm.set(now, next) else { return };
+            if let Err(error) = self.poll.poll(&mut events, timeout)
+                && error.kind() != io::ErrorKind::Interrupted
+            {
+                return;
+            }
+        }
+    }
+
+    /// Runs `act` on a connection.
+    pub(super) fn with(&mut self, id: u64, now: Time, act: impl FnOnce(&mut Slot, Time)) {
+        if let Some(slot) = self.slots.get_mut(&id) {
+            let now = slot.latest.max(now);
+            act(slot, now);
+            self.touched.push(id);
+        }
+    }
+
+    pub(super) fn connect(
+        &mut self,
+        now: Time,
+        handle: Handle,
+        remote: SocketAddr,
+        key: [u8; 32],
+        early: Option<Bytes>,
+        reply: oneshot::Sender<Result<Connection, ConnectError>>,
+    ) {
+        let id = self.new_id();
+        let config = self.transport(remote, id);
+        let machine = Machine::connect(now, config, id, early);
+        let session = Initiator::new(self.config.secret, key, self.config.psk);
+        let (router, inboxes) = Router::new();
+        let slot_id = self.next_slot;
+        let connection = Connection::new(handle, slot_id, remote, key, inboxes);
+        let slot = Slot {
+            machine,
+            router,
+            protection: Protection::Initiator(Box::new(session)),
+            remote,
+            local_ip: None,
+            waiting: Some(Waiting::Connect(connection, reply)),
+            latest: now,
+            syn: None,
+            unreadable_until: None,
+            forged: 0,
+            writers: Vec::new(),
+        };
+        self.insert(id, slot);
+    }
+
+    fn insert(&mut self, id: ConnectionId, slot: Slot) {
+        if let Some(syn) = slot.syn {
+            self.by_syn.insert(syn, self.next_slot);
+        }
+        self.by_id.insert(id, self.next_slot);
+        self.touched.push(self.next_slot);
+        self.slots.insert(self.next_slot, slot);
+        self.next_slot += 1;
+    }
+
+    fn new_id(&self) -> ConnectionId {
+        let mut id = [0; 8];
+        // Identifiers must not be guessed; a system without randomness is one on which nothing is safe.
+        getrandom::fill(&mut id).expect("the system's random source");
+        ConnectionId(id)
+    }
+
+    fn transport(&self, remote: SocketAddr, id: ConnectionId) -> Config {
+        let overhead = if remote.ip().to_canonical().is_ipv4() { 28 } else { 48 };
+        Config {
+            overhead,
+            reset_token: reset_token(&self.reset_secret, id),
+            ..self.config.transport.clone()
+        }
+    }
+
+    /// Reads what has come; true if there may be more.
+    fn receive(&mut self, batch: &mut Batch) -> bool {
+        for _ in 0..READS_IN_TURN {
+            let more = self.socket.receive(batch);
+            let arrival = self.clock.arrivals();
+            for (meta, datagram) in batch.datagrams() {
+                let at = arrival(meta.timestamp);
+                self.datagram(at, meta.addr, meta.dst_ip, ecn(meta), datagram);
+            }
+            if !more {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn datagram(
+        &mut self,
+        at: Time,
+        from: SocketAddr,
+        local: Option<IpAddr>,
+        ecn: Ecn,
+        bytes: &[u8],
+    ) {
+        let Some(header) = header(bytes) else { return };
+        match header {
+            Header::Syn { version, source } => self.syn(at, from, local, version, source, bytes),
+            Header::For(id) => match self.by_id.get(&id).copied() {
+                Some(slot) => self.for_slot(at, slot, ecn, bytes),
+                None => self.stranger(at, from, local, id, bytes.len()),
+            },
+            Header::VersionNegotiation { destination, versions } => {
+                self.hand(at, destination, Packet::VersionNegotiation { destination, versions });
+            }
+            Header::Reset { destination, token } => {
+                // A reset names the identifier that this side had sent to, so it is found by the token.
+                let owner = self
+                    .slots
+                    .iter()
+                    .find(|(_, slot)| slot.machine.peer_reset_token() == Some(token));
+                if let Some((slot, _)) = owner.map(|(id, slot)| (*id, slot)) {
+                    self.with(slot, at, |slot, now| {
+                        slot.machine.handle(
+                            now,
+                            Packet::Reset { destination, token },
+                            0,
+                            Ecn::NotEct,
+                        );
+                    });
+                }
+            }
+            Header::UnknownKey { destination } => {
+                if let Some(slot) = self.by_id.get(&destination).copied() {
+                    self.with(slot, at, |slot, now| {
+                        if slot.waiting.is_some() {
+                            slot.unreadable_until.get_or_insert(now + UNREADABLE_PATIENCE);
+                        }
+                    });
+                }
+            }
+        }
+    }
+
+    fn hand(&mut self, at: Time, id: ConnectionId, packet: Packet) {
+        if let Some(slot) = self.by_id.get(&id).copied() {
+            self.with(slot, at, |slot, now| slot.machine.handle(now, packet, 0, Ecn::NotEct));
+        }
+    }
+
+    fn for_slot(&mut self, at: Time, id: u64, ecn: Ecn, bytes: &[u8]) {
+        let Some(slot) = self.slots.get_mut(&id) else { return };
+        let overhead = if slot.remote.ip().to_canonical().is_ipv4() { 28 } else { 48 };
+        match slot.protection.open(BytesMut::from(bytes)) {
+            Ok(packet) => slot.handle(at, packet, bytes.len() as u32 + overhead, ecn),
+            Err(_) => slot.forged += 1,
+        }
+        self.touched.push(id);
+    }
+
+    /// A packet for a connection that is not here: perhaps its peer missed a restart.
+    fn stranger(
+        &mut self,
+        at: Time,
+        to: SocketAddr,
+        from: Option<IpAddr>,
+        id: ConnectionId,
+        length: usize,
+    ) {
+        let token = reset_token(&self.reset_secret, id);
+        let answer = reset(id, &token);
+        if answer.len() < length && self.limiter.allows(at) {
+            self.answer(to, from, &answer);
+        }
+    }
+
+    fn answer(&mut self, to: SocketAddr, from: Option<IpAddr>, datagram: &[u8]) {
+        self.outbox.push(&self.socket, to, from, Ecn::NotEct, true, |out| {
+            out.extend_from_slice(datagram);
+            true
+        });
+    }
+
+    fn syn(
+        &mut self,
+        at: Time,
+        from: SocketAddr,
+        local: Option<IpAddr>,
+        version: u32,
+        source: ConnectionId,
+        bytes: &[u8],
+    ) {
+        if matches!(self.config.accept, Accept::None) {
+            return;
+        }
+        if let Some(slot) = self.by_syn.get(&(from, source)).copied() {
+            let size = bytes.len() as u32 + 28;
+            // A copy: its content was read when the first came.
+            let params = Params {
+                codes: Vec::new(),
+                window: 0,
+                max_block: 0,
+                idle_timeout_ms: 0,
+                reset_token: [0; 16],
+            };
+            let packet =
+                Packet::Syn { version, source, hello: Hello { params, frames: Vec::new() } };
+            self.with(slot, at, |slot, now| slot.machine.handle(now, packet, size, Ecn::NotEct));
+            return;
+        }
+        if bytes.len() < fontis_proto::dfcp::SYN_SIZE as usize {
+            return;
+        }
+        if version != VERSION {
+            if self.limiter.allows(at) {
+                self.answer(from, local, &version_negotiation(source, &[VERSION]));
+            }
+            return;
+        }
+        if self.slots.values().filter(|slot| !slot.machine.is_established()).count()
+            >= MAX_UNCONFIRMED
+        {
+            return;
+        }
+        match open_syn(bytes, &self.config.secret, self.config.psk.as_ref()) {
+            Ok(opened) => self.accept(at, from, local, opened, bytes.len()),
+            Err(SynError::UnknownKey) => {
+                if self.limiter.allows(at) {
+                    self.answer(from, local, &unknown_key(source));
+                }
+            }
+            Err(SynError::Malformed) => {}
+        }
+    }
+
+    fn accept(
+        &mut self,
+        at: Time,
+        remote: SocketAddr,
+        local_ip: Option<IpAddr>,
+        opened: crate::protection::OpenedSyn,
+        length: usize,
+    ) {
+        let Some(handle) = self.handle.clone() else { return };
+        let id = self.new_id();
+        let config = self.transport(remote, id);
+        let size = length as u32 + config.overhead;
+        let mut machine =
+            Machine::accept(at, config, id, opened.source, opened.version, &opened.hello, size);
+        let allowed = match &self.config.accept {
+            Accept::Keys(keys) => keys.contains(&opened.client),
+            Accept::Anyone => true,
+            Accept::None => false,
+        };
+        let (router, inboxes) = Router::new();
+        let connection = Connection::new(handle, self.next_slot, remote, opened.client, inboxes);
+        let waiting = if allowed {
+            Some(Waiting::Accept(connection, self.incoming.clone()))
+        } else {
+            machine.close(at, CODE_REFUSED_KEY, "this key is not allowed here");
+            None
+        };
+        let slot = Slot {
+            machine,
+            router,
+            protection: Protection::Responder(Box::new(opened.responder)),
+            remote,
+            local_ip,
+            waiting,
+            latest: at,
+            syn: Some((remote, opened.source)),
+            unreadable_until: None,
+            forged: 0,
+            writers: Vec::new(),
+        };
+        self.insert(id, slot);
+    }
+
+    /// Lets connections do what they have to; returns when the next of them has something to do.
+    fn drive(&mut self, now: Time) -> Option<Time> {
+        self.outbox.retry(&self.socket);
+        let mut due = std::mem::take(&mut self.touched);
+        due.extend(
+            self.slots
+                .iter()
+                .filter(|(_, slot)| slot.due().is_some_and(|at| at <= now))
+                .map(|(id, _)| *id),
+        );
+        due.sort_unstable();
+        due.dedup();
+        for id in due {
+            self.drive_slot(now, id);
+        }
+        self.outbox.flush(&self.socket);
+        if self.outbox.is_blocked() {
+            // The socket's next writable event wakes the thread; until then only what arrives matters.
+            return Some(now + Duration::from_millis(1));
+        }
+        self.slots.values().filter_map(Slot::due).min()
+    }
+
+    fn drive_slot(&mut self, now: Time, id: u64) {
+        let Some(slot) = self.slots.get_mut(&id) else { return };
+        let now = slot.latest.max(now);
+        slot.latest = now;
+        if slot.waiting.is_some() && slot.unreadable_until.is_some_and(|until| until <= now) {
+            slot.machine.close(now, 0, "");
+        }
+        let mut packets = 0;
+        loop {
+            let mut idle = true;
+            while packets < PACKETS_IN_TURN && !self.outbox.is_blocked() {
+                let Some(outgoing) = slot.machine.poll(now) else { break };
+                idle = false;
+                packets += 1;
+                let protection = &mut slot.protection;
+                let write = |out: &mut Vec<u8>| protection.seal(&outgoing.packet, out).is_ok();
+                let (to, from) = (slot.remote, slot.local_ip);
+                self.outbox.push(&self.socket, to, from, outgoing.ecn, outgoing.alone, write);
+            }
+            while let Some(job) = slot.machine.job() {
+                idle = false;
+                let Some(handle) = self.handle.clone() else { continue };
+                rayon::spawn(move || {
+                    let done = job.run();
+                    handle.call(id, move |slot, now| slot.machine.job_done(now, done));
+                });
+            }
+            idle &= !slot.route_events();
+            if idle || packets >= PACKETS_IN_TURN {
+                break;
+            }
+        }
+        slot.wake_writers();
+        if slot.machine.is_closed() {
+            self.remove(id);
+        } else if packets >= PACKETS_IN_TURN {
+            self.touched.push(id);
+        }
+    }
+
+    fn remove(&mut self, id: u64) {
+        if let Some(slot) = self.slots.remove(&id) {
+            self.by_id.remove(&slot.machine.local_id());
+            if let Some(syn) = slot.syn {
+                self.by_syn.remove(&syn);
+            }
+        }
+    }
+}

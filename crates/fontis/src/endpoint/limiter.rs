@@ -1,0 +1,45 @@
+use fontis_base::{Duration, Time};
+
+/// How many answers to strangers leave in a second, and at once.
+const PER_SECOND: u64 = 200;
+
+/// Bounds answers to packets that nobody vouches for.
+#[derive(Debug)]
+pub(super) struct Limiter {
+    /// When the answers given so far would have been due.
+    next: Time,
+}
+
+impl Limiter {
+    pub(super) const fn new() -> Self {
+        Self { next: Time::ZERO }
+    }
+
+    pub(super) fn allows(&mut self, now: Time) -> bool {
+        let second = Duration::from_secs(1);
+        self.next = self.next.max(now - second);
+        let allowed = self.next <= now;
+        if allowed {
+            self.next += second / PER_SECOND;
+        }
+        allowed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_to_strangers_are_bounded() {
+        let mut limiter = Limiter::new();
+        let start = Time::ZERO + Duration::from_secs(10);
+        let mut allowed = 0;
+        for millisecond in 0..5000 {
+            for _ in 0..10 {
+                allowed += u64::from(limiter.allows(start + Duration::from_millis(millisecond)));
+            }
+        }
+        assert!((1100..=1210).contains(&allowed), "{allowed} in five seconds, 200 of them at once");
+    }
+}

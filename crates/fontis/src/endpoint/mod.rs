@@ -1,0 +1,193 @@
+//! One UDP socket, one thread, and the connections that share them.
+//!
+//! The driver thread owns every connection's state machine; handles send it closures. Coding runs on the thread pool, so
+//! that packets leave on time.
+
+mod driver;
+mod limiter;
+mod outbox;
+mod router;
+mod slot;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, mpsc};
+
+use bytes::Bytes;
+use fontis_base::Time;
+use fontis_proto::dfcp::{CloseReason, Config};
+use mio::Waker;
+use thiserror::Error;
+use tokio::sync::{Mutex, mpsc as async_mpsc, oneshot};
+
+use crate::connection::Connection;
+use crate::protection::PresharedKey;
+use driver::Driver;
+pub use router::Message;
+pub(crate) use router::{ChannelEvent, Inboxes, Offered, Opened};
+pub(crate) use slot::Slot;
+
+/// The code of a connection that was closed because the client's key is not allowed.
+pub const CODE_REFUSED_KEY: u32 = 1;
+
+/// How an endpoint behaves.
+#[derive(Clone)]
+pub struct EndpointConfig {
+    /// This side's private X25519 key.
+    pub secret: [u8; 32],
+    /// A secret that the other side must know too.
+    pub psk: Option<PresharedKey>,
+    /// How connections behave.
+    pub transport: Config,
+    /// Whether connections are accepted, and from whom.
+    pub accept: Accept,
+}
+
+/// Whose connections an endpoint accepts.
+#[derive(Clone, Debug, Default)]
+pub enum Accept {
+    /// Nobody's.
+    #[default]
+    None,
+    /// Everybody's.
+    Anyone,
+    /// Those of clients with these public keys.
+    Keys(Vec<[u8; 32]>),
+}
+
+/// Why an endpoint could not be made.
+#[derive(Debug, Error)]
+pub enum BindError {
+    /// Another process has the address.
+    #[error(
+        "{0} is in use by another process: choose another port, or port 0 for any that is free"
+    )]
+    InUse(SocketAddr),
+    /// The system refused.
+    #[error("cannot listen on {address}: {source}")]
+    Io {
+        /// Where.
+        address: SocketAddr,
+        /// The system's words.
+        source: io::Error,
+    },
+    /// The system has no more descriptors or threads.
+    #[error("cannot start the network thread: {0}")]
+    System(#[source] io::Error),
+}
+
+/// Why a connection was not made.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ConnectError {
+    /// No answer came.
+    #[error(
+        "no answer from {0}: is it running, and does a firewall let UDP to this port through in both directions?"
+    )]
+    NoAnswer(SocketAddr),
+    /// Something answered that does not have the key.
+    #[error(
+        "{0} answered, but holds another key (or another pre-shared key) than the one given: get its present URL"
+    )]
+    WrongKey(SocketAddr),
+    /// The other side does not accept this side's key.
+    #[error(
+        "{0} does not allow this client's key: ask its operator to add it to the list given with --allow"
+    )]
+    RefusedKey(SocketAddr),
+    /// The connection ended during the handshake.
+    #[error("the connection to {0} failed: {1}")]
+    Closed(SocketAddr, CloseReason),
+    /// The endpoint is gone.
+    #[error("the endpoint is closed")]
+    EndpointClosed,
+}
+
+type Command = Box<dyn FnOnce(&mut Driver, Time) + Send>;
+
+/// Sends closures to the driver thread.
+#[derive(Clone)]
+pub(crate) struct Handle {
+    commands: mpsc::Sender<Command>,
+    waker: Arc<Waker>,
+}
+
+impl Handle {
+    fn post(&self, command: Command) -> bool {
+        self.commands.send(command).is_ok() && self.waker.wake().is_ok()
+    }
+
+    /// Runs `act` on a connection; nothing happens if it is gone.
+    pub(crate) fn call(&self, id: u64, act: impl FnOnce(&mut Slot, Time) + Send + 'static) {
+        self.post(Box::new(move |driver, now| driver.with(id, now, act)));
+    }
+
+    /// Runs `ask` on a connection and returns what it says; `None` if it is gone.
+    pub(crate) async fn ask<T: Send + 'static>(
+        &self,
+        id: u64,
+        ask: impl FnOnce(&mut Slot, Time) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (reply, answer) = oneshot::channel();
+        self.call(id, move |slot, now| {
+            let _ = reply.send(ask(slot, now));
+        });
+        answer.await.ok()
+    }
+}
+
+/// A UDP socket that connections are made from and accepted on. Clones share it; when the last clone and the last
+/// connection are gone, the socket closes.
+#[derive(Clone)]
+pub struct Endpoint {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    handle: Handle,
+    local: SocketAddr,
+    incoming: Mutex<async_mpsc::UnboundedReceiver<Connection>>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.handle.post(Box::new(|driver, _| driver.stop_when_idle()));
+    }
+}
+
+impl Endpoint {
+    /// Binds to `address` and starts the driver thread.
+    pub fn bind(address: SocketAddr, config: EndpointConfig) -> Result<Self, BindError> {
+        let (commands, receiver) = mpsc::channel();
+        let (incoming_tx, incoming) = async_mpsc::unbounded_channel();
+        let (driver, waker, local) = Driver::bind(address, config, receiver, incoming_tx)?;
+        let handle = Handle { commands, waker };
+        driver.start(handle.clone()).map_err(BindError::System)?;
+        Ok(Self { inner: Arc::new(Inner { handle, local, incoming: Mutex::new(incoming) }) })
+    }
+
+    /// The address that it is bound to.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.inner.local
+    }
+
+    /// Connects to the peer at `address` that has this public key. `early` travels with the first packet: it can be
+    /// replayed and is not forward-secret, so it may only ask for something that changes nothing.
+    pub async fn connect(
+        &self,
+        address: SocketAddr,
+        key: [u8; 32],
+        early: Option<Bytes>,
+    ) -> Result<Connection, ConnectError> {
+        let (reply, answer) = oneshot::channel();
+        let handle = self.inner.handle.clone();
+        self.inner.handle.post(Box::new(move |driver, now| {
+            driver.connect(now, handle, address, key, early, reply);
+        }));
+        answer.await.unwrap_or(Err(ConnectError::EndpointClosed))
+    }
+
+    /// The next connection by a client; `None` when the endpoint is closed.
+    pub async fn accept(&self) -> Option<Connection> {
+        self.inner.incoming.lock().await.recv().await
+    }
+}

@@ -1,0 +1,125 @@
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use fontis_base::Ecn;
+
+use crate::udp::Socket;
+
+/// The most bytes that one call may send.
+const MAX_BATCH: usize = 60_000;
+
+/// Datagrams on their way to the socket: joined for segmentation offload where they may be, kept where the socket is
+/// full.
+pub(super) struct Outbox {
+    batch: Batch,
+    backlog: VecDeque<Batch>,
+    spare: Vec<Vec<u8>>,
+}
+
+struct Batch {
+    to: SocketAddr,
+    from: Option<IpAddr>,
+    ecn: Ecn,
+    bytes: Vec<u8>,
+    segment: usize,
+    count: usize,
+    /// Whether nothing may be joined to it any more: its last datagram is shorter, or it must travel alone.
+    closed: bool,
+}
+
+impl Outbox {
+    pub(super) fn new() -> Self {
+        let to = SocketAddr::from(([0, 0, 0, 0], 0));
+        let batch = Batch {
+            to,
+            from: None,
+            ecn: Ecn::NotEct,
+            bytes: Vec::new(),
+            segment: 0,
+            count: 0,
+            closed: false,
+        };
+        Self { batch, backlog: VecDeque::new(), spare: Vec::new() }
+    }
+
+    /// Whether the socket could not take all: nothing more should be made until it can.
+    pub(super) fn is_blocked(&self) -> bool {
+        !self.backlog.is_empty()
+    }
+
+    /// Adds the datagram that `write` appends. What cannot be joined to it leaves first.
+    pub(super) fn push(
+        &mut self,
+        socket: &Socket,
+        to: SocketAddr,
+        from: Option<IpAddr>,
+        ecn: Ecn,
+        alone: bool,
+        write: impl FnOnce(&mut Vec<u8>) -> bool,
+    ) {
+        let batch = &self.batch;
+        let same = batch.to == to && batch.from == from && batch.ecn == ecn;
+        let full =
+            batch.count >= socket.max_segments() || batch.bytes.len() + batch.segment > MAX_BATCH;
+        if batch.count > 0 && (!same || full || batch.closed || alone) {
+            self.flush(socket);
+        }
+        let start = self.batch.bytes.len();
+        if !write(&mut self.batch.bytes) {
+            self.batch.bytes.truncate(start);
+            return;
+        }
+        let length = self.batch.bytes.len() - start;
+        if self.batch.count == 0 {
+            self.batch.to = to;
+            self.batch.from = from;
+            self.batch.ecn = ecn;
+            self.batch.segment = length;
+            self.batch.closed = alone;
+        } else if length > self.batch.segment {
+            // A longer datagram cannot follow: it begins the next batch.
+            let longer = self.batch.bytes.split_off(start);
+            self.flush(socket);
+            self.batch.to = to;
+            self.batch.from = from;
+            self.batch.ecn = ecn;
+            self.batch.segment = length;
+            self.batch.bytes.extend_from_slice(&longer);
+        } else if length < self.batch.segment {
+            self.batch.closed = true;
+        }
+        self.batch.count += 1;
+        if alone {
+            self.flush(socket);
+        }
+    }
+
+    /// Sends what is there.
+    pub(super) fn flush(&mut self, socket: &Socket) {
+        if self.batch.count == 0 {
+            return;
+        }
+        let spare = self.spare.pop().unwrap_or_default();
+        let next = Batch { bytes: spare, segment: 0, count: 0, closed: false, ..self.batch };
+        let batch = std::mem::replace(&mut self.batch, next);
+        self.backlog.push_back(batch);
+        self.retry(socket);
+    }
+
+    /// Sends what the socket did not take before.
+    pub(super) fn retry(&mut self, socket: &Socket) {
+        while let Some(batch) = self.backlog.front() {
+            let segment = (batch.count > 1).then_some(batch.segment);
+            match socket.send(batch.to, batch.from, batch.ecn, &batch.bytes, segment) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // Any other error is a lost packet: the path is down, too narrow, or gone.
+                Ok(()) | Err(_) => {}
+            }
+            if let Some(mut batch) = self.backlog.pop_front() {
+                batch.bytes.clear();
+                self.spare.push(batch.bytes);
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use fontis_proto::dfcp::{ChannelId, CloseReason, Event, ObjectShape};
+use tokio::sync::{mpsc, watch};
+
+/// Something that happened on one channel.
+#[derive(Debug)]
+pub(crate) enum ChannelEvent {
+    /// A block has come.
+    Block { block: u32, data: Bytes },
+    /// A block is to be supplied.
+    Wanted { block: u32 },
+    /// A stream can be read from.
+    Readable,
+    /// The peer has all of it.
+    Delivered,
+    /// It was given up.
+    Abandoned { code: u32 },
+}
+
+/// A message by the peer.
+#[derive(Debug)]
+pub struct Message {
+    /// Its bytes.
+    pub data: Bytes,
+    /// It came with the first packet: it may be a replay, and must not change anything.
+    pub early: bool,
+}
+
+/// An object that the peer offers.
+pub(crate) struct Offered {
+    pub(crate) channel: ChannelId,
+    pub(crate) shape: ObjectShape,
+    pub(crate) label: Bytes,
+    pub(crate) events: mpsc::UnboundedReceiver<ChannelEvent>,
+}
+
+/// A stream that the peer has opened.
+pub(crate) struct Opened {
+    pub(crate) channel: ChannelId,
+    pub(crate) events: mpsc::UnboundedReceiver<ChannelEvent>,
+}
+
+/// Leads the events of a connection to whoever waits for them.
+pub(crate) struct Router {
+    channels: HashMap<ChannelId, mpsc::UnboundedSender<ChannelEvent>>,
+    messages: mpsc::UnboundedSender<Message>,
+    objects: mpsc::UnboundedSender<Offered>,
+    streams: mpsc::UnboundedSender<Opened>,
+    closed: watch::Sender<Option<CloseReason>>,
+}
+
+/// The receiving ends of a router.
+pub(crate) struct Inboxes {
+    pub(crate) messages: mpsc::UnboundedReceiver<Message>,
+    pub(crate) objects: mpsc::UnboundedReceiver<Offered>,
+    pub(crate) streams: mpsc::UnboundedReceiver<Opened>,
+    pub(crate) closed: watch::Receiver<Option<CloseReason>>,
+}
+
+impl Router {
+    pub(crate) fn new() -> (Self, Inboxes) {
+        let (messages, messages_rx) = mpsc::unbounded_channel();
+        let (objects, objects_rx) = mpsc::unbounded_channel();
+        let (streams, streams_rx) = mpsc::unbounded_channel();
+        let (closed, closed_rx) = watch::channel(None);
+        let router = Self { channels: HashMap::new(), messages, objects, streams, closed };
+        let inboxes = Inboxes {
+            messages: messages_rx,
+            objects: objects_rx,
+            streams: streams_rx,
+            closed: closed_rx,
+        };
+        (router, inboxes)
+    }
+
+    /// From now on the events of `channel` can be had here.
+    pub(crate) fn subscribe(
+        &mut self,
+        channel: ChannelId,
+    ) -> mpsc::UnboundedReceiver<ChannelEvent> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        self.channels.insert(channel, sender);
+        receiver
+    }
+
+    /// Passes an event on. Nobody waiting is no error: the application has lost interest.
+    pub(crate) fn route(&mut self, event: Event) {
+        let (channel, event, last) = match event {
+            Event::Connected => return,
+            Event::Message { data, early, .. } => {
+                let _ = self.messages.send(Message { data, early });
+                return;
+            }
+            Event::ObjectOpened { channel, shape, label } => {
+                let events = self.subscribe(channel);
+                let _ = self.objects.send(Offered { channel, shape, label, events });
+                return;
+            }
+            Event::Closed(reason) => {
+                self.channels.clear();
+                self.closed.send_replace(Some(reason));
+                return;
+            }
+            Event::Readable { channel } => {
+                if !self.channels.contains_key(&channel) {
+                    let events = self.subscribe(channel);
+                    let _ = self.streams.send(Opened { channel, events });
+                }
+                (channel, ChannelEvent::Readable, false)
+            }
+            Event::Block { channel, block, data } => {
+                (channel, ChannelEvent::Block { block, data }, false)
+            }
+            Event::BlockWanted { channel, block } => {
+                (channel, ChannelEvent::Wanted { block }, false)
+            }
+            Event::Delivered { channel } => (channel, ChannelEvent::Delivered, true),
+            Event::Abandoned { channel, code } => (channel, ChannelEvent::Abandoned { code }, true),
+        };
+        if let Some(sender) = self.channels.get(&channel) {
+            let _ = sender.send(event);
+        }
+        if last {
+            self.channels.remove(&channel);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+use std::net::{IpAddr, SocketAddr};
+
+use bytes::BytesMut;
+use fontis_base::{Ecn, Time};
+use fontis_proto::dfcp::{
+    ChannelId, CloseReason, Connection as Machine, Event, OpenError, Packet, SealError, Session,
+};
+use tokio::sync::oneshot;
+
+use super::router::Router;
+use super::{CODE_REFUSED_KEY, ConnectError};
+use crate::connection::Connection;
+use crate::protection::{Initiator, Responder};
+
+/// Packet protection of either side.
+pub(super) enum Protection {
+    Initiator(Box<Initiator>),
+    Responder(Box<Responder>),
+}
+
+impl Protection {
+    pub(super) fn seal(&mut self, packet: &Packet, out: &mut Vec<u8>) -> Result<(), SealError> {
+        match self {
+            Self::Initiator(session) => session.seal(packet, out),
+            Self::Responder(session) => session.seal(packet, out),
+        }
+    }
+
+    pub(super) fn open(&mut self, datagram: BytesMut) -> Result<Packet, OpenError> {
+        match self {
+            Self::Initiator(session) => session.open(datagram),
+            Self::Responder(session) => session.open(datagram),
+        }
+    }
+}
+
+/// A connection in the driver's care.
+pub(crate) struct Slot {
+    pub(crate) machine: Machine,
+    pub(crate) router: Router,
+    pub(super) protection: Protection,
+    pub(super) remote: SocketAddr,
+    /// The local address that the peer knows; answers leave from there.
+    pub(super) local_ip: Option<IpAddr>,
+    /// Who waits for the handshake, and what to give when it is complete.
+    pub(super) waiting: Option<Waiting>,
+    /// Time as the machine saw it last: receive times stamped by the kernel must not go back.
+    pub(super) latest: Time,
+    /// The handshake that began it, so that copies of the SYN find it.
+    pub(super) syn: Option<(SocketAddr, fontis_proto::dfcp::ConnectionId)>,
+    /// The peer says it cannot read the SYN; given up at this time unless it does after all.
+    pub(super) unreadable_until: Option<Time>,
+    /// Datagrams dropped because they did not open.
+    pub(super) forged: u64,
+    /// Writers that wait for their stream's buffer to drain.
+    pub(super) writers: Vec<(ChannelId, u64, oneshot::Sender<u64>)>,
+}
+
+pub(super) enum Waiting {
+    /// The caller of `connect`.
+    Connect(Connection, oneshot::Sender<Result<Connection, ConnectError>>),
+    /// The queue of accepted connections.
+    Accept(Connection, tokio::sync::mpsc::UnboundedSender<Connection>),
+}
+
+impl Slot {
+    /// Passes the machine's events on.
+    pub(super) fn route_events(&mut self) -> bool {
+        let mut any = false;
+        while let Some(event) = self.machine.event() {
+            any = true;
+            match (&event, self.waiting.take()) {
+                (Event::Connected, Some(Waiting::Connect(connection, reply))) => {
+                    let _ = reply.send(Ok(connection));
+                }
+                (Event::Closed(reason), Some(Waiting::Connect(_, reply))) => {
+                    let _ = reply.send(Err(self.explain(reason)));
+                }
+                // A request that came with the first packet is answered at once, before the client has confirmed.
+                (
+                    Event::Message { early: true, .. } | Event::Connected,
+                    Some(Waiting::Accept(connection, queue)),
+                ) => {
+                    let _ = queue.send(connection);
+                }
+                (_, waiting) => self.waiting = waiting,
+            }
+            self.router.route(event);
+        }
+        any
+    }
+
+    fn explain(&self, reason: &CloseReason) -> ConnectError {
+        match reason {
+            CloseReason::NoAnswer | CloseReason::IdleTimeout if self.unreadable_until.is_some() => {
+                ConnectError::WrongKey(self.remote)
+            }
+            CloseReason::NoAnswer | CloseReason::IdleTimeout => ConnectError::NoAnswer(self.remote),
+            CloseReason::Local if self.unreadable_until.is_some() => {
+                ConnectError::WrongKey(self.remote)
+            }
+            CloseReason::Peer { code: CODE_REFUSED_KEY, .. } => {
+                ConnectError::RefusedKey(self.remote)
+            }
+            other => ConnectError::Closed(self.remote, other.clone()),
+        }
+    }
+
+    /// Answers `reply` as soon as no more than `most` bytes of a channel are buffered.
+    pub(crate) fn when_below(
+        &mut self,
+        channel: ChannelId,
+        most: u64,
+        reply: oneshot::Sender<u64>,
+    ) {
+        self.writers.push((channel, most, reply));
+        self.wake_writers();
+    }
+
+    pub(super) fn wake_writers(&mut self) {
+        let mut index = 0;
+        while let Some((channel, most, _)) = self.writers.get(index) {
+            let buffered = self.machine.buffered(*channel);
+            if buffered <= *most {
+                let (_, _, reply) = self.writers.swap_remove(index);
+                let _ = reply.send(buffered);
+            } else {
+                index += 1;
+            }
+        }
+    }
+
+    /// When the connection next has something to do.
+    pub(super) fn due(&self) -> Option<Time> {
+        let unreadable = self.unreadable_until.filter(|_| self.waiting.is_some());
+        [self.machine.timeout().map(|(at, _)| at), unreadable].into_iter().flatten().min()
+    }
+
+    /// Takes an opened packet.
+    pub(super) fn handle(&mut self, at: Time, packet: Packet, size: u32, ecn: Ecn) {
+        self.latest = self.latest.max(at);
+        self.machine.handle(self.latest, packet, size, ecn);
+    }
+}

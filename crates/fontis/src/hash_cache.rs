@@ -1,0 +1,93 @@
+//! Hash trees of files that have not changed since they were hashed.
+
+use std::num::NonZero;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use blake3::Hash;
+use lru::LruCache;
+
+use crate::hash_tree::HashTree;
+use crate::source::{Source, SourceError};
+
+type Slot = Arc<Mutex<Option<Arc<HashTree>>>>;
+
+/// Remembers the hash trees of the sources asked for last, so that a server hashes an object once, however many ask
+/// for it at the same time. Lives in memory; may be used from several threads at once.
+#[derive(Debug)]
+pub struct HashCache {
+    slots: Mutex<LruCache<Hash, Slot>>,
+}
+
+impl HashCache {
+    /// Remembers up to `capacity` trees, each 32 bytes a MiB of its object.
+    pub fn new(capacity: NonZero<usize>) -> Self {
+        Self { slots: Mutex::new(LruCache::new(capacity)) }
+    }
+
+    /// The hash tree of `source`: remembered, or hashed now, with `progress` told the bytes so far.
+    ///
+    /// Two states of a file are told apart by inode, size and modification time. A file that changed in the
+    /// last two seconds is hashed anew each time, because it may change again within one tick of that clock.
+    ///
+    /// # Errors
+    /// Those of [`Source::hash_tree`].
+    pub fn hash_tree(
+        &self,
+        source: &Source,
+        progress: impl FnMut(u64),
+    ) -> Result<Arc<HashTree>, SourceError> {
+        let key = match source.fingerprint() {
+            Some(key) if source.is_at_rest() => key,
+            _ => return source.hash_tree(progress).map(Arc::new),
+        };
+        let slot = {
+            let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+            slots.get_or_insert(key, Slot::default).clone()
+        };
+        // Held while hashing: whoever asks for the same object meanwhile waits for this tree.
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tree) = &*slot {
+            return Ok(tree.clone());
+        }
+        let tree = Arc::new(source.hash_tree(progress)?);
+        *slot = Some(tree.clone());
+        Ok(tree)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::fs::{File, FileTimes};
+    use std::path::Path;
+    use std::time::{Duration, SystemTime};
+
+    fn write(path: &Path, bytes: &[u8], age: u64) {
+        std::fs::write(path, bytes).unwrap();
+        let then = SystemTime::now() - Duration::from_secs(age);
+        let file = File::options().write(true).open(path).unwrap();
+        file.set_times(FileTimes::new().set_modified(then)).unwrap();
+    }
+
+    #[test]
+    fn an_unchanged_object_is_hashed_once_and_a_changed_one_again() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("x");
+        let cache = HashCache::new(NonZero::new(4).unwrap());
+        let hashed = Cell::new(0);
+        let root = || {
+            let source = Source::open(&path).unwrap();
+            cache.hash_tree(&source, |_| hashed.set(hashed.get() + 1)).unwrap().root()
+        };
+        write(&path, b"one", 1000);
+        assert_eq!((root(), root()), (blake3::hash(b"one"), blake3::hash(b"one")));
+        assert_eq!(hashed.get(), 1);
+        write(&path, b"two", 500);
+        assert_eq!(root(), blake3::hash(b"two"));
+        assert_eq!(hashed.get(), 2);
+        write(&path, b"now", 0);
+        assert_eq!((root(), root()), (blake3::hash(b"now"), blake3::hash(b"now")));
+        assert_eq!(hashed.get(), 4, "a file that may still change is not remembered");
+    }
+}

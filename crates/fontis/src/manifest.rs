@@ -1,0 +1,314 @@
+//! What an object holds: one file, or a folder with all that is in it.
+//!
+//! The object's content is the content of its files, one after another in the manifest's order; that order is
+//! fixed (ascending by path components), so that one folder has one manifest. A manifest that exists is valid:
+//! [`Manifest::new`] and [`Manifest::decode`] refuse everything else, because what follows writes these paths.
+
+mod error;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+pub use error::ManifestError;
+
+/// Encoded bytes of a manifest at most: room for [`MAX_ENTRIES`] paths of 60 bytes.
+pub const MAX_BYTES: usize = 64 << 20;
+/// Entries of a manifest at most, the root included.
+pub const MAX_ENTRIES: usize = 1 << 20;
+/// Bytes of a path, and of a symlink's target, at most: Linux's `PATH_MAX` without its final NUL.
+pub const MAX_PATH: usize = 4095;
+/// Bytes of a path's component at most: `NAME_MAX` of the common file systems.
+pub const MAX_COMPONENT: usize = 255;
+/// Seconds that a time may lie before or after 1970 at most: about two thousand years.
+pub const MAX_SECONDS: u64 = 1 << 36;
+
+const VERSION: u8 = 1;
+const PERMISSIONS: u32 = 0o777;
+
+/// Name, contents and size of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Manifest {
+    name: String,
+    entries: Vec<Entry>,
+    size: u64,
+}
+
+/// One file, directory or symlink of an object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Components below the root, joined by `/`; empty for the root itself.
+    pub path: String,
+    /// What it is.
+    pub kind: EntryKind,
+    /// Permission bits, at most `0o777`.
+    pub mode: u32,
+    /// When the content last changed.
+    pub modified: Modified,
+}
+
+/// What an [`Entry`] is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EntryKind {
+    /// A regular file of so many bytes.
+    File {
+        /// Bytes.
+        size: u64,
+    },
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Symlink {
+        /// Relative to the link's directory, components joined by `/`; it stays within the object.
+        target: String,
+    },
+}
+
+/// A time since 1970-01-01 UTC.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Modified {
+    /// Whole seconds, rounded down; at most [`MAX_SECONDS`] either way.
+    pub seconds: i64,
+    /// Nanoseconds on top, below 1 000 000 000.
+    pub nanos: u32,
+}
+
+/// What precedes the entries in an encoded manifest, after the version byte.
+#[derive(Serialize, Deserialize)]
+struct Head<'a> {
+    name: &'a str,
+    size: u64,
+    entries: u64,
+}
+
+impl Manifest {
+    /// An object called `name` with `entries` in ascending order of their path components. The first entry is
+    /// the root, with an empty path: a file, alone, or a directory.
+    ///
+    /// # Errors
+    /// [`ManifestError`]: the first rule that something breaks.
+    pub fn new(name: &str, entries: Vec<Entry>) -> Result<Self, ManifestError> {
+        if check_component(name).is_err() {
+            return Err(ManifestError::Name(name.to_owned()));
+        }
+        let size = validate(&entries)?;
+        Ok(Self { name: name.to_owned(), entries, size })
+    }
+
+    /// The same object under another name.
+    ///
+    /// # Errors
+    /// [`ManifestError::Name`] if `name` is not one plain path component.
+    pub fn with_name(self, name: &str) -> Result<Self, ManifestError> {
+        match check_component(name) {
+            Ok(()) => Ok(Self { name: name.to_owned(), ..self }),
+            Err(_) => Err(ManifestError::Name(name.to_owned())),
+        }
+    }
+
+    /// The sender's name for the object, one path component. A receiver that asked for a certain name should
+    /// not let the sender choose another.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// All entries; the first is the root.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The first entry: the file itself, or the folder.
+    pub fn root(&self) -> &Entry {
+        &self.entries[0]
+    }
+
+    /// Whether the object is a folder, and not a single file.
+    pub fn is_folder(&self) -> bool {
+        self.root().kind == EntryKind::Directory
+    }
+
+    /// Bytes of the object: the sum of its files.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Version byte, then postcard: name, size and number of entries, then the entries.
+    ///
+    /// # Errors
+    /// [`ManifestError::TooLong`], because nobody would accept it.
+    pub fn encode(&self) -> Result<Vec<u8>, ManifestError> {
+        let head = Head { name: &self.name, size: self.size, entries: self.entries.len() as u64 };
+        let infallible = "a growing buffer takes every value";
+        let mut bytes = postcard::to_extend(&head, vec![VERSION]).expect(infallible);
+        for entry in &self.entries {
+            bytes = postcard::to_extend(entry, bytes).expect(infallible);
+        }
+        if bytes.len() > MAX_BYTES { Err(ManifestError::TooLong(bytes.len())) } else { Ok(bytes) }
+    }
+
+    /// Reads what [`encode`](Self::encode) wrote, from anyone. Memory stays in proportion to `bytes`.
+    ///
+    /// # Errors
+    /// [`ManifestError`]: too long, damaged, or the first rule that something breaks.
+    pub fn decode(bytes: &[u8]) -> Result<Self, ManifestError> {
+        if bytes.len() > MAX_BYTES {
+            return Err(ManifestError::TooLong(bytes.len()));
+        }
+        let damaged = |rest: &[u8]| ManifestError::Malformed(bytes.len() - rest.len());
+        let mut rest = match bytes.split_first() {
+            Some((&VERSION, rest)) => rest,
+            Some((&version, _)) => return Err(ManifestError::Version(version)),
+            None => return Err(damaged(bytes)),
+        };
+        let head: Head<'_> = take(&mut rest).ok_or_else(|| damaged(rest))?;
+        if head.entries > MAX_ENTRIES as u64 {
+            return Err(ManifestError::TooManyEntries(head.entries));
+        }
+        let mut entries = Vec::new();
+        for _ in 0..head.entries {
+            entries.push(take(&mut rest).ok_or_else(|| damaged(rest))?);
+        }
+        if !rest.is_empty() {
+            return Err(damaged(rest));
+        }
+        let manifest = Self::new(head.name, entries)?;
+        if manifest.size != head.size {
+            return Err(ManifestError::Size { declared: head.size, actual: manifest.size });
+        }
+        Ok(manifest)
+    }
+}
+
+fn take<'a, T: Deserialize<'a>>(rest: &mut &'a [u8]) -> Option<T> {
+    let (value, after) = postcard::take_from_bytes(rest).ok()?;
+    *rest = after;
+    Some(value)
+}
+
+/// Checks every rule and returns the sum of the files' sizes.
+fn validate(entries: &[Entry]) -> Result<u64, ManifestError> {
+    if entries.len() > MAX_ENTRIES {
+        return Err(ManifestError::TooManyEntries(entries.len() as u64));
+    }
+    match entries.first() {
+        Some(root) if !root.path.is_empty() => return Err(ManifestError::NoRoot),
+        None => return Err(ManifestError::NoRoot),
+        Some(Entry { kind: EntryKind::Symlink { .. }, .. }) => {
+            return Err(ManifestError::RootIsSymlink);
+        }
+        Some(_) => {}
+    }
+    for entry in &entries[1..] {
+        check_path(&entry.path)?;
+    }
+    let kinds = check_order(entries)?;
+    let (mut size, mut folded) = (0u64, HashMap::with_capacity(entries.len()));
+    for entry in entries {
+        let path = || entry.path.clone();
+        if entry.mode > PERMISSIONS {
+            return Err(ManifestError::Mode { path: path(), mode: entry.mode });
+        }
+        let Modified { seconds, nanos } = entry.modified;
+        if seconds.unsigned_abs() > MAX_SECONDS || nanos >= 1_000_000_000 {
+            return Err(ManifestError::Time(path()));
+        }
+        if let Some(other) = folded.insert(entry.path.to_lowercase(), &entry.path) {
+            return Err(ManifestError::CaseCollision { path: path(), other: other.clone() });
+        }
+        if !entry.path.is_empty() {
+            match kinds.get(parent_of(&entry.path)) {
+                None => return Err(ManifestError::NoParent(path())),
+                Some(EntryKind::Directory) => {}
+                Some(_) => return Err(ManifestError::BeneathFile(path())),
+            }
+        }
+        match &entry.kind {
+            EntryKind::File { size: bytes } => {
+                size = size.checked_add(*bytes).ok_or_else(|| ManifestError::Overflow(path()))?;
+            }
+            EntryKind::Directory => {}
+            EntryKind::Symlink { target } => check_target(&entry.path, target, &kinds)?,
+        }
+    }
+    Ok(size)
+}
+
+/// Checks one file name and returns the error that a path with it deserves.
+fn check_component(component: &str) -> Result<(), fn(String) -> ManifestError> {
+    match component {
+        "" => Err(ManifestError::EmptyComponent),
+        "." | ".." => Err(ManifestError::DotComponent),
+        _ if component.contains('/') => Err(ManifestError::Absolute),
+        _ if component.chars().any(char::is_control) => Err(ManifestError::ControlCharacter),
+        _ if component.len() > MAX_COMPONENT => Err(ManifestError::LongComponent),
+        _ => Ok(()),
+    }
+}
+
+fn check_path(path: &str) -> Result<(), ManifestError> {
+    if path.starts_with('/') {
+        return Err(ManifestError::Absolute(path.to_owned()));
+    }
+    if path.len() > MAX_PATH {
+        return Err(ManifestError::LongPath(path.to_owned()));
+    }
+    path.split('/').try_for_each(check_component).map_err(|error| error(path.to_owned()))
+}
+
+/// Checks that paths ascend, which also finds doubles, and returns what each path is.
+fn check_order(entries: &[Entry]) -> Result<HashMap<&str, &EntryKind>, ManifestError> {
+    for pair in entries.windows(2) {
+        match pair[0].path.split('/').cmp(pair[1].path.split('/')) {
+            std::cmp::Ordering::Less => {}
+            std::cmp::Ordering::Equal => {
+                return Err(ManifestError::Duplicate(pair[1].path.clone()));
+            }
+            std::cmp::Ordering::Greater => {
+                return Err(ManifestError::OutOfOrder(pair[1].path.clone()));
+            }
+        }
+    }
+    Ok(entries.iter().map(|entry| (&*entry.path, &entry.kind)).collect())
+}
+
+/// Checks that a symlink stays within the object, whatever its other symlinks are.
+///
+/// Counting `..` against depth is sound only as long as the walk passes through real directories: after a
+/// symlink, or a name that is not there, the physical depth is unknown, so `..` is refused from there on.
+fn check_target(
+    link: &str,
+    target: &str,
+    kinds: &HashMap<&str, &EntryKind>,
+) -> Result<(), ManifestError> {
+    if target.is_empty() || target.len() > MAX_PATH || target.chars().any(char::is_control) {
+        return Err(ManifestError::Target(link.to_owned()));
+    }
+    if target.starts_with('/') {
+        let (path, target) = (link.to_owned(), target.to_owned());
+        return Err(ManifestError::TargetAbsolute { path, target });
+    }
+    let escapes =
+        || ManifestError::TargetEscapes { path: link.to_owned(), target: target.to_owned() };
+    let (mut place, mut real) = (parent_of(link).to_owned(), true);
+    for component in target.split('/') {
+        match component {
+            "" | "." => {}
+            ".." if !real || place.is_empty() => return Err(escapes()),
+            ".." => place.truncate(parent_of(&place).len()),
+            _ => {
+                if !place.is_empty() {
+                    place.push('/');
+                }
+                place.push_str(component);
+                real = real && kinds.get(&*place) == Some(&&EntryKind::Directory);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn parent_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(parent, _)| parent)
+}

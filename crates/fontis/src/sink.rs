@@ -1,0 +1,374 @@
+//! An object written to the file system, in any order, and named only when it is complete.
+
+mod error;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsString;
+use std::fs::{File, FileTimes};
+use std::io;
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cap_fs_ext::{DirExt, SystemTimeSpec};
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, OpenOptions};
+use lru::LruCache;
+
+pub use error::SinkError;
+
+use crate::dest::{self, Dest};
+use crate::layout::{Layout, Piece};
+use crate::manifest::{Entry, EntryKind, Manifest};
+use crate::partial::{self, Partial};
+use crate::ranges::Ranges;
+use crate::stamp;
+
+const HANDLES: NonZero<usize> = NonZero::new(64).unwrap();
+/// Objects of more entries are flushed by one `syncfs` instead of an `fsync` for each.
+const FEW_ENTRIES: usize = 64;
+
+/// An object on its way to the disk. It is written under `.NAME.fontis-partial`, readable by this user only, beside
+/// its destination; dropping the sink removes that. Several threads may write different blocks at once.
+#[derive(Debug)]
+pub struct Sink {
+    manifest: Manifest,
+    layout: Layout,
+    /// The destination.
+    path: PathBuf,
+    name: OsString,
+    overwrite: bool,
+    /// The partial folder; none for a single file.
+    dir: Option<Dir>,
+    state: Mutex<State>,
+    partial: Partial,
+}
+
+#[derive(Debug)]
+struct State {
+    handles: LruCache<usize, Arc<File>>,
+    /// How far each entry of the manifest is.
+    progress: Vec<Progress>,
+    written: Ranges,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    Absent,
+    Created,
+    /// Mode and times are set: nothing may be written any more.
+    Finished,
+}
+
+impl Sink {
+    /// Prepares to write `manifest`'s object at `dest`, under the manifest's name if `dest` is a folder. With
+    /// `overwrite`, [`finish`](Self::finish) replaces what is there: a file by a file, a symlink itself and not what
+    /// it points to, a folder by a folder as a whole.
+    ///
+    /// # Errors
+    /// [`SinkError`]: the destination exists, cannot be written, is too small, or another transfer writes there.
+    ///
+    /// # Panics
+    /// If `dest` is [`Dest::Stdout`], which is for [`StreamSink`](crate::StreamSink).
+    pub fn create(dest: &Dest, manifest: Manifest, overwrite: bool) -> Result<Self, SinkError> {
+        let Dest::Path(dest) = dest else { panic!("standard output takes a StreamSink") };
+        let (place, name) = dest::resolve(dest, manifest.name())?;
+        let path = place.join(&name);
+        check_names(&manifest, &path)?;
+        let parent =
+            Dir::open_ambient_dir(&place, ambient_authority()).map_err(|error| {
+                match error.kind() {
+                    io::ErrorKind::NotFound => SinkError::NoFolder { path: place.clone() },
+                    _ => SinkError::io(&place, error),
+                }
+            })?;
+        match parent.symlink_metadata(&name) {
+            Ok(_) if !overwrite => return Err(SinkError::Exists { path }),
+            Ok(there) if there.is_dir() != manifest.is_folder() => {
+                return Err(SinkError::Kind { path, folder: there.is_dir() });
+            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(SinkError::io(&path, error));
+            }
+            Ok(_) | Err(_) => {}
+        }
+        let partial = Partial::create(parent, &place, &name, manifest.is_folder())?;
+        check_space(&partial.handle, &path, manifest.size())?;
+        let dir = if manifest.is_folder() {
+            Some(partial.dir().map_err(|error| SinkError::io(&partial.path, error))?)
+        } else {
+            None
+        };
+        let state = Mutex::new(State {
+            handles: LruCache::new(HANDLES),
+            progress: vec![Progress::Absent; manifest.entries().len()],
+            written: Ranges::default(),
+        });
+        let layout = Layout::new(&manifest);
+        let sink = Self { manifest, layout, path, name, overwrite, dir, state, partial };
+        sink.make_directories()?;
+        Ok(sink)
+    }
+
+    /// Where the object will be.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes written so far, each counted once.
+    pub fn written(&self) -> u64 {
+        self.state().written.covered()
+    }
+
+    /// Writes verified bytes of the object at `offset`. A file that one call holds as a whole is finished by it;
+    /// writing it again changes nothing.
+    ///
+    /// # Errors
+    /// `Range`, or what the system says, as [`SinkError`].
+    pub fn write_block(&self, offset: u64, block: &[u8]) -> Result<(), SinkError> {
+        if !self.layout.contains(offset, block.len()) {
+            let (len, size) = (block.len(), self.manifest.size());
+            return Err(SinkError::Range { offset, len, size });
+        }
+        let mut rest = block;
+        for piece in self.layout.pieces(offset, block.len()) {
+            let (bytes, after) = rest.split_at(piece.len);
+            self.write_piece(piece, bytes)
+                .map_err(|error| SinkError::io(&self.path_of(piece.entry), error))?;
+            rest = after;
+        }
+        self.state().written.insert(offset, offset + block.len() as u64);
+        Ok(())
+    }
+
+    /// Sets modes and times, brings everything to disk, then gives the object its name, at once. Returns that
+    /// path. Modes are the sender's without what this user's umask denies to new files, as with `cp`.
+    ///
+    /// # Errors
+    /// `Incomplete` if a byte was never written; `Appeared` if something took the name meanwhile; or what the
+    /// system says, as [`SinkError`].
+    pub fn finish(mut self) -> Result<PathBuf, SinkError> {
+        let missing = self.manifest.size() - self.written();
+        if missing > 0 {
+            return Err(SinkError::Incomplete { path: self.path.clone(), missing });
+        }
+        self.state().handles.clear();
+        let flush_each = self.manifest.entries().len() <= FEW_ENTRIES;
+        let entries = self.manifest.entries();
+        // Files and symlinks before directories, whose times they change; directories deepest first, because
+        // one that loses its write or search permission locks what is below.
+        let (below, directories): (Vec<_>, Vec<_>) =
+            (0..entries.len()).partition(|&i| entries[i].kind != EntryKind::Directory);
+        for i in below.into_iter().chain(directories.into_iter().rev()) {
+            self.finish_entry(i, flush_each)
+                .map_err(|error| SinkError::io(&self.path_of(i), error))?;
+        }
+        if !flush_each {
+            self.flush_all().map_err(|error| SinkError::io(&self.path, error))?;
+        }
+        match self.partial.publish(&self.name, self.overwrite) {
+            Ok(()) => Ok(self.path.clone()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                // A complete object is worth more than a tidy folder.
+                self.partial.keep();
+                let (path, partial) = (self.path.clone(), self.partial.path.clone());
+                Err(SinkError::Appeared { path, partial })
+            }
+            Err(error) => Err(SinkError::io(&self.path, error)),
+        }
+    }
+
+    /// Ends without finishing, and leaves the partial where it is. Returns its path.
+    pub fn keep(mut self) -> PathBuf {
+        self.partial.keep();
+        self.partial.path.clone()
+    }
+
+    fn make_directories(&self) -> Result<(), SinkError> {
+        let Some(dir) = &self.dir else { return Ok(()) };
+        for (i, entry) in self.manifest.entries().iter().enumerate().skip(1) {
+            if entry.kind == EntryKind::Directory {
+                dir.create_dir(&entry.path)
+                    .map_err(|error| SinkError::io(&self.path_of(i), error))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_piece(&self, piece: Piece, bytes: &[u8]) -> io::Result<()> {
+        let shared;
+        let file = match &self.dir {
+            None => &self.partial.handle,
+            Some(dir) => {
+                let mut state = self.state();
+                if state.progress[piece.entry] == Progress::Finished {
+                    return Ok(());
+                }
+                shared = match state.handles.get(&piece.entry) {
+                    Some(file) => file.clone(),
+                    None => Arc::new(self.open(dir, &mut state, piece.entry)?),
+                };
+                if !piece.whole {
+                    state.handles.put(piece.entry, shared.clone());
+                }
+                &shared
+            }
+        };
+        write_all_at(file, bytes, piece.offset)?;
+        if piece.whole && self.dir.is_some() {
+            self.set_attributes(file, piece.entry)?;
+            self.state().progress[piece.entry] = Progress::Finished;
+        }
+        Ok(())
+    }
+
+    /// The file of an entry, made at its full length if it is not there yet.
+    fn open(&self, dir: &Dir, state: &mut State, i: usize) -> io::Result<File> {
+        let entry = &self.manifest.entries()[i];
+        if state.progress[i] != Progress::Absent {
+            return partial::open(dir, &entry.path, true);
+        }
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true);
+        #[cfg(unix)]
+        {
+            use cap_std::fs::OpenOptionsExt;
+            options.mode(0o600);
+        }
+        let file = dir.open_with(&entry.path, &options)?.into_std();
+        state.progress[i] = Progress::Created;
+        if let EntryKind::File { size } = entry.kind {
+            file.set_len(size)?;
+        }
+        Ok(file)
+    }
+
+    fn finish_entry(&self, i: usize, flush: bool) -> io::Result<()> {
+        let entry = &self.manifest.entries()[i];
+        let Some(dir) = &self.dir else {
+            self.set_attributes(&self.partial.handle, i)?;
+            return self.partial.handle.sync_all();
+        };
+        match &entry.kind {
+            EntryKind::File { .. } => {
+                let mut state = self.state();
+                let finished = state.progress[i] == Progress::Finished;
+                if finished && !flush {
+                    return Ok(());
+                }
+                let file = match finished {
+                    true => partial::open(dir, &entry.path, false)?,
+                    false => self.open(dir, &mut state, i)?,
+                };
+                if !finished {
+                    self.set_attributes(&file, i)?;
+                }
+                if flush { file.sync_all() } else { Ok(()) }
+            }
+            EntryKind::Symlink { target } => {
+                DirExt::symlink(dir, target, &entry.path)?;
+                match stamp::to_system_time(entry.modified) {
+                    Some(time) => {
+                        let time = cap_std::time::SystemTime::from_std(time);
+                        let time = Some(SystemTimeSpec::Absolute(time));
+                        dir.set_symlink_times(&entry.path, None, time)
+                    }
+                    None => Ok(()),
+                }
+            }
+            // Elsewhere directories have no modes, and cannot be opened like files.
+            EntryKind::Directory if cfg!(not(unix)) => Ok(()),
+            EntryKind::Directory => {
+                let place = if entry.path.is_empty() { "." } else { &entry.path };
+                let file = partial::open(dir, place, false)?;
+                self.set_attributes(&file, i)?;
+                if flush { file.sync_all() } else { Ok(()) }
+            }
+        }
+    }
+
+    fn set_attributes(&self, file: &File, i: usize) -> io::Result<()> {
+        let Entry { mode, modified, .. } = self.manifest.entries()[i];
+        // Times first: setting them needs no permission that the mode could take away on any system.
+        if let Some(time) = stamp::to_system_time(modified) {
+            file.set_times(FileTimes::new().set_modified(time))?;
+        }
+        partial::set_mode(file, mode & self.partial.allowed)
+    }
+
+    fn flush_all(&self) -> io::Result<()> {
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        {
+            Ok(rustix::fs::syncfs(&self.partial.handle)?)
+        }
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        {
+            let Some(dir) = &self.dir else { return Ok(()) };
+            for entry in self.manifest.entries() {
+                if let EntryKind::File { .. } = entry.kind {
+                    partial::open(dir, &entry.path, false)?.sync_all()?;
+                }
+            }
+            Ok(())
+        }
+    }
+
+    fn path_of(&self, i: usize) -> PathBuf {
+        match &*self.manifest.entries()[i].path {
+            "" => self.path.clone(),
+            below => self.path.join(below),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic elsewhere leaves the state consistent: every step of it is one assignment.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn check_names(manifest: &Manifest, path: &Path) -> Result<(), SinkError> {
+    if cfg!(windows) {
+        for entry in &manifest.entries()[1..] {
+            if entry.path.split('/').any(dest::is_odd_on_windows) {
+                return Err(SinkError::Name { path: path.join(&entry.path) });
+            }
+        }
+        if path.file_name().is_some_and(|name| dest::is_odd_on_windows(&name.to_string_lossy())) {
+            return Err(SinkError::Name { path: path.to_owned() });
+        }
+    }
+    Ok(())
+}
+
+/// Fails early where the object cannot fit. File systems that tell no size are taken at their word later.
+#[cfg(unix)]
+fn check_space(file: &File, path: &Path, needed: u64) -> Result<(), SinkError> {
+    if let Ok(told) = rustix::fs::fstatvfs(file) {
+        let available = told.f_bavail.saturating_mul(told.f_frsize);
+        if told.f_blocks > 0 && needed > available {
+            return Err(SinkError::Space { path: path.to_owned(), needed, available });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn check_space(_: &File, _: &Path, _: u64) -> Result<(), SinkError> {
+    Ok(())
+}
+
+#[cfg(unix)]
+fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, bytes, offset)
+}
+
+#[cfg(windows)]
+fn write_all_at(file: &File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let written = std::os::windows::fs::FileExt::seek_write(file, bytes, offset)?;
+        bytes = &bytes[written..];
+        offset += written as u64;
+    }
+    Ok(())
+}

@@ -1,0 +1,290 @@
+use super::*;
+
+use std::fs;
+
+use crate::Source;
+use crate::manifest::Modified;
+use fontis_base::Stream;
+use tempfile::TempDir;
+
+const SEED: u64 = 0x7369_6e6b;
+
+fn random() -> Stream {
+    println!("seed {SEED:#x}");
+    Stream::new(SEED, "sink")
+}
+
+fn entry(path: &str, kind: EntryKind, mode: u32) -> Entry {
+    let modified = Modified { seconds: 1_000_000_000, nanos: 123_456_789 };
+    Entry { path: path.to_owned(), kind, mode, modified }
+}
+
+fn file(path: &str, size: u64) -> Entry {
+    entry(path, EntryKind::File { size }, 0o640)
+}
+
+fn dir(path: &str) -> Entry {
+    entry(path, EntryKind::Directory, 0o750)
+}
+
+fn single(size: u64) -> Manifest {
+    Manifest::new("x", vec![file("", size)]).unwrap()
+}
+
+fn folder(entries: impl IntoIterator<Item = Entry>) -> Manifest {
+    Manifest::new("folder", [dir("")].into_iter().chain(entries).collect()).unwrap()
+}
+
+fn create(path: &Path, manifest: Manifest, overwrite: bool) -> Result<Sink, SinkError> {
+    Sink::create(&Dest::new(path), manifest, overwrite)
+}
+
+fn names(path: &Path) -> Vec<String> {
+    let mut names: Vec<_> = fs::read_dir(path)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+fn temp() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+#[test]
+fn a_folder_written_in_any_order_is_the_folder_that_was_sent() {
+    let mut random = random();
+    let (from, to) = (temp(), temp());
+    let tree = from.path().join("tree");
+    fs::create_dir_all(tree.join("a/empty")).unwrap();
+    for i in 0..150u64 {
+        let mut bytes = vec![0; random.below(if i % 10 == 0 { 20_000 } else { 300 }) as usize];
+        random.fill(&mut bytes);
+        fs::write(tree.join(if i % 2 == 0 { "a" } else { "" }).join(format!("{i}")), bytes)
+            .unwrap();
+    }
+    fs::write(tree.join("empty"), b"").unwrap();
+    let source = Source::open(&tree).unwrap();
+    let sink = create(to.path(), source.manifest().clone(), false).unwrap();
+    let mut offsets: Vec<u64> = (0..source.size()).step_by(1024).collect();
+    for i in (1..offsets.len()).rev() {
+        offsets.swap(i, random.below(i as u64 + 1) as usize);
+    }
+    for offset in offsets {
+        let mut block = vec![0; 1024.min(source.size() - offset) as usize];
+        source.read_block(offset, &mut block).unwrap();
+        sink.write_block(offset, &block).unwrap();
+        sink.write_block(offset, &block).unwrap();
+    }
+    assert_eq!(sink.written(), source.size());
+    assert_eq!(names(to.path()), [".tree.fontis-partial"]);
+    assert_eq!(sink.finish().unwrap(), to.path().join("tree"));
+    assert_eq!(names(to.path()), ["tree"]);
+    let copy = Source::open(&to.path().join("tree")).unwrap();
+    assert_eq!(copy.manifest(), source.manifest(), "names, modes and times are the sender's");
+    assert_eq!(copy.hash_tree(|_| ()).unwrap(), source.hash_tree(|_| ()).unwrap());
+}
+
+#[test]
+fn an_object_with_a_byte_missing_gets_no_name() {
+    let temp = temp();
+    let sink = create(&temp.path().join("x"), single(3000), false).unwrap();
+    sink.write_block(0, &[1; 1000]).unwrap();
+    sink.write_block(1001, &[1; 1999]).unwrap();
+    assert!(matches!(sink.finish(), Err(SinkError::Incomplete { missing: 1, .. })));
+    assert!(names(temp.path()).is_empty(), "and nothing is left behind");
+}
+
+#[test]
+fn a_block_beyond_the_end_is_refused() {
+    let temp = temp();
+    let sink = create(&temp.path().join("x"), single(10), false).unwrap();
+    for (offset, len) in [(10, 1), (0, 11), (u64::MAX, 1)] {
+        let refused = sink.write_block(offset, &vec![0; len]);
+        assert!(matches!(refused, Err(SinkError::Range { .. })));
+    }
+}
+
+#[test]
+fn dropping_a_sink_removes_the_partial_and_keeping_it_does_not() {
+    let temp = temp();
+    for manifest in [single(10), folder([dir("a"), file("a/b", 10)])] {
+        let dest = temp.path().join("dest");
+        let sink = create(&dest, manifest.clone(), false).unwrap();
+        sink.write_block(0, &[7; 5]).unwrap();
+        drop(sink);
+        assert!(names(temp.path()).is_empty());
+        let sink = create(&dest, manifest.clone(), false).unwrap();
+        assert_eq!(sink.keep(), temp.path().join(".dest.fontis-partial"));
+        assert_eq!(names(temp.path()), [".dest.fontis-partial"]);
+        // One that nobody writes any more does not stand in the way.
+        drop(create(&dest, manifest, false).unwrap());
+        assert!(names(temp.path()).is_empty());
+    }
+}
+
+#[test]
+fn two_transfers_do_not_write_the_same_partial() {
+    let temp = temp();
+    for manifest in [single(1), folder([])] {
+        let first = create(&temp.path().join("x"), manifest.clone(), false).unwrap();
+        let second = create(&temp.path().join("x"), manifest, false);
+        assert!(matches!(second, Err(SinkError::Busy { .. })));
+        assert_eq!(names(temp.path()), [".x.fontis-partial"], "the first is unharmed");
+        drop(first);
+    }
+}
+
+#[test]
+fn an_existing_destination_is_refused_before_the_transfer() {
+    let temp = temp();
+    fs::write(temp.path().join("x"), b"old").unwrap();
+    let refused = create(temp.path(), single(1), false).unwrap_err();
+    assert!(matches!(refused, SinkError::Exists { .. }));
+    assert!(refused.to_string().contains("--force"), "{refused}");
+    assert_eq!(names(temp.path()), ["x"]);
+}
+
+#[test]
+fn a_destination_that_appears_during_the_transfer_is_not_replaced() {
+    let temp = temp();
+    for manifest in [single(0), folder([])] {
+        let dest = temp.path().join("dest");
+        let sink = create(&dest, manifest, false).unwrap();
+        fs::write(&dest, b"theirs").unwrap();
+        let Err(SinkError::Appeared { partial, .. }) = sink.finish() else { panic!() };
+        assert!(partial.exists(), "the object is not lost");
+        assert_eq!(fs::read(&dest).unwrap(), b"theirs");
+        fs::remove_file(dest).unwrap();
+    }
+}
+
+#[test]
+fn overwriting_replaces_like_by_like_and_only_at_the_end() {
+    let temp = temp();
+    let dest = temp.path().join("dest");
+    fs::write(&dest, b"old").unwrap();
+    assert!(matches!(create(&dest, folder([]), true), Err(SinkError::Kind { folder: false, .. })));
+    let sink = create(&dest, single(3), true).unwrap();
+    sink.write_block(0, b"new").unwrap();
+    assert_eq!(fs::read(&dest).unwrap(), b"old");
+    sink.finish().unwrap();
+    assert_eq!(fs::read(&dest).unwrap(), b"new");
+    fs::remove_file(&dest).unwrap();
+    fs::create_dir_all(temp.path().join("folder/old")).unwrap();
+    let sink = create(temp.path(), folder([file("new", 0)]), true).unwrap();
+    sink.finish().unwrap();
+    assert_eq!(names(temp.path()), ["folder"]);
+    assert_eq!(names(&temp.path().join("folder")), ["new"]);
+    fs::create_dir_all(temp.path().join("x")).unwrap();
+    let refused = create(temp.path(), single(1), true);
+    assert!(matches!(refused, Err(SinkError::Kind { folder: true, .. })));
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_named() {
+    let temp = temp();
+    let missing = temp.path().join("missing");
+    match create(&missing.join("x"), single(1), false) {
+        Err(SinkError::NoFolder { path }) => assert_eq!(path, missing),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_object_larger_than_the_disk_is_refused_at_once() {
+    let temp = temp();
+    let refused = create(&temp.path().join("x"), single(1 << 62), false);
+    assert!(matches!(refused, Err(SinkError::Space { .. })), "{refused:?}");
+    assert!(names(temp.path()).is_empty());
+}
+
+#[test]
+fn what_the_system_says_becomes_an_error_with_the_path() {
+    use io::ErrorKind as Kind;
+    let of = |kind: Kind| SinkError::io(Path::new("a\x1bb"), kind.into());
+    assert!(matches!(of(Kind::StorageFull), SinkError::Full { .. }));
+    assert!(matches!(of(Kind::ReadOnlyFilesystem), SinkError::ReadOnly { .. }));
+    assert!(matches!(of(Kind::PermissionDenied), SinkError::Denied { .. }));
+    assert!(of(Kind::Other).to_string().contains(r"a\u{1b}b"));
+}
+
+#[cfg(unix)]
+mod unix {
+    use super::*;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+    fn mode(path: &Path) -> u32 {
+        fs::symlink_metadata(path).unwrap().mode() & 0o7777
+    }
+
+    #[test]
+    fn modes_times_and_symlinks_arrive() {
+        let temp = temp();
+        let link = EntryKind::Symlink { target: "locked/file".to_owned() };
+        let manifest = folder([
+            entry("link", link, 0o777),
+            entry("locked", EntryKind::Directory, 0o500),
+            entry("locked/file", EntryKind::File { size: 3 }, 0o400),
+            entry("run", EntryKind::File { size: 2 }, 0o755),
+        ]);
+        let sink = create(temp.path(), manifest, false).unwrap();
+        assert_eq!(mode(&temp.path().join(".folder.fontis-partial")), 0o700, "private till then");
+        sink.write_block(0, b"ab").unwrap();
+        sink.write_block(2, b"cde").unwrap();
+        let root = sink.finish().unwrap();
+        assert_eq!(fs::read_link(root.join("link")).unwrap(), Path::new("locked/file"));
+        assert_eq!(fs::read(root.join("link")).unwrap(), b"abc");
+        assert_eq!(mode(&root.join("locked")), 0o500);
+        assert_eq!(mode(&root.join("locked/file")), 0o400);
+        assert_eq!(mode(&root.join("run")) | 0o055, 0o755, "less what the umask denies");
+        for path in ["", "link", "locked", "locked/file", "run"] {
+            let told = fs::symlink_metadata(root.join(path)).unwrap();
+            assert_eq!((told.mtime(), told.mtime_nsec()), (1_000_000_000, 123_456_789), "{path}");
+        }
+        fs::set_permissions(root.join("locked"), fs::Permissions::from_mode(0o700)).unwrap();
+    }
+
+    #[test]
+    fn a_symlink_planted_in_the_partial_does_not_redirect_writes() {
+        let (temp, outside) = (temp(), temp());
+        let sink = create(temp.path(), folder([dir("a"), file("a/b", 4)]), false).unwrap();
+        let planted = temp.path().join(".folder.fontis-partial/a");
+        fs::remove_dir(&planted).unwrap();
+        symlink(outside.path(), &planted).unwrap();
+        assert!(sink.write_block(0, b"evil").is_err());
+        fs::remove_file(&planted).unwrap();
+        fs::create_dir(&planted).unwrap();
+        symlink(outside.path().join("b"), planted.join("b")).unwrap();
+        assert!(sink.write_block(0, b"evil").is_err());
+        drop(sink);
+        assert!(names(outside.path()).is_empty() && names(temp.path()).is_empty());
+    }
+
+    #[test]
+    fn a_symlink_at_the_destination_is_replaced_and_not_followed() {
+        let (temp, outside) = (temp(), temp());
+        let (target, dest) = (outside.path().join("target"), temp.path().join("x"));
+        fs::write(&target, b"theirs").unwrap();
+        symlink(&target, &dest).unwrap();
+        assert!(matches!(create(&dest, single(2), false), Err(SinkError::Exists { .. })));
+        let sink = create(&dest, single(2), true).unwrap();
+        sink.write_block(0, b"me").unwrap();
+        sink.finish().unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"theirs");
+        assert!(fs::symlink_metadata(&dest).unwrap().is_file());
+    }
+
+    #[test]
+    fn a_folder_that_may_not_be_written_is_refused() {
+        let temp = temp();
+        fs::set_permissions(temp.path(), fs::Permissions::from_mode(0o500)).unwrap();
+        let refused = create(&temp.path().join("x"), single(1), false);
+        if refused.is_ok() {
+            eprintln!("skipped: this user may write everywhere");
+            return;
+        }
+        assert!(matches!(refused, Err(SinkError::Denied { .. })), "{refused:?}");
+    }
+}

@@ -1,0 +1,420 @@
+//! A file or folder to send, read by object offset.
+
+use std::fs::File;
+use std::io;
+use std::num::NonZero;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+
+use blake3::Hash;
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, Metadata, OpenOptions};
+use lru::LruCache;
+
+use crate::hash_tree::{HashTree, block_size_for};
+use crate::layout::Layout;
+use crate::manifest::{Entry, EntryKind, MAX_ENTRIES, Manifest, ManifestError};
+use crate::partial;
+use crate::printable::printable;
+use crate::stamp::{self, Stamp};
+
+/// Files kept open at once: enough for a window of blocks, far below any system's limit.
+const HANDLES: NonZero<usize> = NonZero::new(64).unwrap();
+/// The name of an object whose path has none, such as `/` or a served folder itself.
+const NAMELESS: &str = "files";
+
+/// Why something cannot be sent.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// There is no such file or folder.
+    #[error("{} does not exist: check the path", printable(.path))]
+    NotFound {
+        /// What was asked for.
+        path: PathBuf,
+    },
+    /// The path, or a symlink on it, leads out of the served folder.
+    #[error("{} leads out of the served folder: ask for a path within it", printable(.path))]
+    Outside {
+        /// What was asked for.
+        path: PathBuf,
+    },
+    /// The system refuses to read it.
+    #[error("cannot read {}: {source}; check its permissions", printable(.path))]
+    Unreadable {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A device, pipe or socket.
+    #[error("{} is no file, folder or symlink: move it elsewhere", printable(.path))]
+    Special {
+        /// The culprit.
+        path: PathBuf,
+    },
+    /// Names travel as UTF-8.
+    #[error("{} has a name or target that is not UTF-8: rename it", printable(.path))]
+    NotUtf8 {
+        /// The culprit.
+        path: PathBuf,
+    },
+    /// The file is no longer what it was when the source was opened.
+    #[error("{} changed while it was being sent: send it again when it is at rest", printable(.path))]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A manifest cannot hold what is there.
+    #[error("cannot send {}: {source}", printable(.path))]
+    Manifest {
+        /// The file or folder.
+        path: PathBuf,
+        /// The rule that it breaks.
+        source: ManifestError,
+    },
+    /// More was asked for than the object has.
+    #[error("{len} bytes at {offset} are beyond the object's {size}: ask for less")]
+    Range {
+        /// Offset asked for.
+        offset: u64,
+        /// Bytes asked for.
+        len: usize,
+        /// Bytes of the object.
+        size: u64,
+    },
+}
+
+/// An object to send. All of it may be used from several threads at once.
+#[derive(Debug)]
+pub struct Source {
+    manifest: Manifest,
+    layout: Layout,
+    /// One per entry of the manifest, as it was when the source was opened; none for data in memory.
+    stamps: Vec<Stamp>,
+    place: Place,
+    /// For messages.
+    path: PathBuf,
+    handles: Mutex<LruCache<usize, Arc<File>>>,
+}
+
+#[derive(Debug)]
+enum Place {
+    Memory(Vec<u8>),
+    File(File),
+    Folder(Dir),
+}
+
+impl Source {
+    /// The file or folder at `path`, which the user named and may be a symlink. Symlinks within a folder are
+    /// sent as symlinks; partial files of transfers under way are left out. File contents are not read yet.
+    ///
+    /// # Errors
+    /// [`SourceError`]: not there, not readable, or nothing that a manifest can hold.
+    pub fn open(path: &Path) -> Result<Self, SourceError> {
+        let error = |error| source_error(path, error);
+        let absolute = path.canonicalize().map_err(error)?;
+        let name = name_of(&absolute)?;
+        // The kind comes first, because opening a pipe to look at it would wait for a writer.
+        let metadata = std::fs::metadata(&absolute).map_err(error)?;
+        if metadata.is_dir() {
+            let dir = Dir::open_ambient_dir(&absolute, ambient_authority()).map_err(error)?;
+            Self::folder(name, dir, path)
+        } else if metadata.is_file() {
+            let parent = absolute.parent().unwrap_or(&absolute);
+            let dir = Dir::open_ambient_dir(parent, ambient_authority()).map_err(error)?;
+            Self::file(name, &dir, Path::new(name), path)
+        } else {
+            Err(SourceError::Special { path: path.to_owned() })
+        }
+    }
+
+    /// The file or folder at `path` below the served folder `root`. No symlink leads out of `root`; an empty
+    /// path means all of it.
+    ///
+    /// # Errors
+    /// [`SourceError`]; a server should tell strangers the same for `NotFound`, `Outside` and `Unreadable`.
+    pub fn beneath(root: &Dir, path: &Path) -> Result<Self, SourceError> {
+        let error = |error| source_error(path, error);
+        let within = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let metadata = root.metadata(within).map_err(error)?;
+        let name = name_of(path)?;
+        if metadata.is_dir() {
+            Self::folder(name, root.open_dir(within).map_err(error)?, path)
+        } else if metadata.is_file() {
+            Self::file(name, root, within, path)
+        } else {
+            Err(SourceError::Special { path: path.to_owned() })
+        }
+    }
+
+    /// An object called `name` with the content `bytes`, for what comes from a pipe.
+    ///
+    /// # Errors
+    /// [`SourceError::Manifest`] if `name` is not a plain file name.
+    pub fn memory(name: &str, bytes: Vec<u8>) -> Result<Self, SourceError> {
+        let entry = Entry {
+            path: String::new(),
+            kind: EntryKind::File { size: bytes.len() as u64 },
+            mode: 0o644,
+            modified: stamp::to_modified(SystemTime::now()),
+        };
+        Self::new(name, vec![entry], Vec::new(), Place::Memory(bytes), Path::new(name))
+    }
+
+    fn file(name: &str, dir: &Dir, within: &Path, shown: &Path) -> Result<Self, SourceError> {
+        let error = |error| source_error(shown, error);
+        let file = open(dir, within).map_err(error)?;
+        let metadata = Metadata::from_file(&file).map_err(error)?;
+        if !metadata.is_file() {
+            return Err(SourceError::Changed { path: shown.to_owned() });
+        }
+        let kind = EntryKind::File { size: metadata.len() };
+        let entry = entry(String::new(), kind, &metadata);
+        Self::new(name, vec![entry], vec![Stamp::of(&metadata)], Place::File(file), shown)
+    }
+
+    fn folder(name: &str, dir: Dir, shown: &Path) -> Result<Self, SourceError> {
+        let (entries, stamps) = walk(&dir, shown)?;
+        Self::new(name, entries, stamps, Place::Folder(dir), shown)
+    }
+
+    fn new(
+        name: &str,
+        entries: Vec<Entry>,
+        stamps: Vec<Stamp>,
+        place: Place,
+        path: &Path,
+    ) -> Result<Self, SourceError> {
+        let manifest = Manifest::new(name, entries)
+            .map_err(|source| SourceError::Manifest { path: path.to_owned(), source })?;
+        let handles = Mutex::new(LruCache::new(HANDLES));
+        let layout = Layout::new(&manifest);
+        Ok(Self { manifest, layout, stamps, place, path: path.to_owned(), handles })
+    }
+
+    /// What the object holds.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// Bytes of the object.
+    pub fn size(&self) -> u64 {
+        self.manifest.size()
+    }
+
+    /// Fills `buffer` with the object's bytes from `offset` on.
+    ///
+    /// # Errors
+    /// [`SourceError::Changed`] if a file is not what it was when the source was opened, `Unreadable`, or
+    /// `Range` beyond the object's end.
+    pub fn read_block(&self, offset: u64, buffer: &mut [u8]) -> Result<(), SourceError> {
+        if !self.layout.contains(offset, buffer.len()) {
+            let (len, size) = (buffer.len(), self.size());
+            return Err(SourceError::Range { offset, len, size });
+        }
+        if let Place::Memory(bytes) = &self.place {
+            buffer.copy_from_slice(&bytes[offset as usize..][..buffer.len()]);
+            return Ok(());
+        }
+        let mut rest = buffer;
+        for piece in self.layout.pieces(offset, rest.len()) {
+            let (part, after) = rest.split_at_mut(piece.len);
+            self.read_piece(piece.entry, piece.offset, piece.whole, part)?;
+            rest = after;
+        }
+        Ok(())
+    }
+
+    /// Hashes the whole object, in blocks of [`block_size_for`] its size; `progress` is told the bytes hashed so
+    /// far.
+    ///
+    /// # Errors
+    /// Those of [`read_block`](Self::read_block).
+    pub fn hash_tree(&self, progress: impl FnMut(u64)) -> Result<HashTree, SourceError> {
+        let read = |offset, buffer: &mut [u8]| self.read_block(offset, buffer);
+        HashTree::of_blocks(self.size(), block_size_for(self.size()), read, progress)
+    }
+
+    /// A value that is the same for two sources only if they are the same files in the same state; `None` for
+    /// data in memory.
+    pub(crate) fn fingerprint(&self) -> Option<Hash> {
+        let mut hasher = blake3::Hasher::new();
+        for (entry, stamp) in self.manifest.entries().iter().zip(&self.stamps) {
+            hasher.update(&(entry.path.len() as u64).to_le_bytes());
+            hasher.update(entry.path.as_bytes()).update(&stamp.to_bytes());
+        }
+        (!self.stamps.is_empty()).then(|| hasher.finalize())
+    }
+
+    /// Whether every file was last changed longer ago than a file system's clock might hide another change.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        let now = stamp::to_modified(SystemTime::now()).seconds;
+        self.stamps.iter().all(|stamp| stamp.modified.seconds < now - 2)
+    }
+
+    fn read_piece(
+        &self,
+        entry: usize,
+        offset: u64,
+        whole: bool,
+        buffer: &mut [u8],
+    ) -> Result<(), SourceError> {
+        let changed = || SourceError::Changed { path: self.path_of(entry) };
+        let unreadable = |error| source_error(&self.path_of(entry), error);
+        let shared;
+        let file = match &self.place {
+            Place::File(file) => file,
+            Place::Folder(dir) => {
+                shared = self.handle(dir, entry, whole).map_err(|error| match error.kind() {
+                    io::ErrorKind::NotFound => changed(),
+                    _ => unreadable(error),
+                })?;
+                &shared
+            }
+            Place::Memory(_) => unreachable!("memory is read without files"),
+        };
+        read_exact_at(file, buffer, offset).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => changed(),
+            _ => unreadable(error),
+        })?;
+        // After reading: a change before or during it shows, a later one does not concern these bytes.
+        let now = Metadata::from_file(file).map_err(unreadable)?;
+        if Stamp::of(&now) == self.stamps[entry] { Ok(()) } else { Err(changed()) }
+    }
+
+    /// The open file of an entry, kept open unless this read is the only one it needs.
+    fn handle(&self, dir: &Dir, entry: usize, whole: bool) -> io::Result<Arc<File>> {
+        let handles = || self.handles.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(file) = handles().get(&entry) {
+            return Ok(file.clone());
+        }
+        let file = Arc::new(open(dir, Path::new(&self.manifest.entries()[entry].path))?);
+        if !whole {
+            handles().put(entry, file.clone());
+        }
+        Ok(file)
+    }
+
+    fn path_of(&self, entry: usize) -> PathBuf {
+        join(&self.path, &self.manifest.entries()[entry].path)
+    }
+}
+
+/// Joins without leaving a trailing `/` after a file.
+fn join(path: &Path, below: &str) -> PathBuf {
+    if below.is_empty() { path.to_owned() } else { path.join(below) }
+}
+
+fn name_of(path: &Path) -> Result<&str, SourceError> {
+    match path.components().next_back() {
+        Some(Component::Normal(name)) => {
+            name.to_str().ok_or_else(|| SourceError::NotUtf8 { path: path.to_owned() })
+        }
+        _ => Ok(NAMELESS),
+    }
+}
+
+fn source_error(path: &Path, source: io::Error) -> SourceError {
+    let path = path.to_owned();
+    match source.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => SourceError::NotFound { path },
+        // cap-std's own refusal, as opposed to the system's, has no error number.
+        io::ErrorKind::PermissionDenied if source.raw_os_error().is_none() => {
+            SourceError::Outside { path }
+        }
+        _ => SourceError::Unreadable { path, source },
+    }
+}
+
+fn open(dir: &Dir, path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use cap_std::fs::OpenOptionsExt;
+        // A file that was swapped for a pipe must not make a server wait for a writer.
+        options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
+    }
+    dir.open_with(path, &options).map(cap_std::fs::File::into_std)
+}
+
+fn entry(path: String, kind: EntryKind, metadata: &Metadata) -> Entry {
+    Entry { path, kind, mode: stamp::mode(metadata), modified: stamp::modified(metadata) }
+}
+
+/// Everything below `dir`, in a manifest's order.
+fn walk(dir: &Dir, shown: &Path) -> Result<(Vec<Entry>, Vec<Stamp>), SourceError> {
+    let root = dir.dir_metadata().map_err(|error| source_error(shown, error))?;
+    let (mut entries, mut stamps) = (Vec::new(), Vec::new());
+    let mut pending = vec![(String::new(), root)];
+    while let Some((path, metadata)) = pending.pop() {
+        let place = || join(shown, &path);
+        let error = |error| source_error(&place(), error);
+        let kind = if metadata.is_dir() {
+            pending.extend(children(dir, &path, &place())?);
+            EntryKind::Directory
+        } else if metadata.is_file() {
+            EntryKind::File { size: metadata.len() }
+        } else if metadata.is_symlink() {
+            let target = dir.read_link_contents(&path).map_err(error)?.into_os_string();
+            let target =
+                target.into_string().map_err(|_| SourceError::NotUtf8 { path: place() })?;
+            EntryKind::Symlink { target }
+        } else {
+            return Err(SourceError::Special { path: place() });
+        };
+        if entries.len() + pending.len() >= MAX_ENTRIES {
+            let source = ManifestError::TooManyEntries((entries.len() + pending.len() + 1) as u64);
+            return Err(SourceError::Manifest { path: shown.to_owned(), source });
+        }
+        stamps.push(Stamp::of(&metadata));
+        entries.push(entry(path, kind, &metadata));
+    }
+    Ok((entries, stamps))
+}
+
+/// What lies directly in the directory `path`, last name first.
+fn children(dir: &Dir, path: &str, place: &Path) -> Result<Vec<(String, Metadata)>, SourceError> {
+    let error = |error| source_error(place, error);
+    let within = if path.is_empty() { "." } else { path };
+    let mut children = Vec::new();
+    for child in dir.read_dir(within).map_err(error)? {
+        let child = child.map_err(error)?;
+        let name = child
+            .file_name()
+            .into_string()
+            .map_err(|name| SourceError::NotUtf8 { path: place.join(name) })?;
+        if partial::is_partial(&name) {
+            continue;
+        }
+        let metadata = child.metadata().map_err(|error| source_error(&place.join(&name), error))?;
+        let path = if path.is_empty() { name } else { format!("{path}/{name}") };
+        children.push((path, metadata));
+    }
+    // Siblings share what precedes their names, so whole paths sort as their names do.
+    children.sort_unstable_by(|a, b| b.0.cmp(&a.0));
+    Ok(children)
+}
+
+#[cfg(unix)]
+fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
+}
+
+#[cfg(windows)]
+fn read_exact_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
+    while !buffer.is_empty() {
+        match std::os::windows::fs::FileExt::seek_read(file, buffer, offset)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            read => {
+                buffer = &mut buffer[read..];
+                offset += read as u64;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

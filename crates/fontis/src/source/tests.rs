@@ -1,0 +1,266 @@
+use super::*;
+
+use std::fs;
+use std::time::Duration;
+
+use fontis_base::Stream;
+use tempfile::TempDir;
+
+const SEED: u64 = 0x736f_7572;
+
+fn content(len: usize) -> Vec<u8> {
+    println!("seed {SEED:#x}");
+    let mut bytes = vec![0; len];
+    Stream::new(SEED, "source").fill(&mut bytes);
+    bytes
+}
+
+/// A folder with files of the given sizes, and all their bytes in manifest order.
+fn folder_of(sizes: &[usize]) -> (TempDir, Vec<u8>) {
+    let temp = tempfile::tempdir().unwrap();
+    let all = content(sizes.iter().sum());
+    let mut rest = &all[..];
+    for (i, &size) in sizes.iter().enumerate() {
+        let sub = temp.path().join(format!("d{:03}", i / 3));
+        fs::create_dir_all(&sub).unwrap();
+        fs::write(sub.join(format!("f{}", i % 3)), &rest[..size]).unwrap();
+        rest = &rest[size..];
+    }
+    (temp, all)
+}
+
+fn read(source: &Source, offset: u64, len: usize) -> Result<Vec<u8>, SourceError> {
+    let mut buffer = vec![0; len];
+    source.read_block(offset, &mut buffer).map(|()| buffer)
+}
+
+#[test]
+fn a_folder_reads_as_its_files_one_after_another() {
+    let (temp, all) = folder_of(&[5, 0, 4000, 1, 70_000, 0, 0, 3]);
+    let source = Source::open(temp.path()).unwrap();
+    assert_eq!(source.size(), all.len() as u64);
+    assert_eq!(read(&source, 0, all.len()).unwrap(), all);
+    for step in [1usize << 12, 999, 70_001] {
+        for start in (0..all.len()).step_by(step) {
+            let len = step.min(all.len() - start);
+            assert_eq!(read(&source, start as u64, len).unwrap(), all[start..start + len]);
+        }
+    }
+    assert_eq!(source.hash_tree(|_| ()).unwrap().root(), blake3::hash(&all));
+    assert!(matches!(read(&source, 1, all.len()), Err(SourceError::Range { .. })));
+}
+
+#[test]
+fn a_file_and_data_in_memory_read_alike() {
+    let temp = tempfile::tempdir().unwrap();
+    let (path, bytes) = (temp.path().join("x.bin"), content(100_000));
+    fs::write(&path, &bytes).unwrap();
+    let sources = [Source::open(&path).unwrap(), Source::memory("x.bin", bytes.clone()).unwrap()];
+    for source in sources {
+        assert_eq!(source.manifest().name(), "x.bin");
+        assert!(!source.manifest().is_folder());
+        assert_eq!(read(&source, 99, 5000).unwrap(), bytes[99..5099]);
+        assert_eq!(source.hash_tree(|_| ()).unwrap().root(), blake3::hash(&bytes));
+    }
+}
+
+#[test]
+fn more_files_than_handles_are_read_in_any_order() {
+    let (temp, all) = folder_of(&[100; 200]);
+    let source = Source::open(temp.path()).unwrap();
+    for start in (0..all.len() - 50).rev().step_by(37) {
+        assert_eq!(read(&source, start as u64, 50).unwrap(), all[start..start + 50]);
+    }
+}
+
+#[test]
+fn partial_files_of_transfers_under_way_are_left_out() {
+    let (temp, all) = folder_of(&[10]);
+    fs::write(temp.path().join("d000/.x.fontis-partial"), b"half").unwrap();
+    assert_eq!(Source::open(temp.path()).unwrap().size(), all.len() as u64);
+}
+
+#[test]
+fn what_is_not_there_is_not_found() {
+    let temp = tempfile::tempdir().unwrap();
+    let served = Dir::open_ambient_dir(temp.path(), ambient_authority()).unwrap();
+    fs::write(temp.path().join("file"), b"").unwrap();
+    for path in ["missing", "missing/x", "file/x"] {
+        let refused = Source::beneath(&served, Path::new(path));
+        assert!(matches!(refused, Err(SourceError::NotFound { .. })), "{path}");
+        assert!(matches!(Source::open(&temp.path().join(path)), Err(SourceError::NotFound { .. })));
+    }
+}
+
+#[test]
+fn a_file_that_changes_is_noticed() {
+    type Change = fn(&Path);
+    let changes: [(&str, Change); 5] = [
+        ("shorter", |path| fs::File::options().write(true).open(path).unwrap().set_len(9).unwrap()),
+        ("longer", |path| fs::write(path, vec![1; 20_000]).unwrap()),
+        ("touched", |path| {
+            let file = fs::File::options().write(true).open(path).unwrap();
+            file.set_modified(SystemTime::now() + Duration::from_secs(9)).unwrap();
+        }),
+        ("replaced", |path| {
+            let new = path.with_extension("new");
+            fs::copy(path, &new).unwrap();
+            let time = fs::metadata(path).unwrap().modified().unwrap();
+            fs::File::options().write(true).open(&new).unwrap().set_modified(time).unwrap();
+            fs::rename(new, path).unwrap();
+        }),
+        ("removed", |path| fs::remove_file(path).unwrap()),
+    ];
+    for (what, change) in changes {
+        let (temp, _) = folder_of(&[10_000]);
+        let file = temp.path().join("d000/f0");
+        let source = Source::open(temp.path()).unwrap();
+        change(&file);
+        match read(&source, 100, 1000) {
+            Err(SourceError::Changed { path }) => assert_eq!(path, file, "{what}"),
+            other => panic!("{what}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_file_held_open_that_changes_between_reads_is_noticed() {
+    let (temp, all) = folder_of(&[10_000]);
+    let file = temp.path().join("d000/f0");
+    for path in [temp.path(), &file] {
+        fs::write(&file, &all).unwrap();
+        let source = Source::open(path).unwrap();
+        assert!(read(&source, 0, 1000).is_ok());
+        fs::write(&file, &all[1..]).unwrap();
+        assert!(matches!(read(&source, 0, 1000), Err(SourceError::Changed { .. })));
+    }
+}
+
+#[cfg(unix)]
+mod unix {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn a_manifest_tells_kinds_modes_and_order() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = temp.path().join("folder");
+        fs::create_dir_all(root.join("a")).unwrap();
+        fs::write(root.join("a/b"), b"12").unwrap();
+        fs::write(root.join("a.txt"), b"345").unwrap();
+        symlink("a/b", root.join("link")).unwrap();
+        let setuid = fs::Permissions::from_mode(0o4751);
+        fs::set_permissions(root.join("a.txt"), setuid).unwrap();
+        let source = Source::open(&root).unwrap();
+        assert_eq!(source.manifest().name(), "folder");
+        let told: Vec<_> = source
+            .manifest()
+            .entries()
+            .iter()
+            .map(|entry| (&*entry.path, entry.kind.clone()))
+            .collect();
+        let link = EntryKind::Symlink { target: "a/b".to_owned() };
+        assert_eq!(
+            told,
+            [
+                ("", EntryKind::Directory),
+                ("a", EntryKind::Directory),
+                ("a/b", EntryKind::File { size: 2 }),
+                ("a.txt", EntryKind::File { size: 3 }),
+                ("link", link),
+            ]
+        );
+        assert_eq!(source.manifest().entries()[3].mode, 0o751, "set-id bits stay behind");
+    }
+
+    #[test]
+    fn a_served_folder_is_not_left() {
+        let temp = tempfile::tempdir().unwrap();
+        let served = temp.path().join("served");
+        fs::create_dir_all(served.join("sub")).unwrap();
+        fs::write(temp.path().join("secret"), b"secret").unwrap();
+        fs::write(served.join("public"), b"public").unwrap();
+        symlink("../secret", served.join("relative")).unwrap();
+        symlink(temp.path().join("secret"), served.join("absolute")).unwrap();
+        symlink("..", served.join("up")).unwrap();
+        symlink("../public", served.join("sub/within")).unwrap();
+        let dir = Dir::open_ambient_dir(&served, ambient_authority()).unwrap();
+        let absolute = served.join("public");
+        for path in ["../secret", "relative", "absolute", "up", "up/secret", "sub/../../secret"] {
+            let refused = Source::beneath(&dir, Path::new(path));
+            assert!(matches!(refused, Err(SourceError::Outside { .. })), "{path}: {refused:?}");
+        }
+        let refused = Source::beneath(&dir, &absolute);
+        assert!(matches!(refused, Err(SourceError::Outside { .. })), "{refused:?}");
+        for path in ["public", "sub/../public", "sub/within", "./public"] {
+            let source = Source::beneath(&dir, Path::new(path)).unwrap();
+            assert_eq!(read(&source, 0, 6).unwrap(), b"public", "{path}");
+        }
+        assert_eq!(
+            Source::beneath(&dir, Path::new("sub/within")).unwrap().manifest().name(),
+            "within"
+        );
+        assert!(matches!(
+            Source::beneath(&dir, Path::new("")),
+            Err(SourceError::Manifest { source: ManifestError::TargetAbsolute { .. }, .. })
+        ));
+    }
+
+    #[test]
+    fn a_file_swapped_for_a_symlink_out_of_the_folder_is_not_read() {
+        let temp = tempfile::tempdir().unwrap();
+        let served = temp.path().join("served");
+        fs::create_dir(&served).unwrap();
+        fs::write(served.join("x"), b"public").unwrap();
+        fs::write(temp.path().join("secret"), b"secret").unwrap();
+        let source = Source::open(&served).unwrap();
+        fs::remove_file(served.join("x")).unwrap();
+        symlink("../secret", served.join("x")).unwrap();
+        assert!(matches!(read(&source, 0, 6), Err(SourceError::Outside { .. })));
+    }
+
+    #[test]
+    fn pipes_and_names_that_are_not_utf8_are_refused_by_name() {
+        use std::ffi::OsStr;
+        use std::os::unix::ffi::OsStrExt;
+        let temp = tempfile::tempdir().unwrap();
+        let pipe = temp.path().join("pipe");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::from_raw_mode(0o600),
+            0,
+        )
+        .unwrap();
+        let dir = Dir::open_ambient_dir(temp.path(), ambient_authority()).unwrap();
+        for refused in [
+            Source::open(&pipe),
+            Source::open(temp.path()),
+            Source::beneath(&dir, Path::new("pipe")),
+        ] {
+            assert!(
+                matches!(refused, Err(SourceError::Special { path }) if path.ends_with("pipe"))
+            );
+        }
+        fs::remove_file(&pipe).unwrap();
+        fs::write(temp.path().join(OsStr::from_bytes(b"\xff")), b"").unwrap();
+        assert!(matches!(Source::open(temp.path()), Err(SourceError::NotUtf8 { .. })));
+    }
+
+    #[test]
+    fn what_may_not_be_read_is_named() {
+        let (temp, _) = folder_of(&[10, 10]);
+        let locked = temp.path().join("d000/f1");
+        fs::set_permissions(&locked, fs::Permissions::from_mode(0o0)).unwrap();
+        if fs::File::open(&locked).is_ok() {
+            eprintln!("skipped: this user may read everything");
+            return;
+        }
+        let source = Source::open(temp.path()).unwrap();
+        match source.hash_tree(|_| ()) {
+            Err(SourceError::Unreadable { path, .. }) => assert_eq!(path, locked),
+            other => panic!("{other:?}"),
+        }
+    }
+}

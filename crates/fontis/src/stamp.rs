@@ -1,0 +1,117 @@
+//! What tells one state of a file from another without reading it.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use cap_std::fs::Metadata;
+
+use crate::manifest::{MAX_SECONDS, Modified};
+
+/// Identity, size and modification time of a file, as `stat` told them at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    /// Device and inode; zeros where the system has none.
+    pub(crate) file: (u64, u64),
+    pub(crate) size: u64,
+    pub(crate) modified: Modified,
+}
+
+impl Stamp {
+    pub(crate) fn of(metadata: &Metadata) -> Self {
+        Self { file: file_id(metadata), size: metadata.len(), modified: modified(metadata) }
+    }
+
+    pub(crate) fn to_bytes(self) -> [u8; 36] {
+        let mut bytes = [0; 36];
+        bytes[..8].copy_from_slice(&self.file.0.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.file.1.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.size.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.modified.seconds.to_le_bytes());
+        bytes[32..].copy_from_slice(&self.modified.nanos.to_le_bytes());
+        bytes
+    }
+}
+
+/// Device and inode.
+#[cfg(unix)]
+pub(crate) fn file_id(metadata: &Metadata) -> (u64, u64) {
+    use cap_std::fs::MetadataExt;
+    (metadata.dev(), metadata.ino())
+}
+
+#[cfg(not(unix))]
+pub(crate) fn file_id(_: &Metadata) -> (u64, u64) {
+    (0, 0)
+}
+
+/// The permission bits; set-id and sticky bits, which must not travel, are left out.
+#[cfg(unix)]
+pub(crate) fn mode(metadata: &Metadata) -> u32 {
+    use cap_std::fs::MetadataExt;
+    metadata.mode() & 0o777
+}
+
+#[cfg(not(unix))]
+pub(crate) fn mode(metadata: &Metadata) -> u32 {
+    match (metadata.is_dir(), metadata.permissions().readonly()) {
+        (true, _) => 0o755,
+        (false, true) => 0o444,
+        (false, false) => 0o644,
+    }
+}
+
+pub(crate) fn modified(metadata: &Metadata) -> Modified {
+    metadata.modified().map_or_else(|_| Modified::default(), |time| to_modified(time.into_std()))
+}
+
+/// A time as a manifest can hold it: one beyond its limits becomes the limit.
+pub(crate) fn to_modified(time: SystemTime) -> Modified {
+    let limit = MAX_SECONDS as i64;
+    let (seconds, nanos) = match time.duration_since(UNIX_EPOCH) {
+        Ok(after) => (i64::try_from(after.as_secs()).unwrap_or(i64::MAX), after.subsec_nanos()),
+        Err(error) => {
+            let before = error.duration();
+            let seconds = i64::try_from(before.as_secs()).map_or(i64::MIN, |seconds| -seconds);
+            match before.subsec_nanos() {
+                0 => (seconds, 0),
+                nanos => (seconds.saturating_sub(1), 1_000_000_000 - nanos),
+            }
+        }
+    };
+    if seconds.abs_diff(0) > MAX_SECONDS {
+        return Modified { seconds: seconds.clamp(-limit, limit), nanos: 0 };
+    }
+    Modified { seconds, nanos }
+}
+
+/// The inverse of [`to_modified`]; `None` where this system has no such time.
+pub(crate) fn to_system_time(modified: Modified) -> Option<SystemTime> {
+    use std::time::Duration;
+    let seconds = Duration::from_secs(modified.seconds.unsigned_abs());
+    let whole = match modified.seconds {
+        0.. => UNIX_EPOCH.checked_add(seconds),
+        _ => UNIX_EPOCH.checked_sub(seconds),
+    };
+    whole?.checked_add(Duration::from_nanos(u64::from(modified.nanos)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_before_and_after_1970_survive() {
+        for (seconds, nanos) in
+            [(0, 0), (1, 1), (-1, 0), (-1, 999_999_999), (-2, 1), (1 << 33, 5), (-(1 << 36), 0)]
+        {
+            let modified = Modified { seconds, nanos };
+            assert_eq!(to_modified(to_system_time(modified).unwrap()), modified);
+        }
+    }
+
+    #[test]
+    fn a_time_that_no_manifest_holds_becomes_the_limit() {
+        let limit = MAX_SECONDS as i64;
+        let far = to_system_time(Modified { seconds: limit * 2, nanos: 7 }).unwrap();
+        assert_eq!(to_modified(far), Modified { seconds: limit, nanos: 0 });
+    }
+}

@@ -1,0 +1,94 @@
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use fontis_proto::dfcp::CloseReason;
+use thiserror::Error;
+
+use crate::{ConnectError, HashTreeError, ManifestError, SinkError, SourceError};
+
+/// Why a transfer failed.
+#[derive(Debug, Error)]
+pub enum TransferError {
+    /// No connection could be made.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The host's name means nothing.
+    #[error("cannot find the address of {host}: {source}")]
+    Resolve {
+        /// The name.
+        host: String,
+        /// The system's words.
+        source: std::io::Error,
+    },
+    /// The connection ended before the transfer did.
+    #[error("the connection to {remote} was lost: {reason}; try again")]
+    Lost {
+        /// The peer.
+        remote: SocketAddr,
+        /// How it ended.
+        reason: CloseReason,
+    },
+    /// The peer refused, in its own words.
+    #[error("{remote} says: {text}")]
+    Refused {
+        /// The peer.
+        remote: SocketAddr,
+        /// Its words, made safe for a terminal.
+        text: String,
+    },
+    /// The peer stopped in the middle.
+    #[error(
+        "{remote} gave the transfer up: the file changed or could not be read there; try again"
+    )]
+    Abandoned {
+        /// The peer.
+        remote: SocketAddr,
+    },
+    /// The peer sent something that it should not have.
+    #[error("{remote} broke the protocol ({what}): is it a Fontis of another version?")]
+    Protocol {
+        /// The peer.
+        remote: SocketAddr,
+        /// What was wrong.
+        what: &'static str,
+    },
+    /// What the peer says of its object is not acceptable.
+    #[error("{remote} offers what cannot be accepted: {source}")]
+    Manifest {
+        /// The peer.
+        remote: SocketAddr,
+        /// What is wrong with it.
+        source: ManifestError,
+    },
+    /// The list of block hashes does not belong to the object.
+    #[error("{remote} offers what cannot be verified: {source}")]
+    Tree {
+        /// The peer.
+        remote: SocketAddr,
+        /// What is wrong with it.
+        source: HashTreeError,
+    },
+    /// Reading what is to be sent failed.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// Writing what came failed.
+    #[error(transparent)]
+    Sink(#[from] SinkError),
+    /// An object of our own cannot be described.
+    #[error(transparent)]
+    Describe(#[from] ManifestError),
+    /// The URL does not allow sending.
+    #[error("this URL cannot be sent to: it has no secret; use one that `fontis receive` printed")]
+    NoSecret,
+    /// The folder to serve or to receive into cannot be opened.
+    #[error("cannot open the folder {}: {source}", path.display())]
+    Folder {
+        /// Which.
+        path: PathBuf,
+        /// The system's words.
+        source: std::io::Error,
+    },
+    /// A worker died.
+    #[error("internal error: a worker thread failed")]
+    Worker,
+}

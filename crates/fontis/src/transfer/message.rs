@@ -1,0 +1,90 @@
+//! What client and server tell each other: messages, each encoded with postcard.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// By the client.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Request {
+    /// Fetch what is at a path; it changes nothing, so it may travel with the first packet.
+    Get { id: u32, path: String },
+    /// Take an object.
+    Put { id: u32, secret: Vec<u8>, offer: Offer },
+}
+
+/// By the server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Response {
+    /// The object that was asked for; its content follows on a channel whose label is the request's id.
+    Offer { id: u32, offer: Offer },
+    /// The object that was offered is wanted: send its content.
+    Accept { id: u32 },
+    /// The object that was sent is verified and stored.
+    Stored { id: u32 },
+    /// It cannot be done.
+    Error { id: u32, text: String },
+}
+
+/// An object: what it holds, and what it is checked against.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Offer {
+    /// The BLAKE3 hash of the content.
+    pub(super) root: [u8; 32],
+    /// Bytes of content.
+    pub(super) size: u64,
+    /// Bytes in a block.
+    pub(super) block_size: u32,
+    /// The encoded manifest.
+    pub(super) manifest: Vec<u8>,
+    /// The chaining values of the blocks; they merge to the root.
+    pub(super) tree: Vec<u8>,
+}
+
+/// The longest text of an error that is shown.
+const MAX_TEXT: usize = 500;
+
+pub(super) fn encode(message: &impl Serialize) -> Bytes {
+    // Writing plain data to memory cannot fail.
+    postcard::to_allocvec(message).expect("plain data").into()
+}
+
+pub(super) fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Option<T> {
+    postcard::from_bytes(bytes).ok()
+}
+
+/// The label of the channel that carries the content of request `id`.
+pub(super) fn label(id: u32) -> Bytes {
+    Bytes::copy_from_slice(&id.to_be_bytes())
+}
+
+/// A peer's words without what a terminal would obey.
+pub(super) fn safe_text(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(MAX_TEXT).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_request_for_a_short_path_fits_into_the_first_packet() {
+        let request = Request::Get { id: 0, path: "x".repeat(800) };
+        assert!(encode(&request).len() <= fontis_proto::dfcp::MAX_EARLY);
+        assert_eq!(decode::<Request>(&encode(&request)), Some(request));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_message_or_nothing(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = decode::<Request>(&bytes);
+            let _ = decode::<Response>(&bytes);
+        }
+    }
+
+    #[test]
+    fn a_peers_words_cannot_move_the_cursor() {
+        assert_eq!(safe_text("a\x1b[2Jb\r\nc"), "a[2Jbc");
+    }
+}

@@ -1,0 +1,107 @@
+//! Files and folders over connections: what the `fontis` command does.
+//!
+//! Start here: [`get`] fetches what a [`FileServer`] serves; [`send`] delivers to a [`Receiver`]. Every block is checked
+//! against the object's BLAKE3 tree as it comes, and a name appears only when all of it is verified.
+
+mod error;
+mod get;
+mod incoming;
+mod message;
+mod outgoing;
+mod receive;
+mod resolve;
+mod send;
+mod serve;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use fontis_proto::dfcp::Stats;
+
+pub use error::TransferError;
+pub use get::{GetOptions, get};
+pub use receive::Receiver;
+pub use resolve::resolve;
+pub use send::send;
+pub use serve::FileServer;
+
+/// How far a transfer has come.
+#[derive(Clone, Debug)]
+pub enum Progress {
+    /// The handshake is complete.
+    Connected {
+        /// The peer.
+        remote: SocketAddr,
+    },
+    /// What will be transferred is known.
+    Started {
+        /// The object's name.
+        name: String,
+        /// Its bytes.
+        bytes: u64,
+        /// Its entries: one for a file.
+        entries: usize,
+    },
+    /// Some time has passed.
+    Moved {
+        /// Bytes verified and stored (when receiving) or acknowledged (when sending).
+        done: u64,
+        /// What the connection has counted.
+        stats: Stats,
+    },
+}
+
+/// A transfer that is complete and verified.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The object's name.
+    pub name: String,
+    /// Where it is now; none for standard output and for what was sent.
+    pub path: Option<PathBuf>,
+    /// Its bytes.
+    pub bytes: u64,
+    /// The BLAKE3 hash of its content.
+    pub hash: String,
+    /// From the first packet to the last verified byte.
+    pub duration: Duration,
+    /// What the connection has counted.
+    pub stats: Stats,
+    /// Packets that would have carried the content if none had been lost.
+    pub packets_needed: u64,
+}
+
+/// What a server tells.
+#[derive(Clone, Debug)]
+pub enum ServerEvent {
+    /// A client is there.
+    Connected {
+        /// Its address.
+        remote: SocketAddr,
+        /// Its public key, as text.
+        key: String,
+    },
+    /// A transfer has begun.
+    Started {
+        /// The client.
+        remote: SocketAddr,
+        /// What was asked for or offered.
+        name: String,
+        /// Its bytes.
+        bytes: u64,
+    },
+    /// A transfer is complete: verified by the receiving side.
+    Finished {
+        /// The client.
+        remote: SocketAddr,
+        /// What has been transferred.
+        report: Box<Report>,
+    },
+    /// A transfer failed.
+    Failed {
+        /// The client.
+        remote: SocketAddr,
+        /// What went wrong, for people.
+        error: String,
+    },
+}

@@ -1,0 +1,118 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
+use fontis_codes::Code;
+use fontis_proto::dfcp::{CloseReason, ObjectShape, SYMBOL_SIZE, SendOptions, Stats};
+
+use super::TransferError;
+use super::message::{Offer, label};
+use crate::{CODE_REFUSED_KEY, ConnectError, Connection, HashTree, SendProgress, Source};
+
+/// The code of an object whose source changed or could not be read.
+pub(super) const CODE_UNREADABLE: u32 = 1;
+/// The code of an object that the receiving side does not want or cannot store.
+pub(super) const CODE_UNWANTED: u32 = 2;
+
+/// An object to be sent: its source and its hash tree.
+pub(super) struct Outgoing {
+    pub(super) source: Arc<Source>,
+    pub(super) tree: Arc<HashTree>,
+}
+
+impl Outgoing {
+    pub(super) fn offer(&self) -> Result<Offer, TransferError> {
+        Ok(Offer {
+            root: *self.tree.root().as_bytes(),
+            size: self.tree.size(),
+            block_size: self.tree.block_size(),
+            manifest: self.source.manifest().encode()?,
+            tree: self.tree.to_bytes(),
+        })
+    }
+
+    fn shape(&self) -> ObjectShape {
+        ObjectShape {
+            size: self.tree.size(),
+            block_size: self.tree.block_size(),
+            symbol_size: SYMBOL_SIZE,
+            code: Code::RaptorQ.id(),
+        }
+    }
+
+    /// Packets that carry the content if none is lost.
+    pub(super) fn packets_needed(&self) -> u64 {
+        packets_needed(self.shape())
+    }
+
+    /// Sends the content and returns when the peer has verified all of it; `moved` is told of every block read.
+    pub(super) async fn send(
+        &self,
+        connection: &Connection,
+        id: u32,
+        mut moved: impl FnMut(u64, Stats),
+    ) -> Result<(), TransferError> {
+        let remote = connection.remote_addr();
+        let shape = self.shape();
+        let lost = || lost(connection);
+        let Some(mut object) =
+            connection.send_object(shape, label(id), SendOptions::default()).await
+        else {
+            return Err(lost());
+        };
+        let mut done = 0;
+        loop {
+            match object.next().await.ok_or_else(lost)? {
+                SendProgress::Delivered => return Ok(()),
+                SendProgress::Abandoned(_) => return Err(TransferError::Abandoned { remote }),
+                SendProgress::Wanted(block) => match self.read(shape, block).await {
+                    Ok(data) => {
+                        done += data.len() as u64;
+                        object.supply(block, data);
+                        if let Some(stats) = connection.stats().await {
+                            moved(done, stats);
+                        }
+                    }
+                    Err(error) => {
+                        object.abandon(CODE_UNREADABLE);
+                        return Err(error);
+                    }
+                },
+            }
+        }
+    }
+
+    async fn read(&self, shape: ObjectShape, block: u32) -> Result<Bytes, TransferError> {
+        let source = self.source.clone();
+        let tree = self.tree.clone();
+        tokio::task::spawn_blocking(move || {
+            let mut buffer = vec![0; shape.block_len(block) as usize];
+            source.read_block(u64::from(block) * u64::from(shape.block_size), &mut buffer)?;
+            // A file that was rewritten within the clock's grain has changed all the same.
+            if !tree.verify_block(u64::from(block), &buffer) {
+                return Err(
+                    crate::SourceError::Changed { path: source.manifest().name().into() }.into()
+                );
+            }
+            Ok(buffer.into())
+        })
+        .await
+        .map_err(|_| TransferError::Worker)?
+    }
+}
+
+/// Packets that carry an object of this shape if none is lost.
+pub(super) fn packets_needed(shape: ObjectShape) -> u64 {
+    let symbols = |len: u32| u64::from(len.div_ceil(u32::from(shape.symbol_size)));
+    let blocks = shape.blocks().unwrap_or(0);
+    let Some(last) = blocks.checked_sub(1) else { return 0 };
+    u64::from(last) * symbols(shape.block_size) + symbols(shape.block_len(last))
+}
+
+/// The error of a connection that is over.
+pub(super) fn lost(connection: &Connection) -> TransferError {
+    let remote = connection.remote_addr();
+    match connection.close_reason().unwrap_or(CloseReason::Local) {
+        CloseReason::Peer { code: CODE_REFUSED_KEY, .. } => ConnectError::RefusedKey(remote).into(),
+        reason => TransferError::Lost { remote, reason },
+    }
+}

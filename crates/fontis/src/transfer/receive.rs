@@ -1,0 +1,180 @@
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use fontis_proto::dfcp::SendOptions;
+use tokio::sync::{Mutex, oneshot};
+
+use super::incoming::Incoming;
+use super::message::{Offer, Request, Response, decode, encode};
+use super::outgoing::{CODE_UNWANTED, lost, packets_needed};
+use super::serve::key_text;
+use super::{Report, ServerEvent, TransferError};
+use crate::{Connection, Dest, Endpoint, RecvObject, Secret};
+
+/// Takes what others send into a folder; they must know a secret.
+pub struct Receiver {
+    endpoint: Endpoint,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    dir: PathBuf,
+    secret: Secret,
+    overwrite: bool,
+}
+
+/// Objects of a connection that were accepted and whose content has not begun.
+type Expected = Arc<Mutex<HashMap<u32, oneshot::Sender<RecvObject>>>>;
+
+impl Receiver {
+    /// A receiver into the folder `dir`, from those whom the endpoint accepts and who know `secret`.
+    pub fn new(
+        endpoint: Endpoint,
+        dir: &Path,
+        secret: Secret,
+        overwrite: bool,
+    ) -> Result<Self, TransferError> {
+        let metadata = std::fs::metadata(dir);
+        let folder = metadata.and_then(|metadata| {
+            if metadata.is_dir() { Ok(()) } else { Err(std::io::ErrorKind::NotADirectory.into()) }
+        });
+        folder.map_err(|source| TransferError::Folder { path: dir.to_owned(), source })?;
+        let shared = Shared { dir: dir.to_owned(), secret, overwrite };
+        Ok(Self { endpoint, shared: Arc::new(shared) })
+    }
+
+    /// Receives until the endpoint closes; `events` is told what happens.
+    pub async fn run(self, events: impl Fn(ServerEvent) + Send + Sync + 'static) {
+        let events = Arc::new(events);
+        while let Some(connection) = self.endpoint.accept().await {
+            tokio::spawn(attend(self.shared.clone(), connection, events.clone()));
+        }
+    }
+}
+
+async fn attend(
+    shared: Arc<Shared>,
+    connection: Connection,
+    events: Arc<impl Fn(ServerEvent) + Send + Sync + 'static>,
+) {
+    let remote = connection.remote_addr();
+    events(ServerEvent::Connected { remote, key: key_text(&connection) });
+    let expected = Expected::default();
+    tokio::spawn(distribute(connection.clone(), expected.clone()));
+    while let Some(message) = connection.recv_message().await {
+        // What changes files must not be a replay.
+        if message.early {
+            continue;
+        }
+        let (shared, connection) = (shared.clone(), connection.clone());
+        let (events, expected) = (events.clone(), expected.clone());
+        tokio::spawn(async move {
+            if let Err(error) = take(&shared, &connection, &message.data, &expected, &*events).await
+            {
+                events(ServerEvent::Failed { remote, error: error.to_string() });
+            }
+        });
+    }
+}
+
+/// Hands objects to those who expect them.
+async fn distribute(connection: Connection, expected: Expected) {
+    while let Some(object) = connection.recv_object().await {
+        let id = <[u8; 4]>::try_from(&object.label()[..]).map(u32::from_be_bytes);
+        let waiting = match id {
+            Ok(id) => expected.lock().await.remove(&id),
+            Err(_) => None,
+        };
+        match waiting {
+            Some(reply) => drop(reply.send(object)),
+            None => object.abandon(CODE_UNWANTED),
+        }
+    }
+}
+
+async fn take(
+    shared: &Arc<Shared>,
+    connection: &Connection,
+    message: &[u8],
+    expected: &Expected,
+    events: &(impl Fn(ServerEvent) + Send + Sync),
+) -> Result<(), TransferError> {
+    let remote = connection.remote_addr();
+    let respond = |response: &Response| {
+        connection
+            .send_message(encode(response), SendOptions { priority: 0, ..SendOptions::default() });
+    };
+    let (id, secret, offer) = match decode::<Request>(message) {
+        Some(Request::Put { id, secret, offer }) => (id, secret, offer),
+        Some(Request::Get { id, .. }) => {
+            let text = "this is a receiver: `fontis serve` gives".to_owned();
+            respond(&Response::Error { id, text });
+            return Ok(());
+        }
+        None => return Err(TransferError::Protocol { remote, what: "an unreadable request" }),
+    };
+    // Hashes are compared in constant time, so that the secret cannot be found byte by byte.
+    if blake3::hash(&secret) != blake3::hash(shared.secret.as_bytes()) {
+        let text =
+            "the secret in the URL is not the present one: ask for the receiver's present URL";
+        respond(&Response::Error { id, text: text.to_owned() });
+        return Err(TransferError::Refused { remote, text: "a wrong secret was given".to_owned() });
+    }
+    let stored = store(shared, connection, id, offer, expected, events, respond).await;
+    match &stored {
+        Ok(()) => respond(&Response::Stored { id }),
+        Err(error) => respond(&Response::Error { id, text: error.to_string() }),
+    }
+    stored
+}
+
+async fn store(
+    shared: &Arc<Shared>,
+    connection: &Connection,
+    id: u32,
+    offer: Offer,
+    expected: &Expected,
+    events: &(impl Fn(ServerEvent) + Send + Sync),
+    respond: impl Fn(&Response),
+) -> Result<(), TransferError> {
+    let remote = connection.remote_addr();
+    let begin = Instant::now();
+    let (incoming, manifest) = {
+        let shared = shared.clone();
+        tokio::task::spawn_blocking(move || {
+            // With a slash at its end the folder receives the object under the object's own name.
+            let dest = Dest::Path(shared.dir.join(""));
+            Incoming::prepare(remote, &offer, None, &dest, shared.overwrite)
+        })
+        .await
+        .map_err(|_| TransferError::Worker)??
+    };
+    let (reply, object) = oneshot::channel();
+    expected.lock().await.insert(id, reply);
+    respond(&Response::Accept { id });
+    let object = object.await.map_err(|_| lost(connection))?;
+    let shape = object.shape();
+    if !incoming.fits(shape) {
+        return Err(TransferError::Protocol {
+            remote,
+            what: "the object is not the one that was offered",
+        });
+    }
+    let name = manifest.name().to_owned();
+    events(ServerEvent::Started { remote, name: name.clone(), bytes: shape.size });
+    let hash = incoming.hash();
+    let (path, stats) = incoming.receive(connection, object, |_, _| {}).await?;
+    let report = Report {
+        name,
+        path,
+        bytes: shape.size,
+        hash,
+        duration: begin.elapsed(),
+        stats,
+        packets_needed: packets_needed(shape),
+    };
+    events(ServerEvent::Finished { remote, report: Box::new(report) });
+    Ok(())
+}

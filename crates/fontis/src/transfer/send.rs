@@ -1,0 +1,114 @@
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fontis_proto::dfcp::SendOptions;
+
+use super::message::{Request, Response, decode, encode, safe_text};
+use super::outgoing::{Outgoing, lost};
+use super::{Progress, Report, TransferError};
+use crate::{Connection, Endpoint, Source, Url};
+
+/// Sends files and folders, one after another, to the receiver that printed `url`; returns when the last is verified
+/// and stored there.
+pub async fn send(
+    endpoint: &Endpoint,
+    remote: SocketAddr,
+    url: &Url,
+    paths: &[PathBuf],
+    progress: impl Fn(Progress) + Send + Sync,
+) -> Result<Vec<Report>, TransferError> {
+    let secret = url.secret.as_ref().ok_or(TransferError::NoSecret)?.as_bytes().to_vec();
+    // What cannot be read should fail before anybody is bothered.
+    let mut sources = Vec::new();
+    for path in paths {
+        sources.push(open(path.clone()).await?);
+    }
+    let connection = endpoint.connect(remote, *url.key.as_bytes(), None).await?;
+    progress(Progress::Connected { remote });
+    let mut reports = Vec::new();
+    for (id, outgoing) in (0..).zip(&sources) {
+        match send_one(&connection, id, &secret, outgoing, &progress).await {
+            Ok(report) => reports.push(report),
+            Err(error) => {
+                connection.close(0, "");
+                return Err(error);
+            }
+        }
+    }
+    connection.close(0, "");
+    Ok(reports)
+}
+
+async fn open(path: PathBuf) -> Result<Outgoing, TransferError> {
+    let open = move |path: &Path| {
+        let source = Source::open(path)?;
+        let tree = Arc::new(source.hash_tree(|_| {})?);
+        Ok(Outgoing { source: Arc::new(source), tree })
+    };
+    tokio::task::spawn_blocking(move || open(&path)).await.map_err(|_| TransferError::Worker)?
+}
+
+async fn send_one(
+    connection: &Connection,
+    id: u32,
+    secret: &[u8],
+    outgoing: &Outgoing,
+    progress: &(impl Fn(Progress) + Send + Sync),
+) -> Result<Report, TransferError> {
+    let begin = Instant::now();
+    let request = Request::Put { id, secret: secret.to_vec(), offer: outgoing.offer()? };
+    connection
+        .send_message(encode(&request), SendOptions { priority: 0, ..SendOptions::default() });
+    await_response(connection, id, &Response::Accept { id }).await?;
+    let manifest = outgoing.source.manifest();
+    let bytes = outgoing.tree.size();
+    let name = manifest.name().to_owned();
+    progress(Progress::Started { name: name.clone(), bytes, entries: manifest.entries().len() });
+    let mut counted = connection.stats().await.unwrap_or_default();
+    let sending = outgoing.send(connection, id, |done, stats| {
+        counted = stats;
+        progress(Progress::Moved { done, stats });
+    });
+    // The receiver's own words say more than that it gave up.
+    if let Err(error) = sending.await {
+        let stored = Response::Stored { id };
+        let told = await_response(connection, id, &stored);
+        return Err(match tokio::time::timeout(Duration::from_secs(2), told).await {
+            Ok(Err(refused @ TransferError::Refused { .. })) => refused,
+            _ => error,
+        });
+    }
+    let stats = connection.stats().await.unwrap_or(counted);
+    await_response(connection, id, &Response::Stored { id }).await?;
+    progress(Progress::Moved { done: bytes, stats });
+    Ok(Report {
+        name,
+        path: None,
+        bytes,
+        hash: outgoing.tree.root().to_hex().to_string(),
+        duration: begin.elapsed(),
+        stats,
+        packets_needed: outgoing.packets_needed(),
+    })
+}
+
+async fn await_response(
+    connection: &Connection,
+    id: u32,
+    wanted: &Response,
+) -> Result<(), TransferError> {
+    let remote = connection.remote_addr();
+    loop {
+        let message = connection.recv_message().await.ok_or_else(|| lost(connection))?;
+        match decode::<Response>(&message.data) {
+            Some(response) if response == *wanted => return Ok(()),
+            Some(Response::Error { id: of, text }) if of == id => {
+                return Err(TransferError::Refused { remote, text: safe_text(&text) });
+            }
+            Some(_) => {}
+            None => return Err(TransferError::Protocol { remote, what: "an unreadable message" }),
+        }
+    }
+}

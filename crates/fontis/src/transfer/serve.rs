@@ -1,0 +1,135 @@
+use std::num::NonZero;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use fontis_proto::dfcp::SendOptions;
+
+use super::message::{Request, Response, decode, encode};
+use super::outgoing::Outgoing;
+use super::{Report, ServerEvent, TransferError};
+use crate::{Connection, Endpoint, HashCache, PublicKey, Source, SourceError};
+
+/// Objects whose hash trees are remembered.
+const CACHED_TREES: NonZero<usize> = NonZero::new(256).unwrap();
+/// What strangers are told of what is not there, is not readable, or is none of their business.
+const NOT_HERE: &str = "there is no such file or folder here: check the path in the URL";
+
+/// Serves the files and folders beneath a folder.
+pub struct FileServer {
+    endpoint: Endpoint,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    root: Dir,
+    trees: HashCache,
+}
+
+impl FileServer {
+    /// A server of what is beneath `root`, to those whom the endpoint accepts.
+    pub fn new(endpoint: Endpoint, root: &Path) -> Result<Self, TransferError> {
+        let root = Dir::open_ambient_dir(root, ambient_authority())
+            .map_err(|source| TransferError::Folder { path: root.to_owned(), source })?;
+        let shared = Shared { root, trees: HashCache::new(CACHED_TREES) };
+        Ok(Self { endpoint, shared: Arc::new(shared) })
+    }
+
+    /// Serves until the endpoint closes; `events` is told what happens.
+    pub async fn run(self, events: impl Fn(ServerEvent) + Send + Sync + 'static) {
+        let events = Arc::new(events);
+        while let Some(connection) = self.endpoint.accept().await {
+            let (shared, events) = (self.shared.clone(), events.clone());
+            tokio::spawn(async move {
+                let remote = connection.remote_addr();
+                events(ServerEvent::Connected { remote, key: key_text(&connection) });
+                while let Some(message) = connection.recv_message().await {
+                    let (shared, events, connection) =
+                        (shared.clone(), events.clone(), connection.clone());
+                    tokio::spawn(async move {
+                        if let Err(error) =
+                            answer(&shared, &connection, &message.data, &*events).await
+                        {
+                            events(ServerEvent::Failed { remote, error: error.to_string() });
+                        }
+                    });
+                }
+            });
+        }
+    }
+}
+
+/// The peer's public key as text.
+pub(super) fn key_text(connection: &Connection) -> String {
+    PublicKey::new(connection.peer_key()).map_or_else(|_| "?".to_owned(), |key| key.to_string())
+}
+
+async fn answer(
+    shared: &Arc<Shared>,
+    connection: &Connection,
+    message: &[u8],
+    events: &(impl Fn(ServerEvent) + Send + Sync),
+) -> Result<(), TransferError> {
+    let remote = connection.remote_addr();
+    let respond = |response: &Response| {
+        let urgent = SendOptions { priority: 0, ..SendOptions::default() };
+        connection.send_message(encode(response), urgent);
+    };
+    let (id, path) = match decode::<Request>(message) {
+        Some(Request::Get { id, path }) => (id, path),
+        Some(Request::Put { id, .. }) => {
+            let text = "this server only serves: `fontis receive` takes what is sent".to_owned();
+            respond(&Response::Error { id, text });
+            return Ok(());
+        }
+        None => return Err(TransferError::Protocol { remote, what: "an unreadable request" }),
+    };
+    let begin = Instant::now();
+    let opened = {
+        let (shared, path) = (shared.clone(), path.clone());
+        tokio::task::spawn_blocking(move || open(&shared, &path))
+            .await
+            .map_err(|_| TransferError::Worker)?
+    };
+    let outgoing = match opened {
+        Ok(outgoing) => outgoing,
+        Err(error) => {
+            let text = match &error {
+                TransferError::Source(
+                    SourceError::NotFound { .. }
+                    | SourceError::Outside { .. }
+                    | SourceError::Unreadable { .. },
+                ) => NOT_HERE.to_owned(),
+                other => other.to_string(),
+            };
+            respond(&Response::Error { id, text });
+            return Err(error);
+        }
+    };
+    respond(&Response::Offer { id, offer: outgoing.offer()? });
+    let name = outgoing.source.manifest().name().to_owned();
+    let bytes = outgoing.tree.size();
+    events(ServerEvent::Started { remote, name: name.clone(), bytes });
+    let mut counted = connection.stats().await.unwrap_or_default();
+    outgoing.send(connection, id, |_, stats| counted = stats).await?;
+    let report = Report {
+        name,
+        path: None,
+        bytes,
+        hash: outgoing.tree.root().to_hex().to_string(),
+        duration: begin.elapsed(),
+        stats: connection.stats().await.unwrap_or(counted),
+        packets_needed: outgoing.packets_needed(),
+    };
+    events(ServerEvent::Finished { remote, report: Box::new(report) });
+    Ok(())
+}
+
+fn open(shared: &Shared, path: &str) -> Result<Outgoing, TransferError> {
+    let path = if path.is_empty() { "." } else { path };
+    let source = Source::beneath(&shared.root, Path::new(path))?;
+    let tree = shared.trees.hash_tree(&source, |_| {})?;
+    Ok(Outgoing { source: Arc::new(source), tree })
+}
