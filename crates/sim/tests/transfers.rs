@@ -5,6 +5,7 @@
 
 use fontis_base::{Duration, Probability, Rate, Size, Stream, Time};
 use fontis_net::{Limit, LinkConfig, Loss, LossPosition, Outage, Reorder};
+use fontis_proto::dfcp::CloseReason;
 use fontis_sim::Transfer;
 
 struct Case {
@@ -13,6 +14,8 @@ struct Case {
     loss: f64,
     /// Packets of a bandwidth-delay product.
     bdp: f64,
+    /// How long a full buffer takes to drain, in seconds.
+    buffer_time: f64,
     outage: bool,
     text: String,
 }
@@ -76,7 +79,8 @@ fn case(seed: u64) -> Case {
          outage {outage:?}, reorder {:?}, jitter {}",
         transfer.down.loss, transfer.down.reorder, transfer.down.jitter
     );
-    Case { transfer, loss, bdp, outage: outage.is_some(), text }
+    let buffer_time = buffer * 1257.0 * 8.0 / rate.as_bps() as f64;
+    Case { transfer, loss, bdp, buffer_time, outage: outage.is_some(), text }
 }
 
 fn number(name: &str, default: u64) -> u64 {
@@ -92,11 +96,20 @@ fn random_transfers_over_bad_paths_end_with_every_byte_equal_and_little_waste() 
         let outcome = case.transfer.run();
         let needed = case.transfer.packets_needed() as f64;
         let sent = outcome.server.data_packets_sent as f64;
-        // What a path of this loss asks for on average, and the deviation that a short transfer covers beforehand.
+        // What a path of this loss asks for on average, the deviation that a short transfer covers beforehand, the one
+        // bandwidth-delay product by which the search for the path's rate may overshoot, and what an outage swallows.
         let mean = needed / (1.0 - case.loss);
-        let tail = 5.0 * (needed * case.loss.max(0.08)).sqrt() / (1.0 - case.loss);
+        let tail =
+            5.0 * (needed.min(1000.0) * case.loss.max(0.08)).sqrt() / (1.0 - case.loss) + 24.0;
+        let overshoot = case.bdp + 150.0;
         let outage = if case.outage { 2.0 * case.bdp + 64.0 } else { 0.0 };
-        let most = 1.1 * mean + tail.min(0.1 * mean.max(300.0)) + 24.0 + outage;
+        // A buffer that is shorter than the hosts' own jitter cannot be steered by its delay.
+        let share = if case.buffer_time < 4e-3 { 1.6 } else { 1.1 };
+        let most = share * mean + tail + overshoot + outage;
+        // All copies of a SYN may fall into an outage: that is an end too, and the application is told.
+        if case.outage && outcome.closed == Some(CloseReason::NoAnswer) && sent == 0.0 {
+            continue;
+        }
         let verdict = if outcome.duration.is_none() {
             "did not end"
         } else if outcome.wrong_bytes > 0 {

@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use fontis_base::Time;
+use fontis_base::{Duration, Time};
 use smallvec::SmallVec;
 
 use super::control::ControlId;
@@ -104,11 +104,13 @@ impl History {
         self.reordering.max(MIN_REORDERING)
     }
 
-    /// Decides the fate of packets; `decide` is told of each newly decided one, from the highest down. False if the
+    /// Decides the fate of packets: a missing one is lost when as many later ones have come as reordering may separate,
+    /// or one that was sent later by more than `patience`. `decide` is told of each newly decided one, from the highest down. False if the
     /// feedback speaks of packets that were never sent, in which case nothing happens.
     pub(super) fn resolve(
         &mut self,
         feedback: &Feedback,
+        patience: Duration,
         mut decide: impl FnMut(u64, &Sent, Outcome),
     ) -> bool {
         if feedback.largest >= self.next_number() {
@@ -118,6 +120,7 @@ impl History {
             self.largest.map_or(feedback.largest, |largest| largest.max(feedback.largest));
         self.largest = Some(largest);
         let horizon = largest.saturating_sub(self.reordering());
+        let latest_sent = self.get(largest).map_or(Time::ZERO, |sent| sent.time);
         let mut lowest = feedback.largest;
         let mut latest = 0;
         for (first, last, received) in feedback.ranges() {
@@ -130,7 +133,11 @@ impl History {
                 let sent = &mut self.sent[index];
                 let outcome = match (sent.fate, received) {
                     (Fate::Unknown, true) => Outcome::Received,
-                    (Fate::Unknown, false) if number <= horizon => Outcome::Lost,
+                    (Fate::Unknown, false)
+                        if number <= horizon || latest_sent.since(sent.time) > patience =>
+                    {
+                        Outcome::Lost
+                    }
                     (Fate::Lost, true) => Outcome::Late,
                     _ => continue,
                 };
@@ -192,7 +199,10 @@ mod tests {
     fn outcomes(history: &mut History, largest: u64, runs: &[u32]) -> Vec<(u64, Outcome)> {
         let feedback = Feedback { largest, runs: runs.into(), ..Feedback::default() };
         let mut seen = Vec::new();
-        assert!(history.resolve(&feedback, |number, _, outcome| seen.push((number, outcome))));
+        assert!(
+            history.resolve(&feedback, Duration::MAX, |number, _, outcome| seen
+                .push((number, outcome)))
+        );
         seen
     }
 
@@ -223,9 +233,23 @@ mod tests {
     }
 
     #[test]
+    fn a_gap_is_a_loss_when_something_much_later_has_come() {
+        let mut history = history(2);
+        history.push(Sent::new(Time::ZERO + Duration::from_secs(1), 100));
+        let feedback = Feedback { largest: 2, runs: smallvec![1, 1, 1], ..Feedback::default() };
+        let mut lost = Vec::new();
+        assert!(history.resolve(&feedback, Duration::from_millis(50), |number, _, outcome| {
+            if outcome == Outcome::Lost {
+                lost.push(number);
+            }
+        }));
+        assert_eq!(lost, [1]);
+    }
+
+    #[test]
     fn feedback_on_packets_never_sent_is_refused() {
         let mut history = history(5);
         let feedback = Feedback { largest: 5, runs: smallvec![1], ..Feedback::default() };
-        assert!(!history.resolve(&feedback, |_, _, _| panic!()));
+        assert!(!history.resolve(&feedback, Duration::MAX, |_, _, _| panic!()));
     }
 }

@@ -33,6 +33,8 @@ pub(super) struct Path {
     pub(super) limited: bool,
     pub(super) packets_lost: u64,
     trains: Vec<(u64, u64)>,
+    /// Receive times of the first train's packets, as far as they have been reported.
+    train_times: BTreeMap<u64, i64>,
     train_left: u64,
     last_marked: u64,
     /// When feedback last came, or sending began after rest.
@@ -58,6 +60,7 @@ impl Path {
             limited: false,
             packets_lost: 0,
             trains: Vec::new(),
+            train_times: BTreeMap::new(),
             train_left,
             last_marked: 0,
             heard: Time::ZERO,
@@ -136,7 +139,8 @@ impl Path {
         let train = self.train_rate(feedback);
         let mut decided = Vec::new();
         let mut tally = Tally::default();
-        let known = self.history.resolve(feedback, |number, sent, outcome| {
+        let patience = self.rtt.timeout();
+        let known = self.history.resolve(feedback, patience, |number, sent, outcome| {
             match outcome {
                 Outcome::Received => decided.push((number, true)),
                 Outcome::Lost if !sent.mtu_probe => {
@@ -222,13 +226,14 @@ impl Path {
     /// packets.
     fn train_rate(&mut self, feedback: &Feedback) -> Option<(Rate, usize)> {
         let (first, last) = *self.trains.first()?;
+        let reported =
+            Self::reported(feedback).filter(|(number, _)| (first..=last).contains(number));
+        self.train_times.extend(reported);
         if feedback.largest < last {
             return None;
         }
         self.trains.remove(0);
-        let times: BTreeMap<u64, i64> = Self::reported(feedback)
-            .filter(|(number, _)| (first..=last).contains(number))
-            .collect();
+        let times = core::mem::take(&mut self.train_times);
         let (&from, &begin) = times.first_key_value()?;
         let (&to, &end) = times.last_key_value()?;
         let span = u64::try_from(end - begin).ok().filter(|us| *us > 0)?;

@@ -33,6 +33,8 @@ const RETEST_EVERY: Duration = Duration::from_secs(15);
 const LOSS_MEMORY: f64 = 5000.0;
 /// Packets that a first estimate of loss takes.
 const FIRST_ESTIMATE: f64 = 100.0;
+/// Packets after which the losses of several rounds are judged together.
+const RECENT_PACKETS: u64 = 800;
 /// Rounds without growth after an overload that showed no queue.
 const CAUTIOUS_ROUNDS: u32 = 12;
 
@@ -63,6 +65,8 @@ pub struct Auto {
     /// A queueing delay at which the buffer was found to overflow caps the target.
     queue_cap: f64,
     round: Round,
+    /// Losses of the last rounds together: what one round is too short to show.
+    recent: Tally,
     test: Option<LossTest>,
     tested_at: Time,
     cautious: u32,
@@ -117,6 +121,7 @@ impl Auto {
             capacity: None,
             queue_cap: QUEUE_TARGET_RANGE.1,
             round: Round::default(),
+            recent: Tally::default(),
             test: None,
             tested_at: Time::ZERO,
             cautious: 0,
@@ -241,11 +246,16 @@ impl Auto {
         arrival / (1.0 - loss).max(0.1)
     }
 
+    /// Sends less for a round: `factor` of the rate at which packets were lost with probability `loss`.
     fn begin_test(&mut self, sample: &Sample, loss: f64, factor: f64) {
         let delivered = self.delivered().unwrap_or(self.rate * (1.0 - loss));
         self.test = Some(LossTest::new(sample.next_number, loss, factor, delivered));
         self.tested_at = sample.now;
-        self.rate *= factor;
+        // The present rate may be another than that of the packets that were just reported.
+        let then = self.delivery.rate().map_or(self.rate, |rate| rate / (1.0 - loss).max(0.02));
+        self.rate = then.min(self.rate) * factor;
+        self.starting = false;
+        self.boost = 0.0;
     }
 
     /// The next feedbacks tell of a reduction of our own: until it has passed, go by what was delivered before.
@@ -268,16 +278,13 @@ impl Auto {
         self.test = None;
         self.hold_delivered(sample, delivered);
         self.round.tally = Tally::default();
+        self.recent = Tally::default();
         match verdict {
             Verdict::Random(loss) => self.random_loss = Some(loss),
             Verdict::Congestive(loss) => {
                 self.random_loss = Some(loss.min(self.random_loss.unwrap_or(1.0)));
                 self.cautious = CAUTIOUS_ROUNDS;
                 self.boost = 0.0;
-                // A buffer that overflows below the target is shorter than the target supposes.
-                if self.queue < 1.5 * self.queue_target() {
-                    self.queue_cap = (self.queue * 0.6).max(QUEUE_TARGET_RANGE.0);
-                }
             }
         }
     }
@@ -294,6 +301,7 @@ impl Auto {
         );
         let loss = round.tally.loss();
         let total = round.tally.total().max(1) as f64;
+        self.recent.join(round.tally);
         self.queue_cap = (self.queue_cap * 1.02).min(QUEUE_TARGET_RANGE.1);
         let queue = round.queue.unwrap_or(self.queue);
         let target = self.queue_target();
@@ -301,7 +309,7 @@ impl Auto {
             self.capacity = self.delivery.rate().map(|rate| (rate, sample.now));
         }
         if self.test.is_none() && total >= 20.0 {
-            self.judge_loss(sample, loss, total, queue > target);
+            self.judge_loss(sample, loss, total, queue);
         }
         if unjudged && self.random_loss.is_none() {
             self.round.tally = round.tally;
@@ -317,7 +325,7 @@ impl Auto {
             self.starting = false;
         } else if queue > target / 2.0 || self.cautious > 0 {
             self.boost = 0.0;
-            self.starting &= queue <= target;
+            self.starting = false;
         } else if round.limited {
             self.boost = self.boost.min(BOOST.0);
         } else if self.starting {
@@ -339,7 +347,7 @@ impl Auto {
     }
 
     /// Compares a round's loss with what the path is known to lose.
-    fn judge_loss(&mut self, sample: &Sample, loss: f64, total: f64, queued: bool) {
+    fn judge_loss(&mut self, sample: &Sample, loss: f64, total: f64, queue: f64) {
         let Some(known) = self.random_loss else {
             if total < FIRST_ESTIMATE {
                 return;
@@ -364,21 +372,35 @@ impl Auto {
                 return;
             }
         }
-        let variance =
-            known.max(1.0 / total) * (1.0 - known) * (2.0 * sample.mean_burst - 1.0).max(1.0)
-                / total;
-        let excess = known + 4.0 * libm::sqrt(variance) + 0.005;
-        if loss > excess {
-            self.starting = false;
-            self.boost = 0.0;
-            let factor = ((1.0 - loss) / (1.0 - known)).clamp(0.5, 0.95);
+        // How far a count of losses strays by chance, in bursts as they come on this path.
+        let deviation = |total: f64| {
+            let variance = known.max(1.0 / total) * (1.0 - known) / total;
+            libm::sqrt(variance * (2.0 * sample.mean_burst - 1.0).clamp(1.0, 2.0))
+        };
+        let mut loss = loss;
+        let mut excess = loss > known + 4.0 * deviation(total) + 0.005;
+        if !excess && self.recent.total() >= RECENT_PACKETS {
+            let recent = core::mem::take(&mut self.recent);
+            excess = recent.loss() > known + 3.5 * deviation(recent.total() as f64) + 0.005;
+            if excess {
+                loss = recent.loss();
+            }
+        }
+        if excess {
+            self.recent = Tally::default();
+            if queue > QUEUE_TARGET_RANGE.0 && queue < 1.5 * self.queue_target() {
+                // A buffer that overflows near the target is shorter than the target supposes.
+                self.queue_cap = (queue * 0.6).max(QUEUE_TARGET_RANGE.0);
+            }
+            let factor = ((1.0 - loss) / (1.0 - known)).clamp(0.3, 0.95);
             self.begin_test(sample, loss, factor);
         } else {
             // Loss seen beside a queue may be overflow; it is only believed when it is less than before.
-            if !queued || loss < known {
+            if queue <= self.queue_target() || loss < known {
                 self.random_loss = Some(known + (loss - known) * total / (total + LOSS_MEMORY));
             }
-            if known > 0.01 && sample.now.since(self.tested_at) > RETEST_EVERY {
+            let patience = if known > 0.25 { RETEST_EVERY / 2 } else { RETEST_EVERY };
+            if known > 0.01 && sample.now.since(self.tested_at) > patience {
                 self.begin_test(sample, known, 0.85);
             }
         }
@@ -391,6 +413,7 @@ impl Auto {
         if self.queue < target / 4.0 {
             self.drain.last = now;
         }
+        self.starting &= self.queue < target;
         if self.test.is_some() || self.starting {
             return;
         }

@@ -14,6 +14,11 @@ impl Tally {
         }
     }
 
+    pub(super) const fn join(&mut self, other: Self) {
+        self.received += other.received;
+        self.lost += other.lost;
+    }
+
     pub(super) const fn total(&self) -> u64 {
         self.received + self.lost
     }

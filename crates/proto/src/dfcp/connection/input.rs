@@ -28,7 +28,7 @@ impl Connection {
                 if !self.initiator && Some(source) == self.remote && self.state == State::Handshake
                 {
                     self.received_before_validation += u64::from(size);
-                    self.handshake.again(now);
+                    self.handshake.again();
                 }
             }
             Packet::SynAck { source, hello, .. } => self.on_synack(now, source, hello),

@@ -22,11 +22,13 @@ pub(super) struct Handshake {
     began: Time,
     sent: u32,
     due: Time,
+    /// The peer has asked again: the answer does not count as a retry.
+    asked: bool,
 }
 
 impl Handshake {
     pub(super) fn new(timers: Timers) -> Self {
-        Self { timers, began: Time::ZERO, sent: 0, due: Time::MAX }
+        Self { timers, began: Time::ZERO, sent: 0, due: Time::MAX, asked: false }
     }
 
     pub(super) fn begin(&mut self, now: Time) {
@@ -38,17 +40,21 @@ impl Handshake {
         self.began
     }
 
+    /// When the next copy is due.
     pub(super) const fn due(&self) -> Time {
-        self.due
+        if self.asked { Time::ZERO } else { self.due }
     }
 
     /// The peer asks again: answer at once.
-    pub(super) fn again(&mut self, now: Time) {
-        self.due = self.due.min(now);
+    pub(super) const fn again(&mut self) {
+        self.asked = true;
     }
 
     /// A copy leaves now; the next is due later.
     pub(super) fn sent(&mut self, now: Time) {
+        if core::mem::take(&mut self.asked) {
+            return;
+        }
         self.sent += 1;
         let copies = match self.timers {
             Timers::Fast => &FAST_COPIES[..],
@@ -60,8 +66,11 @@ impl Handshake {
         };
     }
 
-    /// Whether the timer that has run out was the last.
+    /// Whether all copies have been sent, and nobody asks for more.
     pub(super) const fn is_exhausted(&self) -> bool {
+        if self.asked {
+            return false;
+        }
         let copies = match self.timers {
             Timers::Fast => FAST_COPIES.len() as u32,
             Timers::Published => 1,
@@ -95,6 +104,9 @@ impl Connection {
             }
             State::Handshake | State::Established => {}
         }
+        if self.state == State::Handshake && self.initiator {
+            return next;
+        }
         consider(Some(self.last_heard + self.idle_timeout()), "idle");
         if self.state == State::Handshake {
             return next;
@@ -127,6 +139,8 @@ impl Connection {
             State::Handshake => {
                 if self.handshake.due() <= now && self.handshake.is_exhausted() {
                     self.finish_with(CloseReason::NoAnswer);
+                }
+                if self.initiator {
                     return;
                 }
             }
