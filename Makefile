@@ -1,0 +1,56 @@
+# The front door. `make` alone says what there is.
+
+SHELL := /bin/bash
+CARGO ?= cargo
+FUZZ_SECONDS ?= 60
+FUZZ_TARGETS := frames hello notation block_decoder connection
+
+export FILE FUZZ_SECONDS
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench docs fuzz soak build clean prerequisites
+
+help: ## Say what there is to make
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: prerequisites ## Watch a file cross a lossy, long path; FILE= chooses one
+	@scripts/demo.sh
+
+test: lint ## Check everything: lint, then every test
+	$(CARGO) test --workspace --locked
+
+lint: prerequisites ## Check format, lints, documentation, licences, and that the pure crates need no machine
+	$(CARGO) fmt --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+	@for script in scripts/*.sh .ci/run; do bash -n $$script || exit 1; done
+	@if $(CARGO) deny --version >/dev/null 2>&1; then \
+		$(CARGO) deny --locked check licenses bans sources; \
+	else \
+		echo "lint: licences not checked: cargo-deny is not installed (cargo install cargo-deny --locked)"; \
+	fi
+	scripts/wasm-check.sh
+
+bench: prerequisites ## Measure, and keep the results under results/ with the date
+	scripts/bench.sh
+
+# The manual page and the shell completions come from the command's own definitions, once it can print them: a
+# prerequisite of this target.
+docs: prerequisites ## Build the documentation of every crate
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+
+fuzz: prerequisites ## Feed hostile input to every parser and state machine, FUZZ_SECONDS each (60)
+	@scripts/fuzz.sh $(FUZZ_TARGETS)
+
+soak: prerequisites ## Run 10,000 random transfers over random bad paths; a failure names its seed
+	FONTIS_RUNS=10000 $(CARGO) test --release --locked -p fontis-sim --test transfers -- --nocapture
+
+build: prerequisites ## Build the fontis command, optimised
+	$(CARGO) build --release --locked -p fontis-cli
+
+clean: ## Remove what was built
+	$(CARGO) clean
+
+prerequisites:
+	@command -v $(CARGO) >/dev/null || { echo "Rust is missing: install rustup, which brings the version that rust-toolchain.toml names" >&2; exit 1; }
+	@scripts/require.sh cc=build-essential python3=python3

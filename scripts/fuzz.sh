@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Runs fuzz targets for FUZZ_SECONDS each: scripts/fuzz.sh TARGET...
+# Input that breaks a target is left in fuzz/artifacts/<target>.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+if ! cargo +nightly --version >/dev/null 2>&1; then
+    echo "fuzz: libFuzzer needs a nightly compiler: rustup toolchain install nightly --profile minimal" >&2
+    exit 1
+fi
+if ! command -v cargo-fuzz >/dev/null; then
+    echo "fuzz: installing cargo-fuzz"
+    cargo install --locked cargo-fuzz
+fi
+# What the fuzzer finds stays out of the corpus in the tree: a person picks what is worth keeping there.
+for target in "$@"; do
+    echo "fuzz: $target for ${FUZZ_SECONDS:-60} s"
+    mkdir -p "fuzz/found/$target"
+    cargo +nightly fuzz run "$target" "fuzz/found/$target" "fuzz/corpus/$target" -- \
+        -max_total_time="${FUZZ_SECONDS:-60}" -max_len=8192 -timeout=10 -print_final_stats=1 -print_funcs=0 -verbosity=0
+done
