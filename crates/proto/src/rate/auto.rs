@@ -76,8 +76,9 @@ pub struct Auto {
     drain: Drain,
     /// Until this time the delivery rate counts as no less: a pause of our own making says nothing about the path.
     hold: Option<(f64, Time)>,
-    /// The rate before feedback stopped.
-    before_silence: Option<f64>,
+    /// The rate when last a round's worth of feedback confirmed it.
+    confirmed: f64,
+    /// Rounds of silence since the last feedback.
     silent_rounds: u32,
     last_rtt: Duration,
 }
@@ -130,7 +131,7 @@ impl Auto {
             cautious: 0,
             drain: Drain { last: Time::ZERO, until: Time::ZERO },
             hold: None,
-            before_silence: None,
+            confirmed: 0.0,
             silent_rounds: 0,
             last_rtt: Duration::ZERO,
         }
@@ -163,7 +164,6 @@ impl Auto {
 
     /// A round trip passed without feedback.
     pub fn on_silence(&mut self) {
-        self.before_silence.get_or_insert(self.rate);
         self.rate = (self.rate / 2.0).max(MIN_RATE);
         self.silent_rounds += 1;
         self.test = None;
@@ -172,10 +172,11 @@ impl Auto {
     /// Takes a feedback.
     pub fn on_feedback(&mut self, sample: &Sample) {
         self.last_rtt = sample.min_rtt;
-        if let Some(before) = self.before_silence.take() {
+        let silent_rounds = core::mem::take(&mut self.silent_rounds);
+        if silent_rounds > 0 {
             // A short silence was an accident; after a long one the path may be another.
-            let short = core::mem::take(&mut self.silent_rounds) <= 2;
-            self.rate = self.rate.max(if short { before } else { before / 2.0 });
+            let share = if silent_rounds <= 2 { 1.0 } else { 0.5 };
+            self.rate = self.rate.max(self.confirmed * share);
             self.delivery.restart();
             self.round = Round { end: sample.next_number, ..Round::default() };
             self.boost = BOOST.1 / 2.0;
@@ -305,6 +306,9 @@ impl Auto {
         let loss = round.tally.loss();
         let total = round.tally.total().max(1) as f64;
         self.recent.join(round.tally);
+        if total >= LEAST_JUDGED && !round.limited {
+            self.confirmed = self.rate;
+        }
         self.queue_cap = (self.queue_cap * 1.02).min(QUEUE_TARGET_RANGE.1);
         let queue = round.queue.unwrap_or(self.queue);
         let target = self.queue_target();
