@@ -33,6 +33,8 @@ const RETEST_EVERY: Duration = Duration::from_secs(15);
 const LOSS_MEMORY: f64 = 5000.0;
 /// Packets that a first estimate of loss takes.
 const FIRST_ESTIMATE: f64 = 100.0;
+/// Growth of a round while nothing of the path is known: doubling overshoots a short buffer by a whole flight.
+const STARTING_GROWTH: f64 = 1.6;
 /// Packets that a judgement of loss takes at least, and those of a test.
 const LEAST_JUDGED: f64 = 40.0;
 const LEAST_TEST: u64 = 40;
@@ -344,10 +346,10 @@ impl Auto {
         } else if self.starting {
             // Doubling that brings no more out has found the bottleneck, even if its queue does not show.
             let delivered = self.round.delivered;
-            if round.delivered > 0.0 && delivered < 1.25 * round.delivered {
+            if round.delivered > 0.0 && delivered < 1.15 * round.delivered {
                 self.starting = false;
             } else {
-                self.rate *= 2.0;
+                self.rate *= STARTING_GROWTH;
             }
         } else {
             // Near the rate at which a queue stood not long ago, small steps; far from it, ever larger ones.
