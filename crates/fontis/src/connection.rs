@@ -14,6 +14,33 @@ use crate::endpoint::{ChannelEvent, Handle, Inboxes, Message, Offered, Opened};
 const STREAM_BUFFER: u64 = 4 << 20;
 
 /// A connection to a peer. Clones share it; it stays open until one of them closes it, the peer does, or all are gone.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use fontis::{Accept, Endpoint, EndpointConfig, Identity, PublicKey};
+/// use fontis_proto::dfcp::SendOptions;
+/// use tokio::io::AsyncWriteExt;
+///
+/// let config = EndpointConfig {
+///     secret: *Identity::generate().secret(),
+///     psk: None,
+///     transport: Default::default(),
+///     accept: Accept::None,
+/// };
+/// let endpoint = Endpoint::bind("0.0.0.0:0".parse()?, config)?;
+/// let key: PublicKey = "…".parse()?;
+/// let connection = endpoint.connect("192.0.2.1:4433".parse()?, *key.as_bytes(), None).await?;
+///
+/// // A message arrives whole; ordered ones wait for each other.
+/// connection.send_message("hello", SendOptions { ordered: true, ..SendOptions::default() });
+///
+/// // A stream is an AsyncWrite here and an AsyncRead there.
+/// let mut stream = connection.open_stream(SendOptions::default()).await.ok_or("closed")?;
+/// stream.write_all(b"as much as there is").await?;
+/// stream.shutdown().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Connection {
     shared: Arc<Shared>,

@@ -224,20 +224,29 @@ impl Path {
             .min()
     }
 
-    /// The bottleneck's rate by the dispersion of a train that the feedback covers to its end, and of how many
-    /// packets.
+    /// The bottleneck's rate by the dispersion of the longest train that the feedback completes, and of how many
+    /// packets. A train's packets may be reported in several feedbacks.
     fn train_rate(&mut self, feedback: &Feedback) -> Option<(Rate, usize)> {
-        let (first, last) = *self.trains.first()?;
-        let reported =
-            Self::reported(feedback).filter(|(number, _)| (first..=last).contains(number));
-        self.train_times.extend(reported);
-        if feedback.largest < last {
-            return None;
+        let in_train = |number: u64| {
+            self.trains.iter().any(|(first, last)| (*first..=*last).contains(&number))
+        };
+        self.train_times.extend(Self::reported(feedback).filter(|(number, _)| in_train(*number)));
+        let mut longest = None;
+        while let Some((first, last)) =
+            self.trains.first().copied().filter(|(_, last)| *last <= feedback.largest)
+        {
+            self.trains.remove(0);
+            let measured = self.dispersion(feedback, first, last);
+            longest = longest.into_iter().chain(measured).max_by_key(|(_, packets)| *packets);
+            self.train_times.retain(|number, _| *number > last);
         }
-        self.trains.remove(0);
-        let times = core::mem::take(&mut self.train_times);
-        let (&from, &begin) = times.first_key_value()?;
-        let (&to, &end) = times.last_key_value()?;
+        longest
+    }
+
+    fn dispersion(&self, feedback: &Feedback, first: u64, last: u64) -> Option<(Rate, usize)> {
+        let mut times = self.train_times.range(first..=last);
+        let (&from, &begin) = times.next()?;
+        let (&to, &end) = times.next_back()?;
         let span = u64::try_from(end - begin).ok().filter(|us| *us > 0)?;
         let mut packets = 1;
         let mut bytes = 0u64;

@@ -270,14 +270,19 @@ impl RecvChannel {
 
     /// The application refuses a block of an object: it is collected anew.
     pub(super) fn reject(&mut self, index: u32) {
-        if let Some(Block::Decoded { .. }) = self.blocks.get(&index) {
-            self.blocks.remove(&index);
+        if let (Some(Block::Decoded { .. }), Sink::Object(object)) =
+            (self.blocks.get(&index), &self.sink)
+            && let Ok(shape) = BlockShape::new(self.code, object.block_len(index), self.symbol_size)
+        {
+            // It stays in the status as one that lacks everything: left out, it would read as unchanged.
+            self.blocks
+                .insert(index, Block::Collecting { decoder: BlockDecoder::new(shape), live: None });
         }
     }
 
     /// What to tell the sender.
     pub(super) fn status(&self) -> BlockStatus {
-        let mut blocks: Vec<_> = self
+        let blocks = self
             .blocks
             .iter()
             .take(MAX_BLOCKS)
@@ -291,15 +296,6 @@ impl RecvChannel {
                 BlockNeed { block: *index, needed, done }
             })
             .collect();
-        // A refused block is one that lacks everything again; it must not read as unknown.
-        if let (Sink::Object(object), Some(first)) = (&self.sink, blocks.first())
-            && first.block > self.floor
-        {
-            let shape = BlockShape::new(self.code, object.block_len(self.floor), self.symbol_size);
-            let needed = shape.map_or(1, BlockShape::source_symbols);
-            blocks.insert(0, BlockNeed { block: self.floor, needed, done: false });
-            blocks.truncate(MAX_BLOCKS);
-        }
         BlockStatus { channel: self.id, floor: self.floor, limit: self.limit(), blocks }
     }
 }

@@ -5,7 +5,7 @@ use fontis_base::Time;
 use fontis_codes::{BlockEncoder, BlockShape, Code, RepairJob, RepairSymbols};
 
 use super::packet::{BlockStatus, ChannelId, Live, LiveKind, ObjectShape, Symbols};
-use super::redundancy::{LossModel, TAIL_QUANTILE};
+use super::redundancy::LossModel;
 
 /// Blocks whose data is asked for before they can be sent, so that reading does not hold up sending.
 const READ_AHEAD: u32 = 2;
@@ -72,8 +72,8 @@ impl Block {
     }
 
     fn retarget(&mut self, loss: &LossModel) {
-        self.target = loss.packets_to_send(self.needed, 0.0);
-        self.tail_target = loss.packets_to_send(self.needed, TAIL_QUANTILE);
+        self.target = loss.packets_on_average(self.needed);
+        self.tail_target = loss.packets_almost_surely(self.needed);
     }
 }
 

@@ -33,6 +33,8 @@ const RETEST_EVERY: Duration = Duration::from_secs(15);
 const LOSS_MEMORY: f64 = 5000.0;
 /// Packets that a first estimate of loss takes.
 const FIRST_ESTIMATE: f64 = 100.0;
+/// Growth of a round while nothing of the path is known: doubling overshoots a short buffer by a whole flight.
+const STARTING_GROWTH: f64 = 1.6;
 /// Packets that a judgement of loss takes at least, and those of a test.
 const LEAST_JUDGED: f64 = 40.0;
 const LEAST_TEST: u64 = 40;
@@ -76,8 +78,9 @@ pub struct Auto {
     drain: Drain,
     /// Until this time the delivery rate counts as no less: a pause of our own making says nothing about the path.
     hold: Option<(f64, Time)>,
-    /// The rate before feedback stopped.
-    before_silence: Option<f64>,
+    /// The rate when last a round's worth of feedback confirmed it.
+    confirmed: f64,
+    /// Rounds of silence since the last feedback.
     silent_rounds: u32,
     last_rtt: Duration,
 }
@@ -130,7 +133,7 @@ impl Auto {
             cautious: 0,
             drain: Drain { last: Time::ZERO, until: Time::ZERO },
             hold: None,
-            before_silence: None,
+            confirmed: 0.0,
             silent_rounds: 0,
             last_rtt: Duration::ZERO,
         }
@@ -163,7 +166,6 @@ impl Auto {
 
     /// A round trip passed without feedback.
     pub fn on_silence(&mut self) {
-        self.before_silence.get_or_insert(self.rate);
         self.rate = (self.rate / 2.0).max(MIN_RATE);
         self.silent_rounds += 1;
         self.test = None;
@@ -172,10 +174,11 @@ impl Auto {
     /// Takes a feedback.
     pub fn on_feedback(&mut self, sample: &Sample) {
         self.last_rtt = sample.min_rtt;
-        if let Some(before) = self.before_silence.take() {
+        let silent_rounds = core::mem::take(&mut self.silent_rounds);
+        if silent_rounds > 0 {
             // A short silence was an accident; after a long one the path may be another.
-            let short = core::mem::take(&mut self.silent_rounds) <= 2;
-            self.rate = self.rate.max(if short { before } else { before / 2.0 });
+            let share = if silent_rounds <= 2 { 1.0 } else { 0.5 };
+            self.rate = self.rate.max(self.confirmed * share);
             self.delivery.restart();
             self.round = Round { end: sample.next_number, ..Round::default() };
             self.boost = BOOST.1 / 2.0;
@@ -305,6 +308,9 @@ impl Auto {
         let loss = round.tally.loss();
         let total = round.tally.total().max(1) as f64;
         self.recent.join(round.tally);
+        if total >= LEAST_JUDGED && !round.limited {
+            self.confirmed = self.rate;
+        }
         self.queue_cap = (self.queue_cap * 1.02).min(QUEUE_TARGET_RANGE.1);
         let queue = round.queue.unwrap_or(self.queue);
         let target = self.queue_target();
@@ -340,10 +346,10 @@ impl Auto {
         } else if self.starting {
             // Doubling that brings no more out has found the bottleneck, even if its queue does not show.
             let delivered = self.round.delivered;
-            if round.delivered > 0.0 && delivered < 1.25 * round.delivered {
+            if round.delivered > 0.0 && delivered < 1.15 * round.delivered {
                 self.starting = false;
             } else {
-                self.rate *= 2.0;
+                self.rate *= STARTING_GROWTH;
             }
         } else {
             // Near the rate at which a queue stood not long ago, small steps; far from it, ever larger ones.

@@ -179,7 +179,7 @@ impl Connection {
         if self.pings == 0 {
             return None;
         }
-        self.pings = 0;
+        self.pings -= 1;
         self.seal(now, smallvec![Frame::Ping], Meta { counted: true, ..Meta::UNCOUNTED })
     }
 

@@ -146,7 +146,8 @@ impl Connection {
             }
             State::Established => {
                 if self.path.on_timeout(now) {
-                    self.pings += 1;
+                    // Where much is lost, one probe is no question.
+                    self.pings += if self.path.loss.loss() > 0.15 { 3 } else { 1 };
                     self.probe_symbols = true;
                 }
                 if self.keepalive_at().is_some_and(|at| at <= now) {

@@ -1,0 +1,57 @@
+//! Streams and messages between two real endpoints on loopback.
+
+use fontis::{Accept, Connection, Endpoint, EndpointConfig, Identity};
+use fontis_proto::dfcp::SendOptions;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+fn endpoint(identity: &Identity, accept: Accept) -> Endpoint {
+    let config = EndpointConfig {
+        secret: *identity.secret(),
+        psk: None,
+        transport: fontis_proto::dfcp::Config::default(),
+        accept,
+    };
+    Endpoint::bind("127.0.0.1:0".parse().unwrap(), config).unwrap()
+}
+
+async fn pair() -> (Connection, Connection) {
+    let identity = Identity::generate();
+    let server = endpoint(&identity, Accept::Anyone);
+    let client = endpoint(&Identity::generate(), Accept::None);
+    let (near, far) = tokio::join!(
+        client.connect(server.local_addr(), *identity.public().as_bytes(), None),
+        server.accept()
+    );
+    (near.unwrap(), far.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_carries_bytes_in_order_and_ends_where_it_was_ended() {
+    let (near, far) = pair().await;
+    let data: Vec<u8> = (0..3_000_000u32).map(|i| (i / 5) as u8).collect();
+    let expected = data.clone();
+    let writing = tokio::spawn(async move {
+        let mut stream = near.open_stream(SendOptions::default()).await.unwrap();
+        stream.write_all(&data).await.unwrap();
+        stream.shutdown().await.unwrap();
+        near
+    });
+    let mut stream = far.accept_stream().await.unwrap();
+    let mut read = Vec::new();
+    stream.read_to_end(&mut read).await.unwrap();
+    assert!(read == expected);
+    drop(writing.await.unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_go_both_ways_and_a_close_is_told() {
+    let (near, far) = pair().await;
+    near.send_message("question", SendOptions::default());
+    assert_eq!(far.recv_message().await.unwrap().data, "question");
+    far.send_message(vec![7; 400_000], SendOptions::default());
+    assert_eq!(near.recv_message().await.unwrap().data.len(), 400_000);
+    near.close(9, "done");
+    let reason = far.closed().await;
+    assert_eq!(reason.to_string(), "closed by the peer (code 9: done)");
+    assert!(far.recv_message().await.is_none());
+}

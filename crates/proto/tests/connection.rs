@@ -1,0 +1,396 @@
+//! What a connection does, event by event, over a path whose losses are chosen.
+
+#[allow(unreachable_pub, reason = "a module of helpers")]
+mod pair;
+
+use bytes::Bytes;
+use fontis_base::{Duration, Time};
+use fontis_codes::Code;
+use fontis_proto::dfcp::{
+    CloseReason, Config, Connection, ConnectionId, DEADLINE_PASSED, Event, Frame, ObjectShape,
+    Packet, Redundancy, SendOptions, Timers, VERSION,
+};
+use fontis_proto::rate;
+use pair::{Pair, Side};
+
+fn millis(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+fn lonely(config: Config) -> (Vec<u64>, Pair) {
+    let mut pair = Pair::new(config, Config::default(), millis(10), None);
+    pair.loss = Box::new(|_, _| true);
+    pair.run_for(Duration::from_secs(200));
+    let times = pair.sent.iter().map(|sent| sent.at.since(Time::ZERO).as_millis()).collect();
+    (times, pair)
+}
+
+#[test]
+fn syn_copies_leave_at_the_stated_times_and_then_the_attempt_ends() {
+    let (times, pair) = lonely(Config::default());
+    assert_eq!(times, [0, 30, 90, 270, 1270, 3270, 7270, 15_270, 31_270]);
+    assert_eq!(pair.events_of(Side::Client), [&Event::Closed(CloseReason::NoAnswer)]);
+}
+
+#[test]
+fn published_timers_begin_at_a_second_and_double_five_times() {
+    let (times, pair) = lonely(Config { timers: Timers::Published, ..Config::default() });
+    assert_eq!(times, [0, 1000, 3000, 7000, 15_000, 31_000]);
+    assert_eq!(pair.events_of(Side::Client), [&Event::Closed(CloseReason::NoAnswer)]);
+    assert!(pair.now >= Time::ZERO + Duration::from_secs(63));
+}
+
+#[test]
+fn an_unproved_address_gets_at_most_three_times_what_it_sent() {
+    let mut pair = Pair::new(Config::default(), Config::default(), millis(10), Some(b"ask"));
+    pair.loss = Box::new(|_, sent| sent.from == Side::Server);
+    for _ in 0..500 {
+        pair.run_for(millis(100));
+        let bytes = |side| -> u64 {
+            pair.sent.iter().filter(|sent| sent.from == side).map(|sent| u64::from(sent.size)).sum()
+        };
+        assert!(bytes(Side::Server) <= 3 * bytes(Side::Client));
+    }
+    assert!(pair.sent.iter().any(|sent| sent.from == Side::Server));
+}
+
+#[test]
+fn a_message_in_the_syn_arrives_once_and_is_marked_as_replayable() {
+    let mut pair = Pair::new(Config::default(), Config::default(), millis(10), Some(b"ask"));
+    pair.run_for(Duration::from_secs(1));
+    let messages: Vec<_> = pair
+        .events_of(Side::Server)
+        .into_iter()
+        .filter(|event| matches!(event, Event::Message { .. }))
+        .collect();
+    let expected = Event::Message { channel: 0, data: Bytes::from_static(b"ask"), early: true };
+    assert_eq!(messages, [&expected]);
+    assert!(pair.events_of(Side::Client).contains(&&Event::Delivered { channel: 0 }));
+}
+
+#[test]
+fn messages_arrive_whole_whatever_is_lost() {
+    for seed in 0..20u64 {
+        let mut pair = Pair::connected();
+        let mut state = seed;
+        pair.loss = Box::new(move |_, _| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % 10 < 3
+        });
+        let messages: Vec<Bytes> = [0, 1, 1192, 5000, 300_000]
+            .iter()
+            .map(|len| Bytes::from(vec![*len as u8; *len]))
+            .collect();
+        for message in &messages {
+            pair.client.send_message(
+                message.clone(),
+                SendOptions { ordered: true, ..SendOptions::default() },
+            );
+        }
+        pair.run_for(Duration::from_secs(30));
+        let arrived: Vec<_> = pair
+            .events_of(Side::Server)
+            .into_iter()
+            .filter_map(|event| match event {
+                Event::Message { data, .. } => Some(data.clone()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(arrived, messages, "seed {seed}");
+    }
+}
+
+#[test]
+fn an_urgent_message_overtakes_a_long_one() {
+    let mut pair = Pair::connected();
+    pair.client.send_message(vec![1; 2_000_000].into(), SendOptions::default());
+    pair.run_for(millis(30));
+    pair.client
+        .send_message(vec![2; 100].into(), SendOptions { priority: 0, ..SendOptions::default() });
+    pair.run_for(Duration::from_secs(20));
+    let order: Vec<_> = pair
+        .events_of(Side::Server)
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::Message { data, .. } => Some(data[0]),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(order, [2, 1]);
+}
+
+#[test]
+fn a_passed_deadline_gives_a_message_up_and_frees_those_behind_it() {
+    let mut pair = Pair::connected();
+    pair.loss = Box::new(|_, _| true);
+    let deadline = Some(pair.now + millis(50));
+    let ordered = SendOptions { ordered: true, ..SendOptions::default() };
+    let late = pair.client.send_message("late".into(), SendOptions { deadline, ..ordered });
+    pair.client.send_message("next".into(), ordered);
+    pair.run_for(millis(100));
+    pair.loss = Box::new(|_, _| false);
+    pair.run_for(Duration::from_secs(10));
+    let given_up = Event::Abandoned { channel: late, code: DEADLINE_PASSED };
+    assert!(pair.events_of(Side::Client).contains(&&given_up));
+    let messages: Vec<_> = pair
+        .events_of(Side::Server)
+        .into_iter()
+        .filter(|e| matches!(e, Event::Message { .. }))
+        .collect();
+    assert!(
+        matches!(messages[..], [Event::Message { data, .. }] if data == "next"),
+        "{messages:?}"
+    );
+}
+
+#[test]
+fn a_stream_is_read_in_order_and_holds_back_a_sender_whose_reader_sleeps() {
+    let window = 1 << 20;
+    let server = Config { window, max_block: 256 << 10, ..Config::default() };
+    let mut pair = Pair::new(Config::default(), server, millis(10), None);
+    pair.run_for(millis(100));
+    let stream = pair.client.open_stream(SendOptions::default());
+    let data: Vec<u8> = (0..4_000_000u32).map(|i| (i / 7) as u8).collect();
+    pair.client.write(stream, Bytes::from(data.clone()));
+    pair.client.finish_stream(stream);
+    pair.run_for(Duration::from_secs(20));
+    let held = data.len() as u64 - pair.client.buffered(stream);
+    assert!(
+        held <= u64::from(window) + (256 << 10),
+        "{held} bytes were taken by a reader that sleeps"
+    );
+    let mut read = Vec::new();
+    for _ in 0..1000 {
+        let now = pair.now;
+        while let Some(piece) = pair.server().read(now, stream) {
+            read.extend_from_slice(&piece);
+        }
+        if pair.server().is_read(stream) {
+            break;
+        }
+        pair.run_for(millis(50));
+    }
+    assert!(read == data);
+}
+
+#[test]
+fn either_side_may_abandon_an_object() {
+    for side in [Side::Client, Side::Server] {
+        let mut pair = Pair::connected();
+        let shape = ObjectShape::partition(10_000_000, 1192, Code::RaptorQ);
+        let now = pair.now;
+        let channel =
+            pair.client.send_object(now, shape, Bytes::new(), SendOptions::default()).unwrap();
+        pair.run_for(millis(50));
+        let now = pair.now;
+        match side {
+            Side::Client => pair.client.abandon(now, channel, 7),
+            Side::Server => pair.server().abandon(now, channel, 7),
+        }
+        pair.run_for(millis(200));
+        let other = if side == Side::Client { Side::Server } else { Side::Client };
+        assert!(
+            pair.events_of(other).contains(&&Event::Abandoned { channel, code: 7 }),
+            "{side:?}"
+        );
+    }
+}
+
+#[test]
+fn a_rejected_block_is_sent_again() {
+    let mut pair = Pair::connected();
+    let shape = ObjectShape::partition(5000, 1192, Code::RaptorQ);
+    let now = pair.now;
+    let channel =
+        pair.client.send_object(now, shape, Bytes::new(), SendOptions::default()).unwrap();
+    pair.run_for(millis(50));
+    let data = Bytes::from(vec![9; 5000]);
+    assert!(pair.client.supply_block(channel, 0, data.clone()));
+    let blocks = |pair: &Pair| {
+        pair.events
+            .iter()
+            .filter(|(_, e)| matches!(e, Event::Block { data: d, .. } if *d == data))
+            .count()
+    };
+    pair.run_for(millis(200));
+    assert_eq!(blocks(&pair), 1);
+    let now = pair.now;
+    pair.server().reject_block(now, channel, 0);
+    pair.run_for(Duration::from_secs(2));
+    assert_eq!(blocks(&pair), 2);
+    let now = pair.now;
+    pair.server().release_block(now, channel, 0);
+    pair.run_for(millis(200));
+    assert!(pair.events_of(Side::Client).contains(&&Event::Delivered { channel }));
+}
+
+#[test]
+fn replayed_packets_change_nothing() {
+    let mut pair = Pair::connected();
+    pair.client.send_message("once".into(), SendOptions::default());
+    pair.run_for(millis(200));
+    let recorded: Vec<_> =
+        pair.sent.iter().filter(|sent| sent.from == Side::Client).cloned().collect();
+    let before = pair.events.len();
+    for sent in recorded {
+        let at = pair.now;
+        pair.inject(Side::Server, at, sent.packet, sent.size);
+    }
+    pair.run_for(millis(500));
+    assert_eq!(pair.events.len(), before, "{:?}", &pair.events[before..]);
+    assert!(pair.server().stats().duplicates > 0);
+}
+
+#[test]
+fn closing_tells_the_peer_why_even_over_a_lossy_path() {
+    let mut pair = Pair::connected();
+    pair.loss = Box::new(|count, _| count % 2 == 0);
+    let now = pair.now;
+    pair.client.close(now, 42, "enough");
+    pair.run_for(Duration::from_secs(3));
+    let reason = CloseReason::Peer { code: 42, reason: "enough".into() };
+    assert!(pair.events_of(Side::Server).contains(&&Event::Closed(reason)));
+    assert!(pair.events_of(Side::Client).contains(&&Event::Closed(CloseReason::Local)));
+    assert!(pair.client.is_closed() && pair.server().is_closed());
+}
+
+#[test]
+fn both_sides_finish_when_everything_has_been_delivered() {
+    let mut pair = Pair::connected();
+    pair.client.send_message(vec![1; 500_000].into(), SendOptions::default());
+    pair.client.finish();
+    pair.server().finish();
+    pair.run_for(Duration::from_secs(20));
+    assert!(pair.events_of(Side::Server).iter().any(|e| matches!(e, Event::Message { .. })));
+    for side in [Side::Client, Side::Server] {
+        assert!(pair.events_of(side).contains(&&Event::Closed(CloseReason::Finished)), "{side:?}");
+    }
+}
+
+#[test]
+fn only_the_true_token_resets() {
+    let token = [3; 16];
+    let server = Config { reset_token: token, ..Config::default() };
+    let mut pair = Pair::new(Config::default(), server, millis(10), None);
+    pair.run_for(millis(100));
+    let destination = ConnectionId([2; 8]);
+    let now = pair.now;
+    pair.client.handle(
+        now,
+        Packet::Reset { destination, token: [4; 16] },
+        53,
+        fontis_base::Ecn::NotEct,
+    );
+    assert!(pair.client.is_established());
+    pair.client.handle(now, Packet::Reset { destination, token }, 53, fontis_base::Ecn::NotEct);
+    pair.run_for(millis(1));
+    assert!(pair.events_of(Side::Client).contains(&&Event::Closed(CloseReason::Reset)));
+}
+
+#[test]
+fn a_foreign_version_ends_the_attempt() {
+    let mut client = Connection::connect(Time::ZERO, Config::default(), ConnectionId([1; 8]), None);
+    let destination = ConnectionId([1; 8]);
+    let same = Packet::VersionNegotiation { destination, versions: vec![VERSION] };
+    client.handle(Time::ZERO, same, 50, fontis_base::Ecn::NotEct);
+    assert!(!client.is_closed(), "a list that has our version is a lie");
+    let other = Packet::VersionNegotiation { destination, versions: vec![VERSION + 1] };
+    client.handle(Time::ZERO, other, 50, fontis_base::Ecn::NotEct);
+    assert_eq!(client.event(), Some(Event::Closed(CloseReason::Version)));
+}
+
+#[test]
+fn sending_until_acknowledged_never_waits_for_feedback() {
+    let config = Config {
+        redundancy: Redundancy::UntilAcknowledged,
+        rate: rate::Kind::Fixed(fontis_base::Rate::from_mbps(10)),
+        ..Config::default()
+    };
+    let mut pair = Pair::new(config, Config::default(), millis(50), None);
+    pair.run_for(millis(300));
+    pair.client.send_message(vec![1; 10_000].into(), SendOptions::default());
+    pair.run_for(Duration::from_secs(2));
+    assert!(pair.events_of(Side::Server).iter().any(|e| matches!(e, Event::Message { .. })));
+    // Nine symbols would do; a hundred milliseconds at 10 Mbit/s are a hundred packets.
+    let stats = pair.client.stats();
+    assert!(stats.symbols_sent > 60, "{}", stats.symbols_sent);
+}
+
+#[test]
+fn a_clean_path_carries_no_repair_symbols() {
+    let mut pair = Pair::connected();
+    pair.client.send_message(vec![1; 3_000_000].into(), SendOptions::default());
+    pair.run_for(Duration::from_secs(20));
+    assert!(pair.events_of(Side::Server).iter().any(|e| matches!(e, Event::Message { .. })));
+    assert_eq!(pair.client.stats().repair_symbols_sent, 0);
+    assert_eq!(pair.server().stats().blocks_decoded, 0);
+}
+
+#[test]
+fn an_idle_connection_ends_and_one_with_work_is_kept_alive() {
+    let idle = Config { idle_timeout: Duration::from_secs(5), ..Config::default() };
+    let mut pair = Pair::new(idle.clone(), idle.clone(), millis(10), None);
+    pair.run_for(Duration::from_secs(20));
+    assert!(pair.events_of(Side::Client).contains(&&Event::Closed(CloseReason::IdleTimeout)));
+    let mut pair = Pair::new(idle.clone(), idle, millis(10), None);
+    pair.run_for(millis(100));
+    let shape = ObjectShape::partition(5000, 1192, Code::RaptorQ);
+    let now = pair.now;
+    pair.client.send_object(now, shape, Bytes::new(), SendOptions::default());
+    // The application takes its time to supply the block.
+    pair.run_for(Duration::from_secs(60));
+    assert!(pair.client.is_established() && pair.server().is_established());
+}
+
+#[test]
+fn a_sender_that_is_not_heard_stops_at_its_allowance() {
+    let mut pair = Pair::connected();
+    pair.client.send_message(vec![1; 20_000_000].into(), SendOptions::default());
+    pair.run_for(millis(500));
+    pair.loss = Box::new(|_, _| true);
+    let before = pair.client.stats().data_packets_sent;
+    let allowed = pair.client.stats().rate.bytes_in(millis(60)) / 1257 + 60;
+    pair.run_for(Duration::from_secs(10));
+    let sent = pair.client.stats().data_packets_sent - before;
+    assert!(sent <= allowed, "{sent} data packets into silence, {allowed} expected at most");
+}
+
+#[test]
+fn hostile_frames_are_counted_and_survived() {
+    let mut pair = Pair::connected();
+    let destination = ConnectionId([2; 8]);
+    let frames = [
+        Frame::Done { channel: 1 },
+        Frame::Done { channel: 4_000_000_000 },
+        Frame::Abandon { channel: u32::MAX, code: 0, sequence: Some(u32::MAX) },
+        Frame::FinAck,
+        Frame::Open(Box::new(fontis_proto::dfcp::Open {
+            channel: 8,
+            object: ObjectShape { size: u64::MAX, block_size: 0, symbol_size: 0, code: 1 },
+            label: Bytes::new(),
+        })),
+        Frame::Feedback(Box::new(fontis_proto::dfcp::Feedback {
+            largest: u64::MAX >> 2,
+            runs: [u32::MAX; 8].into_iter().collect(),
+            ..Default::default()
+        })),
+        Frame::Blocks(Box::new(fontis_proto::dfcp::BlockStatus {
+            channel: 0,
+            floor: u32::MAX,
+            limit: u32::MAX,
+            blocks: Vec::new(),
+        })),
+    ];
+    for (number, frame) in (1000..).zip(frames) {
+        let packet =
+            Packet::Sealed { destination, path: 0, number, frames: [frame].into_iter().collect() };
+        let now = pair.now;
+        pair.server().handle(now, packet, 100, fontis_base::Ecn::Ce);
+        pair.run_for(millis(10));
+    }
+    assert!(pair.server().is_established());
+    assert!(pair.server().stats().violations >= 2);
+    pair.client.send_message("still here".into(), SendOptions::default());
+    pair.run_for(millis(500));
+    assert!(pair.events_of(Side::Server).iter().any(|e| matches!(e, Event::Message { .. })));
+}

@@ -1,0 +1,203 @@
+//! Two connections and a path between them, in virtual time.
+
+use std::collections::BinaryHeap;
+
+use fontis_base::{Duration, Ecn, Time};
+use fontis_proto::dfcp::{Config, Connection, ConnectionId, Event, Packet};
+
+/// One of the two sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Side {
+    Client,
+    Server,
+}
+
+struct Flight {
+    at: Time,
+    sequence: u64,
+    to: Side,
+    packet: Packet,
+    size: u32,
+}
+
+impl PartialEq for Flight {
+    fn eq(&self, other: &Self) -> bool {
+        (self.at, self.sequence) == (other.at, other.sequence)
+    }
+}
+impl Eq for Flight {}
+impl PartialOrd for Flight {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Flight {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (other.at, other.sequence).cmp(&(self.at, self.sequence))
+    }
+}
+
+/// What was put on the path.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    pub at: Time,
+    pub from: Side,
+    pub packet: Packet,
+    pub size: u32,
+}
+
+/// Decides what is lost: given the packet's place among all sent, and the packet.
+pub type Loss = Box<dyn FnMut(u64, &Sent) -> bool>;
+
+/// Two connections and the path between them.
+pub struct Pair {
+    pub now: Time,
+    pub client: Connection,
+    pub server: Option<Connection>,
+    pub events: Vec<(Side, Event)>,
+    pub sent: Vec<Sent>,
+    pub loss: Loss,
+    pub one_way: Duration,
+    server_config: Config,
+    flights: BinaryHeap<Flight>,
+    sequence: u64,
+}
+
+impl Pair {
+    /// A client that has just begun to connect over a path of the given one-way delay.
+    pub fn new(
+        client: Config,
+        server: Config,
+        one_way: Duration,
+        early: Option<&'static [u8]>,
+    ) -> Self {
+        let early = early.map(bytes::Bytes::from_static);
+        Self {
+            now: Time::ZERO,
+            client: Connection::connect(Time::ZERO, client, ConnectionId([1; 8]), early),
+            server: None,
+            events: Vec::new(),
+            sent: Vec::new(),
+            loss: Box::new(|_, _| false),
+            one_way,
+            server_config: server,
+            flights: BinaryHeap::new(),
+            sequence: 0,
+        }
+    }
+
+    /// A connected pair.
+    pub fn connected() -> Self {
+        let mut pair =
+            Self::new(Config::default(), Config::default(), Duration::from_millis(10), None);
+        pair.run_for(Duration::from_millis(100));
+        assert!(pair.client.is_established() && pair.server().is_established());
+        pair.events.clear();
+        pair
+    }
+
+    pub fn server(&mut self) -> &mut Connection {
+        self.server.as_mut().expect("the server has seen a SYN")
+    }
+
+    fn drain(&mut self, side: Side) {
+        loop {
+            let now = self.now;
+            let connection = match side {
+                Side::Client => Some(&mut self.client),
+                Side::Server => self.server.as_mut(),
+            };
+            let Some(connection) = connection else { return };
+            let mut out = Vec::new();
+            while let Some(outgoing) = connection.poll(now) {
+                out.push(outgoing);
+            }
+            let mut idle = out.is_empty();
+            while let Some(job) = connection.job() {
+                idle = false;
+                connection.job_done(now, job.run());
+            }
+            while let Some(event) = connection.event() {
+                idle = false;
+                self.events.push((side, event));
+            }
+            for outgoing in out {
+                let sent =
+                    Sent { at: now, from: side, packet: outgoing.packet, size: outgoing.size };
+                let lost = (self.loss)(self.sent.len() as u64, &sent);
+                self.sent.push(sent.clone());
+                if lost {
+                    continue;
+                }
+                let to = if side == Side::Client { Side::Server } else { Side::Client };
+                self.inject(to, self.now + self.one_way, sent.packet, sent.size);
+            }
+            if idle {
+                return;
+            }
+        }
+    }
+
+    /// Puts a packet on the path that arrives at `at`.
+    pub fn inject(&mut self, to: Side, at: Time, packet: Packet, size: u32) {
+        self.sequence += 1;
+        self.flights.push(Flight { at, sequence: self.sequence, to, packet, size });
+    }
+
+    fn arrive(&mut self, flight: Flight) {
+        match flight.to {
+            Side::Client => self.client.handle(self.now, flight.packet, flight.size, Ecn::NotEct),
+            Side::Server => match (&mut self.server, &flight.packet) {
+                (Some(server), _) => {
+                    server.handle(self.now, flight.packet, flight.size, Ecn::NotEct);
+                }
+                (None, Packet::Syn { version, source, hello }) => {
+                    let id = ConnectionId([2; 8]);
+                    let config = self.server_config.clone();
+                    let server = Connection::accept(
+                        self.now,
+                        config,
+                        id,
+                        *source,
+                        *version,
+                        hello,
+                        flight.size,
+                    );
+                    self.server = Some(server);
+                }
+                (None, _) => {}
+            },
+        }
+    }
+
+    /// Lets virtual time pass.
+    pub fn run_for(&mut self, span: Duration) {
+        let until = self.now + span;
+        loop {
+            self.drain(Side::Client);
+            self.drain(Side::Server);
+            let timeouts = [
+                self.client.timeout().map(|(at, _)| at),
+                self.server.as_ref().and_then(Connection::timeout).map(|(at, _)| at),
+                self.flights.peek().map(|flight| flight.at),
+            ];
+            let next = timeouts.into_iter().flatten().min();
+            match next {
+                Some(at) if at <= until => self.now = self.now.max(at),
+                _ => {
+                    self.now = until;
+                    return;
+                }
+            }
+            while self.flights.peek().is_some_and(|flight| flight.at <= self.now) {
+                let Some(flight) = self.flights.pop() else { break };
+                self.arrive(flight);
+            }
+        }
+    }
+
+    /// Events of one side.
+    pub fn events_of(&self, side: Side) -> Vec<&Event> {
+        self.events.iter().filter(|(of, _)| *of == side).map(|(_, event)| event).collect()
+    }
+}
