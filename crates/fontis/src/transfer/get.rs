@@ -5,7 +5,7 @@ use fontis_proto::dfcp::{MAX_EARLY, SendOptions};
 
 use super::incoming::Incoming;
 use super::message::{Offer, Request, Response, decode, encode, label, safe_text};
-use super::outgoing::{CODE_UNWANTED, lost, packets_needed};
+use super::outgoing::{CODE_COMPLETE, CODE_UNWANTED, close, lost, packets_needed};
 use super::{Progress, Report, TransferError};
 use crate::{Connection, Dest, Endpoint, Url};
 
@@ -57,7 +57,7 @@ pub async fn get(
         connection.send_message(request, SendOptions::default());
     }
     let fetched = fetch(&connection, id, url.name(), dest, options, begin, &progress).await;
-    connection.close(0, "");
+    close(&connection, if fetched.is_ok() { CODE_COMPLETE } else { 0 }).await;
     fetched
 }
 

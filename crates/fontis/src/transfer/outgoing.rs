@@ -12,6 +12,9 @@ use crate::{CODE_REFUSED_KEY, ConnectError, Connection, HashTree, SendProgress, 
 pub(super) const CODE_UNREADABLE: u32 = 1;
 /// The code of an object that the receiving side does not want or cannot store.
 pub(super) const CODE_UNWANTED: u32 = 2;
+/// The code of a connection that a client closes because it has verified and stored what it asked for. The last
+/// acknowledgement may be lost; a close is repeated until it is answered.
+pub(super) const CODE_COMPLETE: u32 = 3;
 
 /// An object to be sent: its source and its hash tree.
 pub(super) struct Outgoing {
@@ -61,7 +64,11 @@ impl Outgoing {
         };
         let mut done = 0;
         loop {
-            match object.next().await.ok_or_else(lost)? {
+            let Some(progress) = object.next().await else {
+                let complete = CloseReason::Peer { code: CODE_COMPLETE, reason: String::new() };
+                return if connection.closed().await == complete { Ok(()) } else { Err(lost()) };
+            };
+            match progress {
                 SendProgress::Delivered => return Ok(()),
                 SendProgress::Abandoned(_) => return Err(TransferError::Abandoned { remote }),
                 SendProgress::Wanted(block) => match self.read(shape, block).await {
@@ -106,6 +113,12 @@ pub(super) fn packets_needed(shape: ObjectShape) -> u64 {
     let blocks = shape.blocks().unwrap_or(0);
     let Some(last) = blocks.checked_sub(1) else { return 0 };
     u64::from(last) * symbols(shape.block_size) + symbols(shape.block_len(last))
+}
+
+/// Closes a connection, and waits until the peer knows or has had time to.
+pub(super) async fn close(connection: &Connection, code: u32) {
+    connection.close(code, "");
+    connection.closed().await;
 }
 
 /// The error of a connection that is over.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use fontis_proto::dfcp::SendOptions;
 
 use super::message::{Request, Response, decode, encode, safe_text};
-use super::outgoing::{Outgoing, lost};
+use super::outgoing::{Outgoing, close, lost};
 use super::{Progress, Report, TransferError};
 use crate::{Connection, Endpoint, Source, Url};
 
@@ -32,12 +32,12 @@ pub async fn send(
         match send_one(&connection, id, &secret, outgoing, &progress).await {
             Ok(report) => reports.push(report),
             Err(error) => {
-                connection.close(0, "");
+                close(&connection, 0).await;
                 return Err(error);
             }
         }
     }
-    connection.close(0, "");
+    close(&connection, 0).await;
     Ok(reports)
 }
 

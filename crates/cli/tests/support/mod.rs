@@ -1,0 +1,234 @@
+//! A folder to work in, and the command running there.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// How long anything may take in these tests.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Bytes that no code repeats by accident.
+pub fn content(size: usize) -> Vec<u8> {
+    let mut bytes = vec![0; size];
+    blake3::Hasher::new().update(&size.to_le_bytes()).finalize_xof().fill(&mut bytes);
+    bytes
+}
+
+/// The BLAKE3 hash of a file.
+pub fn hash(path: &Path) -> String {
+    blake3::hash(&fs::read(path).unwrap()).to_hex().to_string()
+}
+
+/// A folder of its own for a test, with a folder `served` in it and a configuration folder.
+pub struct Bench {
+    temp: TempDir,
+}
+
+/// What a command that has ended did.
+pub struct Run {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Run {
+    /// Whether it failed as it should: exit code 1, one line, with this in it.
+    pub fn failed_with(&self, hint: &str) -> bool {
+        let mut lines = self.stderr.lines();
+        let line = lines.next().unwrap_or_default();
+        self.code == 1
+            && line.starts_with("fontis: ")
+            && line.contains(hint)
+            && lines.next().is_none()
+    }
+
+    /// The events on standard output.
+    pub fn events(&self) -> Vec<Value> {
+        self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        fs::create_dir(temp.path().join("served")).unwrap();
+        Self { temp }
+    }
+
+    pub fn path(&self, inside: &str) -> PathBuf {
+        self.temp.path().join(inside)
+    }
+
+    /// The command in this folder.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fontis"));
+        command.args(arguments).current_dir(self.temp.path());
+        command.env("XDG_CONFIG_HOME", self.path("config"));
+        command
+    }
+
+    /// Runs to the end.
+    pub fn run(&self, arguments: &[&str]) -> Run {
+        let output = self.command(arguments).stdin(Stdio::null()).output().unwrap();
+        Run {
+            code: output.status.code().unwrap(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// Serves the folder `served` on IPv4 loopback.
+    pub fn serve(&self, arguments: &[&str]) -> Listener {
+        self.serve_on("127.0.0.1:0", arguments)
+    }
+
+    pub fn serve_on(&self, address: &str, arguments: &[&str]) -> Listener {
+        Listener::start(self, &[&["serve", "served", "--listen", address], arguments].concat())
+    }
+
+    /// Receives into the folder `inbox`.
+    pub fn receive(&self, arguments: &[&str]) -> Listener {
+        Listener::start(
+            self,
+            &[&["receive", "inbox", "--listen", "127.0.0.1:0"], arguments].concat(),
+        )
+    }
+
+    /// A relay in front of a port of this machine.
+    pub fn relay(&self, to: u16, arguments: &[&str]) -> Relay {
+        let to = format!("127.0.0.1:{to}");
+        let command = self.command(&[&["relay", "--json", "--to", &to], arguments].concat());
+        let mut running = Running::start(command);
+        let first: Value = serde_json::from_str(&running.line()).unwrap();
+        let port = first["listening"].as_str().unwrap().rsplit(':').next().unwrap();
+        Relay { port: port.parse().unwrap(), _running: running }
+    }
+
+    /// What an incomplete transfer would leave: hidden files.
+    pub fn leftovers(&self) -> Vec<String> {
+        let names = fs::read_dir(self.temp.path()).unwrap();
+        let names = names.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+        let known = ["config", "served", "file", "name", "there", "new"];
+        names.filter(|name| !known.contains(&name.as_str())).collect()
+    }
+}
+
+/// A command that runs until it is dropped.
+pub struct Running {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Running {
+    pub fn start(mut command: Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let stdout: BufReader<ChildStdout> = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            stdout.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+        });
+        Self { child, lines }
+    }
+
+    /// The next line on standard output.
+    pub fn line(&mut self) -> String {
+        match self.lines.recv_timeout(PATIENCE) {
+            Ok(line) => line,
+            Err(error) => {
+                let _ = self.child.kill();
+                let mut text = String::new();
+                let _ = self.child.stderr.take().map(|mut err| err.read_to_string(&mut text));
+                panic!("no line on standard output ({error}); on standard error: {text}")
+            }
+        }
+    }
+
+    /// The next event of this kind.
+    pub fn event(&mut self, name: &str) -> Value {
+        loop {
+            let event: Value = serde_json::from_str(&self.line()).unwrap();
+            if event["event"] == name {
+                return event;
+            }
+        }
+    }
+
+    /// Presses Ctrl-C.
+    #[cfg(unix)]
+    pub fn interrupt(&self) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    }
+
+    /// Waits for the end; the exit code and standard error.
+    #[cfg(unix)]
+    pub fn end(mut self) -> (Option<i32>, String) {
+        let mut text = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+        (self.child.wait().unwrap().code(), text)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A relay, and where it listens.
+pub struct Relay {
+    pub port: u16,
+    _running: Running,
+}
+
+/// A server or a receiver, and what it printed first.
+pub struct Listener {
+    pub url: String,
+    pub port: u16,
+    pub key: String,
+    /// The first event, with `--json`.
+    pub first: Value,
+    running: std::sync::Mutex<Running>,
+}
+
+impl Listener {
+    fn start(bench: &Bench, arguments: &[&str]) -> Self {
+        let mut running = Running::start(bench.command(arguments));
+        let line = running.line();
+        let first: Value = serde_json::from_str(&line).unwrap_or_default();
+        let url = first["urls"][0].as_str().map_or(line, str::to_owned);
+        let (place, query) = url.split_once("/?key=").unwrap();
+        let port = place.rsplit(':').next().unwrap().parse().unwrap();
+        let key = query.split('&').next().unwrap().to_owned();
+        Self { port, key, first, running: std::sync::Mutex::new(running), url }
+    }
+
+    /// The URL of a path.
+    pub fn url_of(&self, path: &str) -> String {
+        self.url.replace("/?", &format!("/{path}?"))
+    }
+
+    /// The URL of a path at another port of IPv4 loopback.
+    pub fn at(&self, port: u16, path: &str) -> String {
+        self.url_with("127.0.0.1", port, path)
+    }
+
+    /// The URL of a path at another place.
+    pub fn url_with(&self, host: &str, port: u16, path: &str) -> String {
+        let (_, query) = self.url.split_once("/?").unwrap();
+        format!("fontis://{host}:{port}/{path}?{query}")
+    }
+
+    /// The next event of this kind, with `--json`.
+    pub fn event(&self, name: &str) -> Value {
+        self.running.lock().unwrap().event(name)
+    }
+}
