@@ -14,32 +14,32 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Bytes that no code repeats by accident.
-pub fn content(size: usize) -> Vec<u8> {
+pub(crate) fn content(size: usize) -> Vec<u8> {
     let mut bytes = vec![0; size];
     blake3::Hasher::new().update(&size.to_le_bytes()).finalize_xof().fill(&mut bytes);
     bytes
 }
 
 /// The BLAKE3 hash of a file.
-pub fn hash(path: &Path) -> String {
+pub(crate) fn hash(path: &Path) -> String {
     blake3::hash(&fs::read(path).unwrap()).to_hex().to_string()
 }
 
 /// A folder of its own for a test, with a folder `served` in it and a configuration folder.
-pub struct Bench {
+pub(crate) struct Bench {
     temp: TempDir,
 }
 
 /// What a command that has ended did.
-pub struct Run {
-    pub code: i32,
-    pub stdout: String,
-    pub stderr: String,
+pub(crate) struct Run {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 impl Run {
     /// Whether it failed as it should: exit code 1, one line, with this in it.
-    pub fn failed_with(&self, hint: &str) -> bool {
+    pub(crate) fn failed_with(&self, hint: &str) -> bool {
         let mut lines = self.stderr.lines();
         let line = lines.next().unwrap_or_default();
         self.code == 1
@@ -49,24 +49,24 @@ impl Run {
     }
 
     /// The events on standard output.
-    pub fn events(&self) -> Vec<Value> {
+    pub(crate) fn events(&self) -> Vec<Value> {
         self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 }
 
 impl Bench {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let temp = tempfile::tempdir().unwrap();
         fs::create_dir(temp.path().join("served")).unwrap();
         Self { temp }
     }
 
-    pub fn path(&self, inside: &str) -> PathBuf {
+    pub(crate) fn path(&self, inside: &str) -> PathBuf {
         self.temp.path().join(inside)
     }
 
     /// The command in this folder.
-    pub fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fontis"));
         command.args(arguments).current_dir(self.temp.path());
         command.env("XDG_CONFIG_HOME", self.path("config"));
@@ -74,7 +74,7 @@ impl Bench {
     }
 
     /// Runs to the end.
-    pub fn run(&self, arguments: &[&str]) -> Run {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Run {
         let output = self.command(arguments).stdin(Stdio::null()).output().unwrap();
         Run {
             code: output.status.code().unwrap(),
@@ -84,16 +84,16 @@ impl Bench {
     }
 
     /// Serves the folder `served` on IPv4 loopback.
-    pub fn serve(&self, arguments: &[&str]) -> Listener {
+    pub(crate) fn serve(&self, arguments: &[&str]) -> Listener {
         self.serve_on("127.0.0.1:0", arguments)
     }
 
-    pub fn serve_on(&self, address: &str, arguments: &[&str]) -> Listener {
+    pub(crate) fn serve_on(&self, address: &str, arguments: &[&str]) -> Listener {
         Listener::start(self, &[&["serve", "served", "--listen", address], arguments].concat())
     }
 
     /// Receives into the folder `inbox`.
-    pub fn receive(&self, arguments: &[&str]) -> Listener {
+    pub(crate) fn receive(&self, arguments: &[&str]) -> Listener {
         Listener::start(
             self,
             &[&["receive", "inbox", "--listen", "127.0.0.1:0"], arguments].concat(),
@@ -101,7 +101,7 @@ impl Bench {
     }
 
     /// A relay in front of a port of this machine.
-    pub fn relay(&self, to: u16, arguments: &[&str]) -> Relay {
+    pub(crate) fn relay(&self, to: u16, arguments: &[&str]) -> Relay {
         let to = format!("127.0.0.1:{to}");
         let command = self.command(&[&["relay", "--json", "--to", &to], arguments].concat());
         let mut running = Running::start(command);
@@ -111,7 +111,7 @@ impl Bench {
     }
 
     /// What an incomplete transfer would leave: hidden files.
-    pub fn leftovers(&self) -> Vec<String> {
+    pub(crate) fn leftovers(&self) -> Vec<String> {
         let names = fs::read_dir(self.temp.path()).unwrap();
         let names = names.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
         let known = ["config", "served", "file", "name", "there", "new"];
@@ -120,13 +120,13 @@ impl Bench {
 }
 
 /// A command that runs until it is dropped.
-pub struct Running {
+pub(crate) struct Running {
     child: Child,
     lines: Receiver<String>,
 }
 
 impl Running {
-    pub fn start(mut command: Command) -> Self {
+    pub(crate) fn start(mut command: Command) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let stdout: BufReader<ChildStdout> = BufReader::new(child.stdout.take().unwrap());
@@ -138,7 +138,7 @@ impl Running {
     }
 
     /// The next line on standard output.
-    pub fn line(&mut self) -> String {
+    pub(crate) fn line(&mut self) -> String {
         match self.lines.recv_timeout(PATIENCE) {
             Ok(line) => line,
             Err(error) => {
@@ -151,7 +151,7 @@ impl Running {
     }
 
     /// The next event of this kind.
-    pub fn event(&mut self, name: &str) -> Value {
+    pub(crate) fn event(&mut self, name: &str) -> Value {
         loop {
             let event: Value = serde_json::from_str(&self.line()).unwrap();
             if event["event"] == name {
@@ -162,14 +162,14 @@ impl Running {
 
     /// Presses Ctrl-C.
     #[cfg(unix)]
-    pub fn interrupt(&self) {
+    pub(crate) fn interrupt(&self) {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
     }
 
     /// Waits for the end; the exit code and standard error.
     #[cfg(unix)]
-    pub fn end(mut self) -> (Option<i32>, String) {
+    pub(crate) fn end(mut self) -> (Option<i32>, String) {
         let mut text = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
         (self.child.wait().unwrap().code(), text)
@@ -184,18 +184,18 @@ impl Drop for Running {
 }
 
 /// A relay, and where it listens.
-pub struct Relay {
-    pub port: u16,
+pub(crate) struct Relay {
+    pub(crate) port: u16,
     _running: Running,
 }
 
 /// A server or a receiver, and what it printed first.
-pub struct Listener {
-    pub url: String,
-    pub port: u16,
-    pub key: String,
+pub(crate) struct Listener {
+    pub(crate) url: String,
+    pub(crate) port: u16,
+    pub(crate) key: String,
     /// The first event, with `--json`.
-    pub first: Value,
+    pub(crate) first: Value,
     running: std::sync::Mutex<Running>,
 }
 
@@ -212,23 +212,23 @@ impl Listener {
     }
 
     /// The URL of a path.
-    pub fn url_of(&self, path: &str) -> String {
+    pub(crate) fn url_of(&self, path: &str) -> String {
         self.url.replace("/?", &format!("/{path}?"))
     }
 
     /// The URL of a path at another port of IPv4 loopback.
-    pub fn at(&self, port: u16, path: &str) -> String {
+    pub(crate) fn at(&self, port: u16, path: &str) -> String {
         self.url_with("127.0.0.1", port, path)
     }
 
     /// The URL of a path at another place.
-    pub fn url_with(&self, host: &str, port: u16, path: &str) -> String {
+    pub(crate) fn url_with(&self, host: &str, port: u16, path: &str) -> String {
         let (_, query) = self.url.split_once("/?").unwrap();
         format!("fontis://{host}:{port}/{path}?{query}")
     }
 
     /// The next event of this kind, with `--json`.
-    pub fn event(&self, name: &str) -> Value {
+    pub(crate) fn event(&self, name: &str) -> Value {
         self.running.lock().unwrap().event(name)
     }
 }
