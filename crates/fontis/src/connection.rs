@@ -26,6 +26,7 @@ const STREAM_BUFFER: u64 = 4 << 20;
 ///     psk: None,
 ///     transport: Default::default(),
 ///     accept: Accept::None,
+///     qlog: None,
 /// };
 /// let endpoint = Endpoint::bind("0.0.0.0:0".parse()?, config)?;
 /// let key: PublicKey = "…".parse()?;

@@ -22,6 +22,7 @@ pub mod manifest;
 mod partial;
 mod printable;
 pub mod protection;
+mod qlog;
 mod ranges;
 mod sink;
 mod source;

@@ -10,6 +10,7 @@ fn endpoint(identity: &Identity, accept: Accept) -> Endpoint {
         psk: None,
         transport: fontis_proto::dfcp::Config::default(),
         accept,
+        qlog: None,
     };
     Endpoint::bind("127.0.0.1:0".parse().unwrap(), config).unwrap()
 }
@@ -54,4 +55,41 @@ async fn messages_go_both_ways_and_a_close_is_told() {
     let reason = far.closed().await;
     assert_eq!(reason.to_string(), "closed by the peer (code 9: done)");
     assert!(far.recv_message().await.is_none());
+}
+
+#[tokio::test]
+async fn a_qlog_tells_of_every_packet() {
+    let folder = tempfile::tempdir().unwrap();
+    let identity = Identity::generate();
+    let server = endpoint(&identity, Accept::Anyone);
+    let config = EndpointConfig {
+        secret: *Identity::generate().secret(),
+        psk: None,
+        transport: fontis_proto::dfcp::Config::default(),
+        accept: Accept::None,
+        qlog: Some(folder.path().to_owned()),
+    };
+    let client = Endpoint::bind("127.0.0.1:0".parse().unwrap(), config).unwrap();
+    let connection =
+        client.connect(server.local_addr(), *identity.public().as_bytes(), None).await.unwrap();
+    let stats = connection.stats().await.unwrap();
+    connection.close(0, "");
+    connection.closed().await;
+    drop((connection, client));
+    // The file is complete when the driver has let the connection go.
+    let file = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+    let mut sent = 0;
+    for _ in 0..100 {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let records: Vec<serde_json::Value> =
+            text.split('\x1e').filter_map(|record| serde_json::from_str(record).ok()).collect();
+        sent = records.iter().filter(|record| record["name"] == "transport:packet_sent").count()
+            as u64;
+        if sent > stats.packets_sent {
+            assert_eq!(records[0]["qlog_format"], "JSON-SEQ");
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    panic!("{sent} packets in the qlog, {} counted before the close", stats.packets_sent);
 }

@@ -13,6 +13,7 @@ fn endpoint(address: &str, identity: &Identity, accept: Accept) -> Endpoint {
         psk: None,
         transport: fontis_proto::dfcp::Config::default(),
         accept,
+        qlog: None,
     };
     Endpoint::bind(address.parse().unwrap(), config).unwrap()
 }

@@ -21,6 +21,7 @@ use crate::protection::{
     Header, Initiator, SynError, header, open_syn, reset, reset_token, unknown_key,
     version_negotiation,
 };
+use crate::qlog::Qlog;
 use crate::udp::{Alarm, Batch, Clock, Socket, ecn};
 
 const SOCKET: Token = Token(0);
@@ -168,6 +169,7 @@ impl Driver {
             latest: now,
             syn: None,
             unreadable_until: None,
+            qlog: self.qlog(id, "client"),
             forged: 0,
             writers: Vec::new(),
         };
@@ -196,8 +198,13 @@ impl Driver {
         Config {
             overhead,
             reset_token: reset_token(&self.reset_secret, id),
+            trace: self.config.qlog.is_some(),
             ..self.config.transport.clone()
         }
+    }
+
+    fn qlog(&self, id: ConnectionId, role: &str) -> Option<Qlog> {
+        Qlog::create(self.config.qlog.as_deref()?, id, role).ok()
     }
 
     /// Reads what has come; true if there may be more.
@@ -391,6 +398,7 @@ impl Driver {
             latest: at,
             syn: Some((remote, opened.source)),
             unreadable_until: None,
+            qlog: self.qlog(id, "server"),
             forged: 0,
             writers: Vec::new(),
         };
@@ -453,6 +461,7 @@ impl Driver {
             }
         }
         slot.wake_writers();
+        slot.write_trace();
         if slot.machine.is_closed() {
             self.remove(id);
         } else if packets >= PACKETS_IN_TURN {

@@ -11,6 +11,7 @@ mod slot;
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 
 use bytes::Bytes;
@@ -41,6 +42,8 @@ pub struct EndpointConfig {
     pub transport: Config,
     /// Whether connections are accepted, and from whom.
     pub accept: Accept,
+    /// A folder in which every connection leaves its qlog; nothing there is no error of the connection's.
+    pub qlog: Option<PathBuf>,
 }
 
 /// Whose connections an endpoint accepts.

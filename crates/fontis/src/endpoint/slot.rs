@@ -11,6 +11,7 @@ use super::router::Router;
 use super::{CODE_REFUSED_KEY, ConnectError};
 use crate::connection::Connection;
 use crate::protection::{Initiator, Responder};
+use crate::qlog::Qlog;
 
 /// Packet protection of either side.
 pub(super) enum Protection {
@@ -50,6 +51,8 @@ pub(crate) struct Slot {
     pub(super) syn: Option<(SocketAddr, fontis_proto::dfcp::ConnectionId)>,
     /// The peer says it cannot read the SYN; given up at this time unless it does after all.
     pub(super) unreadable_until: Option<Time>,
+    /// Where its trace goes.
+    pub(super) qlog: Option<Qlog>,
     /// Datagrams dropped because they did not open.
     pub(super) forged: u64,
     /// Writers that wait for their stream's buffer to drain.
@@ -126,6 +129,15 @@ impl Slot {
                 let _ = reply.send(buffered);
             } else {
                 index += 1;
+            }
+        }
+    }
+
+    /// Writes what has been traced; a disk that fails ends the trace, not the connection.
+    pub(super) fn write_trace(&mut self) {
+        while let Some(event) = self.machine.trace() {
+            if self.qlog.as_mut().is_some_and(|qlog| qlog.event(&event).is_err()) {
+                self.qlog = None;
             }
         }
     }

@@ -29,6 +29,7 @@ pub struct GetOptions {
 ///     psk: None,
 ///     transport: Default::default(),
 ///     accept: Accept::None,
+///     qlog: None,
 /// };
 /// let endpoint = Endpoint::bind("0.0.0.0:0".parse()?, config)?;
 /// let url: Url = "fontis://example.org:4433/map.tif?key=…".parse()?;

@@ -11,6 +11,7 @@ const SYMBOLS: [u32; 3] = [7, 3, 2];
 /// Path MTU discovery by padded probes (after RFC 8899): the symbol size stays, a packet carries one or more.
 #[derive(Clone, Debug)]
 pub(super) struct Mtu {
+    least: u32,
     size: u32,
     candidates: Vec<u32>,
     tries: u32,
@@ -26,7 +27,12 @@ impl Mtu {
             .map(|count| size + (count - 1) * symbol)
             .filter(|size| *size <= most)
             .collect();
-        Self { size, candidates, tries: 0, next: Time::ZERO }
+        Self { least: size, size, candidates, tries: 0, next: Time::ZERO }
+    }
+
+    /// Large packets seem to vanish: back to the size that every path carries.
+    pub(super) const fn fall_back(&mut self) {
+        self.size = self.least;
     }
 
     /// Bytes of a packet that the path is known to carry.

@@ -17,6 +17,8 @@ const TRAIN_LENGTH: u64 = 16;
 const LONG_TRAIN: usize = 8;
 /// On paths shorter than this, a host's own pauses are longer than a round trip: they are no silence of the path.
 const LEAST_SILENCE: Duration = Duration::from_millis(20);
+/// Unanswered probes after which large packets are suspected.
+const BLACK_HOLE_PROBES: u32 = 3;
 /// Unanswered packets that make a silence.
 const SILENT_PACKETS: u64 = 5;
 /// Runs of loss at least this long are outages: they say nothing about the loss to code against.
@@ -298,6 +300,9 @@ impl Path {
         let due = self.probe_at() <= now;
         if due {
             self.probes += 1;
+            if self.probes == BLACK_HOLE_PROBES {
+                self.mtu.fall_back();
+            }
             self.probe_from = now;
         }
         due

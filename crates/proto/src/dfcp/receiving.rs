@@ -123,6 +123,16 @@ impl RecvChannel {
         self.floor.saturating_add(window_blocks(self.window_bytes, self.max_block))
     }
 
+    /// Bytes that the channel's blocks may take, those that have begun to arrive counted whole.
+    pub(super) fn held(&self) -> u64 {
+        self.blocks.len() as u64 * u64::from(self.max_block)
+    }
+
+    /// Whether the block has begun to arrive, or is done.
+    pub(super) fn knows(&self, index: u32) -> bool {
+        index < self.floor || self.blocks.contains_key(&index)
+    }
+
     /// Takes symbols of a packet.
     pub(super) fn receive(&mut self, symbols: &Symbols) -> Received {
         let index = symbols.block;

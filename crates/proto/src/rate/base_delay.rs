@@ -20,7 +20,7 @@ impl BaseDelay {
         }
         self.current = Some(self.current.map_or(one_way_ns, |least| least.min(one_way_ns)));
         let base = [self.current, self.previous].into_iter().flatten().min().unwrap_or(one_way_ns);
-        Duration::from_nanos(u64::try_from(one_way_ns - base).unwrap_or(0))
+        Duration::from_nanos(u64::try_from(one_way_ns.saturating_sub(base)).unwrap_or(0))
     }
 }
 

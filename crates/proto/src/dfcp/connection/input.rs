@@ -13,6 +13,11 @@ use super::{Connection, State};
 const EARLY_SYMBOLS: usize = 256;
 /// Channels of the peer that may be open at once.
 const MAX_CHANNELS: usize = 1024;
+/// Windows of blocks that all channels together may hold.
+const MAX_WINDOWS: u64 = 4;
+/// How far a channel may lie ahead of those that are over, and how many ordered messages may wait: beyond, a peer only
+/// wants memory.
+const MAX_AHEAD: u32 = 1 << 17;
 /// Packets whose feedback is not delayed when a connection begins.
 const EAGER_PACKETS: u64 = 4;
 
@@ -274,7 +279,7 @@ impl Connection {
             }
             return;
         }
-        if self.is_over(channel) {
+        if self.is_over(channel) || channel - self.over.0 > MAX_AHEAD {
             return;
         }
         self.recv.remove(&channel);
@@ -290,6 +295,7 @@ impl Connection {
     fn on_open(&mut self, now: Time, open: &Open) {
         if self.is_ours(open.channel)
             || self.is_over(open.channel)
+            || open.channel - self.over.0 > MAX_AHEAD
             || self.recv.contains_key(&open.channel)
         {
             return;
@@ -333,6 +339,10 @@ impl Connection {
             self.stats.symbols_wasted += u64::from(symbols.count);
             return;
         }
+        if id - self.over.0 > MAX_AHEAD {
+            self.stats.violations += 1;
+            return;
+        }
         if !self.recv.contains_key(&id) {
             let Some(live) = symbols.live else {
                 // The frame that opens the channel was lost or is late; its copies follow.
@@ -356,6 +366,16 @@ impl Connection {
                 config.window,
             );
             self.recv.insert(id, channel);
+        }
+        if self.recv.len() > 1
+            && self.recv.get(&id).is_some_and(|channel| !channel.knows(symbols.block))
+        {
+            // One symbol makes room for a whole block; many channels together must not take more than a few windows.
+            let held: u64 = self.recv.values().map(RecvChannel::held).sum();
+            if held > MAX_WINDOWS * u64::from(self.config.window) {
+                self.stats.symbols_wasted += u64::from(symbols.count);
+                return;
+            }
         }
         let Some(channel) = self.recv.get_mut(&id) else { return };
         let received = channel.receive(symbols);
@@ -418,7 +438,7 @@ impl Connection {
 
     /// Delivers ordered messages as far as they follow each other; `None` stands for one that was given up.
     fn deliver_ordered(&mut self, sequence: u32, message: Option<(ChannelId, bytes::Bytes)>) {
-        if sequence < self.ordered_in {
+        if sequence < self.ordered_in || sequence - self.ordered_in > MAX_AHEAD {
             return;
         }
         self.ordered_waiting.insert(sequence, message);
