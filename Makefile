@@ -34,10 +34,12 @@ lint: prerequisites ## Check format, lints, documentation, licences, and that th
 bench: prerequisites ## Measure, and keep the results under results/ with the date
 	scripts/bench.sh
 
-# The manual page and the shell completions come from the command's own definitions, once it can print them: a
-# prerequisite of this target.
-docs: prerequisites ## Build the documentation of every crate
+docs: build ## Build the documentation of every crate, the manual page and the shell completions
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+	@mkdir -p target/man target/completions
+	target/release/fontis man target/man
+	@for shell in bash zsh fish; do target/release/fontis completions $$shell > target/completions/fontis.$$shell; done
+	@echo "see target/doc/fontis/index.html, target/man and target/completions"
 
 fuzz: prerequisites ## Feed hostile input to every parser and state machine, FUZZ_SECONDS each (60)
 	@scripts/fuzz.sh $(FUZZ_TARGETS)

@@ -29,13 +29,16 @@ pub(crate) struct KeyArgs {
     /// A file with a secret of at least 16 bytes that the other side has too; without it nobody connects
     #[arg(long, value_name = "FILE", help_heading = SECURITY)]
     psk_file: Option<PathBuf>,
+    /// Leave a qlog of every connection in this folder: each packet, and what it taught, for qvis
+    #[arg(long, value_name = "DIR")]
+    qlog: Option<PathBuf>,
 }
 
 impl KeyArgs {
     /// Reads the keys, makes the identity if need be.
     pub(crate) fn load(&self) -> Result<Keys, Failure> {
         let psk = self.psk_file.as_deref().map(read_psk).transpose()?;
-        Ok(Keys { identity: identity(self.identity.as_deref())?, psk })
+        Ok(Keys { identity: identity(self.identity.as_deref())?, psk, qlog: self.qlog.clone() })
     }
 }
 
@@ -53,6 +56,7 @@ pub(crate) struct Keys {
     /// This side's key pair.
     pub(crate) identity: Identity,
     psk: Option<[u8; 32]>,
+    qlog: Option<PathBuf>,
 }
 
 impl Keys {
@@ -68,6 +72,7 @@ impl Keys {
             psk: self.psk,
             transport: Config { rate, ..Config::default() },
             accept,
+            qlog: self.qlog.clone(),
         };
         Endpoint::bind(address, config)
     }
