@@ -68,6 +68,7 @@ impl Keys {
             psk: self.psk,
             transport: Config { rate, ..Config::default() },
             accept,
+            qlog: None,
         };
         Endpoint::bind(address, config)
     }
