@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Measures, and keeps what was measured with the date, the commit and the machine that it was measured on.
 #
-# What there is so far runs in virtual time, so its figures are the same on every machine: 100 MB over 100 Mbit/s and
-# 100 ms at six loss rates, beside the path's bound.
+# What runs in virtual time (the examples wan and control) is the same on every machine; bench.py moves real bytes
+# between real processes on this one. BENCH_RUNS and its other settings are explained there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,5 +12,10 @@ mkdir -p "$folder"
     echo "commit $(git describe --always --dirty 2>/dev/null || echo unknown)"
     uname -srm
 } | tee "$folder/machine.txt"
-cargo run --release --locked --quiet -p fontis-sim --example wan | tee "$folder/wan.txt"
+for example in wan control; do
+    cargo run --release --locked --quiet -p fontis-sim --example "$example" | tee "$folder/$example.txt"
+done
+cargo build --release --locked --quiet -p fontis-cli
+export FONTIS=${FONTIS:-${CARGO_TARGET_DIR:-target}/release/fontis}
+scripts/bench.py "$folder" | tee "$folder/bench.txt"
 echo "kept in $folder"

@@ -2,6 +2,7 @@ use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
 use fontis_base::{Duration, FlowId, HostId, Node, Packet, PacketId, Port, Stream, Time};
+use fontis_codes::Code;
 use fontis_proto::dfcp::{
     ChannelId, CloseReason, Config, Connection, ConnectionId, Event, ObjectShape,
     Packet as DfcpPacket, SendOptions, Session, Stats,
@@ -40,10 +41,27 @@ pub struct Fetch {
 #[derive(Clone, Debug, Default)]
 pub struct Serve {
     shape: Option<ObjectShape>,
+    /// The size to send without being asked: with a code that carries no bytes no request can travel.
+    pub unasked: Option<u64>,
     /// Requests answered.
     pub requests: u32,
     /// How the connection ended.
     pub closed: Option<CloseReason>,
+}
+
+impl Serve {
+    /// A server for a connection with `code`: if no request can travel, it sends `size` bytes unasked.
+    pub fn new(code: Option<Code>, size: u64) -> Self {
+        let unasked = code.is_some_and(|code| !code.carries_bytes()).then_some(size);
+        Self { unasked, ..Self::default() }
+    }
+
+    fn answer(&mut self, now: Time, connection: &mut Connection, size: u64, symbol_size: u16) {
+        self.requests += 1;
+        let shape = ObjectShape::partition(size, symbol_size, connection.code());
+        self.shape = Some(shape);
+        connection.send_object(now, shape, Bytes::new(), SendOptions::default());
+    }
 }
 
 /// A host with one DFCP connection and an application on it.
@@ -182,7 +200,7 @@ impl Host {
             Role::Fetch(fetch) => match event {
                 Event::Connected => {
                     fetch.connected_at = Some(now);
-                    // A counting code carries no bytes, so the size cannot travel in a message: it is known.
+                    // A counting code carries no bytes, so the size cannot travel in a message: the server knows it.
                 }
                 Event::ObjectOpened { channel, shape, .. } => {
                     self.fetch_channel = Some((channel, shape));
@@ -214,16 +232,15 @@ impl Host {
                 _ => {}
             },
             Role::Serve(serve) => match event {
+                Event::Connected => {
+                    if let Some(size) = serve.unasked {
+                        serve.answer(now, connection, size, self.config.symbol_size);
+                    }
+                }
                 Event::Message { data, .. } => {
                     let Ok(size) = <[u8; 8]>::try_from(&data[..]) else { return };
-                    serve.requests += 1;
-                    let shape = ObjectShape::partition(
-                        u64::from_be_bytes(size),
-                        self.config.symbol_size,
-                        connection.code(),
-                    );
-                    serve.shape = Some(shape);
-                    connection.send_object(now, shape, Bytes::new(), SendOptions::default());
+                    let size = u64::from_be_bytes(size);
+                    serve.answer(now, connection, size, self.config.symbol_size);
                 }
                 Event::BlockWanted { channel, block } => {
                     let Some(shape) = serve.shape else { return };

@@ -81,8 +81,8 @@ impl Transfer {
         };
         let fetch = Role::Fetch(Fetch { size: self.size, ..Fetch::default() });
         let client = world.add(Element::Host(host(client_id, server_id, fetch)));
-        let server =
-            world.add(Element::Host(host(server_id, client_id, Role::Serve(Serve::default()))));
+        let serve = Role::Serve(Serve::new(self.config.codes.first().copied(), self.size));
+        let server = world.add(Element::Host(host(server_id, client_id, serve)));
         let link = |name: &str, config: &LinkConfig| {
             fontis_net::Link::new(name, self.seed, config.clone())
         };

@@ -4,7 +4,7 @@ use std::collections::BinaryHeap;
 use fontis_base::{Node, Packet, Port, Time};
 use fontis_net::Link;
 
-use crate::{Host, Payload};
+use crate::{Host, Payload, Switch};
 
 /// Names a node of a world.
 pub type NodeIndex = usize;
@@ -19,6 +19,8 @@ pub enum Element {
     Link(Link<Payload>),
     /// Where flows begin and end.
     Host(Host),
+    /// Where the ways of several hosts part.
+    Switch(Switch),
 }
 
 impl Element {
@@ -26,6 +28,7 @@ impl Element {
         match self {
             Self::Link(link) => link,
             Self::Host(host) => host,
+            Self::Switch(switch) => switch,
         }
     }
 }
@@ -86,7 +89,7 @@ impl World {
     pub fn host(&self, index: NodeIndex) -> &Host {
         match &self.slots[index].element {
             Element::Host(host) => host,
-            Element::Link(_) => panic!("node {index} is a link"),
+            Element::Link(_) | Element::Switch(_) => panic!("node {index} is no host"),
         }
     }
 
@@ -97,7 +100,7 @@ impl World {
     pub fn link(&self, index: NodeIndex) -> &Link<Payload> {
         match &self.slots[index].element {
             Element::Link(link) => link,
-            Element::Host(_) => panic!("node {index} is a host"),
+            Element::Host(_) | Element::Switch(_) => panic!("node {index} is no link"),
         }
     }
 
