@@ -18,7 +18,7 @@ use super::slot::{Protection, Slot, Waiting};
 use super::{Accept, BindError, CODE_REFUSED_KEY, Command, ConnectError, EndpointConfig, Handle};
 use crate::connection::Connection;
 use crate::protection::{
-    Header, Initiator, SynError, header, open_syn, reset, reset_token, unknown_key,
+    Header, Initiator, SYNACK, SynError, header, open_syn, reset, reset_token, unknown_key,
     version_negotiation,
 };
 use crate::qlog::Qlog;
@@ -281,7 +281,13 @@ impl Driver {
         let overhead = if slot.remote.ip().to_canonical().is_ipv4() { 28 } else { 48 };
         match slot.protection.open(BytesMut::from(bytes)) {
             Ok(packet) => slot.handle(at, packet, bytes.len() as u32 + overhead, ecn),
-            Err(_) => slot.forged += 1,
+            Err(_) => {
+                slot.forged += 1;
+                if slot.waiting.is_some() && bytes.first() == Some(&SYNACK) {
+                    // A SYNACK that does not open: another pre-shared key, or somebody's lie.
+                    slot.unreadable_until.get_or_insert(at + UNREADABLE_PATIENCE);
+                }
+            }
         }
         self.touched.push(id);
     }

@@ -99,8 +99,9 @@ impl Router {
                 return;
             }
             Event::Closed(reason) => {
-                self.channels.clear();
+                // The reason first: who sees a channel end asks for it.
                 self.closed.send_replace(Some(reason));
+                self.channels.clear();
                 return;
             }
             Event::Readable { channel } => {

@@ -12,7 +12,7 @@ mod packets;
 pub use handshake::{Initiator, OpenedSyn, Responder, SynError, open_syn};
 pub use keys::TrafficKeys;
 pub use packets::{
-    Header, UNKNOWN_KEY, header, reset, reset_token, unknown_key, version_negotiation,
+    Header, SYNACK, UNKNOWN_KEY, header, reset, reset_token, unknown_key, version_negotiation,
 };
 
 /// A secret that both sides hold besides their keys: without it no handshake succeeds.

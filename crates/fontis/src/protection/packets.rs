@@ -1,7 +1,8 @@
 use fontis_proto::dfcp::{ConnectionId, ResetToken};
 
 pub(super) const SYN: u8 = 0x01;
-pub(super) const SYNACK: u8 = 0x02;
+/// The first byte of the second handshake message.
+pub const SYNACK: u8 = 0x02;
 const VERSION_NEGOTIATION: u8 = 0x03;
 const RESET: u8 = 0x04;
 /// The first byte of the answer to a SYN that was encrypted for another key.

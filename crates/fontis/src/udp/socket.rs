@@ -20,6 +20,10 @@ impl Socket {
     /// Binds to an address; port 0 lets the system choose.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
         let raw = RawSocket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+        if address.is_ipv6() {
+            // Systems differ in whether [::] takes IPv4 too; here it does, where it can.
+            let _ = raw.set_only_v6(false);
+        }
         enlarge_buffers(&raw);
         raw.bind(&address.into())?;
         let state = UdpSocketState::new((&raw).into())?;
