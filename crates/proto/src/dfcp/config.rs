@@ -40,7 +40,7 @@ pub struct Config {
     pub window: u32,
     /// The largest block accepted, in bytes.
     pub max_block: u32,
-    /// Bytes in a symbol of messages and streams.
+    /// Bytes in a symbol of messages and streams. It is not negotiated: both sides must have the same.
     pub symbol_size: u16,
     /// Bytes in a block of a stream or long message.
     pub live_block: u32,
