@@ -68,7 +68,7 @@ fn case(seed: u64) -> Case {
         if sometimes(1.0, 1.0) < 0.5 { LossPosition::BeforeQueue } else { LossPosition::AfterLine };
     let mut transfer = Transfer::new(seed, size);
     transfer.config.max_packet_size = 1500;
-    transfer.wire = seed % 2 == 0;
+    transfer.wire = seed.is_multiple_of(2);
     transfer.up =
         LinkConfig { loss: Loss::Bernoulli(Probability::new(up_loss)), outage, ..link.clone() };
     transfer.down = LinkConfig { loss, loss_position: position, outage, ..link };
