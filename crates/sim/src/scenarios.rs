@@ -6,6 +6,8 @@
 use fontis_base::{Duration, Probability, Rate, Size, Time};
 use fontis_net::{Limit, LinkConfig, Loss, Policer, QueueKind, RateChange, Schedule};
 
+use fontis_proto::dfcp::Config;
+
 use crate::{Dumbbell, Figure, Flow, Shared, Target, Transfer};
 
 /// The round trip of every path here.
@@ -158,8 +160,14 @@ pub fn slow_start(seed: u64) -> Vec<Figure> {
     let name = "cold at 5 Mbit/s, 20 packets";
     let flow = Flow { start: Time::ZERO, size: ENDLESS };
     let until = at(SECOND * 2);
-    let shared =
-        Dumbbell { down: down.clone(), up: link(rate), until, ..Dumbbell::new(seed, vec![flow]) };
+    // With real bytes the request travels in the first packet, and its answer says how fast the path is.
+    let shared = Dumbbell {
+        down: down.clone(),
+        up: link(rate),
+        until,
+        config: Config::default(),
+        ..Dumbbell::new(seed, vec![flow])
+    };
     let dropped = |to| shared.run().timeline.queue_drops(Time::ZERO, at(to)).0 as f64;
     let mut figures =
         Single { name, seed, down, rate, change: Duration::ZERO, span: SECOND * 20 }.run();

@@ -6,7 +6,7 @@ use super::delivery::Delivery;
 use super::loss_test::{LossTest, Tally, Verdict};
 
 /// Without any measurement: a rate at which a slow link's short buffer survives the first round trip.
-const DEFAULT_RATE: f64 = 10e6;
+const DEFAULT_RATE: f64 = 9e6;
 /// The least and most that a capacity hint of a few packets may set the first rate to.
 const FIRST_RATE: (f64, f64) = (0.25e6, 50e6);
 /// Never slower: about a packet a second.
@@ -22,6 +22,9 @@ const GAIN: f64 = 0.5;
 const MIN_CONTROL_TIME: f64 = 10e-3;
 /// Acceleration while no queue shows: from the first to the second, doubling every round.
 const BOOST: (f64, f64) = (0.02, 0.25);
+/// How fast a train's dispersion alone may make the flow: a line may be faster than what is let through it, and a
+/// round trip passes before that shows.
+const TRAIN_TRUST: f64 = 120e6;
 /// The most acceleration near a rate that was found to be the bottleneck's, and how long that is remembered.
 const BOOST_NEAR: f64 = 0.03;
 const CAPACITY_AGE: Duration = Duration::from_secs(20);
@@ -38,6 +41,8 @@ const STARTING_GROWTH: f64 = 1.6;
 /// Packets that a judgement of loss takes at least, and those of a test.
 const LEAST_JUDGED: f64 = 40.0;
 const LEAST_TEST: u64 = 40;
+/// The least share of the rate that a test sends at.
+const LEAST_TEST_RATE: f64 = 0.1;
 /// Packets after which the losses of several rounds are judged together.
 const RECENT_PACKETS: u64 = 800;
 /// Rounds without growth after an overload that showed no queue.
@@ -92,8 +97,12 @@ struct Round {
     tally: Tally,
     /// The least queueing delay of the round, in seconds.
     queue: Option<f64>,
+    /// The most, in seconds.
+    most_queue: f64,
     limited: bool,
     marked: u64,
+    /// What is reported in this round was sent before the rate was raised: it says nothing about the new rate.
+    waiting: bool,
     /// The delivery rate at the end of the last round.
     delivered: f64,
 }
@@ -188,6 +197,7 @@ impl Auto {
             self.queue = self.base.queueing(sample.now, one_way).as_secs_f64();
             self.round.queue =
                 Some(self.round.queue.map_or(self.queue, |least| least.min(self.queue)));
+            self.round.most_queue = self.round.most_queue.max(self.queue);
         }
         let window = (sample.min_rtt / 2).max(Duration::from_millis(8));
         if sample.limited {
@@ -219,11 +229,14 @@ impl Auto {
         }
         // The dispersion of a long train is trusted so far as to go near it at once; the queue tells the rest.
         let least = self.rate.min(FIRST_RATE.1) / 2.0;
-        let arrival = (capacity * 0.92).clamp(least, 20.0 * self.rate);
+        let most = (20.0 * self.rate).min(TRAIN_TRUST.max(self.rate));
+        let arrival = (capacity * 0.92).clamp(least, most);
         self.rate = self.sending(arrival);
         self.capacity = Some((capacity, sample.now));
         self.hold_delivered(sample, arrival);
-        self.starting = false;
+        // What is beyond that is found round by round, each of which must bring more than the one before.
+        self.starting = capacity > 2.0 * arrival;
+        self.round = Round { end: sample.next_number, waiting: true, ..Round::default() };
         self.boost = BOOST.0;
     }
 
@@ -246,7 +259,10 @@ impl Auto {
     fn sending(&self, arrival: f64) -> f64 {
         let loss = match self.random_loss {
             Some(loss) => loss,
-            None if self.round.tally.total() >= 30 => self.round.tally.loss().min(0.5),
+            // Losses beside a queue may be overflow.
+            None if self.round.tally.total() >= 30 && self.queue < self.queue_target() => {
+                self.round.tally.loss().min(0.5)
+            }
             None => 0.0,
         };
         arrival / (1.0 - loss).max(0.1)
@@ -320,10 +336,11 @@ impl Auto {
         if self.test.is_none() {
             // A slow path's rounds are judged when enough of them have come together.
             if total >= LEAST_JUDGED {
-                self.judge_loss(sample, loss, total, queue);
+                self.judge_loss(sample, loss, total, queue, round.most_queue);
             } else if self.recent.total() as f64 >= LEAST_JUDGED {
                 let recent = core::mem::take(&mut self.recent);
-                self.judge_loss(sample, recent.loss(), recent.total() as f64, queue);
+                let total = recent.total() as f64;
+                self.judge_loss(sample, recent.loss(), total, queue, round.most_queue);
             }
         }
         if unjudged && self.random_loss.is_none() {
@@ -343,6 +360,8 @@ impl Auto {
             self.starting = false;
         } else if round.limited {
             self.boost = self.boost.min(BOOST.0);
+        } else if self.starting && round.waiting {
+            self.round.tally = Tally::default();
         } else if self.starting {
             // Doubling that brings no more out has found the bottleneck, even if its queue does not show.
             let delivered = self.round.delivered;
@@ -362,14 +381,15 @@ impl Auto {
     }
 
     /// Compares a round's loss with what the path is known to lose.
-    fn judge_loss(&mut self, sample: &Sample, loss: f64, total: f64, queue: f64) {
+    fn judge_loss(&mut self, sample: &Sample, loss: f64, total: f64, queue: f64, most_queue: f64) {
         let Some(known) = self.random_loss else {
             if total < FIRST_ESTIMATE {
                 return;
             }
             self.random_loss = Some(loss);
-            if loss > 0.5 {
-                self.begin_test(sample, loss, 0.85);
+            if loss > 0.5 || (loss > 0.02 && most_queue > self.queue_target()) {
+                // At the rate that was delivered, overload loses nothing.
+                self.begin_test(sample, loss, (1.0 - loss).clamp(LEAST_TEST_RATE, 0.85));
             } else if loss > 0.02 {
                 self.unverified = Some((self.delivery.rate().unwrap_or(0.0), 0));
             }
@@ -401,13 +421,16 @@ impl Auto {
                 loss = recent.loss();
             }
         }
-        if excess {
+        if excess && most_queue > 2.0 * QUEUE_TARGET_RANGE.1 {
+            // No test is needed to know whose fault it is: a queue this long overflows, and its delay is steered.
+            self.recent = Tally::default();
+        } else if excess {
             self.recent = Tally::default();
             if queue > QUEUE_TARGET_RANGE.0 && queue < 1.5 * self.queue_target() {
                 // A buffer that overflows near the target is shorter than the target supposes.
                 self.queue_cap = (queue * 0.6).max(QUEUE_TARGET_RANGE.0);
             }
-            let factor = ((1.0 - loss) / (1.0 - known)).clamp(0.3, 0.95);
+            let factor = ((1.0 - loss) / (1.0 - known)).clamp(LEAST_TEST_RATE, 0.95);
             self.begin_test(sample, loss, factor);
         } else {
             // Loss seen beside a queue may be overflow; it is only believed when it is less than before.
@@ -429,10 +452,16 @@ impl Auto {
             self.drain.last = now;
         }
         self.starting &= self.queue < target;
+        self.hold = self.hold.filter(|(_, until)| now < *until);
         if self.test.is_some() || self.starting {
             return;
         }
-        self.hold = self.hold.filter(|(_, until)| now < *until);
+        if self.queue > QUEUE_TARGET_RANGE.1.max(2.0 * target)
+            && let Some(delivered) = self.delivery.rate()
+        {
+            // While such a queue is emptied, less is sent than the bottleneck carries: go back to that at once.
+            self.hold_delivered(sample, delivered);
+        }
         let Some(delivered) = self.delivered() else { return };
         let limited = sample.limited || self.round.limited;
         if limited && self.queue < target {
