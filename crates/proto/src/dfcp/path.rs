@@ -40,6 +40,8 @@ pub(super) struct Path {
     /// Receive times of the first train's packets, as far as they have been reported.
     train_times: BTreeMap<u64, i64>,
     train_left: u64,
+    /// The next packet of a train begins another.
+    train_broken: bool,
     last_marked: u64,
     /// When feedback last came, or sending began after rest.
     heard: Time,
@@ -66,6 +68,7 @@ impl Path {
             trains: Vec::new(),
             train_times: BTreeMap::new(),
             train_left,
+            train_broken: false,
             last_marked: 0,
             heard: Time::ZERO,
             silent_rounds: 0,
@@ -109,15 +112,18 @@ impl Path {
     /// The packet is sent back to back with the one before it.
     pub(super) fn mark_train(&mut self, number: u64) {
         match self.trains.last_mut() {
-            Some((_, last)) if *last + 1 == number => *last = number,
+            Some((_, last)) if *last + 1 == number && !self.train_broken => *last = number,
             _ => self.trains.push((number, number)),
         }
+        self.train_broken = false;
     }
 
-    /// A train that is not filled is over: there was nothing more to send.
+    /// There is nothing more to send: a train that is long enough is over, a shorter one begins anew.
     pub(super) fn end_train(&mut self) {
-        if self.train_left < TRAIN_LENGTH {
-            self.train_left = 0;
+        let sent = TRAIN_LENGTH - self.train_left;
+        if self.train_left > 0 && sent > 0 {
+            self.train_left = if sent < LONG_TRAIN as u64 { TRAIN_LENGTH } else { 0 };
+            self.train_broken = true;
         }
     }
 
