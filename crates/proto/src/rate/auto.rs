@@ -87,7 +87,6 @@ pub struct Auto {
     confirmed: f64,
     /// Rounds of silence since the last feedback.
     silent_rounds: u32,
-    last_rtt: Duration,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -144,7 +143,6 @@ impl Auto {
             hold: None,
             confirmed: 0.0,
             silent_rounds: 0,
-            last_rtt: Duration::ZERO,
         }
     }
 
@@ -182,7 +180,6 @@ impl Auto {
 
     /// Takes a feedback.
     pub fn on_feedback(&mut self, sample: &Sample) {
-        self.last_rtt = sample.min_rtt;
         let silent_rounds = core::mem::take(&mut self.silent_rounds);
         if silent_rounds > 0 {
             // A short silence was an accident; after a long one the path may be another.
