@@ -204,7 +204,11 @@ impl Path {
         self.last_marked = self.last_marked.max(feedback.ce);
         match train {
             Some((rate, length)) if length >= LONG_TRAIN => sample.train = Some(rate),
-            Some((rate, _)) => self.controller.on_capacity_hint(rate),
+            Some((rate, _)) => {
+                let before = self.controller.rate();
+                self.controller.on_capacity_hint(rate);
+                self.pacer.recharge(now, before, self.controller.rate());
+            }
             None => {}
         }
         if fresh {

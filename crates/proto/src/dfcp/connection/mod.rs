@@ -94,6 +94,8 @@ pub struct Connection {
     pings: u32,
     probe_symbols: bool,
     fin: Fin,
+    /// The time of the latest call.
+    latest: Time,
     last_heard: Time,
     drain_until: Time,
     stats: Stats,
@@ -192,6 +194,7 @@ impl Connection {
             pings: 0,
             probe_symbols: false,
             fin: Fin::default(),
+            latest: now,
             last_heard: now,
             drain_until: Time::MAX,
             stats: Stats::default(),

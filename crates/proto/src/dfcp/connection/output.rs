@@ -19,6 +19,7 @@ impl Connection {
     /// The next packet to send. Call it until it gives none after every other call, and when
     /// [`timeout`](Self::timeout) has come.
     pub fn poll(&mut self, now: Time) -> Option<Outgoing> {
+        self.latest = self.latest.max(now);
         self.on_timeout(now);
         match self.state {
             State::Closed => None,
