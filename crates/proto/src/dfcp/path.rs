@@ -199,6 +199,7 @@ impl Path {
             mean_burst: self.loss.mean_burst(),
             train: None,
             limited: self.limited,
+            in_flight: self.history.in_flight(),
             marked: feedback.ce.saturating_sub(self.last_marked),
         };
         self.last_marked = self.last_marked.max(feedback.ce);

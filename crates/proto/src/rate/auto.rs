@@ -11,13 +11,16 @@ const DEFAULT_RATE: f64 = 9e6;
 const FIRST_RATE: (f64, f64) = (0.25e6, 50e6);
 /// Never slower: about a packet a second.
 const MIN_RATE: f64 = 12e3;
-/// The queueing delay aimed at, for a flow that delivers 100 Mbit/s. It falls with the square root of the rate, so
-/// that of two flows in one queue the slower aims higher: they meet at equal rates.
+/// The queueing delay aimed at, for a flow that delivers 100 Mbit/s. It falls with this power of the rate, so that of
+/// two flows in one queue the slower aims higher: they meet at equal rates, the faster the higher the power.
 const QUEUE_TARGET_AT_100_MBPS: f64 = 4e-3;
+const QUEUE_TARGET_EXPONENT: f64 = 0.7;
 const QUEUE_TARGET_RANGE: (f64, f64) = (1e-3, 60e-3);
 /// How much of the queue's deviation is corrected in one round trip. Beyond π/2 a loop with one round trip of dead
 /// time oscillates.
 const GAIN: f64 = 0.5;
+/// The same for a queue far above its target, which takes many round trips to be emptied.
+const GAIN_OF_LONG_QUEUE: f64 = 0.15;
 /// Control acts on no shorter time than this: below it, delays are those of the hosts.
 const MIN_CONTROL_TIME: f64 = 10e-3;
 /// Acceleration while no queue shows: from the first to the second, doubling every round.
@@ -38,9 +41,8 @@ const LOSS_MEMORY: f64 = 5000.0;
 const FIRST_ESTIMATE: f64 = 100.0;
 /// Growth of a round while nothing of the path is known: doubling overshoots a short buffer by a whole flight.
 const STARTING_GROWTH: f64 = 1.6;
-/// Packets that a judgement of loss takes at least, and those of a test.
+/// Packets that a judgement of loss takes at least.
 const LEAST_JUDGED: f64 = 40.0;
-const LEAST_TEST: u64 = 40;
 /// The least share of the rate that a test sends at.
 const LEAST_TEST_RATE: f64 = 0.1;
 /// Packets after which the losses of several rounds are judged together.
@@ -248,7 +250,7 @@ impl Auto {
 
     fn queue_target(&self) -> f64 {
         let delivered = self.delivered().unwrap_or(self.rate).max(MIN_RATE);
-        let target = QUEUE_TARGET_AT_100_MBPS * libm::sqrt(100e6 / delivered);
+        let target = QUEUE_TARGET_AT_100_MBPS * libm::pow(100e6 / delivered, QUEUE_TARGET_EXPONENT);
         target.clamp(QUEUE_TARGET_RANGE.0, QUEUE_TARGET_RANGE.1).min(self.queue_cap)
     }
 
@@ -268,7 +270,8 @@ impl Auto {
     /// Sends less for a round: `factor` of the rate at which packets were lost with probability `loss`.
     fn begin_test(&mut self, sample: &Sample, loss: f64, factor: f64) {
         let delivered = self.delivered().unwrap_or(self.rate * (1.0 - loss));
-        self.test = Some(LossTest::new(sample.next_number, loss, factor, delivered));
+        self.test =
+            Some(LossTest::new(sample.next_number, loss, sample.mean_burst, factor, delivered));
         self.tested_at = sample.now;
         // The present rate may be another than that of the packets that were just reported.
         let then = self.delivery.rate().map_or(self.rate, |rate| rate / (1.0 - loss).max(0.02));
@@ -287,7 +290,7 @@ impl Auto {
         let Some(test) = &mut self.test else { return };
         if test.is_sending() {
             // One round trip of packets: when the first of them is reported, as many as fit have been sent.
-            if sample.largest >= test.first() + LEAST_TEST {
+            if test.suffices(sample.largest) {
                 test.end(sample.next_number);
             }
             return;
@@ -304,6 +307,10 @@ impl Auto {
                 self.random_loss = Some(loss.min(self.random_loss.unwrap_or(1.0)));
                 self.cautious = CAUTIOUS_ROUNDS;
                 self.boost = 0.0;
+                if loss > 0.02 {
+                    // What remains may be overload too.
+                    self.begin_test(sample, loss, 0.85);
+                }
             }
         }
     }
@@ -441,6 +448,19 @@ impl Auto {
         }
     }
 
+    /// By how much more or less than what is delivered should be sent, for the queue to come to its target.
+    fn correction(&self, sample: &Sample, delivered: f64) -> f64 {
+        let control_time = sample.min_rtt.as_secs_f64().max(MIN_CONTROL_TIME);
+        let target = self.queue_target();
+        if self.queue < QUEUE_TARGET_RANGE.1.max(2.0 * target) {
+            return GAIN * (target - self.queue) / control_time;
+        }
+        // The delay of so long a queue is told when it is over. By Little's law, what is in flight tells the delay
+        // that a packet sent now will meet; too much of it while losses at its end are not known, hence gently.
+        let coming = sample.in_flight as f64 * 8.0 / delivered - sample.min_rtt.as_secs_f64();
+        GAIN_OF_LONG_QUEUE * (target - coming.clamp(0.0, self.queue)) / control_time
+    }
+
     fn steer(&mut self, sample: &Sample) {
         let control_time = sample.min_rtt.as_secs_f64().max(MIN_CONTROL_TIME);
         let target = self.queue_target();
@@ -477,7 +497,7 @@ impl Auto {
             self.hold = self.hold.map(|(rate, until)| (rate, until + pause.since(now)));
             return;
         }
-        let correction = GAIN * (target - self.queue) / control_time;
+        let correction = self.correction(sample, delivered);
         let growth = if self.cautious > 0 { correction.min(0.0) } else { correction + self.boost };
         let factor = (1.0 + growth).clamp(0.25, 1.0 + BOOST.1);
         self.rate = self.sending(delivered * factor).max(MIN_RATE);
