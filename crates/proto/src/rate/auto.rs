@@ -31,6 +31,8 @@ const TRAIN_TRUST: f64 = 120e6;
 /// The most acceleration near a rate that was found to be the bottleneck's, and how long that is remembered.
 const BOOST_NEAR: f64 = 0.03;
 const CAPACITY_AGE: Duration = Duration::from_secs(20);
+/// Rounds of acceleration that may bring nothing.
+const MAX_STALLS: u32 = 2;
 /// How often the queue is emptied on purpose so that every flow sees the path's true delay.
 const DRAIN_EVERY: Duration = Duration::from_secs(3);
 /// How often loss that was found to be random is tested again.
@@ -72,6 +74,8 @@ pub struct Auto {
     /// so, that loss may be the work of a policer.
     unverified: Option<(f64, u32)>,
     boost: f64,
+    /// Rounds in a row in which acceleration brought nothing.
+    stalls: u32,
     /// What was delivered when last a queue stood: the bottleneck's rate, and when that was.
     capacity: Option<(f64, Time)>,
     /// A queueing delay at which the buffer was found to overflow caps the target.
@@ -134,6 +138,7 @@ impl Auto {
             random_loss: None,
             unverified: None,
             boost: 0.0,
+            stalls: 0,
             capacity: None,
             queue_cap: QUEUE_TARGET_RANGE.1,
             round: Round::default(),
@@ -377,6 +382,12 @@ impl Auto {
         } else {
             // Near the rate at which a queue stood not long ago, small steps; far from it, ever larger ones.
             let delivered = self.delivered().unwrap_or(0.0);
+            let stalled = self.boost > BOOST_NEAR && delivered < 1.02 * round.delivered;
+            self.stalls = if stalled { self.stalls + 1 } else { 0 };
+            if self.stalls >= MAX_STALLS {
+                // More was sent and no more came out: a queue too short to be seen.
+                self.capacity = Some((delivered, sample.now));
+            }
             let near = self.capacity.is_some_and(|(rate, at)| {
                 sample.now.since(at) < CAPACITY_AGE && (0.9..1.1).contains(&(delivered / rate))
             });
@@ -437,8 +448,8 @@ impl Auto {
             let factor = ((1.0 - loss) / (1.0 - known)).clamp(LEAST_TEST_RATE, 0.95);
             self.begin_test(sample, loss, factor);
         } else {
-            // Loss seen beside a queue may be overflow; it is only believed when it is less than before.
-            if queue <= self.queue_target() || loss < known {
+            // Loss seen beside a queue may be overflow; it is only believed when it is clearly less than before.
+            if queue <= self.queue_target() / 4.0 || loss < known - deviation(total) {
                 self.random_loss = Some(known + (loss - known) * total / (total + LOSS_MEMORY));
             }
             let patience = if known > 0.25 { RETEST_EVERY / 2 } else { RETEST_EVERY };
