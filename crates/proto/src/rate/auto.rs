@@ -37,6 +37,8 @@ const MAX_STALLS: u32 = 2;
 const DRAIN_EVERY: Duration = Duration::from_secs(3);
 /// How often loss that was found to be random is tested again.
 const RETEST_EVERY: Duration = Duration::from_secs(15);
+/// How much loss that was found to be random may grow before it is tested again.
+const MAX_CREEP: f64 = 0.03;
 /// Packets whose loss outweighs a new round's: a path's own loss changes slowly, and noise in it is noise in the rate.
 const LOSS_MEMORY: f64 = 5000.0;
 /// Packets that a first estimate of loss takes.
@@ -85,6 +87,8 @@ pub struct Auto {
     recent: Tally,
     test: Option<LossTest>,
     tested_at: Time,
+    /// What was taken for random loss then.
+    tested_loss: f64,
     cautious: u32,
     drain: Drain,
     /// Until this time the delivery rate counts as no less: a pause of our own making says nothing about the path.
@@ -145,6 +149,7 @@ impl Auto {
             recent: Tally::default(),
             test: None,
             tested_at: Time::ZERO,
+            tested_loss: 0.0,
             cautious: 0,
             drain: Drain { last: Time::ZERO, until: Time::ZERO },
             hold: None,
@@ -233,7 +238,7 @@ impl Auto {
         }
         // The dispersion of a long train is trusted so far as to go near it at once; the queue tells the rest.
         let least = self.rate.min(FIRST_RATE.1) / 2.0;
-        let most = (20.0 * self.rate).min(TRAIN_TRUST.max(self.rate));
+        let most = (10.0 * self.rate).min(TRAIN_TRUST.max(self.rate));
         let arrival = (capacity * 0.92).clamp(least, most);
         self.rate = self.sending(arrival);
         self.capacity = Some((capacity, sample.now));
@@ -278,6 +283,7 @@ impl Auto {
         self.test =
             Some(LossTest::new(sample.next_number, loss, sample.mean_burst, factor, delivered));
         self.tested_at = sample.now;
+        self.tested_loss = loss;
         // The present rate may be another than that of the packets that were just reported.
         let then = self.delivery.rate().map_or(self.rate, |rate| rate / (1.0 - loss).max(0.02));
         self.rate = then.min(self.rate) * factor;
@@ -307,7 +313,10 @@ impl Auto {
         self.round.tally = Tally::default();
         self.recent = Tally::default();
         match verdict {
-            Verdict::Random(loss) => self.random_loss = Some(loss),
+            Verdict::Random(loss) => {
+                self.random_loss = Some(loss);
+                self.tested_loss = loss;
+            }
             Verdict::Congestive(loss) => {
                 self.random_loss = Some(loss.min(self.random_loss.unwrap_or(1.0)));
                 self.cautious = CAUTIOUS_ROUNDS;
@@ -402,6 +411,7 @@ impl Auto {
                 return;
             }
             self.random_loss = Some(loss);
+            self.tested_loss = loss;
             if loss > 0.5 || (loss > 0.02 && most_queue > self.queue_target()) {
                 // At the rate that was delivered, overload loses nothing.
                 self.begin_test(sample, loss, (1.0 - loss).clamp(LEAST_TEST_RATE, 0.85));
@@ -453,7 +463,9 @@ impl Auto {
                 self.random_loss = Some(known + (loss - known) * total / (total + LOSS_MEMORY));
             }
             let patience = if known > 0.25 { RETEST_EVERY / 2 } else { RETEST_EVERY };
-            if known > 0.01 && sample.now.since(self.tested_at) > patience {
+            // Overload that shows no queue would creep into what is taken for random.
+            let crept = known > self.tested_loss + MAX_CREEP;
+            if crept || (known > 0.01 && sample.now.since(self.tested_at) > patience) {
                 self.begin_test(sample, known, 0.85);
             }
         }
