@@ -41,6 +41,8 @@ const RETEST_EVERY: Duration = Duration::from_secs(15);
 const MAX_CREEP: f64 = 0.03;
 /// Packets whose loss outweighs a new round's: a path's own loss changes slowly, and noise in it is noise in the rate.
 const LOSS_MEMORY: f64 = 5000.0;
+/// Less than this is not worth a test of its own.
+const SOME_LOSS: f64 = 0.02;
 /// Packets that a first estimate of loss takes.
 const FIRST_ESTIMATE: f64 = 100.0;
 /// Growth of a round while nothing of the path is known: doubling overshoots a short buffer by a whole flight.
@@ -321,7 +323,7 @@ impl Auto {
                 self.random_loss = Some(loss.min(self.random_loss.unwrap_or(1.0)));
                 self.cautious = CAUTIOUS_ROUNDS;
                 self.boost = 0.0;
-                if loss > 0.02 {
+                if loss > SOME_LOSS {
                     // What remains may be overload too.
                     self.begin_test(sample, loss, 0.85);
                 }
@@ -412,14 +414,17 @@ impl Auto {
             }
             self.random_loss = Some(loss);
             self.tested_loss = loss;
-            if loss > 0.5 || (loss > 0.02 && most_queue > self.queue_target()) {
+            if loss > 0.5 || (loss > SOME_LOSS && most_queue > self.queue_target()) {
                 // At the rate that was delivered, overload loses nothing.
                 self.begin_test(sample, loss, (1.0 - loss).clamp(LEAST_TEST_RATE, 0.85));
-            } else if loss > 0.02 {
+            } else if loss > SOME_LOSS {
                 self.unverified = Some((self.delivery.rate().unwrap_or(0.0), 0));
             }
             return;
         };
+        if known < SOME_LOSS {
+            self.unverified = None;
+        }
         if let Some((delivered, rounds)) = self.unverified {
             // A policer lets no more through however much is sent; a path that loses at random does.
             self.unverified = Some((delivered, rounds + 1));
@@ -462,10 +467,9 @@ impl Auto {
             if queue <= self.queue_target() / 4.0 || loss < known - deviation(total) {
                 self.random_loss = Some(known + (loss - known) * total / (total + LOSS_MEMORY));
             }
-            let patience = if known > 0.25 { RETEST_EVERY / 2 } else { RETEST_EVERY };
             // Overload that shows no queue would creep into what is taken for random.
             let crept = known > self.tested_loss + MAX_CREEP;
-            if crept || (known > 0.01 && sample.now.since(self.tested_at) > patience) {
+            if crept || (known > 0.01 && sample.now.since(self.tested_at) > RETEST_EVERY) {
                 self.begin_test(sample, known, 0.85);
             }
         }
