@@ -41,8 +41,10 @@ pub(super) struct Path {
     pub(super) limited: bool,
     pub(super) packets_lost: u64,
     trains: Vec<(u64, u64)>,
-    /// Receive times of the first train's packets, as far as they have been reported.
+    /// Receive times of the trains' packets, as far as they have been reported.
     train_times: BTreeMap<u64, i64>,
+    /// Sizes of the trains' packets that were received.
+    train_sizes: BTreeMap<u64, u16>,
     train_left: u64,
     train_length: u64,
     /// The longest train that was measured while another was under way.
@@ -74,6 +76,7 @@ impl Path {
             packets_lost: 0,
             trains: Vec::new(),
             train_times: BTreeMap::new(),
+            train_sizes: BTreeMap::new(),
             train_left: train_length,
             train_length,
             train_measured: None,
@@ -259,18 +262,26 @@ impl Path {
     /// the last that is under way; a short one says what it can at once. A train's packets may be reported in several
     /// feedbacks.
     fn train_rate(&mut self, feedback: &Feedback) -> Option<(Rate, usize)> {
-        let in_train = |number: u64| {
-            self.trains.iter().any(|(first, last)| (*first..=*last).contains(&number))
-        };
-        self.train_times.extend(Self::reported(feedback).filter(|(number, _)| in_train(*number)));
+        let Self { trains, history, train_times, train_sizes, .. } = self;
+        let in_train =
+            |number: &u64| trains.iter().any(|(first, last)| (*first..=*last).contains(number));
+        train_times.extend(Self::reported(feedback).filter(|(number, _)| in_train(number)));
+        let from = trains.first().map_or(u64::MAX, |(first, _)| *first);
+        let received = feedback.ranges().filter(|(_, _, received)| *received);
+        let numbers = received.flat_map(|(low, high, _)| low.max(from)..=high).filter(in_train);
+        train_sizes.extend(numbers.filter_map(|number| Some((number, history.get(number)?.size))));
         let mut longest = self.train_measured.take();
-        while let Some((first, last)) =
-            self.trains.first().copied().filter(|(_, last)| *last <= feedback.largest)
-        {
+        while let Some((first, last)) = self.trains.first().copied() {
+            // The first precedes all data: it had all the time that it takes when the first feedback was sent.
+            let early = first == 0 && self.train_times.len() > 1;
+            if last > feedback.largest && !early {
+                break;
+            }
             self.trains.remove(0);
-            let measured = self.dispersion(feedback, first, last);
+            let measured = self.dispersion(first, last);
             longest = longest.into_iter().chain(measured).max_by_key(|(_, packets)| *packets);
             self.train_times.retain(|number, _| *number > last);
+            self.train_sizes.retain(|number, _| *number > last);
         }
         let hint = longest.is_some_and(|(_, packets)| packets < LONG_TRAIN);
         if hint || self.trains.is_empty() {
@@ -280,22 +291,14 @@ impl Path {
         None
     }
 
-    fn dispersion(&self, feedback: &Feedback, first: u64, last: u64) -> Option<(Rate, usize)> {
+    fn dispersion(&self, first: u64, last: u64) -> Option<(Rate, usize)> {
         let mut times = self.train_times.range(first..=last);
         let (&from, &begin) = times.next()?;
         let (&to, &end) = times.next_back()?;
         let span = u64::try_from(end - begin).ok().filter(|us| *us > 0)?;
-        let mut packets = 1;
-        let mut bytes = 0u64;
-        for (low, high, received) in feedback.ranges() {
-            for number in low.max(from + 1)..=high.min(to) {
-                if received {
-                    bytes += u64::from(self.history.get(number)?.size);
-                    packets += 1;
-                }
-            }
-        }
-        (bytes > 0).then(|| (Rate::from_bytes_over(bytes, Duration::from_micros(span)), packets))
+        let after = || self.train_sizes.range(from + 1..=to);
+        let bytes = after().map(|(_, size)| u64::from(*size)).sum();
+        Some((Rate::from_bytes_over(bytes, Duration::from_micros(span)), after().count() + 1))
     }
 
     /// When the path must be prodded or the controller told of silence.

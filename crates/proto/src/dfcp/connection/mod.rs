@@ -30,7 +30,7 @@ use timer::Handshake;
 
 /// Packets of the responder's first flight that measure the path beside the SYNACK, and bytes of padding in each:
 /// with the SYNACK they stay below three times a SYN.
-const HINT_TRAIN: (u8, u16) = (3, 1040);
+const HINT_TRAIN: (u8, u16) = (4, 800);
 
 /// A packet to be sent.
 #[derive(Clone, Debug)]

@@ -108,8 +108,8 @@ impl Connection {
             return None;
         }
         self.hint_train -= 1;
-        // Packets of unequal size are not coalesced by receive offload, which would hide their spacing.
-        let padding = HINT_TRAIN.1 + u16::from(self.hint_train % 2);
+        // Receive offload would hide the spacing of equal packets, and of one that a shorter one follows.
+        let padding = HINT_TRAIN.1 - u16::from(self.hint_train);
         let number = self.path.history.next_number();
         self.path.mark_train(number);
         self.seal(now, smallvec![Frame::Padding(padding)], Meta { alone: true, ..Meta::UNCOUNTED })
