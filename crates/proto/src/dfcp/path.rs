@@ -26,7 +26,7 @@ const BLACK_HOLE_PROBES: u32 = 3;
 /// Unanswered packets that make a silence.
 const SILENT_PACKETS: u64 = 5;
 /// Runs of loss at least this long are outages: they say nothing about the loss to code against.
-const OUTAGE_RUN: u64 = 200;
+const OUTAGE_RUN: u64 = 64;
 
 /// One way to the peer: its numbers, its delay, its loss and its rate.
 pub(super) struct Path {

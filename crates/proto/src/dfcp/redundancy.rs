@@ -69,14 +69,14 @@ impl LossModel {
         }
     }
 
-    /// Whether what came last cannot be chance on a path that loses as it did: an overload has passed, or a link was
-    /// changed.
+    /// Whether so little loss as came last cannot be chance on a path that loses as it did: an overload has passed, or
+    /// a link was changed. More loss may be an outage, and is waited for.
     fn is_another_path(&self) -> bool {
         let (known, recent) = (self.known.loss(), self.recent.loss());
         // Losses of a run are no independent witnesses.
         let witnesses = self.recent.total() / (2.0 * self.known.mean_burst() - 1.0);
         let deviation = libm::sqrt(known * (1.0 - known) / witnesses.max(1.0));
-        self.recent.total() > SHORT_MEMORY && (recent - known).abs() > OTHER_PATH * deviation + 0.01
+        self.recent.total() > SHORT_MEMORY && known - recent > OTHER_PATH * deviation + 0.01
     }
 
     /// A packet that had been counted as lost came after all.

@@ -68,6 +68,7 @@ pub struct Auto {
     rate: f64,
     starting: bool,
     hinted: bool,
+    first_rate: f64,
     delivery: Delivery,
     base: BaseDelay,
     /// The last queueing delay seen, in seconds.
@@ -138,6 +139,7 @@ impl Auto {
             rate: DEFAULT_RATE,
             starting: true,
             hinted: false,
+            first_rate: DEFAULT_RATE,
             delivery: Delivery::default(),
             base: BaseDelay::default(),
             queue: 0.0,
@@ -181,6 +183,7 @@ impl Auto {
     pub fn on_capacity_hint(&mut self, capacity: Rate) {
         if self.starting && !self.hinted {
             self.rate = (capacity.as_bps() as f64 / 2.0).clamp(FIRST_RATE.0, FIRST_RATE.1);
+            self.first_rate = self.rate;
             self.hinted = true;
         }
     }
@@ -189,7 +192,10 @@ impl Auto {
     pub fn on_silence(&mut self) {
         self.rate = (self.rate / 2.0).max(MIN_RATE);
         self.silent_rounds += 1;
-        self.test = None;
+        if self.test.take().is_some() {
+            // What it was to tell is still not known.
+            self.tested_at = Time::ZERO;
+        }
     }
 
     /// Takes a feedback.
@@ -199,6 +205,11 @@ impl Auto {
             // A short silence was an accident; after a long one the path may be another.
             let share = if silent_rounds <= 2 { 1.0 } else { 0.5 };
             self.rate = self.rate.max(self.confirmed * share);
+            if self.confirmed == 0.0 {
+                // Nothing was known before the silence: begin as if it had not been.
+                self.rate = self.first_rate;
+                self.starting = true;
+            }
             self.delivery.restart();
             self.round = Round { end: sample.next_number, ..Round::default() };
             self.boost = BOOST.1 / 2.0;
@@ -393,7 +404,8 @@ impl Auto {
         } else {
             // Near the rate at which a queue stood not long ago, small steps; far from it, ever larger ones.
             let delivered = self.delivered().unwrap_or(0.0);
-            let stalled = self.boost > BOOST_NEAR && delivered < 1.02 * round.delivered;
+            let judged = total >= LEAST_JUDGED && self.boost > BOOST_NEAR;
+            let stalled = judged && delivered < 1.02 * round.delivered;
             self.stalls = if stalled { self.stalls + 1 } else { 0 };
             if self.stalls >= MAX_STALLS {
                 // More was sent and no more came out: a queue too short to be seen.
@@ -412,12 +424,14 @@ impl Auto {
             if total < FIRST_ESTIMATE {
                 return;
             }
-            self.random_loss = Some(loss);
-            self.tested_loss = loss;
             if loss > 0.5 || (loss > SOME_LOSS && most_queue > self.queue_target()) {
                 // At the rate that was delivered, overload loses nothing.
                 self.begin_test(sample, loss, (1.0 - loss).clamp(LEAST_TEST_RATE, 0.85));
-            } else if loss > SOME_LOSS {
+                return;
+            }
+            self.random_loss = Some(loss);
+            self.tested_loss = loss;
+            if loss > SOME_LOSS {
                 self.unverified = Some((self.delivery.rate().unwrap_or(0.0), 0));
             }
             return;
@@ -464,7 +478,10 @@ impl Auto {
             self.begin_test(sample, loss, factor);
         } else {
             // Loss seen beside a queue may be overflow; it is only believed when it is clearly less than before.
-            if queue <= self.queue_target() / 4.0 || loss < known - deviation(total) {
+            if loss < known - 4.0 * deviation(total) - 0.01 {
+                // So little loss cannot be chance, whatever else is lost beside it.
+                self.random_loss = Some(loss);
+            } else if queue <= self.queue_target() / 4.0 || loss < known - deviation(total) {
                 self.random_loss = Some(known + (loss - known) * total / (total + LOSS_MEMORY));
             }
             // Overload that shows no queue would creep into what is taken for random.
