@@ -228,10 +228,13 @@ impl Connection {
             {
                 channel.resolved(block, count, outcome == Outcome::Received);
             }
-            if matches!(outcome, Outcome::Received | Outcome::Late) {
-                for id in &sent.control {
-                    delivered.extend(control.delivered(*id));
+            for id in &sent.control {
+                match outcome {
+                    Outcome::Received | Outcome::Late => delivered.extend(control.delivered(*id)),
+                    Outcome::Lost | Outcome::Forgotten => control.lost(now, *id),
                 }
+            }
+            if matches!(outcome, Outcome::Received | Outcome::Late) {
                 if sent.mtu_probe {
                     arrived = arrived.max(u32::from(sent.size));
                 }
@@ -353,6 +356,8 @@ impl Connection {
                 // The frame that opens the channel was lost or is late; its copies follow.
                 if self.early_symbols.len() < EARLY_SYMBOLS {
                     self.early_symbols.push(symbols.clone());
+                } else {
+                    self.stats.symbols_wasted += u64::from(symbols.count);
                 }
                 return;
             };
