@@ -55,6 +55,19 @@ impl Default for LinkConfig {
     }
 }
 
+impl LinkConfig {
+    /// Whether anything may happen to a packet beside waiting and travelling.
+    pub(crate) fn has_faults(&self) -> bool {
+        self.loss != Loss::None
+            || self.outage.is_some()
+            || self.duplicate != Probability::ZERO
+            || self.corrupt != Probability::ZERO
+            || self.jitter > Duration::ZERO
+            || self.reorder.probability != Probability::ZERO
+            || self.policer.is_some()
+    }
+}
+
 /// Where on a link the random loss happens. Reads `"before"` and `"after"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LossPosition {

@@ -81,4 +81,8 @@ pub struct LinkStats {
     pub queue_bytes: u64,
     /// The most bytes that ever waited in the queue.
     pub max_queue_bytes: u64,
+    /// The integral over time of the packets that waited, in packet-nanoseconds, up to the queue's last change.
+    pub queue_packet_nanos: u128,
+    /// The integral over time of the bytes that waited, in byte-nanoseconds, up to the queue's last change.
+    pub queue_byte_nanos: u128,
 }

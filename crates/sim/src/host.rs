@@ -173,7 +173,7 @@ impl Host {
                     segments: 1,
                     ecn: out.ecn,
                     corrupt: false,
-                    payload: Payload::Dfcp(packet),
+                    payload: Payload::Dfcp(Box::new(packet)),
                 });
             }
             while let Some(job) = connection.job() {
@@ -263,7 +263,8 @@ impl Node<Payload> for Host {
         if packet.corrupt {
             return;
         }
-        let Payload::Dfcp(dfcp) = packet.payload;
+        let Payload::Dfcp(dfcp) = packet.payload else { return };
+        let dfcp = *dfcp;
         if self.connection.is_none() && matches!(self.role, Role::Serve(_)) && !self.is_finished() {
             let DfcpPacket::Syn { version, source, hello } = &dfcp else { return };
             let id = self.new_id();
