@@ -123,7 +123,9 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         let name = name.into().into_boxed_str();
         Self {
             faults: Faults::new(&name, seed, &config),
-            queue: config.queue.build(config.buffer),
+            queue: config.queue.build(config.buffer, &config.queue_options, || {
+                Stream::new(seed, &format!("{name}/queue"))
+            }),
             backlog_since: Time::ZERO,
             line: Serializer::new(config.rate),
             rate_changes: config.rate_changes,

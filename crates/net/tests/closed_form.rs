@@ -16,6 +16,7 @@ fn packet(sent: Time, flow: u32, size: u32) -> Packet<Time> {
         segments: 1,
         ecn: Default::default(),
         corrupt: false,
+        class: 0,
         payload: sent,
     }
 }

@@ -8,6 +8,7 @@ pub struct DatagramHost {
     id: HostId,
     peer: HostId,
     flow: FlowId,
+    class: u8,
     source: Option<Source>,
     sent: u64,
     received: u64,
@@ -33,6 +34,7 @@ impl DatagramHost {
             id,
             peer,
             flow,
+            class: 0,
             source: None,
             sent: 0,
             received: 0,
@@ -40,6 +42,11 @@ impl DatagramHost {
             first: None,
             last: None,
         }
+    }
+
+    /// The same host, whose packets are of another traffic class.
+    pub fn with_class(self, class: u8) -> Self {
+        Self { class, ..self }
     }
 
     /// Datagrams sent.
@@ -91,6 +98,7 @@ impl Node<Payload> for DatagramHost {
             segments: 1,
             ecn: Default::default(),
             corrupt: false,
+            class: self.class,
             payload: Payload::Datagram(self.sent),
         };
         Some((0, packet))

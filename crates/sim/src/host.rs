@@ -69,6 +69,7 @@ pub struct Host {
     id: HostId,
     peer: HostId,
     flow: FlowId,
+    class: u8,
     config: Config,
     connection: Option<Connection>,
     stats: Stats,
@@ -101,6 +102,7 @@ impl Host {
             id,
             peer,
             flow,
+            class: 0,
             config,
             connection: None,
             stats: Stats::default(),
@@ -112,6 +114,11 @@ impl Host {
             out: VecDeque::new(),
             fetch_channel: None,
         }
+    }
+
+    /// The same host, whose packets are of another traffic class.
+    pub fn with_class(self, class: u8) -> Self {
+        Self { class, ..self }
     }
 
     /// What the host does, and what came of it.
@@ -173,6 +180,7 @@ impl Host {
                     segments: 1,
                     ecn: out.ecn,
                     corrupt: false,
+                    class: self.class,
                     payload: Payload::Dfcp(Box::new(packet)),
                 });
             }

@@ -10,6 +10,7 @@ pub struct TcpHost {
     id: HostId,
     peer: HostId,
     flow: FlowId,
+    class: u8,
     config: Config,
     isn: u32,
     role: Role,
@@ -71,6 +72,7 @@ impl TcpHost {
             id,
             peer,
             flow,
+            class: 0,
             config,
             isn,
             role,
@@ -119,6 +121,11 @@ impl TcpHost {
     ) -> Self {
         let role = requests.map_or(Role::Take, |requests| Role::Answer { requests, answered: 0 });
         Self::new(id, peer, flow, config, isn, role)
+    }
+
+    /// The same host, whose packets are of another traffic class.
+    pub fn with_class(self, class: u8) -> Self {
+        Self { class, ..self }
     }
 
     /// When things happened.
@@ -272,6 +279,7 @@ impl Node<Payload> for TcpHost {
             segments: 1,
             ecn: if transmit.ecn_capable { Ecn::Ect0 } else { Ecn::NotEct },
             corrupt: false,
+            class: self.class,
             payload: Payload::Tcp(transmit.segment),
         };
         Some((0, packet))
