@@ -156,6 +156,16 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         self.stats()
     }
 
+    /// The line's present rate.
+    pub fn rate(&self) -> Rate {
+        self.line.rate()
+    }
+
+    /// When the queue first dropped a packet.
+    pub fn first_queue_drop(&self) -> Option<Time> {
+        self.stats.first_queue_drop
+    }
+
     /// How many packets wait in the queue.
     pub fn queue_len(&self) -> usize {
         self.queue.len()
@@ -361,6 +371,7 @@ struct Report<'a, O> {
 impl<P, O: Observer<P>> Observer<P> for Report<'_, O> {
     fn dropped(&mut self, now: Time, _queue: &str, packet: &Packet<P>, why: &'static str) {
         self.stats.dropped.queue.add(packet);
+        self.stats.first_queue_drop.get_or_insert(now);
         self.stats.held.remove(packet);
         self.observer.dropped(now, self.element, packet, why);
     }
