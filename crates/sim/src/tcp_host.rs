@@ -16,6 +16,7 @@ pub struct TcpHost {
     role: Role,
     endpoint: Option<Box<Endpoint>>,
     packets: u64,
+    arrived: u64,
     moments: Moments,
     last_stats: (SenderStats, ReceiverStats),
     over: bool,
@@ -78,6 +79,7 @@ impl TcpHost {
             role,
             endpoint: None,
             packets: 0,
+            arrived: 0,
             moments: Moments::default(),
             last_stats: Default::default(),
             over: false,
@@ -144,6 +146,11 @@ impl TcpHost {
     /// Packets sent.
     pub const fn packets(&self) -> u64 {
         self.packets
+    }
+
+    /// Packets that arrived, of use or not.
+    pub const fn arrived(&self) -> u64 {
+        self.arrived
     }
 
     /// Whether the connection has come and gone.
@@ -233,6 +240,7 @@ impl TcpHost {
 
 impl Node<Payload> for TcpHost {
     fn handle(&mut self, now: Time, _port: Port, packet: Packet<Payload>) {
+        self.arrived += 1;
         let Payload::Tcp(segment) = &packet.payload else { return };
         if packet.corrupt || self.over {
             return;

@@ -41,7 +41,8 @@ pub struct Config {
     /// How long an acknowledgement may wait for a second segment (RFC 9293 section 3.8.6.3); `None` acknowledges
     /// every segment.
     pub delayed_ack: Option<Duration>,
-    /// Whether a short segment waits while data are unacknowledged (RFC 9293 section 3.7.4).
+    /// Whether a short segment waits while another short one is unacknowledged: Nagle's algorithm (RFC 9293 section
+    /// 3.7.4) as Minshall changed it and Linux has it, so that the end of a long message does not wait.
     pub nagle: bool,
     /// Whether the window shrinks to the initial one after a pause of one timeout (RFC 5681 section 4.1).
     pub slow_start_after_idle: bool,

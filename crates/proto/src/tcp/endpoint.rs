@@ -129,7 +129,7 @@ impl Endpoint {
         };
         let segment_len = config.segment_len(config.timestamps);
         Self {
-            sender: Sender::new(&config, segment_len, config.sack),
+            sender: Sender::new(&config, segment_len, config.sack, u64::from(isn)),
             receiver: Receiver::new(&config, segment_len),
             config,
             state,
@@ -276,7 +276,7 @@ impl Endpoint {
         let theirs = u32::from(options.mss).saturating_sub(taken).max(1);
         let len = config.segment_len(timestamps).min(theirs);
         let (written, finished) = (self.sender.written(), self.sender.is_finished());
-        self.sender = Sender::new(config, len, self.options.sack);
+        self.sender = Sender::new(config, len, self.options.sack, u64::from(self.isn));
         self.sender.write(written);
         if finished {
             self.sender.finish();

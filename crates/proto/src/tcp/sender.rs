@@ -42,6 +42,8 @@ pub(super) struct Sender {
     left_the_network: u64,
     /// Whether the window kept the sender from sending more when it last could.
     cwnd_limited: bool,
+    /// The end of the last segment that was not full.
+    short_until: u64,
     /// Whether the next new segment tells the peer that its congestion echo was heeded.
     cwr: bool,
     last_sent: Time,
@@ -89,11 +91,11 @@ const DUP_THRESH: u32 = 3;
 const WORST_DELAYED_ACK: Duration = Duration::from_millis(200);
 
 impl Sender {
-    pub(super) fn new(config: &Config, mss: u32, sack: bool) -> Self {
+    pub(super) fn new(config: &Config, mss: u32, sack: bool, salt: u64) -> Self {
         let initial = u64::from(config.initial_window) * u64::from(mss);
         Self {
             board: Scoreboard::new(mss),
-            congestion: Congestion::new(config.congestion, u64::from(mss), initial),
+            congestion: Congestion::new(config.congestion, u64::from(mss), initial, salt),
             rtt: RttEstimator::new(config.initial_rto, config.min_rto),
             // Without selective acknowledgement nothing is known of what was delivered when.
             recovery: if sack { config.recovery } else { Recovery::Rfc6675 },
@@ -116,6 +118,7 @@ impl Sender {
             duplicates: 0,
             left_the_network: 0,
             cwnd_limited: false,
+            short_until: 0,
             cwr: false,
             last_sent: Time::ZERO,
             timeouts: 0,
@@ -295,11 +298,10 @@ impl Sender {
         let ack = self.board.delivered_at().since(newest.delivered_at);
         let interval = send.max(ack);
         // What is measured over less than a round trip is an artefact of compression (section 3.3).
-        if interval < self.rtt.min_rtt() || interval == Duration::ZERO {
-            return None;
-        }
+        let measured = interval >= self.rtt.min_rtt() && interval > Duration::ZERO;
+        let bytes = self.board.delivered() - newest.delivered;
         Some(RateSample {
-            rate: Rate::from_bytes_over(self.board.delivered() - newest.delivered, interval),
+            rate: measured.then(|| Rate::from_bytes_over(bytes, interval)),
             prior_delivered: newest.delivered,
             delivered: self.board.delivered(),
             app_limited: newest.app_limited,
@@ -411,7 +413,7 @@ impl Sender {
             return None;
         }
         let is_last = len == unsent && self.finished;
-        if self.nagle && len < mss && outstanding && !is_last {
+        if self.nagle && len < mss && self.board.una() < self.short_until && !is_last {
             self.cwnd_limited = false;
             return None;
         }
@@ -423,6 +425,9 @@ impl Sender {
             return None;
         }
         let piece = self.board.send(now, len as u32, is_last);
+        if len < mss {
+            self.short_until = self.board.nxt();
+        }
         Some(self.sent(now, piece))
     }
 

@@ -105,7 +105,8 @@ fn a_pause_shrinks_the_window_to_the_initial_one() {
 }
 
 #[test]
-fn a_short_segment_waits_while_data_are_unacknowledged() {
+fn a_short_segment_waits_for_another_short_one_but_not_for_full_ones() {
+    run(config(), 2500, "+0 > 0:1000\n +0 > 1000:2000\n +0 > 2000:2500\n +100 < ack 2500");
     let test = run(config(), 500, "+0 > 0:500");
     let test = crate::script::run_until(test, 300, "+100 < ack 500\n +0 > 500:800");
     crate::script::run_until(test, 0, "+100 < ack 800");

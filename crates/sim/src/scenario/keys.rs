@@ -33,7 +33,17 @@ const fn key(
 }
 
 /// What transports there are.
-pub(super) const PROTOCOLS: &[&str] = &["newreno", "cubic", "cubic-hystart", "dfcp", "datagrams"];
+pub(super) const PROTOCOLS: &[&str] = &[
+    "newreno",
+    "cubic",
+    "cubic-hystart",
+    "compound",
+    "compound-loss-only",
+    "vegas",
+    "bbr",
+    "dfcp",
+    "datagrams",
+];
 /// What topologies there are.
 pub(super) const TOPOLOGIES: &[&str] = &["dumbbell", "parking-lot"];
 /// What applications there are.

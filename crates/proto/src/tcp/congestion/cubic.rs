@@ -149,7 +149,7 @@ mod tests {
 
     /// The window in segments after a loss at `w_max`, `millis` later.
     fn window_after(w_max: u64, rtt: u64, millis: u64) -> f64 {
-        let mut congestion = Congestion::new(Kind::Cubic, MSS, 10 * MSS);
+        let mut congestion = Congestion::new(Kind::Cubic, MSS, 10 * MSS, 0);
         congestion.on_congestion(Time::ZERO, w_max * MSS);
         let mut now = 0;
         while now < millis {

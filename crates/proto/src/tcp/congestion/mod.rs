@@ -4,9 +4,13 @@
 //! and, if the algorithm has one, a pacing rate. When a loss is recognised and what is sent again is not its business:
 //! the sender does that for all of them. A new algorithm is a file here, a variant of [`Kind`] and of [`Congestion`].
 
+mod bbr;
+mod compound;
 mod cubic;
 mod hystart;
 mod newreno;
+mod round;
+mod vegas;
 
 use core::fmt;
 use core::str::FromStr;
@@ -14,8 +18,11 @@ use core::str::FromStr;
 use fontis_base::{Duration, Rate, Time};
 use thiserror::Error;
 
+pub use bbr::Bbr;
+pub use compound::Compound;
 pub use cubic::Cubic;
 pub use newreno::NewReno;
+pub use vegas::Vegas;
 
 /// Which algorithm to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,12 +34,27 @@ pub enum Kind {
     Cubic,
     /// `cubic-hystart`: the same, leaving slow start by HyStart as Linux does.
     CubicHyStart,
+    /// `compound`: Compound TCP.
+    Compound,
+    /// `compound-loss-only`: the same without the window that follows delay, for comparison.
+    CompoundLossOnly,
+    /// `vegas`: follows delay.
+    Vegas,
+    /// `bbr`: version 1, follows the rate of delivery; always paced.
+    Bbr,
 }
 
 impl Kind {
     /// Every algorithm there is.
-    pub const ALL: [(&'static str, Self); 3] =
-        [("newreno", Self::NewReno), ("cubic", Self::Cubic), ("cubic-hystart", Self::CubicHyStart)];
+    pub const ALL: [(&'static str, Self); 7] = [
+        ("newreno", Self::NewReno),
+        ("cubic", Self::Cubic),
+        ("cubic-hystart", Self::CubicHyStart),
+        ("compound", Self::Compound),
+        ("compound-loss-only", Self::CompoundLossOnly),
+        ("vegas", Self::Vegas),
+        ("bbr", Self::Bbr),
+    ];
 }
 
 /// A name that no algorithm has.
@@ -107,8 +129,8 @@ pub enum Phase {
 /// A sample of the rate of delivery (draft-cheng-iccrg-delivery-rate-estimation).
 #[derive(Clone, Copy, Debug)]
 pub struct RateSample {
-    /// The rate.
-    pub rate: Rate,
+    /// The rate, unless it was measured over so short a time that it says nothing.
+    pub rate: Option<Rate>,
     /// Bytes delivered in the connection when the acknowledged segment was sent.
     pub prior_delivered: u64,
     /// Bytes delivered in the connection by now.
@@ -124,6 +146,12 @@ pub enum Congestion {
     NewReno(NewReno),
     /// See [`Kind::Cubic`].
     Cubic(Box<Cubic>),
+    /// See [`Kind::Compound`].
+    Compound(Box<Compound>),
+    /// See [`Kind::Vegas`].
+    Vegas(Vegas),
+    /// See [`Kind::Bbr`].
+    Bbr(Box<Bbr>),
 }
 
 /// Does the same with whichever algorithm it is.
@@ -132,14 +160,23 @@ macro_rules! each {
         match $congestion {
             Congestion::NewReno($inner) => $body,
             Congestion::Cubic($inner) => $body,
+            Congestion::Compound($inner) => $body,
+            Congestion::Vegas($inner) => $body,
+            Congestion::Bbr($inner) => $body,
         }
     };
 }
 
 impl Congestion {
-    /// An algorithm at its beginning, for segments of `mss` bytes and an initial window in bytes.
-    pub fn new(kind: Kind, mss: u64, initial_window: u64) -> Self {
+    /// An algorithm at its beginning, for segments of `mss` bytes and an initial window in bytes. `salt` tells apart
+    /// flows that would otherwise act in step.
+    pub fn new(kind: Kind, mss: u64, initial_window: u64, salt: u64) -> Self {
+        let compound = |delay| Box::new(Compound::new(mss, initial_window, delay));
         match kind {
+            Kind::Compound => Self::Compound(compound(true)),
+            Kind::CompoundLossOnly => Self::Compound(compound(false)),
+            Kind::Vegas => Self::Vegas(Vegas::new(mss, initial_window)),
+            Kind::Bbr => Self::Bbr(Box::new(Bbr::new(mss, initial_window, salt))),
             Kind::NewReno => Self::NewReno(NewReno::new(mss, initial_window)),
             Kind::Cubic => Self::Cubic(Box::new(Cubic::new(mss, initial_window, false))),
             Kind::CubicHyStart => Self::Cubic(Box::new(Cubic::new(mss, initial_window, true))),
@@ -179,7 +216,10 @@ impl Congestion {
 
     /// The rate to pace at, for an algorithm that has one.
     pub fn pacing_rate(&self) -> Option<Rate> {
-        None
+        match self {
+            Self::Bbr(bbr) => bbr.pacing_rate(),
+            _ => None,
+        }
     }
 }
 
@@ -241,8 +281,8 @@ mod tests {
     #[test]
     fn every_algorithm_that_follows_losses_doubles_in_slow_start_and_starts_again_after_a_timeout()
     {
-        for kind in [Kind::NewReno, Kind::Cubic] {
-            let mut congestion = Congestion::new(kind, MSS, 10 * MSS);
+        for kind in [Kind::NewReno, Kind::Cubic, Kind::Compound, Kind::Vegas] {
+            let mut congestion = Congestion::new(kind, MSS, 10 * MSS, 0);
             let mut millis = 0;
             round(&mut congestion, &mut millis, 100);
             assert_eq!(congestion.cwnd(), 20 * MSS, "{kind}");
@@ -254,8 +294,8 @@ mod tests {
 
     #[test]
     fn a_sender_that_does_not_use_its_window_does_not_get_a_larger_one() {
-        for (name, kind) in Kind::ALL {
-            let mut congestion = Congestion::new(kind, MSS, 10 * MSS);
+        for (name, kind) in Kind::ALL.into_iter().filter(|(_, kind)| *kind != Kind::Bbr) {
+            let mut congestion = Congestion::new(kind, MSS, 10 * MSS, 0);
             for n in 0..100 {
                 congestion.on_ack(&Ack { cwnd_limited: false, ..ack(n, 1, 50) });
             }

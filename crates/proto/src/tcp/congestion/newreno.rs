@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn congestion_avoidance_adds_a_segment_a_round_trip() {
-        let mut congestion = Congestion::new(Kind::NewReno, MSS, 10 * MSS);
+        let mut congestion = Congestion::new(Kind::NewReno, MSS, 10 * MSS, 0);
         congestion.on_congestion(Time::ZERO, 40 * MSS);
         assert_eq!(congestion.cwnd(), 20 * MSS);
         let mut millis = 0;
@@ -83,14 +83,14 @@ mod tests {
 
     #[test]
     fn the_window_does_not_grow_in_recovery() {
-        let mut congestion = Congestion::new(Kind::NewReno, MSS, 10 * MSS);
+        let mut congestion = Congestion::new(Kind::NewReno, MSS, 10 * MSS, 0);
         congestion.on_ack(&Ack { phase: Phase::Recovery, ..ack(0, 5, 100) });
         assert_eq!(congestion.cwnd(), 10 * MSS);
     }
 
     #[test]
     fn the_threshold_is_at_least_two_segments() {
-        let mut congestion = Congestion::new(Kind::NewReno, MSS, MSS);
+        let mut congestion = Congestion::new(Kind::NewReno, MSS, MSS, 0);
         congestion.on_congestion(Time::ZERO, MSS);
         assert_eq!(congestion.ssthresh(), 2 * MSS);
     }
