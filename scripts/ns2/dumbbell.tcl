@@ -12,6 +12,8 @@ ns-random $seed
 remove-all-packet-headers
 add-packet-header IP TCP Flags
 set ns [new Simulator]
+# What most of its users do: a line for each packet at each hop. NS2_TRACE names the file.
+if {[info exists env(NS2_TRACE)]} { $ns trace-all [open $env(NS2_TRACE) w] }
 
 set left [$ns node]
 set right [$ns node]

@@ -38,6 +38,13 @@ pub(crate) struct Args {
     /// Where recordings go, in a folder for each scenario
     #[arg(short, long, value_name = "DIR", default_value = "recordings")]
     output: PathBuf,
+    /// Write what the flows' senders send and receive as packets.pcapng beside each recording, two million packets of a
+    /// run at most
+    #[arg(long)]
+    pcap: bool,
+    /// Let every packet pass through its wire format and back; slower, and the recording is the same
+    #[arg(long)]
+    wire: bool,
     /// Print JSON, one object a line
     #[arg(long)]
     pub(crate) json: bool,
@@ -88,8 +95,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             set.map_err(|error| Failure::Usage(error.to_string()))?;
         }
         let runs = file.scenario.runs();
-        let runs =
+        let mut runs =
             runs.map_err(|error| Failure::Usage(format!("{}: {error}", file.path.display())))?;
+        for run in &mut runs {
+            run.experiment.wire = args.wire;
+        }
         let name = name_of(&file);
         if !names.insert(name.clone()) {
             return Err(Failure::Usage(format!("two scenarios are called {name:?}")));
@@ -144,7 +154,7 @@ fn one(args: &Args, name: &str, runs: &[Run], stop: &AtomicBool) -> Result<(), F
             }
             bar.finish_and_clear();
         });
-        let outcomes = sim::run(runs, &folder, jobs, stop, progress);
+        let outcomes = sim::run(runs, &folder, jobs, args.pcap, stop, progress);
         drop(finished);
         outcomes
     });

@@ -125,3 +125,27 @@ fn scenarios_and_keys_are_listed_and_explained() {
     let explained = stdout(&fontis(here.path(), &["--explain", "topology.buffer"]));
     assert!(explained.contains("1 BDP"), "{explained}");
 }
+
+#[test]
+fn packets_that_pass_through_their_bytes_give_the_same_recording_and_a_capture() {
+    let here = TempDir::new().expect("a folder");
+    let text = SHORT
+        .replace("[[flow]]", "loss = \"1%\"\nqueue = \"codel-ecn\"\n[tcp]\necn = true\n[[flow]]");
+    fs::write(here.path().join("short.toml"), text).expect("written");
+    for args in [&["short.toml", "-o", "typed"][..], &["short.toml", "-o", "bytes", "--wire"]] {
+        let output = fontis(here.path(), args);
+        assert!(output.status.success(), "{}", stderr(&output));
+    }
+    let [typed, bytes] = ["typed", "bytes"].map(|name| files(&here.path().join(name)));
+    assert_eq!(typed.len(), bytes.len());
+    for ((path, a), (_, b)) in typed.iter().zip(&bytes) {
+        assert!(a == b, "{} differs", path.display());
+    }
+    let output = fontis(here.path(), &["short.toml", "-o", "typed", "--pcap"]);
+    assert!(stdout(&output).contains("0 of them from before"), "{}", stdout(&output));
+    let capture =
+        fs::read(here.path().join("typed/short/00000/packets.pcapng")).expect("a capture");
+    assert_eq!(capture[..4], [0x0a, 0x0d, 0x0d, 0x0a]);
+    // Some 800 packets a second and acknowledgements, for three seconds.
+    assert!(capture.len() > 200_000, "{}", capture.len());
+}

@@ -4,8 +4,8 @@ use fontis_proto::{dfcp, tcp};
 
 use crate::observation::Observation;
 use crate::{
-    DatagramHost, Element, Fetch, Host, Network, NodeIndex, Pattern, PatternObject, Recording,
-    Requests, Role, Serve, Source, TcpHost, World,
+    Capture, DatagramHost, Element, Fetch, Host, Network, NodeIndex, Pattern, PatternObject,
+    Recording, Requests, Role, Serve, Source, TcpHost, World,
 };
 
 /// Flows over a network of routers and links, run in virtual time and recorded.
@@ -27,6 +27,8 @@ pub struct Experiment {
     pub sample: Duration,
     /// Whether to stop as soon as every flow that has an end has come to it.
     pub until_done: bool,
+    /// Whether every packet of TCP and DFCP passes through the wire format and back; the recording is the same.
+    pub wire: bool,
 }
 
 /// A link between two routers, in one direction.
@@ -104,8 +106,23 @@ pub(crate) struct Running {
 
 impl Experiment {
     /// Runs it and gives what was recorded; `None` if `stop` said so, which is asked at each sample.
-    pub fn run(&self, mut stop: impl FnMut() -> bool) -> Option<Recording> {
+    pub fn run(&self, stop: impl FnMut() -> bool) -> Option<Recording> {
+        Some(self.run_captured(0, stop)?.0)
+    }
+
+    /// The same, with a capture of the first `most` packets that the flows' senders send and receive, if more than
+    /// none are wanted.
+    pub fn run_captured(
+        &self,
+        most: u64,
+        mut stop: impl FnMut() -> bool,
+    ) -> Option<(Recording, Option<Capture>)> {
         let mut running = self.build();
+        if most > 0 {
+            let senders = running.ends.iter().map(|ends| ends.sender);
+            let capture = Capture::new(senders, most);
+            running.world.set_capture(capture);
+        }
         let mut observation = Observation::new(self);
         running.world.start();
         let end = Time::ZERO + self.duration;
@@ -132,7 +149,8 @@ impl Experiment {
                 break;
             }
         }
-        Some(observation.finish(self, &running, at))
+        let recording = observation.finish(self, &running, at);
+        Some((recording, running.world.capture().cloned()))
     }
 
     fn all_done(&self, running: &Running) -> bool {
@@ -191,12 +209,14 @@ impl Experiment {
                         let client = TcpHost::asker(to, from, flow, config(), asker, isn[0]);
                         let server =
                             TcpHost::receiver(from, to, flow, config(), Some(requests), isn[1]);
-                        return [server, client]
-                            .map(|host| Element::Tcp(Box::new(host.with_class(class))));
+                        return [server, client].map(|host| {
+                            Element::Tcp(Box::new(host.with_class(class).with_wire(self.wire)))
+                        });
                     }
                 };
                 let receiver = TcpHost::receiver(to, from, flow, config(), requests, isn[1]);
-                [sender, receiver].map(|host| Element::Tcp(Box::new(host.with_class(class))))
+                [sender, receiver]
+                    .map(|host| Element::Tcp(Box::new(host.with_class(class).with_wire(self.wire))))
             }
             Transport::Dfcp(config, block_size) => {
                 let size = match spec.application {
@@ -211,7 +231,7 @@ impl Experiment {
                 let fetch = Role::Fetch(Fetch { size, ..Fetch::default() });
                 let host = |id, peer, role| {
                     let host =
-                        Host::new(id, peer, flow, config(()), role, object, false, spec.start);
+                        Host::new(id, peer, flow, config(()), role, object, self.wire, spec.start);
                     Element::Host(Box::new(host.with_class(class)))
                 };
                 [host(from, to, Role::Serve(serve)), host(to, from, fetch)]

@@ -5,6 +5,7 @@
 //! object fetched by DFCP; it says what came of it. In a [`Dumbbell`] several share one bottleneck; its [`Timeline`]
 //! says who got how much of it, and when.
 
+mod capture;
 mod clear;
 mod datagram_host;
 mod dumbbell;
@@ -28,6 +29,7 @@ mod timeline;
 mod transfer;
 mod world;
 
+pub use capture::Capture;
 pub use clear::Clear;
 pub use datagram_host::DatagramHost;
 pub use dumbbell::{Dumbbell, Flow, Shared};

@@ -1,4 +1,5 @@
 use fontis_base::{Duration, Ecn, FlowId, HostId, Node, Packet, PacketId, Port, Stream, Time};
+use fontis_proto::tcp::wire::{Addresses, decode_headers, encode_headers};
 use fontis_proto::tcp::{Config, Endpoint, Event, ReceiverStats, SenderStats};
 
 use crate::source::exponential;
@@ -12,6 +13,8 @@ pub struct TcpHost {
     flow: FlowId,
     class: u8,
     config: Config,
+    /// Whether every segment passes through the wire format and back.
+    wire: bool,
     isn: u32,
     role: Role,
     endpoint: Option<Box<Endpoint>>,
@@ -75,6 +78,7 @@ impl TcpHost {
             flow,
             class: 0,
             config,
+            wire: false,
             isn,
             role,
             endpoint: None,
@@ -128,6 +132,11 @@ impl TcpHost {
     /// The same host, whose packets are of another traffic class.
     pub fn with_class(self, class: u8) -> Self {
         Self { class, ..self }
+    }
+
+    /// The same host, each of whose segments passes through the wire format and back if `wire` says so.
+    pub fn with_wire(self, wire: bool) -> Self {
+        Self { wire, ..self }
     }
 
     /// When things happened.
@@ -278,7 +287,7 @@ impl Node<Payload> for TcpHost {
         };
         self.packets += 1;
         self.moments.first_sent.get_or_insert(now);
-        let packet = Packet {
+        let mut packet = Packet {
             id: PacketId(u64::from(self.id.0) << 40 | self.packets),
             src: self.id,
             dst: self.peer,
@@ -290,6 +299,9 @@ impl Node<Payload> for TcpHost {
             class: self.class,
             payload: Payload::Tcp(transmit.segment),
         };
+        if self.wire {
+            pass_wire(&mut packet);
+        }
         Some((0, packet))
     }
 
@@ -305,6 +317,23 @@ impl Node<Payload> for TcpHost {
         };
         let application = self.application_due().map(|at| (at, "application"));
         [endpoint.timeout(), application].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+}
+
+/// Replaces a packet by what its bytes say.
+fn pass_wire(packet: &mut Packet<Payload>) {
+    let Payload::Tcp(segment) = &mut packet.payload else { return };
+    let mut bytes = Vec::with_capacity(80);
+    let addresses = Addresses { source: (1, 1), destination: (2, 2) };
+    encode_headers(segment, packet.ecn, addresses, &mut bytes);
+    match decode_headers(&bytes) {
+        Ok((_, ecn, decoded)) => {
+            packet.ecn = ecn;
+            packet.size = bytes.len() as u32 + decoded.len;
+            *segment = decoded;
+        }
+        // The checksum of what cannot be read would be wrong too.
+        Err(_) => packet.corrupt = true,
     }
 }
 

@@ -2,7 +2,7 @@ use fontis_base::{Node, Packet, Port, Time};
 use fontis_net::Link;
 
 use crate::events::Events;
-use crate::{DatagramHost, Host, Payload, Switch, TcpHost};
+use crate::{Capture, DatagramHost, Host, Payload, Switch, TcpHost};
 
 /// Names a node of a world.
 pub type NodeIndex = usize;
@@ -80,6 +80,7 @@ pub struct World {
     processed: u64,
     /// Nodes to be drained, kept for its memory.
     touched: Vec<u32>,
+    capture: Option<Box<Capture>>,
 }
 
 impl World {
@@ -106,6 +107,16 @@ impl World {
         }
         slot.more_wires.push(wire);
         slot.more_wires.len() as Port
+    }
+
+    /// Listens to what nodes send and receive from now on.
+    pub fn set_capture(&mut self, capture: Capture) {
+        self.capture = Some(Box::new(capture));
+    }
+
+    /// What was heard.
+    pub fn capture(&self) -> Option<&Capture> {
+        self.capture.as_deref()
     }
 
     /// The time.
@@ -251,6 +262,11 @@ impl World {
             port => slot.more_wires.get(usize::from(port) - 1).copied(),
         };
         let Some((mut to, port)) = wire else { return };
+        if let Some(capture) = &mut self.capture
+            && capture.listens(from)
+        {
+            capture.take(self.now, &packet);
+        }
         loop {
             match &mut self.slots[to as usize].element {
                 Element::Switch(switch) => match switch.way(packet.dst) {
@@ -258,6 +274,11 @@ impl World {
                     None => return,
                 },
                 element => {
+                    if let Some(capture) = &mut self.capture
+                        && capture.listens(to)
+                    {
+                        capture.take(self.now, &packet);
+                    }
                     element.handle(self.now, port, packet);
                     return self.touch(to);
                 }

@@ -32,13 +32,17 @@ pub fn samples(run: &Run) -> u64 {
     experiment.duration.as_nanos().div_ceil(experiment.sample.as_nanos().max(1)).max(1)
 }
 
-/// Runs what has not been recorded yet, on `jobs` threads, and records it; gives what is done, in the order of the
+/// The most packets in a capture: some hundred megabytes of them.
+const MOST_CAPTURED: u64 = 2_000_000;
+
+/// Runs what has not been recorded yet, on `jobs` threads, with captures if `capture` says so, and records it; gives what is done, in the order of the
 /// runs. When `stop` is set, runs that are not finished are given up; the rest is kept, and the next batch goes on
 /// from there.
 pub fn run(
     runs: &[Run],
     folder: &Folder,
     jobs: usize,
+    capture: bool,
     stop: &AtomicBool,
     progress: &Progress,
 ) -> Result<Vec<Outcome>, RecordError> {
@@ -49,7 +53,7 @@ pub fn run(
         while !stop.load(Ordering::Relaxed) {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(run) = runs.get(index) else { break };
-            match one(run, folder, stop, progress) {
+            match one(run, folder, capture, stop, progress) {
                 Ok(Some((metrics, kept))) => {
                     progress.runs.fetch_add(1, Ordering::Relaxed);
                     let mut done = done.lock().expect("no thread panics with it");
@@ -79,21 +83,23 @@ pub fn run(
 fn one(
     run: &Run,
     folder: &Folder,
+    capture: bool,
     stop: &AtomicBool,
     progress: &Progress,
 ) -> Result<Option<(Vec<Metric>, bool)>, RecordError> {
-    if let Some(metrics) = folder.recorded(run) {
+    if let Some(metrics) = folder.recorded(run, capture) {
         progress.samples.fetch_add(samples(run), Ordering::Relaxed);
         return Ok(Some((metrics, true)));
     }
     let mut taken = 0;
-    let recording = run.experiment.run(|| {
+    let most = if capture { MOST_CAPTURED } else { 0 };
+    let recording = run.experiment.run_captured(most, || {
         taken += 1;
         progress.samples.fetch_add(1, Ordering::Relaxed);
         stop.load(Ordering::Relaxed)
     });
-    let Some(recording) = recording else { return Ok(None) };
+    let Some((recording, capture)) = recording else { return Ok(None) };
     // A run may end early or take a sample more than was counted on.
     progress.samples.fetch_add(samples(run).saturating_sub(taken), Ordering::Relaxed);
-    folder.record(run, &recording).map(|metrics| Some((metrics, false)))
+    folder.record(run, &recording, capture.as_ref()).map(|metrics| Some((metrics, false)))
 }

@@ -3,7 +3,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use fontis_sim::scenario::Run;
-use fontis_sim::{Recording, Table};
+use fontis_sim::{Capture, Recording, Table};
 use serde_json::{Value, json};
 use thiserror::Error;
 
@@ -64,8 +64,12 @@ impl Folder {
         self.path.join(format!("{:05}", run.index))
     }
 
-    /// The metrics of a run that was recorded before by this version with these settings.
-    pub fn recorded(&self, run: &Run) -> Option<Vec<Metric>> {
+    /// The metrics of a run that was recorded before by this version with these settings, with a capture if one is
+    /// wanted.
+    pub fn recorded(&self, run: &Run, capture: bool) -> Option<Vec<Metric>> {
+        if capture && !self.of_run(run).join(CAPTURE).is_file() {
+            return None;
+        }
         let text = fs::read_to_string(self.of_run(run).join(RUN)).ok()?;
         let kept: Value = serde_json::from_str(&text).ok()?;
         if kept.get("how") != Some(&how(run)) {
@@ -75,7 +79,12 @@ impl Folder {
     }
 
     /// Writes a run's recording, in place of any other.
-    pub fn record(&self, run: &Run, recording: &Recording) -> Result<Vec<Metric>, RecordError> {
+    pub fn record(
+        &self,
+        run: &Run,
+        recording: &Recording,
+        capture: Option<&Capture>,
+    ) -> Result<Vec<Metric>, RecordError> {
         let (whole, partial) =
             (self.of_run(run), self.path.join(format!(".{:05}.partial", run.index)));
         let io = |path: &Path| {
@@ -92,6 +101,10 @@ impl Folder {
             let path = partial.join(format!("{name}.parquet"));
             parquet_file::write(&path, table)
                 .map_err(|error| RecordError::Parquet { path, error })?;
+        }
+        if let Some(capture) = capture {
+            let path = partial.join(CAPTURE);
+            fs::write(&path, capture.as_bytes()).map_err(io(&path))?;
         }
         let metrics = metrics_of(&recording.summary);
         let rows: Vec<Value> =
@@ -140,6 +153,7 @@ impl Folder {
 }
 
 const RUN: &str = "run.json";
+const CAPTURE: &str = "packets.pcapng";
 
 use fontis_sim::{ColumnKind, ColumnSchema};
 

@@ -16,6 +16,7 @@ mod scoreboard;
 mod segment;
 mod sender;
 mod stats;
+pub mod wire;
 
 pub use config::{Config, Recovery};
 pub use endpoint::{Endpoint, Event, State, Transmit};

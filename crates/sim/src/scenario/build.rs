@@ -99,6 +99,7 @@ pub(super) fn experiment(settings: &Settings, seed: u64) -> Result<Experiment, S
         warmup,
         sample,
         until_done: read.flag("scenario.until_done"),
+        wire: false,
     })
 }
 
