@@ -51,8 +51,6 @@ for {set i 0} {$i < $flows} {incr i} {
     } else {
         set tcp [new Agent/TCP/Linux]
         $ns at 0 "$tcp select_ca $algorithm"
-        # Its CUBIC is of 2007 and keeps 819/1024 of the window after a loss; Linux has kept 717/1024 since.
-        if {$algorithm eq "cubic"} { $ns at 0 "$tcp set_ca_default_param cubic beta 717" }
     }
     $tcp set packetSize_ 1460
     $tcp set window_ 10000000

@@ -178,7 +178,7 @@ mod tests {
         let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four"));
         while at < bytes.len() {
             let length = word(at + 4) as usize;
-            assert!(length % 4 == 0 && word(at + length - 4) as usize == length);
+            assert!(length.is_multiple_of(4) && word(at + length - 4) as usize == length);
             kinds.push(word(at));
             at += length;
         }
