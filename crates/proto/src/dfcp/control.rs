@@ -69,6 +69,15 @@ impl Control {
         self.entries.remove(&id).map(|entry| entry.frame)
     }
 
+    /// A packet that carried the frame was lost on a path that carries packets: it goes out again at once, and the
+    /// patience that silence has taught is forgotten.
+    pub(super) fn lost(&mut self, now: Time, id: ControlId) {
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.due = entry.due.min(now);
+            entry.sent = entry.sent.min(COPIES.len() as u32);
+        }
+    }
+
     /// Drops every frame that `useless` says is.
     pub(super) fn retract(&mut self, useless: impl Fn(&Frame) -> bool) {
         self.entries.retain(|_, entry| !useless(&entry.frame));
@@ -92,6 +101,9 @@ mod tests {
             }
         }
         assert_eq!(sent, [0, 8, 24, 124, 324, 724]);
+        control.lost(at(1000), 0);
+        assert!(control.take(at(1000), timeout, 100).is_some());
+        assert_eq!(control.due(), Some(at(1100)), "no longer backed off");
         assert_eq!(control.delivered(0), Some(Frame::Fin));
         assert!(control.is_empty() && control.due().is_none());
     }

@@ -23,10 +23,15 @@ const EAGER_PACKETS: u64 = 4;
 
 impl Connection {
     /// Takes a packet that has been opened, with its bytes at the IP layer and its congestion notification.
-    pub fn handle(&mut self, now: Time, packet: Packet, size: u32, ecn: Ecn) {
+    ///
+    /// `arrived` may lie before the time of the last call: a packet may have waited while others were handled, which
+    /// is no part of the path's delay.
+    pub fn handle(&mut self, arrived: Time, packet: Packet, size: u32, ecn: Ecn) {
         if self.state == State::Closed {
             return;
         }
+        self.latest = self.latest.max(arrived);
+        let now = self.latest;
         self.stats.bytes_received += u64::from(size);
         match packet {
             Packet::Syn { source, .. } => {
@@ -41,7 +46,7 @@ impl Connection {
                 if path != self.path.id || (self.initiator && self.state == State::Handshake) {
                     return;
                 }
-                if !self.path.receipts.receive(now, number, size, ecn) {
+                if !self.path.receipts.receive(arrived, number, size, ecn) {
                     self.stats.duplicates += 1;
                     return;
                 }
@@ -223,10 +228,13 @@ impl Connection {
             {
                 channel.resolved(block, count, outcome == Outcome::Received);
             }
-            if matches!(outcome, Outcome::Received | Outcome::Late) {
-                for id in &sent.control {
-                    delivered.extend(control.delivered(*id));
+            for id in &sent.control {
+                match outcome {
+                    Outcome::Received | Outcome::Late => delivered.extend(control.delivered(*id)),
+                    Outcome::Lost | Outcome::Forgotten => control.lost(now, *id),
                 }
+            }
+            if matches!(outcome, Outcome::Received | Outcome::Late) {
                 if sent.mtu_probe {
                     arrived = arrived.max(u32::from(sent.size));
                 }
@@ -348,6 +356,8 @@ impl Connection {
                 // The frame that opens the channel was lost or is late; its copies follow.
                 if self.early_symbols.len() < EARLY_SYMBOLS {
                     self.early_symbols.push(symbols.clone());
+                } else {
+                    self.stats.symbols_wasted += u64::from(symbols.count);
                 }
                 return;
             };
