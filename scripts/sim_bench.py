@@ -26,7 +26,7 @@ SCENARIO = """
 [scenario]
 id = "bench"
 duration = "{seconds} s"
-warmup = "10 s"
+warmup = "{warmup} s"
 [topology]
 rate = "{rate}"
 rtt = "50 ms"
@@ -56,7 +56,8 @@ def simulate(rate="1 Gbit/s", access="10 Gbit/s", queue="fifo", flows=10, protoc
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "bench.toml")
         path.write_text(SCENARIO.format(
-            rate=rate, access=access, queue=queue, flows=flows, protocol=protocol, seconds=seconds))
+            rate=rate, access=access, queue=queue, flows=flows, protocol=protocol, seconds=seconds,
+            warmup=seconds // 5))
         cpu, memory, _, _ = measured([FONTIS, "sim", str(path), "-o", folder, "--jobs", "1", "--json"])
         run = json.loads(pathlib.Path(folder, "bench/00000/run.json").read_text())
         summary = {(m, s): v for m, s, v, _ in run["summary"]}
@@ -122,7 +123,7 @@ def main():
 
 def jobs():
     """How much faster two processors run a sweep."""
-    text = SCENARIO.format(rate="100 Mbit/s", access="1 Gbit/s", queue="fifo", flows=10, protocol="cubic", seconds=60)
+    text = SCENARIO.format(rate="100 Mbit/s", access="1 Gbit/s", queue="fifo", flows=10, protocol="cubic", seconds=60, warmup=12)
     text += "[sweep]\nscenario.seed = [" + ", ".join(map(str, range(1, 41))) + "]\n"
     walls = {}
     for count in (1, 2):
