@@ -219,7 +219,6 @@ impl Connection {
             return;
         }
         let Self { path, send, control, stats, .. } = self;
-        let mut delivered = Vec::new();
         let mut arrived = 0;
         let known = path.on_feedback(now, feedback, |sent, outcome| {
             if let Some((channel, block, count)) = sent.symbols
@@ -230,14 +229,12 @@ impl Connection {
             }
             for id in &sent.control {
                 match outcome {
-                    Outcome::Received | Outcome::Late => delivered.extend(control.delivered(*id)),
+                    Outcome::Received | Outcome::Late => control.delivered(*id),
                     Outcome::Lost | Outcome::Forgotten => control.lost(now, *id),
                 }
             }
-            if matches!(outcome, Outcome::Received | Outcome::Late) {
-                if sent.mtu_probe {
-                    arrived = arrived.max(u32::from(sent.size));
-                }
+            if sent.mtu_probe && matches!(outcome, Outcome::Received | Outcome::Late) {
+                arrived = arrived.max(u32::from(sent.size));
             }
         });
         if !known {
@@ -371,7 +368,7 @@ impl Connection {
                 id,
                 live,
                 code,
-                config.symbol_size,
+                self.peer.as_ref().map_or(config.symbol_size, |peer| peer.symbol_size),
                 config.max_block,
                 config.window,
             );
