@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Measures, and keeps what was measured with the date, the commit and the machine that it was measured on.
 #
-# What runs in virtual time (the examples wan and control) is the same on every machine; bench.py moves real bytes
+# What runs in virtual time (the examples wan and control) is the same on every machine; sim_bench.py measures the
+# simulator, ns2_fidelity.py sets it beside ns-2 if that is installed; bench.py moves real bytes
 # between real processes on this one. BENCH_RUNS and its other settings are explained there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,5 +18,10 @@ for example in wan control; do
 done
 cargo build --release --locked --quiet -p fontis-cli
 export FONTIS=${FONTIS:-${CARGO_TARGET_DIR:-target}/release/fontis}
+scripts/sim_bench.py | tee "$folder/sim.txt"
+if command -v ns >/dev/null; then
+    cp docs/ns2.md "$folder/ns2.md"
+    scripts/ns2_fidelity.py "$folder/ns2.md"
+fi
 scripts/bench.py "$folder" | tee "$folder/bench.txt"
 echo "kept in $folder"

@@ -43,6 +43,8 @@ pub struct Packet<P> {
     pub ecn: Ecn,
     /// A bit was flipped on the way: whoever checks a checksum must drop it.
     pub corrupt: bool,
+    /// Traffic class: what routers may treat differently. Zero is the ordinary one.
+    pub class: u8,
     /// What it carries.
     pub payload: P,
 }

@@ -120,7 +120,7 @@ pub struct Serializer {
     rate: Rate,
     free_at: Time,
     /// Bit-nanoseconds already sent beyond `free_at`, always less than one nanosecond's worth.
-    remainder: u128,
+    remainder: u64,
 }
 
 impl Serializer {
@@ -158,10 +158,16 @@ impl Serializer {
             self.free_at = Time::MAX;
             return self.free_at;
         }
-        let work = u128::from(bytes) * 8 * NANOS_PER_SEC + self.remainder;
-        let rate = u128::from(self.rate.0);
-        self.remainder = work % rate;
-        let nanos = u64::try_from(work / rate).unwrap_or(u64::MAX);
+        let rate = self.rate.0;
+        let work = u128::from(bytes) * 8 * NANOS_PER_SEC + u128::from(self.remainder);
+        // A division of 128 bits takes several times as long as one of 64, and packets never need it.
+        let nanos = if let Ok(work) = u64::try_from(work) {
+            self.remainder = work % rate;
+            work / rate
+        } else {
+            self.remainder = (work % u128::from(rate)) as u64;
+            u64::try_from(work / u128::from(rate)).unwrap_or(u64::MAX)
+        };
         self.free_at += Duration::from_nanos(nanos);
         self.free_at
     }

@@ -18,6 +18,7 @@ mod relay;
 mod runtime;
 mod send;
 mod serve;
+mod sim;
 mod text;
 
 use std::process::ExitCode;
@@ -53,6 +54,7 @@ enum Command {
     Receive(receive::Args),
     Send(send::Args),
     Relay(relay::Args),
+    Sim(sim::Args),
     Keygen(keygen::Args),
     Man(manual::ManArgs),
     Completions(manual::CompletionsArgs),
@@ -66,6 +68,7 @@ impl Command {
             Self::Get(args) => args.json,
             Self::Receive(args) => args.json,
             Self::Send(args) => args.json,
+            Self::Sim(args) => args.json,
             Self::Relay(_) | Self::Keygen(_) | Self::Man(_) | Self::Completions(_) => false,
         }
     }
@@ -79,6 +82,7 @@ impl Command {
             Self::Relay(args) => {
                 relay::run(args).map_err(|error| Failure::Failed(error.to_string()))
             }
+            Self::Sim(args) => sim::run(&args),
             Self::Keygen(args) => keygen::run(&args),
             Self::Man(args) => manual::man(&args),
             Self::Completions(args) => manual::completions(&args),

@@ -7,8 +7,8 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use fontis_base::{Duration, Probability, Rate};
 use fontis_lab::relay::{Monitor, Relay, RelayConfig, RelayStats};
 use fontis_net::{
-    Limit, LinkConfig, LinkStats, Loss, LossPosition, Outage, Policer, QueueKind, RateChange,
-    Reorder, Schedule,
+    Limit, LinkConfig, LinkStats, Loss, LossPosition, Outage, Policer, QueueKind, QueueOptions,
+    RateChange, Reorder, Schedule,
 };
 use serde_json::{Value, json};
 
@@ -46,7 +46,8 @@ pub(crate) struct Args {
     /// [default: one bandwidth-delay product, at least 20 packets]
     #[arg(long, value_name = "SIZE", help_heading = QUEUE)]
     buffer: Option<Limit>,
-    /// How it waits: fifo, drr (fair between clients), codel, codel-ecn
+    /// How it waits: fifo, fifo-ecn, drr, drr-literal, sfq and wfq (fair between clients), red, red-ecn, codel,
+    /// codel-ecn, fq-codel, fq-codel-ecn, priority, two-class
     #[arg(long, value_name = "NAME", default_value_t, help_heading = QUEUE)]
     queue: QueueKind,
     /// Drop what exceeds a rate in each direction, before anything else; BURST is 10 ms of it if not given
@@ -123,6 +124,7 @@ impl Args {
             rate_changes: Schedule::new(self.rate_at.iter().copied()),
             delay: self.delay,
             queue: self.queue,
+            queue_options: QueueOptions::default(),
             buffer: self.buffer.unwrap_or_else(|| Limit::one_bdp(rate, self.delay * 2)),
             loss: Loss::None,
             loss_position: self.loss_at,

@@ -24,7 +24,7 @@ fn wrong_usage_exits_with_2_and_says_what_would_be_right() {
     for (arguments, hint) in [
         (&["relay"][..], "--to"),
         (&["relay", "--to", "127.0.0.1:9", "--delay", "50"], "50 ms"),
-        (&["relay", "--to", "127.0.0.1:9", "--queue", "red"], "fifo, drr, codel"),
+        (&["relay", "--to", "127.0.0.1:9", "--queue", "blue"], "fifo, fifo-ecn, drr"),
         (&["relay", "--to", "127.0.0.1", "--rate", "1mbit"], "HOST:PORT"),
         (&["relay", "--to", "127.0.0.1:9", "--outage", "1s:2s:2s"], "EVERY"),
         (&["relay", "--to", "127.0.0.1:9", "--stats-every", "0"], "longer than zero"),

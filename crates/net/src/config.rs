@@ -2,7 +2,7 @@ use core::str::FromStr;
 
 use fontis_base::{Duration, Probability, Rate};
 
-use crate::{Limit, Loss, Outage, Policer, QueueKind, Reorder, Schedule, SpecError};
+use crate::{Limit, Loss, Outage, Policer, QueueKind, QueueOptions, Reorder, Schedule, SpecError};
 
 /// What a link does to its packets. The default does nothing: infinite rate, no delay, no impairments.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +15,8 @@ pub struct LinkConfig {
     pub delay: Duration,
     /// The queue discipline.
     pub queue: QueueKind,
+    /// What is set of it.
+    pub queue_options: QueueOptions,
     /// How much waits at most; what is on the line or in flight does not count.
     pub buffer: Limit,
     /// Random loss.
@@ -42,6 +44,7 @@ impl Default for LinkConfig {
             rate_changes: Schedule::default(),
             delay: Duration::ZERO,
             queue: QueueKind::Fifo,
+            queue_options: QueueOptions::default(),
             buffer: Limit::UNLIMITED,
             loss: Loss::None,
             loss_position: LossPosition::BeforeQueue,
@@ -52,6 +55,19 @@ impl Default for LinkConfig {
             reorder: Reorder::default(),
             policer: None,
         }
+    }
+}
+
+impl LinkConfig {
+    /// Whether anything may happen to a packet beside waiting and travelling.
+    pub(crate) fn has_faults(&self) -> bool {
+        self.loss != Loss::None
+            || self.outage.is_some()
+            || self.duplicate != Probability::ZERO
+            || self.corrupt != Probability::ZERO
+            || self.jitter > Duration::ZERO
+            || self.reorder.probability != Probability::ZERO
+            || self.policer.is_some()
     }
 }
 

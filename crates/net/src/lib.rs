@@ -31,7 +31,9 @@ pub use link::{Delivery, Link};
 pub use loss::{Loss, LossProcess};
 pub use outage::Outage;
 pub use policer::{Policer, TokenBucket};
-pub use queue::{CoDel, Drr, Fifo, Limit, Queue, QueueKind};
+pub use queue::{
+    CoDel, Drr, Fifo, FqCoDel, Limit, Priority, Queue, QueueKind, QueueOptions, Red, TwoClass, Wfq,
+};
 pub use reorder::Reorder;
 pub use schedule::{RateChange, Schedule};
 pub use stats::{Count, Drops, LinkStats};

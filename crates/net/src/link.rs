@@ -16,27 +16,20 @@ use crate::{
 /// A super-packet meets one fate: it is lost, copied, corrupted or held back as a whole.
 #[derive(Clone, Debug)]
 pub struct Link<P, O = ()> {
-    name: String,
-    policer: Option<TokenBucket>,
-    loss: LossProcess,
-    loss_position: LossPosition,
-    outage: Option<Outage>,
-    duplicate: Chance,
-    next_copy: u64,
+    name: Box<str>,
+    /// What most links do without.
+    faults: Option<Box<Faults>>,
     queue: Queue<P>,
     /// When the queue last became other than empty: no packet in it can begin earlier.
     backlog_since: Time,
     line: Serializer,
     rate_changes: Schedule,
-    corrupt: Chance,
     delay: Duration,
-    jitter: Duration,
-    jitter_stream: Stream,
-    reorder: Reorder,
-    reorder_stream: Stream,
     flight: Flight<P>,
     /// When a packet last entered.
     entered_at: Time,
+    /// Until when the occupancy of the queue has been summed up.
+    summed_until: Time,
     stats: LinkStats,
     observer: O,
 }
@@ -48,6 +41,56 @@ pub struct Delivery<P> {
     pub at: Time,
     /// The packet.
     pub packet: Packet<P>,
+}
+
+/// What happens to packets beside waiting and travelling. A link without any is smaller and faster.
+#[derive(Clone, Debug)]
+struct Faults {
+    policer: Option<TokenBucket>,
+    loss: LossProcess,
+    loss_position: LossPosition,
+    outage: Option<Outage>,
+    duplicate: Chance,
+    next_copy: u64,
+    corrupt: Chance,
+    jitter: Duration,
+    jitter_stream: Stream,
+    reorder: Reorder,
+    reorder_stream: Stream,
+}
+
+impl Faults {
+    fn new(name: &str, seed: u64, config: &LinkConfig) -> Option<Box<Self>> {
+        if !config.has_faults() {
+            return None;
+        }
+        let stream = |process: &str| Stream::new(seed, &format!("{name}/{process}"));
+        let chance = |process, probability| Chance { probability, stream: stream(process) };
+        Some(Box::new(Self {
+            policer: config.policer.map(TokenBucket::new),
+            loss: LossProcess::new(config.loss, stream("loss")),
+            loss_position: config.loss_position,
+            outage: config.outage,
+            duplicate: chance("duplicate", config.duplicate),
+            next_copy: stream("copies").next_u64() | FIRST_COPY,
+            corrupt: chance("corrupt", config.corrupt),
+            jitter: config.jitter,
+            jitter_stream: stream("jitter"),
+            reorder: config.reorder,
+            reorder_stream: stream("reorder"),
+        }))
+    }
+
+    /// Why a packet that enters is dropped, if it is.
+    fn refuse(&mut self, now: Time, bytes: u64) -> Option<Reason> {
+        if self.policer.as_mut().is_some_and(|bucket| !bucket.admit(now, bytes)) {
+            return Some(Reason::Policer);
+        }
+        if self.loss_position == LossPosition::BeforeQueue && self.loss.next_is_lost() {
+            return Some(Reason::Loss);
+        }
+        self.outage.is_some_and(|outage| outage.is_down(now)).then_some(Reason::Outage)
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -77,28 +120,19 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         config: LinkConfig,
         observer: O,
     ) -> Self {
-        let name = name.into();
-        let stream = |process: &str| Stream::new(seed, &format!("{name}/{process}"));
-        let chance = |process, probability| Chance { probability, stream: stream(process) };
+        let name = name.into().into_boxed_str();
         Self {
-            policer: config.policer.map(TokenBucket::new),
-            loss: LossProcess::new(config.loss, stream("loss")),
-            loss_position: config.loss_position,
-            outage: config.outage,
-            duplicate: chance("duplicate", config.duplicate),
-            next_copy: stream("copies").next_u64() | FIRST_COPY,
-            queue: config.queue.build(config.buffer),
+            faults: Faults::new(&name, seed, &config),
+            queue: config.queue.build(config.buffer, &config.queue_options, || {
+                Stream::new(seed, &format!("{name}/queue"))
+            }),
             backlog_since: Time::ZERO,
             line: Serializer::new(config.rate),
             rate_changes: config.rate_changes,
-            corrupt: chance("corrupt", config.corrupt),
             delay: config.delay,
-            jitter: config.jitter,
-            jitter_stream: stream("jitter"),
-            reorder: config.reorder,
-            reorder_stream: stream("reorder"),
             flight: Flight::new(),
             entered_at: Time::ZERO,
+            summed_until: Time::ZERO,
             stats: LinkStats::default(),
             observer,
             name,
@@ -113,6 +147,23 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
     /// What it has done so far.
     pub fn stats(&self) -> LinkStats {
         LinkStats { queue_bytes: self.queue.bytes(), ..self.stats }
+    }
+
+    /// What it has done up to `now`, the occupancy of its queue included.
+    pub fn observe(&mut self, now: Time) -> LinkStats {
+        self.advance(now);
+        self.sum_up(now);
+        self.stats()
+    }
+
+    /// The line's present rate.
+    pub fn rate(&self) -> Rate {
+        self.line.rate()
+    }
+
+    /// When the queue first dropped a packet.
+    pub fn first_queue_drop(&self) -> Option<Time> {
+        self.stats.first_queue_drop
     }
 
     /// How many packets wait in the queue.
@@ -151,17 +202,19 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         self.advance(now);
         self.stats.entered.add(&packet);
         self.stats.held.add(&packet);
-        let bytes = u64::from(packet.size);
-        if self.policer.as_mut().is_some_and(|bucket| !bucket.admit(now, bytes)) {
-            return self.drop(now, &packet, Reason::Policer);
+        let mut copy = None;
+        if let Some(faults) = &mut self.faults {
+            if let Some(reason) = faults.refuse(now, u64::from(packet.size)) {
+                return self.drop(now, &packet, reason);
+            }
+            if faults.duplicate.comes() {
+                let id = PacketId(faults.next_copy);
+                faults.next_copy = faults.next_copy.wrapping_add(1) | FIRST_COPY;
+                self.stats.duplicated.add(&packet);
+                self.stats.held.add(&packet);
+                copy = Some(Packet { id, ..packet.clone() });
+            }
         }
-        if self.loss_position == LossPosition::BeforeQueue && self.loss.next_is_lost() {
-            return self.drop(now, &packet, Reason::Loss);
-        }
-        if self.outage.is_some_and(|outage| outage.is_down(now)) {
-            return self.drop(now, &packet, Reason::Outage);
-        }
-        let copy = self.duplicate.comes().then(|| self.copy(&packet));
         self.enqueue(now, packet);
         if let Some(copy) = copy {
             self.enqueue(now, copy);
@@ -202,6 +255,7 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
             if rate != self.line.rate() {
                 self.line.set_rate(rate);
             }
+            self.sum_up(begin);
             let mut report = Report {
                 element: &self.name,
                 stats: &mut self.stats,
@@ -211,6 +265,17 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
                 self.transmit(begin, packet);
             }
         }
+    }
+
+    /// Adds to the sums what has waited since the queue last changed.
+    fn sum_up(&mut self, now: Time) {
+        let packets = self.queue.len();
+        if packets > 0 {
+            let nanos = u128::from(now.since(self.summed_until).as_nanos());
+            self.stats.queue_packet_nanos += packets as u128 * nanos;
+            self.stats.queue_byte_nanos += u128::from(self.queue.bytes()) * nanos;
+        }
+        self.summed_until = self.summed_until.max(now);
     }
 
     /// When the next queued packet goes on the line, and at which rate; `None` if there is none or never.
@@ -224,22 +289,25 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
 
     fn transmit(&mut self, begin: Time, mut packet: Packet<P>) {
         let sent = self.line.send(begin, u64::from(packet.size));
+        let mut due = sent + self.delay;
+        let Some(faults) = &mut self.faults else {
+            return self.flight.push(due, packet);
+        };
         // It is lost at `sent`, but that lies ahead of the driver's time; reports keep to the order of their times.
-        if self.loss_position == LossPosition::AfterLine && self.loss.next_is_lost() {
+        if faults.loss_position == LossPosition::AfterLine && faults.loss.next_is_lost() {
             return self.drop(begin, &packet, Reason::Loss);
         }
-        if self.corrupt.comes() {
+        if faults.corrupt.comes() {
             packet.corrupt = true;
             self.stats.corrupted += 1;
         }
-        let mut due = sent + self.delay;
-        if self.jitter > Duration::ZERO {
-            let bound = self.jitter.as_nanos().saturating_add(1);
-            due += Duration::from_nanos(self.jitter_stream.below(bound));
+        if faults.jitter > Duration::ZERO {
+            let bound = faults.jitter.as_nanos().saturating_add(1);
+            due += Duration::from_nanos(faults.jitter_stream.below(bound));
         }
-        if self.reorder_stream.chance(self.reorder.probability) {
+        if faults.reorder_stream.chance(faults.reorder.probability) {
             self.stats.reordered += 1;
-            self.flight.push_held_back(due, self.reorder.by, packet);
+            self.flight.push_held_back(due, faults.reorder.by, packet);
         } else {
             self.flight.push(due, packet);
         }
@@ -249,17 +317,10 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         if self.queue.is_empty() {
             self.backlog_since = now;
         }
+        self.sum_up(now);
         let mut report =
             Report { element: &self.name, stats: &mut self.stats, observer: &mut self.observer };
         self.queue.enqueue(now, packet, &mut report);
-    }
-
-    fn copy(&mut self, packet: &Packet<P>) -> Packet<P> {
-        let id = PacketId(self.next_copy);
-        self.next_copy = self.next_copy.wrapping_add(1) | FIRST_COPY;
-        self.stats.duplicated.add(packet);
-        self.stats.held.add(packet);
-        Packet { id, ..packet.clone() }
     }
 
     fn drop(&mut self, now: Time, packet: &Packet<P>, reason: Reason) {
@@ -310,6 +371,7 @@ struct Report<'a, O> {
 impl<P, O: Observer<P>> Observer<P> for Report<'_, O> {
     fn dropped(&mut self, now: Time, _queue: &str, packet: &Packet<P>, why: &'static str) {
         self.stats.dropped.queue.add(packet);
+        self.stats.first_queue_drop.get_or_insert(now);
         self.stats.held.remove(packet);
         self.observer.dropped(now, self.element, packet, why);
     }

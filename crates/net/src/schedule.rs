@@ -61,6 +61,19 @@ impl Schedule {
         (rate != Rate::ZERO).then_some((begin, rate))
     }
 
+    /// The mean rate in bit/s between two times of a line that begins at `rate`.
+    pub fn mean(&self, from: Time, to: Time, rate: Rate) -> f64 {
+        let (mut at, mut rate, mut bits) = (Time::ZERO, rate, 0.0);
+        let end = RateChange { at: to, rate };
+        for change in self.changes.iter().rev().chain([&end]) {
+            let (begin, until) = (at.max(from), change.at.min(to));
+            bits += rate.as_bps() as f64 * until.since(begin).as_secs_f64();
+            (at, rate) = (change.at, change.rate);
+        }
+        let span = to.since(from).as_secs_f64();
+        if span > 0.0 { bits / span } else { rate.as_bps() as f64 }
+    }
+
     /// Forgets the changes up to `now`.
     pub(crate) fn forget_until(&mut self, now: Time) {
         while self.changes.last().is_some_and(|change| change.at <= now) {
@@ -86,6 +99,13 @@ mod tests {
         assert_eq!(schedule.begin(at(9), fast), Some((at(9), fast)));
         assert_eq!(schedule.begin(at(10), fast), Some((at(10), slow)));
         assert_eq!(schedule.begin(at(30), fast), Some((at(30), fast)));
+    }
+
+    #[test]
+    fn the_mean_rate_weighs_each_by_its_time() {
+        let schedule = Schedule::new(["10s:10mbit", "20s:0"].map(|text| text.parse().unwrap()));
+        let mean = |from, to| schedule.mean(at(from), at(to), Rate::from_mbps(100));
+        assert_eq!([mean(0, 10), mean(5, 15), mean(0, 30)], [100e6, 55e6, 1.1e9 / 30.0]);
     }
 
     #[test]

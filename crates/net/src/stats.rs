@@ -1,6 +1,6 @@
 use core::ops::{Add, AddAssign};
 
-use fontis_base::Packet;
+use fontis_base::{Packet, Time};
 
 /// A number of packets and of the bytes in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,4 +81,10 @@ pub struct LinkStats {
     pub queue_bytes: u64,
     /// The most bytes that ever waited in the queue.
     pub max_queue_bytes: u64,
+    /// When the queue first dropped a packet.
+    pub first_queue_drop: Option<Time>,
+    /// The integral over time of the packets that waited, in packet-nanoseconds, up to the queue's last change.
+    pub queue_packet_nanos: u128,
+    /// The integral over time of the bytes that waited, in byte-nanoseconds, up to the queue's last change.
+    pub queue_byte_nanos: u128,
 }

@@ -16,6 +16,7 @@ fn packet(sent: Time, flow: u32, size: u32) -> Packet<Time> {
         segments: 1,
         ecn: Default::default(),
         corrupt: false,
+        class: 0,
         payload: sent,
     }
 }
@@ -300,4 +301,33 @@ fn copies_follow_their_originals_under_new_ids() {
     ids.sort();
     ids.dedup();
     assert_eq!(ids.len(), 200);
+}
+
+#[test]
+fn the_occupancy_of_a_queue_obeys_little_s_law() {
+    // Every packet's waiting time is summed at the far end; the mean occupancy must be rate of arrivals times mean wait.
+    let rate = Rate::from_mbps(100);
+    let service = rate.time_for(1250).as_secs_f64();
+    let mut link = link(LinkConfig { rate, ..Default::default() });
+    let mut stream = Stream::new(SEED, "test/arrivals");
+    let (mut now, mut waited, mut packets) = (0.0, 0.0, 0u32);
+    for _ in 0..200_000 {
+        now += -libm::log(1.0 - stream.unit()) * service / 0.9;
+        let sent = Time::ZERO + Duration::from_secs_f64(now);
+        link.handle(sent, 0, packet(sent, 0, 1250));
+        while let Some(delivery) = link.deliver(sent) {
+            waited += delivery.at.since(delivery.packet.payload).as_secs_f64() - service;
+            packets += 1;
+        }
+    }
+    let end = Time::ZERO + Duration::from_secs_f64(now + 1.0);
+    while let Some(delivery) = link.deliver(end) {
+        waited += delivery.at.since(delivery.packet.payload).as_secs_f64() - service;
+        packets += 1;
+    }
+    let stats = link.observe(end);
+    let summed = stats.queue_packet_nanos as f64 * 1e-9;
+    assert_eq!(packets, 200_000);
+    assert!((summed / waited - 1.0).abs() < 1e-4, "{summed} s, not {waited} s");
+    assert_eq!(stats.queue_byte_nanos, stats.queue_packet_nanos * 1250);
 }

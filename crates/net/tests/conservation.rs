@@ -45,7 +45,7 @@ prop_compose! {
         changes in prop::collection::vec((span(), rate()), 0..4),
         delay in span(),
         queue in 0..QueueKind::ALL.len(),
-        buffer in limit(),
+        (buffer, per_flow) in (limit(), any::<bool>()),
         (loss, after) in (loss(), any::<bool>()),
         outage in prop::option::of((span(), span(), span())),
         (duplicate, corrupt) in (probability(), probability()),
@@ -60,6 +60,7 @@ prop_compose! {
             ),
             delay,
             queue: QueueKind::ALL[queue].1,
+            queue_options: fontis_net::QueueOptions { per_flow, ..Default::default() },
             buffer,
             loss,
             loss_position: if after { LossPosition::AfterLine } else { LossPosition::BeforeQueue },
@@ -106,6 +107,7 @@ fn packet(id: u64, flow: u32, size: u32) -> Packet<()> {
         segments: 1,
         ecn: if flow == 0 { Ecn::Ect0 } else { Ecn::NotEct },
         corrupt: false,
+        class: (flow % 2) as u8,
         payload: (),
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Start here: [`dfcp`] is the digital-fountain transport; its [`Connection`](dfcp::Connection) takes typed packets
 //! and the time, and gives typed packets, events and the time of its next deadline. [`rate`] holds the rate
-//! controllers, one of which drives each path.
+//! controllers, one of which drives each path. [`tcp`] is what it is compared with.
 
 pub mod dfcp;
 pub mod rate;
+pub mod tcp;

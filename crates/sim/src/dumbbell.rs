@@ -1,4 +1,4 @@
-use fontis_base::{Duration, FlowId, HostId, Port, Time};
+use fontis_base::{Duration, FlowId, HostId, Time};
 use fontis_codes::Code;
 use fontis_net::{Link, LinkConfig};
 use fontis_proto::dfcp::Config;
@@ -60,21 +60,17 @@ impl Dumbbell {
     }
 
     /// Runs it.
-    ///
-    /// # Panics
-    /// With more flows than a switch has ports.
     pub fn run(&self) -> Shared {
         let mut world = World::new();
         let mut pairs = Vec::new();
-        let [mut to_clients, mut to_servers] = [Switch::new(), Switch::new()];
-        for (index, flow) in self.flows.iter().enumerate() {
-            let port = Port::try_from(index).expect("no more flows than ports");
-            let number = u32::from(port);
+        let to_clients = world.add(Element::Switch(Switch::new()));
+        let to_servers = world.add(Element::Switch(Switch::new()));
+        for (number, flow) in (0..).zip(&self.flows) {
             let [client, server] = [HostId(2 * number + 1), HostId(2 * number + 2)];
-            let object = PatternObject { seed: self.seed + u64::from(port) };
+            let object = PatternObject { seed: self.seed + u64::from(number) };
             let host = |id, peer, role| {
                 let config = self.config.clone();
-                Element::Host(Host::new(
+                Element::Host(Box::new(Host::new(
                     id,
                     peer,
                     FlowId(number),
@@ -83,29 +79,24 @@ impl Dumbbell {
                     object,
                     false,
                     flow.start,
-                ))
+                )))
             };
             let fetch = Role::Fetch(Fetch { size: flow.size, ..Fetch::default() });
             let serve = Role::Serve(Serve::new(self.config.codes.first().copied(), flow.size));
-            to_clients.route(client, port);
-            to_servers.route(server, port);
-            pairs.push((
-                world.add(host(client, server, fetch)),
-                world.add(host(server, client, serve)),
-            ));
+            let ends =
+                (world.add(host(client, server, fetch)), world.add(host(server, client, serve)));
+            world.switch_mut(to_clients).route(client, ends.0);
+            world.switch_mut(to_servers).route(server, ends.1);
+            pairs.push(ends);
         }
         let [down, up] = [("down", &self.down), ("up", &self.up)]
             .map(|(name, config)| Element::Link(Link::new(name, self.seed, config.clone())))
             .map(|link| world.add(link));
-        let to_clients = world.add(Element::Switch(to_clients));
-        let to_servers = world.add(Element::Switch(to_servers));
         world.wire(down, to_clients, 0);
         world.wire(up, to_servers, 0);
         for (client, server) in &pairs {
             world.wire(*client, up, 0);
             world.wire(*server, down, 0);
-            world.wire(to_clients, *client, 0);
-            world.wire(to_servers, *server, 0);
         }
         world.start();
         let mut timeline = Timeline::default();

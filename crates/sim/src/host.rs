@@ -25,12 +25,16 @@ pub struct Fetch {
     pub size: u64,
     /// When the connection was ready.
     pub connected_at: Option<Time>,
+    /// When the first packet with symbols arrived.
+    pub first_data_at: Option<Time>,
     /// When all of it had been received and compared.
     pub completed_at: Option<Time>,
     /// Bytes that differed from what they should be.
     pub wrong_bytes: u64,
     /// Blocks received.
     pub blocks: u32,
+    /// Bytes in them.
+    pub bytes: u64,
     /// When each block was complete.
     pub block_times: Vec<Time>,
     /// How the connection ended.
@@ -43,6 +47,8 @@ pub struct Serve {
     shape: Option<ObjectShape>,
     /// The size to send without being asked: with a code that carries no bytes no request can travel.
     pub unasked: Option<u64>,
+    /// Bytes in a block, if not what the size of the object suggests.
+    pub block_size: Option<u32>,
     /// Requests answered.
     pub requests: u32,
     /// How the connection ended.
@@ -58,7 +64,10 @@ impl Serve {
 
     fn answer(&mut self, now: Time, connection: &mut Connection, size: u64, symbol_size: u16) {
         self.requests += 1;
-        let shape = ObjectShape::partition(size, symbol_size, connection.code());
+        let mut shape = ObjectShape::partition(size, symbol_size, connection.code());
+        if let Some(block_size) = self.block_size {
+            shape.block_size = block_size;
+        }
         self.shape = Some(shape);
         connection.send_object(now, shape, Bytes::new(), SendOptions::default());
     }
@@ -69,6 +78,7 @@ pub struct Host {
     id: HostId,
     peer: HostId,
     flow: FlowId,
+    class: u8,
     config: Config,
     connection: Option<Connection>,
     stats: Stats,
@@ -101,6 +111,7 @@ impl Host {
             id,
             peer,
             flow,
+            class: 0,
             config,
             connection: None,
             stats: Stats::default(),
@@ -112,6 +123,16 @@ impl Host {
             out: VecDeque::new(),
             fetch_channel: None,
         }
+    }
+
+    /// The same host, whose packets are of another traffic class.
+    pub fn with_class(self, class: u8) -> Self {
+        Self { class, ..self }
+    }
+
+    /// When its client begins.
+    pub const fn start(&self) -> Time {
+        self.start
     }
 
     /// What the host does, and what came of it.
@@ -173,7 +194,8 @@ impl Host {
                     segments: 1,
                     ecn: out.ecn,
                     corrupt: false,
-                    payload: Payload::Dfcp(packet),
+                    class: self.class,
+                    payload: Payload::Dfcp(Box::new(packet)),
                 });
             }
             while let Some(job) = connection.job() {
@@ -221,6 +243,7 @@ impl Host {
                             expected.iter().zip(&data).filter(|(a, b)| a != b).count() as u64;
                     }
                     fetch.blocks += 1;
+                    fetch.bytes += u64::from(shape.block_len(block));
                     fetch.block_times.push(now);
                     connection.release_block(now, channel, block);
                     if Some(fetch.blocks) == shape.blocks() {
@@ -263,7 +286,8 @@ impl Node<Payload> for Host {
         if packet.corrupt {
             return;
         }
-        let Payload::Dfcp(dfcp) = packet.payload;
+        let Payload::Dfcp(dfcp) = packet.payload else { return };
+        let dfcp = *dfcp;
         if self.connection.is_none() && matches!(self.role, Role::Serve(_)) && !self.is_finished() {
             let DfcpPacket::Syn { version, source, hello } = &dfcp else { return };
             let id = self.new_id();
@@ -278,6 +302,12 @@ impl Node<Payload> for Host {
             ));
         } else if let Some(connection) = &mut self.connection {
             connection.handle(now, dfcp, packet.size, packet.ecn);
+            let has_data = connection.stats().data_packets_received > 0;
+            if let Role::Fetch(fetch) = &mut self.role
+                && has_data
+            {
+                fetch.first_data_at.get_or_insert(now);
+            }
         }
         self.drive(now);
     }

@@ -1,28 +1,49 @@
 //! The laboratory in virtual time: hosts, applications and networks without I/O.
 //!
-//! Start here: a [`World`] joins nodes by wires and moves packets between them, each at its time. A [`Transfer`] is the
-//! simplest experiment: two hosts, a link each way, and an object fetched by DFCP; it says what came of it. In a [`Dumbbell`] several share one bottleneck; its [`Timeline`]
+//! Start here: a [`World`] joins nodes by wires and moves packets between them, each at its time; a [`Network`] builds
+//! one of routers, links and hosts. A [`Transfer`] is the simplest experiment: two hosts, a link each way, and an
+//! object fetched by DFCP; it says what came of it. In a [`Dumbbell`] several share one bottleneck; its [`Timeline`]
 //! says who got how much of it, and when.
 
+mod capture;
 mod clear;
+mod datagram_host;
 mod dumbbell;
+mod events;
+mod experiment;
 mod figure;
 mod host;
+pub mod metrics;
+mod network;
 mod object;
+mod observation;
 mod payload;
+mod recording;
+pub mod scenario;
 pub mod scenarios;
+mod source;
 mod switch;
+mod table;
+mod tcp_host;
 mod timeline;
 mod transfer;
 mod world;
 
+pub use capture::Capture;
 pub use clear::Clear;
+pub use datagram_host::DatagramHost;
 pub use dumbbell::{Dumbbell, Flow, Shared};
+pub use experiment::{Application, Experiment, FlowSpec, LinkSpec, Transport};
 pub use figure::{Figure, Target};
 pub use host::{Fetch, Host, Role, Serve};
+pub use network::{Network, RouterIndex};
 pub use object::PatternObject;
 pub use payload::Payload;
+pub use recording::Recording;
+pub use source::{Pattern, Piece, Source};
 pub use switch::Switch;
+pub use table::{Cell, Column, ColumnKind, ColumnSchema, Table};
+pub use tcp_host::{Moments, Requests, TcpHost};
 pub use timeline::{Moment, Timeline};
 pub use transfer::{Outcome, Transfer};
 pub use world::{Element, NodeIndex, World};

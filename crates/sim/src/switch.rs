@@ -1,18 +1,18 @@
-use std::collections::{BTreeMap, VecDeque};
+use fontis_base::HostId;
 
-use fontis_base::{HostId, Node, Packet, Port, Time};
+use crate::NodeIndex;
 
-use crate::Payload;
-
-/// Sends each packet out by the port behind which its destination is, at once and without a queue.
+/// Sends each packet towards its destination, at once and without a queue: links have the queues.
 ///
-/// A packet to a host that no port leads to is dropped and counted.
+/// A packet to a host that no way leads to is dropped and counted.
 #[derive(Clone, Debug, Default)]
 pub struct Switch {
-    ports: BTreeMap<HostId, Port>,
-    out: VecDeque<(Port, Packet<Payload>)>,
+    /// By host, the node that its packets go to next.
+    ways: Vec<u32>,
     unroutable: u64,
 }
+
+const NOWHERE: u32 = u32::MAX;
 
 impl Switch {
     /// A switch that knows no host.
@@ -20,30 +20,31 @@ impl Switch {
         Self::default()
     }
 
-    /// From now on `host` is behind `port`.
-    pub fn route(&mut self, host: HostId, port: Port) {
-        self.ports.insert(host, port);
+    /// From now on packets to `host` go to `node`.
+    ///
+    /// # Panics
+    /// With more than four thousand million nodes.
+    pub fn route(&mut self, host: HostId, node: NodeIndex) {
+        let index = host.0 as usize;
+        if self.ways.len() <= index {
+            self.ways.resize(index + 1, NOWHERE);
+        }
+        self.ways[index] = u32::try_from(node).expect("nodes are counted with 32 bits");
     }
 
-    /// Packets dropped because no port leads to where they should go.
+    /// Packets dropped because no way leads to where they should go.
     pub const fn unroutable(&self) -> u64 {
         self.unroutable
     }
-}
 
-impl Node<Payload> for Switch {
-    fn handle(&mut self, _now: Time, _port: Port, packet: Packet<Payload>) {
-        match self.ports.get(&packet.dst) {
-            Some(port) => self.out.push_back((*port, packet)),
-            None => self.unroutable += 1,
+    /// Where a packet to `host` goes; counts it if there is no way.
+    pub(crate) fn way(&mut self, host: HostId) -> Option<NodeIndex> {
+        match self.ways.get(host.0 as usize) {
+            Some(&node) if node != NOWHERE => Some(node as NodeIndex),
+            _ => {
+                self.unroutable += 1;
+                None
+            }
         }
-    }
-
-    fn poll(&mut self, _now: Time) -> Option<(Port, Packet<Payload>)> {
-        self.out.pop_front()
-    }
-
-    fn timeout(&self) -> Option<(Time, &'static str)> {
-        None
     }
 }

@@ -80,9 +80,9 @@ impl Transfer {
             Host::new(id, peer, flow, self.config.clone(), role, object, self.wire, Time::ZERO)
         };
         let fetch = Role::Fetch(Fetch { size: self.size, ..Fetch::default() });
-        let client = world.add(Element::Host(host(client_id, server_id, fetch)));
+        let client = world.add(Element::Host(Box::new(host(client_id, server_id, fetch))));
         let serve = Role::Serve(Serve::new(self.config.codes.first().copied(), self.size));
-        let server = world.add(Element::Host(host(server_id, client_id, serve)));
+        let server = world.add(Element::Host(Box::new(host(server_id, client_id, serve))));
         let link = |name: &str, config: &LinkConfig| {
             fontis_net::Link::new(name, self.seed, config.clone())
         };

@@ -1,44 +1,71 @@
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use fontis_base::{Node, Packet, Port, Time};
 use fontis_net::Link;
 
-use crate::{Host, Payload, Switch};
+use crate::events::Events;
+use crate::{Capture, DatagramHost, Host, Payload, Switch, TcpHost};
 
 /// Names a node of a world.
 pub type NodeIndex = usize;
 
-/// A node of a world.
+/// A node of a world. Hosts are boxed: there may be many links, and most are smaller.
 #[expect(
     clippy::large_enum_variant,
-    reason = "nodes are few, and boxes would cost a miss at every event"
+    reason = "links are the most, and a box would cost a miss at every event"
 )]
 pub enum Element {
     /// One direction of a path.
     Link(Link<Payload>),
-    /// Where flows begin and end.
-    Host(Host),
+    /// Where DFCP flows begin and end.
+    Host(Box<Host>),
+    /// Where TCP flows begin and end.
+    Tcp(Box<TcpHost>),
+    /// Where datagrams without a transport begin and end.
+    Datagram(Box<DatagramHost>),
     /// Where the ways of several hosts part.
     Switch(Switch),
 }
 
 impl Element {
-    fn node(&mut self) -> &mut dyn Node<Payload> {
+    fn handle(&mut self, now: Time, port: Port, packet: Packet<Payload>) {
         match self {
-            Self::Link(link) => link,
-            Self::Host(host) => host,
-            Self::Switch(switch) => switch,
+            Self::Link(link) => link.enter(now, packet),
+            Self::Host(host) => host.handle(now, port, packet),
+            Self::Tcp(host) => host.handle(now, port, packet),
+            Self::Datagram(host) => host.handle(now, port, packet),
+            Self::Switch(_) => unreachable!("a switch forwards at once"),
+        }
+    }
+
+    fn poll(&mut self, now: Time) -> Option<(Port, Packet<Payload>)> {
+        match self {
+            Self::Link(link) => link.deliver(now).map(|delivery| (0, delivery.packet)),
+            Self::Host(host) => host.poll(now),
+            Self::Tcp(host) => host.poll(now),
+            Self::Datagram(host) => host.poll(now),
+            Self::Switch(_) => None,
+        }
+    }
+
+    fn timeout(&self) -> Option<Time> {
+        match self {
+            // What moves inside a link is computed when it is next touched.
+            Self::Link(link) => link.next_delivery(),
+            Self::Host(host) => host.timeout().map(|(at, _)| at),
+            Self::Tcp(host) => host.timeout().map(|(at, _)| at),
+            Self::Datagram(host) => host.timeout().map(|(at, _)| at),
+            Self::Switch(_) => None,
         }
     }
 }
 
 struct Slot {
     element: Element,
-    /// Where each port leads: a node and its port.
-    wires: Vec<(NodeIndex, Port)>,
-    /// The one event that is pending for the node, if any.
-    pending: Option<Time>,
+    /// Where the first port leads: nearly all nodes have one only.
+    wire: Option<(u32, Port)>,
+    /// Where the others lead.
+    more_wires: Vec<(u32, Port)>,
+    /// It waits to be drained.
+    touched: bool,
 }
 
 /// Nodes, wires, and virtual time.
@@ -49,9 +76,11 @@ struct Slot {
 pub struct World {
     now: Time,
     slots: Vec<Slot>,
-    events: BinaryHeap<Reverse<(Time, u64, NodeIndex)>>,
-    sequence: u64,
+    events: Events,
     processed: u64,
+    /// Nodes to be drained, kept for its memory.
+    touched: Vec<u32>,
+    capture: Option<Box<Capture>>,
 }
 
 impl World {
@@ -62,14 +91,32 @@ impl World {
 
     /// Adds a node.
     pub fn add(&mut self, element: Element) -> NodeIndex {
-        self.slots.push(Slot { element, wires: Vec::new(), pending: None });
+        let slot = Slot { element, wire: None, more_wires: Vec::new(), touched: false };
+        self.slots.push(slot);
+        self.events.add_node();
         self.slots.len() - 1
     }
 
     /// Leads what leaves `from` by the next of its ports to port `port` of `to`; returns the port of `from`.
     pub fn wire(&mut self, from: NodeIndex, to: NodeIndex, port: Port) -> Port {
-        self.slots[from].wires.push((to, port));
-        (self.slots[from].wires.len() - 1) as Port
+        let slot = &mut self.slots[from];
+        let wire = (to as u32, port);
+        if slot.wire.is_none() {
+            slot.wire = Some(wire);
+            return 0;
+        }
+        slot.more_wires.push(wire);
+        slot.more_wires.len() as Port
+    }
+
+    /// Listens to what nodes send and receive from now on.
+    pub fn set_capture(&mut self, capture: Capture) {
+        self.capture = Some(Box::new(capture));
+    }
+
+    /// What was heard.
+    pub fn capture(&self) -> Option<&Capture> {
+        self.capture.as_deref()
     }
 
     /// The time.
@@ -82,14 +129,14 @@ impl World {
         self.processed
     }
 
-    /// A host.
+    /// A DFCP host.
     ///
     /// # Panics
     /// If the node is not one.
     pub fn host(&self, index: NodeIndex) -> &Host {
         match &self.slots[index].element {
             Element::Host(host) => host,
-            Element::Link(_) | Element::Switch(_) => panic!("node {index} is no host"),
+            _ => panic!("node {index} is no DFCP host"),
         }
     }
 
@@ -100,33 +147,65 @@ impl World {
     pub fn link(&self, index: NodeIndex) -> &Link<Payload> {
         match &self.slots[index].element {
             Element::Link(link) => link,
-            Element::Host(_) | Element::Switch(_) => panic!("node {index} is no link"),
+            _ => panic!("node {index} is no link"),
+        }
+    }
+
+    /// A link, to be observed or changed.
+    ///
+    /// # Panics
+    /// If the node is not one.
+    pub fn link_mut(&mut self, index: NodeIndex) -> &mut Link<Payload> {
+        match &mut self.slots[index].element {
+            Element::Link(link) => link,
+            _ => panic!("node {index} is no link"),
+        }
+    }
+
+    /// A node.
+    pub fn element(&self, index: NodeIndex) -> &Element {
+        &self.slots[index].element
+    }
+
+    /// A switch, to be told ways.
+    ///
+    /// # Panics
+    /// If the node is not one.
+    pub fn switch_mut(&mut self, index: NodeIndex) -> &mut Switch {
+        match &mut self.slots[index].element {
+            Element::Switch(switch) => switch,
+            _ => panic!("node {index} is no switch"),
         }
     }
 
     /// Lets every node have its first say.
     pub fn start(&mut self) {
         for index in 0..self.slots.len() {
-            self.settle(index);
+            self.touch(index as u32);
+            self.settle();
         }
     }
 
     /// Processes the next event, if it comes no later than `until`; false if there is none.
     pub fn step(&mut self, until: Time) -> bool {
-        while let Some(Reverse((at, _, index))) = self.events.peek().copied() {
-            if at > until {
-                return false;
+        while let Some((at, index)) = self.events.pop(until) {
+            // A node that has put its deadline off is asked when the old one comes: that is cheaper than moving an
+            // event with every acknowledgement.
+            match self.slots[index as usize].element.timeout() {
+                None => continue,
+                Some(due) if due > at => {
+                    self.events.set(index, due);
+                    continue;
+                }
+                Some(_) => {}
             }
-            self.events.pop();
-            if self.slots[index].pending != Some(at) {
-                continue;
-            }
-            self.slots[index].pending = None;
             self.now = at;
             self.processed += 1;
-            self.settle(index);
+            self.touch(index);
+            self.settle();
             return true;
         }
+        self.now = self.now.max(until);
         false
     }
 
@@ -142,29 +221,68 @@ impl World {
         }
     }
 
-    /// Drains a node after it was touched, passes on what it gives, and schedules its next event.
-    fn settle(&mut self, first: NodeIndex) {
-        let mut touched = vec![first];
-        while let Some(index) = touched.pop() {
-            while let Some((port, packet)) = self.slots[index].element.node().poll(self.now) {
-                let Some(&(to, port)) = self.slots[index].wires.get(usize::from(port)) else {
-                    continue;
-                };
-                self.deliver(to, port, packet);
-                touched.push(to);
-            }
-            let next = self.slots[index].element.node().timeout().map(|(at, _)| at.max(self.now));
-            if next != self.slots[index].pending {
-                self.slots[index].pending = next;
-                if let Some(at) = next {
-                    self.sequence += 1;
-                    self.events.push(Reverse((at, self.sequence, index)));
-                }
-            }
+    /// Runs until time `until` has come.
+    pub fn run_to(&mut self, until: Time) {
+        while self.step(until) {}
+    }
+
+    fn touch(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        if !slot.touched {
+            slot.touched = true;
+            self.touched.push(index);
         }
     }
 
-    fn deliver(&mut self, to: NodeIndex, port: Port, packet: Packet<Payload>) {
-        self.slots[to].element.node().handle(self.now, port, packet);
+    /// Drains the touched nodes, passes on what they give, and schedules their next events.
+    fn settle(&mut self) {
+        while let Some(index) = self.touched.pop() {
+            self.slots[index as usize].touched = false;
+            while let Some((port, packet)) = self.slots[index as usize].element.poll(self.now) {
+                self.forward(index, port, packet);
+            }
+            self.schedule(index);
+        }
+    }
+
+    fn schedule(&mut self, index: u32) {
+        let next = self.slots[index as usize].element.timeout();
+        match (next, self.events.pending(index)) {
+            (None, _) => self.events.clear(index),
+            (Some(next), Some(pending)) if next >= pending => {}
+            (Some(next), _) => self.events.set(index, next),
+        }
+    }
+
+    /// Brings a packet to the node that its wire leads to, through all switches on the way.
+    fn forward(&mut self, from: u32, port: Port, packet: Packet<Payload>) {
+        let slot = &self.slots[from as usize];
+        let wire = match port {
+            0 => slot.wire,
+            port => slot.more_wires.get(usize::from(port) - 1).copied(),
+        };
+        let Some((mut to, port)) = wire else { return };
+        if let Some(capture) = &mut self.capture
+            && capture.listens(from)
+        {
+            capture.take(self.now, &packet);
+        }
+        loop {
+            match &mut self.slots[to as usize].element {
+                Element::Switch(switch) => match switch.way(packet.dst) {
+                    Some(next) => to = next as u32,
+                    None => return,
+                },
+                element => {
+                    if let Some(capture) = &mut self.capture
+                        && capture.listens(to)
+                    {
+                        capture.take(self.now, &packet);
+                    }
+                    element.handle(self.now, port, packet);
+                    return self.touch(to);
+                }
+            }
+        }
     }
 }

@@ -66,7 +66,18 @@ impl Path {
         let id = PacketId(self.next_packet);
         self.next_packet += 1;
         let payload = bytes.to_vec();
-        let packet = Packet { id, src, dst, flow, size, segments: 1, ecn, corrupt: false, payload };
+        let packet = Packet {
+            id,
+            src,
+            dst,
+            flow,
+            size,
+            segments: 1,
+            ecn,
+            corrupt: false,
+            class: 0,
+            payload,
+        };
         self.link(direction).enter(at, packet);
     }
 

@@ -2,9 +2,9 @@ use std::collections::VecDeque;
 
 use fontis_base::{Duration, Ecn, Observer, Packet, Time};
 
-use super::{ELEMENT, Limit, OVERFLOW};
+use super::{ELEMENT, Limit, OVERFLOW, QueueOptions};
 
-/// Controlled delay (RFC 8289) over one FIFO: when packets have waited more than 5 ms for 100 ms, it drops from the
+/// Controlled delay (RFC 8289) over one FIFO: when packets have waited more than a target (5 ms) for an interval (100 ms), it drops from the
 /// head at a rate that grows with the square root of the number of drops, until the standing queue is gone.
 ///
 /// With ECN it marks those packets whose transport understands marks, and keeps them.
@@ -14,6 +14,10 @@ pub struct CoDel<P> {
     bytes: u64,
     limit: Limit,
     ecn: bool,
+    /// The standing queue that is accepted ("TARGET", RFC 8289 section 4.4).
+    target: Duration,
+    /// The order of a worst-case round-trip time ("INTERVAL", section 4.3).
+    interval: Duration,
     /// When the sojourn time, if it stays above the target, will have done so for an interval.
     first_above: Option<Time>,
     drop_next: Time,
@@ -22,10 +26,6 @@ pub struct CoDel<P> {
     dropping: bool,
 }
 
-/// The standing queue that is accepted ("TARGET", RFC 8289 section 4.4).
-const TARGET: Duration = Duration::from_millis(5);
-/// The order of a worst-case round-trip time ("INTERVAL", section 4.3).
-const INTERVAL: Duration = Duration::from_millis(100);
 /// A queue of this many bytes is never too long ("MAXPACKET", section 5.5).
 const MAX_PACKET: u64 = 1500;
 /// Why a packet was dropped: the queue has been standing for too long.
@@ -39,12 +39,19 @@ impl<P> CoDel<P> {
             bytes: 0,
             limit,
             ecn: false,
+            target: QueueOptions::default().target,
+            interval: QueueOptions::default().interval,
             first_above: None,
             drop_next: Time::ZERO,
             count: 0,
             last_count: 0,
             dropping: false,
         }
+    }
+
+    /// The same queue with another target and interval.
+    pub fn with_options(self, options: &QueueOptions) -> Self {
+        Self { target: options.target, interval: options.interval, ..self }
     }
 
     /// The same queue, but it marks where it can.
@@ -83,7 +90,7 @@ impl<P> CoDel<P> {
                 let marked;
                 (packet, ok_to_drop, marked) = self.signal(now, packet, ok_to_drop, observer);
                 if ok_to_drop {
-                    self.drop_next = control_law(self.drop_next, self.count);
+                    self.drop_next = self.control_law(self.drop_next);
                 } else {
                     self.dropping = false;
                 }
@@ -97,9 +104,9 @@ impl<P> CoDel<P> {
             // "If min went above TARGET close to when it last went below, assume that the drop rate that
             // controlled the queue on the last cycle is a good starting point to control it now."
             let delta = self.count - self.last_count;
-            let recent = now.since(self.drop_next) < INTERVAL * 16;
+            let recent = now.since(self.drop_next) < self.interval * 16;
             self.count = if delta > 1 && recent { delta } else { 1 };
-            self.drop_next = control_law(now, self.count);
+            self.drop_next = self.control_law(now);
             self.last_count = self.count;
         }
         packet
@@ -120,11 +127,11 @@ impl<P> CoDel<P> {
             return (None, false);
         };
         self.bytes -= u64::from(packet.size);
-        let ok_to_drop = if now.since(entered) < TARGET || self.bytes <= MAX_PACKET {
+        let ok_to_drop = if now.since(entered) < self.target || self.bytes <= MAX_PACKET {
             self.first_above = None;
             false
         } else {
-            now >= *self.first_above.get_or_insert(now + INTERVAL)
+            now >= *self.first_above.get_or_insert(now + self.interval)
         };
         (Some(packet), ok_to_drop)
     }
@@ -152,12 +159,19 @@ impl<P> CoDel<P> {
             None => (None, false, false),
         }
     }
-}
 
-/// "the next drop time in inverse proportion to the square root of the number of drops" (section 3).
-fn control_law(from: Time, count: u32) -> Time {
-    // The square root is exactly rounded by IEEE 754, so this is the same on every machine.
-    from + Duration::from_secs_f64(INTERVAL.as_secs_f64() / f64::from(count).sqrt())
+    /// Takes the head for a drop.
+    pub(super) fn drop_head(&mut self) -> Option<Packet<P>> {
+        let (_, packet) = self.packets.pop_front()?;
+        self.bytes -= u64::from(packet.size);
+        Some(packet)
+    }
+
+    /// "the next drop time in inverse proportion to the square root of the number of drops" (section 3).
+    fn control_law(&self, from: Time) -> Time {
+        // The square root is exactly rounded by IEEE 754, so this is the same on every machine.
+        from + Duration::from_secs_f64(self.interval.as_secs_f64() / f64::from(self.count).sqrt())
+    }
 }
 
 #[cfg(test)]

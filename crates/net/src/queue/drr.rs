@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use fontis_base::{FlowId, Observer, Packet, Time};
 
-use super::{ELEMENT, Limit, OVERFLOW};
+use super::{ELEMENT, Limit, OVERFLOW, QueueOptions, bucket_of};
 
 /// Deficit round robin (Shreedhar and Varghese, 1996): flows take turns, and in each turn a flow may send a quantum
 /// of bytes and what it saved before, so flows with unequal packets share the line equally in bytes.
@@ -19,6 +19,11 @@ pub struct Drr<P> {
     bytes: u64,
     quantum: u64,
     limit: Limit,
+    per_flow: bool,
+    /// As printed: one packet a turn, and a flow keeps its place and its deficit when it has nothing to send.
+    literal: bool,
+    /// Salt and number of the queues that flows are spread over, if they have none of their own.
+    hashed: Option<(u64, u32)>,
 }
 
 #[derive(Clone, Debug)]
@@ -41,7 +46,27 @@ impl<P> Drr<P> {
             bytes: 0,
             quantum: 1500,
             limit,
+            per_flow: false,
+            literal: false,
+            hashed: None,
         }
+    }
+
+    /// The same queue with another quantum, and with a buffer for each flow if that is wanted.
+    pub fn with_options(self, options: &QueueOptions) -> Self {
+        // A turn in which nothing can be saved would never end.
+        Self { quantum: u64::from(options.quantum.max(1)), per_flow: options.per_flow, ..self }
+    }
+
+    /// The scheduler as section 4.4 of the dissertation prints it, for comparison: a turn ends after one packet, and
+    /// a flow's deficit is never reset. With a quantum above the packet size it serves flows equally in packets.
+    pub fn literal(self) -> Self {
+        Self { literal: true, ..self }
+    }
+
+    /// Stochastic fair queueing (McKenney, 1990): flows are spread over `buckets` queues that take the turns.
+    pub fn hashed(self, salt: u64, buckets: u32) -> Self {
+        Self { hashed: Some((salt, buckets)), ..self }
     }
 
     pub(crate) fn enqueue(
@@ -51,16 +76,26 @@ impl<P> Drr<P> {
         observer: &mut impl Observer<P>,
     ) {
         let size = u64::from(packet.size);
-        let id = packet.flow;
+        let id = match self.hashed {
+            None => packet.flow,
+            Some((salt, buckets)) => FlowId(bucket_of(packet.flow, salt, buckets)),
+        };
         let flow = self.flows.entry(id).or_insert_with(|| {
             self.turns.push_back(id);
             Flow { packets: VecDeque::new(), bytes: 0, deficit: 0, served: false }
         });
+        if self.per_flow && !self.limit.holds(flow.packets.len() + 1, flow.bytes + size) {
+            if flow.packets.is_empty() && !self.literal {
+                self.flows.remove(&id);
+                self.turns.pop_back();
+            }
+            return observer.dropped(now, ELEMENT, &packet, OVERFLOW);
+        }
         flow.packets.push_back(packet);
         flow.bytes += size;
         self.bytes += size;
         self.packets += 1;
-        while !self.limit.holds(self.packets, self.bytes) {
+        while !self.per_flow && !self.limit.holds(self.packets, self.bytes) {
             self.drop_from_longest(now, observer);
         }
     }
@@ -70,6 +105,9 @@ impl<P> Drr<P> {
         _now: Time,
         _observer: &mut impl Observer<P>,
     ) -> Option<Packet<P>> {
+        if self.literal {
+            return self.dequeue_literal();
+        }
         loop {
             let id = *self.turns.front()?;
             let flow = self.flows.get_mut(&id)?;
@@ -97,6 +135,25 @@ impl<P> Drr<P> {
         }
     }
 
+    /// Steps 2 to 4 as printed, for every flow that was ever seen.
+    fn dequeue_literal(&mut self) -> Option<Packet<P>> {
+        while self.packets > 0 {
+            let id = *self.turns.front()?;
+            self.turns.rotate_left(1);
+            let flow = self.flows.get_mut(&id)?;
+            flow.deficit = flow.deficit.saturating_add(self.quantum);
+            let head = flow.packets.front().map(|packet| u64::from(packet.size));
+            if let Some(size) = head.filter(|size| *size <= flow.deficit) {
+                flow.deficit -= size;
+                flow.bytes -= size;
+                self.bytes -= size;
+                self.packets -= 1;
+                return flow.packets.pop_front();
+            }
+        }
+        None
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.packets
     }
@@ -115,7 +172,7 @@ impl<P> Drr<P> {
             self.packets -= 1;
             observer.dropped(now, ELEMENT, &packet, OVERFLOW);
         }
-        if flow.packets.is_empty() {
+        if flow.packets.is_empty() && !self.literal {
             self.flows.remove(&id);
             self.turns.retain(|turn| *turn != id);
         }
@@ -151,6 +208,43 @@ mod tests {
         for (flow, bytes) in served {
             assert!((bytes as f64 / mean - 1.0).abs() < 0.01, "flow {flow}: {bytes} of {mean}");
         }
+    }
+
+    #[test]
+    fn as_printed_flows_get_equal_packets_instead() {
+        let mut queue = Drr::new(Limit::UNLIMITED).literal();
+        let served = shares(&mut queue, &[(1, 1500), (2, 500)], 100_000);
+        let ratio = served[&1] as f64 / served[&2] as f64;
+        assert!((ratio - 3.0).abs() < 0.01, "{ratio}");
+    }
+
+    #[test]
+    fn flows_that_share_a_bucket_share_its_turns() {
+        let one = || Drr::<()>::new(Limit::UNLIMITED).hashed(1, 1);
+        let mut queue = one();
+        for id in 0..4 {
+            queue.enqueue(Time::ZERO, packet(id, id as u32, 1500), &mut ());
+        }
+        assert_eq!(queue.flows.len(), 1);
+        let mut spread = Drr::<()>::new(Limit::UNLIMITED).hashed(1, 1024);
+        for flow in 0..100 {
+            spread.enqueue(Time::ZERO, packet(1, flow, 1500), &mut ());
+        }
+        // Of 100 flows in 1024 queues about five share one: 100 - 1024·(1 - (1 - 1/1024)^100).
+        assert!((90..=99).contains(&spread.flows.len()), "{}", spread.flows.len());
+    }
+
+    #[test]
+    fn with_a_buffer_for_each_flow_a_flood_loses_its_own() {
+        let options = QueueOptions { per_flow: true, ..QueueOptions::default() };
+        let mut queue = Drr::new(Limit::Packets(2)).with_options(&options);
+        let mut log = Log::default();
+        for id in 1..=3 {
+            queue.enqueue(Time::ZERO, packet(id, 1, 1000), &mut log);
+        }
+        queue.enqueue(Time::ZERO, packet(4, 2, 1000), &mut log);
+        assert_eq!(log.dropped, [(3, OVERFLOW)]);
+        assert_eq!(queue.len(), 3);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use fontis_base::{Observer, Packet, Time};
+use fontis_base::{Ecn, Observer, Packet, Time};
 
 use super::{ELEMENT, Limit, OVERFLOW};
 
@@ -10,22 +10,34 @@ pub struct Fifo<P> {
     packets: VecDeque<Packet<P>>,
     bytes: u64,
     limit: Limit,
+    /// A packet that finds more than this waiting is marked, if its transport understands marks.
+    mark_above: Option<Limit>,
 }
 
 impl<P> Fifo<P> {
     /// An empty queue.
     pub fn new(limit: Limit) -> Self {
-        Self { packets: VecDeque::new(), bytes: 0, limit }
+        Self { packets: VecDeque::new(), bytes: 0, limit, mark_above: None }
+    }
+
+    /// The same queue, but it marks what finds more than `threshold` waiting, as DCTCP wants it (RFC 8257 section 3.1).
+    pub fn marking_above(self, threshold: Limit) -> Self {
+        Self { mark_above: Some(threshold), ..self }
     }
 
     pub(crate) fn enqueue(
         &mut self,
         now: Time,
-        packet: Packet<P>,
+        mut packet: Packet<P>,
         observer: &mut impl Observer<P>,
     ) {
         let bytes = self.bytes.saturating_add(u64::from(packet.size));
+        let above = |threshold: Limit| !threshold.holds(self.packets.len(), self.bytes);
         if self.limit.holds(self.packets.len() + 1, bytes) {
+            if packet.ecn != Ecn::NotEct && self.mark_above.is_some_and(above) {
+                packet.ecn = Ecn::Ce;
+                observer.marked(now, ELEMENT, &packet);
+            }
             self.bytes = bytes;
             self.packets.push_back(packet);
         } else {
@@ -71,6 +83,18 @@ mod tests {
             core::iter::from_fn(|| queue.dequeue(Time::ZERO, &mut log)).map(|p| p.id.0).collect();
         assert_eq!(order, [1, 2, 4]);
         assert_eq!(queue.bytes(), 0);
+    }
+
+    #[test]
+    fn what_finds_more_than_the_threshold_is_marked_if_it_can_be() {
+        let mut queue = Fifo::new(Limit::UNLIMITED).marking_above(Limit::Packets(2));
+        let mut log = Log::default();
+        for id in 0..6 {
+            let ecn = if id == 4 { Ecn::NotEct } else { Ecn::Ect0 };
+            queue.enqueue(Time::ZERO, Packet { ecn, ..packet(id, 0, 100) }, &mut log);
+        }
+        assert_eq!(log.marked, [3, 5]);
+        assert_eq!(log.dropped, []);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 use core::fmt;
 use core::str::FromStr;
 
-use super::{CoDel, Drr, Fifo, Limit, Queue};
+use fontis_base::Stream;
+
+use super::{CoDel, Drr, Fifo, FqCoDel, Limit, Priority, Queue, QueueOptions, Red, TwoClass, Wfq};
 use crate::SpecError;
 
 /// A queue discipline, known by its name.
@@ -10,30 +12,85 @@ pub enum QueueKind {
     /// `fifo`: first in, first out; what does not fit is dropped.
     #[default]
     Fifo,
+    /// `fifo-ecn`: the same, and packets are marked while more than a threshold waits.
+    FifoEcn,
     /// `drr`: deficit round robin between flows.
     Drr,
+    /// `drr-literal`: the same as the dissertation prints it, which serves one packet a turn and forgets no deficit.
+    DrrLiteral,
+    /// `sfq`: the same between a limited number of queues that flows are spread over.
+    Sfq,
+    /// `wfq`: weighted fair queueing between flows of equal weight.
+    Wfq,
+    /// `red`: random early detection by drops.
+    Red,
+    /// `red-ecn`: random early detection by marks where the transport understands them, else by drops.
+    RedEcn,
     /// `codel`: controlled delay by drops.
     CoDel,
     /// `codel-ecn`: controlled delay by marks where the transport understands them, else by drops.
     CoDelEcn,
+    /// `fq-codel`: controlled delay in each of many queues that take turns.
+    FqCoDel,
+    /// `fq-codel-ecn`: the same by marks where the transport understands them, else by drops.
+    FqCoDelEcn,
+    /// `priority`: the highest traffic class first.
+    Priority,
+    /// `two-class`: line and buffer divided between traffic class 0 and the others.
+    TwoClass,
 }
 
 impl QueueKind {
     /// Every discipline there is.
-    pub const ALL: [(&'static str, Self); 4] = [
+    pub const ALL: [(&'static str, Self); 14] = [
         ("fifo", Self::Fifo),
+        ("fifo-ecn", Self::FifoEcn),
         ("drr", Self::Drr),
+        ("drr-literal", Self::DrrLiteral),
+        ("sfq", Self::Sfq),
+        ("wfq", Self::Wfq),
+        ("red", Self::Red),
+        ("red-ecn", Self::RedEcn),
         ("codel", Self::CoDel),
         ("codel-ecn", Self::CoDelEcn),
+        ("fq-codel", Self::FqCoDel),
+        ("fq-codel-ecn", Self::FqCoDelEcn),
+        ("priority", Self::Priority),
+        ("two-class", Self::TwoClass),
     ];
 
-    /// An empty queue of this kind.
-    pub fn build<P>(self, limit: Limit) -> Queue<P> {
+    /// An empty queue of this kind. `stream` gives the randomness of those that need some.
+    pub fn build<P>(
+        self,
+        limit: Limit,
+        options: &QueueOptions,
+        stream: impl FnOnce() -> Stream,
+    ) -> Queue<P> {
+        let codel = || CoDel::new(limit).with_options(options);
         match self {
             Self::Fifo => Queue::Fifo(Fifo::new(limit)),
-            Self::Drr => Queue::Drr(Drr::new(limit)),
-            Self::CoDel => Queue::CoDel(CoDel::new(limit)),
-            Self::CoDelEcn => Queue::CoDel(CoDel::new(limit).with_ecn()),
+            Self::FifoEcn => Queue::Fifo(Fifo::new(limit).marking_above(options.mark_above)),
+            Self::Drr => Queue::Drr(Box::new(Drr::new(limit).with_options(options))),
+            Self::DrrLiteral => {
+                Queue::Drr(Box::new(Drr::new(limit).with_options(options).literal()))
+            }
+            Self::Sfq => {
+                let salt = stream().next_u64();
+                let drr = Drr::new(limit).with_options(options);
+                Queue::Drr(Box::new(drr.hashed(salt, options.buckets)))
+            }
+            Self::Wfq => Queue::Wfq(Box::new(Wfq::new(limit, options.per_flow))),
+            Self::Red => Queue::Red(Box::new(Red::new(limit, options, stream()))),
+            Self::RedEcn => Queue::Red(Box::new(Red::new(limit, options, stream()).with_ecn())),
+            Self::CoDel => Queue::CoDel(Box::new(codel())),
+            Self::CoDelEcn => Queue::CoDel(Box::new(codel().with_ecn())),
+            Self::FqCoDel | Self::FqCoDelEcn => {
+                let queue = FqCoDel::new(limit, options, stream().next_u64());
+                let ecn = self == Self::FqCoDelEcn;
+                Queue::FqCoDel(Box::new(if ecn { queue.with_ecn() } else { queue }))
+            }
+            Self::Priority => Queue::Priority(Box::new(Priority::new(limit))),
+            Self::TwoClass => Queue::TwoClass(Box::new(TwoClass::new(limit, options))),
         }
     }
 }
@@ -74,10 +131,8 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_answered_with_the_known_ones() {
-        let error = "red".parse::<QueueKind>().unwrap_err().to_string();
-        assert_eq!(
-            error,
-            r#"there is no queue called "red"; there are fifo, drr, codel, codel-ecn"#
-        );
+        let error = "blue".parse::<QueueKind>().unwrap_err().to_string();
+        let known = QueueKind::ALL.map(|(name, _)| name).join(", ");
+        assert_eq!(error, format!(r#"there is no queue called "blue"; there are {known}"#));
     }
 }

@@ -1,18 +1,28 @@
 //! Queue disciplines: what waits, in which order it leaves, and what is dropped.
 
+mod classes;
 mod codel;
 mod drr;
 mod fifo;
+mod fq_codel;
 mod kind;
 mod limit;
+mod options;
+mod red;
+mod wfq;
 
+pub use classes::{Priority, TwoClass};
 pub use codel::CoDel;
 pub use drr::Drr;
 pub use fifo::Fifo;
+pub use fq_codel::FqCoDel;
 pub use kind::QueueKind;
 pub use limit::Limit;
+pub use options::QueueOptions;
+pub use red::Red;
+pub use wfq::Wfq;
 
-use fontis_base::{Observer, Packet, Time};
+use fontis_base::{FlowId, Observer, Packet, Time};
 
 /// Packets that wait for a line. The line calls [`dequeue`](Self::dequeue) when it is free; the queue decides order
 /// and drops only.
@@ -21,9 +31,19 @@ pub enum Queue<P> {
     /// First in, first out.
     Fifo(Fifo<P>),
     /// Deficit round robin.
-    Drr(Drr<P>),
+    Drr(Box<Drr<P>>),
     /// Controlled delay.
-    CoDel(CoDel<P>),
+    CoDel(Box<CoDel<P>>),
+    /// Random early detection.
+    Red(Box<Red<P>>),
+    /// Weighted fair queueing.
+    Wfq(Box<Wfq<P>>),
+    /// Flow queue CoDel.
+    FqCoDel(Box<FqCoDel<P>>),
+    /// Strict priority.
+    Priority(Box<Priority<P>>),
+    /// Two classes with fixed shares.
+    TwoClass(Box<TwoClass<P>>),
 }
 
 /// Does the same with whichever queue it is.
@@ -33,6 +53,11 @@ macro_rules! each {
             Queue::Fifo($inner) => $body,
             Queue::Drr($inner) => $body,
             Queue::CoDel($inner) => $body,
+            Queue::Red($inner) => $body,
+            Queue::Wfq($inner) => $body,
+            Queue::FqCoDel($inner) => $body,
+            Queue::Priority($inner) => $body,
+            Queue::TwoClass($inner) => $body,
         }
     };
 }
@@ -64,6 +89,15 @@ impl<P> Queue<P> {
     }
 }
 
+/// Which of `buckets` queues a flow is in: the same one always, another with another salt.
+fn bucket_of(flow: FlowId, salt: u64, buckets: u32) -> u32 {
+    // SplitMix64's finaliser spreads the bits.
+    let mut hash = (u64::from(flow.0) ^ salt).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((hash ^ (hash >> 31)) % u64::from(buckets.max(1))) as u32
+}
+
 /// The name under which queues report; their link replaces it with its own.
 const ELEMENT: &str = "queue";
 /// Why a packet was dropped: there was no room.
@@ -84,6 +118,7 @@ pub(crate) mod testing {
             segments: 1,
             ecn: Default::default(),
             corrupt: false,
+            class: 0,
             payload: (),
         }
     }

@@ -1,0 +1,212 @@
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use fontis_sim::scenario::Run;
+use fontis_sim::{Capture, Recording, Table};
+use serde_json::{Value, json};
+use thiserror::Error;
+
+use super::parquet_file;
+
+/// What could not be written or read back.
+#[derive(Debug, Error)]
+pub enum RecordError {
+    /// The file system refused.
+    #[error("{path}: {error}", path = .path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// A table could not be written.
+    #[error("{path}: {error}", path = .path.display())]
+    Parquet {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: parquet::errors::ParquetError,
+    },
+}
+
+/// Where a scenario's recordings go: a folder for each run, which has its name only when it is complete.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    path: PathBuf,
+}
+
+/// One metric of a run, as it is kept in `run.json` and in the summary.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Metric {
+    /// What is measured.
+    pub metric: String,
+    /// Of what.
+    pub subject: String,
+    /// How much.
+    pub value: f64,
+    /// In which unit.
+    pub unit: String,
+}
+
+impl Folder {
+    /// The folder of the scenario called `name` in `out`.
+    pub fn new(out: &Path, name: &str) -> Self {
+        Self { path: out.join(name) }
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn of_run(&self, run: &Run) -> PathBuf {
+        self.path.join(format!("{:05}", run.index))
+    }
+
+    /// The metrics of a run that was recorded before by this version with these settings, with a capture if one is
+    /// wanted.
+    pub fn recorded(&self, run: &Run, capture: bool) -> Option<Vec<Metric>> {
+        if capture && !self.of_run(run).join(CAPTURE).is_file() {
+            return None;
+        }
+        let text = fs::read_to_string(self.of_run(run).join(RUN)).ok()?;
+        let kept: Value = serde_json::from_str(&text).ok()?;
+        if kept.get("how") != Some(&how(run)) {
+            return None;
+        }
+        kept.get("summary")?.as_array()?.iter().map(metric_of).collect()
+    }
+
+    /// Writes a run's recording, in place of any other.
+    pub fn record(
+        &self,
+        run: &Run,
+        recording: &Recording,
+        capture: Option<&Capture>,
+    ) -> Result<Vec<Metric>, RecordError> {
+        let (whole, partial) =
+            (self.of_run(run), self.path.join(format!(".{:05}.partial", run.index)));
+        let io = |path: &Path| {
+            let path = path.to_owned();
+            move |error| RecordError::Io { path, error }
+        };
+        for old in [&partial, &whole] {
+            if old.exists() {
+                fs::remove_dir_all(old).map_err(io(old))?;
+            }
+        }
+        fs::create_dir_all(&partial).map_err(io(&partial))?;
+        for (name, table) in recording.tables() {
+            let path = partial.join(format!("{name}.parquet"));
+            parquet_file::write(&path, table)
+                .map_err(|error| RecordError::Parquet { path, error })?;
+        }
+        if let Some(capture) = capture {
+            let path = partial.join(CAPTURE);
+            fs::write(&path, capture.as_bytes()).map_err(io(&path))?;
+        }
+        let metrics = metrics_of(&recording.summary);
+        let rows: Vec<Value> =
+            metrics.iter().map(|m| json!([m.metric, m.subject, number(m.value), m.unit])).collect();
+        let kept = json!({
+            "how": how(run),
+            "label": run.label(),
+            "events": recording.events,
+            "packets": recording.packets,
+            "summary": rows,
+        });
+        let path = partial.join(RUN);
+        fs::write(&path, format!("{kept:#}\n")).map_err(io(&path))?;
+        fs::rename(&partial, &whole).map_err(io(&whole))?;
+        Ok(metrics)
+    }
+
+    /// Writes the summaries of several runs as one table.
+    pub fn record_summary(&self, runs: &[(&Run, Vec<Metric>)]) -> Result<PathBuf, RecordError> {
+        let mut table = Table::new(ALL_RUNS);
+        for (run, metrics) in runs {
+            let sweep: Vec<String> =
+                run.sweep.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            for metric in metrics {
+                table.push([
+                    (run.index as u64).into(),
+                    run.variant.as_str().into(),
+                    sweep.join("; ").as_str().into(),
+                    run.repetition.into(),
+                    run.seed.into(),
+                    metric.metric.as_str().into(),
+                    metric.subject.as_str().into(),
+                    metric.value.into(),
+                    metric.unit.as_str().into(),
+                ]);
+            }
+        }
+        fs::create_dir_all(&self.path)
+            .map_err(|error| RecordError::Io { path: self.path.clone(), error })?;
+        let path = self.path.join("summary.parquet");
+        match parquet_file::write(&path, &table) {
+            Ok(()) => Ok(path),
+            Err(error) => Err(RecordError::Parquet { path, error }),
+        }
+    }
+}
+
+const RUN: &str = "run.json";
+const CAPTURE: &str = "packets.pcapng";
+
+use fontis_sim::{ColumnKind, ColumnSchema};
+
+const fn column(name: &'static str, kind: ColumnKind, meaning: &'static str) -> ColumnSchema {
+    ColumnSchema { name, unit: "", meaning, kind }
+}
+
+const ALL_RUNS: &[ColumnSchema] = &[
+    column("run", ColumnKind::Integer, "the run's number"),
+    column("variant", ColumnKind::Text, "the variant, or empty"),
+    column("sweep", ColumnKind::Text, "what the sweep sets, as KEY=VALUE"),
+    column("repetition", ColumnKind::Integer, "the repetition, from 0"),
+    column("seed", ColumnKind::Integer, "the run's seed"),
+    column("metric", ColumnKind::Text, "the metric"),
+    column("subject", ColumnKind::Text, "the flow, the bottleneck, or all"),
+    column("value", ColumnKind::Real, "its value"),
+    column("unit", ColumnKind::Text, "the unit"),
+];
+
+/// How a run was made: what decides every byte of its recording.
+fn how(run: &Run) -> Value {
+    let settings: serde_json::Map<String, Value> =
+        run.settings.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "seed": run.seed,
+        "variant": run.variant,
+        "repetition": run.repetition,
+        "settings": settings,
+    })
+}
+
+fn metrics_of(summary: &Table) -> Vec<Metric> {
+    let texts = |name| summary.texts(name).iter().cloned();
+    texts("metric")
+        .zip(texts("subject"))
+        .zip(summary.numbers("value"))
+        .zip(texts("unit"))
+        .map(|(((metric, subject), value), unit)| Metric { metric, subject, value, unit })
+        .collect()
+}
+
+/// JSON has no NaN.
+fn number(value: f64) -> Value {
+    serde_json::Number::from_f64(value).map_or(Value::Null, Value::Number)
+}
+
+fn metric_of(row: &Value) -> Option<Metric> {
+    let text = |index: usize| Some(row.get(index)?.as_str()?.to_owned());
+    Some(Metric {
+        metric: text(0)?,
+        subject: text(1)?,
+        value: row.get(2)?.as_f64().unwrap_or(f64::NAN),
+        unit: text(3)?,
+    })
+}

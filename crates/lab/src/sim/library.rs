@@ -1,0 +1,74 @@
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use fontis_sim::scenario::Scenario;
+
+/// A scenario in a file.
+#[derive(Clone, Debug)]
+pub struct ScenarioFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it says.
+    pub scenario: Scenario,
+}
+
+/// Folders hold folders, and those hold scenarios: `scenarios/<paper>/<figure>.toml`.
+const DEPTH: usize = 4;
+
+/// The folder of scenarios: the one that `FONTIS_SCENARIOS` names, or `scenarios` here or in a folder above.
+pub fn folder() -> Option<PathBuf> {
+    if let Some(path) = std::env::var_os("FONTIS_SCENARIOS") {
+        return Some(path.into());
+    }
+    let here = std::env::current_dir().ok()?;
+    here.ancestors().map(|folder| folder.join("scenarios")).find(|path| path.is_dir())
+}
+
+/// Reads a scenario; an error says the file, the line and what is wrong.
+pub fn read(path: &Path) -> Result<ScenarioFile, String> {
+    let place = path.display();
+    let text = fs::read_to_string(path).map_err(|error| format!("{place}: {error}"))?;
+    let scenario = Scenario::parse(&text).map_err(|error| format!("{place}: {error}"))?;
+    Ok(ScenarioFile { path: path.to_owned(), scenario })
+}
+
+/// All scenarios below a folder, in the order of their paths; those that cannot be read as errors.
+pub fn list(folder: &Path) -> Vec<Result<ScenarioFile, String>> {
+    let mut paths = Vec::new();
+    collect(folder, DEPTH, &mut paths);
+    paths.sort();
+    paths.iter().map(|path| read(path)).collect()
+}
+
+fn collect(folder: &Path, depth: usize, paths: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if path.is_dir() && depth > 0 {
+            collect(&path, depth - 1, paths);
+        } else if path.extension().is_some_and(|extension| extension == "toml") {
+            paths.push(path);
+        }
+    }
+}
+
+/// The scenario that is meant: the file of this path, or the one with this id.
+pub fn find(name: &str) -> Result<ScenarioFile, String> {
+    if Path::new(name).is_file() {
+        return read(Path::new(name));
+    }
+    let Some(folder) = folder() else {
+        return Err(format!(
+            "there is no file {name:?}, and no folder of scenarios to look for it"
+        ));
+    };
+    let mut ids = Vec::new();
+    for file in list(&folder).into_iter().flatten() {
+        let id = file.scenario.get("scenario.id");
+        if id.eq_ignore_ascii_case(name) {
+            return Ok(file);
+        }
+        ids.push(id);
+    }
+    let known = ids.join(", ");
+    Err(format!("there is no file and no scenario {name:?}; in {} are {known}", folder.display()))
+}

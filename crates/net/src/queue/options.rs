@@ -1,0 +1,49 @@
+use fontis_base::{Duration, Probability};
+
+use super::Limit;
+
+/// What can be set of queue disciplines; each looks at what concerns it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct QueueOptions {
+    /// `drr`, `drr-literal`, `sfq`, `fq-codel`: bytes that a flow may send in a turn.
+    pub quantum: u32,
+    /// `drr`, `sfq`, `wfq`: the buffer is every flow's own instead of shared.
+    pub per_flow: bool,
+    /// `sfq`, `fq-codel`: how many queues flows are spread over.
+    pub buckets: u32,
+    /// `fifo-ecn`: packets are marked when this much waits.
+    pub mark_above: Limit,
+    /// `red`: the mean queue at which drops begin; a sixth of the buffer if not set.
+    pub min_threshold: Option<Limit>,
+    /// `red`: the mean queue at which the probability of a drop reaches its maximum; half the buffer if not set.
+    pub max_threshold: Option<Limit>,
+    /// `red`: the probability of a drop at the upper threshold.
+    pub max_probability: Probability,
+    /// `red`: the weight of a packet in the mean queue.
+    pub weight: f64,
+    /// `codel`, `fq-codel`: the standing delay that is accepted.
+    pub target: Duration,
+    /// `codel`, `fq-codel`: the order of a worst-case round-trip time.
+    pub interval: Duration,
+    /// `two-class`: the share of the line and of the buffer that traffic class 0 has.
+    pub share: Probability,
+}
+
+impl Default for QueueOptions {
+    fn default() -> Self {
+        Self {
+            quantum: 1500,
+            per_flow: false,
+            buckets: 1024,
+            // What the DCTCP paper (Alizadeh and others, 2010, section 4) uses at 10 Gbit/s.
+            mark_above: Limit::Packets(65),
+            min_threshold: None,
+            max_threshold: None,
+            max_probability: Probability::new(0.1),
+            weight: 0.002,
+            target: Duration::from_millis(5),
+            interval: Duration::from_millis(100),
+            share: Probability::new(0.5),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+use fontis_base::Time;
+
+use super::{Ack, Phase};
+
+/// Slow start and congestion avoidance of RFC 5681, counting bytes (RFC 3465): one segment a round trip, and half the
+/// window after a loss.
+#[derive(Clone, Debug)]
+pub struct NewReno {
+    mss: u64,
+    cwnd: u64,
+    ssthresh: u64,
+    /// Bytes acknowledged in congestion avoidance since the window last grew.
+    acked: u64,
+}
+
+impl NewReno {
+    pub(super) fn new(mss: u64, initial_window: u64) -> Self {
+        Self { mss, cwnd: initial_window, ssthresh: u64::MAX, acked: 0 }
+    }
+
+    pub(super) fn on_ack(&mut self, ack: &Ack) {
+        if ack.phase == Phase::Recovery || !ack.cwnd_limited {
+            return;
+        }
+        let left = slow_start(&mut self.cwnd, self.ssthresh, ack.acked);
+        if left > 0 {
+            self.acked += left;
+            if self.acked >= self.cwnd {
+                self.acked -= self.cwnd;
+                self.cwnd += self.mss;
+            }
+        }
+    }
+
+    pub(super) fn on_congestion(&mut self, _now: Time, window: u64) {
+        self.ssthresh = (window / 2).max(2 * self.mss);
+        self.cwnd = self.ssthresh;
+        self.acked = 0;
+    }
+
+    pub(super) fn on_timeout(&mut self, now: Time, window: u64) {
+        self.on_congestion(now, window);
+        self.cwnd = self.mss;
+    }
+
+    pub(super) fn on_idle(&mut self, restart: u64) {
+        self.cwnd = self.cwnd.min(restart);
+    }
+
+    pub(super) fn cwnd(&self) -> u64 {
+        self.cwnd
+    }
+
+    pub(super) fn ssthresh(&self) -> u64 {
+        self.ssthresh
+    }
+}
+
+/// Grows a window below its threshold by what was acknowledged; gives what is left for congestion avoidance.
+pub(super) fn slow_start(cwnd: &mut u64, ssthresh: u64, acked: u64) -> u64 {
+    let grow = acked.min(ssthresh.saturating_sub(*cwnd));
+    *cwnd += grow;
+    acked - grow
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::*;
+    use super::super::{Congestion, Kind};
+    use super::*;
+
+    #[test]
+    fn congestion_avoidance_adds_a_segment_a_round_trip() {
+        let mut congestion = Congestion::new(Kind::NewReno, MSS, 10 * MSS, 0);
+        congestion.on_congestion(Time::ZERO, 40 * MSS);
+        assert_eq!(congestion.cwnd(), 20 * MSS);
+        let mut millis = 0;
+        for grown in 1..=10 {
+            round(&mut congestion, &mut millis, 100);
+            assert_eq!(congestion.cwnd(), (20 + grown) * MSS);
+        }
+    }
+
+    #[test]
+    fn the_window_does_not_grow_in_recovery() {
+        let mut congestion = Congestion::new(Kind::NewReno, MSS, 10 * MSS, 0);
+        congestion.on_ack(&Ack { phase: Phase::Recovery, ..ack(0, 5, 100) });
+        assert_eq!(congestion.cwnd(), 10 * MSS);
+    }
+
+    #[test]
+    fn the_threshold_is_at_least_two_segments() {
+        let mut congestion = Congestion::new(Kind::NewReno, MSS, MSS, 0);
+        congestion.on_congestion(Time::ZERO, MSS);
+        assert_eq!(congestion.ssthresh(), 2 * MSS);
+    }
+}

@@ -1,0 +1,605 @@
+use fontis_base::{Duration, Time};
+
+use super::config::Config;
+use super::congestion::Phase;
+use super::receiver::{Arrival, Receiver};
+use super::scoreboard::Piece;
+use super::segment::{Flags, Segment, SynOptions};
+use super::sender::{PeerAck, Sender};
+use super::stats::{ReceiverStats, SenderStats};
+
+/// One end of a TCP connection.
+///
+/// It takes segments and gives segments; after each call of [`handle`](Self::handle), of the application, and when
+/// [`timeout`](Self::timeout) has come, the driver calls [`poll`](Self::poll) until it gives nothing more. The stream's
+/// bytes are only counted.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    config: Config,
+    state: State,
+    /// Our initial sequence number and the peer's.
+    isn: u32,
+    peer_isn: u32,
+    sender: Sender,
+    receiver: Receiver,
+    options: Negotiated,
+    /// When the SYN or SYNACK leaves next, how often it has, and when it first did.
+    syn_at: Time,
+    syn_copies: u32,
+    syn_sent_at: Time,
+    time_wait_until: Time,
+    /// The FIN left before the peer's arrived: this side waits in TIME-WAIT.
+    closed_first: bool,
+    reset: bool,
+    /// What the next segment echoes (RFC 7323 section 4.3), and the acknowledgement that was last sent.
+    timestamp_recent: u32,
+    last_acked: u64,
+    /// The positions of the segment that last told the peer's window.
+    window_told_by: (u64, u64),
+    events: u8,
+}
+
+/// The states of RFC 9293 section 3.3.2, except LISTEN: an endpoint begins with the SYN that it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// A SYN was sent.
+    SynSent,
+    /// A SYN was answered.
+    SynReceived,
+    /// Data flow.
+    Established,
+    /// The FIN was sent.
+    FinWait1,
+    /// It was acknowledged; the peer may still send.
+    FinWait2,
+    /// Both sides closed at the same time.
+    Closing,
+    /// All is done; copies of the peer's last segment are still answered.
+    TimeWait,
+    /// The peer has closed.
+    CloseWait,
+    /// So have we, and wait for the acknowledgement.
+    LastAck,
+    /// The connection is over.
+    Closed,
+}
+
+/// What has happened to a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Data can be exchanged.
+    Connected,
+    /// All that the peer wrote has arrived.
+    PeerFinished,
+    /// All that was written has arrived, the end included.
+    Delivered,
+    /// It is over, as both sides wanted.
+    Closed,
+    /// The peer broke it off, or does not answer.
+    Aborted,
+}
+
+const EVENTS: [Event; 5] =
+    [Event::Connected, Event::PeerFinished, Event::Delivered, Event::Closed, Event::Aborted];
+
+/// A segment to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// The segment.
+    pub segment: Segment,
+    /// Whether routers may mark it instead of dropping it (RFC 3168 section 6.1.5: new data only).
+    pub ecn_capable: bool,
+}
+
+/// What both sides have agreed on.
+#[derive(Clone, Copy, Debug)]
+struct Negotiated {
+    timestamps: bool,
+    sack: bool,
+    ecn: bool,
+    our_scale: u8,
+    peer_scale: u8,
+}
+
+/// How often a SYN is sent again ("tcp_syn_retries" of Linux).
+const SYN_RETRIES: u32 = 6;
+
+impl Endpoint {
+    /// An endpoint that connects: its SYN leaves at once.
+    pub fn connect(now: Time, config: Config, isn: u32) -> Self {
+        Self::new(now, config, isn, State::SynSent)
+    }
+
+    /// An endpoint that answers a SYN; `None` if the segment is none.
+    pub fn accept(now: Time, config: Config, isn: u32, syn: &Segment) -> Option<Self> {
+        let options =
+            syn.syn.filter(|_| syn.flags.has(Flags::SYN) && !syn.flags.has(Flags::ACK))?;
+        let mut endpoint = Self::new(now, config, isn, State::SynReceived);
+        endpoint.on_syn(syn, options);
+        Some(endpoint)
+    }
+
+    fn new(now: Time, config: Config, isn: u32, state: State) -> Self {
+        let options = Negotiated {
+            timestamps: config.timestamps,
+            sack: config.sack,
+            ecn: config.ecn,
+            our_scale: config.window_scale(),
+            peer_scale: 0,
+        };
+        let segment_len = config.segment_len(config.timestamps);
+        Self {
+            sender: Sender::new(&config, segment_len, config.sack, u64::from(isn)),
+            receiver: Receiver::new(&config, segment_len),
+            config,
+            state,
+            isn,
+            peer_isn: 0,
+            options,
+            syn_at: now,
+            syn_copies: 0,
+            syn_sent_at: now,
+            time_wait_until: Time::MAX,
+            closed_first: false,
+            reset: false,
+            timestamp_recent: 0,
+            last_acked: 0,
+            window_told_by: (0, 0),
+            events: 0,
+        }
+    }
+
+    /// Adds so many bytes to the stream.
+    pub fn write(&mut self, bytes: u64) {
+        if !self.sender_finished() {
+            self.sender.write(bytes);
+        }
+    }
+
+    /// Ends the stream: a FIN follows what was written.
+    pub fn finish(&mut self) {
+        self.sender.finish();
+    }
+
+    /// Takes at most `most` bytes of those that have arrived in order; how many. Needed only without
+    /// [`auto_read`](Config::auto_read).
+    pub fn read(&mut self, most: u64) -> u64 {
+        self.receiver.read(most)
+    }
+
+    /// Bytes that wait to be read.
+    pub fn unread(&self) -> u64 {
+        self.receiver.unread()
+    }
+
+    /// Breaks the connection off: a RST leaves.
+    pub fn abort(&mut self) {
+        if self.state != State::Closed {
+            self.reset = true;
+        }
+    }
+
+    /// What has happened, in the order of [`Event`].
+    pub fn event(&mut self) -> Option<Event> {
+        if self.events == 0 {
+            return None;
+        }
+        let bit = self.events.trailing_zeros();
+        self.events &= self.events - 1;
+        EVENTS.get(bit as usize).copied()
+    }
+
+    /// Where the connection stands.
+    pub const fn state(&self) -> State {
+        self.state
+    }
+
+    /// Whether the connection is over.
+    pub fn is_closed(&self) -> bool {
+        self.state == State::Closed
+    }
+
+    /// Bytes written and not yet acknowledged.
+    pub fn unacknowledged(&self) -> u64 {
+        self.sender.written() - self.sender.acknowledged()
+    }
+
+    /// The sending half's counters.
+    pub fn sender_stats(&self) -> SenderStats {
+        self.sender.stats()
+    }
+
+    /// The receiving half's counters.
+    pub fn receiver_stats(&self) -> ReceiverStats {
+        self.receiver.stats()
+    }
+
+    /// How the sender takes the path to be.
+    pub fn phase(&self) -> Phase {
+        self.sender.phase()
+    }
+
+    /// Takes a segment; `marked` if its packet came with congestion experienced.
+    pub fn handle(&mut self, now: Time, segment: &Segment, marked: bool) {
+        match self.state {
+            State::Closed => {}
+            State::SynSent => self.handle_in_syn_sent(now, segment),
+            _ => self.handle_synchronised(now, segment, marked),
+        }
+    }
+
+    fn handle_in_syn_sent(&mut self, now: Time, segment: &Segment) {
+        let acks_us = segment.flags.has(Flags::ACK) && segment.ack == self.isn.wrapping_add(1);
+        if segment.flags.has(Flags::ACK) && !acks_us {
+            return;
+        }
+        if segment.flags.has(Flags::RST) {
+            if acks_us {
+                self.end(Event::Aborted);
+            }
+            return;
+        }
+        let Some(options) = segment.syn.filter(|_| segment.flags.has(Flags::SYN)) else { return };
+        self.on_syn(segment, options);
+        if acks_us {
+            self.establish(now, segment);
+            self.receiver.acknowledge_now();
+        } else {
+            // Both sides connect at the same time (RFC 9293 section 3.5).
+            self.state = State::SynReceived;
+            self.syn_at = now;
+            self.syn_copies = 0;
+        }
+    }
+
+    /// Settles what both sides understand.
+    fn on_syn(&mut self, segment: &Segment, options: SynOptions) {
+        self.peer_isn = segment.seq;
+        let echoes = if segment.flags.has(Flags::ACK) {
+            segment.flags.has(Flags::ECE) && !segment.flags.has(Flags::CWR)
+        } else {
+            segment.flags.has(Flags::ECE | Flags::CWR)
+        };
+        let config = &self.config;
+        self.options = Negotiated {
+            timestamps: config.timestamps && segment.timestamps.is_some(),
+            sack: config.sack && options.sack_permitted,
+            ecn: config.ecn && echoes,
+            our_scale: options.window_scale.map_or(0, |_| config.window_scale()),
+            peer_scale: options.window_scale.unwrap_or(0).min(14),
+        };
+        if let Some((value, _)) = segment.timestamps {
+            self.timestamp_recent = value;
+        }
+        let timestamps = self.options.timestamps;
+        let taken = if timestamps { super::segment::TIMESTAMPS } else { 0 };
+        let theirs = u32::from(options.mss).saturating_sub(taken).max(1);
+        let len = config.segment_len(timestamps).min(theirs);
+        let (written, finished) = (self.sender.written(), self.sender.is_finished());
+        self.sender = Sender::new(config, len, self.options.sack, u64::from(self.isn));
+        self.sender.write(written);
+        if finished {
+            self.sender.finish();
+        }
+        self.receiver = Receiver::new(config, len);
+    }
+
+    fn establish(&mut self, now: Time, segment: &Segment) {
+        self.state = State::Established;
+        self.syn_at = Time::MAX;
+        let scale = if segment.flags.has(Flags::SYN) { 0 } else { self.options.peer_scale };
+        // A handshake that needed copies measures nothing and begins with one segment (RFC 5681 section 3.1).
+        let rtt = (self.syn_copies == 1).then(|| now.since(self.syn_sent_at));
+        if self.syn_copies > 1 {
+            self.sender.lose_initial_window();
+        }
+        self.sender.on_handshake(rtt, u64::from(segment.window) << scale);
+        self.raise(Event::Connected);
+    }
+
+    fn handle_synchronised(&mut self, now: Time, segment: &Segment, marked: bool) {
+        let start = self.peer_position(segment.seq);
+        let next = self.receiver.next() as i64;
+        if segment.flags.has(Flags::RST) {
+            // Only what lies in the window may end a connection (RFC 5961 section 3.2).
+            if start == next {
+                self.end(Event::Aborted);
+            }
+            return;
+        }
+        if segment.flags.has(Flags::SYN) {
+            // A copy of the handshake: our answer to it was lost.
+            if self.state == State::SynReceived {
+                self.syn_at = now;
+            } else {
+                self.receiver.acknowledge_now();
+            }
+            return;
+        }
+        if !segment.flags.has(Flags::ACK) {
+            return;
+        }
+        if self.state == State::SynReceived {
+            if segment.ack != self.isn.wrapping_add(1) {
+                return;
+            }
+            self.establish(now, segment);
+        }
+        self.handle_ack(now, segment, start);
+        if self.state == State::Closed {
+            return;
+        }
+        let fin = segment.flags.has(Flags::FIN);
+        if let Some((value, _)) = segment.timestamps
+            && start <= self.last_acked as i64
+        {
+            self.timestamp_recent = value;
+        }
+        if segment.len > 0 || fin {
+            let Ok(start) = u64::try_from(start) else {
+                self.receiver.acknowledge_now();
+                return;
+            };
+            let was_done = self.receiver.is_done();
+            self.receiver.on_segment(
+                now,
+                Arrival {
+                    start,
+                    len: u64::from(segment.len),
+                    fin,
+                    marked: marked && self.options.ecn,
+                    cwr: segment.flags.has(Flags::CWR),
+                },
+            );
+            if self.receiver.is_done() && !was_done {
+                self.raise(Event::PeerFinished);
+            }
+        } else if start < next {
+            // Unacceptable: a window probe, or late (RFC 9293 section 3.10.7.4).
+            self.receiver.acknowledge_now();
+        }
+        self.settle(now);
+    }
+
+    fn handle_ack(&mut self, now: Time, segment: &Segment, start: i64) {
+        let (una, nxt) = (self.sender.una(), self.sender.nxt());
+        let position = |wire: u32| unwrap(una, self.isn.wrapping_add(1), wire);
+        let ack = position(segment.ack);
+        if ack > nxt as i64 {
+            // It acknowledges what was never sent.
+            self.receiver.acknowledge_now();
+            return;
+        }
+        if ack < una as i64 {
+            return;
+        }
+        let ack = ack as u64;
+        let told_by = (start.max(0) as u64, ack);
+        let window_end = (told_by >= self.window_told_by).then(|| {
+            self.window_told_by = told_by;
+            ack + (u64::from(segment.window) << self.options.peer_scale)
+        });
+        let timestamp_rtt = segment
+            .timestamps
+            .filter(|(_, echo)| *echo != 0)
+            .map(|(_, echo)| Duration::from_millis(u64::from(timestamp(now).wrapping_sub(echo))));
+        let pure = segment.len == 0 && !segment.flags.has(Flags::FIN);
+        let ece = self.options.ecn && segment.flags.has(Flags::ECE);
+        let peer = PeerAck { ack, window_end, ece, pure, timestamp_rtt };
+        let blocks = segment.sack.as_slice().iter().filter_map(|&(left, right)| {
+            let (left, right) = (position(left), position(right));
+            (left >= 0 && left < right).then_some((left as u64, right as u64))
+        });
+        self.sender.on_ack(now, peer, blocks);
+    }
+
+    /// Moves through the states of the close.
+    fn settle(&mut self, now: Time) {
+        let (ours, theirs) = (self.sender.is_done(), self.receiver.is_done());
+        if ours && matches!(self.state, State::FinWait1 | State::Closing | State::LastAck) {
+            self.raise(Event::Delivered);
+        }
+        self.state = match (self.sender.fin_sent(), ours, theirs) {
+            _ if matches!(self.state, State::TimeWait | State::Closed) => return,
+            (false, _, false) => State::Established,
+            (false, _, true) => State::CloseWait,
+            (true, false, false) => State::FinWait1,
+            (true, true, false) => State::FinWait2,
+            (true, false, true) if self.closed_first => State::Closing,
+            (true, false, true) => State::LastAck,
+            (true, true, true) if self.closed_first => {
+                self.time_wait_until = now + self.config.time_wait;
+                State::TimeWait
+            }
+            (true, true, true) => return self.end(Event::Closed),
+        };
+    }
+
+    /// Gives the next segment that leaves at `now`.
+    pub fn poll(&mut self, now: Time) -> Option<Transmit> {
+        if core::mem::take(&mut self.reset) {
+            self.end(Event::Aborted);
+            let flags = Flags::RST | Flags::ACK;
+            return Some(self.transmit(now, self.wire(self.sender.nxt()), flags, 0, false));
+        }
+        match self.state {
+            State::Closed => None,
+            State::SynSent | State::SynReceived => self.poll_syn(now),
+            _ => self.poll_synchronised(now),
+        }
+    }
+
+    fn poll_syn(&mut self, now: Time) -> Option<Transmit> {
+        if now < self.syn_at {
+            return None;
+        }
+        if self.syn_copies > SYN_RETRIES {
+            self.end(Event::Aborted);
+            return None;
+        }
+        if self.syn_copies == 0 {
+            self.syn_sent_at = now;
+        }
+        self.syn_at = now + self.config.initial_rto * (1 << self.syn_copies);
+        self.syn_copies += 1;
+        let (config, options) = (&self.config, self.options);
+        let ecn = match self.state {
+            State::SynSent if config.ecn => Flags::ECE | Flags::CWR,
+            State::SynReceived if options.ecn => Flags::ECE,
+            _ => Flags::default(),
+        };
+        let answer = self.state == State::SynReceived;
+        let flags = Flags::SYN | ecn | if answer { Flags::ACK } else { Flags::default() };
+        let syn = SynOptions {
+            mss: config.mss(),
+            // An answer offers only what was offered; ours is zero then.
+            window_scale: (!answer || options.our_scale > 0 || options.peer_scale > 0)
+                .then(|| config.window_scale()),
+            sack_permitted: options.sack,
+        };
+        let window = self.receiver.offer(0);
+        let timestamps = options
+            .timestamps
+            .then(|| (timestamp(now), if answer { self.timestamp_recent } else { 0 }));
+        let ack = if answer { self.peer_wire(0) } else { 0 };
+        let segment = Segment {
+            seq: self.isn,
+            ack,
+            window,
+            flags,
+            timestamps,
+            syn: Some(syn),
+            ..Segment::default()
+        };
+        Some(Transmit { segment, ecn_capable: false })
+    }
+
+    fn poll_synchronised(&mut self, now: Time) -> Option<Transmit> {
+        if now >= self.time_wait_until {
+            self.end(Event::Closed);
+            return None;
+        }
+        if now >= self.sender.timeout().0 && !self.sender.on_time(now) {
+            self.end(Event::Aborted);
+            return None;
+        }
+        let before = self.sender.nxt();
+        if let Some(Piece { start, len, fin }) = self.sender.next(now) {
+            let mut flags = Flags::ACK;
+            if fin {
+                flags |= Flags::FIN;
+                if start >= before {
+                    self.closed_first = !self.receiver.is_done();
+                    self.settle(now);
+                }
+            }
+            if fin || start + u64::from(len) >= self.sender.written() {
+                flags |= Flags::PSH;
+            }
+            // Copies are not marked, or a router could hide that they were lost (RFC 3168 section 6.1.5).
+            let is_new = start >= before;
+            if is_new && self.sender.take_cwr() {
+                flags |= Flags::CWR;
+            }
+            let mut transmit = self.transmit(now, self.wire(start), flags, len, false);
+            transmit.ecn_capable = self.options.ecn && is_new;
+            return Some(transmit);
+        }
+        if self.sender.take_window_probe() {
+            // An old position makes the peer answer (as Linux does it).
+            let seq = self.wire(self.sender.una()).wrapping_sub(1);
+            return Some(self.transmit(now, seq, Flags::ACK, 0, true));
+        }
+        if self.receiver.wants_ack(now) {
+            let seq = self.wire(self.sender.nxt());
+            return Some(self.transmit(now, seq, Flags::ACK, 0, true));
+        }
+        None
+    }
+
+    /// A segment that acknowledges what has arrived.
+    fn transmit(&mut self, now: Time, seq: u32, flags: Flags, len: u32, pure: bool) -> Transmit {
+        let echo = if self.receiver.echo() { Flags::ECE } else { Flags::default() };
+        let timestamps = self.options.timestamps.then(|| (timestamp(now), self.timestamp_recent));
+        let next = self.receiver.next();
+        let mut segment = Segment {
+            seq,
+            ack: self.peer_wire(next),
+            len,
+            window: self.receiver.offer(self.options.our_scale),
+            flags: flags | echo,
+            timestamps,
+            ..Segment::default()
+        };
+        // Blocks beside data would make a full segment exceed the MTU.
+        if pure && self.options.sack && self.receiver.has_blocks() {
+            let base = self.peer_isn.wrapping_add(1);
+            let most = if timestamps.is_some() { 3 } else { 4 };
+            self.receiver.blocks(most, |start, end| {
+                segment.sack.push(wire(base, start), wire(base, end));
+            });
+        }
+        self.last_acked = next;
+        self.receiver.acknowledged(pure);
+        Transmit { segment, ecn_capable: false }
+    }
+
+    /// When the endpoint next has something to do if nothing arrives, and why.
+    pub fn timeout(&self) -> Option<(Time, &'static str)> {
+        let next = match self.state {
+            State::Closed => return None,
+            _ if self.reset => (Time::ZERO, "reset"),
+            State::SynSent | State::SynReceived => (self.syn_at, "handshake"),
+            State::TimeWait => {
+                let ack = (self.receiver.ack_at(), "acknowledgement");
+                ack.min((self.time_wait_until, "TIME-WAIT"))
+            }
+            _ => {
+                let (send, ack) = (self.sender.timeout(), self.receiver.ack_at());
+                if ack < send.0 { (ack, "acknowledgement") } else { send }
+            }
+        };
+        (next.0 < Time::MAX).then_some(next)
+    }
+
+    fn sender_finished(&self) -> bool {
+        self.sender.is_finished() || self.state == State::Closed
+    }
+
+    fn raise(&mut self, event: Event) {
+        self.events |= 1 << event as u8;
+    }
+
+    fn end(&mut self, event: Event) {
+        self.state = State::Closed;
+        self.raise(event);
+    }
+
+    fn wire(&self, position: u64) -> u32 {
+        wire(self.isn.wrapping_add(1), position)
+    }
+
+    fn peer_wire(&self, position: u64) -> u32 {
+        wire(self.peer_isn.wrapping_add(1), position)
+    }
+
+    /// The position in the peer's stream of a sequence number; negative before its beginning.
+    fn peer_position(&self, seq: u32) -> i64 {
+        unwrap(self.receiver.next(), self.peer_isn.wrapping_add(1), seq)
+    }
+}
+
+/// The sequence number of a position in a stream whose first byte has number `base`.
+fn wire(base: u32, position: u64) -> u32 {
+    base.wrapping_add(position as u32)
+}
+
+/// The position nearest to `near` that has this sequence number.
+fn unwrap(near: u64, base: u32, seq: u32) -> i64 {
+    near as i64 + i64::from(seq.wrapping_sub(wire(base, near)) as i32)
+}
+
+/// The clock of timestamps: milliseconds, as in Linux.
+fn timestamp(now: Time) -> u32 {
+    (now.as_nanos() / 1_000_000) as u32
+}

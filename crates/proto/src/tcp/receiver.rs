@@ -1,0 +1,247 @@
+use fontis_base::{Duration, Time};
+
+use super::config::Config;
+use super::ranges::Ranges;
+use super::stats::ReceiverStats;
+
+/// The half of an endpoint that receives: what has arrived, what is acknowledged when, and the window it offers.
+#[derive(Clone, Debug)]
+pub(super) struct Receiver {
+    /// The next position that is expected.
+    next: u64,
+    /// What arrived above it.
+    above: Ranges,
+    /// Positions in the ranges that grew last, latest first: they are reported first (RFC 2018 section 4).
+    recent: [u64; 4],
+    /// A copy that came again, reported before all else (RFC 2883).
+    duplicate: Option<(u64, u64)>,
+    /// The stream ends here.
+    fin: Option<u64>,
+    /// Bytes that the application has not taken.
+    unread: u64,
+    auto_read: bool,
+    buffer: u64,
+    segment_len: u64,
+    /// The highest position that was ever offered, exclusive: an offer is never taken back.
+    offered: u64,
+    delay: Option<Duration>,
+    /// Bytes that arrived since the last acknowledgement.
+    unacknowledged: u64,
+    ack_now: bool,
+    ack_at: Time,
+    /// Congestion was experienced, and the sender has not said that it knows (RFC 3168 section 6.1.3).
+    echo: bool,
+    stats: ReceiverStats,
+}
+
+/// A segment of the peer's stream.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    /// The position of its first byte.
+    pub(super) start: u64,
+    /// Bytes of payload.
+    pub(super) len: u64,
+    /// The stream ends with it.
+    pub(super) fin: bool,
+    /// The packet was marked.
+    pub(super) marked: bool,
+    /// The sender has heeded the echo.
+    pub(super) cwr: bool,
+}
+
+impl Receiver {
+    pub(super) fn new(config: &Config, segment_len: u32) -> Self {
+        Self {
+            next: 0,
+            above: Ranges::default(),
+            recent: [0; 4],
+            duplicate: None,
+            fin: None,
+            unread: 0,
+            auto_read: config.auto_read,
+            buffer: config.receive_buffer,
+            segment_len: u64::from(segment_len),
+            offered: 0,
+            delay: config.delayed_ack,
+            unacknowledged: 0,
+            ack_now: false,
+            ack_at: Time::MAX,
+            echo: false,
+            stats: ReceiverStats::default(),
+        }
+    }
+
+    /// The next position that is expected; past the end of the stream once the FIN has arrived.
+    pub(super) const fn next(&self) -> u64 {
+        self.next
+    }
+
+    pub(super) const fn stats(&self) -> ReceiverStats {
+        self.stats
+    }
+
+    /// Whether all of the peer's stream has arrived.
+    pub(super) fn is_done(&self) -> bool {
+        self.fin.is_some_and(|fin| self.next > fin)
+    }
+
+    pub(super) const fn echo(&self) -> bool {
+        self.echo
+    }
+
+    /// When an acknowledgement is due; at once if one is wanted now.
+    pub(super) const fn ack_at(&self) -> Time {
+        if self.ack_now { Time::ZERO } else { self.ack_at }
+    }
+
+    /// Whether an acknowledgement is due.
+    pub(super) fn wants_ack(&self, now: Time) -> bool {
+        now >= self.ack_at()
+    }
+
+    /// Asks for an acknowledgement at once.
+    pub(super) fn acknowledge_now(&mut self) {
+        self.ack_now = true;
+    }
+
+    /// Takes a segment with data or a FIN.
+    pub(super) fn on_segment(&mut self, now: Time, arrival: Arrival) {
+        self.stats.segments += 1;
+        if arrival.cwr {
+            self.echo = false;
+        }
+        if arrival.marked {
+            self.echo = true;
+            self.stats.marked += 1;
+        }
+        let end = arrival.start + arrival.len;
+        if arrival.fin {
+            self.fin = Some(*self.fin.get_or_insert(end));
+        }
+        // The FIN takes the position after the last byte.
+        let end = end + u64::from(arrival.fin);
+        if end <= self.next {
+            self.stats.duplicates += 1;
+            self.duplicate = (arrival.start < end).then_some((arrival.start, end));
+            self.ack_now = true;
+            return;
+        }
+        if end - u64::from(arrival.fin) > self.offered {
+            self.ack_now = true;
+            return;
+        }
+        if arrival.start > self.next {
+            self.stats.out_of_order += 1;
+            let mut new = false;
+            self.above.insert(arrival.start, end, |_, _| new = true);
+            if !new {
+                self.stats.duplicates += 1;
+                self.duplicate = Some((arrival.start, end));
+            }
+            self.remember(arrival.start);
+            self.ack_now = true;
+            return;
+        }
+        let filled = !self.above.is_empty();
+        self.advance(end);
+        self.unacknowledged += arrival.len;
+        // Two full segments, a filled hole and the end are acknowledged at once (RFC 5681 section 4.2).
+        let two = self.unacknowledged >= 2 * self.segment_len;
+        if two || filled || arrival.fin || self.delay.is_none() {
+            self.ack_now = true;
+        } else if let Some(delay) = self.delay {
+            self.ack_at = self.ack_at.min(now + delay);
+        }
+    }
+
+    fn advance(&mut self, end: u64) {
+        let mut next = end;
+        while let Some((_, above)) = self.above.first().filter(|(start, _)| *start <= next) {
+            next = next.max(above);
+            self.above.remove_below(next);
+        }
+        let bytes_until = |position: u64| self.fin.map_or(position, |fin| position.min(fin));
+        let bytes = bytes_until(next) - bytes_until(self.next);
+        self.next = next;
+        self.stats.received += bytes;
+        if !self.auto_read {
+            self.unread += bytes;
+        }
+    }
+
+    fn remember(&mut self, position: u64) {
+        // A position of the same range counts as the same.
+        let range = self.above.find(position).unwrap_or((position, position + 1));
+        let known = self.recent.iter().position(|p| (range.0..range.1).contains(p));
+        let last = known.unwrap_or(self.recent.len() - 1);
+        self.recent.copy_within(0..last, 1);
+        self.recent[0] = position;
+    }
+
+    /// The blocks to report, at most `most`: a copy first, then the ranges that grew last.
+    pub(super) fn blocks(&mut self, most: usize, mut report: impl FnMut(u64, u64)) {
+        let mut left = most;
+        if let Some((start, end)) = self.duplicate.take().filter(|_| left > 0) {
+            report(start, end);
+            left -= 1;
+        }
+        if self.above.is_empty() {
+            return;
+        }
+        for (index, position) in self.recent.into_iter().enumerate() {
+            if left == 0 {
+                break;
+            }
+            let Some((start, end)) = self.above.find(position) else { continue };
+            // Ranges may have grown together since.
+            let told = self.recent[..index].iter().any(|p| (start..end).contains(p));
+            if !told {
+                report(start, end);
+                left -= 1;
+            }
+        }
+    }
+
+    /// Whether anything waits to be selectively acknowledged.
+    pub(super) fn has_blocks(&self) -> bool {
+        self.duplicate.is_some() || !self.above.is_empty()
+    }
+
+    /// Takes bytes that have arrived; how many, at most `most`.
+    pub(super) fn read(&mut self, most: u64) -> u64 {
+        let bytes = self.unread.min(most);
+        let before = self.window();
+        self.unread -= bytes;
+        // A window that opens by less is not worth telling (RFC 9293 section 3.8.6.2.2).
+        let worth = (self.buffer / 2).min(self.segment_len);
+        let closed = before < self.segment_len;
+        if closed && self.window() >= before + worth {
+            self.ack_now = true;
+        }
+        bytes
+    }
+
+    pub(super) const fn unread(&self) -> u64 {
+        self.unread
+    }
+
+    fn window(&self) -> u64 {
+        let free = self.buffer.saturating_sub(self.unread);
+        free.max(self.offered.saturating_sub(self.next))
+    }
+
+    /// The window field of a header, and notes what it offers.
+    pub(super) fn offer(&mut self, scale: u8) -> u16 {
+        let window = (self.window() >> scale).min(0xffff);
+        self.offered = self.offered.max(self.next + (window << scale));
+        window as u16
+    }
+
+    /// An acknowledgement has left, with data or without.
+    pub(super) fn acknowledged(&mut self, pure: bool) {
+        self.ack_now = false;
+        self.ack_at = Time::MAX;
+        self.unacknowledged = 0;
+        self.stats.acks += u64::from(pure);
+    }
+}

@@ -1,0 +1,539 @@
+use std::collections::VecDeque;
+
+use fontis_base::{Duration, Time};
+
+use super::ranges::Ranges;
+
+/// What was sent and is not acknowledged cumulatively, segment by segment, with what is known of each.
+///
+/// Whether a segment is lost is decided by what was delivered above it (RFC 6675) or after it (RACK, RFC 8985). Both
+/// walk through the segments with a mark that only moves forwards, so that a segment costs the same however many are
+/// outstanding.
+#[derive(Clone, Debug)]
+pub(super) struct Scoreboard {
+    records: VecDeque<Record>,
+    /// The number of the first record: segments are numbered as they are first sent.
+    first: u64,
+    /// The usual length of a segment, to find records by arithmetic.
+    mss: u64,
+    /// What the peer holds above `una`.
+    sacked: Ranges,
+    una: u64,
+    nxt: u64,
+    /// Bytes believed to be in the network ("pipe", RFC 6675 section 2).
+    pipe: u64,
+    /// Bytes that are lost and have not been sent again since.
+    pending: u64,
+    /// Bytes that are lost and have not been delivered since.
+    lost: u64,
+    /// Every record below this number was judged by the present rule.
+    judged: u64,
+    /// No record below this number is pending.
+    resend_from: u64,
+    /// Retransmissions in the order in which they were sent.
+    resent: VecDeque<(u64, Time)>,
+    /// Send time and end of the delivered segment that was sent last (RFC 8985 section 5.2).
+    newest: (Time, u64),
+    /// The highest position that was delivered ("RACK.fack").
+    highest: u64,
+    /// Whether a segment was delivered after one that was sent later, without having been sent twice.
+    reordering_seen: bool,
+    /// Bytes delivered in the connection, for samples of the rate of delivery.
+    delivered: u64,
+    delivered_at: Time,
+    first_sent_at: Time,
+    /// Samples are limited by the application until this much is delivered.
+    app_limited_until: u64,
+}
+
+/// A segment.
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    start: u64,
+    /// When it was last sent.
+    sent_at: Time,
+    /// The scoreboard's counters when it was last sent.
+    delivered: u64,
+    delivered_at: Time,
+    first_sent_at: Time,
+    /// Bytes of payload.
+    len: u32,
+    state: u8,
+}
+
+/// It ends with a FIN, which takes a sequence number.
+const FIN: u8 = 1;
+const SACKED: u8 = 2;
+/// The original is believed lost.
+const LOST: u8 = 4;
+/// A retransmission is believed to be in the network.
+const RESENT: u8 = 8;
+/// It was sent more than once.
+const TWICE: u8 = 16;
+/// The sender had nothing more to send when it left.
+const APP_LIMITED: u8 = 32;
+
+impl Record {
+    fn sequence_len(&self) -> u64 {
+        u64::from(self.len) + u64::from(self.state & FIN)
+    }
+
+    fn end(&self) -> u64 {
+        self.start + self.sequence_len()
+    }
+
+    fn is(&self, bits: u8) -> bool {
+        self.state & bits != 0
+    }
+
+    /// Whether it is lost and was not sent again since.
+    fn is_pending(&self) -> bool {
+        self.state & (SACKED | LOST | RESENT) == LOST
+    }
+
+    fn is_lost(&self) -> bool {
+        self.state & (SACKED | LOST) == LOST
+    }
+
+    /// How much of the pipe it takes: once for the original, once for the retransmission ("SetPipe").
+    fn in_pipe(&self) -> u64 {
+        let copies = match self.state & (SACKED | LOST | RESENT) {
+            0 => 1,
+            RESENT => 2,
+            state if state & SACKED != 0 => 0,
+            state if state & RESENT != 0 => 1,
+            _ => 0,
+        };
+        copies * self.sequence_len()
+    }
+}
+
+/// A segment to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) start: u64,
+    pub(super) len: u32,
+    pub(super) fin: bool,
+}
+
+/// What an acknowledgement changed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Progress {
+    /// Bytes cumulatively acknowledged anew.
+    pub(super) acked: u64,
+    /// Bytes newly known to be delivered.
+    pub(super) delivered: u64,
+    /// When the first of the delivered segments that were sent once only was sent.
+    pub(super) first_sent: Option<Time>,
+    /// And the last.
+    pub(super) last_sent: Option<Time>,
+    /// Copies sent after this cannot have been acknowledged yet.
+    trusted: Time,
+    /// Of the delivered segments, what the one sent last knew when it left.
+    pub(super) newest: Option<SentState>,
+}
+
+/// What a segment knew when it was sent, for a sample of the rate of delivery.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SentState {
+    pub(super) sent_at: Time,
+    pub(super) delivered: u64,
+    pub(super) delivered_at: Time,
+    pub(super) first_sent_at: Time,
+    pub(super) app_limited: bool,
+}
+
+impl Scoreboard {
+    pub(super) fn new(mss: u32) -> Self {
+        Self {
+            records: VecDeque::new(),
+            first: 0,
+            mss: u64::from(mss.max(1)),
+            sacked: Ranges::default(),
+            una: 0,
+            nxt: 0,
+            pipe: 0,
+            pending: 0,
+            lost: 0,
+            judged: 0,
+            resend_from: 0,
+            resent: VecDeque::new(),
+            newest: (Time::ZERO, 0),
+            highest: 0,
+            reordering_seen: false,
+            delivered: 0,
+            delivered_at: Time::ZERO,
+            first_sent_at: Time::ZERO,
+            app_limited_until: 0,
+        }
+    }
+
+    pub(super) const fn una(&self) -> u64 {
+        self.una
+    }
+
+    pub(super) const fn nxt(&self) -> u64 {
+        self.nxt
+    }
+
+    pub(super) const fn pipe(&self) -> u64 {
+        self.pipe
+    }
+
+    pub(super) const fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    pub(super) const fn delivered_at(&self) -> Time {
+        self.delivered_at
+    }
+
+    pub(super) const fn reordering_seen(&self) -> bool {
+        self.reordering_seen
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    pub(super) fn has_sacked(&self) -> bool {
+        !self.sacked.is_empty()
+    }
+
+    /// Bytes that are believed lost, sent again or not, and not delivered since.
+    pub(super) const fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Whether something lost waits to be sent again.
+    pub(super) const fn has_pending(&self) -> bool {
+        self.pending > 0
+    }
+
+    /// Notes that the sender has nothing more to send.
+    pub(super) fn set_app_limited(&mut self) {
+        self.app_limited_until = (self.delivered + self.pipe).max(1);
+    }
+
+    /// A new segment leaves.
+    pub(super) fn send(&mut self, now: Time, len: u32, fin: bool) -> Piece {
+        if self.pipe == 0 {
+            // An idle sender's first segment begins the interval of a sample anew.
+            self.first_sent_at = now;
+            self.delivered_at = now;
+        }
+        let app_limited = if self.app_limited_until > 0 { APP_LIMITED } else { 0 };
+        let record = Record {
+            start: self.nxt,
+            sent_at: now,
+            delivered: self.delivered,
+            delivered_at: self.delivered_at,
+            first_sent_at: self.first_sent_at,
+            len,
+            state: app_limited | if fin { FIN } else { 0 },
+        };
+        self.nxt = record.end();
+        self.pipe += record.sequence_len();
+        self.records.push_back(record);
+        Piece { start: record.start, len, fin }
+    }
+
+    /// The lowest lost segment leaves again.
+    pub(super) fn resend_pending(&mut self, now: Time) -> Option<Piece> {
+        if self.pending == 0 {
+            return None;
+        }
+        let from = self.index(self.resend_from);
+        let index = from + self.records.range(from..).position(Record::is_pending)?;
+        self.resend_from = self.first + index as u64 + 1;
+        Some(self.resend(now, index))
+    }
+
+    /// The highest segment leaves again, lost or not: a probe for the loss of the tail.
+    pub(super) fn resend_last(&mut self, now: Time) -> Option<Piece> {
+        let last = self.records.len().checked_sub(1)?;
+        Some(self.resend(now, last))
+    }
+
+    fn resend(&mut self, now: Time, index: usize) -> Piece {
+        let (delivered, delivered_at) = (self.delivered, self.delivered_at);
+        let first_sent_at = self.first_sent_at;
+        let number = self.first + index as u64;
+        let piece = self.change(index, |record| {
+            record.state |= RESENT | TWICE;
+            record.sent_at = now;
+            record.delivered = delivered;
+            record.delivered_at = delivered_at;
+            record.first_sent_at = first_sent_at;
+        });
+        self.resent.push_back((number, now));
+        piece
+    }
+
+    /// Changes a record and keeps the sums that depend on it.
+    fn change(&mut self, index: usize, change: impl FnOnce(&mut Record)) -> Piece {
+        let record = &mut self.records[index];
+        let len = record.sequence_len();
+        self.pipe -= record.in_pipe();
+        self.pending -= if record.is_pending() { len } else { 0 };
+        self.lost -= if record.is_lost() { len } else { 0 };
+        change(record);
+        self.pipe += record.in_pipe();
+        self.lost += if record.is_lost() { len } else { 0 };
+        if record.is_pending() {
+            self.pending += len;
+            self.resend_from = self.resend_from.min(self.first + index as u64);
+        }
+        Piece { start: record.start, len: record.len, fin: record.is(FIN) }
+    }
+
+    /// Takes an acknowledgement: all below `ack` is delivered, and the blocks are.
+    ///
+    /// `ack` must lie within what was sent; blocks that do not are ignored.
+    pub(super) fn on_ack(
+        &mut self,
+        now: Time,
+        ack: u64,
+        blocks: impl Iterator<Item = (u64, u64)>,
+        min_rtt: Duration,
+    ) -> Progress {
+        // A copy that seems to have been acknowledged sooner than possible was not what was acknowledged
+        // (RFC 8985 section 6.2 step 2).
+        let trusted = now - if min_rtt == Duration::MAX { Duration::ZERO } else { min_rtt };
+        let mut progress = Progress { trusted, ..Progress::default() };
+        for (start, end) in blocks {
+            let start = start.max(self.una);
+            if start < end && end <= self.nxt {
+                self.select(start, end, &mut progress);
+            }
+        }
+        if ack > self.una {
+            progress.acked = ack - self.una;
+            self.una = ack;
+            while let Some(record) = self.records.front().copied() {
+                if record.end() > ack {
+                    break;
+                }
+                if !record.is(SACKED) {
+                    self.deliver(&record, &mut progress);
+                }
+                self.pipe -= record.in_pipe();
+                self.pending -= if record.is_pending() { record.sequence_len() } else { 0 };
+                self.lost -= if record.is_lost() { record.sequence_len() } else { 0 };
+                self.records.pop_front();
+                self.first += 1;
+            }
+            self.sacked.remove_below(ack);
+            self.highest = self.highest.max(ack);
+            if self.records.is_empty() {
+                self.resent.clear();
+            }
+        }
+        if progress.delivered > 0 {
+            self.delivered += progress.delivered;
+            self.delivered_at = now;
+            if let Some(newest) = progress.newest {
+                self.first_sent_at = newest.sent_at;
+            }
+            if self.app_limited_until > 0 && self.delivered > self.app_limited_until {
+                self.app_limited_until = 0;
+            }
+        }
+        progress
+    }
+
+    fn select(&mut self, start: u64, end: u64, progress: &mut Progress) {
+        let mut sacked = core::mem::take(&mut self.sacked);
+        let mut new = NewRanges::default();
+        sacked.insert(start, end, |a, b| new.push(a, b));
+        for (start, end) in new.iter() {
+            let mut index = self.index_at(start);
+            while let Some(record) = self.records.get(index).copied().filter(|r| r.start < end) {
+                let covered = (record.start >= start && record.end() <= end)
+                    || sacked
+                        .find(record.start)
+                        .is_some_and(|(s, e)| s <= record.start && record.end() <= e);
+                if covered && !record.is(SACKED) {
+                    self.change(index, |record| record.state |= SACKED);
+                    self.deliver(&record, progress);
+                }
+                index += 1;
+            }
+        }
+        self.sacked = sacked;
+    }
+
+    /// A record is delivered that was not known to be.
+    fn deliver(&mut self, record: &Record, progress: &mut Progress) {
+        progress.delivered += record.sequence_len();
+        if !record.is(TWICE) {
+            let sent = record.sent_at;
+            progress.first_sent = Some(progress.first_sent.map_or(sent, |first| first.min(sent)));
+            progress.last_sent = Some(progress.last_sent.map_or(sent, |last| last.max(sent)));
+            if record.end() <= self.highest {
+                self.reordering_seen = true;
+            }
+        }
+        self.highest = self.highest.max(record.end());
+        if !record.is(TWICE) || record.sent_at <= progress.trusted {
+            self.newest = self.newest.max((record.sent_at, record.end()));
+        }
+        if progress.newest.is_none_or(|newest| newest.sent_at <= record.sent_at) {
+            progress.newest = Some(SentState {
+                sent_at: record.sent_at,
+                delivered: record.delivered,
+                delivered_at: record.delivered_at,
+                first_sent_at: record.first_sent_at,
+                app_limited: record.is(APP_LIMITED),
+            });
+        }
+    }
+
+    /// Whether at least so many segments, or as many bytes, are delivered above a hole.
+    pub(super) fn sacked_segments(&self, least: u32) -> bool {
+        let mut bytes = 0;
+        (1..).zip(self.sacked.descending()).any(|(ranges, (start, end))| {
+            bytes += end - start;
+            ranges >= least || bytes >= u64::from(least) * self.mss
+        })
+    }
+
+    /// Marks as lost what RFC 6675's IsLost says of the present blocks; bytes newly lost.
+    pub(super) fn judge_by_sacks(&mut self, duplicates: u32) -> u64 {
+        let (mut bytes, mut edge) = (0, 0);
+        for (ranges, (start, end)) in (1..).zip(self.sacked.descending()) {
+            bytes += end - start;
+            if ranges >= duplicates || bytes > u64::from(duplicates - 1) * self.mss {
+                edge = start;
+                break;
+            }
+        }
+        let mut lost = 0;
+        let mut index = self.index(self.judged);
+        while let Some(record) = self.records.get(index).filter(|record| record.start < edge) {
+            if !record.is(SACKED | LOST) {
+                lost += record.sequence_len();
+                self.change(index, |record| record.state |= LOST);
+            }
+            index += 1;
+        }
+        self.judged = self.judged.max(self.first + index as u64);
+        lost
+    }
+
+    /// Marks as lost what was sent more than `window` before a segment that was delivered (RFC 8985 section 6.2 step
+    /// 5); bytes newly lost, and when the next segment will be if nothing more is delivered.
+    ///
+    /// A segment also counts as sent before the delivered one if both were sent at the same time and it is the lower.
+    pub(super) fn judge_by_time(
+        &mut self,
+        now: Time,
+        rtt: Duration,
+        window: Duration,
+    ) -> (u64, Option<Time>) {
+        let (newest_at, newest_end) = self.newest;
+        let mut lost = 0;
+        let mut next: Option<Time> = None;
+        let sent_before =
+            |at: Time, end: u64| at < newest_at || (at == newest_at && end < newest_end);
+        let mut index = self.index(self.judged);
+        while let Some(record) = self.records.get(index).copied() {
+            if !record.is(SACKED | LOST | RESENT) {
+                if !sent_before(record.sent_at, record.end()) {
+                    break;
+                }
+                let deadline = record.sent_at + rtt + window;
+                if deadline > now {
+                    next = Some(deadline);
+                    break;
+                }
+                lost += record.sequence_len();
+                self.change(index, |record| record.state |= LOST);
+            }
+            index += 1;
+        }
+        self.judged = self.judged.max(self.first + index as u64);
+        while let Some(&(number, at)) = self.resent.front() {
+            let index = number.checked_sub(self.first).map(|index| index as usize);
+            let record = index.and_then(|index| self.records.get(index).copied());
+            // Delivered, or sent again since: another entry stands for it.
+            let live = record.filter(|r| r.is(RESENT) && !r.is(SACKED) && r.sent_at == at);
+            if let (Some(record), Some(index)) = (live, index) {
+                if !sent_before(at, record.end()) {
+                    break;
+                }
+                let deadline = at + rtt + window;
+                if deadline > now {
+                    next = Some(next.map_or(deadline, |next| next.min(deadline)));
+                    break;
+                }
+                lost += record.sequence_len();
+                self.change(index, |record| record.state = record.state & !RESENT | LOST);
+            }
+            self.resent.pop_front();
+        }
+        (lost, next)
+    }
+
+    /// Marks the lowest segment as lost unless it is already or was sent again (RFC 6582); bytes newly lost.
+    pub(super) fn lose_head(&mut self) -> u64 {
+        match self.records.front() {
+            Some(record) if !record.is(SACKED | LOST | RESENT) => {
+                self.change(0, |record| record.state |= LOST);
+                self.records[0].sequence_len()
+            }
+            _ => 0,
+        }
+    }
+
+    /// Marks everything outstanding as lost, retransmissions too; bytes newly lost. What the peer said to hold it is
+    /// believed to hold.
+    pub(super) fn lose_all(&mut self) -> u64 {
+        let before = self.pending;
+        for index in 0..self.records.len() {
+            if !self.records[index].is(SACKED) {
+                self.change(index, |record| record.state = record.state & !RESENT | LOST);
+            }
+        }
+        self.judged = self.first + self.records.len() as u64;
+        self.resent.clear();
+        self.pending - before
+    }
+
+    /// The index of the record with this number.
+    fn index(&self, number: u64) -> usize {
+        (number.saturating_sub(self.first) as usize).min(self.records.len())
+    }
+
+    /// The index of the first record that ends above `position`.
+    fn index_at(&self, position: u64) -> usize {
+        let Some(front) = self.records.front() else { return 0 };
+        // Most segments are full ones, so arithmetic finds them; a search finds the others.
+        let guess = (position.saturating_sub(front.start) / self.mss) as usize;
+        match self.records.get(guess) {
+            Some(record) if record.start <= position && position < record.end() => guess,
+            _ => self.records.partition_point(|record| record.end() <= position),
+        }
+    }
+}
+
+/// The parts of a block that were new: nearly always one.
+#[derive(Default)]
+struct NewRanges {
+    one: Option<(u64, u64)>,
+    more: Vec<(u64, u64)>,
+}
+
+impl NewRanges {
+    fn push(&mut self, start: u64, end: u64) {
+        if self.one.is_none() {
+            self.one = Some((start, end));
+        } else {
+            self.more.push((start, end));
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.one.iter().chain(&self.more).copied()
+    }
+}

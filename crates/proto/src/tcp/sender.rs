@@ -1,0 +1,582 @@
+use fontis_base::{Duration, Rate, Time};
+
+use super::config::{Config, Recovery};
+use super::congestion::{Ack, Congestion, Phase, RateSample};
+use super::rtt::RttEstimator;
+use super::scoreboard::{Piece, Progress, Scoreboard};
+use super::stats::SenderStats;
+
+/// The half of an endpoint that sends: what is outstanding, how much may be, and what is sent again when.
+#[derive(Clone, Debug)]
+pub(super) struct Sender {
+    board: Scoreboard,
+    congestion: Congestion,
+    rtt: RttEstimator,
+    recovery: Recovery,
+    sack: bool,
+    nagle: bool,
+    pacing: bool,
+    restart_window: Option<u64>,
+    max_window: u64,
+    retries: u32,
+    mss: u32,
+    /// The end of what the application has written.
+    written: u64,
+    /// Nothing will be written any more, so a FIN follows.
+    finished: bool,
+    /// The highest position that the peer's window admits, exclusive.
+    window_end: u64,
+    phase: Phase,
+    /// The phase ends when this position is acknowledged.
+    recover: u64,
+    /// The window was reduced on account of what was sent below this position.
+    reduced_until: u64,
+    /// One segment may be sent whatever the window: the first of a recovery, a probe.
+    forced: bool,
+    /// The last segment is sent again as a probe.
+    probe_last: bool,
+    /// The peer is asked whether its window is still closed.
+    window_probe: bool,
+    /// Without SACK: duplicate acknowledgements in a row, and the bytes that they stand for.
+    duplicates: u32,
+    left_the_network: u64,
+    /// Whether the window kept the sender from sending more when it last could.
+    cwnd_limited: bool,
+    /// The end of the last segment that was not full.
+    short_until: u64,
+    /// Whether the next new segment tells the peer that its congestion echo was heeded.
+    cwr: bool,
+    last_sent: Time,
+    /// Timeouts since the last new acknowledgement.
+    timeouts: u32,
+    timers: Timers,
+    /// Pacing: when the next segment may leave.
+    pace_at: Time,
+    /// How much later than expected a segment may arrive (RFC 8985 section 6.2 step 4).
+    reorder_window: Duration,
+    stats: SenderStats,
+}
+
+/// Deadlines; [`Time::MAX`] while they are not set.
+#[derive(Clone, Copy, Debug)]
+struct Timers {
+    /// Retransmission (RFC 6298), or zero-window probe (RFC 9293 section 3.8.6.1): never both.
+    retransmit: Time,
+    /// A segment that is late will count as lost (RFC 8985 section 6.3).
+    reorder: Time,
+    /// A probe of the tail (RFC 8985 section 7).
+    probe: Time,
+}
+
+/// What the peer said.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PeerAck {
+    /// All below is acknowledged.
+    pub(super) ack: u64,
+    /// The position that its window reaches, if this is its newest word on that.
+    pub(super) window_end: Option<u64>,
+    /// Congestion was experienced.
+    pub(super) ece: bool,
+    /// Whether the segment was nothing but an acknowledgement.
+    pub(super) pure: bool,
+    /// The round-trip time by timestamps, for when no segment's own time can be trusted.
+    pub(super) timestamp_rtt: Option<Duration>,
+}
+
+/// The least interval between zero-window probes and the least timeout of a tail probe.
+const LEAST_PROBE: Duration = Duration::from_millis(10);
+/// "DupThresh" (RFC 6675 section 2).
+const DUP_THRESH: u32 = 3;
+/// "WCDelAckT": how long a peer may hold back the acknowledgement of a lone segment (RFC 8985 section 7.2).
+const WORST_DELAYED_ACK: Duration = Duration::from_millis(200);
+
+impl Sender {
+    pub(super) fn new(config: &Config, mss: u32, sack: bool, salt: u64) -> Self {
+        let initial = u64::from(config.initial_window) * u64::from(mss);
+        Self {
+            board: Scoreboard::new(mss),
+            congestion: Congestion::new(config.congestion, u64::from(mss), initial, salt),
+            rtt: RttEstimator::new(config.initial_rto, config.min_rto),
+            // Without selective acknowledgement nothing is known of what was delivered when.
+            recovery: if sack { config.recovery } else { Recovery::Rfc6675 },
+            sack,
+            nagle: config.nagle,
+            pacing: config.pacing,
+            restart_window: config.slow_start_after_idle.then_some(initial),
+            max_window: config.max_window.unwrap_or(u64::MAX),
+            retries: config.retries,
+            mss,
+            written: 0,
+            finished: false,
+            window_end: 0,
+            phase: Phase::Open,
+            recover: 0,
+            reduced_until: 0,
+            forced: false,
+            probe_last: false,
+            window_probe: false,
+            duplicates: 0,
+            left_the_network: 0,
+            cwnd_limited: false,
+            short_until: 0,
+            cwr: false,
+            last_sent: Time::ZERO,
+            timeouts: 0,
+            timers: Timers { retransmit: Time::MAX, reorder: Time::MAX, probe: Time::MAX },
+            pace_at: Time::ZERO,
+            reorder_window: Duration::ZERO,
+            stats: SenderStats::default(),
+        }
+    }
+
+    pub(super) fn write(&mut self, bytes: u64) {
+        // A FIN must find a position of its own.
+        self.written = self.written.saturating_add(bytes).min(u64::MAX / 2);
+    }
+
+    pub(super) fn finish(&mut self) {
+        self.finished = true;
+    }
+
+    pub(super) const fn is_finished(&self) -> bool {
+        self.finished
+    }
+
+    /// The handshake was lost: the window begins with one segment (RFC 5681 section 3.1).
+    pub(super) fn lose_initial_window(&mut self) {
+        self.congestion.on_idle(u64::from(self.mss));
+    }
+
+    pub(super) const fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// How much of what was written is acknowledged.
+    pub(super) fn acknowledged(&self) -> u64 {
+        self.board.una().min(self.written)
+    }
+
+    /// Whether all is acknowledged, the FIN included.
+    pub(super) fn is_done(&self) -> bool {
+        self.finished && self.board.una() > self.written
+    }
+
+    /// Whether the FIN has left.
+    pub(super) const fn fin_sent(&self) -> bool {
+        self.finished && self.board.nxt() > self.written
+    }
+
+    pub(super) const fn una(&self) -> u64 {
+        self.board.una()
+    }
+
+    pub(super) const fn nxt(&self) -> u64 {
+        self.board.nxt()
+    }
+
+    pub(super) const fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    pub(super) fn stats(&self) -> SenderStats {
+        let rtt = &self.rtt;
+        SenderStats {
+            cwnd: self.congestion.cwnd(),
+            ssthresh: self.congestion.ssthresh(),
+            in_flight: self.pipe(),
+            srtt: rtt.srtt(),
+            min_rtt: rtt.srtt().map(|_| rtt.min_rtt()),
+            rto: rtt.rto(),
+            delivered: self.board.delivered(),
+            ..self.stats
+        }
+    }
+
+    /// The handshake has measured the round-trip time.
+    pub(super) fn on_handshake(&mut self, rtt: Option<Duration>, window: u64) {
+        if let Some(rtt) = rtt {
+            self.rtt.sample(rtt, rtt);
+        }
+        self.window_end = window;
+    }
+
+    /// Whether the next new segment tells the peer that its echo was heeded; asked once for each.
+    pub(super) fn take_cwr(&mut self) -> bool {
+        core::mem::take(&mut self.cwr)
+    }
+
+    /// Takes an acknowledgement with its selective blocks.
+    pub(super) fn on_ack(
+        &mut self,
+        now: Time,
+        peer: PeerAck,
+        blocks: impl Iterator<Item = (u64, u64)>,
+    ) {
+        let window_moved = peer.window_end.is_some_and(|end| end > self.window_end);
+        if let Some(end) = peer.window_end {
+            self.window_end = end;
+        }
+        let progress = self.board.on_ack(now, peer.ack, blocks, self.rtt.min_rtt());
+        if progress.acked > 0 || (self.board.is_empty() && window_moved) {
+            self.rtt.reset_backoff();
+        }
+        if progress.acked > 0 || self.board.is_empty() {
+            // A peer that answers is there, even if its window stays closed.
+            self.timeouts = 0;
+        }
+        let rtt = self.sample_rtt(now, &progress, peer.timestamp_rtt);
+        if self.phase != Phase::Open && self.board.una() >= self.recover {
+            self.phase = Phase::Open;
+            self.duplicates = 0;
+            self.left_the_network = 0;
+        }
+        let lost = match (self.sack, self.recovery) {
+            (false, _) => self.judge_by_duplicates(&progress, peer.pure && !window_moved),
+            (true, Recovery::Rfc6675) if self.board.has_sacked() => {
+                self.board.judge_by_sacks(DUP_THRESH)
+            }
+            (true, Recovery::Rfc6675) => 0,
+            (true, Recovery::RackTlp) => self.judge_by_time(now),
+        };
+        self.stats.lost += lost;
+        if self.phase == Phase::Open && self.board.lost() > 0 {
+            self.enter_recovery(now);
+        }
+        if peer.ece && self.phase == Phase::Open && self.board.una() >= self.reduced_until {
+            self.reduce(now);
+            // The echo goes on until the peer has heard of it, which is above what is outstanding now.
+            self.reduced_until += 1;
+            self.cwr = true;
+            self.stats.ecn_reductions += 1;
+        }
+        // The window that answers a mark is held for the round trip as after a loss.
+        let held = self.phase == Phase::Open && self.board.una() < self.reduced_until;
+        let phase = if held { Phase::Recovery } else { self.phase };
+        if progress.delivered > 0 {
+            self.congestion.on_ack(&Ack {
+                now,
+                // What was delivered before counted then, and nothing counts before the hole below it is filled.
+                acked: if progress.acked > 0 { progress.delivered } else { 0 },
+                delivered: progress.delivered,
+                lost,
+                rtt,
+                min_rtt: self.rtt.min_rtt(),
+                srtt: self.rtt.srtt().unwrap_or(Duration::ZERO),
+                in_flight: self.pipe(),
+                cwnd_limited: self.cwnd_limited,
+                una: self.board.una(),
+                nxt: self.board.nxt(),
+                phase,
+                rate: self.rate_sample(&progress),
+            });
+        }
+        if progress.acked > 0 || self.board.is_empty() {
+            self.restart_timers(now);
+        }
+    }
+
+    fn sample_rtt(
+        &mut self,
+        now: Time,
+        progress: &Progress,
+        by_timestamp: Option<Duration>,
+    ) -> Option<Duration> {
+        if progress.delivered == 0 {
+            return None;
+        }
+        let fresh = progress.last_sent.map(|sent| now.since(sent));
+        let first = progress.first_sent.map(|sent| now.since(sent)).or(by_timestamp);
+        if let Some(first) = first {
+            self.rtt.sample(first, fresh.unwrap_or(first));
+        }
+        fresh
+    }
+
+    fn rate_sample(&self, progress: &Progress) -> Option<RateSample> {
+        let newest = progress.newest?;
+        let send = newest.sent_at.since(newest.first_sent_at);
+        let ack = self.board.delivered_at().since(newest.delivered_at);
+        let interval = send.max(ack);
+        // What is measured over less than a round trip is an artefact of compression (section 3.3).
+        let measured = interval >= self.rtt.min_rtt() && interval > Duration::ZERO;
+        let bytes = self.board.delivered() - newest.delivered;
+        Some(RateSample {
+            rate: measured.then(|| Rate::from_bytes_over(bytes, interval)),
+            prior_delivered: newest.delivered,
+            delivered: self.board.delivered(),
+            app_limited: newest.app_limited,
+        })
+    }
+
+    /// Fast retransmit and partial acknowledgements without SACK (RFC 6582 section 3.2).
+    fn judge_by_duplicates(&mut self, progress: &Progress, pure: bool) -> u64 {
+        let mss = u64::from(self.mss);
+        if progress.acked > 0 {
+            self.duplicates = 0;
+            if self.phase == Phase::Recovery {
+                // "Deflate by the amount of new data acknowledged, add back one SMSS."
+                self.left_the_network = self.left_the_network.saturating_sub(progress.acked) + mss;
+                return self.board.lose_head();
+            }
+            self.left_the_network = 0;
+        } else if pure && !self.board.is_empty() {
+            self.duplicates += 1;
+            self.left_the_network += mss;
+            if self.duplicates == DUP_THRESH && self.phase == Phase::Open {
+                return self.board.lose_head();
+            }
+        }
+        0
+    }
+
+    /// RACK (RFC 8985 section 6.2).
+    fn judge_by_time(&mut self, now: Time) -> u64 {
+        let Some(srtt) = self.rtt.srtt() else { return 0 };
+        // "If no reordering has been observed, during recovery or with DupThresh segments sacked: no window."
+        let eager = self.phase != Phase::Open || self.board.sacked_segments(DUP_THRESH);
+        self.reorder_window = if !self.board.reordering_seen() && eager {
+            Duration::ZERO
+        } else {
+            (self.rtt.min_rtt() / 4).min(srtt)
+        };
+        let rtt = self.rtt.latest();
+        let (lost, next) = self.board.judge_by_time(now, rtt, self.reorder_window);
+        self.timers.reorder = next.unwrap_or(Time::MAX);
+        lost
+    }
+
+    fn enter_recovery(&mut self, now: Time) {
+        self.phase = Phase::Recovery;
+        self.recover = self.board.nxt();
+        self.forced = true;
+        self.timers.probe = Time::MAX;
+        self.stats.recoveries += 1;
+        if self.board.una() >= self.reduced_until {
+            self.reduce(now);
+        }
+    }
+
+    fn reduce(&mut self, now: Time) {
+        let outstanding = self.board.nxt() - self.board.una();
+        self.congestion.on_congestion(now, self.congestion.cwnd().min(outstanding));
+        self.reduced_until = self.board.nxt();
+    }
+
+    fn pipe(&self) -> u64 {
+        self.board.pipe().saturating_sub(self.left_the_network)
+    }
+
+    /// The next segment that may leave at `now`, if any.
+    pub(super) fn next(&mut self, now: Time) -> Option<Piece> {
+        if now < self.pace_at && !self.forced {
+            self.cwnd_limited = self.has_more();
+            return None;
+        }
+        if core::mem::take(&mut self.probe_last)
+            && let Some(piece) = self.board.resend_last(now)
+        {
+            self.stats.retransmitted += 1;
+            let piece = self.sent(now, piece);
+            self.timers.probe = Time::MAX;
+            return Some(piece);
+        }
+        let mss = u64::from(self.mss);
+        let room = self.congestion.cwnd().saturating_sub(self.pipe());
+        if self.board.has_pending() {
+            if room < mss && !self.forced {
+                self.cwnd_limited = true;
+                return None;
+            }
+            let piece = self.board.resend_pending(now)?;
+            self.stats.retransmitted += 1;
+            return Some(self.sent(now, piece));
+        }
+        let nxt = self.board.nxt();
+        let unsent = self.written.saturating_sub(nxt);
+        let fin_waits = self.finished && nxt <= self.written;
+        if unsent == 0 && !fin_waits {
+            self.cwnd_limited = false;
+            if self.board.pipe() < self.congestion.cwnd() {
+                self.board.set_app_limited();
+            }
+            return None;
+        }
+        let limit = self.window_end.min(self.board.una().saturating_add(self.max_window));
+        let len = unsent.min(mss).min(limit.saturating_sub(nxt));
+        let outstanding = nxt > self.board.una();
+        let short_of_window = len < unsent.min(mss);
+        if short_of_window && (len == 0 || outstanding) {
+            self.cwnd_limited = false;
+            if !outstanding && self.timers.retransmit == Time::MAX {
+                self.timers.retransmit = self.rtt.deadline(now).max(now + LEAST_PROBE);
+            }
+            return None;
+        }
+        let is_last = len == unsent && self.finished;
+        if self.nagle && len < mss && self.board.una() < self.short_until && !is_last {
+            self.cwnd_limited = false;
+            return None;
+        }
+        if !outstanding && self.restart_window.is_some() && self.last_sent > Time::ZERO {
+            self.restart_after_idle(now);
+        }
+        if room < len && !self.forced {
+            self.cwnd_limited = true;
+            return None;
+        }
+        let piece = self.board.send(now, len as u32, is_last);
+        if len < mss {
+            self.short_until = self.board.nxt();
+        }
+        Some(self.sent(now, piece))
+    }
+
+    fn has_more(&self) -> bool {
+        let fin_waits = self.finished && self.board.nxt() <= self.written;
+        self.board.has_pending() || self.written > self.board.nxt() || fin_waits
+    }
+
+    fn restart_after_idle(&mut self, now: Time) {
+        let idle = now.since(self.last_sent);
+        if let Some(restart) = self.restart_window.filter(|_| idle > self.rtt.rto()) {
+            self.congestion.on_idle(restart);
+        }
+    }
+
+    fn sent(&mut self, now: Time, piece: Piece) -> Piece {
+        self.forced = false;
+        self.last_sent = now;
+        self.stats.segments += 1;
+        if self.timers.retransmit == Time::MAX || self.board.una() == piece.start {
+            self.timers.retransmit = self.rtt.deadline(now);
+        }
+        self.arm_probe(now);
+        if let Some(rate) = self.pacing_rate() {
+            let overhead = u64::from(super::segment::IP_HEADER + super::segment::TCP_HEADER);
+            let span = rate.time_for(u64::from(piece.len) + overhead);
+            self.pace_at = self.pace_at.max(now) + span;
+        }
+        piece
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        if let Some(rate) = self.congestion.pacing_rate() {
+            return Some(rate);
+        }
+        if !self.pacing {
+            return None;
+        }
+        let srtt = self.rtt.srtt()?;
+        let cwnd = self.congestion.cwnd();
+        // "tcp_pacing_ss_ratio" and "tcp_pacing_ca_ratio" of Linux, in percent.
+        let ratio = if cwnd < self.congestion.ssthresh() / 2 { 200 } else { 120 };
+        Some(Rate::from_bytes_over(cwnd, srtt).mul_ratio(ratio, 100))
+    }
+
+    fn restart_timers(&mut self, now: Time) {
+        if self.board.is_empty() {
+            self.timers = Timers { retransmit: Time::MAX, reorder: Time::MAX, probe: Time::MAX };
+        } else {
+            self.timers.retransmit = self.rtt.deadline(now);
+            self.arm_probe(now);
+        }
+    }
+
+    /// Schedules a probe of the tail (RFC 8985 section 7.2), at most one for each tail.
+    fn arm_probe(&mut self, now: Time) {
+        if self.recovery != Recovery::RackTlp || self.phase != Phase::Open || self.timeouts > 0 {
+            self.timers.probe = Time::MAX;
+            return;
+        }
+        let Some(srtt) = self.rtt.srtt() else { return };
+        let alone = self.board.pipe() <= u64::from(self.mss);
+        let wait = srtt * 2 + if alone { WORST_DELAYED_ACK } else { Duration::ZERO };
+        self.timers.probe = now + wait.max(LEAST_PROBE);
+    }
+
+    /// When something is due if nothing arrives, and what.
+    pub(super) fn timeout(&self) -> (Time, &'static str) {
+        let Timers { retransmit, reorder, probe } = self.timers;
+        let mut next = (retransmit, "retransmission");
+        if reorder < next.0 {
+            next = (reorder, "reordering");
+        }
+        if probe < next.0 {
+            next = (probe, "tail loss probe");
+        }
+        let paced = self.pace_at < next.0 && self.pace_at > self.last_sent && self.cwnd_limited;
+        if paced && self.may_send() {
+            next = (self.pace_at, "pacing");
+        }
+        next
+    }
+
+    fn may_send(&self) -> bool {
+        let room = self.congestion.cwnd().saturating_sub(self.pipe());
+        self.forced || (self.has_more() && room >= u64::from(self.mss))
+    }
+
+    /// Acts on the timers that are due; false if the connection is to be given up.
+    pub(super) fn on_time(&mut self, now: Time) -> bool {
+        if now >= self.timers.reorder {
+            self.timers.reorder = Time::MAX;
+            let lost = self.judge_by_time(now);
+            self.stats.lost += lost;
+            if self.phase == Phase::Open && self.board.lost() > 0 {
+                self.enter_recovery(now);
+            }
+        }
+        if now >= self.timers.probe {
+            self.timers.probe = Time::MAX;
+            self.probe_tail(now);
+        }
+        if now >= self.timers.retransmit {
+            return self.on_retransmit_timer(now);
+        }
+        true
+    }
+
+    fn probe_tail(&mut self, now: Time) {
+        // A probe is new data if there is any, else the last segment again; the timer takes over from it.
+        self.stats.probes += 1;
+        let new = self.written > self.board.nxt() && self.window_end > self.board.nxt();
+        self.probe_last = !new;
+        self.forced = new;
+        self.timers.retransmit = self.rtt.deadline(now);
+    }
+
+    fn on_retransmit_timer(&mut self, now: Time) -> bool {
+        self.timeouts += 1;
+        if self.timeouts > self.retries {
+            return false;
+        }
+        self.rtt.back_off();
+        self.timers =
+            Timers { retransmit: self.rtt.deadline(now), reorder: Time::MAX, probe: Time::MAX };
+        if self.board.is_empty() {
+            // The peer's window is closed: ask whether it still is.
+            self.window_probe = true;
+            return true;
+        }
+        self.stats.timeouts += 1;
+        if self.timeouts == 1 {
+            let outstanding = self.board.nxt() - self.board.una();
+            let window = self.congestion.cwnd().min(outstanding);
+            self.congestion.on_timeout(now, window);
+        }
+        self.stats.lost += self.board.lose_all();
+        self.phase = Phase::Loss;
+        self.recover = self.board.nxt();
+        self.reduced_until = self.board.nxt();
+        self.duplicates = 0;
+        self.left_the_network = 0;
+        self.forced = true;
+        self.pace_at = now;
+        true
+    }
+
+    /// Whether the peer is to be asked if its window is still closed; asked once for each probe.
+    pub(super) fn take_window_probe(&mut self) -> bool {
+        core::mem::take(&mut self.window_probe)
+    }
+}

@@ -1,0 +1,286 @@
+use fontis_base::{Duration, FlowId, HostId, Rate, Size, Stream, Time};
+use fontis_net::{Limit, LinkConfig};
+use fontis_proto::{dfcp, tcp};
+
+use crate::observation::Observation;
+use crate::{
+    Capture, DatagramHost, Element, Fetch, Host, Network, NodeIndex, Pattern, PatternObject,
+    Recording, Requests, Role, Serve, Source, TcpHost, World,
+};
+
+/// Flows over a network of routers and links, run in virtual time and recorded.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// Decides every random process.
+    pub seed: u64,
+    /// How many routers there are.
+    pub routers: usize,
+    /// The links between them.
+    pub links: Vec<LinkSpec>,
+    /// The flows.
+    pub flows: Vec<FlowSpec>,
+    /// How long it runs.
+    pub duration: Duration,
+    /// When the measurement window begins; it ends with the run.
+    pub warmup: Duration,
+    /// How often counters are read.
+    pub sample: Duration,
+    /// Whether to stop as soon as every flow that has an end has come to it.
+    pub until_done: bool,
+    /// Whether every packet of TCP and DFCP passes through the wire format and back; the recording is the same.
+    pub wire: bool,
+}
+
+/// A link between two routers, in one direction.
+#[derive(Clone, Debug)]
+pub struct LinkSpec {
+    /// Its name.
+    pub name: String,
+    /// Where it begins.
+    pub from: usize,
+    /// Where it leads.
+    pub to: usize,
+    /// What it does.
+    pub config: LinkConfig,
+    /// Whether it is recorded.
+    pub bottleneck: bool,
+}
+
+/// A flow between two hosts of its own.
+#[derive(Clone, Debug)]
+pub struct FlowSpec {
+    /// Its name.
+    pub name: String,
+    /// The router that its sender is behind.
+    pub from: usize,
+    /// The router that its receiver is behind.
+    pub to: usize,
+    /// When it begins.
+    pub start: Time,
+    /// What transports it.
+    pub transport: Transport,
+    /// What is transported.
+    pub application: Application,
+    /// The sender's link to its router.
+    pub access: LinkConfig,
+    /// The receiver's link to its router, which carries what goes back.
+    pub back: LinkConfig,
+    /// The traffic class of its packets.
+    pub class: u8,
+}
+
+/// What transports a flow.
+#[derive(Clone, Debug)]
+pub enum Transport {
+    /// TCP.
+    Tcp(tcp::Config),
+    /// DFCP, with blocks of this size if one is given.
+    Dfcp(Box<dfcp::Config>, Option<u32>),
+    /// Nothing: datagrams.
+    Datagrams,
+}
+
+/// What is transported.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Application {
+    /// What a source gives.
+    Source(Pattern),
+    /// Requests and answers; TCP only.
+    Requests(Requests),
+}
+
+/// The nodes of a flow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ends {
+    pub(crate) sender: NodeIndex,
+    pub(crate) receiver: NodeIndex,
+}
+
+/// The nodes of a running experiment.
+pub(crate) struct Running {
+    pub(crate) world: World,
+    pub(crate) ends: Vec<Ends>,
+    /// By [`LinkSpec`].
+    pub(crate) links: Vec<NodeIndex>,
+}
+
+impl Experiment {
+    /// Runs it and gives what was recorded; `None` if `stop` said so, which is asked at each sample.
+    pub fn run(&self, stop: impl FnMut() -> bool) -> Option<Recording> {
+        Some(self.run_captured(0, stop)?.0)
+    }
+
+    /// The same, with a capture of the first `most` packets that the flows' senders send and receive, if more than
+    /// none are wanted.
+    pub fn run_captured(
+        &self,
+        most: u64,
+        mut stop: impl FnMut() -> bool,
+    ) -> Option<(Recording, Option<Capture>)> {
+        let mut running = self.build();
+        if most > 0 {
+            let senders = running.ends.iter().map(|ends| ends.sender);
+            let capture = Capture::new(senders, most);
+            running.world.set_capture(capture);
+        }
+        let mut observation = Observation::new(self);
+        running.world.start();
+        let end = Time::ZERO + self.duration;
+        let window = Time::ZERO + self.warmup;
+        let mut at = Time::ZERO;
+        observation.sample(self, &mut running);
+        if self.warmup == Duration::ZERO {
+            observation.begin_window();
+        }
+        while at < end {
+            let next = (at + self.sample.max(Duration::from_nanos(1))).min(end);
+            // The window begins with a sample of its own, wherever the others lie.
+            let next = if at < window { next.min(window) } else { next };
+            at = next;
+            running.world.run_to(at);
+            observation.sample(self, &mut running);
+            if at == window {
+                observation.begin_window();
+            }
+            if stop() {
+                return None;
+            }
+            if self.until_done && self.all_done(&running) {
+                break;
+            }
+        }
+        let recording = observation.finish(self, &running, at);
+        Some((recording, running.world.capture().cloned()))
+    }
+
+    fn all_done(&self, running: &Running) -> bool {
+        let mut with_end = self.flows.iter().zip(&running.ends).filter(|(flow, _)| flow.has_end());
+        with_end.all(|(_, ends)| match running.world.element(ends.receiver) {
+            Element::Tcp(host) => host.moments().completed.is_some() || host.moments().aborted,
+            Element::Host(host) => host.is_finished(),
+            _ => true,
+        })
+    }
+
+    fn build(&self) -> Running {
+        let mut network = Network::new(self.seed);
+        for _ in 0..self.routers {
+            network.router();
+        }
+        let links = self
+            .links
+            .iter()
+            .map(|link| network.link(&link.name, link.from, link.to, link.config.clone()));
+        let links: Vec<NodeIndex> = links.collect();
+        let ends = (0u32..).zip(&self.flows).map(|(number, flow)| {
+            let hosts = [HostId(2 * number), HostId(2 * number + 1)];
+            let [sender, receiver] = self.hosts(number, flow, hosts);
+            let mut host = |id, router, element, side: &str, config: &LinkConfig| {
+                let name = format!("{}/{side}", flow.name);
+                let uplink = (*config != LinkConfig::default()).then(|| (&*name, config.clone()));
+                network.host(id, router, element, uplink)
+            };
+            Ends {
+                sender: host(hosts[0], flow.from, sender, "access", &flow.access),
+                receiver: host(hosts[1], flow.to, receiver, "back", &flow.back),
+            }
+        });
+        let ends = ends.collect();
+        Running { world: network.build(), ends, links }
+    }
+
+    /// The sending and the receiving host of a flow.
+    fn hosts(&self, number: u32, spec: &FlowSpec, [from, to]: [HostId; 2]) -> [Element; 2] {
+        let flow = FlowId(number);
+        let mut stream = Stream::new(self.seed, &format!("{}/application", spec.name));
+        let isn = [stream.next_u64() as u32, stream.next_u64() as u32];
+        let class = spec.class;
+        match &spec.transport {
+            Transport::Tcp(config) => {
+                let config = || config.clone();
+                let (sender, requests) = match spec.application {
+                    Application::Source(pattern) => {
+                        let source = Source::new(pattern, spec.start, stream);
+                        (TcpHost::sender(from, to, flow, config(), source, isn[0]), None)
+                    }
+                    Application::Requests(requests) => {
+                        // The client is the receiver of the flow's data: it asks the sender.
+                        let asker = (spec.start, requests, stream);
+                        let client = TcpHost::asker(to, from, flow, config(), asker, isn[0]);
+                        let server =
+                            TcpHost::receiver(from, to, flow, config(), Some(requests), isn[1]);
+                        return [server, client].map(|host| {
+                            Element::Tcp(Box::new(host.with_class(class).with_wire(self.wire)))
+                        });
+                    }
+                };
+                let receiver = TcpHost::receiver(to, from, flow, config(), requests, isn[1]);
+                [sender, receiver]
+                    .map(|host| Element::Tcp(Box::new(host.with_class(class).with_wire(self.wire))))
+            }
+            Transport::Dfcp(config, block_size) => {
+                let size = match spec.application {
+                    Application::Source(Pattern::Object { size }) => size,
+                    // More than the access link carries in the time that is left.
+                    _ => self.more_than(spec),
+                };
+                let object = PatternObject { seed: self.seed ^ u64::from(number) };
+                let config = |_| (**config).clone();
+                let mut serve = Serve::new(config(()).codes.first().copied(), size);
+                serve.block_size = *block_size;
+                let fetch = Role::Fetch(Fetch { size, ..Fetch::default() });
+                let host = |id, peer, role| {
+                    let host =
+                        Host::new(id, peer, flow, config(()), role, object, self.wire, spec.start);
+                    Element::Host(Box::new(host.with_class(class)))
+                };
+                [host(from, to, Role::Serve(serve)), host(to, from, fetch)]
+            }
+            Transport::Datagrams => {
+                let pattern = match spec.application {
+                    Application::Source(pattern) => pattern,
+                    Application::Requests(_) => Pattern::Object { size: 0 },
+                };
+                let source = Source::new(pattern, spec.start, stream);
+                let sender = DatagramHost::sender(from, to, flow, source).with_class(class);
+                let receiver = DatagramHost::receiver(to, from, flow).with_class(class);
+                [sender, receiver].map(|host| Element::Datagram(Box::new(host)))
+            }
+        }
+    }
+
+    /// More bytes than a flow can send while the experiment lasts.
+    fn more_than(&self, spec: &FlowSpec) -> u64 {
+        let rate = match spec.access.rate {
+            Rate::MAX => {
+                self.links.iter().map(|link| link.config.rate).filter(|r| *r < Rate::MAX).max()
+            }
+            rate => Some(rate),
+        };
+        rate.unwrap_or(Rate::from_mbps(10_000)).bytes_in(self.duration).saturating_mul(2).max(1)
+    }
+}
+
+impl FlowSpec {
+    /// Whether it ends by itself.
+    pub(crate) fn has_end(&self) -> bool {
+        match self.application {
+            Application::Source(Pattern::Object { .. }) => {
+                !matches!(self.transport, Transport::Datagrams)
+            }
+            Application::Source(_) => false,
+            Application::Requests(requests) => requests.count.is_some(),
+        }
+    }
+}
+
+impl LinkSpec {
+    /// The buffer in the unit in which its queue is summed up: bytes, or packets.
+    pub(crate) fn buffer(&self) -> Option<(f64, bool)> {
+        match self.config.buffer {
+            Limit::Bytes(size) if size == Size::from_bytes(u64::MAX) => None,
+            Limit::Bytes(size) => Some((size.as_bytes() as f64, true)),
+            Limit::Packets(packets) => Some((packets as f64, false)),
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! What experiments are judged by: pure functions of what was counted. Times are in seconds, rates in one unit
+//! throughout; `specs` of the papers give the definitions that each cites.
+
+/// Useful bytes per time, in bit/s (Móczár 2015, section 3.5.1).
+pub fn goodput(bytes: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 }
+}
+
+/// Flow completion time by its definition: from the first packet sent to the last received.
+pub fn fct_defined(first_sent: f64, last_received: f64) -> f64 {
+    last_received - first_sent
+}
+
+/// Flow completion time as the receiver sees it: from the first data packet to the last.
+pub fn fct_received(first_data: f64, last_data: f64) -> f64 {
+    last_data - first_data
+}
+
+/// Jain's index: 1 if all are equal, 1/n if one of n has it all; 1 for nothing at all.
+pub fn jain(shares: &[f64]) -> f64 {
+    let sum: f64 = shares.iter().sum();
+    let squares: f64 = shares.iter().map(|share| share * share).sum();
+    if squares > 0.0 { sum * sum / (shares.len() as f64 * squares) } else { 1.0 }
+}
+
+/// Performance utilisation: the goodput with a buffer relative to that with one which never limits.
+pub fn performance_utilisation(goodput: f64, unlimited: f64) -> f64 {
+    ratio(goodput, unlimited)
+}
+
+/// Buffer occupancy: the time average of the queue relative to the buffer. `integral` is bytes (or packets) times
+/// seconds.
+pub fn buffer_occupancy(integral: f64, seconds: f64, buffer: f64) -> f64 {
+    ratio(integral, seconds * buffer)
+}
+
+/// Normalised aggregate goodput: the sum of all flows' goodputs relative to what a single flow can have at most.
+pub fn normalised_aggregate_goodput(goodputs: &[f64], single: f64) -> f64 {
+    ratio(goodputs.iter().sum(), single)
+}
+
+/// Network utilisation at one time: the mean of the utilisations of all bottleneck links and of the occupancies of
+/// their buffers, each between 0 and 1.
+pub fn network_utilisation(links: &[f64], buffers: &[f64]) -> f64 {
+    let count = links.len() + buffers.len();
+    ratio(links.iter().chain(buffers).sum(), count as f64)
+}
+
+/// Shares of the time that a network is underloaded (below 0.2), normally loaded, and overloaded (from 0.8 on).
+pub fn utilisation_regimes(samples: &[f64]) -> [f64; 3] {
+    let mut regimes = [0.0; 3];
+    for sample in samples {
+        let regime = if *sample < 0.2 { 0 } else { usize::from(*sample >= 0.8) + 1 };
+        regimes[regime] += 1.0;
+    }
+    regimes.map(|count| ratio(count, samples.len() as f64))
+}
+
+/// δ-fair convergence time: how long after the second flow's start the two first have shares of at least
+/// (1−δ)/2 of the capacity each. `samples` are (time, first, second); `None` if that never comes.
+pub fn delta_fair_convergence(
+    samples: &[(f64, f64, f64)],
+    start: f64,
+    capacity: f64,
+    delta: f64,
+) -> Option<f64> {
+    let least = (1.0 - delta) / 2.0 * capacity;
+    let after = samples.iter().filter(|(time, _, _)| *time >= start);
+    after.into_iter().find(|(_, a, b)| a.min(*b) >= least).map(|(time, _, _)| time - start)
+}
+
+/// Adaptation error per flow: the mean over flows of |goodput − fair share| / fair share.
+pub fn adaptation_error_per_flow(goodputs: &[f64], fair: &[f64]) -> f64 {
+    let errors = goodputs.iter().zip(fair).map(|(g, f)| ratio((g - f).abs(), *f));
+    ratio(errors.sum(), goodputs.len() as f64)
+}
+
+/// Adaptation error of the aggregate: |Σ goodput − Σ fair share| / Σ fair share. The printed formula has the sum of
+/// the differences in it, which contradicts the published values.
+pub fn adaptation_error_aggregate(goodputs: &[f64], fair: &[f64]) -> f64 {
+    let (got, due): (f64, f64) = (goodputs.iter().sum(), fair.iter().sum());
+    ratio((got - due).abs(), due)
+}
+
+/// Queue saturation time: from a flow's start to the first dropped packet.
+pub fn queue_saturation_time(start: f64, first_drop: Option<f64>) -> Option<f64> {
+    first_drop.map(|drop| drop - start)
+}
+
+/// Drop rate: packets dropped relative to packets that arrived. At a bottleneck behind another it is the rate of dead
+/// packets: they took capacity upstream in vain.
+pub fn drop_rate(dropped: u64, arrived: u64) -> f64 {
+    ratio(dropped as f64, arrived as f64)
+}
+
+/// Wasted symbols: received ones that were of no use, relative to all received.
+pub fn wasted_symbols(wasted: u64, received: u64) -> f64 {
+    ratio(wasted as f64, received as f64)
+}
+
+/// Redundancy at which an ideal fountain would be as fast as this transfer: T·C/(D·N) − 1 (Molnár 2011, section 7).
+pub fn equivalent_redundancy(seconds: f64, capacity: f64, bits: f64, flows: f64) -> f64 {
+    ratio(seconds * capacity, bits * flows) - 1.0
+}
+
+/// What a fountain with practical redundancy gains over a transfer of this equivalent redundancy.
+pub fn rate_increase(equivalent: f64, practical: f64) -> f64 {
+    (1.0 + equivalent) / (1.0 + practical) - 1.0
+}
+
+/// Max-min fair shares of one link between flows with the given limits.
+pub fn max_min_shares(capacity: f64, limits: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..limits.len()).collect();
+    order.sort_by(|a, b| limits[*a].total_cmp(&limits[*b]));
+    let mut shares = vec![0.0; limits.len()];
+    let mut left = capacity;
+    for (position, index) in order.into_iter().enumerate() {
+        let share = limits[index].min(left / (limits.len() - position) as f64);
+        shares[index] = share;
+        left -= share;
+    }
+    shares
+}
+
+fn ratio(value: f64, of: f64) -> f64 {
+    if of > 0.0 { value / of } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn near(got: f64, want: f64) {
+        assert!((got - want).abs() < 1e-9, "{got}, not {want}");
+    }
+
+    #[test]
+    fn goodput_counts_bits_per_second() {
+        near(goodput(1_250_000, 10.0), 1e6);
+        near(goodput(1, 0.0), 0.0);
+    }
+
+    #[test]
+    fn completion_times_begin_at_either_end() {
+        near(fct_defined(1.0, 3.5), 2.5);
+        near(fct_received(1.05, 3.5), 2.45);
+    }
+
+    #[test]
+    fn jain_is_one_for_equals_and_one_nth_for_a_monopoly() {
+        near(jain(&[3.0, 3.0, 3.0]), 1.0);
+        near(jain(&[1.0, 0.0, 0.0, 0.0]), 0.25);
+        // (1+2+3)² / (3·(1+4+9)) = 36/42.
+        near(jain(&[1.0, 2.0, 3.0]), 6.0 / 7.0);
+        near(jain(&[0.0, 0.0]), 1.0);
+    }
+
+    #[test]
+    fn relative_figures_are_what_they_say() {
+        near(performance_utilisation(540.0, 1000.0), 0.54);
+        // A queue of 50 packets for 6 of 10 s in a buffer of 100.
+        near(buffer_occupancy(50.0 * 6.0, 10.0, 100.0), 0.3);
+        near(normalised_aggregate_goodput(&[100.0, 120.0], 1000.0), 0.22);
+        near(drop_rate(5, 200), 0.025);
+        near(wasted_symbols(1, 50), 0.02);
+        near(drop_rate(0, 0), 0.0);
+    }
+
+    #[test]
+    fn the_utilisation_of_a_network_is_the_mean_of_links_and_buffers() {
+        near(network_utilisation(&[1.0, 0.5], &[0.1, 0.0]), 0.4);
+        let regimes = utilisation_regimes(&[0.0, 0.19, 0.2, 0.79, 0.8, 1.0, 0.5, 0.5]);
+        assert_eq!(regimes, [0.25, 0.5, 0.25]);
+    }
+
+    #[test]
+    fn convergence_is_counted_from_the_second_flow_s_start() {
+        let samples = [
+            (99.0, 1000.0, 0.0),
+            (100.0, 900.0, 100.0),
+            (101.0, 700.0, 300.0),
+            (102.0, 540.0, 460.0),
+        ];
+        assert_eq!(delta_fair_convergence(&samples, 100.0, 1000.0, 0.5), Some(1.0));
+        assert_eq!(delta_fair_convergence(&samples, 100.0, 1000.0, 0.1), Some(2.0));
+        assert_eq!(delta_fair_convergence(&samples, 100.0, 1000.0, 0.01), None);
+    }
+
+    #[test]
+    fn adaptation_errors_of_the_specification_s_vector() {
+        let (goodputs, fair) = ([80.0, 20.0], [50.0, 50.0]);
+        near(adaptation_error_per_flow(&goodputs, &fair), 0.6);
+        near(adaptation_error_aggregate(&goodputs, &fair), 0.0);
+    }
+
+    #[test]
+    fn saturation_is_counted_from_the_start() {
+        assert_eq!(queue_saturation_time(10.0, Some(10.5)), Some(0.5));
+        assert_eq!(queue_saturation_time(10.0, None), None);
+    }
+
+    #[test]
+    fn equivalent_redundancy_and_what_a_fountain_gains() {
+        // 8 Mbit in 1.15 s through 1 of 1 shares of 8 Mbit/s.
+        near(equivalent_redundancy(1.15, 8e6, 8e6, 1.0), 0.15);
+        near(rate_increase(0.15, 0.05), 1.15 / 1.05 - 1.0);
+        assert!((rate_increase(0.15, 0.05) - 0.0952).abs() < 1e-4);
+    }
+
+    #[test]
+    fn max_min_shares_of_the_specification_s_vectors() {
+        assert_eq!(max_min_shares(1000.0, &[1000.0; 5]), [200.0; 5]);
+        assert_eq!(max_min_shares(100.0, &[10.0, 35.0, 100.0]), [10.0, 35.0, 55.0]);
+        assert_eq!(max_min_shares(100.0, &[10.0, 20.0, 30.0]), [10.0, 20.0, 30.0]);
+        let shares = max_min_shares(1000.0, &[100.0, 400.0, 1000.0, 1000.0]);
+        assert_eq!(shares, [100.0, 300.0, 300.0, 300.0]);
+    }
+}

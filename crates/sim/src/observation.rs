@@ -1,0 +1,340 @@
+use fontis_base::{Duration, Rate, Time};
+use fontis_net::LinkStats;
+
+use crate::experiment::{Ends, Experiment, Running};
+use crate::metrics;
+use crate::recording::METRICS;
+use crate::{Element, Recording, Role, World};
+
+/// Fills a recording while an experiment runs.
+pub(crate) struct Observation {
+    recording: Recording,
+    /// Counters at the last sample, by flow and by link.
+    flows: Vec<FlowCounters>,
+    links: Vec<LinkCounters>,
+    /// The same when the measurement window began.
+    window: Option<(Vec<FlowCounters>, Vec<LinkCounters>)>,
+    first_drops: Vec<Option<Time>>,
+    /// Network utilisation at each sample of the window.
+    utilisation: Vec<f64>,
+    now: Time,
+}
+
+/// When a link was read, and what it had counted.
+type LinkCounters = (Time, LinkStats);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct FlowCounters {
+    received: u64,
+    sent: u64,
+    retransmitted: u64,
+    lost: u64,
+    window: u64,
+    in_flight: u64,
+    srtt: Option<Duration>,
+    wasted: u64,
+    symbols: u64,
+}
+
+/// When a flow's stations were passed, as far as they were.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stations {
+    first_sent: Option<Time>,
+    connected: Option<Time>,
+    first_data: Option<Time>,
+    last_data: Option<Time>,
+    completed: Option<Time>,
+    aborted: bool,
+}
+
+impl Observation {
+    pub(crate) fn new(experiment: &Experiment) -> Self {
+        Self {
+            recording: Recording::new(),
+            flows: vec![FlowCounters::default(); experiment.flows.len()],
+            links: vec![(Time::ZERO, LinkStats::default()); experiment.links.len()],
+            window: None,
+            first_drops: vec![None; experiment.links.len()],
+            utilisation: Vec::new(),
+            now: Time::ZERO,
+        }
+    }
+
+    /// Reads all counters.
+    pub(crate) fn sample(&mut self, experiment: &Experiment, running: &mut Running) {
+        self.now = running.world.now();
+        let time = self.now.as_secs_f64();
+        for (index, (spec, ends)) in experiment.flows.iter().zip(&running.ends).enumerate() {
+            let counters = FlowCounters::read(&running.world, *ends);
+            self.flows[index] = counters;
+            self.recording.flow.push([
+                time.into(),
+                (index as u64).into(),
+                spec.name.as_str().into(),
+                counters.received.into(),
+                counters.sent.into(),
+                counters.retransmitted.into(),
+                counters.lost.into(),
+                counters.window.into(),
+                counters.in_flight.into(),
+                counters.srtt.map_or(f64::NAN, Duration::as_secs_f64).into(),
+            ]);
+        }
+        let (mut busy, mut full) = (Vec::new(), Vec::new());
+        for (index, spec) in experiment.links.iter().enumerate().filter(|(_, l)| l.bottleneck) {
+            let link = running.world.link_mut(running.links[index]);
+            let stats = link.observe(self.now);
+            let packets = link.queue_len() as u64;
+            let (before, last) = self.links[index];
+            let span = self.now.since(before);
+            let mean = |now: u128, last: u128| {
+                if span > Duration::ZERO {
+                    (now - last) as f64 / span.as_nanos() as f64
+                } else {
+                    0.0
+                }
+            };
+            let mean_bytes = mean(stats.queue_byte_nanos, last.queue_byte_nanos);
+            let mean_packets = mean(stats.queue_packet_nanos, last.queue_packet_nanos);
+            if self.first_drops[index].is_none() && stats.dropped.queue.packets > 0 {
+                self.first_drops[index] = link.first_queue_drop();
+            }
+            let sent = (stats.delivered.bytes - last.delivered.bytes) as f64 * 8.0;
+            busy.push(utilisation(sent, link.rate(), span));
+            if let Some((buffer, in_bytes)) = spec.buffer() {
+                full.push((if in_bytes { mean_bytes } else { mean_packets }) / buffer.max(1.0));
+            }
+            self.recording.queue.push([
+                time.into(),
+                spec.name.as_str().into(),
+                stats.queue_bytes.into(),
+                packets.into(),
+                mean_bytes.into(),
+                mean_packets.into(),
+                stats.entered.packets.into(),
+                stats.delivered.packets.into(),
+                stats.delivered.bytes.into(),
+                stats.dropped.queue.packets.into(),
+                (stats.dropped.total().packets - stats.dropped.queue.packets).into(),
+                stats.marked.into(),
+            ]);
+            self.links[index] = (self.now, stats);
+        }
+        if self.window.is_some() {
+            self.utilisation.push(metrics::network_utilisation(&busy, &full));
+        }
+    }
+
+    /// The measurement window begins with the last sample.
+    pub(crate) fn begin_window(&mut self) {
+        self.window = Some((self.flows.clone(), self.links.clone()));
+    }
+
+    /// Sums up, and gives the recording.
+    pub(crate) fn finish(
+        mut self,
+        experiment: &Experiment,
+        running: &Running,
+        end: Time,
+    ) -> Recording {
+        let (flows_before, links_before) = self.window.take().unwrap_or_else(|| {
+            // The run ended before its window began: all of it counts.
+            let zero = (Time::ZERO, LinkStats::default());
+            (vec![FlowCounters::default(); self.flows.len()], vec![zero; self.links.len()])
+        });
+        let begin = links_before.iter().map(|(at, _)| *at).max().unwrap_or(Time::ZERO);
+        let span = end.since(begin).as_secs_f64();
+        let mut goodputs = Vec::with_capacity(self.flows.len());
+        let (mut with_end, mut completed) = (0u32, 0u32);
+        for (index, spec) in experiment.flows.iter().enumerate() {
+            let (now, before) = (self.flows[index], flows_before[index]);
+            let goodput = metrics::goodput(now.received - before.received, span);
+            goodputs.push(goodput);
+            self.put("goodput", &spec.name, goodput * 1e-6);
+            let stations = Stations::read(&running.world, running.ends[index]);
+            self.put_events(&spec.name, stations);
+            if spec.has_end() {
+                with_end += 1;
+                completed += u32::from(stations.completed.is_some());
+                self.put_completion(&spec.name, stations);
+            }
+            if now.symbols > 0 {
+                self.put(
+                    "wasted_symbols",
+                    &spec.name,
+                    metrics::wasted_symbols(now.wasted, now.symbols),
+                );
+            }
+        }
+        self.put("goodput", "all", goodputs.iter().sum::<f64>() * 1e-6);
+        self.put("jain", "all", metrics::jain(&goodputs));
+        if with_end > 0 {
+            self.put("completed", "all", f64::from(completed) / f64::from(with_end));
+        }
+        let start = experiment.flows.iter().map(|flow| flow.start).min().unwrap_or(Time::ZERO);
+        let mut slowest: Option<f64> = None;
+        for (index, spec) in experiment.links.iter().enumerate().filter(|(_, l)| l.bottleneck) {
+            let ((_, now), (_, before)) = (self.links[index], links_before[index]);
+            let arrived = now.entered.packets - before.entered.packets;
+            let dropped = now.dropped.queue.packets - before.dropped.queue.packets;
+            let all = now.dropped.total().packets - before.dropped.total().packets;
+            let sent = (now.delivered.bytes - before.delivered.bytes) as f64 * 8.0;
+            let rate = spec.config.rate;
+            if rate < Rate::MAX {
+                let bps = rate.as_bps() as f64;
+                slowest = Some(slowest.map_or(bps, |slowest| slowest.min(bps)));
+                let capacity = spec.config.rate_changes.mean(begin, end, rate) * span;
+                self.put("utilisation", &spec.name, sent / capacity.max(1.0));
+            }
+            let packets = (now.queue_packet_nanos - before.queue_packet_nanos) as f64 * 1e-9;
+            let bytes = (now.queue_byte_nanos - before.queue_byte_nanos) as f64 * 1e-9;
+            self.put("mean_queue", &spec.name, if span > 0.0 { packets / span } else { 0.0 });
+            if let Some((buffer, in_bytes)) = spec.buffer() {
+                let integral = if in_bytes { bytes } else { packets };
+                self.put(
+                    "occupancy",
+                    &spec.name,
+                    metrics::buffer_occupancy(integral, span, buffer),
+                );
+            }
+            self.put("drop_rate", &spec.name, metrics::drop_rate(dropped, arrived));
+            self.put("loss_rate", &spec.name, metrics::drop_rate(all - dropped, arrived));
+            if let Some(first) = self.first_drops[index] {
+                self.recording.event.push([
+                    first.as_secs_f64().into(),
+                    spec.name.as_str().into(),
+                    "first drop".into(),
+                ]);
+                let begin = start.as_secs_f64();
+                let first = Some(first.as_secs_f64());
+                if let Some(saturation) = metrics::queue_saturation_time(begin, first) {
+                    self.put("saturation", &spec.name, saturation);
+                }
+            }
+            self.recording.packets += now.delivered.packets;
+        }
+        if let Some(slowest) = slowest {
+            let normalised = metrics::normalised_aggregate_goodput(&goodputs, slowest);
+            self.put("normalised_goodput", "all", normalised);
+        }
+        if !self.utilisation.is_empty() {
+            let mean = self.utilisation.iter().sum::<f64>() / self.utilisation.len() as f64;
+            self.put("network_utilisation", "all", mean);
+        }
+        self.recording.events = running.world.processed();
+        self.recording
+    }
+
+    fn put(&mut self, metric: &str, subject: &str, value: f64) {
+        let unit =
+            METRICS.iter().find(|(name, ..)| *name == metric).map_or("", |(_, unit, ..)| unit);
+        self.recording.summary.push([metric.into(), subject.into(), value.into(), unit.into()]);
+    }
+
+    fn put_events(&mut self, name: &str, stations: Stations) {
+        let mut put = |at: Option<Time>, event: &str| {
+            if let Some(at) = at {
+                self.recording.event.push([at.as_secs_f64().into(), name.into(), event.into()]);
+            }
+        };
+        put(stations.first_sent, "start");
+        put(stations.connected, "connected");
+        put(stations.first_data, "first data");
+        put(stations.completed, if stations.aborted { "aborted" } else { "completed" });
+    }
+
+    fn put_completion(&mut self, name: &str, stations: Stations) {
+        let (Some(last), true) = (stations.last_data, stations.completed.is_some()) else { return };
+        let last = last.as_secs_f64();
+        if let Some(first) = stations.first_sent {
+            self.put("fct", name, metrics::fct_defined(first.as_secs_f64(), last));
+        }
+        if let Some(first) = stations.first_data {
+            self.put("fct_received", name, metrics::fct_received(first.as_secs_f64(), last));
+        }
+    }
+}
+
+fn utilisation(bits: f64, rate: Rate, span: Duration) -> f64 {
+    if rate == Rate::MAX || rate == Rate::ZERO || span == Duration::ZERO {
+        return 0.0;
+    }
+    (bits / (rate.as_bps() as f64 * span.as_secs_f64())).min(1.0)
+}
+
+impl FlowCounters {
+    fn read(world: &World, ends: Ends) -> Self {
+        match (world.element(ends.sender), world.element(ends.receiver)) {
+            (Element::Tcp(sender), Element::Tcp(receiver)) => {
+                let (sent, got) = (sender.stats().0, receiver.stats().1);
+                Self {
+                    received: got.received,
+                    sent: sender.packets(),
+                    retransmitted: sent.retransmitted,
+                    lost: sent.lost / 1448,
+                    window: sent.cwnd,
+                    in_flight: sent.in_flight,
+                    srtt: sent.srtt,
+                    ..Self::default()
+                }
+            }
+            (Element::Host(sender), Element::Host(receiver)) => {
+                let (sent, got) = (sender.stats(), receiver.stats());
+                let received = match receiver.role() {
+                    Role::Fetch(fetch) => fetch.bytes,
+                    Role::Serve(_) => 0,
+                };
+                Self {
+                    received,
+                    sent: sent.packets_sent,
+                    retransmitted: sent.repair_symbols_sent,
+                    lost: sent.packets_lost,
+                    window: 0,
+                    in_flight: sent.in_flight,
+                    srtt: (sent.srtt > Duration::ZERO).then_some(sent.srtt),
+                    wasted: got.symbols_wasted,
+                    symbols: got.symbols_received,
+                }
+            }
+            (Element::Datagram(sender), Element::Datagram(receiver)) => {
+                Self { received: receiver.received_bytes(), sent: sender.sent(), ..Self::default() }
+            }
+            _ => unreachable!("both ends of a flow speak the same"),
+        }
+    }
+}
+
+impl Stations {
+    fn read(world: &World, ends: Ends) -> Self {
+        match (world.element(ends.sender), world.element(ends.receiver)) {
+            (Element::Tcp(sender), Element::Tcp(receiver)) => {
+                let (from, to) = (sender.moments(), receiver.moments());
+                let first = [from.first_sent, to.first_sent].into_iter().flatten().min();
+                Self {
+                    first_sent: first,
+                    connected: from.connected,
+                    first_data: to.first_data,
+                    last_data: to.last_data,
+                    completed: to.completed.or(to.closed),
+                    aborted: from.aborted || to.aborted,
+                }
+            }
+            (_, Element::Host(receiver)) => match receiver.role() {
+                Role::Fetch(fetch) => Self {
+                    first_sent: Some(receiver.start()),
+                    connected: fetch.connected_at,
+                    first_data: fetch.first_data_at,
+                    last_data: fetch.completed_at.or(fetch.block_times.last().copied()),
+                    completed: fetch.completed_at,
+                    aborted: false,
+                },
+                Role::Serve(_) => Self::default(),
+            },
+            (_, Element::Datagram(receiver)) => {
+                let (first_data, last_data) = receiver.arrivals();
+                Self { first_data, last_data, ..Self::default() }
+            }
+            _ => Self::default(),
+        }
+    }
+}

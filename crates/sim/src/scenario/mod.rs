@@ -1,0 +1,434 @@
+//! Scenarios: experiments as people write them, in TOML.
+//!
+//! Start here: [`Scenario::parse`] reads a file, [`Scenario::runs`] gives the runs that it stands for: one for each
+//! variant, point of the sweep and repetition. [`KEYS`] is the list of all that can be set; the reference page and the
+//! JSON Schema are made from it.
+
+mod build;
+mod error;
+mod keys;
+mod reference;
+mod value;
+
+use std::collections::BTreeMap;
+
+use toml::Spanned;
+use toml::de::{DeArray, DeTable, DeValue};
+
+pub use error::ScenarioError;
+pub use keys::{KEYS, Key, TABLES, find, nearest};
+pub use reference::{explain, reference, schema};
+pub use value::{Form, Setting};
+
+use crate::Experiment;
+
+/// An experiment with all its cases.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    settings: Settings,
+    /// The axes of the sweep, in the order of the file.
+    sweep: Vec<(String, Vec<Setting>)>,
+    /// Cases by name: what each sets.
+    variants: Vec<(String, Vec<(String, Setting)>)>,
+}
+
+/// What is set, by path; and of each kind of flow, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Settings {
+    pub(crate) keys: BTreeMap<String, Setting>,
+    pub(crate) flows: Vec<BTreeMap<String, Setting>>,
+}
+
+/// One run of a scenario.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Its number, from 0.
+    pub index: usize,
+    /// The variant, or empty.
+    pub variant: String,
+    /// What the sweep sets in it.
+    pub sweep: Vec<(String, String)>,
+    /// The repetition, from 0.
+    pub repetition: u64,
+    /// Its seed.
+    pub seed: u64,
+    /// Every setting that is not its default, for the record.
+    pub settings: Vec<(String, String)>,
+    /// What is run.
+    pub experiment: Experiment,
+}
+
+impl Run {
+    /// What tells it from the scenario's other runs.
+    pub fn label(&self) -> String {
+        let variant = (!self.variant.is_empty()).then(|| self.variant.clone());
+        let sweep = self.sweep.iter().map(|(key, value)| {
+            let name = key.rsplit('.').next().unwrap_or(key);
+            format!("{name} {value}")
+        });
+        let repetition = (self.repetition > 0).then(|| format!("repetition {}", self.repetition));
+        let parts: Vec<String> = variant.into_iter().chain(sweep).chain(repetition).collect();
+        parts.join(", ")
+    }
+}
+
+/// More runs than anybody means: a slip in a sweep.
+const MOST_RUNS: usize = 100_000;
+
+impl Scenario {
+    /// Reads a scenario.
+    pub fn parse(text: &str) -> Result<Self, ScenarioError> {
+        let document = DeTable::parse(text).map_err(|error| ScenarioError::Syntax {
+            line: error.span().map_or(1, |span| line(text, span.start)),
+            message: error.message().to_owned(),
+        })?;
+        let mut scenario =
+            Self { settings: Settings::default(), sweep: Vec::new(), variants: Vec::new() };
+        for (key, item) in document.get_ref().iter() {
+            let (name, at) = (&**key.get_ref(), place(text, key));
+            match name {
+                "sweep" => scenario.read_sweep(text, item, &at)?,
+                "variants" => scenario.read_variants(text, item, &at)?,
+                "flow" => scenario.read_flows(text, item, &at)?,
+                _ if TABLES.iter().any(|(table, _)| *table == name) => {
+                    let table = table(item, name, &at)?;
+                    for (key, item) in table.iter() {
+                        let (key, at) = (key.get_ref(), place(text, key));
+                        scenario.settings.set(
+                            &format!("{name}.{key}"),
+                            setting(item, key, &at)?,
+                            &at,
+                        )?;
+                    }
+                }
+                _ => {
+                    let names = TABLES.iter().map(|(table, _)| *table).chain(["sweep", "variants"]);
+                    return Err(unknown(name, names.map(str::to_owned), &at));
+                }
+            }
+        }
+        if scenario.settings.flows.is_empty() {
+            scenario.settings.flows.push(BTreeMap::new());
+        }
+        // What is wrong with a case is best known before any of them runs.
+        scenario.check()?;
+        Ok(scenario)
+    }
+
+    /// Sets a key as if the file had; a sweep or a variant that sets it too has the last word.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), ScenarioError> {
+        let value = Setting::One(value.to_owned());
+        if self.settings.flows.is_empty() {
+            self.settings.flows.push(BTreeMap::new());
+        }
+        self.settings.set(key, value, "")?;
+        // A swept key that is set is swept no more.
+        self.sweep.retain(|(swept, _)| swept != key);
+        self.check()
+    }
+
+    /// What a key is set to, or its default.
+    pub fn get(&self, key: &str) -> String {
+        self.settings.text(key)
+    }
+
+    /// How many runs there are.
+    pub fn len(&self) -> usize {
+        let repetitions = self.settings.count("scenario.repetitions").max(1) as usize;
+        let points =
+            self.sweep.iter().fold(1usize, |n, (_, values)| n.saturating_mul(values.len()));
+        points.saturating_mul(self.variants.len().max(1)).saturating_mul(repetitions)
+    }
+
+    /// Whether there are none, which is never: an axis of a sweep has a value at least.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All runs: variants, in each the points of the sweep, in each the repetitions.
+    pub fn runs(&self) -> Result<Vec<Run>, ScenarioError> {
+        let mut runs = Vec::with_capacity(self.len());
+        self.each_case(|settings, variant, sweep| {
+            let repetitions = settings.count("scenario.repetitions").max(1);
+            for repetition in 0..repetitions {
+                let seed = settings.count("scenario.seed").wrapping_add(repetition);
+                let experiment = build::experiment(settings, seed)?;
+                runs.push(Run {
+                    index: runs.len(),
+                    variant: variant.to_owned(),
+                    sweep: sweep.to_vec(),
+                    repetition,
+                    seed,
+                    settings: settings.listed(),
+                    experiment,
+                });
+            }
+            Ok(())
+        })?;
+        Ok(runs)
+    }
+
+    fn check(&self) -> Result<(), ScenarioError> {
+        if self.len() > MOST_RUNS {
+            return Err(ScenarioError::Senseless {
+                run: String::new(),
+                message: format!("{} runs are more than the {MOST_RUNS} allowed", self.len()),
+            });
+        }
+        self.each_case(|settings, _, _| build::experiment(settings, 1).map(drop))
+    }
+
+    /// Calls for every variant and point of the sweep, with what is set there.
+    fn each_case(
+        &self,
+        mut call: impl FnMut(&Settings, &str, &[(String, String)]) -> Result<(), ScenarioError>,
+    ) -> Result<(), ScenarioError> {
+        let plain = [(String::new(), Vec::new())];
+        let variants = if self.variants.is_empty() { &plain[..] } else { &self.variants };
+        for (variant, sets) in variants {
+            let mut settings = self.settings.clone();
+            for (key, value) in sets {
+                settings.set(key, value.clone(), "")?;
+            }
+            let points: usize = self.sweep.iter().map(|(_, values)| values.len()).product();
+            for point in 0..points {
+                let mut settings = settings.clone();
+                let (mut rest, mut sweep) = (point, Vec::new());
+                // The last axis moves fastest.
+                for (key, values) in self.sweep.iter().rev() {
+                    let value = &values[rest % values.len()];
+                    rest /= values.len();
+                    settings.set(key, value.clone(), "")?;
+                    sweep.insert(0, (key.clone(), value.text()));
+                }
+                call(&settings, variant, &sweep).map_err(|error| {
+                    let case = core::iter::once(variant.clone())
+                        .chain(sweep.iter().map(|(key, value)| format!("{key} = {value}")));
+                    let case: Vec<String> = case.filter(|part| !part.is_empty()).collect();
+                    match error {
+                        ScenarioError::Senseless { message, .. } if !case.is_empty() => {
+                            ScenarioError::Senseless {
+                                run: format!("{}: ", case.join(", ")),
+                                message,
+                            }
+                        }
+                        error => error,
+                    }
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_flows(
+        &mut self,
+        text: &str,
+        item: &Spanned<DeValue<'_>>,
+        at: &str,
+    ) -> Result<(), ScenarioError> {
+        let wrong = || bad("flow", "write [[flow]], once for each kind of flow", at);
+        for item in item.get_ref().as_array().ok_or_else(wrong)?.iter() {
+            self.settings.flows.push(BTreeMap::new());
+            for (key, item) in item.get_ref().as_table().ok_or_else(wrong)?.iter() {
+                let (key, at) = (key.get_ref(), place(text, key));
+                let value = setting(item, key, &at)?;
+                self.settings.set_last_flow(key, value, &at)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_sweep(
+        &mut self,
+        text: &str,
+        item: &Spanned<DeValue<'_>>,
+        at: &str,
+    ) -> Result<(), ScenarioError> {
+        for (path, item, at) in leaves(text, table(item, "sweep", at)?, "") {
+            let key = known(&path, &at)?;
+            let values =
+                item.get_ref().as_array().filter(|values| !values.is_empty()).ok_or_else(|| {
+                    bad(&path, "a sweep needs a list of values, as in [\"10 ms\", \"20 ms\"]", &at)
+                })?;
+            let mut axis = Vec::new();
+            for value in values.iter().map(Spanned::get_ref) {
+                let value = plain(value)
+                    .or_else(|| value.as_array().and_then(list))
+                    .ok_or_else(|| bad(&path, "a value must be a text or a number", &at))?;
+                key.form.check(&value).map_err(|message| bad(&path, &message, &at))?;
+                axis.push(value);
+            }
+            self.sweep.push((path, axis));
+        }
+        Ok(())
+    }
+
+    fn read_variants(
+        &mut self,
+        text: &str,
+        item: &Spanned<DeValue<'_>>,
+        at: &str,
+    ) -> Result<(), ScenarioError> {
+        let variants = table(item, "variants", at)?;
+        for (name, item) in variants.iter() {
+            let (name, at) = (name.get_ref(), place(text, name));
+            let mut sets = Vec::new();
+            for (path, item, at) in leaves(text, table(item, name, &at)?, "") {
+                let value = setting(item, &path, &at)?;
+                let key = known(&path, &at)?;
+                key.form.check(&value).map_err(|message| bad(&path, &message, &at))?;
+                sets.push((path, value));
+            }
+            self.variants.push((name.to_string(), sets));
+        }
+        Ok(())
+    }
+}
+
+impl Settings {
+    /// Sets a key; `flow.KEY` sets it of every kind of flow, `flow.NAME.KEY` of those of that name.
+    fn set(&mut self, path: &str, value: Setting, at: &str) -> Result<(), ScenarioError> {
+        let key = known(path, at)?;
+        key.form.check(&value).map_err(|message| bad(path, &message, at))?;
+        let Some(rest) = path.strip_prefix("flow.") else {
+            self.keys.insert(path.to_owned(), value);
+            return Ok(());
+        };
+        let (name, key) =
+            rest.split_once('.').map_or((None, rest), |(name, key)| (Some(name), key));
+        let mut found = false;
+        for flow in &mut self.flows {
+            let its_name = flow.get("name").map(Setting::one);
+            if name.is_none() || name == its_name {
+                found = true;
+                flow.insert(key.to_owned(), value.clone());
+            }
+        }
+        if !found {
+            let names = self.flows.iter().filter_map(|flow| flow.get("name").map(Setting::text));
+            return Err(unknown(path, names.map(|name| format!("flow.{name}.{key}")), at));
+        }
+        Ok(())
+    }
+
+    fn set_last_flow(&mut self, key: &str, value: Setting, at: &str) -> Result<(), ScenarioError> {
+        let path = format!("flow.{key}");
+        let known = known(&path, at)?;
+        known.form.check(&value).map_err(|message| bad(&path, &message, at))?;
+        if let Some(flow) = self.flows.last_mut() {
+            flow.insert(key.to_owned(), value);
+        }
+        Ok(())
+    }
+
+    /// What a key is set to, or its default, as text.
+    pub(crate) fn text(&self, path: &str) -> String {
+        let default = || find(path).map_or("", |key| key.default).to_owned();
+        self.keys.get(path).map_or_else(default, Setting::text)
+    }
+
+    pub(crate) fn count(&self, path: &str) -> u64 {
+        self.text(path).parse().unwrap_or(0)
+    }
+
+    /// Everything that is set, for the record.
+    fn listed(&self) -> Vec<(String, String)> {
+        let keys = self.keys.iter().map(|(path, value)| (path.clone(), value.text()));
+        let flows = self.flows.iter().enumerate().flat_map(|(index, flow)| {
+            flow.iter().map(move |(key, value)| (format!("flow[{index}].{key}"), value.text()))
+        });
+        keys.chain(flows).collect()
+    }
+}
+
+/// The key of a path; in `flow.NAME.KEY` the name is left out.
+fn known(path: &str, at: &str) -> Result<&'static Key, ScenarioError> {
+    let parts: Vec<&str> = path.split('.').collect();
+    let plain = match parts[..] {
+        ["flow", _, key] => format!("flow.{key}"),
+        _ => path.to_owned(),
+    };
+    find(&plain).ok_or_else(|| ScenarioError::UnknownKey {
+        place: at.to_owned(),
+        key: path.to_owned(),
+        hint: nearest(&plain).map_or(String::new(), |name| format!("; did you mean {name:?}?")),
+    })
+}
+
+fn unknown(key: &str, names: impl Iterator<Item = String>, at: &str) -> ScenarioError {
+    let names: Vec<String> = names.collect();
+    let hint = keys::closest(key, names.iter().cloned());
+    let hint = match hint {
+        Some(name) => format!("; did you mean {name:?}?"),
+        None if names.is_empty() => String::new(),
+        None => format!("; there are {}", names.join(", ")),
+    };
+    ScenarioError::UnknownKey { place: at.to_owned(), key: key.to_owned(), hint }
+}
+
+fn bad(key: &str, message: &str, at: &str) -> ScenarioError {
+    ScenarioError::BadValue {
+        place: at.to_owned(),
+        key: key.to_owned(),
+        message: message.to_owned(),
+    }
+}
+
+/// The line of a byte, from 1.
+fn line(text: &str, byte: usize) -> usize {
+    text.bytes().take(byte).filter(|byte| *byte == b'\n').count() + 1
+}
+
+/// "line 7: ", for a key.
+fn place<T>(text: &str, key: &Spanned<T>) -> String {
+    format!("line {}: ", line(text, key.span().start))
+}
+
+fn table<'a, 'i>(
+    item: &'a Spanned<DeValue<'i>>,
+    name: &str,
+    at: &str,
+) -> Result<&'a DeTable<'i>, ScenarioError> {
+    item.get_ref().as_table().ok_or_else(|| bad(name, "it must be a table", at))
+}
+
+/// The values of a table and of the tables in it, each with its path and place.
+fn leaves<'a, 'i>(
+    text: &str,
+    table: &'a DeTable<'i>,
+    prefix: &str,
+) -> Vec<(String, &'a Spanned<DeValue<'i>>, String)> {
+    let mut found = Vec::new();
+    for (key, item) in table.iter() {
+        let name = key.get_ref();
+        let path = if prefix.is_empty() { name.to_string() } else { format!("{prefix}.{name}") };
+        match item.get_ref().as_table() {
+            Some(inner) => found.extend(leaves(text, inner, &path)),
+            None => found.push((path, item, place(text, key))),
+        }
+    }
+    found
+}
+
+fn setting(item: &Spanned<DeValue<'_>>, key: &str, at: &str) -> Result<Setting, ScenarioError> {
+    let value = item.get_ref();
+    plain(value).or_else(|| value.as_array().and_then(list)).ok_or_else(|| {
+        bad(key, "it must be a text, a number, true or false, or a list of these", at)
+    })
+}
+
+fn plain(value: &DeValue<'_>) -> Option<Setting> {
+    let text = match value {
+        DeValue::String(text) => text.to_string(),
+        DeValue::Integer(number) => number.as_str().to_owned(),
+        DeValue::Float(number) => number.as_str().to_owned(),
+        DeValue::Boolean(flag) => flag.to_string(),
+        _ => return None,
+    };
+    Some(Setting::One(text))
+}
+
+fn list(values: &DeArray<'_>) -> Option<Setting> {
+    let texts = values.iter().map(|value| plain(value.get_ref()).map(|setting| setting.text()));
+    texts.collect::<Option<Vec<String>>>().map(Setting::List)
+}

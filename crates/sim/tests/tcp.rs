@@ -1,0 +1,266 @@
+//! TCP in the simulated network, against what theory says of it.
+
+use fontis_base::{Duration, FlowId, HostId, Rate, Stream, Time};
+use fontis_net::{Limit, LinkConfig, QueueKind};
+use fontis_proto::tcp;
+use fontis_sim::scenario::Scenario;
+use fontis_sim::{Element, Network, Pattern, Recording, Source, TcpHost, World};
+
+/// Runs the only run of a scenario.
+fn run(text: &str) -> Recording {
+    let runs = Scenario::parse(text).expect("a scenario").runs().expect("a run");
+    assert_eq!(runs.len(), 1);
+    runs[0].experiment.run(|| false).expect("nobody stops it")
+}
+
+fn goodput(recording: &Recording) -> f64 {
+    recording.metric("goodput", "all").expect("a goodput") * 1e6
+}
+
+fn check(what: &str, got: f64, want: f64, tolerance: f64) {
+    assert!((got / want - 1.0).abs() < tolerance, "{what}: {got}, not {want}");
+}
+
+#[test]
+fn the_mean_window_of_a_sawtooth_is_seven_ninths_of_its_peak() {
+    // The queue never runs empty, so the window grows by a packet each time that it is served: its square grows
+    // linearly from half the peak, and its mean in time is 7/9 of it; but for the round trip at half the peak in
+    // which the loss is repaired.
+    let (rate, rtt, buffer): (f64, f64, f64) = (10e6 / 8.0 / 1500.0, 0.1, 100.0);
+    let recording = run(r#"
+        [scenario]
+        duration = "400 s"
+        sample = "10 ms"
+        host_jitter = "0"
+        [topology]
+        rate = "10 Mbit/s"
+        rtt = "100 ms"
+        buffer = "100 packets"
+        [tcp]
+        timestamps = false
+        delayed_ack = "0"
+        [[flow]]
+        protocol = "newreno"
+    "#);
+    let rows = recording.flow.numbers("time").into_iter().zip(recording.flow.numbers("window"));
+    let windows: Vec<f64> =
+        rows.filter(|(time, _)| *time > 100.0).map(|(_, bytes)| bytes / 1460.0).collect();
+    let mean = windows.iter().sum::<f64>() / windows.len() as f64;
+    // The pipe, the buffer, and the packet on the line; the first whole window above that loses a packet, and when
+    // that is known, a round trip later, the window is one more.
+    let peak = (rate * rtt + buffer + 1.0).floor() + 2.0;
+    let cycle = 0.75 * peak * peak / 2.0 / rate;
+    let repair = peak / rate;
+    let want = (7.0 / 9.0 * peak * cycle + peak / 2.0 * repair) / (cycle + repair);
+    check("mean window", mean, want, 0.01);
+    check("peak", windows.iter().copied().fold(0.0, f64::max), peak, 0.01);
+}
+
+#[test]
+fn the_goodput_under_random_loss_is_that_of_mathis_and_padhye() {
+    // Mathis and others (1997), and Padhye and others (1998, equation 32) with b = 1: bytes are counted, so that
+    // delayed acknowledgements do not halve the growth.
+    for (percent, tolerance) in [(0.1, 0.2), (0.5, 0.2), (2.0, 0.2)] {
+        let p: f64 = percent / 100.0;
+        let recording = run(&format!(
+            "[scenario]\nduration = \"600 s\"\nwarmup = \"20 s\"\nsample = \"1 s\"\n\
+             [topology]\nrtt = \"50 ms\"\nloss = \"{percent}%\"\n[[flow]]\nprotocol = \"newreno\"\ncount = 2"
+        ));
+        let got = goodput(&recording) / 2.0 / 8.0 / 1448.0;
+        let (rtt, rto) = (0.05f64, 0.25f64);
+        let mathis = (1.5 / p).sqrt() / rtt;
+        let timeouts = rto * (3.0 * (3.0 * p / 8.0).sqrt()).min(1.0) * p * (1.0 + 32.0 * p * p);
+        let padhye = 1.0 / (rtt * (2.0 * p / 3.0).sqrt() + timeouts);
+        check(&format!("Padhye at {percent} %"), got, padhye, tolerance);
+        // Mathis knows no timeouts, which cost more the more is lost.
+        if p < 0.01 {
+            check(&format!("Mathis at {percent} %"), got, mathis, tolerance);
+        }
+    }
+}
+
+#[test]
+fn every_algorithm_fills_a_path_with_a_buffer_of_one_bandwidth_delay_product() {
+    // 1448 of 1500 bytes are of use.
+    let most = 20e6 * 1448.0 / 1500.0;
+    for (name, _) in tcp::congestion::Kind::ALL {
+        let recording = run(&format!(
+            "[scenario]\nduration = \"40 s\"\nwarmup = \"10 s\"\n[topology]\nrate = \"20 Mbit/s\"\n\
+             [[flow]]\nprotocol = \"{name}\"\ncount = 2"
+        ));
+        let used = goodput(&recording) / most;
+        // BBR drains the path every ten seconds on purpose.
+        assert!((0.9..=1.0001).contains(&used), "{name}: {used}");
+    }
+}
+
+#[test]
+fn bbr_keeps_its_rate_where_others_halve_theirs() {
+    let share = |protocol: &str| {
+        let recording = run(&format!(
+            "[scenario]\nduration = \"30 s\"\nwarmup = \"10 s\"\n[topology]\nrate = \"20 Mbit/s\"\n\
+             loss = \"2%\"\n[tcp]\nrecovery = \"rack-tlp\"\n[[flow]]\nprotocol = \"{protocol}\""
+        ));
+        goodput(&recording) / 20e6
+    };
+    let (bbr, cubic) = (share("bbr"), share("cubic"));
+    assert!(bbr > 0.85 && cubic < 0.4, "bbr {bbr}, cubic {cubic}");
+}
+
+#[test]
+fn vegas_leaves_a_short_queue_and_cubic_a_long_one() {
+    let queue = |protocol: &str| {
+        let recording = run(&format!(
+            "[scenario]\nduration = \"40 s\"\nwarmup = \"20 s\"\n[topology]\nrate = \"20 Mbit/s\"\n\
+             [[flow]]\nprotocol = \"{protocol}\""
+        ));
+        recording.metric("mean_queue", "bottleneck").expect("a queue")
+    };
+    let vegas = queue("vegas");
+    // Two to four packets, and what delayed acknowledgements gather.
+    assert!((1.0..=6.0).contains(&vegas), "{vegas}");
+    assert!(queue("cubic") > 30.0);
+}
+
+#[test]
+fn marks_in_place_of_drops_lose_nothing() {
+    let recording = run(r#"
+        [scenario]
+        duration = "30 s"
+        [topology]
+        queue = "codel-ecn"
+        buffer = "10 BDP"
+        [tcp]
+        ecn = true
+        [[flow]]
+        count = 3
+    "#);
+    assert_eq!(recording.metric("drop_rate", "bottleneck"), Some(0.0));
+    let marked = recording.queue.numbers("marked");
+    assert!(marked.last().is_some_and(|marked| *marked > 10.0), "{:?}", marked.last());
+    check("goodput", goodput(&recording), 100e6 * 1448.0 / 1500.0, 0.06);
+}
+
+#[test]
+fn objects_complete_in_the_round_trips_that_slow_start_takes() {
+    // 100 segments: windows of 10, 20, 40 and the rest, after a handshake of a round trip.
+    let recording = run(r#"
+        [scenario]
+        duration = "10 s"
+        host_jitter = "0"
+        [topology]
+        rate = "1 Gbit/s"
+        rtt = "100 ms"
+        [tcp]
+        delayed_ack = "0"
+        [[flow]]
+        app = "object"
+        size = "144800 B"
+    "#);
+    let fct = recording.metric("fct", "flow1").expect("it completes");
+    // A handshake, three further round trips, and half of one to arrive.
+    assert!((0.45..0.455).contains(&fct), "{fct}");
+    assert_eq!(recording.metric("completed", "all"), Some(1.0));
+}
+
+#[test]
+fn requests_are_answered_one_after_the_other() {
+    let recording = run(r#"
+        [scenario]
+        duration = "30 s"
+        [topology]
+        rtt = "100 ms"
+        [[flow]]
+        app = "requests"
+        requests = 10
+        size = "5 kB"
+    "#);
+    // Ten round trips after the handshake's.
+    let fct = recording.metric("fct", "flow1").expect("it completes");
+    assert!((1.0..1.3).contains(&fct), "{fct}");
+    assert_eq!(recording.flow.numbers("received").last(), Some(&50_000.0));
+}
+
+#[test]
+fn a_host_without_jitter_and_one_with_it_send_at_other_times() {
+    let text = |jitter: &str| {
+        format!(
+            "[scenario]\nduration = \"5 s\"\nhost_jitter = \"{jitter}\"\n[topology]\nrate = \"5 Mbit/s\"\n[[flow]]\ncount = 2"
+        )
+    };
+    let [off, on] = ["0", "1 ms"].map(|jitter| run(&text(jitter)));
+    assert!(off.queue != on.queue, "the jitter does nothing");
+    let again = run(&text("1 ms"));
+    assert!(on.queue == again.queue && on.summary == again.summary && on.event == again.event);
+}
+
+/// Two hosts each way over two routers, with random loss and a short queue.
+struct Conserved {
+    world: World,
+    hosts: Vec<usize>,
+    uplinks: Vec<usize>,
+    core: [usize; 2],
+}
+
+fn conserved(kind: QueueKind, seed: u64) -> Conserved {
+    let mut network = Network::new(seed);
+    let [a, b] = [network.router(), network.router()];
+    let core = LinkConfig {
+        rate: Rate::from_mbps(10),
+        delay: Duration::from_millis(5),
+        queue: kind,
+        buffer: Limit::Packets(20),
+        loss: "0.5%".parse().expect("a loss"),
+        ..LinkConfig::default()
+    };
+    let core = [network.link("forth", a, b, core.clone()), network.link("back", b, a, core)];
+    let mut hosts = Vec::new();
+    for flow in 0..4u32 {
+        let (near, far) = if flow % 2 == 0 { (a, b) } else { (b, a) };
+        let ids = [HostId(2 * flow), HostId(2 * flow + 1)];
+        let config = || tcp::Config { ecn: true, ..tcp::Config::default() };
+        let source = Source::new(Pattern::Bulk, Time::ZERO, Stream::new(seed, "source"));
+        let sender = TcpHost::sender(ids[0], ids[1], FlowId(flow), config(), source, 7);
+        let receiver = TcpHost::receiver(ids[1], ids[0], FlowId(flow), config(), None, 9);
+        for (id, router, host) in [(ids[0], near, sender), (ids[1], far, receiver)] {
+            let link = LinkConfig { rate: Rate::from_mbps(50), ..LinkConfig::default() };
+            let name = format!("uplink {}", id.0);
+            hosts.push(network.host(id, router, Element::Tcp(Box::new(host)), Some((&name, link))));
+        }
+    }
+    let world = network.build();
+    // A host's link is made right after it.
+    let uplinks = hosts.iter().map(|host| host + 1).collect();
+    Conserved { world, hosts, uplinks, core }
+}
+
+#[test]
+fn at_every_node_what_comes_in_goes_out_is_dropped_or_held() {
+    for (_, kind) in QueueKind::ALL {
+        let Conserved { mut world, hosts, uplinks, core } = conserved(kind, 5);
+        world.start();
+        for step in 1..200 {
+            world.run_to(Time::ZERO + Duration::from_millis(17 * step));
+            for link in uplinks.iter().chain(&core) {
+                let stats = world.link(*link).stats();
+                let out = stats.delivered + stats.dropped.total() + stats.held;
+                assert_eq!(stats.entered + stats.duplicated, out, "{kind}");
+            }
+            let host = |index: usize| match world.element(index) {
+                Element::Tcp(host) => host,
+                _ => unreachable!("hosts speak TCP"),
+            };
+            for (host_index, link) in hosts.iter().zip(&uplinks) {
+                assert_eq!(host(*host_index).packets(), world.link(*link).stats().entered.packets);
+            }
+            let sum = |links: &[usize], count: fn(fontis_net::LinkStats) -> u64| {
+                links.iter().map(|link| count(world.link(*link).stats())).sum::<u64>()
+            };
+            // Routers hold nothing: what the uplinks deliver enters the core, what that delivers arrives.
+            assert_eq!(sum(&uplinks, |s| s.delivered.packets), sum(&core, |s| s.entered.packets));
+            let arrived: u64 = hosts.iter().map(|index| host(*index).arrived()).sum();
+            assert_eq!(sum(&core, |s| s.delivered.packets), arrived);
+        }
+        assert!(world.link(core[0]).stats().dropped.total().packets > 0, "{kind}: nothing tested");
+    }
+}
