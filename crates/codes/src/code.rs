@@ -1,3 +1,5 @@
+use alloc::borrow::ToOwned;
+use alloc::string::String;
 use core::fmt;
 use core::str::FromStr;
 
@@ -45,8 +47,7 @@ impl Code {
     /// The most source symbols that a block may have.
     pub const fn max_source_symbols(self) -> u32 {
         match self {
-            // RFC 6330, section 4.4.1.2: K'_max.
-            Self::RaptorQ => 56_403,
+            Self::RaptorQ => crate::raptorq::MAX_SOURCE_SYMBOLS,
             Self::Counting => 1 << 20,
         }
     }

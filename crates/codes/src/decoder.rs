@@ -1,10 +1,14 @@
-use std::collections::BTreeMap;
+use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
+use alloc::vec;
+use alloc::vec::Vec;
 
 use bytes::Bytes;
 use thiserror::Error;
 
 use crate::counting::{fails, mix};
-use crate::{BlockShape, Code, rq};
+use crate::raptorq::{Decoding, Received};
+use crate::{BlockShape, Code};
 
 /// Rebuilds one block from its symbols.
 ///
@@ -32,7 +36,12 @@ pub struct BlockDecoder {
     data: Vec<u8>,
     have: Vec<bool>,
     sources: u32,
-    repair: BTreeMap<u32, Bytes>,
+    /// The repair symbols in order of arrival, and which they are.
+    repair: Vec<u8>,
+    repair_esis: Vec<u32>,
+    repair_set: BTreeSet<u32>,
+    /// A decoding that lacked rank, and goes on with what came since.
+    decoding: Option<Box<Decoding>>,
     /// Symbols demanded beyond k: one more after each decode that lacked rank.
     extra: u32,
     /// Hash of the set of symbols, for the counting code.
@@ -77,7 +86,10 @@ impl BlockDecoder {
             data: Vec::new(),
             have,
             sources: 0,
-            repair: BTreeMap::new(),
+            repair: Vec::new(),
+            repair_esis: Vec::new(),
+            repair_set: BTreeSet::new(),
+            decoding: None,
             extra: 0,
             digest: u64::from(shape.len()),
         }
@@ -105,17 +117,18 @@ impl BlockDecoder {
             }
             self.have[esi as usize] = true;
             self.sources += 1;
+            // What was begun took this symbol to be missing.
+            self.decoding = None;
             if expected > 0 {
-                if self.data.is_empty() {
-                    self.data.resize(self.shape.padded_len(), 0);
-                }
+                self.make_room();
                 self.data[self.shape.source_range(esi)].copy_from_slice(symbol);
             }
         } else {
-            if self.needed() == 0 || self.repair.contains_key(&esi) {
+            if self.needed() == 0 || !self.repair_set.insert(esi) {
                 return Ok(false);
             }
-            self.repair.insert(esi, Bytes::copy_from_slice(symbol));
+            self.repair_esis.push(esi);
+            self.repair.extend_from_slice(symbol);
         }
         self.digest = self.digest.wrapping_add(mix(u64::from(esi)));
         Ok(true)
@@ -127,7 +140,40 @@ impl BlockDecoder {
         if self.sources == k {
             return 0;
         }
-        (k + self.extra).saturating_sub(self.sources + self.repair.len() as u32)
+        (k + self.extra).saturating_sub(self.held())
+    }
+
+    fn held(&self) -> u32 {
+        self.sources + self.repair_esis.len() as u32
+    }
+
+    /// Restores the missing source symbols; yields how many more symbols are needed, zero if it is done.
+    fn decode(&mut self) -> usize {
+        self.make_room();
+        let missing: Vec<u32> =
+            (0..).zip(&self.have).filter(|(_, have)| !**have).map(|(esi, _)| esi).collect();
+        let received = Received {
+            k: self.shape.source_symbols(),
+            symbol_size: usize::from(self.shape.symbol_size()),
+            data: &mut self.data,
+            missing: &missing,
+            esis: &self.repair_esis,
+            repairs: &self.repair,
+        };
+        let decoding = match &mut self.decoding {
+            Some(decoding) => decoding,
+            none => {
+                let new = Decoding::new(&received).expect("the shape's code has so many symbols");
+                none.insert(Box::new(new))
+            }
+        };
+        if decoding.run(received) { 0 } else { decoding.lacking().max(1) }
+    }
+
+    fn make_room(&mut self) {
+        if self.data.is_empty() {
+            self.data = vec![0; self.shape.padded_len()];
+        }
     }
 
     /// Whether all source symbols are there, so that decoding is no more than handing out the buffer.
@@ -159,28 +205,20 @@ impl DecodeJob {
         if decoder.is_systematic() {
             return finish(decoder.data);
         }
-        let held = decoder.sources + decoder.repair.len() as u32;
-        if held < shape.source_symbols() {
+        let held = decoder.held();
+        let k = shape.source_symbols();
+        if held < k {
             return Decoded::Failed(decoder);
         }
-        let decoded = match shape.code() {
-            Code::Counting => {
-                (!fails(decoder.digest, held - shape.source_symbols())).then(Vec::new)
-            }
-            Code::RaptorQ => {
-                decoder.data.resize(shape.padded_len(), 0);
-                let repair: Vec<_> =
-                    decoder.repair.iter().map(|(esi, b)| (*esi, b.clone())).collect();
-                rq::decode(shape, &decoder.data, &decoder.have, &repair)
-            }
+        let lacking = match shape.code() {
+            Code::Counting => usize::from(fails(decoder.digest, held - k)),
+            Code::RaptorQ => decoder.decode(),
         };
-        match decoded {
-            Some(data) => finish(data),
-            None => {
-                decoder.extra = held - shape.source_symbols() + 1;
-                Decoded::Failed(decoder)
-            }
+        if lacking == 0 {
+            return finish(decoder.data);
         }
+        decoder.extra = held - k + lacking as u32;
+        Decoded::Failed(decoder)
     }
 }
 

@@ -1,6 +1,12 @@
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec;
+
 use bytes::Bytes;
 
-use crate::{BlockShape, Code, rq};
+use crate::raptorq::{EncodingPlan, Inputs, Intermediate, shared_plan};
+use crate::simd::Level;
+use crate::{BlockShape, Code};
 
 /// Makes the symbols of one block. The source data is borrowed from the caller's buffer, never copied.
 pub struct BlockEncoder {
@@ -19,7 +25,7 @@ pub struct RepairJob {
 pub struct RepairSymbols(Repair);
 
 enum Repair {
-    RaptorQ(Box<rq::Encoder>),
+    RaptorQ(Box<Intermediate>),
     Counting,
 }
 
@@ -74,18 +80,45 @@ impl BlockEncoder {
             return None;
         }
         self.repair.as_ref().map(|repair| match &repair.0 {
-            Repair::RaptorQ(encoder) => encoder.repair(esi),
+            Repair::RaptorQ(intermediate) => {
+                let mut symbol = vec![0; usize::from(self.shape.symbol_size())];
+                intermediate.symbols([esi], &mut symbol);
+                Bytes::from(symbol)
+            }
             Repair::Counting => Bytes::new(),
         })
     }
 }
 
 impl RepairJob {
-    /// Does the work.
+    /// Does the work, with an encoding plan from the process's cache.
     pub fn run(self) -> RepairSymbols {
-        RepairSymbols(match self.shape.code() {
-            Code::RaptorQ => Repair::RaptorQ(Box::new(rq::Encoder::new(self.shape, &self.data))),
-            Code::Counting => Repair::Counting,
-        })
+        match self.shape.code() {
+            Code::RaptorQ => {
+                let plan = shared_plan(self.shape.source_symbols());
+                self.raptorq(&plan.expect("the shape's code has so many source symbols"))
+            }
+            Code::Counting => RepairSymbols(Repair::Counting),
+        }
+    }
+
+    /// Does the work with this plan, which must be for blocks of so many symbols; other codes than RaptorQ need none.
+    pub fn run_with(self, plan: &Arc<EncodingPlan>) -> RepairSymbols {
+        match self.shape.code() {
+            Code::RaptorQ => self.raptorq(plan),
+            _ => self.run(),
+        }
+    }
+
+    fn raptorq(&self, plan: &EncodingPlan) -> RepairSymbols {
+        let symbol_size = usize::from(self.shape.symbol_size());
+        let (whole, rest) = self.data.split_at(self.data.len() / symbol_size * symbol_size);
+        // The last symbol, if it is short, is the only one that is copied.
+        let mut last = vec![0; if rest.is_empty() { 0 } else { symbol_size }];
+        last[..rest.len()].copy_from_slice(rest);
+        let inputs = Inputs { symbol_size, first: whole, second: &last };
+        let k = self.shape.source_symbols();
+        let intermediate = Intermediate::new(Level::detect(), &plan.0, k, inputs);
+        RepairSymbols(Repair::RaptorQ(Box::new(intermediate)))
     }
 }

@@ -12,14 +12,29 @@
 //! A symbol is identified by (object, block, esi) and never by a connection: that is what lets paths, sources and
 //! receivers be many.
 
+#![cfg_attr(not(feature = "std"), no_std)]
+
+extern crate alloc;
+
 mod block;
 mod code;
 mod counting;
 mod decoder;
 mod encoder;
-mod rq;
+mod gf256;
+mod lines;
+pub mod raptorq;
+mod simd;
 
 pub use block::{BlockShape, ShapeError};
 pub use code::{Code, UnknownCode};
 pub use decoder::{BlockDecoder, DecodeJob, Decoded, SymbolError};
 pub use encoder::{BlockEncoder, RepairJob, RepairSymbols};
+
+/// FNV-1a, for checksums of tables.
+#[cfg(test)]
+pub(crate) fn fnv1a(bytes: impl IntoIterator<Item = u8>) -> u64 {
+    bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
