@@ -87,6 +87,11 @@ impl BlockShape {
         start..(start + size).min(self.len as usize)
     }
 
+    /// How many bytes a repair symbol has.
+    pub(crate) fn repair_len(self) -> usize {
+        if self.code.carries_bytes() { usize::from(self.symbol_size) } else { 0 }
+    }
+
     /// How many bytes symbol `esi` has on the wire: the padding of the last source symbol is not sent.
     pub fn symbol_len(self, esi: u32) -> usize {
         if esi < self.source_symbols() {

@@ -14,6 +14,7 @@ use super::replay::{Correct, Gather, replay};
 use super::rows::NO_INPUT;
 use super::solver::Solver;
 use super::strips::{Inputs, strips};
+use super::work_area::WorkArea;
 use crate::gf256::Matrix;
 use crate::lines::Lines;
 use crate::simd::{LINE, Level};
@@ -55,8 +56,12 @@ impl Decoding {
         let parameters = Parameters::for_source_symbols(received.k)?;
         let level = Level::detect();
         let few = is_cheaper_by_correction(&parameters, received);
-        let way = if few { Way::few(level, received)? } else { Way::many(parameters, received) };
-        Some(Self { level, parameters, way, taken: 0 })
+        let (way, taken) = if few {
+            (Way::few(level, received)?, 0)
+        } else {
+            (Way::many(parameters, received), received.esis.len())
+        };
+        Some(Self { level, parameters, way, taken })
     }
 
     /// At least so many more symbols are needed, as far as is known.
@@ -116,7 +121,9 @@ impl Way {
         let sources =
             (0..received.k).filter(|esi| !is_missing[*esi as usize]).map(|esi| (esi, esi));
         let padding = (received.k..parameters.extended as u32).map(|isi| (isi, NO_INPUT));
-        let known: Vec<_> = sources.chain(padding).collect();
+        let isi = |esi| parameters.isi(received.k, esi);
+        let repairs = received.esis.iter().zip(received.k..).map(|(esi, input)| (isi(*esi), input));
+        let known: Vec<_> = sources.chain(padding).chain(repairs).collect();
         Self::Many(Box::new(Solver::new(parameters, &known)))
     }
 }
@@ -172,25 +179,5 @@ fn correct(level: Level, plan: &Plan, inverse: &Matrix, received: Received) {
             let start = *esi as usize * symbol_size + strip.offset;
             data[start..][..strip.len].copy_from_slice(&result.as_flattened()[..strip.len]);
         }
-    }
-}
-
-/// Slots for one strip after another.
-struct WorkArea {
-    lines: Lines,
-    slots: usize,
-    widest: usize,
-}
-
-impl WorkArea {
-    fn new(symbol_size: usize, plan: &Plan) -> Self {
-        let slots = plan.slots() + plan.table_slots();
-        let strips = strips(symbol_size, plan.slots());
-        let widest = strips.map(|strip| strip.lines).max().unwrap_or(0);
-        Self { lines: Lines::zero(slots * widest), slots, widest }
-    }
-
-    fn slots(&mut self, lines: usize) -> &mut [[u8; LINE]] {
-        &mut self.lines.get_mut()[..self.slots * lines]
     }
 }

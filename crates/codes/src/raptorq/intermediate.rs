@@ -1,12 +1,17 @@
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use super::parameters::Parameters;
 use super::plan::{Plan, Sums};
 use super::replay::{Gather, replay};
 use super::rows::NO_INPUT;
 use super::strips::{Inputs, Strip, strips};
+use super::work_area::WorkArea;
 use crate::lines::Lines;
 use crate::simd::Level;
+
+/// Symbols that are made by one list of instructions, which number them with 16 bits.
+const TARGETS: usize = 1 << 15;
 
 /// The intermediate symbols of a block, from which every encoding symbol follows.
 pub(crate) struct Intermediate {
@@ -49,8 +54,7 @@ impl Intermediate {
     pub(crate) fn symbols(&self, esis: impl IntoIterator<Item = u32>, out: &mut [u8]) {
         let mut program = Sums::default();
         let mut esis = esis.into_iter();
-        // Instructions number their targets with 16 bits.
-        for out in out.chunks_mut(self.symbol_size << 15) {
+        for out in out.chunks_mut(self.symbol_size * TARGETS) {
             program.0.clear();
             let count = out.len() / self.symbol_size;
             for (target, esi) in esis.by_ref().take(count).enumerate() {
@@ -68,6 +72,37 @@ impl Intermediate {
     fn gather(&self, program: &Sums, slots: &[[u8; 64]], strip: Strip, out: &mut [u8]) {
         let symbol_size = self.symbol_size;
         self.level.run(Gather { program: &program.0, slots, strip, symbol_size, out });
+    }
+}
+
+/// Writes encoding symbols into `out`, as [`Intermediate::symbols`] does, but keeps no intermediate symbols: it
+/// takes no more memory than one strip of them, and no time to write the others.
+pub(crate) fn encode_once(
+    level: Level,
+    plan: &Plan,
+    k: u32,
+    inputs: Inputs,
+    esis: Range<u32>,
+    out: &mut [u8],
+) {
+    let symbol_size = inputs.symbol_size;
+    let mut programs = Vec::new();
+    for esi in esis {
+        // Instructions number their targets with 16 bits.
+        if programs.last().is_none_or(|(_, count)| *count == TARGETS) {
+            programs.push((Sums::default(), 0));
+        }
+        let (program, count) = programs.last_mut().expect("one was just added");
+        encode(program, &plan.parameters, k, esi, *count as u16, NO_INPUT);
+        *count += 1;
+    }
+    let mut work = WorkArea::new(symbol_size, plan);
+    for strip in strips(symbol_size, plan.slots()) {
+        let slots = work.slots(strip.lines);
+        replay(level, plan, inputs, strip, slots);
+        for ((program, _), out) in programs.iter().zip(out.chunks_mut(TARGETS * symbol_size)) {
+            level.run(Gather { program: &program.0, slots, strip, symbol_size, out });
+        }
     }
 }
 

@@ -25,11 +25,12 @@ mod solver;
 mod strips;
 mod systematic_table;
 mod tuple;
+mod work_area;
 
 pub use cache::PlanCache;
 pub(crate) use cache::shared as shared_plan;
 pub(crate) use decoding::{Decoding, Received};
 pub use encoding_plan::EncodingPlan;
-pub(crate) use intermediate::Intermediate;
+pub(crate) use intermediate::{Intermediate, encode_once};
 pub use parameters::MAX_SOURCE_SYMBOLS;
 pub(crate) use strips::Inputs;

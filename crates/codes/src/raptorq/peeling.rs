@@ -1,7 +1,6 @@
 //! Peeling with inactivation (RFC 6330, section 5.4.2.2): the order in which sparse equations give one LT symbol
 //! each, in terms of symbols before it and of a few inactive ones.
 
-use alloc::collections::BinaryHeap;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -182,16 +181,23 @@ impl<'a> Work<'a> {
 struct Components {
     parents: Vec<u16>,
     sizes: Vec<u16>,
-    /// Sizes and roots, some of them outdated.
-    heap: BinaryHeap<(u16, u16)>,
+    /// Roots by the size that they had when they were noted, as lists; most are outdated.
+    notes: Vec<(u16, u32)>,
+    heads: Vec<u32>,
+    largest: usize,
 }
+
+/// The end of a list.
+const END: u32 = u32::MAX;
 
 impl Components {
     fn new(columns: usize) -> Self {
         Self {
             parents: (0..columns as u16).collect(),
             sizes: vec![1; columns],
-            heap: BinaryHeap::with_capacity(columns),
+            notes: Vec::with_capacity(columns),
+            heads: vec![END; columns + 1],
+            largest: 0,
         }
     }
 
@@ -212,21 +218,32 @@ impl Components {
         if a == b {
             return;
         }
-        let size = |c: u16| self.sizes[usize::from(c)];
-        let (root, child) = if size(a) >= size(b) { (a, b) } else { (b, a) };
+        let (size_a, size_b) = (self.sizes[usize::from(a)], self.sizes[usize::from(b)]);
+        let (root, child) = if size_a >= size_b { (a, b) } else { (b, a) };
         self.parents[usize::from(child)] = root;
-        self.sizes[usize::from(root)] += self.sizes[usize::from(child)];
-        self.heap.push((self.sizes[usize::from(root)], root));
+        let size = size_a + size_b;
+        self.sizes[usize::from(root)] = size;
+        let size = usize::from(size);
+        self.notes.push((root, self.heads[size]));
+        self.heads[size] = self.notes.len() as u32 - 1;
+        self.largest = self.largest.max(size);
     }
 
     /// A column of the largest component that is still there.
     fn largest(&mut self, is_active: impl Fn(u16) -> bool) -> Option<u16> {
-        while let Some((size, root)) = self.heap.peek().copied() {
+        while self.largest > 1 {
+            let head = self.heads[self.largest];
+            if head == END {
+                self.largest -= 1;
+                continue;
+            }
+            let (root, next) = self.notes[head as usize];
             let r = usize::from(root);
-            if self.parents[r] == root && self.sizes[r] == size && is_active(root) {
+            let is_root = self.parents[r] == root && usize::from(self.sizes[r]) == self.largest;
+            if is_root && is_active(root) {
                 return Some(root);
             }
-            self.heap.pop();
+            self.heads[self.largest] = next;
         }
         None
     }

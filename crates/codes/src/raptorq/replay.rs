@@ -5,6 +5,10 @@ use super::strips::{Inputs, Strip};
 use crate::gf256::Matrix;
 use crate::simd::{Kernel, LINE, Lane, Level};
 
+/// Instructions between asking for an input and using it: inputs come from memory, in an order that no processor
+/// guesses, while slots are in a cache.
+const AHEAD: usize = 8;
+
 /// Slots of a strip: each has the strip's lines.
 type Slots<'a, const N: usize> = &'a mut [[[u8; LINE]; N]];
 
@@ -103,7 +107,12 @@ pub(crate) fn sum<L: Lane, const N: usize>(
 
 #[inline(always)]
 fn sums<L: Lane, const N: usize>(program: &[u16], slots: Slots<N>, inputs: Inputs, offset: usize) {
+    let mut ahead = instructions(program).skip(AHEAD);
     for (target, input, columns) in instructions(program) {
+        if let Some(lines) = ahead.next().and_then(|(_, input, _)| inputs.lines::<N>(input, offset))
+        {
+            lines.iter().for_each(L::prefetch);
+        }
         let sum = sum::<L, N>(slots, inputs, offset, input, columns);
         store(&mut slots[usize::from(target)], sum);
     }

@@ -5,8 +5,9 @@ use alloc::vec;
 
 use crate::simd::LINE;
 
-/// What a strip of all slots may take: half of a usual second-level cache.
-const CACHE: usize = 400 << 10;
+/// Usual sizes of caches.
+const SECOND_LEVEL: usize = 1 << 20;
+const THIRD_LEVEL: usize = 16 << 20;
 
 /// A range of bytes of every symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +22,11 @@ pub(crate) struct Strip {
 
 /// Cuts symbols of `symbol_size` bytes into strips for a work area of `slots`.
 pub(crate) fn strips(symbol_size: usize, slots: usize) -> impl Iterator<Item = Strip> {
-    let widest = [8, 4, 2].into_iter().find(|n| n * slots * LINE <= CACHE).unwrap_or(1);
+    // Wide strips make the most of each instruction. Half as wide is better where that fits a cache and the widest
+    // does not.
+    let size = |lines| lines * slots * LINE;
+    let fits = |cache| size(4) <= cache && size(8) > cache / 2;
+    let widest = if fits(SECOND_LEVEL) || size(8) > THIRD_LEVEL { 4 } else { 8 };
     let mut offset = 0;
     core::iter::from_fn(move || {
         let left = symbol_size - offset;

@@ -11,6 +11,8 @@ pub(crate) trait Lane: Copy {
 
     fn load(bytes: &[u8; LINE]) -> Self;
     fn store(self, bytes: &mut [u8; LINE]);
+    /// Asks for a line that will be loaded soon.
+    fn prefetch(_line: &[u8; LINE]) {}
     fn zero() -> Self;
     fn xor(self, other: Self) -> Self;
     /// Each byte times α.

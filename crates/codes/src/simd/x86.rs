@@ -51,6 +51,12 @@ const AFFINE: [u64; 256] = {
 static NIBBLE_TABLES: [([u8; 16], [u8; 16]); 256] = NIBBLES;
 static AFFINE_MATRICES: [u64; 256] = AFFINE;
 
+#[inline(always)]
+fn prefetch(line: &[u8; LINE]) {
+    // SAFETY: a prefetch has no effect but on caches, and every x86-64 has it.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) }
+}
+
 #[derive(Clone, Copy)]
 pub(crate) struct Avx2([__m256i; 2]);
 
@@ -74,6 +80,11 @@ impl Lane for Avx2 {
             _mm256_storeu_si256(p, self.0[0]);
             _mm256_storeu_si256(p.add(1), self.0[1]);
         }
+    }
+
+    #[inline(always)]
+    fn prefetch(line: &[u8; LINE]) {
+        prefetch(line);
     }
 
     #[inline(always)]
@@ -149,6 +160,11 @@ impl Lane for Avx512 {
     }
 
     #[inline(always)]
+    fn prefetch(line: &[u8; LINE]) {
+        prefetch(line);
+    }
+
+    #[inline(always)]
     fn zero() -> Self {
         // SAFETY: see the module.
         unsafe { Self(_mm512_setzero_si512()) }
@@ -211,6 +227,11 @@ impl Lane for Gfni {
     #[inline(always)]
     fn store(self, bytes: &mut [u8; LINE]) {
         self.0.store(bytes);
+    }
+
+    #[inline(always)]
+    fn prefetch(line: &[u8; LINE]) {
+        prefetch(line);
     }
 
     #[inline(always)]
