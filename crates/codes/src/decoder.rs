@@ -1,5 +1,4 @@
 use alloc::boxed::Box;
-use alloc::collections::BTreeSet;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -7,6 +6,7 @@ use bytes::Bytes;
 use thiserror::Error;
 
 use crate::counting::{fails, mix};
+use crate::esi_set::EsiSet;
 use crate::raptorq::{Decoding, Received};
 use crate::{BlockShape, Code};
 
@@ -39,7 +39,7 @@ pub struct BlockDecoder {
     /// The repair symbols in order of arrival, and which they are.
     repair: Vec<u8>,
     repair_esis: Vec<u32>,
-    repair_set: BTreeSet<u32>,
+    repair_set: EsiSet,
     /// A decoding that lacked rank, and goes on with what came since.
     decoding: Option<Box<Decoding>>,
     /// Symbols demanded beyond k: one more after each decode that lacked rank.
@@ -88,7 +88,7 @@ impl BlockDecoder {
             sources: 0,
             repair: Vec::new(),
             repair_esis: Vec::new(),
-            repair_set: BTreeSet::new(),
+            repair_set: EsiSet::default(),
             decoding: None,
             extra: 0,
             digest: u64::from(shape.len()),
@@ -120,12 +120,16 @@ impl BlockDecoder {
             // What was begun took this symbol to be missing.
             self.decoding = None;
             if expected > 0 {
-                self.make_room();
-                self.data[self.shape.source_range(esi)].copy_from_slice(symbol);
+                self.place(esi, symbol);
             }
         } else {
-            if self.needed() == 0 || !self.repair_set.insert(esi) {
+            let needed = self.needed();
+            if needed == 0 || !self.repair_set.insert(esi - self.shape.source_symbols()) {
                 return Ok(false);
+            }
+            if self.repair.is_empty() {
+                // Room for all that may come, so that nothing is moved; what does not come is never touched.
+                self.repair.reserve_exact(needed as usize * expected);
             }
             self.repair_esis.push(esi);
             self.repair.extend_from_slice(symbol);
@@ -149,7 +153,7 @@ impl BlockDecoder {
 
     /// Restores the missing source symbols; yields how many more symbols are needed, zero if it is done.
     fn decode(&mut self) -> usize {
-        self.make_room();
+        self.data.resize(self.shape.padded_len(), 0);
         let missing: Vec<u32> =
             (0..).zip(&self.have).filter(|(_, have)| !**have).map(|(esi, _)| esi).collect();
         let received = Received {
@@ -170,9 +174,15 @@ impl BlockDecoder {
         if decoding.run(received) { 0 } else { decoding.lacking().max(1) }
     }
 
-    fn make_room(&mut self) {
-        if self.data.is_empty() {
-            self.data = vec![0; self.shape.padded_len()];
+    /// Puts a source symbol in its place. What is not there yet is not written, unless something behind it came.
+    fn place(&mut self, esi: u32, symbol: &[u8]) {
+        let range = self.shape.source_range(esi);
+        self.data.reserve_exact(self.shape.padded_len() - self.data.len());
+        if range.start >= self.data.len() {
+            self.data.resize(range.start, 0);
+            self.data.extend_from_slice(symbol);
+        } else {
+            self.data[range].copy_from_slice(symbol);
         }
     }
 

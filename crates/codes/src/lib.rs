@@ -21,6 +21,7 @@ mod code;
 mod counting;
 mod decoder;
 mod encoder;
+mod esi_set;
 mod gf256;
 mod lines;
 pub mod raptorq;

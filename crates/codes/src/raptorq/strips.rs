@@ -22,11 +22,10 @@ pub(crate) struct Strip {
 
 /// Cuts symbols of `symbol_size` bytes into strips for a work area of `slots`.
 pub(crate) fn strips(symbol_size: usize, slots: usize) -> impl Iterator<Item = Strip> {
-    // Wide strips make the most of each instruction. Half as wide is better where that fits a cache and the widest
-    // does not.
+    // Wide strips make the most of each instruction, but narrower ones are better where they fit a cache that wider
+    // ones do not.
     let size = |lines| lines * slots * LINE;
-    let fits = |cache| size(4) <= cache && size(8) > cache / 2;
-    let widest = if fits(SECOND_LEVEL) || size(8) > THIRD_LEVEL { 4 } else { 8 };
+    let widest = if size(4) <= SECOND_LEVEL || size(8) > THIRD_LEVEL { 4 } else { 8 };
     let mut offset = 0;
     core::iter::from_fn(move || {
         let left = symbol_size - offset;

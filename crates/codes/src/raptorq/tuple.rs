@@ -39,8 +39,9 @@ pub(crate) fn rand(y: u32, i: u8, m: u32) -> u32 {
 
 /// Deg[v] (section 5.3.5.2).
 fn degree(v: u32, lt: usize) -> u32 {
-    let index = DEGREES.iter().position(|bound| v < *bound).expect("v is below 2^20");
-    (index as u32 + 1).min(lt as u32 - 2)
+    // Without a branch, for none could be predicted.
+    let index: u32 = DEGREES.iter().map(|bound| u32::from(v >= *bound)).sum();
+    (index + 1).min(lt as u32 - 2)
 }
 
 impl Tuple {
