@@ -19,6 +19,24 @@ pub(crate) fn targets(p: &Parameters) -> Vec<[u8; 2]> {
         .collect()
 }
 
+/// Columns whose Y are computed before they are added up: few enough for a processor's first-level cache.
+pub(crate) const CHUNK: usize = 32;
+
+/// The same by equation: for each chunk of columns, for each equation, how many of the chunk's Y it takes, and which.
+pub(crate) fn schedule(p: &Parameters, targets: &[[u8; 2]]) -> Vec<u8> {
+    let mut schedule = Vec::with_capacity(targets.len() * 3);
+    for chunk in targets.chunks(CHUNK) {
+        for equation in 0..p.hdpc as u8 {
+            let start = schedule.len();
+            schedule.push(0);
+            let columns = chunk.iter().zip(0..).filter(|(pair, _)| pair.contains(&equation));
+            schedule.extend(columns.map(|(_, column)| column));
+            schedule[start] = (schedule.len() - start - 1) as u8;
+        }
+    }
+    schedule
+}
+
 /// The H equations in terms of `unknowns`, when each column j < K' + S is, as far as unknowns go, the sum of those
 /// whose bits `column(j)` has.
 ///

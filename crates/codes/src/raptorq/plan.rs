@@ -1,5 +1,6 @@
 use alloc::vec::Vec;
 
+use super::hdpc::CHUNK;
 use super::parameters::Parameters;
 use crate::gf256::Matrix;
 
@@ -29,8 +30,8 @@ pub(crate) struct Dense {
     pub(crate) tables: Vec<u8>,
     /// The columns that need HDPC equations; at most H.
     pub(crate) free: Vec<u16>,
-    /// For each j < K' + S − 1, the two HDPC equations to which Y[j] is added; empty if `free` is.
-    pub(crate) targets: Vec<[u8; 2]>,
+    /// Which HDPC equation takes which Y ([`schedule`](super::hdpc::schedule)); empty if `free` is.
+    pub(crate) schedule: Vec<u8>,
     /// Free columns from HDPC equations.
     pub(crate) from_hdpc: Matrix,
     /// Free columns from solved ones.
@@ -79,9 +80,9 @@ impl Plan {
         self.parameters.intermediate + self.dense.solved.len() + self.parameters.hdpc
     }
 
-    /// Slots that the largest table takes.
+    /// Slots for the largest table, and before it for a chunk of the HDPC equations.
     pub(crate) fn table_slots(&self) -> usize {
-        1 << self.dense.table_bits
+        (1 << self.dense.table_bits).max(CHUNK)
     }
 
     /// Bytes that the plan takes in memory.
@@ -91,7 +92,8 @@ impl Plan {
         let columns =
             dense.solved.capacity() + dense.free.capacity() + dense.corrections.capacity();
         size_of::<Self>()
-            + 2 * (words + columns + dense.targets.capacity())
+            + 2 * (words + columns)
+            + dense.schedule.capacity()
             + dense.tables.capacity()
             + dense.from_hdpc.cells.capacity()
             + dense.from_solved.cells.capacity()

@@ -1,5 +1,6 @@
 //! Plans replayed on bytes.
 
+use super::hdpc::CHUNK;
 use super::plan::{Plan, instructions};
 use super::strips::{Inputs, Strip};
 use crate::gf256::Matrix;
@@ -123,7 +124,7 @@ fn sums<L: Lane, const N: usize>(program: &[u16], slots: Slots<N>, inputs: Input
 fn hdpc<L: Lane, const N: usize>(plan: &Plan, slots: Slots<N>) {
     let p = &plan.parameters;
     let (columns, rest) = slots.split_at_mut(p.intermediate);
-    let sums = &mut rest[plan.dense.solved.len()..][..p.hdpc];
+    let (sums, scratch) = rest[plan.dense.solved.len()..].split_at_mut(p.hdpc);
     sums.fill([[0; LINE]; N]);
     let mut y = [L::zero(); N];
     let step = |y: &mut [L; N], column: &[[u8; LINE]; N]| {
@@ -132,12 +133,20 @@ fn hdpc<L: Lane, const N: usize>(plan: &Plan, slots: Slots<N>) {
         }
     };
     let (last, most) = columns[..p.extended + p.ldpc].split_last().expect("there are columns");
-    for (column, targets) in most.iter().zip(&plan.dense.targets) {
-        step(&mut y, column);
-        for target in targets {
-            let sum = &mut sums[usize::from(*target)];
+    let mut schedule = plan.dense.schedule.as_slice();
+    for chunk in most.chunks(CHUNK) {
+        for (column, kept) in chunk.iter().zip(&mut *scratch) {
+            step(&mut y, column);
+            store(kept, y);
+        }
+        for sum in &mut *sums {
+            let Some((n, rest)) = schedule.split_first() else { return };
+            let Some((members, rest)) = rest.split_at_checked(usize::from(*n)) else { return };
+            schedule = rest;
             let mut value = load::<L, N>(sum);
-            xor(&mut value, y);
+            for member in members {
+                xor(&mut value, load(&scratch[usize::from(*member)]));
+            }
             store(sum, value);
         }
     }

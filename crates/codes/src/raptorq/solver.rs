@@ -140,7 +140,11 @@ impl Solver {
             table_bits,
             tables,
             free: reduced.free.iter().map(column).collect(),
-            targets: if free > 0 { self.targets.clone() } else { Vec::new() },
+            schedule: if free > 0 {
+                hdpc::schedule(&self.parameters, &self.targets)
+            } else {
+                Vec::new()
+            },
             from_hdpc,
             from_solved,
             corrections: (0..rank)
