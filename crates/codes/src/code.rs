@@ -5,6 +5,8 @@ use core::str::FromStr;
 
 use thiserror::Error;
 
+use crate::counting;
+
 /// An erasure code, by the identifier that handshakes and descriptors carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Code {
@@ -57,6 +59,15 @@ impl Code {
         match self {
             // RFC 6330, section 3.2: the ESI is a 24-bit unsigned integer.
             Self::RaptorQ | Self::Counting => 1 << 24,
+        }
+    }
+
+    /// The probability that any k + `extra` symbols do not suffice, as measured (`docs/codes.md`).
+    pub fn failure_probability(self, extra: u32) -> f64 {
+        match self {
+            Self::RaptorQ | Self::Counting => {
+                counting::RAPTORQ.get(extra as usize).copied().unwrap_or(0.0)
+            }
         }
     }
 

@@ -10,6 +10,9 @@ use crate::esi_set::EsiSet;
 use crate::raptorq::{Decoding, Received};
 use crate::{BlockShape, Code};
 
+/// Symbols beyond k + k/4 that are tried before all repair symbols are thrown away.
+const MAX_EXTRA: u32 = 64;
+
 /// Rebuilds one block from its symbols.
 ///
 /// ```
@@ -32,7 +35,7 @@ use crate::{BlockShape, Code};
 /// ```
 pub struct BlockDecoder {
     shape: BlockShape,
-    /// The padded block with the source symbols that arrived in place; empty until the first arrives.
+    /// The block with the source symbols that arrived in place, as far as it has been written: gaps are zero.
     data: Vec<u8>,
     have: Vec<bool>,
     sources: u32,
@@ -78,7 +81,8 @@ pub enum SymbolError {
 }
 
 impl BlockDecoder {
-    /// A decoder that holds nothing. Its memory stays below the padded block and k + 3 further symbols.
+    /// A decoder that holds nothing. It keeps at most the padded block and k + k/4 + 64 further symbols, whatever
+    /// comes, and as much again while it decodes.
     pub fn new(shape: BlockShape) -> Self {
         let have = vec![false; shape.source_symbols() as usize];
         Self {
@@ -164,14 +168,20 @@ impl BlockDecoder {
             esis: &self.repair_esis,
             repairs: &self.repair,
         };
-        let decoding = match &mut self.decoding {
-            Some(decoding) => decoding,
-            none => {
-                let new = Decoding::new(&received).expect("the shape's code has so many symbols");
-                none.insert(Box::new(new))
-            }
-        };
+        if self.decoding.is_none() {
+            self.decoding = Decoding::new(&received).map(Box::new);
+        }
+        let Some(decoding) = &mut self.decoding else { return received.k as usize / 64 + 1 };
         if decoding.run(received) { 0 } else { decoding.lacking().max(1) }
+    }
+
+    /// Starts anew with the source symbols: so many symbols beyond k fail only when somebody chose them to.
+    fn forget_repair(&mut self) {
+        self.repair = Vec::new();
+        self.repair_esis = Vec::new();
+        self.repair_set = EsiSet::default();
+        self.decoding = None;
+        self.extra = 0;
     }
 
     /// Puts a source symbol in its place. What is not there yet is not written, unless something behind it came.
@@ -184,6 +194,12 @@ impl BlockDecoder {
         } else {
             self.data[range].copy_from_slice(symbol);
         }
+    }
+
+    /// The probability that a decoding fails once [`needed`](Self::needed) more symbols came; one symbol more makes it
+    /// some hundred times smaller for RaptorQ.
+    pub fn failure_probability(&self) -> f64 {
+        if self.is_systematic() { 0.0 } else { self.shape.code().failure_probability(self.extra) }
     }
 
     /// Whether all source symbols are there, so that decoding is no more than handing out the buffer.
@@ -228,6 +244,9 @@ impl DecodeJob {
             return finish(decoder.data);
         }
         decoder.extra = held - k + lacking as u32;
+        if decoder.extra > k / 4 + MAX_EXTRA {
+            decoder.forget_repair();
+        }
         Decoded::Failed(decoder)
     }
 }

@@ -51,15 +51,21 @@ enum Way {
 }
 
 impl Decoding {
-    /// `None` if there is no code for blocks of so many symbols.
+    /// `None` if these symbols would take too long to decode: others must come. No set of symbols that was not
+    /// chosen for it does.
     pub(crate) fn new(received: &Received) -> Option<Self> {
         let parameters = Parameters::for_source_symbols(received.k)?;
-        let level = Level::detect();
         let few = is_cheaper_by_correction(&parameters, received);
+        Self::by(Level::detect(), few, received)
+    }
+
+    /// In one of the two ways.
+    pub(crate) fn by(level: Level, few: bool, received: &Received) -> Option<Self> {
+        let parameters = Parameters::for_source_symbols(received.k)?;
         let (way, taken) = if few {
             (Way::few(level, received)?, 0)
         } else {
-            (Way::many(parameters, received), received.esis.len())
+            (Way::many(parameters, received)?, received.esis.len())
         };
         Some(Self { level, parameters, way, taken })
     }
@@ -113,7 +119,7 @@ impl Way {
         Some(Self::Few { plan, units, matrix: Matrix::zero(0, count) })
     }
 
-    fn many(parameters: Parameters, received: &Received) -> Self {
+    fn many(parameters: Parameters, received: &Received) -> Option<Self> {
         let mut is_missing = vec![false; received.k as usize];
         for esi in received.missing {
             is_missing[*esi as usize] = true;
@@ -124,7 +130,7 @@ impl Way {
         let isi = |esi| parameters.isi(received.k, esi);
         let repairs = received.esis.iter().zip(received.k..).map(|(esi, input)| (isi(*esi), input));
         let known: Vec<_> = sources.chain(padding).chain(repairs).collect();
-        Self::Many(Box::new(Solver::new(parameters, &known)))
+        Some(Self::Many(Box::new(Solver::new(parameters, &known)?)))
     }
 }
 

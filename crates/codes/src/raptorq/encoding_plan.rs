@@ -15,7 +15,7 @@ impl EncodingPlan {
     pub fn new(k: u32) -> Option<Self> {
         let parameters = Parameters::for_source_symbols(k)?;
         let known: Vec<_> = (0..parameters.extended as u32).map(|isi| (isi, isi)).collect();
-        let plan = Solver::new(parameters, &known).plan();
+        let plan = Solver::new(parameters, &known).and_then(|mut solver| solver.plan());
         // The systematic indices were chosen so that it is (RFC 6330, section 5.3.3.4.2).
         Some(Self(plan.expect("the source symbols determine the intermediate symbols")))
     }

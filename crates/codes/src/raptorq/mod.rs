@@ -15,6 +15,8 @@ mod elimination;
 mod encoding_plan;
 mod hdpc;
 mod intermediate;
+#[cfg(test)]
+mod oracle;
 mod parameters;
 mod peeling;
 mod plan;

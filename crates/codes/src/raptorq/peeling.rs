@@ -12,6 +12,10 @@ const PEELED: u16 = u16::MAX;
 /// A column whose turn has not come.
 const ACTIVE: u16 = u16::MAX - 1;
 
+/// What must be solved densely costs the cube of its number. Symbols as they come leave fewer than 2 P; this bound
+/// is for symbols that somebody chose to make work.
+const MAX_INACTIVE: usize = 2048;
+
 /// What peeling found.
 pub(crate) struct Peeling {
     /// Equation and the column that it gives, in an order in which each needs only those before it and inactive ones.
@@ -25,11 +29,15 @@ pub(crate) struct Peeling {
 }
 
 impl Peeling {
-    pub(crate) fn new(p: &Parameters, rows: &Rows) -> Self {
+    /// `None` if more columns would be inactive than can be solved for in reasonable time.
+    pub(crate) fn new(p: &Parameters, rows: &Rows) -> Option<Self> {
         let mut work = Work::new(p, rows);
         loop {
             work.peel();
             let Some(column) = work.choose() else { break };
+            if work.inactive.len() == MAX_INACTIVE {
+                return None;
+            }
             work.place[usize::from(column)] = work.inactive.len() as u16;
             work.inactive.push(column);
             work.remove(column);
@@ -39,7 +47,7 @@ impl Peeling {
             used[*row as usize] = true;
         }
         let rest = (0..rows.len() as u32).filter(|row| !used[*row as usize]).collect();
-        Self { order: work.order, inactive: work.inactive, rest, place: work.place }
+        Some(Self { order: work.order, inactive: work.inactive, rest, place: work.place })
     }
 
     /// The place of an inactive column among them; `None` for one that was peeled.

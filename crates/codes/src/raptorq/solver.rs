@@ -30,13 +30,13 @@ pub(crate) struct Solver {
 
 impl Solver {
     /// A solver that knows the symbols with these internal identifiers to be these inputs. The inputs of padding
-    /// symbols are [`NO_INPUT`](super::rows::NO_INPUT).
-    pub(crate) fn new(parameters: Parameters, known: &[(u32, u32)]) -> Self {
+    /// symbols are [`NO_INPUT`](super::rows::NO_INPUT). `None` if these symbols would take too long to solve.
+    pub(crate) fn new(parameters: Parameters, known: &[(u32, u32)]) -> Option<Self> {
         let mut rows = Rows::ldpc(&parameters, known.len());
         for (isi, input) in known {
             rows.push(&parameters, *isi, *input);
         }
-        let peeling = Peeling::new(&parameters, &rows);
+        let peeling = Peeling::new(&parameters, &rows)?;
         let elimination = Elimination::new(peeling.inactive.len());
         let words = elimination.words();
         let mut solver = Self {
@@ -62,7 +62,7 @@ impl Solver {
         for index in 0..solver.peeling.rest.len() {
             solver.eliminate(solver.peeling.rest[index]);
         }
-        solver
+        Some(solver)
     }
 
     /// Takes the equation of one more symbol.
