@@ -15,8 +15,10 @@ mod elimination;
 mod encoding_plan;
 mod hdpc;
 mod intermediate;
+mod object;
 #[cfg(test)]
 mod oracle;
+mod oti;
 mod parameters;
 mod peeling;
 mod plan;
@@ -34,5 +36,7 @@ pub(crate) use cache::shared as shared_plan;
 pub(crate) use decoding::{Decoding, Received};
 pub use encoding_plan::EncodingPlan;
 pub(crate) use intermediate::{Intermediate, encode_once};
+pub use object::{ObjectDecoder, ObjectError, SourceBlockEncoder};
+pub use oti::{MAX_TRANSFER_LENGTH, Oti, OtiError, PayloadId, SourceBlock};
 pub use parameters::MAX_SOURCE_SYMBOLS;
 pub(crate) use strips::Inputs;
