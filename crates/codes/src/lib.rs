@@ -20,17 +20,26 @@ mod block;
 mod code;
 mod counting;
 mod decoder;
+mod degrees;
 mod encoder;
 mod esi_set;
 mod gf256;
 mod lines;
+mod lt;
+mod peeler;
 pub mod raptorq;
+mod reed_solomon;
 mod simd;
+mod sparse;
+mod taus88;
 
 pub use block::{BlockShape, ShapeError};
 pub use code::{Code, UnknownCode};
 pub use decoder::{BlockDecoder, DecodeJob, Decoded, SymbolError};
+pub use degrees::Distribution;
 pub use encoder::{BlockEncoder, RepairJob, RepairSymbols};
+pub use sparse::{SparseCode, SparseDecoder, SparseEncoder};
+pub use taus88::Taus88;
 
 /// FNV-1a, for checksums of tables.
 #[cfg(test)]

@@ -2,10 +2,11 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 
 use super::encoding_plan::EncodingPlan;
+use super::parameters::{Family, Parameters};
 
 /// Encoding plans by K', the least recently used ones dropped when they take more memory than allowed.
 pub struct PlanCache {
-    plans: BTreeMap<usize, (Arc<EncodingPlan>, u64)>,
+    plans: BTreeMap<(Family, usize), (Arc<EncodingPlan>, u64)>,
     memory: usize,
     limit: usize,
     uses: u64,
@@ -22,10 +23,14 @@ impl PlanCache {
         self.memory
     }
 
-    /// The plan for blocks that are extended to K' = `extended` symbols.
-    pub fn get(&mut self, extended: usize) -> Option<Arc<EncodingPlan>> {
+    /// The RaptorQ plan for blocks of `k` source symbols, if it is there.
+    pub fn get(&mut self, k: u32) -> Option<Arc<EncodingPlan>> {
+        self.find(&Parameters::for_source_symbols(k)?)
+    }
+
+    pub(crate) fn find(&mut self, p: &Parameters) -> Option<Arc<EncodingPlan>> {
         self.uses += 1;
-        let (plan, used) = self.plans.get_mut(&extended)?;
+        let (plan, used) = self.plans.get_mut(&(p.family, p.extended))?;
         *used = self.uses;
         Some(Arc::clone(plan))
     }
@@ -37,8 +42,9 @@ impl PlanCache {
             return;
         }
         self.uses += 1;
+        let key = (plan.0.parameters.family, plan.extended_symbols());
         self.memory += size;
-        if let Some((old, _)) = self.plans.insert(plan.extended_symbols(), (plan, self.uses)) {
+        if let Some((old, _)) = self.plans.insert(key, (plan, self.uses)) {
             self.memory -= old.memory();
         }
         while self.memory > self.limit {
@@ -58,26 +64,25 @@ const SHARED_LIMIT: usize = 32 << 20;
 #[cfg(feature = "std")]
 static SHARED: std::sync::Mutex<PlanCache> = std::sync::Mutex::new(PlanCache::new(SHARED_LIMIT));
 
-/// The encoding plan for blocks of `k` source symbols, solved at most once while it stays in the process's cache.
+/// The encoding plan for these parameters, solved at most once while it stays in the process's cache.
 #[cfg(feature = "std")]
-pub(crate) fn shared(k: u32) -> Option<Arc<EncodingPlan>> {
+pub(crate) fn shared(p: &Parameters) -> Arc<EncodingPlan> {
     use std::sync::PoisonError;
 
-    let extended = super::parameters::Parameters::for_source_symbols(k)?.extended;
     let lock = || SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(plan) = lock().get(extended) {
-        return Some(plan);
+    if let Some(plan) = lock().find(p) {
+        return plan;
     }
     // Solved without the lock: two threads may do the same work once, but none waits.
-    let plan = Arc::new(EncodingPlan::new(k)?);
+    let plan = Arc::new(EncodingPlan::solve(*p));
     lock().insert(Arc::clone(&plan));
-    Some(plan)
+    plan
 }
 
 /// Without threads' locks there is nothing to share.
 #[cfg(not(feature = "std"))]
-pub(crate) fn shared(k: u32) -> Option<Arc<EncodingPlan>> {
-    EncodingPlan::new(k).map(Arc::new)
+pub(crate) fn shared(p: &Parameters) -> Arc<EncodingPlan> {
+    Arc::new(EncodingPlan::solve(*p))
 }
 
 #[cfg(test)]
@@ -109,8 +114,9 @@ mod tests {
 
     #[test]
     fn plans_are_shared_between_threads() {
+        let p = Parameters::for_source_symbols(64).unwrap();
         let plans = std::thread::scope(|scope| {
-            let threads = [0; 4].map(|_| scope.spawn(|| shared(64).unwrap()));
+            let threads = [0; 4].map(|_| scope.spawn(|| shared(&p)));
             threads.map(|thread| thread.join().unwrap())
         });
         assert!(plans.iter().all(|plan| plan == &plans[0]));

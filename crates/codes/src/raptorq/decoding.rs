@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use super::cache;
 use super::encoding_plan::EncodingPlan;
 use super::intermediate::{Intermediate, encode};
-use super::parameters::Parameters;
+use super::parameters::{Family, Parameters};
 use super::plan::{Plan, Sums};
 use super::replay::{Correct, Gather, replay};
 use super::rows::NO_INPUT;
@@ -21,6 +21,7 @@ use crate::simd::{LINE, Level};
 
 /// What arrived of a block of `k` symbols.
 pub(crate) struct Received<'a> {
+    pub(crate) family: Family,
     pub(crate) k: u32,
     pub(crate) symbol_size: usize,
     /// The K source symbols; those that are missing are zero.
@@ -54,16 +55,16 @@ impl Decoding {
     /// `None` if these symbols would take too long to decode: others must come. No set of symbols that was not
     /// chosen for it does.
     pub(crate) fn new(received: &Received) -> Option<Self> {
-        let parameters = Parameters::for_source_symbols(received.k)?;
+        let parameters = Parameters::of(received.family, received.k)?;
         let few = is_cheaper_by_correction(&parameters, received);
         Self::by(Level::detect(), few, received)
     }
 
     /// In one of the two ways.
     pub(crate) fn by(level: Level, few: bool, received: &Received) -> Option<Self> {
-        let parameters = Parameters::for_source_symbols(received.k)?;
+        let parameters = Parameters::of(received.family, received.k)?;
         let (way, taken) = if few {
-            (Way::few(level, received)?, 0)
+            (Way::few(level, &parameters, received), 0)
         } else {
             (Way::many(parameters, received)?, received.esis.len())
         };
@@ -106,8 +107,8 @@ impl Decoding {
 }
 
 impl Way {
-    fn few(level: Level, received: &Received) -> Option<Self> {
-        let plan = cache::shared(received.k)?;
+    fn few(level: Level, parameters: &Parameters, received: &Received) -> Self {
+        let plan = cache::shared(parameters);
         // What each missing symbol contributes to every other: a block whose symbols are the rows of an identity.
         let count = received.missing.len();
         let mut identity = vec![0; received.k as usize * count];
@@ -116,7 +117,7 @@ impl Way {
         }
         let inputs = Inputs { symbol_size: count, first: &identity, second: &[] };
         let units = Intermediate::new(level, &plan.0, received.k, inputs);
-        Some(Self::Few { plan, units, matrix: Matrix::zero(0, count) })
+        Self::Few { plan, units, matrix: Matrix::zero(0, count) }
     }
 
     fn many(parameters: Parameters, received: &Received) -> Option<Self> {
@@ -162,7 +163,7 @@ fn restore(level: Level, plan: &Plan, received: Received) {
 }
 
 fn correct(level: Level, plan: &Plan, inverse: &Matrix, received: Received) {
-    let Received { k, symbol_size, data, missing, esis, repairs } = received;
+    let Received { k, symbol_size, data, missing, esis, repairs, .. } = received;
     let p = &plan.parameters;
     let mut residuals = Sums::default();
     for (index, esi) in esis.iter().enumerate() {

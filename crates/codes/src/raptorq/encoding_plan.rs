@@ -1,6 +1,6 @@
 use alloc::vec::Vec;
 
-use super::parameters::Parameters;
+use super::parameters::{Family, Parameters};
 use super::plan::Plan;
 use super::solver::Solver;
 
@@ -13,11 +13,20 @@ impl EncodingPlan {
     /// The plan for blocks of `k` source symbols; `None` for more than
     /// [`MAX_SOURCE_SYMBOLS`](super::MAX_SOURCE_SYMBOLS).
     pub fn new(k: u32) -> Option<Self> {
-        let parameters = Parameters::for_source_symbols(k)?;
+        Parameters::for_source_symbols(k).map(Self::solve)
+    }
+
+    /// The plan of R10 for blocks of `k` source symbols; `None` outside of
+    /// [`RAPTOR10_SOURCE_SYMBOLS`](super::RAPTOR10_SOURCE_SYMBOLS).
+    pub fn raptor10(k: u32) -> Option<Self> {
+        Parameters::of(Family::Raptor10, k).map(Self::solve)
+    }
+
+    pub(crate) fn solve(parameters: Parameters) -> Self {
         let known: Vec<_> = (0..parameters.extended as u32).map(|isi| (isi, isi)).collect();
         let plan = Solver::new(parameters, &known).and_then(|mut solver| solver.plan());
         // The systematic indices were chosen so that it is (RFC 6330, section 5.3.3.4.2).
-        Some(Self(plan.expect("the source symbols determine the intermediate symbols")))
+        Self(plan.expect("the source symbols determine the intermediate symbols"))
     }
 
     /// K': the plan serves every block whose symbols are extended to so many.

@@ -116,6 +116,6 @@ pub(crate) fn encode(
     input: u32,
 ) {
     let start = program.begin(target, input);
-    program.0.extend_from_slice(p.tuple(p.isi(k, esi)).neighbours(p).all());
+    program.0.extend_from_slice(p.neighbours(p.isi(k, esi)).all());
     program.end(start);
 }

@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::parameters::Parameters;
+use super::parameters::{Family, Parameters};
 use super::rows::Rows;
 use super::tuple::rand;
 use super::*;
@@ -38,7 +38,7 @@ fn hdpc(p: &Parameters) -> Matrix {
 
 /// The intermediate symbols from symbols (internal identifier, value of one byte); `None` if the equations lack rank.
 fn solve(p: &Parameters, known: &[(u32, u8)]) -> Option<Vec<u8>> {
-    let sparse = Rows::ldpc(p, 0);
+    let sparse = Rows::precode(p, 0);
     let mut rows: Vec<Vec<u8>> = Vec::new();
     let row = |columns: &[u16], value: u8| {
         let mut row = vec![0; p.intermediate + 1];
@@ -47,7 +47,7 @@ fn solve(p: &Parameters, known: &[(u32, u8)]) -> Option<Vec<u8>> {
         row
     };
     rows.extend((0..sparse.len()).map(|i| row(sparse.all(i), 0)));
-    rows.extend(known.iter().map(|(isi, value)| row(p.tuple(*isi).neighbours(p).all(), *value)));
+    rows.extend(known.iter().map(|(isi, value)| row(p.neighbours(*isi).all(), *value)));
     let dense = hdpc(p);
     rows.extend((0..p.hdpc).map(|i| [dense.row(i), &[0]].concat()));
     for column in 0..p.intermediate {
@@ -67,7 +67,7 @@ fn solve(p: &Parameters, known: &[(u32, u8)]) -> Option<Vec<u8>> {
 }
 
 fn encode(p: &Parameters, c: &[u8], isi: u32) -> u8 {
-    p.tuple(isi).neighbours(p).all().iter().fold(0, |sum, column| sum ^ c[usize::from(*column)])
+    p.neighbours(isi).all().iter().fold(0, |sum, column| sum ^ c[usize::from(*column)])
 }
 
 #[test]
@@ -154,6 +154,7 @@ fn both_ways_of_decoding_agree_at_every_level() {
             for level in Level::all() {
                 let mut work = holes.clone();
                 let received = Received {
+                    family: Family::RaptorQ,
                     k,
                     symbol_size,
                     data: &mut work,
@@ -174,7 +175,7 @@ fn symbols_chosen_to_make_work_are_refused_in_time() {
     // Only symbols of many neighbours: nothing peels.
     let k = 20_000;
     let p = Parameters::for_source_symbols(k).unwrap();
-    let heavy = (k..).filter(|esi| p.tuple(p.isi(k, *esi)).d > 25);
+    let heavy = (k..).filter(|esi| p.neighbours(p.isi(k, *esi)).all().len() > 27);
     let shape = BlockShape::new(Code::RaptorQ, k, 1).unwrap();
     let mut decoder = BlockDecoder::new(shape);
     for esi in heavy.take(k as usize) {

@@ -32,7 +32,7 @@ impl Solver {
     /// A solver that knows the symbols with these internal identifiers to be these inputs. The inputs of padding
     /// symbols are [`NO_INPUT`](super::rows::NO_INPUT). `None` if these symbols would take too long to solve.
     pub(crate) fn new(parameters: Parameters, known: &[(u32, u32)]) -> Option<Self> {
-        let mut rows = Rows::ldpc(&parameters, known.len());
+        let mut rows = Rows::precode(&parameters, known.len());
         for (isi, input) in known {
             rows.push(&parameters, *isi, *input);
         }

@@ -9,8 +9,8 @@ const DEGREES: [u32; 30] = [
     1_048_576,
 ];
 
-/// The most intermediate symbols in an encoding symbol: 30 LT and 3 permanently inactive ones.
-pub(crate) const MAX_NEIGHBOURS: usize = 33;
+/// The most intermediate symbols in an encoding symbol: 40 of R10, or 30 LT and 3 permanently inactive ones.
+const MAX_NEIGHBOURS: usize = 40;
 
 /// Which intermediate symbols make an encoding symbol (RFC 6330, section 5.3.5.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ fn degree(v: u32, lt: usize) -> u32 {
 impl Tuple {
     pub(crate) fn new(parameters: &Parameters, isi: u32) -> Self {
         let j = parameters.systematic_index;
-        let (w, p1) = (parameters.lt as u32, parameters.permanent_prime);
+        let (w, p1) = (parameters.lt as u32, parameters.prime);
         let a = 53_591 + j * 997;
         let a = a | 1;
         let b = 10_267 * (j + 1);
@@ -66,7 +66,7 @@ impl Tuple {
     /// The intermediate symbols that Enc[] adds up (section 5.3.5.3).
     pub(crate) fn neighbours(&self, parameters: &Parameters) -> Neighbours {
         let (w, p) = (parameters.lt as u32, parameters.permanent as u32);
-        let p1 = parameters.permanent_prime;
+        let p1 = parameters.prime;
         let mut columns = [0; MAX_NEIGHBOURS];
         let step = |at: u32, by: u32, modulus: u32| {
             let next = at + by;
@@ -91,6 +91,13 @@ impl Tuple {
 }
 
 impl Neighbours {
+    /// LT symbols only.
+    pub(crate) fn all_lt(lt: &[u16]) -> Self {
+        let mut columns = [0; MAX_NEIGHBOURS];
+        columns[..lt.len()].copy_from_slice(lt);
+        Self { columns, lt: lt.len() as u8, len: lt.len() as u8 }
+    }
+
     /// All of them.
     pub(crate) fn all(&self) -> &[u16] {
         &self.columns[..usize::from(self.len)]
@@ -117,7 +124,7 @@ mod tests {
     fn neighbours_are_distinct_and_inside_the_block() {
         for parameters in Parameters::all().step_by(13) {
             for isi in (0..200).chain((1 << 24) - 200..1 << 24) {
-                let neighbours = parameters.tuple(isi).neighbours(&parameters);
+                let neighbours = parameters.neighbours(isi);
                 let mut all = neighbours.all().to_vec();
                 all.sort_unstable();
                 all.dedup();
