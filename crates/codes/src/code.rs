@@ -163,7 +163,7 @@ impl Code {
             Self::LegacyByte | Self::CountingLegacyByte
                 if k == SparseCode::PROTOTYPE.message as u32 =>
             {
-                k / 1000 * 36
+                k / 1000 * 32
             }
             _ => 0,
         }

@@ -13,10 +13,10 @@ pub(crate) fn raptor10(extra: u32) -> f64 {
 }
 
 /// The code of the 2015 prototype, whose blocks have 63,536 symbols: the overhead that a block needs is normal, with the
-/// mean and the standard deviation of 2,000 measured blocks.
+/// mean and the standard deviation of 500 measured blocks.
 pub(crate) fn legacy_byte(k: u32, extra: u32) -> f64 {
-    const MEAN: f64 = 0.0429;
-    const DEVIATION: f64 = 0.0019;
+    const MEAN: f64 = 0.0394;
+    const DEVIATION: f64 = 0.0022;
     let overhead = f64::from(extra) / f64::from(k);
     0.5 * libm::erfc((overhead - MEAN) / DEVIATION * core::f64::consts::FRAC_1_SQRT_2)
 }

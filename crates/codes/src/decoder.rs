@@ -40,7 +40,7 @@ pub struct BlockDecoder {
     /// The repair symbols in order of arrival, and which they are.
     repair: Vec<u8>,
     repair_esis: Vec<u32>,
-    repair_set: EsiSet,
+    repair_set: Box<EsiSet>,
     /// A decoding that lacked rank, and goes on with what came since.
     decoding: Option<Begun>,
     /// Symbols demanded beyond k: one more after each decode that lacked rank.
@@ -97,7 +97,7 @@ impl BlockDecoder {
             sources: 0,
             repair: Vec::new(),
             repair_esis: Vec::new(),
-            repair_set: EsiSet::default(),
+            repair_set: Box::default(),
             decoding: None,
             extra: shape.code().least_extra(shape.source_symbols()),
             digest: u64::from(shape.len()),
@@ -225,7 +225,7 @@ impl BlockDecoder {
     fn forget_repair(&mut self) {
         self.repair = Vec::new();
         self.repair_esis = Vec::new();
-        self.repair_set = EsiSet::default();
+        *self.repair_set = EsiSet::default();
         self.decoding = None;
         self.extra = self.shape.code().least_extra(self.shape.source_symbols());
     }

@@ -32,6 +32,7 @@ mod reed_solomon;
 mod simd;
 mod sparse;
 mod taus88;
+pub mod window;
 
 pub use block::{BlockShape, ShapeError};
 pub use code::{Code, UnknownCode};
