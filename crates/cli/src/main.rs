@@ -3,6 +3,7 @@
 //! Start here: [`Cli`] lists the subcommands; `peer` holds the flags that several of them share, `failure` the exit
 //! codes, `progress` and `json` what a transfer shows while it runs.
 
+mod code;
 mod dial;
 mod failure;
 mod get;
@@ -53,6 +54,7 @@ enum Command {
     Receive(receive::Args),
     Send(send::Args),
     Relay(relay::Args),
+    Code(code::Args),
     Keygen(keygen::Args),
     Man(manual::ManArgs),
     Completions(manual::CompletionsArgs),
@@ -66,6 +68,7 @@ impl Command {
             Self::Get(args) => args.json,
             Self::Receive(args) => args.json,
             Self::Send(args) => args.json,
+            Self::Code(args) => args.json(),
             Self::Relay(_) | Self::Keygen(_) | Self::Man(_) | Self::Completions(_) => false,
         }
     }
@@ -79,6 +82,7 @@ impl Command {
             Self::Relay(args) => {
                 relay::run(args).map_err(|error| Failure::Failed(error.to_string()))
             }
+            Self::Code(args) => code::run(&args),
             Self::Keygen(args) => keygen::run(&args),
             Self::Man(args) => manual::man(&args),
             Self::Completions(args) => manual::completions(&args),
