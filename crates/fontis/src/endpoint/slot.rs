@@ -45,7 +45,7 @@ pub(crate) struct Slot {
     pub(super) local_ip: Option<IpAddr>,
     /// Who waits for the handshake, and what to give when it is complete.
     pub(super) waiting: Option<Waiting>,
-    /// Time as the machine saw it last: receive times stamped by the kernel must not go back.
+    /// Time as the machine saw it last: what it is asked to do comes in order.
     pub(super) latest: Time,
     /// The handshake that began it, so that copies of the SYN find it.
     pub(super) syn: Option<(SocketAddr, fontis_proto::dfcp::ConnectionId)>,
@@ -151,6 +151,6 @@ impl Slot {
     /// Takes an opened packet.
     pub(super) fn handle(&mut self, at: Time, packet: Packet, size: u32, ecn: Ecn) {
         self.latest = self.latest.max(at);
-        self.machine.handle(self.latest, packet, size, ecn);
+        self.machine.handle(at, packet, size, ecn);
     }
 }

@@ -44,6 +44,14 @@ impl Pacer {
         }
     }
 
+    /// The rate turns out to be another than what was sent so far was charged at: what is still owed is charged anew.
+    pub(super) fn recharge(&mut self, now: Time, before: Rate, after: Rate) {
+        if self.next > now {
+            let owed = before.bytes_in(self.next.since(now));
+            self.next = now + after.time_for(owed).min(Duration::from_secs(10));
+        }
+    }
+
     /// Forgets credit and debt: sending starts anew after a pause.
     pub(super) fn restart(&mut self, now: Time) {
         self.next = self.next.max(now);

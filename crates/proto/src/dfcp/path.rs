@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use fontis_base::{Duration, Rate, Time};
 
@@ -13,6 +14,9 @@ use crate::rate::{Controller, Kind, Sample};
 
 /// Packets of the first flight that leave back to back.
 const TRAIN_LENGTH: u64 = 16;
+/// When the path is known to be fast, a second and longer train, of as much as passes in this time, measures it better.
+const LONG_TRAIN_TIME: Duration = Duration::from_millis(5);
+const LONG_TRAIN_LENGTHS: RangeInclusive<u64> = 24..=48;
 /// A train shorter than this is no basis for more than a first guess.
 const LONG_TRAIN: usize = 8;
 /// On paths shorter than this, a host's own pauses are longer than a round trip: they are no silence of the path.
@@ -22,7 +26,7 @@ const BLACK_HOLE_PROBES: u32 = 3;
 /// Unanswered packets that make a silence.
 const SILENT_PACKETS: u64 = 5;
 /// Runs of loss at least this long are outages: they say nothing about the loss to code against.
-const OUTAGE_RUN: u64 = 200;
+const OUTAGE_RUN: u64 = 64;
 
 /// One way to the peer: its numbers, its delay, its loss and its rate.
 pub(super) struct Path {
@@ -37,9 +41,14 @@ pub(super) struct Path {
     pub(super) limited: bool,
     pub(super) packets_lost: u64,
     trains: Vec<(u64, u64)>,
-    /// Receive times of the first train's packets, as far as they have been reported.
+    /// Receive times of the trains' packets, as far as they have been reported.
     train_times: BTreeMap<u64, i64>,
+    /// Sizes of the trains' packets that were received.
+    train_sizes: BTreeMap<u64, u16>,
     train_left: u64,
+    train_length: u64,
+    /// The longest train that was measured while another was under way.
+    train_measured: Option<(Rate, usize)>,
     /// The next packet of a train begins another.
     train_broken: bool,
     last_marked: u64,
@@ -53,7 +62,7 @@ pub(super) struct Path {
 impl Path {
     pub(super) fn new(id: u8, kind: Kind, mtu: Mtu) -> Self {
         let controller = Controller::new(kind);
-        let train_left = if controller.wants_train() { TRAIN_LENGTH } else { 0 };
+        let train_length = if controller.wants_train() { TRAIN_LENGTH } else { 0 };
         Self {
             id,
             receipts: Receipts::new(),
@@ -67,7 +76,10 @@ impl Path {
             packets_lost: 0,
             trains: Vec::new(),
             train_times: BTreeMap::new(),
-            train_left,
+            train_sizes: BTreeMap::new(),
+            train_left: train_length,
+            train_length,
+            train_measured: None,
             train_broken: false,
             last_marked: 0,
             heard: Time::ZERO,
@@ -120,9 +132,22 @@ impl Path {
 
     /// There is nothing more to send: a train that is long enough is over, a shorter one begins anew.
     pub(super) fn end_train(&mut self) {
-        let sent = TRAIN_LENGTH - self.train_left;
+        let sent = self.train_length - self.train_left;
         if self.train_left > 0 && sent > 0 {
-            self.train_left = if sent < LONG_TRAIN as u64 { TRAIN_LENGTH } else { 0 };
+            self.train_left = if sent < LONG_TRAIN as u64 { self.train_length } else { 0 };
+            self.train_broken = true;
+        }
+    }
+
+    /// A few packets' dispersion told the bottleneck's rate before any data was acknowledged.
+    fn on_hint(&mut self, now: Time, rate: Rate, size: u32) {
+        let before = self.controller.rate();
+        self.controller.on_capacity_hint(rate);
+        self.pacer.recharge(now, before, self.controller.rate());
+        let packets = rate.bytes_in(LONG_TRAIN_TIME) / u64::from(size);
+        if self.controller.wants_train() && packets >= *LONG_TRAIN_LENGTHS.start() {
+            self.train_length = packets.min(*LONG_TRAIN_LENGTHS.end());
+            self.train_left = self.train_length;
             self.train_broken = true;
         }
     }
@@ -199,12 +224,13 @@ impl Path {
             mean_burst: self.loss.mean_burst(),
             train: None,
             limited: self.limited,
+            in_flight: self.history.in_flight(),
             marked: feedback.ce.saturating_sub(self.last_marked),
         };
         self.last_marked = self.last_marked.max(feedback.ce);
         match train {
             Some((rate, length)) if length >= LONG_TRAIN => sample.train = Some(rate),
-            Some((rate, _)) => self.controller.on_capacity_hint(rate),
+            Some((rate, _)) => self.on_hint(now, rate, self.mtu.size()),
             None => {}
         }
         if fresh {
@@ -232,41 +258,47 @@ impl Path {
             .min()
     }
 
-    /// The bottleneck's rate by the dispersion of the longest train that the feedback completes, and of how many
-    /// packets. A train's packets may be reported in several feedbacks.
+    /// The bottleneck's rate by the dispersion of the longest train, and of how many packets, when a feedback completes
+    /// the last that is under way; a short one says what it can at once. A train's packets may be reported in several
+    /// feedbacks.
     fn train_rate(&mut self, feedback: &Feedback) -> Option<(Rate, usize)> {
-        let in_train = |number: u64| {
-            self.trains.iter().any(|(first, last)| (*first..=*last).contains(&number))
-        };
-        self.train_times.extend(Self::reported(feedback).filter(|(number, _)| in_train(*number)));
-        let mut longest = None;
-        while let Some((first, last)) =
-            self.trains.first().copied().filter(|(_, last)| *last <= feedback.largest)
-        {
+        let Self { trains, history, train_times, train_sizes, .. } = self;
+        let in_train =
+            |number: &u64| trains.iter().any(|(first, last)| (*first..=*last).contains(number));
+        train_times.extend(Self::reported(feedback).filter(|(number, _)| in_train(number)));
+        let from = trains.first().map_or(u64::MAX, |(first, _)| *first);
+        let received = feedback.ranges().filter(|(_, _, received)| *received);
+        let numbers = received.flat_map(|(low, high, _)| low.max(from)..=high).filter(in_train);
+        train_sizes.extend(numbers.filter_map(|number| Some((number, history.get(number)?.size))));
+        let mut longest = self.train_measured.take();
+        while let Some((first, last)) = self.trains.first().copied() {
+            // The first precedes all data: it had all the time that it takes when the first feedback was sent.
+            let early = first == 0 && self.train_times.len() > 1;
+            if last > feedback.largest && !early {
+                break;
+            }
             self.trains.remove(0);
-            let measured = self.dispersion(feedback, first, last);
+            let measured = self.dispersion(first, last);
             longest = longest.into_iter().chain(measured).max_by_key(|(_, packets)| *packets);
             self.train_times.retain(|number, _| *number > last);
+            self.train_sizes.retain(|number, _| *number > last);
         }
-        longest
+        let hint = longest.is_some_and(|(_, packets)| packets < LONG_TRAIN);
+        if hint || self.trains.is_empty() {
+            return longest;
+        }
+        self.train_measured = longest;
+        None
     }
 
-    fn dispersion(&self, feedback: &Feedback, first: u64, last: u64) -> Option<(Rate, usize)> {
+    fn dispersion(&self, first: u64, last: u64) -> Option<(Rate, usize)> {
         let mut times = self.train_times.range(first..=last);
         let (&from, &begin) = times.next()?;
         let (&to, &end) = times.next_back()?;
         let span = u64::try_from(end - begin).ok().filter(|us| *us > 0)?;
-        let mut packets = 1;
-        let mut bytes = 0u64;
-        for (low, high, received) in feedback.ranges() {
-            for number in low.max(from + 1)..=high.min(to) {
-                if received {
-                    bytes += u64::from(self.history.get(number)?.size);
-                    packets += 1;
-                }
-            }
-        }
-        (bytes > 0).then(|| (Rate::from_bytes_over(bytes, Duration::from_micros(span)), packets))
+        let after = || self.train_sizes.range(from + 1..=to);
+        let bytes = after().map(|(_, size)| u64::from(*size)).sum();
+        Some((Rate::from_bytes_over(bytes, Duration::from_micros(span)), after().count() + 1))
     }
 
     /// When the path must be prodded or the controller told of silence.

@@ -3,51 +3,99 @@
 /// Standard normal quantile of 0.999: the success probability asked of a tail's first flight.
 const TAIL_QUANTILE: f64 = 3.0902;
 
+/// The same for what is topped up later: fewer than one block in ten gets more than it needs.
+const SPARING_QUANTILE: f64 = -1.5;
+/// Packets of a block's first flight that may be fewer than suffice on average.
+const MANY: u32 = 64;
+
 /// Packets after which half of what was measured has been forgotten.
 const MEMORY: f64 = 4096.0;
+/// The same for what is compared with it, to see whether the path has become another.
+const SHORT_MEMORY: f64 = 256.0;
+/// Standard deviations between the two that make it so.
+const OTHER_PATH: f64 = 4.5;
 
-/// Loss measured on a path, as a two-state Gilbert process: p good→bad and q bad→good per packet.
-#[derive(Clone, Debug)]
-pub(super) struct LossModel {
+/// What became of packets, the older the less it counts.
+#[derive(Clone, Copy, Debug, Default)]
+struct Fading {
     received: f64,
     lost: f64,
     bursts: f64,
+}
+
+impl Fading {
+    fn observe(&mut self, received: u64, lost: u64, bursts: u64, memory: f64) {
+        let keep = libm::exp2(-((received + lost) as f64) / memory);
+        self.received = self.received * keep + received as f64;
+        self.lost = self.lost * keep + lost as f64;
+        self.bursts = self.bursts * keep + bursts as f64;
+    }
+
+    fn total(&self) -> f64 {
+        self.received + self.lost
+    }
+
+    fn loss(&self) -> f64 {
+        if self.total() < 1.0 { 0.0 } else { self.lost / self.total() }
+    }
+
+    fn mean_burst(&self) -> f64 {
+        if self.bursts < 1.0 { 1.0 } else { (self.lost / self.bursts).max(1.0) }
+    }
+}
+
+/// Loss measured on a path, as a two-state Gilbert process: p good→bad and q bad→good per packet.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LossModel {
+    known: Fading,
+    recent: Fading,
     ever_lost: bool,
     observed: u64,
 }
 
 impl LossModel {
-    pub(super) const fn new() -> Self {
-        Self { received: 0.0, lost: 0.0, bursts: 0.0, ever_lost: false, observed: 0 }
+    pub(super) fn new() -> Self {
+        Self::default()
     }
 
     /// Adds what a feedback decided: packets received and lost, and how many runs the losses made.
     pub(super) fn observe(&mut self, received: u64, lost: u64, bursts: u64) {
-        let count = (received + lost) as f64;
-        let keep = libm::exp2(-count / MEMORY);
-        self.received = self.received * keep + received as f64;
-        self.lost = self.lost * keep + lost as f64;
-        self.bursts = self.bursts * keep + bursts as f64;
+        self.known.observe(received, lost, bursts, MEMORY);
+        self.recent.observe(received, lost, bursts, SHORT_MEMORY);
         self.ever_lost |= lost > 0;
         self.observed += received + lost;
+        if self.is_another_path() {
+            self.known = self.recent;
+        }
+    }
+
+    /// Whether so little loss as came last cannot be chance on a path that loses as it did: an overload has passed, or
+    /// a link was changed. More loss may be an outage, and is waited for.
+    fn is_another_path(&self) -> bool {
+        let (known, recent) = (self.known.loss(), self.recent.loss());
+        // Losses of a run are no independent witnesses.
+        let witnesses = self.recent.total() / (2.0 * self.known.mean_burst() - 1.0);
+        let deviation = libm::sqrt(known * (1.0 - known) / witnesses.max(1.0));
+        self.recent.total() > SHORT_MEMORY && known - recent > OTHER_PATH * deviation + 0.01
     }
 
     /// A packet that had been counted as lost came after all.
     pub(super) fn correct(&mut self) {
-        self.received += 1.0;
-        self.lost = (self.lost - 1.0).max(0.0);
-        self.bursts = self.bursts.min(self.lost);
+        for tally in [&mut self.known, &mut self.recent] {
+            tally.received += 1.0;
+            tally.lost = (tally.lost - 1.0).max(0.0);
+            tally.bursts = tally.bursts.min(tally.lost);
+        }
     }
 
     /// The measured share of packets lost; until something is measured, zero.
     pub(super) fn loss(&self) -> f64 {
-        let total = self.received + self.lost;
-        if total < 1.0 { 0.0 } else { self.lost / total }
+        self.known.loss()
     }
 
     /// The mean length of a run of losses; one if none was seen.
     pub(super) fn mean_burst(&self) -> f64 {
-        if self.bursts < 1.0 { 1.0 } else { (self.lost / self.bursts).max(1.0) }
+        self.known.mean_burst()
     }
 
     /// (p, q) of the Gilbert process, pulled towards a loss of `PRIOR` while little has been seen. On a path that has
@@ -58,15 +106,23 @@ impl LossModel {
         if !self.ever_lost && self.observed >= 200 {
             return (0.0, 1.0);
         }
-        let received = self.received + PRIOR_PACKETS * (1.0 - PRIOR_LOSS);
-        let lost = self.lost + PRIOR_PACKETS * PRIOR_LOSS;
-        let bursts = self.bursts + PRIOR_PACKETS * PRIOR_LOSS * (1.0 - PRIOR_LOSS);
+        let received = self.known.received + PRIOR_PACKETS * (1.0 - PRIOR_LOSS);
+        let lost = self.known.lost + PRIOR_PACKETS * PRIOR_LOSS;
+        let bursts = self.known.bursts + PRIOR_PACKETS * PRIOR_LOSS * (1.0 - PRIOR_LOSS);
         ((bursts / received).min(1.0), (bursts / lost).clamp(0.01, 1.0))
     }
 
-    /// How many packets to send so that on average `needed` arrive, by what has been measured and nothing else.
-    pub(super) fn packets_on_average(&self, needed: u32) -> u32 {
-        libm::ceil(f64::from(needed) / (1.0 - self.loss()).max(0.02) - 1e-9) as u32
+    /// How many packets to send at first so that `needed` arrive and few more, by what has been measured and nothing
+    /// else: somewhat fewer than suffice on average, because what a block lacks can follow and what it has too much of
+    /// was sent in vain. Few are not worth another round trip.
+    pub(super) fn packets_at_first(&self, needed: u32) -> u32 {
+        let average = libm::ceil(f64::from(needed) / (1.0 - self.loss()).max(0.02) - 1e-9) as u32;
+        let known = &self.known;
+        if needed < MANY || known.bursts < 1.0 || known.received < 1.0 {
+            return average;
+        }
+        let p = (known.bursts / known.received).min(1.0);
+        n_star(needed, p, known.bursts / known.lost, SPARING_QUANTILE).clamp(needed, average)
     }
 
     /// n*: how many packets to send so that `needed` arrive almost surely (specs: Gilbert loss; it reduces to
@@ -119,9 +175,28 @@ mod tests {
     fn a_clean_path_needs_no_redundancy() {
         let mut model = LossModel::new();
         assert!(model.packets_almost_surely(9) > 9, "an unknown path may lose packets");
-        assert_eq!(model.packets_on_average(9), 9);
+        assert_eq!(model.packets_at_first(9), 9);
         model.observe(300, 0, 0);
         assert_eq!(model.packets_almost_surely(1000), 1000);
+    }
+
+    #[test]
+    fn an_overload_that_has_passed_is_forgotten_and_chance_is_not_taken_for_change() {
+        let mut model = LossModel::new();
+        model.observe(600, 800, 300);
+        for _ in 0..60 {
+            model.observe(20, 0, 0);
+        }
+        assert!(model.loss() < 0.1, "{}", model.loss());
+        let mut model = LossModel::new();
+        for round in 0..200 {
+            model.observe(
+                if round % 2 == 0 { 95 } else { 85 },
+                if round % 2 == 0 { 5 } else { 15 },
+                5,
+            );
+            assert!(round < 40 || (model.loss() - 0.1).abs() < 0.01, "{}", model.loss());
+        }
     }
 
     #[test]
@@ -130,8 +205,9 @@ mod tests {
         for _ in 0..100 {
             model.observe(90, 10, 9);
         }
-        let sent = model.packets_on_average(1000);
-        assert!((1108..=1116).contains(&sent), "{sent}");
+        assert_eq!(model.packets_at_first(10), 12);
+        let sent = model.packets_at_first(1000);
+        assert!((1090..=1100).contains(&sent), "{sent}: 1111 less 1.5 times 11");
         assert!((model.loss() - 0.1).abs() < 1e-9);
     }
 }

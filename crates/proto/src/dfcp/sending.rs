@@ -72,7 +72,7 @@ impl Block {
     }
 
     fn retarget(&mut self, loss: &LossModel) {
-        self.target = loss.packets_on_average(self.needed);
+        self.target = loss.packets_at_first(self.needed);
         self.tail_target = loss.packets_almost_surely(self.needed);
     }
 }
@@ -105,7 +105,7 @@ pub(super) enum Want {
 /// Which targets to send up to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pass {
-    /// What suffices on average.
+    /// What hardly any block needs less than.
     Mean,
     /// What suffices almost surely; only when there is nothing else to send.
     Tail,

@@ -11,13 +11,16 @@ const DEFAULT_RATE: f64 = 9e6;
 const FIRST_RATE: (f64, f64) = (0.25e6, 50e6);
 /// Never slower: about a packet a second.
 const MIN_RATE: f64 = 12e3;
-/// The queueing delay aimed at, for a flow that delivers 100 Mbit/s. It falls with the square root of the rate, so
-/// that of two flows in one queue the slower aims higher: they meet at equal rates.
+/// The queueing delay aimed at, for a flow that delivers 100 Mbit/s. It falls with this power of the rate, so that of
+/// two flows in one queue the slower aims higher: they meet at equal rates, the faster the higher the power.
 const QUEUE_TARGET_AT_100_MBPS: f64 = 4e-3;
+const QUEUE_TARGET_EXPONENT: f64 = 0.7;
 const QUEUE_TARGET_RANGE: (f64, f64) = (1e-3, 60e-3);
 /// How much of the queue's deviation is corrected in one round trip. Beyond π/2 a loop with one round trip of dead
 /// time oscillates.
 const GAIN: f64 = 0.5;
+/// The same for a queue far above its target, which takes many round trips to be emptied.
+const GAIN_OF_LONG_QUEUE: f64 = 0.15;
 /// Control acts on no shorter time than this: below it, delays are those of the hosts.
 const MIN_CONTROL_TIME: f64 = 10e-3;
 /// Acceleration while no queue shows: from the first to the second, doubling every round.
@@ -28,19 +31,24 @@ const TRAIN_TRUST: f64 = 120e6;
 /// The most acceleration near a rate that was found to be the bottleneck's, and how long that is remembered.
 const BOOST_NEAR: f64 = 0.03;
 const CAPACITY_AGE: Duration = Duration::from_secs(20);
+/// Rounds of acceleration that may bring nothing.
+const MAX_STALLS: u32 = 2;
 /// How often the queue is emptied on purpose so that every flow sees the path's true delay.
 const DRAIN_EVERY: Duration = Duration::from_secs(3);
 /// How often loss that was found to be random is tested again.
 const RETEST_EVERY: Duration = Duration::from_secs(15);
+/// How much loss that was found to be random may grow before it is tested again.
+const MAX_CREEP: f64 = 0.03;
 /// Packets whose loss outweighs a new round's: a path's own loss changes slowly, and noise in it is noise in the rate.
 const LOSS_MEMORY: f64 = 5000.0;
+/// Less than this is not worth a test of its own.
+const SOME_LOSS: f64 = 0.02;
 /// Packets that a first estimate of loss takes.
 const FIRST_ESTIMATE: f64 = 100.0;
 /// Growth of a round while nothing of the path is known: doubling overshoots a short buffer by a whole flight.
 const STARTING_GROWTH: f64 = 1.6;
-/// Packets that a judgement of loss takes at least, and those of a test.
+/// Packets that a judgement of loss takes at least.
 const LEAST_JUDGED: f64 = 40.0;
-const LEAST_TEST: u64 = 40;
 /// The least share of the rate that a test sends at.
 const LEAST_TEST_RATE: f64 = 0.1;
 /// Packets after which the losses of several rounds are judged together.
@@ -60,6 +68,7 @@ pub struct Auto {
     rate: f64,
     starting: bool,
     hinted: bool,
+    first_rate: f64,
     delivery: Delivery,
     base: BaseDelay,
     /// The last queueing delay seen, in seconds.
@@ -70,6 +79,8 @@ pub struct Auto {
     /// so, that loss may be the work of a policer.
     unverified: Option<(f64, u32)>,
     boost: f64,
+    /// Rounds in a row in which acceleration brought nothing.
+    stalls: u32,
     /// What was delivered when last a queue stood: the bottleneck's rate, and when that was.
     capacity: Option<(f64, Time)>,
     /// A queueing delay at which the buffer was found to overflow caps the target.
@@ -79,6 +90,8 @@ pub struct Auto {
     recent: Tally,
     test: Option<LossTest>,
     tested_at: Time,
+    /// What was taken for random loss then.
+    tested_loss: f64,
     cautious: u32,
     drain: Drain,
     /// Until this time the delivery rate counts as no less: a pause of our own making says nothing about the path.
@@ -126,18 +139,21 @@ impl Auto {
             rate: DEFAULT_RATE,
             starting: true,
             hinted: false,
+            first_rate: DEFAULT_RATE,
             delivery: Delivery::default(),
             base: BaseDelay::default(),
             queue: 0.0,
             random_loss: None,
             unverified: None,
             boost: 0.0,
+            stalls: 0,
             capacity: None,
             queue_cap: QUEUE_TARGET_RANGE.1,
             round: Round::default(),
             recent: Tally::default(),
             test: None,
             tested_at: Time::ZERO,
+            tested_loss: 0.0,
             cautious: 0,
             drain: Drain { last: Time::ZERO, until: Time::ZERO },
             hold: None,
@@ -167,6 +183,7 @@ impl Auto {
     pub fn on_capacity_hint(&mut self, capacity: Rate) {
         if self.starting && !self.hinted {
             self.rate = (capacity.as_bps() as f64 / 2.0).clamp(FIRST_RATE.0, FIRST_RATE.1);
+            self.first_rate = self.rate;
             self.hinted = true;
         }
     }
@@ -175,7 +192,10 @@ impl Auto {
     pub fn on_silence(&mut self) {
         self.rate = (self.rate / 2.0).max(MIN_RATE);
         self.silent_rounds += 1;
-        self.test = None;
+        if self.test.take().is_some() {
+            // What it was to tell is still not known.
+            self.tested_at = Time::ZERO;
+        }
     }
 
     /// Takes a feedback.
@@ -185,6 +205,11 @@ impl Auto {
             // A short silence was an accident; after a long one the path may be another.
             let share = if silent_rounds <= 2 { 1.0 } else { 0.5 };
             self.rate = self.rate.max(self.confirmed * share);
+            if self.confirmed == 0.0 {
+                // Nothing was known before the silence: begin as if it had not been.
+                self.rate = self.first_rate;
+                self.starting = true;
+            }
             self.delivery.restart();
             self.round = Round { end: sample.next_number, ..Round::default() };
             self.boost = BOOST.1 / 2.0;
@@ -226,7 +251,7 @@ impl Auto {
         }
         // The dispersion of a long train is trusted so far as to go near it at once; the queue tells the rest.
         let least = self.rate.min(FIRST_RATE.1) / 2.0;
-        let most = (20.0 * self.rate).min(TRAIN_TRUST.max(self.rate));
+        let most = (10.0 * self.rate).min(TRAIN_TRUST.max(self.rate));
         let arrival = (capacity * 0.92).clamp(least, most);
         self.rate = self.sending(arrival);
         self.capacity = Some((capacity, sample.now));
@@ -248,7 +273,7 @@ impl Auto {
 
     fn queue_target(&self) -> f64 {
         let delivered = self.delivered().unwrap_or(self.rate).max(MIN_RATE);
-        let target = QUEUE_TARGET_AT_100_MBPS * libm::sqrt(100e6 / delivered);
+        let target = QUEUE_TARGET_AT_100_MBPS * libm::pow(100e6 / delivered, QUEUE_TARGET_EXPONENT);
         target.clamp(QUEUE_TARGET_RANGE.0, QUEUE_TARGET_RANGE.1).min(self.queue_cap)
     }
 
@@ -268,8 +293,10 @@ impl Auto {
     /// Sends less for a round: `factor` of the rate at which packets were lost with probability `loss`.
     fn begin_test(&mut self, sample: &Sample, loss: f64, factor: f64) {
         let delivered = self.delivered().unwrap_or(self.rate * (1.0 - loss));
-        self.test = Some(LossTest::new(sample.next_number, loss, factor, delivered));
+        self.test =
+            Some(LossTest::new(sample.next_number, loss, sample.mean_burst, factor, delivered));
         self.tested_at = sample.now;
+        self.tested_loss = loss;
         // The present rate may be another than that of the packets that were just reported.
         let then = self.delivery.rate().map_or(self.rate, |rate| rate / (1.0 - loss).max(0.02));
         self.rate = then.min(self.rate) * factor;
@@ -287,7 +314,7 @@ impl Auto {
         let Some(test) = &mut self.test else { return };
         if test.is_sending() {
             // One round trip of packets: when the first of them is reported, as many as fit have been sent.
-            if sample.largest >= test.first() + LEAST_TEST {
+            if test.suffices(sample.largest) {
                 test.end(sample.next_number);
             }
             return;
@@ -299,11 +326,18 @@ impl Auto {
         self.round.tally = Tally::default();
         self.recent = Tally::default();
         match verdict {
-            Verdict::Random(loss) => self.random_loss = Some(loss),
+            Verdict::Random(loss) => {
+                self.random_loss = Some(loss);
+                self.tested_loss = loss;
+            }
             Verdict::Congestive(loss) => {
                 self.random_loss = Some(loss.min(self.random_loss.unwrap_or(1.0)));
                 self.cautious = CAUTIOUS_ROUNDS;
                 self.boost = 0.0;
+                if loss > SOME_LOSS {
+                    // What remains may be overload too.
+                    self.begin_test(sample, loss, 0.85);
+                }
             }
         }
     }
@@ -370,6 +404,13 @@ impl Auto {
         } else {
             // Near the rate at which a queue stood not long ago, small steps; far from it, ever larger ones.
             let delivered = self.delivered().unwrap_or(0.0);
+            let judged = total >= LEAST_JUDGED && self.boost > BOOST_NEAR;
+            let stalled = judged && delivered < 1.02 * round.delivered;
+            self.stalls = if stalled { self.stalls + 1 } else { 0 };
+            if self.stalls >= MAX_STALLS {
+                // More was sent and no more came out: a queue too short to be seen.
+                self.capacity = Some((delivered, sample.now));
+            }
             let near = self.capacity.is_some_and(|(rate, at)| {
                 sample.now.since(at) < CAPACITY_AGE && (0.9..1.1).contains(&(delivered / rate))
             });
@@ -383,15 +424,21 @@ impl Auto {
             if total < FIRST_ESTIMATE {
                 return;
             }
-            self.random_loss = Some(loss);
-            if loss > 0.5 || (loss > 0.02 && most_queue > self.queue_target()) {
+            if loss > 0.5 || (loss > SOME_LOSS && most_queue > self.queue_target()) {
                 // At the rate that was delivered, overload loses nothing.
                 self.begin_test(sample, loss, (1.0 - loss).clamp(LEAST_TEST_RATE, 0.85));
-            } else if loss > 0.02 {
+                return;
+            }
+            self.random_loss = Some(loss);
+            self.tested_loss = loss;
+            if loss > SOME_LOSS {
                 self.unverified = Some((self.delivery.rate().unwrap_or(0.0), 0));
             }
             return;
         };
+        if known < SOME_LOSS {
+            self.unverified = None;
+        }
         if let Some((delivered, rounds)) = self.unverified {
             // A policer lets no more through however much is sent; a path that loses at random does.
             self.unverified = Some((delivered, rounds + 1));
@@ -430,15 +477,32 @@ impl Auto {
             let factor = ((1.0 - loss) / (1.0 - known)).clamp(LEAST_TEST_RATE, 0.95);
             self.begin_test(sample, loss, factor);
         } else {
-            // Loss seen beside a queue may be overflow; it is only believed when it is less than before.
-            if queue <= self.queue_target() || loss < known {
+            // Loss seen beside a queue may be overflow; it is only believed when it is clearly less than before.
+            if loss < known - 4.0 * deviation(total) - 0.01 {
+                // So little loss cannot be chance, whatever else is lost beside it.
+                self.random_loss = Some(loss);
+            } else if queue <= self.queue_target() / 4.0 || loss < known - deviation(total) {
                 self.random_loss = Some(known + (loss - known) * total / (total + LOSS_MEMORY));
             }
-            let patience = if known > 0.25 { RETEST_EVERY / 2 } else { RETEST_EVERY };
-            if known > 0.01 && sample.now.since(self.tested_at) > patience {
+            // Overload that shows no queue would creep into what is taken for random.
+            let crept = known > self.tested_loss + MAX_CREEP;
+            if crept || (known > 0.01 && sample.now.since(self.tested_at) > RETEST_EVERY) {
                 self.begin_test(sample, known, 0.85);
             }
         }
+    }
+
+    /// By how much more or less than what is delivered should be sent, for the queue to come to its target.
+    fn correction(&self, sample: &Sample, delivered: f64) -> f64 {
+        let control_time = sample.min_rtt.as_secs_f64().max(MIN_CONTROL_TIME);
+        let target = self.queue_target();
+        if self.queue < QUEUE_TARGET_RANGE.1.max(2.0 * target) {
+            return GAIN * (target - self.queue) / control_time;
+        }
+        // The delay of so long a queue is told when it is over. By Little's law, what is in flight tells the delay
+        // that a packet sent now will meet; too much of it while losses at its end are not known, hence gently.
+        let coming = sample.in_flight as f64 * 8.0 / delivered - sample.min_rtt.as_secs_f64();
+        GAIN_OF_LONG_QUEUE * (target - coming.clamp(0.0, self.queue)) / control_time
     }
 
     fn steer(&mut self, sample: &Sample) {
@@ -477,7 +541,7 @@ impl Auto {
             self.hold = self.hold.map(|(rate, until)| (rate, until + pause.since(now)));
             return;
         }
-        let correction = GAIN * (target - self.queue) / control_time;
+        let correction = self.correction(sample, delivered);
         let growth = if self.cautious > 0 { correction.min(0.0) } else { correction + self.boost };
         let factor = (1.0 + growth).clamp(0.25, 1.0 + BOOST.1);
         self.rate = self.sending(delivered * factor).max(MIN_RATE);

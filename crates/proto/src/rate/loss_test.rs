@@ -46,21 +46,38 @@ pub(super) struct LossTest {
     /// The loss that would remain if all above the reduced rate had been overload.
     loss_if_congestive: f64,
     delivered_before: f64,
+    /// Packets that it takes to tell the two apart.
+    packets: u64,
     tally: Tally,
 }
 
+/// The packets that a test takes, at least and at most.
+const PACKETS: (f64, f64) = (40.0, 600.0);
+/// Standard deviations that the two outcomes should lie apart.
+const APART: f64 = 4.0;
+
 impl LossTest {
     /// Begins a test with packet number `first`: the rate is reduced to `factor` of what it was when packets were
-    /// lost with probability `loss` and `delivered` bits per second arrived.
-    pub(super) fn new(first: u64, loss: f64, factor: f64, delivered: f64) -> Self {
+    /// lost with probability `loss`, in runs of `mean_burst`, and `delivered` bits per second arrived.
+    pub(super) fn new(first: u64, loss: f64, mean_burst: f64, factor: f64, delivered: f64) -> Self {
+        let loss_if_congestive = (1.0 - (1.0 - loss) / factor).max(0.0);
+        let gap = (loss - loss_if_congestive).max(0.01);
+        let variance = loss * (1.0 - loss) * (2.0 * mean_burst - 1.0).max(1.0);
+        let packets = (APART * APART * variance / (gap * gap)).clamp(PACKETS.0, PACKETS.1);
         Self {
             first,
             last: None,
             loss_before: loss,
-            loss_if_congestive: (1.0 - (1.0 - loss) / factor).max(0.0),
+            loss_if_congestive,
             delivered_before: delivered,
+            packets: packets as u64,
             tally: Tally::default(),
         }
+    }
+
+    /// Whether what was decided up to packet number `largest` suffices.
+    pub(super) const fn suffices(&self, largest: u64) -> bool {
+        largest >= self.first + self.packets
     }
 
     pub(super) const fn delivered_before(&self) -> f64 {
@@ -76,10 +93,6 @@ impl LossTest {
 
     pub(super) const fn is_sending(&self) -> bool {
         self.last.is_none()
-    }
-
-    pub(super) const fn first(&self) -> u64 {
-        self.first
     }
 
     pub(super) fn decided(&mut self, number: u64, received: bool) {
@@ -109,7 +122,7 @@ mod tests {
     use super::*;
 
     fn verdict(lost_of_hundred: u64) -> Verdict {
-        let mut test = LossTest::new(10, 0.2, 0.8, 1e6);
+        let mut test = LossTest::new(10, 0.2, 1.0, 0.8, 1e6);
         for number in 10..110 {
             test.decided(number, number % 100 >= lost_of_hundred);
         }
@@ -122,6 +135,13 @@ mod tests {
     #[test]
     fn loss_that_stays_is_random() {
         assert!(matches!(verdict(18), Verdict::Random(loss) if (loss - 0.18).abs() < 1e-9));
+    }
+
+    #[test]
+    fn the_smaller_the_difference_the_more_packets_it_takes() {
+        let coarse = LossTest::new(0, 0.3, 1.0, 0.7, 1e6);
+        let fine = LossTest::new(0, 0.3, 1.0, 0.85, 1e6);
+        assert!(coarse.suffices(45) && !fine.suffices(200) && fine.suffices(230));
     }
 
     #[test]

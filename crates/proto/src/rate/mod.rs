@@ -79,6 +79,8 @@ pub struct Sample {
     pub train: Option<Rate>,
     /// Whether the sender had nothing to send, or was not allowed to, since the last feedback.
     pub limited: bool,
+    /// Bytes sent that nothing is known of yet.
+    pub in_flight: u64,
     /// Packets newly reported as marked congestion experienced.
     pub marked: u64,
 }

@@ -23,10 +23,15 @@ const EAGER_PACKETS: u64 = 4;
 
 impl Connection {
     /// Takes a packet that has been opened, with its bytes at the IP layer and its congestion notification.
-    pub fn handle(&mut self, now: Time, packet: Packet, size: u32, ecn: Ecn) {
+    ///
+    /// `arrived` may lie before the time of the last call: a packet may have waited while others were handled, which
+    /// is no part of the path's delay.
+    pub fn handle(&mut self, arrived: Time, packet: Packet, size: u32, ecn: Ecn) {
         if self.state == State::Closed {
             return;
         }
+        self.latest = self.latest.max(arrived);
+        let now = self.latest;
         self.stats.bytes_received += u64::from(size);
         match packet {
             Packet::Syn { source, .. } => {
@@ -41,7 +46,7 @@ impl Connection {
                 if path != self.path.id || (self.initiator && self.state == State::Handshake) {
                     return;
                 }
-                if !self.path.receipts.receive(now, number, size, ecn) {
+                if !self.path.receipts.receive(arrived, number, size, ecn) {
                     self.stats.duplicates += 1;
                     return;
                 }

@@ -30,7 +30,7 @@ use timer::Handshake;
 
 /// Packets of the responder's first flight that measure the path beside the SYNACK, and bytes of padding in each:
 /// with the SYNACK they stay below three times a SYN.
-const HINT_TRAIN: (u8, u16) = (3, 1040);
+const HINT_TRAIN: (u8, u16) = (4, 800);
 
 /// A packet to be sent.
 #[derive(Clone, Debug)]
@@ -94,6 +94,8 @@ pub struct Connection {
     pings: u32,
     probe_symbols: bool,
     fin: Fin,
+    /// The time of the latest call.
+    latest: Time,
     last_heard: Time,
     drain_until: Time,
     stats: Stats,
@@ -192,6 +194,7 @@ impl Connection {
             pings: 0,
             probe_symbols: false,
             fin: Fin::default(),
+            latest: now,
             last_heard: now,
             drain_until: Time::MAX,
             stats: Stats::default(),

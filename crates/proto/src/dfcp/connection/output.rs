@@ -19,6 +19,7 @@ impl Connection {
     /// The next packet to send. Call it until it gives none after every other call, and when
     /// [`timeout`](Self::timeout) has come.
     pub fn poll(&mut self, now: Time) -> Option<Outgoing> {
+        self.latest = self.latest.max(now);
         self.on_timeout(now);
         match self.state {
             State::Closed => None,
@@ -107,8 +108,8 @@ impl Connection {
             return None;
         }
         self.hint_train -= 1;
-        // Packets of unequal size are not coalesced by receive offload, which would hide their spacing.
-        let padding = HINT_TRAIN.1 + u16::from(self.hint_train % 2);
+        // Receive offload would hide the spacing of equal packets, and of one that a shorter one follows.
+        let padding = HINT_TRAIN.1 - u16::from(self.hint_train);
         let number = self.path.history.next_number();
         self.path.mark_train(number);
         self.seal(now, smallvec![Frame::Padding(padding)], Meta { alone: true, ..Meta::UNCOUNTED })
