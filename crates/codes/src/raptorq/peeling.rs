@@ -14,7 +14,7 @@ const ACTIVE: u16 = u16::MAX - 1;
 
 /// What must be solved densely costs the cube of its number. Symbols as they come leave fewer than 2 P; this bound
 /// is for symbols that somebody chose to make work.
-const MAX_INACTIVE: usize = 2048;
+pub(crate) const MAX_INACTIVE: usize = 2048;
 
 /// What peeling found.
 pub(crate) struct Peeling {
