@@ -9,6 +9,10 @@
 //! What costs time (solving for the repair symbols, decoding) is handed out as a job ([`RepairJob`],
 //! [`DecodeJob`]) that the caller runs where it likes and hands back.
 //!
+//! [`raptorq`] has what RFC 6330 says of whole objects, and encoding plans; [`window`] the codes for streams
+//! that cannot wait for a block; [`SparseCode`] LT codes and the 2015 prototype's with parameters of one's own.
+//! `docs/codes.md` says which code to choose when.
+//!
 //! A symbol is identified by (object, block, esi) and never by a connection: that is what lets paths, sources and
 //! receivers be many.
 
