@@ -127,6 +127,10 @@ impl ObjectDecoder {
         if symbols.is_empty() {
             return Err(ObjectError::Packet(packet.len()));
         }
+        if block.symbols == 0 {
+            // An empty object is complete.
+            return Ok(false);
+        }
         let shape = shape(self.oti, &block)?;
         let mut is_complete = false;
         while !symbols.is_empty() && !is_complete {
@@ -151,12 +155,17 @@ impl ObjectDecoder {
         if self.blocks.contains_key(&number) {
             return Ok(false);
         }
-        let decoder = self.decoders.entry(number).or_insert_with(|| BlockDecoder::new(shape));
-        decoder.add(esi, symbol)?;
-        if decoder.needed() > 0 {
-            return Ok(false);
+        let known = self.decoders.remove(&number);
+        let is_new = known.is_none();
+        let mut decoder = known.unwrap_or_else(|| BlockDecoder::new(shape));
+        let added = decoder.add(esi, symbol);
+        if decoder.needed() > 0 || added.is_err() {
+            // A block of which nothing true came leaves no trace.
+            if added.is_ok() || !is_new {
+                self.decoders.insert(number, decoder);
+            }
+            return added.map(|_| false).map_err(ObjectError::from);
         }
-        let Some(decoder) = self.decoders.remove(&number) else { return Ok(false) };
         match decoder.decode_job().run() {
             Decoded::Block(symbols) => {
                 let block = self.in_order(number, symbols);
