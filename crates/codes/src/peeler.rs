@@ -123,7 +123,14 @@ impl Peeler {
     }
 }
 
-fn add(sum: &mut [u8], other: &[u8]) {
+/// Adds a symbol of `sum`'s size.
+#[inline(always)]
+pub(crate) fn add(sum: &mut [u8], other: &[u8]) {
+    // Symbols of one byte are so many that a loop over one costs as much as all else.
+    if let ([sum], [other, ..]) = (&mut *sum, other) {
+        *sum ^= other;
+        return;
+    }
     sum.iter_mut().zip(other).for_each(|(a, b)| *a ^= b);
 }
 

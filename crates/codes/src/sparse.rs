@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use crate::degrees::Distribution;
 use crate::lt::LtGraph;
-use crate::peeler::Peeler;
+use crate::peeler::{Peeler, add};
 use crate::taus88::Taus88;
 
 /// A code of this kind for messages of so many symbols.
@@ -199,10 +199,6 @@ impl SparseDecoder {
     pub fn message(&self) -> &[u8] {
         self.peeler.wanted()
     }
-}
-
-fn add(sum: &mut [u8], other: &[u8]) {
-    sum.iter_mut().zip(other).for_each(|(a, b)| *a ^= b);
 }
 
 #[cfg(test)]
