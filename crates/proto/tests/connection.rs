@@ -101,6 +101,23 @@ fn messages_arrive_whole_whatever_is_lost() {
 }
 
 #[test]
+fn sides_that_cut_blocks_into_symbols_of_their_own_size_understand_each_other() {
+    let coarse = Config { symbol_size: 1024, ..Config::default() };
+    let mut pair = Pair::new(Config::default(), coarse, millis(10), Some(&[7; 900]));
+    pair.run_for(millis(100));
+    let long = Bytes::from(vec![5; 100_000]);
+    pair.client.send_message(long.clone(), SendOptions::default());
+    pair.server().send_message(long.clone(), SendOptions::default());
+    pair.loss = Box::new(|number, _| number % 9 == 3);
+    pair.run_for(Duration::from_secs(2));
+    for side in [Side::Client, Side::Server] {
+        let arrived =
+            |event: &&Event| matches!(event, Event::Message { data, .. } if *data == long);
+        assert_eq!(pair.events_of(side).into_iter().filter(arrived).count(), 1, "{side:?}");
+    }
+}
+
+#[test]
 fn an_urgent_message_overtakes_a_long_one() {
     let mut pair = Pair::connected();
     pair.client.send_message(vec![1; 2_000_000].into(), SendOptions::default());

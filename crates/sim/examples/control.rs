@@ -12,6 +12,7 @@ fn main() {
     for later in [3000, 3400, 4700, 500] {
         show(scenarios::two_flows(seed, Duration::from_millis(later)));
     }
+    show(scenarios::worst_of_pairs(seed + 9, 48));
     show(scenarios::slower(seed));
     show(scenarios::short_buffer(seed));
     show(scenarios::codel(seed));

@@ -62,6 +62,26 @@ pub fn two_flows(seed: u64, later: Duration) -> Vec<Figure> {
     ]
 }
 
+/// Pairs of flows as in [`two_flows`], with `pairs` different seeds and times between their starts: the worst of each
+/// figure.
+pub fn worst_of_pairs(seed: u64, pairs: u64) -> Vec<Figure> {
+    let runs = (0..pairs).map(|pair| {
+        // Steps that share no period with the controller's own clocks.
+        two_flows(seed + pair, Duration::from_millis(130 + 317 * pair))
+    });
+    let worse = |worst: Vec<Figure>, run: Vec<Figure>| {
+        let of_two = |(a, b): (Figure, Figure)| match a.target {
+            Target::AtMost(_) if b.value > a.value => b,
+            Target::AtLeast(_) | Target::None if b.value < a.value => b,
+            _ => a,
+        };
+        worst.into_iter().zip(run).map(of_two).collect()
+    };
+    let worst = runs.reduce(worse).unwrap_or_default();
+    let named = |figure| Figure { experiment: format!("worst of {pairs} pairs"), ..figure };
+    worst.into_iter().map(named).collect()
+}
+
 /// One flow over a path that changes, or whose queue is other than expected.
 struct Single {
     name: &'static str,

@@ -8,12 +8,17 @@ use fontis_net::{Limit, LinkConfig, Loss, LossPosition, Outage, Reorder};
 use fontis_proto::dfcp::CloseReason;
 use fontis_sim::Transfer;
 
+/// What a sender that knows nothing of its path begins with.
+const FIRST_RATE: Rate = Rate::from_mbps(9);
+
 struct Case {
     transfer: Transfer,
     /// Stationary loss towards the client.
     loss: f64,
     /// Packets of a bandwidth-delay product.
     bdp: f64,
+    /// Packets that a sender that knows nothing sends in a round trip.
+    first_round: f64,
     /// How long a full buffer takes to drain, in seconds.
     buffer_time: f64,
     outage: bool,
@@ -33,6 +38,7 @@ fn case(seed: u64) -> Case {
     let rate = Rate::from_bps((log_uniform(s, slowest, 1000.0f64.max(slowest * 2.0)) * 1e6) as u64);
     let rtt = Duration::from_micros((log_uniform(s, 1.0, 300.0) * 1e3) as u64);
     let bdp = rate.bdp(rtt).as_bytes() as f64 / 1257.0;
+    let first_round = FIRST_RATE.bdp(rtt).as_bytes() as f64 / 1257.0;
     let buffer = (bdp * log_uniform(s, 0.1, 2.0)).max(40.0);
     let p = s.unit() * 0.5 * s.unit();
     let loss = match s.below(3) {
@@ -80,7 +86,7 @@ fn case(seed: u64) -> Case {
         transfer.down.loss, transfer.down.reorder, transfer.down.jitter
     );
     let buffer_time = buffer * 1257.0 * 8.0 / rate.as_bps() as f64;
-    Case { transfer, loss, bdp, buffer_time, outage: outage.is_some(), text }
+    Case { transfer, loss, bdp, first_round, buffer_time, outage: outage.is_some(), text }
 }
 
 fn number(name: &str, default: u64) -> u64 {
@@ -96,18 +102,20 @@ fn random_transfers_over_bad_paths_end_with_every_byte_equal_and_little_waste() 
         let outcome = case.transfer.run();
         let needed = case.transfer.packets_needed() as f64;
         let sent = outcome.server.data_packets_sent as f64;
-        // What a path of this loss asks for on average, the deviation that a short transfer covers beforehand, the one
-        // bandwidth-delay product by which the search for the path's rate may overshoot, and what an outage swallows.
+        // What a path of this loss asks for on average, the deviation that a short transfer covers beforehand, what the
+        // search for the path's rate may send too much (the first round trip at 9 Mbit/s on a path that is slower, one
+        // bandwidth-delay product on one that is faster), and what an outage swallows, after which the search may begin
+        // anew.
         let mean = needed / (1.0 - case.loss);
         let tail =
             5.0 * (needed.min(1000.0) * case.loss.max(0.08)).sqrt() / (1.0 - case.loss) + 24.0;
-        let overshoot = case.bdp + 150.0;
-        let outage = if case.outage { 2.0 * case.bdp + 64.0 } else { 0.0 };
+        let overshoot = case.bdp + case.first_round + 150.0;
+        let outage = if case.outage { 2.0 * case.bdp + case.first_round + 150.0 } else { 0.0 };
         // A buffer that is shorter than the hosts' own jitter cannot be steered by its delay.
         let share = if case.buffer_time < 4e-3 { 1.6 } else { 1.1 };
         let most = share * mean + tail + overshoot + outage;
-        // All copies of a SYN may fall into an outage: that is an end too, and the application is told.
-        if case.outage && outcome.closed == Some(CloseReason::NoAnswer) && sent == 0.0 {
+        // All copies of a SYN, or what answers them, may be lost: that is an end too, and the application is told.
+        if outcome.closed == Some(CloseReason::NoAnswer) && sent == 0.0 {
             continue;
         }
         let verdict = if outcome.duration.is_none() {

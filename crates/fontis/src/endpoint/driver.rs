@@ -334,6 +334,7 @@ impl Driver {
                 codes: Vec::new(),
                 window: 0,
                 max_block: 0,
+                symbol_size: 0,
                 idle_timeout_ms: 0,
                 reset_token: [0; 16],
             };

@@ -240,6 +240,7 @@ mod tests {
             codes: vec![1],
             window: 1 << 20,
             max_block: 1 << 20,
+            symbol_size: 1192,
             idle_timeout_ms: 1000,
             reset_token: [9; 16],
         };

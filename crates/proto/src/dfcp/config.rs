@@ -88,6 +88,7 @@ impl Config {
             codes: self.codes.iter().map(|code| code.id()).collect(),
             window: self.window,
             max_block: self.max_block,
+            symbol_size: self.symbol_size,
             idle_timeout_ms: u32::try_from(self.idle_timeout.as_millis()).unwrap_or(u32::MAX),
             reset_token: self.reset_token,
         }

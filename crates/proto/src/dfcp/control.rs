@@ -64,9 +64,18 @@ impl Control {
         Some((*id, entry.frame.clone()))
     }
 
-    /// The frame arrived; returns it the first time.
-    pub(super) fn delivered(&mut self, id: ControlId) -> Option<Frame> {
-        self.entries.remove(&id).map(|entry| entry.frame)
+    /// The frame arrived.
+    pub(super) fn delivered(&mut self, id: ControlId) {
+        self.entries.remove(&id);
+    }
+
+    /// A packet that carried the frame was lost on a path that carries packets: it goes out again at once, and the
+    /// patience that silence has taught is forgotten.
+    pub(super) fn lost(&mut self, now: Time, id: ControlId) {
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.due = entry.due.min(now);
+            entry.sent = entry.sent.min(COPIES.len() as u32);
+        }
     }
 
     /// Drops every frame that `useless` says is.
@@ -92,7 +101,10 @@ mod tests {
             }
         }
         assert_eq!(sent, [0, 8, 24, 124, 324, 724]);
-        assert_eq!(control.delivered(0), Some(Frame::Fin));
+        control.lost(at(1000), 0);
+        assert!(control.take(at(1000), timeout, 100).is_some());
+        assert_eq!(control.due(), Some(at(1100)), "no longer backed off");
+        control.delivered(0);
         assert!(control.is_empty() && control.due().is_none());
     }
 }

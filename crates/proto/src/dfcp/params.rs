@@ -15,6 +15,8 @@ pub struct Params {
     pub window: u32,
     /// The largest block that this side accepts, in bytes.
     pub max_block: u32,
+    /// Bytes in a symbol of this side's messages and streams.
+    pub symbol_size: u16,
     /// How long this side keeps a silent connection, in milliseconds.
     pub idle_timeout_ms: u32,
     /// What a reset by this side will carry.

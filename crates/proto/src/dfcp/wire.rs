@@ -56,7 +56,7 @@ pub const MAX_LABEL: usize = 1024;
 /// The most blocks that one [`BlockStatus`] lists.
 pub const MAX_BLOCKS: usize = 128;
 /// The most runs that one [`Feedback`] lists.
-pub const MAX_RUNS: usize = 256;
+pub const MAX_RUNS: usize = 512;
 /// The most receive times that one [`Feedback`] lists.
 pub const MAX_SAMPLES: usize = 32;
 
@@ -169,6 +169,7 @@ pub fn decode_hello(mut bytes: Bytes) -> Result<Hello, WireError> {
         codes,
         window: u32_of(&mut bytes, "window")?,
         max_block: u32_of(&mut bytes, "max_block")?,
+        symbol_size: u16_of(&mut bytes, "symbol_size")?,
         idle_timeout_ms: u32_of(&mut bytes, "idle_timeout")?,
         reset_token: array(&mut bytes)?,
     };
@@ -182,6 +183,7 @@ fn hello_into(hello: &Hello, out: &mut impl Sink) {
     out.slice(&params.codes);
     out.varint(u64::from(params.window));
     out.varint(u64::from(params.max_block));
+    out.varint(u64::from(params.symbol_size));
     out.varint(u64::from(params.idle_timeout_ms));
     out.slice(&params.reset_token);
     for (index, frame) in hello.frames.iter().enumerate() {

@@ -174,8 +174,8 @@ impl Auto {
 
     /// Bytes allowed in flight: half a round trip more than the rate fills, so that an outage costs no more.
     pub fn allowance(&self, rtt: Duration) -> u64 {
-        let rounds = if self.starting { 2.5 } else { 1.5 };
-        let fill = self.rate / 8.0 * (rtt.as_secs_f64() * rounds + 0.015);
+        let rounds = if self.starting { 2.0 } else { 1.5 };
+        let fill = self.rate / 8.0 * (rtt.as_secs_f64() * rounds + 0.010);
         fill as u64 + 24 * 1500
     }
 

@@ -219,7 +219,6 @@ impl Connection {
             return;
         }
         let Self { path, send, control, stats, .. } = self;
-        let mut delivered = Vec::new();
         let mut arrived = 0;
         let known = path.on_feedback(now, feedback, |sent, outcome| {
             if let Some((channel, block, count)) = sent.symbols
@@ -228,13 +227,14 @@ impl Connection {
             {
                 channel.resolved(block, count, outcome == Outcome::Received);
             }
-            if matches!(outcome, Outcome::Received | Outcome::Late) {
-                for id in &sent.control {
-                    delivered.extend(control.delivered(*id));
+            for id in &sent.control {
+                match outcome {
+                    Outcome::Received | Outcome::Late => control.delivered(*id),
+                    Outcome::Lost | Outcome::Forgotten => control.lost(now, *id),
                 }
-                if sent.mtu_probe {
-                    arrived = arrived.max(u32::from(sent.size));
-                }
+            }
+            if sent.mtu_probe && matches!(outcome, Outcome::Received | Outcome::Late) {
+                arrived = arrived.max(u32::from(sent.size));
             }
         });
         if !known {
@@ -353,6 +353,8 @@ impl Connection {
                 // The frame that opens the channel was lost or is late; its copies follow.
                 if self.early_symbols.len() < EARLY_SYMBOLS {
                     self.early_symbols.push(symbols.clone());
+                } else {
+                    self.stats.symbols_wasted += u64::from(symbols.count);
                 }
                 return;
             };
@@ -366,7 +368,7 @@ impl Connection {
                 id,
                 live,
                 code,
-                config.symbol_size,
+                self.peer.as_ref().map_or(config.symbol_size, |peer| peer.symbol_size),
                 config.max_block,
                 config.window,
             );

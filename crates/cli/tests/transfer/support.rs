@@ -94,16 +94,18 @@ impl Bench {
 
     /// Receives into the folder `inbox`.
     pub(crate) fn receive(&self, arguments: &[&str]) -> Listener {
-        Listener::start(
-            self,
-            &[&["receive", "inbox", "--listen", "127.0.0.1:0"], arguments].concat(),
-        )
+        self.receive_on("127.0.0.1:0", arguments)
     }
 
-    /// A relay in front of a port of this machine.
-    pub(crate) fn relay(&self, to: u16, arguments: &[&str]) -> Relay {
-        let to = format!("127.0.0.1:{to}");
-        let command = self.command(&[&["relay", "--json", "--to", &to], arguments].concat());
+    pub(crate) fn receive_on(&self, address: &str, arguments: &[&str]) -> Listener {
+        Listener::start(self, &[&["receive", "inbox", "--listen", address], arguments].concat())
+    }
+
+    /// A relay in front of a port of this machine, on the same loopback address.
+    pub(crate) fn relay(&self, host: &str, to: u16, arguments: &[&str]) -> Relay {
+        let (to, listen) = (format!("{host}:{to}"), format!("{host}:0"));
+        let ends = ["relay", "--json", "--to", &to, "--listen", &listen];
+        let command = self.command(&[&ends, arguments].concat());
         let mut running = Running::start(command);
         let first: Value = serde_json::from_str(&running.line()).unwrap();
         let port = first["listening"].as_str().unwrap().rsplit(':').next().unwrap();
@@ -214,11 +216,6 @@ impl Listener {
     /// The URL of a path.
     pub(crate) fn url_of(&self, path: &str) -> String {
         self.url.replace("/?", &format!("/{path}?"))
-    }
-
-    /// The URL of a path at another port of IPv4 loopback.
-    pub(crate) fn at(&self, port: u16, path: &str) -> String {
-        self.url_with("127.0.0.1", port, path)
     }
 
     /// The URL of a path at another place.

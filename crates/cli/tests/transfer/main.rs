@@ -1,5 +1,6 @@
 //! Transfers as a user meets them: the real command, on both ends and in between.
 
+mod faults;
 mod support;
 
 use std::fs;
@@ -65,46 +66,6 @@ fn a_folder_keeps_names_modes_times_and_links() {
         assert_eq!(metadata.permissions().mode() & 0o777, 0o750);
         assert_eq!(metadata.modified().unwrap(), past);
     }
-}
-
-#[test]
-fn random_loss_both_ways_is_survived() {
-    through_a_relay(&["--loss", "5%", "--loss-up", "5%"]);
-}
-
-#[test]
-fn loss_in_bursts_is_survived() {
-    // Bursts of four packets on average, 5 % of all.
-    through_a_relay(&["--loss-model", "gilbert:1.3%,25%", "--loss-at", "after", "--loss-up", "5%"]);
-}
-
-/// 3 MB there and back again through a relay, one connection after another.
-fn through_a_relay(faults: &[&str]) {
-    let bench = Bench::new();
-    fs::write(bench.path("served/file"), content(3_000_000)).unwrap();
-    fs::create_dir(bench.path("inbox")).unwrap();
-    let path = ["--rate", "50mbit", "--delay", "10ms", "--seed", "11"];
-    let path = [&path, faults].concat();
-    let server = bench.serve(&["--json"]);
-    let relay = bench.relay(server.port, &path);
-    for round in 0..3 {
-        let dest = format!("got{round}");
-        let got = bench.run(&["get", &server.at(relay.port, "file"), &dest, "--json"]);
-        assert_eq!(got.code, 0, "{}", got.stderr);
-        assert_eq!(fs::read(bench.path(&dest)).unwrap(), content(3_000_000));
-        let events = got.events();
-        let done = events.last().unwrap();
-        assert_eq!(done["event"], "done");
-        assert!(done["seconds"].as_f64().unwrap() < 5.0, "{done}");
-        // What happens at the end is known at both ends, whatever is lost.
-        let sent = server.event("sent");
-        assert_eq!((&sent["hash"], &sent["bytes"]), (&done["hash"], &done["bytes"]));
-    }
-    let receiver = bench.receive(&[]);
-    let relay = bench.relay(receiver.port, &path);
-    let sent = bench.run(&["send", "served/file", &receiver.at(relay.port, "")]);
-    assert_eq!(sent.code, 0, "{}", sent.stderr);
-    assert_eq!(fs::read(bench.path("inbox/file")).unwrap(), content(3_000_000));
 }
 
 #[test]
