@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 CARGO ?= cargo
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS := frames hello notation block_decoder connection
+FUZZ_TARGETS := frames hello notation block_decoder raptorq_object encoding_plan window_decoder connection
 
 export FILE FUZZ_SECONDS
 
@@ -44,8 +44,10 @@ docs: build ## Build the documentation of every crate, the manual page and the s
 fuzz: prerequisites ## Feed hostile input to every parser and state machine, FUZZ_SECONDS each (60)
 	@scripts/fuzz.sh $(FUZZ_TARGETS)
 
-soak: prerequisites ## Run 10,000 random transfers over random bad paths; a failure names its seed
+soak: prerequisites ## Run 10,000 random transfers, 10,000 random blocks, 100,000 decodings a point; a failure names its seed
 	FONTIS_RUNS=10000 $(CARGO) test --release --locked -p fontis-sim --test transfers -- --nocapture
+	FONTIS_RUNS=10000 $(CARGO) test --release --locked -p fontis-codes --test raptorq_peer -- --nocapture
+	FONTIS_RUNS=100000 $(CARGO) test --release --locked -p fontis-codes --test failure_rate -- --nocapture
 
 build: prerequisites ## Build the fontis command, optimised
 	$(CARGO) build --release --locked -p fontis-cli

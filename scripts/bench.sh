@@ -2,8 +2,9 @@
 # Measures, and keeps what was measured with the date, the commit and the machine that it was measured on.
 #
 # What runs in virtual time (the examples wan and control) is the same on every machine; sim_bench.py measures the
-# simulator, ns2_fidelity.py sets it beside ns-2 if that is installed; bench.py moves real bytes
-# between real processes on this one. BENCH_RUNS and its other settings are explained there.
+# simulator, ns2_fidelity.py sets it beside ns-2 if that is installed; the bench raptorq sets our codec beside others in
+# one process; bench.py moves real bytes between real processes on this one. BENCH_RUNS and its other settings are
+# explained there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,6 +17,7 @@ mkdir -p "$folder"
 for example in wan control; do
     cargo run --release --locked --quiet -p fontis-sim --example "$example" | tee "$folder/$example.txt"
 done
+cargo bench --locked --quiet -p fontis-codes --bench raptorq | tee "$folder/raptorq.txt"
 cargo build --release --locked --quiet -p fontis-cli
 export FONTIS=${FONTIS:-${CARGO_TARGET_DIR:-target}/release/fontis}
 scripts/sim_bench.py | tee "$folder/sim.txt"

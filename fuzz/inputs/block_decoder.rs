@@ -14,7 +14,16 @@ const MAX_DECODINGS: usize = 4;
 /// Whatever comes in, nothing panics; if all of it was true, what comes out is the block.
 pub(crate) fn run(data: &[u8]) {
     let Some((head, commands)) = data.split_first_chunk::<7>() else { return };
-    let code = if head[0] & 1 == 0 { Code::RaptorQ } else { Code::Counting };
+    let code = match head[0] & 0x0f {
+        0 => Code::RaptorQ,
+        1 => Code::Counting,
+        2 => Code::Raptor10,
+        3 => Code::Lt,
+        4 => Code::ReedSolomon,
+        5 => Code::CountingRaptor10,
+        6 => Code::LtIdeal,
+        _ => return,
+    };
     let len = u32::from_be_bytes([0, head[1], head[2], head[3]]);
     let symbol_size = u16::from_be_bytes([head[4], head[5]]);
     let Ok(shape) = BlockShape::new(code, len, symbol_size) else { return };
@@ -40,6 +49,8 @@ pub(crate) fn run(data: &[u8]) {
             2 => esi,
             _ => esi | 0x0100_0000,
         };
+        // One LT symbol comes after another, so far ones would only cost time.
+        let esi = if matches!(code, Code::Lt | Code::LtIdeal) { esi & 0x0100_ffff } else { esi };
         let mut symbol = encoder.symbol(esi).unwrap_or_default().to_vec();
         match command[0] & 0x0f {
             1 => symbol.push(0),

@@ -3,6 +3,7 @@
 //! Start here: [`Cli`] lists the subcommands; `peer` holds the flags that several of them share, `failure` the exit
 //! codes, `progress` and `json` what a transfer shows while it runs.
 
+mod code;
 mod dial;
 mod failure;
 mod get;
@@ -55,6 +56,7 @@ enum Command {
     Send(send::Args),
     Relay(relay::Args),
     Sim(sim::Args),
+    Code(code::Args),
     Keygen(keygen::Args),
     Man(manual::ManArgs),
     Completions(manual::CompletionsArgs),
@@ -69,6 +71,7 @@ impl Command {
             Self::Receive(args) => args.json,
             Self::Send(args) => args.json,
             Self::Sim(args) => args.json,
+            Self::Code(args) => args.json(),
             Self::Relay(_) | Self::Keygen(_) | Self::Man(_) | Self::Completions(_) => false,
         }
     }
@@ -83,6 +86,7 @@ impl Command {
                 relay::run(args).map_err(|error| Failure::Failed(error.to_string()))
             }
             Self::Sim(args) => sim::run(&args),
+            Self::Code(args) => code::run(&args),
             Self::Keygen(args) => keygen::run(&args),
             Self::Man(args) => manual::man(&args),
             Self::Completions(args) => manual::completions(&args),

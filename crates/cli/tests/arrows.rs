@@ -17,7 +17,15 @@ const ARROWS: [(&str, &[&str]); 8] = [
     ("fontis-lab", &["fontis-base", "fontis-net", "fontis-proto", "fontis-sim", "fontis"]),
     (
         "fontis-cli",
-        &["fontis-base", "fontis-net", "fontis-proto", "fontis-sim", "fontis", "fontis-lab"],
+        &[
+            "fontis-base",
+            "fontis-codes",
+            "fontis-net",
+            "fontis-proto",
+            "fontis-sim",
+            "fontis",
+            "fontis-lab",
+        ],
     ),
 ];
 

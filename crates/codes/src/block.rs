@@ -2,7 +2,7 @@ use core::ops::Range;
 
 use thiserror::Error;
 
-use crate::Code;
+use crate::{Code, reed_solomon};
 
 /// How a block is cut: `len` bytes into k = ⌈len / symbol_size⌉ source symbols (at least one), the last of them
 /// padded with zeros that are never sent.
@@ -19,6 +19,23 @@ pub enum ShapeError {
     /// Symbols must have a byte at least.
     #[error("a symbol size of zero is impossible")]
     EmptySymbol,
+    /// The code needs more symbols.
+    #[error(
+        "a block of {len} bytes in symbols of {symbol_size} has fewer than the {min} source symbols that {code} needs"
+    )]
+    TooFewSymbols {
+        /// The code asked for.
+        code: Code,
+        /// Bytes in the block.
+        len: u32,
+        /// Bytes in a symbol.
+        symbol_size: u16,
+        /// Source symbols needed.
+        min: u32,
+    },
+    /// The code works on pairs of bytes.
+    #[error("a symbol of {0} bytes is not a multiple of two, as reed-solomon needs")]
+    OddSymbol(u16),
     /// The code cannot number so many symbols.
     #[error(
         "a block of {len} bytes in symbols of {symbol_size} has more than the {max} source symbols that {code} allows"
@@ -42,7 +59,13 @@ impl BlockShape {
             return Err(ShapeError::EmptySymbol);
         }
         let shape = Self { code, len, symbol_size };
-        let max = code.max_source_symbols();
+        let (min, max) = code.source_symbols().into_inner();
+        if shape.source_symbols() < min {
+            return Err(ShapeError::TooFewSymbols { code, len, symbol_size, min });
+        }
+        if code == Code::ReedSolomon && !symbol_size.is_multiple_of(2) {
+            return Err(ShapeError::OddSymbol(symbol_size));
+        }
         if shape.source_symbols() > max {
             return Err(ShapeError::TooManySymbols { code, len, symbol_size, max });
         }
@@ -87,6 +110,22 @@ impl BlockShape {
         start..(start + size).min(self.len as usize)
     }
 
+    /// Encoding symbol identifiers of this block lie below this.
+    pub fn esi_limit(self) -> u32 {
+        match self.code {
+            Code::ReedSolomon | Code::CountingReedSolomon => {
+                let k = self.source_symbols();
+                k + reed_solomon::repair_symbols(k)
+            }
+            code => code.esi_limit(),
+        }
+    }
+
+    /// How many bytes a repair symbol has.
+    pub(crate) fn repair_len(self) -> usize {
+        if self.code.carries_bytes() { usize::from(self.symbol_size) } else { 0 }
+    }
+
     /// How many bytes symbol `esi` has on the wire: the padding of the last source symbol is not sent.
     pub fn symbol_len(self, esi: u32) -> usize {
         if esi < self.source_symbols() {
@@ -121,5 +160,8 @@ mod tests {
         assert!(BlockShape::new(Code::RaptorQ, 56_403, 1).is_ok());
         assert!(BlockShape::new(Code::RaptorQ, 56_404, 1).is_err());
         assert!(BlockShape::new(Code::RaptorQ, 1, 0).is_err());
+        assert!(BlockShape::new(Code::Raptor10, 4, 1).is_ok());
+        assert!(BlockShape::new(Code::Raptor10, 3, 1).is_err());
+        assert!(BlockShape::new(Code::ReedSolomon, 100, 9).is_err());
     }
 }

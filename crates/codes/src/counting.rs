@@ -1,14 +1,37 @@
-//! The failure probability of a real code without its bytes.
+//! The failure probabilities of the codes, and how a code without bytes fails as often. `tests/failure_rate.rs`
+//! measures them.
 
-/// P(decoding fails) with h symbols beyond k, for RaptorQ: measured 5·10⁻³ with none, 2·10⁻⁵ with one
-/// (the RFC's bounds are 10⁻² and 10⁻⁴), none seen with two.
-const FAILURE: [f64; 2] = [5e-3, 2e-5];
+/// RaptorQ with h symbols beyond k: measured 5·10⁻³ with none, 2·10⁻⁵ with one (the RFC's bounds are 10⁻² and
+/// 10⁻⁴), none seen with two.
+pub(crate) fn raptorq(extra: u32) -> f64 {
+    [5e-3, 2e-5].get(extra as usize).copied().unwrap_or(0.0)
+}
 
-/// Whether a decoder that holds the symbols hashed into `digest`, `extra` of them beyond k, would fail. A real
-/// code's success depends on nothing but which symbols arrived; so does this.
-pub(crate) fn fails(digest: u64, extra: u32) -> bool {
-    let Some(probability) = FAILURE.get(extra as usize) else { return false };
-    (mix(digest) >> 11) as f64 * (1.0 / (1u64 << 53) as f64) < *probability
+/// R10: 0.85 · 0.567ʰ (Luby and others).
+pub(crate) fn raptor10(extra: u32) -> f64 {
+    0.85 * libm::pow(0.567, f64::from(extra))
+}
+
+/// The code of the 2015 prototype, whose blocks have 63,536 symbols: the overhead that a block needs is normal, with the
+/// mean and the standard deviation of 500 measured blocks.
+pub(crate) fn legacy_byte(k: u32, extra: u32) -> f64 {
+    const MEAN: f64 = 0.0394;
+    const DEVIATION: f64 = 0.0022;
+    let overhead = f64::from(extra) / f64::from(k);
+    0.5 * libm::erfc((overhead - MEAN) / DEVIATION * core::f64::consts::FRAC_1_SQRT_2)
+}
+
+/// An LT code with robust soliton (c = 0.03, δ = 0.5): the overhead that it needs falls with the square root of k,
+/// and has a long tail that this leaves out: measured with `fontis code curve --code lt`.
+pub(crate) fn lt(k: u32, extra: u32) -> f64 {
+    let mean = 3.8 * libm::sqrt(f64::from(k));
+    0.5 * libm::erfc((f64::from(extra) - mean) / (0.35 * mean) * core::f64::consts::FRAC_1_SQRT_2)
+}
+
+/// Whether a block fails whose decoder drew `luck`, when sets like its own fail with this probability. A decoder draws
+/// once, so that more symbols make it succeed as often as with the real code.
+pub(crate) fn fails(luck: u64, probability: f64) -> bool {
+    (mix(luck) >> 11) as f64 * (1.0 / (1u64 << 53) as f64) < probability
 }
 
 /// Spreads a value over 64 bits (the finaliser of SplitMix64).
@@ -26,9 +49,19 @@ mod tests {
     #[test]
     fn failures_come_as_often_as_the_real_codes() {
         let trials = 200_000u64;
-        let failed = (0..trials).filter(|i| fails(i * 77, 0)).count() as f64;
-        let expected = trials as f64 * FAILURE[0];
-        assert!((failed - expected).abs() < 4.0 * expected.sqrt(), "{failed} of {trials}");
-        assert!(!fails(1, 2));
+        for extra in 0..4 {
+            let failed = (0..trials).filter(|i| fails(i * 77, raptor10(extra))).count() as f64;
+            let expected = trials as f64 * raptor10(extra);
+            assert!((failed - expected).abs() < 4.0 * expected.sqrt(), "{failed} of {trials}");
+        }
+        assert!((0..trials).all(|i| !fails(i, raptorq(2))));
+    }
+
+    #[test]
+    fn a_decoder_that_succeeds_stays_so() {
+        for luck in 0..20_000 {
+            let mut failed = (0..40).map(|extra| fails(luck, raptor10(extra)));
+            assert!(failed.by_ref().skip_while(|failed| *failed).all(|failed| !failed));
+        }
     }
 }

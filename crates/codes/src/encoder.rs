@@ -1,6 +1,14 @@
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
+
 use bytes::Bytes;
 
-use crate::{BlockShape, Code, rq};
+use crate::raptorq::{EncodingPlan, Inputs, Intermediate, Parameters, encode_once, shared_plan};
+use crate::simd::Level;
+use crate::sparse::SparseEncoder;
+use crate::{BlockShape, Code, reed_solomon};
 
 /// Makes the symbols of one block. The source data is borrowed from the caller's buffer, never copied.
 pub struct BlockEncoder {
@@ -16,10 +24,16 @@ pub struct RepairJob {
 }
 
 /// What makes the repair symbols of one block.
-pub struct RepairSymbols(Repair);
+pub struct RepairSymbols {
+    shape: BlockShape,
+    repair: Repair,
+}
 
 enum Repair {
-    RaptorQ(Box<rq::Encoder>),
+    Raptor(Box<Intermediate>),
+    Sparse(Box<SparseEncoder>),
+    /// All repair symbols there are.
+    Block(Vec<u8>),
     Counting,
 }
 
@@ -70,22 +84,123 @@ impl BlockEncoder {
                 Bytes::new()
             });
         }
-        if esi >= self.shape.code().esi_limit() {
+        if esi >= self.shape.esi_limit() {
             return None;
         }
-        self.repair.as_ref().map(|repair| match &repair.0 {
-            Repair::RaptorQ(encoder) => encoder.repair(esi),
-            Repair::Counting => Bytes::new(),
-        })
+        let repair = self.repair.as_ref()?;
+        let mut symbol = vec![0; self.shape.repair_len()];
+        repair.write(esi..esi + 1, &mut symbol);
+        Some(Bytes::from(symbol))
+    }
+
+    /// Writes repair symbols, one after another, into the caller's buffer, which must have room for just these; false
+    /// if they are not available: before [`set_repair`](Self::set_repair), and outside k..limit.
+    ///
+    /// # Panics
+    /// If the buffer has another size.
+    pub fn write_repair(&self, esis: Range<u32>, out: &mut [u8]) -> bool {
+        assert_eq!(out.len(), esis.len() * self.shape.repair_len(), "the symbols fill the buffer");
+        let is_valid =
+            esis.start >= self.shape.source_symbols() && esis.end <= self.shape.esi_limit();
+        match &self.repair {
+            Some(repair) if is_valid => {
+                repair.write(esis, out);
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+impl RepairSymbols {
+    fn write(&self, esis: Range<u32>, out: &mut [u8]) {
+        let first = esis.start - self.shape.source_symbols();
+        match &self.repair {
+            Repair::Raptor(intermediate) => intermediate.symbols(esis, out),
+            Repair::Sparse(encoder) => encoder.write(first, out),
+            Repair::Block(symbols) => {
+                let start = first as usize * self.shape.repair_len();
+                out.copy_from_slice(&symbols[start..][..out.len()]);
+            }
+            Repair::Counting => {}
+        }
     }
 }
 
 impl RepairJob {
-    /// Does the work.
+    /// Does the work; if the code has encoding plans, with one from the process's cache.
     pub fn run(self) -> RepairSymbols {
-        RepairSymbols(match self.shape.code() {
-            Code::RaptorQ => Repair::RaptorQ(Box::new(rq::Encoder::new(self.shape, &self.data))),
-            Code::Counting => Repair::Counting,
-        })
+        let (shape, k) = (self.shape, self.shape.source_symbols());
+        let symbol_size = usize::from(shape.symbol_size());
+        let repair = if let Some(parameters) = self.parameters() {
+            return self.run_with(&shared_plan(&parameters));
+        } else if let Some(code) = shape.code().sparse(k) {
+            Repair::Sparse(Box::new(SparseEncoder::new(&code, symbol_size, &self.data)))
+        } else if shape.code() == Code::ReedSolomon {
+            let mut data = self.data.to_vec();
+            data.resize(shape.padded_len(), 0);
+            Repair::Block(reed_solomon::encode(k, symbol_size, &data))
+        } else {
+            Repair::Counting
+        };
+        RepairSymbols { shape, repair }
+    }
+
+    /// Does the work with this plan, which must be of the code for blocks of so many symbols; a code without plans ignores it.
+    ///
+    /// # Panics
+    /// If the plan is another block's.
+    pub fn run_with(self, plan: &EncodingPlan) -> RepairSymbols {
+        let Some(parameters) = self.parameters() else { return self.run() };
+        let (shape, k) = (self.shape, self.shape.source_symbols());
+        assert_eq!(plan.0.parameters, parameters, "the plan is for such blocks");
+        let intermediate =
+            self.with_inputs(|inputs| Intermediate::new(Level::detect(), &plan.0, k, inputs));
+        RepairSymbols { shape, repair: Repair::Raptor(Box::new(intermediate)) }
+    }
+
+    /// Writes these repair symbols into the caller's buffer, which must have room for just these, and keeps nothing.
+    /// With the Raptor codes this is quicker, and takes far less memory, than [`run`](Self::run) for one who knows what is wanted.
+    ///
+    /// # Panics
+    /// If the buffer has another size, or one of the symbols is no repair symbol of the block.
+    pub fn write(self, esis: Range<u32>, out: &mut [u8]) {
+        self.check(&esis, out.len());
+        match self.parameters() {
+            Some(parameters) => self.write_with(&shared_plan(&parameters), esis, out),
+            None => self.run().write(esis, out),
+        }
+    }
+
+    /// Like [`write`](Self::write), with this plan, which must be of the code for blocks of so many symbols.
+    ///
+    /// # Panics
+    /// As [`write`](Self::write), and if the plan is another block's.
+    pub fn write_with(self, plan: &EncodingPlan, esis: Range<u32>, out: &mut [u8]) {
+        self.check(&esis, out.len());
+        let Some(parameters) = self.parameters() else { return self.write(esis, out) };
+        assert_eq!(plan.0.parameters, parameters, "the plan is for such blocks");
+        let k = self.shape.source_symbols();
+        self.with_inputs(|inputs| encode_once(Level::detect(), &plan.0, k, inputs, esis, out));
+    }
+
+    fn parameters(&self) -> Option<Parameters> {
+        Parameters::of(self.shape.code().family()?, self.shape.source_symbols())
+    }
+
+    fn check(&self, esis: &Range<u32>, len: usize) {
+        let shape = self.shape;
+        assert_eq!(len, esis.len() * shape.repair_len(), "the symbols fill the buffer");
+        let is_valid = esis.start >= shape.source_symbols() && esis.end <= shape.esi_limit();
+        assert!(is_valid, "{esis:?} are not all repair symbols of the block");
+    }
+
+    fn with_inputs<R>(&self, work: impl FnOnce(Inputs) -> R) -> R {
+        let symbol_size = usize::from(self.shape.symbol_size());
+        let (whole, rest) = self.data.split_at(self.data.len() / symbol_size * symbol_size);
+        // The last symbol, if it is short, is the only one that is copied.
+        let mut last = vec![0; if rest.is_empty() { 0 } else { symbol_size }];
+        last[..rest.len()].copy_from_slice(rest);
+        work(Inputs { symbol_size, first: whole, second: &last })
     }
 }

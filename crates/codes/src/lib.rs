@@ -9,17 +9,47 @@
 //! What costs time (solving for the repair symbols, decoding) is handed out as a job ([`RepairJob`],
 //! [`DecodeJob`]) that the caller runs where it likes and hands back.
 //!
+//! [`raptorq`] has what RFC 6330 says of whole objects, and encoding plans; [`window`] the codes for streams
+//! that cannot wait for a block; [`SparseCode`] LT codes and the 2015 prototype's with parameters of one's own.
+//! `docs/codes.md` says which code to choose when.
+//!
 //! A symbol is identified by (object, block, esi) and never by a connection: that is what lets paths, sources and
 //! receivers be many.
+
+#![cfg_attr(not(feature = "std"), no_std)]
+
+extern crate alloc;
 
 mod block;
 mod code;
 mod counting;
 mod decoder;
+mod degrees;
 mod encoder;
-mod rq;
+mod esi_set;
+mod gf256;
+mod lines;
+mod lt;
+mod peeler;
+pub mod raptorq;
+mod reed_solomon;
+mod simd;
+mod sparse;
+mod taus88;
+pub mod window;
 
 pub use block::{BlockShape, ShapeError};
 pub use code::{Code, UnknownCode};
 pub use decoder::{BlockDecoder, DecodeJob, Decoded, SymbolError};
+pub use degrees::Distribution;
 pub use encoder::{BlockEncoder, RepairJob, RepairSymbols};
+pub use sparse::{SparseCode, SparseDecoder, SparseEncoder};
+pub use taus88::Taus88;
+
+/// FNV-1a, for checksums of tables.
+#[cfg(test)]
+pub(crate) fn fnv1a(bytes: impl IntoIterator<Item = u8>) -> u64 {
+    bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}

@@ -1,0 +1,256 @@
+//! Our RaptorQ beside the `raptorq` crate and `reed-solomon-simd`, in one process and one thread, run after run in
+//! turn: `cargo bench -p fontis-codes --bench raptorq [-- word…]` runs the lines that have every word.
+//!
+//! Each figure is megabytes of source data a second, the median of the runs; the ratio is the median of the
+//! ratios of runs that followed each other. `FONTIS_BENCH_MS` is how long a line may take (2000).
+#![allow(clippy::disallowed_types, reason = "a benchmark measures time")]
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use fontis_base::Stream;
+use fontis_codes::raptorq::EncodingPlan;
+use fontis_codes::{BlockDecoder, BlockEncoder, BlockShape, Code, Decoded};
+use raptorq::{
+    EncodingPacket, ObjectTransmissionInformation, PayloadId, SourceBlockDecoder,
+    SourceBlockEncoder, SourceBlockEncodingPlan,
+};
+
+fn main() {
+    let words: Vec<String> =
+        std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    println!(
+        "{:44} {:>8} {:>8} {:>6} {:>8} {:>8}",
+        "work", "fontis", "raptorq", "ratio", "target", "rs-simd"
+    );
+    let run = |name: &str, target: &str, line: &mut dyn FnMut() -> Line| {
+        if words.iter().all(|word| name.contains(word.as_str())) {
+            line().print(name, target);
+        }
+    };
+    for (k, target) in
+        [(10, ""), (100, "4 (6)"), (1000, "4 (6)"), (10_000, "1.8 (2.5)"), (50_000, "1.3 (2)")]
+    {
+        run(&format!("encode +10% plan K={k} T=1280"), target, &mut || encode(k, 1280, false));
+    }
+    for (k, target) in [(100, ""), (1000, "3 (5)"), (10_000, "")] {
+        run(&format!("encode +10% cold K={k} T=1280"), target, &mut || encode(k, 1280, true));
+    }
+    for (loss, k, target) in [
+        (1, 100, ""),
+        (1, 1000, "6"),
+        (1, 10_000, ""),
+        (10, 100, "3 (5)"),
+        (10, 1000, "3 (5)"),
+        (10, 10_000, "1.5 (2.5)"),
+        (10, 50_000, "1.5"),
+        (50, 100, "3 (5)"),
+        (50, 1000, "3 (5)"),
+        (50, 10_000, "1.5 (2.5)"),
+        (50, 50_000, "1.5"),
+    ] {
+        run(&format!("decode {loss}% lost K={k} T=1280"), target, &mut || decode(k, 1280, loss, 0));
+    }
+    for (loss, target) in [(1, "5 (8)"), (10, "5 (8)"), (50, "5 (8)")] {
+        run(&format!("decode {loss}% lost K=1000 T=64"), target, &mut || decode(1000, 64, loss, 0));
+    }
+    run("decode 10% lost, 5% extra K=1000 T=1280", "", &mut || decode(1000, 1280, 10, 50));
+    for (k, target) in [(1000, ""), (50_000, "0.8 x memcpy")] {
+        run(&format!("decode nothing lost K={k} T=1280"), target, &mut || without_loss(k, 1280));
+    }
+}
+
+/// Times of runs in turn: ours, the peer's, and a third one's.
+struct Line {
+    bytes: usize,
+    times: [Vec<Duration>; 3],
+}
+
+impl Line {
+    fn print(mut self, name: &str, target: &str) {
+        let mut ratios: Vec<f64> = self.times[1]
+            .iter()
+            .zip(&self.times[0])
+            .map(|(a, b)| a.as_secs_f64() / b.as_secs_f64())
+            .collect();
+        ratios.sort_by(f64::total_cmp);
+        let ratio = ratios.get(ratios.len() / 2).map_or("-".into(), |ratio| format!("{ratio:.2}"));
+        let bytes = self.bytes;
+        let rates = self.times.each_mut().map(|times| {
+            times.sort_unstable();
+            let median = times.get(times.len() / 2);
+            median.map_or("-".into(), |time| {
+                format!("{:.0}", bytes as f64 / 1e6 / time.as_secs_f64())
+            })
+        });
+        println!(
+            "{name:44} {:>8} {:>8} {ratio:>6} {target:>8} {:>8}",
+            rates[0], rates[1], rates[2]
+        );
+    }
+}
+
+/// Runs all in turn for as long as a line may take.
+fn measure(bytes: usize, mut works: Vec<Box<dyn FnMut() -> Duration + '_>>) -> Line {
+    let budget =
+        std::env::var("FONTIS_BENCH_MS").ok().and_then(|ms| ms.parse().ok()).unwrap_or(2000);
+    let mut times = [const { Vec::new() }; 3];
+    for work in &mut works {
+        work();
+    }
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_millis(budget) || times[0].len() < 5 {
+        for (work, times) in works.iter_mut().zip(&mut times) {
+            times.push(work());
+        }
+    }
+    Line { bytes, times }
+}
+
+fn timed<R>(work: impl FnOnce() -> R) -> Duration {
+    let start = Instant::now();
+    let result = black_box(work());
+    let time = start.elapsed();
+    drop(result);
+    time
+}
+
+fn block(k: u32, symbol_size: u16) -> Bytes {
+    let mut data = vec![0; k as usize * usize::from(symbol_size)];
+    Stream::new(7, "block").fill(&mut data);
+    Bytes::from(data)
+}
+
+fn config(k: u32, symbol_size: u16) -> ObjectTransmissionInformation {
+    ObjectTransmissionInformation::new(u64::from(k) * u64::from(symbol_size), symbol_size, 1, 1, 1)
+}
+
+fn encode(k: u32, symbol_size: u16, cold: bool) -> Line {
+    let (data, repair) = (block(k, symbol_size), k / 10);
+    let shape = BlockShape::new(Code::RaptorQ, data.len() as u32, symbol_size).unwrap();
+    let plan = Arc::new(EncodingPlan::new(k).unwrap());
+    let peer_plan = SourceBlockEncodingPlan::generate(k as u16);
+    let config = config(k, symbol_size);
+    let mut out = vec![0; repair as usize * usize::from(symbol_size)];
+    let ours = || {
+        timed(|| {
+            let plan =
+                if cold { Arc::new(EncodingPlan::new(k).unwrap()) } else { Arc::clone(&plan) };
+            let job = BlockEncoder::new(shape, data.clone()).repair_job();
+            job.write_with(&plan, k..k + repair, &mut out);
+        })
+    };
+    let peer = || {
+        timed(|| {
+            let fresh = cold.then(|| SourceBlockEncodingPlan::generate(k as u16));
+            let plan = fresh.as_ref().unwrap_or(&peer_plan);
+            SourceBlockEncoder::with_encoding_plan(0, &config, &data, plan)
+                .repair_packets(0, repair)
+        })
+    };
+    let blocks = || {
+        timed(|| {
+            reed_solomon_simd::encode(
+                k as usize,
+                repair.max(1) as usize,
+                data.chunks_exact(usize::from(symbol_size)),
+            )
+            .unwrap()
+        })
+    };
+    measure(data.len(), vec![Box::new(ours), Box::new(peer), Box::new(blocks)])
+}
+
+fn decode(k: u32, symbol_size: u16, loss: u32, extra: u32) -> Line {
+    let data = block(k, symbol_size);
+    let size = usize::from(symbol_size);
+    let shape = BlockShape::new(Code::RaptorQ, data.len() as u32, symbol_size).unwrap();
+    let mut encoder = BlockEncoder::new(shape, data.clone());
+    encoder.set_repair(encoder.repair_job().run());
+    let lost = (k * loss / 100).max(1);
+    let mut stream = Stream::new(u64::from(k * 100 + loss), "loss");
+    let mut esis: Vec<u32> = (0..k).collect();
+    for i in (1..esis.len()).rev() {
+        esis.swap(i, stream.below(i as u64 + 1) as usize);
+    }
+    esis.truncate((k - lost) as usize);
+    esis.sort_unstable();
+    // The first set of repair symbols that suffices, so that all decode at the first attempt.
+    let mut first = k;
+    let symbols = loop {
+        let all = esis.iter().copied().chain(first..first + lost + extra);
+        let symbols: Vec<(u32, Bytes)> =
+            all.map(|esi| (esi, encoder.symbol(esi).unwrap())).collect();
+        let mut decoder = BlockDecoder::new(shape);
+        symbols.iter().for_each(|(esi, symbol)| decoder.add(*esi, symbol).map(drop).unwrap());
+        match decoder.decode_job().run() {
+            Decoded::Block(block) => {
+                assert!(block == data, "decoded wrongly");
+                break symbols;
+            }
+            Decoded::Failed(_) => first += lost,
+        }
+    };
+    let config = config(k, symbol_size);
+    let ours = || {
+        timed(|| {
+            let mut decoder = BlockDecoder::new(shape);
+            for (esi, symbol) in &symbols {
+                decoder.add(*esi, symbol).unwrap();
+            }
+            let Decoded::Block(block) = decoder.decode_job().run() else { panic!("it did before") };
+            block
+        })
+    };
+    let peer = || {
+        let packets: Vec<_> = symbols
+            .iter()
+            .map(|(esi, symbol)| EncodingPacket::new(PayloadId::new(0, *esi), symbol.to_vec()))
+            .collect();
+        timed(|| {
+            let mut decoder = SourceBlockDecoder::new(0, &config, data.len() as u64);
+            decoder.decode(packets).expect("ours could, too")
+        })
+    };
+    // It has not every shape.
+    let recovery = reed_solomon_simd::encode(k as usize, lost as usize, data.chunks_exact(size));
+    let Ok(recovery) = recovery else {
+        return measure(data.len(), vec![Box::new(ours), Box::new(peer)]);
+    };
+    let blocks = || {
+        timed(|| {
+            let originals = esis.iter().map(|esi| {
+                (*esi as usize, &data[*esi as usize * size..(*esi as usize + 1) * size])
+            });
+            reed_solomon_simd::decode(
+                k as usize,
+                lost as usize,
+                originals,
+                recovery.iter().enumerate(),
+            )
+            .unwrap()
+        })
+    };
+    measure(data.len(), vec![Box::new(ours), Box::new(peer), Box::new(blocks)])
+}
+
+/// Ours, with memcpy in place of the peer: the ratio is memcpy's time over ours.
+fn without_loss(k: u32, symbol_size: u16) -> Line {
+    let data = block(k, symbol_size);
+    let shape = BlockShape::new(Code::RaptorQ, data.len() as u32, symbol_size).unwrap();
+    let symbols: Vec<Bytes> = (0..k).map(|esi| data.slice(shape.source_range(esi))).collect();
+    let ours = || {
+        timed(|| {
+            let mut decoder = BlockDecoder::new(shape);
+            for (esi, symbol) in (0..).zip(&symbols) {
+                decoder.add(esi, symbol).unwrap();
+            }
+            let Decoded::Block(block) = decoder.decode_job().run() else { panic!("all is there") };
+            block
+        })
+    };
+    let copy = || timed(|| black_box(&data[..]).to_vec());
+    measure(data.len(), vec![Box::new(ours), Box::new(copy)])
+}

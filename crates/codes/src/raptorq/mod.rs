@@ -1,0 +1,48 @@
+//! RaptorQ, RFC 6330.
+//!
+//! Start here: a block's K source symbols are extended to K' (`parameters`). An encoding symbol is the sum of
+//! a few of L *intermediate symbols* (`tuple`); these follow from the source symbols by sparse equations (`rows`) and
+//! H dense ones (`hdpc`). A `solver` finds out how, without touching a byte: `peeling` gives most of them one after another
+//! in terms of a few inactive ones, `elimination` gives those. What it found is a `plan`, which `replay`
+//! carries out on bytes, strip after strip (`strips`).
+//!
+//! The plan of an encoder depends on K' alone and is kept (`cache`). A decoder (`decoding`) either
+//! makes a plan of its own, or, when little was lost, uses the encoder's and solves for the difference.
+
+mod cache;
+mod decoding;
+mod elimination;
+mod encoding_plan;
+mod hdpc;
+mod intermediate;
+mod object;
+#[cfg(test)]
+mod oracle;
+mod oti;
+mod parameters;
+mod peeling;
+mod plan;
+mod plan_bytes;
+mod random_tables;
+mod raptor10;
+mod raptor10_table;
+mod replay;
+mod rows;
+mod solver;
+mod strips;
+mod systematic_table;
+mod tuple;
+mod work_area;
+
+pub use cache::PlanCache;
+pub(crate) use cache::shared as shared_plan;
+pub(crate) use decoding::{Decoding, Received};
+pub use encoding_plan::EncodingPlan;
+pub(crate) use intermediate::{Intermediate, encode_once};
+pub use object::{ObjectDecoder, ObjectError, SourceBlockEncoder};
+pub use oti::{MAX_TRANSFER_LENGTH, Oti, OtiError, PayloadId, SourceBlock};
+pub use parameters::MAX_SOURCE_SYMBOLS;
+pub(crate) use parameters::{Family, Parameters};
+pub use plan_bytes::PlanError;
+pub use raptor10::RAPTOR10_SOURCE_SYMBOLS;
+pub(crate) use strips::Inputs;

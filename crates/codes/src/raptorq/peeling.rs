@@ -1,0 +1,258 @@
+//! Peeling with inactivation (RFC 6330, section 5.4.2.2): the order in which sparse equations give one LT symbol
+//! each, in terms of symbols before it and of a few inactive ones.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::parameters::Parameters;
+use super::rows::Rows;
+
+/// A column that equations give in terms of others.
+const PEELED: u16 = u16::MAX;
+/// A column whose turn has not come.
+const ACTIVE: u16 = u16::MAX - 1;
+
+/// What must be solved densely costs the cube of its number. Symbols as they come leave fewer than 2 P; this bound
+/// is for symbols that somebody chose to make work.
+pub(crate) const MAX_INACTIVE: usize = 2048;
+
+/// What peeling found.
+pub(crate) struct Peeling {
+    /// Equation and the column that it gives, in an order in which each needs only those before it and inactive ones.
+    pub(crate) order: Vec<(u32, u16)>,
+    /// The inactive columns: the P permanent ones, then those that peeling had to set aside.
+    pub(crate) inactive: Vec<u16>,
+    /// The equations that gave no column.
+    pub(crate) rest: Vec<u32>,
+    /// For each column [`PEELED`], or its place in `inactive`.
+    place: Vec<u16>,
+}
+
+impl Peeling {
+    /// `None` if more columns would be inactive than can be solved for in reasonable time.
+    pub(crate) fn new(p: &Parameters, rows: &Rows) -> Option<Self> {
+        let mut work = Work::new(p, rows);
+        loop {
+            work.peel();
+            let Some(column) = work.choose() else { break };
+            if work.inactive.len() == MAX_INACTIVE {
+                return None;
+            }
+            work.place[usize::from(column)] = work.inactive.len() as u16;
+            work.inactive.push(column);
+            work.remove(column);
+        }
+        let mut used = vec![false; rows.len()];
+        for (row, _) in &work.order {
+            used[*row as usize] = true;
+        }
+        let rest = (0..rows.len() as u32).filter(|row| !used[*row as usize]).collect();
+        Some(Self { order: work.order, inactive: work.inactive, rest, place: work.place })
+    }
+
+    /// The place of an inactive column among them; `None` for one that was peeled.
+    pub(crate) fn place(&self, column: u16) -> Option<usize> {
+        let place = self.place[usize::from(column)];
+        (place != PEELED).then_some(usize::from(place))
+    }
+}
+
+struct Work<'a> {
+    rows: &'a Rows,
+    /// Active columns in each equation.
+    degrees: Vec<u16>,
+    /// The exclusive or of the active columns in each equation: the last one needs no search.
+    sums: Vec<u16>,
+    /// Equations with each LT column: `users[starts[c]..starts[c + 1]]`.
+    users: Vec<u32>,
+    starts: Vec<u32>,
+    /// Equations with one active column.
+    ripple: Vec<u32>,
+    next: usize,
+    components: Components,
+    order: Vec<(u32, u16)>,
+    inactive: Vec<u16>,
+    place: Vec<u16>,
+}
+
+impl<'a> Work<'a> {
+    fn new(p: &Parameters, rows: &'a Rows) -> Self {
+        let mut starts = vec![0u32; p.lt + 1];
+        for row in 0..rows.len() {
+            for column in rows.lt(row) {
+                starts[usize::from(*column) + 1] += 1;
+            }
+        }
+        for column in 0..p.lt {
+            starts[column + 1] += starts[column];
+        }
+        let mut ends = starts.clone();
+        let mut users = vec![0; starts[p.lt] as usize];
+        let mut degrees = Vec::with_capacity(rows.len());
+        let mut sums = Vec::with_capacity(rows.len());
+        let mut components = Components::new(p.lt);
+        let mut ripple = Vec::with_capacity(rows.len());
+        for row in 0..rows.len() {
+            let columns = rows.lt(row);
+            let mut sum = 0;
+            for column in columns {
+                sum ^= column;
+                let end = &mut ends[usize::from(*column)];
+                users[*end as usize] = row as u32;
+                *end += 1;
+            }
+            match columns {
+                [_] => ripple.push(row as u32),
+                [a, b] => components.join(*a, *b),
+                _ => {}
+            }
+            degrees.push(columns.len() as u16);
+            sums.push(sum);
+        }
+        let mut place = vec![ACTIVE; p.intermediate];
+        let inactive: Vec<u16> = (p.lt as u16..p.intermediate as u16).collect();
+        for (index, column) in inactive.iter().enumerate() {
+            place[usize::from(*column)] = index as u16;
+        }
+        let order = Vec::with_capacity(p.lt);
+        Self {
+            rows,
+            degrees,
+            sums,
+            users,
+            starts,
+            ripple,
+            next: 0,
+            components,
+            order,
+            inactive,
+            place,
+        }
+    }
+
+    /// Follows the ripple until it ends.
+    fn peel(&mut self) {
+        while let Some(row) = self.ripple.get(self.next).copied() {
+            self.next += 1;
+            if self.degrees[row as usize] == 1 {
+                let column = self.sums[row as usize];
+                self.place[usize::from(column)] = PEELED;
+                self.order.push((row, column));
+                self.remove(column);
+            }
+        }
+    }
+
+    /// Takes a column out of the equations that have it.
+    fn remove(&mut self, column: u16) {
+        let c = usize::from(column);
+        for user in self.starts[c]..self.starts[c + 1] {
+            let row = self.users[user as usize];
+            let r = row as usize;
+            self.degrees[r] -= 1;
+            self.sums[r] ^= column;
+            match self.degrees[r] {
+                1 => self.ripple.push(row),
+                2 => {
+                    let place = &self.place;
+                    let first = *self
+                        .rows
+                        .lt(r)
+                        .iter()
+                        .find(|c| place[usize::from(**c)] == ACTIVE)
+                        .expect("two columns are active");
+                    self.components.join(first, self.sums[r] ^ first);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The column to set aside next: equations of two columns connect columns, and one column of a component gives
+    /// all of it, so one of the largest component; if there is none, the column in most equations.
+    fn choose(&mut self) -> Option<u16> {
+        let place = &self.place;
+        let is_active = |column: u16| place[usize::from(column)] == ACTIVE;
+        if let Some(column) = self.components.largest(is_active) {
+            return Some(column);
+        }
+        let users = |column: &u16| {
+            let c = usize::from(*column);
+            let rows = &self.users[self.starts[c] as usize..self.starts[c + 1] as usize];
+            rows.iter().filter(|row| self.degrees[**row as usize] > 0).count()
+        };
+        (0..self.starts.len() as u16 - 1).filter(|column| is_active(*column)).max_by_key(users)
+    }
+}
+
+/// Columns that equations of two active columns connect. A component is used up as a whole, so none is ever split.
+struct Components {
+    parents: Vec<u16>,
+    sizes: Vec<u16>,
+    /// Roots by the size that they had when they were noted, as lists; most are outdated.
+    notes: Vec<(u16, u32)>,
+    heads: Vec<u32>,
+    largest: usize,
+}
+
+/// The end of a list.
+const END: u32 = u32::MAX;
+
+impl Components {
+    fn new(columns: usize) -> Self {
+        Self {
+            parents: (0..columns as u16).collect(),
+            sizes: vec![1; columns],
+            notes: Vec::with_capacity(columns),
+            heads: vec![END; columns + 1],
+            largest: 0,
+        }
+    }
+
+    fn root(&mut self, mut column: u16) -> u16 {
+        loop {
+            let parent = self.parents[usize::from(column)];
+            if parent == column {
+                return column;
+            }
+            let grandparent = self.parents[usize::from(parent)];
+            self.parents[usize::from(column)] = grandparent;
+            column = grandparent;
+        }
+    }
+
+    fn join(&mut self, a: u16, b: u16) {
+        let (a, b) = (self.root(a), self.root(b));
+        if a == b {
+            return;
+        }
+        let (size_a, size_b) = (self.sizes[usize::from(a)], self.sizes[usize::from(b)]);
+        let (root, child) = if size_a >= size_b { (a, b) } else { (b, a) };
+        self.parents[usize::from(child)] = root;
+        let size = size_a + size_b;
+        self.sizes[usize::from(root)] = size;
+        let size = usize::from(size);
+        self.notes.push((root, self.heads[size]));
+        self.heads[size] = self.notes.len() as u32 - 1;
+        self.largest = self.largest.max(size);
+    }
+
+    /// A column of the largest component that is still there.
+    fn largest(&mut self, is_active: impl Fn(u16) -> bool) -> Option<u16> {
+        while self.largest > 1 {
+            let head = self.heads[self.largest];
+            if head == END {
+                self.largest -= 1;
+                continue;
+            }
+            let (root, next) = self.notes[head as usize];
+            let r = usize::from(root);
+            let is_root = self.parents[r] == root && usize::from(self.sizes[r]) == self.largest;
+            if is_root && is_active(root) {
+                return Some(root);
+            }
+            self.heads[self.largest] = next;
+        }
+        None
+    }
+}

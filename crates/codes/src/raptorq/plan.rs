@@ -1,0 +1,110 @@
+use alloc::vec::Vec;
+
+use super::hdpc::CHUNK;
+use super::parameters::Parameters;
+use crate::gf256::Matrix;
+
+/// What turns the symbols that are known into the intermediate symbols of a block: solved once from which symbols
+/// these are, and replayed on their bytes as often as wanted.
+///
+/// It works on *slots* of one symbol (or a strip of one): the L intermediate symbols, then `dense.rank` sums, then
+/// H more for the dense equations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub(crate) parameters: Parameters,
+    /// Each peeled column from its equation, as if all inactive columns were zero; then the left-over equations.
+    pub(crate) forward: Sums,
+    pub(crate) dense: Dense,
+    /// Each peeled column from its equation, with the true inactive ones.
+    pub(crate) backward: Sums,
+}
+
+/// How the inactive columns follow from the left-over equations and the HDPC equations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Dense {
+    /// The columns that left-over equations determine, up to those in `free`.
+    pub(crate) solved: Vec<u16>,
+    /// Left-over equations that one table serves.
+    pub(crate) table_bits: usize,
+    /// For each table, for each solved column, which combination of the table's equations it takes.
+    pub(crate) tables: Vec<u8>,
+    /// The columns that need HDPC equations; at most H.
+    pub(crate) free: Vec<u16>,
+    /// Which HDPC equation takes which Y ([`schedule`](super::hdpc::schedule)); empty if `free` is.
+    pub(crate) schedule: Vec<u8>,
+    /// Free columns from HDPC equations.
+    pub(crate) from_hdpc: Matrix,
+    /// Free columns from solved ones.
+    pub(crate) from_solved: Matrix,
+    /// For each solved column, the free ones that it takes, as bits.
+    pub(crate) corrections: Vec<u16>,
+}
+
+/// A list of instructions: slot `target` becomes the sum of an input (or nothing) and of some slots.
+///
+/// Each takes 4 + n words of 16 bits: target, n, the input (low and high half), and n slots.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sums(pub(crate) Vec<u16>);
+
+impl Sums {
+    /// Begins an instruction; its slots are [`add`](Self::add)ed.
+    pub(crate) fn begin(&mut self, target: u16, input: u32) -> usize {
+        let start = self.0.len();
+        self.0.extend([target, 0, input as u16, (input >> 16) as u16]);
+        start
+    }
+
+    pub(crate) fn add(&mut self, slot: u16) {
+        self.0.push(slot);
+    }
+
+    pub(crate) fn end(&mut self, start: usize) {
+        self.0[start + 1] = (self.0.len() - start - 4) as u16;
+    }
+}
+
+/// The instructions, one after another: target, input, slots.
+#[inline(always)]
+pub(crate) fn instructions(mut words: &[u16]) -> impl Iterator<Item = (u16, u32, &[u16])> {
+    core::iter::from_fn(move || {
+        let ([target, n, low, high], rest) = words.split_first_chunk::<4>()?;
+        let (slots, rest) = rest.split_at_checked(usize::from(*n))?;
+        words = rest;
+        Some((*target, u32::from(*low) | u32::from(*high) << 16, slots))
+    })
+}
+
+impl Plan {
+    /// Slots that a replay works on, without those for tables.
+    pub(crate) fn slots(&self) -> usize {
+        self.parameters.intermediate + self.dense.solved.len() + self.parameters.hdpc
+    }
+
+    /// Slots for the largest table, and before it for a chunk of the HDPC equations.
+    pub(crate) fn table_slots(&self) -> usize {
+        (1 << self.dense.table_bits).max(CHUNK)
+    }
+
+    /// Bytes that the plan takes in memory.
+    pub(crate) fn memory(&self) -> usize {
+        let dense = &self.dense;
+        let words = self.forward.0.capacity() + self.backward.0.capacity();
+        let columns =
+            dense.solved.capacity() + dense.free.capacity() + dense.corrections.capacity();
+        size_of::<Self>()
+            + 2 * (words + columns)
+            + dense.schedule.capacity()
+            + dense.tables.capacity()
+            + dense.from_hdpc.cells.capacity()
+            + dense.from_solved.cells.capacity()
+    }
+}
+
+impl Dense {
+    /// How many equations a table should serve: filling it costs 2^bits sums, using it one for each column.
+    pub(crate) fn best_table_bits(equations: usize) -> usize {
+        (1..=8)
+            .min_by_key(|bits| equations.div_ceil(*bits) * ((1 << bits) + equations))
+            .expect("there are eight sizes")
+    }
+}

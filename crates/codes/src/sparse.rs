@@ -1,0 +1,297 @@
+//! Codes of sums over GF(2) that peeling decodes: LT codes, and the code of the 2015 prototype, an LT code over a
+//! message and sparse checks of it.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::degrees::Distribution;
+use crate::lt::LtGraph;
+use crate::peeler::{Peeler, add};
+use crate::taus88::Taus88;
+
+/// A code of this kind for messages of so many symbols.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SparseCode {
+    /// k, the symbols of a message.
+    pub message: usize,
+    /// Checks, each the sum of some of the message's symbols; none for a plain LT code.
+    pub checks: usize,
+    /// How many different checks a symbol of the message is in.
+    pub checks_per_symbol: usize,
+    /// How many symbols of message and checks an encoded symbol is the sum of.
+    pub distribution: Distribution,
+    /// The state that both ends' generators begin in; the graph of the checks is drawn first.
+    pub seed: [u32; 3],
+}
+
+/// Any seed does, as long as both ends have the same; this is the one of the specification's vectors.
+const SEED: [u32; 3] = [12_345, 67_890, 13_579];
+
+impl SparseCode {
+    /// The code of the 2015 prototype: 63,536 symbols and 2,000 checks make the 65,536 that are LT-coded. The published texts leave open
+    /// the distributions and the generator; this takes three checks for each symbol, Shokrollahi's degrees and taus88.
+    pub const PROTOTYPE: Self = Self {
+        message: 63_536,
+        checks: 2000,
+        checks_per_symbol: 3,
+        distribution: Distribution::Shokrollahi,
+        seed: SEED,
+    };
+
+    /// A plain LT code over `message` symbols.
+    pub const fn lt(message: usize, distribution: Distribution) -> Self {
+        Self { message, checks: 0, checks_per_symbol: 0, distribution, seed: SEED }
+    }
+
+    /// Calls `visit` with each symbol of the message and its checks, and yields the generator's state behind these draws.
+    fn precode(&self, mut visit: impl FnMut(usize, &[u32])) -> [u32; 3] {
+        let mut generator = Taus88::new(self.seed);
+        if self.checks == 0 {
+            return generator.state();
+        }
+        let degree = self.checks_per_symbol.min(self.checks);
+        let mut checks = Vec::with_capacity(degree);
+        for symbol in 0..self.message {
+            checks.clear();
+            while checks.len() < degree {
+                let check = generator.below(self.checks as u32);
+                if !checks.contains(&check) {
+                    checks.push(check);
+                }
+            }
+            visit(symbol, &checks);
+        }
+        generator.state()
+    }
+
+    fn graph(&self, state: [u32; 3]) -> LtGraph {
+        LtGraph::new(self.distribution, self.message + self.checks, state)
+    }
+}
+
+/// Encodes one message.
+pub struct SparseEncoder {
+    symbol_size: usize,
+    /// The message, padded with zeros, and its checks.
+    symbols: Vec<u8>,
+    graph: Shared,
+}
+
+/// A graph that goes on from where the last caller left it, which is where the next one mostly begins.
+#[cfg(feature = "std")]
+struct Shared(std::sync::Mutex<LtGraph>);
+
+#[cfg(feature = "std")]
+impl Shared {
+    const fn new(graph: LtGraph) -> Self {
+        Self(std::sync::Mutex::new(graph))
+    }
+
+    fn with<R>(&self, work: impl FnOnce(&mut LtGraph) -> R) -> R {
+        work(&mut self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+    }
+}
+
+/// Without a lock, each caller begins anew.
+#[cfg(not(feature = "std"))]
+struct Shared(LtGraph);
+
+#[cfg(not(feature = "std"))]
+impl Shared {
+    const fn new(graph: LtGraph) -> Self {
+        Self(graph)
+    }
+
+    fn with<R>(&self, work: impl FnOnce(&mut LtGraph) -> R) -> R {
+        work(&mut self.0.clone())
+    }
+}
+
+impl SparseEncoder {
+    /// An encoder of `message`, which is padded with zeros to the code's length.
+    ///
+    /// # Panics
+    /// If the message is longer than the code's, or `symbol_size` is zero.
+    pub fn new(code: &SparseCode, symbol_size: usize, message: &[u8]) -> Self {
+        assert!(symbol_size > 0 && message.len() <= code.message * symbol_size, "the message fits");
+        let mut symbols = Vec::with_capacity((code.message + code.checks) * symbol_size);
+        symbols.extend_from_slice(message);
+        symbols.resize((code.message + code.checks) * symbol_size, 0);
+        let (padded, sums) = symbols.split_at_mut(code.message * symbol_size);
+        let state = code.precode(|symbol, checks| {
+            let value = &padded[symbol * symbol_size..][..symbol_size];
+            for check in checks {
+                add(&mut sums[*check as usize * symbol_size..][..symbol_size], value);
+            }
+        });
+        Self { symbol_size, symbols, graph: Shared::new(code.graph(state)) }
+    }
+
+    /// Writes encoded symbols from number `first` on into `out`, as many as it has room for.
+    pub fn write(&self, first: u32, out: &mut [u8]) {
+        self.graph.with(|graph| self.write_from(graph, first, out));
+    }
+
+    fn write_from(&self, graph: &mut LtGraph, first: u32, out: &mut [u8]) {
+        if self.symbol_size == 1 {
+            for (index, out) in (first..).zip(out) {
+                let bytes = graph.neighbours(index).iter().map(|n| self.symbols[usize::from(*n)]);
+                *out = bytes.fold(0, |sum, byte| sum ^ byte);
+            }
+            return;
+        }
+        for (index, out) in (first..).zip(out.chunks_exact_mut(self.symbol_size)) {
+            out.fill(0);
+            for neighbour in graph.neighbours(index) {
+                add(out, &self.symbols[usize::from(*neighbour) * self.symbol_size..]);
+            }
+        }
+    }
+}
+
+/// Decodes one message, jointly from its checks and from what comes.
+pub struct SparseDecoder {
+    message: usize,
+    peeler: Peeler,
+    graph: LtGraph,
+}
+
+impl SparseDecoder {
+    /// A decoder of a message of `len` symbols, the others being padding. Its memory grows with the symbols it is given.
+    ///
+    /// # Panics
+    /// If the message is longer than the code's.
+    pub fn new(code: &SparseCode, symbol_size: usize, len: usize) -> Self {
+        assert!(len <= code.message, "the message fits");
+        let unknowns = code.message + code.checks;
+        let mut peeler = Peeler::new(unknowns, code.message, symbol_size);
+        let mut members: Vec<Vec<u16>> =
+            (code.message..unknowns).map(|check| vec![check as u16]).collect();
+        let state = code.precode(|symbol, checks| {
+            checks.iter().for_each(|check| members[*check as usize].push(symbol as u16));
+        });
+        let zero = vec![0; symbol_size];
+        members.iter().for_each(|members| peeler.add(members, &zero));
+        for padding in len..code.message {
+            peeler.add(&[padding as u16], &zero);
+        }
+        Self { message: code.message, peeler, graph: code.graph(state) }
+    }
+
+    /// Takes a symbol of the message itself. One that the message does not have is ignored.
+    pub fn add_source(&mut self, symbol: u32, value: &[u8]) {
+        if (symbol as usize) < self.message {
+            self.peeler.add(&[symbol as u16], value);
+        }
+    }
+
+    /// Takes encoded symbol `index`.
+    pub fn add(&mut self, index: u32, value: &[u8]) {
+        self.peeler.add(self.graph.neighbours(index), value);
+    }
+
+    /// Symbols of the message that are still unknown.
+    pub fn missing(&self) -> usize {
+        self.peeler.missing()
+    }
+
+    /// The message with its padding, once nothing is [`missing`](Self::missing); before, zeros stand for what is.
+    pub fn message(&self) -> &[u8] {
+        self.peeler.wanted()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counting::mix;
+
+    /// The overhead at which a message is known, if encoded symbols come without loss from `first` on.
+    fn overhead(code: &SparseCode, first: u32) -> f64 {
+        let message: Vec<u8> =
+            (0..code.message as u64).map(|i| mix(i ^ u64::from(first) << 32) as u8).collect();
+        let encoder = SparseEncoder::new(code, 1, &message);
+        let mut decoder = SparseDecoder::new(code, 1, message.len());
+        let (mut index, mut chunk) = (first, vec![0; 64]);
+        while decoder.missing() > 0 {
+            encoder.write(index, &mut chunk);
+            for value in &chunk {
+                if decoder.missing() > 0 {
+                    decoder.add(index, &[*value]);
+                    index += 1;
+                }
+            }
+            assert!(f64::from(index - first) < 4.0 * code.message as f64, "it never ends");
+        }
+        assert!(decoder.message() == message);
+        f64::from(index - first) / code.message as f64 - 1.0
+    }
+
+    fn mean(values: &[f64]) -> f64 {
+        values.iter().sum::<f64>() / values.len() as f64
+    }
+
+    /// Long: the constants of `counting.rs` come from `FONTIS_RUNS=500 cargo test --release -p fontis-codes --lib prototype
+    /// -- --nocapture`.
+    #[test]
+    fn the_prototype_needs_about_four_percent() {
+        let runs =
+            std::env::var("FONTIS_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(5);
+        let runs: Vec<f64> =
+            (0..runs).map(|run| overhead(&SparseCode::PROTOTYPE, run * 1500)).collect();
+        let mean = mean(&runs);
+        let variance =
+            runs.iter().map(|run| (run - mean) * (run - mean)).sum::<f64>() / runs.len() as f64;
+        let bounds =
+            runs.iter().fold((1.0, 0.0), |(a, b): (f64, f64), run| (a.min(*run), b.max(*run)));
+        println!("mean {mean:.4}, deviation {:.4}, {bounds:?}", variance.sqrt());
+        // The specification measured 4.29 % on average, 3.87 to 4.63 %, with a generator that it does not name; with
+        // taus88 it is less.
+        assert!((0.036..0.044).contains(&mean), "{runs:?}");
+        assert!(runs.iter().all(|run| (0.030..0.055).contains(run)), "{runs:?}");
+    }
+
+    #[test]
+    fn a_robust_soliton_needs_little_and_an_ideal_one_much() {
+        let soliton = |c| SparseCode::lt(65_536, Distribution::RobustSoliton { c, delta: 0.5 });
+        // 2.11 to 3.60 %, and 4.95 to 6.23 %, in the specification.
+        assert!((0.012..0.045).contains(&overhead(&soliton(0.03), 0)));
+        assert!((0.040..0.066).contains(&overhead(&soliton(0.1), 0)));
+        assert!(overhead(&SparseCode::lt(65_536, Distribution::IdealSoliton), 0) > 0.1);
+    }
+
+    #[test]
+    fn symbols_of_many_bytes_are_bytes_side_by_side() {
+        let code = SparseCode::lt(300, Distribution::RobustSoliton { c: 0.1, delta: 0.5 });
+        let message: Vec<u8> = (0..900).map(|i| mix(i) as u8).collect();
+        let encoder = SparseEncoder::new(&code, 3, &message);
+        let mut wide = vec![0; 60];
+        encoder.write(1000, &mut wide);
+        for byte in 0..3 {
+            let column: Vec<u8> = message.iter().skip(byte).step_by(3).copied().collect();
+            let mut narrow = vec![0; 20];
+            SparseEncoder::new(&code, 1, &column).write(1000, &mut narrow);
+            assert!(wide.iter().skip(byte).step_by(3).eq(&narrow));
+        }
+    }
+
+    #[test]
+    fn received_symbols_of_the_message_help() {
+        let code = SparseCode::PROTOTYPE;
+        let message: Vec<u8> = (0..60_000).map(|i| mix(i) as u8).collect();
+        let encoder = SparseEncoder::new(&code, 1, &message);
+        let mut decoder = SparseDecoder::new(&code, 1, message.len());
+        for (index, value) in (0..).zip(&message).filter(|(index, _)| index % 50 != 0) {
+            decoder.add_source(index, &[*value]);
+        }
+        assert_eq!(
+            decoder.missing(),
+            1200,
+            "ninety losses a check are too many for the checks alone"
+        );
+        let mut more = vec![0; 65_536];
+        encoder.write(0, &mut more);
+        (0..).zip(&more).for_each(|(index, value)| decoder.add(index, &[*value]));
+        assert_eq!((decoder.missing(), &decoder.message()[..60_000]), (0, &message[..]));
+    }
+}

@@ -1,0 +1,131 @@
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+use core::fmt;
+use core::str::FromStr;
+
+use thiserror::Error;
+
+use crate::counting::mix;
+
+/// A window code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WindowCode {
+    /// A systematic convolutional code (n, k, m): after every k source symbols n − k repair symbols, each over these and
+    /// the m groups of k before them. Written `conv:n,k,m`.
+    Convolutional {
+        /// Symbols sent for each group.
+        n: u8,
+        /// Source symbols in a group.
+        k: u8,
+        /// Groups that the code remembers.
+        m: u8,
+    },
+    /// On-the-fly coding as in Tetrys (RFC 9407): repair symbols whenever wanted, over all source symbols that nobody has
+    /// acknowledged, up to a limit. Written `tetrys:limit`.
+    Tetrys {
+        /// The most source symbols in a window.
+        limit: u16,
+    },
+}
+
+/// What is no window code.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "{0:?} is no window code: write conv:n,k,m with 0 < k < n, or tetrys:limit with a limit from 1 to 4096, \
+     as in conv:5,4,3 or tetrys:64"
+)]
+pub struct UnknownWindowCode(pub String);
+
+/// The largest window: what a decoder solves costs its square.
+const MAX_WINDOW: u16 = 4096;
+
+impl WindowCode {
+    /// The identifier on the wire; parameters are negotiated beside it.
+    pub const fn id(self) -> u8 {
+        match self {
+            Self::Convolutional { .. } => 0x40,
+            Self::Tetrys { .. } => 0x41,
+        }
+    }
+
+    /// A convolutional code, if there is one with these parameters.
+    pub const fn convolutional(n: u8, k: u8, m: u8) -> Option<Self> {
+        if k > 0 && n > k && (k as u32) * (m as u32 + 1) <= MAX_WINDOW as u32 {
+            Some(Self::Convolutional { n, k, m })
+        } else {
+            None
+        }
+    }
+
+    /// On-the-fly coding over at most `limit` symbols (1 to 4096).
+    pub const fn tetrys(limit: u16) -> Option<Self> {
+        if limit > 0 && limit <= MAX_WINDOW { Some(Self::Tetrys { limit }) } else { None }
+    }
+
+    /// The most source symbols that a repair symbol is the sum of.
+    pub const fn window(self) -> u32 {
+        match self {
+            Self::Convolutional { k, m, .. } => k as u32 * (m as u32 + 1),
+            Self::Tetrys { limit } => limit as u32,
+        }
+    }
+
+    /// The factor of source symbol `source` in repair symbol `repair`, whose window ends with source symbol `last`. It is
+    /// never zero. A convolutional code's depends on the distance from the end alone, so that it is the same at any time.
+    pub(crate) fn coefficient(self, repair: u32, source: u32, last: u32) -> u8 {
+        let (a, b) = match self {
+            Self::Convolutional { n, k, .. } => (repair % u32::from(n - k), last - source),
+            Self::Tetrys { .. } => (repair, source),
+        };
+        // Folded to 1..=255.
+        (mix(u64::from(a) << 32 | u64::from(b)) % 255) as u8 + 1
+    }
+}
+
+impl fmt::Display for WindowCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Convolutional { n, k, m } => write!(f, "conv:{n},{k},{m}"),
+            Self::Tetrys { limit } => write!(f, "tetrys:{limit}"),
+        }
+    }
+}
+
+impl FromStr for WindowCode {
+    type Err = UnknownWindowCode;
+
+    fn from_str(text: &str) -> Result<Self, UnknownWindowCode> {
+        let parsed = match text.split_once(':') {
+            Some(("conv", numbers)) => {
+                let mut numbers = numbers.split(',').map(|number| number.trim().parse().ok());
+                let mut next = || numbers.next().flatten();
+                match (next(), next(), next(), next()) {
+                    (Some(n), Some(k), Some(m), None) => Self::convolutional(n, k, m),
+                    _ => None,
+                }
+            }
+            Some(("tetrys", limit)) => limit.trim().parse().ok().and_then(Self::tetrys),
+            _ => None,
+        };
+        parsed.ok_or_else(|| UnknownWindowCode(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use super::*;
+
+    #[test]
+    fn window_codes_read_what_they_write() {
+        for text in ["conv:5,4,3", "conv:3,1,0", "tetrys:64", "tetrys:4096"] {
+            assert_eq!(text.parse::<WindowCode>().unwrap().to_string(), text);
+        }
+        for text in
+            ["conv:4,4,3", "conv:4,0,3", "conv:5,4", "conv:5,4,3,2", "tetrys:0", "tetrys:4097", "x"]
+        {
+            assert!(text.parse::<WindowCode>().is_err(), "{text}");
+        }
+    }
+}
