@@ -44,8 +44,9 @@ docs: build ## Build the documentation of every crate, the manual page and the s
 fuzz: prerequisites ## Feed hostile input to every parser and state machine, FUZZ_SECONDS each (60)
 	@scripts/fuzz.sh $(FUZZ_TARGETS)
 
-soak: prerequisites ## Run 10,000 random transfers over random bad paths; a failure names its seed
-	FONTIS_RUNS=10000 $(CARGO) test --release --locked -p fontis-sim --test transfers -- --nocapture
+soak: prerequisites ## Run 10,000 random transfers, TCP connections and scenarios over random bad paths; a failure names its seed
+	FONTIS_RUNS=10000 $(CARGO) test --release --locked -p fontis-sim --test transfers --test scenario -- --nocapture
+	FONTIS_RUNS=20000 $(CARGO) test --release --locked -p fontis-proto --test tcp
 
 build: prerequisites ## Build the fontis command, optimised
 	$(CARGO) build --release --locked -p fontis-cli
