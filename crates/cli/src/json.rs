@@ -28,7 +28,7 @@ pub(crate) fn progress(bytes: u64, total: u64, rate_mbps: f64, stats: &Stats) ->
         "bytes": bytes,
         "total": total,
         "rate_mbps": round(rate_mbps),
-        "loss": round(stats.loss),
+        "loss": round(stats.data_loss()),
         "rtt_ms": rtt_ms(stats),
     })
 }
@@ -63,7 +63,7 @@ pub(crate) fn sent(report: &Report) -> Value {
         "data_packets": stats.data_packets_sent,
         "packets_needed": packets_needed,
         "goodput_mbps": mbps(*bytes, *duration),
-        "loss": round(stats.loss),
+        "loss": round(stats.data_loss()),
         "rtt_ms": rtt_ms(stats),
         "hash": hash,
     })

@@ -159,7 +159,7 @@ fn due(last: &mut Option<Instant>, now: Instant, every: Duration) -> bool {
 
 /// Rate, loss and time left.
 fn message(left: u64, rate: f64, stats: &Stats) -> String {
-    let loss = format!("loss {:.1} %", stats.loss * 100.0);
+    let loss = format!("loss {:.1} %", stats.data_loss() * 100.0);
     let seconds = left as f64 * 8.0 / 1e6 / rate;
     match seconds.is_finite() {
         true => format!("{}  {loss}  {} left", text::rate(rate), clock(seconds)),
@@ -185,7 +185,7 @@ pub(crate) fn view(stats: &Stats, side: Side) -> String {
             "{rtt}, rate {}, loss {:.2} %, in flight {}, packets of {} B, sent {} packets with {} symbols, \
              {} of them repair ({:.1} %)",
             text::pacing(stats.rate),
-            stats.loss * 100.0,
+            stats.data_loss() * 100.0,
             text::size(stats.in_flight),
             stats.packet_size,
             stats.data_packets_sent,

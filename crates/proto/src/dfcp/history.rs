@@ -30,6 +30,8 @@ pub(super) struct Sent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Unknown,
+    /// Reported as missing, but it may still be late.
+    Missing,
     Received,
     Lost,
 }
@@ -132,13 +134,17 @@ impl History {
                 let index = (number - self.first) as usize;
                 let sent = &mut self.sent[index];
                 let outcome = match (sent.fate, received) {
-                    (Fate::Unknown, true) => Outcome::Received,
-                    (Fate::Unknown, false)
+                    (Fate::Unknown | Fate::Missing, true) => Outcome::Received,
+                    (Fate::Unknown | Fate::Missing, false)
                         if number <= horizon || latest_sent.since(sent.time) > patience =>
                     {
                         Outcome::Lost
                     }
                     (Fate::Lost, true) => Outcome::Late,
+                    (Fate::Unknown, false) => {
+                        sent.fate = Fate::Missing;
+                        continue;
+                    }
                     _ => continue,
                 };
                 if outcome == Outcome::Late {
@@ -163,18 +169,24 @@ impl History {
     fn forget(&mut self, lowest: u64, largest: u64, mut decide: impl FnMut(u64, &Sent, Outcome)) {
         let keep = largest.saturating_sub(4 * self.reordering() + 1024);
         while let Some(sent) = self.sent.front() {
-            let decided =
-                sent.fate != Fate::Unknown && (sent.fate == Fate::Received || self.first < keep);
+            let decided = match sent.fate {
+                Fate::Received => true,
+                Fate::Lost => self.first < keep,
+                Fate::Unknown | Fate::Missing => false,
+            };
             let unreachable = self.first < lowest.min(keep);
             if !decided && !unreachable {
                 break;
             }
-            if sent.fate == Fate::Unknown {
+            if matches!(sent.fate, Fate::Unknown | Fate::Missing) {
                 if sent.counted {
                     self.in_flight -= u64::from(sent.size);
                     self.unresolved -= 1;
                 }
-                decide(self.first, sent, Outcome::Forgotten);
+                // On a fast path that reorders, feedback no longer reaches what it was too early to give up.
+                let missing = sent.fate == Fate::Missing;
+                let outcome = if missing { Outcome::Lost } else { Outcome::Forgotten };
+                decide(self.first, sent, outcome);
             }
             self.sent.pop_front();
             self.first += 1;
@@ -230,6 +242,17 @@ mod tests {
         assert_eq!(history.reordering(), 12);
         let seen = outcomes(&mut history, 70, &[10, 1, 60]);
         assert!(!seen.iter().any(|(_, outcome)| *outcome == Outcome::Lost), "{seen:?}");
+    }
+
+    #[test]
+    fn what_was_missing_is_lost_when_feedback_no_longer_reaches_it() {
+        let mut history = history(10_000);
+        history.reordering = 1000;
+        assert!(!outcomes(&mut history, 99, &[50, 1, 49]).contains(&(49, Outcome::Lost)));
+        let seen = outcomes(&mut history, 9_000, &[10]);
+        assert!(seen.contains(&(49, Outcome::Lost)), "it was seen to be missing");
+        assert!(seen.contains(&(100, Outcome::Forgotten)), "it was never reported on");
+        assert!(!seen.iter().any(|(number, _)| *number == 50), "it had arrived");
     }
 
     #[test]

@@ -359,6 +359,7 @@ impl Tally {
     fn lose(&mut self, number: u64) {
         match self.runs.last_mut() {
             Some((lowest, _)) if *lowest == number + 1 => *lowest = number,
+            Some((_, highest)) if *highest + 1 == number => *highest = number,
             _ => self.runs.push((number, number)),
         }
     }

@@ -77,6 +77,12 @@ impl Receipts {
         self.packets
     }
 
+    /// The share of all packets up to the highest that have not come.
+    pub(super) fn loss(&self) -> f64 {
+        let sent = self.largest.map_or(0, |(largest, _)| largest + 1);
+        if sent == 0 { 0.0 } else { sent.saturating_sub(self.packets) as f64 / sent as f64 }
+    }
+
     /// What to tell the sender; `None` if nothing ever came.
     pub(super) fn feedback(&mut self, now: Time, path: u8) -> Option<Feedback> {
         let (largest, at) = self.largest?;
@@ -155,6 +161,7 @@ mod tests {
         let received: Vec<_> = feedback.ranges().filter(|r| r.2).map(|r| (r.0, r.1)).collect();
         assert_eq!(received, [(9, 9), (5, 6), (0, 2)]);
         assert_eq!(feedback.delay_us, 11);
+        assert!((receipts.loss() - 0.4).abs() < 1e-9);
     }
 
     #[test]

@@ -11,6 +11,8 @@ pub struct Stats {
     pub rate: Rate,
     /// The measured share of packets lost on the way to the peer.
     pub loss: f64,
+    /// The share of the peer's packets so far that have not come.
+    pub incoming_loss: f64,
     /// Bytes sent and not yet reported on.
     pub in_flight: u64,
     /// Bytes at the IP layer that a full data packet has now.
@@ -45,4 +47,15 @@ pub struct Stats {
     pub blocks_decoded: u64,
     /// Decodings that lacked rank.
     pub decode_failures: u64,
+}
+
+impl Stats {
+    /// The share of packets lost in the direction that most data went.
+    pub const fn data_loss(&self) -> f64 {
+        if self.data_packets_received > self.data_packets_sent {
+            self.incoming_loss
+        } else {
+            self.loss
+        }
+    }
 }

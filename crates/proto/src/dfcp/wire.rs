@@ -56,7 +56,7 @@ pub const MAX_LABEL: usize = 1024;
 /// The most blocks that one [`BlockStatus`] lists.
 pub const MAX_BLOCKS: usize = 128;
 /// The most runs that one [`Feedback`] lists.
-pub const MAX_RUNS: usize = 256;
+pub const MAX_RUNS: usize = 512;
 /// The most receive times that one [`Feedback`] lists.
 pub const MAX_SAMPLES: usize = 32;
 

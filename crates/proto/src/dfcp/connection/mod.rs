@@ -245,6 +245,7 @@ impl Connection {
             min_rtt: self.path.rtt.least(),
             rate: self.path.controller.rate(),
             loss: self.path.loss.loss(),
+            incoming_loss: self.path.receipts.loss(),
             in_flight: self.path.history.in_flight(),
             packet_size: self.path.mtu.size(),
             packets_lost: self.path.packets_lost,
