@@ -44,8 +44,9 @@ docs: build ## Build the documentation of every crate, the manual page and the s
 fuzz: prerequisites ## Feed hostile input to every parser and state machine, FUZZ_SECONDS each (60)
 	@scripts/fuzz.sh $(FUZZ_TARGETS)
 
-soak: prerequisites ## Run 10,000 random transfers, 10,000 random blocks, 100,000 decodings a point; a failure names its seed
-	FONTIS_RUNS=10000 $(CARGO) test --release --locked -p fontis-sim --test transfers -- --nocapture
+soak: prerequisites ## Run the random tests at full length: transfers, connections, scenarios, blocks, decodings; a failure names its seed
+	FONTIS_RUNS=10000 $(CARGO) test --release --locked -p fontis-sim --test transfers --test scenario -- --nocapture
+	FONTIS_RUNS=20000 $(CARGO) test --release --locked -p fontis-proto --test tcp
 	FONTIS_RUNS=10000 $(CARGO) test --release --locked -p fontis-codes --test raptorq_peer -- --nocapture
 	FONTIS_RUNS=100000 $(CARGO) test --release --locked -p fontis-codes --test failure_rate -- --nocapture
 
