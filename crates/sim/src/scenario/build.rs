@@ -179,7 +179,9 @@ impl Topology {
             bottlenecks: vec![bottleneck(rate, rtt, buffer, "topology.loss", changes)],
             back: vec![back(rate, rtt)],
             rtts: vec![rtt],
-            access: read.get("topology.access").unwrap_or(rate.mul_ratio(10, 1)),
+            access: read
+                .get("topology.access")
+                .unwrap_or_else(|| rate.mul_ratio(read.count("topology.access_ratio"), 1)),
             jitter: read.duration("scenario.host_jitter"),
         };
         if parking_lot {

@@ -127,7 +127,14 @@ pub const KEYS: &[Key] = &[
         "access",
         Rate,
         "",
-        "the rate of each sender's link; ten times the bottleneck's if not set",
+        "the rate of each sender's link; access_ratio times the bottleneck's if not set",
+    ),
+    key(
+        "topology",
+        "access_ratio",
+        Count,
+        "10",
+        "the rate of each sender's link ÷ the bottleneck's",
     ),
     key(
         "topology",
