@@ -142,10 +142,13 @@ impl Path {
     /// A few packets' dispersion told the bottleneck's rate before any data was acknowledged.
     fn on_hint(&mut self, now: Time, rate: Rate, size: u32) {
         let before = self.controller.rate();
-        self.controller.on_capacity_hint(rate);
+        if !self.controller.on_capacity_hint(rate) {
+            // A short train of a later, small burst of data: no reason for another long one.
+            return;
+        }
         self.pacer.recharge(now, before, self.controller.rate());
         let packets = rate.bytes_in(LONG_TRAIN_TIME) / u64::from(size);
-        if self.controller.wants_train() && packets >= *LONG_TRAIN_LENGTHS.start() {
+        if packets >= *LONG_TRAIN_LENGTHS.start() {
             self.train_length = packets.min(*LONG_TRAIN_LENGTHS.end());
             self.train_left = self.train_length;
             self.train_broken = true;
@@ -378,5 +381,20 @@ impl Tally {
     fn without_outages(&self) -> (u64, u64) {
         let runs = self.runs.iter().filter(|(low, high)| high - low < OUTAGE_RUN);
         runs.fold((0, 0), |(lost, bursts), (low, high)| (lost + high - low + 1, bursts + 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_first_hint_is_a_reason_for_a_long_train() {
+        let mut path = Path::new(0, Kind::Auto, Mtu::new(1280, 1500, 1192));
+        path.on_hint(Time::ZERO, Rate::from_mbps(100), 1280);
+        assert_eq!(path.train_left, 48);
+        path.train_left = 0;
+        path.on_hint(Time::ZERO, Rate::from_mbps(100), 1280);
+        assert_eq!(path.train_left, 0, "a later burst of a few packets was measured");
     }
 }

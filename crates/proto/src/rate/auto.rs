@@ -67,8 +67,8 @@ const CAUTIOUS_ROUNDS: u32 = 12;
 pub struct Auto {
     rate: f64,
     starting: bool,
-    hinted: bool,
-    first_rate: f64,
+    /// The rate that a capacity hint made the first one.
+    hinted: Option<f64>,
     delivery: Delivery,
     base: BaseDelay,
     /// The last queueing delay seen, in seconds.
@@ -138,8 +138,7 @@ impl Auto {
         Self {
             rate: DEFAULT_RATE,
             starting: true,
-            hinted: false,
-            first_rate: DEFAULT_RATE,
+            hinted: None,
             delivery: Delivery::default(),
             base: BaseDelay::default(),
             queue: 0.0,
@@ -167,25 +166,23 @@ impl Auto {
         Rate::from_bps(self.rate as u64)
     }
 
-    /// The queueing delay last measured, for reports.
-    pub fn queueing_delay(&self) -> Duration {
-        Duration::from_secs_f64(self.queue)
-    }
-
-    /// Bytes allowed in flight: half a round trip more than the rate fills, so that an outage costs no more.
+    /// Bytes allowed in flight: half a round trip more than the rate fills, so that an outage costs no more, and a whole
+    /// one while each round is faster than the last.
     pub fn allowance(&self, rtt: Duration) -> u64 {
         let rounds = if self.starting { 2.0 } else { 1.5 };
         let fill = self.rate / 8.0 * (rtt.as_secs_f64() * rounds + 0.010);
         fill as u64 + 24 * 1500
     }
 
-    /// A few packets' dispersion says how fast the bottleneck is: begin at half of that.
-    pub fn on_capacity_hint(&mut self, capacity: Rate) {
-        if self.starting && !self.hinted {
+    /// A few packets' dispersion says how fast the bottleneck is: begin at half of that. Only the first hint counts;
+    /// whether this one does.
+    pub fn on_capacity_hint(&mut self, capacity: Rate) -> bool {
+        let taken = self.starting && self.hinted.is_none();
+        if taken {
             self.rate = (capacity.as_bps() as f64 / 2.0).clamp(FIRST_RATE.0, FIRST_RATE.1);
-            self.first_rate = self.rate;
-            self.hinted = true;
+            self.hinted = Some(self.rate);
         }
+        taken
     }
 
     /// A round trip passed without feedback.
@@ -207,7 +204,7 @@ impl Auto {
             self.rate = self.rate.max(self.confirmed * share);
             if self.confirmed == 0.0 {
                 // Nothing was known before the silence: begin as if it had not been.
-                self.rate = self.first_rate;
+                self.rate = self.hinted.unwrap_or(DEFAULT_RATE);
                 self.starting = true;
             }
             self.delivery.restart();
@@ -494,9 +491,9 @@ impl Auto {
 
     /// By how much more or less than what is delivered should be sent, for the queue to come to its target.
     fn correction(&self, sample: &Sample, delivered: f64) -> f64 {
-        let control_time = sample.min_rtt.as_secs_f64().max(MIN_CONTROL_TIME);
+        let control_time = control_time(sample);
         let target = self.queue_target();
-        if self.queue < QUEUE_TARGET_RANGE.1.max(2.0 * target) {
+        if !self.is_far_above(target) {
             return GAIN * (target - self.queue) / control_time;
         }
         // The delay of so long a queue is told when it is over. By Little's law, what is in flight tells the delay
@@ -505,8 +502,11 @@ impl Auto {
         GAIN_OF_LONG_QUEUE * (target - coming.clamp(0.0, self.queue)) / control_time
     }
 
+    fn is_far_above(&self, target: f64) -> bool {
+        self.queue > QUEUE_TARGET_RANGE.1.max(2.0 * target)
+    }
+
     fn steer(&mut self, sample: &Sample) {
-        let control_time = sample.min_rtt.as_secs_f64().max(MIN_CONTROL_TIME);
         let target = self.queue_target();
         let now = sample.now;
         if self.queue < target / 4.0 {
@@ -517,7 +517,7 @@ impl Auto {
         if self.test.is_some() || self.starting {
             return;
         }
-        if self.queue > QUEUE_TARGET_RANGE.1.max(2.0 * target)
+        if self.is_far_above(target)
             && let Some(delivered) = self.delivery.rate()
         {
             // While such a queue is emptied, less is sent than the bottleneck carries: go back to that at once.
@@ -533,7 +533,7 @@ impl Auto {
         }
         if now.since(self.drain.last) > DRAIN_EVERY && self.queue > target / 4.0 {
             // Half the rate for five times the queue's length empties it even if another flow fills a half of it.
-            let span = (5.0 * self.queue).min(0.5 * control_time);
+            let span = (5.0 * self.queue).min(0.5 * control_time(sample));
             self.drain = Drain { last: now, until: now + Duration::from_secs_f64(span) };
             self.rate = self.sending(delivered) * 0.5;
             let pause = self.drain.until;
@@ -546,4 +546,9 @@ impl Auto {
         let factor = (1.0 + growth).clamp(0.25, 1.0 + BOOST.1);
         self.rate = self.sending(delivered * factor).max(MIN_RATE);
     }
+}
+
+/// The time, in seconds, in which the queue is steered.
+fn control_time(sample: &Sample) -> f64 {
+    sample.min_rtt.as_secs_f64().max(MIN_CONTROL_TIME)
 }

@@ -120,10 +120,11 @@ impl Controller {
         }
     }
 
-    /// The bottleneck's rate was measured before any data was sent.
-    pub fn on_capacity_hint(&mut self, capacity: Rate) {
-        if let Self::Auto(auto) = self {
-            auto.on_capacity_hint(capacity);
+    /// The bottleneck's rate was measured before any data was sent; whether the rate is another for it.
+    pub fn on_capacity_hint(&mut self, capacity: Rate) -> bool {
+        match self {
+            Self::Auto(auto) => auto.on_capacity_hint(capacity),
+            Self::Fixed(_) | Self::Greedy => false,
         }
     }
 

@@ -1,0 +1,121 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn live() -> impl Strategy<Value = Option<Live>> {
+    let kind = prop_oneof![
+        Just(LiveKind::Stream),
+        Just(LiveKind::Message),
+        any::<u32>().prop_map(|sequence| LiveKind::Ordered { sequence }),
+    ];
+    prop::option::of((kind, any::<u32>(), any::<bool>()).prop_map(|(kind, block_len, fin)| Live {
+        kind,
+        block_len,
+        fin,
+    }))
+}
+
+fn frame() -> impl Strategy<Value = Frame> {
+    let symbols = (any::<[u32; 3]>(), 1u16.., live(), prop::collection::vec(any::<u8>(), 0..50))
+        .prop_map(|([channel, block, esi], count, live, data)| {
+            Frame::Symbols(Symbols {
+                channel,
+                block,
+                esi,
+                count,
+                live,
+                len: data.len() as u16,
+                data: data.into(),
+            })
+        });
+    let feedback = (
+        any::<u8>(),
+        any::<[u32; 6]>(),
+        prop::collection::vec(any::<u32>(), 0..40),
+        prop::collection::vec(any::<(u32, u32)>(), 0..MAX_SAMPLES),
+    )
+        .prop_map(|(path, n, runs, samples)| {
+            Frame::Feedback(Box::new(Feedback {
+                path,
+                largest: u64::from(n[0]) << 20,
+                received_at_us: u64::from(n[1]),
+                delay_us: n[2],
+                packets: u64::from(n[3]),
+                bytes: u64::from(n[4]) << 8,
+                ce: u64::from(n[5]),
+                runs: runs.into(),
+                samples: samples.into(),
+            }))
+        });
+    let blocks = (
+        any::<u32>(),
+        0u32..1 << 30,
+        0u32..1000,
+        prop::collection::btree_map(0u32..5000, (0u32..100_000, any::<bool>()), 0..20),
+    )
+        .prop_map(|(channel, floor, ahead, blocks)| {
+            Frame::Blocks(Box::new(BlockStatus {
+                channel,
+                floor,
+                limit: floor + ahead,
+                blocks: blocks
+                    .into_iter()
+                    .map(|(offset, (needed, done))| BlockNeed {
+                        block: floor + offset,
+                        needed: if done { 0 } else { needed },
+                        done,
+                    })
+                    .collect(),
+            }))
+        });
+    let open =
+        (any::<[u32; 2]>(), any::<u16>(), any::<u8>(), prop::collection::vec(any::<u8>(), 0..99))
+            .prop_map(|([channel, block_size], symbol_size, code, label)| {
+                let object =
+                    ObjectShape { size: u64::from(channel) << 9, block_size, symbol_size, code };
+                Frame::Open(Box::new(Open { channel, object, label: label.into() }))
+            });
+    prop_oneof![
+        Just(Frame::Ping),
+        Just(Frame::Confirm),
+        Just(Frame::Fin),
+        Just(Frame::FinAck),
+        (0u16..1300).prop_map(Frame::Padding),
+        any::<u32>().prop_map(|channel| Frame::Done { channel }),
+        any::<(u32, u32, Option<u32>)>().prop_map(|(channel, code, sequence)| Frame::Abandon {
+            channel,
+            code,
+            sequence
+        }),
+        (any::<u32>(), "[a-zé ]{0,60}").prop_map(|(code, reason)| Frame::Close { code, reason }),
+        symbols,
+        feedback,
+        blocks,
+        open,
+    ]
+}
+
+proptest! {
+    #[test]
+    fn frames_survive_the_wire(frames in prop::collection::vec(frame(), 0..6)) {
+        let mut bytes = Vec::new();
+        encode_frames(&frames, &mut bytes);
+        prop_assert_eq!(bytes.len(), frames_len(&frames));
+        let decoded = decode_frames(bytes.into()).unwrap();
+        prop_assert_eq!(decoded.into_vec(), frames);
+    }
+
+    #[test]
+    fn any_bytes_are_frames_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let _ = decode_frames(bytes.clone().into());
+        let _ = decode_hello(bytes.into());
+    }
+
+    #[test]
+    fn truncated_frames_never_panic(frame in frame(), cut in 0usize..200) {
+        let mut bytes = Vec::new();
+        encode_frames(&[frame], &mut bytes);
+        bytes.truncate(bytes.len().saturating_sub(cut));
+        let _ = decode_frames(bytes.into());
+    }
+}
