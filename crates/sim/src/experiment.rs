@@ -149,7 +149,8 @@ impl Experiment {
                 break;
             }
         }
-        let recording = observation.finish(self, &running, at);
+        let mut recording = observation.finish(self, &running, at);
+        recording.events = running.world.processed();
         Some((recording, running.world.capture().cloned()))
     }
 
@@ -250,7 +251,7 @@ impl Experiment {
     }
 
     /// More bytes than a flow can send while the experiment lasts.
-    fn more_than(&self, spec: &FlowSpec) -> u64 {
+    pub fn more_than(&self, spec: &FlowSpec) -> u64 {
         let rate = match spec.access.rate {
             Rate::MAX => {
                 self.links.iter().map(|link| link.config.rate).filter(|r| *r < Rate::MAX).max()
@@ -263,7 +264,7 @@ impl Experiment {
 
 impl FlowSpec {
     /// Whether it ends by itself.
-    pub(crate) fn has_end(&self) -> bool {
+    pub fn has_end(&self) -> bool {
         match self.application {
             Application::Source(Pattern::Object { .. }) => {
                 !matches!(self.transport, Transport::Datagrams)

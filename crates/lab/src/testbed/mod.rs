@@ -1,7 +1,7 @@
 //! A network on this machine, between network namespaces, for any program that speaks IP.
 //!
 //! Start here: a [`Namespace`] is a machine of its own as far as networks go. A [`Shell`] is one behind a bad link, for
-//! a command.
+//! a command; [`run`] runs an experiment with real kernels and sockets and records it as the simulator does.
 //!
 //! ```text
 //! programs ─ kernel ─ TUN ─► way: link ─ link ─► TUN ─ kernel ─ programs
@@ -20,16 +20,22 @@
 mod checksum;
 mod command;
 mod emulator;
+mod environment;
 mod error;
+mod flow;
 mod frame;
 mod namespace;
 mod netlink;
+mod network;
+mod run;
 mod shell;
 mod system;
 mod tun;
 mod way;
 
 pub use command::{Job, JobHandle};
+pub use environment::Environment;
 pub use error::TestbedError;
 pub use namespace::{Namespace, gain_privilege};
+pub use run::run;
 pub use shell::{Shell, ShellConfig, ShellStats, SuperPackets};

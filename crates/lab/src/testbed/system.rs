@@ -159,3 +159,15 @@ pub(super) fn discard(socket: &impl AsFd, most: usize) -> io::Result<usize> {
     let got = unsafe { libc::recv(fd, std::ptr::null_mut(), most, libc::MSG_TRUNC) };
     usize::try_from(got).map_err(|_| io::Error::last_os_error())
 }
+
+/// Bounds the window that a TCP socket, or what a listening one accepts, offers to its peer.
+pub(super) fn clamp_window(socket: &impl AsFd, bytes: u32) -> io::Result<()> {
+    let fd = socket.as_fd().as_raw_fd();
+    let length = size_of::<u32>() as libc::socklen_t;
+    // SAFETY: the kernel reads an integer of this length, which lives until the call returns.
+    let set = unsafe {
+        let value = (&raw const bytes).cast();
+        libc::setsockopt(fd, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, value, length)
+    };
+    checked(set).map(drop)
+}
