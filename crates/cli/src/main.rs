@@ -15,6 +15,8 @@ mod listen;
 mod manual;
 mod peer;
 mod progress;
+#[cfg(target_os = "linux")]
+mod race;
 mod receive;
 mod relay;
 mod runtime;
@@ -61,6 +63,8 @@ enum Command {
     Sim(sim::Args),
     #[cfg(target_os = "linux")]
     Testbed(testbed::Args),
+    #[cfg(target_os = "linux")]
+    Race(race::Args),
     Code(code::Args),
     Keygen(keygen::Args),
     Man(manual::ManArgs),
@@ -78,6 +82,8 @@ impl Command {
             Self::Sim(args) => args.json,
             #[cfg(target_os = "linux")]
             Self::Testbed(args) => args.json(),
+            #[cfg(target_os = "linux")]
+            Self::Race(args) => args.json,
             Self::Code(args) => args.json(),
             Self::Relay(_) | Self::Keygen(_) | Self::Man(_) | Self::Completions(_) => false,
         }
@@ -95,6 +101,8 @@ impl Command {
             Self::Sim(args) => sim::run(&args),
             #[cfg(target_os = "linux")]
             Self::Testbed(args) => return testbed::run(args),
+            #[cfg(target_os = "linux")]
+            Self::Race(args) => return race::run(&args),
             Self::Code(args) => code::run(&args),
             Self::Keygen(args) => keygen::run(&args),
             Self::Man(args) => manual::man(&args),

@@ -1,7 +1,8 @@
 //! A network on this machine, between network namespaces, for any program that speaks IP.
 //!
 //! Start here: a [`Namespace`] is a machine of its own as far as networks go. A [`Shell`] is one behind a bad link, for
-//! a command; [`run`] runs an experiment with real kernels and sockets and records it as the simulator does.
+//! a command; [`run`] runs an experiment with real kernels and sockets and records it as the simulator does; a [`race::Race`]
+//! sends a file by several transports.
 //!
 //! ```text
 //! programs ─ kernel ─ TUN ─► way: link ─ link ─► TUN ─ kernel ─ programs
@@ -27,6 +28,7 @@ mod frame;
 mod namespace;
 mod netlink;
 mod network;
+pub mod race;
 mod run;
 mod shell;
 mod system;
