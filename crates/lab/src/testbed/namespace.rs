@@ -24,6 +24,10 @@ impl Namespace {
             })?;
             let mut netlink = Netlink::open().map_err(system("configure interfaces"))?;
             netlink.set_up("lo", None).map_err(system("set the loopback interface up"))?;
+            // Nobody is to talk but those who are meant to. Without IPv6 nobody does.
+            for (name, value) in [("router_solicitations", "0"), ("addr_gen_mode", "1")] {
+                let _ = fs::write(format!("/proc/sys/net/ipv6/conf/default/{name}"), value);
+            }
             present()
         })?;
         Ok(Self { descriptor: made })
