@@ -1,3 +1,4 @@
+use std::error::Error;
 use std::fmt::Display;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -93,7 +94,9 @@ pub(super) fn start(
 
 /// Asks for the file, writes it down, and gives its hash.
 async fn fetch(track: &Track, endpoint: &Endpoint) -> Result<String, String> {
-    let text = |error: &dyn Display| error.to_string();
+    let text = |error: &dyn Error| {
+        error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
+    };
     let connecting = endpoint.connect(track.from, NAME).map_err(|error| text(&error))?;
     let connection = connecting.await.map_err(|error| text(&error))?;
     let (mut send, mut receive) = connection.open_bi().await.map_err(|error| text(&error))?;
