@@ -35,7 +35,7 @@ pub(crate) fn progress(bytes: u64, total: u64, rate_mbps: f64, stats: &Stats) ->
 
 /// What was fetched.
 pub(crate) fn done(report: &Report) -> Value {
-    let Report { name, path, bytes, hash, duration, stats, packets_needed } = report;
+    let Report { name, path, bytes, hash, duration, stats } = report;
     json!({
         "event": "done",
         "name": name,
@@ -46,7 +46,8 @@ pub(crate) fn done(report: &Report) -> Value {
         "hash": hash,
         "packets_received": stats.packets_received,
         "data_packets_received": stats.data_packets_received,
-        "packets_needed": packets_needed,
+        "symbols_received": stats.symbols_received,
+        "symbols_needed": stats.symbols_needed,
         "symbols_wasted": stats.symbols_wasted,
         "rtt_ms": rtt_ms(stats),
     })
@@ -54,14 +55,15 @@ pub(crate) fn done(report: &Report) -> Value {
 
 /// What was sent.
 pub(crate) fn sent(report: &Report) -> Value {
-    let Report { name, bytes, hash, duration, stats, packets_needed, .. } = report;
+    let Report { name, bytes, hash, duration, stats, .. } = report;
     json!({
         "event": "sent",
         "name": name,
         "bytes": bytes,
         "seconds": duration.as_secs_f64(),
         "data_packets": stats.data_packets_sent,
-        "packets_needed": packets_needed,
+        "symbols": stats.symbols_sent,
+        "symbols_needed": stats.symbols_needed,
         "goodput_mbps": mbps(*bytes, *duration),
         "loss": round(stats.data_loss()),
         "rtt_ms": rtt_ms(stats),

@@ -264,6 +264,11 @@ impl BlockDecoder {
 }
 
 impl DecodeJob {
+    /// How the block is cut.
+    pub const fn shape(&self) -> BlockShape {
+        self.0.shape()
+    }
+
     /// Whether the job is no more than handing out the buffer.
     pub fn is_trivial(&self) -> bool {
         self.0.is_systematic()

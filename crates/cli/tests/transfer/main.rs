@@ -431,7 +431,7 @@ fn events_are_json_and_come_at_most_five_times_a_second() {
     assert_eq!(done["hash"], &*hash(&bench.path("served/file")));
     let goodput = done["goodput_mbps"].as_f64().unwrap();
     assert!((goodput * seconds - 20.0).abs() < 0.1, "{done}");
-    for count in ["packets_received", "data_packets_received", "packets_needed"] {
+    for count in ["packets_received", "data_packets_received", "symbols_needed"] {
         assert!(done[count].as_u64().unwrap() > 200, "{done}");
     }
     let names = [server.event("connected"), server.event("started"), server.event("sent")];

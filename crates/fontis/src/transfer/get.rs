@@ -5,7 +5,7 @@ use fontis_proto::dfcp::{MAX_EARLY, SendOptions};
 
 use super::incoming::Incoming;
 use super::message::{Offer, Request, Response, decode, encode, label, safe_text};
-use super::outgoing::{CODE_COMPLETE, CODE_UNWANTED, close, lost, packets_needed};
+use super::outgoing::{CODE_COMPLETE, CODE_UNWANTED, close, lost};
 use super::{Progress, Report, TransferError};
 use crate::{Connection, Dest, Endpoint, Url};
 
@@ -102,15 +102,7 @@ async fn fetch(
     let hash = incoming.hash();
     let moved = |done, stats| progress(Progress::Moved { done, stats });
     let (path, stats) = incoming.receive(connection, object, moved).await?;
-    Ok(Report {
-        name,
-        path,
-        bytes: shape.size,
-        hash,
-        duration: begin.elapsed(),
-        stats,
-        packets_needed: packets_needed(shape),
-    })
+    Ok(Report { name, path, bytes: shape.size, hash, duration: begin.elapsed(), stats })
 }
 
 /// The server's answer to request `id`.

@@ -67,8 +67,6 @@ pub struct Report {
     pub duration: Duration,
     /// What the connection has counted.
     pub stats: Stats,
-    /// Packets that would have carried the content if none had been lost.
-    pub packets_needed: u64,
 }
 
 /// What a server tells.

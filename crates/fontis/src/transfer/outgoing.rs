@@ -42,11 +42,6 @@ impl Outgoing {
         }
     }
 
-    /// Packets that carry the content if none is lost.
-    pub(super) fn packets_needed(&self) -> u64 {
-        packets_needed(self.shape())
-    }
-
     /// Sends the content and returns when the peer has verified all of it; `moved` is told of every block read.
     pub(super) async fn send(
         &self,
@@ -105,14 +100,6 @@ impl Outgoing {
         .await
         .map_err(|_| TransferError::Worker)?
     }
-}
-
-/// Packets that carry an object of this shape if none is lost.
-pub(super) fn packets_needed(shape: ObjectShape) -> u64 {
-    let symbols = |len: u32| u64::from(len.div_ceil(u32::from(shape.symbol_size)));
-    let blocks = shape.blocks().unwrap_or(0);
-    let Some(last) = blocks.checked_sub(1) else { return 0 };
-    u64::from(last) * symbols(shape.block_size) + symbols(shape.block_len(last))
 }
 
 /// Closes a connection, and waits until the peer knows or has had time to.

@@ -8,7 +8,7 @@ use tokio::sync::{Mutex, oneshot};
 
 use super::incoming::Incoming;
 use super::message::{Offer, Request, Response, decode, encode};
-use super::outgoing::{CODE_UNWANTED, lost, packets_needed};
+use super::outgoing::{CODE_UNWANTED, lost};
 use super::serve::key_text;
 use super::{Report, ServerEvent, TransferError};
 use crate::{Connection, Dest, Endpoint, RecvObject, Secret};
@@ -166,15 +166,7 @@ async fn store(
     events(ServerEvent::Started { remote, name: name.clone(), bytes: shape.size });
     let hash = incoming.hash();
     let (path, stats) = incoming.receive(connection, object, |_, _| {}).await?;
-    let report = Report {
-        name,
-        path,
-        bytes: shape.size,
-        hash,
-        duration: begin.elapsed(),
-        stats,
-        packets_needed: packets_needed(shape),
-    };
+    let report = Report { name, path, bytes: shape.size, hash, duration: begin.elapsed(), stats };
     events(ServerEvent::Finished { remote, report: Box::new(report) });
     Ok(())
 }

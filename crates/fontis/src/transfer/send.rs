@@ -90,7 +90,6 @@ async fn send_one(
         hash: outgoing.tree.root().to_hex().to_string(),
         duration: begin.elapsed(),
         stats,
-        packets_needed: outgoing.packets_needed(),
     })
 }
 

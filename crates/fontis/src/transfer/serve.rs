@@ -121,7 +121,6 @@ async fn answer(
         hash: outgoing.tree.root().to_hex().to_string(),
         duration: begin.elapsed(),
         stats: connection.stats().await.unwrap_or(counted),
-        packets_needed: outgoing.packets_needed(),
     };
     events(ServerEvent::Finished { remote, report: Box::new(report) });
     Ok(())

@@ -21,15 +21,13 @@ enum Block {
     Collecting {
         decoder: BlockDecoder,
         live: Option<Live>,
+        /// The packet that began it.
+        since: u64,
     },
     /// A job decodes it.
-    Decoding {
-        live: Option<Live>,
-    },
+    Decoding { live: Option<Live> },
     /// Decoded; a live block out of order keeps its data here.
-    Decoded {
-        data: Option<Bytes>,
-    },
+    Decoded { data: Option<Bytes> },
     /// Accepted by the application.
     Done,
 }
@@ -133,8 +131,8 @@ impl RecvChannel {
         index < self.floor || self.blocks.contains_key(&index)
     }
 
-    /// Takes symbols of a packet.
-    pub(super) fn receive(&mut self, symbols: &Symbols) -> Received {
+    /// Takes symbols of packet `number`.
+    pub(super) fn receive(&mut self, number: u64, symbols: &Symbols) -> Received {
         let index = symbols.block;
         if index < self.floor {
             self.wasted += u64::from(symbols.count);
@@ -144,28 +142,43 @@ impl RecvChannel {
             return Received::Violation;
         }
         let Some(shape) = self.shape_of(symbols) else { return Received::Violation };
+        let whole = usize::from(shape.symbol_size());
         if let Some(Live { fin: true, .. }) = symbols.live {
             self.last = Some(index);
         }
         let block = self.blocks.entry(index).or_insert_with(|| Block::Collecting {
             decoder: BlockDecoder::new(shape),
             live: symbols.live,
+            since: number,
         });
-        let Block::Collecting { decoder, live } = block else {
+        let Block::Collecting { decoder, live, since } = block else {
             self.wasted += u64::from(symbols.count);
             return Received::Nothing;
         };
-        if *live != symbols.live || decoder.shape() != shape {
+        if *live != symbols.live {
             return Received::Violation;
+        }
+        if decoder.shape() != shape {
+            if live.is_some() {
+                return Received::Violation;
+            }
+            if number < *since {
+                self.wasted += u64::from(symbols.count);
+                return Received::Nothing;
+            }
+            // The sender has begun the block anew, in symbols that fit the path as it is now.
+            *decoder = BlockDecoder::new(shape);
+            *since = number;
         }
         let mut rest = symbols.data.clone();
         for offset in 0..u32::from(symbols.count) {
             let Some(esi) = symbols.esi.checked_add(offset) else { return Received::Violation };
             let length = if self.code.carries_bytes() { shape.symbol_len(esi) } else { 0 };
-            if rest.len() < length {
+            let taken = if symbols.whole && length > 0 { whole } else { length };
+            if rest.len() < taken {
                 return Received::Violation;
             }
-            match decoder.add(esi, &rest.split_to(length)) {
+            match decoder.add(esi, &rest.split_to(taken)[..length]) {
                 Ok(true) => {}
                 Ok(false) => self.wasted += 1,
                 Err(_) => return Received::Violation,
@@ -189,7 +202,9 @@ impl RecvChannel {
     fn shape_of(&self, symbols: &Symbols) -> Option<BlockShape> {
         match (&self.sink, symbols.live) {
             (Sink::Object(object), None) => {
-                BlockShape::new(self.code, object.block_len(symbols.block), self.symbol_size).ok()
+                let size =
+                    if symbols.whole { symbols.len / symbols.count } else { self.symbol_size };
+                BlockShape::new(self.code, object.block_len(symbols.block), size).ok()
             }
             (Sink::Live { kind, .. }, Some(live))
                 if *kind == live.kind && live.block_len <= self.max_block =>
@@ -207,7 +222,7 @@ impl RecvChannel {
         let live = *live;
         match result {
             Decoded::Failed(decoder) => {
-                self.blocks.insert(index, Block::Collecting { decoder, live });
+                self.blocks.insert(index, Block::Collecting { decoder, live, since: 0 });
                 None
             }
             Decoded::Block(data) => {
@@ -285,8 +300,8 @@ impl RecvChannel {
             && let Ok(shape) = BlockShape::new(self.code, object.block_len(index), self.symbol_size)
         {
             // It stays in the status as one that lacks everything: left out, it would read as unchanged.
-            self.blocks
-                .insert(index, Block::Collecting { decoder: BlockDecoder::new(shape), live: None });
+            let decoder = BlockDecoder::new(shape);
+            self.blocks.insert(index, Block::Collecting { decoder, live: None, since: 0 });
         }
     }
 

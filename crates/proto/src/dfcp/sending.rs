@@ -9,6 +9,8 @@ use super::redundancy::LossModel;
 
 /// Blocks whose data is asked for before they can be sent, so that reading does not hold up sending.
 const READ_AHEAD: u32 = 2;
+/// Blocks of fewer wide symbols would lose more to the last one's padding than they gain.
+const LEAST_WIDE: u32 = 32;
 
 /// What a channel sends.
 enum Source {
@@ -230,8 +232,29 @@ impl SendChannel {
     }
 
     pub(super) fn set_repair(&mut self, index: u32, repair: RepairSymbols) {
-        if let Some(Block { data: Data::Present(encoder), .. }) = self.block_mut(index) {
+        if let Some(Block { data: Data::Present(encoder), .. }) = self.block_mut(index)
+            && encoder.shape() == repair.shape()
+        {
             encoder.set_repair(repair);
+        }
+    }
+
+    /// Packets have become smaller: blocks whose symbols no longer fit are sent anew in smaller ones.
+    pub(super) fn refit(&mut self, room: usize, loss: &LossModel) {
+        let (code, symbol_size) = (self.code, self.symbol_size);
+        for block in self.blocks.iter_mut().filter(|block| !block.done && block.live.is_none()) {
+            let shape = block.shape();
+            if usize::from(shape.symbol_size()) <= room || shape.symbol_size() <= symbol_size {
+                continue;
+            }
+            let Ok(shape) = BlockShape::new(code, shape.len(), symbol_size) else { continue };
+            let data = match &block.data {
+                Data::Absent { asked, .. } => Data::Absent { shape, asked: *asked },
+                Data::Present(encoder) => {
+                    Data::Present(BlockEncoder::new(shape, encoder.data().clone()))
+                }
+            };
+            *block = Block::new(data, None, loss);
         }
     }
 
@@ -301,7 +324,9 @@ impl SendChannel {
     }
 
     /// Cuts or announces the blocks that may come next, and asks for their data.
-    pub(super) fn prepare(&mut self, loss: &LossModel) {
+    ///
+    /// Blocks of an object have symbols of `wide` bytes if a packet holds that much more than the object's own.
+    pub(super) fn prepare(&mut self, loss: &LossModel, wide: Option<u16>) {
         loop {
             let unsent =
                 self.blocks.iter().rev().take_while(|block| block.next_esi == 0).count() as u32;
@@ -312,7 +337,7 @@ impl SendChannel {
             {
                 return;
             }
-            let Some(block) = self.cut(index, loss) else { return };
+            let Some(block) = self.cut(index, loss, wide) else { return };
             if matches!(block.data, Data::Absent { asked: true, .. }) {
                 self.wants.push_back(Want::Data { block: index });
             }
@@ -320,11 +345,13 @@ impl SendChannel {
         }
     }
 
-    fn cut(&mut self, index: u32, loss: &LossModel) -> Option<Block> {
+    fn cut(&mut self, index: u32, loss: &LossModel, wide: Option<u16>) -> Option<Block> {
         match &mut self.source {
             Source::Object(object) => {
-                let shape =
-                    BlockShape::new(self.code, object.block_len(index), self.symbol_size).ok()?;
+                let len = object.block_len(index);
+                let wide = wide.filter(|size| len >= LEAST_WIDE * u32::from(*size));
+                let symbol_size = wide.unwrap_or(self.symbol_size);
+                let shape = BlockShape::new(self.code, len, symbol_size).ok()?;
                 Some(Block::new(Data::Absent { shape, asked: true }, None, loss))
             }
             Source::Live { kind, pending, pending_bytes, finished, last } => {
@@ -394,7 +421,8 @@ impl SendChannel {
             let fits = (room / usize::from(shape.symbol_size())).max(1) as u32;
             let available = if encoder.has_repair() { u32::MAX } else { k - block.next_esi };
             let count = fits.min(short).min(available).min(64);
-            let symbols = take_symbols(self.id, index, block, count)?;
+            let whole = block.live.is_none() && shape.symbol_size() != self.symbol_size;
+            let symbols = take_symbols(self.id, index, block, count, whole)?;
             return Some(symbols);
         }
         None
@@ -440,7 +468,13 @@ pub(super) fn live_shape(code: Code, block_len: u32, symbol_size: u16) -> Option
     BlockShape::new(code, block_len, short).ok()
 }
 
-fn take_symbols(channel: ChannelId, index: u32, block: &mut Block, count: u32) -> Option<Symbols> {
+fn take_symbols(
+    channel: ChannelId,
+    index: u32,
+    block: &mut Block,
+    count: u32,
+    whole: bool,
+) -> Option<Symbols> {
     let Data::Present(encoder) = &block.data else { return None };
     let shape = encoder.shape();
     let esi = block.next_esi;
@@ -449,10 +483,19 @@ fn take_symbols(channel: ChannelId, index: u32, block: &mut Block, count: u32) -
     for offset in 0..count {
         len += shape.symbol_len(esi + offset);
     }
-    if count > 1 {
+    let padded = count as usize * usize::from(shape.symbol_size());
+    let short = whole && len < padded;
+    if whole {
+        len = padded;
+    }
+    if count > 1 || (short && !data.is_empty()) {
         let mut joined = BytesMut::with_capacity(len);
-        for offset in 0..count {
+        joined.extend_from_slice(&data);
+        for offset in 1..count {
             joined.extend_from_slice(&encoder.symbol(esi + offset)?);
+        }
+        if short && !joined.is_empty() {
+            joined.resize(len, 0);
         }
         data = joined.freeze();
     }
@@ -464,6 +507,7 @@ fn take_symbols(channel: ChannelId, index: u32, block: &mut Block, count: u32) -
         esi,
         count: count as u16,
         live: block.live,
+        whole,
         len: len as u16,
         data,
     })

@@ -202,9 +202,10 @@ impl Connection {
 
     /// Asks channels what they want next.
     pub(super) fn collect_wants(&mut self) {
+        let wide = self.wide_symbol();
         let Self { send, path, events, jobs, .. } = self;
         for channel in send.values_mut() {
-            channel.prepare(&path.loss);
+            channel.prepare(&path.loss, wide);
             while let Some(want) = channel.next_want() {
                 match want {
                     Want::Data { block } => {
