@@ -148,10 +148,10 @@ pub struct Finish {
 }
 
 impl Race {
-    /// The least time that the file can take: two round trips, and the file in packets of 1280 bytes, of which IP and UDP
+    /// The least time that the file can take: two round trips, and the file in packets of 1500 bytes, of which IP and UDP
     /// take 28.
     pub fn bound(&self, size: u64) -> Duration {
-        let bytes = size.saturating_mul(1280) / 1252;
+        let bytes = size.saturating_mul(1500) / 1472;
         self.rtt * 2 + self.rate.time_for(bytes)
     }
 
