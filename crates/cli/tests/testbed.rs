@@ -236,6 +236,11 @@ fn a_scenario_runs_with_real_tcp_datagrams_and_fontis_and_is_recorded() {
         protocol = "dfcp"
         app = "object"
         size = "1 MB"
+        [[flow]]
+        name = "ours"
+        protocol = "command"
+        peer_command = "sleep 60"
+        command = "test $FONTIS_PEER != $FONTIS_ADDRESS"
         "#,
     );
     // Generous: machines that test are slow and busy.

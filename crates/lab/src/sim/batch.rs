@@ -114,6 +114,10 @@ fn one(
     };
     let (recording, capture, environment) = match platform {
         Platform::Simulator => {
+            if let Some(flow) = run.experiment.testbed_only() {
+                let problem = "commands run on the testbed only: use fontis testbed run";
+                return Err(RecordError::Testbed(format!("{}: {problem}", flow.name)));
+            }
             let Some((recording, capture)) = run.experiment.run_captured(most, sampled) else {
                 return Ok(None);
             };

@@ -183,6 +183,11 @@ impl Running {
         (link.observe(now), link.queue_len(), link.rate())
     }
 
+    /// Bytes at the IP layer that have reached a flow's receiver.
+    pub(super) fn carried(&self, flow: usize) -> u64 {
+        self.emulator.lane(0).way.carried(flow)
+    }
+
     /// How long after their due times packets were released, towards the receivers and back.
     pub(super) fn lateness(&self) -> [Lateness; 2] {
         [0, 1].map(|side| self.emulator.lane(side).lateness())

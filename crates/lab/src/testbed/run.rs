@@ -11,7 +11,7 @@ use fontis_sim::{
 
 use super::environment::{Environment, Lateness};
 use super::error::{TestbedError, system};
-use super::flow::{Datagrams, Dfcp, Flow, Object, Place, Stage, Tcp};
+use super::flow::{Commands, Datagrams, Dfcp, Flow, Object, Place, Stage, Tcp};
 use super::namespace::Namespace;
 use super::network::{Network, Running, addresses};
 
@@ -150,7 +150,13 @@ impl Observed for Theatre<'_> {
     }
 
     fn flow(&self, index: usize) -> FlowCounters {
-        self.flows[index].counters()
+        match &self.flows[index] {
+            Flow::Commands(_) => {
+                let received = self.running.carried(index);
+                FlowCounters { received, ..FlowCounters::default() }
+            }
+            flow => flow.counters(),
+        }
     }
 
     fn stations(&self, index: usize) -> Stations {
@@ -180,6 +186,9 @@ fn start(
             let seed = seed ^ place.number as u64;
             let object = Object { size, block: *block, seed };
             Flow::Dfcp(Dfcp::start(stage, place, config, &object, sides, runtime)?)
+        }
+        Transport::Command { sender, receiver } => {
+            Flow::Commands(Commands::start(stage, place, [sender, receiver], sides)?)
         }
         Transport::Datagrams => {
             let Application::Source(pattern) = spec.application else {

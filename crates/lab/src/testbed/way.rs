@@ -15,6 +15,8 @@ pub(super) struct Way {
     flows: Flows,
     super_packets: bool,
     next_packet: u64,
+    /// Bytes at the IP layer that left, by flow; where flows are numbered.
+    carried: Vec<u64>,
     pub(super) flipped_bits: Stream,
     /// What was no IP packet, or no flow's.
     pub(super) strangers: u64,
@@ -64,6 +66,7 @@ impl Way {
         let links = links.into_iter().map(|(name, config)| Link::new(name, seed, config));
         Self {
             links: links.collect(),
+            carried: vec![0; routes.len()],
             routes,
             flows,
             super_packets,
@@ -75,6 +78,11 @@ impl Way {
 
     pub(super) fn link(&mut self, index: usize) -> &mut Link<Frame> {
         &mut self.links[index]
+    }
+
+    /// Bytes at the IP layer that have left of a flow.
+    pub(super) fn carried(&self, flow: usize) -> u64 {
+        self.carried.get(flow).copied().unwrap_or(0)
     }
 
     /// Takes what an interface gave at `now`. What crosses no link comes back at once.
@@ -141,7 +149,12 @@ impl Way {
             let place = links.iter().position(|link| *link == index);
             match place.and_then(|place| links.get(place + 1)).copied() {
                 Some(next) => self.links[next].enter(delivery.at, delivery.packet),
-                None => return Some(delivery),
+                None => {
+                    if let Some(carried) = self.carried.get_mut(number) {
+                        *carried += u64::from(delivery.packet.size);
+                    }
+                    return Some(delivery);
+                }
             }
         }
         None

@@ -1,5 +1,6 @@
-//! What sends and receives on a testbed: kernel TCP, datagrams, Fontis.
+//! What sends and receives on a testbed: kernel TCP, datagrams, Fontis, any command.
 
+mod command;
 mod datagrams;
 mod dfcp;
 mod tcp;
@@ -14,6 +15,7 @@ use fontis::udp::Clock;
 use fontis_base::Time;
 use fontis_sim::{FlowCounters, FlowSpec, Stations};
 
+pub(super) use command::Commands;
 pub(super) use datagrams::Datagrams;
 pub(super) use dfcp::{Dfcp, Object};
 pub(super) use tcp::Tcp;
@@ -105,6 +107,7 @@ pub(super) enum Flow {
     Tcp(Tcp),
     Datagrams(Datagrams),
     Dfcp(Dfcp),
+    Commands(Commands),
 }
 
 impl Flow {
@@ -113,6 +116,8 @@ impl Flow {
             Self::Tcp(flow) => flow.counters(),
             Self::Datagrams(flow) => flow.counters(),
             Self::Dfcp(flow) => flow.counters(),
+            // What they move is only seen on the network.
+            Self::Commands(_) => FlowCounters::default(),
         }
     }
 
@@ -121,6 +126,7 @@ impl Flow {
             Self::Tcp(flow) => flow.stations(),
             Self::Datagrams(flow) => flow.stations(),
             Self::Dfcp(flow) => flow.stations(),
+            Self::Commands(flow) => flow.stations(),
         }
     }
 
@@ -135,6 +141,7 @@ impl Flow {
         let threads = match self {
             Self::Tcp(flow) => flow.threads,
             Self::Datagrams(flow) => flow.threads,
+            Self::Commands(flow) => flow.threads,
             Self::Dfcp(_) => Vec::new(),
         };
         for thread in threads {
