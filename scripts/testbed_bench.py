@@ -99,8 +99,8 @@ def lateness():
 def rate():
     found = []
     for _ in range(RUNS):
-        script = "iperf3 -J -u -b 110M -l 1472 -t 12 -O 2 -p 5298 -c $FONTIS_GATEWAY --get-server-output"
-        report, _, _ = shell(["--rate", "100mbit", "--delay", "1ms", "--buffer", "100 packets"], script,
+        script = "iperf3 -J -u -b 200M -w 4M -l 1472 -t 12 -O 2 -p 5298 -c $FONTIS_GATEWAY --get-server-output"
+        report, _, _ = shell(["--rate", "100mbit", "--delay", "1ms", "--buffer", "1MB"], script,
                              server="iperf3 -s -1 -J -p 5298 >/dev/null")
         intervals = report["server_output_json"]["intervals"][2:-1]
         bits = sum(i["sum"]["bytes"] * 8 for i in intervals)

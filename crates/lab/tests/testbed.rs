@@ -88,7 +88,7 @@ fn a_flood_arrives_at_the_rate_of_the_line() {
     let up = LinkConfig { rate, buffer: Limit::Packets(50), ..link() };
     with_shell(&config(up, link()), |outside, shell| {
         let (there, here) = udp_pair(outside, shell, shell.gateway()[0]);
-        let size = 1000;
+        let size = 1000.0;
         let sending = std::thread::spawn(move || {
             let begin = Instant::now();
             // 40 Mbit/s, in small bursts.
@@ -110,7 +110,7 @@ fn a_flood_arrives_at_the_rate_of_the_line() {
         }
         sending.join().expect("it sends");
         let span = last.duration_since(first.expect("something arrives")).as_secs_f64();
-        let got = f64::from(count - 1) * size as f64 * 8.0 / span;
+        let got = f64::from(count - 1) * size * 8.0 / span;
         let ratio = got / rate.as_bps() as f64;
         assert!((ratio - 1.0).abs() < 0.02, "{got} bit/s of {rate}");
     });
