@@ -36,6 +36,8 @@ SEED, RATE, SECONDS, WARMUP = 1, 40, 20, 5
 PROTOCOLS = ["cubic-hystart", "newreno", "bbr", "dfcp"]
 # Metric, subject, and below which value a ratio says nothing.
 METRICS = [("goodput", "all", 0.05), ("mean_queue", "bottleneck", 2.0), ("drop_rate", "bottleneck", 1e-3), ("jain", "all", 0.0)]
+# Fewer cells than these have no interval.
+LEAST_CELLS = 5
 # Of the t distribution, two-sided 95 %, by degrees of freedom.
 STUDENT = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 10: 2.23, 15: 2.13, 20: 2.09, 30: 2.04}
 
@@ -93,9 +95,7 @@ def run(platform, path, folder, jobs):
 def interval(logs):
     """Mean of logarithms and half the width of its 95 % interval, both as factors."""
     mean = statistics.fmean(logs)
-    if len(logs) < 2:
-        return math.exp(mean), math.inf
-    student = STUDENT[max((n for n in STUDENT if n <= len(logs) - 1), default=1)]
+    student = STUDENT[max(n for n in STUDENT if n <= len(logs) - 1)]
     return math.exp(mean), math.exp(student * statistics.stdev(logs) / math.sqrt(len(logs)))
 
 
@@ -132,7 +132,7 @@ def main():
         "|---|---|---|---|---|---|",
     ]
     for (protocol, metric), values in logs.items():
-        if not values:
+        if len(values) < LEAST_CELLS:
             continue
         mean, width = interval(values)
         close = [sum(abs(v) <= math.log(1 + by) for v in values) / len(values) for by in (0.1, 0.25)]
