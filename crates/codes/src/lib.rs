@@ -40,7 +40,7 @@ pub mod window;
 
 pub use block::{BlockShape, ShapeError};
 pub use code::{Code, UnknownCode};
-pub use decoder::{BlockDecoder, DecodeJob, Decoded, SymbolError};
+pub use decoder::{BlockDecoder, DecodeJob, Decoded, Runs, SymbolError};
 pub use degrees::Distribution;
 pub use encoder::{BlockEncoder, RepairJob, RepairSymbols};
 pub use sparse::{SparseCode, SparseDecoder, SparseEncoder};

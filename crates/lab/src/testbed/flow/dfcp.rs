@@ -5,7 +5,7 @@ use std::time::Duration as Span;
 use bytes::Bytes;
 use fontis::{Accept, Connection, Endpoint, EndpointConfig, Identity, Received, SendProgress};
 use fontis_codes::Code;
-use fontis_proto::dfcp::{Config, ObjectShape, SYMBOL_SIZE, SendOptions, Stats};
+use fontis_proto::dfcp::{Config, Held, ObjectShape, SYMBOL_SIZE, SendOptions, Stats};
 use fontis_sim::{FlowCounters, PatternObject, Stations};
 use tokio::runtime::Runtime;
 
@@ -150,8 +150,9 @@ impl End {
     async fn serve(self, endpoint: Endpoint, shape: ObjectShape) {
         let Some(connection) = endpoint.accept().await else { return };
         self.ends.lock().unwrap_or_else(PoisonError::into_inner).sender = Some(connection.clone());
-        let options = SendOptions::default();
-        let Some(mut object) = connection.send_object(shape, Bytes::new(), options).await else {
+        let (options, held) = (SendOptions::default(), Held::default());
+        let Some(mut object) = connection.send_object(shape, Bytes::new(), options, held).await
+        else {
             return self.stage.fail(&self.name, "the receiver does not take such an object");
         };
         while let Some(progress) = object.next().await {
@@ -191,6 +192,8 @@ impl End {
                     missing -= data.len() as u64;
                     self.meter.arrived(now(), data.len() as u64);
                 }
+                // What comes is not stored.
+                Some(Received::Checkpoint(_)) => {}
                 Some(Received::Abandoned(_)) | None => {
                     self.meter.note(|stations| stations.aborted = true);
                     return self.stage.fail(&self.name, "the connection ended before its time");

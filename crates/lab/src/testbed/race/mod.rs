@@ -407,7 +407,7 @@ fn start_fontis(
             }
         };
         let dest = Dest::new(&track.arrival);
-        let options = GetOptions { overwrite: true };
+        let options = GetOptions { overwrite: true, restart: true };
         let got = transfer::get(&client, track.from, &url, &dest, options, moved).await;
         track.arrived(begin, got.map(|report| report.hash).map_err(|error| error.to_string()));
     });

@@ -329,8 +329,11 @@ impl Connection {
             self.stats.violations += 1;
             return;
         };
-        let channel = RecvChannel::object(open.channel, shape, code, self.config.window);
+        let kept = self.expected.remove(&open.label).unwrap_or_default();
+        let window = self.config.window;
+        let channel = RecvChannel::object(open.channel, shape, code, window, kept);
         self.recv.insert(open.channel, channel);
+        self.feedback.dirty.insert(open.channel);
         self.events.push_back(Event::ObjectOpened {
             channel: open.channel,
             shape,
@@ -399,6 +402,11 @@ impl Connection {
         }
         let Some(channel) = self.recv.get_mut(&id) else { return };
         let received = channel.receive(number, symbols);
+        if let Some(every) = self.config.checkpoint
+            && let Some(checkpoint) = channel.checkpoint(now, symbols.block, every)
+        {
+            self.events.push_back(Event::Checkpoint { channel: id, checkpoint });
+        }
         self.feedback.dirty.insert(id);
         match received {
             Received::Nothing => {}

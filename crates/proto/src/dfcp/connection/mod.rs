@@ -20,6 +20,7 @@ use super::packet::{ChannelId, ConnectionId, Frame, Hello, Packet};
 use super::params::{Params, SYN_SIZE};
 use super::path::Path;
 use super::receiving::RecvChannel;
+use super::resume::Kept;
 use super::sending::SendChannel;
 use super::stats::Stats;
 use super::trace::TraceEvent;
@@ -79,6 +80,8 @@ pub struct Connection {
     over: (ChannelId, BTreeSet<ChannelId>),
     next_channel: ChannelId,
     last_served: ChannelId,
+    /// What is there of objects that the peer is to send, by their labels.
+    expected: BTreeMap<Bytes, Kept>,
     /// Symbols that came before the frame that opens their channel.
     early_symbols: Vec<(u64, super::packet::Symbols)>,
     ordered_out: u32,
@@ -178,6 +181,7 @@ impl Connection {
             over: (0, BTreeSet::new()),
             next_channel: u32::from(!initiator),
             last_served: 0,
+            expected: BTreeMap::new(),
             early_symbols: Vec::new(),
             ordered_out: 0,
             ordered_in: 0,
