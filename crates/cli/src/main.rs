@@ -10,16 +10,21 @@ mod get;
 mod interfaces;
 mod json;
 mod keygen;
+mod link;
 mod listen;
 mod manual;
 mod peer;
 mod progress;
+#[cfg(target_os = "linux")]
+mod race;
 mod receive;
 mod relay;
 mod runtime;
 mod send;
 mod serve;
 mod sim;
+#[cfg(target_os = "linux")]
+mod testbed;
 mod text;
 
 use std::process::ExitCode;
@@ -56,6 +61,10 @@ enum Command {
     Send(send::Args),
     Relay(relay::Args),
     Sim(sim::Args),
+    #[cfg(target_os = "linux")]
+    Testbed(testbed::Args),
+    #[cfg(target_os = "linux")]
+    Race(race::Args),
     Code(code::Args),
     Keygen(keygen::Args),
     Man(manual::ManArgs),
@@ -71,13 +80,17 @@ impl Command {
             Self::Receive(args) => args.json,
             Self::Send(args) => args.json,
             Self::Sim(args) => args.json,
+            #[cfg(target_os = "linux")]
+            Self::Testbed(args) => args.json(),
+            #[cfg(target_os = "linux")]
+            Self::Race(args) => args.json,
             Self::Code(args) => args.json(),
             Self::Relay(_) | Self::Keygen(_) | Self::Man(_) | Self::Completions(_) => false,
         }
     }
 
-    fn run(self) -> Result<(), Failure> {
-        match self {
+    fn run(self) -> Result<ExitCode, Failure> {
+        let done = match self {
             Self::Serve(args) => serve::run(&args),
             Self::Get(args) => get::run(&args),
             Self::Receive(args) => receive::run(&args),
@@ -86,11 +99,16 @@ impl Command {
                 relay::run(args).map_err(|error| Failure::Failed(error.to_string()))
             }
             Self::Sim(args) => sim::run(&args),
+            #[cfg(target_os = "linux")]
+            Self::Testbed(args) => return testbed::run(args),
+            #[cfg(target_os = "linux")]
+            Self::Race(args) => return race::run(&args),
             Self::Code(args) => code::run(&args),
             Self::Keygen(args) => keygen::run(&args),
             Self::Man(args) => manual::man(&args),
             Self::Completions(args) => manual::completions(&args),
-        }
+        };
+        done.map(|()| ExitCode::SUCCESS)
     }
 }
 
@@ -99,7 +117,7 @@ fn main() -> ExitCode {
     let Cli { command } = Cli::parse();
     let json = command.json();
     match command.run() {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(failure) => {
             if json {
                 json::say(&json::error(&failure));
