@@ -4,7 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use fontis::{Accept, Endpoint, EndpointConfig, Identity, Url};
+use fontis::{Accept, Endpoint, EndpointConfig, Identity, KeyLog, Url};
 use fontis_base::{Duration, Rate};
 use fontis_proto::dfcp::Config;
 use fontis_proto::rate::Kind;
@@ -32,13 +32,24 @@ pub(crate) struct KeyArgs {
     /// Leave a qlog of every connection in this folder: each packet, and what it taught, for qvis
     #[arg(long, value_name = "DIR")]
     qlog: Option<PathBuf>,
+    /// Append the keys of every connection to this file, for Wireshark. Debugging only: WARNING, whoever reads the file
+    /// can read everything that these connections carry
+    #[arg(long, value_name = "FILE", env = "FONTIS_KEYLOG", hide_env_values = true, help_heading = SECURITY)]
+    keylog: Option<PathBuf>,
 }
 
 impl KeyArgs {
     /// Reads the keys, makes the identity if need be.
     pub(crate) fn load(&self) -> Result<Keys, Failure> {
         let psk = self.psk_file.as_deref().map(read_psk).transpose()?;
-        Ok(Keys { identity: identity(self.identity.as_deref())?, psk, qlog: self.qlog.clone() })
+        let key_log = self.keylog.as_deref().map(|path| {
+            KeyLog::append(path).map_err(|error| {
+                let shown = path.display();
+                Failure::Failed(format!("cannot write keys to {shown}: {error}"))
+            })
+        });
+        let identity = identity(self.identity.as_deref())?;
+        Ok(Keys { identity, psk, qlog: self.qlog.clone(), key_log: key_log.transpose()? })
     }
 }
 
@@ -57,6 +68,7 @@ pub(crate) struct Keys {
     pub(crate) identity: Identity,
     psk: Option<[u8; 32]>,
     qlog: Option<PathBuf>,
+    key_log: Option<KeyLog>,
 }
 
 impl Keys {
@@ -73,6 +85,7 @@ impl Keys {
             transport: Config { rate, ..Config::default() },
             accept,
             qlog: self.qlog.clone(),
+            key_log: self.key_log.clone(),
         };
         Endpoint::bind(address, config)
     }

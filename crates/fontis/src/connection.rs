@@ -29,6 +29,7 @@ const STREAM_BUFFER: u64 = 4 << 20;
 ///     transport: Default::default(),
 ///     accept: Accept::None,
 ///     qlog: None,
+///     key_log: None,
 /// };
 /// let endpoint = Endpoint::bind("0.0.0.0:0".parse()?, config)?;
 /// let key: PublicKey = "…".parse()?;

@@ -18,6 +18,7 @@ mod hash_cache;
 mod hash_tree;
 mod identity;
 mod journal;
+mod key_log;
 mod layout;
 pub mod manifest;
 mod partial;
@@ -43,6 +44,7 @@ pub use endpoint::{
 pub use hash_cache::HashCache;
 pub use hash_tree::{HashTree, HashTreeError, block_size_for};
 pub use identity::{AllowList, Identity, IdentityError, KEY_LEN, PublicKey};
+pub use key_log::KeyLog;
 pub use manifest::{Entry, EntryKind, Manifest, ManifestError, Modified};
 pub use sink::{Sink, SinkError, SinkOptions};
 pub use source::{Source, SourceError};

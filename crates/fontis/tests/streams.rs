@@ -11,6 +11,7 @@ fn endpoint(identity: &Identity, accept: Accept) -> Endpoint {
         transport: fontis_proto::dfcp::Config::default(),
         accept,
         qlog: None,
+        key_log: None,
     };
     Endpoint::bind("127.0.0.1:0".parse().unwrap(), config).unwrap()
 }

@@ -14,6 +14,7 @@ fn endpoint(address: &str, identity: &Identity, accept: Accept) -> Endpoint {
         transport: fontis_proto::dfcp::Config::default(),
         accept,
         qlog: None,
+        key_log: None,
     };
     Endpoint::bind(address.parse().unwrap(), config).unwrap()
 }

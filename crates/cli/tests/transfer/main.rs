@@ -6,6 +6,8 @@ mod resume;
 #[cfg(target_os = "linux")]
 mod roaming;
 mod support;
+#[cfg(target_os = "linux")]
+mod wireshark;
 
 use std::fs;
 use std::net::UdpSocket;

@@ -157,7 +157,8 @@ impl Driver {
         let id = self.new_id();
         let config = self.transport(remote, id);
         let machine = Machine::connect(now, config, id, early);
-        let session = Initiator::new(self.config.secret, key, self.config.psk);
+        let session = Initiator::new(self.config.secret, key, self.config.psk)
+            .with_key_log(self.config.key_log.clone());
         let (router, inboxes) = Router::new();
         let slot_id = self.next_slot;
         let connection = Connection::new(handle, slot_id, remote, key, inboxes);
@@ -415,10 +416,11 @@ impl Driver {
             machine.close(at, CODE_REFUSED_KEY, "this key is not allowed here");
             None
         };
+        let responder = opened.responder.with_key_log(self.config.key_log.clone());
         let slot = Slot {
             machine,
             router,
-            protection: Protection::Responder(Box::new(opened.responder)),
+            protection: Protection::Responder(Box::new(responder)),
             remote,
             candidate: None,
             local_ip,

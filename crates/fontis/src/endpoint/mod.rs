@@ -22,6 +22,7 @@ use thiserror::Error;
 use tokio::sync::{Mutex, mpsc as async_mpsc, oneshot};
 
 use crate::connection::Connection;
+use crate::key_log::KeyLog;
 use crate::protection::PresharedKey;
 use driver::Driver;
 pub use router::Message;
@@ -44,6 +45,8 @@ pub struct EndpointConfig {
     pub accept: Accept,
     /// A folder in which every connection leaves its qlog; nothing there is no error of the connection's.
     pub qlog: Option<PathBuf>,
+    /// Where connections leave their keys, for debugging.
+    pub key_log: Option<KeyLog>,
 }
 
 /// Whose connections an endpoint accepts.

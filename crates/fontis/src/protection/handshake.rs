@@ -5,9 +5,10 @@ use fontis_proto::dfcp::{
 use snow::{Builder, HandshakeState};
 use thiserror::Error;
 
-use super::keys::TrafficKeys;
+use super::keys::{TrafficKeys, derive};
 use super::packets::{SYN, SYNACK};
 use super::{PresharedKey, pattern};
+use crate::key_log::KeyLog;
 
 /// The initiator's side of packet protection.
 pub struct Initiator {
@@ -18,6 +19,7 @@ pub struct Initiator {
     peer: [u8; 32],
     psk: Option<PresharedKey>,
     keys: Option<TrafficKeys>,
+    key_log: Option<KeyLog>,
 }
 
 /// The responder's side of packet protection, after its SYN has been opened.
@@ -25,6 +27,7 @@ pub struct Responder {
     noise: Option<Box<HandshakeState>>,
     synack: Option<Vec<u8>>,
     keys: Option<TrafficKeys>,
+    key_log: Option<KeyLog>,
 }
 
 /// A SYN that was meant for this key.
@@ -63,7 +66,12 @@ const SYNACK_HEADER: usize = 1 + 8 + 2;
 impl Initiator {
     /// Protection towards the peer with this public key; `secret` is this side's private key.
     pub fn new(secret: [u8; 32], peer: [u8; 32], psk: Option<PresharedKey>) -> Self {
-        Self { noise: None, syn: None, secret, peer, psk, keys: None }
+        Self { noise: None, syn: None, secret, peer, psk, keys: None, key_log: None }
+    }
+
+    /// The same, leaving its keys in `log`.
+    pub fn with_key_log(self, log: Option<KeyLog>) -> Self {
+        Self { key_log: log, ..self }
     }
 
     fn make_syn(
@@ -114,7 +122,11 @@ impl Initiator {
         source.copy_from_slice(&payload.split_to(8));
         let source = ConnectionId(source);
         let hello = wire::decode_hello(payload).map_err(|_| OpenError::Malformed)?;
-        self.keys = Some(TrafficKeys::new(&noise.dangerously_get_raw_split(), true));
+        let keys = derive(&noise.dangerously_get_raw_split());
+        if let Some(log) = &self.key_log {
+            log.record(destination, source, &keys);
+        }
+        self.keys = Some(TrafficKeys::new(&keys, true));
         self.noise = None;
         Ok(Packet::SynAck { destination, source, hello })
     }
@@ -179,11 +191,17 @@ pub fn open_syn(
     let hello = wire::decode_hello(payload.into()).map_err(|_| SynError::Malformed)?;
     let client =
         noise.get_remote_static().and_then(|key| key.try_into().ok()).ok_or(SynError::Malformed)?;
-    let responder = Responder { noise: Some(Box::new(noise)), synack: None, keys: None };
+    let responder =
+        Responder { noise: Some(Box::new(noise)), synack: None, keys: None, key_log: None };
     Ok(OpenedSyn { version, source, hello, client, responder })
 }
 
 impl Responder {
+    /// The same, leaving its keys in `log`.
+    pub fn with_key_log(self, log: Option<KeyLog>) -> Self {
+        Self { key_log: log, ..self }
+    }
+
     fn make_synack(
         &mut self,
         destination: ConnectionId,
@@ -200,7 +218,11 @@ impl Responder {
         synack.extend_from_slice(&destination.0);
         synack.extend_from_slice(&u16::try_from(length).map_err(|_| SealError)?.to_be_bytes());
         synack.extend_from_slice(&message[..length]);
-        self.keys = Some(TrafficKeys::new(&noise.dangerously_get_raw_split(), false));
+        let keys = derive(&noise.dangerously_get_raw_split());
+        if let Some(log) = &self.key_log {
+            log.record(destination, source, &keys);
+        }
+        self.keys = Some(TrafficKeys::new(&keys, false));
         Ok(synack)
     }
 }

@@ -17,16 +17,12 @@ pub struct TrafficKeys {
 }
 
 impl TrafficKeys {
-    /// Keys from the two halves of Noise's split; the initiator sends with the first.
-    pub(super) fn new(split: &([u8; 32], [u8; 32]), initiator: bool) -> Self {
-        let key = |context: &str, secret: &[u8; 32]| {
-            let derived = blake3::derive_key(context, secret);
-            let unbound =
-                UnboundKey::new(&AES_128_GCM, &derived[..16]).expect("sixteen bytes are a key");
+    /// The initiator sends with the first key, the responder with the second.
+    pub(super) fn new(keys: &[[u8; 16]; 2], initiator: bool) -> Self {
+        let [first, second] = keys.each_ref().map(|key| {
+            let unbound = UnboundKey::new(&AES_128_GCM, key).expect("sixteen bytes are a key");
             LessSafeKey::new(unbound)
-        };
-        let first = key("fontis 1 initiator to responder aes-128-gcm", &split.0);
-        let second = key("fontis 1 responder to initiator aes-128-gcm", &split.1);
+        });
         let (seal, open) = if initiator { (first, second) } else { (second, first) };
         Self { seal, open, largest: Vec::new() }
     }
@@ -75,6 +71,19 @@ impl TrafficKeys {
         let frames = wire::decode_frames(datagram.freeze()).map_err(|_| OpenError::Malformed)?;
         Ok(Packet::Sealed { destination: ConnectionId(id), path, number, frames })
     }
+}
+
+/// The keys of both directions, the initiator's first, from the two halves of Noise's split.
+pub(super) fn derive(split: &([u8; 32], [u8; 32])) -> [[u8; 16]; 2] {
+    let key = |context: &str, secret: &[u8; 32]| {
+        let mut key = [0; 16];
+        key.copy_from_slice(&blake3::derive_key(context, secret)[..16]);
+        key
+    };
+    [
+        key("fontis 1 initiator to responder aes-128-gcm", &split.0),
+        key("fontis 1 responder to initiator aes-128-gcm", &split.1),
+    ]
 }
 
 /// Every packet has its own nonce: path and packet number never repeat under a key.

@@ -35,6 +35,7 @@ pub struct GetOptions {
 ///     transport: Default::default(),
 ///     accept: Accept::None,
 ///     qlog: None,
+///     key_log: None,
 /// };
 /// let endpoint = Endpoint::bind("0.0.0.0:0".parse()?, config)?;
 /// let url: Url = "fontis://example.org:4433/map.tif?key=…".parse()?;

@@ -58,6 +58,7 @@ impl Dfcp {
                 transport: transport.clone(),
                 accept,
                 qlog: None,
+                key_log: None,
             };
             namespace.run(|| {
                 Endpoint::bind(address, config).map_err(|error| TestbedError::Flow {

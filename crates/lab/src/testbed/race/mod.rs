@@ -378,6 +378,7 @@ fn start_fontis(
             transport: dfcp::Config::default(),
             accept,
             qlog: None,
+            key_log: None,
         };
         namespace.run(|| Endpoint::bind(address, config).map_err(|error| failed(error.to_string())))
     };

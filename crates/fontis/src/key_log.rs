@@ -1,0 +1,57 @@
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use fontis_proto::dfcp::ConnectionId;
+
+/// Appends the keys of connections to a file, so that captures of them can be read: for debugging only.
+///
+/// Section 2.3 of `docs/protocol.md` specifies the lines. Whoever has the file can read, and while they last forge, what
+/// those connections carry.
+#[derive(Clone, Debug)]
+pub struct KeyLog {
+    file: Arc<File>,
+}
+
+impl KeyLog {
+    /// Opens `path` to append to; a new file is its owner's alone, and one that others may open is refused.
+    pub fn append(path: &Path) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        options.append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(path)?;
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            let metadata = file.metadata()?;
+            if metadata.is_file() && metadata.mode() & 0o077 != 0 {
+                let mode = metadata.mode() & 0o777;
+                return Err(io::Error::other(format!(
+                    "it is open to others (mode {mode:03o}), and keys are not for them: run chmod 600 on it"
+                )));
+            }
+        }
+        Ok(Self { file: Arc::new(file) })
+    }
+
+    /// Writes one connection's line: both sides' identifiers, the key of either direction.
+    pub(crate) fn record(
+        &self,
+        initiator: ConnectionId,
+        responder: ConnectionId,
+        keys: &[[u8; 16]; 2],
+    ) {
+        let hex = |bytes: &[u8]| data_encoding::HEXLOWER.encode(bytes);
+        let line = format!(
+            "FONTIS_1 {} {} {} {}\n",
+            hex(&initiator.0),
+            hex(&responder.0),
+            hex(&keys[0]),
+            hex(&keys[1])
+        );
+        // One write, so that lines of processes that share the file stay whole. A full disk is no reason to end a transfer.
+        let _ = (&*self.file).write_all(line.as_bytes());
+    }
+}
