@@ -8,7 +8,7 @@ FUZZ_TARGETS := frames hello notation block_decoder raptorq_object encoding_plan
 export FILE FUZZ_SECONDS
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench docs fuzz soak build clean prerequisites
+.PHONY: help demo test lint bench docs fuzz soak build package package-install package-static package-deb package-container clean prerequisites
 
 help: ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,12 @@ soak: prerequisites ## Run the random tests at full length: transfers, connectio
 
 build: prerequisites ## Build the fontis command, optimised
 	$(CARGO) build --release --locked -p fontis-cli
+
+package: prerequisites ## Make what is given away: cargo install, static binary, Debian package, container image; each tried in an empty root
+	@scripts/package.sh install static deb container
+
+package-install package-static package-deb package-container: prerequisites
+	@scripts/package.sh $(@:package-%=%)
 
 clean: ## Remove what was built
 	$(CARGO) clean

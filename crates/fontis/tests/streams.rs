@@ -69,6 +69,7 @@ async fn a_qlog_tells_of_every_packet() {
         transport: fontis_proto::dfcp::Config::default(),
         accept: Accept::None,
         qlog: Some(folder.path().to_owned()),
+        key_log: None,
     };
     let client = Endpoint::bind("127.0.0.1:0".parse().unwrap(), config).unwrap();
     let connection =

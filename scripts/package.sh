@@ -1,0 +1,155 @@
+#!/usr/bin/env bash
+# Makes packages and tries each in an empty root: scripts/package.sh install|static|deb|container...
+# What is made lies in target/package.
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+root=$PWD
+out=${CARGO_TARGET_DIR:-$root/target}/package
+triple=$(rustc -vV | sed -n 's/^host: //p')
+version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
+binary=$out/install/bin/fontis
+
+# One build serves all: what cargo installs is the static binary.
+install() {
+    case $triple in
+    *-linux-gnu | *-linux-musl) ;;
+    *) echo "package: static binaries and packages are made on Linux; here, use cargo install --path crates/cli" >&2; exit 1 ;;
+    esac
+    mkdir -p "$out"
+    RUSTFLAGS="-C target-feature=+crt-static" "${CARGO:-cargo}" install --locked --quiet --force --no-track \
+        --path crates/cli --target "$triple" --root "$out/install"
+    "$binary" --version >/dev/null
+    echo "package: installed $binary"
+}
+
+# Moves a file with the command of an empty root, from server to client.
+try_in() {
+    local where=$1 command=$2 log url
+    # Without being root, a user namespace lets us change the root. /dev is there, as in every container: a static binary
+    # reads randomness from it.
+    local enter=(unshare --mount sh -c 'mount --rbind /dev "$0/dev" && exec chroot "$0" "$@"' "$where")
+    [ "$(id -u)" = 0 ] || enter=(unshare --user --map-root-user "${enter[@]:1}")
+    mkdir -p "$where/tmp/served" "$where/dev"
+    head -c 1000000 /dev/urandom >"$where/tmp/served/file"
+    log=$(mktemp)
+    "${enter[@]}" "/$command" serve /tmp/served --identity /tmp/identity --listen 127.0.0.1:0 --json >"$log" 2>/dev/null &
+    local server=$!
+    for _ in $(seq 100); do
+        url=$(grep -o 'fontis://[^"]*' "$log" || true)
+        [ -n "$url" ] && break
+        sleep 0.1
+    done
+    url=${url/\/\?//file?}
+    # A name, not an address: a static binary must find it too.
+    local named=${url/127.0.0.1/localhost} failed=
+    "${enter[@]}" "/$command" get "$url" /tmp/got --identity /tmp/client 2>/dev/null || failed="a transfer failed"
+    cmp -s "$where/tmp/served/file" "$where/tmp/got" || failed=${failed:-"the file differs"}
+    "${enter[@]}" "/$command" get "$named" /tmp/named --identity /tmp/client 2>/dev/null || failed=${failed:-"localhost was not found"}
+    kill $server 2>/dev/null && wait $server 2>/dev/null || true
+    rm -f "$log"
+    if [ -n "$failed" ]; then
+        echo "package: in an empty root $failed" >&2
+        exit 1
+    fi
+}
+
+static() {
+    local name=fontis-$version-$triple empty
+    if readelf -l "$binary" | grep -q INTERP; then
+        echo "package: $binary is not static" >&2
+        exit 1
+    fi
+    empty=$(mktemp -d)
+    mkdir -p "$empty/etc"
+    echo "127.0.0.1 localhost" >"$empty/etc/hosts"
+    cp "$binary" "$empty/fontis"
+    try_in "$empty" fontis
+    rm -rf "$empty" "${out:?}/$name"
+    mkdir -p "$out/$name"
+    cp "$binary" README.md LICENSE-MIT LICENSE-APACHE "$out/$name"
+    strip "$out/$name/fontis"
+    tar -C "$out" --owner=0 --group=0 -czf "$out/$name.tar.gz" "$name"
+    rm -rf "${out:?}/$name"
+    echo "package: made $out/$name.tar.gz, tried in an empty root"
+}
+
+deb() {
+    scripts/require.sh dpkg-deb=dpkg
+    local architecture tree made try
+    architecture=$(dpkg --print-architecture)
+    made=$out/fontis_${version}_$architecture.deb
+    tree=$(mktemp -d)
+    chmod 755 "$tree"
+    command install -Dsm755 "$binary" "$tree/usr/bin/fontis"
+    "$binary" man "$tree/usr/share/man/man1"
+    gzip -9n "$tree"/usr/share/man/man1/*
+    mkdir -p "$tree"/usr/share/{bash-completion/completions,zsh/vendor-completions,fish/vendor_completions.d}
+    "$binary" completions bash >"$tree/usr/share/bash-completion/completions/fontis"
+    "$binary" completions zsh >"$tree/usr/share/zsh/vendor-completions/_fontis"
+    "$binary" completions fish >"$tree/usr/share/fish/vendor_completions.d/fontis.fish"
+    command install -Dm644 -t "$tree/usr/share/doc/fontis" README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE
+    gzip -9n "$tree/usr/share/doc/fontis/CHANGELOG.md"
+    {
+        echo "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/"
+        echo "Upstream-Name: fontis"
+        echo
+        echo "Files: *"
+        echo "Copyright: the Fontis contributors"
+        echo "License: Expat or Apache-2.0"
+        echo " The texts are in /usr/share/doc/fontis, as LICENSE-MIT and LICENSE-APACHE."
+    } >"$tree/usr/share/doc/fontis/copyright"
+    command install -Dm644 -t "$tree/usr/share/fontis/wireshark" contrib/wireshark/*.lua
+    mkdir "$tree/DEBIAN"
+    cat >"$tree/DEBIAN/control" <<CONTROL
+Package: fontis
+Version: $version
+Architecture: $architecture
+Section: net
+Priority: optional
+Maintainer: The Fontis contributors <fontis@localhost>
+Installed-Size: $(du -sk --exclude=DEBIAN "$tree" | cut -f1)
+Description: moves files over networks where TCP is slow
+ Fontis sends a digital fountain: any k symbols of a block, or a few more,
+ rebuild it, so it does not matter which packets were lost. Files and folders
+ are verified block by block. A laboratory runs the same protocol in virtual
+ time, beside a real TCP.
+CONTROL
+    chmod -R u=rwX,go=rX "$tree"
+    dpkg-deb --root-owner-group -Zxz --build "$tree" "$made" >/dev/null
+    rm -rf "$tree"
+    # The package depends on nothing, so a root that has nothing else must do.
+    try=$(mktemp -d)
+    dpkg-deb --extract "$made" "$try"
+    for file in usr/share/man/man1/fontis.1.gz usr/share/bash-completion/completions/fontis usr/share/doc/fontis/copyright; do
+        [ -s "$try/$file" ] || { echo "package: $made lacks $file" >&2; exit 1; }
+    done
+    mkdir -p "$try/etc"
+    echo "127.0.0.1 localhost" >"$try/etc/hosts"
+    try_in "$try" usr/bin/fontis
+    rm -rf "$try"
+    echo "package: made $made, tried in an empty root"
+}
+
+container() {
+    local engine
+    for engine in podman docker buildah; do
+        if command -v $engine >/dev/null && $engine info >/dev/null 2>&1; then
+            cp "$binary" "$out/fontis"
+            $engine build -t fontis -f contrib/Containerfile "$out"
+            [ $engine = buildah ] || $engine run --rm fontis --version
+            echo "package: made the image fontis with $engine"
+            return
+        fi
+    done
+    echo "package: no image made: neither podman nor docker nor buildah runs here; see contrib/Containerfile"
+}
+
+install
+for what in "$@"; do
+    case $what in
+    install) ;;
+    static | deb | container) $what ;;
+    *) echo "package: $what is none of install, static, deb, container" >&2; exit 2 ;;
+    esac
+done
