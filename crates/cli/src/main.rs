@@ -3,6 +3,7 @@
 //! Start here: [`Cli`] lists the subcommands; `peer` holds the flags that several of them share, `failure` the exit
 //! codes, `progress` and `json` what a transfer shows while it runs.
 
+mod analyse;
 mod code;
 mod dial;
 mod failure;
@@ -57,6 +58,7 @@ enum Command {
     Relay(relay::Args),
     Sim(sim::Args),
     Code(code::Args),
+    Analyse(analyse::Args),
     Keygen(keygen::Args),
     Man(manual::ManArgs),
     Completions(manual::CompletionsArgs),
@@ -72,6 +74,7 @@ impl Command {
             Self::Send(args) => args.json,
             Self::Sim(args) => args.json,
             Self::Code(args) => args.json(),
+            Self::Analyse(args) => args.json,
             Self::Relay(_) | Self::Keygen(_) | Self::Man(_) | Self::Completions(_) => false,
         }
     }
@@ -87,6 +90,7 @@ impl Command {
             }
             Self::Sim(args) => sim::run(&args),
             Self::Code(args) => code::run(&args),
+            Self::Analyse(args) => analyse::run(&args),
             Self::Keygen(args) => keygen::run(&args),
             Self::Man(args) => manual::man(&args),
             Self::Completions(args) => manual::completions(&args),

@@ -5,6 +5,7 @@
 //! object fetched by DFCP; it says what came of it. In a [`Dumbbell`] several share one bottleneck; its [`Timeline`]
 //! says who got how much of it, and when.
 
+pub mod analysis;
 mod capture;
 mod clear;
 mod datagram_host;
