@@ -4,7 +4,7 @@ use fontis_net::LinkStats;
 use crate::experiment::{Ends, Experiment, Running};
 use crate::metrics;
 use crate::recording::METRICS;
-use crate::{Element, Recording, Role, World};
+use crate::{Element, Moments, Recording, Role, World};
 
 /// Fills a recording while an experiment runs.
 pub(crate) struct Observation {
@@ -296,6 +296,18 @@ impl FlowCounters {
                     symbols: got.symbols_received,
                 }
             }
+            (Element::Published(sender), Element::Published(receiver)) => {
+                let (sent, got) = (sender.stats(), receiver.stats());
+                Self {
+                    received: got.delivered,
+                    sent: sender.packets(),
+                    retransmitted: sent.repairs_sent,
+                    in_flight: sent.in_flight,
+                    wasted: got.bytes_wasted,
+                    symbols: got.bytes_received,
+                    ..Self::default()
+                }
+            }
             (Element::Datagram(sender), Element::Datagram(receiver)) => {
                 Self { received: receiver.received_bytes(), sent: sender.sent(), ..Self::default() }
             }
@@ -305,19 +317,26 @@ impl FlowCounters {
 }
 
 impl Stations {
+    /// What the two ends of a connection noted.
+    fn of(from: Moments, to: Moments) -> Self {
+        let first = [from.first_sent, to.first_sent].into_iter().flatten().min();
+        Self {
+            first_sent: first,
+            connected: from.connected,
+            first_data: to.first_data,
+            last_data: to.last_data,
+            completed: to.completed.or(to.closed),
+            aborted: from.aborted || to.aborted,
+        }
+    }
+
     fn read(world: &World, ends: Ends) -> Self {
         match (world.element(ends.sender), world.element(ends.receiver)) {
             (Element::Tcp(sender), Element::Tcp(receiver)) => {
-                let (from, to) = (sender.moments(), receiver.moments());
-                let first = [from.first_sent, to.first_sent].into_iter().flatten().min();
-                Self {
-                    first_sent: first,
-                    connected: from.connected,
-                    first_data: to.first_data,
-                    last_data: to.last_data,
-                    completed: to.completed.or(to.closed),
-                    aborted: from.aborted || to.aborted,
-                }
+                Self::of(sender.moments(), receiver.moments())
+            }
+            (Element::Published(sender), Element::Published(receiver)) => {
+                Self::of(sender.moments(), receiver.moments())
             }
             (_, Element::Host(receiver)) => match receiver.role() {
                 Role::Fetch(fetch) => Self {

@@ -14,6 +14,8 @@ pub struct Config {
     pub payload: u32,
     /// Which packets are sent when (D-13).
     pub sending: Sending,
+    /// How much of a block the first pass sends.
+    pub plan: Plan,
     /// What a block needs before it is acknowledged.
     pub need: Need,
     /// Whether the first pass over a block ends with a full packet (D-14).
@@ -35,14 +37,26 @@ pub struct Config {
 /// Which packets are sent when.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sending {
-    /// (1+ε)k bytes of each block in turn, as far as the window goes; then one packet more for each block whose
-    /// acknowledgement is overdue, and for all in turn when the window is full.
+    /// A first pass over each block in turn, as far as the window goes; then some more of each block whose acknowledgement
+    /// is overdue, and of all in turn when the window is full.
     #[default]
     TwoPhase,
     /// One packet of each block of the window in turn, until it is acknowledged.
     RoundRobin,
     /// Nothing but packets of the oldest block, until it is acknowledged.
     UntilAcknowledged,
+}
+
+/// How much of a block the first pass sends (D-13, D-20). The text says that the redundancy should fit the loss, not how it
+/// is made to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Plan {
+    /// (1+ε)k bytes, and more after a while in which most blocks had to be repaired: about as many as lose themselves on
+    /// the way, so that (1+ε)k arrive.
+    #[default]
+    Measured,
+    /// (1+ε)k bytes always.
+    Fixed,
 }
 
 /// What a block needs before it is acknowledged.
@@ -97,6 +111,7 @@ impl Default for Config {
             redundancy: 0.05,
             payload: 1452,
             sending: Sending::default(),
+            plan: Plan::default(),
             need: Need::default(),
             last_packet: LastPacket::default(),
             coding: Coding::default(),

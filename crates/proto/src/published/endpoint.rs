@@ -271,7 +271,7 @@ impl Endpoint {
 
     fn on_ack(&mut self, now: Time, packet: &Packet) {
         if packet.header.block > 0 {
-            self.sender.acknowledge(now, packet.header.block, Some(now));
+            self.sender.acknowledge(now, packet.header.block, true);
             if let (Body::Marks { packets, marked }, Control::Marks { gain }) =
                 (&packet.body, self.config.control)
             {

@@ -15,7 +15,7 @@ mod receiver;
 mod retry;
 mod sender;
 
-pub use config::{Coding, Config, Control, LastPacket, Need, Sending};
+pub use config::{Coding, Config, Control, LastPacket, Need, Plan, Sending};
 pub use endpoint::{Endpoint, Event, State, Stats};
 pub use header::{Flags, Header, HeaderError};
 pub use packet::{Body, Packet, Parameters, Symbols};

@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 use fontis_base::{Duration, Time};
 use fontis_codes::{SparseCode, SparseEncoder};
 
-use super::config::{Coding, Config, Sending};
+use super::config::{Coding, Config, Plan, Sending};
 use super::header::{Flags, Header};
 use super::packet::{Body, Packet, Symbols};
 
@@ -19,11 +19,19 @@ pub(super) struct Sender {
     blocks: VecDeque<Block>,
     /// Blocks that are not acknowledged.
     open: usize,
-    /// Blocks whose first pass is over, the one that waits longest first; some may be acknowledged by now.
+    /// The block whose pass is under way.
+    current: u32,
+    /// Blocks whose pass is over, the one that waits longest first; some may be acknowledged by now.
     waiting: VecDeque<u32>,
+    /// Bytes of a first pass.
+    plan: u32,
     /// The round trip of the handshake, and how long an acknowledgement is waited for.
     min_rtt: Duration,
     patience: Duration,
+    /// Acknowledgements of repaired blocks since patience was last judged, and those that answered an earlier packet.
+    answered: u32,
+    hasty: u32,
+    judged: Time,
     pub(super) sent_bytes: u64,
     pub(super) packets: u64,
     pub(super) repairs: u64,
@@ -34,11 +42,16 @@ struct Block {
     acknowledged: bool,
     /// Bytes of the message in it.
     message: u32,
-    /// Encoded bytes sent so far.
+    /// Encoded bytes sent so far, and how many there will be when its pass is over.
     sent: u32,
+    goal: u32,
+    /// Encoded bytes of its first pass.
+    first: u32,
     last_sent: Time,
-    /// Whether anything followed the first pass.
-    repaired: bool,
+    /// When its latest pass began.
+    began: Time,
+    /// Passes after the first.
+    repairs: u32,
     encoder: Option<Box<SparseEncoder>>,
 }
 
@@ -48,15 +61,20 @@ const MOST_PATIENCE: Duration = Duration::from_secs(2);
 impl Sender {
     pub(super) fn new(config: Config) -> Self {
         Self {
+            plan: config.first_pass(),
             config,
             unsent: 0,
             queue: VecDeque::new(),
             base: 1,
             blocks: VecDeque::new(),
             open: 0,
+            current: 0,
             waiting: VecDeque::new(),
             min_rtt: Duration::from_secs(1),
             patience: Duration::from_secs(1),
+            answered: 0,
+            hasty: 0,
+            judged: Time::ZERO,
             sent_bytes: 0,
             packets: 0,
             repairs: 0,
@@ -91,7 +109,9 @@ impl Sender {
 
     /// When there is something to send; `None` if not before an acknowledgement comes.
     pub(super) fn due(&self) -> Option<Time> {
-        if self.has_new() || self.is_window_full() && self.open > 0 {
+        let is_under_way = self.get(self.current).is_some_and(|block| block.sent < block.goal);
+        let can_begin = self.unsent > 0 && !self.is_window_full();
+        if is_under_way || can_begin || self.is_window_full() && self.open > 0 {
             return Some(Time::ZERO);
         }
         match self.config.sending {
@@ -105,24 +125,8 @@ impl Sender {
         }
     }
 
-    /// Whether a first pass is under way, or can begin.
-    fn has_new(&self) -> bool {
-        let passing = self.blocks.back().is_some_and(|block| !self.is_passed(block));
-        passing || self.unsent > 0 && !self.is_window_full()
-    }
-
     fn is_window_full(&self) -> bool {
         self.blocks.len() >= self.config.window as usize
-    }
-
-    fn is_passed(&self, block: &Block) -> bool {
-        let length = match self.config.sending {
-            Sending::TwoPhase => self.config.first_pass(),
-            // The others know no passes: the first packet is as good as any other.
-            _ if self.config.acknowledge => 1,
-            _ => self.config.first_pass(),
-        };
-        block.acknowledged || block.sent >= length
     }
 
     /// A block that is not acknowledged.
@@ -133,17 +137,18 @@ impl Sender {
 
     /// The next packet, if there is one.
     pub(super) fn poll(&mut self, now: Time) -> Option<Packet> {
-        let number = self.pick(now)?;
-        let index = (number - self.base) as usize;
-        let (length, payload) = (self.config.first_pass(), self.config.payload);
-        let two_phase = self.config.sending == Sending::TwoPhase;
-        let block = &mut self.blocks[index];
+        let is_under_way = self.get(self.current).is_some_and(|block| block.sent < block.goal);
+        if !is_under_way {
+            self.current = self.begin_pass(now)?;
+        }
+        let number = self.current;
+        let payload = self.config.payload;
+        let block = &mut self.blocks[(number - self.base) as usize];
         let first = block.sent;
-        let len = if two_phase && first < length { payload.min(length - first) } else { payload };
-        block.repaired |= first >= length;
-        self.repairs += u64::from(first >= length);
+        let len = payload.min(block.goal.saturating_sub(first)).max(1);
         block.sent = first.saturating_add(len);
         block.last_sent = now;
+        self.repairs += u64::from(block.repairs > 0);
         let (state, bytes) = match &block.encoder {
             None => ([first, 0, 0], Bytes::new()),
             Some(encoder) => {
@@ -153,61 +158,64 @@ impl Sender {
             }
         };
         let message = block.message;
+        let is_over = block.sent >= block.goal;
         let flags = if message < self.config.block { Flags::PSH } else { Flags::default() };
         self.sent_bytes += u64::from(len);
         self.packets += 1;
-        let ended = self.is_passed(&self.blocks[index]);
-        if ended {
-            if self.config.acknowledge {
-                self.waiting.push_back(number);
-            } else {
-                self.acknowledge(now, number, None);
-            }
+        if is_over && self.config.acknowledge {
+            self.waiting.push_back(number);
+        } else if is_over {
+            self.acknowledge(now, number, false);
         }
         let header = Header { block: number, state, flags, ..Header::default() };
         Some(Packet { header, body: Body::Symbols(Symbols { len, bytes, message }) })
     }
 
-    /// The block of which the next packet carries some.
-    fn pick(&mut self, now: Time) -> Option<u32> {
+    /// Begins a pass: over a new block, or over one that waits for its acknowledgement.
+    fn begin_pass(&mut self, now: Time) -> Option<u32> {
         while self.waiting.front().is_some_and(|number| self.get(*number).is_none()) {
             self.waiting.pop_front();
         }
         let oldest = self.waiting.front().copied();
-        match self.config.sending {
+        let again = match self.config.sending {
             Sending::TwoPhase => {
-                let overdue = |number: &u32| {
-                    self.get(*number).is_some_and(|block| now >= block.last_sent + self.patience)
+                let is_overdue = |number: u32| {
+                    self.get(number).is_some_and(|block| now >= block.last_sent + self.patience)
                 };
-                if oldest.filter(overdue).is_some() {
-                    return self.waiting.pop_front();
-                }
-                if let Some(number) = self.new_block() {
-                    return Some(number);
-                }
-                if self.is_window_full() { self.waiting.pop_front() } else { None }
+                oldest.is_some_and(is_overdue)
             }
-            Sending::RoundRobin => {
-                // New blocks first: that is the first round.
-                self.new_block().or_else(|| self.waiting.pop_front())
-            }
-            Sending::UntilAcknowledged => {
-                if let Some(number) = oldest {
-                    // It stays the oldest until it is acknowledged.
-                    self.waiting.clear();
-                    return Some(number);
-                }
-                self.new_block()
-            }
+            Sending::RoundRobin => false,
+            Sending::UntilAcknowledged => oldest.is_some(),
+        };
+        if !again && let Some(number) = self.new_block() {
+            return Some(number);
         }
+        let may_repeat =
+            again || self.is_window_full() || self.config.sending == Sending::RoundRobin;
+        let number = oldest.filter(|_| may_repeat)?;
+        self.waiting.pop_front();
+        let more = self.repair_bytes(number);
+        let block = &mut self.blocks[(number - self.base) as usize];
+        block.goal = block.sent.saturating_add(more);
+        block.repairs += 1;
+        block.began = now;
+        Some(number)
     }
 
-    /// The block whose first pass is under way, or begins.
-    fn new_block(&mut self) -> Option<u32> {
-        let last = || self.base + self.blocks.len() as u32 - 1;
-        if self.blocks.back().is_some_and(|block| !self.is_passed(block)) {
-            return Some(last());
+    /// Bytes of the next repair pass: what brings about one packet, and twice as much with each pass that was in vain. So a
+    /// path that loses most of what is sent is known after a few round trips.
+    fn repair_bytes(&self, number: u32) -> u32 {
+        let (payload, first) = (self.config.payload, self.config.first_pass().max(1));
+        if self.config.plan == Plan::Fixed || self.config.sending != Sending::TwoPhase {
+            return payload;
         }
+        let repairs = self.get(number).map_or(0, |block| block.repairs);
+        let packets = self.plan.div_ceil(first) << repairs.saturating_sub(2).min(12);
+        packets.min(self.plan.div_ceil(4 * payload)).saturating_mul(payload)
+    }
+
+    /// The next block, if there is one and room for it.
+    fn new_block(&mut self) -> Option<u32> {
         if self.unsent == 0 || self.is_window_full() {
             return None;
         }
@@ -227,13 +235,22 @@ impl Sender {
             }
             Box::new(SparseEncoder::new(&code(full), 1, &bytes))
         });
+        let goal = match self.config.sending {
+            Sending::TwoPhase => self.plan,
+            // These know no passes: the first packet is as good as any other.
+            _ if self.config.acknowledge => self.config.payload,
+            _ => self.config.first_pass(),
+        };
         self.open += 1;
         self.blocks.push_back(Block {
             acknowledged: false,
             message,
             sent: 0,
+            goal,
+            first: goal,
             last_sent: Time::ZERO,
-            repaired: false,
+            began: Time::ZERO,
+            repairs: 0,
             encoder,
         });
         Some(self.base + self.blocks.len() as u32 - 1)
@@ -254,35 +271,65 @@ impl Sender {
         bytes
     }
 
-    /// A block is acknowledged; `arrival` is when the acknowledgement came, if one did.
-    pub(super) fn acknowledge(&mut self, now: Time, number: u32, arrival: Option<Time>) {
+    /// A block is acknowledged: by the peer, or because nobody acknowledges.
+    pub(super) fn acknowledge(&mut self, now: Time, number: u32, by_peer: bool) {
         let Some(index) = number.checked_sub(self.base).map(|index| index as usize) else { return };
         let Some(block) = self.blocks.get_mut(index).filter(|block| !block.acknowledged) else {
             return;
         };
-        if arrival.is_some() {
-            let waited = now.since(block.last_sent);
-            // What comes sooner after the last packet than any round trip answers an earlier one: that packet was sent in
-            // vain, for want of patience. Rising by a sixteenth and falling by a 64th, one in five does.
-            self.patience = if block.repaired && waited < self.min_rtt {
-                (self.patience + self.patience / 16).min(MOST_PATIENCE)
-            } else {
-                let least = self.min_rtt + Duration::from_millis(1);
-                if block.repaired {
-                    (self.patience - self.patience / 64).max(least)
-                } else {
-                    self.patience.max(waited + waited / 8).min(MOST_PATIENCE)
-                }
-            };
-        }
         block.acknowledged = true;
         block.encoder = None;
+        let repaired = block.repairs > 0;
+        let waited = now.since(if repaired { block.began } else { block.last_sent });
+        let (first, sent) = (block.first, block.sent);
         self.acknowledged += u64::from(block.message);
         self.open -= 1;
+        if by_peer {
+            self.learn_patience(now, waited, repaired);
+            self.learn_plan(repaired, first, sent);
+        }
         while self.blocks.front().is_some_and(|block| block.acknowledged) {
             self.blocks.pop_front();
             self.base += 1;
         }
+    }
+
+    /// What comes sooner after a repair pass began than any round trip answers an earlier one: that pass was begun in vain,
+    /// for want of patience. Once in a while it is made longer if that happened to more than one in five, and shorter otherwise.
+    fn learn_patience(&mut self, now: Time, waited: Duration, repaired: bool) {
+        if !repaired {
+            self.patience = self.patience.max(waited + waited / 8).min(MOST_PATIENCE);
+            return;
+        }
+        self.answered += 1;
+        self.hasty += u32::from(waited < self.min_rtt);
+        if now < self.judged + self.patience {
+            return;
+        }
+        let patience = self.patience;
+        self.patience = if self.hasty * 5 > self.answered {
+            (patience + patience / 8).min(MOST_PATIENCE)
+        } else {
+            (patience - patience / 16).max(self.min_rtt + Duration::from_millis(1))
+        };
+        (self.answered, self.hasty, self.judged) = (0, 0, now);
+    }
+
+    /// The plan follows what blocks turn out to need, and stays below it by what six packets bring: what is short is
+    /// repaired packet by packet, what is long was sent in vain. A block that needed no repair may have needed much less.
+    fn learn_plan(&mut self, repaired: bool, first: u32, sent: u32) {
+        if self.config.plan == Plan::Fixed {
+            return;
+        }
+        let least = self.config.first_pass();
+        let one = u64::from(self.plan) * u64::from(self.config.payload) / u64::from(least.max(1));
+        let needed = if repaired {
+            u64::from(sent).saturating_sub(6 * one)
+        } else {
+            u64::from(first).saturating_sub(8 * one)
+        };
+        self.plan = ((u64::from(self.plan) * 15 + needed) / 16).min(u64::from(u32::MAX)) as u32;
+        self.plan = self.plan.max(least);
     }
 }
 

@@ -53,6 +53,25 @@ fn two_phases_waste_less_than_sending_until_acknowledged() {
 }
 
 #[test]
+fn the_first_pass_grows_with_the_loss_and_little_is_sent_in_vain() {
+    for (seed, loss) in [(1, 0.01), (2, 0.1), (3, 0.5), (4, 0.9)] {
+        let mut stream = Stream::new(seed, "data");
+        let mut pair = Pair::new(config());
+        pair.lose = Box::new(move |packet, _| {
+            matches!(packet.body, Body::Symbols(_)) && stream.unit() < loss
+        });
+        pair.client.write(63_536 * 400);
+        pair.run_until(Duration::from_secs(120));
+        let (sent, got) = (pair.client.stats(), pair.server().stats());
+        assert_eq!(got.delivered, 63_536 * 400);
+        let wasted = got.bytes_wasted as f64 / got.bytes_received as f64;
+        assert!(wasted < 0.01 + 0.08 * loss, "{wasted} at a loss of {loss}");
+        let repaired = sent.repairs_sent as f64 / sent.packets_sent as f64;
+        assert!(repaired < 0.45, "{repaired} at a loss of {loss}");
+    }
+}
+
+#[test]
 fn a_lost_acknowledgement_is_repeated_when_more_of_the_block_comes() {
     let mut pair = Pair::new(config());
     pair.client.write(63_536 * 3);
