@@ -6,11 +6,13 @@
 mod analyse;
 mod code;
 mod dial;
+mod estimate;
 mod failure;
 mod get;
 mod interfaces;
 mod json;
 mod keygen;
+mod lab;
 mod listen;
 mod manual;
 mod peer;
@@ -59,6 +61,8 @@ enum Command {
     Sim(sim::Args),
     Code(code::Args),
     Analyse(analyse::Args),
+    Lab(lab::Args),
+    Estimate(estimate::Args),
     Keygen(keygen::Args),
     Man(manual::ManArgs),
     Completions(manual::CompletionsArgs),
@@ -75,6 +79,8 @@ impl Command {
             Self::Sim(args) => args.json,
             Self::Code(args) => args.json(),
             Self::Analyse(args) => args.json,
+            Self::Lab(args) => args.json(),
+            Self::Estimate(args) => args.json,
             Self::Relay(_) | Self::Keygen(_) | Self::Man(_) | Self::Completions(_) => false,
         }
     }
@@ -91,6 +97,8 @@ impl Command {
             Self::Sim(args) => sim::run(&args),
             Self::Code(args) => code::run(&args),
             Self::Analyse(args) => analyse::run(&args),
+            Self::Lab(args) => lab::run(&args),
+            Self::Estimate(args) => estimate::run(&args),
             Self::Keygen(args) => keygen::run(&args),
             Self::Man(args) => manual::man(&args),
             Self::Completions(args) => manual::completions(&args),

@@ -28,6 +28,8 @@ pub struct Experiment {
     pub warmup: Duration,
     /// How often counters are read.
     pub sample: Duration,
+    /// Of each flow, the time that so many bytes take from the window's beginning is recorded; the run ends when all have them.
+    pub measure: Option<u64>,
     /// Whether to stop as soon as every flow that has an end has come to it.
     pub until_done: bool,
     /// Whether every packet of TCP and DFCP passes through the wire format and back; the recording is the same.
@@ -158,6 +160,9 @@ impl Experiment {
             }
             if stop() {
                 return None;
+            }
+            if observation.all_measured(self) {
+                break;
             }
             if self.until_done && self.all_done(&running) {
                 break;

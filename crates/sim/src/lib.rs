@@ -7,6 +7,7 @@
 
 pub mod analysis;
 mod capture;
+pub mod cellular;
 mod clear;
 mod controller;
 mod datagram_host;
@@ -24,6 +25,7 @@ mod published_host;
 mod recording;
 pub mod scenario;
 pub mod scenarios;
+mod series;
 mod source;
 mod switch;
 mod table;

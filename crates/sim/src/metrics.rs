@@ -98,6 +98,22 @@ pub fn wasted_symbols(wasted: u64, received: u64) -> f64 {
     ratio(wasted as f64, received as f64)
 }
 
+/// Mean and standard deviation; zeros for nothing.
+pub fn spread(values: &[f64]) -> (f64, f64) {
+    let count = values.len().max(1) as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
+    (mean, libm::sqrt(squares / count))
+}
+
+/// The value that this share of all is no larger than; 0 for nothing.
+pub fn quantile(values: &[f64], share: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let last = sorted.len().saturating_sub(1);
+    sorted.get((share * last as f64 + 0.5) as usize).copied().unwrap_or(0.0)
+}
+
 fn ratio(value: f64, of: f64) -> f64 {
     if of > 0.0 { value / of } else { 0.0 }
 }

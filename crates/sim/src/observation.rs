@@ -4,6 +4,7 @@ use fontis_net::LinkStats;
 use crate::experiment::{Ends, Experiment, Running};
 use crate::metrics;
 use crate::recording::METRICS;
+use crate::series;
 use crate::{Element, Moments, Recording, Role, World};
 
 /// Fills a recording while an experiment runs.
@@ -15,8 +16,9 @@ pub(crate) struct Observation {
     /// The same when the measurement window began.
     window: Option<(Vec<FlowCounters>, Vec<LinkCounters>)>,
     first_drops: Vec<Option<Time>>,
-    /// Network utilisation at each sample of the window.
+    /// Network utilisation at each sample of the window, and that of links alone.
     utilisation: Vec<f64>,
+    link_utilisation: Vec<f64>,
     now: Time,
 }
 
@@ -56,6 +58,7 @@ impl Observation {
             window: None,
             first_drops: vec![None; experiment.links.len()],
             utilisation: Vec::new(),
+            link_utilisation: Vec::new(),
             now: Time::ZERO,
         }
     }
@@ -122,12 +125,21 @@ impl Observation {
         }
         if self.window.is_some() {
             self.utilisation.push(metrics::network_utilisation(&busy, &full));
+            self.link_utilisation.push(metrics::network_utilisation(&busy, &[]));
         }
     }
 
     /// The measurement window begins with the last sample.
     pub(crate) fn begin_window(&mut self) {
         self.window = Some((self.flows.clone(), self.links.clone()));
+    }
+
+    /// Whether every flow has delivered, since the window began, what is to be measured.
+    pub(crate) fn all_measured(&self, experiment: &Experiment) -> bool {
+        let (Some(bytes), Some((before, _))) = (experiment.measure, &self.window) else {
+            return false;
+        };
+        self.flows.iter().zip(before).all(|(now, before)| now.received - before.received >= bytes)
     }
 
     /// Sums up, and gives the recording.
@@ -220,14 +232,27 @@ impl Observation {
         if !self.utilisation.is_empty() {
             let mean = self.utilisation.iter().sum::<f64>() / self.utilisation.len() as f64;
             self.put("network_utilisation", "all", mean);
+            let regimes = metrics::utilisation_regimes(&self.utilisation);
+            for (name, share) in ["underloaded", "normal", "overloaded"].into_iter().zip(regimes) {
+                self.put(name, "all", share);
+            }
+            let median = metrics::quantile(&self.utilisation, 0.5);
+            self.put("median_utilisation", "all", median);
+            let median = metrics::quantile(&self.link_utilisation, 0.5);
+            self.put("median_link_utilisation", "all", median);
+        }
+        for (metric, subject, value) in series::metrics(experiment, &self.recording, begin) {
+            self.put(&metric, &subject, value);
         }
         self.recording.events = running.world.processed();
         self.recording
     }
 
     fn put(&mut self, metric: &str, subject: &str, value: f64) {
-        let unit =
-            METRICS.iter().find(|(name, ..)| *name == metric).map_or("", |(_, unit, ..)| unit);
+        let unit = METRICS
+            .iter()
+            .find(|(name, ..)| is_named(name, metric))
+            .map_or("", |(_, unit, ..)| unit);
         self.recording.summary.push([metric.into(), subject.into(), value.into(), unit.into()]);
     }
 
@@ -252,6 +277,14 @@ impl Observation {
         if let Some(first) = stations.first_data {
             self.put("fct_received", name, metrics::fct_received(first.as_secs_f64(), last));
         }
+    }
+}
+
+/// Whether a metric is the one of this name, where capital letters at the end stand for digits.
+fn is_named(name: &str, metric: &str) -> bool {
+    match name.strip_suffix("_NN").or(name.strip_suffix("_DD")) {
+        Some(stem) => metric.starts_with(stem),
+        None => name == metric,
     }
 }
 

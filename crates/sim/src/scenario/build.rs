@@ -102,6 +102,7 @@ pub(super) fn experiment(settings: &Settings, seed: u64) -> Result<Experiment, S
         warmup,
         sample,
         controller: controller(&read),
+        measure: read.get::<Size>("scenario.measure").map(Size::as_bytes),
         until_done: read.flag("scenario.until_done"),
         wire: false,
     })
@@ -128,6 +129,7 @@ fn senseless<T>(message: String) -> Result<T, ScenarioError> {
 
 /// One or two bottlenecks in a row.
 struct Topology {
+    rate: Rate,
     parking_lot: bool,
     bottlenecks: Vec<LinkConfig>,
     back: Vec<LinkConfig>,
@@ -194,6 +196,7 @@ impl Topology {
             ..LinkConfig::default()
         };
         let mut topology = Self {
+            rate,
             parking_lot,
             bottlenecks: vec![bottleneck(rate, rtt, buffer, "topology.loss", changes)],
             back: vec![back(rate, rtt)],
@@ -307,6 +310,11 @@ fn add_flows(
     Ok(())
 }
 
+/// How many flows a kind stands for.
+fn count_of(flow: &BTreeMap<String, Setting>) -> u64 {
+    flow.get("count").and_then(|count| count.one().parse().ok()).unwrap_or(1)
+}
+
 fn application(read: &Reader<'_>, app: &str) -> Application {
     let rate = read.get("flow.rate").unwrap_or(Rate::ZERO);
     let piece = read.size("flow.piece").clamp(1, 65_000) as u32;
@@ -338,7 +346,10 @@ fn flow(
     start: Time,
     application: Application,
 ) -> Result<FlowSpec, ScenarioError> {
-    let rate = read.get("flow.access").unwrap_or(topology.access);
+    let overload = read.get::<f64>("topology.overload").filter(|overload| *overload > 0.0);
+    let all: u64 = read.settings.flows.iter().map(count_of).sum();
+    let shared = overload.map(|overload| topology.rate.scale(overload / all.max(1) as f64));
+    let rate = read.get("flow.access").or(shared).unwrap_or(topology.access);
     if rate == Rate::ZERO {
         return senseless(format!("{name}: the access link's rate must be more than zero"));
     }
@@ -379,7 +390,13 @@ fn flow(
         start,
         transport,
         application,
-        access: LinkConfig { rate, delay, jitter: topology.jitter, ..LinkConfig::default() },
+        access: LinkConfig {
+            rate,
+            delay,
+            jitter: topology.jitter,
+            loss: read.get("flow.loss").unwrap_or(Loss::None),
+            ..LinkConfig::default()
+        },
         back: LinkConfig { delay, ..LinkConfig::default() },
         class: u8::try_from(read.count("flow.class")).unwrap_or(u8::MAX),
     })

@@ -81,6 +81,13 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "scenario",
+        "measure",
+        Size,
+        "",
+        "of each flow, the time that so many bytes take from the measurement window's beginning is recorded",
+    ),
+    key(
+        "scenario",
         "until_done",
         Flag,
         "false",
@@ -136,6 +143,13 @@ pub const KEYS: &[Key] = &[
         Count,
         "10",
         "the rate of each sender's link ÷ the bottleneck's",
+    ),
+    key(
+        "topology",
+        "overload",
+        Number,
+        "",
+        "the rates of all senders' links together ÷ the bottleneck's, in place of access_ratio",
     ),
     key(
         "topology",
@@ -384,6 +398,7 @@ pub const KEYS: &[Key] = &[
     key("flow", "list", Changes, "", "list: one entry TIME:SIZE for each flow"),
     key("flow", "rtt", Duration, "", "its own round-trip time; the topology's if not set"),
     key("flow", "access", Rate, "", "the rate of its sender's link; the topology's if not set"),
+    key("flow", "loss", Loss, "none", "random loss on its sender's link"),
     key(
         "flow",
         "path",
