@@ -169,7 +169,10 @@ fn check(args: &Check) -> Result<(), Failure> {
         say(&format!("{reproduced} reproduced, {differs} differ, {not} not checkable"));
     }
     if let Some(path) = &args.report {
-        let text = report(&args.book, &checked, &results);
+        // What people conclude stands beside the claims, if there is anything.
+        let findings = folder.join(format!("{}.md", args.book));
+        let findings = std::fs::read_to_string(findings).unwrap_or_default();
+        let text = report(&args.book, &findings, &checked, &results);
         std::fs::write(path, text)
             .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
     }

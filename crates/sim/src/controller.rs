@@ -6,13 +6,11 @@ use fontis_net::Schedule;
 use crate::Payload;
 use crate::analysis::{Demand, max_min_network};
 
-/// The address of the controller of a network.
-pub const CONTROLLER: HostId = HostId(u32::MAX);
-
 /// A controller with a central view (section 3.5.4 of the dissertation): it knows the links, is told which flows there are,
 /// and tells each sender its max-min fair rate, late and not quite right.
 #[derive(Clone, Debug)]
 pub struct Controller {
+    id: HostId,
     config: ControllerConfig,
     links: Vec<(Rate, Schedule)>,
     flows: Vec<Controlled>,
@@ -65,17 +63,19 @@ pub struct Controlled {
 impl Controller {
     /// A controller of these flows over links with these rates; random draws come from `stream`.
     pub fn new(
+        id: HostId,
         config: ControllerConfig,
         links: Vec<(Rate, Schedule)>,
         flows: Vec<Controlled>,
         stream: Stream,
     ) -> Self {
         let (next, decided) = (Time::MAX, VecDeque::new());
-        Self { config, links, flows, stream, next, decided, sent: 0 }
+        Self { id, config, links, flows, stream, next, decided, sent: 0 }
     }
 
-    /// Computes all rates, which arrive when the response time is over.
-    fn decide(&mut self, now: Time) {
+    /// Computes all rates, which arrive when the response time is over; a flow that has just begun waits for none, since
+    /// it asked.
+    fn decide(&mut self, now: Time, beginner: Option<FlowId>) {
         let instant = now + Duration::from_nanos(1);
         let capacities: Vec<f64> =
             self.links.iter().map(|(rate, changes)| changes.mean(now, instant, *rate)).collect();
@@ -93,7 +93,11 @@ impl Controller {
             };
             let rate = Rate::from_bps((rate * (1.0 + error)).max(1.0) as u64);
             let rate = rate.min(self.flows[flow].limit);
-            self.decided.push_back((now + self.config.response, flow, rate));
+            if beginner == Some(self.flows[flow].flow) {
+                self.decided.push_front((now, flow, rate));
+            } else {
+                self.decided.push_back((now + self.config.response, flow, rate));
+            }
         }
         self.next = now + self.config.poll.max(Duration::from_micros(1));
     }
@@ -104,14 +108,14 @@ impl Node<Payload> for Controller {
         let Payload::Active(active) = packet.payload else { return };
         if let Some(flow) = self.flows.iter_mut().find(|flow| flow.flow == packet.flow) {
             flow.is_active = active;
-            self.decide(now);
+            self.decide(now, active.then_some(packet.flow));
         }
     }
 
     fn poll(&mut self, now: Time) -> Option<(Port, Packet<Payload>)> {
         if now >= self.next {
             if self.flows.iter().any(|flow| flow.is_active) {
-                self.decide(now);
+                self.decide(now, None);
             } else {
                 self.next = Time::MAX;
             }
@@ -121,8 +125,8 @@ impl Node<Payload> for Controller {
         self.sent += 1;
         let flow = &self.flows[flow];
         let packet = Packet {
-            id: PacketId(u64::from(CONTROLLER.0) << 40 | self.sent),
-            src: CONTROLLER,
+            id: PacketId(u64::from(self.id.0) << 40 | self.sent),
+            src: self.id,
             dst: flow.sender,
             flow: flow.flow,
             size: 0,

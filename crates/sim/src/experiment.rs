@@ -4,9 +4,9 @@ use fontis_proto::{dfcp, published, tcp};
 
 use crate::observation::Observation;
 use crate::{
-    CONTROLLER, Capture, Controlled, Controller, ControllerConfig, DatagramHost, Element, Fetch,
-    Host, Network, NodeIndex, Pattern, PatternObject, PublishedHost, Recording, Requests, Role,
-    Serve, Source, TcpHost, World,
+    Capture, Controlled, Controller, ControllerConfig, DatagramHost, Element, Fetch, Host, Network,
+    NodeIndex, Pattern, PatternObject, PublishedHost, Recording, Requests, Role, Serve, Source,
+    TcpHost, World,
 };
 
 /// Flows over a network of routers and links, run in virtual time and recorded.
@@ -213,6 +213,11 @@ impl Experiment {
         Running { world: network.build(), ends, links }
     }
 
+    /// The address behind those of all hosts.
+    fn controller_id(&self) -> HostId {
+        HostId(2 * self.flows.len() as u32)
+    }
+
     /// Adds a controller if there is a flow for it, with a way to the senders that is nobody else's.
     fn add_controller(&self, network: &mut Network, senders: &[NodeIndex]) {
         let is_controlled = |spec: &FlowSpec| match &spec.transport {
@@ -241,10 +246,10 @@ impl Experiment {
         let links = self.links.iter();
         let links = links.map(|link| (link.config.rate, link.config.rate_changes.clone()));
         let stream = Stream::new(self.seed, "controller");
-        let controller =
-            Controller::new(self.controller, links.collect(), controlled.collect(), stream);
+        let (id, links) = (self.controller_id(), links.collect());
+        let controller = Controller::new(id, self.controller, links, controlled.collect(), stream);
         let ways = flows.iter().map(|index| (HostId(2 * *index as u32), senders[*index]));
-        network.aside(CONTROLLER, Element::Controller(Box::new(controller)), ways);
+        network.aside(id, Element::Controller(Box::new(controller)), ways);
     }
 
     /// The sending and the receiving host of a flow.
@@ -304,7 +309,11 @@ impl Experiment {
                 let source = Source::new(pattern, spec.start, stream);
                 let config = || (**config).clone();
                 let sender = PublishedHost::sender(from, to, flow, config(), source, seeds[0]);
-                let sender = if control.by_controller { sender.with_controller() } else { sender };
+                let sender = if control.by_controller {
+                    sender.with_controller(self.controller_id())
+                } else {
+                    sender
+                };
                 let receiver = PublishedHost::receiver(to, from, flow, config(), seeds[1]);
                 [sender, receiver].map(|host| {
                     let host = host.with_classes(class, control.class).with_wire(self.wire);

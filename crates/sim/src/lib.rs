@@ -36,7 +36,7 @@ mod world;
 
 pub use capture::Capture;
 pub use clear::Clear;
-pub use controller::{CONTROLLER, Controlled, Controller, ControllerConfig, ErrorModel};
+pub use controller::{Controlled, Controller, ControllerConfig, ErrorModel};
 pub use datagram_host::DatagramHost;
 pub use dumbbell::{Dumbbell, Flow, Shared};
 pub use experiment::{Application, Control, Experiment, FlowSpec, LinkSpec, Transport};

@@ -178,6 +178,9 @@ impl Observation {
                 );
             }
         }
+        let connected = |ends: &Ends| Stations::read(&running.world, *ends).connected.is_some();
+        let connected = running.ends.iter().filter(|ends| connected(ends)).count();
+        self.put("connected", "all", connected as f64 / self.flows.len().max(1) as f64);
         self.put("goodput", "all", goodputs.iter().sum::<f64>() * 1e-6);
         self.put("jain", "all", metrics::jain(&goodputs));
         if with_end > 0 {

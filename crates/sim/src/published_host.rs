@@ -2,7 +2,6 @@ use bytes::Bytes;
 use fontis_base::{Ecn, FlowId, HostId, Node, Packet, PacketId, Port, Rate, Time};
 use fontis_proto::published::{Coding, Config, Endpoint, Event, Stats};
 
-use crate::controller::CONTROLLER;
 use crate::{Moments, Payload, Source};
 
 /// A host with one connection of the DFCP of 2015, and an application on it.
@@ -15,8 +14,8 @@ pub struct PublishedHost {
     config: Config,
     /// Whether every packet passes through its bytes and back.
     wire: bool,
-    /// Whether its rate is a controller's to decide.
-    is_controlled: bool,
+    /// Who decides its rate, if it is not itself.
+    controller: Option<HostId>,
     /// What the controller is still to be told.
     report: Option<bool>,
     seed: [u32; 3],
@@ -62,7 +61,7 @@ impl PublishedHost {
             control_class: 0,
             config,
             wire: false,
-            is_controlled: false,
+            controller: None,
             report: None,
             seed,
             source: None,
@@ -89,8 +88,9 @@ impl PublishedHost {
     }
 
     /// The same host, whose rate a controller decides; it sends no data before it is told one.
-    pub fn with_controller(self) -> Self {
-        Self { is_controlled: true, config: Config { rate: Rate::ZERO, ..self.config }, ..self }
+    pub fn with_controller(self, controller: HostId) -> Self {
+        let controller = Some(controller);
+        Self { controller, config: Config { rate: Rate::ZERO, ..self.config }, ..self }
     }
 
     /// When things happened.
@@ -154,7 +154,7 @@ impl PublishedHost {
             self.stats = endpoint.stats();
             self.endpoint = None;
             self.over = true;
-            if self.is_controlled {
+            if self.controller.is_some() {
                 self.report = Some(false);
             }
         }
@@ -210,9 +210,9 @@ impl Node<Payload> for PublishedHost {
     }
 
     fn poll(&mut self, now: Time) -> Option<(Port, Packet<Payload>)> {
-        if let Some(active) = self.report.take() {
+        if let (Some(active), Some(controller)) = (self.report.take(), self.controller) {
             let mut packet = self.packet(0, false, Payload::Active(active));
-            packet.dst = CONTROLLER;
+            packet.dst = controller;
             return Some((1, packet));
         }
         if self.endpoint.is_none() {
@@ -222,7 +222,7 @@ impl Node<Payload> for PublishedHost {
             let endpoint = Endpoint::connect(now, self.config.clone(), self.seed);
             self.endpoint = Some(Box::new(endpoint));
             self.moments.first_sent = Some(now);
-            if self.is_controlled {
+            if self.controller.is_some() {
                 self.report = Some(true);
                 return self.poll(now);
             }

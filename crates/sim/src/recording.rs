@@ -163,6 +163,7 @@ const SUMMARY: &[ColumnSchema] = &[
 /// Name, unit, subject and meaning of every metric in the summary.
 pub(crate) const METRICS: &[(&str, &str, &str, &str)] = &[
     ("goodput", "Mbit/s", "flow, all", "useful bytes per time in the measurement window"),
+    ("connected", "", "all", "share of the flows whose connection came about"),
     ("jain", "", "all", "Jain's index of the flows' goodputs"),
     (
         "fct",
@@ -228,6 +229,12 @@ pub(crate) const METRICS: &[(&str, &str, &str, &str)] = &[
         "s",
         "flow, all",
         "time from the window's beginning in which scenario.measure was delivered; of all, the longest",
+    ),
+    (
+        "equivalent_redundancy",
+        "",
+        "all",
+        "the redundancy at which an ideal fountain would take as long for scenario.measure, headers left out",
     ),
     (
         "settling",

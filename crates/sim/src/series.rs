@@ -3,6 +3,7 @@
 use fontis_base::{Duration, Rate, Time};
 use fontis_net::Schedule;
 
+use crate::analysis::fountain;
 use crate::experiment::{Experiment, Transport};
 use crate::metrics::{self, quantile, spread};
 use crate::recording::Recording;
@@ -160,6 +161,17 @@ impl Series {
             found.push(("delivery_time".to_owned(), spec.name.clone(), time));
         }
         found.push(("delivery_time".to_owned(), "all".to_owned(), longest));
+        let (Some(link), Some(flow)) =
+            (experiment.links.iter().find(|link| link.bottleneck), experiment.flows.first())
+        else {
+            return;
+        };
+        if link.config.rate < Rate::MAX && longest < 1e9 {
+            let capacity = link.config.rate.as_bps() as f64 * efficiency(&flow.transport);
+            let flows = experiment.flows.len() as f64;
+            let equivalent = fountain::equivalent_redundancy(longest, capacity, bits, flows);
+            found.push(("equivalent_redundancy".to_owned(), "all".to_owned(), equivalent));
+        }
     }
 
     fn fairness(&self, experiment: &Experiment, window: std::ops::Range<usize>, found: &mut Found) {

@@ -88,7 +88,9 @@ impl Results {
     }
 
     fn path(&self, id: &str) -> PathBuf {
-        self.folder.join(format!("{id}.jsonl"))
+        // A scenario may be named by its file.
+        let name = Path::new(id).file_stem().unwrap_or_default().to_string_lossy();
+        self.folder.join(format!("{name}.jsonl"))
     }
 
     /// Runs what is needed and not yet known, `jobs` at a time, and keeps the summaries. `tell` is told what is done.
