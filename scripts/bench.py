@@ -9,7 +9,7 @@ the programs print goes to FOLDER/raw.jsonl, the table to standard output.
 Beside the figures stand two that say how far they can be trusted: by how much the relay was late, and what else the
 machine did (its load average; the transfer itself makes about one).
 
-The bound of a transfer is 2 RTT + size / (rate x 1252/1280). The time is what `fontis get` reports, from its first
+The bound of a transfer is 2 RTT + size / (rate x 1472/1500). The time is what `fontis get` reports, from its first
 packet to the last verified byte: the start of the process is not in it.
 
     scripts/bench.py [FOLDER]
@@ -37,7 +37,7 @@ from pathlib import Path
 
 RATE = 100e6
 RTT = 0.1
-PAYLOAD = 1252 / 1280
+PAYLOAD = 1472 / 1500
 LARGE = ("100 MB", 100_000_000)
 # Target of the median, over the bound.
 SMALL = [("10 KB", 10_000, 1.15), ("100 KB", 100_000, 1.2), ("1 MB", 1_000_000, 1.5)]
@@ -203,7 +203,7 @@ class Bench:
                 continue
             goodput = [bound(size) / done["seconds"] for done, _, _ in results]
             ideal = 1 / (1 - loss / 100)
-            packets = [sent["data_packets"] / (sent["packets_needed"] * ideal) for _, sent, _ in results]
+            packets = [sent["symbols"] / (sent["symbols_needed"] * ideal) for _, sent, _ in results]
             down = [summary["down"] for _, _, summary in results]
             drops = [link["dropped"]["queue"]["packets"] / link["entered"]["packets"] for link in down]
             late = statistics.median(summary["lateness_us"]["p99"] for _, _, summary in results)

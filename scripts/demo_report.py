@@ -7,8 +7,8 @@ import json
 import sys
 from pathlib import Path
 
-# A packet of 1280 bytes without its IPv4 and UDP headers.
-PAYLOAD_SHARE = 1252 / 1280
+# A packet of 1500 bytes without its IPv4 and UDP headers.
+PAYLOAD_SHARE = 1472 / 1500
 
 
 def bound(size: int, rate_bps: float, rtt: float) -> float:
@@ -40,8 +40,8 @@ def main() -> None:
     least = bound(int(size), float(rate_mbps) * 1e6, 2 * float(delay_ms) / 1e3)
     print(f"goodput            {int(size) * 8 / seconds / 1e6:.2f} Mbit/s: {seconds:.3f} s for {size} bytes")
     print(f"share of the bound {100 * least / seconds:.1f} %: {least:.3f} s at least")
-    ratio = sent["data_packets"] / sent["packets_needed"]
-    print(f"packets            {sent['data_packets']} sent, {sent['packets_needed']} needed without loss: {ratio:.4f}")
+    ratio = sent["symbols"] / sent["symbols_needed"]
+    print(f"symbols            {sent['symbols']} sent, {sent['symbols_needed']} needed without loss: {ratio:.4f}")
     print(f"BLAKE3             {done['hash']}")
     if done["hash"] != expected:
         sys.exit(f"demo: the hash of what arrived is {expected}")

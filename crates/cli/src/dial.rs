@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use fontis::transfer::{Progress, resolve};
@@ -9,9 +10,14 @@ use fontis::{ConnectError, Url};
 use tokio::sync::watch;
 
 use crate::failure::Failure;
+use crate::listen::status;
 
 /// How long an address has to answer while there are others to try.
 const IMPATIENCE: Duration = Duration::from_secs(3);
+
+/// The first pause before a lost connection is made again, and the longest.
+const PAUSE: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_secs(30);
 
 /// Knows whether the peer has answered.
 #[derive(Clone, Debug)]
@@ -32,6 +38,31 @@ impl Answered {
         if tokio::time::timeout(time, answer).await.is_ok() {
             std::future::pending::<()>().await;
         }
+    }
+}
+
+/// Runs `attempt` again when a connection that had been made is lost, and then `retries` times at most in a row; between
+/// them it waits, longer each time. `attempt` sets the flag when there is a connection.
+pub(crate) async fn persist<T>(
+    retries: u32,
+    attempt: impl AsyncFn(&AtomicBool) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let mut left = 0;
+    loop {
+        let connected = AtomicBool::new(false);
+        let result = attempt(&connected).await;
+        let Err(Failure::Away(text)) = result else { return result };
+        if connected.into_inner() {
+            left = retries;
+        }
+        if left == 0 {
+            return Err(Failure::Away(text));
+        }
+        let pause = PAUSE * 2u32.saturating_pow(retries - left);
+        left -= 1;
+        let pause = pause.min(MAX_PAUSE);
+        status(&format!("{text} (in {} s by itself)", pause.as_secs()));
+        tokio::time::sleep(pause).await;
     }
 }
 
@@ -65,7 +96,7 @@ async fn attempt<T>(
     tokio::select! {
         result = transfer(address, answered.clone()) => result,
         () = answered.missing_for(timeout) => {
-            Err(Failure::Failed(ConnectError::NoAnswer(address).to_string()))
+            Err(Failure::Away(ConnectError::NoAnswer(address).to_string()))
         }
     }
 }

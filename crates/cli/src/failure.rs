@@ -13,6 +13,9 @@ pub(crate) enum Failure {
     /// It did not work this time.
     #[error("{0}")]
     Failed(String),
+    /// The peer cannot be reached, perhaps only for a while.
+    #[error("{0}")]
+    Away(String),
 }
 
 impl Failure {
@@ -20,7 +23,7 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Usage(_) => ExitCode::from(2),
-            Self::Failed(_) => ExitCode::FAILURE,
+            Self::Failed(_) | Self::Away(_) => ExitCode::FAILURE,
         }
     }
 }
@@ -39,6 +42,16 @@ impl From<fontis::BindError> for Failure {
 
 impl From<fontis::transfer::TransferError> for Failure {
     fn from(error: fontis::transfer::TransferError) -> Self {
-        Self::Failed(error.to_string())
+        use fontis::ConnectError;
+        use fontis::transfer::TransferError;
+        use fontis_proto::dfcp::CloseReason;
+        match &error {
+            TransferError::Lost {
+                reason: CloseReason::IdleTimeout | CloseReason::Reset, ..
+            }
+            | TransferError::Connect(ConnectError::NoAnswer(_))
+            | TransferError::Resolve { .. } => Self::Away(error.to_string()),
+            _ => Self::Failed(error.to_string()),
+        }
     }
 }

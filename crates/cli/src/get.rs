@@ -1,10 +1,11 @@
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use fontis::Dest;
-use fontis::transfer::{self, GetOptions};
+use fontis::transfer::{self, GetOptions, Progress};
 use fontis_proto::rate::Kind;
 
-use crate::dial::dial;
+use crate::dial::{dial, persist};
 use crate::failure::Failure;
 use crate::json;
 use crate::listen::status;
@@ -15,7 +16,8 @@ use crate::serve::summary;
 
 /// Fetch a file or a folder that fontis serve serves
 ///
-/// What comes is verified, and has its name only when all of it is there; what was begun and not completed is removed.
+/// What comes is verified, and has its name only when all of it is there; what was begun and not completed
+/// stays beside it, hidden, and the same command goes on from there.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -29,6 +31,9 @@ pub(crate) struct Args {
     /// Replace what is at the destination
     #[arg(long, short)]
     force: bool,
+    /// Begin anew, and drop what an interrupted transfer left
+    #[arg(long)]
+    restart: bool,
     #[command(flatten)]
     timeout: TimeoutArgs,
     #[command(flatten)]
@@ -60,16 +65,31 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     let keys = args.keys.load()?;
     let tracker = Tracker::new(Show::new(args.json), args.verbose, Side::Receiving);
-    let fetch = dial(&url, args.timeout.timeout.into(), async |remote, connected| {
-        let endpoint = keys.bind_towards(remote, Kind::Auto)?;
-        let options = GetOptions { overwrite: args.force };
-        let progress = |progress| {
-            connected.see(&progress);
-            tracker.see(progress);
-        };
-        Ok(transfer::get(&endpoint, remote, &url, &dest, options, progress).await?)
+    let restart = AtomicBool::new(args.restart);
+    let fetch = persist(args.timeout.retries, async |connected| {
+        dial(&url, args.timeout.timeout.into(), async |remote, answered| {
+            let endpoint = keys.bind_towards(remote, Kind::Auto)?;
+            // Only the first attempt is to begin anew.
+            let restart = restart.load(Ordering::Relaxed);
+            let options = GetOptions { overwrite: args.force, restart };
+            let progress = |progress| {
+                answered.see(&progress);
+                connected
+                    .fetch_or(matches!(progress, Progress::Connected { .. }), Ordering::Relaxed);
+                tracker.see(progress);
+            };
+            Ok(transfer::get(&endpoint, remote, &url, &dest, options, progress).await?)
+        })
+        .await
+        .inspect_err(|_| {
+            restart.fetch_and(!connected.load(Ordering::Relaxed), Ordering::Relaxed);
+        })
     });
-    let fetched = block_on(until_interrupted(fetch));
+    let interruption = match dest {
+        Dest::Stdout => "interrupted",
+        Dest::Path(_) => "interrupted: what came is kept, and the same command goes on",
+    };
+    let fetched = block_on(until_interrupted(fetch, interruption));
     tracker.finish();
     let report = fetched?;
     if args.json {

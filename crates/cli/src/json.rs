@@ -35,18 +35,20 @@ pub(crate) fn progress(bytes: u64, total: u64, rate_mbps: f64, stats: &Stats) ->
 
 /// What was fetched.
 pub(crate) fn done(report: &Report) -> Value {
-    let Report { name, path, bytes, hash, duration, stats, packets_needed } = report;
+    let Report { name, path, bytes, resumed, hash, duration, stats } = report;
     json!({
         "event": "done",
         "name": name,
         "path": path.as_ref().map(|path| path.to_string_lossy()),
         "bytes": bytes,
+        "resumed": resumed,
         "seconds": duration.as_secs_f64(),
-        "goodput_mbps": mbps(*bytes, *duration),
+        "goodput_mbps": mbps(bytes - resumed, *duration),
         "hash": hash,
         "packets_received": stats.packets_received,
         "data_packets_received": stats.data_packets_received,
-        "packets_needed": packets_needed,
+        "symbols_received": stats.symbols_received,
+        "symbols_needed": stats.symbols_needed,
         "symbols_wasted": stats.symbols_wasted,
         "rtt_ms": rtt_ms(stats),
     })
@@ -54,15 +56,17 @@ pub(crate) fn done(report: &Report) -> Value {
 
 /// What was sent.
 pub(crate) fn sent(report: &Report) -> Value {
-    let Report { name, bytes, hash, duration, stats, packets_needed, .. } = report;
+    let Report { name, bytes, resumed, hash, duration, stats, .. } = report;
     json!({
         "event": "sent",
         "name": name,
         "bytes": bytes,
+        "resumed": resumed,
         "seconds": duration.as_secs_f64(),
         "data_packets": stats.data_packets_sent,
-        "packets_needed": packets_needed,
-        "goodput_mbps": mbps(*bytes, *duration),
+        "symbols": stats.symbols_sent,
+        "symbols_needed": stats.symbols_needed,
+        "goodput_mbps": mbps(bytes - resumed, *duration),
         "loss": round(stats.data_loss()),
         "rtt_ms": rtt_ms(stats),
         "hash": hash,

@@ -182,6 +182,9 @@ pub(crate) struct TimeoutArgs {
     /// How long to wait for an answer before giving up, as in 15s
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = positive)]
     pub(crate) timeout: Duration,
+    /// How often to try again in a row when the connection was lost: what has come is not sent twice
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub(crate) retries: u32,
 }
 
 fn positive(text: &str) -> Result<Duration, String> {

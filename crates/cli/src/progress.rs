@@ -82,7 +82,7 @@ impl Tracker {
             bar.set_style(style.progress_chars("━╸─"));
         }
         let state =
-            State { total: 0, rate: Gauge::new(Instant::now()), event_at: None, view_at: None };
+            State { total: 0, rate: Gauge::new(Instant::now(), 0), event_at: None, view_at: None };
         Self { show, verbose, side, bar, state: Mutex::new(state) }
     }
 
@@ -95,20 +95,25 @@ impl Tracker {
                     self.line(&format!("connected to {remote}"));
                 }
             }
-            Progress::Started { name, bytes, entries } => {
+            Progress::Started { name, bytes, entries, resumed } => {
                 let mut state = self.state();
                 state.total = bytes;
-                state.rate = Gauge::new(now);
+                state.rate = Gauge::new(now, resumed);
                 self.bar.reset();
                 self.bar.set_length(bytes);
                 self.bar.set_prefix(text::safe(&name));
                 self.bar.set_message("");
+                self.bar.set_position(resumed);
+                if resumed > 0 {
+                    self.line(&format!("going on: {} are here", text::size(resumed)));
+                }
                 if self.verbose {
                     let (name, size) = (text::safe(&name), text::size(bytes));
                     self.line(&format!("{name}: {size}, {entries} entries"));
                 }
             }
             Progress::Moved { done, stats } => self.moved(now, done, &stats),
+            Progress::Stored(_) => {}
         }
     }
 
@@ -220,8 +225,8 @@ struct Gauge {
 }
 
 impl Gauge {
-    fn new(now: Instant) -> Self {
-        Self { begin: now, last: now, done: 0, rate: 0.0 }
+    fn new(now: Instant, done: u64) -> Self {
+        Self { begin: now, last: now, done, rate: 0.0 }
     }
 
     fn add(&mut self, now: Instant, done: u64) -> f64 {
@@ -246,7 +251,7 @@ mod tests {
     #[test]
     fn a_steady_rate_is_shown_as_it_is_and_a_new_one_soon() {
         let begin = Instant::now();
-        let mut gauge = Gauge::new(begin);
+        let mut gauge = Gauge::new(begin, 0);
         let mut done = 0;
         let mut run = |from: u64, to: u64, step: u64| {
             let mut rate = 0.0;

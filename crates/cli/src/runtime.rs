@@ -28,15 +28,16 @@ pub(crate) async fn interrupted() {
     let _ = tokio::signal::ctrl_c().await;
 }
 
-/// Runs a transfer to its end or the user's; what it had begun to write goes away with it.
+/// Runs a transfer to its end or the user's, which fails with the text `interruption`.
 pub(crate) async fn until_interrupted<T>(
     transfer: impl Future<Output = Result<T, Failure>>,
+    interruption: &str,
 ) -> Result<T, Failure> {
     tokio::select! {
         biased;
         result = transfer => result,
         () = interrupted() => {
-            Err(Failure::Failed("interrupted: nothing incomplete is left behind".to_owned()))
+            Err(Failure::Failed(interruption.to_owned()))
         }
     }
 }

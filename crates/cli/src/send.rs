@@ -1,9 +1,11 @@
 use std::io::{Write, stdin};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use fontis::transfer;
+use fontis::transfer::{self, Progress};
 
-use crate::dial::dial;
+use crate::dial::{dial, persist};
 use crate::failure::Failure;
 use crate::json;
 use crate::listen::status;
@@ -45,31 +47,49 @@ Examples:
   Send at 20 Mbit/s, whatever happens:
     fontis send map.tif 'fontis://192.0.2.1:4434/?key=KEY&secret=SECRET' --rate 20mbit";
 
+const INTERRUPTION: &str =
+    "interrupted: the receiver keeps what came, and the same command goes on";
+
 /// Sends.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let url = peer::url(&args.url)?;
     let keys = args.keys.load()?;
     let input = Input::collect(&args.paths)?;
     let tracker = Tracker::new(Show::new(args.json), args.verbose, Side::Sending);
-    let send = dial(&url, args.timeout.timeout.into(), async |remote, answered| {
-        args.rate.check_remote(remote)?;
-        let endpoint = keys.bind_towards(remote, args.rate.rate)?;
-        let progress = |progress| {
-            answered.see(&progress);
-            tracker.see(progress);
-        };
-        Ok(transfer::send(&endpoint, remote, &url, &input.paths, progress).await?)
+    let stored = Mutex::new(Vec::new());
+    let send = persist(args.timeout.retries, async |connected| {
+        dial(&url, args.timeout.timeout.into(), async |remote, answered| {
+            args.rate.check_remote(remote)?;
+            let endpoint = keys.bind_towards(remote, args.rate.rate)?;
+            let progress = |progress| {
+                answered.see(&progress);
+                connected
+                    .fetch_or(matches!(progress, Progress::Connected { .. }), Ordering::Relaxed);
+                match progress {
+                    Progress::Stored(report) => lock(&stored).push(*report),
+                    progress => tracker.see(progress),
+                }
+            };
+            // What a lost connection had delivered is not sent twice.
+            let left = &input.paths[lock(&stored).len()..];
+            Ok(transfer::send(&endpoint, remote, &url, left, progress).await?)
+        })
+        .await
     });
-    let sent = block_on(until_interrupted(send));
+    let sent = block_on(until_interrupted(send, INTERRUPTION));
     tracker.finish();
-    for report in sent? {
+    for report in lock(&stored).iter() {
         if args.json {
-            json::say(&json::sent(&report));
+            json::say(&json::sent(report));
         } else {
-            status(&summary(&report, "sent"));
+            status(&summary(report, "sent"));
         }
     }
-    Ok(())
+    sent
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What is to be sent, and where standard input is kept meanwhile: it must be read to its end before its hash is known.

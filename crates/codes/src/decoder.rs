@@ -1,6 +1,7 @@
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use bytes::Bytes;
 use thiserror::Error;
@@ -84,6 +85,9 @@ pub enum SymbolError {
         got: usize,
     },
 }
+
+/// Runs of symbols: the first of each, and how many.
+pub type Runs = Vec<(u32, u32)>;
 
 impl BlockDecoder {
     /// A decoder that holds nothing. It keeps at most the padded block and k + k/4 + 64 further symbols, whatever
@@ -242,6 +246,23 @@ impl BlockDecoder {
         }
     }
 
+    /// The bytes of the source symbols in a range, and which of them are there: the first of each run, and how many. What
+    /// lies between the runs is nothing. `None` if none of them is there, and with a counting code.
+    pub fn source_span(&self, esis: Range<u32>) -> Option<(&[u8], Runs)> {
+        let esis = esis.start..esis.end.min(self.shape.source_symbols());
+        let mut runs = Runs::new();
+        for esi in esis.clone().filter(|esi| self.have[*esi as usize]) {
+            match runs.last_mut() {
+                Some((first, count)) if *first + *count == esi => *count += 1,
+                _ => runs.push((esi, 1)),
+            }
+        }
+        let (last, count) = runs.last()?;
+        let start = self.shape.source_range(esis.start).start;
+        let end = self.shape.source_range(last + count - 1).end;
+        Some((self.data.get(start..end)?, runs))
+    }
+
     /// The probability that a decoding fails once [`needed`](Self::needed) more symbols came; one symbol more makes it
     /// some hundred times smaller for RaptorQ.
     pub fn failure_probability(&self) -> f64 {
@@ -264,6 +285,11 @@ impl BlockDecoder {
 }
 
 impl DecodeJob {
+    /// How the block is cut.
+    pub const fn shape(&self) -> BlockShape {
+        self.0.shape()
+    }
+
     /// Whether the job is no more than handing out the buffer.
     pub fn is_trivial(&self) -> bool {
         self.0.is_systematic()

@@ -113,6 +113,11 @@ impl BlockEncoder {
 }
 
 impl RepairSymbols {
+    /// How the block is cut that these symbols belong to.
+    pub const fn shape(&self) -> BlockShape {
+        self.shape
+    }
+
     fn write(&self, esis: Range<u32>, out: &mut [u8]) {
         let first = esis.start - self.shape.source_symbols();
         match &self.repair {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
-use fontis_proto::dfcp::{ChannelId, CloseReason, ObjectShape, SendOptions, Stats};
+use fontis_proto::dfcp::{
+    ChannelId, Checkpoint, CloseReason, Held, Kept, ObjectShape, SendOptions, Stats,
+};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
 
@@ -127,23 +129,31 @@ impl Connection {
         })
     }
 
-    /// Sends an object in blocks; `label` is for the peer's application, at most 1024 bytes. `None` when the connection
-    /// is over or the peer does not accept such a shape.
+    /// Sends an object in blocks, without those that the peer says it holds; `label` is for the peer's application, at
+    /// most 1024 bytes. `None` when the connection is over or the peer does not accept such a shape.
     pub async fn send_object(
         &self,
         shape: ObjectShape,
         label: Bytes,
         options: SendOptions,
+        held: Held,
     ) -> Option<SendObject> {
         let (channel, events) = self
             .shared
             .handle
             .ask(self.shared.id, move |slot, now| {
-                let channel = slot.machine.send_object(now, shape, label, options)?;
+                let channel = slot.machine.resume_object(now, shape, label, options, held)?;
                 Some((channel, slot.router.subscribe(channel)))
             })
             .await??;
         Some(SendObject { connection: self.clone(), channel, events })
+    }
+
+    /// Says what is there already of an object that the peer will send under `label`.
+    pub fn expect_object(&self, label: Bytes, kept: Kept) {
+        self.shared.handle.call(self.shared.id, move |slot, _| {
+            slot.machine.expect_object(label, kept);
+        });
     }
 
     /// The next object that the peer sends; `None` when the connection is over.
@@ -217,7 +227,7 @@ impl SendObject {
                 ChannelEvent::Wanted { block } => SendProgress::Wanted(block),
                 ChannelEvent::Delivered => SendProgress::Delivered,
                 ChannelEvent::Abandoned { code } => SendProgress::Abandoned(code),
-                ChannelEvent::Block { .. } | ChannelEvent::Readable => continue,
+                _ => continue,
             });
         }
     }
@@ -253,6 +263,8 @@ pub struct RecvObject {
 pub enum Received {
     /// A block: check it, store it, then release or reject it.
     Block(u32, Bytes),
+    /// Part of a block that is slow in coming. Who stores it need not fetch it again if the connection ends.
+    Checkpoint(Checkpoint),
     /// The peer has given it up, for the reason it numbers so.
     Abandoned(u32),
 }
@@ -273,6 +285,7 @@ impl RecvObject {
         loop {
             match self.events.recv().await? {
                 ChannelEvent::Block { block, data } => return Some(Received::Block(block, data)),
+                ChannelEvent::Checkpoint(part) => return Some(Received::Checkpoint(part)),
                 ChannelEvent::Abandoned { code } => return Some(Received::Abandoned(code)),
                 _ => {}
             }

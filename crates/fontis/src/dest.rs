@@ -43,7 +43,7 @@ pub(crate) fn resolve(path: &Path, name: &str) -> Result<(PathBuf, OsString), Si
     }
 }
 
-fn parent_of(path: &Path) -> &Path {
+pub(crate) fn parent_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),

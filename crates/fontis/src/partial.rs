@@ -4,10 +4,12 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt};
 use cap_std::fs::{Dir, Metadata, OpenOptions};
 
+use crate::journal;
 use crate::manifest::MAX_COMPONENT;
 use crate::sink::SinkError;
 use crate::stamp;
@@ -18,18 +20,19 @@ const ATTEMPTS: usize = 8;
 
 /// Whether a file of this name is the partial of some transfer.
 pub(crate) fn is_partial(name: &str) -> bool {
-    name.starts_with('.') && name.ends_with(SUFFIX)
+    name.starts_with('.') && name.strip_suffix(journal::SUFFIX).unwrap_or(name).ends_with(SUFFIX)
 }
 
 /// `.NAME.fontis-partial`; a name too long for that is cut and told apart by its hash.
-fn partial_name(name: &OsStr) -> OsString {
+pub(crate) fn partial_name(name: &OsStr) -> OsString {
     let mut partial = OsString::from(".");
-    if name.len() + 1 + SUFFIX.len() <= MAX_COMPONENT {
+    // The journal's name is a little longer.
+    if name.len() + 1 + SUFFIX.len() + journal::SUFFIX.len() <= MAX_COMPONENT {
         partial.push(name);
     } else {
         let hash = blake3::hash(name.as_encoded_bytes()).to_hex();
         let text = name.to_string_lossy();
-        let room = MAX_COMPONENT - 1 - SUFFIX.len() - 17;
+        let room = MAX_COMPONENT - 1 - SUFFIX.len() - journal::SUFFIX.len() - 17;
         partial.push(&text[..text.floor_char_boundary(room)]);
         partial.push(format!("-{}", &hash[..16]));
     }
@@ -37,10 +40,10 @@ fn partial_name(name: &OsStr) -> OsString {
     partial
 }
 
-/// A locked partial; dropping it removes it, unless it was kept or got its final name.
+/// A locked partial; dropping it removes it and its journal, unless it was kept or got its final name.
 #[derive(Debug)]
 pub(crate) struct Partial {
-    parent: Dir,
+    pub(crate) parent: Dir,
     name: OsString,
     /// For messages.
     pub(crate) path: PathBuf,
@@ -49,17 +52,20 @@ pub(crate) struct Partial {
     pub(crate) handle: File,
     /// The permission bits that the user's umask leaves to a new file.
     pub(crate) allowed: u32,
-    remove: bool,
+    /// Whether it was there already.
+    pub(crate) adopted: bool,
+    keep: AtomicBool,
 }
 
 impl Partial {
-    /// A new, empty partial for `name` in `parent`, which is at `place`. One that a dead transfer left is
-    /// replaced; one that a live transfer writes is [`SinkError::Busy`].
+    /// A partial for `name` in `parent`, which is at `place`. What a dead transfer left is adopted if `adopt` tells the
+    /// permission bits allowed then, and replaced otherwise; one that a live transfer writes is [`SinkError::Busy`].
     pub(crate) fn create(
         parent: Dir,
         place: &Path,
         name: &OsStr,
         folder: bool,
+        adopt: Option<u32>,
     ) -> Result<Self, SinkError> {
         let name = partial_name(name);
         let path = place.join(&name);
@@ -82,10 +88,22 @@ impl Partial {
                     let metadata = Metadata::from_file(&handle).map_err(error)?;
                     let allowed = stamp::mode(&metadata);
                     set_mode(&handle, if folder { 0o700 } else { 0o600 }).map_err(error)?;
-                    return Ok(Self { parent, name, path, folder, handle, allowed, remove: true });
+                    let keep = AtomicBool::new(false);
+                    return Ok(Self {
+                        parent,
+                        name,
+                        path,
+                        folder,
+                        handle,
+                        allowed,
+                        adopted: false,
+                        keep,
+                    });
                 }
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-                    let stale = match open(&parent, &name, false) {
+                    let same = |there: Metadata| there.is_dir() == folder && !there.is_symlink();
+                    let adopt = adopt.filter(|_| parent.symlink_metadata(&name).is_ok_and(same));
+                    let stale = match open(&parent, &name, adopt.is_some() && !folder) {
                         Ok(stale) => stale,
                         Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
                         Err(e) => return Err(error(e)),
@@ -93,7 +111,23 @@ impl Partial {
                     if stale.try_lock().is_err() {
                         return Err(SinkError::Busy { path });
                     }
-                    if is_at(&parent, &name, &stale) {
+                    if !is_at(&parent, &name, &stale) {
+                        continue;
+                    }
+                    if let Some(allowed) = adopt {
+                        let keep = AtomicBool::new(true);
+                        return Ok(Self {
+                            parent,
+                            name,
+                            path,
+                            folder,
+                            handle: stale,
+                            allowed,
+                            adopted: true,
+                            keep,
+                        });
+                    }
+                    {
                         remove(&parent, &name).map_err(error)?;
                     }
                 }
@@ -110,17 +144,19 @@ impl Partial {
 
     /// Gives the partial its final name. Without `overwrite`, what has that name makes this fail with
     /// [`io::ErrorKind::AlreadyExists`]; with it, it is replaced, a folder as a whole.
-    pub(crate) fn publish(&mut self, name: &OsStr, overwrite: bool) -> io::Result<()> {
+    pub(crate) fn publish(&self, name: &OsStr, overwrite: bool) -> io::Result<()> {
         if !overwrite {
             rename_new(&self.parent, &self.name, name, self.folder)?;
-            self.remove = false;
+            self.keep();
         } else if self.folder && self.parent.symlink_metadata(name).is_ok_and(|m| m.is_dir()) {
             // What was there has the partial's name now, and goes when the partial would.
             exchange(&self.parent, &self.name, name)?;
+            self.keep.store(false, Ordering::Relaxed);
         } else {
             self.parent.rename(&self.name, &self.parent, name)?;
-            self.remove = false;
+            self.keep();
         }
+        let _ = self.parent.remove_file(self.journal());
         // The name is safe once the directory is on disk; one that cannot be opened or synced still has it.
         if let Ok(dir) = self.parent.open(".") {
             let _ = dir.sync_all();
@@ -129,16 +165,22 @@ impl Partial {
     }
 
     /// Leaves the partial where it is.
-    pub(crate) fn keep(&mut self) {
-        self.remove = false;
+    pub(crate) fn keep(&self) {
+        self.keep.store(true, Ordering::Relaxed);
+    }
+
+    /// The name of its journal.
+    pub(crate) fn journal(&self) -> OsString {
+        journal::journal_name(&self.name)
     }
 }
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        if self.remove {
+        if !self.keep.load(Ordering::Relaxed) {
             // Nobody is left to tell; the next transfer to this name tries again.
             let _ = remove(&self.parent, &self.name);
+            let _ = self.parent.remove_file(self.journal());
         }
     }
 }

@@ -1,7 +1,9 @@
 //! An object written to the file system, in any order, and named only when it is complete.
 
 mod error;
+mod resume;
 #[cfg(test)]
+#[expect(clippy::single_range_in_vec_init, reason = "a list of ranges is meant")]
 mod tests;
 
 use std::ffi::OsString;
@@ -11,6 +13,7 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use blake3::Hash;
 use cap_fs_ext::{DirExt, SystemTimeSpec};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
@@ -18,7 +21,9 @@ use lru::LruCache;
 
 pub use error::SinkError;
 
+use self::resume::{Found, new_journal};
 use crate::dest::{self, Dest};
+use crate::journal::{Journal, Record};
 use crate::layout::{Layout, Piece};
 use crate::manifest::{Entry, EntryKind, Manifest};
 use crate::partial::{self, Partial};
@@ -30,7 +35,8 @@ const HANDLES: NonZero<usize> = NonZero::new(64).unwrap();
 const FEW_ENTRIES: usize = 64;
 
 /// An object on its way to the disk. It is written under `.NAME.fontis-partial`, readable by this user only, beside
-/// its destination; dropping the sink removes that. Several threads may write different blocks at once.
+/// its destination. Dropping the sink leaves that, if anything was written, for a later one to go on from. Several
+/// threads may write different blocks at once.
 #[derive(Debug)]
 pub struct Sink {
     manifest: Manifest,
@@ -43,6 +49,18 @@ pub struct Sink {
     dir: Option<Dir>,
     state: Mutex<State>,
     partial: Partial,
+    journal: Journal,
+    /// What the journal said of unfinished blocks when the sink was created.
+    begun: Vec<Record>,
+}
+
+/// How an object is to be written.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SinkOptions {
+    /// Whether what is at the destination is replaced.
+    pub overwrite: bool,
+    /// Whether what an interrupted transfer left is dropped instead of continued.
+    pub restart: bool,
 }
 
 #[derive(Debug)]
@@ -62,8 +80,8 @@ enum Progress {
 }
 
 impl Sink {
-    /// Prepares to write `manifest`'s object at `dest`, under the manifest's name if `dest` is a folder. With
-    /// `overwrite`, [`finish`](Self::finish) replaces what is there: a file by a file, a symlink itself and not what
+    /// Prepares to write `manifest`'s object, whose content has the BLAKE3 hash `root`, at `dest`, under the manifest's
+    /// name if `dest` is a folder. With `overwrite`, [`finish`](Self::finish) replaces what is there: a file by a file, a symlink itself and not what
     /// it points to, a folder by a folder as a whole.
     ///
     /// # Errors
@@ -71,7 +89,13 @@ impl Sink {
     ///
     /// # Panics
     /// If `dest` is [`Dest::Stdout`], which is for [`StreamSink`](crate::StreamSink).
-    pub fn create(dest: &Dest, manifest: Manifest, overwrite: bool) -> Result<Self, SinkError> {
+    pub fn create(
+        dest: &Dest,
+        manifest: Manifest,
+        root: Hash,
+        options: SinkOptions,
+    ) -> Result<Self, SinkError> {
+        let SinkOptions { overwrite, restart } = options;
         let Dest::Path(dest) = dest else { panic!("standard output takes a StreamSink") };
         let (place, name) = dest::resolve(dest, manifest.name())?;
         let path = place.join(&name);
@@ -93,8 +117,16 @@ impl Sink {
             }
             Ok(_) | Err(_) => {}
         }
-        let partial = Partial::create(parent, &place, &name, manifest.is_folder())?;
-        check_space(&partial.handle, &path, manifest.size())?;
+        let found = Found::look(&parent, &name, &manifest, &root).filter(|_| !restart);
+        let adopt = found.as_ref().map(|found| found.header.allowed);
+        let partial = Partial::create(parent, &place, &name, manifest.is_folder(), adopt)?;
+        let error = |error| SinkError::io(&partial.path, error);
+        let (journal, begun) = match found.filter(|_| partial.adopted) {
+            Some(found) => found.journal(&partial, &manifest, &root).map_err(error)?,
+            None => (new_journal(&partial, &manifest, &root).map_err(error)?, Vec::new()),
+        };
+        let there = stamp::allocated(&partial.handle).filter(|_| !manifest.is_folder());
+        check_space(&partial.handle, &path, manifest.size().saturating_sub(there.unwrap_or(0)))?;
         let dir = if manifest.is_folder() {
             Some(partial.dir().map_err(|error| SinkError::io(&partial.path, error))?)
         } else {
@@ -106,8 +138,12 @@ impl Sink {
             written: Ranges::default(),
         });
         let layout = Layout::new(&manifest);
-        let sink = Self { manifest, layout, path, name, overwrite, dir, state, partial };
+        let sink =
+            Self { manifest, layout, path, name, overwrite, dir, state, partial, journal, begun };
         sink.make_directories()?;
+        if sink.partial.adopted {
+            sink.adopt().map_err(|error| SinkError::io(&sink.partial.path, error))?;
+        }
         Ok(sink)
     }
 
@@ -131,10 +167,12 @@ impl Sink {
             let (len, size) = (block.len(), self.manifest.size());
             return Err(SinkError::Range { offset, len, size });
         }
+        // From here on there is something to go on from.
+        self.partial.keep();
         let mut rest = block;
         for piece in self.layout.pieces(offset, block.len()) {
             let (bytes, after) = rest.split_at(piece.len);
-            self.write_piece(piece, bytes)
+            self.write_piece(piece, bytes, piece.whole)
                 .map_err(|error| SinkError::io(&self.path_of(piece.entry), error))?;
             rest = after;
         }
@@ -148,7 +186,7 @@ impl Sink {
     /// # Errors
     /// `Incomplete` if a byte was never written; `Appeared` if something took the name meanwhile; or what the
     /// system says, as [`SinkError`].
-    pub fn finish(mut self) -> Result<PathBuf, SinkError> {
+    pub fn finish(self) -> Result<PathBuf, SinkError> {
         let missing = self.manifest.size() - self.written();
         if missing > 0 {
             return Err(SinkError::Incomplete { path: self.path.clone(), missing });
@@ -172,6 +210,7 @@ impl Sink {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 // A complete object is worth more than a tidy folder.
                 self.partial.keep();
+                let _ = self.partial.parent.remove_file(self.partial.journal());
                 let (path, partial) = (self.path.clone(), self.partial.path.clone());
                 Err(SinkError::Appeared { path, partial })
             }
@@ -179,24 +218,26 @@ impl Sink {
         }
     }
 
-    /// Ends without finishing, and leaves the partial where it is. Returns its path.
-    pub fn keep(mut self) -> PathBuf {
-        self.partial.keep();
-        self.partial.path.clone()
-    }
-
     fn make_directories(&self) -> Result<(), SinkError> {
         let Some(dir) = &self.dir else { return Ok(()) };
         for (i, entry) in self.manifest.entries().iter().enumerate().skip(1) {
             if entry.kind == EntryKind::Directory {
-                dir.create_dir(&entry.path)
-                    .map_err(|error| SinkError::io(&self.path_of(i), error))?;
+                match dir.create_dir(&entry.path) {
+                    Err(error)
+                        if error.kind() == io::ErrorKind::AlreadyExists && self.partial.adopted =>
+                    {
+                        Ok(())
+                    }
+                    made => made,
+                }
+                .map_err(|error| SinkError::io(&self.path_of(i), error))?;
             }
         }
         Ok(())
     }
 
-    fn write_piece(&self, piece: Piece, bytes: &[u8]) -> io::Result<()> {
+    /// Writes bytes of one file; `last` says that nothing more will be written to it.
+    fn write_piece(&self, piece: Piece, bytes: &[u8], last: bool) -> io::Result<()> {
         let shared;
         let file = match &self.dir {
             None => &self.partial.handle,
@@ -209,14 +250,14 @@ impl Sink {
                     Some(file) => file.clone(),
                     None => Arc::new(self.open(dir, &mut state, piece.entry)?),
                 };
-                if !piece.whole {
+                if !last {
                     state.handles.put(piece.entry, shared.clone());
                 }
                 &shared
             }
         };
         write_all_at(file, bytes, piece.offset)?;
-        if piece.whole && self.dir.is_some() {
+        if last && self.dir.is_some() {
             self.set_attributes(file, piece.entry)?;
             self.state().progress[piece.entry] = Progress::Finished;
         }

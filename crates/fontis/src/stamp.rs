@@ -43,6 +43,18 @@ pub(crate) fn file_id(_: &Metadata) -> (u64, u64) {
     (0, 0)
 }
 
+/// Bytes that an open file has on the disk, holes left out, where the system tells.
+#[cfg(unix)]
+pub(crate) fn allocated(file: &std::fs::File) -> Option<u64> {
+    use std::os::unix::fs::MetadataExt;
+    file.metadata().ok().map(|metadata| metadata.blocks().saturating_mul(512))
+}
+
+#[cfg(not(unix))]
+pub(crate) fn allocated(_: &std::fs::File) -> Option<u64> {
+    None
+}
+
 /// The permission bits; set-id and sticky bits, which must not travel, are left out.
 #[cfg(unix)]
 pub(crate) fn mode(metadata: &Metadata) -> u32 {

@@ -22,7 +22,14 @@ fn every_claim_that_can_be_checked_is_bound_and_every_difference_has_a_cause() {
     let mut wrong = Vec::new();
     for one in &checked {
         let is_ours = matches!(&*one.claim.checkable_in, "sim" | "analytic");
-        let is_broken = ["not bound", "there is no probe", "there is no variant", "no such function", "is no number", "is missing"];
+        let is_broken = [
+            "not bound",
+            "there is no probe",
+            "there is no variant",
+            "no such function",
+            "is no number",
+            "is missing",
+        ];
         if is_ours && is_broken.iter().any(|text| one.why.contains(text)) {
             wrong.push(format!("{}: {}", one.claim.id, one.why));
         }

@@ -411,3 +411,57 @@ fn hostile_frames_are_counted_and_survived() {
     pair.run_for(millis(500));
     assert!(pair.events_of(Side::Server).iter().any(|e| matches!(e, Event::Message { .. })));
 }
+
+#[test]
+fn symbols_fill_the_packets_of_the_path_and_become_smaller_when_the_path_does() {
+    const SIZE: usize = 6_000_000;
+    let config = Config { rate: rate::Kind::Auto, ..Config::default() };
+    let mut pair = Pair::new(config.clone(), config, millis(10), Some(b"ask"));
+    pair.run_for(millis(60));
+    assert_eq!(pair.server().stats().packet_size, 1500, "the first packets probe for it");
+    let shape = ObjectShape::partition(SIZE as u64, 1192, Code::RaptorQ);
+    let now = pair.now;
+    let channel =
+        pair.server().send_object(now, shape, Bytes::new(), SendOptions::default()).unwrap();
+    let byte = |block: u32| block as u8 + 1;
+    // Some packets are lost at random; after a while a tunnel takes all that are large.
+    pair.loss = Box::new(|number, sent| {
+        number % 11 == 5 || sent.size > 1500 || (number > 2000 && sent.size > 1400)
+    });
+    let (mut handled, mut received) = (0, 0);
+    for _ in 0..2000 {
+        pair.run_for(millis(10));
+        let fresh = pair.events[handled..].to_vec();
+        handled += fresh.len();
+        for (side, event) in fresh {
+            match (side, event) {
+                (Side::Server, Event::BlockWanted { block, .. }) => {
+                    let data = vec![byte(block); shape.block_len(block) as usize];
+                    assert!(pair.server().supply_block(channel, block, data.into()));
+                }
+                (Side::Client, Event::Block { block, data, .. }) => {
+                    assert!(data.iter().all(|b| *b == byte(block)));
+                    received += data.len();
+                    let now = pair.now;
+                    pair.client.release_block(now, channel, block);
+                }
+                _ => {}
+            }
+        }
+    }
+    assert_eq!(received, SIZE);
+    assert!(pair.events_of(Side::Server).contains(&&Event::Delivered { channel }));
+    let sizes = |whole| {
+        pair.sent.iter().any(|sent| match &sent.packet {
+            Packet::Sealed { frames, .. } => frames
+                .iter()
+                .any(|f| matches!(f, Frame::Symbols(s) if s.whole == whole && s.live.is_none())),
+            _ => false,
+        })
+    };
+    assert!(sizes(true), "a packet of 1500 bytes is filled");
+    assert!(sizes(false), "a smaller path gets what fits it");
+    let stats = pair.server().stats();
+    assert!(stats.packet_size < 1500);
+    assert!(stats.symbols_sent < 2 * stats.symbols_needed, "{stats:?}");
+}

@@ -25,13 +25,13 @@ fn main() {
         let bound = transfer.bound(rate, rtt);
         let took = outcome.duration.unwrap_or(Duration::MAX);
         println!(
-            "loss {:>4.0}%: {:.3} s, {:.3} of the bound; data packets / ideal {:.3}; queue drops {}; max queue {} B; \
+            "loss {:>4.0}%: {:.3} s, {:.3} of the bound; symbols / ideal {:.3}; queue drops {}; max queue {} B; \
              wrong {}; wasted {}; failures {}; {} events",
             loss * 100.0,
             took.as_secs_f64(),
             bound.as_secs_f64() / took.as_secs_f64(),
-            outcome.server.data_packets_sent as f64
-                / (transfer.packets_needed() as f64 / (1.0 - loss)),
+            outcome.server.symbols_sent as f64
+                / (outcome.server.symbols_needed as f64 / (1.0 - loss)),
             outcome.down.dropped.queue.packets,
             outcome.down.max_queue_bytes,
             outcome.wrong_bytes,

@@ -1,7 +1,7 @@
 use fontis_base::{Duration, FlowId, HostId, Rate, Time};
 use fontis_codes::Code;
 use fontis_net::{LinkConfig, LinkStats};
-use fontis_proto::dfcp::{CloseReason, Config, SYMBOL_SIZE, Stats};
+use fontis_proto::dfcp::{CloseReason, Config, Stats};
 
 use crate::host::PATIENCE;
 use crate::{Element, Fetch, Host, PatternObject, Role, Serve, World};
@@ -59,15 +59,10 @@ impl Transfer {
         }
     }
 
-    /// Packets that carry the object if none is lost.
-    pub fn packets_needed(&self) -> u64 {
-        self.size.div_ceil(u64::from(SYMBOL_SIZE)).max(1)
-    }
-
     /// The least time that the transfer could take: two round trips, and the object at the link's rate in packets of
-    /// 1280 bytes of which all but the IP and UDP headers is payload.
+    /// 1500 bytes of which all but the IP and UDP headers is payload.
     pub fn bound(&self, rate: Rate, rtt: Duration) -> Duration {
-        let wire_bytes = self.size.saturating_mul(1280) / (1280 - 28);
+        let wire_bytes = self.size.saturating_mul(1500) / (1500 - 28);
         rtt * 2 + rate.time_for(wire_bytes)
     }
 

@@ -100,8 +100,8 @@ fn random_transfers_over_bad_paths_end_with_every_byte_equal_and_little_waste() 
     for seed in first..first + number("FONTIS_RUNS", 200) {
         let case = case(seed);
         let outcome = case.transfer.run();
-        let needed = case.transfer.packets_needed() as f64;
-        let sent = outcome.server.data_packets_sent as f64;
+        let needed = outcome.server.symbols_needed as f64;
+        let sent = outcome.server.symbols_sent as f64;
         // What a path of this loss asks for on average, the deviation that a short transfer covers beforehand, what the
         // search for the path's rate may send too much (the first round trip at 9 Mbit/s on a path that is slower, one
         // bandwidth-delay product on one that is faster), and what an outage swallows, after which the search may begin

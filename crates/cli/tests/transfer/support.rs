@@ -109,7 +109,7 @@ impl Bench {
         let mut running = Running::start(command);
         let first: Value = serde_json::from_str(&running.line()).unwrap();
         let port = first["listening"].as_str().unwrap().rsplit(':').next().unwrap();
-        Relay { port: port.parse().unwrap(), _running: running }
+        Relay { port: port.parse().unwrap(), running }
     }
 
     /// What an incomplete transfer would leave: hidden files.
@@ -162,6 +162,11 @@ impl Running {
         }
     }
 
+    /// Whether it has ended.
+    pub(crate) fn is_over(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     /// Presses Ctrl-C.
     #[cfg(unix)]
     pub(crate) fn interrupt(&self) {
@@ -188,7 +193,14 @@ impl Drop for Running {
 /// A relay, and where it listens.
 pub(crate) struct Relay {
     pub(crate) port: u16,
-    _running: Running,
+    running: Running,
+}
+
+impl Relay {
+    /// The command itself.
+    pub(crate) fn into_running(self) -> Running {
+        self.running
+    }
 }
 
 /// A server or a receiver, and what it printed first.

@@ -34,6 +34,8 @@ const PACKETS_IN_TURN: u32 = 256;
 const READS_IN_TURN: u32 = 8;
 /// Connections whose handshake is not confirmed; more are not answered.
 const MAX_UNCONFIRMED: usize = 1024;
+/// How often what has come of a block that is not complete can be stored: on a fast path a block takes less.
+const CHECKPOINT_EVERY: Duration = Duration::from_millis(50);
 /// After a peer has said that it cannot read the SYN, how long it may still turn out to be somebody else's lie.
 const UNREADABLE_PATIENCE: Duration = Duration::from_millis(1500);
 
@@ -198,6 +200,7 @@ impl Driver {
         Config {
             overhead,
             reset_token: reset_token(&self.reset_secret, id),
+            checkpoint: Some(CHECKPOINT_EVERY),
             trace: self.config.qlog.is_some(),
             ..self.config.transport.clone()
         }

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use fontis_proto::dfcp::{ChannelId, CloseReason, Event, ObjectShape};
+use fontis_proto::dfcp::{ChannelId, Checkpoint, CloseReason, Event, ObjectShape};
 use tokio::sync::{mpsc, watch};
 
 /// Something that happened on one channel.
@@ -9,6 +9,8 @@ use tokio::sync::{mpsc, watch};
 pub(crate) enum ChannelEvent {
     /// A block has come.
     Block { block: u32, data: Bytes },
+    /// Part of a block has come.
+    Checkpoint(Checkpoint),
     /// A block is to be supplied.
     Wanted { block: u32 },
     /// A stream can be read from.
@@ -113,6 +115,9 @@ impl Router {
             }
             Event::Block { channel, block, data } => {
                 (channel, ChannelEvent::Block { block, data }, false)
+            }
+            Event::Checkpoint { channel, checkpoint } => {
+                (channel, ChannelEvent::Checkpoint(checkpoint), false)
             }
             Event::BlockWanted { channel, block } => {
                 (channel, ChannelEvent::Wanted { block }, false)

@@ -2,9 +2,10 @@ use super::*;
 
 use std::fs;
 
-use crate::Source;
 use crate::manifest::Modified;
+use crate::{HashTree, Source};
 use fontis_base::Stream;
+use fontis_proto::dfcp::{Checkpoint, Kept, KeptBlock};
 use tempfile::TempDir;
 
 const SEED: u64 = 0x7369_6e6b;
@@ -36,7 +37,8 @@ fn folder(entries: impl IntoIterator<Item = Entry>) -> Manifest {
 }
 
 fn create(path: &Path, manifest: Manifest, overwrite: bool) -> Result<Sink, SinkError> {
-    Sink::create(&Dest::new(path), manifest, overwrite)
+    let options = SinkOptions { overwrite, restart: false };
+    Sink::create(&Dest::new(path), manifest, blake3::hash(b"content"), options)
 }
 
 fn names(path: &Path) -> Vec<String> {
@@ -78,7 +80,7 @@ fn a_folder_written_in_any_order_is_the_folder_that_was_sent() {
         sink.write_block(offset, &block).unwrap();
     }
     assert_eq!(sink.written(), source.size());
-    assert_eq!(names(to.path()), [".tree.fontis-partial"]);
+    assert_eq!(names(to.path()), [".tree.fontis-partial", ".tree.fontis-partial-log"]);
     assert_eq!(sink.finish().unwrap(), to.path().join("tree"));
     assert_eq!(names(to.path()), ["tree"]);
     let copy = Source::open(&to.path().join("tree")).unwrap();
@@ -93,7 +95,7 @@ fn an_object_with_a_byte_missing_gets_no_name() {
     sink.write_block(0, &[1; 1000]).unwrap();
     sink.write_block(1001, &[1; 1999]).unwrap();
     assert!(matches!(sink.finish(), Err(SinkError::Incomplete { missing: 1, .. })));
-    assert!(names(temp.path()).is_empty(), "and nothing is left behind");
+    assert_eq!(names(temp.path()), [".x.fontis-partial", ".x.fontis-partial-log"]);
 }
 
 #[test]
@@ -106,22 +108,134 @@ fn a_block_beyond_the_end_is_refused() {
     }
 }
 
+/// Blocks of 1024 bytes of a content, and their tree.
+fn blocks(size: usize) -> (Vec<u8>, HashTree) {
+    let mut bytes = vec![0; size];
+    random().fill(&mut bytes);
+    let tree = HashTree::of_reader(&bytes[..], 1024, |_| ()).unwrap();
+    (bytes, tree)
+}
+
+fn sink_for(dest: &Path, manifest: &Manifest, tree: &HashTree, restart: bool) -> Sink {
+    let options = SinkOptions { overwrite: false, restart };
+    Sink::create(&Dest::new(dest), manifest.clone(), tree.root(), options).unwrap()
+}
+
 #[test]
-fn dropping_a_sink_removes_the_partial_and_keeping_it_does_not() {
+fn what_was_written_is_found_again_and_nothing_else() {
     let temp = temp();
-    for manifest in [single(10), folder([dir("a"), file("a/b", 10)])] {
+    let manifests =
+        [single(5000), folder([dir("a"), file("a/b", 1500), file("a/empty", 0), file("c", 3500)])];
+    for manifest in manifests {
         let dest = temp.path().join("dest");
-        let sink = create(&dest, manifest.clone(), false).unwrap();
-        sink.write_block(0, &[7; 5]).unwrap();
+        let (content, tree) = blocks(5000);
+        drop(sink_for(&dest, &manifest, &tree, false));
+        assert!(names(temp.path()).is_empty(), "nothing was written");
+        let sink = sink_for(&dest, &manifest, &tree, false);
+        assert!(sink.resume(&tree, |_| ()).unwrap() == Kept::default());
+        for block in [0, 1, 4] {
+            let bytes = &content[block * 1024..5000.min((block + 1) * 1024)];
+            sink.write_block(block as u64 * 1024, bytes).unwrap();
+        }
+        // Of block 2 three symbols of 100 bytes are there, of block 3 the last, which is short.
+        let part = |block: u32, symbols: std::ops::Range<u32>, runs: &[(u32, u32)]| {
+            let start = block as usize * 1024;
+            let span = symbols.start as usize * 100..(symbols.end as usize * 100).min(1024);
+            Checkpoint {
+                block,
+                symbol_size: 100,
+                offset: symbols.start * 100,
+                data: content[start + span.start..start + span.end].to_vec().into(),
+                runs: runs.to_vec(),
+            }
+        };
+        sink.checkpoint(1024, &part(2, 1..5, &[(1, 2), (4, 1)])).unwrap();
+        sink.checkpoint(1024, &part(3, 10..11, &[(10, 1)])).unwrap();
         drop(sink);
-        assert!(names(temp.path()).is_empty());
-        let sink = create(&dest, manifest.clone(), false).unwrap();
-        assert_eq!(sink.keep(), temp.path().join(".dest.fontis-partial"));
-        assert_eq!(names(temp.path()), [".dest.fontis-partial"]);
-        // One that nobody writes any more does not stand in the way.
-        drop(create(&dest, manifest, false).unwrap());
-        assert!(names(temp.path()).is_empty());
+        let sink = sink_for(&dest, &manifest, &tree, false);
+        let kept = sink.resume(&tree, |_| ()).unwrap();
+        assert_eq!(kept.done, [0..2, 4..5]);
+        assert_eq!(sink.written(), 2048 + 5000 - 4096);
+        let run = |block: usize, from: usize, to: usize| {
+            bytes::Bytes::copy_from_slice(&content[block * 1024 + from..block * 1024 + to])
+        };
+        let begun = |block, runs| KeptBlock { block, symbol_size: 100, runs };
+        let expected = [
+            begun(2, vec![(1, run(2, 100, 300)), (4, run(2, 400, 500))]),
+            begun(3, vec![(10, run(3, 1000, 1024))]),
+        ];
+        assert_eq!(kept.begun, expected);
+        for block in [2, 3] {
+            sink.write_block(block as u64 * 1024, &content[block * 1024..][..1024]).unwrap();
+        }
+        let path = sink.finish().unwrap();
+        assert_eq!(names(temp.path()), ["dest"], "the journal goes with the partial");
+        assert_eq!(Source::open(&path).unwrap().hash_tree(|_| ()).unwrap().root(), tree.root());
+        fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path)).unwrap();
     }
+}
+
+#[test]
+fn bytes_of_another_object_are_never_taken_for_this_one() {
+    let temp = temp();
+    let dest = temp.path().join("dest");
+    let (content, tree) = blocks(5000);
+    let sink = sink_for(&dest, &single(5000), &tree, false);
+    sink.write_block(0, &content[..1024]).unwrap();
+    sink.write_block(1024, &content[1024..2048]).unwrap();
+    let part = Checkpoint {
+        block: 3,
+        symbol_size: 100,
+        offset: 0,
+        data: content[3072..3172].to_vec().into(),
+        runs: vec![(0, 1)],
+    };
+    sink.checkpoint(1024, &part).unwrap();
+    drop(sink);
+    // The source has changed in its second block, and is shorter.
+    let mut changed = content[..3500].to_vec();
+    changed[1500] ^= 1;
+    let other = HashTree::of_reader(&changed[..], 1024, |_| ()).unwrap();
+    let sink = sink_for(&dest, &single(3500), &other, false);
+    let kept = sink.resume(&other, |_| ()).unwrap();
+    assert_eq!(kept, Kept { done: vec![0..1], begun: Vec::new() });
+    drop(sink);
+    // Of a folder, nothing is of use once its files are others.
+    let sink = sink_for(&dest, &folder([file("a", 3500)]), &other, false);
+    assert_eq!(sink.resume(&other, |_| ()).unwrap(), Kept::default());
+    sink.write_block(0, &changed[..1024]).unwrap();
+    drop(sink);
+    let sink = sink_for(&dest, &folder([file("a", 3500)]), &other, true);
+    assert_eq!(sink.resume(&other, |_| ()).unwrap(), Kept::default(), "it was to begin anew");
+    drop(sink);
+    assert!(names(temp.path()).is_empty());
+}
+
+#[test]
+fn a_journal_that_lies_costs_nothing_but_its_blocks() {
+    let temp = temp();
+    let dest = temp.path().join("dest");
+    let (content, tree) = blocks(3000);
+    let sink = sink_for(&dest, &single(3000), &tree, false);
+    sink.write_block(0, &content[..1024]).unwrap();
+    let lies = [
+        (0, 1, 0, 5),
+        (7, 100, 0, 1),
+        (1, 0, 0, 1),
+        (2, 100, u32::MAX, u32::MAX),
+        (1, 9, 0, 1 << 30),
+    ];
+    let lies =
+        lies.map(|(block, symbol_size, first, count)| Record { block, symbol_size, first, count });
+    sink.journal.append(lies).unwrap();
+    drop(sink);
+    let sink = sink_for(&dest, &single(3000), &tree, false);
+    let kept = sink.resume(&tree, |_| ()).unwrap();
+    assert_eq!(kept, Kept { done: vec![0..1], begun: Vec::new() });
+    drop(sink);
+    fs::write(temp.path().join(".dest.fontis-partial-log"), b"nonsense").unwrap();
+    let sink = sink_for(&dest, &single(3000), &tree, false);
+    assert_eq!(sink.resume(&tree, |_| ()).unwrap(), Kept::default(), "without it all begins anew");
 }
 
 #[test]
@@ -131,7 +245,8 @@ fn two_transfers_do_not_write_the_same_partial() {
         let first = create(&temp.path().join("x"), manifest.clone(), false).unwrap();
         let second = create(&temp.path().join("x"), manifest, false);
         assert!(matches!(second, Err(SinkError::Busy { .. })));
-        assert_eq!(names(temp.path()), [".x.fontis-partial"], "the first is unharmed");
+        let first_only = [".x.fontis-partial", ".x.fontis-partial-log"];
+        assert_eq!(names(temp.path()), first_only, "the first is unharmed");
         drop(first);
     }
 }
@@ -259,7 +374,13 @@ mod unix {
         symlink(outside.path().join("b"), planted.join("b")).unwrap();
         assert!(sink.write_block(0, b"evil").is_err());
         drop(sink);
-        assert!(names(outside.path()).is_empty() && names(temp.path()).is_empty());
+        assert!(names(outside.path()).is_empty());
+        // Whoever goes on from there is not led astray either.
+        let again = create(temp.path(), folder([dir("a"), file("a/b", 4)]), false).unwrap();
+        again.write_block(0, b"good").unwrap();
+        let root = again.finish().unwrap();
+        assert_eq!(fs::read(root.join("a/b")).unwrap(), b"good");
+        assert!(names(outside.path()).is_empty());
     }
 
     #[test]

@@ -28,6 +28,12 @@ pub enum TransferError {
         /// How it ended.
         reason: CloseReason,
     },
+    /// The sender came again: this transfer made way for its next.
+    #[error("{remote} has come again: what it had sent is kept for the new connection")]
+    Superseded {
+        /// The sender as it was.
+        remote: SocketAddr,
+    },
     /// The peer refused, in its own words.
     #[error("{remote} says: {text}")]
     Refused {

@@ -1,19 +1,24 @@
 use std::net::SocketAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fontis_proto::dfcp::{MAX_EARLY, SendOptions};
 
-use super::incoming::Incoming;
-use super::message::{Offer, Request, Response, decode, encode, label, safe_text};
-use super::outgoing::{CODE_COMPLETE, CODE_UNWANTED, close, lost, packets_needed};
+use super::incoming::{Incoming, Prepared};
+use super::message::{Holding, Offer, Request, Response, decode, encode, label, safe_text};
+use super::outgoing::{CODE_COMPLETE, CODE_UNWANTED, close, lost};
 use super::{Progress, Report, TransferError};
-use crate::{Connection, Dest, Endpoint, Url};
+use crate::{Connection, Dest, Endpoint, Sink, SinkOptions, Url};
+
+/// How often a peer that waits is told that this side lives.
+const ALIVE_EVERY: Duration = Duration::from_secs(5);
 
 /// How something is fetched.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GetOptions {
     /// Whether what is at the destination is replaced.
     pub overwrite: bool,
+    /// Whether what an interrupted transfer left is dropped instead of continued.
+    pub restart: bool,
 }
 
 /// Fetches what `url` names from the server at `remote`, and returns when it is verified and has its name.
@@ -49,7 +54,10 @@ pub async fn get(
 ) -> Result<Report, TransferError> {
     let begin = Instant::now();
     let id = 0;
-    let request = encode(&Request::Get { id, path: url.path.clone().unwrap_or_default() });
+    // What was left may belong to another object; whether it does is known only when this one has been offered.
+    let resume = !options.restart && Sink::is_begun(dest, url.name());
+    let path = url.path.clone().unwrap_or_default();
+    let request = encode(&Request::Get { id, path, resume });
     let early = (request.len() <= MAX_EARLY).then(|| request.clone());
     let sent = early.is_some();
     let connection = endpoint.connect(remote, *url.key.as_bytes(), early).await?;
@@ -57,6 +65,7 @@ pub async fn get(
     if !sent {
         connection.send_message(request, SendOptions::default());
     }
+    let options = SinkOptions { overwrite: options.overwrite, restart: !resume };
     let fetched = fetch(&connection, id, url.name(), dest, options, begin, &progress).await;
     close(&connection, if fetched.is_ok() { CODE_COMPLETE } else { 0 }).await;
     fetched
@@ -67,28 +76,38 @@ async fn fetch(
     id: u32,
     name: Option<&str>,
     dest: &Dest,
-    options: GetOptions,
+    options: SinkOptions,
     begin: Instant,
     progress: &(impl Fn(Progress) + Send + Sync),
 ) -> Result<Report, TransferError> {
     let remote = connection.remote_addr();
     let offer = offered(connection, id).await?;
-    let object = connection.recv_object().await.ok_or_else(|| lost(connection))?;
-    let prepared = {
+    let prepare = {
         let (name, dest) = (name.map(str::to_owned), dest.clone());
-        tokio::task::spawn_blocking(move || {
-            Incoming::prepare(remote, &offer, name.as_deref(), &dest, options.overwrite)
-        })
-        .await
-        .map_err(|_| TransferError::Worker)?
+        move || Incoming::prepare(remote, &offer, name.as_deref(), &dest, options)
     };
-    let (incoming, manifest) = match prepared {
-        Ok(prepared) => prepared,
-        Err(error) => {
-            object.abandon(CODE_UNWANTED);
-            return Err(error);
+    let (Prepared { incoming, manifest, kept }, object) = if options.restart {
+        // The content follows the offer at once.
+        let object = connection.recv_object().await.ok_or_else(|| lost(connection))?;
+        match tokio::task::spawn_blocking(prepare).await.map_err(|_| TransferError::Worker)? {
+            Ok(prepared) => (prepared, object),
+            Err(error) => {
+                object.abandon(CODE_UNWANTED);
+                return Err(error);
+            }
         }
+    } else {
+        let checking = || {
+            let message = encode(&Request::Checking { id });
+            connection.send_message(message, SendOptions::default());
+        };
+        let prepared = meanwhile(checking, prepare).await?;
+        let holding = Holding::from(&prepared.kept.held(&prepared.incoming.shape()));
+        connection.expect_object(label(id), prepared.kept.clone());
+        connection.send_message(encode(&Request::Begin { id, holding }), SendOptions::default());
+        (prepared, connection.recv_object().await.ok_or_else(|| lost(connection))?)
     };
+    drop(kept);
     let shape = object.shape();
     if object.label() != &label(id) || !incoming.fits(shape) {
         return Err(TransferError::Protocol {
@@ -98,19 +117,28 @@ async fn fetch(
     }
     let entries = manifest.entries().len();
     let name = manifest.name().to_owned();
-    progress(Progress::Started { name: name.clone(), bytes: shape.size, entries });
+    let resumed = incoming.stored();
+    progress(Progress::Started { name: name.clone(), bytes: shape.size, entries, resumed });
     let hash = incoming.hash();
     let moved = |done, stats| progress(Progress::Moved { done, stats });
     let (path, stats) = incoming.receive(connection, object, moved).await?;
-    Ok(Report {
-        name,
-        path,
-        bytes: shape.size,
-        hash,
-        duration: begin.elapsed(),
-        stats,
-        packets_needed: packets_needed(shape),
-    })
+    let (bytes, duration) = (shape.size, begin.elapsed());
+    Ok(Report { name, path, bytes, resumed, hash, duration, stats })
+}
+
+/// Runs `work` on a worker thread, and calls `alive` every few seconds until it is done: the peer must not take it for
+/// silence.
+pub(super) async fn meanwhile<T: Send + 'static>(
+    alive: impl Fn(),
+    work: impl FnOnce() -> Result<T, TransferError> + Send + 'static,
+) -> Result<T, TransferError> {
+    let mut work = tokio::task::spawn_blocking(work);
+    loop {
+        match tokio::time::timeout(ALIVE_EVERY, &mut work).await {
+            Ok(done) => return done.map_err(|_| TransferError::Worker)?,
+            Err(_) => alive(),
+        }
+    }
 }
 
 /// The server's answer to request `id`.

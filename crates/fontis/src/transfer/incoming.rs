@@ -6,17 +6,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use fontis_proto::dfcp::{ObjectShape, Stats};
+use fontis_proto::dfcp::{Checkpoint, Kept, ObjectShape, Stats};
 
 use super::TransferError;
 use super::message::Offer;
-use super::outgoing::{CODE_UNWANTED, lost};
+use super::outgoing::{CODE_UNWANTED, lost, shape};
 use crate::{
-    Connection, Dest, HashTree, Manifest, Received, RecvObject, Sink, SinkError, StreamSink,
+    Connection, Dest, HashTree, Manifest, Received, RecvObject, Sink, SinkError, SinkOptions,
+    StreamSink,
 };
 
 /// How often progress is told.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+
+/// What is known when an object has been offered.
+pub(super) struct Prepared {
+    pub(super) incoming: Incoming,
+    pub(super) manifest: Manifest,
+    /// What is there of it.
+    pub(super) kept: Kept,
+}
 
 /// An object that is to be received: what it holds, what it is checked against, and where it goes.
 pub(super) struct Incoming {
@@ -38,14 +47,15 @@ struct Stream {
 }
 
 impl Incoming {
-    /// Checks what the peer offers and prepares its place. `name` is what it shall be called, if not as it says.
+    /// Checks what the peer offers, prepares its place and finds out what is there already. `name` is what it shall be
+    /// called, if not as it says.
     pub(super) fn prepare(
         remote: SocketAddr,
         offer: &Offer,
         name: Option<&str>,
         dest: &Dest,
-        overwrite: bool,
-    ) -> Result<(Self, Manifest), TransferError> {
+        options: SinkOptions,
+    ) -> Result<Prepared, TransferError> {
         let manifest = |source| TransferError::Manifest { remote, source };
         let mut decoded = Manifest::decode(&offer.manifest).map_err(manifest)?;
         if let Some(name) = name {
@@ -60,20 +70,33 @@ impl Incoming {
         let tree =
             HashTree::from_bytes(offer.root.into(), offer.size, offer.block_size, &offer.tree)
                 .map_err(|source| TransferError::Tree { remote, source })?;
-        let store = match dest {
+        let (store, kept) = match dest {
             Dest::Stdout => {
                 let sink = StreamSink::new(stdout(), &decoded)?;
-                Store::Stream(Arc::new(Mutex::new(Stream {
-                    sink,
-                    waiting: BTreeMap::new(),
-                    next: 0,
-                })))
+                let stream = Stream { sink, waiting: BTreeMap::new(), next: 0 };
+                (Store::Stream(Arc::new(Mutex::new(stream))), Kept::default())
             }
             Dest::Path(_) => {
-                Store::Files(Arc::new(Sink::create(dest, decoded.clone(), overwrite)?))
+                let sink = Sink::create(dest, decoded.clone(), tree.root(), options)?;
+                let kept = sink.resume(&tree, |_| {})?;
+                (Store::Files(Arc::new(sink)), kept)
             }
         };
-        Ok((Self { tree: Arc::new(tree), store }, decoded))
+        let incoming = Self { tree: Arc::new(tree), store };
+        Ok(Prepared { incoming, manifest: decoded, kept })
+    }
+
+    /// Bytes that are there.
+    pub(super) fn stored(&self) -> u64 {
+        match &self.store {
+            Store::Files(sink) => sink.written(),
+            Store::Stream(_) => 0,
+        }
+    }
+
+    /// The partition that the object will have.
+    pub(super) fn shape(&self) -> ObjectShape {
+        shape(&self.tree)
     }
 
     /// Whether an object of this shape is the one that was offered.
@@ -96,13 +119,13 @@ impl Incoming {
     ) -> Result<(Option<PathBuf>, Stats), TransferError> {
         let remote = connection.remote_addr();
         let shape = object.shape();
-        let mut left = shape.blocks().unwrap_or(0);
-        let mut done = 0;
+        let mut done = self.stored();
         let mut told = Instant::now();
         let mut stats = connection.stats().await.unwrap_or_default();
-        while left > 0 {
+        while done < shape.size {
             match object.next().await.ok_or_else(|| lost(connection))? {
                 Received::Abandoned(_) => return Err(TransferError::Abandoned { remote }),
+                Received::Checkpoint(part) => self.checkpoint(shape, part).await?,
                 Received::Block(block, data) => {
                     let length = data.len() as u64;
                     // Counted before the block is released: releasing the last ends the peer's interest.
@@ -118,9 +141,8 @@ impl Incoming {
                             return Err(error);
                         }
                     }
-                    left -= 1;
                     done += length;
-                    if told.elapsed() >= PROGRESS_EVERY || left == 0 {
+                    if told.elapsed() >= PROGRESS_EVERY || done == shape.size {
                         told = Instant::now();
                         moved(done, stats);
                     }
@@ -155,6 +177,14 @@ impl Incoming {
             }
             Ok::<_, SinkError>(true)
         };
+        Ok(tokio::task::spawn_blocking(work).await.map_err(|_| TransferError::Worker)??)
+    }
+
+    /// Stores part of a block.
+    async fn checkpoint(&self, shape: ObjectShape, part: Checkpoint) -> Result<(), TransferError> {
+        let Store::Files(sink) = &self.store else { return Ok(()) };
+        let sink = sink.clone();
+        let work = move || sink.checkpoint(shape.block_size, &part);
         Ok(tokio::task::spawn_blocking(work).await.map_err(|_| TransferError::Worker)??)
     }
 

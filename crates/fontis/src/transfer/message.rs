@@ -1,13 +1,18 @@
 //! What client and server tell each other: messages, each encoded with postcard.
 
 use bytes::Bytes;
+use fontis_proto::dfcp::{Begun, Held};
 use serde::{Deserialize, Serialize};
 
 /// By the client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Request {
     /// Fetch what is at a path; it changes nothing, so it may travel with the first packet.
-    Get { id: u32, path: String },
+    Get { id: u32, path: String, resume: bool },
+    /// After an offer, if the request was to resume: send what is not held.
+    Begin { id: u32, holding: Holding },
+    /// What is there is still being checked; it says nothing but that the client lives.
+    Checking { id: u32 },
     /// Take an object.
     Put { id: u32, secret: Vec<u8>, offer: Offer },
 }
@@ -18,11 +23,43 @@ pub(super) enum Response {
     /// The object that was asked for; its content follows on a channel whose label is the request's id.
     Offer { id: u32, offer: Offer },
     /// The object that was offered is wanted: send its content.
-    Accept { id: u32 },
+    Accept { id: u32, holding: Holding },
+    /// What is there is still being checked.
+    Checking { id: u32 },
     /// The object that was sent is verified and stored.
     Stored { id: u32 },
     /// It cannot be done.
     Error { id: u32, text: String },
+}
+
+/// What a receiver has of an object from before.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Holding {
+    /// Blocks that are done: the first of each run, and how many.
+    done: Vec<(u32, u32)>,
+    /// Blocks that were begun: which, bytes in a symbol, the next symbol to send, symbols lacking.
+    begun: Vec<(u32, u16, u32, u32)>,
+}
+
+impl From<&Held> for Holding {
+    fn from(held: &Held) -> Self {
+        let done = held.done().iter().map(|run| (run.start, run.end - run.start)).collect();
+        let begun = |b: &Begun| (b.block, b.symbol_size, b.next_esi, b.needed);
+        Self { done, begun: held.begun().iter().map(begun).collect() }
+    }
+}
+
+impl From<Holding> for Held {
+    fn from(holding: Holding) -> Self {
+        let done = holding.done.into_iter().map(|(first, n)| first..first.saturating_add(n));
+        let begun = holding.begun.into_iter().map(|(block, symbol_size, next_esi, needed)| Begun {
+            block,
+            symbol_size,
+            next_esi,
+            needed,
+        });
+        Self::new(done.collect(), begun.collect())
+    }
 }
 
 /// An object: what it holds, and what it is checked against.
@@ -70,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_request_for_a_short_path_fits_into_the_first_packet() {
-        let request = Request::Get { id: 0, path: "x".repeat(800) };
+        let request = Request::Get { id: 0, path: "x".repeat(800), resume: true };
         assert!(encode(&request).len() <= fontis_proto::dfcp::MAX_EARLY);
         assert_eq!(decode::<Request>(&encode(&request)), Some(request));
     }

@@ -42,6 +42,8 @@ pub enum Progress {
         bytes: u64,
         /// Its entries: one for a file.
         entries: usize,
+        /// Bytes of it that are there from an earlier transfer.
+        resumed: u64,
     },
     /// Some time has passed.
     Moved {
@@ -50,6 +52,8 @@ pub enum Progress {
         /// What the connection has counted.
         stats: Stats,
     },
+    /// One of several objects that are sent is verified and stored at the receiver.
+    Stored(Box<Report>),
 }
 
 /// A transfer that is complete and verified.
@@ -61,14 +65,14 @@ pub struct Report {
     pub path: Option<PathBuf>,
     /// Its bytes.
     pub bytes: u64,
+    /// Bytes of it that were there from an earlier transfer, and were not sent again.
+    pub resumed: u64,
     /// The BLAKE3 hash of its content.
     pub hash: String,
     /// From the first packet to the last verified byte.
     pub duration: Duration,
     /// What the connection has counted.
     pub stats: Stats,
-    /// Packets that would have carried the content if none had been lost.
-    pub packets_needed: u64,
 }
 
 /// What a server tells.

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use fontis_codes::Code;
-use fontis_proto::dfcp::{CloseReason, ObjectShape, SYMBOL_SIZE, SendOptions, Stats};
+use fontis_proto::dfcp::{CloseReason, Held, ObjectShape, SYMBOL_SIZE, SendOptions, Stats};
 
 use super::TransferError;
 use super::message::{Offer, label};
@@ -33,18 +33,12 @@ impl Outgoing {
         })
     }
 
-    fn shape(&self) -> ObjectShape {
-        ObjectShape {
-            size: self.tree.size(),
-            block_size: self.tree.block_size(),
-            symbol_size: SYMBOL_SIZE,
-            code: Code::RaptorQ.id(),
-        }
-    }
-
-    /// Packets that carry the content if none is lost.
-    pub(super) fn packets_needed(&self) -> u64 {
-        packets_needed(self.shape())
+    /// Bytes of the blocks that the peer holds.
+    pub(super) fn held_bytes(&self, held: &Held) -> u64 {
+        let shape = shape(&self.tree);
+        let blocks = shape.blocks().unwrap_or(0);
+        let runs = held.done().iter().map(|run| run.start.min(blocks)..run.end.min(blocks));
+        runs.flatten().map(|block| u64::from(shape.block_len(block))).sum()
     }
 
     /// Sends the content and returns when the peer has verified all of it; `moved` is told of every block read.
@@ -52,17 +46,18 @@ impl Outgoing {
         &self,
         connection: &Connection,
         id: u32,
+        held: Held,
         mut moved: impl FnMut(u64, Stats),
     ) -> Result<(), TransferError> {
         let remote = connection.remote_addr();
-        let shape = self.shape();
+        let mut done = self.held_bytes(&held);
+        let shape = shape(&self.tree);
         let lost = || lost(connection);
         let Some(mut object) =
-            connection.send_object(shape, label(id), SendOptions::default()).await
+            connection.send_object(shape, label(id), SendOptions::default(), held).await
         else {
             return Err(lost());
         };
-        let mut done = 0;
         loop {
             let Some(progress) = object.next().await else {
                 let complete = CloseReason::Peer { code: CODE_COMPLETE, reason: String::new() };
@@ -107,12 +102,14 @@ impl Outgoing {
     }
 }
 
-/// Packets that carry an object of this shape if none is lost.
-pub(super) fn packets_needed(shape: ObjectShape) -> u64 {
-    let symbols = |len: u32| u64::from(len.div_ceil(u32::from(shape.symbol_size)));
-    let blocks = shape.blocks().unwrap_or(0);
-    let Some(last) = blocks.checked_sub(1) else { return 0 };
-    u64::from(last) * symbols(shape.block_size) + symbols(shape.block_len(last))
+/// The partition of an object with this tree.
+pub(super) fn shape(tree: &HashTree) -> ObjectShape {
+    ObjectShape {
+        size: tree.size(),
+        block_size: tree.block_size(),
+        symbol_size: SYMBOL_SIZE,
+        code: Code::RaptorQ.id(),
+    }
 }
 
 /// Closes a connection, and waits until the peer knows or has had time to.

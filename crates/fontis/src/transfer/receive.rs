@@ -1,17 +1,18 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Instant;
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use fontis_proto::dfcp::SendOptions;
-use tokio::sync::{Mutex, oneshot};
+use tokio::sync::{Mutex, Notify, oneshot};
 
-use super::incoming::Incoming;
-use super::message::{Offer, Request, Response, decode, encode};
-use super::outgoing::{CODE_UNWANTED, lost, packets_needed};
+use super::get::meanwhile;
+use super::incoming::{Incoming, Prepared};
+use super::message::{Holding, Offer, Request, Response, decode, encode, label};
+use super::outgoing::{CODE_UNWANTED, lost};
 use super::serve::key_text;
 use super::{Report, ServerEvent, TransferError};
-use crate::{Connection, Dest, Endpoint, RecvObject, Secret};
+use crate::{Connection, Dest, Endpoint, RecvObject, Secret, SinkError, SinkOptions};
 
 /// Takes what others send into a folder; they must know a secret.
 pub struct Receiver {
@@ -23,6 +24,44 @@ struct Shared {
     dir: PathBuf,
     secret: Secret,
     overwrite: bool,
+    /// Objects that are being received, and what ends that.
+    busy: std::sync::Mutex<HashMap<Claimant, Arc<Notify>>>,
+}
+
+/// A sender's key and the manifest of what it sends.
+type Claimant = ([u8; 32], blake3::Hash);
+
+/// How long the end of a transfer that is superseded may take.
+const SUPERSEDING: Duration = Duration::from_secs(5);
+
+impl Shared {
+    fn busy(&self) -> MutexGuard<'_, HashMap<Claimant, Arc<Notify>>> {
+        self.busy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A sender that comes again has lost its connection, whether this side has noticed or not: the old transfer ends.
+    async fn supersede(&self, claimant: &Claimant) {
+        let begin = Instant::now();
+        loop {
+            match self.busy().get(claimant) {
+                Some(old) if begin.elapsed() < SUPERSEDING => old.notify_one(),
+                _ => return,
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+/// Takes an object off the list of the busy when its transfer is over.
+struct Busy {
+    shared: Arc<Shared>,
+    claimant: Claimant,
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.shared.busy().remove(&self.claimant);
+    }
 }
 
 /// Objects of a connection that were accepted and whose content has not begun.
@@ -41,7 +80,8 @@ impl Receiver {
             if metadata.is_dir() { Ok(()) } else { Err(std::io::ErrorKind::NotADirectory.into()) }
         });
         folder.map_err(|source| TransferError::Folder { path: dir.to_owned(), source })?;
-        let shared = Shared { dir: dir.to_owned(), secret, overwrite };
+        let busy = std::sync::Mutex::default();
+        let shared = Shared { dir: dir.to_owned(), secret, overwrite, busy };
         Ok(Self { endpoint, shared: Arc::new(shared) })
     }
 
@@ -108,7 +148,7 @@ async fn take(
     };
     let (id, secret, offer) = match decode::<Request>(message) {
         Some(Request::Put { id, secret, offer }) => (id, secret, offer),
-        Some(Request::Get { id, .. }) => {
+        Some(Request::Get { id, .. } | Request::Begin { id, .. } | Request::Checking { id }) => {
             let text = "this is a receiver: `fontis serve` gives".to_owned();
             respond(&Response::Error { id, text });
             return Ok(());
@@ -130,7 +170,31 @@ async fn take(
     stored
 }
 
+/// Receives an object, unless its sender comes again meanwhile.
 async fn store(
+    shared: &Arc<Shared>,
+    connection: &Connection,
+    id: u32,
+    offer: Offer,
+    expected: &Expected,
+    events: &(impl Fn(ServerEvent) + Send + Sync),
+    respond: impl Fn(&Response),
+) -> Result<(), TransferError> {
+    let claimant = (connection.peer_key(), blake3::hash(&offer.manifest));
+    shared.supersede(&claimant).await;
+    let superseded = Arc::new(Notify::new());
+    shared.busy().insert(claimant, superseded.clone());
+    let _busy = Busy { shared: shared.clone(), claimant };
+    tokio::select! {
+        stored = receive(shared, connection, id, offer, expected, events, respond) => stored,
+        () = superseded.notified() => {
+            connection.close(0, "the same sender has come again");
+            Err(TransferError::Superseded { remote: connection.remote_addr() })
+        }
+    }
+}
+
+async fn receive(
     shared: &Arc<Shared>,
     connection: &Connection,
     id: u32,
@@ -141,20 +205,38 @@ async fn store(
 ) -> Result<(), TransferError> {
     let remote = connection.remote_addr();
     let begin = Instant::now();
-    let (incoming, manifest) = {
+    let prepare = {
         let shared = shared.clone();
-        tokio::task::spawn_blocking(move || {
+        move || {
             // With a slash at its end the folder receives the object under the object's own name.
             let dest = Dest::Path(shared.dir.join(""));
-            Incoming::prepare(remote, &offer, None, &dest, shared.overwrite)
-        })
-        .await
-        .map_err(|_| TransferError::Worker)??
+            let options = SinkOptions { overwrite: shared.overwrite, restart: false };
+            let begin = Instant::now();
+            loop {
+                match Incoming::prepare(remote, &offer, None, &dest, options) {
+                    // The last write of a transfer that was superseded may still be under way.
+                    Err(TransferError::Sink(SinkError::Busy { .. }))
+                        if begin.elapsed() < Duration::from_millis(500) =>
+                    {
+                        std::thread::sleep(Duration::from_millis(20));
+                    }
+                    prepared => return prepared,
+                }
+            }
+        }
     };
+    let checking = || respond(&Response::Checking { id });
+    let Prepared { incoming, manifest, kept } = meanwhile(checking, prepare).await?;
+    let resumed = incoming.stored();
     let (reply, object) = oneshot::channel();
     expected.lock().await.insert(id, reply);
-    respond(&Response::Accept { id });
-    let object = object.await.map_err(|_| lost(connection))?;
+    let holding = Holding::from(&kept.held(&incoming.shape()));
+    connection.expect_object(label(id), kept);
+    respond(&Response::Accept { id, holding });
+    let object = tokio::select! {
+        object = object => object.map_err(|_| lost(connection))?,
+        _ = connection.closed() => return Err(lost(connection)),
+    };
     let shape = object.shape();
     if !incoming.fits(shape) {
         return Err(TransferError::Protocol {
@@ -166,15 +248,8 @@ async fn store(
     events(ServerEvent::Started { remote, name: name.clone(), bytes: shape.size });
     let hash = incoming.hash();
     let (path, stats) = incoming.receive(connection, object, |_, _| {}).await?;
-    let report = Report {
-        name,
-        path,
-        bytes: shape.size,
-        hash,
-        duration: begin.elapsed(),
-        stats,
-        packets_needed: packets_needed(shape),
-    };
+    let (bytes, duration) = (shape.size, begin.elapsed());
+    let report = Report { name, path, bytes, resumed, hash, duration, stats };
     events(ServerEvent::Finished { remote, report: Box::new(report) });
     Ok(())
 }

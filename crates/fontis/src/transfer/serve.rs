@@ -1,3 +1,4 @@
+use std::collections::HashMap;
 use std::num::NonZero;
 use std::path::Path;
 use std::sync::Arc;
@@ -5,10 +6,11 @@ use std::time::Instant;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use fontis_proto::dfcp::SendOptions;
+use fontis_proto::dfcp::{Held, SendOptions};
+use tokio::sync::{Mutex, oneshot};
 
 use super::message::{Request, Response, decode, encode};
-use super::outgoing::Outgoing;
+use super::outgoing::{Outgoing, lost};
 use super::{Report, ServerEvent, TransferError};
 use crate::{Connection, Endpoint, HashCache, PublicKey, Source, SourceError};
 
@@ -22,6 +24,9 @@ pub struct FileServer {
     endpoint: Endpoint,
     shared: Arc<Shared>,
 }
+
+/// Requests whose client says first what it holds.
+type Waiting = Arc<Mutex<HashMap<u32, oneshot::Sender<Held>>>>;
 
 struct Shared {
     root: Dir,
@@ -45,13 +50,14 @@ impl FileServer {
             tokio::spawn(async move {
                 let remote = connection.remote_addr();
                 events(ServerEvent::Connected { remote, key: key_text(&connection) });
+                let waiting = Waiting::default();
                 while let Some(message) = connection.recv_message().await {
-                    let (shared, events, connection) =
-                        (shared.clone(), events.clone(), connection.clone());
+                    let (shared, events, connection, waiting) =
+                        (shared.clone(), events.clone(), connection.clone(), waiting.clone());
                     tokio::spawn(async move {
-                        if let Err(error) =
-                            answer(&shared, &connection, &message.data, &*events).await
-                        {
+                        let answer =
+                            answer(&shared, &connection, &message.data, &waiting, &*events);
+                        if let Err(error) = answer.await {
                             events(ServerEvent::Failed { remote, error: error.to_string() });
                         }
                     });
@@ -70,6 +76,7 @@ async fn answer(
     shared: &Arc<Shared>,
     connection: &Connection,
     message: &[u8],
+    waiting: &Waiting,
     events: &(impl Fn(ServerEvent) + Send + Sync),
 ) -> Result<(), TransferError> {
     let remote = connection.remote_addr();
@@ -77,8 +84,15 @@ async fn answer(
         let urgent = SendOptions { priority: 0, ..SendOptions::default() };
         connection.send_message(encode(response), urgent);
     };
-    let (id, path) = match decode::<Request>(message) {
-        Some(Request::Get { id, path }) => (id, path),
+    let (id, path, resume) = match decode::<Request>(message) {
+        Some(Request::Get { id, path, resume }) => (id, path, resume),
+        Some(Request::Begin { id, holding }) => {
+            if let Some(reply) = waiting.lock().await.remove(&id) {
+                let _ = reply.send(Held::from(holding));
+            }
+            return Ok(());
+        }
+        Some(Request::Checking { .. }) => return Ok(()),
         Some(Request::Put { id, .. }) => {
             let text = "this server only serves: `fontis receive` takes what is sent".to_owned();
             respond(&Response::Error { id, text });
@@ -108,20 +122,33 @@ async fn answer(
             return Err(error);
         }
     };
+    let (reply, begin_with) = oneshot::channel();
+    if resume {
+        waiting.lock().await.insert(id, reply);
+    }
     respond(&Response::Offer { id, offer: outgoing.offer()? });
+    let held = if resume {
+        tokio::select! {
+            held = begin_with => held.map_err(|_| lost(connection))?,
+            _ = connection.closed() => return Err(lost(connection)),
+        }
+    } else {
+        Held::default()
+    };
+    let resumed = outgoing.held_bytes(&held);
     let name = outgoing.source.manifest().name().to_owned();
     let bytes = outgoing.tree.size();
     events(ServerEvent::Started { remote, name: name.clone(), bytes });
     let mut counted = connection.stats().await.unwrap_or_default();
-    outgoing.send(connection, id, |_, stats| counted = stats).await?;
+    outgoing.send(connection, id, held, |_, stats| counted = stats).await?;
     let report = Report {
         name,
         path: None,
         bytes,
+        resumed,
         hash: outgoing.tree.root().to_hex().to_string(),
         duration: begin.elapsed(),
         stats: connection.stats().await.unwrap_or(counted),
-        packets_needed: outgoing.packets_needed(),
     };
     events(ServerEvent::Finished { remote, report: Box::new(report) });
     Ok(())

@@ -314,13 +314,15 @@ fn overhead(code: &SparseCode, first: u32) -> f64 {
     f64::from(index - first) / code.message as f64 - 1.0
 }
 
+/// The most source symbols that our RaptorQ takes in a block.
 fn most_symbols() -> u32 {
-    fontis_codes::BlockShape::new(fontis_codes::Code::RaptorQ, 56_403, 1)
-        .and_then(|_| match fontis_codes::BlockShape::new(fontis_codes::Code::RaptorQ, 56_404, 1) {
-            Err(_) => Ok(56_403),
-            Ok(_) => Ok(0),
-        })
-        .unwrap_or(0)
+    let fits = |k: u32| fontis_codes::BlockShape::new(fontis_codes::Code::RaptorQ, k, 1).is_ok();
+    let (mut low, mut high) = (1u32, 1 << 20);
+    while low + 1 < high {
+        let middle = low.midpoint(high);
+        if fits(middle) { low = middle } else { high = middle }
+    }
+    low
 }
 
 /// The share of a message that the sparse LT code knows without a precode from 5 % more symbols than it has.

@@ -52,6 +52,8 @@ pub struct Config {
     pub packet_size: u32,
     /// The largest packet that path MTU discovery tries; no more than `packet_size`: none.
     pub max_packet_size: u32,
+    /// How often the symbols of an object's block that is not complete are handed out; none: never.
+    pub checkpoint: Option<Duration>,
     /// What a reset by this side carries.
     pub reset_token: ResetToken,
     /// Whether to keep a trace of what happens, for qlog.
@@ -73,6 +75,7 @@ impl Default for Config {
             overhead: 28,
             packet_size: 1280,
             max_packet_size: 9000,
+            checkpoint: None,
             reset_token: [0; 16],
             trace: false,
         }

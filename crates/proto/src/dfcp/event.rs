@@ -3,6 +3,7 @@ use fontis_codes::{DecodeJob, Decoded, RepairJob, RepairSymbols};
 use thiserror::Error;
 
 use super::packet::{ChannelId, ObjectShape};
+use super::resume::Checkpoint;
 
 /// What a connection tells its application.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +41,14 @@ pub enum Event {
         block: u32,
         /// Its bytes (none with a counting code).
         data: Bytes,
+    },
+    /// Part of a block that takes long to complete, if the configuration asks for it: stored, it need not be sent again
+    /// by a later connection.
+    Checkpoint {
+        /// The channel.
+        channel: ChannelId,
+        /// The symbols.
+        checkpoint: Checkpoint,
     },
     /// The data of a block of an object that this side sends is wanted.
     BlockWanted {

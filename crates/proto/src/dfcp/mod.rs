@@ -23,6 +23,7 @@ mod path;
 mod receipts;
 mod receiving;
 mod redundancy;
+mod resume;
 mod rtt;
 mod sending;
 mod session;
@@ -40,6 +41,7 @@ pub use packet::{
 };
 pub use params::{Params, SYN_SIZE, VERSION};
 pub use redundancy::n_star;
+pub use resume::{Begun, Checkpoint, Held, Kept, KeptBlock};
 pub use session::{OpenError, SealError, Session};
 pub use stats::Stats;
 pub use trace::{TraceEvent, Traced};

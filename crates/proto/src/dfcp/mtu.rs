@@ -4,11 +4,15 @@ use fontis_base::{Duration, Time};
 const TRIES: u32 = 3;
 /// How long a probe may be under way, and how long to wait between them.
 const PATIENCE: Duration = Duration::from_millis(600);
-/// Symbols of a packet that are tried, most first: what a jumbo frame holds, then less. What lies between one and two
-/// symbols is no gain, so 1500-byte paths are not probed for it.
-const SYMBOLS: [u32; 3] = [7, 3, 2];
+/// The packet of Ethernet, which most paths carry.
+const ETHERNET: u32 = 1500;
+/// Sizes that are tried, last first: Ethernet's packet, then a jumbo frame, then what is left of Ethernet's in most
+/// tunnels.
+const SIZES: [u32; 3] = [1420, 9000, ETHERNET];
+/// Large packets lost in a row that make a black hole, if as many small ones as here arrive meanwhile.
+const BLACK_HOLE: (u32, u32) = (10, 3);
 
-/// Path MTU discovery by padded probes (after RFC 8899): the symbol size stays, a packet carries one or more.
+/// Path MTU discovery by padded probes (after RFC 8899).
 #[derive(Clone, Debug)]
 pub(super) struct Mtu {
     least: u32,
@@ -16,23 +20,23 @@ pub(super) struct Mtu {
     candidates: Vec<u32>,
     tries: u32,
     next: Time,
+    large_lost: u32,
+    small_arrived: u32,
 }
 
 impl Mtu {
-    /// Begins at packets of `size` bytes with one symbol of `symbol` bytes; nothing beyond `most` is tried.
-    pub(super) fn new(size: u32, most: u32, symbol: u32) -> Self {
-        let candidates = SYMBOLS
-            .iter()
-            .rev()
-            .map(|count| size + (count - 1) * symbol)
-            .filter(|size| *size <= most)
-            .collect();
-        Self { least: size, size, candidates, tries: 0, next: Time::ZERO }
-    }
-
-    /// Large packets seem to vanish: back to the size that every path carries.
-    pub(super) const fn fall_back(&mut self) {
-        self.size = self.least;
+    /// Begins at packets of `size` bytes; nothing beyond `most` is tried.
+    pub(super) fn new(size: u32, most: u32) -> Self {
+        let candidates = SIZES.into_iter().filter(|probe| (size + 1..=most).contains(probe));
+        Self {
+            least: size,
+            size,
+            candidates: candidates.collect(),
+            tries: 0,
+            next: Time::ZERO,
+            large_lost: 0,
+            small_arrived: 0,
+        }
     }
 
     /// Bytes of a packet that the path is known to carry.
@@ -40,8 +44,13 @@ impl Mtu {
         self.size
     }
 
-    /// The size of a probe that is due.
-    pub(super) fn probe(&mut self, now: Time) -> Option<u32> {
+    /// The size to try with the very first packets, if it is worth a packet before anything is known.
+    pub(super) fn first_probe(&self) -> Option<u32> {
+        self.candidates.last().copied().filter(|size| *size == ETHERNET)
+    }
+
+    /// The size of a probe that is due after `packets` data packets: a size that most paths carry is soon worth it.
+    pub(super) fn probe(&mut self, now: Time, packets: u64) -> Option<u32> {
         if now < self.next {
             return None;
         }
@@ -50,6 +59,9 @@ impl Mtu {
             self.tries = 0;
         }
         let size = *self.candidates.last()?;
+        if packets < if size == ETHERNET { 64 } else { 2000 } {
+            return None;
+        }
         self.tries += 1;
         self.next = now + PATIENCE;
         Some(size)
@@ -63,26 +75,74 @@ impl Mtu {
             self.tries = 0;
         }
     }
+
+    /// A packet that was no probe arrived or was lost. True if large packets vanish where small ones pass: the path
+    /// has changed, and the size falls back to what every path carries.
+    pub(super) fn decided(&mut self, size: u32, received: bool) -> bool {
+        match (size > self.least, received) {
+            (true, true) => (self.large_lost, self.small_arrived) = (0, 0),
+            (true, false) => self.large_lost += 1,
+            (false, true) if self.large_lost > 0 => self.small_arrived += 1,
+            (false, _) => {}
+        }
+        let hole = self.large_lost >= BLACK_HOLE.0 && self.small_arrived >= BLACK_HOLE.1;
+        if hole {
+            let smaller = self.least + 1..self.size;
+            self.candidates = SIZES.into_iter().filter(|size| smaller.contains(size)).collect();
+            (self.size, self.tries) = (self.least, 0);
+            (self.large_lost, self.small_arrived) = (0, 0);
+        }
+        hole
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn discovery_finds_the_largest_size_that_arrives() {
-        let mut mtu = Mtu::new(1280, 9000, 1192);
+    /// The size found on a path that carries `most` bytes, and the probes that took.
+    fn found(path: u32, most: u32) -> (u32, u32) {
+        let mut mtu = Mtu::new(1280, most);
         let mut now = Time::ZERO;
         let mut probes = 0;
         while probes < 20 {
             now += Duration::from_secs(1);
-            let Some(size) = mtu.probe(now) else { break };
+            let Some(size) = mtu.probe(now, 2000) else { break };
             probes += 1;
-            if size <= 4000 {
+            if size <= path {
                 mtu.arrived(size);
             }
         }
-        assert_eq!(mtu.size(), 1280 + 2 * 1192);
-        assert_eq!(probes, 4, "three for the jumbo frame, one for what fits");
+        (mtu.size(), probes)
+    }
+
+    #[test]
+    fn discovery_finds_the_largest_size_that_arrives() {
+        assert_eq!(
+            found(4000, 9000),
+            (1500, 1 + TRIES),
+            "one for Ethernet, three for the jumbo frame"
+        );
+        assert_eq!(found(9000, 9000), (9000, 2));
+        assert_eq!(found(1450, 9000), (1420, 2 * TRIES + 1));
+        assert_eq!(found(9000, 1500), (1500, 1));
+        assert_eq!(found(1300, 1280), (1280, 0));
+    }
+
+    #[test]
+    fn large_packets_that_vanish_among_small_ones_are_a_black_hole() {
+        let mut mtu = Mtu::new(1280, 1500);
+        mtu.arrived(1500);
+        for _ in 0..100 {
+            assert!(!mtu.decided(1500, false), "an outage takes everything");
+        }
+        assert!(!mtu.decided(1500, true));
+        for _ in 0..9 {
+            assert!(!mtu.decided(1500, false));
+            assert!(!mtu.decided(100, true));
+        }
+        assert!(mtu.decided(1500, false));
+        assert_eq!(mtu.size(), 1280);
+        assert_eq!(mtu.probe(Time::ZERO, 2000), Some(1420), "a tunnel may remain");
     }
 }

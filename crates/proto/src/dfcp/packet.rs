@@ -140,6 +140,8 @@ pub struct Symbols {
     pub count: u16,
     /// What describes the block, on channels that no [`Open`] described.
     pub live: Option<Live>,
+    /// Whether the block's symbols have the size of these, not the one that [`Open`] told: all of them are sent whole.
+    pub whole: bool,
     /// Bytes of all the symbols on the wire.
     pub len: u16,
     /// The symbols; empty with a counting code.

@@ -19,10 +19,10 @@ const LONG_TRAIN_TIME: Duration = Duration::from_millis(5);
 const LONG_TRAIN_LENGTHS: RangeInclusive<u64> = 24..=48;
 /// A train shorter than this is no basis for more than a first guess.
 const LONG_TRAIN: usize = 8;
+/// What a host's own pauses may do to the spacing of a train.
+const MOST_UNEVEN: Duration = Duration::from_millis(1);
 /// On paths shorter than this, a host's own pauses are longer than a round trip: they are no silence of the path.
 const LEAST_SILENCE: Duration = Duration::from_millis(20);
-/// Unanswered probes after which large packets are suspected.
-const BLACK_HOLE_PROBES: u32 = 3;
 /// Unanswered packets that make a silence.
 const SILENT_PACKETS: u64 = 5;
 /// Runs of loss at least this long are outages: they say nothing about the loss to code against.
@@ -300,8 +300,25 @@ impl Path {
         let (&to, &end) = times.next_back()?;
         let span = u64::try_from(end - begin).ok().filter(|us| *us > 0)?;
         let after = || self.train_sizes.range(from + 1..=to);
-        let bytes = after().map(|(_, size)| u64::from(*size)).sum();
-        Some((Rate::from_bytes_over(bytes, Duration::from_micros(span)), after().count() + 1))
+        let bytes: u64 = after().map(|(_, size)| u64::from(*size)).sum();
+        let packets = after().count() + 1;
+        // A few packets between which the path's jitter stands say nothing of its rate.
+        let mut passed = 0;
+        let uneven = after().any(|(number, size)| {
+            passed += u64::from(*size);
+            let due = begin + (span * passed / bytes.max(1)) as i64;
+            let strays = |at: &i64| at.abs_diff(due) > span.max(MOST_UNEVEN.as_micros());
+            self.train_times.get(number).is_some_and(strays)
+        });
+        let gaps =
+            self.train_times.range(first..=last).zip(self.train_times.range(first + 1..=last));
+        let longest = gaps.map(|((_, before), (_, after))| after - before).max().unwrap_or(0);
+        // A longer train that comes in two clumps was held up by something else than the bottleneck.
+        let clumped = 2 * longest.unsigned_abs() > span;
+        if if packets < LONG_TRAIN { uneven } else { clumped } {
+            return None;
+        }
+        Some((Rate::from_bytes_over(bytes, Duration::from_micros(span)), packets))
     }
 
     /// When the path must be prodded or the controller told of silence.
@@ -341,9 +358,6 @@ impl Path {
         let due = self.probe_at() <= now;
         if due {
             self.probes += 1;
-            if self.probes == BLACK_HOLE_PROBES {
-                self.mtu.fall_back();
-            }
             self.probe_from = now;
         }
         due
@@ -390,7 +404,7 @@ mod tests {
 
     #[test]
     fn only_the_first_hint_is_a_reason_for_a_long_train() {
-        let mut path = Path::new(0, Kind::Auto, Mtu::new(1280, 1500, 1192));
+        let mut path = Path::new(0, Kind::Auto, Mtu::new(1280, 1500));
         path.on_hint(Time::ZERO, Rate::from_mbps(100), 1280);
         assert_eq!(path.train_left, 48);
         path.train_left = 0;

@@ -1,9 +1,12 @@
+use core::ops::Range;
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::{Bytes, BytesMut};
+use fontis_base::{Duration, Time};
 use fontis_codes::{BlockDecoder, BlockShape, Code, DecodeJob, Decoded};
 
 use super::packet::{BlockNeed, BlockStatus, ChannelId, Live, LiveKind, ObjectShape, Symbols};
+use super::resume::{Checkpoint, Kept};
 use super::sending::live_shape;
 use super::wire::MAX_BLOCKS;
 
@@ -21,17 +24,35 @@ enum Block {
     Collecting {
         decoder: BlockDecoder,
         live: Option<Live>,
+        /// The packet that began it.
+        since: u64,
+        fresh: Fresh,
     },
     /// A job decodes it.
-    Decoding {
-        live: Option<Live>,
-    },
+    Decoding { live: Option<Live> },
     /// Decoded; a live block out of order keeps its data here.
-    Decoded {
-        data: Option<Bytes>,
-    },
+    Decoded { data: Option<Bytes> },
     /// Accepted by the application.
     Done,
+}
+
+/// Source symbols of a block that no checkpoint has held yet.
+#[derive(Clone, Debug, Default)]
+struct Fresh {
+    /// They lie in this range.
+    esis: Range<u32>,
+    /// When the last checkpoint was, or the first symbol came.
+    since: Option<Time>,
+}
+
+impl Fresh {
+    fn add(&mut self, esi: u32, source_symbols: u32) {
+        if esi < source_symbols {
+            let empty = self.esis.is_empty();
+            let start = if empty { esi } else { self.esis.start.min(esi) };
+            self.esis = start..self.esis.end.max(esi + 1);
+        }
+    }
 }
 
 /// The receiving half of a channel.
@@ -73,8 +94,28 @@ impl RecvChannel {
         Self::new(id, sink, code, symbol_size, max_block, window)
     }
 
-    pub(super) fn object(id: ChannelId, shape: ObjectShape, code: Code, window: u32) -> Self {
-        Self::new(id, Sink::Object(shape), code, shape.symbol_size, shape.block_size, window)
+    pub(super) fn object(
+        id: ChannelId,
+        shape: ObjectShape,
+        code: Code,
+        window: u32,
+        kept: Kept,
+    ) -> Self {
+        let sink = Sink::Object(shape);
+        let mut channel = Self::new(id, sink, code, shape.symbol_size, shape.block_size, window);
+        let total = shape.blocks().unwrap_or(0);
+        for block in kept.done.into_iter().flat_map(|range| range.start..range.end.min(total)) {
+            channel.blocks.insert(block, Block::Done);
+        }
+        for kept in kept.begun.into_iter().filter(|kept| kept.block < total) {
+            if let Some(decoder) = kept.decoder(code, shape.block_len(kept.block)) {
+                let begun =
+                    Block::Collecting { decoder, live: None, since: 0, fresh: Fresh::default() };
+                channel.blocks.entry(kept.block).or_insert(begun);
+            }
+        }
+        channel.rise();
+        channel
     }
 
     fn new(
@@ -133,8 +174,8 @@ impl RecvChannel {
         index < self.floor || self.blocks.contains_key(&index)
     }
 
-    /// Takes symbols of a packet.
-    pub(super) fn receive(&mut self, symbols: &Symbols) -> Received {
+    /// Takes symbols of packet `number`.
+    pub(super) fn receive(&mut self, number: u64, symbols: &Symbols) -> Received {
         let index = symbols.block;
         if index < self.floor {
             self.wasted += u64::from(symbols.count);
@@ -144,29 +185,46 @@ impl RecvChannel {
             return Received::Violation;
         }
         let Some(shape) = self.shape_of(symbols) else { return Received::Violation };
+        let whole = usize::from(shape.symbol_size());
         if let Some(Live { fin: true, .. }) = symbols.live {
             self.last = Some(index);
         }
         let block = self.blocks.entry(index).or_insert_with(|| Block::Collecting {
             decoder: BlockDecoder::new(shape),
             live: symbols.live,
+            since: number,
+            fresh: Fresh::default(),
         });
-        let Block::Collecting { decoder, live } = block else {
+        let Block::Collecting { decoder, live, since, fresh } = block else {
             self.wasted += u64::from(symbols.count);
             return Received::Nothing;
         };
-        if *live != symbols.live || decoder.shape() != shape {
+        if *live != symbols.live {
             return Received::Violation;
+        }
+        if decoder.shape() != shape {
+            if live.is_some() {
+                return Received::Violation;
+            }
+            if number < *since {
+                self.wasted += u64::from(symbols.count);
+                return Received::Nothing;
+            }
+            // The sender has begun the block anew, in symbols that fit the path as it is now.
+            *decoder = BlockDecoder::new(shape);
+            *since = number;
+            *fresh = Fresh::default();
         }
         let mut rest = symbols.data.clone();
         for offset in 0..u32::from(symbols.count) {
             let Some(esi) = symbols.esi.checked_add(offset) else { return Received::Violation };
             let length = if self.code.carries_bytes() { shape.symbol_len(esi) } else { 0 };
-            if rest.len() < length {
+            let taken = if symbols.whole && length > 0 { whole } else { length };
+            if rest.len() < taken {
                 return Received::Violation;
             }
-            match decoder.add(esi, &rest.split_to(length)) {
-                Ok(true) => {}
+            match decoder.add(esi, &rest.split_to(taken)[..length]) {
+                Ok(true) => fresh.add(esi, shape.source_symbols()),
                 Ok(false) => self.wasted += 1,
                 Err(_) => return Received::Violation,
             }
@@ -189,7 +247,9 @@ impl RecvChannel {
     fn shape_of(&self, symbols: &Symbols) -> Option<BlockShape> {
         match (&self.sink, symbols.live) {
             (Sink::Object(object), None) => {
-                BlockShape::new(self.code, object.block_len(symbols.block), self.symbol_size).ok()
+                let size =
+                    if symbols.whole { symbols.len / symbols.count } else { self.symbol_size };
+                BlockShape::new(self.code, object.block_len(symbols.block), size).ok()
             }
             (Sink::Live { kind, .. }, Some(live))
                 if *kind == live.kind && live.block_len <= self.max_block =>
@@ -207,7 +267,10 @@ impl RecvChannel {
         let live = *live;
         match result {
             Decoded::Failed(decoder) => {
-                self.blocks.insert(index, Block::Collecting { decoder, live });
+                self.blocks.insert(
+                    index,
+                    Block::Collecting { decoder, live, since: 0, fresh: Fresh::default() },
+                );
                 None
             }
             Decoded::Block(data) => {
@@ -272,10 +335,38 @@ impl RecvChannel {
         if let Some(block @ Block::Decoded { .. }) = self.blocks.get_mut(&index) {
             *block = Block::Done;
         }
+        self.rise();
+    }
+
+    fn rise(&mut self) {
         while let Some(Block::Done) = self.blocks.get(&self.floor) {
             self.blocks.remove(&self.floor);
             self.floor += 1;
         }
+    }
+
+    /// The symbols of a block of an object that came since the last time, if that is long ago.
+    pub(super) fn checkpoint(
+        &mut self,
+        now: Time,
+        index: u32,
+        every: Duration,
+    ) -> Option<Checkpoint> {
+        let Block::Collecting { decoder, live: None, fresh, .. } = self.blocks.get_mut(&index)?
+        else {
+            return None;
+        };
+        let since = *fresh.since.get_or_insert(now);
+        if fresh.esis.is_empty() || now.since(since) < every {
+            return None;
+        }
+        fresh.since = Some(now);
+        let esis = core::mem::take(&mut fresh.esis);
+        let (data, runs) = decoder.source_span(esis.clone())?;
+        let offset = esis.start * u32::from(decoder.shape().symbol_size());
+        let symbol_size = decoder.shape().symbol_size();
+        let data = Bytes::copy_from_slice(data);
+        Some(Checkpoint { block: index, symbol_size, offset, data, runs })
     }
 
     /// The application refuses a block of an object: it is collected anew.
@@ -285,16 +376,20 @@ impl RecvChannel {
             && let Ok(shape) = BlockShape::new(self.code, object.block_len(index), self.symbol_size)
         {
             // It stays in the status as one that lacks everything: left out, it would read as unchanged.
-            self.blocks
-                .insert(index, Block::Collecting { decoder: BlockDecoder::new(shape), live: None });
+            let decoder = BlockDecoder::new(shape);
+            self.blocks.insert(
+                index,
+                Block::Collecting { decoder, live: None, since: 0, fresh: Fresh::default() },
+            );
         }
     }
 
     /// What to tell the sender.
     pub(super) fn status(&self) -> BlockStatus {
+        // Beyond the limit nothing is sent, whatever the sender knows of it.
         let blocks = self
             .blocks
-            .iter()
+            .range(..self.limit())
             .take(MAX_BLOCKS)
             .map(|(index, block)| {
                 let (needed, done) = match block {

@@ -6,9 +6,12 @@ use fontis_codes::{BlockEncoder, BlockShape, Code, RepairJob, RepairSymbols};
 
 use super::packet::{BlockStatus, ChannelId, Live, LiveKind, ObjectShape, Symbols};
 use super::redundancy::LossModel;
+use super::resume::Held;
 
 /// Blocks whose data is asked for before they can be sent, so that reading does not hold up sending.
 const READ_AHEAD: u32 = 2;
+/// Blocks of fewer wide symbols would lose more to the last one's padding than they gain.
+const LEAST_WIDE: u32 = 32;
 
 /// What a channel sends.
 enum Source {
@@ -22,7 +25,7 @@ enum Source {
         last: Option<u32>,
     },
     /// An object whose blocks the application supplies when asked.
-    Object(ObjectShape),
+    Object { shape: ObjectShape, held: Held },
 }
 
 /// A block that is not done.
@@ -37,6 +40,8 @@ struct Block {
     target: u32,
     tail_target: u32,
     repair_asked: bool,
+    /// Whether symbols of it have been sent.
+    begun: bool,
     done: bool,
     live: Option<Live>,
 }
@@ -56,6 +61,7 @@ impl Block {
             target: 0,
             tail_target: 0,
             repair_asked: false,
+            begun: false,
             done: false,
             live,
         };
@@ -143,10 +149,16 @@ impl SendChannel {
         code: Code,
         priority: u8,
         deadline: Option<Time>,
-        limit: u32,
+        window: u32,
+        held: Held,
     ) -> Self {
-        let source = Source::Object(shape);
-        Self::new(id, priority, deadline, source, code, shape.symbol_size, shape.block_size, limit)
+        let floor = held.floor();
+        let source = Source::Object { shape, held };
+        let limit = floor.saturating_add(window);
+        let (symbol_size, block_size) = (shape.symbol_size, shape.block_size);
+        let channel =
+            Self::new(id, priority, deadline, source, code, symbol_size, block_size, limit);
+        Self { floor, ..channel }
     }
 
     #[expect(clippy::too_many_arguments, reason = "private, and each is one field")]
@@ -197,7 +209,7 @@ impl SendChannel {
             self.blocks.iter().filter(|b| !b.done).map(|b| u64::from(b.shape().len())).sum();
         match &self.source {
             Source::Live { pending_bytes, .. } => pending_bytes + blocks,
-            Source::Object(_) => blocks,
+            Source::Object { .. } => blocks,
         }
     }
 
@@ -209,7 +221,7 @@ impl SendChannel {
     fn total(&self) -> Option<u32> {
         match &self.source {
             Source::Live { last, .. } => last.map(|last| last + 1),
-            Source::Object(shape) => shape.blocks(),
+            Source::Object { shape, .. } => shape.blocks(),
         }
     }
 
@@ -230,8 +242,29 @@ impl SendChannel {
     }
 
     pub(super) fn set_repair(&mut self, index: u32, repair: RepairSymbols) {
-        if let Some(Block { data: Data::Present(encoder), .. }) = self.block_mut(index) {
+        if let Some(Block { data: Data::Present(encoder), .. }) = self.block_mut(index)
+            && encoder.shape() == repair.shape()
+        {
             encoder.set_repair(repair);
+        }
+    }
+
+    /// Packets have become smaller: blocks whose symbols no longer fit are sent anew in smaller ones.
+    pub(super) fn refit(&mut self, room: usize, loss: &LossModel) {
+        let (code, symbol_size) = (self.code, self.symbol_size);
+        for block in self.blocks.iter_mut().filter(|block| !block.done && block.live.is_none()) {
+            let shape = block.shape();
+            if usize::from(shape.symbol_size()) <= room || shape.symbol_size() <= symbol_size {
+                continue;
+            }
+            let Ok(shape) = BlockShape::new(code, shape.len(), symbol_size) else { continue };
+            let data = match &block.data {
+                Data::Absent { asked, .. } => Data::Absent { shape, asked: *asked },
+                Data::Present(encoder) => {
+                    Data::Present(BlockEncoder::new(shape, encoder.data().clone()))
+                }
+            };
+            *block = Block::new(data, None, loss);
         }
     }
 
@@ -275,7 +308,7 @@ impl SendChannel {
             block.done = true;
         }
         self.advance();
-        if let (Source::Object(_), Some(total)) = (&self.source, self.total()) {
+        if let (Source::Object { .. }, Some(total)) = (&self.source, self.total()) {
             self.floor = total;
         }
     }
@@ -301,10 +334,13 @@ impl SendChannel {
     }
 
     /// Cuts or announces the blocks that may come next, and asks for their data.
-    pub(super) fn prepare(&mut self, loss: &LossModel) {
+    ///
+    /// Blocks of an object have symbols of `wide` bytes if a packet holds that much more than the object's own.
+    pub(super) fn prepare(&mut self, loss: &LossModel, wide: Option<u16>, room: usize) {
         loop {
-            let unsent =
-                self.blocks.iter().rev().take_while(|block| block.next_esi == 0).count() as u32;
+            let unsent = |block: &&Block| block.done || !block.begun;
+            let unsent = self.blocks.iter().rev().take_while(unsent).filter(|b| !b.done).count();
+            let unsent = unsent as u32;
             let index = self.floor + self.blocks.len() as u32;
             if unsent >= READ_AHEAD
                 || index >= self.limit
@@ -312,19 +348,39 @@ impl SendChannel {
             {
                 return;
             }
-            let Some(block) = self.cut(index, loss) else { return };
+            let Some(block) = self.cut(index, loss, wide, room) else { return };
             if matches!(block.data, Data::Absent { asked: true, .. }) {
                 self.wants.push_back(Want::Data { block: index });
             }
             self.blocks.push_back(block);
+            self.advance();
         }
     }
 
-    fn cut(&mut self, index: u32, loss: &LossModel) -> Option<Block> {
+    fn cut(
+        &mut self,
+        index: u32,
+        loss: &LossModel,
+        wide: Option<u16>,
+        room: usize,
+    ) -> Option<Block> {
         match &mut self.source {
-            Source::Object(object) => {
-                let shape =
-                    BlockShape::new(self.code, object.block_len(index), self.symbol_size).ok()?;
+            Source::Object { shape: object, held } => {
+                let len = object.block_len(index);
+                if let Some((shape, begun)) = held.begun_block(index, self.code, len, room) {
+                    let mut block = Block::new(Data::Absent { shape, asked: true }, None, loss);
+                    (block.next_esi, block.needed) = (begun.next_esi, begun.needed);
+                    block.retarget(loss);
+                    return Some(block);
+                }
+                if held.is_done(index) {
+                    let shape = BlockShape::new(self.code, len, self.symbol_size).ok()?;
+                    let block = Block::new(Data::Absent { shape, asked: false }, None, loss);
+                    return Some(Block { done: true, ..block });
+                }
+                let wide = wide.filter(|size| len >= LEAST_WIDE * u32::from(*size));
+                let symbol_size = wide.unwrap_or(self.symbol_size);
+                let shape = BlockShape::new(self.code, len, symbol_size).ok()?;
                 Some(Block::new(Data::Absent { shape, asked: true }, None, loss))
             }
             Source::Live { kind, pending, pending_bytes, finished, last } => {
@@ -355,9 +411,9 @@ impl SendChannel {
         let index = self.floor + self.blocks.len() as u32;
         let drained = match &self.source {
             Source::Live { pending_bytes, .. } => *pending_bytes == 0,
-            Source::Object(_) => self.total().is_some_and(|total| index >= total),
+            Source::Object { .. } => self.total().is_some_and(|total| index >= total),
         };
-        drained && self.blocks.iter().all(|block| block.done || block.next_esi > 0)
+        drained && self.blocks.iter().all(|block| block.done || block.begun)
     }
 
     /// The next symbols to send, at most `room` bytes of them; the oldest block that lacks some comes first.
@@ -394,7 +450,8 @@ impl SendChannel {
             let fits = (room / usize::from(shape.symbol_size())).max(1) as u32;
             let available = if encoder.has_repair() { u32::MAX } else { k - block.next_esi };
             let count = fits.min(short).min(available).min(64);
-            let symbols = take_symbols(self.id, index, block, count)?;
+            let whole = block.live.is_none() && shape.symbol_size() != self.symbol_size;
+            let symbols = take_symbols(self.id, index, block, count, whole)?;
             return Some(symbols);
         }
         None
@@ -425,7 +482,7 @@ impl SendChannel {
     pub(super) const fn kind(&self) -> Option<LiveKind> {
         match &self.source {
             Source::Live { kind, .. } => Some(*kind),
-            Source::Object(_) => None,
+            Source::Object { .. } => None,
         }
     }
 
@@ -440,7 +497,13 @@ pub(super) fn live_shape(code: Code, block_len: u32, symbol_size: u16) -> Option
     BlockShape::new(code, block_len, short).ok()
 }
 
-fn take_symbols(channel: ChannelId, index: u32, block: &mut Block, count: u32) -> Option<Symbols> {
+fn take_symbols(
+    channel: ChannelId,
+    index: u32,
+    block: &mut Block,
+    count: u32,
+    whole: bool,
+) -> Option<Symbols> {
     let Data::Present(encoder) = &block.data else { return None };
     let shape = encoder.shape();
     let esi = block.next_esi;
@@ -449,14 +512,24 @@ fn take_symbols(channel: ChannelId, index: u32, block: &mut Block, count: u32) -
     for offset in 0..count {
         len += shape.symbol_len(esi + offset);
     }
-    if count > 1 {
+    let padded = count as usize * usize::from(shape.symbol_size());
+    let short = whole && len < padded;
+    if whole {
+        len = padded;
+    }
+    if count > 1 || (short && !data.is_empty()) {
         let mut joined = BytesMut::with_capacity(len);
-        for offset in 0..count {
+        joined.extend_from_slice(&data);
+        for offset in 1..count {
             joined.extend_from_slice(&encoder.symbol(esi + offset)?);
+        }
+        if short && !joined.is_empty() {
+            joined.resize(len, 0);
         }
         data = joined.freeze();
     }
     block.next_esi += count;
+    block.begun = true;
     block.in_flight += count;
     Some(Symbols {
         channel,
@@ -464,6 +537,7 @@ fn take_symbols(channel: ChannelId, index: u32, block: &mut Block, count: u32) -
         esi,
         count: count as u16,
         live: block.live,
+        whole,
         len: len as u16,
         data,
     })

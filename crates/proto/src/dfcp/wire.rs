@@ -34,6 +34,8 @@ mod flag {
     pub(super) const LIVE: u8 = 0x02;
     /// The block is the channel's last.
     pub(super) const FIN: u8 = 0x04;
+    /// The same bit where no block is described: its symbols have the size of these.
+    pub(super) const WHOLE: u8 = FIN;
     /// The channel is a message.
     pub(super) const MESSAGE: u8 = 0x08;
     /// The channel is an ordered message.
@@ -243,6 +245,9 @@ fn encode_symbols(symbols: &Symbols, last: bool, out: &mut impl Sink) {
     if symbols.count != 1 {
         flags |= flag::COUNT;
     }
+    if symbols.whole {
+        flags |= flag::WHOLE;
+    }
     if let Some(live) = symbols.live {
         flags |= flag::LIVE;
         if live.fin {
@@ -376,7 +381,7 @@ fn decode_symbols(flags: u8, bytes: &mut Bytes) -> Result<Symbols, WireError> {
             _ => return Err(WireError::Forbidden("kind")),
         };
         Some(Live { kind, block_len, fin: flags & flag::FIN != 0 })
-    } else if flags & (flag::FIN | flag::MESSAGE | flag::ORDERED) != 0 {
+    } else if flags & (flag::MESSAGE | flag::ORDERED) != 0 {
         return Err(WireError::Forbidden("flags"));
     } else {
         None
@@ -388,7 +393,11 @@ fn decode_symbols(flags: u8, bytes: &mut Bytes) -> Result<Symbols, WireError> {
     };
     let data = take(bytes, length)?;
     let len = u16::try_from(length).map_err(|_| WireError::Forbidden("length"))?;
-    Ok(Symbols { channel, block, esi, count, live, len, data })
+    let whole = live.is_none() && flags & flag::WHOLE != 0;
+    if whole && (len == 0 || len % count != 0) {
+        return Err(WireError::Forbidden("length"));
+    }
+    Ok(Symbols { channel, block, esi, count, live, whole, len, data })
 }
 
 fn decode_feedback(bytes: &mut Bytes) -> Result<Feedback, WireError> {

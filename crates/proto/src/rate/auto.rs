@@ -37,6 +37,8 @@ const MAX_STALLS: u32 = 2;
 const DRAIN_EVERY: Duration = Duration::from_secs(3);
 /// How often loss that was found to be random is tested again.
 const RETEST_EVERY: Duration = Duration::from_secs(15);
+/// Tests are at least this many times their own length apart.
+const TEST_SHARE: u64 = 4;
 /// How much loss that was found to be random may grow before it is tested again.
 const MAX_CREEP: f64 = 0.03;
 /// Packets whose loss outweighs a new round's: a path's own loss changes slowly, and noise in it is noise in the rate.
@@ -47,12 +49,18 @@ const SOME_LOSS: f64 = 0.02;
 const FIRST_ESTIMATE: f64 = 100.0;
 /// Growth of a round while nothing of the path is known: doubling overshoots a short buffer by a whole flight.
 const STARTING_GROWTH: f64 = 1.6;
+/// A queueing delay that ends the start: so many times the target of the rate sent, and in seconds at least.
+const STARTING_QUEUE: (f64, f64) = (3.0, 20e-3);
 /// Packets that a judgement of loss takes at least.
 const LEAST_JUDGED: f64 = 40.0;
 /// The least share of the rate that a test sends at.
 const LEAST_TEST_RATE: f64 = 0.1;
 /// Packets after which the losses of several rounds are judged together.
 const RECENT_PACKETS: u64 = 800;
+/// Losses that a first measurement leads to expect, when far fewer refute it.
+const CLAIMED_LOSSES: f64 = 8.0;
+/// Rounds in which a long queue may stay as long as it is.
+const STANDING_ROUNDS: u32 = 6;
 /// Rounds without growth after an overload that showed no queue.
 const CAUTIOUS_ROUNDS: u32 = 12;
 
@@ -89,10 +97,15 @@ pub struct Auto {
     /// Losses of the last rounds together: what one round is too short to show.
     recent: Tally,
     test: Option<LossTest>,
+    /// When a test last began or ended.
     tested_at: Time,
+    /// How long the last test took: those of a slow path last long, and must not follow each other.
+    test_span: Duration,
     /// What was taken for random loss then.
     tested_loss: f64,
     cautious: u32,
+    /// Rounds in a row with a long queue that did not get shorter, and its delay in the last of them.
+    standing: (u32, f64),
     drain: Drain,
     /// Until this time the delivery rate counts as no less: a pause of our own making says nothing about the path.
     hold: Option<(f64, Time)>,
@@ -152,8 +165,10 @@ impl Auto {
             recent: Tally::default(),
             test: None,
             tested_at: Time::ZERO,
+            test_span: Duration::ZERO,
             tested_loss: 0.0,
             cautious: 0,
+            standing: (0, 0.0),
             drain: Drain { last: Time::ZERO, until: Time::ZERO },
             hold: None,
             confirmed: 0.0,
@@ -269,9 +284,7 @@ impl Auto {
     }
 
     fn queue_target(&self) -> f64 {
-        let delivered = self.delivered().unwrap_or(self.rate).max(MIN_RATE);
-        let target = QUEUE_TARGET_AT_100_MBPS * libm::pow(100e6 / delivered, QUEUE_TARGET_EXPONENT);
-        target.clamp(QUEUE_TARGET_RANGE.0, QUEUE_TARGET_RANGE.1).min(self.queue_cap)
+        queue_target_at(self.delivered().unwrap_or(self.rate)).min(self.queue_cap)
     }
 
     /// The rate at which packets that survive the path's own loss arrive with rate `arrival`.
@@ -319,6 +332,8 @@ impl Auto {
         let Some(verdict) = test.verdict(sample.largest) else { return };
         let delivered = test.delivered_before();
         self.test = None;
+        self.test_span = sample.now.since(self.tested_at);
+        self.tested_at = sample.now;
         self.hold_delivered(sample, delivered);
         self.round.tally = Tally::default();
         self.recent = Tally::default();
@@ -332,8 +347,8 @@ impl Auto {
                 self.cautious = CAUTIOUS_ROUNDS;
                 self.boost = 0.0;
                 if loss > SOME_LOSS {
-                    // What remains may be overload too.
-                    self.begin_test(sample, loss, 0.85);
+                    // What remains may be overload too, but no great one.
+                    self.begin_test(sample, loss, 0.92);
                 }
             }
         }
@@ -360,6 +375,19 @@ impl Auto {
         let target = self.queue_target();
         if queue > target / 2.0 {
             self.capacity = self.delivery.rate().map(|rate| (rate, sample.now));
+        }
+        // A long queue that does not get shorter, or one that stays exactly as long as it is, may be a full buffer, fed
+        // by what makes up for loss that is its own overflow.
+        let full = queue > QUEUE_TARGET_RANGE.0 && queue > 0.9 * round.most_queue;
+        let stands = (full || self.is_far_above(target)) && queue > 0.9 * self.standing.1;
+        self.standing = (if stands { self.standing.0 + 1 } else { 0 }, queue);
+        if self.test.is_none()
+            && self.standing.0 > STANDING_ROUNDS
+            && sample.now.since(self.tested_at) > self.test_span * TEST_SHARE
+            && let Some(known) = self.random_loss.filter(|loss| *loss > SOME_LOSS)
+        {
+            self.standing.0 = 0;
+            self.begin_test(sample, known, (1.0 - known).clamp(LEAST_TEST_RATE, 0.85));
         }
         if self.test.is_none() {
             // A slow path's rounds are judged when enough of them have come together.
@@ -436,16 +464,21 @@ impl Auto {
         if known < SOME_LOSS {
             self.unverified = None;
         }
-        if let Some((delivered, rounds)) = self.unverified {
+        if let Some((delivered, rounds)) = self.unverified.take() {
+            if known * total >= CLAIMED_LOSSES && loss < known / 3.0 {
+                // The first packets, which left back to back, overran a short buffer.
+                self.random_loss = Some(loss);
+                self.tested_loss = loss;
+                return;
+            }
             // A policer lets no more through however much is sent; a path that loses at random does.
-            self.unverified = Some((delivered, rounds + 1));
             if delivered > 0.0 && self.delivery.rate().is_some_and(|rate| rate > 1.2 * delivered) {
-                self.unverified = None;
                 self.tested_at = sample.now;
             } else if rounds >= 3 {
-                self.unverified = None;
                 self.begin_test(sample, loss, 0.85);
                 return;
+            } else {
+                self.unverified = Some((delivered, rounds + 1));
             }
         }
         // How far a count of losses strays by chance, in bursts as they come on this path.
@@ -483,7 +516,9 @@ impl Auto {
             }
             // Overload that shows no queue would creep into what is taken for random.
             let crept = known > self.tested_loss + MAX_CREEP;
-            if crept || (known > 0.01 && sample.now.since(self.tested_at) > RETEST_EVERY) {
+            let age = sample.now.since(self.tested_at);
+            let due = age > RETEST_EVERY && age > self.test_span * TEST_SHARE;
+            if crept || (known > 0.01 && due) {
                 self.begin_test(sample, known, 0.85);
             }
         }
@@ -512,7 +547,9 @@ impl Auto {
         if self.queue < target / 4.0 {
             self.drain.last = now;
         }
-        self.starting &= self.queue < target;
+        // Far beyond what the rate sent would aim at: whatever is delivered so far, it was much too high a guess.
+        let most = (STARTING_QUEUE.0 * queue_target_at(self.rate)).max(STARTING_QUEUE.1);
+        self.starting &= self.queue < target.min(most);
         self.hold = self.hold.filter(|(_, until)| now < *until);
         if self.test.is_some() || self.starting {
             return;
@@ -546,6 +583,13 @@ impl Auto {
         let factor = (1.0 + growth).clamp(0.25, 1.0 + BOOST.1);
         self.rate = self.sending(delivered * factor).max(MIN_RATE);
     }
+}
+
+/// The queueing delay to aim at, in seconds, at a rate in bits per second.
+fn queue_target_at(rate: f64) -> f64 {
+    let target =
+        QUEUE_TARGET_AT_100_MBPS * libm::pow(100e6 / rate.max(MIN_RATE), QUEUE_TARGET_EXPONENT);
+    target.clamp(QUEUE_TARGET_RANGE.0, QUEUE_TARGET_RANGE.1)
 }
 
 /// The time, in seconds, in which the queue is steered.

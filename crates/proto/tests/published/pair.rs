@@ -3,6 +3,9 @@ use std::collections::VecDeque;
 use fontis_base::{Duration, Stream, Time};
 use fontis_proto::published::{Config, Endpoint, Event, Packet};
 
+/// Whether a packet is lost, and whether it comes from the client.
+type Lose = dyn FnMut(&Packet, bool) -> bool;
+
 /// Two endpoints and a path of fixed delay.
 pub(crate) struct Pair {
     pub(crate) now: Time,
@@ -10,8 +13,8 @@ pub(crate) struct Pair {
     pub(crate) server: Option<Endpoint>,
     pub(crate) config: Config,
     pub(crate) delay: Duration,
-    /// Says of each packet whether it is lost; the second is whether it comes from the client.
-    pub(crate) lose: Box<dyn FnMut(&Packet, bool) -> bool>,
+    /// Says of each packet whether it is lost.
+    pub(crate) lose: Box<Lose>,
     /// Whether packets pass through their bytes.
     pub(crate) wire: bool,
     on_way: VecDeque<(Time, bool, Packet)>,

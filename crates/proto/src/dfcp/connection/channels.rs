@@ -5,6 +5,7 @@ use fontis_codes::Code;
 use super::super::event::{Event, Job, JobDone};
 use super::super::packet::{ChannelId, Frame, LiveKind, ObjectShape, Open};
 use super::super::receiving::window_blocks;
+use super::super::resume::{Held, Kept};
 use super::super::sending::{SendChannel, Want};
 use super::{Connection, State};
 
@@ -113,6 +114,18 @@ impl Connection {
         label: Bytes,
         options: SendOptions,
     ) -> Option<ChannelId> {
+        self.resume_object(now, shape, label, options, Held::default())
+    }
+
+    /// Sends the rest of an object of which the peer says that it holds `held`.
+    pub fn resume_object(
+        &mut self,
+        now: Time,
+        shape: ObjectShape,
+        label: Bytes,
+        options: SendOptions,
+        held: Held,
+    ) -> Option<ChannelId> {
         let code = Code::from_id(shape.code)?;
         let most = self.peer_max_block();
         if shape.blocks().is_none() || shape.block_size > most || shape.symbol_size == 0 {
@@ -120,12 +133,17 @@ impl Connection {
         }
         fontis_codes::BlockShape::new(code, shape.block_size, shape.symbol_size).ok()?;
         let id = self.new_channel();
-        let limit = self.initial_limit(shape.block_size);
-        let channel =
-            SendChannel::object(id, shape, code, options.priority, options.deadline, limit);
+        let window = self.initial_limit(shape.block_size);
+        let SendOptions { priority, deadline, .. } = options;
+        let channel = SendChannel::object(id, shape, code, priority, deadline, window, held);
         self.control.push(now, Frame::Open(Box::new(Open { channel: id, object: shape, label })));
         self.send.insert(id, channel);
         Some(id)
+    }
+
+    /// Says what is there already of an object that the peer will send under `label`.
+    pub fn expect_object(&mut self, label: Bytes, kept: Kept) {
+        self.expected.insert(label, kept);
     }
 
     /// Supplies a block that was asked for; false if its length is not the block's.
@@ -202,9 +220,10 @@ impl Connection {
 
     /// Asks channels what they want next.
     pub(super) fn collect_wants(&mut self) {
+        let (wide, room) = (self.wide_symbol(), self.symbol_room());
         let Self { send, path, events, jobs, .. } = self;
         for channel in send.values_mut() {
-            channel.prepare(&path.loss);
+            channel.prepare(&path.loss, wide, room);
             while let Some(want) = channel.next_want() {
                 match want {
                     Want::Data { block } => {

@@ -1,5 +1,6 @@
 use fontis_base::{Ecn, Time};
 use fontis_codes::{BlockShape, Code, Decoded};
+use smallvec::SmallVec;
 
 use super::super::event::{CloseReason, Event, Job};
 use super::super::history::Outcome;
@@ -127,7 +128,7 @@ impl Connection {
             && symbols.live.is_some_and(|live| live.kind == LiveKind::Message && live.fin)
             && symbols.block == 0
         {
-            self.on_symbols(now, symbols);
+            self.on_symbols(now, 0, symbols);
         }
     }
 
@@ -167,7 +168,7 @@ impl Connection {
                 self.feedback.dirty.extend(self.recv.keys());
             }
             Frame::Padding(_) | Frame::Confirm => {}
-            Frame::Symbols(symbols) => self.on_symbols(now, symbols),
+            Frame::Symbols(symbols) => self.on_symbols(now, number, symbols),
             Frame::Feedback(feedback) => self.on_feedback(now, feedback),
             Frame::Blocks(status) => self.on_status(number, status),
             Frame::Open(open) => self.on_open(now, open),
@@ -220,6 +221,7 @@ impl Connection {
         }
         let Self { path, send, control, stats, .. } = self;
         let mut arrived = 0;
+        let mut sizes = SmallVec::<[(u32, bool); 32]>::new();
         let known = path.on_feedback(now, feedback, |sent, outcome| {
             if let Some((channel, block, count)) = sent.symbols
                 && let Some(channel) = send.get_mut(&channel)
@@ -233,19 +235,30 @@ impl Connection {
                     Outcome::Lost | Outcome::Forgotten => control.lost(now, *id),
                 }
             }
-            if sent.mtu_probe && matches!(outcome, Outcome::Received | Outcome::Late) {
-                arrived = arrived.max(u32::from(sent.size));
+            let (size, came) =
+                (u32::from(sent.size), matches!(outcome, Outcome::Received | Outcome::Late));
+            match sent.mtu_probe {
+                true if came => arrived = arrived.max(size),
+                true => {}
+                false => sizes.push((size, came)),
             }
         });
         if !known {
             stats.violations += 1;
             return;
         }
-        if arrived > 0 {
-            path.mtu.arrived(arrived);
-        }
+        path.mtu.arrived(arrived);
+        // Feedback tells of packets from the highest down.
+        let holes =
+            sizes.iter().rev().filter(|(size, came)| path.mtu.decided(*size, *came)).count();
         for channel in send.values_mut() {
             channel.retarget(&path.loss);
+        }
+        if holes > 0 {
+            let room = self.symbol_room();
+            for channel in self.send.values_mut() {
+                channel.refit(room, &self.path.loss);
+            }
         }
         if self.config.trace {
             let what = Traced::Metrics {
@@ -316,8 +329,11 @@ impl Connection {
             self.stats.violations += 1;
             return;
         };
-        let channel = RecvChannel::object(open.channel, shape, code, self.config.window);
+        let kept = self.expected.remove(&open.label).unwrap_or_default();
+        let window = self.config.window;
+        let channel = RecvChannel::object(open.channel, shape, code, window, kept);
         self.recv.insert(open.channel, channel);
+        self.feedback.dirty.insert(open.channel);
         self.events.push_back(Event::ObjectOpened {
             channel: open.channel,
             shape,
@@ -326,14 +342,14 @@ impl Connection {
         self.close_if_complete(now, open.channel);
         let (mine, rest) = core::mem::take(&mut self.early_symbols)
             .into_iter()
-            .partition(|symbols| symbols.channel == open.channel);
+            .partition(|(_, symbols)| symbols.channel == open.channel);
         self.early_symbols = rest;
-        for symbols in mine {
-            self.on_symbols(now, &symbols);
+        for (number, symbols) in mine {
+            self.on_symbols(now, number, &symbols);
         }
     }
 
-    fn on_symbols(&mut self, now: Time, symbols: &Symbols) {
+    fn on_symbols(&mut self, now: Time, number: u64, symbols: &Symbols) {
         let id = symbols.channel;
         self.stats.symbols_received += u64::from(symbols.count);
         if self.is_ours(id) {
@@ -352,7 +368,7 @@ impl Connection {
             let Some(live) = symbols.live else {
                 // The frame that opens the channel was lost or is late; its copies follow.
                 if self.early_symbols.len() < EARLY_SYMBOLS {
-                    self.early_symbols.push(symbols.clone());
+                    self.early_symbols.push((number, symbols.clone()));
                 } else {
                     self.stats.symbols_wasted += u64::from(symbols.count);
                 }
@@ -385,12 +401,18 @@ impl Connection {
             }
         }
         let Some(channel) = self.recv.get_mut(&id) else { return };
-        let received = channel.receive(symbols);
+        let received = channel.receive(number, symbols);
+        if let Some(every) = self.config.checkpoint
+            && let Some(checkpoint) = channel.checkpoint(now, symbols.block, every)
+        {
+            self.events.push_back(Event::Checkpoint { channel: id, checkpoint });
+        }
         self.feedback.dirty.insert(id);
         match received {
             Received::Nothing => {}
             Received::Violation => self.stats.violations += 1,
             Received::Decode(job) => {
+                self.stats.symbols_needed += u64::from(job.shape().source_symbols());
                 // Enough has come: say so before decoding, so that the sender stops.
                 self.feedback.due = Some(now);
                 if job.is_trivial() {

@@ -20,6 +20,7 @@ use super::packet::{ChannelId, ConnectionId, Frame, Hello, Packet};
 use super::params::{Params, SYN_SIZE};
 use super::path::Path;
 use super::receiving::RecvChannel;
+use super::resume::Kept;
 use super::sending::SendChannel;
 use super::stats::Stats;
 use super::trace::TraceEvent;
@@ -28,9 +29,11 @@ pub use channels::SendOptions;
 pub use timer::DEADLINE_PASSED;
 use timer::Handshake;
 
-/// Packets of the responder's first flight that measure the path beside the SYNACK, and bytes of padding in each:
-/// with the SYNACK they stay below three times a SYN.
-const HINT_TRAIN: (u8, u16) = (4, 800);
+/// Packets of the responder's first flight that measure the path beside the SYNACK.
+const HINT_TRAIN: u8 = 4;
+/// Their bytes: of each, and of all but the last if that one probes for packets of 1500 bytes. With the SYNACK they
+/// stay below three times a SYN.
+const HINT_SIZES: (u32, u32) = (860, 660);
 
 /// A packet to be sent.
 #[derive(Clone, Debug)]
@@ -77,8 +80,10 @@ pub struct Connection {
     over: (ChannelId, BTreeSet<ChannelId>),
     next_channel: ChannelId,
     last_served: ChannelId,
+    /// What is there of objects that the peer is to send, by their labels.
+    expected: BTreeMap<Bytes, Kept>,
     /// Symbols that came before the frame that opens their channel.
-    early_symbols: Vec<super::packet::Symbols>,
+    early_symbols: Vec<(u64, super::packet::Symbols)>,
     ordered_out: u32,
     ordered_in: u32,
     ordered_waiting: BTreeMap<u32, Option<(ChannelId, Bytes)>>,
@@ -148,7 +153,7 @@ impl Connection {
         connection.remote = Some(remote);
         connection.received_before_validation = u64::from(size);
         connection.agree(hello.params.clone());
-        connection.hint_train = HINT_TRAIN.0;
+        connection.hint_train = HINT_TRAIN;
         connection.handshake.begin(now);
         for frame in &hello.frames {
             connection.on_early_frame(now, frame);
@@ -158,11 +163,8 @@ impl Connection {
 
     fn new(now: Time, config: Config, initiator: bool, local: ConnectionId) -> Self {
         let hello = Hello { params: config.params(), frames: Vec::new() };
-        let mtu = Mtu::new(
-            config.packet_size.max(SYN_SIZE + config.overhead),
-            config.max_packet_size,
-            u32::from(config.symbol_size),
-        );
+        let least = config.packet_size.max(SYN_SIZE + config.overhead);
+        let mtu = Mtu::new(least, config.max_packet_size);
         Self {
             path: Path::new(0, config.rate, mtu),
             code: config.codes.first().copied().unwrap_or(Code::RaptorQ),
@@ -179,6 +181,7 @@ impl Connection {
             over: (0, BTreeSet::new()),
             next_channel: u32::from(!initiator),
             last_served: 0,
+            expected: BTreeMap::new(),
             early_symbols: Vec::new(),
             ordered_out: 0,
             ordered_in: 0,

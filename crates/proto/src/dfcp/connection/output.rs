@@ -9,7 +9,7 @@ use super::super::params::SYN_SIZE;
 use super::super::sending::Pass;
 use super::super::trace::{TraceEvent, Traced};
 use super::super::wire;
-use super::{Connection, HINT_TRAIN, Outgoing, SendOptions, State};
+use super::{Connection, HINT_SIZES, Outgoing, SendOptions, State};
 use crate::rate::Kind;
 
 /// Every so many feedbacks one asks for an answer, so that a side that only receives knows its round-trip time.
@@ -63,6 +63,7 @@ impl Connection {
             esi: 0,
             count: 1,
             live: Some(live),
+            whole: false,
             len: len as u16,
             data: if self.code.carries_bytes() { message } else { Bytes::new() },
         }));
@@ -101,18 +102,29 @@ impl Connection {
         if self.hint_train == 0 || !matches!(self.config.rate, Kind::Auto) {
             return None;
         }
-        let size =
-            u32::from(HINT_TRAIN.1) + 3 + wire::SEALED_OVERHEAD as u32 + self.config.overhead;
+        let left = u32::from(self.hint_train) - 1;
+        // Receive offload would hide the spacing of equal packets, and of one that a shorter one follows.
+        let (size, mtu_probe) = match self.path.mtu.first_probe() {
+            Some(size) if left == 0 => (size, true),
+            Some(_) => (HINT_SIZES.1 - left, false),
+            None => (HINT_SIZES.0 - left, false),
+        };
         if !self.within_amplification_limit(size) {
             self.hint_train = 0;
             return None;
         }
         self.hint_train -= 1;
-        // Receive offload would hide the spacing of equal packets, and of one that a shorter one follows.
-        let padding = HINT_TRAIN.1 - u16::from(self.hint_train);
+        let padding = self.padding_to(size)?;
         let number = self.path.history.next_number();
         self.path.mark_train(number);
-        self.seal(now, smallvec![Frame::Padding(padding)], Meta { alone: true, ..Meta::UNCOUNTED })
+        let meta = Meta { alone: true, mtu_probe, ..Meta::UNCOUNTED };
+        self.seal(now, smallvec![Frame::Padding(padding)], meta)
+    }
+
+    /// The padding that makes a packet of `size` bytes at the IP layer, if it holds nothing else.
+    fn padding_to(&self, size: u32) -> Option<u16> {
+        let overhead = PADDING_HEADER + wire::SEALED_OVERHEAD as u32 + self.config.overhead;
+        u16::try_from(size.checked_sub(overhead)?).ok()
     }
 
     fn within_amplification_limit(&self, size: u32) -> bool {
@@ -202,6 +214,9 @@ impl Connection {
         self.stats.symbols_sent += u64::from(symbols.count);
         let repair = (symbols.esi + u32::from(symbols.count)).saturating_sub(k.max(symbols.esi));
         self.stats.repair_symbols_sent += u64::from(repair);
+        if symbols.esi == 0 {
+            self.stats.symbols_needed += u64::from(k);
+        }
         let meta = Meta {
             counted: true,
             alone,
@@ -214,19 +229,18 @@ impl Connection {
 
     fn poll_mtu(&mut self, now: Time) -> Option<Outgoing> {
         // Only a transfer that lasts is worth probing for, and only after its first round trips.
-        if self.path.history.unresolved() == 0 || self.stats.data_packets_sent < 2000 {
+        if self.path.history.unresolved() == 0 {
             return None;
         }
-        let size = self.path.mtu.probe(now)?;
-        let overhead = wire::SEALED_OVERHEAD as u32 + self.config.overhead + 4;
-        let padding = u16::try_from(size.saturating_sub(overhead)).ok()?;
+        let size = self.path.mtu.probe(now, self.stats.data_packets_sent)?;
+        let padding = self.padding_to(size - 1)?;
         let meta = Meta { counted: true, mtu_probe: true, alone: true, ..Meta::UNCOUNTED };
         self.seal(now, smallvec![Frame::Ping, Frame::Padding(padding)], meta)
     }
 
     /// The next symbols of whichever channel is to be served: the most urgent, equals in turn.
     fn next_symbols(&mut self) -> Option<Symbols> {
-        let room = self.room().saturating_sub(SYMBOL_HEADER);
+        let room = self.symbol_room();
         let mut passes = [Some(Pass::Mean), Some(Pass::Tail), None];
         if self.config.redundancy == Redundancy::UntilAcknowledged {
             passes[2] = Some(Pass::Endless);
@@ -267,11 +281,24 @@ impl Connection {
         (self.path.mtu.size() - self.config.overhead) as usize - wire::SEALED_OVERHEAD
     }
 
+    /// Bytes of symbols that fit into a packet.
+    pub(super) fn symbol_room(&self) -> usize {
+        self.room().saturating_sub(SYMBOL_HEADER)
+    }
+
     pub(super) fn data_packet_size(&self) -> u32 {
-        let room = self.room().saturating_sub(SYMBOL_HEADER);
-        let symbol = usize::from(self.config.symbol_size);
+        let room = self.symbol_room();
+        let symbol = usize::from(self.wide_symbol().unwrap_or(self.config.symbol_size));
         let frames = (room / symbol).max(1) * symbol + SYMBOL_HEADER;
         (frames + wire::SEALED_OVERHEAD) as u32 + self.config.overhead
+    }
+
+    /// The symbol that fills the packets that the path carries, if that is worth it.
+    pub(super) fn wide_symbol(&self) -> Option<u16> {
+        let (room, base) = (self.symbol_room(), usize::from(self.config.symbol_size));
+        let count = (room / base).max(1);
+        let wide = (room / count) & !7;
+        (wide >= base + base / 16).then(|| u16::try_from(wide).ok()).flatten()
     }
 
     fn advance_fin(&mut self, now: Time) {
@@ -318,6 +345,8 @@ impl Connection {
     }
 }
 
+/// Bytes of a padding frame before its zeros.
+const PADDING_HEADER: u32 = 3;
 /// Bytes of a symbols frame before its symbols, at most (two-byte channel, four-byte block and identifier).
 const SYMBOL_HEADER: usize = 11;
 

@@ -16,14 +16,24 @@ fn live() -> impl Strategy<Value = Option<Live>> {
 }
 
 fn frame() -> impl Strategy<Value = Frame> {
-    let symbols = (any::<[u32; 3]>(), 1u16.., live(), prop::collection::vec(any::<u8>(), 0..50))
-        .prop_map(|([channel, block, esi], count, live, data)| {
+    let symbols = (
+        any::<[u32; 3]>(),
+        1u16..,
+        live(),
+        any::<bool>(),
+        prop::collection::vec(any::<u8>(), 0..50),
+    )
+        .prop_map(|([channel, block, esi], count, live, whole, data)| {
             Frame::Symbols(Symbols {
                 channel,
                 block,
                 esi,
                 count,
                 live,
+                whole: whole
+                    && live.is_none()
+                    && !data.is_empty()
+                    && data.len() % usize::from(count) == 0,
                 len: data.len() as u16,
                 data: data.into(),
             })

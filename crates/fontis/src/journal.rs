@@ -1,0 +1,160 @@
+//! What a partial holds of blocks that are not complete, in a small file beside it.
+//!
+//! The bytes themselves lie in the partial, at their places. The journal says which of them are symbols that came; what
+//! it says is believed only until the block's hash has been checked. A journal that is torn, or that lies after a power
+//! failure, costs the blocks that it names a second transfer and nothing else.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read, Write};
+
+use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt};
+use cap_std::fs::{Dir, OpenOptions};
+
+const MAGIC: &[u8; 16] = b"fontis-resume 1\n";
+const HEADER: usize = MAGIC.len() + 32 + 32 + 4;
+const RECORD: usize = 16;
+
+/// What the partial is a part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    /// Which files, of which sizes: what the partial must look like.
+    pub(crate) layout: [u8; 32],
+    /// Which content.
+    pub(crate) object: [u8; 32],
+    /// The permission bits that the user's umask left to new files.
+    pub(crate) allowed: u32,
+}
+
+/// Source symbols that follow each other, in their place in the partial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) block: u32,
+    pub(crate) symbol_size: u16,
+    pub(crate) first: u32,
+    pub(crate) count: u32,
+}
+
+/// The file beside the partial.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    file: File,
+}
+
+impl Journal {
+    /// Begins a new one.
+    pub(crate) fn create(dir: &Dir, name: &OsStr, header: &Header) -> io::Result<Self> {
+        match dir.remove_file(name) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut options = OpenOptions::new();
+        options.append(true).create_new(true);
+        #[cfg(unix)]
+        {
+            use cap_std::fs::OpenOptionsExt;
+            options.mode(0o600);
+        }
+        let mut file = dir.open_with(name, &options)?.into_std();
+        let mut bytes = Vec::with_capacity(HEADER);
+        bytes.extend_from_slice(MAGIC);
+        bytes.extend_from_slice(&header.layout);
+        bytes.extend_from_slice(&header.object);
+        bytes.extend_from_slice(&header.allowed.to_le_bytes());
+        file.write_all(&bytes)?;
+        Ok(Self { file })
+    }
+
+    /// What the journal of an earlier transfer says, and the journal, to be continued; `None` if there is none that can
+    /// be read.
+    pub(crate) fn open(dir: &Dir, name: &OsStr) -> Option<(Self, Header, Vec<Record>)> {
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).follow(FollowSymlinks::No);
+        let mut file = dir.open_with(name, &options).ok()?.into_std();
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).ok()?;
+        let (header, records) = bytes.split_at_checked(HEADER)?;
+        let fields = header.strip_prefix(MAGIC)?;
+        let header = Header {
+            layout: fields[..32].try_into().ok()?,
+            object: fields[32..64].try_into().ok()?,
+            allowed: u32::from_le_bytes(fields[64..].try_into().ok()?) & 0o777,
+        };
+        let whole = records.as_chunks::<RECORD>().0;
+        // What follows a torn record has no known beginning.
+        let records = whole.iter().map_while(Record::decode).collect::<Vec<_>>();
+        file.set_len((HEADER + records.len() * RECORD) as u64).ok()?;
+        Some((Self { file }, header, records))
+    }
+
+    pub(crate) fn append(&self, records: impl IntoIterator<Item = Record>) -> io::Result<()> {
+        let bytes: Vec<u8> = records.into_iter().flat_map(Record::encode).collect();
+        (&self.file).write_all(&bytes)
+    }
+}
+
+impl Record {
+    fn encode(self) -> [u8; RECORD] {
+        let mut bytes = [0; RECORD];
+        bytes[..4].copy_from_slice(&self.block.to_le_bytes());
+        bytes[4..6].copy_from_slice(&self.symbol_size.to_le_bytes());
+        bytes[6..10].copy_from_slice(&self.first.to_le_bytes());
+        bytes[10..14].copy_from_slice(&self.count.to_le_bytes());
+        let check = check(&bytes);
+        bytes[14..].copy_from_slice(&check);
+        bytes
+    }
+
+    fn decode(bytes: &[u8; RECORD]) -> Option<Self> {
+        let field = |at: usize| {
+            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
+        (bytes[14..] == check(bytes)).then(|| Self {
+            block: field(0),
+            symbol_size: u16::from_le_bytes([bytes[4], bytes[5]]),
+            first: field(6),
+            count: field(10),
+        })
+    }
+}
+
+fn check(record: &[u8; RECORD]) -> [u8; 2] {
+    let hash = blake3::hash(&record[..14]);
+    [hash.as_bytes()[0], hash.as_bytes()[1]]
+}
+
+/// The journal's name, for a partial of this name.
+pub(crate) fn journal_name(partial: &OsStr) -> OsString {
+    let mut name = partial.to_owned();
+    name.push(SUFFIX);
+    name
+}
+
+/// What a journal's name has after the partial's.
+pub(crate) const SUFFIX: &str = "-log";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cap_std::ambient_authority;
+
+    #[test]
+    fn a_torn_end_is_cut_off_and_the_rest_is_continued() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = Dir::open_ambient_dir(temp.path(), ambient_authority()).unwrap();
+        let header = Header { layout: [1; 32], object: [2; 32], allowed: 0o755 };
+        let record = |block| Record { block, symbol_size: 1432, first: 3, count: 700 };
+        let name = OsStr::new("log");
+        Journal::create(&dir, name, &header).unwrap().append([record(1), record(2)]).unwrap();
+        let path = temp.path().join("log");
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes.truncate(bytes.len() - 3);
+        std::fs::write(&path, &bytes).unwrap();
+        let (journal, read, records) = Journal::open(&dir, name).unwrap();
+        assert_eq!((read, &records[..]), (header, &[record(1)][..]));
+        journal.append([record(3)]).unwrap();
+        assert_eq!(Journal::open(&dir, name).unwrap().2, [record(1), record(3)]);
+        std::fs::write(&path, b"something else").unwrap();
+        assert!(Journal::open(&dir, name).is_none());
+    }
+}

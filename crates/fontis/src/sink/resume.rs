@@ -1,0 +1,259 @@
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io;
+use std::path::is_separator;
+
+use fontis_proto::dfcp::{Checkpoint, Kept, KeptBlock};
+use rayon::prelude::*;
+
+use super::*;
+use crate::HashTree;
+use crate::journal::{Header, journal_name};
+
+/// What an earlier transfer to the same place left.
+pub(super) struct Found {
+    pub(super) header: Header,
+    journal: Journal,
+    records: Vec<Record>,
+}
+
+impl Found {
+    /// Looks for it. Of a folder only one with the same files of the same sizes is of use.
+    pub(super) fn look(
+        parent: &Dir,
+        name: &OsStr,
+        manifest: &Manifest,
+        root: &Hash,
+    ) -> Option<Self> {
+        let name = journal_name(&partial::partial_name(name));
+        let (journal, header, records) = Journal::open(parent, &name)?;
+        let same = header.layout == header_of(manifest, root, 0).layout;
+        (same || !manifest.is_folder()).then_some(Self { header, journal, records })
+    }
+
+    /// The journal to go on with, and what it says of this object's blocks.
+    pub(super) fn journal(
+        self,
+        partial: &Partial,
+        manifest: &Manifest,
+        root: &Hash,
+    ) -> io::Result<(Journal, Vec<Record>)> {
+        if self.header == header_of(manifest, root, self.header.allowed) {
+            return Ok((self.journal, self.records));
+        }
+        // Another object had this name: its whole blocks may serve still, its symbols may not.
+        Ok((new_journal(partial, manifest, root)?, Vec::new()))
+    }
+}
+
+pub(super) fn new_journal(
+    partial: &Partial,
+    manifest: &Manifest,
+    root: &Hash,
+) -> io::Result<Journal> {
+    let header = header_of(manifest, root, partial.allowed);
+    Journal::create(&partial.parent, &partial.journal(), &header)
+}
+
+fn header_of(manifest: &Manifest, root: &Hash, allowed: u32) -> Header {
+    let mut hasher = blake3::Hasher::new();
+    for entry in manifest.entries() {
+        let (kind, size, target) = match &entry.kind {
+            EntryKind::File { size } => (0, *size, ""),
+            EntryKind::Directory => (1, 0, ""),
+            EntryKind::Symlink { target } => (2, 0, target.as_str()),
+        };
+        for text in [&entry.path, target] {
+            hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
+        }
+        hasher.update(&[kind]).update(&size.to_le_bytes());
+    }
+    let layout = *hasher.finalize().as_bytes();
+    Header { layout, object: *hasher.update(root.as_bytes()).finalize().as_bytes(), allowed }
+}
+
+impl Sink {
+    /// Whether an interrupted transfer to `dest` left something; of any object, if it is not known what this one will be
+    /// called.
+    pub fn is_begun(dest: &Dest, name: Option<&str>) -> bool {
+        let Dest::Path(path) = dest else { return false };
+        let into = path.is_dir() || path.as_os_str().to_string_lossy().ends_with(is_separator);
+        let (place, name) = match (into, path.file_name()) {
+            (true, _) => (path.as_path(), name.map(OsStr::new)),
+            (false, Some(name)) => (dest::parent_of(path), Some(name)),
+            (false, None) => return false,
+        };
+        match name {
+            Some(name) => {
+                let partial = partial::partial_name(name);
+                place.join(&partial).exists() && place.join(journal_name(&partial)).exists()
+            }
+            None => std::fs::read_dir(place).is_ok_and(|entries| {
+                entries
+                    .flatten()
+                    .any(|entry| partial::is_partial(&entry.file_name().to_string_lossy()))
+            }),
+        }
+    }
+
+    /// Makes what an earlier transfer left ready to be written to again.
+    pub(super) fn adopt(&self) -> io::Result<()> {
+        let Some(dir) = &self.dir else {
+            // Another object of this name may have been longer.
+            let file = &self.partial.handle;
+            partial::set_mode(file, 0o600)?;
+            let size = self.manifest.size();
+            return if file.metadata()?.len() > size { file.set_len(size) } else { Ok(()) };
+        };
+        let mut state = self.state();
+        for (i, entry) in self.manifest.entries().iter().enumerate().skip(1) {
+            let there = match dir.symlink_metadata(&entry.path) {
+                Ok(there) => there,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            let writable = if there.is_dir() { 0o700 } else { 0o600 };
+            if !there.is_symlink() && stamp::mode(&there) & writable != writable {
+                set_mode_at(dir, &entry.path, writable)?;
+            }
+            match entry.kind {
+                EntryKind::Directory => {}
+                EntryKind::File { .. } if there.is_file() => state.progress[i] = Progress::Created,
+                EntryKind::File { .. } | EntryKind::Symlink { .. } => {
+                    dir.remove_file(&entry.path)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What an earlier transfer left of this object: every block is read and checked against `tree`; of others, the
+    /// symbols that came are believed for now. `checked` is told how many bytes have been looked at.
+    ///
+    /// # Errors
+    /// What the system says, as [`SinkError`].
+    pub fn resume(&self, tree: &HashTree, checked: impl Fn(u64) + Sync) -> Result<Kept, SinkError> {
+        if !self.partial.adopted {
+            return Ok(Kept::default());
+        }
+        let blocks = u32::try_from(tree.block_count()).unwrap_or(u32::MAX);
+        let looked = std::sync::atomic::AtomicU64::new(0);
+        let whole: Vec<u32> = (0..blocks)
+            .into_par_iter()
+            .filter(|block| {
+                let len = tree.block_len(u64::from(*block));
+                let offset = u64::from(*block) * u64::from(tree.block_size());
+                let there = self
+                    .read(offset, len)
+                    .is_some_and(|bytes| tree.verify_block(u64::from(*block), &bytes));
+                checked(
+                    looked.fetch_add(len as u64, std::sync::atomic::Ordering::Relaxed) + len as u64,
+                );
+                there
+            })
+            .collect();
+        let mut kept = Kept::default();
+        for run in whole.chunk_by(|a, b| a + 1 == *b) {
+            let (first, last) = (run[0], run[run.len() - 1]);
+            kept.done.push(first..last + 1);
+            let start = u64::from(first) * u64::from(tree.block_size());
+            let end = u64::from(last) * u64::from(tree.block_size());
+            let end = end + tree.block_len(u64::from(last)) as u64;
+            self.state().written.insert(start, end);
+        }
+        kept.begun = self.begun(tree, &whole);
+        Ok(kept)
+    }
+
+    /// Stores symbols of a block that is not complete, so that a later transfer need not fetch them again.
+    ///
+    /// # Errors
+    /// As [`write_block`](Self::write_block).
+    pub fn checkpoint(&self, block_size: u32, checkpoint: &Checkpoint) -> Result<(), SinkError> {
+        let Checkpoint { block, symbol_size, offset, data, runs } = checkpoint;
+        let start = u64::from(*block) * u64::from(block_size) + u64::from(*offset);
+        if !self.layout.contains(start, data.len()) {
+            let size = self.manifest.size();
+            return Err(SinkError::Range { offset: start, len: data.len(), size });
+        }
+        self.partial.keep();
+        let mut rest = &data[..];
+        for piece in self.layout.pieces(start, data.len()) {
+            let (bytes, after) = rest.split_at(piece.len);
+            self.write_piece(piece, bytes, false)
+                .map_err(|error| SinkError::io(&self.path_of(piece.entry), error))?;
+            rest = after;
+        }
+        let record = |(first, count): &(u32, u32)| Record {
+            block: *block,
+            symbol_size: *symbol_size,
+            first: *first,
+            count: *count,
+        };
+        self.journal
+            .append(runs.iter().map(record))
+            .map_err(|error| SinkError::io(&self.partial.path, error))
+    }
+
+    /// The symbols of blocks that are not whole, as the journal tells them.
+    fn begun(&self, tree: &HashTree, whole: &[u32]) -> Vec<KeptBlock> {
+        let mut begun: BTreeMap<u32, KeptBlock> = BTreeMap::new();
+        for record in &self.begun {
+            let Record { block, symbol_size, first, count } = *record;
+            let known = u64::from(block) < tree.block_count() && symbol_size > 0;
+            if !known || whole.binary_search(&block).is_ok() {
+                continue;
+            }
+            let size = u64::from(symbol_size);
+            let len = tree.block_len(u64::from(block)) as u64;
+            let start = u64::from(first).saturating_mul(size).min(len);
+            let end = (u64::from(first) + u64::from(count)).saturating_mul(size).min(len);
+            let offset = u64::from(block) * u64::from(tree.block_size()) + start;
+            let Some(bytes) = self.read(offset, (end - start) as usize) else { continue };
+            let entry =
+                begun.entry(block).or_insert(KeptBlock { block, symbol_size, runs: Vec::new() });
+            if entry.symbol_size != symbol_size {
+                // The block had been begun anew.
+                *entry = KeptBlock { block, symbol_size, runs: Vec::new() };
+            }
+            entry.runs.push((first, bytes.into()));
+        }
+        begun
+            .into_values()
+            .filter(|kept| kept.runs.iter().any(|(_, data)| !data.is_empty()))
+            .collect()
+    }
+
+    /// Bytes of the partial; `None` if they are not there.
+    fn read(&self, offset: u64, len: usize) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; len];
+        let mut rest = &mut bytes[..];
+        for piece in self.layout.pieces(offset, len) {
+            let (part, after) = rest.split_at_mut(piece.len);
+            let file = match &self.dir {
+                None => None,
+                Some(dir) => {
+                    let path = &self.manifest.entries()[piece.entry].path;
+                    Some(partial::open(dir, path, false).ok()?)
+                }
+            };
+            let file = file.as_ref().unwrap_or(&self.partial.handle);
+            crate::source::read_exact_at(file, part, piece.offset).ok()?;
+            rest = after;
+        }
+        rest.is_empty().then_some(bytes)
+    }
+}
+
+fn set_mode_at(dir: &Dir, path: &str, mode: u32) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use cap_std::fs::PermissionsExt;
+        dir.set_permissions(path, cap_std::fs::Permissions::from_mode(mode))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = (dir, path, mode);
+        Ok(())
+    }
+}
