@@ -121,7 +121,6 @@ fn marks_slow_senders_down() {
     ];
     let recording = run(&marks);
     assert!(metric(&recording, "drop_rate", "bottleneck") < 0.3, "greedy senders lose two thirds");
-    assert!(metric(&recording, "goodput", "all") > 10.0);
 }
 
 #[test]

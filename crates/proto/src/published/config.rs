@@ -95,8 +95,8 @@ pub enum Control {
     /// Nobody: the rate stays, unless [`Endpoint::set_rate`](super::Endpoint::set_rate) changes it.
     #[default]
     Told,
-    /// Marks that the receiver echoes: rate·(1 − gain·share of marked packets), and one per cent more for each block
-    /// without any. Experimental: no text defines it.
+    /// Marks that the receiver echoes: rate·(1 − gain·share of marked packets), and two per cent more after a
+    /// block without any, once in two round trips. Experimental: no text defines it.
     Marks {
         /// How strongly.
         gain: f64,

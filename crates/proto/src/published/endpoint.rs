@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use fontis_base::{Rate, Time};
+use fontis_base::{Duration, Rate, Time};
 
 use super::config::{Config, Control};
 use super::header::{Flags, Header};
@@ -21,6 +21,10 @@ pub struct Endpoint {
     retry: Option<Retry>,
     /// When the first SYN was sent, until its answer has come.
     asked: Option<Time>,
+    /// The round-trip time that its answer showed.
+    rtt: Duration,
+    /// When marks last changed the rate.
+    changed: Time,
     /// When TIME_WAIT is over.
     forget: Option<Time>,
     sender: Sender,
@@ -109,6 +113,8 @@ impl Endpoint {
             seed,
             retry: None,
             asked: None,
+            rtt: Duration::ZERO,
+            changed: Time::ZERO,
             forget: None,
             next: Time::ZERO,
             out: VecDeque::new(),
@@ -234,7 +240,8 @@ impl Endpoint {
             match self.state {
                 State::SynSent => {
                     if let Some(asked) = self.asked.take() {
-                        self.sender.set_rtt(now.since(asked));
+                        self.rtt = now.since(asked);
+                        self.sender.set_rtt(self.rtt);
                     }
                     self.establish();
                     self.acknowledge();
@@ -275,8 +282,13 @@ impl Endpoint {
             if let (Body::Marks { packets, marked }, Control::Marks { gain }) =
                 (&packet.body, self.config.control)
             {
+                // What was sent before a change says nothing of it: one in two round trips.
+                if now < self.changed + self.rtt + self.rtt {
+                    return;
+                }
+                self.changed = now;
                 let share = f64::from(*marked) / f64::from((*packets).max(1));
-                let factor = if *marked == 0 { 1.01 } else { 1.0 - gain * share };
+                let factor = if *marked == 0 { 1.02 } else { 1.0 - gain * share };
                 self.rate = self.rate.scale(factor).clamp(LEAST, self.config.rate.max(LEAST));
             }
             return;
