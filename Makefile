@@ -13,7 +13,7 @@ export FILE FUZZ_SECONDS
 help: ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: prerequisites ## Watch a file cross a lossy, long path; FILE= chooses one
+demo: prerequisites ## Watch Fontis race TCP and QUIC over a lossy, long path; FILE= chooses what with
 	@scripts/demo.sh
 
 test: lint ## Check everything: lint, then every test

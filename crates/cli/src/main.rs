@@ -13,16 +13,21 @@ mod interfaces;
 mod json;
 mod keygen;
 mod lab;
+mod link;
 mod listen;
 mod manual;
 mod peer;
 mod progress;
+#[cfg(target_os = "linux")]
+mod race;
 mod receive;
 mod relay;
 mod runtime;
 mod send;
 mod serve;
 mod sim;
+#[cfg(target_os = "linux")]
+mod testbed;
 mod text;
 
 use std::process::ExitCode;
@@ -59,6 +64,10 @@ enum Command {
     Send(send::Args),
     Relay(relay::Args),
     Sim(sim::Args),
+    #[cfg(target_os = "linux")]
+    Testbed(testbed::Args),
+    #[cfg(target_os = "linux")]
+    Race(race::Args),
     Code(code::Args),
     Analyse(analyse::Args),
     Lab(lab::Args),
@@ -77,6 +86,10 @@ impl Command {
             Self::Receive(args) => args.json,
             Self::Send(args) => args.json,
             Self::Sim(args) => args.json,
+            #[cfg(target_os = "linux")]
+            Self::Testbed(args) => args.json(),
+            #[cfg(target_os = "linux")]
+            Self::Race(args) => args.json,
             Self::Code(args) => args.json(),
             Self::Analyse(args) => args.json,
             Self::Lab(args) => args.json(),
@@ -85,8 +98,8 @@ impl Command {
         }
     }
 
-    fn run(self) -> Result<(), Failure> {
-        match self {
+    fn run(self) -> Result<ExitCode, Failure> {
+        let done = match self {
             Self::Serve(args) => serve::run(&args),
             Self::Get(args) => get::run(&args),
             Self::Receive(args) => receive::run(&args),
@@ -95,6 +108,10 @@ impl Command {
                 relay::run(args).map_err(|error| Failure::Failed(error.to_string()))
             }
             Self::Sim(args) => sim::run(&args),
+            #[cfg(target_os = "linux")]
+            Self::Testbed(args) => return testbed::run(args),
+            #[cfg(target_os = "linux")]
+            Self::Race(args) => return race::run(&args),
             Self::Code(args) => code::run(&args),
             Self::Analyse(args) => analyse::run(&args),
             Self::Lab(args) => lab::run(&args),
@@ -102,7 +119,8 @@ impl Command {
             Self::Keygen(args) => keygen::run(&args),
             Self::Man(args) => manual::man(&args),
             Self::Completions(args) => manual::completions(&args),
-        }
+        };
+        done.map(|()| ExitCode::SUCCESS)
     }
 }
 
@@ -111,7 +129,7 @@ fn main() -> ExitCode {
     let Cli { command } = Cli::parse();
     let json = command.json();
     match command.run() {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(failure) => {
             if json {
                 json::say(&json::error(&failure));

@@ -4,13 +4,11 @@ use std::io::{Write, stdout};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 
-use fontis_base::{Duration, Probability, Rate};
+use fontis_base::Duration;
 use fontis_lab::relay::{Monitor, Relay, RelayConfig, RelayStats};
-use fontis_net::{
-    Limit, LinkConfig, LinkStats, Loss, LossPosition, Outage, Policer, QueueKind, QueueOptions,
-    RateChange, Reorder, Schedule,
-};
 use serde_json::{Value, json};
+
+use crate::link::{self, LinkArgs};
 
 /// Put a bad path between any two programs that speak UDP
 ///
@@ -26,61 +24,8 @@ pub(crate) struct Args {
     /// The server to forward to
     #[arg(long, value_name = "ADDR", value_parser = address)]
     to: SocketAddr,
-    /// Rate in each direction, as in 100mbit [default: no limit]
-    #[arg(long, help_heading = LINE)]
-    rate: Option<Rate>,
-    /// Change the rate in both directions at a time after the start, as in 10s:10mbit; may be given again
-    #[arg(long, value_name = "TIME:RATE", help_heading = LINE)]
-    rate_at: Vec<RateChange>,
-    /// One-way delay, in each direction, as in 50ms; a round trip takes twice that
-    #[arg(long, value_name = "TIME", default_value = "0", help_heading = LINE)]
-    delay: Duration,
-    /// Extra random delay in each direction, from zero to this, that keeps the order of packets
-    #[arg(long, value_name = "TIME", default_value = "0", help_heading = LINE)]
-    jitter: Duration,
-    /// The largest packet in bytes, headers included; larger ones are dropped
-    #[arg(long, value_name = "BYTES", default_value_t = 1500, help_heading = LINE,
-          value_parser = clap::value_parser!(u32).range(29..=65_535))]
-    mtu: u32,
-    /// What waits for the line in each direction, as in 1.25MB or "100 packets"
-    /// [default: one bandwidth-delay product, at least 20 packets]
-    #[arg(long, value_name = "SIZE", help_heading = QUEUE)]
-    buffer: Option<Limit>,
-    /// How it waits: fifo, fifo-ecn, drr, drr-literal, sfq and wfq (fair between clients), red, red-ecn, codel,
-    /// codel-ecn, fq-codel, fq-codel-ecn, priority, two-class
-    #[arg(long, value_name = "NAME", default_value_t, help_heading = QUEUE)]
-    queue: QueueKind,
-    /// Drop what exceeds a rate in each direction, before anything else; BURST is 10 ms of it if not given
-    #[arg(long, value_name = "RATE[:BURST]", help_heading = QUEUE)]
-    policer: Option<Policer>,
-    /// Random loss towards the client, as in 1%
-    #[arg(long, value_name = "P", default_value = "0", help_heading = FAULTS)]
-    loss: Probability,
-    /// Random loss towards the server
-    #[arg(long, value_name = "P", default_value = "0", help_heading = FAULTS)]
-    loss_up: Probability,
-    /// Loss in bursts towards the client, instead of --loss: gilbert:P,Q (P good to bad, Q bad to good, per
-    /// packet; all is lost in bad) or ge:P,Q,G,B (and the loss in good and in bad)
-    #[arg(long, value_name = "MODEL", conflicts_with = "loss", help_heading = FAULTS)]
-    loss_model: Option<Loss>,
-    /// Where loss happens: before the queue, or after the line, as on a radio
-    #[arg(long, value_name = "before|after", default_value = "before", help_heading = FAULTS)]
-    loss_at: LossPosition,
-    /// Hold some packets back in each direction so that later ones overtake them, by 10 ms if not given
-    #[arg(long, value_name = "P[:BY]", help_heading = FAULTS)]
-    reorder: Option<Reorder>,
-    /// Deliver some packets twice, in each direction
-    #[arg(long, value_name = "P", default_value = "0", help_heading = FAULTS)]
-    duplicate: Probability,
-    /// Flip a bit in some datagrams, in each direction
-    #[arg(long, value_name = "P", default_value = "0", help_heading = FAULTS)]
-    corrupt: Probability,
-    /// Drop everything for a while, at a time after the start, and again every EVERY if given
-    #[arg(long, value_name = "AT:FOR[:EVERY]", help_heading = FAULTS)]
-    outage: Option<Outage>,
-    /// The seed of all randomness, to have the same losses again [default: a random one, printed]
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
+    #[command(flatten)]
+    link: LinkArgs,
     /// Print JSON, one object a line
     #[arg(long)]
     json: bool,
@@ -88,10 +33,6 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = period)]
     stats_every: Option<Duration>,
 }
-
-const LINE: &str = "Line";
-const QUEUE: &str = "Queue";
-const FAULTS: &str = "Faults";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -118,40 +59,15 @@ fn period(text: &str) -> Result<Duration, String> {
 
 impl Args {
     fn config(&self, seed: u64) -> RelayConfig {
-        let rate = self.rate.unwrap_or(Rate::MAX);
-        let link = LinkConfig {
-            rate,
-            rate_changes: Schedule::new(self.rate_at.iter().copied()),
-            delay: self.delay,
-            queue: self.queue,
-            queue_options: QueueOptions::default(),
-            buffer: self.buffer.unwrap_or_else(|| Limit::one_bdp(rate, self.delay * 2)),
-            loss: Loss::None,
-            loss_position: self.loss_at,
-            outage: self.outage,
-            duplicate: self.duplicate,
-            corrupt: self.corrupt,
-            jitter: self.jitter,
-            reorder: self.reorder.unwrap_or_default(),
-            policer: self.policer,
-        };
-        let down = self.loss_model.unwrap_or(Loss::Bernoulli(self.loss));
-        RelayConfig {
-            up: LinkConfig { loss: Loss::Bernoulli(self.loss_up), ..link.clone() },
-            down: LinkConfig { loss: down, ..link },
-            mtu: self.mtu,
-            seed,
-            ..RelayConfig::new(self.listen, self.to)
-        }
+        let (up, down) = self.link.both_ways();
+        let mtu = self.link.mtu;
+        RelayConfig { up, down, mtu, seed, ..RelayConfig::new(self.listen, self.to) }
     }
 }
 
 /// Relays until Ctrl-C.
 pub(crate) fn run(args: Args) -> Result<(), Box<dyn Error>> {
-    let seed = match args.seed {
-        Some(seed) => seed,
-        None => getrandom::u64()?,
-    };
+    let seed = args.link.seed()?;
     let mut relay = Relay::bind(args.config(seed))?;
     let stopper = relay.stopper();
     ctrlc::set_handler(move || stopper.stop())?;
@@ -191,15 +107,8 @@ fn report(monitor: &Monitor, json: bool) -> String {
 }
 
 fn as_text(stats: &RelayStats) -> String {
-    let mut lines = vec![direction("up  ", &stats.up), direction("down", &stats.down)];
-    let late = &stats.lateness;
-    lines.push(format!(
-        "late  mean {} us, median {} us, p99 {} us, max {} us",
-        late.mean.as_micros(),
-        late.median.as_micros(),
-        late.p99.as_micros(),
-        late.max.as_micros()
-    ));
+    let mut lines = vec![link::as_text("up  ", &stats.up), link::as_text("down", &stats.down)];
+    lines.push(format!("late  {}", link::lateness(&stats.lateness)));
     lines.push(format!("clients {}, in all {}", stats.clients, stats.clients_total));
     let drops = [
         (stats.oversize, "larger than the MTU"),
@@ -213,68 +122,16 @@ fn as_text(stats: &RelayStats) -> String {
     lines.join("\n")
 }
 
-fn direction(name: &str, stats: &LinkStats) -> String {
-    let dropped = &stats.dropped;
-    let mut text = format!(
-        "{name}  in {} packets ({}), out {} ({})",
-        stats.entered.packets,
-        fontis_base::Size::from_bytes(stats.entered.bytes),
-        stats.delivered.packets,
-        fontis_base::Size::from_bytes(stats.delivered.bytes),
-    );
-    let details = [
-        (dropped.queue.packets, "dropped by the queue"),
-        (dropped.loss.packets, "lost"),
-        (dropped.outage.packets, "lost in outages"),
-        (dropped.policer.packets, "policed"),
-        (stats.duplicated.packets, "duplicated"),
-        (stats.corrupted, "corrupted"),
-        (stats.reordered, "reordered"),
-        (stats.marked, "marked"),
-        (stats.held.packets, "still on the way"),
-    ];
-    for (count, what) in details.into_iter().filter(|(count, _)| *count > 0) {
-        text += &format!(", {what} {count}");
-    }
-    text + &format!("; queue at most {}", fontis_base::Size::from_bytes(stats.max_queue_bytes))
-}
-
 fn as_json(stats: &RelayStats) -> Value {
-    let link = |stats: &LinkStats| {
-        let count =
-            |count: fontis_net::Count| json!({ "packets": count.packets, "bytes": count.bytes });
-        json!({
-            "entered": count(stats.entered),
-            "duplicated": count(stats.duplicated),
-            "delivered": count(stats.delivered),
-            "dropped": {
-                "queue": count(stats.dropped.queue),
-                "loss": count(stats.dropped.loss),
-                "outage": count(stats.dropped.outage),
-                "policer": count(stats.dropped.policer),
-            },
-            "held": count(stats.held),
-            "marked": stats.marked,
-            "corrupted": stats.corrupted,
-            "reordered": stats.reordered,
-            "queue_bytes": stats.queue_bytes,
-            "max_queue_bytes": stats.max_queue_bytes,
-        })
-    };
     json!({
-        "up": link(&stats.up),
-        "down": link(&stats.down),
+        "up": link::as_json(&stats.up),
+        "down": link::as_json(&stats.down),
         "clients": stats.clients,
         "clients_total": stats.clients_total,
         "refused": stats.refused,
         "oversize": stats.oversize,
         "strangers": stats.strangers,
         "unsent": stats.unsent,
-        "lateness_us": {
-            "mean": stats.lateness.mean.as_micros(),
-            "median": stats.lateness.median.as_micros(),
-            "p99": stats.lateness.p99.as_micros(),
-            "max": stats.lateness.max.as_micros(),
-        },
+        "lateness_us": link::lateness_json(&stats.lateness),
     })
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use fontis_lab::sim::{self, Folder, Metric, Outcome, Progress, ScenarioFile};
+use fontis_lab::sim::{self, Folder, Metric, Outcome, Platform, Progress, ScenarioFile};
 use fontis_sim::Recording;
 use fontis_sim::scenario::{Run, explain, nearest, reference, schema};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -35,12 +35,12 @@ pub(crate) struct Args {
     /// The quick variant of scenarios that have one
     #[arg(long)]
     quick: bool,
-    /// Runs at the same time [default: one for each processor]
+    /// Runs at the same time [default: one for each processor; on the testbed one]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
-    /// Where recordings go, in a folder for each scenario
-    #[arg(short, long, value_name = "DIR", default_value = "recordings")]
-    output: PathBuf,
+    /// Where recordings go, in a folder for each scenario [default: recordings; of the testbed recordings/testbed]
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
     /// Write what the flows' senders send and receive as packets.pcapng beside each recording, two million packets of a
     /// run at most
     #[arg(long)]
@@ -74,7 +74,20 @@ fn assignment(text: &str) -> Result<(String, String), String> {
     Ok((key.trim().to_owned(), value.trim().to_owned()))
 }
 
+impl Args {
+    /// Whether anything is to be run.
+    pub(crate) const fn runs(&self) -> bool {
+        !self.list && self.explain.is_none() && self.reference.is_none()
+    }
+}
+
+/// Runs scenarios in the simulator.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    run_on(args, Platform::Simulator)
+}
+
+/// Runs scenarios on a platform.
+pub(crate) fn run_on(args: &Args, platform: Platform) -> Result<(), Failure> {
     if let Some(key) = &args.explain {
         return explain_key(key);
     }
@@ -83,6 +96,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     if args.list {
         return list(args.json);
+    }
+    if args.pcap && platform == Platform::Testbed {
+        let text = "packets are captured by the simulator only: leave --pcap out";
+        return Err(Failure::Usage(text.to_owned()));
     }
     // Everything is read before anything runs.
     let mut batches = Vec::new();
@@ -117,7 +134,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))
         .map_err(|error| Failure::Failed(format!("interrupts cannot be handled: {error}")))?;
     for (name, runs) in &batches {
-        one(args, name, runs, &stop)?;
+        one(args, platform, name, runs, &stop)?;
         if stop.load(Ordering::Relaxed) {
             return Err(Failure::Failed(
                 "interrupted; what is finished is kept, and the same command goes on".to_owned(),
@@ -137,10 +154,20 @@ fn name_of(file: &ScenarioFile) -> String {
     file.path.file_stem().map_or("scenario".to_owned(), |stem| stem.to_string_lossy().into_owned())
 }
 
-fn one(args: &Args, name: &str, runs: &[Run], stop: &AtomicBool) -> Result<(), Failure> {
+fn one(
+    args: &Args,
+    platform: Platform,
+    name: &str,
+    runs: &[Run],
+    stop: &AtomicBool,
+) -> Result<(), Failure> {
     let processors = || std::thread::available_parallelism().map_or(1, usize::from);
-    let jobs = args.jobs.map_or_else(processors, usize::from);
-    let folder = Folder::new(&args.output, name);
+    // Runs in real time would take each other's processors.
+    let alone = platform == Platform::Testbed;
+    let jobs = args.jobs.map_or_else(|| if alone { 1 } else { processors() }, usize::from);
+    let default = if alone { "recordings/testbed" } else { "recordings" };
+    let output = args.output.clone().unwrap_or_else(|| default.into());
+    let folder = Folder::new(&output, name);
     let progress = Progress::default();
     let begin = Instant::now();
     let outcomes = std::thread::scope(|scope| {
@@ -160,7 +187,7 @@ fn one(args: &Args, name: &str, runs: &[Run], stop: &AtomicBool) -> Result<(), F
             }
             bar.finish_and_clear();
         });
-        let outcomes = sim::run(runs, &folder, jobs, args.pcap, stop, progress);
+        let outcomes = sim::run(runs, platform, &folder, jobs, args.pcap, stop, progress);
         drop(finished);
         outcomes
     });

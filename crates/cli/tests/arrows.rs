@@ -14,7 +14,10 @@ const ARROWS: [(&str, &[&str]); 8] = [
     ("fontis-proto", &["fontis-base", "fontis-codes"]),
     ("fontis-sim", &["fontis-base", "fontis-codes", "fontis-net", "fontis-proto"]),
     ("fontis", &["fontis-base", "fontis-codes", "fontis-proto"]),
-    ("fontis-lab", &["fontis-base", "fontis-codes", "fontis-net", "fontis-proto", "fontis-sim", "fontis"]),
+    (
+        "fontis-lab",
+        &["fontis-base", "fontis-codes", "fontis-net", "fontis-proto", "fontis-sim", "fontis"],
+    ),
     (
         "fontis-cli",
         &[

@@ -23,7 +23,7 @@ pub struct Controller {
 }
 
 /// What can be set of a controller.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ControllerConfig {
     /// From a change to the sender's adaptation: polling, computing, and telling.
     pub response: Duration,

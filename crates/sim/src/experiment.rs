@@ -85,6 +85,13 @@ pub enum Transport {
     Published(Box<published::Config>, Control),
     /// Nothing: datagrams.
     Datagrams,
+    /// What a command makes of it. It runs at the sender, another perhaps at the receiver; on the testbed only.
+    Command {
+        /// The command line for `sh` at the sender, from the flow's start on.
+        sender: String,
+        /// The same at the receiver, from the beginning; empty is none.
+        receiver: String,
+    },
 }
 
 /// What is the network's part in a flow of the DFCP of 2015.
@@ -121,6 +128,11 @@ pub(crate) struct Running {
 }
 
 impl Experiment {
+    /// The first flow that only the testbed has, if there is one.
+    pub fn testbed_only(&self) -> Option<&FlowSpec> {
+        self.flows.iter().find(|flow| matches!(flow.transport, Transport::Command { .. }))
+    }
+
     /// Runs it and gives what was recorded; `None` if `stop` said so, which is asked at each sample.
     pub fn run(&self, stop: impl FnMut() -> bool) -> Option<Recording> {
         Some(self.run_captured(0, stop)?.0)
@@ -168,7 +180,8 @@ impl Experiment {
                 break;
             }
         }
-        let recording = observation.finish(self, &running, at);
+        let mut recording = observation.finish(self, &running, at);
+        recording.events = running.world.processed();
         Some((recording, running.world.capture().cloned()))
     }
 
@@ -320,7 +333,8 @@ impl Experiment {
                     Element::Published(Box::new(host))
                 })
             }
-            Transport::Datagrams => {
+            // Of a command the simulator knows nothing; who runs it has refused it before.
+            Transport::Datagrams | Transport::Command { .. } => {
                 let pattern = match spec.application {
                     Application::Source(pattern) => pattern,
                     Application::Requests(_) => Pattern::Object { size: 0 },
@@ -334,7 +348,7 @@ impl Experiment {
     }
 
     /// More bytes than a flow can send while the experiment lasts.
-    fn more_than(&self, spec: &FlowSpec) -> u64 {
+    pub fn more_than(&self, spec: &FlowSpec) -> u64 {
         let rate = match spec.access.rate {
             Rate::MAX => {
                 self.links.iter().map(|link| link.config.rate).filter(|r| *r < Rate::MAX).max()
@@ -347,8 +361,9 @@ impl Experiment {
 
 impl FlowSpec {
     /// Whether it ends by itself.
-    pub(crate) fn has_end(&self) -> bool {
+    pub fn has_end(&self) -> bool {
         match self.application {
+            _ if matches!(self.transport, Transport::Command { .. }) => true,
             Application::Source(Pattern::Object { .. }) => {
                 !matches!(self.transport, Transport::Datagrams)
             }

@@ -44,6 +44,7 @@ pub use figure::{Figure, Target};
 pub use host::{Fetch, Host, Role, Serve};
 pub use network::{Network, RouterIndex};
 pub use object::PatternObject;
+pub use observation::{FlowCounters, Observation, Observed, Stations};
 pub use payload::Payload;
 pub use published_host::PublishedHost;
 pub use recording::Recording;

@@ -7,8 +7,20 @@ use crate::recording::METRICS;
 use crate::series;
 use crate::{Element, Moments, Recording, Role, World};
 
+/// A running experiment whose counters can be read, wherever it runs.
+pub trait Observed {
+    /// How long it has run.
+    fn now(&self) -> Time;
+    /// What a flow has counted.
+    fn flow(&self, index: usize) -> FlowCounters;
+    /// What a flow has passed.
+    fn stations(&self, index: usize) -> Stations;
+    /// What a link has counted up to now, packets that wait in it, and its present rate.
+    fn link(&mut self, index: usize) -> (LinkStats, usize, Rate);
+}
+
 /// Fills a recording while an experiment runs.
-pub(crate) struct Observation {
+pub struct Observation {
     recording: Recording,
     /// Counters at the last sample, by flow and by link.
     flows: Vec<FlowCounters>,
@@ -25,32 +37,49 @@ pub(crate) struct Observation {
 /// When a link was read, and what it had counted.
 type LinkCounters = (Time, LinkStats);
 
+/// What a flow has counted, as the recording's table of flows explains.
 #[derive(Clone, Copy, Debug, Default)]
-struct FlowCounters {
-    received: u64,
-    sent: u64,
-    retransmitted: u64,
-    lost: u64,
-    window: u64,
-    in_flight: u64,
-    srtt: Option<Duration>,
-    wasted: u64,
-    symbols: u64,
+pub struct FlowCounters {
+    /// Useful bytes that reached the application.
+    pub received: u64,
+    /// Packets that its sender sent.
+    pub sent: u64,
+    /// Of them, copies or repair symbols.
+    pub retransmitted: u64,
+    /// Packets believed or reported lost.
+    pub lost: u64,
+    /// The congestion window in bytes.
+    pub window: u64,
+    /// Bytes in flight.
+    pub in_flight: u64,
+    /// The smoothed round-trip time.
+    pub srtt: Option<Duration>,
+    /// Symbols received in vain.
+    pub wasted: u64,
+    /// Symbols received.
+    pub symbols: u64,
 }
 
 /// When a flow's stations were passed, as far as they were.
 #[derive(Clone, Copy, Debug, Default)]
-struct Stations {
-    first_sent: Option<Time>,
-    connected: Option<Time>,
-    first_data: Option<Time>,
-    last_data: Option<Time>,
-    completed: Option<Time>,
-    aborted: bool,
+pub struct Stations {
+    /// Its first packet was sent.
+    pub first_sent: Option<Time>,
+    /// Data could be exchanged.
+    pub connected: Option<Time>,
+    /// The first data arrived.
+    pub first_data: Option<Time>,
+    /// The last data arrived so far.
+    pub last_data: Option<Time>,
+    /// All had arrived.
+    pub completed: Option<Time>,
+    /// It ended before its time.
+    pub aborted: bool,
 }
 
 impl Observation {
-    pub(crate) fn new(experiment: &Experiment) -> Self {
+    /// An empty one.
+    pub fn new(experiment: &Experiment) -> Self {
         Self {
             recording: Recording::new(),
             flows: vec![FlowCounters::default(); experiment.flows.len()],
@@ -64,11 +93,11 @@ impl Observation {
     }
 
     /// Reads all counters.
-    pub(crate) fn sample(&mut self, experiment: &Experiment, running: &mut Running) {
-        self.now = running.world.now();
+    pub fn sample(&mut self, experiment: &Experiment, running: &mut impl Observed) {
+        self.now = running.now();
         let time = self.now.as_secs_f64();
-        for (index, (spec, ends)) in experiment.flows.iter().zip(&running.ends).enumerate() {
-            let counters = FlowCounters::read(&running.world, *ends);
+        for (index, spec) in experiment.flows.iter().enumerate() {
+            let counters = running.flow(index);
             self.flows[index] = counters;
             self.recording.flow.push([
                 time.into(),
@@ -85,9 +114,7 @@ impl Observation {
         }
         let (mut busy, mut full) = (Vec::new(), Vec::new());
         for (index, spec) in experiment.links.iter().enumerate().filter(|(_, l)| l.bottleneck) {
-            let link = running.world.link_mut(running.links[index]);
-            let stats = link.observe(self.now);
-            let packets = link.queue_len() as u64;
+            let (stats, packets, rate) = running.link(index);
             let (before, last) = self.links[index];
             let span = self.now.since(before);
             let mean = |now: u128, last: u128| {
@@ -100,10 +127,10 @@ impl Observation {
             let mean_bytes = mean(stats.queue_byte_nanos, last.queue_byte_nanos);
             let mean_packets = mean(stats.queue_packet_nanos, last.queue_packet_nanos);
             if self.first_drops[index].is_none() && stats.dropped.queue.packets > 0 {
-                self.first_drops[index] = link.first_queue_drop();
+                self.first_drops[index] = stats.first_queue_drop;
             }
             let sent = (stats.delivered.bytes - last.delivered.bytes) as f64 * 8.0;
-            busy.push(utilisation(sent, link.rate(), span));
+            busy.push(utilisation(sent, rate, span));
             if let Some((buffer, in_bytes)) = spec.buffer() {
                 full.push((if in_bytes { mean_bytes } else { mean_packets }) / buffer.max(1.0));
             }
@@ -111,7 +138,7 @@ impl Observation {
                 time.into(),
                 spec.name.as_str().into(),
                 stats.queue_bytes.into(),
-                packets.into(),
+                (packets as u64).into(),
                 mean_bytes.into(),
                 mean_packets.into(),
                 stats.entered.packets.into(),
@@ -130,7 +157,7 @@ impl Observation {
     }
 
     /// The measurement window begins with the last sample.
-    pub(crate) fn begin_window(&mut self) {
+    pub fn begin_window(&mut self) {
         self.window = Some((self.flows.clone(), self.links.clone()));
     }
 
@@ -143,10 +170,10 @@ impl Observation {
     }
 
     /// Sums up, and gives the recording.
-    pub(crate) fn finish(
+    pub fn finish(
         mut self,
         experiment: &Experiment,
-        running: &Running,
+        running: &impl Observed,
         end: Time,
     ) -> Recording {
         let (flows_before, links_before) = self.window.take().unwrap_or_else(|| {
@@ -163,7 +190,7 @@ impl Observation {
             let goodput = metrics::goodput(now.received - before.received, span);
             goodputs.push(goodput);
             self.put("goodput", &spec.name, goodput * 1e-6);
-            let stations = Stations::read(&running.world, running.ends[index]);
+            let stations = running.stations(index);
             self.put_events(&spec.name, stations);
             if spec.has_end() {
                 with_end += 1;
@@ -178,8 +205,8 @@ impl Observation {
                 );
             }
         }
-        let connected = |ends: &Ends| Stations::read(&running.world, *ends).connected.is_some();
-        let connected = running.ends.iter().filter(|ends| connected(ends)).count();
+        let connected = |flow: &usize| running.stations(*flow).connected.is_some();
+        let connected = (0..self.flows.len()).filter(connected).count();
         self.put("connected", "all", connected as f64 / self.flows.len().max(1) as f64);
         self.put("goodput", "all", goodputs.iter().sum::<f64>() * 1e-6);
         self.put("jain", "all", metrics::jain(&goodputs));
@@ -247,7 +274,6 @@ impl Observation {
         for (metric, subject, value) in series::metrics(experiment, &self.recording, begin) {
             self.put(&metric, &subject, value);
         }
-        self.recording.events = running.world.processed();
         self.recording
     }
 
@@ -296,6 +322,26 @@ fn utilisation(bits: f64, rate: Rate, span: Duration) -> f64 {
         return 0.0;
     }
     (bits / (rate.as_bps() as f64 * span.as_secs_f64())).min(1.0)
+}
+
+impl Observed for Running {
+    fn now(&self) -> Time {
+        self.world.now()
+    }
+
+    fn flow(&self, index: usize) -> FlowCounters {
+        FlowCounters::read(&self.world, self.ends[index])
+    }
+
+    fn stations(&self, index: usize) -> Stations {
+        Stations::read(&self.world, self.ends[index])
+    }
+
+    fn link(&mut self, index: usize) -> (LinkStats, usize, Rate) {
+        let now = self.world.now();
+        let link = self.world.link_mut(self.links[index]);
+        (link.observe(now), link.queue_len(), link.rate())
+    }
 }
 
 impl FlowCounters {

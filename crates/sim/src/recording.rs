@@ -60,7 +60,8 @@ impl Recording {
             "# Recordings\n\nEach run leaves four tables, as Parquet files in a folder of its own, beside `run.json`, \
              which says how the run was made: every setting, the seed, the version. The summaries of all runs of a \
              scenario are in `summary.parquet` above them, with the run's number, variant and sweep in front. Times \
-             are seconds of virtual time since the run began. This page is made from the code \
+             are seconds since the run began, of virtual time in the simulator and of real time on the testbed, where \
+             `run.json` also says on which machine. This page is made from the code \
              (`crates/sim/src/recording.rs`).\n",
         );
         for (name, table) in Self::new().tables() {

@@ -279,7 +279,7 @@ fn efficiency(transport: &Transport) -> f64 {
         }
         // What its packets carry differs little from this.
         Transport::Dfcp(..) => 0.95,
-        Transport::Datagrams => 1.0,
+        Transport::Datagrams | Transport::Command { .. } => 1.0,
     }
 }
 

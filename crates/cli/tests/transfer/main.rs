@@ -3,6 +3,8 @@
 mod faults;
 #[cfg(unix)]
 mod resume;
+#[cfg(target_os = "linux")]
+mod roaming;
 mod support;
 
 use std::fs;

@@ -166,6 +166,7 @@ impl Driver {
             router,
             protection: Protection::Initiator(Box::new(session)),
             remote,
+            candidate: None,
             local_ip: None,
             waiting: Some(Waiting::Connect(connection, reply)),
             latest: now,
@@ -238,7 +239,7 @@ impl Driver {
         match header {
             Header::Syn { version, source } => self.syn(at, from, local, version, source, bytes),
             Header::For(id) => match self.by_id.get(&id).copied() {
-                Some(slot) => self.for_slot(at, slot, ecn, bytes),
+                Some(slot) => self.for_slot(at, slot, from, local, ecn, bytes),
                 None => self.stranger(at, from, local, id, bytes.len()),
             },
             Header::VersionNegotiation { destination, versions } => {
@@ -279,11 +280,27 @@ impl Driver {
         }
     }
 
-    fn for_slot(&mut self, at: Time, id: u64, ecn: Ecn, bytes: &[u8]) {
+    fn for_slot(
+        &mut self,
+        at: Time,
+        id: u64,
+        from: SocketAddr,
+        local: Option<IpAddr>,
+        ecn: Ecn,
+        bytes: &[u8],
+    ) {
         let Some(slot) = self.slots.get_mut(&id) else { return };
         let overhead = if slot.remote.ip().to_canonical().is_ipv4() { 28 } else { 48 };
         match slot.protection.open(BytesMut::from(bytes)) {
-            Ok(packet) => slot.handle(at, packet, bytes.len() as u32 + overhead, ecn),
+            Ok(packet) => {
+                let elsewhere = from != slot.remote;
+                let before = elsewhere.then(|| slot.machine.stats().packets_received);
+                slot.handle(at, packet, bytes.len() as u32 + overhead, ecn);
+                // A packet that came before is no news of where the peer is: anybody can repeat it.
+                if before.is_some_and(|before| slot.machine.stats().packets_received > before) {
+                    slot.follow(at, from, local);
+                }
+            }
             Err(_) => {
                 slot.forged += 1;
                 if slot.waiting.is_some() && bytes.first() == Some(&SYNACK) {
@@ -403,6 +420,7 @@ impl Driver {
             router,
             protection: Protection::Responder(Box::new(opened.responder)),
             remote,
+            candidate: None,
             local_ip,
             waiting,
             latest: at,
@@ -454,7 +472,10 @@ impl Driver {
                 packets += 1;
                 let protection = &mut slot.protection;
                 let write = |out: &mut Vec<u8>| protection.seal(&outgoing.packet, out).is_ok();
-                let (to, from) = (slot.remote, slot.local_ip);
+                let (to, from) = match slot.candidate {
+                    Some(candidate) if outgoing.probe => (candidate.address, candidate.local_ip),
+                    _ => (slot.remote, slot.local_ip),
+                };
                 self.outbox.push(&self.socket, to, from, outgoing.ecn, outgoing.alone, write);
             }
             while let Some(job) = slot.machine.job() {

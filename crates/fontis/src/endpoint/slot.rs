@@ -41,6 +41,8 @@ pub(crate) struct Slot {
     pub(crate) router: Router,
     pub(super) protection: Protection,
     pub(super) remote: SocketAddr,
+    /// Where it seems to be now.
+    pub(super) candidate: Option<Candidate>,
     /// The local address that the peer knows; answers leave from there.
     pub(super) local_ip: Option<IpAddr>,
     /// Who waits for the handshake, and what to give when it is complete.
@@ -59,6 +61,14 @@ pub(crate) struct Slot {
     pub(super) writers: Vec<(ChannelId, u64, oneshot::Sender<u64>)>,
 }
 
+/// An address from which packets of the peer come, and the question whether it is there.
+#[derive(Clone, Copy)]
+pub(super) struct Candidate {
+    pub(super) address: SocketAddr,
+    pub(super) local_ip: Option<IpAddr>,
+    token: [u8; 8],
+}
+
 pub(super) enum Waiting {
     /// The caller of `connect`.
     Connect(Connection, oneshot::Sender<Result<Connection, ConnectError>>),
@@ -67,6 +77,32 @@ pub(super) enum Waiting {
 }
 
 impl Slot {
+    /// A new packet of the peer came from another address. If the peer is not known to be there, it is asked; when it has answered from
+    /// there, packets go there. Only a responder follows its peer: an initiator knows where it has connected to.
+    pub(super) fn follow(&mut self, now: Time, from: SocketAddr, local_ip: Option<IpAddr>) {
+        let answered = self.machine.challenge_answered();
+        if matches!(self.protection, Protection::Initiator(_)) {
+            return;
+        }
+        let known = self.candidate.filter(|candidate| candidate.address == from);
+        if known.is_some_and(|candidate| answered == Some(candidate.token)) {
+            // Another port is another mapping of the same path; another host is another path.
+            if from.ip() != self.remote.ip() {
+                self.machine.path_changed(now);
+            }
+            (self.remote, self.local_ip, self.candidate) = (from, local_ip, None);
+            return;
+        }
+        let candidate = known.unwrap_or_else(|| {
+            let mut token = [0; 8];
+            // Who can guess it can have a peer's packets sent to somebody else.
+            getrandom::fill(&mut token).expect("the system's random source");
+            Candidate { address: from, local_ip, token }
+        });
+        self.machine.challenge(candidate.token);
+        self.candidate = Some(candidate);
+    }
+
     /// Passes the machine's events on.
     pub(super) fn route_events(&mut self) -> bool {
         let mut any = false;

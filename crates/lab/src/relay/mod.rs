@@ -13,7 +13,6 @@
 //! arrivals alone: a late wake-up makes a delivery late, never the next one, and never one early.
 
 mod client;
-mod lateness;
 mod path;
 mod run;
 
@@ -27,7 +26,7 @@ use fontis_base::Duration;
 use fontis_net::{LinkConfig, LinkStats};
 use thiserror::Error;
 
-pub use lateness::Lateness;
+use crate::Lateness;
 pub use run::Relay;
 
 /// Bytes of IP and UDP headers, counted with every datagram.

@@ -8,9 +8,9 @@ use fontis_net::Delivery;
 use mio::{Events, Interest, Poll, Token, Waker};
 
 use super::client::Clients;
-use super::lateness::LatenessRecorder;
 use super::path::{Direction, Path};
 use super::{Monitor, RelayConfig, RelayError, RelayStats, Stopper, system};
+use crate::lateness::LatenessRecorder;
 use fontis::udp::{Alarm, Batch, Clock, Socket, ecn};
 
 /// Tokens of clients are flows, which are 32 bits wide; these lie above.

@@ -2,7 +2,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
+use fontis_sim::Recording;
 use fontis_sim::scenario::Run;
+use serde_json::Value;
 
 use super::folder::{Folder, Metric, RecordError};
 
@@ -13,6 +15,16 @@ pub struct Progress {
     pub samples: AtomicU64,
     /// Runs done, recorded before or now.
     pub runs: AtomicUsize,
+}
+
+/// Where runs are made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Platform {
+    /// In virtual time.
+    #[default]
+    Simulator,
+    /// With real kernels and sockets, in real time; on Linux.
+    Testbed,
 }
 
 /// What came of a run.
@@ -35,11 +47,12 @@ pub fn samples(run: &Run) -> u64 {
 /// The most packets in a capture: some hundred megabytes of them.
 const MOST_CAPTURED: u64 = 2_000_000;
 
-/// Runs what has not been recorded yet, on `jobs` threads, with captures if `capture` says so, and records it; gives what is done, in the order of the
-/// runs. When `stop` is set, runs that are not finished are given up; the rest is kept, and the next batch goes on
+/// Runs what has not been recorded yet, on `jobs` threads, and records it; gives what is done, in the order of the runs.
+/// The simulator captures packets if `capture` says so. When `stop` is set, runs that are not finished are given up; the rest is kept, and the next batch goes on
 /// from there.
 pub fn run(
     runs: &[Run],
+    platform: Platform,
     folder: &Folder,
     jobs: usize,
     capture: bool,
@@ -53,7 +66,7 @@ pub fn run(
         while !stop.load(Ordering::Relaxed) {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(run) = runs.get(index) else { break };
-            match one(run, folder, capture, stop, progress) {
+            match one(run, platform, folder, capture, stop, progress) {
                 Ok(Some((metrics, kept))) => {
                     progress.runs.fetch_add(1, Ordering::Relaxed);
                     let mut done = done.lock().expect("no thread panics with it");
@@ -82,24 +95,58 @@ pub fn run(
 
 fn one(
     run: &Run,
+    platform: Platform,
     folder: &Folder,
     capture: bool,
     stop: &AtomicBool,
     progress: &Progress,
 ) -> Result<Option<(Vec<Metric>, bool)>, RecordError> {
-    if let Some(metrics) = folder.recorded(run, capture) {
+    if let Some(metrics) = folder.recorded(run, platform, capture) {
         progress.samples.fetch_add(samples(run), Ordering::Relaxed);
         return Ok(Some((metrics, true)));
     }
     let mut taken = 0;
     let most = if capture { MOST_CAPTURED } else { 0 };
-    let recording = run.experiment.run_captured(most, || {
+    let mut sampled = || {
         taken += 1;
         progress.samples.fetch_add(1, Ordering::Relaxed);
         stop.load(Ordering::Relaxed)
-    });
-    let Some((recording, capture)) = recording else { return Ok(None) };
+    };
+    let (recording, capture, environment) = match platform {
+        Platform::Simulator => {
+            if let Some(flow) = run.experiment.testbed_only() {
+                let problem = "commands run on the testbed only: use fontis testbed run";
+                return Err(RecordError::Testbed(format!("{}: {problem}", flow.name)));
+            }
+            let Some((recording, capture)) = run.experiment.run_captured(most, sampled) else {
+                return Ok(None);
+            };
+            (recording, capture, None)
+        }
+        Platform::Testbed => {
+            let Some((recording, environment)) = on_testbed(run, &mut sampled)? else {
+                return Ok(None);
+            };
+            (recording, None, Some(environment))
+        }
+    };
     // A run may end early or take a sample more than was counted on.
     progress.samples.fetch_add(samples(run).saturating_sub(taken), Ordering::Relaxed);
-    folder.record(run, &recording, capture.as_ref()).map(|metrics| Some((metrics, false)))
+    let metrics = folder.record(run, &recording, capture.as_ref(), environment)?;
+    Ok(Some((metrics, false)))
+}
+
+/// A recording, and on what machine it was made.
+type OnMachine = Option<(Recording, Value)>;
+
+#[cfg(target_os = "linux")]
+fn on_testbed(run: &Run, stop: impl FnMut() -> bool) -> Result<OnMachine, RecordError> {
+    let run = crate::testbed::run(&run.experiment, stop);
+    let run = run.map_err(|error| RecordError::Testbed(error.to_string()))?;
+    Ok(run.map(|(recording, environment)| (recording, environment.as_json())))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn on_testbed(_: &Run, _: impl FnMut() -> bool) -> Result<OnMachine, RecordError> {
+    Err(RecordError::Testbed("a testbed needs Linux".to_owned()))
 }

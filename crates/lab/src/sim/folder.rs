@@ -7,6 +7,7 @@ use fontis_sim::{Capture, Recording, Table};
 use serde_json::{Value, json};
 use thiserror::Error;
 
+use super::batch::Platform;
 use super::parquet_file;
 
 /// What could not be written or read back.
@@ -20,6 +21,9 @@ pub enum RecordError {
         /// Why.
         error: io::Error,
     },
+    /// A run failed on the testbed.
+    #[error("{0}")]
+    Testbed(String),
     /// A table could not be written.
     #[error("{path}: {error}", path = .path.display())]
     Parquet {
@@ -66,24 +70,26 @@ impl Folder {
 
     /// The metrics of a run that was recorded before by this version with these settings, with a capture if one is
     /// wanted.
-    pub fn recorded(&self, run: &Run, capture: bool) -> Option<Vec<Metric>> {
+    pub fn recorded(&self, run: &Run, platform: Platform, capture: bool) -> Option<Vec<Metric>> {
         if capture && !self.of_run(run).join(CAPTURE).is_file() {
             return None;
         }
         let text = fs::read_to_string(self.of_run(run).join(RUN)).ok()?;
         let kept: Value = serde_json::from_str(&text).ok()?;
-        if kept.get("how") != Some(&how(run)) {
+        let on_testbed = kept.get("environment").is_some();
+        if kept.get("how") != Some(&how(run)) || on_testbed != (platform == Platform::Testbed) {
             return None;
         }
         kept.get("summary")?.as_array()?.iter().map(metric_of).collect()
     }
 
-    /// Writes a run's recording, in place of any other.
+    /// Writes a run's recording, in place of any other; of a testbed, with the machine that it was made on.
     pub fn record(
         &self,
         run: &Run,
         recording: &Recording,
         capture: Option<&Capture>,
+        environment: Option<Value>,
     ) -> Result<Vec<Metric>, RecordError> {
         let (whole, partial) =
             (self.of_run(run), self.path.join(format!(".{:05}.partial", run.index)));
@@ -109,13 +115,16 @@ impl Folder {
         let metrics = metrics_of(&recording.summary);
         let rows: Vec<Value> =
             metrics.iter().map(|m| json!([m.metric, m.subject, number(m.value), m.unit])).collect();
-        let kept = json!({
+        let mut kept = json!({
             "how": how(run),
             "label": run.label(),
             "events": recording.events,
             "packets": recording.packets,
             "summary": rows,
         });
+        if let Some(environment) = environment {
+            kept["environment"] = environment;
+        }
         let path = partial.join(RUN);
         fs::write(&path, format!("{kept:#}\n")).map_err(io(&path))?;
         fs::rename(&partial, &whole).map_err(io(&whole))?;

@@ -1,11 +1,11 @@
-//! Scenarios on this machine: finding them, running many at once, recording what came of it.
+//! Scenarios on this machine: finding them, running many at once or on the testbed, recording what came of it.
 
 mod batch;
 mod folder;
 mod library;
 mod parquet_file;
 
-pub use batch::{Outcome, Progress, run, samples};
+pub use batch::{Outcome, Platform, Progress, run, samples};
 pub use folder::{Folder, Metric, RecordError};
 pub use library::{ScenarioFile, find, folder, list, read};
 pub use parquet_file::write as write_table;

@@ -118,6 +118,10 @@ pub enum Frame {
     Fin,
     /// The answer to a FIN when this side has ended too.
     FinAck,
+    /// Asks who is at an address from which packets of this connection come.
+    Challenge([u8; 8]),
+    /// The answer to a challenge, with its bytes.
+    Response([u8; 8]),
     /// The connection ends now.
     Close {
         /// Why, as the application numbers it; zero is no error.

@@ -89,6 +89,18 @@ impl Path {
         }
     }
 
+    /// Begins anew on another network.
+    pub(super) fn restart(&mut self, now: Time, kind: Kind) {
+        self.controller = Controller::new(kind);
+        self.rtt = Rtt::new();
+        self.pacer = Pacer::new();
+        self.pacer.restart(now);
+        self.train_length = if self.controller.wants_train() { TRAIN_LENGTH } else { 0 };
+        self.train_left = self.train_length;
+        (self.train_measured, self.train_broken) = (None, true);
+        (self.heard, self.silent_rounds, self.probes, self.probe_from) = (now, 0, 0, now);
+    }
+
     /// Records a packet and returns its number.
     pub(super) fn sent(&mut self, now: Time, sent: Sent) -> u64 {
         if sent.counted {

@@ -23,6 +23,8 @@ mod kind {
     pub(super) const FIN: u8 = 0x08;
     pub(super) const FINACK: u8 = 0x09;
     pub(super) const CLOSE: u8 = 0x0a;
+    pub(super) const CHALLENGE: u8 = 0x0b;
+    pub(super) const RESPONSE: u8 = 0x0c;
     /// Symbols: the low six bits are flags.
     pub(super) const SYMBOLS: u8 = 0x40;
 }
@@ -227,6 +229,14 @@ fn encode(frame: &Frame, last: bool, out: &mut impl Sink) {
         }
         Frame::Fin => out.slice(&[kind::FIN]),
         Frame::FinAck => out.slice(&[kind::FINACK]),
+        Frame::Challenge(token) => {
+            out.slice(&[kind::CHALLENGE]);
+            out.slice(token);
+        }
+        Frame::Response(token) => {
+            out.slice(&[kind::RESPONSE]);
+            out.slice(token);
+        }
         Frame::Close { code, reason } => {
             out.slice(&[kind::CLOSE]);
             out.varint(u64::from(*code));
@@ -354,6 +364,8 @@ fn decode(bytes: &mut Bytes) -> Result<Frame, WireError> {
         }
         kind::FIN => Frame::Fin,
         kind::FINACK => Frame::FinAck,
+        kind::CHALLENGE => Frame::Challenge(array(bytes)?),
+        kind::RESPONSE => Frame::Response(array(bytes)?),
         kind::CLOSE => {
             let code = u32_of(bytes, "code")?;
             let length = usize::from(u8_of(bytes)?);

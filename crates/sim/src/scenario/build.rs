@@ -406,6 +406,13 @@ fn transport(read: &Reader<'_>, protocol: &str, access: Rate) -> Result<Transpor
     Ok(match protocol {
         "datagrams" => Transport::Datagrams,
         "dfcp-published" => published_transport(read, access)?,
+        "command" => {
+            let (sender, receiver) = (read.text("flow.command"), read.text("flow.peer_command"));
+            if sender.trim().is_empty() {
+                return senseless("protocol command needs flow.command".to_owned());
+            }
+            Transport::Command { sender, receiver }
+        }
         "dfcp" => {
             let text = read.text("dfcp.rate");
             let rate = match &*text {

@@ -44,6 +44,7 @@ pub(super) const PROTOCOLS: &[&str] = &[
     "dfcp",
     "dfcp-published",
     "datagrams",
+    "command",
 ];
 /// What topologies there are.
 pub(super) const TOPOLOGIES: &[&str] = &["dumbbell", "parking-lot"];
@@ -405,6 +406,20 @@ pub const KEYS: &[Key] = &[
         Names(PATHS),
         "all",
         "parking lot: whether it crosses both bottlenecks or one",
+    ),
+    key(
+        "flow",
+        "command",
+        Text,
+        "",
+        "protocol command, on the testbed: a command line for sh at the sender; FONTIS_ADDRESS and FONTIS_PEER are its address and the receiver's",
+    ),
+    key(
+        "flow",
+        "peer_command",
+        Text,
+        "",
+        "protocol command: a command line at the receiver, from the beginning of the run to its end; none if not set",
     ),
     key("flow", "class", Count, "0", "the traffic class of its packets"),
     key("flow", "max_window", Size, "", "tcp.max_window of this flow"),

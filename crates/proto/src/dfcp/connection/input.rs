@@ -19,6 +19,8 @@ const MAX_WINDOWS: u64 = 4;
 /// How far a channel may lie ahead of those that are over, and how many ordered messages may wait: beyond, a peer only
 /// wants memory.
 const MAX_AHEAD: u32 = 1 << 17;
+/// Challenges that wait for their answer; a peer needs one.
+const MAX_ANSWERS: usize = 2;
 /// Packets whose feedback is not delayed when a connection begins.
 const EAGER_PACKETS: u64 = 4;
 
@@ -138,7 +140,12 @@ impl Connection {
         for frame in frames {
             eliciting |= !matches!(
                 frame,
-                Frame::Feedback(_) | Frame::Blocks(_) | Frame::FinAck | Frame::Padding(_)
+                Frame::Feedback(_)
+                    | Frame::Blocks(_)
+                    | Frame::FinAck
+                    | Frame::Padding(_)
+                    | Frame::Challenge(_)
+                    | Frame::Response(_)
             );
             data |= matches!(frame, Frame::Symbols(_));
             self.on_frame(now, number, frame);
@@ -168,6 +175,12 @@ impl Connection {
                 self.feedback.dirty.extend(self.recv.keys());
             }
             Frame::Padding(_) | Frame::Confirm => {}
+            Frame::Challenge(token) => {
+                if self.address.answers.len() < MAX_ANSWERS {
+                    self.address.answers.push(*token);
+                }
+            }
+            Frame::Response(token) => self.address.answered = Some(*token),
             Frame::Symbols(symbols) => self.on_symbols(now, number, symbols),
             Frame::Feedback(feedback) => self.on_feedback(now, feedback),
             Frame::Blocks(status) => self.on_status(number, status),

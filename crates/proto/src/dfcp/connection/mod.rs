@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use bytes::Bytes;
 use fontis_base::{Duration, Ecn, Time};
 use fontis_codes::Code;
+use smallvec::SmallVec;
 
 use super::config::Config;
 use super::control::Control;
@@ -44,6 +45,8 @@ pub struct Outgoing {
     pub size: u32,
     /// Whether it must be sent by itself, without segmentation offload, because its spacing is measured.
     pub alone: bool,
+    /// Whether it goes to the address that [`challenge`](Connection::challenge) asked about.
+    pub probe: bool,
     /// Congestion notification.
     pub ecn: Ecn,
 }
@@ -96,6 +99,7 @@ pub struct Connection {
     received_before_validation: u64,
     sent_before_validation: u64,
     hint_train: u8,
+    address: Address,
     pings: u32,
     probe_symbols: bool,
     fin: Fin,
@@ -114,6 +118,17 @@ struct FeedbackState {
     /// Channels whose status has changed.
     dirty: BTreeSet<ChannelId>,
     sent: u64,
+}
+
+/// What is asked and answered about the peer's address.
+#[derive(Default)]
+struct Address {
+    /// The challenge to be sent.
+    ask: Option<[u8; 8]>,
+    /// Challenges by the peer, to be answered.
+    answers: SmallVec<[[u8; 8]; 2]>,
+    /// The last response by the peer.
+    answered: Option<[u8; 8]>,
 }
 
 #[derive(Default)]
@@ -194,6 +209,7 @@ impl Connection {
             received_before_validation: 0,
             sent_before_validation: 0,
             hint_train: 0,
+            address: Address::default(),
             pings: 0,
             probe_symbols: false,
             fin: Fin::default(),
@@ -214,6 +230,22 @@ impl Connection {
     /// What the peer's reset would carry, once the handshake has told.
     pub fn peer_reset_token(&self) -> Option<super::packet::ResetToken> {
         self.peer.as_ref().map(|peer| peer.reset_token)
+    }
+
+    /// Asks whether the peer is where its packets seem to come from now, by an unguessable `token`: the next packet that
+    /// is a [`probe`](Outgoing::probe) goes there.
+    pub fn challenge(&mut self, token: [u8; 8]) {
+        self.address.ask = Some(token);
+    }
+
+    /// The token of the peer's last response, once. Who answers from an address is there.
+    pub fn challenge_answered(&mut self) -> Option<[u8; 8]> {
+        self.address.answered.take()
+    }
+
+    /// The peer has moved to another network: what was known of the path holds no longer.
+    pub fn path_changed(&mut self, now: Time) {
+        self.path.restart(now, self.config.rate);
     }
 
     /// Whether the connection is over and can be dropped.

@@ -38,7 +38,8 @@ impl Connection {
                 self.collect_wants();
                 self.advance_fin(now);
                 let packet = self
-                    .poll_feedback(now)
+                    .poll_address(now)
+                    .or_else(|| self.poll_feedback(now))
                     .or_else(|| self.poll_control(now))
                     .or_else(|| self.poll_ping(now))
                     .or_else(|| self.poll_symbols(now))
@@ -93,7 +94,7 @@ impl Connection {
         };
         self.handshake.sent(now);
         self.count(now, None, size, &[]);
-        Some(Outgoing { packet, size, alone: true, ecn: Ecn::NotEct })
+        Some(Outgoing { packet, size, alone: true, probe: false, ecn: Ecn::NotEct })
     }
 
     /// A few padded packets right behind the SYNACK: their dispersion tells how fast the bottleneck is before the
@@ -125,6 +126,16 @@ impl Connection {
     fn padding_to(&self, size: u32) -> Option<u16> {
         let overhead = PADDING_HEADER + wire::SEALED_OVERHEAD as u32 + self.config.overhead;
         u16::try_from(size.checked_sub(overhead)?).ok()
+    }
+
+    /// Questions and answers about the peer's address.
+    fn poll_address(&mut self, now: Time) -> Option<Outgoing> {
+        if let Some(token) = self.address.answers.pop() {
+            return self.seal(now, smallvec![Frame::Response(token)], Meta::UNCOUNTED);
+        }
+        let token = self.address.ask.take()?;
+        let outgoing = self.seal(now, smallvec![Frame::Challenge(token)], Meta::UNCOUNTED)?;
+        Some(Outgoing { probe: true, alone: true, ..outgoing })
     }
 
     fn within_amplification_limit(&self, size: u32) -> bool {
@@ -329,7 +340,7 @@ impl Connection {
         } else {
             Ecn::NotEct
         };
-        Some(Outgoing { packet, size, alone: meta.alone, ecn })
+        Some(Outgoing { packet, size, alone: meta.alone, probe: false, ecn })
     }
 
     fn count(&mut self, now: Time, number: Option<u64>, size: u32, frames: &[Frame]) {
@@ -386,5 +397,7 @@ pub(super) fn frame_name(frame: &Frame) -> &'static str {
         Frame::Fin => "fin",
         Frame::FinAck => "fin_ack",
         Frame::Close { .. } => "close",
+        Frame::Challenge(_) => "challenge",
+        Frame::Response(_) => "response",
     }
 }

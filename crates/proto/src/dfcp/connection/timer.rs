@@ -165,7 +165,11 @@ impl Connection {
     fn keepalive_at(&self) -> Option<Time> {
         let open = !self.send.is_empty() || !self.recv.is_empty();
         let quiet = self.path.history.unresolved() == 0;
-        (open && quiet).then(|| self.last_heard + self.idle_timeout() / 4)
+        // Who waits for an object should hear of it: perhaps its address is no longer known.
+        let waits = self.recv.values().any(|channel| channel.kind().is_none());
+        let idle = self.idle_timeout() / 4;
+        let patience = (self.path.rtt.timeout() * 4).max(LEAST_PATIENCE).min(idle);
+        (open && quiet).then(|| self.last_heard + if waits { patience } else { idle })
     }
 
     fn next_deadline(&self) -> Option<Time> {
@@ -194,5 +198,7 @@ impl Connection {
     }
 }
 
+/// The least silence after which a receiver asks for the object that it waits for.
+const LEAST_PATIENCE: Duration = Duration::from_millis(500);
 /// The code of a channel that was given up because its deadline passed.
 pub const DEADLINE_PASSED: u32 = u32::MAX;

@@ -90,6 +90,8 @@ fn frame() -> impl Strategy<Value = Frame> {
         Just(Frame::Confirm),
         Just(Frame::Fin),
         Just(Frame::FinAck),
+        any::<[u8; 8]>().prop_map(Frame::Challenge),
+        any::<[u8; 8]>().prop_map(Frame::Response),
         (0u16..1300).prop_map(Frame::Padding),
         any::<u32>().prop_map(|channel| Frame::Done { channel }),
         any::<(u32, u32, Option<u32>)>().prop_map(|(channel, code, sequence)| Frame::Abandon {

@@ -1,14 +1,14 @@
 use fontis_base::Duration;
 use hdrhistogram::Histogram;
 
-/// How long after their due times datagrams were sent: what the machine adds to the path.
+/// How long after their due times packets were sent: what the machine adds to the path.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lateness {
     /// The mean.
     pub mean: Duration,
-    /// What half of the datagrams stay below.
+    /// What half of the packets stay below.
     pub median: Duration,
-    /// What 99 % of the datagrams stay below.
+    /// What 99 % of the packets stay below.
     pub p99: Duration,
     /// The worst.
     pub max: Duration,
@@ -16,7 +16,7 @@ pub struct Lateness {
 
 /// Gathers lateness in microseconds, to one percent.
 #[derive(Debug)]
-pub(super) struct LatenessRecorder {
+pub(crate) struct LatenessRecorder {
     histogram: Histogram<u64>,
     nanos: u128,
 }
@@ -24,18 +24,18 @@ pub(super) struct LatenessRecorder {
 const ONE_MINUTE_IN_MICROS: u64 = 60_000_000;
 
 impl LatenessRecorder {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let histogram = Histogram::new_with_max(ONE_MINUTE_IN_MICROS, 2)
             .expect("two digits up to a minute are within the limits of the histogram");
         Self { histogram, nanos: 0 }
     }
 
-    pub(super) fn record(&mut self, late: Duration) {
+    pub(crate) fn record(&mut self, late: Duration) {
         self.histogram.saturating_record(late.as_micros());
         self.nanos += u128::from(late.as_nanos());
     }
 
-    pub(super) fn summary(&self) -> Lateness {
+    pub(crate) fn summary(&self) -> Lateness {
         let micros = Duration::from_micros;
         let mean = self.nanos / u128::from(self.histogram.len().max(1));
         Lateness {

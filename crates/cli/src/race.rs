@@ -1,0 +1,269 @@
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use fontis_base::{Duration, Rate};
+use fontis_lab::testbed::gain_privilege;
+use fontis_lab::testbed::race::{Finish, Race, Runner, Standing, draw};
+use fontis_net::{Limit, Loss, QueueKind};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::json::say;
+use crate::listen::status;
+use crate::text::{self, round};
+
+/// Race a file over a bad path: Fontis against the kernel's TCP and QUIC
+///
+/// Everybody fetches the same file at the same time, each over a lane of its own in a network on this machine, with the
+/// same rate, delay and loss. The clock runs from a receiver's first packet until the last byte is there and the hash of
+/// all is right. Shows how far each has come, then a table, and draws a picture. Needs what fontis testbed needs.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The file
+    file: PathBuf,
+    /// Rate of each lane in each direction
+    #[arg(long, default_value = "100mbit")]
+    rate: Rate,
+    /// Round-trip time without queues
+    #[arg(long, value_name = "TIME", default_value = "100ms")]
+    rtt: Duration,
+    /// Random loss towards the receivers: a probability, gilbert:P,Q or ge:P,Q,G,B
+    #[arg(long, value_name = "P", default_value = "2%")]
+    loss: Loss,
+    /// What waits for a line [default: one bandwidth-delay product, at least 20 packets]
+    #[arg(long, value_name = "SIZE")]
+    buffer: Option<Limit>,
+    /// How it waits, by the names that fontis testbed shell --help lists
+    #[arg(long, value_name = "NAME", default_value_t)]
+    queue: QueueKind,
+    /// Whom Fontis races against: cubic, bbr, reno, vegas (as far as the kernel has them), quic (quinn, with BBR)
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_value = "cubic,bbr,quic")]
+    against: Vec<Runner>,
+    /// One after the other, so that they do not share the processors
+    #[arg(long)]
+    in_turn: bool,
+    /// How long to wait for those who do not arrive
+    #[arg(long, value_name = "TIME", default_value = "2min")]
+    limit: Duration,
+    /// Where to draw who had how much when, as SVG
+    #[arg(long, value_name = "FILE", default_value = "race.svg")]
+    picture: PathBuf,
+    /// The seed of the losses, to have the same again [default: a random one, printed]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Print JSON, one object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  A file over 100 Mbit/s, 100 ms and 2 % loss:
+    fontis race maps.tar
+  A radio link with bursts of loss, against BBR alone:
+    fontis race maps.tar --rate 20mbit --rtt 60ms --loss gilbert:1%,25% --against bbr";
+
+/// Races.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let failed = |error: &dyn std::fmt::Display| Failure::Failed(error.to_string());
+    check(args)?;
+    gain_privilege()?;
+    let seed = args.seed.map_or_else(getrandom::u64, Ok).map_err(|error| failed(&error))?;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&interrupted);
+    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))
+        .map_err(|error| failed(&error))?;
+    let size = std::fs::metadata(&args.file)
+        .map_err(|error| Failure::Failed(format!("{}: {error}", args.file.display())))?;
+    let size = size.len();
+    let mut runners = vec![Runner::Fontis];
+    for runner in &args.against {
+        if !runners.contains(runner) {
+            runners.push(*runner);
+        }
+    }
+    let race = |runners| Race {
+        file: args.file.clone(),
+        rate: args.rate,
+        rtt: args.rtt,
+        loss: args.loss,
+        buffer: args.buffer.unwrap_or_else(|| Limit::one_bdp(args.rate, args.rtt)),
+        queue: args.queue,
+        runners,
+        limit: args.limit,
+        seed,
+    };
+    let title = format!(
+        "{} over {}, {}, {} loss",
+        text::size(size),
+        text::rate(args.rate.as_mbps_f64()),
+        args.rtt,
+        args.loss
+    );
+    if !args.json {
+        say(&format_args!("{title}; seed {seed}"));
+    }
+    let heats: Vec<Vec<Runner>> = if args.in_turn {
+        runners.iter().map(|runner| vec![*runner]).collect()
+    } else {
+        vec![runners.clone()]
+    };
+    let bars = Bars::new(args, &runners, size);
+    let mut finishes: Vec<Finish> = Vec::new();
+    for heat in heats {
+        let first = finishes.len();
+        let finished = race(heat).run(|standing| {
+            bars.show(first, standing);
+            !interrupted.load(Ordering::Relaxed)
+        })?;
+        finishes.extend(finished);
+        if interrupted.load(Ordering::Relaxed) {
+            bars.clear();
+            return Err(Failure::Failed("interrupted: nothing is left behind".to_owned()));
+        }
+    }
+    bars.clear();
+    let bound = race(runners).bound(size);
+    if args.json {
+        finishes.iter().for_each(|finish| say(&as_json(finish, size, bound, args.limit, seed)));
+    } else {
+        table(&finishes, size, bound, args.limit);
+    }
+    draw(&args.picture, &title, size, &finishes)
+        .map_err(|error| Failure::Failed(format!("{}: {error}", args.picture.display())))?;
+    if !args.json {
+        say(&format_args!("drawn in {}", args.picture.display()));
+    }
+    // That a rival fails is a result.
+    match finishes.iter().find(|finish| finish.runner == Runner::Fontis).map(|own| &own.time) {
+        Some(Err(problem)) => Err(Failure::Failed(format!("fontis: {problem}"))),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn check(args: &Args) -> Result<(), Failure> {
+    if args.rate == Rate::ZERO || args.rate == Rate::MAX {
+        return Err(Failure::Usage("--rate must be more than zero, as in 100mbit".to_owned()));
+    }
+    if args.limit == Duration::ZERO {
+        return Err(Failure::Usage("--limit must be longer than zero, as in 2min".to_owned()));
+    }
+    let nothing = |error: std::io::Error| {
+        Failure::Usage(format!("{}: {error}; name a file", args.file.display()))
+    };
+    match std::fs::metadata(&args.file).map_err(nothing)? {
+        metadata if metadata.is_file() && metadata.len() > 0 => Ok(()),
+        _ => Err(Failure::Usage(format!(
+            "{} is no file with anything in it; name one",
+            args.file.display()
+        ))),
+    }
+}
+
+/// A bar for each runner.
+struct Bars {
+    all: Option<MultiProgress>,
+    bars: Vec<ProgressBar>,
+}
+
+impl Bars {
+    fn new(args: &Args, runners: &[Runner], size: u64) -> Self {
+        if args.json || !std::io::stderr().is_terminal() {
+            if !args.json {
+                status(&"racing; a terminal would show bars");
+            }
+            return Self { all: None, bars: Vec::new() };
+        }
+        let all = MultiProgress::new();
+        let template = "{prefix:>8} [{bar:40}] {percent:>3} %  {msg}";
+        let style = ProgressStyle::with_template(template);
+        let style = style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ");
+        let bar = |runner: &Runner| {
+            let bar = all.add(ProgressBar::new(size).with_style(style.clone()));
+            bar.set_prefix(runner.to_string());
+            bar
+        };
+        let bars = runners.iter().map(bar).collect();
+        Self { all: Some(all), bars }
+    }
+
+    /// Shows a heat that begins with this runner.
+    fn show(&self, first: usize, standing: &Standing) {
+        for (lane, bar) in self.bars.iter().skip(first).take(standing.lanes()).enumerate() {
+            bar.set_position(standing.bytes(lane));
+            let rate = |span| text::rate(text::mbps(standing.bytes(lane), span));
+            match standing.end(lane) {
+                None => bar.set_message(rate(standing.elapsed())),
+                Some(Ok(time)) => {
+                    bar.set_message(format!("{}  there after {}", rate(time), text::time(time)));
+                }
+                Some(Err(problem)) => bar.set_message(problem),
+            }
+        }
+    }
+
+    fn clear(&self) {
+        if let Some(all) = &self.all {
+            let _ = all.clear();
+        }
+    }
+}
+
+/// Time, goodput and share of the bound of who arrived; of the others what they had.
+fn measures(finish: &Finish, size: u64, bound: Duration, limit: Duration) -> (f64, f64, f64) {
+    let time = match finish.time {
+        Ok(Some(time)) => time.as_secs_f64(),
+        _ => finish.course.last().map_or(limit.as_secs_f64(), |(at, _)| *at),
+    };
+    let goodput = finish.bytes as f64 * 8e-6 / time.max(1e-9);
+    let best = size as f64 * 8e-6 / bound.as_secs_f64().max(1e-9);
+    (time, goodput, goodput / best)
+}
+
+fn table(finishes: &[Finish], size: u64, bound: Duration, limit: Duration) {
+    say(&format_args!(
+        "{:8} {:>10} {:>16} {:>10} {:>9} {:>12}",
+        "", "time", "goodput", "of bound", "lost", "queue drops"
+    ));
+    for finish in finishes {
+        let (time, goodput, share) = measures(finish, size, bound, limit);
+        let [lost, dropped] = finish.lost.map(|share| format!("{:.2} %", share * 100.0));
+        let time = match finish.time {
+            Ok(Some(_)) => format!("{time:.2} s"),
+            _ => format!("{:.0} %", finish.bytes as f64 * 100.0 / size.max(1) as f64),
+        };
+        say(&format_args!(
+            "{:8} {time:>10} {:>16} {share:>10.3} {lost:>9} {dropped:>12}",
+            finish.runner.to_string(),
+            text::rate(goodput),
+        ));
+        if let Err(problem) = &finish.time {
+            say(&format_args!("{:8} gave up: {problem}", ""));
+        }
+    }
+    say(&format_args!("bound    {:>8.2} s", bound.as_secs_f64()));
+}
+
+fn as_json(finish: &Finish, size: u64, bound: Duration, limit: Duration, seed: u64) -> Value {
+    let (_, goodput, share) = measures(finish, size, bound, limit);
+    let problem = finish.time.as_ref().err();
+    json!({
+        "event": "finish",
+        "runner": finish.runner.to_string(),
+        "seconds": finish.time.as_ref().ok().copied().flatten().map(|time| time.as_secs_f64()),
+        "problem": problem,
+        "bytes": finish.bytes,
+        "size": size,
+        "goodput_mbps": round(goodput),
+        "of_bound": round(share),
+        "bound_seconds": round(bound.as_secs_f64()),
+        "lost": finish.lost[0],
+        "dropped": finish.lost[1],
+        "seed": seed,
+    })
+}

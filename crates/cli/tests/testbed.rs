@@ -1,0 +1,341 @@
+//! The `testbed` and `race` commands as a user meets them. Where this machine makes no networks, only errors are
+//! checked, and that is said.
+#![cfg(target_os = "linux")]
+
+use std::collections::BTreeSet;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+fn fontis(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fontis"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+fn output(arguments: &[&str]) -> Output {
+    fontis(arguments).output().expect("it runs")
+}
+
+fn error(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Whether networks can be made here; says so if not.
+fn possible() -> bool {
+    let output = output(&["testbed", "shell", "--", "true"]);
+    let possible = output.status.success();
+    if !possible {
+        eprintln!("not checked: {}", error(&output));
+    }
+    possible
+}
+
+#[test]
+fn wrong_usage_exits_with_2_and_says_what_would_be_right() {
+    for (arguments, hint) in [
+        (&["testbed", "shell", "--delay", "50"][..], "50 ms"),
+        (&["testbed", "shell", "--super-packets", "big"], "auto, whole, cut"),
+        (&["testbed", "shell", "--mtu", "60"], "at least 68"),
+        (&["testbed", "run", "no-such-scenario"], "no file"),
+        (&["testbed", "run", "B01", "--pcap"], "simulator only"),
+        (&["race", "/nonexistent"], "name a file"),
+        (&["race", "/dev/null"], "name one"),
+        (&["race", env!("CARGO_BIN_EXE_fontis"), "--against", "snail"], "cubic, bbr"),
+        (&["race", env!("CARGO_BIN_EXE_fontis"), "--rate", "0mbit"], "100mbit"),
+    ] {
+        let output = output(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", error(&output));
+        assert!(error(&output).contains(hint), "{arguments:?}: {}", error(&output));
+    }
+}
+
+#[test]
+fn who_may_not_make_networks_is_told_in_a_line_what_is_missing() {
+    let mut command = fontis(&["testbed", "shell", "--", "true"]);
+    // Nobody's number; where this process may not become that, nothing is checked.
+    command.uid(65_534).gid(65_534);
+    let Ok(output) = command.output() else { return eprintln!("not checked: not root") };
+    if output.status.success() {
+        return;
+    }
+    let text = error(&output);
+    assert_eq!((output.status.code(), text.lines().count()), (Some(1), 1), "{text}");
+    assert!(text.contains("run it as root") && text.contains("let "), "{text}");
+}
+
+/// Becomes nobody, who may use /dev/net/tun as users of most systems may, in a mount namespace of its own.
+const AS_NOBODY: &str = "set -e; at=$(mktemp -d); mknod $at/tun c 10 200; chmod 666 $at/tun
+    mount --bind $at/tun /dev/net/tun; rm -r $at
+    exec setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all \"$@\"";
+
+#[test]
+fn who_is_not_root_gets_networks_in_a_user_namespace() {
+    let script = "test $(id -u) = 65534 && ping -c 1 -W 2 $FONTIS_GATEWAY >/dev/null && exit 5";
+    let mut command = Command::new("unshare");
+    command.args([
+        "-m",
+        "sh",
+        "-c",
+        AS_NOBODY,
+        "sh",
+        env!("CARGO_BIN_EXE_fontis"),
+        "testbed",
+        "shell",
+    ]);
+    command.args(["--delay", "1ms", "--beside", "sleep 9", "--", "sh", "-c", script]);
+    match command.stdin(Stdio::null()).output() {
+        Err(error) => eprintln!("not checked: unshare: {error}"),
+        Ok(output) if output.status.code() == Some(5) => {}
+        // Nobody may be unable to reach the command, the system to make such namespaces; ours is then the last word.
+        Ok(output) => {
+            let text = error(&output);
+            let ours = text.lines().last().is_some_and(|line| line.contains("run it as root"));
+            assert!(ours || !text.contains("fontis: "), "{text}");
+            eprintln!("not checked: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_command_finds_the_gateway_and_its_exit_code_is_passed_on() {
+    if !possible() {
+        return;
+    }
+    let script = "echo gateway $FONTIS_GATEWAY and $FONTIS_GATEWAY6; exit 7";
+    let output = output(&["testbed", "shell", "--loss", "1%", "--stats", "--", "sh", "-c", script]);
+    assert_eq!(output.status.code(), Some(7), "{}", error(&output));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.starts_with("gateway 100.") && text.contains("and fd66:"), "{text}");
+    assert!(error(&output).contains("late  up"), "{}", error(&output));
+    let output = self::output(&["testbed", "shell", "--", "no-such-command"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(error(&output).contains("check that it is installed"), "{}", error(&output));
+}
+
+/// Network namespaces with processes in them, and interfaces of ours here.
+fn traces() -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+        if String::from_utf8_lossy(&line).contains(MARK) {
+            found.insert(format!("process {}", process.file_name().to_string_lossy()));
+        }
+    }
+    found
+}
+
+/// Tells this test's processes from all others.
+const MARK: &str = "98765.4321";
+
+#[test]
+fn killed_at_random_moments_it_leaves_nothing() {
+    if !possible() {
+        return;
+    }
+    let links = || std::fs::read_dir("/sys/class/net").map_or(0, Iterator::count);
+    let seed = 7;
+    let mut stream = fontis_base::Stream::new(seed, "moments");
+    for round in 0..12 {
+        let script = format!("sleep {MARK} & setsid sleep {MARK} & sleep {MARK}");
+        let beside = format!("sleep {MARK}");
+        let shell = ["testbed", "shell", "--beside", &beside, "--", "sh", "-c", &script];
+        let mut child = fontis(&shell).stderr(Stdio::null()).spawn().expect("it starts");
+        std::thread::sleep(Duration::from_micros(stream.below(120_000)));
+        if round % 3 == 2 {
+            let pid = i32::try_from(child.id()).expect("a number");
+            rustix::process::kill_process(
+                rustix::process::Pid::from_raw(pid).expect("not zero"),
+                rustix::process::Signal::TERM,
+            )
+            .expect("it is there");
+        } else {
+            child.kill().expect("it is there");
+        }
+        child.wait().expect("it ends");
+        let begin = Instant::now();
+        while !traces().is_empty() {
+            assert!(
+                begin.elapsed() < Duration::from_secs(10),
+                "seed {seed}, {round}: {:?}",
+                traces()
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+    // Other tests have interfaces for a while.
+    let begin = Instant::now();
+    while links() > interfaces_without_ours() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "an interface is left");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn interfaces_without_ours() -> usize {
+    let names = std::fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
+    names.filter(|name| !name.file_name().to_string_lossy().starts_with("fontis")).count()
+}
+
+fn scenario(folder: &Path, text: &str) -> (Value, Value) {
+    let path = folder.join("tiny.toml");
+    std::fs::write(&path, text).expect("it can be written");
+    let out = folder.join("out");
+    let (path, out) = (path.to_str().expect("UTF-8"), out.to_str().expect("UTF-8"));
+    let output = output(&["testbed", "run", path, "-o", out, "--json"]);
+    assert!(output.status.success(), "{}", error(&output));
+    let line = String::from_utf8_lossy(&output.stdout).lines().next().expect("a run").to_owned();
+    let run = std::fs::read_to_string(Path::new(out).join("tiny/00000/run.json")).expect("kept");
+    let parse = |text: &str| serde_json::from_str(text).expect("JSON");
+    (parse(&line), parse(&run))
+}
+
+fn metric(run: &Value, metric: &str, subject: &str) -> f64 {
+    let all = run["metrics"].as_array().expect("metrics");
+    let found = all.iter().find(|m| m["metric"] == metric && m["subject"] == subject);
+    found
+        .and_then(|m| m["value"].as_f64())
+        .unwrap_or_else(|| panic!("{metric} of {subject}: {run}"))
+}
+
+#[test]
+fn a_scenario_runs_with_real_tcp_datagrams_and_fontis_and_is_recorded() {
+    if !possible() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let (run, kept) = scenario(
+        folder.path(),
+        r#"
+        [scenario]
+        duration = "3 s"
+        warmup = "1 s"
+        [topology]
+        kind = "parking-lot"
+        rate = "50 Mbit/s"
+        rtt = "10 ms"
+        queue = "drr"
+        [dfcp]
+        rate = "auto"
+        [[flow]]
+        name = "steady"
+        protocol = "datagrams"
+        app = "constant"
+        rate = "4 Mbit/s"
+        [[flow]]
+        name = "tcp"
+        path = "second"
+        [[flow]]
+        name = "file"
+        app = "object"
+        size = "500 kB"
+        [[flow]]
+        name = "fountain"
+        protocol = "dfcp"
+        app = "object"
+        size = "1 MB"
+        [[flow]]
+        name = "ours"
+        protocol = "command"
+        peer_command = "sleep 60"
+        command = "test $FONTIS_PEER != $FONTIS_ADDRESS"
+        "#,
+    );
+    // Generous: machines that test are slow and busy.
+    assert!((metric(&run, "goodput", "steady") - 4.0).abs() < 0.4, "{run}");
+    assert!(metric(&run, "goodput", "tcp") > 10.0, "{run}");
+    assert!(metric(&run, "goodput", "tcp") < 50.0, "{run}");
+    assert_eq!(metric(&run, "completed", "all"), 1.0, "{run}");
+    // Three round trips over both bottlenecks at least: handshake, request, data.
+    assert!(metric(&run, "fct", "file") > 0.04, "{run}");
+    let environment = &kept["environment"];
+    assert!(
+        environment["kernel"].as_str().is_some_and(|kernel| kernel.contains("Linux")),
+        "{kept}"
+    );
+    assert_eq!(environment["parameters"]["net.ipv4.tcp_no_metrics_save"], "1");
+}
+
+#[test]
+fn ten_pairs_are_set_up_and_taken_down_quickly() {
+    if !possible() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let begin = Instant::now();
+    scenario(folder.path(), "[scenario]\nduration = \"100 ms\"\n[[flow]]\ncount = 10\n");
+    // Ten times what `scripts/testbed_bench.py` holds it to.
+    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
+}
+
+#[test]
+fn everybody_arrives_in_a_race_and_it_is_drawn() {
+    if !possible() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, picture) = (folder.path().join("file"), folder.path().join("race.svg"));
+    let mut bytes = vec![0; 3_000_000];
+    fontis_base::Stream::new(7, "content").fill(&mut bytes);
+    std::fs::write(&file, bytes).expect("it can be written");
+    let (file, picture) = (file.to_str().expect("UTF-8"), picture.to_str().expect("UTF-8"));
+    let path = ["--rate", "50mbit", "--rtt", "20ms", "--loss", "0.1%", "--seed", "7"];
+    let rest = ["--against", "cubic,quic", "--picture", picture, "--limit", "60s", "--json"];
+    let output = fontis(&["race", file]).args(path).args(rest).output().expect("it runs");
+    assert!(output.status.success(), "{}", error(&output));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut runners = Vec::new();
+    for line in text.lines() {
+        let finish: Value = serde_json::from_str(line).expect("JSON");
+        let (seconds, bound) = (finish["seconds"].as_f64(), finish["bound_seconds"].as_f64());
+        assert!(seconds.is_some_and(|seconds| Some(seconds) > bound.map(|b| b * 0.9)), "{line}");
+        runners.push(finish["runner"].as_str().expect("a name").to_owned());
+    }
+    assert_eq!(runners, ["fontis", "cubic", "quic"]);
+    let drawn = std::fs::read_to_string(picture).expect("a picture");
+    assert!(drawn.starts_with("<svg") && drawn.contains("cubic") && drawn.contains("quic"));
+}
+
+#[test]
+fn ping_sees_the_delay_and_iperf_the_rate() {
+    if !possible() {
+        return;
+    }
+    let there = |tool: &str| Command::new(tool).arg("--version").output().is_ok();
+    if there("ping") {
+        let script = "ping -c 5 -i 0.2 -q $FONTIS_GATEWAY";
+        let output = output(&["testbed", "shell", "--delay", "15ms", "--", "sh", "-c", script]);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let times = text.lines().find_map(|line| line.strip_prefix("rtt min/avg/max/mdev = "));
+        let times = times.unwrap_or_else(|| panic!("{text}"));
+        let times: Vec<f64> = times.split('/').filter_map(|time| time.parse().ok()).collect();
+        assert!(times[0] >= 30.0 && times[1] < 45.0, "{text}");
+    } else {
+        eprintln!("not checked: there is no ping");
+    }
+    if there("iperf3") {
+        let script = "sleep 0.5; iperf3 -J -t 2 -O 1 -c $FONTIS_GATEWAY -p 5299";
+        let output = output(&[
+            "testbed",
+            "shell",
+            "--rate",
+            "20mbit",
+            "--delay",
+            "5ms",
+            "--beside",
+            "iperf3 -s -1 -p 5299 >/dev/null",
+            "--",
+            "sh",
+            "-c",
+            script,
+        ]);
+        let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let rate = report["end"]["sum_received"]["bits_per_second"].as_f64().unwrap_or(0.0);
+        // 1448 of 1500 bytes are payload.
+        assert!(rate > 15e6 && rate < 20e6 * 1.02, "{report}");
+    } else {
+        eprintln!("not checked: there is no iperf3");
+    }
+}

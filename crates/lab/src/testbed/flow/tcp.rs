@@ -1,0 +1,344 @@
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, JoinHandle};
+
+use fontis_base::{Duration, Stream};
+use fontis_proto::tcp::{Config, congestion};
+use fontis_sim::{Application, FlowCounters, Requests, Source, Stations};
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::{LOOK, Meter, PORT, Place, Stage, only_waited};
+use crate::testbed::error::{TestbedError, system};
+use crate::testbed::namespace::Namespace;
+use crate::testbed::system as sys;
+
+/// A connection of the kernel's TCP.
+pub(in crate::testbed) struct Tcp {
+    meter: Arc<Meter>,
+    /// The sender's socket, once it is connected.
+    socket: Arc<OnceLock<TcpStream>>,
+    pub(super) threads: Vec<JoinHandle<()>>,
+}
+
+/// What is written or thrown away at a time.
+const PIECE: usize = 256 << 10;
+
+/// What the kernel calls a congestion control.
+pub(in crate::testbed) fn kernel_name(kind: congestion::Kind) -> Option<&'static str> {
+    Some(match kind {
+        congestion::Kind::NewReno => "reno",
+        congestion::Kind::Cubic | congestion::Kind::CubicHyStart => "cubic",
+        congestion::Kind::Vegas => "vegas",
+        congestion::Kind::Bbr => "bbr",
+        _ => return None,
+    })
+}
+
+/// One end of a connection, as its thread has it.
+#[derive(Clone)]
+struct End {
+    stage: Stage,
+    meter: Arc<Meter>,
+    socket: Arc<OnceLock<TcpStream>>,
+    name: String,
+}
+
+impl Tcp {
+    /// Lets the receiver listen, and the sender connect when it is time.
+    pub(in crate::testbed) fn start(
+        stage: &Stage,
+        place: &Place<'_>,
+        config: &Config,
+        [senders, receivers]: [&Namespace; 2],
+        seed: u64,
+    ) -> Result<Self, TestbedError> {
+        let spec = place.spec;
+        let algorithm = kernel_name(config.congestion).ok_or_else(|| {
+            TestbedError::Unsupported(format!(
+                "{}: no kernel has {}; the simulator does",
+                spec.name, config.congestion
+            ))
+        })?;
+        // Who asks is the receiver of the data; who connects is who acts first.
+        let asks = matches!(spec.application, Application::Requests(_));
+        let (from, to) = if asks {
+            ((receivers, place.receiver), (senders, place.sender))
+        } else {
+            ((senders, place.sender), (receivers, place.receiver))
+        };
+        let open = |namespace: &Namespace, address| {
+            let address = SocketAddr::new(address, 0);
+            let opened = namespace.run(|| {
+                let (domain, kind) = (Domain::for_address(address), Type::STREAM);
+                Socket::new(domain, kind, Some(Protocol::TCP)).map_err(system("open a socket"))
+            })?;
+            rustix::net::sockopt::set_tcp_congestion(&opened, algorithm).map_err(|_| {
+                TestbedError::Unsupported(format!(
+                    "{}: this kernel has no congestion control {algorithm}; load the module tcp_{algorithm}, or \
+                     choose one of /proc/sys/net/ipv4/tcp_available_congestion_control",
+                    spec.name
+                ))
+            })?;
+            if let Some(most) = config.max_window {
+                let most = u32::try_from(most).unwrap_or(u32::MAX);
+                sys::clamp_window(&opened, most).map_err(system("bound a window"))?;
+            }
+            Ok(opened)
+        };
+        let (listener, client) = (open(to.0, to.1)?, open(from.0, from.1)?);
+        let bound = |socket: &Socket, address, port| {
+            let set = socket.set_reuse_address(true);
+            set.and_then(|()| socket.set_read_timeout(Some(LOOK)))
+                .and_then(|()| socket.set_write_timeout(Some(LOOK)))
+                .and_then(|()| socket.bind(&SocketAddr::new(address, port).into()))
+                .map_err(system("bind a socket"))
+        };
+        bound(&listener, to.1, PORT)?;
+        bound(&client, from.1, 0)?;
+        listener.listen(1).map_err(system("listen"))?;
+        let end = End {
+            stage: stage.clone(),
+            meter: Arc::default(),
+            socket: Arc::default(),
+            name: spec.name.clone(),
+        };
+        let (active, passive) = (end.clone(), end.clone());
+        let (start, application) = (spec.start, spec.application);
+        let stream = Stream::new(seed, &format!("{}/application", spec.name));
+        let target = SocketAddr::new(to.1, PORT);
+        let connecting = move || {
+            if active.stage.wait_until(start)
+                && let Some(socket) = active.connect(client, target)
+            {
+                match application {
+                    Application::Source(pattern) => {
+                        active.send(&socket, Source::new(pattern, start, stream));
+                    }
+                    Application::Requests(requests) => active.ask(&socket, requests, stream),
+                }
+            }
+        };
+        let accepting = move || {
+            if let Some(socket) = passive.accept(&listener) {
+                match application {
+                    Application::Source(_) => passive.take(&socket),
+                    Application::Requests(requests) => passive.answer(&socket, requests),
+                }
+            }
+        };
+        let spawn = |body: Box<dyn FnOnce() + Send>| {
+            thread::Builder::new()
+                .name(end.name.clone())
+                .spawn(body)
+                .map_err(system("start a thread"))
+        };
+        let threads = vec![spawn(Box::new(accepting))?, spawn(Box::new(connecting))?];
+        Ok(Self { meter: end.meter, socket: end.socket, threads })
+    }
+
+    pub(super) fn counters(&self) -> FlowCounters {
+        let received = self.meter.received.load(Ordering::Relaxed);
+        let info = self.socket.get().and_then(|socket| sys::tcp_info(socket).ok());
+        let Some(info) = info else { return FlowCounters { received, ..FlowCounters::default() } };
+        let mss = u64::from(info.tcpi_snd_mss);
+        let outstanding = info.tcpi_unacked + info.tcpi_retrans;
+        let in_flight = outstanding.saturating_sub(info.tcpi_sacked + info.tcpi_lost);
+        FlowCounters {
+            received,
+            sent: info.tcpi_segs_out.into(),
+            retransmitted: info.tcpi_total_retrans.into(),
+            lost: info.tcpi_lost.into(),
+            window: u64::from(info.tcpi_snd_cwnd) * mss,
+            in_flight: u64::from(in_flight) * mss,
+            srtt: (info.tcpi_rtt > 0).then(|| Duration::from_micros(info.tcpi_rtt.into())),
+            ..FlowCounters::default()
+        }
+    }
+
+    pub(super) fn stations(&self) -> Stations {
+        self.meter.stations()
+    }
+}
+
+impl End {
+    fn connect(&self, socket: Socket, to: SocketAddr) -> Option<TcpStream> {
+        let now = self.stage.clock.now();
+        self.meter.note(|stations| stations.first_sent = Some(now));
+        loop {
+            match socket.connect(&to.into()) {
+                Ok(()) => break,
+                // On its way: a second call waits on.
+                Err(error) if only_waited(&error) || in_progress(&error) => {
+                    if self.stage.is_over() {
+                        return None;
+                    }
+                    thread::sleep(LOOK / 100);
+                }
+                Err(error) if error.raw_os_error() == Some(libc::EISCONN) => break,
+                Err(error) => {
+                    self.abort(format!("cannot connect to {to}: {error}"));
+                    return None;
+                }
+            }
+        }
+        let now = self.stage.clock.now();
+        self.meter.note(|stations| stations.connected = Some(now));
+        let socket = TcpStream::from(socket);
+        Some(socket)
+    }
+
+    /// Makes a socket the one whose state is recorded.
+    fn watch(&self, socket: &TcpStream) {
+        if let Ok(copy) = socket.try_clone() {
+            let _ = self.socket.set(copy);
+        }
+    }
+
+    fn accept(&self, listener: &Socket) -> Option<TcpStream> {
+        while !self.stage.is_over() {
+            match listener.accept() {
+                Ok((socket, _)) => {
+                    // Accepted sockets do not inherit these.
+                    let _ = socket.set_read_timeout(Some(LOOK));
+                    let _ = socket.set_write_timeout(Some(LOOK));
+                    return Some(socket.into());
+                }
+                Err(error) if only_waited(&error) => {}
+                Err(error) => {
+                    self.stage.fail(&self.name, format!("cannot accept: {error}"));
+                    return None;
+                }
+            }
+        }
+        None
+    }
+
+    /// Sends what a source gives.
+    fn send(&self, socket: &TcpStream, mut source: Source) {
+        self.watch(socket);
+        let mut left = 0u64;
+        let mut ends = false;
+        while !self.stage.is_over() {
+            let now = self.stage.clock.now();
+            while let Some(piece) = source.next(now) {
+                left += piece.bytes;
+                ends |= piece.last;
+            }
+            if left > 0 {
+                match self.write(socket, left) {
+                    Some(written) => left -= written,
+                    None => return,
+                }
+            } else if ends {
+                let _ = socket.shutdown(Shutdown::Write);
+                return;
+            } else if let Some(due) = source.due() {
+                self.stage.wait_until(due);
+            }
+        }
+    }
+
+    /// Writes some of what is left; `None` if the connection is gone.
+    fn write(&self, mut socket: &TcpStream, left: u64) -> Option<u64> {
+        static ZEROS: [u8; PIECE] = [0; PIECE];
+        let piece = left.min(PIECE as u64) as usize;
+        match socket.write(&ZEROS[..piece]) {
+            Ok(written) => Some(written as u64),
+            Err(error) if only_waited(&error) => Some(0),
+            Err(error) => {
+                self.abort(format!("cannot send: {error}"));
+                None
+            }
+        }
+    }
+
+    /// Takes what comes until its end.
+    fn take(&self, socket: &TcpStream) {
+        while !self.stage.is_over() {
+            match sys::discard(socket, 1 << 20) {
+                Ok(0) => {
+                    let now = self.stage.clock.now();
+                    self.meter.note(|stations| stations.completed = Some(now));
+                    return;
+                }
+                Ok(bytes) => self.meter.arrived(self.stage.clock.now(), bytes as u64),
+                Err(error) if only_waited(&error) => {}
+                Err(error) => return self.abort(format!("cannot receive: {error}")),
+            }
+        }
+    }
+
+    /// Asks again and again.
+    fn ask(&self, mut socket: &TcpStream, requests: Requests, mut stream: Stream) {
+        let _ = socket.set_nodelay(true);
+        let question = vec![0; usize::try_from(requests.request).unwrap_or(usize::MAX).min(PIECE)];
+        let mut asked = 0;
+        while !self.stage.is_over() && requests.count.is_none_or(|count| asked < count) {
+            if asked > 0 {
+                let think = -(1.0 - stream.unit()).ln() * requests.think.as_secs_f64();
+                let due = self.stage.clock.now() + Duration::from_secs_f64(think);
+                if !self.stage.wait_until(due) {
+                    return;
+                }
+            }
+            if let Err(error) = socket.write_all(&question) {
+                return self.abort(format!("cannot ask: {error}"));
+            }
+            asked += 1;
+            let mut missing = requests.response;
+            while missing > 0 && !self.stage.is_over() {
+                let most = usize::try_from(missing).unwrap_or(usize::MAX).min(1 << 20);
+                match sys::discard(socket, most) {
+                    Ok(0) => return self.abort("the answers ended".to_owned()),
+                    Ok(bytes) => {
+                        missing -= bytes as u64;
+                        self.meter.arrived(self.stage.clock.now(), bytes as u64);
+                    }
+                    Err(error) if only_waited(&error) => {}
+                    Err(error) => return self.abort(format!("cannot receive: {error}")),
+                }
+            }
+        }
+        let now = self.stage.clock.now();
+        if !self.stage.is_over() {
+            self.meter.note(|stations| stations.completed = Some(now));
+        }
+        let _ = socket.shutdown(Shutdown::Write);
+    }
+
+    /// Answers every request.
+    fn answer(&self, mut socket: &TcpStream, requests: Requests) {
+        let _ = socket.set_nodelay(true);
+        self.watch(socket);
+        let (mut got, mut buffer) = (0u64, vec![0; PIECE]);
+        while !self.stage.is_over() {
+            match socket.read(&mut buffer) {
+                Ok(0) => return,
+                Ok(bytes) => got += bytes as u64,
+                Err(error) if only_waited(&error) => {}
+                Err(error) => return self.abort(format!("cannot receive: {error}")),
+            }
+            while got >= requests.request {
+                got -= requests.request;
+                let mut left = requests.response;
+                while left > 0 && !self.stage.is_over() {
+                    match self.write(socket, left) {
+                        Some(written) => left -= written,
+                        None => return,
+                    }
+                }
+            }
+        }
+    }
+
+    fn abort(&self, problem: String) {
+        self.meter.note(|stations| stations.aborted = true);
+        self.stage.fail(&self.name, problem);
+    }
+}
+
+fn in_progress(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINPROGRESS | libc::EALREADY))
+}

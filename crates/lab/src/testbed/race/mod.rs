@@ -1,0 +1,417 @@
+//! The same file over the same path by several transports: who is there first.
+//!
+//! Start here: a [`Race`] is a path, a file and the [`Runner`]s. Each has a lane of its own: links like the others', and
+//! addresses of its own. A receiver asks for the file, and the clock stops when the last byte is there and the BLAKE3
+//! hash of all is what it should be.
+
+mod picture;
+mod quic;
+mod tcp;
+
+use std::fmt;
+use std::io::Read;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration as Span, Instant};
+
+use fontis::transfer::{self, FileServer, GetOptions, Progress};
+use fontis::udp::Clock;
+use fontis::{Accept, Dest, Endpoint, EndpointConfig, Identity, Url};
+use fontis_base::{Duration, Rate, Time};
+use fontis_net::{Limit, LinkConfig, Loss, QueueKind};
+use fontis_proto::dfcp;
+use fontis_sim::{Application, Experiment, FlowSpec, LinkSpec, Pattern, Transport};
+
+pub use picture::draw;
+
+use super::error::{TestbedError, system};
+use super::namespace::Namespace;
+use super::network::{Network, addresses};
+
+/// A file, a path, and who races over it.
+#[derive(Clone, Debug)]
+pub struct Race {
+    /// What is fetched.
+    pub file: PathBuf,
+    /// The line's rate, both ways.
+    pub rate: Rate,
+    /// The round-trip time without queues.
+    pub rtt: Duration,
+    /// Random loss towards the receiver, before the queue.
+    pub loss: Loss,
+    /// What waits for the line.
+    pub buffer: Limit,
+    /// How it waits.
+    pub queue: QueueKind,
+    /// Who races, each in a lane.
+    pub runners: Vec<Runner>,
+    /// After this time a race is over for those who have not arrived.
+    pub limit: Duration,
+    /// The seed of all losses; every lane has losses of its own.
+    pub seed: u64,
+}
+
+/// A transport that takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runner {
+    /// Fontis's own, with its controller `auto`.
+    Fontis,
+    /// The kernel's TCP with this congestion control.
+    Tcp(&'static str),
+    /// QUIC by quinn, with its BBR.
+    Quic,
+}
+
+impl fmt::Display for Runner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Fontis => "fontis",
+            Self::Tcp(name) => name,
+            Self::Quic => "quic",
+        })
+    }
+}
+
+/// The congestion controls of kernels that race.
+const TCP: [&str; 4] = ["cubic", "bbr", "reno", "vegas"];
+
+impl FromStr for Runner {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "fontis" => Ok(Self::Fontis),
+            "quic" => Ok(Self::Quic),
+            _ => TCP.into_iter().find(|name| *name == text).map(Self::Tcp).ok_or_else(|| {
+                format!("{text:?} does not race; choose of fontis, quic, {}", TCP.join(", "))
+            }),
+        }
+    }
+}
+
+/// How far everybody has come, while it goes on.
+#[derive(Clone, Debug)]
+pub struct Standing(Arc<Vec<Lane>>, Instant);
+
+#[derive(Debug, Default)]
+struct Lane {
+    bytes: AtomicU64,
+    end: Mutex<Option<Result<Span, String>>>,
+}
+
+impl Standing {
+    fn new(lanes: usize) -> Self {
+        Self(Arc::new((0..lanes).map(|_| Lane::default()).collect()), Instant::now())
+    }
+
+    /// How many race.
+    pub fn lanes(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Time since the start.
+    pub fn elapsed(&self) -> Span {
+        self.1.elapsed()
+    }
+
+    /// Bytes that a runner's receiver has.
+    pub fn bytes(&self, lane: usize) -> u64 {
+        self.0[lane].bytes.load(Ordering::Relaxed)
+    }
+
+    /// How long a runner took, once it is there, or why it never will be.
+    pub fn end(&self, lane: usize) -> Option<Result<Span, String>> {
+        self.0[lane].end.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_end(&self, lane: usize, end: Result<Span, String>) {
+        *self.0[lane].end.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
+    }
+}
+
+/// How a runner did.
+#[derive(Clone, Debug)]
+pub struct Finish {
+    /// Who.
+    pub runner: Runner,
+    /// From the first packet to the last verified byte; `None` if it did not arrive in time, or why it never will.
+    pub time: Result<Option<Span>, String>,
+    /// Bytes that arrived.
+    pub bytes: u64,
+    /// Seconds since the start, and bytes that had arrived.
+    pub course: Vec<(f64, u64)>,
+    /// The share of its packets that the path lost at random and in the queue.
+    pub lost: [f64; 2],
+}
+
+impl Race {
+    /// The least time that the file can take: two round trips, and the file in packets of 1500 bytes, of which IP and UDP
+    /// take 28.
+    pub fn bound(&self, size: u64) -> Duration {
+        let bytes = size.saturating_mul(1500) / 1472;
+        self.rtt * 2 + self.rate.time_for(bytes)
+    }
+
+    /// Runs it, all at the same time. `watch` is called ten times a second; the race ends if it answers false.
+    pub fn run(
+        &self,
+        mut watch: impl FnMut(&Standing) -> bool,
+    ) -> Result<Vec<Finish>, TestbedError> {
+        let file = Arc::new(Prize::open(&self.file)?);
+        let experiment = self.experiment();
+        let network = Network::new(&experiment, 1500)?;
+        let room = format!("4096 131072 {}", 8 * self.rate.bdp(self.rtt).as_bytes().max(1 << 20));
+        network.set_parameters(&[
+            ("net/ipv4/tcp_no_metrics_save", "1".to_owned()),
+            ("net/ipv4/tcp_wmem", room.clone()),
+            ("net/ipv4/tcp_rmem", room),
+        ])?;
+        let clock = Clock::start();
+        let (senders, receivers, running) = network.start(&experiment, clock)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let runtime = runtime.map_err(system("start threads"))?;
+        let folder = tempfile::tempdir().map_err(system("make a folder for what arrives"))?;
+        let standing = Standing::new(self.runners.len());
+        let stop = Arc::new(AtomicBool::new(false));
+        let start = Time::ZERO + Duration::from_millis(100);
+        let mut threads = Vec::new();
+        for (index, runner) in self.runners.iter().enumerate() {
+            let [from, to] = addresses(index);
+            let track = Track {
+                from: SocketAddr::new(from, 5001),
+                to,
+                file: Arc::clone(&file),
+                arrival: folder.path().join(format!("{index}")),
+                index,
+                standing: standing.clone(),
+                stop: Arc::clone(&stop),
+                window: (8 * self.rate.bdp(self.rtt).as_bytes()).max(4 << 20),
+            };
+            let (sides, start) = ([&senders, &receivers], (clock, start));
+            match runner {
+                Runner::Tcp(name) => threads.extend(tcp::start(track, name, sides, start)?),
+                Runner::Quic => quic::start(track, sides, start, &runtime)?,
+                Runner::Fontis => start_fontis(track, sides, start, &runtime)?,
+            }
+        }
+        let mut courses = vec![vec![(0.0, 0)]; self.runners.len()];
+        let mut goes_on = true;
+        while goes_on {
+            std::thread::sleep(Span::from_millis(100));
+            let at = clock.now().since(start);
+            for (lane, course) in courses.iter_mut().enumerate() {
+                if standing.end(lane).is_none() {
+                    course.push((at.as_secs_f64(), standing.bytes(lane)));
+                }
+            }
+            let all_there = (0..self.runners.len()).all(|lane| standing.end(lane).is_some());
+            goes_on = watch(&standing) && !all_there && at < self.limit;
+            if running.has_failed() {
+                return Err(TestbedError::Unsupported("the links have ended".to_owned()));
+            }
+        }
+        let finish = |(index, mut course): (usize, Vec<(f64, u64)>)| {
+            let (stats, ..) = running.link(index);
+            let share = |count: u64| count as f64 / stats.entered.packets.max(1) as f64;
+            let end = standing.end(index);
+            let bytes = standing.bytes(index);
+            if let Some(Ok(time)) = end {
+                course.push((time.as_secs_f64(), bytes));
+            }
+            Finish {
+                runner: self.runners[index],
+                time: end.transpose(),
+                bytes,
+                course,
+                lost: [share(stats.dropped.loss.packets), share(stats.dropped.queue.packets)],
+            }
+        };
+        let finishes: Vec<Finish> = courses.into_iter().enumerate().map(finish).collect();
+        stop.store(true, Ordering::Relaxed);
+        runtime.shutdown_timeout(Span::from_millis(200));
+        for thread in threads {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        }
+        running.stop()?;
+        Ok(finishes)
+    }
+
+    /// A lane for each runner: two routers, a link there and one back.
+    fn experiment(&self) -> Experiment {
+        let link = LinkConfig {
+            rate: self.rate,
+            delay: self.rtt / 2,
+            buffer: self.buffer,
+            queue: self.queue,
+            ..LinkConfig::default()
+        };
+        let lanes = 0..self.runners.len();
+        let spec = |lane: usize, forth: bool| LinkSpec {
+            name: format!("lane {lane}{}", if forth { "" } else { " back" }),
+            from: 2 * lane + usize::from(!forth),
+            to: 2 * lane + usize::from(forth),
+            config: LinkConfig { loss: if forth { self.loss } else { Loss::None }, ..link.clone() },
+            bottleneck: forth,
+        };
+        let forth = lanes.clone().map(|lane| spec(lane, true));
+        let back = lanes.clone().map(|lane| spec(lane, false));
+        let flow = |lane: usize| FlowSpec {
+            name: self.runners[lane].to_string(),
+            from: 2 * lane,
+            to: 2 * lane + 1,
+            start: Time::ZERO,
+            transport: Transport::Datagrams,
+            application: Application::Source(Pattern::Bulk),
+            access: LinkConfig::default(),
+            back: LinkConfig::default(),
+            class: 0,
+        };
+        Experiment {
+            seed: self.seed,
+            routers: 2 * self.runners.len(),
+            links: forth.chain(back).collect(),
+            flows: lanes.map(flow).collect(),
+            duration: self.limit,
+            warmup: Duration::ZERO,
+            sample: Duration::from_millis(100),
+            controller: Default::default(),
+            measure: None,
+            until_done: true,
+            wire: true,
+        }
+    }
+}
+
+/// What everybody wants.
+#[derive(Debug)]
+struct Prize {
+    path: PathBuf,
+    size: u64,
+    hash: blake3::Hash,
+}
+
+impl Prize {
+    fn open(path: &Path) -> Result<Self, TestbedError> {
+        let wrong =
+            |error: String| TestbedError::Unsupported(format!("{}: {error}", path.display()));
+        let mut file = std::fs::File::open(path).map_err(|error| wrong(error.to_string()))?;
+        if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+            return Err(wrong("only a file can be raced with".to_owned()));
+        }
+        let (mut hasher, mut buffer, mut size) = (blake3::Hasher::new(), vec![0; 1 << 20], 0);
+        loop {
+            let length = file.read(&mut buffer).map_err(|error| wrong(error.to_string()))?;
+            if length == 0 {
+                break;
+            }
+            size += length as u64;
+            hasher.update(&buffer[..length]);
+        }
+        if size == 0 {
+            return Err(wrong("it is empty: there is nothing to race with".to_owned()));
+        }
+        Ok(Self { path: path.to_owned(), size, hash: hasher.finalize() })
+    }
+}
+
+/// What a runner needs to know.
+struct Track {
+    /// Where the sender listens.
+    from: SocketAddr,
+    /// The receiver's address.
+    to: std::net::IpAddr,
+    file: Arc<Prize>,
+    /// Where the receiver puts the file.
+    arrival: PathBuf,
+    index: usize,
+    standing: Standing,
+    stop: Arc<AtomicBool>,
+    /// Bytes that may be under way: eight times the path's.
+    window: u64,
+}
+
+impl Track {
+    fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn moved(&self, bytes: u64) {
+        self.standing.0[self.index].bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// The receiver has all, which hashes to this, or has failed.
+    fn arrived(&self, begin: Instant, hash: Result<String, String>) {
+        let end = hash.and_then(|hash| {
+            if hash == self.file.hash.to_hex().as_str() {
+                self.moved(self.file.size);
+                Ok(begin.elapsed())
+            } else {
+                Err("what arrived is not what was sent".to_owned())
+            }
+        });
+        if !self.is_over() {
+            self.standing.set_end(self.index, end);
+        }
+    }
+}
+
+/// When a clock shows which time, the race begins.
+type Start = (Clock, Time);
+
+fn wait((clock, start): Start) -> Span {
+    start.since(clock.now()).into()
+}
+
+fn start_fontis(
+    track: Track,
+    [senders, receivers]: [&Namespace; 2],
+    start: Start,
+    runtime: &tokio::runtime::Runtime,
+) -> Result<(), TestbedError> {
+    let identity = Identity::generate();
+    let failed = |problem: String| TestbedError::Flow { flow: "fontis".to_owned(), problem };
+    let bind = |namespace: &Namespace, address, identity: &Identity, accept| {
+        let config = EndpointConfig {
+            secret: *identity.secret(),
+            psk: None,
+            transport: dfcp::Config::default(),
+            accept,
+            qlog: None,
+        };
+        namespace.run(|| Endpoint::bind(address, config).map_err(|error| failed(error.to_string())))
+    };
+    let server = bind(senders, track.from, &identity, Accept::Anyone)?;
+    let client = SocketAddr::new(track.to, 0);
+    let client = bind(receivers, client, &Identity::generate(), Accept::None)?;
+    let path = std::path::absolute(&track.file.path).map_err(system("find the file"))?;
+    let (folder, name) = (path.parent(), path.file_name().and_then(|name| name.to_str()));
+    let (Some(folder), Some(name)) = (folder, name) else {
+        return Err(failed("the file's name must be UTF-8".to_owned()));
+    };
+    let url = Url {
+        host: track.from.ip().to_string(),
+        port: track.from.port(),
+        path: Some(name.to_owned()),
+        key: identity.public(),
+        secret: None,
+    };
+    let server = FileServer::new(server, folder).map_err(|error| failed(error.to_string()))?;
+    runtime.spawn(server.run(|_| {}));
+    runtime.spawn(async move {
+        tokio::time::sleep(wait(start)).await;
+        let begin = Instant::now();
+        let moved = |progress| {
+            if let Progress::Moved { done, .. } = progress {
+                track.moved(done);
+            }
+        };
+        let dest = Dest::new(&track.arrival);
+        let options = GetOptions { overwrite: true, restart: true };
+        let got = transfer::get(&client, track.from, &url, &dest, options, moved).await;
+        track.arrived(begin, got.map(|report| report.hash).map_err(|error| error.to_string()));
+    });
+    Ok(())
+}

@@ -1,0 +1,295 @@
+use std::time::Duration as Span;
+
+use fontis::udp::Clock;
+use fontis_base::{Duration, Rate, Time};
+use fontis_net::{Limit, LinkStats};
+use fontis_proto::tcp;
+use fontis_sim::{
+    Application, Experiment, FlowCounters, FlowSpec, Observation, Observed, Pattern, Recording,
+    Stations, Transport,
+};
+
+use super::environment::{Environment, Lateness};
+use super::error::{TestbedError, system};
+use super::flow::{Commands, Datagrams, Dfcp, Flow, Object, Place, Stage, Tcp};
+use super::namespace::Namespace;
+use super::network::{Network, Running, addresses};
+
+/// Runs an experiment with real kernels and sockets; gives what was recorded, and on what machine. `None` if `stop` said
+/// so, which is asked at each sample.
+pub fn run(
+    experiment: &Experiment,
+    mut stop: impl FnMut() -> bool,
+) -> Result<Option<(Recording, Environment)>, TestbedError> {
+    let network = Network::new(experiment, mtu(experiment)?)?;
+    let parameters = parameters(experiment);
+    let refused = network.set_parameters(&parameters)?;
+    let mut environment = Environment::read(network.senders(), network.mtu())?;
+    environment.refused = refused;
+    environment.ignored = ignored(experiment);
+    let mut stage = Theatre::open(experiment, network)?;
+    let mut observation = Observation::new(experiment);
+    let end = Time::ZERO + experiment.duration;
+    let window = Time::ZERO + experiment.warmup;
+    let mut at = Time::ZERO;
+    stage.refresh(at);
+    observation.sample(experiment, &mut stage);
+    if experiment.warmup == Duration::ZERO {
+        observation.begin_window();
+    }
+    while at < end {
+        let next = (at + experiment.sample.max(Duration::from_nanos(1))).min(end);
+        at = if at < window { next.min(window) } else { next };
+        stage.wait_until(at);
+        stage.refresh(at);
+        observation.sample(experiment, &mut stage);
+        if at == window {
+            observation.begin_window();
+        }
+        if let Some(failure) = stage.failure() {
+            return Err(failure);
+        }
+        if stop() {
+            return Ok(None);
+        }
+        if experiment.until_done && stage.all_done() {
+            break;
+        }
+    }
+    let recording = observation.finish(experiment, &stage, stage.now);
+    environment.lateness = stage.running.lateness().map(Lateness::from);
+    (environment.unsent, environment.strangers) = stage.running.astray();
+    stage.close()?;
+    Ok(Some((recording, environment)))
+}
+
+/// Everything that is at work during a run.
+struct Theatre<'a> {
+    experiment: &'a Experiment,
+    stage: Stage,
+    flows: Vec<Flow>,
+    running: Running,
+    /// When counters were last read.
+    now: Time,
+    runtime: tokio::runtime::Runtime,
+    /// They live as long as sockets are opened in them.
+    _namespaces: [Namespace; 2],
+}
+
+impl<'a> Theatre<'a> {
+    fn open(experiment: &'a Experiment, network: Network) -> Result<Self, TestbedError> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let runtime = runtime.map_err(system("start threads"))?;
+        // Time begins when all is built; what begins at zero begins at once.
+        let clock = Clock::start();
+        let (senders, receivers, running) = network.start(experiment, clock)?;
+        let stage = Stage::new(clock);
+        let mut flows = Vec::with_capacity(experiment.flows.len());
+        for (number, spec) in experiment.flows.iter().enumerate() {
+            let [sender, receiver] = addresses(number);
+            let place = Place { number, spec, sender, receiver };
+            let sides = [&senders, &receivers];
+            match start(experiment, &stage, &place, sides, &runtime) {
+                Ok(flow) => flows.push(flow),
+                Err(error) => {
+                    stage.stop.store(true, std::sync::atomic::Ordering::Relaxed);
+                    flows.into_iter().for_each(Flow::join);
+                    return Err(error);
+                }
+            }
+        }
+        let _namespaces = [senders, receivers];
+        Ok(Self { experiment, stage, flows, running, now: Time::ZERO, runtime, _namespaces })
+    }
+
+    fn wait_until(&self, at: Time) {
+        let wait = at.since(self.stage.clock.now());
+        if wait > Duration::ZERO {
+            std::thread::sleep(wait.into());
+        }
+    }
+
+    /// Reads what has to be asked for, for a sample that is due at `at`.
+    fn refresh(&mut self, at: Time) {
+        let asked = self.flows.iter().filter_map(|flow| match flow {
+            Flow::Dfcp(flow) => Some(flow.refresh()),
+            _ => None,
+        });
+        for asked in asked {
+            self.runtime.block_on(asked);
+        }
+        // A sample has the time for which it was meant, unless the machine was late by more than that means.
+        let late = self.stage.clock.now().since(at);
+        self.now = if late < Duration::from_millis(1) { at } else { at + late };
+    }
+
+    fn failure(&self) -> Option<TestbedError> {
+        if self.running.has_failed() {
+            return Some(TestbedError::Unsupported("the links have ended before time".to_owned()));
+        }
+        self.stage.failure()
+    }
+
+    fn all_done(&self) -> bool {
+        let mut with_end =
+            self.experiment.flows.iter().zip(&self.flows).filter(|(spec, _)| spec.has_end());
+        with_end.all(|(_, flow)| flow.is_done())
+    }
+
+    fn close(self) -> Result<(), TestbedError> {
+        self.stage.stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        self.runtime.shutdown_timeout(Span::from_millis(100));
+        self.flows.into_iter().for_each(Flow::join);
+        self.running.stop()
+    }
+}
+
+impl Observed for Theatre<'_> {
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn flow(&self, index: usize) -> FlowCounters {
+        match &self.flows[index] {
+            Flow::Commands(_) => {
+                let received = self.running.carried(index);
+                FlowCounters { received, ..FlowCounters::default() }
+            }
+            flow => flow.counters(),
+        }
+    }
+
+    fn stations(&self, index: usize) -> Stations {
+        self.flows[index].stations()
+    }
+
+    fn link(&mut self, index: usize) -> (LinkStats, usize, Rate) {
+        self.running.link(index)
+    }
+}
+
+fn start(
+    experiment: &Experiment,
+    stage: &Stage,
+    place: &Place<'_>,
+    sides: [&Namespace; 2],
+    runtime: &tokio::runtime::Runtime,
+) -> Result<Flow, TestbedError> {
+    let (spec, seed) = (place.spec, experiment.seed);
+    Ok(match &spec.transport {
+        Transport::Tcp(config) => Flow::Tcp(Tcp::start(stage, place, config, sides, seed)?),
+        Transport::Dfcp(config, block) => {
+            let size = match spec.application {
+                Application::Source(Pattern::Object { size }) => size,
+                _ => experiment.more_than(spec),
+            };
+            let seed = seed ^ place.number as u64;
+            let object = Object { size, block: *block, seed };
+            Flow::Dfcp(Dfcp::start(stage, place, config, &object, sides, runtime)?)
+        }
+        Transport::Command { sender, receiver } => {
+            Flow::Commands(Commands::start(stage, place, [sender, receiver], sides)?)
+        }
+        Transport::Published(..) => {
+            return Err(TestbedError::Unsupported(format!(
+                "{}: dfcp-published is for the simulator only: it knows no sockets",
+                spec.name
+            )));
+        }
+        Transport::Datagrams => {
+            let Application::Source(pattern) = spec.application else {
+                return Err(TestbedError::Unsupported(format!(
+                    "{}: datagrams make no requests",
+                    spec.name
+                )));
+            };
+            Flow::Datagrams(Datagrams::start(stage, place, pattern, sides, seed)?)
+        }
+    })
+}
+
+/// The TCP flows' settings, which kernels have in common.
+fn tcp_configs(experiment: &Experiment) -> impl Iterator<Item = (&FlowSpec, &tcp::Config)> {
+    experiment.flows.iter().filter_map(|flow| match &flow.transport {
+        Transport::Tcp(config) => Some((flow, config)),
+        _ => None,
+    })
+}
+
+/// The interfaces' MTU: that of TCP's packets.
+fn mtu(experiment: &Experiment) -> Result<u32, TestbedError> {
+    let mut sizes: Vec<u32> = tcp_configs(experiment).map(|(_, config)| config.mtu).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    match sizes[..] {
+        [] => Ok(1500),
+        [one] => Ok(one),
+        _ => Err(TestbedError::Unsupported(
+            "flows with different tcp.mtu share an interface on the testbed: choose one".to_owned(),
+        )),
+    }
+}
+
+/// What is set of the kernels.
+fn parameters(experiment: &Experiment) -> Vec<(&'static str, String)> {
+    let configs: Vec<&tcp::Config> = tcp_configs(experiment).map(|(_, config)| config).collect();
+    let flag = |of: fn(&tcp::Config) -> bool| u8::from(configs.iter().any(|c| of(c))).to_string();
+    let buffers = format!("4096 131072 {}", socket_buffer(experiment));
+    let mut parameters = vec![
+        ("net/ipv4/tcp_no_metrics_save", "1".to_owned()),
+        ("net/ipv4/tcp_wmem", buffers.clone()),
+        ("net/ipv4/tcp_rmem", buffers),
+    ];
+    if !configs.is_empty() {
+        let rack = configs.iter().any(|config| config.recovery == tcp::Recovery::RackTlp);
+        parameters.extend([
+            ("net/ipv4/tcp_sack", flag(|config| config.sack)),
+            ("net/ipv4/tcp_timestamps", flag(|config| config.timestamps)),
+            ("net/ipv4/tcp_ecn", flag(|config| config.ecn)),
+            ("net/ipv4/tcp_recovery", u8::from(rack).to_string()),
+            ("net/ipv4/tcp_early_retrans", if rack { "3" } else { "0" }.to_owned()),
+        ]);
+    }
+    parameters
+}
+
+/// Bytes of a socket's buffer: four times what the longest path holds, in flight and in its buffer.
+fn socket_buffer(experiment: &Experiment) -> u64 {
+    const LEAST: u64 = 4 << 20;
+    const MOST: u64 = 1 << 30;
+    let links = || experiment.links.iter().filter(|link| link.bottleneck);
+    let rate = links().map(|link| link.config.rate).max().unwrap_or(Rate::MAX);
+    let delay = |flow: &FlowSpec| flow.access.delay + flow.back.delay;
+    let own = experiment.flows.iter().map(delay).max().unwrap_or(Duration::ZERO);
+    let rtt = links().fold(own, |sum, link| sum + link.config.delay * 2);
+    let queue = links().map(|link| match link.config.buffer {
+        Limit::Bytes(size) => size.as_bytes(),
+        Limit::Packets(packets) => packets.saturating_mul(1500),
+    });
+    let queue = queue.max().unwrap_or(0);
+    let bdp = if rate == Rate::MAX { MOST } else { rate.bytes_in(rtt) };
+    bdp.saturating_add(queue.min(MOST)).saturating_mul(4).clamp(LEAST, MOST)
+}
+
+/// What the scenario asks for and a kernel does not do.
+fn ignored(experiment: &Experiment) -> Vec<&'static str> {
+    let default = tcp::Config::default();
+    let any = |of: &dyn Fn(&tcp::Config) -> bool| tcp_configs(experiment).any(|(_, c)| of(c));
+    let mut ignored = Vec::new();
+    if any(&|config| config.initial_window != default.initial_window) {
+        ignored.push("tcp.initial_window");
+    }
+    if any(&|config| config.delayed_ack != default.delayed_ack) {
+        ignored.push("tcp.delayed_ack");
+    }
+    if any(&|config| config.min_rto != default.min_rto) {
+        ignored.push("tcp.min_rto");
+    }
+    if any(&|config| config.pacing) {
+        ignored.push("tcp.pacing");
+    }
+    if any(&|config| config.congestion == tcp::congestion::Kind::Cubic) {
+        ignored.push("cubic without HyStart: the kernel's has it");
+    }
+    ignored
+}
