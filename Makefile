@@ -47,6 +47,7 @@ fuzz: prerequisites ## Feed hostile input to every parser and state machine, FUZ
 soak: prerequisites ## Run the random tests at full length: transfers, connections, scenarios, blocks, decodings; a failure names its seed
 	FONTIS_RUNS=10000 $(CARGO) test --release --locked -p fontis-sim --test transfers --test scenario -- --nocapture
 	FONTIS_RUNS=20000 $(CARGO) test --release --locked -p fontis-proto --test tcp
+	FONTIS_RUNS=1000 $(CARGO) test --release --locked -p fontis-cli --test transfer killed_again -- --nocapture
 	FONTIS_RUNS=10000 $(CARGO) test --release --locked -p fontis-codes --test raptorq_peer -- --nocapture
 	FONTIS_RUNS=100000 $(CARGO) test --release --locked -p fontis-codes --test failure_rate -- --nocapture
 

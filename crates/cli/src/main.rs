@@ -3,13 +3,16 @@
 //! Start here: [`Cli`] lists the subcommands; `peer` holds the flags that several of them share, `failure` the exit
 //! codes, `progress` and `json` what a transfer shows while it runs.
 
+mod analyse;
 mod code;
 mod dial;
+mod estimate;
 mod failure;
 mod get;
 mod interfaces;
 mod json;
 mod keygen;
+mod lab;
 mod link;
 mod listen;
 mod manual;
@@ -66,6 +69,9 @@ enum Command {
     #[cfg(target_os = "linux")]
     Race(race::Args),
     Code(code::Args),
+    Analyse(analyse::Args),
+    Lab(lab::Args),
+    Estimate(estimate::Args),
     Keygen(keygen::Args),
     Man(manual::ManArgs),
     Completions(manual::CompletionsArgs),
@@ -85,6 +91,9 @@ impl Command {
             #[cfg(target_os = "linux")]
             Self::Race(args) => args.json,
             Self::Code(args) => args.json(),
+            Self::Analyse(args) => args.json,
+            Self::Lab(args) => args.json(),
+            Self::Estimate(args) => args.json,
             Self::Relay(_) | Self::Keygen(_) | Self::Man(_) | Self::Completions(_) => false,
         }
     }
@@ -104,6 +113,9 @@ impl Command {
             #[cfg(target_os = "linux")]
             Self::Race(args) => return race::run(&args),
             Self::Code(args) => code::run(&args),
+            Self::Analyse(args) => analyse::run(&args),
+            Self::Lab(args) => lab::run(&args),
+            Self::Estimate(args) => estimate::run(&args),
             Self::Keygen(args) => keygen::run(&args),
             Self::Man(args) => manual::man(&args),
             Self::Completions(args) => manual::completions(&args),

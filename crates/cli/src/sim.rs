@@ -32,6 +32,9 @@ pub(crate) struct Args {
     /// The seed of all randomness, in place of the scenario's
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+    /// The quick variant of scenarios that have one
+    #[arg(long)]
+    quick: bool,
     /// Runs at the same time [default: one for each processor; on the testbed one]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
@@ -103,6 +106,9 @@ pub(crate) fn run_on(args: &Args, platform: Platform) -> Result<(), Failure> {
     let mut names = BTreeSet::new();
     for name in &args.scenarios {
         let mut file = sim::find(name).map_err(Failure::Usage)?;
+        if args.quick {
+            file.scenario = file.scenario.quick().unwrap_or(file.scenario);
+        }
         for (key, value) in &args.set {
             let set = file.scenario.set(key, value);
             set.map_err(|error| Failure::Usage(format!("--set {key}={value}: {error}")))?;

@@ -15,10 +15,20 @@ pub(crate) fn raptor10(extra: u32) -> f64 {
 /// The code of the 2015 prototype, whose blocks have 63,536 symbols: the overhead that a block needs is normal, with the
 /// mean and the standard deviation of 500 measured blocks.
 pub(crate) fn legacy_byte(k: u32, extra: u32) -> f64 {
-    const MEAN: f64 = 0.0394;
-    const DEVIATION: f64 = 0.0022;
     let overhead = f64::from(extra) / f64::from(k);
     0.5 * libm::erfc((overhead - MEAN) / DEVIATION * core::f64::consts::FRAC_1_SQRT_2)
+}
+
+const MEAN: f64 = 0.0394;
+const DEVIATION: f64 = 0.0022;
+
+/// The overhead that a block of the 2015 prototype needs, as a share of its 63,536 symbols, drawn from the measured
+/// distribution; the same for the same `luck`.
+pub fn prototype_overhead(luck: u64) -> f64 {
+    // The sum of twelve uniform numbers is as good as normal, with a deviation of one.
+    let uniform = |draw| (mix(luck ^ mix(draw)) >> 11) as f64 * (1.0 / (1u64 << 53) as f64);
+    let normal = (1..=12).map(uniform).sum::<f64>() - 6.0;
+    MEAN + DEVIATION * normal
 }
 
 /// An LT code with robust soliton (c = 0.03, δ = 0.5): the overhead that it needs falls with the square root of k,
@@ -55,6 +65,16 @@ mod tests {
             assert!((failed - expected).abs() < 4.0 * expected.sqrt(), "{failed} of {trials}");
         }
         assert!((0..trials).all(|i| !fails(i, raptorq(2))));
+    }
+
+    #[test]
+    fn drawn_overheads_have_the_measured_mean_and_deviation() {
+        let draws: [f64; 20_000] = core::array::from_fn(|luck| prototype_overhead(luck as u64));
+        let mean = draws.iter().sum::<f64>() / draws.len() as f64;
+        let squares = draws.iter().map(|draw| (draw - mean) * (draw - mean)).sum::<f64>();
+        let deviation = libm::sqrt(squares / draws.len() as f64);
+        assert!((mean - MEAN).abs() < 4.0 * DEVIATION / libm::sqrt(draws.len() as f64), "{mean}");
+        assert!((deviation / DEVIATION - 1.0).abs() < 0.03, "{deviation}");
     }
 
     #[test]

@@ -40,6 +40,7 @@ pub mod window;
 
 pub use block::{BlockShape, ShapeError};
 pub use code::{Code, UnknownCode};
+pub use counting::prototype_overhead;
 pub use decoder::{BlockDecoder, DecodeJob, Decoded, Runs, SymbolError};
 pub use degrees::Distribution;
 pub use encoder::{BlockEncoder, RepairJob, RepairSymbols};

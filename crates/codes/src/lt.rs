@@ -54,6 +54,23 @@ impl LtGraph {
         &self.neighbours
     }
 
+    /// The generator's state before encoded symbol `index`.
+    pub(crate) fn state(&mut self, index: u32) -> [u32; 3] {
+        if index == 0 {
+            return self.states[0].state();
+        }
+        self.neighbours(index - 1);
+        self.generator.state()
+    }
+
+    /// Goes on from this state, as the one before symbol 0.
+    pub(crate) fn restart(&mut self, state: [u32; 3]) {
+        self.generator = Taus88::new(state);
+        self.states.truncate(1);
+        self.states[0] = self.generator;
+        self.next = 0;
+    }
+
     fn advance(&mut self) {
         let degree = self.sampler.draw(&mut self.generator);
         for symbol in self.neighbours.drain(..) {

@@ -45,6 +45,11 @@ impl Peeler {
         }
     }
 
+    /// Bytes of a symbol.
+    pub(crate) fn symbol_size(&self) -> usize {
+        self.symbol_size
+    }
+
     /// Wanted symbols that are still unknown.
     pub(crate) fn missing(&self) -> usize {
         self.missing

@@ -132,6 +132,11 @@ impl SparseEncoder {
         self.graph.with(|graph| self.write_from(graph, first, out));
     }
 
+    /// The state of the generator before encoded symbol `first`: what a decoder needs to know which symbols follow.
+    pub fn state(&self, first: u32) -> [u32; 3] {
+        self.graph.with(|graph| graph.state(first))
+    }
+
     fn write_from(&self, graph: &mut LtGraph, first: u32, out: &mut [u8]) {
         if self.symbol_size == 1 {
             for (index, out) in (first..).zip(out) {
@@ -188,6 +193,19 @@ impl SparseDecoder {
     /// Takes encoded symbol `index`.
     pub fn add(&mut self, index: u32, value: &[u8]) {
         self.peeler.add(self.graph.neighbours(index), value);
+    }
+
+    /// Takes encoded symbols in a row, the first of which the generator makes from `state`. Symbols come either this way or by
+    /// number, not both.
+    pub fn add_from(&mut self, state: [u32; 3], symbols: &[u8]) {
+        self.graph.restart(state);
+        let size = self.peeler.symbol_size();
+        for (index, value) in (0..).zip(symbols.chunks_exact(size)) {
+            if self.missing() == 0 {
+                break;
+            }
+            self.peeler.add(self.graph.neighbours(index), value);
+        }
     }
 
     /// Symbols of the message that are still unknown.
@@ -273,6 +291,21 @@ mod tests {
             SparseEncoder::new(&code, 1, &column).write(1000, &mut narrow);
             assert!(wide.iter().skip(byte).step_by(3).eq(&narrow));
         }
+    }
+
+    #[test]
+    fn a_state_says_which_symbols_follow() {
+        let code = SparseCode::lt(400, Distribution::RobustSoliton { c: 0.1, delta: 0.5 });
+        let message: Vec<u8> = (0..400).map(|i| mix(i) as u8).collect();
+        let encoder = SparseEncoder::new(&code, 1, &message);
+        let mut decoder = SparseDecoder::new(&code, 1, 400);
+        let mut packet = [0; 100];
+        // Some packets are lost, the others come in another order.
+        for first in [900, 100, 3000, 500, 0, 1700, 1800, 2000] {
+            encoder.write(first, &mut packet);
+            decoder.add_from(encoder.state(first), &packet);
+        }
+        assert_eq!((decoder.missing(), decoder.message()), (0, &message[..]));
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! What the laboratory needs of the machine.
 //!
 //! Start here: [`relay`] puts a bad path between any two programs that speak UDP, `testbed` (on Linux) networks between
-//! any programs at all; [`sim`] runs scenarios and records them.
+//! any programs at all; [`sim`] runs scenarios and records them; [`claims`] compares papers with what comes of that.
 
+pub mod capture;
+pub mod claims;
 mod lateness;
 pub mod relay;
 pub mod sim;

@@ -2,8 +2,10 @@
 //!
 //! Start here: [`dfcp`] is the digital-fountain transport; its [`Connection`](dfcp::Connection) takes typed packets
 //! and the time, and gives typed packets, events and the time of its next deadline. [`rate`] holds the rate
-//! controllers, one of which drives each path. [`tcp`] is what it is compared with.
+//! controllers, one of which drives each path. [`tcp`] is what it is compared with, [`published`] the protocol of 2015 from
+//! which it comes.
 
 pub mod dfcp;
+pub mod published;
 pub mod rate;
 pub mod tcp;

@@ -120,6 +120,13 @@ fn encode(packet: &Packet<Payload>, out: &mut Vec<u8>) {
             let _ = fontis_proto::dfcp::Session::seal(&mut Clear, dfcp, &mut payload);
             encode_datagram(addresses, &payload, packet.size, out);
         }
+        Payload::Published(published) => {
+            let mut payload = Vec::new();
+            published.encode(&[], &mut payload);
+            encode_datagram(addresses, &payload, packet.size, out);
+        }
+        // These take no part of the network.
+        Payload::Rate(_) | Payload::Active(_) => {}
         Payload::Datagram(number) => {
             encode_datagram(addresses, &number.to_be_bytes(), packet.size, out);
         }

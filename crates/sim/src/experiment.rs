@@ -1,11 +1,12 @@
 use fontis_base::{Duration, FlowId, HostId, Rate, Size, Stream, Time};
 use fontis_net::{Limit, LinkConfig};
-use fontis_proto::{dfcp, tcp};
+use fontis_proto::{dfcp, published, tcp};
 
 use crate::observation::Observation;
 use crate::{
-    Capture, DatagramHost, Element, Fetch, Host, Network, NodeIndex, Pattern, PatternObject,
-    Recording, Requests, Role, Serve, Source, TcpHost, World,
+    Capture, Controlled, Controller, ControllerConfig, DatagramHost, Element, Fetch, Host, Network,
+    NodeIndex, Pattern, PatternObject, PublishedHost, Recording, Requests, Role, Serve, Source,
+    TcpHost, World,
 };
 
 /// Flows over a network of routers and links, run in virtual time and recorded.
@@ -19,12 +20,16 @@ pub struct Experiment {
     pub links: Vec<LinkSpec>,
     /// The flows.
     pub flows: Vec<FlowSpec>,
+    /// Who tells those flows their rates that have nobody else to.
+    pub controller: ControllerConfig,
     /// How long it runs.
     pub duration: Duration,
     /// When the measurement window begins; it ends with the run.
     pub warmup: Duration,
     /// How often counters are read.
     pub sample: Duration,
+    /// Of each flow, the time that so many bytes take from the window's beginning is recorded; the run ends when all have them.
+    pub measure: Option<u64>,
     /// Whether to stop as soon as every flow that has an end has come to it.
     pub until_done: bool,
     /// Whether every packet of TCP and DFCP passes through the wire format and back; the recording is the same.
@@ -76,6 +81,8 @@ pub enum Transport {
     Tcp(tcp::Config),
     /// DFCP, with blocks of this size if one is given.
     Dfcp(Box<dfcp::Config>, Option<u32>),
+    /// The DFCP of 2015.
+    Published(Box<published::Config>, Control),
     /// Nothing: datagrams.
     Datagrams,
     /// What a command makes of it. It runs at the sender, another perhaps at the receiver; on the testbed only.
@@ -85,6 +92,15 @@ pub enum Transport {
         /// The same at the receiver, from the beginning; empty is none.
         receiver: String,
     },
+}
+
+/// What is the network's part in a flow of the DFCP of 2015.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Control {
+    /// Whether the network's controller decides its rate.
+    pub by_controller: bool,
+    /// The traffic class of what carries no data.
+    pub class: u8,
 }
 
 /// What is transported.
@@ -157,6 +173,9 @@ impl Experiment {
             if stop() {
                 return None;
             }
+            if observation.all_measured(self) {
+                break;
+            }
             if self.until_done && self.all_done(&running) {
                 break;
             }
@@ -170,6 +189,9 @@ impl Experiment {
         let mut with_end = self.flows.iter().zip(&running.ends).filter(|(flow, _)| flow.has_end());
         with_end.all(|(_, ends)| match running.world.element(ends.receiver) {
             Element::Tcp(host) => host.moments().completed.is_some() || host.moments().aborted,
+            Element::Published(host) => {
+                host.moments().completed.is_some() || host.moments().aborted
+            }
             Element::Host(host) => host.is_finished(),
             _ => true,
         })
@@ -198,8 +220,49 @@ impl Experiment {
                 receiver: host(hosts[1], flow.to, receiver, "back", &flow.back),
             }
         });
-        let ends = ends.collect();
+        let ends: Vec<Ends> = ends.collect();
+        let senders = ends.iter().map(|ends| ends.sender).collect::<Vec<_>>();
+        self.add_controller(&mut network, &senders);
         Running { world: network.build(), ends, links }
+    }
+
+    /// The address behind those of all hosts.
+    fn controller_id(&self) -> HostId {
+        HostId(2 * self.flows.len() as u32)
+    }
+
+    /// Adds a controller if there is a flow for it, with a way to the senders that is nobody else's.
+    fn add_controller(&self, network: &mut Network, senders: &[NodeIndex]) {
+        let is_controlled = |spec: &FlowSpec| match &spec.transport {
+            Transport::Published(_, control) => control.by_controller,
+            _ => false,
+        };
+        let flows: Vec<usize> =
+            (0..self.flows.len()).filter(|flow| is_controlled(&self.flows[*flow])).collect();
+        if flows.is_empty() {
+            return;
+        }
+        let controlled = flows.iter().map(|index| {
+            let spec = &self.flows[*index];
+            let crosses = |link: &LinkSpec| link.from >= spec.from && link.to <= spec.to;
+            Controlled {
+                flow: FlowId(*index as u32),
+                sender: HostId(2 * *index as u32),
+                limit: spec.access.rate,
+                links: (0..self.links.len())
+                    .filter(|link| self.links[*link].from < self.links[*link].to)
+                    .filter(|link| crosses(&self.links[*link]))
+                    .collect(),
+                is_active: false,
+            }
+        });
+        let links = self.links.iter();
+        let links = links.map(|link| (link.config.rate, link.config.rate_changes.clone()));
+        let stream = Stream::new(self.seed, "controller");
+        let (id, links) = (self.controller_id(), links.collect());
+        let controller = Controller::new(id, self.controller, links, controlled.collect(), stream);
+        let ways = flows.iter().map(|index| (HostId(2 * *index as u32), senders[*index]));
+        network.aside(id, Element::Controller(Box::new(controller)), ways);
     }
 
     /// The sending and the receiving host of a flow.
@@ -248,6 +311,27 @@ impl Experiment {
                     Element::Host(Box::new(host.with_class(class)))
                 };
                 [host(from, to, Role::Serve(serve)), host(to, from, fetch)]
+            }
+            Transport::Published(config, control) => {
+                let pattern = match spec.application {
+                    Application::Source(pattern) => pattern,
+                    Application::Requests(_) => Pattern::Object { size: 0 },
+                };
+                let mut seed = || [0; 3].map(|_: u32| stream.next_u64() as u32);
+                let seeds = [seed(), seed()];
+                let source = Source::new(pattern, spec.start, stream);
+                let config = || (**config).clone();
+                let sender = PublishedHost::sender(from, to, flow, config(), source, seeds[0]);
+                let sender = if control.by_controller {
+                    sender.with_controller(self.controller_id())
+                } else {
+                    sender
+                };
+                let receiver = PublishedHost::receiver(to, from, flow, config(), seeds[1]);
+                [sender, receiver].map(|host| {
+                    let host = host.with_classes(class, control.class).with_wire(self.wire);
+                    Element::Published(Box::new(host))
+                })
             }
             // Of a command the simulator knows nothing; who runs it has refused it before.
             Transport::Datagrams | Transport::Command { .. } => {

@@ -5,8 +5,11 @@
 //! object fetched by DFCP; it says what came of it. In a [`Dumbbell`] several share one bottleneck; its [`Timeline`]
 //! says who got how much of it, and when.
 
+pub mod analysis;
 mod capture;
+pub mod cellular;
 mod clear;
+mod controller;
 mod datagram_host;
 mod dumbbell;
 mod events;
@@ -18,9 +21,11 @@ mod network;
 mod object;
 mod observation;
 mod payload;
+mod published_host;
 mod recording;
 pub mod scenario;
 pub mod scenarios;
+mod series;
 mod source;
 mod switch;
 mod table;
@@ -31,15 +36,17 @@ mod world;
 
 pub use capture::Capture;
 pub use clear::Clear;
+pub use controller::{Controlled, Controller, ControllerConfig, ErrorModel};
 pub use datagram_host::DatagramHost;
 pub use dumbbell::{Dumbbell, Flow, Shared};
-pub use experiment::{Application, Experiment, FlowSpec, LinkSpec, Transport};
+pub use experiment::{Application, Control, Experiment, FlowSpec, LinkSpec, Transport};
 pub use figure::{Figure, Target};
 pub use host::{Fetch, Host, Role, Serve};
 pub use network::{Network, RouterIndex};
 pub use object::PatternObject;
 pub use observation::{FlowCounters, Observation, Observed, Stations};
 pub use payload::Payload;
+pub use published_host::PublishedHost;
 pub use recording::Recording;
 pub use source::{Pattern, Piece, Source};
 pub use switch::Switch;

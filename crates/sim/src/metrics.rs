@@ -98,28 +98,20 @@ pub fn wasted_symbols(wasted: u64, received: u64) -> f64 {
     ratio(wasted as f64, received as f64)
 }
 
-/// Redundancy at which an ideal fountain would be as fast as this transfer: T·C/(D·N) − 1 (Molnár 2011, section 7).
-pub fn equivalent_redundancy(seconds: f64, capacity: f64, bits: f64, flows: f64) -> f64 {
-    ratio(seconds * capacity, bits * flows) - 1.0
+/// Mean and standard deviation; zeros for nothing.
+pub fn spread(values: &[f64]) -> (f64, f64) {
+    let count = values.len().max(1) as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
+    (mean, libm::sqrt(squares / count))
 }
 
-/// What a fountain with practical redundancy gains over a transfer of this equivalent redundancy.
-pub fn rate_increase(equivalent: f64, practical: f64) -> f64 {
-    (1.0 + equivalent) / (1.0 + practical) - 1.0
-}
-
-/// Max-min fair shares of one link between flows with the given limits.
-pub fn max_min_shares(capacity: f64, limits: &[f64]) -> Vec<f64> {
-    let mut order: Vec<usize> = (0..limits.len()).collect();
-    order.sort_by(|a, b| limits[*a].total_cmp(&limits[*b]));
-    let mut shares = vec![0.0; limits.len()];
-    let mut left = capacity;
-    for (position, index) in order.into_iter().enumerate() {
-        let share = limits[index].min(left / (limits.len() - position) as f64);
-        shares[index] = share;
-        left -= share;
-    }
-    shares
+/// The value that this share of all is no larger than; 0 for nothing.
+pub fn quantile(values: &[f64], share: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let last = sorted.len().saturating_sub(1);
+    sorted.get((share * last as f64 + 0.5) as usize).copied().unwrap_or(0.0)
 }
 
 fn ratio(value: f64, of: f64) -> f64 {
@@ -197,22 +189,5 @@ mod tests {
     fn saturation_is_counted_from_the_start() {
         assert_eq!(queue_saturation_time(10.0, Some(10.5)), Some(0.5));
         assert_eq!(queue_saturation_time(10.0, None), None);
-    }
-
-    #[test]
-    fn equivalent_redundancy_and_what_a_fountain_gains() {
-        // 8 Mbit in 1.15 s through 1 of 1 shares of 8 Mbit/s.
-        near(equivalent_redundancy(1.15, 8e6, 8e6, 1.0), 0.15);
-        near(rate_increase(0.15, 0.05), 1.15 / 1.05 - 1.0);
-        assert!((rate_increase(0.15, 0.05) - 0.0952).abs() < 1e-4);
-    }
-
-    #[test]
-    fn max_min_shares_of_the_specification_s_vectors() {
-        assert_eq!(max_min_shares(1000.0, &[1000.0; 5]), [200.0; 5]);
-        assert_eq!(max_min_shares(100.0, &[10.0, 35.0, 100.0]), [10.0, 35.0, 55.0]);
-        assert_eq!(max_min_shares(100.0, &[10.0, 20.0, 30.0]), [10.0, 20.0, 30.0]);
-        let shares = max_min_shares(1000.0, &[100.0, 400.0, 1000.0, 1000.0]);
-        assert_eq!(shares, [100.0, 300.0, 300.0, 300.0]);
     }
 }

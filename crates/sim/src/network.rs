@@ -66,6 +66,24 @@ impl Network {
         host
     }
 
+    /// Adds a host that has a way of its own to some others, by their second port.
+    pub fn aside(
+        &mut self,
+        id: HostId,
+        element: Element,
+        others: impl IntoIterator<Item = (HostId, NodeIndex)>,
+    ) -> NodeIndex {
+        let host = self.world.add(element);
+        let switch = self.world.add(Element::Switch(Switch::new()));
+        self.world.wire(host, switch, 0);
+        self.world.switch_mut(switch).route(id, host);
+        for (other, node) in others {
+            self.world.wire(node, switch, 0);
+            self.world.switch_mut(switch).route(other, node);
+        }
+        host
+    }
+
     /// Tells every router the ways to all hosts, and gives the world, ready to start.
     pub fn build(mut self) -> World {
         for router in 0..self.routers.len() {

@@ -4,7 +4,8 @@ use fontis_net::LinkStats;
 use crate::experiment::{Ends, Experiment, Running};
 use crate::metrics;
 use crate::recording::METRICS;
-use crate::{Element, Recording, Role, World};
+use crate::series;
+use crate::{Element, Moments, Recording, Role, World};
 
 /// A running experiment whose counters can be read, wherever it runs.
 pub trait Observed {
@@ -27,8 +28,9 @@ pub struct Observation {
     /// The same when the measurement window began.
     window: Option<(Vec<FlowCounters>, Vec<LinkCounters>)>,
     first_drops: Vec<Option<Time>>,
-    /// Network utilisation at each sample of the window.
+    /// Network utilisation at each sample of the window, and that of links alone.
     utilisation: Vec<f64>,
+    link_utilisation: Vec<f64>,
     now: Time,
 }
 
@@ -85,6 +87,7 @@ impl Observation {
             window: None,
             first_drops: vec![None; experiment.links.len()],
             utilisation: Vec::new(),
+            link_utilisation: Vec::new(),
             now: Time::ZERO,
         }
     }
@@ -149,12 +152,21 @@ impl Observation {
         }
         if self.window.is_some() {
             self.utilisation.push(metrics::network_utilisation(&busy, &full));
+            self.link_utilisation.push(metrics::network_utilisation(&busy, &[]));
         }
     }
 
     /// The measurement window begins with the last sample.
     pub fn begin_window(&mut self) {
         self.window = Some((self.flows.clone(), self.links.clone()));
+    }
+
+    /// Whether every flow has delivered, since the window began, what is to be measured.
+    pub(crate) fn all_measured(&self, experiment: &Experiment) -> bool {
+        let (Some(bytes), Some((before, _))) = (experiment.measure, &self.window) else {
+            return false;
+        };
+        self.flows.iter().zip(before).all(|(now, before)| now.received - before.received >= bytes)
     }
 
     /// Sums up, and gives the recording.
@@ -193,6 +205,9 @@ impl Observation {
                 );
             }
         }
+        let connected = |flow: &usize| running.stations(*flow).connected.is_some();
+        let connected = (0..self.flows.len()).filter(connected).count();
+        self.put("connected", "all", connected as f64 / self.flows.len().max(1) as f64);
         self.put("goodput", "all", goodputs.iter().sum::<f64>() * 1e-6);
         self.put("jain", "all", metrics::jain(&goodputs));
         if with_end > 0 {
@@ -247,13 +262,26 @@ impl Observation {
         if !self.utilisation.is_empty() {
             let mean = self.utilisation.iter().sum::<f64>() / self.utilisation.len() as f64;
             self.put("network_utilisation", "all", mean);
+            let regimes = metrics::utilisation_regimes(&self.utilisation);
+            for (name, share) in ["underloaded", "normal", "overloaded"].into_iter().zip(regimes) {
+                self.put(name, "all", share);
+            }
+            let median = metrics::quantile(&self.utilisation, 0.5);
+            self.put("median_utilisation", "all", median);
+            let median = metrics::quantile(&self.link_utilisation, 0.5);
+            self.put("median_link_utilisation", "all", median);
+        }
+        for (metric, subject, value) in series::metrics(experiment, &self.recording, begin) {
+            self.put(&metric, &subject, value);
         }
         self.recording
     }
 
     fn put(&mut self, metric: &str, subject: &str, value: f64) {
-        let unit =
-            METRICS.iter().find(|(name, ..)| *name == metric).map_or("", |(_, unit, ..)| unit);
+        let unit = METRICS
+            .iter()
+            .find(|(name, ..)| is_named(name, metric))
+            .map_or("", |(_, unit, ..)| unit);
         self.recording.summary.push([metric.into(), subject.into(), value.into(), unit.into()]);
     }
 
@@ -278,6 +306,14 @@ impl Observation {
         if let Some(first) = stations.first_data {
             self.put("fct_received", name, metrics::fct_received(first.as_secs_f64(), last));
         }
+    }
+}
+
+/// Whether a metric is the one of this name, where capital letters at the end stand for digits.
+fn is_named(name: &str, metric: &str) -> bool {
+    match name.strip_suffix("_NN").or(name.strip_suffix("_DD")) {
+        Some(stem) => metric.starts_with(stem),
+        None => name == metric,
     }
 }
 
@@ -342,6 +378,18 @@ impl FlowCounters {
                     symbols: got.symbols_received,
                 }
             }
+            (Element::Published(sender), Element::Published(receiver)) => {
+                let (sent, got) = (sender.stats(), receiver.stats());
+                Self {
+                    received: got.delivered,
+                    sent: sender.packets(),
+                    retransmitted: sent.repairs_sent,
+                    in_flight: sent.in_flight,
+                    wasted: got.bytes_wasted,
+                    symbols: got.bytes_received,
+                    ..Self::default()
+                }
+            }
             (Element::Datagram(sender), Element::Datagram(receiver)) => {
                 Self { received: receiver.received_bytes(), sent: sender.sent(), ..Self::default() }
             }
@@ -351,19 +399,26 @@ impl FlowCounters {
 }
 
 impl Stations {
+    /// What the two ends of a connection noted.
+    fn of(from: Moments, to: Moments) -> Self {
+        let first = [from.first_sent, to.first_sent].into_iter().flatten().min();
+        Self {
+            first_sent: first,
+            connected: from.connected,
+            first_data: to.first_data,
+            last_data: to.last_data,
+            completed: to.completed.or(to.closed),
+            aborted: from.aborted || to.aborted,
+        }
+    }
+
     fn read(world: &World, ends: Ends) -> Self {
         match (world.element(ends.sender), world.element(ends.receiver)) {
             (Element::Tcp(sender), Element::Tcp(receiver)) => {
-                let (from, to) = (sender.moments(), receiver.moments());
-                let first = [from.first_sent, to.first_sent].into_iter().flatten().min();
-                Self {
-                    first_sent: first,
-                    connected: from.connected,
-                    first_data: to.first_data,
-                    last_data: to.last_data,
-                    completed: to.completed.or(to.closed),
-                    aborted: from.aborted || to.aborted,
-                }
+                Self::of(sender.moments(), receiver.moments())
+            }
+            (Element::Published(sender), Element::Published(receiver)) => {
+                Self::of(sender.moments(), receiver.moments())
             }
             (_, Element::Host(receiver)) => match receiver.role() {
                 Role::Fetch(fetch) => Self {

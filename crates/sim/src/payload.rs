@@ -1,4 +1,5 @@
-use fontis_proto::{dfcp, tcp};
+use fontis_base::Rate;
+use fontis_proto::{dfcp, published, tcp};
 
 /// What simulated packets carry: typed protocol packets, no bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -7,6 +8,12 @@ pub enum Payload {
     Dfcp(Box<dfcp::Packet>),
     /// A TCP segment.
     Tcp(tcp::Segment),
+    /// A packet of the DFCP of 2015.
+    Published(published::Packet),
+    /// What a controller tells a sender: how fast to send.
+    Rate(Rate),
+    /// What a sender tells a controller: whether it has something to send.
+    Active(bool),
     /// A datagram without a transport, and its number.
     Datagram(u64),
 }

@@ -47,6 +47,13 @@ impl Recording {
         self.summary.numbers("value").get(row).copied()
     }
 
+    /// All metrics, by name and subject.
+    pub fn metrics(&self) -> std::collections::BTreeMap<(String, String), f64> {
+        let names = self.summary.texts("metric").iter().cloned();
+        let names = names.zip(self.summary.texts("subject").iter().cloned());
+        names.zip(self.summary.numbers("value")).collect()
+    }
+
     /// What there is to know of the tables, for people: Markdown.
     pub fn describe() -> String {
         let mut text = String::from(
@@ -155,8 +162,9 @@ const SUMMARY: &[ColumnSchema] = &[
 ];
 
 /// Name, unit, subject and meaning of every metric in the summary.
-pub(crate) const METRICS: [(&str, &str, &str, &str); 14] = [
+pub(crate) const METRICS: &[(&str, &str, &str, &str)] = &[
     ("goodput", "Mbit/s", "flow, all", "useful bytes per time in the measurement window"),
+    ("connected", "", "all", "share of the flows whose connection came about"),
     ("jain", "", "all", "Jain's index of the flows' goodputs"),
     (
         "fct",
@@ -180,6 +188,80 @@ pub(crate) const METRICS: [(&str, &str, &str, &str); 14] = [
     ("normalised_goodput", "", "all", "sum of goodputs relative to the bottleneck's rate"),
     ("network_utilisation", "", "all", "mean of all bottlenecks' utilisations and occupancies"),
     ("wasted_symbols", "", "flow", "DFCP: symbols received in vain relative to all received"),
+    (
+        "underloaded",
+        "",
+        "all",
+        "share of the window's samples with a network utilisation below 0.2",
+    ),
+    ("normal", "", "all", "the same from 0.2 to 0.8"),
+    ("overloaded", "", "all", "the same from 0.8 on"),
+    ("median_utilisation", "", "all", "median of the samples' network utilisation"),
+    (
+        "median_link_utilisation",
+        "",
+        "all",
+        "median of the mean of the bottlenecks' utilisations alone",
+    ),
+    (
+        "queue_variation",
+        "",
+        "bottleneck",
+        "standard deviation of the samples' mean queue, relative to its mean",
+    ),
+    ("jain_mean", "", "all", "mean of Jain's index over the window's samples"),
+    ("jain_deviation", "", "all", "its standard deviation"),
+    (
+        "goodput_variation",
+        "",
+        "flow, all",
+        "standard deviation of the samples' goodput, relative to its mean",
+    ),
+    ("goodput_variation_long", "", "flow, all", "the same for means of 60 samples"),
+    (
+        "goodput_bin_NN",
+        "Mbit/s",
+        "flow",
+        "goodput in the NNth of 30 equal parts of the run; up to ten flows",
+    ),
+    ("spread", "Mbit/s", "all", "largest difference between two flows' goodputs over ten samples"),
+    (
+        "delivery_time",
+        "s",
+        "flow, all",
+        "time from the window's beginning in which scenario.measure was delivered; of all, the longest",
+    ),
+    (
+        "equivalent_redundancy",
+        "",
+        "all",
+        "the redundancy at which an ideal fountain would take as long for scenario.measure, headers left out",
+    ),
+    (
+        "settling",
+        "s",
+        "all",
+        "from the last flow's start until all flows' goodputs over ten samples are within a tenth of their mean",
+    ),
+    (
+        "convergence_DD",
+        "s",
+        "all",
+        "from the second flow's start until the two first have (1−δ)/2 of the bottleneck each; δ is 0.DD",
+    ),
+    (
+        "error",
+        "",
+        "all",
+        "adaptation error per flow, mean over samples: |goodput − fair share| ÷ fair share",
+    ),
+    ("error_deviation", "", "all", "its standard deviation over samples"),
+    ("error_p5", "", "all", "its 5th percentile"),
+    ("error_p95", "", "all", "its 95th percentile"),
+    ("aggregate_error", "", "all", "adaptation error of the sum of flows, mean over samples"),
+    ("aggregate_error_deviation", "", "all", "its standard deviation over samples"),
+    ("aggregate_error_median", "", "all", "its median"),
+    ("aggregate_error_small", "", "all", "share of samples in which it is below a tenth"),
 ];
 
 #[cfg(test)]

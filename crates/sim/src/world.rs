@@ -2,7 +2,7 @@ use fontis_base::{Node, Packet, Port, Time};
 use fontis_net::Link;
 
 use crate::events::Events;
-use crate::{Capture, DatagramHost, Host, Payload, Switch, TcpHost};
+use crate::{Capture, Controller, DatagramHost, Host, Payload, PublishedHost, Switch, TcpHost};
 
 /// Names a node of a world.
 pub type NodeIndex = usize;
@@ -19,6 +19,10 @@ pub enum Element {
     Host(Box<Host>),
     /// Where TCP flows begin and end.
     Tcp(Box<TcpHost>),
+    /// Where flows of the DFCP of 2015 begin and end.
+    Published(Box<PublishedHost>),
+    /// Who tells senders their rates.
+    Controller(Box<Controller>),
     /// Where datagrams without a transport begin and end.
     Datagram(Box<DatagramHost>),
     /// Where the ways of several hosts part.
@@ -31,6 +35,8 @@ impl Element {
             Self::Link(link) => link.enter(now, packet),
             Self::Host(host) => host.handle(now, port, packet),
             Self::Tcp(host) => host.handle(now, port, packet),
+            Self::Published(host) => host.handle(now, port, packet),
+            Self::Controller(host) => host.handle(now, port, packet),
             Self::Datagram(host) => host.handle(now, port, packet),
             Self::Switch(_) => unreachable!("a switch forwards at once"),
         }
@@ -41,6 +47,8 @@ impl Element {
             Self::Link(link) => link.deliver(now).map(|delivery| (0, delivery.packet)),
             Self::Host(host) => host.poll(now),
             Self::Tcp(host) => host.poll(now),
+            Self::Published(host) => host.poll(now),
+            Self::Controller(host) => host.poll(now),
             Self::Datagram(host) => host.poll(now),
             Self::Switch(_) => None,
         }
@@ -52,6 +60,8 @@ impl Element {
             Self::Link(link) => link.next_delivery(),
             Self::Host(host) => host.timeout().map(|(at, _)| at),
             Self::Tcp(host) => host.timeout().map(|(at, _)| at),
+            Self::Published(host) => host.timeout().map(|(at, _)| at),
+            Self::Controller(host) => host.timeout().map(|(at, _)| at),
             Self::Datagram(host) => host.timeout().map(|(at, _)| at),
             Self::Switch(_) => None,
         }

@@ -190,6 +190,12 @@ fn start(
         Transport::Command { sender, receiver } => {
             Flow::Commands(Commands::start(stage, place, [sender, receiver], sides)?)
         }
+        Transport::Published(..) => {
+            return Err(TestbedError::Unsupported(format!(
+                "{}: dfcp-published is for the simulator only: it knows no sockets",
+                spec.name
+            )));
+        }
         Transport::Datagrams => {
             let Application::Source(pattern) = spec.application else {
                 return Err(TestbedError::Unsupported(format!(

@@ -40,6 +40,7 @@ pub use packet::{
     ObjectShape, Open, Packet, ResetToken, Symbols,
 };
 pub use params::{Params, SYN_SIZE, VERSION};
+pub use redundancy::n_star;
 pub use resume::{Begun, Checkpoint, Held, Kept, KeptBlock};
 pub use session::{OpenError, SealError, Session};
 pub use stats::Stats;

@@ -136,8 +136,9 @@ impl LossModel {
     }
 }
 
-/// n* = ⌈k(p+q)/q + R·√(kp(2−p−q))/q⌉ for k packets over a Gilbert channel (report of 2011, section 5.2).
-pub(super) fn n_star(k: u32, p: f64, q: f64, quantile: f64) -> u32 {
+/// n* = ⌈k(p+q)/q + R·√(kp(2−p−q))/q⌉ for k packets over a Gilbert channel (report of 2011, section 5.2); Bernoulli's
+/// where q = 1 − p. `quantile` is R, the standard normal quantile of the success probability asked for.
+pub fn n_star(k: u32, p: f64, q: f64, quantile: f64) -> u32 {
     let k = f64::from(k);
     let mean = k * (p + q) / q;
     let deviation = libm::sqrt(k * p * (2.0 - p - q).max(0.0)) / q;

@@ -3,12 +3,15 @@ use std::collections::BTreeMap;
 use fontis_base::{Duration, Probability, Rate, Size, Stream, Time};
 use fontis_codes::Code;
 use fontis_net::{LinkConfig, Loss, QueueKind, QueueOptions, RateChange, Schedule};
-use fontis_proto::{dfcp, rate, tcp};
+use fontis_proto::{dfcp, published, rate, tcp};
 
 use super::value::BufferSize;
 use super::{ScenarioError, Setting, Settings, find};
 use crate::source::exponential;
-use crate::{Application, Experiment, FlowSpec, LinkSpec, Pattern, Requests, Transport};
+use crate::{
+    Application, Control, ControllerConfig, ErrorModel, Experiment, FlowSpec, LinkSpec, Pattern,
+    Requests, Transport,
+};
 
 /// A run's settings, typed. Every value was checked when it was set, so reading one cannot fail.
 struct Reader<'a> {
@@ -98,9 +101,26 @@ pub(super) fn experiment(settings: &Settings, seed: u64) -> Result<Experiment, S
         duration,
         warmup,
         sample,
+        controller: controller(&read),
+        measure: read.get::<Size>("scenario.measure").map(Size::as_bytes),
         until_done: read.flag("scenario.until_done"),
         wire: false,
     })
+}
+
+fn controller(read: &Reader<'_>) -> ControllerConfig {
+    // An oracle is a controller that is quick and never wrong.
+    let is_oracle = read.text("published.rate") == "oracle";
+    let error = read.get("sdn.error").map_or(0.0, Probability::get);
+    ControllerConfig {
+        response: if is_oracle { Duration::ZERO } else { read.duration("sdn.response") },
+        poll: read.duration("sdn.poll"),
+        error: if is_oracle { 0.0 } else { error },
+        model: match &*read.text("sdn.error_model") {
+            "uniform" => ErrorModel::Uniform,
+            _ => ErrorModel::Over,
+        },
+    }
 }
 
 fn senseless<T>(message: String) -> Result<T, ScenarioError> {
@@ -109,6 +129,7 @@ fn senseless<T>(message: String) -> Result<T, ScenarioError> {
 
 /// One or two bottlenecks in a row.
 struct Topology {
+    rate: Rate,
     parking_lot: bool,
     bottlenecks: Vec<LinkConfig>,
     back: Vec<LinkConfig>,
@@ -175,6 +196,7 @@ impl Topology {
             ..LinkConfig::default()
         };
         let mut topology = Self {
+            rate,
             parking_lot,
             bottlenecks: vec![bottleneck(rate, rtt, buffer, "topology.loss", changes)],
             back: vec![back(rate, rtt)],
@@ -288,6 +310,11 @@ fn add_flows(
     Ok(())
 }
 
+/// How many flows a kind stands for.
+fn count_of(flow: &BTreeMap<String, Setting>) -> u64 {
+    flow.get("count").and_then(|count| count.one().parse().ok()).unwrap_or(1)
+}
+
 fn application(read: &Reader<'_>, app: &str) -> Application {
     let rate = read.get("flow.rate").unwrap_or(Rate::ZERO);
     let piece = read.size("flow.piece").clamp(1, 65_000) as u32;
@@ -319,7 +346,10 @@ fn flow(
     start: Time,
     application: Application,
 ) -> Result<FlowSpec, ScenarioError> {
-    let rate = read.get("flow.access").unwrap_or(topology.access);
+    let overload = read.get::<f64>("topology.overload").filter(|overload| *overload > 0.0);
+    let all: u64 = read.settings.flows.iter().map(count_of).sum();
+    let shared = overload.map(|overload| topology.rate.scale(overload / all.max(1) as f64));
+    let rate = read.get("flow.access").or(shared).unwrap_or(topology.access);
     if rate == Rate::ZERO {
         return senseless(format!("{name}: the access link's rate must be more than zero"));
     }
@@ -331,7 +361,7 @@ fn flow(
             "{name}: datagrams have no control of their own; use app constant, poisson or on-off"
         ));
     }
-    let is_dfcp = matches!(transport, Transport::Dfcp(..));
+    let is_dfcp = matches!(transport, Transport::Dfcp(..) | Transport::Published(..));
     let of_object = matches!(application, Application::Source(Pattern::Object { .. }));
     if is_dfcp && !of_object && !is_endless {
         return senseless(format!("{name}: DFCP transports bulk and object only"));
@@ -360,7 +390,13 @@ fn flow(
         start,
         transport,
         application,
-        access: LinkConfig { rate, delay, jitter: topology.jitter, ..LinkConfig::default() },
+        access: LinkConfig {
+            rate,
+            delay,
+            jitter: topology.jitter,
+            loss: read.get("flow.loss").unwrap_or(Loss::None),
+            ..LinkConfig::default()
+        },
         back: LinkConfig { delay, ..LinkConfig::default() },
         class: u8::try_from(read.count("flow.class")).unwrap_or(u8::MAX),
     })
@@ -369,6 +405,7 @@ fn flow(
 fn transport(read: &Reader<'_>, protocol: &str, access: Rate) -> Result<Transport, ScenarioError> {
     Ok(match protocol {
         "datagrams" => Transport::Datagrams,
+        "dfcp-published" => published_transport(read, access)?,
         "command" => {
             let (sender, receiver) = (read.text("flow.command"), read.text("flow.peer_command"));
             if sender.trim().is_empty() {
@@ -430,4 +467,78 @@ fn transport(read: &Reader<'_>, protocol: &str, access: Rate) -> Result<Transpor
             })
         }
     })
+}
+
+fn published_transport(read: &Reader<'_>, access: Rate) -> Result<Transport, ScenarioError> {
+    let bad = |key: &str, message: String| {
+        Err(ScenarioError::BadValue { place: String::new(), key: key.to_owned(), message })
+    };
+    let count = |path| u32::try_from(read.count(path)).unwrap_or(u32::MAX).max(1);
+    let size = |path| u32::try_from(read.size(path)).unwrap_or(u32::MAX);
+    let (block, payload) = (size("published.block"), size("published.payload"));
+    if !(16..=63_536).contains(&block) {
+        return bad("published.block", format!("{block} bytes must be 16 to 63536"));
+    }
+    if !(1..=65_000).contains(&payload) {
+        return bad("published.payload", format!("{payload} bytes must be 1 to 65000"));
+    }
+    let redundancy: f64 = read.get("published.redundancy").unwrap_or(0.0);
+    if !(0.0..=100.0).contains(&redundancy) {
+        return bad("published.redundancy", format!("{redundancy} must be 0 to 100"));
+    }
+    let text = read.text("published.rate");
+    let (rate, control) = match &*text {
+        "greedy" | "oracle" | "sdn" => (access, published::Control::Told),
+        "marks" => {
+            let gain = read.get("published.gain").unwrap_or(0.0);
+            (access, published::Control::Marks { gain })
+        }
+        text => match text.parse() {
+            Ok(rate) if rate > Rate::ZERO => (rate, published::Control::Told),
+            _ => {
+                let message =
+                    format!("{text:?} must be greedy, oracle, sdn, marks, or a rate above zero");
+                return bad("published.rate", message);
+            }
+        },
+    };
+    let rtt = read.duration("topology.rtt") + read.duration("topology.rtt2");
+    let config = published::Config {
+        block,
+        window: count("published.window"),
+        redundancy,
+        payload,
+        sending: match &*read.text("published.sending") {
+            "round-robin" => published::Sending::RoundRobin,
+            "until-acknowledged" => published::Sending::UntilAcknowledged,
+            _ => published::Sending::TwoPhase,
+        },
+        plan: match &*read.text("published.plan") {
+            "fixed" => published::Plan::Fixed,
+            _ => published::Plan::Measured,
+        },
+        need: match &*read.text("published.need") {
+            "code" => published::Need::Code,
+            _ => published::Need::Redundancy,
+        },
+        last_packet: match &*read.text("published.last_packet") {
+            "full" => published::LastPacket::Full,
+            _ => published::LastPacket::Short,
+        },
+        coding: match &*read.text("published.coding") {
+            "real" => published::Coding::Real,
+            _ => published::Coding::Counting,
+        },
+        decode: read.flag("published.decode"),
+        acknowledge: read.flag("published.acknowledge"),
+        control,
+        rate,
+        // D-12: in a simulation the round-trip times are known.
+        time_wait: rtt + rtt + Duration::from_secs(1),
+    };
+    let control = Control {
+        by_controller: matches!(&*text, "oracle" | "sdn"),
+        class: u8::try_from(read.count("published.control_class")).unwrap_or(u8::MAX),
+    };
+    Ok(Transport::Published(Box::new(config), control))
 }

@@ -30,6 +30,8 @@ pub struct Scenario {
     sweep: Vec<(String, Vec<Setting>)>,
     /// Cases by name: what each sets.
     variants: Vec<(String, Vec<(String, Setting)>)>,
+    /// What the quick variant sets, if there is one.
+    quick: Vec<(String, Setting)>,
 }
 
 /// What is set, by path; and of each kind of flow, by name.
@@ -82,13 +84,18 @@ impl Scenario {
             line: error.span().map_or(1, |span| line(text, span.start)),
             message: error.message().to_owned(),
         })?;
-        let mut scenario =
-            Self { settings: Settings::default(), sweep: Vec::new(), variants: Vec::new() };
+        let mut scenario = Self {
+            settings: Settings::default(),
+            sweep: Vec::new(),
+            variants: Vec::new(),
+            quick: Vec::new(),
+        };
         for (key, item) in document.get_ref().iter() {
             let (name, at) = (&**key.get_ref(), place(text, key));
             match name {
                 "sweep" => scenario.read_sweep(text, item, &at)?,
                 "variants" => scenario.read_variants(text, item, &at)?,
+                "quick" => scenario.read_quick(text, item, &at)?,
                 "flow" => scenario.read_flows(text, item, &at)?,
                 _ if TABLES.iter().any(|(table, _)| *table == name) => {
                     let table = table(item, name, &at)?;
@@ -102,7 +109,10 @@ impl Scenario {
                     }
                 }
                 _ => {
-                    let names = TABLES.iter().map(|(table, _)| *table).chain(["sweep", "variants"]);
+                    let names = TABLES
+                        .iter()
+                        .map(|(table, _)| *table)
+                        .chain(["sweep", "variants", "quick"]);
                     return Err(unknown(name, names.map(str::to_owned), &at));
                 }
             }
@@ -127,9 +137,35 @@ impl Scenario {
         self.check()
     }
 
-    /// What a key is set to, or its default.
+    /// What a key is set to, or its default; of flows, the first kind's.
     pub fn get(&self, key: &str) -> String {
-        self.settings.text(key)
+        let flow = key.strip_prefix("flow.").and_then(|key| self.settings.flows.first()?.get(key));
+        flow.map_or_else(|| self.settings.text(key), Setting::text)
+    }
+
+    /// The values that a sweep gives a key.
+    pub fn swept(&self, key: &str) -> Option<Vec<String>> {
+        let (_, values) = self.sweep.iter().find(|(swept, _)| swept == key)?;
+        Some(values.iter().map(Setting::text).collect())
+    }
+
+    /// Its quick variant, which takes less time and says less, if there is one: the table `quick` sets keys, and where a key
+    /// is swept, other values for it.
+    pub fn quick(&self) -> Option<Self> {
+        if self.quick.is_empty() {
+            return None;
+        }
+        let mut quick = self.clone();
+        for (key, value) in &self.quick {
+            match quick.sweep.iter_mut().find(|(swept, _)| swept == key) {
+                Some((_, values)) => {
+                    *values = value.list().iter().cloned().map(Setting::One).collect();
+                }
+                // It was accepted when the file was read.
+                None => quick.settings.set(key, value.clone(), "").ok()?,
+            }
+        }
+        Some(quick)
     }
 
     /// How many runs there are.
@@ -169,6 +205,9 @@ impl Scenario {
     }
 
     fn check(&self) -> Result<(), ScenarioError> {
+        if let Some(quick) = self.quick() {
+            quick.each_case(|settings, _, _| build::experiment(settings, 1).map(drop))?;
+        }
         if self.len() > MOST_RUNS {
             return Err(ScenarioError::Senseless {
                 run: String::new(),
@@ -259,6 +298,24 @@ impl Scenario {
                 axis.push(value);
             }
             self.sweep.push((path, axis));
+        }
+        Ok(())
+    }
+
+    fn read_quick(
+        &mut self,
+        text: &str,
+        item: &Spanned<DeValue<'_>>,
+        at: &str,
+    ) -> Result<(), ScenarioError> {
+        for (path, item, at) in leaves(text, table(item, "quick", at)?, "") {
+            let value = setting(item, &path, &at)?;
+            let key = known(&path, &at)?;
+            // A list is a shorter sweep.
+            for one in value.list().iter().cloned().map(Setting::One) {
+                key.form.check(&one).map_err(|message| bad(&path, &message, &at))?;
+            }
+            self.quick.push((path, value));
         }
         Ok(())
     }

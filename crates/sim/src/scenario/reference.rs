@@ -12,7 +12,8 @@ pub fn reference() -> String {
          [variants.fifo]\ntopology.queue = \"fifo\"\n\n[variants.fair]\ntopology.queue = \"drr\"\n```\n\n\
          `[sweep]` gives keys several values; there is a run for each combination. `[variants.NAME]` gives sets of \
          keys names; there are all those runs for each variant. `flow.KEY` in them stands for every kind of flow, \
-         `flow.NAME.KEY` for those of that name. What a variant sets, a sweep may set again.\n",
+         `flow.NAME.KEY` for those of that name. What a variant sets, a sweep may set again.\n\n\
+         `[quick]` sets keys of a variant that takes less time, and gives swept keys fewer values; `fontis sim --quick` runs it.\n",
     );
     for (table, meaning) in TABLES {
         text.push_str(&format!(

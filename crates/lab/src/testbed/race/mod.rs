@@ -277,6 +277,8 @@ impl Race {
             duration: self.limit,
             warmup: Duration::ZERO,
             sample: Duration::from_millis(100),
+            controller: Default::default(),
+            measure: None,
             until_done: true,
             wire: true,
         }

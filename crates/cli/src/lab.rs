@@ -1,0 +1,207 @@
+//! The laboratory's books: what papers claim, and what comes of it here.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use fontis_lab::claims::{Book, Budget, Checked, Results, Verdict, report};
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::json::say;
+use crate::text::round;
+
+/// Check what papers claim against simulation and analysis
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  All claims of the DFCP works, from what has been recorded, with runs for what has not:
+    fontis lab check dfcp
+  The claims on Table 5.1 only, run anew:
+    fontis lab check dfcp dfcp-000-t5.1 --fresh";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Check(Check),
+    Run(Runs),
+}
+
+/// Run scenarios for the claims that rest on them, and keep their summaries
+#[derive(Debug, clap::Args)]
+struct Runs {
+    /// Files, or ids of scenarios
+    #[arg(value_name = "SCENARIO", required = true)]
+    scenarios: Vec<String>,
+    #[command(flatten)]
+    how: How,
+}
+
+/// How runs are made.
+#[derive(Debug, clap::Args)]
+struct How {
+    /// Run the quick variants of long scenarios; what needs a full run is left out
+    #[arg(long)]
+    quick: bool,
+    /// Run everything anew, whatever is recorded
+    #[arg(long)]
+    fresh: bool,
+    /// Where runs' summaries are kept [default: results in the folder of claims]
+    #[arg(long, value_name = "DIR")]
+    results: Option<PathBuf>,
+    /// Runs at the same time [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+}
+
+/// Say of each claim whether it is reproduced, differs, or cannot be checked
+///
+/// Claims stand in the folder "claims" (FONTIS_CLAIMS names another), each bound to formulas or to scenarios. Runs that are
+/// recorded there are not repeated. That a claim differs is a finding, not a failure: the exit code is 0.
+#[derive(Debug, clap::Args)]
+struct Check {
+    /// Whose claims: a file NAME.jsonl in the folder, as in dfcp
+    #[arg(value_name = "BOOK")]
+    book: String,
+    /// Claims by the beginning of their identifiers; all if none is given
+    #[arg(value_name = "ID")]
+    ids: Vec<String>,
+    #[command(flatten)]
+    how: How,
+    /// Run nothing; judge from what is recorded
+    #[arg(long, conflicts_with = "fresh")]
+    recorded: bool,
+    /// Write what was found as a page
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Print JSON, one object a line
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    /// Whether standard output is for JSON.
+    pub(crate) const fn json(&self) -> bool {
+        match &self.command {
+            Command::Check(args) => args.json,
+            Command::Run(_) => false,
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    match &args.command {
+        Command::Check(args) => check(args),
+        Command::Run(args) => run_scenarios(args),
+    }
+}
+
+/// The folder of claims: the one that `FONTIS_CLAIMS` names, or `claims` here or in a folder above.
+fn folder() -> Option<PathBuf> {
+    if let Some(path) = std::env::var_os("FONTIS_CLAIMS") {
+        return Some(path.into());
+    }
+    let here = std::env::current_dir().ok()?;
+    here.ancestors().map(|folder| folder.join("claims")).find(|path| path.is_dir())
+}
+
+fn claims_folder() -> Result<PathBuf, Failure> {
+    folder().ok_or_else(|| {
+        let text = "there is no folder \"claims\" here or above; FONTIS_CLAIMS can name one";
+        Failure::Usage(text.to_owned())
+    })
+}
+
+fn results(how: &How, folder: &Path, nothing: bool) -> Results {
+    let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+    let budget = Budget {
+        quick: how.quick,
+        nothing,
+        fresh: how.fresh,
+        jobs: how.jobs.map_or_else(processors, usize::from),
+    };
+    let kept = how.results.clone().unwrap_or_else(|| folder.join("results"));
+    Results::new(&kept, budget)
+}
+
+/// What happens while it takes.
+fn tell(text: String) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+fn run_scenarios(args: &Runs) -> Result<(), Failure> {
+    let folder = claims_folder()?;
+    let mut results = results(&args.how, &folder, false);
+    for id in &args.scenarios {
+        results.run(id, None, &tell).map_err(Failure::Failed)?;
+        if let Some((runs, seconds)) = results.seconds().get(id) {
+            say(&format!("{id}: {runs} runs, {seconds:.0} s of computing"));
+        }
+    }
+    Ok(())
+}
+
+fn check(args: &Check) -> Result<(), Failure> {
+    let folder = claims_folder()?;
+    let book = Book::read(&folder, &args.book).map_err(Failure::Usage)?;
+    let mut results = results(&args.how, &folder, args.recorded);
+    let checked = book.check(&args.ids, &mut results, &tell).map_err(Failure::Failed)?;
+    for one in &checked {
+        if args.json {
+            say(&as_json(one));
+        } else {
+            say(&as_text(one));
+        }
+    }
+    let count = |verdict| checked.iter().filter(|one| one.verdict == verdict).count();
+    let [reproduced, differs, not] =
+        [Verdict::Reproduced, Verdict::Differs, Verdict::NotCheckable].map(count);
+    if args.json {
+        say(&json!({
+            "event": "summary", "reproduced": reproduced, "differs": differs, "not_checkable": not,
+        }));
+    } else {
+        say(&format!("{reproduced} reproduced, {differs} differ, {not} not checkable"));
+    }
+    if let Some(path) = &args.report {
+        // What people conclude stands beside the claims, if there is anything.
+        let findings = folder.join(format!("{}.md", args.book));
+        let findings = std::fs::read_to_string(findings).unwrap_or_default();
+        let text = report(&args.book, &findings, &checked, &results);
+        std::fs::write(path, text)
+            .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
+    }
+    Ok(())
+}
+
+const fn name(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Reproduced => "reproduced",
+        Verdict::Differs => "differs",
+        Verdict::NotCheckable => "not checkable",
+    }
+}
+
+fn as_json(one: &Checked) -> Value {
+    json!({
+        "event": "claim", "id": one.claim.id, "verdict": name(one.verdict), "ours": one.ours,
+        "published": one.claim.value, "unit": one.claim.unit, "criterion": one.criterion,
+        "why": one.why, "scenarios": one.scenarios, "quick": one.quick,
+    })
+}
+
+fn as_text(one: &Checked) -> String {
+    let ours = one.ours.map_or(String::new(), |ours| format!("  ours {}", round(ours)));
+    let unit = if one.claim.unit == "-" { "" } else { &one.claim.unit };
+    let why = if one.why.is_empty() { String::new() } else { format!("  ({})", one.why) };
+    let published = match &one.claim.value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    format!("{:<14} {}{ours}  published {published} {unit}{why}", name(one.verdict), one.claim.id)
+}

@@ -1,0 +1,48 @@
+//! `fontis analyse` as a user meets it.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn fontis(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_fontis"))
+        .arg("analyse")
+        .args(args)
+        .output()
+        .expect("the command runs")
+}
+
+fn json(args: &[&str]) -> Value {
+    let output = fontis(&[args, &["--json"]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+#[test]
+fn formulas_answer_in_numbers() {
+    let n = json(&["n-star", "1000", "--loss", "1%", "--recovery", "25%"]);
+    assert_eq!((&n["n_star_clt"], &n["n_star_exact"]), (&1079.into(), &1086.into()));
+    let shares = json(&["share", "100Mbit/s", "10Mbit/s", "35Mbit/s", "100Mbit/s"]);
+    assert_eq!(shares["max_min_mbps"], serde_json::json!([10.0, 35.0, 55.0]));
+    assert_eq!(shares["printed_mbps"], serde_json::json!([10.0, 45.0, 45.0]));
+    let two = json(&["share", "10Gbit/s", "10Gbit/s", "10Gbit/s", "--second", "2Gbit/s"]);
+    assert!((two["efficiency"].as_f64().expect("a number") - 0.7).abs() < 1e-9);
+    let goodput = json(&["goodput", "1Gbit/s", "10Gbit/s", "--redundancy", "10%"]);
+    assert!((goodput["goodput_mbps"][0].as_f64().expect("a number") - 880.0).abs() < 1.0);
+    let redundancy = json(&["redundancy", "8Mbit/s", "1", "1MB", "1.15s"]);
+    assert!((redundancy["rate_increase"].as_f64().expect("a number") - 0.0952).abs() < 1e-3);
+}
+
+#[test]
+fn nonsense_is_refused_as_wrong_usage() {
+    for args in [
+        &["n-star", "10", "--loss", "100%"][..],
+        &["n-star", "10", "--loss", "1%", "--success", "100%"],
+        &["share", "0bit/s", "1Mbit/s"],
+        &["redundancy", "1Mbit/s", "0", "1MB", "1s"],
+    ] {
+        let output = fontis(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(!output.stderr.is_empty());
+    }
+}

@@ -1,0 +1,91 @@
+use serde::Deserialize;
+
+/// How claims are checked: those whose identifier has this pattern.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Binding {
+    /// Identifiers; `{name}` stands for letters, digits and dots, and for what they were in all other texts of the binding.
+    pub(super) claims: Vec<String>,
+    /// An expression for our value, in the claim's unit, or with `holds` to be shown.
+    #[serde(default)]
+    pub(super) value: String,
+    /// An expression that says whether the claim holds.
+    #[serde(default)]
+    pub(super) holds: String,
+    /// What was published, where the claim's own value is no number.
+    pub(super) published: Option<f64>,
+    /// How far ours may be off, as in `10%` or `3`; a tenth of the published value if not said.
+    #[serde(default)]
+    pub(super) tolerance: String,
+    /// Why the tolerance is another.
+    #[serde(default)]
+    pub(super) reason: String,
+    /// Why it cannot be checked.
+    #[serde(default)]
+    pub(super) unchecked: String,
+    /// Why ours differs, if it does.
+    #[serde(default)]
+    pub(super) cause: String,
+    /// Whether only full runs can answer it.
+    #[serde(default)]
+    pub(super) full: bool,
+    /// Texts for captures: `names.c."0.1G"` is what `{c}` stands for in expressions where it was `0.1G`.
+    #[serde(default)]
+    pub(super) names:
+        std::collections::BTreeMap<String, std::collections::BTreeMap<String, String>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Bindings {
+    #[serde(default)]
+    pub(super) binding: Vec<Binding>,
+}
+
+impl Binding {
+    /// What its captures are in an identifier, if one of its patterns is the identifier's.
+    pub(super) fn captures(&self, id: &str) -> Option<Vec<(String, String)>> {
+        self.claims.iter().find_map(|pattern| captures(pattern, id))
+    }
+
+    /// A text of the binding with the captures put in.
+    pub(super) fn fill(&self, text: &str, captures: &[(String, String)]) -> String {
+        let mut text = text.to_owned();
+        for (name, value) in captures {
+            let named = self.names.get(name).and_then(|names| names.get(value)).unwrap_or(value);
+            text = text.replace(&format!("{{{name}}}"), named);
+        }
+        text
+    }
+}
+
+fn captures(pattern: &str, id: &str) -> Option<Vec<(String, String)>> {
+    let Some(open) = pattern.find('{') else { return (pattern == id).then(Vec::new) };
+    let close = open + pattern[open..].find('}')?;
+    let rest = id.strip_prefix(&pattern[..open])?;
+    let name = &pattern[open + 1..close];
+    let usable = |c: char| c.is_ascii_alphanumeric() || c == '.';
+    // The shortest that leaves a match for the others.
+    let ends = rest.char_indices().take_while(|(_, c)| usable(*c)).map(|(at, c)| at + c.len_utf8());
+    for end in ends {
+        if let Some(mut more) = captures(&pattern[close + 1..], &rest[end..]) {
+            more.insert(0, (name.to_owned(), rest[..end].to_owned()));
+            return Some(more);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_s_captures_are_what_stands_in_their_places() {
+        let found = captures("t4.1-{c}-{n}flows-{p}", "t4.1-0.1G-10flows-dfcp").expect("a match");
+        let values: Vec<&str> = found.iter().map(|(_, value)| &**value).collect();
+        assert_eq!(values, ["0.1G", "10", "dfcp"]);
+        assert_eq!(captures("t4.1-{c}", "t4.1-a-b"), None);
+        assert_eq!(captures("plain", "plain"), Some(vec![]));
+    }
+}

@@ -1,0 +1,18 @@
+//! Claims of papers, each bound to what can be computed or simulated of it.
+//!
+//! Start here: a [`Book`] holds a paper's claims (`claims/NAME.jsonl`) and their bindings (`claims/NAME.toml`);
+//! [`Results`] runs the scenarios that bindings ask for and keeps their summaries; [`Book::check`] gives a [`Verdict`] for
+//! each claim. [`report`] writes all of it as a page.
+
+mod binding;
+mod book;
+mod expression;
+mod functions;
+mod probes;
+mod report;
+mod results;
+mod value;
+
+pub use book::{Book, Checked, Claim, Verdict};
+pub use report::report;
+pub use results::{Budget, Results};

@@ -1,0 +1,280 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Instant;
+
+use fontis_sim::scenario::{Run, Scenario};
+use serde_json::{Value, json};
+
+use crate::sim;
+
+/// What may be run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// The quick variants of scenarios that have one.
+    pub quick: bool,
+    /// Nothing: only what has been recorded counts.
+    pub nothing: bool,
+    /// What has been recorded by this version, too.
+    pub fresh: bool,
+    /// Runs at the same time.
+    pub jobs: usize,
+}
+
+/// Summaries of scenarios' runs, in a folder with a file for each scenario. What is there is not run again, as long as
+/// the scenario's settings and the version are the same.
+pub struct Results {
+    folder: PathBuf,
+    budget: Budget,
+    loaded: BTreeMap<String, Loaded>,
+    stop: AtomicBool,
+}
+
+/// A scenario and what is known of its runs.
+pub(super) struct Loaded {
+    pub(super) scenario: Scenario,
+    pub(super) runs: Vec<Run>,
+    /// By place in `runs`.
+    summaries: Vec<Option<Summary>>,
+    /// Whether the runs are fewer or shorter than the full ones.
+    pub(super) is_quick: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Summary {
+    /// (metric, subject) to value.
+    metrics: BTreeMap<(String, String), f64>,
+    seconds: f64,
+}
+
+impl Results {
+    /// Results in this folder, which is made when something is written.
+    pub fn new(folder: &Path, budget: Budget) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            budget,
+            loaded: BTreeMap::new(),
+            stop: AtomicBool::new(false),
+        }
+    }
+
+    /// The scenario of this id, with whatever is recorded of it.
+    pub(super) fn scenario(&mut self, id: &str) -> Result<&mut Loaded, String> {
+        if !self.loaded.contains_key(id) {
+            let loaded = self.load(id)?;
+            self.loaded.insert(id.to_owned(), loaded);
+        }
+        Ok(self.loaded.get_mut(id).expect("it was put there"))
+    }
+
+    fn load(&self, id: &str) -> Result<Loaded, String> {
+        let file = sim::find(id)?;
+        let quick = if self.budget.quick { file.scenario.quick() } else { None };
+        let is_quick = quick.is_some();
+        let scenario = quick.unwrap_or(file.scenario);
+        let runs = scenario.runs().map_err(|error| format!("{id}: {error}"))?;
+        let mut kept: BTreeMap<String, Summary> = BTreeMap::new();
+        if !self.budget.fresh
+            && let Ok(text) = fs::read_to_string(self.path(id))
+        {
+            let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
+            kept.extend(lines.filter_map(|line: Value| summary_of(&line)));
+        }
+        let summaries = runs.iter().map(|run| kept.get(&key(run)).cloned()).collect();
+        Ok(Loaded { scenario, runs, summaries, is_quick })
+    }
+
+    fn path(&self, id: &str) -> PathBuf {
+        // A scenario may be named by its file.
+        let name = Path::new(id).file_stem().unwrap_or_default().to_string_lossy();
+        self.folder.join(format!("{name}.jsonl"))
+    }
+
+    /// Runs what is needed and not yet known, `jobs` at a time, and keeps the summaries. `tell` is told what is done.
+    pub fn run(
+        &mut self,
+        id: &str,
+        wanted: Option<&BTreeSet<usize>>,
+        tell: &(dyn Fn(String) + Sync),
+    ) -> Result<(), String> {
+        let (budget, path) = (self.budget, self.path(id));
+        let folder = self.folder.clone();
+        self.scenario(id)?;
+        let loaded = self.loaded.get(id).expect("it is there");
+        let missing: Vec<usize> = (0..loaded.runs.len())
+            .filter(|index| wanted.is_none_or(|wanted| wanted.contains(index)))
+            .filter(|index| loaded.summaries[*index].is_none())
+            .collect();
+        if missing.is_empty() || budget.nothing {
+            return Ok(());
+        }
+        fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let next = AtomicUsize::new(0);
+        let done: Mutex<Vec<(usize, Summary)>> = Mutex::new(Vec::new());
+        let failed: Mutex<Option<String>> = Mutex::new(None);
+        let runs = &loaded.runs;
+        let work = || {
+            while !self.stop.load(Ordering::Relaxed) {
+                let Some(index) = missing.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+                let run = &runs[*index];
+                let begin = Instant::now();
+                let Some(recording) = run.experiment.run(|| self.stop.load(Ordering::Relaxed))
+                else {
+                    break;
+                };
+                let seconds = begin.elapsed().as_secs_f64();
+                let metrics = recording.metrics();
+                let summary = Summary { metrics, seconds };
+                // Each line is whole or not there: an interrupted check goes on from here.
+                let mut done = done.lock().expect("no thread panics with it");
+                if let Err(error) = append(&path, &line_of(run, &summary)) {
+                    failed.lock().expect("no thread panics with it").get_or_insert(error);
+                    self.stop.store(true, Ordering::Relaxed);
+                    break;
+                }
+                tell(format!("{id}: {} ({seconds:.1} s)", run.label()));
+                done.push((*index, summary));
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..budget.jobs.clamp(1, missing.len()) {
+                scope.spawn(work);
+            }
+        });
+        if let Some(error) = failed.into_inner().expect("no thread panicked") {
+            return Err(error);
+        }
+        let done = done.into_inner().expect("no thread panicked");
+        let loaded = self.loaded.get_mut(id).expect("it is there");
+        for (index, summary) in done {
+            loaded.summaries[index] = Some(summary);
+        }
+        Ok(())
+    }
+
+    /// Seconds of computing that the runs of all scenarios looked at took, by scenario.
+    pub fn seconds(&self) -> BTreeMap<String, (usize, f64)> {
+        let of = |loaded: &Loaded| {
+            let known = loaded.summaries.iter().flatten();
+            (loaded.runs.len(), known.map(|summary| summary.seconds).sum())
+        };
+        self.loaded.iter().map(|(id, loaded)| (id.clone(), of(loaded))).collect()
+    }
+}
+
+impl Loaded {
+    /// The runs that the selectors choose, in groups of repetitions of the same.
+    pub(super) fn select(
+        &self,
+        selectors: &[(Option<String>, String)],
+    ) -> Result<Vec<Vec<usize>>, String> {
+        let variants: BTreeSet<&str> = self.runs.iter().map(|run| &*run.variant).collect();
+        for (key, value) in selectors {
+            if key.is_none() && !variants.contains(&**value) {
+                return Err(format!("there is no variant {value:?}"));
+            }
+        }
+        let mut groups: Vec<Vec<usize>> = Vec::new();
+        for (index, run) in self.runs.iter().enumerate() {
+            let fits = |(key, value): &(Option<String>, String)| match key {
+                None => run.variant == *value,
+                Some(key) => run.sweep.iter().any(|(path, set)| {
+                    let is_key = path == key || path.rsplit('.').next() == Some(key);
+                    is_key && set == value
+                }),
+            };
+            if !selectors.iter().all(fits) {
+                continue;
+            }
+            match groups.last_mut() {
+                Some(group) if run.repetition > 0 => group.push(index),
+                _ => groups.push(vec![index]),
+            }
+        }
+        Ok(groups)
+    }
+
+    /// The values of a metric in a run; several for the subject `*`. `None` if the run is not known.
+    pub(super) fn values(&self, run: usize, metric: &str, subject: &str) -> Option<Vec<f64>> {
+        let summary = self.summaries[run].as_ref()?;
+        if subject == "*" {
+            let of = summary.metrics.iter().filter(|((name, of), _)| name == metric && of != "all");
+            return Some(of.map(|(_, value)| *value).collect());
+        }
+        let value = summary.metrics.get(&(metric.to_owned(), subject.to_owned()));
+        Some(value.copied().into_iter().collect())
+    }
+}
+
+/// What decides a run's result: its settings, its seed, this version. What is only said about it does not.
+fn key(run: &Run) -> String {
+    const ABOUT: [&str; 5] = ["id", "title", "paper", "figure", "minutes"];
+    let is_about =
+        |key: &str| ABOUT.iter().any(|about| key.strip_prefix("scenario.") == Some(about));
+    let settings = run.settings.iter().filter(|(key, _)| !is_about(key));
+    let mut text = format!("{} {}", env!("CARGO_PKG_VERSION"), run.seed);
+    for (key, value) in settings {
+        text.push_str(&format!("\n{key}={value}"));
+    }
+    let hash = blake3::hash(text.as_bytes()).to_hex();
+    hash.as_str()[..24].to_owned()
+}
+
+fn line_of(run: &Run, summary: &Summary) -> String {
+    let metrics: Vec<Value> = summary
+        .metrics
+        .iter()
+        .map(|((metric, subject), value)| json!([metric, subject, rounded(*value)]))
+        .collect();
+    let seconds = (summary.seconds * 10.0).round() / 10.0;
+    json!({ "key": key(run), "run": run.label(), "seconds": seconds, "metrics": metrics })
+        .to_string()
+}
+
+/// Six digits are more than any claim has.
+fn rounded(value: f64) -> f64 {
+    format!("{value:.6e}").parse().unwrap_or(value)
+}
+
+fn summary_of(line: &Value) -> Option<(String, Summary)> {
+    let key = line.get("key")?.as_str()?.to_owned();
+    let metrics = line.get("metrics")?.as_array()?.iter().map(|row| {
+        let text = |index: usize| Some(row.get(index)?.as_str()?.to_owned());
+        Some(((text(0)?, text(1)?), row.get(2)?.as_f64().unwrap_or(f64::NAN)))
+    });
+    let metrics = metrics.collect::<Option<BTreeMap<_, _>>>()?;
+    Some((key, Summary { metrics, seconds: line.get("seconds")?.as_f64()? }))
+}
+
+fn append(path: &Path, line: &str) -> Result<(), String> {
+    let file = fs::OpenOptions::new().create(true).append(true).open(path);
+    let written = file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
+    written.map_err(|error| format!("{}: {error}", path.display()))
+}
+
+impl Results {
+    /// Whether quick variants are run.
+    pub(super) fn is_quick(&self) -> bool {
+        self.budget.quick
+    }
+}
+
+/// What a scenario sets a key to, in seconds, bit/s, bytes, or as it is; a list for a swept key.
+pub(super) fn setting(loaded: &Loaded, key: &str) -> Result<super::value::Value, String> {
+    use super::value::Value;
+    let number = |text: &str| {
+        let seconds = || Some(text.parse::<fontis_base::Duration>().ok()?.as_secs_f64());
+        let bits = || Some(text.parse::<fontis_base::Rate>().ok()?.as_bps() as f64);
+        let bytes = || Some(text.parse::<fontis_base::Size>().ok()?.as_bytes() as f64);
+        let plain = text.parse::<f64>().ok();
+        plain.or_else(bits).or_else(bytes).or_else(seconds)
+    };
+    let of = |text: &str| number(text).ok_or_else(|| format!("{key} is {text:?}, not a number"));
+    if let Some(values) = loaded.scenario.swept(key) {
+        return values.iter().map(|text| of(text)).collect::<Result<_, _>>().map(Value::List);
+    }
+    of(&loaded.scenario.get(key)).map(Value::Number)
+}

@@ -1,0 +1,98 @@
+//! The books of claims: every claim that can be checked is bound, and what differs is explained.
+
+use std::path::{Path, PathBuf};
+
+use fontis_lab::claims::{Book, Budget, Results, Verdict};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../claims")
+}
+
+/// Nothing is run: what is recorded must answer.
+fn recorded() -> Results {
+    let budget = Budget { quick: false, nothing: true, fresh: false, jobs: 1 };
+    Results::new(&folder().join("results"), budget)
+}
+
+#[test]
+fn every_claim_that_can_be_checked_is_bound_and_every_difference_has_a_cause() {
+    let book = Book::read(&folder(), "dfcp").expect("the book is whole");
+    let checked = book.check(&[], &mut recorded(), &|_| ()).expect("it is judged");
+    assert_eq!(checked.len(), book.claims().len());
+    let mut wrong = Vec::new();
+    for one in &checked {
+        let is_ours = matches!(&*one.claim.checkable_in, "sim" | "analytic");
+        let is_broken = [
+            "not bound",
+            "there is no probe",
+            "there is no variant",
+            "no such function",
+            "is no number",
+            "is missing",
+        ];
+        if is_ours && is_broken.iter().any(|text| one.why.contains(text)) {
+            wrong.push(format!("{}: {}", one.claim.id, one.why));
+        }
+        if one.verdict == Verdict::Differs && one.why.is_empty() {
+            wrong.push(format!(
+                "{}: it differs ({:?}), and nobody says why",
+                one.claim.id, one.ours
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_wrong_book_is_refused_in_one_line() {
+    let here = tempfile::TempDir::new().expect("a folder");
+    let write = |name: &str, text: &str| {
+        std::fs::write(here.path().join(name), text).expect("written");
+    };
+    let error = |name: &str| Book::read(here.path(), name).err().expect("it is wrong");
+    assert!(error("none").contains("none.jsonl"));
+    write("a.jsonl", "{\"id\": 1}\n");
+    assert!(error("a").contains("line 1"), "{}", error("a"));
+    write("b.jsonl", "");
+    write("b.toml", "[[binding]]\nclaims = [\"x\"]\nvalue = \"1\"\n");
+    assert!(error("b").contains("no claim is"), "{}", error("b"));
+    write("b.toml", "[[binding]]\nclaims = [\"x\"]\nvalu = \"1\"\n");
+    assert!(error("b").contains("valu"), "{}", error("b"));
+}
+
+#[test]
+fn a_claim_is_judged_by_a_run_that_is_kept_and_not_repeated() {
+    let here = tempfile::TempDir::new().expect("a folder");
+    let scenario = here.path().join("run.toml");
+    let text = "[scenario]\nid = \"tiny\"\nduration = \"2 s\"\nwarmup = \"1 s\"\n[topology]\nrate = \"10 Mbit/s\"\nrtt = \"10 ms\"\n";
+    std::fs::write(&scenario, text).expect("written");
+    let claim = |id: &str, value: f64| {
+        format!(
+            "{{\"id\": \"{id}\", \"source\": \"0\", \"source_lines\": \"1\", \"system\": \"s\", \"scenario\": \"s\", \
+             \"metric\": \"goodput\", \"value\": {value}, \"unit\": \"Mbit/s\", \"comparison\": \"eq\", \
+             \"tolerance_suggestion\": \"-\", \"checkable_in\": \"sim\"}}\n"
+        )
+    };
+    let claims = claim("good", 9.6) + &claim("bad", 5.0);
+    std::fs::write(here.path().join("tiny.jsonl"), claims).expect("written");
+    let place = scenario.display().to_string();
+    let bindings = format!(
+        "[[binding]]\nclaims = [\"good\", \"bad\"]\nvalue = '[{place} | | goodput all]'\ncause = \"it was made up\"\n"
+    );
+    std::fs::write(here.path().join("tiny.toml"), bindings).expect("written");
+    let book = Book::read(here.path(), "tiny").expect("it is right");
+    let kept = here.path().join("results");
+    for time in 0..2 {
+        let ran = std::sync::atomic::AtomicUsize::new(0);
+        let count = |_: String| {
+            ran.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        };
+        let budget = Budget { quick: false, nothing: false, fresh: false, jobs: 1 };
+        let mut results = Results::new(&kept, budget);
+        let checked = book.check(&[], &mut results, &count).expect("it is judged");
+        let verdicts: Vec<Verdict> = checked.iter().map(|one| one.verdict).collect();
+        assert_eq!(verdicts, [Verdict::Reproduced, Verdict::Differs], "{checked:?}");
+        assert_eq!(checked[1].why, "it was made up");
+        assert_eq!(ran.into_inner(), 1 - time);
+    }
+}

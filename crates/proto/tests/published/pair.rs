@@ -1,0 +1,114 @@
+use std::collections::VecDeque;
+
+use fontis_base::{Duration, Stream, Time};
+use fontis_proto::published::{Config, Endpoint, Event, Packet};
+
+/// Whether a packet is lost, and whether it comes from the client.
+type Lose = dyn FnMut(&Packet, bool) -> bool;
+
+/// Two endpoints and a path of fixed delay.
+pub(crate) struct Pair {
+    pub(crate) now: Time,
+    pub(crate) client: Endpoint,
+    pub(crate) server: Option<Endpoint>,
+    pub(crate) config: Config,
+    pub(crate) delay: Duration,
+    /// Says of each packet whether it is lost.
+    pub(crate) lose: Box<Lose>,
+    /// Whether packets pass through their bytes.
+    pub(crate) wire: bool,
+    on_way: VecDeque<(Time, bool, Packet)>,
+    pub(crate) events: Vec<(Time, bool, Event)>,
+    /// Packets sent, by the client and by the server.
+    pub(crate) sent: [Vec<(Time, Packet)>; 2],
+}
+
+pub(crate) const SEED: [u32; 3] = [12_345, 67_890, 13_579];
+
+impl Pair {
+    pub(crate) fn new(config: Config) -> Self {
+        Self {
+            now: Time::ZERO,
+            client: Endpoint::connect(Time::ZERO, config.clone(), SEED),
+            server: None,
+            config,
+            delay: Duration::from_millis(10),
+            lose: Box::new(|_, _| false),
+            wire: false,
+            on_way: VecDeque::new(),
+            events: Vec::new(),
+            sent: [Vec::new(), Vec::new()],
+        }
+    }
+
+    /// Loses packets at random, both ways.
+    pub(crate) fn losing(config: Config, seed: u64, share: f64) -> Self {
+        let mut stream = Stream::new(seed, "losses");
+        Self { lose: Box::new(move |_, _| stream.unit() < share), ..Self::new(config) }
+    }
+
+    /// Runs until `end`, or until nothing is left to happen.
+    pub(crate) fn run_until(&mut self, end: Duration) {
+        let end = Time::ZERO + end;
+        loop {
+            self.drain(true);
+            self.drain(false);
+            let arrival = self.on_way.front().map(|(at, ..)| *at);
+            let timer = |endpoint: &Endpoint| endpoint.timeout().map(|(at, _)| at);
+            let timers = [timer(&self.client), self.server.as_ref().and_then(timer)];
+            let next = timers.into_iter().chain([arrival]).flatten().min();
+            let Some(next) = next.filter(|next| *next <= end) else { break };
+            self.now = self.now.max(next);
+            while self.on_way.front().is_some_and(|(at, ..)| *at <= self.now) {
+                let (_, from_client, packet) = self.on_way.pop_front().expect("there is one");
+                self.deliver(from_client, &packet);
+            }
+        }
+        self.now = self.now.max(end);
+    }
+
+    fn deliver(&mut self, from_client: bool, packet: &Packet) {
+        let bytes = self.wire.then(|| {
+            let mut bytes = Vec::new();
+            packet.encode(&[], &mut bytes);
+            Packet::decode(&[], &bytes).expect("our own bytes")
+        });
+        let packet = bytes.as_ref().unwrap_or(packet);
+        if !from_client {
+            return self.client.handle(self.now, packet, false);
+        }
+        match &mut self.server {
+            Some(server) => server.handle(self.now, packet, false),
+            None => {
+                self.server = Endpoint::accept(self.now, self.config.clone(), SEED, packet);
+            }
+        }
+    }
+
+    fn drain(&mut self, is_client: bool) {
+        let endpoint = match (is_client, &mut self.server) {
+            (true, _) => &mut self.client,
+            (false, Some(server)) => server,
+            (false, None) => return,
+        };
+        while let Some(packet) = endpoint.poll(self.now) {
+            let lost = (self.lose)(&packet, is_client);
+            self.sent[usize::from(!is_client)].push((self.now, packet.clone()));
+            if !lost {
+                self.on_way.push_back((self.now + self.delay, is_client, packet));
+            }
+        }
+        while let Some(event) = endpoint.event() {
+            self.events.push((self.now, is_client, event));
+        }
+    }
+
+    pub(crate) fn server(&self) -> &Endpoint {
+        self.server.as_ref().expect("there is a server")
+    }
+
+    pub(crate) fn saw(&self, is_client: bool, event: Event) -> Option<Time> {
+        let found = |(_, of, what): &&(Time, bool, Event)| *of == is_client && *what == event;
+        self.events.iter().find(found).map(|(at, ..)| *at)
+    }
+}

@@ -1,0 +1,16 @@
+//! The mathematics of the DFCP works: pure functions, with the errata of the printed formulas put right and the printed
+//! forms beside them.
+//!
+//! Start here: [`LossModel`] says how many packets must be sent so that k arrive; [`max_min_shares`] what a fair queue
+//! leaves each flow; [`fountain`] what a fountain makes of its share; [`Estimator`] finds a link's rate from probes.
+
+mod estimator;
+pub mod fountain;
+mod loss_model;
+mod normal;
+mod share;
+
+pub use estimator::{BusyPeriod, Estimate, Estimator, Form};
+pub use loss_model::{LossModel, n_difference, n_difference_printed};
+pub use normal::{distribution, quantile};
+pub use share::{Demand, hop_by_hop_shares, max_min_network, max_min_shares, printed_shares};
