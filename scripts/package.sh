@@ -89,7 +89,8 @@ deb() {
     "$binary" completions zsh >"$tree/usr/share/zsh/vendor-completions/_fontis"
     "$binary" completions fish >"$tree/usr/share/fish/vendor_completions.d/fontis.fish"
     command install -Dm644 -t "$tree/usr/share/doc/fontis" README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE
-    gzip -9n "$tree/usr/share/doc/fontis/CHANGELOG.md"
+    gzip -9n <"$tree/usr/share/doc/fontis/CHANGELOG.md" >"$tree/usr/share/doc/fontis/changelog.gz"
+    rm "$tree/usr/share/doc/fontis/CHANGELOG.md"
     {
         echo "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/"
         echo "Upstream-Name: fontis"
