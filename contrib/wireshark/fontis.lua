@@ -12,7 +12,7 @@ local TYPES = {
 }
 local FRAMES = {
     [0] = "PADDING", "PING", "CONFIRM", "FEEDBACK", "BLOCKS", "OPEN", "DONE", "ABANDON", "FIN", "FINACK", "CLOSE",
-    "CHALLENGE", "RESPONSE", [SEALED] = "SYMBOLS",
+    "CHALLENGE", "RESPONSE", "LIMIT", [SEALED] = "SYMBOLS",
 }
 
 local f = {
@@ -43,7 +43,7 @@ local NUMBERS = {
     block_length = "Block length", symbols_length = "Length of the symbols", object_size = "Object size",
     block_size = "Block size", symbol_size = "Symbol size", largest = "Largest", received_at = "Received at, µs",
     delay = "Delay, µs", packets = "Packets", bytes = "Bytes", ce = "CE", run = "Run", below = "Below",
-    before = "Before, µs", floor = "Floor", limit = "Limit − floor", step = "Step", value = "Value",
+    before = "Before, µs", floor = "Floor", limit = "Limit − floor", rate = "Rate + 1, bit/s", step = "Step", value = "Value",
 }
 for name, label in pairs(NUMBERS) do
     f[name] = ProtoField.uint64("fontis." .. name, label)
@@ -183,6 +183,7 @@ local READ = {
     end,
     [0x0b] = function(r) r.tree:add(f.challenge, r:take(8)) end,
     [0x0c] = function(r) r.tree:add(f.challenge, r:take(8)) end,
+    [0x0d] = function(r) r:varint(f.sequence) r:varint(f.rate) end,
 }
 
 local function frames(tvb, tree, names)

@@ -4,13 +4,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, mpsc};
 
 use bytes::{Bytes, BytesMut};
-use fontis_base::{Duration, Ecn, Time};
+use fontis_base::{Duration, Ecn, Rate, Time};
 use fontis_proto::dfcp::{
     Config, Connection as Machine, ConnectionId, Hello, Packet, Params, VERSION,
 };
 use mio::{Events, Interest, Poll, Token, Waker};
 use tokio::sync::{mpsc as async_mpsc, oneshot};
 
+use super::control::Shares;
 use super::limiter::Limiter;
 use super::outbox::Outbox;
 use super::router::Router;
@@ -53,14 +54,17 @@ pub(super) struct Driver {
     reset_secret: [u8; 32],
     commands: mpsc::Receiver<Command>,
     incoming: async_mpsc::UnboundedSender<Connection>,
-    slots: HashMap<u64, Slot>,
+    pub(super) slots: HashMap<u64, Slot>,
     next_slot: u64,
     by_id: HashMap<ConnectionId, u64>,
     by_syn: HashMap<(SocketAddr, ConnectionId), u64>,
     limiter: Limiter,
     stopping: bool,
     handle: Option<Handle>,
-    touched: Vec<u64>,
+    pub(super) touched: Vec<u64>,
+    pub(super) limit: Option<Rate>,
+    /// Connections that clients have made.
+    pub(super) accepted: u64,
 }
 
 impl Driver {
@@ -100,6 +104,8 @@ impl Driver {
             stopping: false,
             handle: None,
             touched: Vec::new(),
+            limit: None,
+            accepted: 0,
             poll,
         };
         Ok((driver, waker, local))
@@ -179,6 +185,7 @@ impl Driver {
             unreadable_until: None,
             qlog: self.qlog(id, "client"),
             forged: 0,
+            shares: Shares::default(),
             writers: Vec::new(),
         };
         self.insert(id, slot);
@@ -438,14 +445,17 @@ impl Driver {
             unreadable_until: None,
             qlog: self.qlog(id, "server"),
             forged: 0,
+            shares: Shares::default(),
             writers: Vec::new(),
         };
         self.insert(id, slot);
+        self.accepted += 1;
     }
 
     /// Lets connections do what they have to; returns when the next of them has something to do.
     fn drive(&mut self, now: Time) -> Option<Time> {
         self.outbox.retry(&self.socket);
+        self.share(now);
         let mut due = std::mem::take(&mut self.touched);
         due.extend(
             self.slots
