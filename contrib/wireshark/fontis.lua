@@ -58,7 +58,7 @@ local no_key = ProtoExpert.new("fontis.nokey", "No key for this packet in the ke
 fontis.experts = { undecodable, no_key }
 fontis.prefs.keylog = Pref.string("Key log", "", "The file that fontis --keylog wrote; else what FONTIS_KEYLOG names")
 
--- By connection id, in hexadecimal: the key of packets to it, and the highest packet number seen by path.
+-- By connection id, in hexadecimal: the keys of packets to it by generation, and the highest packet number seen by path.
 local keys, keys_size, highest, numbers, known = {}, -1, {}, {}, {}
 
 local function binary(hex)
@@ -76,16 +76,18 @@ local function read_keys()
         for line in file:lines() do
             local initiator, responder, first, second = line:match("^FONTIS_1 (%x+) (%x+) (%x+) (%x+)$")
             if second and #first == 32 and #second == 32 then
-                keys[responder], keys[initiator] = binary(first), binary(second)
+                keys[responder], keys[initiator] = { [0] = binary(first) }, { [0] = binary(second) }
             end
+            local id, generation, key = line:match("^FONTIS_1_NEXT (%x+) (%d+) (%x+)$")
+            if key and #key == 32 and keys[id] then keys[id][tonumber(generation)] = binary(key) end
         end
     end
     file:close()
 end
 
-local function key_of(id)
-    if not keys[id] then read_keys() end
-    return keys[id]
+local function key_of(id, generation)
+    if not keys[id] or not keys[id][generation] then read_keys() end
+    return keys[id] and keys[id][generation]
 end
 
 function fontis.init()
@@ -217,7 +219,7 @@ local function sealed(tvb, pinfo, tree)
     local length = tvb:len() - 29
     tree:add(f.sealed, tvb:range(13, length))
     tree:add(f.tag, tvb:range(13 + length, 16))
-    local info, key = string.format("%s %.0f", id:sub(1, 8), number), key_of(id)
+    local info, key = string.format("%s %.0f", id:sub(1, 8), number), key_of(id, math.floor(number / 2^22))
     if not key then
         tree:add_proto_expert_info(no_key)
         return info
@@ -287,7 +289,7 @@ local function is_ours(tvb)
     if not kind then return false end
     if kind == SYN then return tvb:range(1, 4):uint() == VERSION end
     local id = tvb:range(1, 8):bytes():tohex(true)
-    return known[id] or key_of(id) ~= nil
+    return known[id] or key_of(id, 0) ~= nil
 end
 
 fontis:register_heuristic("udp", function(tvb, pinfo, root)

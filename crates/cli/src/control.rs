@@ -226,7 +226,10 @@ mod tests {
     async fn changes_follow_from_what_was() {
         let args = ControlArgs { limit: Some(Rate::from_mbps(8)) };
         let control = Control::new("get", "x".to_owned(), &args);
-        let limit = |control: &Control| (control.state().limit, control.state().paused);
+        let limit = |control: &Control| {
+            let state = control.state();
+            (state.limit, state.paused)
+        };
         control.change(Change::TogglePause).await;
         assert_eq!(limit(&control), (Some(Rate::from_mbps(8)), true));
         control.change(Change::Scale(1.25)).await;

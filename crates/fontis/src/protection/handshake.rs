@@ -5,7 +5,7 @@ use fontis_proto::dfcp::{
 use snow::{Builder, HandshakeState};
 use thiserror::Error;
 
-use super::keys::{TrafficKeys, derive};
+use super::keys::TrafficKeys;
 use super::packets::{SYN, SYNACK};
 use super::{PresharedKey, pattern};
 use crate::key_log::KeyLog;
@@ -122,11 +122,8 @@ impl Initiator {
         source.copy_from_slice(&payload.split_to(8));
         let source = ConnectionId(source);
         let hello = wire::decode_hello(payload).map_err(|_| OpenError::Malformed)?;
-        let keys = derive(&noise.dangerously_get_raw_split());
-        if let Some(log) = &self.key_log {
-            log.record(destination, source, &keys);
-        }
-        self.keys = Some(TrafficKeys::new(&keys, true));
+        let (split, ids) = (noise.dangerously_get_raw_split(), [destination, source]);
+        self.keys = Some(TrafficKeys::new(split, ids, true, self.key_log.clone()));
         self.noise = None;
         Ok(Packet::SynAck { destination, source, hello })
     }
@@ -148,7 +145,7 @@ impl Session for Initiator {
                 out.extend_from_slice(self.syn.as_deref().unwrap_or_default());
                 Ok(())
             }
-            _ => self.keys.as_ref().ok_or(SealError)?.seal(packet, out),
+            _ => self.keys.as_mut().ok_or(SealError)?.seal(packet, out),
         }
     }
 
@@ -218,11 +215,8 @@ impl Responder {
         synack.extend_from_slice(&destination.0);
         synack.extend_from_slice(&u16::try_from(length).map_err(|_| SealError)?.to_be_bytes());
         synack.extend_from_slice(&message[..length]);
-        let keys = derive(&noise.dangerously_get_raw_split());
-        if let Some(log) = &self.key_log {
-            log.record(destination, source, &keys);
-        }
-        self.keys = Some(TrafficKeys::new(&keys, false));
+        let (split, ids) = (noise.dangerously_get_raw_split(), [destination, source]);
+        self.keys = Some(TrafficKeys::new(split, ids, false, self.key_log.clone()));
         Ok(synack)
     }
 }
@@ -237,7 +231,7 @@ impl Session for Responder {
                 out.extend_from_slice(self.synack.as_deref().unwrap_or_default());
                 Ok(())
             }
-            _ => self.keys.as_ref().ok_or(SealError)?.seal(packet, out),
+            _ => self.keys.as_mut().ok_or(SealError)?.seal(packet, out),
         }
     }
 
@@ -318,6 +312,33 @@ mod tests {
         for length in 0..datagram.len() {
             assert!(responder.open(BytesMut::from(&datagram[..length])).is_err());
         }
+    }
+
+    fn carries(from: &mut dyn Session, to: &mut dyn Session, number: u64) -> bool {
+        let mut datagram = Vec::new();
+        from.seal(&sealed(number), &mut datagram).unwrap();
+        to.open(BytesMut::from(&datagram[..])).is_ok_and(|packet| packet == sealed(number))
+    }
+
+    #[test]
+    fn keys_change_every_four_million_packets_in_either_direction() {
+        const LENGTH: u64 = 1 << 22;
+        let (mut initiator, mut responder) = connect(None);
+        let mut late = Vec::new();
+        initiator.seal(&sealed(LENGTH - 2), &mut late).unwrap();
+        let numbers = [0, LENGTH - 1, LENGTH, LENGTH + 1, 2 * LENGTH - 1];
+        for number in numbers {
+            assert!(carries(&mut initiator, &mut responder, number), "{number}");
+        }
+        // A packet of the generation before may still come, but not one of that before it.
+        assert!(responder.open(BytesMut::from(&late[..])).is_ok());
+        assert!(carries(&mut initiator, &mut responder, 2 * LENGTH));
+        assert_eq!(responder.open(BytesMut::from(&late[..])).unwrap_err(), OpenError::Forged);
+        // An earlier number would need a key that is gone.
+        assert!(initiator.seal(&sealed(5), &mut Vec::new()).is_err());
+        // The other direction has keys of its own; a generation that was skipped is beyond what is derived.
+        assert!(carries(&mut responder, &mut initiator, 7));
+        assert!(!carries(&mut responder, &mut initiator, 2 * LENGTH));
     }
 
     #[test]
