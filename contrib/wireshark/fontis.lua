@@ -5,10 +5,10 @@ local folder = debug.getinfo(1, "S").source:match("^@(.*[/\\])") or ""
 local decrypt = dofile(folder .. "aes128ctr.lua")
 
 local VERSION = 0x464e0001
-local SYN, SYNACK, NEGOTIATION, RESET, UNKNOWN_KEY, SEALED = 1, 2, 3, 4, 5, 0x40
+local SYN, SYNACK, NEGOTIATION, RESET, UNKNOWN_KEY, COOKIE, PROVED_SYN, SEALED = 1, 2, 3, 4, 5, 6, 7, 0x40
 local TYPES = {
     [SYN] = "SYN", [SYNACK] = "SYNACK", [NEGOTIATION] = "VERSION NEGOTIATION", [RESET] = "RESET",
-    [UNKNOWN_KEY] = "UNKNOWN KEY", [SEALED] = "sealed",
+    [UNKNOWN_KEY] = "UNKNOWN KEY", [COOKIE] = "COOKIE", [PROVED_SYN] = "SYN with a cookie", [SEALED] = "sealed",
 }
 local FRAMES = {
     [0] = "PADDING", "PING", "CONFIRM", "FEEDBACK", "BLOCKS", "OPEN", "DONE", "ABANDON", "FIN", "FINACK", "CLOSE",
@@ -35,6 +35,7 @@ local f = {
     label = ProtoField.bytes("fontis.open.label", "Label"),
     reason = ProtoField.string("fontis.close.reason", "Reason"),
     challenge = ProtoField.bytes("fontis.challenge", "Token"),
+    cookie = ProtoField.bytes("fontis.cookie", "Cookie"),
     padding = ProtoField.uint16("fontis.padding", "Length"),
     feedback_path = ProtoField.uint8("fontis.feedback.path", "Path"),
 }
@@ -235,7 +236,8 @@ local function sealed(tvb, pinfo, tree)
 end
 
 -- The type's bytes at least; nil for a type that there is not.
-local LEAST = { [SYN] = 1200, [SYNACK] = 11, [NEGOTIATION] = 10, [RESET] = 25, [UNKNOWN_KEY] = 9, [SEALED] = 29 }
+local LEAST = { [SYN] = 1200, [SYNACK] = 11, [NEGOTIATION] = 10, [RESET] = 25, [UNKNOWN_KEY] = 9, [COOKIE] = 25,
+    [PROVED_SYN] = 1217, [SEALED] = 29 }
 
 local function kind_of(tvb)
     if tvb:len() == 0 then return nil end
@@ -266,6 +268,11 @@ function fontis.dissector(tvb, pinfo, root)
         tree:add(f.source, tvb:range(5, 8))
         known[tvb:range(5, 8):bytes():tohex(true)] = true
         noise(tvb, 13, tree)
+    elseif kind == PROVED_SYN then
+        tree:add(f.cookie, tvb:range(1, 16))
+        tree:add(f.version, tvb:range(18, 4))
+        tree:add(f.source, tvb:range(22, 8))
+        noise(tvb, 30, tree)
     elseif kind == SEALED then
         info = sealed(tvb, pinfo, tree)
     else
@@ -274,6 +281,8 @@ function fontis.dissector(tvb, pinfo, root)
             noise(tvb, 9, tree)
         elseif kind == RESET then
             tree:add(f.token, tvb:range(9, 16))
+        elseif kind == COOKIE then
+            tree:add(f.cookie, tvb:range(9, 16))
         elseif kind == NEGOTIATION then
             local count = math.min(tvb:range(9, 1):uint(), math.floor((tvb:len() - 10) / 4))
             for i = 0, count - 1 do tree:add(f.version, tvb:range(10 + 4 * i, 4)) end
@@ -288,6 +297,7 @@ local function is_ours(tvb)
     local kind = kind_of(tvb)
     if not kind then return false end
     if kind == SYN then return tvb:range(1, 4):uint() == VERSION end
+    if kind == PROVED_SYN then return tvb:range(17, 1):uint() == SYN and tvb:range(18, 4):uint() == VERSION end
     local id = tvb:range(1, 8):bytes():tohex(true)
     return known[id] or key_of(id, 0) ~= nil
 end

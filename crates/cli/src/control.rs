@@ -176,6 +176,7 @@ impl Control {
             "failed": state.failed,
             "bytes": state.bytes,
             "accepted": seen.as_ref().map_or(0, |seen| seen.accepted),
+            "turned_away": seen.as_ref().map_or(0, |seen| seen.turned_away),
             "forged": seen.as_ref().map_or(0, |seen| seen.forged),
             "connections": seen.as_ref().map_or_else(Vec::new, connections),
         })

@@ -169,6 +169,7 @@ fn metrics(found: &[Value]) -> String {
         ("failed", "Transfers failed"),
         ("bytes", "Content bytes of complete transfers"),
         ("accepted", "Connections made by clients"),
+        ("turned_away", "Connection requests not answered at once, because there were too many"),
     ] {
         let family = Family::<Labels, Counter>::default();
         for one in found {

@@ -63,11 +63,13 @@ fn a_receiver_limits_its_sender_and_lifts_the_limit() {
     let bench = Bench::new();
     let (server, get) = begin(&bench, &[]);
     let (pid, asked) = (get.id(), server.id());
-    let (from, start) = (received(&bench, pid), Instant::now());
+    // The time includes that of both questions: on a busy machine the rate looks lower than it is, never higher.
+    let start = Instant::now();
+    let from = received(&bench, pid);
     std::thread::sleep(Duration::from_secs(2));
     let bits = 8 * (received(&bench, pid) - from);
     let rate = bits as f64 / start.elapsed().as_secs_f64();
-    assert!(rate < 4.1e6 && rate > 1e6, "{rate} bit/s where the limit is 4 Mbit/s");
+    assert!(rate < 4.1e6 && rate > 0.5e6, "{rate} bit/s where the limit is 4 Mbit/s");
     let sender = &status(&bench, asked)["connections"][0];
     assert_eq!(
         (sender["sending"].as_bool(), sender["rate_bps"].as_u64()),

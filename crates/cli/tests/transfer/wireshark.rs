@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use fontis::protection::{Initiator, open_syn};
+use fontis::protection::{Initiator, cookie, open_syn};
 use fontis::{Identity, KeyLog};
 use fontis_proto::dfcp::{ConnectionId, Frame, Frames, Hello, Packet, Params, Session, VERSION};
 
@@ -157,7 +157,7 @@ fn a_capture_is_read_with_the_key_log_and_only_with_it() {
 }
 
 #[test]
-fn later_generations_of_keys_are_read_too() {
+fn cookies_and_later_generations_of_keys_are_read_too() {
     let bench = Bench::new();
     let keys = bench.path("keys");
     let log = Some(KeyLog::append(&keys).unwrap());
@@ -182,6 +182,8 @@ fn later_generations_of_keys_are_read_too() {
     let packet = Packet::Syn { version: VERSION, source: ids[0], hello: hello() };
     initiator.seal(&packet, &mut syn).unwrap();
     capture.add(1, 2, &syn);
+    capture.add(2, 1, &cookie(ids[0], &[5; 16]));
+    capture.add(1, 2, initiator.prove(&[5; 16]).unwrap());
     let mut responder = open_syn(&syn, &server, None).unwrap().responder;
     let mut synack = Vec::new();
     let packet = Packet::SynAck { destination: ids[0], source: ids[1], hello: hello() };
@@ -203,7 +205,8 @@ fn later_generations_of_keys_are_read_too() {
         return;
     }
     let packets = dissect(&captured, Some(&keys));
-    assert!(packets[1..].iter().all(|info| info.ends_with(": PING")), "{packets:?}");
+    assert_eq!(packets[..3], ["SYN", "COOKIE", "SYN with a cookie"]);
+    assert!(packets[3..].iter().all(|info| info.ends_with(": PING")), "{packets:?}");
 }
 
 #[test]

@@ -14,6 +14,8 @@ pub struct EndpointStatus {
     pub limit: Option<Rate>,
     /// Connections that clients have made so far.
     pub accepted: u64,
+    /// SYNs that were answered by a request for a cookie, or not at all, because there were too many.
+    pub turned_away: u64,
     /// Datagrams dropped because they did not open, on connections that are still there.
     pub forged: u64,
     /// Connections, in the order in which they were made.
@@ -96,6 +98,7 @@ impl Driver {
         EndpointStatus {
             limit: self.limit,
             accepted: self.accepted,
+            turned_away: self.admission.turned_away,
             forged: slots.iter().map(|(_, slot)| slot.forged).sum(),
             connections: connections.collect(),
         }

@@ -3,6 +3,7 @@
 //! The driver thread owns every connection's state machine; handles send it closures. Coding runs on the thread pool, so
 //! that packets leave on time.
 
+mod admission;
 mod control;
 mod driver;
 mod limiter;

@@ -56,6 +56,8 @@ pub(crate) struct Slot {
     pub(super) unreadable_until: Option<Time>,
     /// Where its trace goes.
     pub(super) qlog: Option<Qlog>,
+    /// Whether it counts as accepted already, or is this side's own.
+    pub(super) counted: bool,
     /// Datagrams dropped because they did not open.
     pub(super) forged: u64,
     /// What it may send and be sent, as it was told.

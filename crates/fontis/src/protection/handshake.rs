@@ -5,16 +5,20 @@ use fontis_proto::dfcp::{
 use snow::{Builder, HandshakeState};
 use thiserror::Error;
 
+use super::cookie::Cookie;
 use super::keys::TrafficKeys;
-use super::packets::{SYN, SYNACK};
+use super::packets::{SYN, SYNACK, proved_syn};
 use super::{PresharedKey, pattern};
 use crate::key_log::KeyLog;
 
 /// The initiator's side of packet protection.
 pub struct Initiator {
     noise: Option<Box<HandshakeState>>,
-    /// The SYN; every copy is the same to the byte.
+    /// The SYN; every copy is the same to the byte, but for a cookie.
     syn: Option<Vec<u8>>,
+    cookie: Option<(Cookie, Vec<u8>)>,
+    /// Cookies taken so far.
+    proofs: u32,
     secret: [u8; 32],
     peer: [u8; 32],
     psk: Option<PresharedKey>,
@@ -60,18 +64,41 @@ fn prologue(version: u32, source: ConnectionId) -> Vec<u8> {
     [&b"fontis"[..], &version.to_be_bytes(), &source.0].concat()
 }
 
+/// Cookies taken by a handshake. More than one comes when one expires; many, when somebody wants to cause SYNs.
+const MAX_PROOFS: u32 = 4;
 const SYN_HEADER: usize = 1 + 4 + 8 + 2;
 const SYNACK_HEADER: usize = 1 + 8 + 2;
 
 impl Initiator {
     /// Protection towards the peer with this public key; `secret` is this side's private key.
     pub fn new(secret: [u8; 32], peer: [u8; 32], psk: Option<PresharedKey>) -> Self {
-        Self { noise: None, syn: None, secret, peer, psk, keys: None, key_log: None }
+        Self {
+            noise: None,
+            syn: None,
+            cookie: None,
+            proofs: 0,
+            secret,
+            peer,
+            psk,
+            keys: None,
+            key_log: None,
+        }
     }
 
     /// The same, leaving its keys in `log`.
     pub fn with_key_log(self, log: Option<KeyLog>) -> Self {
         Self { key_log: log, ..self }
+    }
+
+    /// Shows the cookie with all further copies of the SYN; gives one to send at once, unless it was given before.
+    pub fn prove(&mut self, cookie: &Cookie) -> Option<&[u8]> {
+        let shown = self.cookie.as_ref().is_some_and(|(shown, _)| shown == cookie);
+        if shown || self.proofs >= MAX_PROOFS {
+            return None;
+        }
+        self.proofs += 1;
+        let datagram = proved_syn(cookie, self.syn.as_ref()?);
+        Some(&self.cookie.insert((*cookie, datagram)).1)
     }
 
     fn make_syn(
@@ -142,7 +169,8 @@ impl Session for Initiator {
                 if self.syn.is_none() {
                     self.syn = Some(self.make_syn(*version, *source, hello)?);
                 }
-                out.extend_from_slice(self.syn.as_deref().unwrap_or_default());
+                let proved = self.cookie.as_ref().map(|(_, datagram)| datagram);
+                out.extend_from_slice(proved.or(self.syn.as_ref()).map_or(&[], Vec::as_slice));
                 Ok(())
             }
             _ => self.keys.as_mut().ok_or(SealError)?.seal(packet, out),
@@ -244,6 +272,7 @@ impl Session for Responder {
 mod tests {
     use fontis_proto::dfcp::{Frame, Frames, Params, VERSION};
 
+    use super::super::packets::PROVED_SYN_HEADER;
     use super::*;
 
     fn keypair() -> ([u8; 32], [u8; 32]) {
@@ -339,6 +368,24 @@ mod tests {
         // The other direction has keys of its own; a generation that was skipped is beyond what is derived.
         assert!(carries(&mut responder, &mut initiator, 7));
         assert!(!carries(&mut responder, &mut initiator, 2 * LENGTH));
+    }
+
+    #[test]
+    fn a_syn_shows_the_cookie_that_was_asked_for() {
+        let (server_secret, server_public) = keypair();
+        let mut initiator = Initiator::new(keypair().0, server_public, None);
+        assert_eq!(initiator.prove(&[1; 16]), None, "nothing was sent yet");
+        let mut plain = Vec::new();
+        initiator.seal(&syn(), &mut plain).unwrap();
+        let proved = initiator.prove(&[1; 16]).unwrap().to_vec();
+        assert!(open_syn(&proved[PROVED_SYN_HEADER..], &server_secret, None).is_ok());
+        assert_eq!(proved[PROVED_SYN_HEADER..], plain);
+        assert_eq!(initiator.prove(&[1; 16]), None, "it is shown already");
+        let mut copy = Vec::new();
+        initiator.seal(&syn(), &mut copy).unwrap();
+        assert_eq!(copy, proved);
+        let renewed = (2..100).filter(|byte| initiator.prove(&[*byte; 16]).is_some()).count();
+        assert!(renewed < 4, "whoever sends cookies does not cause SYNs without end");
     }
 
     #[test]
