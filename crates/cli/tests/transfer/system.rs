@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::support::{Bench, Run, content, hash};
+use crate::support::{Bench, Run, Running, content, hash};
 
 /// System calls, the error that they get, and when: the first, and how many later again.
 const FAULTS: [(&str, &str, &str); 12] = [
@@ -159,4 +159,45 @@ fn a_read_only_file_system_is_said_in_a_line() {
     }
     assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert!(stderr.contains("read-only file system: choose another destination"), "{stderr}");
+}
+
+/// The library that lies about the time of day.
+fn faketime() -> Option<std::path::PathBuf> {
+    let folders = fs::read_dir("/usr/lib").into_iter().flatten().map(|entry| entry.unwrap().path());
+    let paths = folders.map(|folder| folder.join("faketime/libfaketimeMT.so.1"));
+    let found = paths.into_iter().find(|path| path.exists());
+    if found.is_none() {
+        eprintln!("skipped: no libfaketime here (Debian: faketime)");
+    }
+    found
+}
+
+#[test]
+fn a_clock_that_jumps_by_an_hour_changes_nothing() {
+    let Some(library) = faketime() else { return };
+    let bench = Bench::new();
+    fs::write(bench.path("served/file"), content(3_000_000)).unwrap();
+    let offset = bench.path("trace");
+    let set = |jump: &str| fs::write(&offset, jump).unwrap();
+    set("+0");
+    let wrong_about_time = |arguments: &[&str]| {
+        let mut command = bench.command(arguments);
+        command.env("LD_PRELOAD", &library).env("FAKETIME_TIMESTAMP_FILE", &offset);
+        // As when somebody sets a real clock: only the time of day jumps.
+        command.env("FAKETIME_NO_CACHE", "1").env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+        command
+    };
+    let serve = ["serve", "served", "--listen", "127.0.0.1:0", "--json"];
+    let mut server = Running::start(wrong_about_time(&serve));
+    let urls = server.event("listening");
+    let url = urls["urls"][0].as_str().unwrap().replace("/?", "/file?");
+    let get = ["get", &url, "there", "--limit", "8mbit", "--json"];
+    let mut get = Running::start(wrong_about_time(&get));
+    for jump in ["+3600", "-3600", "+0"] {
+        get.event("progress");
+        set(jump);
+        std::thread::sleep(std::time::Duration::from_millis(600));
+    }
+    get.event("done");
+    assert_eq!(hash(&bench.path("there")), hash(&bench.path("served/file")));
 }
