@@ -1,15 +1,20 @@
 //! Clients that come again: the token that they were given saves a round trip, once.
 
 use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::support::{Bench, content, hash};
 
-/// The frames of the server's latest connection, in order: whether it sent them, and their names.
-fn frames(bench: &Bench) -> Vec<(bool, String)> {
-    let logs = fs::read_dir(bench.path("logs")).unwrap().map(|entry| entry.unwrap().path());
-    let log = logs.max_by_key(|path| path.metadata().unwrap().modified().unwrap()).unwrap();
+/// The logs of the server's connections.
+fn logs(bench: &Bench) -> Vec<PathBuf> {
+    fs::read_dir(bench.path("logs")).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+/// The frames in a log, in order: whether they were sent, and their names.
+fn frames(log: &Path) -> Vec<(bool, String)> {
     let text = fs::read_to_string(log).unwrap();
     // A record separator stands before each event; the last may still be on its way.
     let records = text.lines().map(|line| line.trim_start_matches('\u{1e}'));
@@ -27,14 +32,25 @@ fn frames(bench: &Bench) -> Vec<(bool, String)> {
 
 /// Fetches the file; whether content was sent before the client had confirmed that it is there.
 fn is_in_first_round(bench: &Bench, url: &str) -> bool {
+    let before = logs(bench);
     let got = bench.run(&["get", url, "there", "--force"]);
     assert_eq!(got.code, 0, "{}", got.stderr);
     assert_eq!(hash(&bench.path("there")), hash(&bench.path("served/file")));
-    let frames = frames(bench);
-    let position = |sent, name: &str| {
-        frames.iter().position(|frame| *frame == (sent, name.to_owned())).expect(name)
-    };
-    position(true, "symbols") < position(false, "confirm")
+    let log = logs(bench).into_iter().find(|log| !before.contains(log)).expect("a log");
+    // It is written when the server has forgotten the connection, at the latest.
+    for _ in 0..200 {
+        let frames = frames(&log);
+        let position = |sent, name: &str| {
+            frames.iter().position(|(by_server, frame)| *by_server == sent && frame == name)
+        };
+        if let (Some(content), Some(confirmed)) =
+            (position(true, "symbols"), position(false, "confirm"))
+        {
+            return content < confirmed;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    panic!("the log of the connection is not complete: {:?}", frames(&log));
 }
 
 /// Tokens that the client keeps.
