@@ -314,10 +314,12 @@ impl Path {
         let in_train =
             |number: &u64| trains.iter().any(|(first, last)| (*first..=*last).contains(number));
         train_times.extend(Self::reported(feedback).filter(|(number, _)| in_train(number)));
-        let from = trains.first().map_or(u64::MAX, |(first, _)| *first);
-        let received = feedback.ranges().filter(|(_, _, received)| *received);
-        let numbers = received.flat_map(|(low, high, _)| low.max(from)..=high).filter(in_train);
-        train_sizes.extend(numbers.filter_map(|number| Some((number, history.get(number)?.size))));
+        for (low, high, _) in feedback.ranges().filter(|(_, _, received)| *received) {
+            // Only within the trains: a run may claim to be as long as a number can be.
+            let numbers = trains.iter().flat_map(|(first, last)| low.max(*first)..=high.min(*last));
+            train_sizes
+                .extend(numbers.filter_map(|number| Some((number, history.get(number)?.size))));
+        }
         let mut longest = self.train_measured.take();
         while let Some((first, last)) = self.trains.first().copied() {
             // The first precedes all data: it had all the time that it takes when the first feedback was sent.
