@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::json::say;
+use crate::python::{Passed, Python};
 use crate::text::round;
 
 /// Check what papers claim against simulation and analysis
@@ -30,6 +31,12 @@ Examples:
 enum Command {
     Check(Check),
     Run(Runs),
+    /// Run a scenario over a grid of settings, on threads or on a cluster, into one dataset (Python)
+    Sweep(Passed),
+    /// Draw a figure of a paper, or a plot of recordings (Python)
+    Figure(Passed),
+    /// Make the site that shows each paper's figures beside its claims (Python)
+    Report(Passed),
 }
 
 /// Run scenarios for the claims that rest on them, and keep their summaries
@@ -89,15 +96,18 @@ impl Args {
     pub(crate) const fn json(&self) -> bool {
         match &self.command {
             Command::Check(args) => args.json,
-            Command::Run(_) => false,
+            _ => false,
         }
     }
 }
 
-pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+pub(crate) fn run(args: &Args, python: &Python) -> Result<u8, Failure> {
     match &args.command {
-        Command::Check(args) => check(args),
-        Command::Run(args) => run_scenarios(args),
+        Command::Check(args) => check(args).map(|()| 0),
+        Command::Run(args) => run_scenarios(args).map(|()| 0),
+        Command::Sweep(passed) => python.lab("sweep", passed),
+        Command::Figure(passed) => python.lab("figure", passed),
+        Command::Report(passed) => python.lab("report", passed),
     }
 }
 

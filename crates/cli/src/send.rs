@@ -1,15 +1,18 @@
+//! Sending files and folders.
+
 use std::io::{Write, stdin};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use fontis::Url;
 use fontis::transfer::{self, Progress};
 
 use crate::dial::{dial, persist};
 use crate::failure::Failure;
 use crate::json;
 use crate::listen::status;
-use crate::peer::{self, KeyArgs, RateArgs, TimeoutArgs};
+use crate::peer::{self, KeyArgs, Keys, RateArgs, TimeoutArgs};
 use crate::progress::{Show, Side, Tracker};
 use crate::runtime::{block_on, until_interrupted};
 use crate::serve::summary;
@@ -57,25 +60,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let input = Input::collect(&args.paths)?;
     let tracker = Tracker::new(Show::new(args.json), args.verbose, Side::Sending);
     let stored = Mutex::new(Vec::new());
-    let send = persist(args.timeout.retries, async |connected| {
-        dial(&url, args.timeout.timeout.into(), async |remote, answered| {
-            args.rate.check_remote(remote)?;
-            let endpoint = keys.bind_towards(remote, args.rate.rate)?;
-            let progress = |progress| {
-                answered.see(&progress);
-                connected
-                    .fetch_or(matches!(progress, Progress::Connected { .. }), Ordering::Relaxed);
-                match progress {
-                    Progress::Stored(report) => lock(&stored).push(*report),
-                    progress => tracker.see(progress),
-                }
-            };
-            // What a lost connection had delivered is not sent twice.
-            let left = &input.paths[lock(&stored).len()..];
-            Ok(transfer::send(&endpoint, remote, &url, left, progress).await?)
-        })
-        .await
-    });
+    let progress = |progress| match progress {
+        Progress::Stored(report) => lock(&stored).push(*report),
+        progress => tracker.see(progress),
+    };
+    let send = deliver(&input.paths, &url, &args.rate, &keys, &args.timeout, progress);
     let sent = block_on(until_interrupted(send, INTERRUPTION));
     tracker.finish();
     for report in lock(&stored).iter() {
@@ -86,6 +75,37 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         }
     }
     sent
+}
+
+/// Sends files and folders to the receiver that a URL names, at the first of its addresses that answers; goes on when the
+/// connection was lost. `progress` is told of each that is stored.
+pub async fn deliver(
+    paths: &[PathBuf],
+    url: &Url,
+    rate: &RateArgs,
+    keys: &Keys,
+    timeout: &TimeoutArgs,
+    progress: impl Fn(Progress) + Send + Sync,
+) -> Result<(), Failure> {
+    let stored = AtomicUsize::new(0);
+    persist(timeout.retries, async |connected| {
+        dial(url, timeout.timeout.into(), async |remote, answered| {
+            rate.check_remote(remote)?;
+            let endpoint = keys.bind_towards(remote, rate.rate)?;
+            let progress = |now| {
+                answered.see(&now);
+                connected.fetch_or(matches!(now, Progress::Connected { .. }), Ordering::Relaxed);
+                stored
+                    .fetch_add(usize::from(matches!(now, Progress::Stored(_))), Ordering::Relaxed);
+                progress(now);
+            };
+            // What a lost connection had delivered is not sent twice.
+            let left = &paths[stored.load(Ordering::Relaxed)..];
+            Ok(transfer::send(&endpoint, remote, url, left, progress).await?)
+        })
+        .await
+    })
+    .await
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

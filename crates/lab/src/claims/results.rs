@@ -9,7 +9,7 @@ use std::time::Instant;
 use fontis_sim::scenario::{Run, Scenario};
 use serde_json::{Value, json};
 
-use crate::sim;
+use crate::sim::{self, key};
 
 /// What may be run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,20 +207,6 @@ impl Loaded {
         let value = summary.metrics.get(&(metric.to_owned(), subject.to_owned()));
         Some(value.copied().into_iter().collect())
     }
-}
-
-/// What decides a run's result: its settings, its seed, this version. What is only said about it does not.
-fn key(run: &Run) -> String {
-    const ABOUT: [&str; 5] = ["id", "title", "paper", "figure", "minutes"];
-    let is_about =
-        |key: &str| ABOUT.iter().any(|about| key.strip_prefix("scenario.") == Some(about));
-    let settings = run.settings.iter().filter(|(key, _)| !is_about(key));
-    let mut text = format!("{} {}", env!("CARGO_PKG_VERSION"), run.seed);
-    for (key, value) in settings {
-        text.push_str(&format!("\n{key}={value}"));
-    }
-    let hash = blake3::hash(text.as_bytes()).to_hex();
-    hash.as_str()[..24].to_owned()
 }
 
 fn line_of(run: &Run, summary: &Summary) -> String {

@@ -1,0 +1,138 @@
+use std::path::PathBuf;
+
+use fontis_lab::claims::{self, Budget, Results, Verdict};
+use pyo3::prelude::*;
+
+use crate::error::{failed, usage};
+
+/// A paper's claims, each bound to what checks it.
+#[pyclass(frozen, module = "fontis.claims")]
+pub(crate) struct Book {
+    book: claims::Book,
+    folder: PathBuf,
+    name: String,
+}
+
+/// A claim and what came of it.
+#[pyclass(frozen, get_all, module = "fontis.claims")]
+pub(crate) struct Checked {
+    /// The claim's identifier.
+    id: String,
+    /// reproduced, differs or not checkable.
+    verdict: &'static str,
+    /// What we have, if it is a number.
+    ours: Option<f64>,
+    /// What was published, as JSON.
+    published: String,
+    /// The published number that ours is held against, if it is one.
+    published_number: Option<f64>,
+    /// The unit of both.
+    unit: String,
+    /// When it counts as reproduced.
+    criterion: String,
+    /// Why it differs or cannot be checked.
+    why: String,
+    /// The scenarios that it rests on.
+    scenarios: Vec<String>,
+    /// Whether quick runs were enough.
+    quick: bool,
+    /// What was measured, in which experiment, of what.
+    metric: String,
+    scenario: String,
+    system: String,
+    /// Where it can be checked: sim, analytic, testbed or none.
+    checkable_in: String,
+    /// The paper, and where it stands there.
+    source: String,
+    lines: String,
+}
+
+const fn name(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Reproduced => "reproduced",
+        Verdict::Differs => "differs",
+        Verdict::NotCheckable => "not checkable",
+    }
+}
+
+#[pymethods]
+impl Book {
+    /// Reads the book of this name in a folder of claims.
+    #[new]
+    fn new(folder: PathBuf, name: &str) -> PyResult<Self> {
+        let book = claims::Book::read(&folder, name).map_err(usage)?;
+        Ok(Self { book, folder, name: name.to_owned() })
+    }
+
+    /// The identifiers of all claims.
+    fn ids(&self) -> Vec<String> {
+        self.book.claims().iter().map(|claim| claim.id.clone()).collect()
+    }
+
+    /// The page about what was found that `fontis lab check --report` writes, and the findings themselves.
+    #[pyo3(signature = (ids, *, recorded=true, quick=false, fresh=false, jobs=1))]
+    fn check(
+        &self,
+        py: Python<'_>,
+        ids: Vec<String>,
+        recorded: bool,
+        quick: bool,
+        fresh: bool,
+        jobs: usize,
+    ) -> PyResult<(String, Vec<Checked>)> {
+        let budget = Budget { quick, nothing: recorded, fresh, jobs };
+        let (page, checked) = py
+            .detach(|| {
+                let mut results = Results::new(&self.folder.join("results"), budget);
+                let checked = self.book.check(&ids, &mut results, &|_| ())?;
+                let findings = self.folder.join(format!("{}.md", self.name));
+                let findings = std::fs::read_to_string(findings).unwrap_or_default();
+                let page = claims::report(&self.name, &findings, &checked, &results);
+                Ok((page, checked))
+            })
+            .map_err(|error: String| failed(error))?;
+        Ok((page, checked.into_iter().map(Checked::from).collect()))
+    }
+}
+
+impl From<claims::Checked> for Checked {
+    fn from(one: claims::Checked) -> Self {
+        let claims::Claim {
+            id,
+            source,
+            source_lines,
+            system,
+            scenario,
+            metric,
+            value,
+            unit,
+            checkable_in,
+            ..
+        } = one.claim;
+        Self {
+            id,
+            verdict: name(one.verdict),
+            ours: one.ours,
+            published: value.to_string(),
+            published_number: one.published,
+            unit,
+            criterion: one.criterion,
+            why: one.why,
+            scenarios: one.scenarios.into_iter().collect(),
+            quick: one.quick,
+            metric,
+            scenario,
+            system,
+            checkable_in,
+            source,
+            lines: source_lines,
+        }
+    }
+}
+
+#[pymethods]
+impl Checked {
+    fn __repr__(&self) -> String {
+        format!("<fontis.claims.Checked {}: {}>", self.id, self.verdict)
+    }
+}
