@@ -20,9 +20,7 @@ async def get(url: str, dest: AnyPath = ".", *, progress: Callback | None = None
     return await _in_thread(lambda stop: transfer.get(url, dest, progress=tell, stop=stop, **options))
 
 
-async def send(
-    paths: AnyPath | Sequence[AnyPath], url: str, *, progress: Callback | None = None, **options: Any
-) -> list[Report]:
+async def send(paths: AnyPath | Sequence[AnyPath], url: str, *, progress: Callback | None = None, **options: Any) -> list[Report]:
     """Send files and folders, as :func:`fontis.send` does; ``progress`` is called in the event loop."""
     tell = _in_loop(progress)
     return await _in_thread(lambda stop: transfer.send(paths, url, progress=tell, stop=stop, **options))
@@ -46,7 +44,7 @@ async def _in_thread(call: Callable[[Stop], T]) -> T:
         raise
 
 
-class _Stopped(Exception):  # noqa: N818 - it is no error
+class _Stopped(Exception):
     """The thread's KeyboardInterrupt, which the event loop would take for its own."""
 
 

@@ -66,8 +66,6 @@ class Book:
         """Count the verdicts."""
         return Counter(claim.verdict for claim in self.check(*ids))
 
-    def _check(
-        self, ids: Sequence[str], run: bool, quick: bool, fresh: bool, jobs: int | None
-    ) -> tuple[str, list[Checked]]:
+    def _check(self, ids: Sequence[str], run: bool, quick: bool, fresh: bool, jobs: int | None) -> tuple[str, list[Checked]]:
         jobs = jobs or os.cpu_count() or 1
         return self._book.check(list(ids), recorded=not run, quick=quick, fresh=fresh, jobs=jobs)

@@ -78,11 +78,10 @@ def runs(recipe: Recipe) -> list[_native.Run]:
 def recipe(
     source: Source,
     *,
-    set: Mapping[str, Value] | None = None,  # noqa: A002 - as the command's flag
+    set: Mapping[str, Value] | None = None,
     vary: Mapping[str, Sequence[Value]] | None = None,
     quick: bool = False,
     seed: int | None = None,
-    reps: int | None = None,
 ) -> Recipe:
     """Find out what is meant, and note what is to be done to it."""
     text, origin = _text(source)
@@ -90,14 +89,18 @@ def recipe(
     settings = dict(set or {})
     if seed is not None:
         settings["scenario.seed"] = seed
-    if reps is not None:
-        settings["scenario.repetitions"] = reps
-    steps += [("set", key, setting(value)) for key, value in settings.items()]
-    for key, values in (vary or {}).items():
+    made = Recipe(text, (*steps, *(("set", key, setting(value)) for key, value in settings.items())), origin)
+    return varied(made, vary or {})
+
+
+def varied(recipe: Recipe, grid: Mapping[str, Sequence[Value]]) -> Recipe:
+    """Sweep over a grid too."""
+    steps = []
+    for key, values in grid.items():
         if isinstance(values, str) or not isinstance(values, Sequence):
             raise UsageError(f"{key}: a grid needs a list of values, as in ['10 ms', '20 ms']")
         steps.append(("vary", key, tuple(setting(value) for value in values)))
-    return Recipe(text, tuple(steps), origin)
+    return recipe._replace(steps=(*recipe.steps, *steps))
 
 
 def overrides(keys: Mapping[str, Value]) -> dict[str, Value]:

@@ -10,7 +10,7 @@ from fontis.scenario import Source, Value
 def simulate(
     scenario: Source,
     *,
-    set: Mapping[str, Value] | None = None,  # noqa: A002 - as the command's flag
+    set: Mapping[str, Value] | None = None,
     variant: str | None = None,
     seed: int | None = None,
     quick: bool = False,
@@ -34,9 +34,7 @@ def simulate(
     return run.simulate(stop, wire)
 
 
-def the_run(
-    scenario: Source, settings: Mapping[str, Value], variant: str | None, seed: int | None, quick: bool
-) -> Run:
+def the_run(scenario: Source, settings: Mapping[str, Value], variant: str | None, seed: int | None, quick: bool) -> Run:
     """Give the one run that is meant."""
     runs = scenarios.runs(scenarios.recipe(scenario, set=settings, seed=seed, quick=quick))
     if variant is not None:
@@ -45,9 +43,9 @@ def the_run(
         if not runs:
             raise UsageError(f"there is no variant {variant!r}; there are {', '.join(name or '-' for name in names)}")
     if len(runs) != 1:
-        some = "; ".join(run.label for run in runs[:4])
+        some = "; ".join([run.label for run in runs[:3]] + ["…"] * (len(runs) > 3))
         raise UsageError(
-            f"it stands for {len(runs)} runs ({some}, …): choose one by variant= and by setting what is swept, "
+            f"it stands for {len(runs)} runs ({some}): choose one by variant= and by setting what is swept, "
             "or run all of them with fontis.sweep"
         )
     return runs[0]

@@ -13,7 +13,7 @@ __all__ = ["run"]
 def run(
     scenario: Source,
     *,
-    set: Mapping[str, Value] | None = None,  # noqa: A002 - as the command's flag
+    set: Mapping[str, Value] | None = None,
     variant: str | None = None,
     seed: int | None = None,
     quick: bool = False,

@@ -1,8 +1,8 @@
 """Files and folders over the network: what the commands ``fontis get``, ``send``, ``serve`` and ``receive`` do.
 
 Progress comes as dictionaries: ``{"event": "connected", "remote"}``, ``{"event": "started", "name", "bytes", "entries",
-"resumed"}``, ``{"event": "moved", "done", "stats"}`` several times a second, ``{"event": "stored", "report"}``. A callback that raises
-ends the transfer with its exception.
+"resumed"}``, ``{"event": "moved", "done", "stats"}`` several times a second, ``{"event": "stored", "report"}``. A callback that
+raises ends the transfer with its exception.
 """
 
 from collections.abc import Callable, Iterator, Sequence
