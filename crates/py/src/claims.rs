@@ -4,6 +4,7 @@ use fontis_lab::claims::{self, Budget, Results, Verdict};
 use pyo3::prelude::*;
 
 use crate::error::{failed, usage};
+use crate::interrupt::Watch;
 
 /// A paper's claims, each bound to what checks it.
 #[pyclass(frozen, module = "fontis.claims")]
@@ -81,18 +82,44 @@ impl Book {
         jobs: usize,
     ) -> PyResult<(String, Vec<Checked>)> {
         let budget = Budget { quick, nothing: recorded, fresh, jobs };
-        let (page, checked) = py
-            .detach(|| {
-                let mut results = Results::new(&self.folder.join("results"), budget);
+        let watch = Watch::new(None);
+        let (watch, done) = py.detach(move || {
+            let mut results = Results::new(&self.folder.join("results"), budget);
+            let stop = results.stop();
+            let done = watch.over(&stop, || {
                 let checked = self.book.check(&ids, &mut results, &|_| ())?;
                 let findings = self.folder.join(format!("{}.md", self.name));
                 let findings = std::fs::read_to_string(findings).unwrap_or_default();
                 let page = claims::report(&self.name, &findings, &checked, &results);
                 Ok((page, checked))
-            })
-            .map_err(|error: String| failed(error))?;
+            });
+            (watch, done)
+        });
+        if watch.ended() {
+            return Err(watch.error());
+        }
+        let (page, checked) = done.map_err(|error: String| failed(error))?;
         Ok((page, checked.into_iter().map(Checked::from).collect()))
     }
+}
+
+/// Runs what is not recorded yet of a scenario, and keeps summaries in a folder, as `fontis lab run` does.
+#[pyfunction]
+pub(crate) fn run_scenario(
+    py: Python<'_>,
+    folder: PathBuf,
+    scenario: &str,
+    jobs: usize,
+) -> PyResult<()> {
+    let watch = Watch::new(None);
+    let budget = Budget { quick: false, nothing: false, fresh: false, jobs };
+    let (watch, done) = py.detach(move || {
+        let mut results = Results::new(&folder, budget);
+        let stop = results.stop();
+        let done = watch.over(&stop, || results.run(scenario, None, &|_| ()));
+        (watch, done)
+    });
+    if watch.ended() { Err(watch.error()) } else { done.map_err(failed) }
 }
 
 impl From<claims::Checked> for Checked {

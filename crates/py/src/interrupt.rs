@@ -69,6 +69,26 @@ impl Watch {
         self.raised.into_inner().unwrap_or_else(stopped)
     }
 
+    /// Does work in another thread, and sets `stop` when it is to end.
+    pub(crate) fn over<T: Send>(&self, stop: &AtomicBool, work: impl FnOnce() -> T + Send) -> T {
+        std::thread::scope(|scope| {
+            let work = scope.spawn(work);
+            while !work.is_finished() {
+                std::thread::sleep(Duration::from_millis(5));
+                if self.wants_end() {
+                    stop.store(true, Ordering::Relaxed);
+                    break;
+                }
+            }
+            work.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    /// Whether the call was ended.
+    pub(crate) fn ended(&self) -> bool {
+        self.raised.borrow().is_some()
+    }
+
     /// Ends when the call is to end.
     pub(crate) async fn end(&self) {
         while !self.wants_end() {

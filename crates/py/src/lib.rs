@@ -23,7 +23,7 @@ mod _native {
     use pyo3::types::PyModule;
 
     #[pymodule_export]
-    use crate::claims::{Book, Checked};
+    use crate::claims::{Book, Checked, run_scenario};
     #[pymodule_export]
     use crate::codes::{Decoder, Encoder, codes, failure_probability};
     #[pymodule_export]

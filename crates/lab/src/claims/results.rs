@@ -2,8 +2,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use fontis_sim::scenario::{Run, Scenario};
@@ -30,7 +30,7 @@ pub struct Results {
     folder: PathBuf,
     budget: Budget,
     loaded: BTreeMap<String, Loaded>,
-    stop: AtomicBool,
+    stop: Arc<AtomicBool>,
 }
 
 /// A scenario and what is known of its runs.
@@ -53,12 +53,12 @@ struct Summary {
 impl Results {
     /// Results in this folder, which is made when something is written.
     pub fn new(folder: &Path, budget: Budget) -> Self {
-        Self {
-            folder: folder.to_owned(),
-            budget,
-            loaded: BTreeMap::new(),
-            stop: AtomicBool::new(false),
-        }
+        Self { folder: folder.to_owned(), budget, loaded: BTreeMap::new(), stop: Arc::default() }
+    }
+
+    /// What ends running when it is set; runs that are not finished are given up.
+    pub fn stop(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stop)
     }
 
     /// The scenario of this id, with whatever is recorded of it.
