@@ -4,7 +4,7 @@ Start here: :func:`simulate` runs a scenario and gives a :class:`Recording`, who
 take without a copy; :func:`sweep` runs many, on every core or on a cluster. :func:`get`, :func:`send`, :func:`serve` and
 :func:`receive` move files. :mod:`fontis.codes` has the erasure codes, :mod:`fontis.testbed` runs scenarios with real kernels,
 :mod:`fontis.claims` compares papers with what comes of them here, :mod:`fontis.plots` and :mod:`fontis.figures` draw,
-:mod:`fontis.aio` has the transfers for asyncio.
+:mod:`fontis.aio` has the transfers for asyncio, :mod:`fontis.congestion` is for congestion control of your own.
 
 What fails raises :class:`FontisError` (it did not work this time) or :class:`UsageError` (it can never work as it was
 written), with the words that the command ``fontis`` has for it.
@@ -44,7 +44,7 @@ _LATER = {
     "send": "transfer",
     "serve": "transfer",
 }
-_MODULES = ("aio", "claims", "codes", "figures", "metrics", "plots", "report", "testbed")
+_MODULES = ("aio", "claims", "codes", "congestion", "figures", "metrics", "plots", "report", "testbed")
 
 __all__ = [
     "FontisError",

@@ -6,13 +6,12 @@
 
 import os
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 
 from fontis import _native
-from fontis._native import Checked, UsageError
+from fontis._native import Checked, Judged, UsageError
 
-__all__ = ["Book", "Checked", "folder"]
+__all__ = ["Book", "Checked", "Judged", "folder"]
 
 
 def folder() -> Path:
@@ -51,11 +50,19 @@ class Book:
 
         From what is recorded, unless ``run``: then what is missing is run, and kept.
         """
-        return self._check(ids, run, quick, fresh, jobs)[1]
+        return self.judge(*ids, run=run, quick=quick, fresh=fresh, jobs=jobs).claims
+
+    def judge(self, *ids: str, run: bool = False, quick: bool = False, fresh: bool = False, jobs: int | None = None) -> Judged:
+        """Do the same, and give all that there is to show of it: tables by figure, the page as Markdown and as HTML."""
+        return self._book.check(list(ids), recorded=not run, quick=quick, fresh=fresh, jobs=jobs or os.cpu_count() or 1)
 
     def page(self, *ids: str) -> str:
         """Give the page on what is reproduced, in Markdown, as ``fontis lab check --report`` writes it."""
-        return self._check(ids, False, False, False, None)[0]
+        return self.judge(*ids).markdown
+
+    def html(self, *ids: str) -> str:
+        """Give the same page as HTML, as ``fontis lab check --html`` prints it."""
+        return self.judge(*ids).html
 
     def table(self, *ids: str) -> list[dict[str, object]]:
         """Give the claims as rows, for pandas.DataFrame and the like."""
@@ -65,7 +72,3 @@ class Book:
     def count(self, *ids: str) -> Counter[str]:
         """Count the verdicts."""
         return Counter(claim.verdict for claim in self.check(*ids))
-
-    def _check(self, ids: Sequence[str], run: bool, quick: bool, fresh: bool, jobs: int | None) -> tuple[str, list[Checked]]:
-        jobs = jobs or os.cpu_count() or 1
-        return self._book.check(list(ids), recorded=not run, quick=quick, fresh=fresh, jobs=jobs)

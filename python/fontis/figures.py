@@ -142,6 +142,10 @@ def coverage(figure: Figure) -> tuple[int, int]:
         for one in results(figure.scenario)
         if any(_fits(one, series, figure) for series in figure.series) or figure.kind == "settings"
     ]
+    if figure.kind == "queue":
+        return sum(queue_series(one.run) is not None for one in shown), len(shown)
+    if figure.kind == "settings":
+        return len(shown), len(shown)
     return sum(one.metrics is not None for one in shown), len(shown)
 
 

@@ -1,9 +1,10 @@
 """Single runs in the simulator."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from fontis import scenario as scenarios
 from fontis._native import Recording, Run, Stop, UsageError
+from fontis.congestion import Controller
 from fontis.scenario import Source, Value
 
 
@@ -16,6 +17,7 @@ def simulate(
     quick: bool = False,
     wire: bool = False,
     stop: Stop | None = None,
+    congestion: Mapping[str, Callable[[int, int], Controller]] | None = None,
     **overrides: Value,
 ) -> Recording:
     """Run a scenario in virtual time, and give what was recorded.
@@ -23,7 +25,8 @@ def simulate(
     ``scenario`` is a path, the id of a file in the folder ``scenarios``, TOML text, a dictionary, or a
     :class:`fontis.Scenario`. ``set`` sets keys, as in ``{"topology.rtt": "20 ms"}``; keyword arguments do too, with two
     underscores for the dot: ``topology__rtt="20 ms"``. ``wire`` lets every packet pass through its wire format. The same
-    seed gives the same recording.
+    seed gives the same recording. ``congestion`` has a :class:`fontis.congestion.Controller` for TCP flows, by the flow's
+    name: it governs them in place of what the scenario says.
 
     Ctrl-C ends it with KeyboardInterrupt; so does ``stop`` from another thread. Other threads run meanwhile.
 
@@ -31,7 +34,7 @@ def simulate(
     >>> recording.metric("goodput")
     """
     run = the_run(scenario, {**(set or {}), **scenarios.overrides(overrides)}, variant, seed, quick)
-    return run.simulate(stop, wire)
+    return run.simulate(stop, wire, congestion)
 
 
 def the_run(scenario: Source, settings: Mapping[str, Value], variant: str | None, seed: int | None, quick: bool) -> Run:

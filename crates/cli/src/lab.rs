@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use fontis_lab::claims::{Book, Budget, Checked, Results, Verdict, report};
+use fontis_lab::claims::{Book, Budget, Checked, Results, Verdict, document, html, report};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -25,7 +25,9 @@ Examples:
   All claims of the DFCP works, from what has been recorded, with runs for what has not:
     fontis lab check dfcp
   The claims on Table 5.1 only, run anew:
-    fontis lab check dfcp dfcp-000-t5.1 --fresh";
+    fontis lab check dfcp dfcp-000-t5.1 --fresh
+  The same claims as a page for the browser, from what has been recorded:
+    fontis lab check dfcp dfcp-000-t5.1 --recorded --html > table.html";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -83,9 +85,12 @@ struct Check {
     /// Run nothing; judge from what is recorded
     #[arg(long, conflicts_with = "fresh")]
     recorded: bool,
-    /// Write what was found as a page
+    /// Write what was found as a page: Markdown, or HTML if the name ends in .html
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Print the page as HTML
+    #[arg(long, conflicts_with = "json")]
+    html: bool,
     /// Print JSON, one object a line
     #[arg(long)]
     json: bool,
@@ -161,32 +166,38 @@ fn check(args: &Check) -> Result<(), Failure> {
     let book = Book::read(&folder, &args.book).map_err(Failure::Usage)?;
     let mut results = results(&args.how, &folder, args.recorded);
     let checked = book.check(&args.ids, &mut results, &tell).map_err(Failure::Failed)?;
-    for one in &checked {
-        if args.json {
-            say(&as_json(one));
-        } else {
-            say(&as_text(one));
-        }
+    // What people conclude stands beside the claims, if there is anything.
+    let findings = folder.join(format!("{}.md", args.book));
+    let findings = std::fs::read_to_string(findings).unwrap_or_default();
+    let page = report(&args.book, &findings, &checked, &results);
+    let as_html = || document(&format!("What of {} is reproduced", args.book), &html(&page));
+    if args.html {
+        say(&as_html().trim_end());
+    } else {
+        tell_verdicts(&checked, args.json);
+    }
+    if let Some(path) = &args.report {
+        let is_html = path.extension().is_some_and(|ending| ending == "html");
+        std::fs::write(path, if is_html { as_html() } else { page })
+            .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
+    }
+    Ok(())
+}
+
+fn tell_verdicts(checked: &[Checked], json: bool) {
+    for one in checked {
+        say(&if json { as_json(one).to_string() } else { as_text(one) });
     }
     let count = |verdict| checked.iter().filter(|one| one.verdict == verdict).count();
     let [reproduced, differs, not] =
         [Verdict::Reproduced, Verdict::Differs, Verdict::NotCheckable].map(count);
-    if args.json {
+    if json {
         say(&json!({
             "event": "summary", "reproduced": reproduced, "differs": differs, "not_checkable": not,
         }));
     } else {
         say(&format!("{reproduced} reproduced, {differs} differ, {not} not checked"));
     }
-    if let Some(path) = &args.report {
-        // What people conclude stands beside the claims, if there is anything.
-        let findings = folder.join(format!("{}.md", args.book));
-        let findings = std::fs::read_to_string(findings).unwrap_or_default();
-        let text = report(&args.book, &findings, &checked, &results);
-        std::fs::write(path, text)
-            .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
-    }
-    Ok(())
 }
 
 const fn name(verdict: Verdict) -> &'static str {

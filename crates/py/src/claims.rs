@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use fontis_lab::claims::{self, Budget, Results, Verdict};
@@ -14,11 +15,38 @@ pub(crate) struct Book {
     name: String,
 }
 
+/// What came of claims.
+#[pyclass(frozen, get_all, module = "fontis.claims")]
+pub(crate) struct Judged {
+    /// Each claim.
+    claims: Vec<Py<Checked>>,
+    /// The same by figure, table or text.
+    sections: Vec<Py<Section>>,
+    /// What people conclude, as HTML.
+    findings: String,
+    /// The page that `fontis lab check --report` writes, and the same as HTML.
+    markdown: String,
+    html: String,
+    /// How many runs each scenario has, and the seconds of computing that those took that are recorded.
+    seconds: BTreeMap<String, (usize, f64)>,
+}
+
+/// A figure, a table or the text of a paper, with a table of its claims.
+#[pyclass(frozen, get_all, module = "fontis.claims")]
+pub(crate) struct Section {
+    work: String,
+    place: String,
+    ids: Vec<String>,
+    html: String,
+}
+
 /// A claim and what came of it.
 #[pyclass(frozen, get_all, module = "fontis.claims")]
 pub(crate) struct Checked {
     /// The claim's identifier.
     id: String,
+    /// The paper that it is from.
+    work: String,
     /// reproduced, differs or not checkable.
     verdict: &'static str,
     /// What we have, if it is a number.
@@ -70,7 +98,7 @@ impl Book {
         self.book.claims().iter().map(|claim| claim.id.clone()).collect()
     }
 
-    /// The page about what was found that `fontis lab check --report` writes, and the findings themselves.
+    /// Judges the claims whose identifiers begin with one of these, or all.
     #[pyo3(signature = (ids, *, recorded=true, quick=false, fresh=false, jobs=1))]
     fn check(
         &self,
@@ -80,7 +108,7 @@ impl Book {
         quick: bool,
         fresh: bool,
         jobs: usize,
-    ) -> PyResult<(String, Vec<Checked>)> {
+    ) -> PyResult<Judged> {
         let budget = Budget { quick, nothing: recorded, fresh, jobs };
         let watch = Watch::new(None);
         let (watch, done) = py.detach(move || {
@@ -91,16 +119,40 @@ impl Book {
                 let findings = self.folder.join(format!("{}.md", self.name));
                 let findings = std::fs::read_to_string(findings).unwrap_or_default();
                 let page = claims::report(&self.name, &findings, &checked, &results);
-                Ok((page, checked))
+                Ok((checked, findings, page, results.seconds()))
             });
             (watch, done)
         });
         if watch.ended() {
             return Err(watch.error());
         }
-        let (page, checked) = done.map_err(|error: String| failed(error))?;
-        Ok((page, checked.into_iter().map(Checked::from).collect()))
+        let (checked, findings, markdown, seconds) = done.map_err(|error: String| failed(error))?;
+        let section = |one: claims::Section| {
+            let claims::Section { work, place, ids, markdown } = one;
+            Py::new(py, Section { work, place, ids, html: claims::html(&markdown) })
+        };
+        let title = format!("What of {} is reproduced", self.name);
+        Ok(Judged {
+            sections: claims::sections(&checked)
+                .into_iter()
+                .map(section)
+                .collect::<PyResult<_>>()?,
+            claims: checked
+                .into_iter()
+                .map(|one| Py::new(py, Checked::from(one)))
+                .collect::<PyResult<_>>()?,
+            findings: claims::html(&findings),
+            html: claims::document(&title, &claims::html(&markdown)),
+            markdown,
+            seconds,
+        })
     }
+}
+
+/// A whole HTML page in the house's style.
+#[pyfunction]
+pub(crate) fn document(title: &str, body: &str) -> String {
+    claims::document(title, body)
 }
 
 /// Runs what is not recorded yet of a scenario, and keeps summaries in a folder, as `fontis lab run` does.
@@ -137,6 +189,7 @@ impl From<claims::Checked> for Checked {
             ..
         } = one.claim;
         Self {
+            work: claims::title(&id).to_owned(),
             id,
             verdict: name(one.verdict),
             ours: one.ours,

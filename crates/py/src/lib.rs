@@ -2,12 +2,13 @@
 //!
 //! Start here: [`Scenario`](scenario::Scenario) stands for runs, a [`Run`](run::Run) gives a
 //! [`Recording`](recording::Recording), whose tables go out as Arrow streams without a copy. `transfer` moves files, `codes` makes
-//! symbols, `claims` judges papers, `command` is the `fontis` command. Long calls release the interpreter and ask it every now and then whether the user wants
+//! symbols, `congestion` lets a class in Python govern a flow, `claims` judges papers, `command` is the `fontis` command. Long calls release the interpreter and ask it every now and then whether the user wants
 //! them to end (`interrupt`); errors become exceptions with the same words (`error`).
 
 mod claims;
 mod codes;
 mod command;
+mod congestion;
 mod error;
 mod interrupt;
 mod metrics;
@@ -23,11 +24,13 @@ mod _native {
     use pyo3::types::PyModule;
 
     #[pymodule_export]
-    use crate::claims::{Book, Checked, run_scenario};
+    use crate::claims::{Book, Checked, Judged, Section, document, run_scenario};
     #[pymodule_export]
     use crate::codes::{Decoder, Encoder, codes, failure_probability};
     #[pymodule_export]
     use crate::command::main;
+    #[pymodule_export]
+    use crate::congestion::Ack;
     #[pymodule_export]
     use crate::interrupt::Stop;
     #[pymodule_export]

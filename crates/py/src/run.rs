@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 
+use crate::congestion::{self, Raised};
 use crate::error::{failed, usage};
 use crate::interrupt::{Stop, Watch};
 use crate::recording::Recording;
@@ -79,9 +80,16 @@ impl Run {
         format!("<fontis.Run {}: {}>", self.index, self.label())
     }
 
-    /// Runs it in the simulator. Ctrl-C ends it, and so does `stop`, with KeyboardInterrupt.
-    #[pyo3(signature = (stop=None, wire=false))]
-    fn simulate(&self, py: Python<'_>, stop: Option<&Stop>, wire: bool) -> PyResult<Recording> {
+    /// Runs it in the simulator. Ctrl-C ends it, and so does `stop`, with KeyboardInterrupt. `congestion` has classes that
+    /// govern TCP flows, by name.
+    #[pyo3(signature = (stop=None, wire=false, congestion=None))]
+    fn simulate(
+        &self,
+        py: Python<'_>,
+        stop: Option<&Stop>,
+        wire: bool,
+        congestion: Option<BTreeMap<String, Py<PyAny>>>,
+    ) -> PyResult<Recording> {
         if let Some(flow) = self.get().experiment.testbed_only() {
             let text =
                 format!("{}: commands run on the testbed only: use fontis.testbed.run", flow.name);
@@ -90,10 +98,17 @@ impl Run {
         let watch = Watch::new(stop);
         let mut experiment = self.get().experiment.clone();
         experiment.wire = wire;
-        let (watch, recording) = py.detach(move || {
-            let recording = experiment.run(|| watch.wants_end());
-            (watch, recording)
+        let raised = Raised::default();
+        for (flow, class) in congestion.into_iter().flatten() {
+            congestion::govern(&mut experiment, &flow, class, &raised)?;
+        }
+        let (watch, raised, recording) = py.detach(move || {
+            let recording = experiment.run(|| raised.is_set() || watch.wants_end());
+            (watch, raised, recording)
         });
+        if let Some(error) = raised.take() {
+            return Err(error);
+        }
         let recording = recording.ok_or_else(|| watch.error())?;
         Recording::new(py, recording, None)
     }
