@@ -5,8 +5,7 @@ Progress comes as dictionaries: ``{"event": "connected", "remote"}``, ``{"event"
 raises ends the transfer with its exception.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -96,7 +95,6 @@ def send(
     return [Report(**report) for report in reports]
 
 
-@contextmanager
 def serve(
     folder: AnyPath = ".",
     *,
@@ -106,15 +104,15 @@ def serve(
     psk_file: AnyPath | None = None,
     allow: AnyPath | None = None,
     events: Callback | None = None,
-) -> Iterator[Server]:
-    """Serve what is beneath a folder, in the background, until the block ends.
+) -> Server:
+    """Serve what is beneath a folder, in the background, until it is closed, or the ``with`` block ends.
 
     ``events`` is called from another thread.
 
     >>> with fontis.serve("maps", listen="127.0.0.1:0") as server:
     ...     print(server.urls)
     """
-    server = Server(
+    return Server(
         folder,
         receives=False,
         overwrite=False,
@@ -125,13 +123,8 @@ def serve(
         allow=allow,
         events=events,
     )
-    try:
-        yield server
-    finally:
-        server.close()
 
 
-@contextmanager
 def receive(
     folder: AnyPath = ".",
     *,
@@ -141,9 +134,9 @@ def receive(
     psk_file: AnyPath | None = None,
     allow: AnyPath | None = None,
     events: Callback | None = None,
-) -> Iterator[Server]:
-    """Take what others send into a folder, in the background, until the block ends; the URLs hold a secret."""
-    server = Server(
+) -> Server:
+    """Take what others send into a folder, in the background, until it is closed; the URLs hold a secret."""
+    return Server(
         folder,
         receives=True,
         overwrite=overwrite,
@@ -154,7 +147,3 @@ def receive(
         allow=allow,
         events=events,
     )
-    try:
-        yield server
-    finally:
-        server.close()

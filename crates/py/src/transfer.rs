@@ -9,7 +9,7 @@ use fontis_cli::listen::{self, ListenArgs};
 use fontis_cli::peer::{self, KeyArgs, Keys, RateArgs, TimeoutArgs};
 use fontis_proto::dfcp::Stats;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
@@ -295,6 +295,15 @@ impl Server {
         let runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner).take();
         // Its threads may be waiting for the interpreter.
         py.detach(|| drop(runtime));
+    }
+
+    fn __enter__(server: Py<Self>) -> Py<Self> {
+        server
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.close(py);
     }
 }
 
