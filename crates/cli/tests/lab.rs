@@ -29,7 +29,7 @@ fn what_needs_python_says_how_to_install_it_where_it_is_missing() {
 #[cfg(unix)]
 #[test]
 fn what_needs_python_gets_all_arguments_and_its_exit_code_is_passed_on() {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::fs::PermissionsExt;
     let here = tempfile::TempDir::new().expect("a folder");
     let python = here.path().join("python");
     let script = "#!/bin/sh\n[ \"$1\" = -c ] && exit 0\necho \"$@\"\nexit 7\n";
