@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 
 readonly VENV=target/venv
 readonly BIN=$VENV/bin
+readonly SOURCES=(python docs/notebooks scripts/lab_bench.py)
 # The same profile as the tests', so that nothing is built twice; PROFILE=release is what `pip install .` builds.
 readonly PROFILE=${PROFILE:-dev}
 
@@ -46,8 +47,8 @@ case ${1:-} in
 install) install ;;
 lint)
     environment
-    "$BIN/ruff" check --quiet python
-    "$BIN/ruff" format --quiet --check python
+    "$BIN/ruff" check --quiet "${SOURCES[@]}"
+    "$BIN/ruff" format --quiet --check "${SOURCES[@]}"
     "$BIN/mypy" --python-executable "$BIN/python" --no-error-summary
     ;;
 test)

@@ -84,6 +84,15 @@ def test_tables_are_handed_over_without_a_copy(small):
     assert addresses(pl.DataFrame(first).to_arrow()) == addresses(first)
 
 
+def test_data_frames_share_the_memory_of_a_table(small):
+    flow = fontis.simulate(small).flow
+    arrow, frame, polars = flow.to_arrow(), flow.to_pandas(), flow.to_polars()
+    for name in ("time", "received", "srtt"):
+        (there,) = [buffer.address for buffer in arrow[name].chunk(0).buffers() if buffer]
+        assert frame[name].to_numpy(copy=False).__array_interface__["data"][0] == there
+        assert polars[name].to_numpy(allow_copy=False).__array_interface__["data"][0] == there
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [

@@ -35,16 +35,16 @@ enum Command {
     Run(Runs),
     /// Run a scenario over a grid of settings, on threads or on a cluster, into one dataset (Python)
     Sweep(Passed),
-    /// Draw a figure of a paper, or a plot of recordings (Python)
+    /// Draw figures of papers from recorded runs, with published values (Python)
     Figure(Passed),
-    /// Make the site that shows each paper's figures beside its claims (Python)
+    /// Make a site, or one HTML file, that shows each paper's figures beside its claims (Python)
     Report(Passed),
 }
 
 /// Run scenarios for the claims that rest on them, and keep their summaries
 #[derive(Debug, clap::Args)]
 struct Runs {
-    /// Files, or ids of scenarios
+    /// Files, or ids of scenarios; ID@testbed runs on the testbed, in real time
     #[arg(value_name = "SCENARIO", required = true)]
     scenarios: Vec<String>,
     #[command(flatten)]
@@ -70,8 +70,8 @@ struct How {
 
 /// Say of each claim whether it is reproduced, differs, or cannot be checked
 ///
-/// Claims stand in the folder "claims" (FONTIS_CLAIMS names another), each bound to formulas or to scenarios. Runs that are
-/// recorded there are not repeated. That a claim differs is a finding, not a failure: the exit code is 0.
+/// Claims stand in the folder "claims" (FONTIS_CLAIMS names another), each bound to formulas, to scenarios, or to scenarios
+/// with real kernels, which run where the machine has a testbed. Runs that are recorded there are not repeated. That a claim differs is a finding, not a failure: the exit code is 0.
 #[derive(Debug, clap::Args)]
 struct Check {
     /// Whose claims: a file NAME.jsonl in the folder, as in dfcp

@@ -12,7 +12,7 @@ use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, Field, Schema};
 use fontis_sim::Column;
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyCapsule, PyDict};
 
 use crate::error::failed;
 
@@ -82,6 +82,24 @@ impl Table {
     #[getter]
     fn column_names(&self) -> Vec<String> {
         self.0.schema_ref().fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    /// The same as a pyarrow.Table, which shares its memory.
+    fn to_arrow<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("pyarrow")?.call_method1("table", (slf,))
+    }
+
+    /// The same as a pandas.DataFrame, whose columns of numbers share its memory.
+    fn to_pandas<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let options = PyDict::new(slf.py());
+        // Columns that lie together would have to be copied there.
+        options.set_item("split_blocks", true)?;
+        Self::to_arrow(slf)?.call_method("to_pandas", (), Some(&options))
+    }
+
+    /// The same as a polars.DataFrame, which shares its memory.
+    fn to_polars<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("polars")?.call_method1("DataFrame", (slf,))
     }
 
     /// What Arrow's readers call: the schema, as a PyCapsule.

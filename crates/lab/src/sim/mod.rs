@@ -6,6 +6,7 @@ mod key;
 mod library;
 mod parquet_file;
 
+pub(crate) use batch::on_testbed;
 pub use batch::{Outcome, Platform, Progress, run, samples};
 pub use folder::{Folder, Metric, RecordError};
 pub use key::key;
