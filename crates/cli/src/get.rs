@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fontis::transfer::{self, Progress, Report};
-use fontis::{Dest, SinkOptions, Url};
+use fontis::{Dest, Endpoint, SinkOptions, Url};
 use fontis_proto::rate::Kind;
 
+use crate::control::{Control, ControlArgs};
 use crate::dial::{dial, persist};
 use crate::failure::Failure;
 use crate::json;
@@ -39,6 +40,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     timeout: TimeoutArgs,
     #[command(flatten)]
+    control: ControlArgs,
+    #[command(flatten)]
     keys: KeyArgs,
     /// Print JSON, one event a line, on standard output
     #[arg(long)]
@@ -67,13 +70,20 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     let keys = args.keys.load()?;
     let tracker = Tracker::new(Show::new(args.json), args.verbose, Side::Receiving);
+    let control = Control::new("get", url.path.clone().unwrap_or_default(), &args.control)
+        .above(tracker.bar());
     let interruption = match dest {
         Dest::Stdout => "interrupted",
         Dest::Path(_) => "interrupted: what came is kept, and the same command goes on",
     };
     let options = SinkOptions { overwrite: args.force, restart: args.restart };
-    let fetch = fetch(&url, &dest, options, &keys, &args.timeout, |progress| tracker.see(progress));
-    let fetched = block_on(until_interrupted(fetch, interruption));
+    let attach = |endpoint: &Endpoint| control.attach(endpoint);
+    let progress = |progress| tracker.see(progress);
+    let fetch = fetch(&url, &dest, options, &keys, &args.timeout, attach, progress);
+    let fetched = block_on(async {
+        let _open = control.open();
+        until_interrupted(fetch, interruption).await
+    });
     tracker.finish();
     let report = fetched?;
     if args.json {
@@ -84,13 +94,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Fetches what a URL names, from the first address of its host that answers; again when the connection was lost.
+/// Fetches what a URL names, from the first address of its host that answers; again when the connection was lost. `bound` is
+/// told of each endpoint that is tried.
 pub async fn fetch(
     url: &Url,
     dest: &Dest,
     options: SinkOptions,
     keys: &Keys,
     timeout: &TimeoutArgs,
+    bound: impl Fn(&Endpoint) + Send + Sync,
     progress: impl Fn(Progress) + Send + Sync,
 ) -> Result<Report, Failure> {
     let restart = AtomicBool::new(options.restart);
@@ -99,6 +111,7 @@ pub async fn fetch(
     persist(retries, async |connected| {
         dial(url, timeout.timeout.into(), async |remote, answered| {
             let endpoint = keys.bind_towards(remote, Kind::Auto)?;
+            bound(&endpoint);
             // Only the first attempt is to begin anew.
             let options = SinkOptions { restart: restart.load(Ordering::Relaxed), ..options };
             let progress = |now| {

@@ -7,12 +7,15 @@
 
 mod analyse;
 mod code;
+mod control;
 pub mod dial;
 mod estimate;
 pub mod failure;
 pub mod get;
 mod interfaces;
 mod json;
+#[cfg(unix)]
+mod keyboard;
 mod keygen;
 mod lab;
 mod link;
@@ -29,6 +32,10 @@ mod runtime;
 pub mod send;
 mod serve;
 mod sim;
+#[cfg(unix)]
+mod socket;
+#[cfg(unix)]
+mod status;
 #[cfg(target_os = "linux")]
 mod testbed;
 mod text;
@@ -66,6 +73,10 @@ enum Command {
     Get(get::Args),
     Receive(receive::Args),
     Send(send::Args),
+    #[cfg(unix)]
+    Status(status::StatusArgs),
+    #[cfg(unix)]
+    Limit(status::LimitArgs),
     Relay(relay::Args),
     Sim(sim::Args),
     #[cfg(target_os = "linux")]
@@ -89,6 +100,10 @@ impl Command {
             Self::Get(args) => args.json,
             Self::Receive(args) => args.json,
             Self::Send(args) => args.json,
+            #[cfg(unix)]
+            Self::Status(args) => args.json,
+            #[cfg(unix)]
+            Self::Limit(_) => false,
             Self::Sim(args) => args.json,
             #[cfg(target_os = "linux")]
             Self::Testbed(args) => args.json(),
@@ -108,6 +123,10 @@ impl Command {
             Self::Get(args) => get::run(&args),
             Self::Receive(args) => receive::run(&args),
             Self::Send(args) => send::run(&args),
+            #[cfg(unix)]
+            Self::Status(args) => status::status(&args),
+            #[cfg(unix)]
+            Self::Limit(args) => status::limit(&args),
             Self::Relay(args) => {
                 relay::run(args).map_err(|error| Failure::Failed(error.to_string()))
             }

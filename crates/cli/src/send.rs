@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use fontis::Url;
 use fontis::transfer::{self, Progress};
+use fontis::{Endpoint, Url};
 
+use crate::control::{Control, ControlArgs};
 use crate::dial::{dial, persist};
 use crate::failure::Failure;
 use crate::json;
@@ -31,6 +32,8 @@ pub(crate) struct Args {
     url: String,
     #[command(flatten)]
     rate: RateArgs,
+    #[command(flatten)]
+    control: ControlArgs,
     #[command(flatten)]
     timeout: TimeoutArgs,
     #[command(flatten)]
@@ -59,13 +62,19 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let keys = args.keys.load()?;
     let input = Input::collect(&args.paths)?;
     let tracker = Tracker::new(Show::new(args.json), args.verbose, Side::Sending);
+    let subject: Vec<_> = args.paths.iter().map(|path| path.to_string_lossy()).collect();
+    let control = Control::new("send", subject.join(" "), &args.control).above(tracker.bar());
     let stored = Mutex::new(Vec::new());
     let progress = |progress| match progress {
         Progress::Stored(report) => lock(&stored).push(*report),
         progress => tracker.see(progress),
     };
-    let send = deliver(&input.paths, &url, &args.rate, &keys, &args.timeout, progress);
-    let sent = block_on(until_interrupted(send, INTERRUPTION));
+    let attach = |endpoint: &Endpoint| control.attach(endpoint);
+    let send = deliver(&input.paths, &url, &args.rate, &keys, &args.timeout, attach, progress);
+    let sent = block_on(async {
+        let _open = control.open();
+        until_interrupted(send, INTERRUPTION).await
+    });
     tracker.finish();
     for report in lock(&stored).iter() {
         if args.json {
@@ -78,13 +87,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// Sends files and folders to the receiver that a URL names, at the first of its addresses that answers; goes on when the
-/// connection was lost. `progress` is told of each that is stored.
+/// connection was lost. `bound` is told of each endpoint that is tried, `progress` of each file or folder that is stored.
 pub async fn deliver(
     paths: &[PathBuf],
     url: &Url,
     rate: &RateArgs,
     keys: &Keys,
     timeout: &TimeoutArgs,
+    bound: impl Fn(&Endpoint) + Send + Sync,
     progress: impl Fn(Progress) + Send + Sync,
 ) -> Result<(), Failure> {
     let stored = AtomicUsize::new(0);
@@ -92,6 +102,7 @@ pub async fn deliver(
         dial(url, timeout.timeout.into(), async |remote, answered| {
             rate.check_remote(remote)?;
             let endpoint = keys.bind_towards(remote, rate.rate)?;
+            bound(&endpoint);
             let progress = |now| {
                 answered.see(&now);
                 connected.fetch_or(matches!(now, Progress::Connected { .. }), Ordering::Relaxed);

@@ -45,7 +45,7 @@ pub(crate) fn get(
     let timeout = timeouts(timeout, retries)?;
     let options = SinkOptions { overwrite, restart };
     let report = drive(py, stop, progress, async |tell| {
-        fontis_cli::get::fetch(&url, &dest, options, &keys, &timeout, tell).await
+        fontis_cli::get::fetch(&url, &dest, options, &keys, &timeout, |_| (), tell).await
     })?;
     report_dict(py, &report)
 }
@@ -81,7 +81,7 @@ pub(crate) fn send(
             }
             tell(now);
         };
-        fontis_cli::send::deliver(&paths, &url, &rate, &keys, &timeout, see).await
+        fontis_cli::send::deliver(&paths, &url, &rate, &keys, &timeout, |_| (), see).await
     })?;
     let stored = stored.into_inner().unwrap_or_else(PoisonError::into_inner);
     stored.iter().map(|report| report_dict(py, report)).collect()
