@@ -172,6 +172,8 @@ class _Drawing:
         self.axes = dict(zip(figure.panels or ("",), panels, strict=True))
         #: What was drawn, for the points: x and y by label.
         self.curves: dict[str, list[tuple[float, float]]] = {}
+        #: Whether values begin at zero.
+        self.from_zero = False
 
     @property
     def main(self) -> Any:
@@ -207,6 +209,9 @@ class _Drawing:
         for name, axes in self.axes.items():
             axes.set_ylabel(figure.y_label or "share of samples")
             axes.set_title(name)
+            if self.from_zero:
+                # A curve that is flat keeps its marks too.
+                axes.set_ylim(0, 1.06 * axes.dataLim.y1 or 1)
             if figure.x_log:
                 axes.set_xscale("log")
             if figure.y_log:
@@ -234,8 +239,7 @@ def _lines(drawing: _Drawing) -> None:
         }
         formula = formulas[figure.theory["formula"]]
         drawing.main.plot(xs, [formula(x) for x in xs], label=figure.theory["label"], **{**plots.look(6), "marker": ""})
-    if not figure.y_log and not figure.relative:
-        drawing.main.set_ylim(bottom=0)
+    drawing.from_zero = not figure.y_log and not figure.relative
 
 
 def _bars(drawing: _Drawing) -> None:
@@ -288,8 +292,7 @@ def _bins(drawing: _Drawing) -> None:
         places[series.panel] += 1
         look = plots.look(place)
         drawing.axes[series.panel].plot(*zip(*curve, strict=True), label=series.label, **look)
-    for axes in drawing.axes.values():
-        axes.set_ylim(bottom=0)
+    drawing.from_zero = True
 
 
 def _cdf(drawing: _Drawing) -> None:
@@ -354,7 +357,7 @@ def _rates(figure: Figure) -> Any:
         drawing = _Drawing(figure, [], False)
         runs = scenarios.runs(scenarios.recipe(figure.scenario))
         _rate_line(drawing.main, Result(runs[0], None))
-        drawing.main.set_ylim(bottom=0)
+        drawing.from_zero = True
         return drawing.finish()
 
 

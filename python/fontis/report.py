@@ -203,7 +203,7 @@ def _figure(site: Site, figure: Figure) -> str:
         picture = f'<img src="{site.figure(figure)}" alt="{html.escape(figure.title)}">'
     except figures.MissingResults as error:
         picture = f"<p><em>Not drawn: {html.escape(str(error))}.</em></p>"
-    note = f" {html.escape(figure.note)}" if figure.note else ""
+    note = f" {html.escape(figure.note[0].upper() + figure.note[1:])}." if figure.note else ""
     caption = f"<b>{html.escape(figure.number)}</b> {html.escape(figure.title)}.{note} <span>{made}</span>"
     return f"<figure>{picture}\n<figcaption>{caption}</figcaption></figure>"
 
