@@ -213,9 +213,9 @@ class _Drawing:
                 # A curve that is flat keeps its marks too.
                 axes.set_ylim(0, 1.06 * axes.dataLim.y1 or 1)
             if figure.x_log:
-                axes.set_xscale("log")
+                plots.logarithmic(axes, "x")
             if figure.y_log:
-                axes.set_yscale("log")
+                plots.logarithmic(axes, "y")
             handles, labels = axes.get_legend_handles_labels()
             if 0 < len(labels) <= 12:
                 # Above the plot, where it covers nothing.

@@ -14,6 +14,7 @@ from typing import Any
 try:
     import matplotlib as mpl
     from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 except ImportError as error:
     raise ImportError("plots need matplotlib: pip install 'fontis[lab]', or matplotlib alone") from error
 
@@ -93,6 +94,20 @@ def save(drawn: Any, path: str | os.PathLike[str]) -> Path:
         figure.savefig(partial, format=kind, metadata=metadata)
         partial.replace(path)
     return path
+
+
+def logarithmic(axes: Any, which: str) -> None:
+    """Make an axis logarithmic, with plain numbers at it, and as many as its span needs."""
+    getattr(axes, f"set_{which}scale")("log")
+    axis = getattr(axes, f"{which}axis")
+    low, high = sorted(axis.get_view_interval())
+    decades = math.log10(high / low)
+    axis.set_major_formatter("{x:g}")
+    if decades < 0.5:
+        axis.set_major_locator(MaxNLocator(5))
+        axis.set_minor_locator(NullLocator())
+    digits = ("2", "5") if decades < 2 else ()
+    axis.set_minor_formatter(FuncFormatter(lambda x, _: f"{x:g}" if f"{x:e}"[0] in digits else ""))
 
 
 def time_series(
