@@ -15,6 +15,7 @@ use crate::json;
 use crate::peer::{Keys, SECURITY};
 
 /// Where to listen, and for whom.
+#[allow(rustdoc::broken_intra_doc_links, reason = "help texts have addresses in brackets")]
 #[derive(Debug, clap::Args)]
 pub struct ListenArgs {
     /// Where to listen, as in 192.0.2.1:4433; 0.0.0.0 and [::] are all addresses of the machine, port 0 is any free
