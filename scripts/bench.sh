@@ -4,8 +4,9 @@
 # What runs in virtual time (the examples wan and control) is the same on every machine; sim_bench.py measures the
 # simulator, ns2_fidelity.py sets it beside ns-2 if that is installed; the bench raptorq sets our codec beside others in
 # one process; testbed_bench.py measures the testbed where there can be one; bench.py moves real bytes between real
-# processes on this one; speed_bench.py does so as fast as the machine can, beside QUIC and TCP; lab_bench.py measures the
-# Python package. BENCH_RUNS and its other settings are explained there.
+# processes on this one; speed_bench.py does so as fast as the machine can, beside QUIC and TCP;
+# large_bench.py tries many files, a gigabit and memory; lab_bench.py measures the Python package. BENCH_RUNS and its
+# other settings are explained there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -34,6 +35,7 @@ fi
 if "$FONTIS" testbed shell -- true && scripts/require.sh iperf3=iperf3; then
     cargo build --release --locked --quiet -p fontis-lab --example sleep_lateness
     scripts/testbed_bench.py | tee "$folder/testbed.txt"
+    scripts/large_bench.py | tee "$folder/large.txt"
 fi
 PROFILE=release scripts/python.sh install
 target/venv/bin/python scripts/lab_bench.py | tee "$folder/lab.txt"

@@ -193,7 +193,8 @@ impl Source {
         let handles = Mutex::new(LruCache::new(HANDLES));
         let layout = Layout::new(&manifest);
         let now = stamp::to_modified(SystemTime::now()).seconds;
-        let at_rest = stamps.iter().all(|stamp| stamp.modified.seconds < now - COARSEST_CLOCK);
+        let latest = |stamp: &Stamp| stamp.modified.seconds.max(stamp.touched.seconds);
+        let at_rest = stamps.iter().all(|stamp| latest(stamp) < now - COARSEST_CLOCK);
         Ok(Self { manifest, layout, stamps, at_rest, place, path: path.to_owned(), handles })
     }
 
@@ -283,7 +284,7 @@ impl Source {
         })?;
         // After reading: a change before or during it shows, a later one does not concern these bytes.
         let now = Metadata::from_file(file).map_err(unreadable)?;
-        if Stamp::of(&now) == self.stamps[entry] { Ok(()) } else { Err(changed()) }
+        if Stamp::of(&now).is_same_content(&self.stamps[entry]) { Ok(()) } else { Err(changed()) }
     }
 
     /// The open file of an entry, kept open unless this read is the only one it needs.

@@ -13,6 +13,9 @@ pub(crate) struct Stamp {
     pub(crate) file: (u64, u64),
     pub(crate) size: u64,
     pub(crate) modified: Modified,
+    /// When anything of it was changed, its modification time too, which anybody may set; this one nobody can. The
+    /// modification time where the system has none such.
+    pub(crate) touched: Modified,
 }
 
 /// Seconds of the coarsest clock by which a file system notes when a file was changed (FAT's).
@@ -20,18 +23,42 @@ pub(crate) const COARSEST_CLOCK: i64 = 2;
 
 impl Stamp {
     pub(crate) fn of(metadata: &Metadata) -> Self {
-        Self { file: file_id(metadata), size: metadata.len(), modified: modified(metadata) }
+        Self {
+            file: file_id(metadata),
+            size: metadata.len(),
+            modified: modified(metadata),
+            touched: touched(metadata),
+        }
     }
 
-    pub(crate) fn to_bytes(self) -> [u8; 36] {
-        let mut bytes = [0; 36];
+    /// Whether the content may be taken for the same: a new mode or link is no new content.
+    pub(crate) fn is_same_content(&self, other: &Self) -> bool {
+        (self.file, self.size, self.modified) == (other.file, other.size, other.modified)
+    }
+
+    pub(crate) fn to_bytes(self) -> [u8; 48] {
+        let mut bytes = [0; 48];
         bytes[..8].copy_from_slice(&self.file.0.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.file.1.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.size.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.modified.seconds.to_le_bytes());
-        bytes[32..].copy_from_slice(&self.modified.nanos.to_le_bytes());
+        bytes[32..36].copy_from_slice(&self.modified.nanos.to_le_bytes());
+        bytes[36..44].copy_from_slice(&self.touched.seconds.to_le_bytes());
+        bytes[44..].copy_from_slice(&self.touched.nanos.to_le_bytes());
         bytes
     }
+}
+
+#[cfg(unix)]
+fn touched(metadata: &Metadata) -> Modified {
+    use cap_std::fs::MetadataExt;
+    let nanos = u32::try_from(metadata.ctime_nsec()).unwrap_or(0);
+    Modified { seconds: metadata.ctime(), nanos }
+}
+
+#[cfg(not(unix))]
+fn touched(metadata: &Metadata) -> Modified {
+    modified(metadata)
 }
 
 /// Device and inode.

@@ -92,16 +92,21 @@ async fn who_sends_other_content_than_it_promised_is_named() {
         std::fs::write(&path, content).unwrap();
         std::fs::File::options().write(true).open(&path).unwrap().set_modified(past).unwrap();
     };
-    write(pattern(3_000_000));
-    get(&server, &identity, "x.bin", to.path()).await.unwrap();
-    std::fs::remove_file(to.path().join("x.bin")).unwrap();
-    // One byte of the second block, with the size and the time that it had: the server does not see it.
-    let mut content = pattern(3_000_000);
-    content[1_500_000] ^= 1;
-    write(content);
-    let error = get(&server, &identity, "x.bin", to.path()).await.unwrap_err();
+    write(pattern(8_000_000));
+    // Until then the server hashes again what it reads.
+    tokio::time::sleep(std::time::Duration::from_millis(3500)).await;
+    server.limit(Some(fontis_base::Rate::from_mbps(32)));
+    let tamper = async {
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        // A byte of the last block, with the size and the time that it had: the server does not see it.
+        let mut content = pattern(8_000_000);
+        content[7_500_000] ^= 1;
+        write(content);
+    };
+    let (error, ()) = tokio::join!(get(&server, &identity, "x.bin", to.path()), tamper);
+    let error = error.unwrap_err();
     let TransferError::Poisoned { remote, key, block } = &error else { panic!("{error}") };
-    assert_eq!((*remote, *block), (server.local_addr(), 1));
+    assert_eq!((*remote, *block), (server.local_addr(), 7));
     assert_eq!(*key, identity.public().to_string());
     assert!(!to.path().join("x.bin").exists());
 }

@@ -8,6 +8,8 @@ mod resume;
 #[cfg(target_os = "linux")]
 mod roaming;
 mod support;
+#[cfg(target_os = "linux")]
+mod system;
 mod token;
 #[cfg(target_os = "linux")]
 mod wireshark;
