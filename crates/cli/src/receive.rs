@@ -54,6 +54,11 @@ Examples:
 /// Receives until Ctrl-C.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     check_folder(&args.dir, "name the folder to receive into")?;
+    // Better now than when somebody has sent something.
+    tempfile::tempfile_in(&args.dir).map_err(|error| {
+        let shown = args.dir.display();
+        Failure::Failed(format!("cannot write into {shown}: {error}: choose another folder"))
+    })?;
     let keys = args.keys.load()?;
     let (as_json, verbose) = (args.json, args.verbose);
     block_on(async {

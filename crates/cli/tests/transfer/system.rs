@@ -145,7 +145,19 @@ fn a_read_only_file_system_is_said_in_a_line() {
     fs::write(bench.path("served/file"), content(1000)).unwrap();
     fs::create_dir(bench.path("name")).unwrap();
     let server = bench.serve(&[]);
-    let get = bench.command(&["get", &server.url_of("file"), "name/"]);
+    let url = server.url_of("file");
+    let receive = ["receive", "name", "--listen", "127.0.0.1:0"];
+    for (words, hint) in [
+        (&["get", &url, "name/"][..], "read-only file system: choose another destination"),
+        (&receive, "cannot write into name"),
+    ] {
+        is_said_in_a_read_only_folder(&bench, words, hint);
+    }
+}
+
+/// Runs the command where the folder `name` cannot be written.
+fn is_said_in_a_read_only_folder(bench: &Bench, words: &[&str], hint: &str) {
+    let get = bench.command(words);
     let script = "mount -t tmpfs -o ro none name || exit 77; exec \"$@\"";
     let mut command = Command::new("unshare");
     command.args(["-rm", "sh", "-c", script, "sh"]).current_dir(bench.path(""));
@@ -158,7 +170,7 @@ fn a_read_only_file_system_is_said_in_a_line() {
         return;
     }
     assert_eq!(output.status.code(), Some(1), "{stderr}");
-    assert!(stderr.contains("read-only file system: choose another destination"), "{stderr}");
+    assert!(stderr.contains(hint) && stderr.lines().count() == 1, "{stderr}");
 }
 
 /// The library that lies about the time of day.
