@@ -8,7 +8,7 @@ FUZZ_TARGETS := frames hello notation block_decoder raptorq_object encoding_plan
 export FILE FUZZ_SECONDS
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench docs fuzz soak build package package-install package-static package-deb package-container clean prerequisites
+.PHONY: help demo test python lint bench docs fuzz soak build package package-install package-static package-deb package-container clean prerequisites
 
 help: ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +19,10 @@ demo: prerequisites ## Watch Fontis race TCP and QUIC over a lossy, long path; F
 test: lint ## Check everything: lint, then every test
 	@scripts/require.sh strace=strace faketime=faketime || echo "going on: what needs them is skipped, and says so"
 	$(CARGO) test --workspace --locked
+	scripts/python.sh test
+
+python: prerequisites ## Build the Python package into target/venv, with what its tests need
+	scripts/python.sh install
 
 lint: prerequisites ## Check format, lints, documentation, licences, and that the pure crates need no machine
 	$(CARGO) fmt --check
@@ -31,6 +35,7 @@ lint: prerequisites ## Check format, lints, documentation, licences, and that th
 		echo "lint: licences not checked: cargo-deny is not installed (cargo install cargo-deny --locked)"; \
 	fi
 	scripts/wasm-check.sh
+	scripts/python.sh lint
 
 bench: prerequisites ## Measure, and keep the results under results/ with the date
 	scripts/bench.sh

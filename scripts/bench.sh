@@ -5,7 +5,8 @@
 # simulator, ns2_fidelity.py sets it beside ns-2 if that is installed; the bench raptorq sets our codec beside others in
 # one process; testbed_bench.py measures the testbed where there can be one; bench.py moves real bytes between real
 # processes on this one; speed_bench.py does so as fast as the machine can, beside QUIC and TCP;
-# large_bench.py tries many files, a gigabit and memory. BENCH_RUNS and its other settings are explained there.
+# large_bench.py tries many files, a gigabit and memory; lab_bench.py measures the Python package. BENCH_RUNS and its
+# other settings are explained there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -36,4 +37,6 @@ if "$FONTIS" testbed shell -- true && scripts/require.sh iperf3=iperf3; then
     scripts/testbed_bench.py | tee "$folder/testbed.txt"
     scripts/large_bench.py | tee "$folder/large.txt"
 fi
+PROFILE=release scripts/python.sh install
+target/venv/bin/python scripts/lab_bench.py | tee "$folder/lab.txt"
 echo "kept in $folder"

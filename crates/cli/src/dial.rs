@@ -21,11 +21,11 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 
 /// Knows whether the peer has answered.
 #[derive(Clone, Debug)]
-pub(crate) struct Answered(Arc<watch::Sender<bool>>);
+pub struct Answered(Arc<watch::Sender<bool>>);
 
 impl Answered {
     /// Takes notice of progress.
-    pub(crate) fn see(&self, progress: &Progress) {
+    pub fn see(&self, progress: &Progress) {
         if matches!(progress, Progress::Connected { .. }) {
             self.0.send_replace(true);
         }
@@ -43,7 +43,7 @@ impl Answered {
 
 /// Runs `attempt` again when a connection that had been made is lost, and then `retries` times at most in a row; between
 /// them it waits, longer each time. `attempt` sets the flag when there is a connection.
-pub(crate) async fn persist<T>(
+pub async fn persist<T>(
     retries: u32,
     attempt: impl AsyncFn(&AtomicBool) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
@@ -67,7 +67,7 @@ pub(crate) async fn persist<T>(
 }
 
 /// Runs `transfer` with an address of the URL's host; as long as nobody answers, with the next.
-pub(crate) async fn dial<T>(
+pub async fn dial<T>(
     url: &Url,
     timeout: Duration,
     transfer: impl AsyncFn(SocketAddr, Answered) -> Result<T, Failure>,

@@ -1,12 +1,10 @@
 //! How a command fails: in one line, and with an exit code.
 
-use std::process::ExitCode;
-
 use thiserror::Error;
 
 /// Why a command did not do what was asked, in one line that says what to do.
 #[derive(Debug, Error)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// It can never work as it was written.
     #[error("{0}")]
     Usage(String),
@@ -20,10 +18,10 @@ pub(crate) enum Failure {
 
 impl Failure {
     /// The exit code that says which.
-    pub(crate) fn exit_code(&self) -> ExitCode {
+    pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Usage(_) => ExitCode::from(2),
-            Self::Failed(_) | Self::Away(_) => ExitCode::FAILURE,
+            Self::Usage(_) => 2,
+            Self::Failed(_) | Self::Away(_) => 1,
         }
     }
 }

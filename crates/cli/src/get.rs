@@ -1,8 +1,10 @@
+//! Fetching files and folders.
+
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fontis::transfer::{self, Progress};
-use fontis::{Dest, SinkOptions};
+use fontis::transfer::{self, Progress, Report};
+use fontis::{Dest, Endpoint, SinkOptions, Url};
 use fontis_proto::rate::Kind;
 
 use crate::control::{Control, ControlArgs};
@@ -10,7 +12,7 @@ use crate::dial::{dial, persist};
 use crate::failure::Failure;
 use crate::json;
 use crate::listen::status;
-use crate::peer::{self, KeyArgs, TimeoutArgs};
+use crate::peer::{self, KeyArgs, Keys, TimeoutArgs};
 use crate::progress::{Show, Side, Tracker};
 use crate::runtime::{block_on, until_interrupted};
 use crate::serve::summary;
@@ -70,34 +72,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let tracker = Tracker::new(Show::new(args.json), args.verbose, Side::Receiving);
     let control = Control::new("get", url.path.clone().unwrap_or_default(), &args.control)
         .above(tracker.bar());
-    let restart = AtomicBool::new(args.restart);
-    // What has been written to standard output cannot be taken back, nor be gone on with.
-    let (retries, interruption) = match dest {
-        Dest::Stdout => (0, "interrupted"),
-        Dest::Path(_) => {
-            (args.timeout.retries, "interrupted: what came is kept, and the same command goes on")
-        }
+    let interruption = match dest {
+        Dest::Stdout => "interrupted",
+        Dest::Path(_) => "interrupted: what came is kept, and the same command goes on",
     };
-    let fetch = persist(retries, async |connected| {
-        dial(&url, args.timeout.timeout.into(), async |remote, answered| {
-            let endpoint = keys.bind_towards(remote, Kind::Auto)?;
-            control.attach(&endpoint);
-            // Only the first attempt is to begin anew.
-            let restart = restart.load(Ordering::Relaxed);
-            let options = SinkOptions { overwrite: args.force, restart };
-            let progress = |progress| {
-                answered.see(&progress);
-                connected
-                    .fetch_or(matches!(progress, Progress::Connected { .. }), Ordering::Relaxed);
-                tracker.see(progress);
-            };
-            Ok(transfer::get(&endpoint, remote, &url, &dest, options, progress).await?)
-        })
-        .await
-        .inspect_err(|_| {
-            restart.fetch_and(!connected.load(Ordering::Relaxed), Ordering::Relaxed);
-        })
-    });
+    let options = SinkOptions { overwrite: args.force, restart: args.restart };
+    let attach = |endpoint: &Endpoint| control.attach(endpoint);
+    let progress = |progress| tracker.see(progress);
+    let fetch = fetch(&url, &dest, options, &keys, &args.timeout, attach, progress);
     let fetched = block_on(async {
         let _open = control.open();
         until_interrupted(fetch, interruption).await
@@ -110,4 +92,39 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         status(&summary(&report, "received"));
     }
     Ok(())
+}
+
+/// Fetches what a URL names, from the first address of its host that answers; again when the connection was lost. `bound` is
+/// told of each endpoint that is tried.
+pub async fn fetch(
+    url: &Url,
+    dest: &Dest,
+    options: SinkOptions,
+    keys: &Keys,
+    timeout: &TimeoutArgs,
+    bound: impl Fn(&Endpoint) + Send + Sync,
+    progress: impl Fn(Progress) + Send + Sync,
+) -> Result<Report, Failure> {
+    let restart = AtomicBool::new(options.restart);
+    // What has been written to standard output cannot be taken back, nor be gone on with.
+    let retries = if *dest == Dest::Stdout { 0 } else { timeout.retries };
+    persist(retries, async |connected| {
+        dial(url, timeout.timeout.into(), async |remote, answered| {
+            let endpoint = keys.bind_towards(remote, Kind::Auto)?;
+            bound(&endpoint);
+            // Only the first attempt is to begin anew.
+            let options = SinkOptions { restart: restart.load(Ordering::Relaxed), ..options };
+            let progress = |now| {
+                answered.see(&now);
+                connected.fetch_or(matches!(now, Progress::Connected { .. }), Ordering::Relaxed);
+                progress(now);
+            };
+            Ok(transfer::get(&endpoint, remote, url, dest, options, progress).await?)
+        })
+        .await
+        .inspect_err(|_| {
+            restart.fetch_and(!connected.load(Ordering::Relaxed), Ordering::Relaxed);
+        })
+    })
+    .await
 }

@@ -4,11 +4,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use fontis_lab::claims::{Book, Budget, Checked, Results, Verdict, report};
+use fontis_lab::claims::{Book, Budget, Checked, Results, Verdict, document, html, report};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::json::say;
+use crate::python::{Passed, Python};
 use crate::text::round;
 
 /// Check what papers claim against simulation and analysis
@@ -24,18 +25,26 @@ Examples:
   All claims of the DFCP works, from what has been recorded, with runs for what has not:
     fontis lab check dfcp
   The claims on Table 5.1 only, run anew:
-    fontis lab check dfcp dfcp-000-t5.1 --fresh";
+    fontis lab check dfcp dfcp-000-t5.1 --fresh
+  The same claims as a page for the browser, from what has been recorded:
+    fontis lab check dfcp dfcp-000-t5.1 --recorded --html > table.html";
 
 #[derive(Debug, Subcommand)]
 enum Command {
     Check(Check),
     Run(Runs),
+    /// Run a scenario over a grid of settings, on threads or on a cluster, into one dataset (Python)
+    Sweep(Passed),
+    /// Draw figures of papers from recorded runs, with published values (Python)
+    Figure(Passed),
+    /// Make a site, or one HTML file, that shows each paper's figures beside its claims (Python)
+    Report(Passed),
 }
 
 /// Run scenarios for the claims that rest on them, and keep their summaries
 #[derive(Debug, clap::Args)]
 struct Runs {
-    /// Files, or ids of scenarios
+    /// Files, or ids of scenarios; ID@testbed runs on the testbed, in real time
     #[arg(value_name = "SCENARIO", required = true)]
     scenarios: Vec<String>,
     #[command(flatten)]
@@ -61,8 +70,8 @@ struct How {
 
 /// Say of each claim whether it is reproduced, differs, or cannot be checked
 ///
-/// Claims stand in the folder "claims" (FONTIS_CLAIMS names another), each bound to formulas or to scenarios. Runs that are
-/// recorded there are not repeated. That a claim differs is a finding, not a failure: the exit code is 0.
+/// Claims stand in the folder "claims" (FONTIS_CLAIMS names another), each bound to formulas, to scenarios, or to scenarios
+/// with real kernels, which run where the machine has a testbed. Runs that are recorded there are not repeated. That a claim differs is a finding, not a failure: the exit code is 0.
 #[derive(Debug, clap::Args)]
 struct Check {
     /// Whose claims: a file NAME.jsonl in the folder, as in dfcp
@@ -76,9 +85,12 @@ struct Check {
     /// Run nothing; judge from what is recorded
     #[arg(long, conflicts_with = "fresh")]
     recorded: bool,
-    /// Write what was found as a page
+    /// Write what was found as a page: Markdown, or HTML if the name ends in .html
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Print the page as HTML
+    #[arg(long, conflicts_with = "json")]
+    html: bool,
     /// Print JSON, one object a line
     #[arg(long)]
     json: bool,
@@ -89,15 +101,18 @@ impl Args {
     pub(crate) const fn json(&self) -> bool {
         match &self.command {
             Command::Check(args) => args.json,
-            Command::Run(_) => false,
+            _ => false,
         }
     }
 }
 
-pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+pub(crate) fn run(args: &Args, python: &Python) -> Result<u8, Failure> {
     match &args.command {
-        Command::Check(args) => check(args),
-        Command::Run(args) => run_scenarios(args),
+        Command::Check(args) => check(args).map(|()| 0),
+        Command::Run(args) => run_scenarios(args).map(|()| 0),
+        Command::Sweep(passed) => python.lab("sweep", passed),
+        Command::Figure(passed) => python.lab("figure", passed),
+        Command::Report(passed) => python.lab("report", passed),
     }
 }
 
@@ -151,32 +166,38 @@ fn check(args: &Check) -> Result<(), Failure> {
     let book = Book::read(&folder, &args.book).map_err(Failure::Usage)?;
     let mut results = results(&args.how, &folder, args.recorded);
     let checked = book.check(&args.ids, &mut results, &tell).map_err(Failure::Failed)?;
-    for one in &checked {
-        if args.json {
-            say(&as_json(one));
-        } else {
-            say(&as_text(one));
-        }
+    // What people conclude stands beside the claims, if there is anything.
+    let findings = folder.join(format!("{}.md", args.book));
+    let findings = std::fs::read_to_string(findings).unwrap_or_default();
+    let page = report(&args.book, &findings, &checked, &results);
+    let as_html = || document(&format!("What of {} is reproduced", args.book), &html(&page));
+    if args.html {
+        say(&as_html().trim_end());
+    } else {
+        tell_verdicts(&checked, args.json);
+    }
+    if let Some(path) = &args.report {
+        let is_html = path.extension().is_some_and(|ending| ending == "html");
+        std::fs::write(path, if is_html { as_html() } else { page })
+            .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
+    }
+    Ok(())
+}
+
+fn tell_verdicts(checked: &[Checked], json: bool) {
+    for one in checked {
+        say(&if json { as_json(one).to_string() } else { as_text(one) });
     }
     let count = |verdict| checked.iter().filter(|one| one.verdict == verdict).count();
     let [reproduced, differs, not] =
         [Verdict::Reproduced, Verdict::Differs, Verdict::NotCheckable].map(count);
-    if args.json {
+    if json {
         say(&json!({
             "event": "summary", "reproduced": reproduced, "differs": differs, "not_checkable": not,
         }));
     } else {
         say(&format!("{reproduced} reproduced, {differs} differ, {not} not checked"));
     }
-    if let Some(path) = &args.report {
-        // What people conclude stands beside the claims, if there is anything.
-        let findings = folder.join(format!("{}.md", args.book));
-        let findings = std::fs::read_to_string(findings).unwrap_or_default();
-        let text = report(&args.book, &findings, &checked, &results);
-        std::fs::write(path, text)
-            .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
-    }
-    Ok(())
 }
 
 const fn name(verdict: Verdict) -> &'static str {

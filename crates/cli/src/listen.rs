@@ -15,19 +15,20 @@ use crate::json;
 use crate::peer::{Keys, SECURITY};
 
 /// Where to listen, and for whom.
+#[allow(rustdoc::broken_intra_doc_links, reason = "help texts have addresses in brackets")]
 #[derive(Debug, clap::Args)]
-pub(crate) struct ListenArgs {
+pub struct ListenArgs {
     /// Where to listen, as in 192.0.2.1:4433; 0.0.0.0 and [::] are all addresses of the machine, port 0 is any free
     /// port [default: all addresses; port 4433 to serve, 4434 to receive]
     #[arg(long, value_name = "ADDR:PORT", value_parser = address)]
-    pub(crate) listen: Option<SocketAddr>,
+    pub listen: Option<SocketAddr>,
     /// Accept only clients whose public keys are in this file, one a line as `fontis keygen` prints it
     #[arg(long, value_name = "FILE", help_heading = SECURITY)]
-    allow: Option<PathBuf>,
+    pub allow: Option<PathBuf>,
 }
 
 /// Reads an address with its port; a name is looked up.
-fn address(text: &str) -> Result<SocketAddr, String> {
+pub fn address(text: &str) -> Result<SocketAddr, String> {
     let form = "write ADDR:PORT, as in 0.0.0.0:4433 or [::1]:4433";
     let mut found = text.to_socket_addrs().map_err(|error| format!("{error}; {form}"))?;
     found.next().ok_or_else(|| format!("the name has no address; {form}"))
@@ -35,12 +36,12 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 
 impl ListenArgs {
     /// The address that is asked for, or all of the machine with a port.
-    pub(crate) fn address(&self, port: u16) -> SocketAddr {
+    pub fn address(&self, port: u16) -> SocketAddr {
         self.listen.unwrap_or_else(|| SocketAddr::from(([0; 8], port)))
     }
 
     /// Binds to [`address`](Self::address). By default IPv4 alone will do where the system has no IPv6.
-    pub(crate) fn bind(&self, port: u16, keys: &Keys, rate: Kind) -> Result<Endpoint, Failure> {
+    pub fn bind(&self, port: u16, keys: &Keys, rate: Kind) -> Result<Endpoint, Failure> {
         let accept = match &self.allow {
             None => Accept::Anyone,
             Some(file) => {
@@ -59,7 +60,7 @@ impl ListenArgs {
 }
 
 /// The URLs of an endpoint, the likeliest to be reachable first.
-pub(crate) fn urls(endpoint: &Endpoint, keys: &Keys, secret: Option<&Secret>) -> Vec<String> {
+pub fn urls(endpoint: &Endpoint, keys: &Keys, secret: Option<&Secret>) -> Vec<String> {
     let url = |address: SocketAddr| Url {
         host: address.ip().to_string(),
         port: address.port(),
@@ -71,7 +72,7 @@ pub(crate) fn urls(endpoint: &Endpoint, keys: &Keys, secret: Option<&Secret>) ->
 }
 
 /// Prints the URLs on standard output: whoever started this waits for them.
-pub(crate) fn announce(urls: &[String], as_json: bool) {
+pub fn announce(urls: &[String], as_json: bool) {
     if as_json {
         json::say(&json!({ "event": "listening", "urls": urls }));
     } else {
@@ -80,7 +81,7 @@ pub(crate) fn announce(urls: &[String], as_json: bool) {
 }
 
 /// Refuses what is no folder before anything listens.
-pub(crate) fn check_folder(dir: &Path, what: &str) -> Result<(), Failure> {
+pub fn check_folder(dir: &Path, what: &str) -> Result<(), Failure> {
     let shown = dir.display();
     match dir.metadata() {
         Ok(metadata) if metadata.is_dir() => Ok(()),
@@ -93,6 +94,6 @@ pub(crate) fn check_folder(dir: &Path, what: &str) -> Result<(), Failure> {
 }
 
 /// Prints a status line. That nobody reads it is no reason to stop.
-pub(crate) fn status(line: &dyn Display) {
+pub fn status(line: &dyn Display) {
     let _ = writeln!(stderr(), "{line}");
 }

@@ -12,7 +12,7 @@ use fontis_proto::rate::Kind;
 use crate::failure::Failure;
 
 /// The heading of the flags about keys.
-pub(crate) const SECURITY: &str = "Keys";
+pub const SECURITY: &str = "Keys";
 /// Bytes of a pre-shared secret at least.
 const MIN_PSK: usize = 16;
 const MAX_PSK: u64 = 4096;
@@ -21,26 +21,26 @@ const PSK_CONTEXT: &str = "fontis 2026-11-01 pre-shared key from a file";
 
 /// Who this side is.
 #[derive(Debug, clap::Args)]
-pub(crate) struct KeyArgs {
+pub struct KeyArgs {
     /// The file that holds this side's identity; it is made on first use
     /// [default: fontis/identity in the user's configuration folder]
     #[arg(long, value_name = "FILE", help_heading = SECURITY)]
-    identity: Option<PathBuf>,
+    pub identity: Option<PathBuf>,
     /// A file with a secret of at least 16 bytes that the other side has too; without it nobody connects
     #[arg(long, value_name = "FILE", help_heading = SECURITY)]
-    psk_file: Option<PathBuf>,
+    pub psk_file: Option<PathBuf>,
     /// Leave a qlog of every connection in this folder: each packet, and what it taught, for qvis
     #[arg(long, value_name = "DIR")]
-    qlog: Option<PathBuf>,
+    pub qlog: Option<PathBuf>,
     /// Append the keys of every connection to this file, for Wireshark. Debugging only: WARNING, whoever reads the file
     /// can read everything that these connections carry
     #[arg(long, value_name = "FILE", env = "FONTIS_KEYLOG", hide_env_values = true, help_heading = SECURITY)]
-    keylog: Option<PathBuf>,
+    pub keylog: Option<PathBuf>,
 }
 
 impl KeyArgs {
     /// Reads the keys, makes the identity if need be.
-    pub(crate) fn load(&self) -> Result<Keys, Failure> {
+    pub fn load(&self) -> Result<Keys, Failure> {
         let psk = self.psk_file.as_deref().map(read_psk).transpose()?;
         let key_log = self.keylog.as_deref().map(|path| {
             KeyLog::append(path).map_err(|error| {
@@ -54,7 +54,7 @@ impl KeyArgs {
 }
 
 /// The identity in `file`, or the user's own.
-pub(crate) fn identity(file: Option<&Path>) -> Result<Identity, Failure> {
+pub fn identity(file: Option<&Path>) -> Result<Identity, Failure> {
     let path = match file {
         Some(path) => path.to_owned(),
         None => Identity::default_path()?,
@@ -63,9 +63,9 @@ pub(crate) fn identity(file: Option<&Path>) -> Result<Identity, Failure> {
 }
 
 /// What an endpoint needs of this side's secrets.
-pub(crate) struct Keys {
+pub struct Keys {
     /// This side's key pair.
-    pub(crate) identity: Identity,
+    pub identity: Identity,
     psk: Option<[u8; 32]>,
     qlog: Option<PathBuf>,
     key_log: Option<KeyLog>,
@@ -73,7 +73,7 @@ pub(crate) struct Keys {
 
 impl Keys {
     /// Binds to `address`.
-    pub(crate) fn bind(
+    pub fn bind(
         &self,
         address: SocketAddr,
         rate: Kind,
@@ -92,7 +92,7 @@ impl Keys {
     }
 
     /// Binds to any port, to connect to `remote`.
-    pub(crate) fn bind_towards(&self, remote: SocketAddr, rate: Kind) -> Result<Endpoint, Failure> {
+    pub fn bind_towards(&self, remote: SocketAddr, rate: Kind) -> Result<Endpoint, Failure> {
         let any = match remote {
             SocketAddr::V4(_) => SocketAddr::from(([0, 0, 0, 0], 0)),
             SocketAddr::V6(_) => SocketAddr::from(([0; 8], 0)),
@@ -140,17 +140,18 @@ fn read_psk(path: &Path) -> Result<[u8; 32], Failure> {
 
 /// How fast this side sends.
 #[derive(Debug, clap::Args)]
-pub(crate) struct RateArgs {
+pub struct RateArgs {
     /// How fast to send: auto finds the path's rate and leaves it nearly no queue, a rate as in 20mbit holds that
     /// rate whatever happens, greedy sends as fast as the machine can
     #[arg(long, value_name = "auto|greedy|RATE", default_value_t, value_parser = rate)]
-    pub(crate) rate: Kind,
+    pub rate: Kind,
     /// Let greedy send to any network, which it overloads on purpose
     #[arg(long)]
-    force_greedy: bool,
+    pub force_greedy: bool,
 }
 
-fn rate(text: &str) -> Result<Kind, String> {
+/// Reads a rate as the flag has it.
+pub fn rate(text: &str) -> Result<Kind, String> {
     match text.parse() {
         Ok(Kind::Fixed(rate)) if rate == Rate::default() || rate.as_bps() == 0 => {
             Err("at this rate nothing is ever sent; write something like 20mbit".to_owned())
@@ -166,7 +167,7 @@ const GREEDY: &str = "it overloads every network between the two machines on pur
 
 impl RateArgs {
     /// Refuses greedy for a listener that others than this machine reach: who will come is not known.
-    pub(crate) fn check_listener(&self, listener: SocketAddr) -> Result<(), Failure> {
+    pub fn check_listener(&self, listener: SocketAddr) -> Result<(), Failure> {
         match self.rate {
             Kind::Greedy if !self.force_greedy && !listener.ip().to_canonical().is_loopback() => {
                 Err(Failure::Usage(format!(
@@ -178,7 +179,7 @@ impl RateArgs {
     }
 
     /// Refuses greedy towards a public address.
-    pub(crate) fn check_remote(&self, remote: SocketAddr) -> Result<(), Failure> {
+    pub fn check_remote(&self, remote: SocketAddr) -> Result<(), Failure> {
         match self.rate {
             Kind::Greedy if !self.force_greedy && !crate::interfaces::is_private(remote.ip()) => {
                 Err(Failure::Usage(format!(
@@ -192,13 +193,13 @@ impl RateArgs {
 
 /// How long to wait.
 #[derive(Debug, clap::Args)]
-pub(crate) struct TimeoutArgs {
+pub struct TimeoutArgs {
     /// How long to wait for an answer before giving up, as in 15s
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = positive)]
-    pub(crate) timeout: Duration,
+    pub timeout: Duration,
     /// How often to try again in a row when the connection was lost: what has come is not sent twice
     #[arg(long, value_name = "N", default_value_t = 5)]
-    pub(crate) retries: u32,
+    pub retries: u32,
 }
 
 fn positive(text: &str) -> Result<Duration, String> {
@@ -210,7 +211,7 @@ fn positive(text: &str) -> Result<Duration, String> {
 }
 
 /// Reads a URL. The message does not repeat a secret.
-pub(crate) fn url(text: &str) -> Result<Url, Failure> {
+pub fn url(text: &str) -> Result<Url, Failure> {
     text.parse().map_err(|error: fontis::UrlError| Failure::Usage(error.to_string()))
 }
 

@@ -1,16 +1,19 @@
+//! Sending files and folders.
+
 use std::io::{Write, stdin};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fontis::transfer::{self, Progress};
+use fontis::{Endpoint, Url};
 
 use crate::control::{Control, ControlArgs};
 use crate::dial::{dial, persist};
 use crate::failure::Failure;
 use crate::json;
 use crate::listen::status;
-use crate::peer::{self, KeyArgs, RateArgs, TimeoutArgs};
+use crate::peer::{self, KeyArgs, Keys, RateArgs, TimeoutArgs};
 use crate::progress::{Show, Side, Tracker};
 use crate::runtime::{block_on, until_interrupted};
 use crate::serve::summary;
@@ -62,26 +65,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let subject: Vec<_> = args.paths.iter().map(|path| path.to_string_lossy()).collect();
     let control = Control::new("send", subject.join(" "), &args.control).above(tracker.bar());
     let stored = Mutex::new(Vec::new());
-    let send = persist(args.timeout.retries, async |connected| {
-        dial(&url, args.timeout.timeout.into(), async |remote, answered| {
-            args.rate.check_remote(remote)?;
-            let endpoint = keys.bind_towards(remote, args.rate.rate)?;
-            control.attach(&endpoint);
-            let progress = |progress| {
-                answered.see(&progress);
-                connected
-                    .fetch_or(matches!(progress, Progress::Connected { .. }), Ordering::Relaxed);
-                match progress {
-                    Progress::Stored(report) => lock(&stored).push(*report),
-                    progress => tracker.see(progress),
-                }
-            };
-            // What a lost connection had delivered is not sent twice.
-            let left = &input.paths[lock(&stored).len()..];
-            Ok(transfer::send(&endpoint, remote, &url, left, progress).await?)
-        })
-        .await
-    });
+    let progress = |progress| match progress {
+        Progress::Stored(report) => lock(&stored).push(*report),
+        progress => tracker.see(progress),
+    };
+    let attach = |endpoint: &Endpoint| control.attach(endpoint);
+    let send = deliver(&input.paths, &url, &args.rate, &keys, &args.timeout, attach, progress);
     let sent = block_on(async {
         let _open = control.open();
         until_interrupted(send, INTERRUPTION).await
@@ -95,6 +84,39 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         }
     }
     sent
+}
+
+/// Sends files and folders to the receiver that a URL names, at the first of its addresses that answers; goes on when the
+/// connection was lost. `bound` is told of each endpoint that is tried, `progress` of each file or folder that is stored.
+pub async fn deliver(
+    paths: &[PathBuf],
+    url: &Url,
+    rate: &RateArgs,
+    keys: &Keys,
+    timeout: &TimeoutArgs,
+    bound: impl Fn(&Endpoint) + Send + Sync,
+    progress: impl Fn(Progress) + Send + Sync,
+) -> Result<(), Failure> {
+    let stored = AtomicUsize::new(0);
+    persist(timeout.retries, async |connected| {
+        dial(url, timeout.timeout.into(), async |remote, answered| {
+            rate.check_remote(remote)?;
+            let endpoint = keys.bind_towards(remote, rate.rate)?;
+            bound(&endpoint);
+            let progress = |now| {
+                answered.see(&now);
+                connected.fetch_or(matches!(now, Progress::Connected { .. }), Ordering::Relaxed);
+                stored
+                    .fetch_add(usize::from(matches!(now, Progress::Stored(_))), Ordering::Relaxed);
+                progress(now);
+            };
+            // What a lost connection had delivered is not sent twice.
+            let left = &paths[stored.load(Ordering::Relaxed)..];
+            Ok(transfer::send(&endpoint, remote, url, left, progress).await?)
+        })
+        .await
+    })
+    .await
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

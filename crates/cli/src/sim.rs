@@ -110,11 +110,11 @@ pub(crate) fn run_on(args: &Args, platform: Platform) -> Result<(), Failure> {
             file.scenario = file.scenario.quick().unwrap_or(file.scenario);
         }
         for (key, value) in &args.set {
-            let set = file.scenario.set(key, value);
+            let set = file.scenario.set(key, value.as_str());
             set.map_err(|error| Failure::Usage(format!("--set {key}={value}: {error}")))?;
         }
         if let Some(seed) = args.seed {
-            let set = file.scenario.set("scenario.seed", &seed.to_string());
+            let set = file.scenario.set("scenario.seed", seed.to_string().as_str());
             set.map_err(|error| Failure::Usage(error.to_string()))?;
         }
         let runs = file.scenario.runs();

@@ -7,7 +7,7 @@ use std::process::Command;
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package, PackageId};
 
 /// Every room, and the rooms that it may depend on. Development dependencies are free: they ship nothing.
-const ARROWS: [(&str, &[&str]); 8] = [
+const ARROWS: [(&str, &[&str]); 9] = [
     ("fontis-base", &[]),
     ("fontis-codes", &["fontis-base"]),
     ("fontis-net", &["fontis-base"]),
@@ -28,6 +28,19 @@ const ARROWS: [(&str, &[&str]); 8] = [
             "fontis-sim",
             "fontis",
             "fontis-lab",
+        ],
+    ),
+    (
+        "fontis-py",
+        &[
+            "fontis-base",
+            "fontis-codes",
+            "fontis-net",
+            "fontis-proto",
+            "fontis-sim",
+            "fontis",
+            "fontis-lab",
+            "fontis-cli",
         ],
     ),
 ];

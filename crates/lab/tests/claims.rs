@@ -60,10 +60,9 @@ fn a_wrong_book_is_refused_in_one_line() {
     assert!(error("b").contains("valu"), "{}", error("b"));
 }
 
-#[test]
-fn a_claim_is_judged_by_a_run_that_is_kept_and_not_repeated() {
-    let here = tempfile::TempDir::new().expect("a folder");
-    let scenario = here.path().join("run.toml");
+/// A book of two claims on a scenario that takes no time, the second of which is wrong; `on` is what follows the scenario's name.
+fn tiny(here: &Path, on: &str) -> Book {
+    let scenario = here.join("run.toml");
     let text = "[scenario]\nid = \"tiny\"\nduration = \"2 s\"\nwarmup = \"1 s\"\n[topology]\nrate = \"10 Mbit/s\"\nrtt = \"10 ms\"\n";
     std::fs::write(&scenario, text).expect("written");
     let claim = |id: &str, value: f64| {
@@ -74,25 +73,60 @@ fn a_claim_is_judged_by_a_run_that_is_kept_and_not_repeated() {
         )
     };
     let claims = claim("good", 9.6) + &claim("bad", 5.0);
-    std::fs::write(here.path().join("tiny.jsonl"), claims).expect("written");
+    std::fs::write(here.join("tiny.jsonl"), claims).expect("written");
     let place = scenario.display().to_string();
     let bindings = format!(
-        "[[binding]]\nclaims = [\"good\", \"bad\"]\nvalue = '[{place} | | goodput all]'\ncause = \"it was made up\"\n"
+        "[[binding]]\nclaims = [\"good\", \"bad\"]\nvalue = '[{place}{on} | | goodput all]'\ncause = \"it was made up\"\ntolerance = \"30%\"\n"
     );
-    std::fs::write(here.path().join("tiny.toml"), bindings).expect("written");
-    let book = Book::read(here.path(), "tiny").expect("it is right");
-    let kept = here.path().join("results");
+    std::fs::write(here.join("tiny.toml"), bindings).expect("written");
+    Book::read(here, "tiny").expect("it is right")
+}
+
+/// Judges the claims, and counts what was told meanwhile.
+fn judged(book: &Book, here: &Path) -> (Vec<fontis_lab::claims::Checked>, usize) {
+    let told = std::sync::atomic::AtomicUsize::new(0);
+    let count = |_: String| {
+        told.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    };
+    let budget = Budget { quick: false, nothing: false, fresh: false, jobs: 1 };
+    let mut results = Results::new(&here.join("results"), budget);
+    let checked = book.check(&[], &mut results, &count).expect("it is judged");
+    (checked, told.into_inner())
+}
+
+#[test]
+fn a_claim_is_judged_by_a_run_that_is_kept_and_not_repeated() {
+    let here = tempfile::TempDir::new().expect("a folder");
+    let book = tiny(here.path(), "");
     for time in 0..2 {
-        let ran = std::sync::atomic::AtomicUsize::new(0);
-        let count = |_: String| {
-            ran.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        };
-        let budget = Budget { quick: false, nothing: false, fresh: false, jobs: 1 };
-        let mut results = Results::new(&kept, budget);
-        let checked = book.check(&[], &mut results, &count).expect("it is judged");
+        let (checked, ran) = judged(&book, here.path());
         let verdicts: Vec<Verdict> = checked.iter().map(|one| one.verdict).collect();
         assert_eq!(verdicts, [Verdict::Reproduced, Verdict::Differs], "{checked:?}");
         assert_eq!(checked[1].why, "it was made up");
-        assert_eq!(ran.into_inner(), 1 - time);
+        assert_eq!(ran, 1 - time);
     }
+}
+
+#[test]
+fn a_claim_can_be_judged_by_a_run_with_real_kernels_where_there_is_a_testbed() {
+    let here = tempfile::TempDir::new().expect("a folder");
+    let book = tiny(here.path(), "@testbed");
+    let (checked, told) = judged(&book, here.path());
+    assert_eq!(told, 1);
+    let kept = here.path().join("results/run@testbed.jsonl");
+    if checked[0].verdict == Verdict::NotCheckable {
+        eprintln!("not checked: {}", checked[0].why);
+        assert!(checked[0].why.contains("has not been run: ") && !kept.exists(), "{checked:?}");
+        return;
+    }
+    let (again, told) = judged(&book, here.path());
+    let [before, after] = [&checked, &again].map(|checked| checked[0].ours.expect("a number"));
+    // Six digits are kept.
+    assert!(told == 0 && (after / before - 1.0).abs() < 1e-5, "{before} {after}");
+    assert!(std::fs::read_to_string(kept).expect("kept").contains("\"key\":\"testbed-"));
+    // The simulator's runs are others.
+    let (simulated, told) = judged(&tiny(here.path(), ""), here.path());
+    assert!(told == 1 && simulated[0].ours != checked[0].ours);
+    // The machine may have had something else to do.
+    assert!(checked[0].ours.is_some_and(|mbps| mbps > 2.0 && mbps < 10.0), "{checked:?}");
 }

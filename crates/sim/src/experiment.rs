@@ -274,6 +274,8 @@ impl Experiment {
         match &spec.transport {
             Transport::Tcp(config) => {
                 let config = || config.clone();
+                // What is somebody else's governs who sends the data.
+                let plain = || tcp::Config { foreign: None, ..config() };
                 let (sender, requests) = match spec.application {
                     Application::Source(pattern) => {
                         let source = Source::new(pattern, spec.start, stream);
@@ -282,7 +284,7 @@ impl Experiment {
                     Application::Requests(requests) => {
                         // The client is the receiver of the flow's data: it asks the sender.
                         let asker = (spec.start, requests, stream);
-                        let client = TcpHost::asker(to, from, flow, config(), asker, isn[0]);
+                        let client = TcpHost::asker(to, from, flow, plain(), asker, isn[0]);
                         let server =
                             TcpHost::receiver(from, to, flow, config(), Some(requests), isn[1]);
                         return [server, client].map(|host| {
@@ -290,7 +292,7 @@ impl Experiment {
                         });
                     }
                 };
-                let receiver = TcpHost::receiver(to, from, flow, config(), requests, isn[1]);
+                let receiver = TcpHost::receiver(to, from, flow, plain(), requests, isn[1]);
                 [sender, receiver]
                     .map(|host| Element::Tcp(Box::new(host.with_class(class).with_wire(self.wire))))
             }

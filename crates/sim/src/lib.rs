@@ -50,7 +50,7 @@ pub use published_host::PublishedHost;
 pub use recording::Recording;
 pub use source::{Pattern, Piece, Source};
 pub use switch::Switch;
-pub use table::{Cell, Column, ColumnKind, ColumnSchema, Table};
+pub use table::{Cell, Column, ColumnKind, ColumnSchema, Table, Texts};
 pub use tcp_host::{Moments, Requests, TcpHost};
 pub use timeline::{Moment, Timeline};
 pub use transfer::{Outcome, Transfer};

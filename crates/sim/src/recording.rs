@@ -42,15 +42,15 @@ impl Recording {
 
     /// The value of a metric for a subject, if there is one.
     pub fn metric(&self, metric: &str, subject: &str) -> Option<f64> {
-        let names = self.summary.texts("metric").iter().zip(self.summary.texts("subject"));
-        let row = names.into_iter().position(|(m, s)| m == metric && s == subject)?;
+        let (metrics, subjects) = (self.summary.texts("metric")?, self.summary.texts("subject")?);
+        let row = metrics.iter().zip(subjects.iter()).position(|row| row == (metric, subject))?;
         self.summary.numbers("value").get(row).copied()
     }
 
     /// All metrics, by name and subject.
     pub fn metrics(&self) -> std::collections::BTreeMap<(String, String), f64> {
-        let names = self.summary.texts("metric").iter().cloned();
-        let names = names.zip(self.summary.texts("subject").iter().cloned());
+        let texts = |name| self.summary.texts(name).into_iter().flat_map(|texts| texts.iter());
+        let names = texts("metric").map(str::to_owned).zip(texts("subject").map(str::to_owned));
         names.zip(self.summary.numbers("value")).collect()
     }
 

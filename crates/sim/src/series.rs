@@ -92,13 +92,13 @@ impl Series {
     }
 
     fn queues(&self, recording: &Recording, begin: Time, found: &mut Found) {
-        let (times, names) = (recording.queue.numbers("time"), recording.queue.texts("queue"));
+        let Some(names) = recording.queue.texts("queue") else { return };
+        let times = recording.queue.numbers("time");
         let means = recording.queue.numbers("mean_packets");
-        let mut bottlenecks: Vec<&String> = names.iter().collect();
+        let mut bottlenecks: Vec<&String> = names.different().iter().collect();
         bottlenecks.sort_unstable();
-        bottlenecks.dedup();
         for name in bottlenecks {
-            let rows = (0..times.len()).filter(|row| names[*row] == *name);
+            let rows = (0..times.len()).filter(|row| names.get(*row) == Some(name));
             let rows = rows.filter(|row| times[*row] > begin.as_secs_f64() + 1e-9);
             let (mean, deviation) = spread(&rows.map(|row| means[row]).collect::<Vec<f64>>());
             if mean > 0.0 {

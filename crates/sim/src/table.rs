@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 /// A table of a recording: named columns of equal length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
@@ -37,7 +39,68 @@ pub enum Column {
     /// Numbers.
     Real(Vec<f64>),
     /// Texts.
-    Text(Vec<String>),
+    Text(Texts),
+}
+
+/// Texts, each different one kept once: columns of names repeat few of them in millions of rows.
+#[derive(Clone, Debug, Default)]
+pub struct Texts {
+    /// For each row, the place of its text in `values`.
+    keys: Vec<u32>,
+    values: Vec<String>,
+    places: BTreeMap<String, u32>,
+}
+
+/// Texts are equal if they read the same.
+impl PartialEq for Texts {
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.iter().eq(other.iter())
+    }
+}
+
+impl Texts {
+    fn push(&mut self, text: String) {
+        let last = self.keys.last().copied();
+        let again = last.filter(|key| self.values[*key as usize] == text);
+        let known = again.or_else(|| self.places.get(&text).copied());
+        let key = known.unwrap_or_else(|| {
+            let key = u32::try_from(self.values.len()).expect("fewer different texts than rows");
+            self.values.push(text.clone());
+            self.places.insert(text, key);
+            key
+        });
+        self.keys.push(key);
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// The text of a row, if there is such a row.
+    pub fn get(&self, row: usize) -> Option<&str> {
+        self.keys.get(row).map(|key| &*self.values[*key as usize])
+    }
+
+    /// The text of each row.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.keys.iter().map(|key| &*self.values[*key as usize])
+    }
+
+    /// The different texts, in the order in which they first came.
+    pub fn different(&self) -> &[String] {
+        &self.values
+    }
+
+    /// For each row the place of its text among the different ones, and those.
+    pub fn into_parts(self) -> (Vec<u32>, Vec<String>) {
+        (self.keys, self.values)
+    }
 }
 
 /// A value in a row.
@@ -75,7 +138,7 @@ impl Table {
         let columns = schema.iter().map(|column| match column.kind {
             ColumnKind::Integer => Column::Integer(Vec::new()),
             ColumnKind::Real => Column::Real(Vec::new()),
-            ColumnKind::Text => Column::Text(Vec::new()),
+            ColumnKind::Text => Column::Text(Texts::default()),
         });
         Self { schema, columns: columns.collect() }
     }
@@ -106,6 +169,11 @@ impl Table {
         &self.columns
     }
 
+    /// The values of its columns, to keep.
+    pub fn into_columns(self) -> Vec<Column> {
+        self.columns
+    }
+
     /// How many rows it has.
     pub fn len(&self) -> usize {
         match self.columns.first() {
@@ -130,16 +198,35 @@ impl Table {
         }
     }
 
-    /// A column of texts; empty if there is none of this name.
-    pub fn texts(&self, name: &str) -> &[String] {
+    /// A column of texts, if there is one of this name.
+    pub fn texts(&self, name: &str) -> Option<&Texts> {
         match self.column(name) {
-            Some(Column::Text(values)) => values,
-            _ => &[],
+            Some(Column::Text(values)) => Some(values),
+            _ => None,
         }
     }
 
     fn column(&self, name: &str) -> Option<&Column> {
         let index = self.schema.iter().position(|column| column.name == name)?;
         self.columns.get(index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_kept_once_and_read_as_they_were_written() {
+        let mut texts = Texts::default();
+        for text in ["a", "a", "b", "a", ""] {
+            texts.push(text.to_owned());
+        }
+        assert_eq!(texts.iter().collect::<Vec<_>>(), ["a", "a", "b", "a", ""]);
+        assert_eq!((texts.get(2), texts.get(5)), (Some("b"), None));
+        assert_eq!(
+            texts.into_parts(),
+            (vec![0, 0, 1, 0, 2], ["a", "b", ""].map(str::to_owned).to_vec())
+        );
     }
 }

@@ -30,7 +30,7 @@ fn run(more: &[(&str, &str)]) -> Recording {
     "#;
     let mut scenario = Scenario::parse(text).expect("it is right");
     for (key, value) in more {
-        scenario.set(key, value).expect("a key and its value");
+        scenario.set(key, *value).expect("a key and its value");
     }
     let runs = scenario.runs().expect("one run");
     runs[0].experiment.run(|| false).expect("it ends")

@@ -2,8 +2,6 @@
 
 mod shell;
 
-use std::process::ExitCode;
-
 use clap::Subcommand;
 use fontis_lab::sim::Platform;
 use fontis_lab::testbed::{TestbedError, gain_privilege};
@@ -52,14 +50,14 @@ impl Args {
 }
 
 /// Runs a subcommand; a shell gives its own exit code.
-pub(crate) fn run(args: Args) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: Args) -> Result<u8, Failure> {
     match args.command {
         Command::Shell(args) => shell::run(&args),
         Command::Run(args) => {
             if args.runs() {
                 gain_privilege()?;
             }
-            sim::run_on(&args, Platform::Testbed).map(|()| ExitCode::SUCCESS)
+            sim::run_on(&args, Platform::Testbed).map(|()| 0)
         }
     }
 }

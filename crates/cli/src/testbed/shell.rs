@@ -1,6 +1,6 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 use fontis_lab::testbed::{
     Job, Namespace, Shell, ShellConfig, ShellStats, SuperPackets, gain_privilege,
@@ -63,7 +63,7 @@ fn super_packets(text: &str) -> Result<SuperPackets, String> {
 const LEAST_MTU: u32 = 68;
 
 /// Runs it, and gives its exit code.
-pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
     if args.link.mtu < LEAST_MTU {
         return Err(Failure::Usage(format!("--mtu must be at least {LEAST_MTU} for IP")));
     }
@@ -124,7 +124,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         return Err(Failure::Failed("terminated; the command was killed".to_owned()));
     }
     let code = exit?.code().and_then(|code| u8::try_from(code).ok());
-    Ok(ExitCode::from(code.unwrap_or(1)))
+    Ok(code.unwrap_or(1))
 }
 
 fn report(args: &Args, seed: u64, stats: &ShellStats) -> Result<(), Failure> {

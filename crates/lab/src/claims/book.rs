@@ -161,9 +161,7 @@ impl Book {
         let Some((binding, captures)) = found else {
             checked.why = match &*claim.checkable_in {
                 "none" => "a statement, not a measurement".to_owned(),
-                "testbed" => {
-                    "measured on a testbed; its counterpart in the simulator is bound".to_owned()
-                }
+                "testbed" => "measured on a testbed of machines of their own; not bound".to_owned(),
                 _ => "not bound".to_owned(),
             };
             return checked;
@@ -295,6 +293,7 @@ impl World for Looking<'_> {
         subject: &str,
     ) -> Result<Vec<f64>, String> {
         self.scenarios.insert(scenario.to_owned());
+        let missing = self.results.missing(scenario);
         let loaded = self.results.scenario(scenario)?;
         self.quick |= loaded.is_quick;
         let mut values = Vec::new();
@@ -302,7 +301,7 @@ impl World for Looking<'_> {
             let mut of_group: Vec<Vec<f64>> = Vec::new();
             for run in group {
                 let found = loaded.values(run, metric, subject);
-                of_group.push(found.ok_or_else(|| format!("{scenario} has not been run"))?);
+                of_group.push(found.ok_or_else(|| missing.clone())?);
             }
             // Repetitions are averaged, subject by subject.
             let repetitions = of_group.len() as f64;

@@ -2,7 +2,7 @@
 //!
 //! Start here: a [`Book`] holds a paper's claims (`claims/NAME.jsonl`) and their bindings (`claims/NAME.toml`);
 //! [`Results`] runs the scenarios that bindings ask for and keeps their summaries; [`Book::check`] gives a [`Verdict`] for
-//! each claim. [`report`] writes all of it as a page.
+//! each claim. [`report`](fn@report) writes all of it as a page, in Markdown or as [`html`].
 
 mod binding;
 mod book;
@@ -14,5 +14,5 @@ mod results;
 mod value;
 
 pub use book::{Book, Checked, Claim, Verdict};
-pub use report::report;
+pub use report::{Section, document, html, report, sections, title};
 pub use results::{Budget, Results};

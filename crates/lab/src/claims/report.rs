@@ -1,7 +1,22 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use pulldown_cmark::{Options, Parser};
+
 use super::{Checked, Results, Verdict};
+
+/// A figure, a table or the text of a paper, and what came of what is claimed there.
+#[derive(Clone, Debug)]
+pub struct Section {
+    /// The paper, as the beginning of its claims' identifiers.
+    pub work: String,
+    /// The place in the paper.
+    pub place: String,
+    /// Its claims.
+    pub ids: Vec<String>,
+    /// A table of them, and why what differs does: Markdown.
+    pub markdown: String,
+}
 
 /// The page on what was reproduced of a book's claims: Markdown. `findings` stands above the tables.
 pub fn report(book: &str, findings: &str, checked: &[Checked], results: &Results) -> String {
@@ -13,41 +28,10 @@ pub fn report(book: &str, findings: &str, checked: &[Checked], results: &Results
     if !findings.trim().is_empty() {
         let _ = writeln!(text, "\n{}", findings.trim());
     }
-    let mut groups: BTreeMap<String, Vec<&Checked>> = BTreeMap::new();
-    for one in checked.iter().filter(|one| is_checkable(one)) {
-        groups.entry(group(&one.claim.id)).or_default().push(one);
-    }
     text.push_str("\n## Claims\n");
-    for (name, claims) in groups {
-        let _ = writeln!(
-            text,
-            "\n### {name}\n\n| claim | published | ours | criterion | verdict |\n|---|---|---|---|---|"
-        );
-        for one in &claims {
-            let _ = writeln!(
-                text,
-                "| `{}` {} | {} | {} | {} | {} |",
-                one.claim.id,
-                cell(&one.claim.metric),
-                cell(&published(one)),
-                one.ours.map_or(String::new(), number),
-                cell(&criterion(one)),
-                verdict(one),
-            );
-        }
-        // One cause often serves a whole table.
-        let mut causes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for one in claims.iter().filter(|one| !one.why.is_empty()) {
-            causes.entry(&one.why).or_default().push(&one.claim.id);
-        }
-        for (why, ids) in causes {
-            let of = match ids[..] {
-                [id] => format!("`{id}`"),
-                [first, ..] => format!("`{first}` and {} more", ids.len() - 1),
-                [] => continue,
-            };
-            let _ = writeln!(text, "\n{of}: {why}.");
-        }
+    for section in sections(checked) {
+        let title = title(&section.work);
+        let _ = write!(text, "\n### {title}, {}\n\n{}", section.place, section.markdown);
     }
     text.push_str("\n## Computing\n\n| scenario | runs | seconds on one core |\n|---|---|---|\n");
     let mut sum = 0.0;
@@ -56,6 +40,80 @@ pub fn report(book: &str, findings: &str, checked: &[Checked], results: &Results
         let _ = writeln!(text, "| {scenario} | {runs} | {seconds:.0} |");
     }
     let _ = writeln!(text, "| all | | {sum:.0} |");
+    text
+}
+
+/// The claims that can be checked, by the place that they stand at.
+pub fn sections(checked: &[Checked]) -> Vec<Section> {
+    let mut groups: BTreeMap<(String, String), Vec<&Checked>> = BTreeMap::new();
+    for one in checked.iter().filter(|one| is_checkable(one)) {
+        groups.entry((work(&one.claim.id), place(&one.claim.id))).or_default().push(one);
+    }
+    let section = |((work, place), claims): (_, Vec<&Checked>)| Section {
+        work,
+        place,
+        ids: claims.iter().map(|one| one.claim.id.clone()).collect(),
+        markdown: table(&claims),
+    };
+    groups.into_iter().map(section).collect()
+}
+
+/// Markdown as HTML, without what belongs around it.
+pub fn html(markdown: &str) -> String {
+    let events = Parser::new_ext(markdown, Options::ENABLE_TABLES);
+    let mut text = String::new();
+    pulldown_cmark::html::push_html(&mut text, events);
+    text
+}
+
+/// A whole HTML page that needs nothing beside it; `title` is plain text, `body` HTML.
+pub fn document(title: &str, body: &str) -> String {
+    let title = title.replace('&', "&amp;").replace('<', "&lt;");
+    let style = include_str!("page.css");
+    format!(
+        "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\n\
+         <title>{title}</title>\n<style>\n{style}</style>\n{body}\n</html>\n"
+    )
+}
+
+/// The name of the paper that an identifier begins with.
+pub fn title(id: &str) -> &str {
+    match id.split('-').nth(1).unwrap_or("") {
+        "000" => "Dissertation of 2015",
+        "001" => "Paper of 2014",
+        "002" => "Report of 2011",
+        other => other,
+    }
+}
+
+fn table(claims: &[&Checked]) -> String {
+    let mut text =
+        "| claim | published | ours | criterion | verdict |\n|---|---|---|---|---|\n".to_owned();
+    for one in claims {
+        let _ = writeln!(
+            text,
+            "| `{}` {} | {} | {} | {} | {} |",
+            one.claim.id,
+            cell(&one.claim.metric),
+            cell(&published(one)),
+            one.ours.map_or(String::new(), number),
+            cell(&criterion(one)),
+            verdict(one),
+        );
+    }
+    // One cause often serves a whole table.
+    let mut causes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for one in claims.iter().filter(|one| !one.why.is_empty()) {
+        causes.entry(&one.why).or_default().push(&one.claim.id);
+    }
+    for (why, ids) in causes {
+        let of = match ids[..] {
+            [id] => format!("`{id}`"),
+            [first, ..] => format!("`{first}` and {} more", ids.len() - 1),
+            [] => continue,
+        };
+        let _ = writeln!(text, "\n{of}: {why}.");
+    }
     text
 }
 
@@ -83,25 +141,23 @@ fn summary(text: &mut String, checked: &[Checked]) {
     }
 }
 
-/// The figure, table or section that an identifier names: its second and third part.
-fn group(id: &str) -> String {
-    let mut parts = id.split('-').skip(1);
-    let source = match parts.next().unwrap_or("") {
-        "000" => "Dissertation of 2015",
-        "001" => "Paper of 2014",
-        "002" => "Report of 2011",
-        other => other,
-    };
-    let what = parts.next().unwrap_or("");
+/// The paper that an identifier names: its first two parts.
+fn work(id: &str) -> String {
+    id.split('-').take(2).collect::<Vec<_>>().join("-")
+}
+
+/// The figure, table or section that an identifier names: its third part.
+fn place(id: &str) -> String {
+    let what = id.split('-').nth(2).unwrap_or("");
     let is_figure = |text: &str| {
         let rest = text.get(1..).unwrap_or("");
         text.starts_with(['f', 't']) && rest.starts_with(|c: char| c.is_ascii_digit())
     };
     if is_figure(what) {
         let kind = if what.starts_with('f') { "Figure" } else { "Table" };
-        format!("{source}, {kind} {}", &what[1..])
+        format!("{kind} {}", &what[1..])
     } else {
-        format!("{source}, text")
+        "text".to_owned()
     }
 }
 
@@ -145,8 +201,19 @@ mod tests {
 
     #[test]
     fn claims_are_grouped_by_the_figure_or_table_that_they_name() {
+        let group = |id: &str| format!("{}, {}", title(&work(id)), place(id));
         assert_eq!(group("dfcp-000-t4.1-10G-10flows-dfcp"), "Dissertation of 2015, Table 4.1");
         assert_eq!(group("dfcp-002-f7-exception"), "Report of 2011, Figure 7");
         assert_eq!(group("dfcp-000-proto-syn-timeout"), "Dissertation of 2015, text");
+    }
+
+    #[test]
+    fn a_page_of_html_has_the_tables_and_nothing_of_what_is_in_them_is_taken_for_markup() {
+        let page = document("a < b", &html("# x\n\n| a | b |\n|---|---|\n| `<i>` | **c** |\n"));
+        assert!(page.contains("<title>a &lt; b</title>"), "{page}");
+        assert!(
+            page.contains("<td><code>&lt;i&gt;</code></td><td><strong>c</strong></td>"),
+            "{page}"
+        );
     }
 }

@@ -2,14 +2,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use fontis_sim::Recording;
 use fontis_sim::scenario::{Run, Scenario};
 use serde_json::{Value, json};
 
-use crate::sim;
+use crate::sim::{self, Platform, key};
 
 /// What may be run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,11 +27,15 @@ pub struct Budget {
 
 /// Summaries of scenarios' runs, in a folder with a file for each scenario. What is there is not run again, as long as
 /// the scenario's settings and the version are the same.
+///
+/// Scenarios are named by their ids; `ID@testbed` stands for one that runs on the testbed, in real time, one run at a time.
 pub struct Results {
     folder: PathBuf,
     budget: Budget,
     loaded: BTreeMap<String, Loaded>,
-    stop: AtomicBool,
+    stop: Arc<AtomicBool>,
+    /// Why there is no testbed, once one was asked for.
+    no_testbed: Option<String>,
 }
 
 /// A scenario and what is known of its runs.
@@ -41,6 +46,7 @@ pub(super) struct Loaded {
     summaries: Vec<Option<Summary>>,
     /// Whether the runs are fewer or shorter than the full ones.
     pub(super) is_quick: bool,
+    platform: Platform,
 }
 
 #[derive(Clone, Debug)]
@@ -57,8 +63,14 @@ impl Results {
             folder: folder.to_owned(),
             budget,
             loaded: BTreeMap::new(),
-            stop: AtomicBool::new(false),
+            stop: Arc::default(),
+            no_testbed: None,
         }
+    }
+
+    /// What ends running when it is set; runs that are not finished are given up.
+    pub fn stop(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stop)
     }
 
     /// The scenario of this id, with whatever is recorded of it.
@@ -71,7 +83,8 @@ impl Results {
     }
 
     fn load(&self, id: &str) -> Result<Loaded, String> {
-        let file = sim::find(id)?;
+        let (name, platform) = platform(id);
+        let file = sim::find(name)?;
         let quick = if self.budget.quick { file.scenario.quick() } else { None };
         let is_quick = quick.is_some();
         let scenario = quick.unwrap_or(file.scenario);
@@ -83,14 +96,16 @@ impl Results {
             let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
             kept.extend(lines.filter_map(|line: Value| summary_of(&line)));
         }
-        let summaries = runs.iter().map(|run| kept.get(&key(run)).cloned()).collect();
-        Ok(Loaded { scenario, runs, summaries, is_quick })
+        let summaries = runs.iter().map(|run| kept.get(&key_on(platform, run)).cloned()).collect();
+        Ok(Loaded { scenario, runs, summaries, is_quick, platform })
     }
 
     fn path(&self, id: &str) -> PathBuf {
         // A scenario may be named by its file.
-        let name = Path::new(id).file_stem().unwrap_or_default().to_string_lossy();
-        self.folder.join(format!("{name}.jsonl"))
+        let (name, platform) = platform(id);
+        let name = Path::new(name).file_stem().unwrap_or_default().to_string_lossy();
+        let on = if platform == Platform::Testbed { "@testbed" } else { "" };
+        self.folder.join(format!("{name}{on}.jsonl"))
     }
 
     /// Runs what is needed and not yet known, `jobs` at a time, and keeps the summaries. `tell` is told what is done.
@@ -111,6 +126,14 @@ impl Results {
         if missing.is_empty() || budget.nothing {
             return Ok(());
         }
+        let platform = loaded.platform;
+        if platform == Platform::Testbed
+            && let Err(error) = testbed()
+        {
+            tell(format!("{id} is not run: {error}"));
+            self.no_testbed = Some(error);
+            return Ok(());
+        }
         fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let next = AtomicUsize::new(0);
         let done: Mutex<Vec<(usize, Summary)>> = Mutex::new(Vec::new());
@@ -121,16 +144,23 @@ impl Results {
                 let Some(index) = missing.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
                 let run = &runs[*index];
                 let begin = Instant::now();
-                let Some(recording) = run.experiment.run(|| self.stop.load(Ordering::Relaxed))
-                else {
-                    break;
+                let stop = || self.stop.load(Ordering::Relaxed);
+                let recording = match recorded(platform, run, stop) {
+                    Ok(Some(recording)) => recording,
+                    Ok(None) => break,
+                    Err(error) => {
+                        let error = format!("{id}: {}: {error}", run.label());
+                        failed.lock().expect("no thread panics with it").get_or_insert(error);
+                        self.stop.store(true, Ordering::Relaxed);
+                        break;
+                    }
                 };
                 let seconds = begin.elapsed().as_secs_f64();
                 let metrics = recording.metrics();
                 let summary = Summary { metrics, seconds };
                 // Each line is whole or not there: an interrupted check goes on from here.
                 let mut done = done.lock().expect("no thread panics with it");
-                if let Err(error) = append(&path, &line_of(run, &summary)) {
+                if let Err(error) = append(&path, &line_of(platform, run, &summary)) {
                     failed.lock().expect("no thread panics with it").get_or_insert(error);
                     self.stop.store(true, Ordering::Relaxed);
                     break;
@@ -140,7 +170,9 @@ impl Results {
             }
         };
         std::thread::scope(|scope| {
-            for _ in 0..budget.jobs.clamp(1, missing.len()) {
+            // In real time, runs would take each other's processors.
+            let jobs = if platform == Platform::Testbed { 1 } else { budget.jobs };
+            for _ in 0..jobs.clamp(1, missing.len()) {
                 scope.spawn(work);
             }
         });
@@ -209,28 +241,52 @@ impl Loaded {
     }
 }
 
-/// What decides a run's result: its settings, its seed, this version. What is only said about it does not.
-fn key(run: &Run) -> String {
-    const ABOUT: [&str; 5] = ["id", "title", "paper", "figure", "minutes"];
-    let is_about =
-        |key: &str| ABOUT.iter().any(|about| key.strip_prefix("scenario.") == Some(about));
-    let settings = run.settings.iter().filter(|(key, _)| !is_about(key));
-    let mut text = format!("{} {}", env!("CARGO_PKG_VERSION"), run.seed);
-    for (key, value) in settings {
-        text.push_str(&format!("\n{key}={value}"));
+/// The scenario of an id, and where it runs.
+fn platform(id: &str) -> (&str, Platform) {
+    match id.strip_suffix("@testbed") {
+        Some(name) => (name, Platform::Testbed),
+        None => (id, Platform::Simulator),
     }
-    let hash = blake3::hash(text.as_bytes()).to_hex();
-    hash.as_str()[..24].to_owned()
 }
 
-fn line_of(run: &Run, summary: &Summary) -> String {
+/// What a run's result is known by.
+fn key_on(platform: Platform, run: &Run) -> String {
+    match platform {
+        Platform::Simulator => key(run),
+        Platform::Testbed => format!("testbed-{}", key(run)),
+    }
+}
+
+/// Whether this machine has a testbed; if so this process may use it from now on.
+fn testbed() -> Result<(), String> {
+    #[cfg(target_os = "linux")]
+    return crate::testbed::gain_privilege().map(drop).map_err(|error| error.to_string());
+    #[cfg(not(target_os = "linux"))]
+    Err("a testbed needs Linux".to_owned())
+}
+
+fn recorded(
+    platform: Platform,
+    run: &Run,
+    stop: impl FnMut() -> bool,
+) -> Result<Option<Recording>, String> {
+    match platform {
+        Platform::Simulator => Ok(run.experiment.run(stop)),
+        Platform::Testbed => {
+            let made = sim::on_testbed(run, stop).map_err(|error| error.to_string())?;
+            Ok(made.map(|(recording, _)| recording))
+        }
+    }
+}
+
+fn line_of(platform: Platform, run: &Run, summary: &Summary) -> String {
     let metrics: Vec<Value> = summary
         .metrics
         .iter()
         .map(|((metric, subject), value)| json!([metric, subject, rounded(*value)]))
         .collect();
     let seconds = (summary.seconds * 10.0).round() / 10.0;
-    json!({ "key": key(run), "run": run.label(), "seconds": seconds, "metrics": metrics })
+    json!({ "key": key_on(platform, run), "run": run.label(), "seconds": seconds, "metrics": metrics })
         .to_string()
 }
 
@@ -256,6 +312,16 @@ fn append(path: &Path, line: &str) -> Result<(), String> {
 }
 
 impl Results {
+    /// Why runs of a scenario are missing.
+    pub(super) fn missing(&self, id: &str) -> String {
+        match &self.no_testbed {
+            Some(why) if platform(id).1 == Platform::Testbed => {
+                format!("{id} has not been run: {why}")
+            }
+            _ => format!("{id} has not been run"),
+        }
+    }
+
     /// Whether quick variants are run.
     pub(super) fn is_quick(&self) -> bool {
         self.budget.quick

@@ -137,16 +137,17 @@ fn one(
 }
 
 /// A recording, and on what machine it was made.
-type OnMachine = Option<(Recording, Value)>;
+pub(crate) type OnMachine = Option<(Recording, Value)>;
 
+/// Runs it with real kernels and sockets; `None` if `stop` said so.
 #[cfg(target_os = "linux")]
-fn on_testbed(run: &Run, stop: impl FnMut() -> bool) -> Result<OnMachine, RecordError> {
+pub(crate) fn on_testbed(run: &Run, stop: impl FnMut() -> bool) -> Result<OnMachine, RecordError> {
     let run = crate::testbed::run(&run.experiment, stop);
     let run = run.map_err(|error| RecordError::Testbed(error.to_string()))?;
     Ok(run.map(|(recording, environment)| (recording, environment.as_json())))
 }
 
 #[cfg(not(target_os = "linux"))]
-fn on_testbed(_: &Run, _: impl FnMut() -> bool) -> Result<OnMachine, RecordError> {
+pub(crate) fn on_testbed(_: &Run, _: impl FnMut() -> bool) -> Result<OnMachine, RecordError> {
     Err(RecordError::Testbed("a testbed needs Linux".to_owned()))
 }

@@ -196,7 +196,8 @@ fn how(run: &Run) -> Value {
 }
 
 fn metrics_of(summary: &Table) -> Vec<Metric> {
-    let texts = |name| summary.texts(name).iter().cloned();
+    let texts =
+        |name| summary.texts(name).into_iter().flat_map(|texts| texts.iter()).map(str::to_owned);
     texts("metric")
         .zip(texts("subject"))
         .zip(summary.numbers("value"))

@@ -2,10 +2,13 @@
 
 mod batch;
 mod folder;
+mod key;
 mod library;
 mod parquet_file;
 
+pub(crate) use batch::on_testbed;
 pub use batch::{Outcome, Platform, Progress, run, samples};
 pub use folder::{Folder, Metric, RecordError};
+pub use key::key;
 pub use library::{ScenarioFile, find, folder, list, read};
 pub use parquet_file::write as write_table;

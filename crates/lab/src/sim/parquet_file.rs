@@ -57,8 +57,7 @@ pub fn write(path: &Path, table: &Table) -> Result<(), ParquetError> {
                 out.typed::<DoubleType>().write_batch(values, None, None)?;
             }
             Column::Text(values) => {
-                let values: Vec<ByteArray> =
-                    values.iter().map(|value| ByteArray::from(value.as_str())).collect();
+                let values: Vec<ByteArray> = values.iter().map(ByteArray::from).collect();
                 out.typed::<ByteArrayType>().write_batch(&values, None, None)?;
             }
         }

@@ -21,6 +21,8 @@ pub struct Config {
     pub mtu: u32,
     /// The congestion control algorithm.
     pub congestion: congestion::Kind,
+    /// What makes an algorithm of another's, in place of that.
+    pub foreign: Option<congestion::Maker>,
     /// How losses are recognised.
     pub recovery: Recovery,
     /// Selective acknowledgement (RFC 2018). Without it losses are recovered as in RFC 6582.
@@ -65,6 +67,7 @@ impl Default for Config {
         Self {
             mtu: 1500,
             congestion: congestion::Kind::default(),
+            foreign: None,
             recovery: Recovery::default(),
             sack: true,
             timestamps: true,

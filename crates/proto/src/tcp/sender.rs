@@ -93,9 +93,13 @@ const WORST_DELAYED_ACK: Duration = Duration::from_millis(200);
 impl Sender {
     pub(super) fn new(config: &Config, mss: u32, sack: bool, salt: u64) -> Self {
         let initial = u64::from(config.initial_window) * u64::from(mss);
+        let congestion = match &config.foreign {
+            Some(maker) => Congestion::Foreign(maker.make(u64::from(mss), initial)),
+            None => Congestion::new(config.congestion, u64::from(mss), initial, salt),
+        };
         Self {
             board: Scoreboard::new(mss),
-            congestion: Congestion::new(config.congestion, u64::from(mss), initial, salt),
+            congestion,
             rtt: RttEstimator::new(config.initial_rto, config.min_rto),
             // Without selective acknowledgement nothing is known of what was delivered when.
             recovery: if sack { config.recovery } else { Recovery::Rfc6675 },

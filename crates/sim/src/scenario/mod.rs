@@ -126,14 +126,26 @@ impl Scenario {
     }
 
     /// Sets a key as if the file had; a sweep or a variant that sets it too has the last word.
-    pub fn set(&mut self, key: &str, value: &str) -> Result<(), ScenarioError> {
-        let value = Setting::One(value.to_owned());
-        if self.settings.flows.is_empty() {
-            self.settings.flows.push(BTreeMap::new());
-        }
-        self.settings.set(key, value, "")?;
+    pub fn set(&mut self, key: &str, value: impl Into<Setting>) -> Result<(), ScenarioError> {
+        self.settings.set(key, value.into(), "")?;
         // A swept key that is set is swept no more.
         self.sweep.retain(|(swept, _)| swept != key);
+        self.check()
+    }
+
+    /// Sweeps a key over these values, inside of what is swept already, or in place of its present values.
+    pub fn vary(&mut self, key: &str, values: Vec<Setting>) -> Result<(), ScenarioError> {
+        let form = known(key, "")?.form;
+        if values.is_empty() {
+            return Err(bad(key, "a sweep needs values", ""));
+        }
+        for value in &values {
+            form.check(value).map_err(|message| bad(key, &message, ""))?;
+        }
+        match self.sweep.iter_mut().find(|(swept, _)| swept == key) {
+            Some((_, old)) => *old = values,
+            None => self.sweep.push((key.to_owned(), values)),
+        }
         self.check()
     }
 

@@ -45,6 +45,18 @@ pub enum Setting {
     List(Vec<String>),
 }
 
+impl From<&str> for Setting {
+    fn from(text: &str) -> Self {
+        Self::One(text.to_owned())
+    }
+}
+
+impl From<Vec<String>> for Setting {
+    fn from(texts: Vec<String>) -> Self {
+        Self::List(texts)
+    }
+}
+
 impl Setting {
     /// As people read it.
     pub fn text(&self) -> String {

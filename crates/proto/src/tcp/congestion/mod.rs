@@ -2,11 +2,13 @@
 //!
 //! Start here: [`Congestion`] is told of acknowledgements ([`Ack`]), of losses and of timeouts, and answers a window
 //! and, if the algorithm has one, a pacing rate. When a loss is recognised and what is sent again is not its business:
-//! the sender does that for all of them. A new algorithm is a file here, a variant of [`Kind`] and of [`Congestion`].
+//! the sender does that for all of them. A new algorithm is a file here, a variant of [`Kind`] and of [`Congestion`]; one
+//! from outside is an [`Algorithm`] that a [`Maker`] in [`Config`](super::Config) makes.
 
 mod bbr;
 mod compound;
 mod cubic;
+mod foreign;
 mod hystart;
 mod newreno;
 mod round;
@@ -21,6 +23,7 @@ use thiserror::Error;
 pub use bbr::Bbr;
 pub use compound::Compound;
 pub use cubic::Cubic;
+pub use foreign::{Algorithm, Maker};
 pub use newreno::NewReno;
 pub use vegas::Vegas;
 
@@ -152,6 +155,8 @@ pub enum Congestion {
     Vegas(Vegas),
     /// See [`Kind::Bbr`].
     Bbr(Box<Bbr>),
+    /// One that is not ours.
+    Foreign(Box<dyn Algorithm>),
 }
 
 /// Does the same with whichever algorithm it is.
@@ -163,6 +168,7 @@ macro_rules! each {
             Congestion::Compound($inner) => $body,
             Congestion::Vegas($inner) => $body,
             Congestion::Bbr($inner) => $body,
+            Congestion::Foreign($inner) => $body,
         }
     };
 }
@@ -218,6 +224,7 @@ impl Congestion {
     pub fn pacing_rate(&self) -> Option<Rate> {
         match self {
             Self::Bbr(bbr) => bbr.pacing_rate(),
+            Self::Foreign(algorithm) => algorithm.pacing_rate(),
             _ => None,
         }
     }

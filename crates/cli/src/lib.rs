@@ -1,0 +1,184 @@
+//! The `fontis` command: flags in, calls out. Each subcommand is a file.
+//!
+//! Start here: [`run`] is the command, for the binary and for the Python package, whose wheel carries it. `Cli` lists the
+//! subcommands; `peer` holds the flags that several of them share, `failure` the exit codes, `progress` and `json` what a
+//! transfer shows while it runs. [`get::fetch`] and [`send::deliver`] are also for who makes
+//! transfers in the same way from elsewhere.
+
+mod analyse;
+mod code;
+mod control;
+pub mod dial;
+mod estimate;
+pub mod failure;
+pub mod get;
+mod interfaces;
+mod json;
+#[cfg(unix)]
+mod keyboard;
+mod keygen;
+mod lab;
+mod link;
+pub mod listen;
+mod manual;
+pub mod peer;
+mod progress;
+mod python;
+#[cfg(target_os = "linux")]
+mod race;
+mod receive;
+mod relay;
+mod runtime;
+pub mod send;
+mod serve;
+mod sim;
+#[cfg(unix)]
+mod socket;
+#[cfg(unix)]
+mod status;
+#[cfg(target_os = "linux")]
+mod testbed;
+mod text;
+
+use std::ffi::OsString;
+
+use clap::{Parser, Subcommand};
+
+use crate::failure::Failure;
+pub use crate::python::Python;
+
+/// Move data over networks where TCP is slow or cannot go, and make such networks
+///
+/// Fontis sends a digital fountain over UDP: it does not matter which packets are lost, only that enough arrive. All
+/// that it sends is encrypted; all that it receives is verified.
+#[derive(Debug, Parser)]
+#[command(name = "fontis", version, propagate_version = true, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  Serve the present folder; it prints URLs, one for each address:
+    fontis serve
+  Fetch a file of it on another machine:
+    fontis get 'fontis://192.0.2.1:4433/map.tif?key=KEY'
+
+Exit codes: 0 if all is done and verified, 1 if it failed, 2 for wrong usage.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Serve(serve::Args),
+    Get(get::Args),
+    Receive(receive::Args),
+    Send(send::Args),
+    #[cfg(unix)]
+    Status(status::StatusArgs),
+    #[cfg(unix)]
+    Limit(status::LimitArgs),
+    Relay(relay::Args),
+    Sim(sim::Args),
+    #[cfg(target_os = "linux")]
+    Testbed(testbed::Args),
+    #[cfg(target_os = "linux")]
+    Race(race::Args),
+    Code(code::Args),
+    Analyse(analyse::Args),
+    Lab(lab::Args),
+    Estimate(estimate::Args),
+    Keygen(keygen::Args),
+    Man(manual::ManArgs),
+    Completions(manual::CompletionsArgs),
+}
+
+impl Command {
+    /// Whether standard output is for JSON, errors included. The relay has its own.
+    fn json(&self) -> bool {
+        match self {
+            Self::Serve(args) => args.json,
+            Self::Get(args) => args.json,
+            Self::Receive(args) => args.json,
+            Self::Send(args) => args.json,
+            #[cfg(unix)]
+            Self::Status(args) => args.json,
+            #[cfg(unix)]
+            Self::Limit(_) => false,
+            Self::Sim(args) => args.json,
+            #[cfg(target_os = "linux")]
+            Self::Testbed(args) => args.json(),
+            #[cfg(target_os = "linux")]
+            Self::Race(args) => args.json,
+            Self::Code(args) => args.json(),
+            Self::Analyse(args) => args.json,
+            Self::Lab(args) => args.json(),
+            Self::Estimate(args) => args.json,
+            Self::Relay(_) | Self::Keygen(_) | Self::Man(_) | Self::Completions(_) => false,
+        }
+    }
+
+    fn run(self, python: &Python) -> Result<u8, Failure> {
+        let done = match self {
+            Self::Serve(args) => serve::run(&args),
+            Self::Get(args) => get::run(&args),
+            Self::Receive(args) => receive::run(&args),
+            Self::Send(args) => send::run(&args),
+            #[cfg(unix)]
+            Self::Status(args) => status::status(&args),
+            #[cfg(unix)]
+            Self::Limit(args) => status::limit(&args),
+            Self::Relay(args) => {
+                relay::run(args).map_err(|error| Failure::Failed(error.to_string()))
+            }
+            Self::Sim(args) => sim::run(&args),
+            #[cfg(target_os = "linux")]
+            Self::Testbed(args) => return testbed::run(args),
+            #[cfg(target_os = "linux")]
+            Self::Race(args) => return race::run(&args),
+            Self::Code(args) => code::run(&args),
+            Self::Analyse(args) => analyse::run(&args),
+            Self::Lab(args) => return lab::run(&args, python),
+            Self::Estimate(args) => estimate::run(&args),
+            Self::Keygen(args) => keygen::run(&args),
+            Self::Man(args) => manual::man(&args),
+            Self::Completions(args) => manual::completions(&args),
+        };
+        done.map(|()| 0)
+    }
+}
+
+/// Runs the command with these arguments, the first of which is its name; gives its exit code. What needs Python runs in
+/// `python`.
+pub fn run(args: impl IntoIterator<Item = OsString>, python: &Python) -> u8 {
+    let Cli { command } = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        // Help ends here, and wrong usage, with an explanation and exit code 2. That nobody reads it is no failure.
+        Err(error) => {
+            let _ = error.print();
+            return u8::try_from(error.exit_code()).unwrap_or(2);
+        }
+    };
+    let json = command.json();
+    match command.run(python) {
+        Ok(code) => code,
+        Err(failure) => {
+            if json {
+                json::say(&json::error(&failure));
+            }
+            eprintln!("fontis: {failure}");
+            failure.exit_code()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_flags_do_not_contradict_each_other() {
+        Cli::command().debug_assert();
+    }
+}

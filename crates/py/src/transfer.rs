@@ -1,0 +1,317 @@
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fontis::transfer::{FileServer, Progress, Receiver, Report, ServerEvent};
+use fontis::{Dest, Secret, SinkOptions};
+use fontis_cli::failure::Failure;
+use fontis_cli::listen::{self, ListenArgs};
+use fontis_cli::peer::{self, KeyArgs, Keys, RateArgs, TimeoutArgs};
+use fontis_proto::dfcp::Stats;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+
+use crate::error::{failed, failure, usage};
+use crate::interrupt::{Stop, Watch};
+
+/// Fetches what `url` names into `dest`; gives what came, as a dict.
+#[pyfunction]
+#[pyo3(signature = (url, dest, *, overwrite, restart, identity, psk_file, timeout, retries, progress, stop))]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "they are keywords, named in python/fontis/transfer.py"
+)]
+pub(crate) fn get(
+    py: Python<'_>,
+    url: &str,
+    dest: PathBuf,
+    overwrite: bool,
+    restart: bool,
+    identity: Option<PathBuf>,
+    psk_file: Option<PathBuf>,
+    timeout: &str,
+    retries: u32,
+    progress: Option<Py<PyAny>>,
+    stop: Option<&Stop>,
+) -> PyResult<Py<PyDict>> {
+    let url = peer::url(url).map_err(failure)?;
+    let dest = Dest::new(&dest);
+    if dest == Dest::Stdout {
+        return Err(usage("name a file or a folder to fetch into"));
+    }
+    let keys = keys(identity, psk_file)?;
+    let timeout = timeouts(timeout, retries)?;
+    let options = SinkOptions { overwrite, restart };
+    let report = drive(py, stop, progress, async |tell| {
+        fontis_cli::get::fetch(&url, &dest, options, &keys, &timeout, |_| (), tell).await
+    })?;
+    report_dict(py, &report)
+}
+
+/// Sends files and folders to the receiver that `url` names; gives what was stored, as dicts.
+#[pyfunction]
+#[pyo3(signature = (paths, url, *, rate, identity, psk_file, timeout, retries, progress, stop))]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "they are keywords, named in python/fontis/transfer.py"
+)]
+pub(crate) fn send(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    url: &str,
+    rate: &str,
+    identity: Option<PathBuf>,
+    psk_file: Option<PathBuf>,
+    timeout: &str,
+    retries: u32,
+    progress: Option<Py<PyAny>>,
+    stop: Option<&Stop>,
+) -> PyResult<Vec<Py<PyDict>>> {
+    let url = peer::url(url).map_err(failure)?;
+    let rate = RateArgs { rate: peer::rate(rate).map_err(usage)?, force_greedy: false };
+    let keys = keys(identity, psk_file)?;
+    let timeout = timeouts(timeout, retries)?;
+    let stored = Mutex::new(Vec::new());
+    drive(py, stop, progress, async |tell| {
+        let see = |now: Progress| {
+            if let Progress::Stored(report) = &now {
+                stored.lock().unwrap_or_else(PoisonError::into_inner).push((**report).clone());
+            }
+            tell(now);
+        };
+        fontis_cli::send::deliver(&paths, &url, &rate, &keys, &timeout, |_| (), see).await
+    })?;
+    let stored = stored.into_inner().unwrap_or_else(PoisonError::into_inner);
+    stored.iter().map(|report| report_dict(py, report)).collect()
+}
+
+fn keys(identity: Option<PathBuf>, psk_file: Option<PathBuf>) -> PyResult<Keys> {
+    KeyArgs { identity, psk_file, qlog: None, keylog: None }.load().map_err(failure)
+}
+
+fn timeouts(timeout: &str, retries: u32) -> PyResult<TimeoutArgs> {
+    let timeout = timeout.parse().map_err(|error| usage(format!("timeout: {error}")))?;
+    Ok(TimeoutArgs { timeout, retries })
+}
+
+fn runtime() -> PyResult<Runtime> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.map_err(|error| failed(format!("cannot start threads: {error}")))
+}
+
+/// Runs a transfer to its end, without the interpreter but for callbacks and signals. A callback that raises ends it.
+fn drive<T>(
+    py: Python<'_>,
+    stop: Option<&Stop>,
+    progress: Option<Py<PyAny>>,
+    transfer: impl AsyncFnOnce(&(dyn Fn(Progress) + Send + Sync)) -> Result<T, Failure> + Send,
+) -> PyResult<T>
+where
+    T: Send,
+{
+    let watch = Watch::new(stop);
+    let runtime = runtime()?;
+    let raised: Arc<Mutex<Option<PyErr>>> = Arc::default();
+    let (failing, failures) = oneshot::channel::<()>();
+    let failing = Mutex::new(Some(failing));
+    let keep = Arc::clone(&raised);
+    let tell = move |now: Progress| {
+        let Some(progress) = &progress else { return };
+        let told = Python::attach(|py| progress.call1(py, (progress_dict(py, &now)?,)).map(drop));
+        if let Err(error) = told {
+            keep.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            if let Some(failing) = failing.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                let _ = failing.send(());
+            }
+        }
+    };
+    let (watch, result) = py.detach(move || {
+        let result = runtime.block_on(async {
+            tokio::select! {
+                biased;
+                result = transfer(&tell) => Some(result),
+                () = watch.end() => None,
+                Ok(()) = failures => None,
+            }
+        });
+        // What still runs is of no more use, and may wait for a disk.
+        runtime.shutdown_background();
+        (watch, result)
+    });
+    if let Some(error) = raised.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        return Err(error);
+    }
+    result.ok_or_else(|| watch.error())?.map_err(failure)
+}
+
+fn stats_dict<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("srtt", stats.srtt.as_secs_f64())?;
+    dict.set_item("min_rtt", stats.min_rtt.as_secs_f64())?;
+    dict.set_item("loss", stats.data_loss())?;
+    dict.set_item("symbols_sent", stats.symbols_sent)?;
+    dict.set_item("repair_symbols_sent", stats.repair_symbols_sent)?;
+    dict.set_item("symbols_received", stats.symbols_received)?;
+    dict.set_item("symbols_wasted", stats.symbols_wasted)?;
+    dict.set_item("blocks_decoded", stats.blocks_decoded)?;
+    Ok(dict)
+}
+
+fn report_dict(py: Python<'_>, report: &Report) -> PyResult<Py<PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("name", &report.name)?;
+    dict.set_item("path", &report.path)?;
+    dict.set_item("bytes", report.bytes)?;
+    dict.set_item("resumed", report.resumed)?;
+    dict.set_item("hash", &report.hash)?;
+    dict.set_item("seconds", report.duration.as_secs_f64())?;
+    dict.set_item("stats", stats_dict(py, &report.stats)?)?;
+    Ok(dict.unbind())
+}
+
+fn progress_dict<'py>(py: Python<'py>, progress: &Progress) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    match progress {
+        Progress::Connected { remote } => {
+            dict.set_item("event", "connected")?;
+            dict.set_item("remote", remote.to_string())?;
+        }
+        Progress::Started { name, bytes, entries, resumed } => {
+            dict.set_item("event", "started")?;
+            dict.set_item("name", name)?;
+            dict.set_item("bytes", bytes)?;
+            dict.set_item("entries", entries)?;
+            dict.set_item("resumed", resumed)?;
+        }
+        Progress::Moved { done, stats } => {
+            dict.set_item("event", "moved")?;
+            dict.set_item("done", done)?;
+            dict.set_item("stats", stats_dict(py, stats)?)?;
+        }
+        Progress::Stored(report) => {
+            dict.set_item("event", "stored")?;
+            dict.set_item("report", report_dict(py, report)?)?;
+        }
+    }
+    Ok(dict)
+}
+
+fn event_dict<'py>(py: Python<'py>, event: &ServerEvent) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    let (name, remote) = match event {
+        ServerEvent::Connected { remote, key } => {
+            dict.set_item("key", key)?;
+            ("connected", remote)
+        }
+        ServerEvent::Started { remote, name, bytes } => {
+            dict.set_item("name", name)?;
+            dict.set_item("bytes", bytes)?;
+            ("started", remote)
+        }
+        ServerEvent::Finished { remote, report } => {
+            dict.set_item("report", report_dict(py, report)?)?;
+            ("finished", remote)
+        }
+        ServerEvent::Failed { remote, error } => {
+            dict.set_item("error", error)?;
+            ("failed", remote)
+        }
+    };
+    dict.set_item("event", name)?;
+    dict.set_item("remote", remote.to_string())?;
+    Ok(dict)
+}
+
+/// Serves a folder, or receives into one, until it is closed.
+#[pyclass(frozen, module = "fontis")]
+pub(crate) struct Server {
+    /// Under which others reach it, the likeliest first.
+    #[pyo3(get)]
+    urls: Vec<String>,
+    runtime: Mutex<Option<Runtime>>,
+}
+
+#[pymethods]
+impl Server {
+    /// `receives` says which of the two; `events` is called with a dict for all that happens, from another thread.
+    #[new]
+    #[pyo3(signature = (folder, *, receives, overwrite, listen, rate, identity, psk_file, allow, events))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "they are keywords, named in python/fontis/transfer.py"
+    )]
+    fn new(
+        folder: PathBuf,
+        receives: bool,
+        overwrite: bool,
+        listen: Option<&str>,
+        rate: &str,
+        identity: Option<PathBuf>,
+        psk_file: Option<PathBuf>,
+        allow: Option<PathBuf>,
+        events: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
+        let port = if receives { 4434 } else { 4433 };
+        let listen: Option<SocketAddr> = listen.map(listen::address).transpose().map_err(usage)?;
+        let args = ListenArgs { listen, allow };
+        let rate = RateArgs { rate: peer::rate(rate).map_err(usage)?, force_greedy: false };
+        rate.check_listener(args.address(port)).map_err(failure)?;
+        listen::check_folder(&folder, "name a folder").map_err(failure)?;
+        let keys = keys(identity, psk_file)?;
+        let runtime = runtime()?;
+        let endpoint = {
+            let _in_runtime = runtime.enter();
+            args.bind(port, &keys, rate.rate).map_err(failure)?
+        };
+        let tell = move |event: ServerEvent| {
+            let Some(events) = &events else { return };
+            Python::attach(|py| {
+                let told = event_dict(py, &event).and_then(|dict| events.call1(py, (dict,)));
+                if let Err(error) = told {
+                    // There is no caller to raise it to; the interpreter prints it.
+                    error.write_unraisable(py, None);
+                }
+            });
+        };
+        let secret = receives.then(Secret::generate);
+        let urls = listen::urls(&endpoint, &keys, secret.as_ref());
+        match secret {
+            Some(secret) => {
+                let receiver = Receiver::new(endpoint, &folder, secret, overwrite);
+                drop(runtime.spawn(receiver.map_err(failed)?.run(tell)));
+            }
+            None => {
+                let server = FileServer::new(endpoint, &folder).map_err(failed)?;
+                drop(runtime.spawn(server.run(tell)));
+            }
+        }
+        Ok(Self { urls, runtime: Mutex::new(Some(runtime)) })
+    }
+
+    /// Stops it; connections end.
+    fn close(&self, py: Python<'_>) {
+        let runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // Its threads may be waiting for the interpreter.
+        py.detach(|| drop(runtime));
+    }
+
+    fn __enter__(server: Py<Self>) -> Py<Self> {
+        server
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.close(py);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let runtime = self.runtime.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(runtime) = runtime {
+            runtime.shutdown_background();
+        }
+    }
+}
