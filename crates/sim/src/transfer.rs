@@ -79,7 +79,7 @@ impl Transfer {
         let serve = Role::Serve(Serve::new(self.config.codes.first().copied(), self.size));
         let server = world.add(Element::Host(Box::new(host(server_id, client_id, serve))));
         let link = |name: &str, config: &LinkConfig| {
-            fontis_net::Link::new(name, self.seed, config.clone())
+            crate::drops::link(name, self.seed, config.clone())
         };
         let down = world.add(Element::Link(link("down", &self.down)));
         let up = world.add(Element::Link(link("up", &self.up)));
