@@ -8,7 +8,8 @@ const HEAD = 44;
 const FOOT = 8;
 const LEFT = 84;
 const RIGHT = 60;
-/** Beyond so many packets lines are ink: how many there were is shown in their place. */
+/** More lines than this in a pixel's height are ink: how many packets there were is shown in their place. */
+const MOST_IN_A_PIXEL = 1.6;
 const MOST_LINES = 5000;
 const MOST_DASHED = 1200;
 /** So near must the pointer be, in pixels. */
@@ -121,15 +122,16 @@ export class ExchangeView {
     context.clip();
     const flow = store.shown.flow;
     this.visible = [];
+    const most = Math.min(MOST_LINES, Math.max(400, (this.height - HEAD) * MOST_IN_A_PIXEL));
     let count = 0;
     for (let i = first; i < last; i++) {
       if (flow !== null && trace.flow[i] !== flow) continue;
       if (!(trace.ended[i] < from)) {
         count++;
-        if (count <= MOST_LINES) this.visible.push(i);
+        if (count <= most) this.visible.push(i);
       }
     }
-    const far = count > MOST_LINES;
+    const far = count > most;
     if (far) {
       this.visible = [];
       this.drawDensity(first, last);

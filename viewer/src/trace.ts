@@ -219,8 +219,7 @@ export function hopsOf(trace: Trace, packet: number): [number, number] {
   return [lowerBound(trace.hopPacket, packet), lowerBound(trace.hopPacket, packet + 1)];
 }
 
-export const markNames = (trace: Trace, marks: number): string[] =>
-  trace.marks.filter((_, bit) => marks & (1 << bit));
+export const markNames = (trace: Trace, marks: number): string[] => trace.marks.filter((_, bit) => marks & (1 << bit));
 
 /** Seconds with as many decimals as a span needs. */
 export function seconds(nanos: number, span = 0): string {

@@ -29,6 +29,7 @@ mod sim;
 #[cfg(target_os = "linux")]
 mod testbed;
 mod text;
+mod view;
 
 use std::process::ExitCode;
 
@@ -64,6 +65,7 @@ enum Command {
     Send(send::Args),
     Relay(relay::Args),
     Sim(sim::Args),
+    View(view::Args),
     #[cfg(target_os = "linux")]
     Testbed(testbed::Args),
     #[cfg(target_os = "linux")]
@@ -94,7 +96,7 @@ impl Command {
             Self::Analyse(args) => args.json,
             Self::Lab(args) => args.json(),
             Self::Estimate(args) => args.json,
-            Self::Relay(_) | Self::Keygen(_) | Self::Man(_) | Self::Completions(_) => false,
+            Self::View(_) | Self::Relay(_) | Self::Keygen(_) | Self::Man(_) | Self::Completions(_) => false,
         }
     }
 
@@ -108,6 +110,7 @@ impl Command {
                 relay::run(args).map_err(|error| Failure::Failed(error.to_string()))
             }
             Self::Sim(args) => sim::run(&args),
+            Self::View(args) => view::run(&args),
             #[cfg(target_os = "linux")]
             Self::Testbed(args) => return testbed::run(args),
             #[cfg(target_os = "linux")]
