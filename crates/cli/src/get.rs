@@ -1,8 +1,8 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fontis::Dest;
-use fontis::transfer::{self, GetOptions, Progress};
+use fontis::transfer::{self, Progress};
+use fontis::{Dest, SinkOptions};
 use fontis_proto::rate::Kind;
 
 use crate::dial::{dial, persist};
@@ -66,12 +66,19 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let keys = args.keys.load()?;
     let tracker = Tracker::new(Show::new(args.json), args.verbose, Side::Receiving);
     let restart = AtomicBool::new(args.restart);
-    let fetch = persist(args.timeout.retries, async |connected| {
+    // What has been written to standard output cannot be taken back, nor be gone on with.
+    let (retries, interruption) = match dest {
+        Dest::Stdout => (0, "interrupted"),
+        Dest::Path(_) => {
+            (args.timeout.retries, "interrupted: what came is kept, and the same command goes on")
+        }
+    };
+    let fetch = persist(retries, async |connected| {
         dial(&url, args.timeout.timeout.into(), async |remote, answered| {
             let endpoint = keys.bind_towards(remote, Kind::Auto)?;
             // Only the first attempt is to begin anew.
             let restart = restart.load(Ordering::Relaxed);
-            let options = GetOptions { overwrite: args.force, restart };
+            let options = SinkOptions { overwrite: args.force, restart };
             let progress = |progress| {
                 answered.see(&progress);
                 connected
@@ -85,10 +92,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             restart.fetch_and(!connected.load(Ordering::Relaxed), Ordering::Relaxed);
         })
     });
-    let interruption = match dest {
-        Dest::Stdout => "interrupted",
-        Dest::Path(_) => "interrupted: what came is kept, and the same command goes on",
-    };
     let fetched = block_on(until_interrupted(fetch, interruption));
     tracker.finish();
     let report = fetched?;

@@ -166,7 +166,7 @@ fn check(args: &Check) -> Result<(), Failure> {
             "event": "summary", "reproduced": reproduced, "differs": differs, "not_checkable": not,
         }));
     } else {
-        say(&format!("{reproduced} reproduced, {differs} differ, {not} not checkable"));
+        say(&format!("{reproduced} reproduced, {differs} differ, {not} not checked"));
     }
     if let Some(path) = &args.report {
         // What people conclude stands beside the claims, if there is anything.

@@ -69,72 +69,9 @@ impl Partial {
     ) -> Result<Self, SinkError> {
         let name = partial_name(name);
         let path = place.join(&name);
-        let error = |error| SinkError::io(&path, error);
-        for _ in 0..ATTEMPTS {
-            let made = if folder {
-                parent.create_dir(&name).and_then(|()| open(&parent, &name, false))
-            } else {
-                create_file(&parent, &name)
-            };
-            match made {
-                Ok(handle) => {
-                    // Without locks on this file system, creation was exclusive still.
-                    if matches!(handle.try_lock(), Err(TryLockError::WouldBlock)) {
-                        return Err(SinkError::Busy { path });
-                    }
-                    if !is_at(&parent, &name, &handle) {
-                        continue;
-                    }
-                    let metadata = Metadata::from_file(&handle).map_err(error)?;
-                    let allowed = stamp::mode(&metadata);
-                    set_mode(&handle, if folder { 0o700 } else { 0o600 }).map_err(error)?;
-                    let keep = AtomicBool::new(false);
-                    return Ok(Self {
-                        parent,
-                        name,
-                        path,
-                        folder,
-                        handle,
-                        allowed,
-                        adopted: false,
-                        keep,
-                    });
-                }
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-                    let same = |there: Metadata| there.is_dir() == folder && !there.is_symlink();
-                    let adopt = adopt.filter(|_| parent.symlink_metadata(&name).is_ok_and(same));
-                    let stale = match open(&parent, &name, adopt.is_some() && !folder) {
-                        Ok(stale) => stale,
-                        Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
-                        Err(e) => return Err(error(e)),
-                    };
-                    if stale.try_lock().is_err() {
-                        return Err(SinkError::Busy { path });
-                    }
-                    if !is_at(&parent, &name, &stale) {
-                        continue;
-                    }
-                    if let Some(allowed) = adopt {
-                        let keep = AtomicBool::new(true);
-                        return Ok(Self {
-                            parent,
-                            name,
-                            path,
-                            folder,
-                            handle: stale,
-                            allowed,
-                            adopted: true,
-                            keep,
-                        });
-                    }
-                    {
-                        remove(&parent, &name).map_err(error)?;
-                    }
-                }
-                Err(e) => return Err(error(e)),
-            }
-        }
-        Err(SinkError::Busy { path })
+        let (handle, allowed, adopted) = take(&parent, &name, &path, folder, adopt)?;
+        let keep = AtomicBool::new(adopted);
+        Ok(Self { parent, name, path, folder, handle, allowed, adopted, keep })
     }
 
     /// The partial folder, to write below it.
@@ -183,6 +120,61 @@ impl Drop for Partial {
             let _ = self.parent.remove_file(self.journal());
         }
     }
+}
+
+/// Creates or adopts the partial `name`, and locks it: the open file or directory, the permission bits allowed, and
+/// whether it was adopted.
+fn take(
+    parent: &Dir,
+    name: &OsStr,
+    path: &Path,
+    folder: bool,
+    adopt: Option<u32>,
+) -> Result<(File, u32, bool), SinkError> {
+    let error = |error| SinkError::io(path, error);
+    for _ in 0..ATTEMPTS {
+        let made = if folder {
+            parent.create_dir(name).and_then(|()| open(parent, name, false))
+        } else {
+            create_file(parent, name)
+        };
+        match made {
+            Ok(handle) => {
+                // Without locks on this file system, creation was exclusive still.
+                if matches!(handle.try_lock(), Err(TryLockError::WouldBlock)) {
+                    return Err(SinkError::Busy { path: path.to_owned() });
+                }
+                if !is_at(parent, name, &handle) {
+                    continue;
+                }
+                let metadata = Metadata::from_file(&handle).map_err(error)?;
+                let allowed = stamp::mode(&metadata);
+                set_mode(&handle, if folder { 0o700 } else { 0o600 }).map_err(error)?;
+                return Ok((handle, allowed, false));
+            }
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                let same = |there: Metadata| there.is_dir() == folder && !there.is_symlink();
+                let adopt = adopt.filter(|_| parent.symlink_metadata(name).is_ok_and(same));
+                let stale = match open(parent, name, adopt.is_some() && !folder) {
+                    Ok(stale) => stale,
+                    Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+                    Err(e) => return Err(error(e)),
+                };
+                if stale.try_lock().is_err() {
+                    return Err(SinkError::Busy { path: path.to_owned() });
+                }
+                if !is_at(parent, name, &stale) {
+                    continue;
+                }
+                if let Some(allowed) = adopt {
+                    return Ok((stale, allowed, true));
+                }
+                remove(parent, name).map_err(error)?;
+            }
+            Err(e) => return Err(error(e)),
+        }
+    }
+    Err(SinkError::Busy { path: path.to_owned() })
 }
 
 /// Permission bits of an open file or directory; systems without them ignore it.

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use fontis::transfer::{self, FileServer, GetOptions, Receiver, ServerEvent, TransferError};
-use fontis::{Accept, Dest, Endpoint, EndpointConfig, Identity, Secret, Url};
+use fontis::transfer::{self, FileServer, Receiver, ServerEvent, TransferError};
+use fontis::{Accept, Dest, Endpoint, EndpointConfig, Identity, Secret, SinkOptions, Url};
 
 fn endpoint(address: &str, identity: &Identity, accept: Accept) -> Endpoint {
     let config = EndpointConfig {
@@ -37,7 +37,7 @@ async fn get(
     let any = if address.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" };
     let client = endpoint(any, &Identity::generate(), Accept::None);
     let url = url(address, path, identity);
-    transfer::get(&client, address, &url, &Dest::new(dest), GetOptions::default(), |_| {}).await
+    transfer::get(&client, address, &url, &Dest::new(dest), SinkOptions::default(), |_| {}).await
 }
 
 #[tokio::test]

@@ -23,6 +23,8 @@ pub struct Cellular {
 
 /// Bytes that an opportunity carries.
 const OPPORTUNITY: u32 = 1500;
+/// Bytes of a probe.
+pub const PROBE: u32 = 60;
 const STEP: f64 = 0.1;
 const MEMORY: f64 = 5.0;
 
@@ -90,7 +92,7 @@ impl Cellular {
         self.opportunities.len() as f64 * f64::from(OPPORTUNITY) * 8e3 / self.length.max(1) as f64
     }
 
-    /// Lets web traffic and probes of 60 bytes, one in `distance` seconds, pass it through a queue without end.
+    /// Lets web traffic and probes of [`PROBE`] bytes, one in `distance` seconds, pass it through a queue without end.
     pub fn carry(&self, seed: u64, web: &Web, distance: f64) -> Arrivals {
         let mut waiting = self.offered(seed, web, distance);
         let (mut probes, mut traffic) = (Vec::new(), Vec::new());
@@ -151,8 +153,6 @@ impl Cellular {
         packets.into()
     }
 }
-
-const PROBE: u32 = 60;
 
 #[cfg(test)]
 mod tests {

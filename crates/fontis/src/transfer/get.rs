@@ -12,21 +12,12 @@ use crate::{Connection, Dest, Endpoint, Sink, SinkOptions, Url};
 /// How often a peer that waits is told that this side lives.
 const ALIVE_EVERY: Duration = Duration::from_secs(5);
 
-/// How something is fetched.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct GetOptions {
-    /// Whether what is at the destination is replaced.
-    pub overwrite: bool,
-    /// Whether what an interrupted transfer left is dropped instead of continued.
-    pub restart: bool,
-}
-
 /// Fetches what `url` names from the server at `remote`, and returns when it is verified and has its name.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-/// use fontis::transfer::{self, GetOptions};
-/// use fontis::{Accept, Dest, Endpoint, EndpointConfig, Identity, Url};
+/// use fontis::transfer;
+/// use fontis::{Accept, Dest, Endpoint, EndpointConfig, Identity, SinkOptions, Url};
 ///
 /// let identity = Identity::generate();
 /// let config = EndpointConfig {
@@ -40,7 +31,7 @@ pub struct GetOptions {
 /// let endpoint = Endpoint::bind("0.0.0.0:0".parse()?, config)?;
 /// let url: Url = "fontis://example.org:4433/map.tif?key=…".parse()?;
 /// let remote = transfer::resolve(&url).await?[0];
-/// let report = transfer::get(&endpoint, remote, &url, &Dest::new("."), GetOptions::default(), |_| {}).await?;
+/// let report = transfer::get(&endpoint, remote, &url, &Dest::new("."), SinkOptions::default(), |_| {}).await?;
 /// println!("{} bytes, BLAKE3 {}", report.bytes, report.hash);
 /// # Ok(())
 /// # }
@@ -50,7 +41,7 @@ pub async fn get(
     remote: SocketAddr,
     url: &Url,
     dest: &Dest,
-    options: GetOptions,
+    options: SinkOptions,
     progress: impl Fn(Progress) + Send + Sync,
 ) -> Result<Report, TransferError> {
     let begin = Instant::now();

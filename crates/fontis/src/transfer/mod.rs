@@ -20,7 +20,7 @@ use std::time::Duration;
 use fontis_proto::dfcp::Stats;
 
 pub use error::TransferError;
-pub use get::{GetOptions, get};
+pub use get::get;
 pub use receive::Receiver;
 pub use resolve::resolve;
 pub use send::send;

@@ -35,10 +35,9 @@ impl Outgoing {
 
     /// Bytes of the blocks that the peer holds.
     pub(super) fn held_bytes(&self, held: &Held) -> u64 {
-        let shape = shape(&self.tree);
-        let blocks = shape.blocks().unwrap_or(0);
-        let runs = held.done().iter().map(|run| run.start.min(blocks)..run.end.min(blocks));
-        runs.flatten().map(|block| u64::from(shape.block_len(block))).sum()
+        let (size, block) = (self.tree.size(), u64::from(self.tree.block_size()));
+        let offset = |index: u32| (u64::from(index) * block).min(size);
+        held.done().iter().map(|run| offset(run.end) - offset(run.start)).sum()
     }
 
     /// Sends the content and returns when the peer has verified all of it; `moved` is told of every block read.

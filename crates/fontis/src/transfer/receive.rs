@@ -56,11 +56,16 @@ impl Shared {
 struct Busy {
     shared: Arc<Shared>,
     claimant: Claimant,
+    superseded: Arc<Notify>,
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.shared.busy().remove(&self.claimant);
+        let mut busy = self.shared.busy();
+        // Unless another has taken its place.
+        if busy.get(&self.claimant).is_some_and(|own| Arc::ptr_eq(own, &self.superseded)) {
+            busy.remove(&self.claimant);
+        }
     }
 }
 
@@ -184,10 +189,10 @@ async fn store(
     shared.supersede(&claimant).await;
     let superseded = Arc::new(Notify::new());
     shared.busy().insert(claimant, superseded.clone());
-    let _busy = Busy { shared: shared.clone(), claimant };
+    let busy = Busy { shared: shared.clone(), claimant, superseded };
     tokio::select! {
         stored = receive(shared, connection, id, offer, expected, events, respond) => stored,
-        () = superseded.notified() => {
+        () = busy.superseded.notified() => {
             connection.close(0, "the same sender has come again");
             Err(TransferError::Superseded { remote: connection.remote_addr() })
         }

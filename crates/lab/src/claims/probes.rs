@@ -6,7 +6,7 @@ use fontis_base::{Duration, Rate, Time};
 use fontis_codes::{Distribution, SparseCode, SparseDecoder, SparseEncoder, Taus88};
 use fontis_proto::published::{Coding, Config, Endpoint, Flags, Header, Need, Packet};
 use fontis_sim::analysis::{Estimate, Estimator, Form};
-use fontis_sim::cellular::{Cellular, Web};
+use fontis_sim::cellular::{Cellular, PROBE, Web};
 
 use super::value::Value;
 
@@ -60,7 +60,7 @@ pub(super) fn probe(name: &str) -> Result<Value, String> {
         "resumed decoding" => Value::truth(resumed()),
         "one server" => Value::Number(overhead(&SparseCode::PROTOTYPE, 0) + 1.0),
         "two servers" => Value::Number(two_servers()),
-        "estimator probe" => Value::Number(60.0),
+        "estimator probe" => Value::Number(f64::from(PROBE)),
         "estimator distance" => Value::Number(estimator.distance * 1e3),
         "estimator threshold" => Value::Number(estimator.threshold * 1e3),
         "estimator gap" => Value::Number(estimator.gap * 1e3),
@@ -78,12 +78,6 @@ pub(super) fn probe(name: &str) -> Result<Value, String> {
         "estimator counts" => {
             let counts = by_threshold().into_iter().map(|estimate| estimate.periods.len() as f64);
             Value::List(counts.collect())
-        }
-        // A narrow link of 5 Mbit/s used to a fifth, and a tight one of 10 used to three fifths.
-        "available bandwidth" => {
-            let links = [(10.0, 0.6), (5.0, 0.2)];
-            let left = links.iter().map(|(capacity, used)| (1.0 - used) * capacity);
-            Value::Number(left.fold(f64::INFINITY, f64::min))
         }
         _ => return Err(format!("there is no probe {name:?}")),
     })
@@ -113,7 +107,18 @@ fn bits(field: &str) -> Result<f64, String> {
             let bytes = encode(&zero);
             return if bytes[12] >> 4 == 7 { Ok(4.0) } else { Err("no offset".to_owned()) };
         }
-        "checksum" => return Ok(16.0),
+        // Those that some header sets and another does not.
+        "checksum" => {
+            let checksum = |block: u32| {
+                let mut bytes = Vec::new();
+                Header { block, ..Header::default() }.encode(&[], &[], &mut bytes);
+                u16::from_be_bytes([bytes[16], bytes[17]])
+            };
+            let first = checksum(0);
+            let changes =
+                (1..=u32::from(u16::MAX)).fold(0, |bits, block| bits | (checksum(block) ^ first));
+            return Ok(f64::from(changes.count_ones()));
+        }
         _ => return Err(format!("there is no field {field:?}")),
     };
     let (a, b) = (encode(&zero), encode(&header));

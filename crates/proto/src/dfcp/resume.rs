@@ -67,11 +67,20 @@ impl Held {
     pub fn new(mut done: Vec<Range<u32>>, mut begun: Vec<Begun>) -> Self {
         done.retain(|range| !range.is_empty());
         done.sort_unstable_by_key(|range| range.start);
+        // A peer's list may say the same many times.
+        done.dedup_by(|next, range| {
+            let joins = next.start <= range.end;
+            if joins {
+                range.end = range.end.max(next.end);
+            }
+            joins
+        });
         begun.sort_unstable_by_key(|begun| begun.block);
+        begun.dedup_by_key(|begun| begun.block);
         Self { done, begun }
     }
 
-    /// Blocks that are done.
+    /// Blocks that are done: disjoint, in rising order.
     pub fn done(&self) -> &[Range<u32>] {
         &self.done
     }
@@ -81,11 +90,6 @@ impl Held {
         &self.begun
     }
 
-    /// Whether nothing is there.
-    pub const fn is_empty(&self) -> bool {
-        self.done.is_empty() && self.begun.is_empty()
-    }
-
     pub(super) fn is_done(&self, block: u32) -> bool {
         let behind = self.done.partition_point(|range| range.start <= block);
         behind.checked_sub(1).is_some_and(|index| self.done[index].contains(&block))
@@ -93,12 +97,7 @@ impl Held {
 
     /// The first block that is not done.
     pub(super) fn floor(&self) -> u32 {
-        self.done
-            .iter()
-            .take_while(|range| range.start == 0)
-            .map(|range| range.end)
-            .max()
-            .unwrap_or(0)
+        self.done.first().filter(|range| range.start == 0).map_or(0, |range| range.end)
     }
 
     /// What is there of a block of `len` bytes; nothing if it makes no sense, or its symbols have more bytes than
@@ -163,7 +162,8 @@ mod tests {
 
     #[test]
     fn ranges_in_any_order_say_what_is_done() {
-        let held = Held::new(vec![7..9, 0..2, 3..3], Vec::new());
+        let held = Held::new(vec![7..9, 0..2, 3..3, 1..2, 8..9], Vec::new());
+        assert_eq!(held.done(), [0..2, 7..9]);
         let done: Vec<_> = (0..10).filter(|block| held.is_done(*block)).collect();
         assert_eq!(done, [0, 1, 7, 8]);
         assert_eq!(held.floor(), 2);

@@ -17,9 +17,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration as Span, Instant};
 
-use fontis::transfer::{self, FileServer, GetOptions, Progress};
+use fontis::transfer::{self, FileServer, Progress};
 use fontis::udp::Clock;
-use fontis::{Accept, Dest, Endpoint, EndpointConfig, Identity, Url};
+use fontis::{Accept, Dest, Endpoint, EndpointConfig, Identity, SinkOptions, Url};
 use fontis_base::{Duration, Rate, Time};
 use fontis_net::{Limit, LinkConfig, Loss, QueueKind};
 use fontis_proto::dfcp;
@@ -410,7 +410,7 @@ fn start_fontis(
             }
         };
         let dest = Dest::new(&track.arrival);
-        let options = GetOptions { overwrite: true, restart: true };
+        let options = SinkOptions { overwrite: true, restart: true };
         let got = transfer::get(&client, track.from, &url, &dest, options, moved).await;
         track.arrived(begin, got.map(|report| report.hash).map_err(|error| error.to_string()));
     });

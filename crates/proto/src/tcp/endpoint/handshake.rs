@@ -1,0 +1,125 @@
+use fontis_base::Time;
+
+use super::super::receiver::Receiver;
+use super::super::segment::{Flags, Segment, SynOptions};
+use super::super::sender::Sender;
+use super::{Endpoint, Event, Negotiated, State, Transmit, timestamp};
+
+/// How often a SYN is sent again ("tcp_syn_retries" of Linux).
+const SYN_RETRIES: u32 = 6;
+
+impl Endpoint {
+    pub(super) fn handle_in_syn_sent(&mut self, now: Time, segment: &Segment) {
+        let acks_us = segment.flags.has(Flags::ACK) && segment.ack == self.isn.wrapping_add(1);
+        if segment.flags.has(Flags::ACK) && !acks_us {
+            return;
+        }
+        if segment.flags.has(Flags::RST) {
+            if acks_us {
+                self.end(Event::Aborted);
+            }
+            return;
+        }
+        let Some(options) = segment.syn.filter(|_| segment.flags.has(Flags::SYN)) else { return };
+        self.on_syn(segment, options);
+        if acks_us {
+            self.establish(now, segment);
+            self.receiver.acknowledge_now();
+        } else {
+            // Both sides connect at the same time (RFC 9293 section 3.5).
+            self.state = State::SynReceived;
+            self.syn_at = now;
+            self.syn_copies = 0;
+        }
+    }
+
+    /// Settles what both sides understand.
+    pub(super) fn on_syn(&mut self, segment: &Segment, options: SynOptions) {
+        self.peer_isn = segment.seq;
+        let echoes = if segment.flags.has(Flags::ACK) {
+            segment.flags.has(Flags::ECE) && !segment.flags.has(Flags::CWR)
+        } else {
+            segment.flags.has(Flags::ECE | Flags::CWR)
+        };
+        let config = &self.config;
+        self.options = Negotiated {
+            timestamps: config.timestamps && segment.timestamps.is_some(),
+            sack: config.sack && options.sack_permitted,
+            ecn: config.ecn && echoes,
+            our_scale: options.window_scale.map_or(0, |_| config.window_scale()),
+            peer_scale: options.window_scale.unwrap_or(0).min(14),
+        };
+        if let Some((value, _)) = segment.timestamps {
+            self.timestamp_recent = value;
+        }
+        let timestamps = self.options.timestamps;
+        let taken = if timestamps { super::super::segment::TIMESTAMPS } else { 0 };
+        let theirs = u32::from(options.mss).saturating_sub(taken).max(1);
+        let len = config.segment_len(timestamps).min(theirs);
+        let (written, finished) = (self.sender.written(), self.sender.is_finished());
+        self.sender = Sender::new(config, len, self.options.sack, u64::from(self.isn));
+        self.sender.write(written);
+        if finished {
+            self.sender.finish();
+        }
+        self.receiver = Receiver::new(config, len);
+    }
+
+    pub(super) fn establish(&mut self, now: Time, segment: &Segment) {
+        self.state = State::Established;
+        self.syn_at = Time::MAX;
+        let scale = if segment.flags.has(Flags::SYN) { 0 } else { self.options.peer_scale };
+        // A handshake that needed copies measures nothing and begins with one segment (RFC 5681 section 3.1).
+        let rtt = (self.syn_copies == 1).then(|| now.since(self.syn_sent_at));
+        if self.syn_copies > 1 {
+            self.sender.lose_initial_window();
+        }
+        self.sender.on_handshake(rtt, u64::from(segment.window) << scale);
+        self.raise(Event::Connected);
+    }
+
+    pub(super) fn poll_syn(&mut self, now: Time) -> Option<Transmit> {
+        if now < self.syn_at {
+            return None;
+        }
+        if self.syn_copies > SYN_RETRIES {
+            self.end(Event::Aborted);
+            return None;
+        }
+        if self.syn_copies == 0 {
+            self.syn_sent_at = now;
+        }
+        self.syn_at = now + self.config.initial_rto * (1 << self.syn_copies);
+        self.syn_copies += 1;
+        let (config, options) = (&self.config, self.options);
+        let ecn = match self.state {
+            State::SynSent if config.ecn => Flags::ECE | Flags::CWR,
+            State::SynReceived if options.ecn => Flags::ECE,
+            _ => Flags::default(),
+        };
+        let answer = self.state == State::SynReceived;
+        let flags = Flags::SYN | ecn | if answer { Flags::ACK } else { Flags::default() };
+        let syn = SynOptions {
+            mss: config.mss(),
+            // An answer offers only what was offered; ours is zero then.
+            window_scale: (!answer || options.our_scale > 0 || options.peer_scale > 0)
+                .then(|| config.window_scale()),
+            sack_permitted: options.sack,
+        };
+        let window = self.receiver.offer(0);
+        let timestamps = options
+            .timestamps
+            .then(|| (timestamp(now), if answer { self.timestamp_recent } else { 0 }));
+        let ack = if answer { self.peer_wire(0) } else { 0 };
+        let segment = Segment {
+            seq: self.isn,
+            ack,
+            window,
+            flags,
+            timestamps,
+            syn: Some(syn),
+            ..Segment::default()
+        };
+        Some(Transmit { segment, ecn_capable: false })
+    }
+}
