@@ -15,13 +15,21 @@ export default defineConfig(({ mode }) => ({
   test: { include: ["test/**/*.test.ts"] },
 }));
 
+const SLIDERS = `<h2>One path, two transports</h2>
+  <p>The same transfer by TCP CUBIC and by Fontis' DFCP, over the same path. It runs here, in this page: the protocol code is the real one.</p>
+  <form id="sliders"></form>
+  <p id="took" class="note"></p>`;
+
 /** Both pages have the same frame. */
 function frame(): Plugin {
   return {
     name: "frame",
     transformIndexHtml: {
       order: "pre",
-      handler: (html) => html.replace("<!--frame-->", () => readFileSync("frame.html", "utf8")),
+      handler: (html) =>
+        html
+          .replace("<!--frame-->", () => readFileSync("frame.html", "utf8"))
+          .replace("<!--playground-->", () => (html.includes('class="playground"') ? SLIDERS : "")),
     },
   };
 }
