@@ -117,7 +117,11 @@ fn draw(source: &Source, detail: Detail, path: &Path) -> Result<(), Failure> {
 fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let fail = |error: std::io::Error| Failure::Failed(format!("{}: {error}", path.display()));
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(fail)?;
+    let mut builder = tempfile::Builder::new();
+    // As any file that is written here: who may read it is the user's setting.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = builder.tempfile_in(folder.unwrap_or(Path::new("."))).map_err(fail)?;
     file.write_all(bytes).map_err(fail)?;
     file.persist(path).map_err(|error| fail(error.error))?;
     Ok(())

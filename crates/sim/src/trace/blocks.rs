@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use fontis_base::Time;
 
 use super::series::{Group, Series};
-use super::{Header, Kind, Marks, Packet};
+use super::{Header, Kind, Marks, Packet, Symbols};
 
 /// What became of a block of symbols.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl BlockBook {
         }
         let mut redundant = !header.blocks.symbols.is_empty();
         for symbols in &header.blocks.symbols {
-            let k = symbols.k.unwrap_or_else(|| self.k(symbols.channel, symbols.block));
+            let k = symbols.k.unwrap_or_else(|| self.k(symbols));
             let block = self.blocks.entry((symbols.channel, symbols.block)).or_insert_with(|| Block {
                 flow: self.flow,
                 channel: symbols.channel,
@@ -113,6 +113,10 @@ impl BlockBook {
 
     /// The receiver says what blocks lack, at the time at which it says it.
     pub(crate) fn told(&mut self, at: Time, header: &Header) {
+        if header.blocks.closes {
+            let complete = self.blocks.values_mut().filter(|b| b.k > 0 && b.received >= b.k);
+            complete.for_each(|block| block.done = block.done.min(at));
+        }
         for (channel, floor, needs) in &header.blocks.status {
             let known = self.floors.entry(*channel).or_default();
             if *floor > *known {
@@ -122,8 +126,7 @@ impl BlockBook {
                 }
                 *known = *floor;
             }
-            for (block, needed) in needs.iter().filter(|(_, needed)| *needed == 0) {
-                let _ = needed;
+            for (block, _) in needs.iter().filter(|(_, needed)| *needed == 0) {
                 if let Some(block) = self.blocks.get_mut(&(*channel, *block)) {
                     block.done = block.done.min(at);
                 }
@@ -131,11 +134,11 @@ impl BlockBook {
         }
     }
 
-    fn k(&self, channel: u32, block: u32) -> u32 {
-        let Some((size, block_size, symbol_size)) = self.shapes.get(&channel) else { return 0 };
-        let begin = u64::from(block) * u64::from(*block_size);
+    fn k(&self, symbols: &Symbols) -> u32 {
+        let Some((size, block_size, symbol_size)) = self.shapes.get(&symbols.channel) else { return 0 };
+        let begin = u64::from(symbols.block) * u64::from(*block_size);
         let len = size.saturating_sub(begin).min(u64::from(*block_size)) as u32;
-        len.div_ceil((*symbol_size).max(1))
+        len.div_ceil(symbols.size.unwrap_or(*symbol_size).max(1))
     }
 
     /// The series of what is lacking, if there were blocks.

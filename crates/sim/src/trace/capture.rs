@@ -5,7 +5,7 @@
 //! of both ends every packet has both times; the difference of the clocks is taken so that the fastest packets of the two
 //! directions take equally long.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::Read;
 use std::net::IpAddr;
 
@@ -263,8 +263,8 @@ struct Reading {
     by_tag: BTreeMap<u32, usize>,
     lanes: BTreeMap<IpAddr, u8>,
     /// Seen at one end and not yet at the other: by identity the side, the handle and when.
-    waiting: BTreeMap<u64, (usize, Handle, u64)>,
-    by_time: std::collections::VecDeque<(u64, u64)>,
+    waiting: BTreeMap<u64, VecDeque<(usize, Handle, u64)>>,
+    by_time: VecDeque<(u64, u64)>,
     /// When the first and the last packet was captured at either place.
     ends: [Option<(u64, u64)>; 2],
     matched: u64,
@@ -283,7 +283,7 @@ impl Reading {
             by_tag: BTreeMap::new(),
             lanes: BTreeMap::new(),
             waiting: BTreeMap::new(),
-            by_time: std::collections::VecDeque::new(),
+            by_time: VecDeque::new(),
             ends: [None; 2],
             matched: 0,
             seen_first: 0,
@@ -386,20 +386,30 @@ impl Reading {
         let active = self.ends[side].get_or_insert((at, at));
         active.1 = at;
         self.give_up(at);
-        if let Some((first, handle, _)) = self.waiting.get(&name).copied()
+        let waiting = self.waiting.entry(name).or_default();
+        if let Some((first, handle, _)) = waiting.front().copied()
             && first != side
         {
-            self.waiting.remove(&name);
+            waiting.pop_front();
+            if waiting.is_empty() {
+                self.waiting.remove(&name);
+            }
             self.matched += 1;
             self.builder.arrived(handle, Time::from_nanos(at));
             return;
         }
         self.seen_first += 1;
         let (packet, header, back) = self.packet(number, at, seen);
+        let has_data = header.len > 0;
         let handle = self.builder.sent(Time::from_nanos(at), packet, header, back, false);
-        if let Some((_, old, _)) = self.waiting.insert(name, (side, handle, at)) {
-            // The same bytes again: the first of them never came.
-            self.builder.lost(old, None, None);
+        let waiting = self.waiting.entry(name).or_default();
+        waiting.push_back((side, handle, at));
+        if has_data && waiting.len() > 1 {
+            // The same data again: the first never came. Acknowledgements may well be the same.
+            let old = waiting.pop_front();
+            if let Some((_, old, _)) = old {
+                self.builder.lost(old, None, None);
+            }
         }
         self.by_time.push_back((at, name));
     }
@@ -412,11 +422,14 @@ impl Reading {
                 break;
             }
             self.by_time.pop_front();
-            if self.waiting.get(&name).is_some_and(|(_, _, when)| *when == at)
-                && let Some((side, handle, _)) = self.waiting.remove(&name)
-                // While nobody listened there, nobody knows.
-                && ends[1 - side].is_some_and(|(begin, end)| begin <= at && at < end)
-            {
+            let Some(waiting) = self.waiting.get_mut(&name) else { continue };
+            let Some((side, handle, _)) = waiting.front().copied().filter(|(.., when)| *when == at) else { continue };
+            waiting.pop_front();
+            if waiting.is_empty() {
+                self.waiting.remove(&name);
+            }
+            // While nobody listened there, nobody knows.
+            if ends[1 - side].is_some_and(|(begin, end)| begin <= at && at < end) {
                 self.builder.lost(handle, None, None);
             }
         }

@@ -219,8 +219,7 @@ impl About<'_> {
         let blocks = &self.flow.blocks[self.side].blocks;
         let (mut received, mut useless) = (0u64, 0u64);
         let mut worst: Option<(u32, Time, Time)> = None;
-        for ((channel, _), block) in blocks {
-            let _ = channel;
+        for block in blocks.values() {
             received += u64::from(block.received);
             useless += u64::from(block.useless);
             let done = if block.done == Time::MAX { self.end } else { block.done };

@@ -48,6 +48,8 @@ pub struct Blocks {
     pub opened: Vec<(u32, u64, u32, u32)>,
     /// What the receiver says: the channel, the block below which all are done, and what single blocks lack.
     pub status: Vec<(u32, u32, Vec<(u32, u32)>)>,
+    /// It ends the connection: nothing more is wanted.
+    pub closes: bool,
 }
 
 /// Consecutive symbols of a block.
@@ -63,6 +65,8 @@ pub struct Symbols {
     pub count: u32,
     /// Symbols of the block itself, if the packet says it.
     pub k: Option<u32>,
+    /// Bytes of each, if it is not what was said when the channel was opened.
+    pub size: Option<u32>,
 }
 
 impl Header {
@@ -122,6 +126,7 @@ impl Header {
                         esi: symbols.esi,
                         count: u32::from(symbols.count),
                         k,
+                        size: size.filter(|_| symbols.whole),
                     });
                 }
                 Frame::Feedback(feedback) => {
@@ -144,7 +149,11 @@ impl Header {
                     ack = true;
                     header.blocks.status.push((*channel, u32::MAX, Vec::new()));
                 }
-                Frame::Confirm | Frame::Fin | Frame::FinAck | Frame::Close { .. } => ends = true,
+                Frame::Close { .. } => {
+                    ends = true;
+                    header.blocks.closes = true;
+                }
+                Frame::Confirm | Frame::Fin | Frame::FinAck => ends = true,
                 _ => {}
             }
         }
@@ -170,7 +179,7 @@ impl Header {
         let mut header = Self { kind, bits: 32, ..Self::default() };
         if let Body::Symbols(symbols) = &packet.body {
             // Its symbols are bytes without numbers: they are counted as they come.
-            header.blocks.symbols.push(Symbols { channel: 0, block, esi: 0, count: symbols.len, k: None });
+            header.blocks.symbols.push(Symbols { channel: 0, block, esi: 0, count: symbols.len, k: None, size: None });
         }
         if kind == Kind::Ack && block > 0 {
             header.blocks.status.push((0, 0, vec![(block, 0)]));

@@ -195,7 +195,7 @@ fn tcp(body: &[u8], payload: u32, seen: &mut Seen) -> Option<()> {
         bits: 32,
         ..Header::default()
     };
-    seen.identity = mix([u64::from(seq), u64::from(ack), u64::from(len) << 24 | u64::from(flags) << 16 | u64::from(window)]);
+    seen.identity = mix([seen.identity, u64::from(seq), u64::from(ack), u64::from(len) << 24 | u64::from(flags) << 16 | u64::from(window)]);
     let options = body.get(20..length.min(body.len())).unwrap_or(&[]);
     let mut at = 0;
     while let Some(kind) = options.get(at).copied().filter(|kind| *kind != 0) {
