@@ -4,7 +4,7 @@
 # What runs in virtual time (the examples wan and control) is the same on every machine; sim_bench.py measures the
 # simulator, ns2_fidelity.py sets it beside ns-2 if that is installed; the bench raptorq sets our codec beside others in
 # one process; testbed_bench.py measures the testbed where there can be one; bench.py moves real bytes between real
-# processes on this one. BENCH_RUNS and its other settings are explained there.
+# processes on this one; speed_bench.py does so as fast as the machine can, beside QUIC and TCP. BENCH_RUNS and its other settings are explained there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -26,6 +26,10 @@ if command -v ns >/dev/null; then
     scripts/ns2_fidelity.py "$folder/ns2.md"
 fi
 scripts/bench.py "$folder" | tee "$folder/bench.txt"
+if [ "$(id -u)" = 0 ]; then
+    cargo build --release --locked --quiet -p fontis-lab --example copy_peer
+    scripts/speed_bench.py | tee "$folder/speed.txt"
+fi
 if "$FONTIS" testbed shell -- true && scripts/require.sh iperf3=iperf3; then
     cargo build --release --locked --quiet -p fontis-lab --example sleep_lateness
     scripts/testbed_bench.py | tee "$folder/testbed.txt"

@@ -182,7 +182,7 @@ export class ExchangeView {
     const { context, trace } = this;
     const colours = palette();
     context.fillStyle = colours.background;
-    context.fillRect(0, 0, this.width, HEAD - 1);
+    context.fillRect(0, 0, this.width, HEAD - 7);
     context.textAlign = "center";
     const room = (this.width - LEFT - RIGHT) / Math.max(1, this.lanes.length - 1);
     this.lanes.forEach((lane, index) => {

@@ -320,6 +320,10 @@ class SequencePanel extends CanvasPanel {
     const { trace, context, store } = this;
     if (this.before.size) return;
     const flow = store.shown.flow;
+    context.save();
+    context.beginPath();
+    context.rect(LEFT, 0, this.width - LEFT - RIGHT, this.height - 20);
+    context.clip();
     context.strokeStyle = palette().list[2];
     context.beginPath();
     const heights = new Map<number, number>();
@@ -341,6 +345,7 @@ class SequencePanel extends CanvasPanel {
       heights.set(trace.flow[i], trace.ack[i]);
     }
     context.stroke();
+    context.restore();
   }
 }
 

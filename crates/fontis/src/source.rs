@@ -17,7 +17,7 @@ use crate::layout::Layout;
 use crate::manifest::{Entry, EntryKind, MAX_ENTRIES, Manifest, ManifestError};
 use crate::partial;
 use crate::printable::printable;
-use crate::stamp::{self, Stamp};
+use crate::stamp::{self, COARSEST_CLOCK, Stamp};
 
 /// Files kept open at once: enough for a window of blocks, far below any system's limit.
 const HANDLES: NonZero<usize> = NonZero::new(64).unwrap();
@@ -92,6 +92,8 @@ pub struct Source {
     layout: Layout,
     /// One per entry of the manifest, as it was when the source was opened; none for data in memory.
     stamps: Vec<Stamp>,
+    /// Whether every file was last changed so long before it was opened that no later change has the same time.
+    at_rest: bool,
     place: Place,
     /// For messages.
     path: PathBuf,
@@ -190,7 +192,9 @@ impl Source {
             .map_err(|source| SourceError::Manifest { path: path.to_owned(), source })?;
         let handles = Mutex::new(LruCache::new(HANDLES));
         let layout = Layout::new(&manifest);
-        Ok(Self { manifest, layout, stamps, place, path: path.to_owned(), handles })
+        let now = stamp::to_modified(SystemTime::now()).seconds;
+        let at_rest = stamps.iter().all(|stamp| stamp.modified.seconds < now - COARSEST_CLOCK);
+        Ok(Self { manifest, layout, stamps, at_rest, place, path: path.to_owned(), handles })
     }
 
     /// What the object holds.
@@ -247,10 +251,9 @@ impl Source {
         (!self.stamps.is_empty()).then(|| hasher.finalize())
     }
 
-    /// Whether every file was last changed longer ago than a file system's clock might hide another change.
-    pub(crate) fn is_at_rest(&self) -> bool {
-        let now = stamp::to_modified(SystemTime::now()).seconds;
-        self.stamps.iter().all(|stamp| stamp.modified.seconds < now - 2)
+    /// Whether a change shows: [`read_block`](Self::read_block) cannot tell one that came within a tick of the file system's clock.
+    pub(crate) const fn is_at_rest(&self) -> bool {
+        self.at_rest
     }
 
     fn read_piece(

@@ -15,6 +15,9 @@ pub(crate) struct Stamp {
     pub(crate) modified: Modified,
 }
 
+/// Seconds of the coarsest clock by which a file system notes when a file was changed (FAT's).
+pub(crate) const COARSEST_CLOCK: i64 = 2;
+
 impl Stamp {
     pub(crate) fn of(metadata: &Metadata) -> Self {
         Self { file: file_id(metadata), size: metadata.len(), modified: modified(metadata) }

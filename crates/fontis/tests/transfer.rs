@@ -87,6 +87,33 @@ async fn what_is_not_served_is_refused_with_the_servers_words() {
 }
 
 #[tokio::test]
+async fn who_sends_other_content_than_it_promised_is_named() {
+    let from = tempfile::tempdir().unwrap();
+    let to = tempfile::tempdir().unwrap();
+    let identity = Identity::generate();
+    let server = endpoint("127.0.0.1:0", &identity, Accept::Anyone);
+    tokio::spawn(FileServer::new(server.clone(), from.path()).unwrap().run(|_| {}));
+    let path = from.path().join("x.bin");
+    let past = std::time::SystemTime::now() - std::time::Duration::from_secs(1000);
+    let write = |content: Vec<u8>| {
+        std::fs::write(&path, content).unwrap();
+        std::fs::File::options().write(true).open(&path).unwrap().set_modified(past).unwrap();
+    };
+    write(pattern(3_000_000));
+    get(&server, &identity, "x.bin", to.path()).await.unwrap();
+    std::fs::remove_file(to.path().join("x.bin")).unwrap();
+    // One byte of the second block, with the size and the time that it had: the server does not see it.
+    let mut content = pattern(3_000_000);
+    content[1_500_000] ^= 1;
+    write(content);
+    let error = get(&server, &identity, "x.bin", to.path()).await.unwrap_err();
+    let TransferError::Poisoned { remote, key, block } = &error else { panic!("{error}") };
+    assert_eq!((*remote, *block), (server.local_addr(), 1));
+    assert_eq!(*key, identity.public().to_string());
+    assert!(!to.path().join("x.bin").exists());
+}
+
+#[tokio::test]
 async fn a_wrong_key_and_a_refused_key_say_so() {
     let identity = Identity::generate();
     let friend = Identity::generate();

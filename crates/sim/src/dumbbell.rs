@@ -90,7 +90,9 @@ impl Dumbbell {
             pairs.push(ends);
         }
         let [down, up] = [("down", &self.down), ("up", &self.up)]
-            .map(|(name, config)| Element::Link(crate::drops::link(name, self.seed, config.clone())))
+            .map(|(name, config)| {
+                Element::Link(crate::drops::link(name, self.seed, config.clone()))
+            })
             .map(|link| world.add(link));
         world.wire(down, to_clients, 0);
         world.wire(up, to_servers, 0);

@@ -221,7 +221,11 @@ impl Experiment {
             }
         }
         for ((number, ends), flow) in hosts() {
-            recorder.host(ends.receiver, HostId(2 * number + 1), &format!("{} receiver", flow.name));
+            recorder.host(
+                ends.receiver,
+                HostId(2 * number + 1),
+                &format!("{} receiver", flow.name),
+            );
             let (protocol, unit) = match flow.transport {
                 Transport::Tcp(_) => ("TCP", "bytes"),
                 Transport::Dfcp(..) => ("DFCP", "symbols"),

@@ -1,7 +1,7 @@
 use fontis_base::{Node, Packet, Port, Time};
 
-use crate::events::Events;
 use crate::drops::SimLink;
+use crate::events::Events;
 use crate::trace::Recorder;
 use crate::{Capture, Controller, DatagramHost, Host, Payload, PublishedHost, Switch, TcpHost};
 

@@ -106,7 +106,11 @@ fn draw(source: &Source, detail: Detail, path: &Path) -> Result<(), Failure> {
     figure.until = trace.end.min(Time::ZERO + detail.until);
     if trace.packets.len() > MOST_PACKETS {
         let text = "a figure has room for 20000 packets: choose fewer with --from and --until";
-        return Err(Failure::Usage(format!("{}: {} packets; {text}", source.title, trace.packets.len())));
+        return Err(Failure::Usage(format!(
+            "{}: {} packets; {text}",
+            source.title,
+            trace.packets.len()
+        )));
     }
     write(path, figure.draw(&trace).as_bytes())?;
     say(&format!("wrote {}: {} packets", path.display(), trace.packets.len()));

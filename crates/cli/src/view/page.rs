@@ -56,7 +56,9 @@ pub(crate) fn export(sources: &[Source], detail: Detail) -> Result<Vec<u8>, Fail
     let text = json!(traces).to_string().replace('<', "\\u003c");
     let filled = PLACE.replace("[]", &text);
     if !page.contains(PLACE) {
-        return Err(Failure::Failed("the page has no place for traces: build the viewer again".to_owned()));
+        return Err(Failure::Failed(
+            "the page has no place for traces: build the viewer again".to_owned(),
+        ));
     }
     Ok(page.replacen(PLACE, &filled, 1).into_bytes())
 }

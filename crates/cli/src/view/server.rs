@@ -17,17 +17,18 @@ struct Shown {
     sources: Vec<Source>,
     detail: Detail,
     live: bool,
-    /// Of each source: the version of its files, and the trace as bytes.
-    ready: Vec<Mutex<Option<(String, Arc<[u8]>)>>>,
+    ready: Vec<Mutex<Option<Ready>>>,
     /// What a request must say it was sent to: a page elsewhere that a name leads here says something else.
     hosts: [String; 2],
 }
 
+/// The version of a source's files, and the trace as bytes.
+type Ready = (String, Arc<[u8]>);
+
 /// Shows the page until interrupted.
 pub(crate) fn serve(sources: Vec<Source>, detail: Detail, args: &Args) -> Result<(), Failure> {
-    let server = Server::http(("127.0.0.1", args.port)).map_err(|error| {
-        Failure::Failed(format!("port {} cannot be used: {error}", args.port))
-    })?;
+    let server = Server::http(("127.0.0.1", args.port))
+        .map_err(|error| Failure::Failed(format!("port {} cannot be used: {error}", args.port)))?;
     let port = server.server_addr().to_ip().map_or(args.port, |address| address.port());
     let shown = Arc::new(Shown {
         ready: sources.iter().map(|_| Mutex::new(None)).collect(),
@@ -67,7 +68,8 @@ type Body = (u16, &'static str, Arc<[u8]>);
 impl Shown {
     fn answer(&self, request: Request) -> std::io::Result<()> {
         let host = request.headers().iter().find(|header| header.field.equiv("Host"));
-        let is_here = host.is_some_and(|host| self.hosts.iter().any(|own| host.value == own.as_str()));
+        let is_here =
+            host.is_some_and(|host| self.hosts.iter().any(|own| host.value == own.as_str()));
         let (status, kind, body) = match (is_here, request.method()) {
             (false, _) => (403, TEXT, bytes("this page is for this machine alone")),
             (true, Method::Get) => self.find(request.url()),
@@ -164,7 +166,8 @@ fn bytes(text: &str) -> Arc<[u8]> {
 /// A span in nanoseconds, as in `from=5&until=9`.
 fn part(query: &str) -> Option<(Duration, Duration)> {
     let field = |name: &str| {
-        let value = query.split('&').find_map(|field| field.strip_prefix(name)?.strip_prefix('='))?;
+        let value =
+            query.split('&').find_map(|field| field.strip_prefix(name)?.strip_prefix('='))?;
         Some(Duration::from_nanos(value.parse().ok()?))
     };
     field("from").zip(field("until")).filter(|(from, until)| from < until)

@@ -52,11 +52,14 @@ fn title_of(path: &Path) -> String {
     if path.is_dir() || path.ends_with(TRACE) {
         let run = folder.and_then(|folder| fs::read_to_string(folder.join("run.json")).ok());
         let run: Option<serde_json::Value> = run.and_then(|text| serde_json::from_str(&text).ok());
-        if let Some(label) = run.as_ref().and_then(|run| run["label"].as_str()).filter(|l| !l.is_empty()) {
+        if let Some(label) =
+            run.as_ref().and_then(|run| run["label"].as_str()).filter(|l| !l.is_empty())
+        {
             return label.to_owned();
         }
     }
-    path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
+    path.file_name()
+        .map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
 }
 
 fn open(path: &Path) -> Result<File, Failure> {
@@ -82,8 +85,13 @@ impl Source {
             None => read(first, &self.title, detail).map_err(|error| error.to_string()),
             Some(second) => {
                 let second = open(second)?;
-                capture::read_both(BufReader::new(first), BufReader::new(second), &self.title, detail)
-                    .map_err(|error| error.to_string())
+                capture::read_both(
+                    BufReader::new(first),
+                    BufReader::new(second),
+                    &self.title,
+                    detail,
+                )
+                .map_err(|error| error.to_string())
             }
         };
         trace.map_err(|error| Failure::Failed(format!("{path}: {error}")))

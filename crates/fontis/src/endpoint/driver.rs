@@ -36,6 +36,8 @@ const READS_IN_TURN: u32 = 8;
 const MAX_UNCONFIRMED: usize = 1024;
 /// How often what has come of a block that is not complete can be stored: on a fast path a block takes less.
 const CHECKPOINT_EVERY: Duration = Duration::from_millis(50);
+/// Room for the datagrams that are being handled: it is used again and again while nothing keeps a part of it.
+const ARENA: usize = 128 << 10;
 /// After a peer has said that it cannot read the SYN, how long it may still turn out to be somebody else's lie.
 const UNREADABLE_PATIENCE: Duration = Duration::from_millis(1500);
 
@@ -46,6 +48,7 @@ pub(super) struct Driver {
     alarm: Alarm,
     socket: Socket,
     outbox: Outbox,
+    arena: BytesMut,
     config: EndpointConfig,
     reset_secret: [u8; 32],
     commands: mpsc::Receiver<Command>,
@@ -84,6 +87,7 @@ impl Driver {
             alarm,
             socket,
             outbox: Outbox::new(),
+            arena: BytesMut::new(),
             reset_secret: blake3::derive_key("fontis 1 reset tokens", &config.secret),
             config,
             commands,
@@ -292,7 +296,11 @@ impl Driver {
     ) {
         let Some(slot) = self.slots.get_mut(&id) else { return };
         let overhead = if slot.remote.ip().to_canonical().is_ipv4() { 28 } else { 48 };
-        match slot.protection.open(BytesMut::from(bytes)) {
+        if self.arena.capacity() < bytes.len() {
+            self.arena.reserve(ARENA);
+        }
+        self.arena.extend_from_slice(bytes);
+        match slot.protection.open(self.arena.split()) {
             Ok(packet) => {
                 let elsewhere = from != slot.remote;
                 let before = elsewhere.then(|| slot.machine.stats().packets_received);

@@ -1,4 +1,4 @@
-use bytes::BytesMut;
+use bytes::{Buf, BytesMut};
 use fontis_proto::dfcp::{ConnectionId, OpenError, Packet, SealError, wire};
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 
@@ -50,7 +50,7 @@ impl TrafficKeys {
             return Err(OpenError::Malformed);
         }
         let mut header = [0; HEADER];
-        header.copy_from_slice(&datagram.split_to(HEADER));
+        datagram.copy_to_slice(&mut header);
         let path = header[0] & 0x3f;
         let mut id = [0; 8];
         id.copy_from_slice(&header[1..9]);

@@ -74,6 +74,19 @@ pub enum TransferError {
         /// What is wrong with it.
         source: HashTreeError,
     },
+    /// What the peer sends is not what it has promised.
+    #[error(
+        "{remote}, with key {key}, sends other content than it has promised (block {block} failed its hash twice): what was \
+         verified before is kept; if it says that its file is sound, have it started anew"
+    )]
+    Poisoned {
+        /// The peer.
+        remote: SocketAddr,
+        /// Who it is.
+        key: String,
+        /// The block that is wrong.
+        block: u32,
+    },
     /// Reading what is to be sent failed.
     #[error(transparent)]
     Source(#[from] SourceError),

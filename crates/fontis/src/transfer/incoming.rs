@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Stdout, stdout};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,6 +11,7 @@ use fontis_proto::dfcp::{Checkpoint, Kept, ObjectShape, Stats};
 use super::TransferError;
 use super::message::Offer;
 use super::outgoing::{CODE_UNWANTED, lost, shape};
+use super::serve::key_text;
 use crate::{
     Connection, Dest, HashTree, Manifest, Received, RecvObject, Sink, SinkError, SinkOptions,
     StreamSink,
@@ -122,6 +123,7 @@ impl Incoming {
         let mut done = self.stored();
         let mut told = Instant::now();
         let mut stats = connection.stats().await.unwrap_or_default();
+        let mut rejected = BTreeSet::new();
         while done < shape.size {
             match object.next().await.ok_or_else(|| lost(connection))? {
                 Received::Abandoned(_) => return Err(TransferError::Abandoned { remote }),
@@ -132,9 +134,15 @@ impl Incoming {
                     stats = connection.stats().await.unwrap_or(stats);
                     match self.store(shape, block, data).await {
                         Ok(true) => object.release(block),
-                        Ok(false) => {
+                        // Symbols kept from before, or damage on the way into a file, are forgiven once.
+                        Ok(false) if rejected.insert(block) => {
                             object.reject(block);
                             continue;
+                        }
+                        Ok(false) => {
+                            object.abandon(CODE_UNWANTED);
+                            let key = key_text(connection);
+                            return Err(TransferError::Poisoned { remote, key, block });
                         }
                         Err(error) => {
                             object.abandon(CODE_UNWANTED);

@@ -215,15 +215,16 @@ impl RecvChannel {
             *since = number;
             *fresh = Fresh::default();
         }
-        let mut rest = symbols.data.clone();
+        let mut rest = &symbols.data[..];
         for offset in 0..u32::from(symbols.count) {
             let Some(esi) = symbols.esi.checked_add(offset) else { return Received::Violation };
             let length = if self.code.carries_bytes() { shape.symbol_len(esi) } else { 0 };
             let taken = if symbols.whole && length > 0 { whole } else { length };
-            if rest.len() < taken {
+            let Some((symbol, after)) = rest.split_at_checked(taken) else {
                 return Received::Violation;
-            }
-            match decoder.add(esi, &rest.split_to(taken)[..length]) {
+            };
+            rest = after;
+            match decoder.add(esi, &symbol[..length]) {
                 Ok(true) => fresh.add(esi, shape.source_symbols()),
                 Ok(false) => self.wasted += 1,
                 Err(_) => return Received::Violation,

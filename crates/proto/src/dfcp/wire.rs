@@ -459,7 +459,7 @@ fn take(bytes: &mut Bytes, count: usize) -> Result<Bytes, WireError> {
 
 fn array<const N: usize>(bytes: &mut Bytes) -> Result<[u8; N], WireError> {
     let mut array = [0; N];
-    array.copy_from_slice(&take(bytes, N)?);
+    bytes.try_copy_to_slice(&mut array).map_err(|_| WireError::Truncated)?;
     Ok(array)
 }
 
@@ -471,8 +471,8 @@ fn varint(bytes: &mut Bytes) -> Result<u64, WireError> {
     let first = u8_of(bytes)?;
     let more = (1usize << (first >> 6)) - 1;
     let mut value = u64::from(first & 0x3f);
-    for byte in take(bytes, more)? {
-        value = value << 8 | u64::from(byte);
+    for _ in 0..more {
+        value = value << 8 | u64::from(u8_of(bytes)?);
     }
     Ok(value)
 }

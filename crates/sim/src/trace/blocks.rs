@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use fontis_base::Time;
 
 use super::series::{Group, Series};
-use super::{Header, Kind, Marks, Packet, Symbols};
+use super::{Header, Kind, Marks, Packet, Status, Symbols};
 
 /// What became of a block of symbols.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,14 +62,15 @@ impl BlockBook {
         let mut redundant = !header.blocks.symbols.is_empty();
         for symbols in &header.blocks.symbols {
             let k = symbols.k.unwrap_or_else(|| self.k(symbols));
-            let block = self.blocks.entry((symbols.channel, symbols.block)).or_insert_with(|| Block {
-                flow: self.flow,
-                channel: symbols.channel,
-                block: symbols.block,
-                begun: at,
-                done: Time::MAX,
-                ..Block::default()
-            });
+            let block =
+                self.blocks.entry((symbols.channel, symbols.block)).or_insert_with(|| Block {
+                    flow: self.flow,
+                    channel: symbols.channel,
+                    block: symbols.block,
+                    begun: at,
+                    done: Time::MAX,
+                    ..Block::default()
+                });
             if block.k == 0 && k > 0 {
                 block.k = k;
                 self.lacking += i64::from(k);
@@ -92,8 +93,11 @@ impl BlockBook {
     pub(crate) fn arrived(&mut self, at: Time, packet: &mut Packet, header: &Header) {
         let (mut all, mut useless) = (0, 0);
         for symbols in &header.blocks.symbols {
-            let below = self.floors.get(&symbols.channel).is_some_and(|floor| symbols.block < *floor);
-            let Some(block) = self.blocks.get_mut(&(symbols.channel, symbols.block)) else { continue };
+            let below =
+                self.floors.get(&symbols.channel).is_some_and(|floor| symbols.block < *floor);
+            let Some(block) = self.blocks.get_mut(&(symbols.channel, symbols.block)) else {
+                continue;
+            };
             all += symbols.count;
             let lacked = block.k.saturating_sub(block.received);
             block.received = block.received.saturating_add(symbols.count);
@@ -117,7 +121,7 @@ impl BlockBook {
             let complete = self.blocks.values_mut().filter(|b| b.k > 0 && b.received >= b.k);
             complete.for_each(|block| block.done = block.done.min(at));
         }
-        for (channel, floor, needs) in &header.blocks.status {
+        for Status { channel, floor, needs } in &header.blocks.status {
             let known = self.floors.entry(*channel).or_default();
             if *floor > *known {
                 let range = (*channel, *known)..(*channel, *floor);
@@ -135,7 +139,9 @@ impl BlockBook {
     }
 
     fn k(&self, symbols: &Symbols) -> u32 {
-        let Some((size, block_size, symbol_size)) = self.shapes.get(&symbols.channel) else { return 0 };
+        let Some((size, block_size, symbol_size)) = self.shapes.get(&symbols.channel) else {
+            return 0;
+        };
         let begin = u64::from(symbols.block) * u64::from(*block_size);
         let len = size.saturating_sub(begin).min(u64::from(*block_size)) as u32;
         len.div_ceil(symbols.size.unwrap_or(*symbol_size).max(1))

@@ -6,9 +6,7 @@ use super::blocks::BlockBook;
 use super::half::{Half, Settled};
 use super::packet::NOWHERE;
 use super::series::{Group, Series};
-use super::{
-    Block, Fate, Flow, Header, Hop, Lane, LaneKind, Marks, Packet, Trace, findings,
-};
+use super::{Block, Fate, Flow, Header, Hop, Lane, LaneKind, Marks, Packet, Trace, findings};
 
 /// Names a packet while a trace is being built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -172,10 +170,8 @@ impl Builder {
     /// A value of a series that the source of the trace measured itself.
     pub fn measure(&mut self, group: Group, name: &str, flow: Option<u16>, at: Time, value: f64) {
         let at = self.relative(at);
-        let found = self
-            .series
-            .iter_mut()
-            .find(|s| s.flow == flow && s.group == group && s.name == name);
+        let found =
+            self.series.iter_mut().find(|s| s.flow == flow && s.group == group && s.name == name);
         match found {
             Some(series) => series.push(at, value),
             None => {
@@ -224,7 +220,9 @@ impl Builder {
             let side = usize::from(back);
             let follow = follow.then_some(handle);
             flow.halves[side].sent(at, &mut packet, &header, follow);
-            if header.syn && let Some(seq) = header.seq {
+            if header.syn
+                && let Some(seq) = header.seq
+            {
                 flow.halves[side].begin_at(seq);
             }
             flow.blocks[side].sent(at, &mut packet, &header);
@@ -317,7 +315,8 @@ impl Builder {
         ] {
             for handle in handles.into_iter().filter(|handle| handle.0 != 0) {
                 let Some(mut open) = self.open.remove(&handle) else { continue };
-                let half = &mut self.flows[usize::from(open.packet.flow)].halves[usize::from(open.back)];
+                let half =
+                    &mut self.flows[usize::from(open.packet.flow)].halves[usize::from(open.back)];
                 let way = half.smallest_rtt.unwrap_or_default().mul_ratio(1, 2);
                 open.packet.fate = fate;
                 open.packet.marks.set(marks);
@@ -514,4 +513,5 @@ impl FlowState {
     /// How long it was seen.
     pub(crate) fn span(&self) -> Duration {
         self.begun.map_or(Duration::ZERO, |begun| self.ended.since(begun))
-    }}
+    }
+}

@@ -50,10 +50,14 @@ pub fn read_both(
     title: &str,
     detail: Detail,
 ) -> Result<Trace, CaptureError> {
-    let mut sides = [Frames::new(Box::new(first) as Box<dyn Read + Send + '_>)?, Frames::new(Box::new(second) as Box<dyn Read + Send + '_>)?];
+    let mut sides = [
+        Frames::new(Box::new(first) as Box<dyn Read + Send + '_>)?,
+        Frames::new(Box::new(second) as Box<dyn Read + Send + '_>)?,
+    ];
     let [one, two] = &mut sides;
     let preludes = [prelude(one)?, prelude(two)?];
-    let offset = Offset::between(&preludes[0], &preludes[1]).unwrap_or(Offset { nanos: 0, is_two_way: false });
+    let offset = Offset::between(&preludes[0], &preludes[1])
+        .unwrap_or(Offset { nanos: 0, is_two_way: false });
     let shift = |at: u64| at.saturating_add_signed(-offset.nanos);
     let first = preludes[0].first().map(|(_, at, _)| *at);
     let second = preludes[1].first().map(|(_, at, _)| shift(*at));
@@ -85,8 +89,15 @@ pub fn read_both(
     }
     reading.give_up(u64::MAX);
     let by = Duration::from_nanos(offset.nanos.unsigned_abs()).as_secs_f64();
-    let how = if offset.is_two_way { "the fastest packets of both directions take equally long" } else { "the fastest packet takes no time" };
-    reading.builder.note(format!("Captured at both ends: the second clock is put {} by {by:.6} s, so that {how}.", if offset.nanos > 0 { "back" } else { "forward" }));
+    let how = if offset.is_two_way {
+        "the fastest packets of both directions take equally long"
+    } else {
+        "the fastest packet takes no time"
+    };
+    reading.builder.note(format!(
+        "Captured at both ends: the second clock is put {} by {by:.6} s, so that {how}.",
+        if offset.nanos > 0 { "back" } else { "forward" }
+    ));
     if reading.matched * 2 < reading.seen_first {
         reading.builder.note("Few packets were seen at both ends: offloads may have joined or cut them (ethtool -K DEVICE tso off gso off gro off).");
     }
@@ -210,7 +221,8 @@ impl Offset {
     /// `None` if they have too few packets in common.
     fn between(first: &[Numbered], second: &[Numbered]) -> Option<Self> {
         let name = |seen: &Seen| mix([identity(seen), 0]);
-        let known: BTreeMap<u64, u64> = first.iter().map(|(_, at, seen)| (name(seen), *at)).collect();
+        let known: BTreeMap<u64, u64> =
+            first.iter().map(|(_, at, seen)| (name(seen), *at)).collect();
         // By direction of the packet: the smallest and largest difference, and how many.
         let mut ways: BTreeMap<bool, (i64, i64, u64)> = BTreeMap::new();
         for (_, at, seen) in second {
@@ -325,8 +337,12 @@ impl Reading {
             self.builder.name_protocol(flow.index, seen.protocol.name(), seen.protocol.unit());
         }
         match seen.multipath {
-            Some(Multipath::Capable | Multipath::Part) => self.builder.name_protocol(flow.index, "MPTCP", "bytes"),
-            Some(Multipath::Join(_)) => self.builder.name_protocol(flow.index, "MPTCP, joined", "bytes"),
+            Some(Multipath::Capable | Multipath::Part) => {
+                self.builder.name_protocol(flow.index, "MPTCP", "bytes");
+            }
+            Some(Multipath::Join(_)) => {
+                self.builder.name_protocol(flow.index, "MPTCP, joined", "bytes");
+            }
             None => {}
         }
         place
@@ -349,11 +365,17 @@ impl Reading {
         let mut packet = Packet::sent(number, Time::from_nanos(sent), from, to, seen.size);
         packet.flow = index;
         if protocol == Protocol::Sctp {
-            let ends = if back { (seen.destination.0, seen.source.0) } else { (seen.source.0, seen.destination.0) };
+            let ends = if back {
+                (seen.destination.0, seen.source.0)
+            } else {
+                (seen.source.0, seen.destination.0)
+            };
             packet.path = self.builder.path(index, &format!("{} – {}", ends.0, ends.1));
         }
         let mut header = seen.header;
-        if protocol == Protocol::Dfcp && header.kind == Kind::Opaque && header.seq.is_none()
+        if protocol == Protocol::Dfcp
+            && header.kind == Kind::Opaque
+            && header.seq.is_none()
             && let Some((path, number)) = seen.sealed
         {
             packet.path = path;
@@ -366,7 +388,8 @@ impl Reading {
         let (at_source, rtt) = views.at_source(&seen);
         let way = rtt / 2;
         let sent = if at_source { at } else { at.saturating_sub(way) };
-        let is_acknowledged = matches!(seen.protocol, Protocol::Tcp | Protocol::Sctp | Protocol::Dccp);
+        let is_acknowledged =
+            matches!(seen.protocol, Protocol::Tcp | Protocol::Sctp | Protocol::Dccp);
         let (mut packet, header, back) = self.packet(number, sent, seen);
         if !at_source && way > 0 {
             packet.marks.set(Marks::ESTIMATED);
@@ -423,7 +446,10 @@ impl Reading {
             }
             self.by_time.pop_front();
             let Some(waiting) = self.waiting.get_mut(&name) else { continue };
-            let Some((side, handle, _)) = waiting.front().copied().filter(|(.., when)| *when == at) else { continue };
+            let Some((side, handle, _)) = waiting.front().copied().filter(|(.., when)| *when == at)
+            else {
+                continue;
+            };
             waiting.pop_front();
             if waiting.is_empty() {
                 self.waiting.remove(&name);
@@ -437,7 +463,8 @@ impl Reading {
 
     fn finish(mut self, is_cut: bool) -> Trace {
         if is_cut {
-            self.builder.note("The file is cut off in the middle of a frame; it was read up to there.");
+            self.builder
+                .note("The file is cut off in the middle of a frame; it was read up to there.");
         }
         self.builder.finish()
     }

@@ -47,18 +47,30 @@ impl Figure {
         )?;
         writeln!(out, "<title>{}: exchange of packets</title>", escape(&trace.title))?;
         writeln!(out, "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>")?;
-        writeln!(out, "<style>line{{stroke-width:1}}.again{{stroke-dasharray:5 3}}.maybe{{stroke-opacity:.55}}</style>")?;
+        writeln!(
+            out,
+            "<style>line{{stroke-width:1}}.again{{stroke-dasharray:5 3}}.maybe{{stroke-opacity:.55}}</style>"
+        )?;
         self.axis(out)?;
         for (index, lane) in trace.lanes.iter().enumerate() {
             let x = self.x(index as u8, trace);
-            let dashes = if lane.kind == LaneKind::Queue { " stroke-dasharray=\"2 3\"" } else { "" };
+            let dashes =
+                if lane.kind == LaneKind::Queue { " stroke-dasharray=\"2 3\"" } else { "" };
             let bottom = height - FOOT;
-            writeln!(out, "<line x1=\"{x:.1}\" y1=\"{HEAD}\" x2=\"{x:.1}\" y2=\"{bottom}\" stroke=\"#333\"{dashes}/>")?;
+            writeln!(
+                out,
+                "<line x1=\"{x:.1}\" y1=\"{HEAD}\" x2=\"{x:.1}\" y2=\"{bottom}\" stroke=\"#333\"{dashes}/>"
+            )?;
             let name = escape(&lane.name);
-            writeln!(out, "<text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{name}</text>", HEAD - 10.0)?;
+            writeln!(
+                out,
+                "<text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{name}</text>",
+                HEAD - 10.0
+            )?;
         }
         let begin = trace.packets.partition_point(|packet| packet.sent < self.from);
-        let shown = trace.packets[begin..].iter().enumerate().take_while(|(_, p)| p.sent < self.until);
+        let shown =
+            trace.packets[begin..].iter().enumerate().take_while(|(_, p)| p.sent < self.until);
         let mut hops = trace.hops.as_slice();
         let mut drawn = 0;
         for (index, packet) in shown.take(MOST_PACKETS) {
@@ -114,14 +126,18 @@ impl Figure {
         writeln!(out, "<polyline points=\"{path}\" fill=\"none\" stroke=\"{colour}\"{class}/>")?;
         if let Some((x, y)) = points.last().filter(|_| packet.fate == Fate::Lost) {
             let (l, r, t, b) = (x - 3.0, x + 3.0, y - 3.0, y + 3.0);
-            writeln!(out, "<path d=\"M{l:.1} {t:.1}L{r:.1} {b:.1}M{l:.1} {b:.1}L{r:.1} {t:.1}\" stroke=\"{colour}\"/>")?;
+            writeln!(
+                out,
+                "<path d=\"M{l:.1} {t:.1}L{r:.1} {b:.1}M{l:.1} {b:.1}L{r:.1} {t:.1}\" stroke=\"{colour}\"/>"
+            )?;
         }
         Ok(())
     }
 
     fn axis(&self, out: &mut String) -> std::fmt::Result {
         let span = self.until.since(self.from).as_secs_f64();
-        let steps = (-6i32..6).flat_map(|power| [1.0, 2.0, 5.0].map(|one| one * libm::pow(10.0, f64::from(power))));
+        let steps = (-6i32..6)
+            .flat_map(|power| [1.0, 2.0, 5.0].map(|one| one * libm::pow(10.0, f64::from(power))));
         let step = steps.into_iter().find(|step| span / step <= 12.0).unwrap_or(span.max(1e-9));
         let first = (self.from.as_secs_f64() / step).ceil() as u64;
         for tick in (first..).take(20) {
@@ -130,9 +146,22 @@ impl Figure {
                 break;
             }
             let y = self.y(Time::from_nanos((at * 1e9) as u64));
-            let label = if step >= 1.0 { format!("{at:.0} s") } else { format!("{:.*} ms", if step < 1e-3 { 2 } else { 0 }, at * 1e3) };
-            writeln!(out, "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\" fill=\"#666\">{label}</text>", MARGIN - 14.0, y + 4.0)?;
-            writeln!(out, "<line x1=\"{MARGIN}\" y1=\"{y:.1}\" x2=\"{:.1}\" y2=\"{y:.1}\" stroke=\"#eee\"/>", self.width - MARGIN)?;
+            let label = if step >= 1.0 {
+                format!("{at:.0} s")
+            } else {
+                format!("{:.*} ms", if step < 1e-3 { 2 } else { 0 }, at * 1e3)
+            };
+            writeln!(
+                out,
+                "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\" fill=\"#666\">{label}</text>",
+                MARGIN - 14.0,
+                y + 4.0
+            )?;
+            writeln!(
+                out,
+                "<line x1=\"{MARGIN}\" y1=\"{y:.1}\" x2=\"{:.1}\" y2=\"{y:.1}\" stroke=\"#eee\"/>",
+                self.width - MARGIN
+            )?;
         }
         Ok(())
     }
@@ -145,7 +174,11 @@ impl Figure {
                 continue;
             }
             let (colour, name) = (colour(kind), kind.name());
-            writeln!(out, "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"10\" height=\"10\" fill=\"{colour}\"/>", y - 9.0)?;
+            writeln!(
+                out,
+                "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"10\" height=\"10\" fill=\"{colour}\"/>",
+                y - 9.0
+            )?;
             writeln!(out, "<text x=\"{:.1}\" y=\"{y:.1}\">{name}</text>", x + 14.0)?;
             x += 40.0 + name.len() as f64 * 7.0;
         }

@@ -235,8 +235,12 @@ impl About<'_> {
             );
             self.tell(text, self.whole(), Marks::USELESS, share);
         }
-        let mut spans: Vec<Duration> =
-            self.flow.blocks[self.side].blocks.values().filter(|block| block.done < Time::MAX).map(|block| block.done.since(block.begun)).collect();
+        let mut spans: Vec<Duration> = self.flow.blocks[self.side]
+            .blocks
+            .values()
+            .filter(|block| block.done < Time::MAX)
+            .map(|block| block.done.since(block.begun))
+            .collect();
         spans.sort_unstable();
         if let (Some(median), Some((block, from, until)), true) =
             (spans.get(spans.len() / 2).copied(), worst, spans.len() > 2)
@@ -259,7 +263,13 @@ fn share(part: u64, whole: u64) -> f64 {
 
 fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    let decimals = if percent >= 10.0 { 0 } else if percent >= 0.1 { 1 } else { 3 };
+    let decimals = if percent >= 10.0 {
+        0
+    } else if percent >= 0.1 {
+        1
+    } else {
+        3
+    };
     format!("{percent:.decimals$} %")
 }
 

@@ -13,7 +13,9 @@ pub enum CaptureError {
     #[error("it is neither pcap nor pcapng")]
     Format,
     /// Its frames are of a link layer that is not known here.
-    #[error("its link layer is of type {0}, which is not known here; Ethernet, raw IP, loopback and Linux's cooked captures are")]
+    #[error(
+        "its link layer is of type {0}, which is not known here; Ethernet, raw IP, loopback and Linux's cooked captures are"
+    )]
     Link(i32),
     /// Its blocks make no sense from some place on.
     #[error("frame {0} and what follows cannot be read: the file is damaged there")]
@@ -67,10 +69,12 @@ impl<'a> Frames<'a> {
                 }
                 Err(PcapError::Eof) => break,
                 Err(PcapError::Incomplete(_)) => {
-                    if self.reader.refill().is_err() || self.reader.reader_exhausted() && {
-                        // What is left is no whole block.
-                        matches!(self.reader.next(), Err(PcapError::Incomplete(_)))
-                    } {
+                    if self.reader.refill().is_err()
+                        || self.reader.reader_exhausted() && {
+                            // What is left is no whole block.
+                            matches!(self.reader.next(), Err(PcapError::Incomplete(_)))
+                        }
+                    {
                         self.is_cut = true;
                         break;
                     }
@@ -119,7 +123,11 @@ fn take(
         }
         PcapBlockOwned::NG(Block::InterfaceDescription(interface)) => {
             let units = interface.ts_resolution().filter(|units| *units > 0);
-            interfaces.push((interface.linktype.0, units.unwrap_or(1_000_000), interface.ts_offset()));
+            interfaces.push((
+                interface.linktype.0,
+                units.unwrap_or(1_000_000),
+                interface.ts_offset(),
+            ));
             return None;
         }
         PcapBlockOwned::NG(Block::EnhancedPacket(frame)) => {

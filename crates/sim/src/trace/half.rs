@@ -167,7 +167,8 @@ impl Half {
         if header.len == 0 {
             return;
         }
-        self.counts.data += u64::from(matches!(header.kind, Kind::Data | Kind::Repair | Kind::Opaque));
+        self.counts.data +=
+            u64::from(matches!(header.kind, Kind::Data | Kind::Repair | Kind::Opaque));
         let end = seq.saturating_add(u64::from(header.len));
         let again = seq < self.highest;
         self.most = self.most.max(header.len);
@@ -204,7 +205,11 @@ impl Half {
     fn tell_flight(&mut self, at: Time) {
         let flight = self.highest.saturating_sub(self.acked);
         // Where packets are numbered, not bytes, it is their mean size that counts.
-        let each = if self.is_numbered { self.counts.bytes as f64 / self.counts.packets.max(1) as f64 } else { 1.0 };
+        let each = if self.is_numbered {
+            self.counts.bytes as f64 / self.counts.packets.max(1) as f64
+        } else {
+            1.0
+        };
         self.flight.push(at, flight as f64 * each);
         if let Some(window) = self.window {
             let full = window > 0 && flight + u64::from(self.most) > window && flight > 0;
@@ -288,14 +293,13 @@ impl Half {
             self.window_closed.say(at, window == 0, Duration::ZERO);
         }
         for (index, (left, right)) in header.sack.iter().enumerate() {
-            let (left, right) = (
-                self.unwrap(*left, header.bits, ack),
-                self.unwrap(*right, header.bits, ack),
-            );
+            let (left, right) =
+                (self.unwrap(*left, header.bits, ack), self.unwrap(*right, header.bits, ack));
             // RFC 2883: what is below the acknowledgement or inside the next block arrived twice.
             let inside = index == 0
                 && header.sack.get(1).is_some_and(|(l, r)| {
-                    let (l, r) = (self.unwrap(*l, header.bits, ack), self.unwrap(*r, header.bits, ack));
+                    let (l, r) =
+                        (self.unwrap(*l, header.bits, ack), self.unwrap(*r, header.bits, ack));
                     l <= left && right <= r
                 });
             if index == 0 && left < right && (right <= ack || inside) {

@@ -46,10 +46,21 @@ pub struct Blocks {
     pub symbols: Vec<Symbols>,
     /// How objects are cut: channel, bytes in the object, in a block, in a symbol.
     pub opened: Vec<(u32, u64, u32, u32)>,
-    /// What the receiver says: the channel, the block below which all are done, and what single blocks lack.
-    pub status: Vec<(u32, u32, Vec<(u32, u32)>)>,
+    /// What the receiver says.
+    pub status: Vec<Status>,
     /// It ends the connection: nothing more is wanted.
     pub closes: bool,
+}
+
+/// What a receiver says of a channel's blocks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// The channel.
+    pub channel: u32,
+    /// All blocks below this one are done.
+    pub floor: u32,
+    /// Single blocks, and how many symbols each lacks.
+    pub needs: Vec<(u32, u32)>,
 }
 
 /// Consecutive symbols of a block.
@@ -112,14 +123,24 @@ impl Header {
             DfcpPacket::Sealed { path, number, frames, .. } => (*path, *number, &frames[..]),
             _ => return Self::of(Kind::Handshake),
         };
-        let mut header = Self { kind: Kind::Control, path, seq: Some(number), len: 1, bits: 64, ..Self::default() };
+        let mut header = Self {
+            kind: Kind::Control,
+            path,
+            seq: Some(number),
+            len: 1,
+            bits: 64,
+            ..Self::default()
+        };
         let (mut data, mut ack, mut ends) = (false, false, false);
         for frame in frames {
             match frame {
                 Frame::Symbols(symbols) => {
                     data = true;
                     let size = u32::from(symbols.len).checked_div(u32::from(symbols.count));
-                    let k = symbols.live.zip(size).map(|(live, size)| live.block_len.div_ceil(size.max(1)));
+                    let k = symbols
+                        .live
+                        .zip(size)
+                        .map(|(live, size)| live.block_len.div_ceil(size.max(1)));
                     header.blocks.symbols.push(Symbols {
                         channel: symbols.channel,
                         block: symbols.block,
@@ -136,8 +157,10 @@ impl Header {
                 }
                 Frame::Blocks(status) => {
                     ack = true;
-                    let needs = status.blocks.iter().map(|need| (need.block, need.needed)).collect();
-                    header.blocks.status.push((status.channel, status.floor, needs));
+                    let needs =
+                        status.blocks.iter().map(|need| (need.block, need.needed)).collect();
+                    let (channel, floor) = (status.channel, status.floor);
+                    header.blocks.status.push(Status { channel, floor, needs });
                 }
                 Frame::Open(open) => header.blocks.opened.push((
                     open.channel,
@@ -147,7 +170,8 @@ impl Header {
                 )),
                 Frame::Done { channel } => {
                     ack = true;
-                    header.blocks.status.push((*channel, u32::MAX, Vec::new()));
+                    let needs = Vec::new();
+                    header.blocks.status.push(Status { channel: *channel, floor: u32::MAX, needs });
                 }
                 Frame::Close { .. } => {
                     ends = true;
@@ -172,17 +196,27 @@ impl Header {
         let flags = packet.header.flags;
         let block = packet.header.block;
         let kind = match () {
-            () if flags.has(Flags::SYN) || flags.has(Flags::FIN) || flags.has(Flags::RST) => Kind::Handshake,
+            () if flags.has(Flags::SYN) || flags.has(Flags::FIN) || flags.has(Flags::RST) => {
+                Kind::Handshake
+            }
             () if flags.has(Flags::ACK) => Kind::Ack,
             () => Kind::Data,
         };
         let mut header = Self { kind, bits: 32, ..Self::default() };
         if let Body::Symbols(symbols) = &packet.body {
             // Its symbols are bytes without numbers: they are counted as they come.
-            header.blocks.symbols.push(Symbols { channel: 0, block, esi: 0, count: symbols.len, k: None, size: None });
+            header.blocks.symbols.push(Symbols {
+                channel: 0,
+                block,
+                esi: 0,
+                count: symbols.len,
+                k: None,
+                size: None,
+            });
         }
         if kind == Kind::Ack && block > 0 {
-            header.blocks.status.push((0, 0, vec![(block, 0)]));
+            let needs = vec![(block, 0)];
+            header.blocks.status.push(Status { channel: 0, floor: 0, needs });
         }
         header
     }

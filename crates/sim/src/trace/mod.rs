@@ -34,7 +34,7 @@ pub use blocks::Block;
 pub use builder::{Builder, Detail, Handle};
 pub use findings::Finding;
 pub use half::Counts;
-pub use header::{Blocks, Header, Symbols};
+pub use header::{Blocks, Header, Status, Symbols};
 pub use packet::{Fate, Kind, Marks, NOWHERE, Packet};
 pub use recorder::Recorder;
 pub use series::{Group, Series};

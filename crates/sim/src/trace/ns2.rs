@@ -67,7 +67,9 @@ pub fn read(mut input: impl BufRead, title: &str, detail: Detail) -> Result<Trac
         match Line::parse(&text) {
             Ok(line) => reading.take(&line),
             Err(_) if !is_whole => {
-                reading.builder.note("The file is cut off in its last line; it was read up to there.");
+                reading
+                    .builder
+                    .note("The file is cut off in its last line; it was read up to there.");
                 break;
             }
             Err(problem) => return Err(Ns2Error::Line { line: number, problem }),
@@ -247,7 +249,8 @@ impl Reading {
         let ends = match protocol {
             "SCTP" => line.flow.to_owned(),
             _ => {
-                let (low, high) = (line.source.min(line.destination), line.source.max(line.destination));
+                let (low, high) =
+                    (line.source.min(line.destination), line.source.max(line.destination));
                 format!("{} {low} {high}", line.flow)
             }
         };
@@ -273,7 +276,8 @@ impl Reading {
         packet.flow = flow;
         if protocol == "SCTP" {
             let (one, other) = (node(line.source), node(line.destination));
-            let name = if back { format!("{other} – {one}") } else { format!("{one} – {other}") };
+            let name =
+                if back { format!("{other} – {one}") } else { format!("{one} – {other}") };
             packet.path = self.builder.path(flow, &name);
         }
         let handle = self.builder.sent(line.at, packet, header, back, false);

@@ -35,7 +35,8 @@ pub enum QlogError {
 pub fn read(mut input: impl BufRead, title: &str, detail: Detail) -> Result<Trace, QlogError> {
     let mut reading = Reading::new(title, detail);
     let is_sequence = input.fill_buf().is_ok_and(|bytes| bytes.first() == Some(&RECORD));
-    let result = if is_sequence { sequence(input, &mut reading) } else { texts(input, &mut reading) };
+    let result =
+        if is_sequence { sequence(input, &mut reading) } else { texts(input, &mut reading) };
     if let Err(error) = result {
         // What can be read is shown.
         if reading.events == 0 {
@@ -214,7 +215,8 @@ impl Reading {
         self.is_delta = common["time_format"] == "delta";
         let id = common["ODCID"].as_str().or(common["group_id"].as_str());
         self.id = id.unwrap_or_default().to_owned();
-        let is_dfcp = common["protocol_type"].as_array().is_some_and(|all| all.iter().any(|p| p == "DFCP"));
+        let is_dfcp =
+            common["protocol_type"].as_array().is_some_and(|all| all.iter().any(|p| p == "DFCP"));
         if is_dfcp {
             self.protocol = "DFCP".to_owned();
         }
@@ -238,7 +240,11 @@ impl Reading {
             let client = builder.lane("client", LaneKind::Host);
             let server = builder.lane("server", LaneKind::Host);
             let lane = |name| if name == "client" { client } else { server };
-            let name = if id.is_empty() { format!("{here}’s connection") } else { format!("{id} ({here})") };
+            let name = if id.is_empty() {
+                format!("{here}’s connection")
+            } else {
+                format!("{id} ({here})")
+            };
             let flow = builder.flow(&name, protocol, "packets");
             Connection {
                 flow,
@@ -286,7 +292,8 @@ impl Reading {
             "packet_sent" => self.packet(at, &data, true),
             "packet_received" => self.packet(at, &data, false),
             "packet_lost" => {
-                let number = data["header"]["packet_number"].as_u64().or(data["packet_number"].as_u64());
+                let number =
+                    data["header"]["packet_number"].as_u64().or(data["packet_number"].as_u64());
                 let connection = self.connection();
                 if let Some(handle) = number.and_then(|number| connection.sent.remove(&number)) {
                     let after = connection.srtt.mul_ratio(1, 2);
@@ -300,9 +307,12 @@ impl Reading {
 
     fn packet(&mut self, at: Time, data: &Value, is_sent: bool) {
         let head = &data["header"];
-        let number = [&head["packet_number"], &data["packet_number"]].into_iter().find_map(as_number);
-        let sizes = [&data["raw"]["length"], &head["packet_size"], &data["packet_size"], &head["length"]];
-        let size = sizes.into_iter().find_map(as_number).unwrap_or(0).min(u64::from(u32::MAX)) as u32;
+        let number =
+            [&head["packet_number"], &data["packet_number"]].into_iter().find_map(as_number);
+        let sizes =
+            [&data["raw"]["length"], &head["packet_size"], &data["packet_size"], &head["length"]];
+        let size =
+            sizes.into_iter().find_map(as_number).unwrap_or(0).min(u64::from(u32::MAX)) as u32;
         let kind = [&head["packet_type"], &data["packet_type"]].into_iter().find_map(Value::as_str);
         let is_protected = matches!(kind, Some("1RTT" | "0RTT") | None);
         let empty = Vec::new();
@@ -315,7 +325,8 @@ impl Reading {
                 "stream" | "datagram" | "symbols" | "SYMBOLS" => {
                     carries = true;
                     stream = as_number(&frame["stream_id"]).unwrap_or(0);
-                    let length = as_number(&frame["length"]).or(as_number(&frame["raw"]["payload_length"]));
+                    let length =
+                        as_number(&frame["length"]).or(as_number(&frame["raw"]["payload_length"]));
                     let offset = as_number(&frame["offset"]);
                     if let Some((offset, length)) = offset.zip(length).filter(|_| is_sent) {
                         let known = self.connection().streams.entry(stream).or_default();
@@ -362,7 +373,11 @@ impl Reading {
         let way = srtt.mul_ratio(1, 2);
         let back = connection.is_server == is_sent;
         let (from, to) = if is_sent { (here, there) } else { (there, here) };
-        let departed = if is_sent { at } else { Time::from_nanos(at.as_nanos().saturating_sub(way.as_nanos())) };
+        let departed = if is_sent {
+            at
+        } else {
+            Time::from_nanos(at.as_nanos().saturating_sub(way.as_nanos()))
+        };
         let mut packet = Packet::sent(number.unwrap_or(0), departed, from, to, size);
         packet.flow = flow;
         packet.block = stream.min(u64::from(u32::MAX)) as u32;
@@ -392,7 +407,8 @@ impl Reading {
             let connection = self.connection();
             connection.has_acks = true;
             // What is beyond was acknowledged before or was never sent.
-            let done: Vec<u64> = connection.sent.range(low..=high.max(low)).map(|(number, _)| *number).collect();
+            let done: Vec<u64> =
+                connection.sent.range(low..=high.max(low)).map(|(number, _)| *number).collect();
             for number in done {
                 if let Some(handle) = self.connection().sent.remove(&number) {
                     self.builder.believed(handle, way, true);
@@ -429,7 +445,9 @@ impl Reading {
 
     fn finish(mut self) -> Trace {
         let has_acks = self.connection.as_ref().is_some_and(|connection| connection.has_acks);
-        self.builder.note("Written at one end: times at the other end are computed from the round-trip time.");
+        self.builder.note(
+            "Written at one end: times at the other end are computed from the round-trip time.",
+        );
         if let Some(connection) = self.connection.take().filter(|_| !has_acks) {
             self.builder.note("It does not say which packets were acknowledged: sent packets are drawn as if they arrived.");
             let way = connection.srtt.mul_ratio(1, 2);

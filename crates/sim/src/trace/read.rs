@@ -62,7 +62,8 @@ impl Format {
             return Some(Self::Qlog);
         }
         let text = String::from_utf8_lossy(begin);
-        let first = text.lines().find(|line| !line.trim().is_empty() && !line.starts_with(['V', '#']))?;
+        let first =
+            text.lines().find(|line| !line.trim().is_empty() && !line.starts_with(['V', '#']))?;
         ns2::is_line(first).then_some(Self::Ns2)
     }
 }

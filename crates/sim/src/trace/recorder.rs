@@ -89,7 +89,13 @@ impl Recorder {
         }
     }
 
-    fn begin(&mut self, now: Time, lane: u8, packet: &NetPacket<Payload>, marks: Marks) -> Option<Handle> {
+    fn begin(
+        &mut self,
+        now: Time,
+        lane: u8,
+        packet: &NetPacket<Payload>,
+        marks: Marks,
+    ) -> Option<Handle> {
         let header = match &packet.payload {
             Payload::Tcp(segment) => Header::of_tcp(segment),
             Payload::Dfcp(dfcp) => Header::of_dfcp(dfcp),
@@ -132,7 +138,9 @@ impl Recorder {
                     Some(handle) => handle,
                     // The network has copied it.
                     None => {
-                        let Some(handle) = self.begin(now, lane, packet, Marks::COPY) else { return };
+                        let Some(handle) = self.begin(now, lane, packet, Marks::COPY) else {
+                            return;
+                        };
                         self.under_way.remove(&packet.id.0);
                         handle
                     }
@@ -161,7 +169,13 @@ impl Recorder {
     }
 
     /// What a flow has counted.
-    pub(crate) fn flow_counters(&mut self, now: Time, flow: usize, name: &str, counters: FlowCounters) {
+    pub(crate) fn flow_counters(
+        &mut self,
+        now: Time,
+        flow: usize,
+        name: &str,
+        counters: FlowCounters,
+    ) {
         let flow = self.flows.get(flow).copied();
         let mut tell = |group, what: &str, value: f64| {
             self.builder.measure(group, &format!("{name} {what}"), flow, now, value);

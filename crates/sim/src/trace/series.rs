@@ -113,7 +113,8 @@ impl Series {
         let points = core::mem::take(&mut self.points);
         for four in points.chunks(4) {
             let by_value = |a: &&(Time, f32), b: &&(Time, f32)| a.1.total_cmp(&b.1);
-            let (Some(low), Some(high)) = (four.iter().min_by(by_value), four.iter().max_by(by_value))
+            let (Some(low), Some(high)) =
+                (four.iter().min_by(by_value), four.iter().max_by(by_value))
             else {
                 continue;
             };

@@ -138,7 +138,8 @@ pub fn decode(bytes: &[u8]) -> Result<Trace, StreamError> {
     trace.blocks = read.blocks()?;
     for (index, one) in read.list("series").enumerate() {
         let group = Group::from_title(&read.text(one, "group"));
-        let group = group.ok_or_else(|| StreamError::Head("a series without a group".to_owned()))?;
+        let group =
+            group.ok_or_else(|| StreamError::Head("a series without a group".to_owned()))?;
         let flow = one["flow"].as_u64().map(|flow| flow as u16);
         let mut series = Series::new(group, read.text(one, "name"), flow);
         let times = read.f64(&format!("series_{index}_time"))?;
@@ -239,7 +240,10 @@ impl<'a> Reader<'a> {
         set("path", |p, v| p.path = v as u8)?;
         set("kind", |p, v| p.kind = Kind::ALL.get(v as usize).copied().unwrap_or(Kind::Opaque))?;
         set("fate", |p, v| {
-            p.fate = [Fate::Unknown, Fate::Arrived, Fate::Lost].get(v as usize).copied().unwrap_or_default();
+            p.fate = [Fate::Unknown, Fate::Arrived, Fate::Lost]
+                .get(v as usize)
+                .copied()
+                .unwrap_or_default();
         })?;
         set("place", |p, v| p.place = v as u8)?;
         Ok(packets)
@@ -258,8 +262,10 @@ impl<'a> Reader<'a> {
     }
 
     fn blocks(&self) -> Result<Vec<Block>, StreamError> {
-        let mut blocks: Vec<Block> =
-            self.f64("block_flow")?.map(|flow| Block { flow: flow as u16, ..Block::default() }).collect();
+        let mut blocks: Vec<Block> = self
+            .f64("block_flow")?
+            .map(|flow| Block { flow: flow as u16, ..Block::default() })
+            .collect();
         let mut set = |name: &str, put: fn(&mut Block, f64)| -> Result<(), StreamError> {
             for (block, value) in blocks.iter_mut().zip(self.f64(name)?) {
                 put(block, value);

@@ -99,37 +99,52 @@ pub(crate) fn read(link: i32, frame: &[u8]) -> Option<Seen> {
 }
 
 fn read_ip(ip: &[u8]) -> Option<Seen> {
-    let (size, source, destination, protocol, header, identity, ecn): (_, IpAddr, IpAddr, _, _, _, _) =
-        match ip.first()? >> 4 {
-            4 => {
-                let address = |at: usize| Some(Ipv4Addr::from(word(ip, at)?).into());
-                // A fragment that is not the first has no header to be read.
-                let is_first = short(ip, 6)? & 0x1fff == 0;
-                let length = usize::from(ip[0] & 15) * 4;
-                let protocol = if is_first { *ip.get(9)? } else { 255 };
-                // Offloads leave the length for the card to fill in.
-                let size = u32::from(short(ip, 2)?);
-                (size, address(12)?, address(16)?, protocol, length.max(20), short(ip, 4)?, ip.get(1)? & 3)
-            }
-            6 => {
-                let address = |at: usize| -> Option<IpAddr> {
-                    let bytes: [u8; 16] = ip.get(at..at + 16)?.try_into().ok()?;
-                    Some(Ipv6Addr::from(bytes).into())
-                };
-                let (mut next, mut at) = (*ip.get(6)?, 40);
-                // Hop-by-hop options, routing and destination options may lie between.
-                for _ in 0..8 {
-                    if !matches!(next, 0 | 43 | 60) {
-                        break;
-                    }
-                    next = *ip.get(at)?;
-                    at += 8 + usize::from(*ip.get(at + 1)?) * 8;
+    let (size, source, destination, protocol, header, identity, ecn): (
+        _,
+        IpAddr,
+        IpAddr,
+        _,
+        _,
+        _,
+        _,
+    ) = match ip.first()? >> 4 {
+        4 => {
+            let address = |at: usize| Some(Ipv4Addr::from(word(ip, at)?).into());
+            // A fragment that is not the first has no header to be read.
+            let is_first = short(ip, 6)? & 0x1fff == 0;
+            let length = usize::from(ip[0] & 15) * 4;
+            let protocol = if is_first { *ip.get(9)? } else { 255 };
+            // Offloads leave the length for the card to fill in.
+            let size = u32::from(short(ip, 2)?);
+            (
+                size,
+                address(12)?,
+                address(16)?,
+                protocol,
+                length.max(20),
+                short(ip, 4)?,
+                ip.get(1)? & 3,
+            )
+        }
+        6 => {
+            let address = |at: usize| -> Option<IpAddr> {
+                let bytes: [u8; 16] = ip.get(at..at + 16)?.try_into().ok()?;
+                Some(Ipv6Addr::from(bytes).into())
+            };
+            let (mut next, mut at) = (*ip.get(6)?, 40);
+            // Hop-by-hop options, routing and destination options may lie between.
+            for _ in 0..8 {
+                if !matches!(next, 0 | 43 | 60) {
+                    break;
                 }
-                let ecn = (ip.get(1)? >> 4) & 3;
-                (u32::from(short(ip, 4)?) + 40, address(8)?, address(24)?, next, at, 0, ecn)
+                next = *ip.get(at)?;
+                at += 8 + usize::from(*ip.get(at + 1)?) * 8;
             }
-            _ => return None,
-        };
+            let ecn = (ip.get(1)? >> 4) & 3;
+            (u32::from(short(ip, 4)?) + 40, address(8)?, address(24)?, next, at, 0, ecn)
+        }
+        _ => return None,
+    };
     let body = ip.get(header..).unwrap_or(&[]);
     let payload = size.saturating_sub(header as u32);
     let mut seen = Seen {
@@ -195,7 +210,12 @@ fn tcp(body: &[u8], payload: u32, seen: &mut Seen) -> Option<()> {
         bits: 32,
         ..Header::default()
     };
-    seen.identity = mix([seen.identity, u64::from(seq), u64::from(ack), u64::from(len) << 24 | u64::from(flags) << 16 | u64::from(window)]);
+    seen.identity = mix([
+        seen.identity,
+        u64::from(seq),
+        u64::from(ack),
+        u64::from(len) << 24 | u64::from(flags) << 16 | u64::from(window),
+    ]);
     let options = body.get(20..length.min(body.len())).unwrap_or(&[]);
     let mut at = 0;
     while let Some(kind) = options.get(at).copied().filter(|kind| *kind != 0) {
@@ -245,7 +265,8 @@ fn udp(body: &[u8], seen: &mut Seen) -> Option<()> {
         *place = eight.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
     }
     // What is sealed differs in its first bytes already: connection, packet number, ciphertext.
-    let rest = data.iter().skip(16).take(32).fold(0u64, |sum, byte| sum.rotate_left(7) ^ u64::from(*byte));
+    let rest =
+        data.iter().skip(16).take(32).fold(0u64, |sum, byte| sum.rotate_left(7) ^ u64::from(*byte));
     seen.identity = mix([mix(identity), rest]);
     let first = *data.first()?;
     match first {
@@ -278,7 +299,9 @@ fn udp(body: &[u8], seen: &mut Seen) -> Option<()> {
 const VERSION: [u8; 4] = 0x464e_0001u32.to_be_bytes();
 
 fn is_quic(version: u32) -> bool {
-    matches!(version, 1 | 0x6b33_43cf) || version >> 8 == 0x00ff_0000 || version & 0x0f0f_0f0f == 0x0a0a_0a0a
+    matches!(version, 1 | 0x6b33_43cf)
+        || version >> 8 == 0x00ff_0000
+        || version & 0x0f0f_0f0f == 0x0a0a_0a0a
 }
 
 /// RFC 4340 section 5.
@@ -346,14 +369,20 @@ fn sctp(body: &[u8], seen: &mut Seen) -> Option<()> {
                 }
             }
             3 => {
-                let (Some(cumulative), Some(gaps)) = (word(body, at + 4), short(body, at + 12)) else { break };
+                let (Some(cumulative), Some(gaps)) = (word(body, at + 4), short(body, at + 12))
+                else {
+                    break;
+                };
                 seen.header.ack = Some(u64::from(cumulative.wrapping_add(1)));
                 seen.header.window = word(body, at + 8);
                 if seen.header.len == 0 {
                     seen.header.kind = Kind::Ack;
                 }
                 for gap in 0..usize::from(gaps) {
-                    let edge = |place| short(body, at + 16 + gap * 4 + place).map(|offset| cumulative.wrapping_add(u32::from(offset)));
+                    let edge = |place| {
+                        short(body, at + 16 + gap * 4 + place)
+                            .map(|offset| cumulative.wrapping_add(u32::from(offset)))
+                    };
                     let (Some(from), Some(to)) = (edge(0), edge(2)) else { break };
                     seen.header.sack.push((u64::from(from), u64::from(to.wrapping_add(1))));
                 }

@@ -76,8 +76,7 @@ const QLOG: &str = concat!(
 
 fn check_qlog(trace: &Trace) {
     let fates: Vec<(u64, Fate)> = trace.packets.iter().map(|p| (p.number, p.fate)).collect();
-    let expected =
-        [(7, Fate::Lost), (8, Fate::Arrived), (3, Fate::Arrived), (9, Fate::Unknown)];
+    let expected = [(7, Fate::Lost), (8, Fate::Arrived), (3, Fate::Arrived), (9, Fate::Unknown)];
     assert_eq!(fates, expected);
     assert!(trace.packets[3].marks.has(Marks::RETRANSMITTED));
     assert_eq!(trace.lanes[usize::from(trace.packets[0].from)].name, "server");
@@ -88,11 +87,15 @@ fn check_qlog(trace: &Trace) {
 fn a_qlog_of_any_form_is_read() {
     check_qlog(&of(QLOG.as_bytes()));
     // The same as one text.
-    let mut records: Vec<&str> = QLOG.split('\u{1e}').map(str::trim).filter(|r| !r.is_empty()).collect();
+    let mut records: Vec<&str> =
+        QLOG.split('\u{1e}').map(str::trim).filter(|r| !r.is_empty()).collect();
     let head = records.remove(0);
     let trace = head.split_once("\"trace\":{").expect("a head").1;
     let trace = trace.strip_suffix("}}").expect("its end");
-    let whole = format!("{{\"qlog_version\":\"0.3\",\"traces\":[{{{trace},\"events\":[{}]}}]}}", records.join(","));
+    let whole = format!(
+        "{{\"qlog_version\":\"0.3\",\"traces\":[{{{trace},\"events\":[{}]}}]}}",
+        records.join(",")
+    );
     check_qlog(&of(whole.as_bytes()));
     // And with a line for each text.
     let lines = format!("{head}\n{}\n", records.join("\n"));
@@ -104,7 +107,8 @@ fn a_file_cut_off_anywhere_is_read_up_to_there_or_refused() {
     let pcap = two_ends(0).0;
     for file in [NS2.as_bytes(), QLOG.as_bytes(), &pcap] {
         for length in 0..file.len() {
-            let result = read(std::io::Cursor::new(file[..length].to_vec()), "cut", Detail::default());
+            let result =
+                read(std::io::Cursor::new(file[..length].to_vec()), "cut", Detail::default());
             if let Err(error) = result {
                 let text = error.to_string();
                 assert!(!text.is_empty() && !text.contains('\n'), "{text:?}");
@@ -138,7 +142,8 @@ fn frame(nanos: u64, back: bool, seq: u32, ack: u32, len: u16, flags: u8) -> Vec
     ip.extend([0x50, flags]);
     ip.extend([0xff, 0xff, 0, 0, 0, 0]);
     let seconds = [nanos / 1_000_000_000, nanos % 1_000_000_000, ip.len() as u64, u64::from(total)];
-    let mut record: Vec<u8> = seconds.iter().flat_map(|word| (*word as u32).to_le_bytes()).collect();
+    let mut record: Vec<u8> =
+        seconds.iter().flat_map(|word| (*word as u32).to_le_bytes()).collect();
     record.extend(ip);
     record
 }
@@ -153,7 +158,11 @@ fn two_ends(ahead: u64) -> (Vec<u8>, Vec<u8>) {
     let mut seen_here = Vec::new();
     let mut seen_there = Vec::new();
     let mut pass = |at: u64, back: bool, seq: u32, ack: u32, len: u16, flags: u8, lost: bool| {
-        let (near, far) = if back { (&mut seen_there, &mut seen_here) } else { (&mut seen_here, &mut seen_there) };
+        let (near, far) = if back {
+            (&mut seen_there, &mut seen_here)
+        } else {
+            (&mut seen_here, &mut seen_there)
+        };
         near.push((base + at, back, seq, ack, len, flags));
         if !lost {
             far.push((base + at + way, back, seq, ack, len, flags));
@@ -165,7 +174,15 @@ fn two_ends(ahead: u64) -> (Vec<u8>, Vec<u8>) {
     for segment in 0..6u32 {
         let at = 2 * way + 1_000_000 * u64::from(segment + 1);
         pass(at, false, 101 + segment * 1000, 901, 1000, 24, segment == 2);
-        pass(at + way, true, 901, 101 + segment.min(2) * 1000 + 1000 * u32::from(segment < 2), 0, 16, false);
+        pass(
+            at + way,
+            true,
+            901,
+            101 + segment.min(2) * 1000 + 1000 * u32::from(segment < 2),
+            0,
+            16,
+            false,
+        );
     }
     pass(5 * way, false, 2101, 901, 1000, 24, false);
     pass(6 * way, true, 901, 6101, 0, 16, false);
@@ -186,7 +203,11 @@ fn a_capture_at_one_end_concludes_what_happened_at_the_other() {
         let files = two_ends(0);
         let trace = of(if which == 0 { &files.0 } else { &files.1 });
         let counts = trace.flows[0].counts[0];
-        assert_eq!((counts.retransmitted, counts.spurious), (u64::from(is_sender || which == 1), 0), "{which}");
+        assert_eq!(
+            (counts.retransmitted, counts.spurious),
+            (u64::from(is_sender || which == 1), 0),
+            "{which}"
+        );
         if is_sender {
             assert_eq!(counts.lost, 1);
             let lost: Vec<u64> =

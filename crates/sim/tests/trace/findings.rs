@@ -2,7 +2,7 @@
 
 use fontis_base::{Duration, Time};
 use fontis_sim::trace::{
-    Blocks, Builder, Detail, Header, Kind, LaneKind, Marks, Packet, Symbols, Trace,
+    Blocks, Builder, Detail, Header, Kind, LaneKind, Marks, Packet, Status, Symbols, Trace,
 };
 
 const WAY: u64 = 20;
@@ -38,7 +38,8 @@ impl Talk {
 
     /// Data leaves and, if `takes` says when, arrives.
     fn data(&mut self, at: u64, path: u8, seq: u64, takes: Option<u64>) {
-        let header = Header { kind: Kind::Data, seq: Some(seq), len: 1000, bits: 32, ..Header::default() };
+        let header =
+            Header { kind: Kind::Data, seq: Some(seq), len: 1000, bits: 32, ..Header::default() };
         let handle = self.send(at, path, header, false);
         match takes {
             Some(millis) => self.builder.arrived(handle, Self::at(at + millis)),
@@ -117,7 +118,10 @@ fn a_closed_window_is_found() {
     talk.ack(2000, 20_000, 1 << 20);
     smooth(&mut talk, 42, 60, 1 << 20);
     let (_, texts) = talk.texts();
-    assert!(texts.iter().any(|t| t == "flow: the receiver's window was closed from 1.0 s to 2.0 s"), "{texts:?}");
+    assert!(
+        texts.iter().any(|t| t == "flow: the receiver's window was closed from 1.0 s to 2.0 s"),
+        "{texts:?}"
+    );
 }
 
 #[test]
@@ -146,7 +150,11 @@ fn needed_retransmissions_are_not_spurious() {
     talk.ack(2580, 51_000, 1 << 20);
     smooth(&mut talk, 53, 100, 1 << 20);
     let (_, texts) = talk.texts();
-    assert_eq!(texts, ["flow: 1.0 % of packets were lost (1 of 99), all of them at receiver"], "{texts:?}");
+    assert_eq!(
+        texts,
+        ["flow: 1.0 % of packets were lost (1 of 99), all of them at receiver"],
+        "{texts:?}"
+    );
 }
 
 #[test]
@@ -185,7 +193,13 @@ fn a_receiver_blocked_by_a_slow_path_is_found_with_the_path() {
     for (at, index, leaves) in events {
         let (_, path, seq, _) = arrivals[index];
         if leaves {
-            let header = Header { kind: Kind::Data, seq: Some(seq), len: 1000, bits: 32, ..Header::default() };
+            let header = Header {
+                kind: Kind::Data,
+                seq: Some(seq),
+                len: 1000,
+                bits: 32,
+                ..Header::default()
+            };
             handles[index] = Some(talk.send(at, path, header, false));
         } else if let Some(handle) = handles[index] {
             talk.builder.arrived(handle, Talk::at(at));
@@ -205,7 +219,10 @@ fn standing_queues_are_found() {
         talk.ack(step * 200 + takes, (step + 1) * 1000, 1 << 20);
     }
     let (_, texts) = talk.texts();
-    assert_eq!(texts, ["flow: round trips took 112.0 ms in the mean, 2.8 times the shortest: queues stand"]);
+    assert_eq!(
+        texts,
+        ["flow: round trips took 112.0 ms in the mean, 2.8 times the shortest: queues stand"]
+    );
 }
 
 #[test]
@@ -222,7 +239,12 @@ fn reordering_and_marks_are_counted() {
         };
         let first = talk.send(step * 10, 0, header.clone(), false);
         if step % 25 == 0 {
-            let second = talk.send(step * 10 + 1, 0, Header { seq: Some(1000 + step), marks: Marks(0), ..header }, false);
+            let second = talk.send(
+                step * 10 + 1,
+                0,
+                Header { seq: Some(1000 + step), marks: Marks(0), ..header },
+                false,
+            );
             talk.builder.arrived(second, Talk::at(step * 10 + 2));
         }
         talk.builder.arrived(first, Talk::at(step * 10 + 5));
@@ -249,18 +271,22 @@ fn useless_symbols_are_found() {
             let begin = u64::from(block) * 100 + u64::from(esi);
             let mut packet = Packet::sent(1, at(begin), 0, 1, 1000);
             packet.flow = flow;
-            let symbols = vec![Symbols { channel: 0, block, esi, count: 1, k: Some(25), size: None }];
+            let symbols =
+                vec![Symbols { channel: 0, block, esi, count: 1, k: Some(25), size: None }];
             let blocks = Blocks { symbols, ..Blocks::default() };
             let header = Header { kind: Kind::Data, blocks, ..Header::default() };
             under_way.push(builder.sent(at(begin), packet, header, false, false));
         }
-        let all: Vec<_> = under_way.drain(..).collect();
+        let all = std::mem::take(&mut under_way);
         for (esi, handle) in (0..).zip(all) {
             let arrives = u64::from(block) * 100 + 30 + esi;
             if esi == 25 {
                 let mut packet = Packet::sent(2, at(arrives - 1), 1, 0, 60);
                 packet.flow = flow;
-                let blocks = Blocks { status: vec![(0, 0, vec![(block, 0)])], ..Blocks::default() };
+                let blocks = Blocks {
+                    status: vec![Status { channel: 0, floor: 0, needs: vec![(block, 0)] }],
+                    ..Blocks::default()
+                };
                 let header = Header { kind: Kind::Ack, blocks, ..Header::default() };
                 let ack = builder.sent(at(arrives - 1), packet, header, true, false);
                 builder.arrived(ack, at(arrives + 19));
@@ -270,7 +296,10 @@ fn useless_symbols_are_found() {
     }
     let trace = builder.finish();
     let texts: Vec<&str> = trace.findings.iter().map(|finding| &*finding.text).collect();
-    assert_eq!(texts, ["flow: 3.8 % of symbols were useless (10 of 260): their block was complete"]);
+    assert_eq!(
+        texts,
+        ["flow: 3.8 % of symbols were useless (10 of 260): their block was complete"]
+    );
     assert_eq!(trace.findings[0].marks, Marks::USELESS);
     assert_eq!(trace.packets.iter().filter(|p| p.marks.has(Marks::USELESS)).count(), 10);
     assert_eq!(trace.packets.iter().filter(|p| p.marks.has(Marks::REDUNDANT)).count(), 10);

@@ -21,7 +21,8 @@ fn every_packet_is_there_and_ends_where_it_did() {
     for protocol in ["cubic", "dfcp", "dfcp-published"] {
         let Watched { recording, trace, .. } = run(protocol, "loss = \"1%\"", 1_000_000);
         let trace = trace.expect("it was asked for");
-        let queue = |column: &str| *recording.queue.numbers(column).last().expect("samples") as usize;
+        let queue =
+            |column: &str| *recording.queue.numbers(column).last().expect("samples") as usize;
         let lost = trace.packets.iter().filter(|p| p.fate == Fate::Lost).count();
         assert_eq!(lost, queue("dropped") + queue("lost"), "{protocol}");
         assert!(lost > 10, "{protocol}: {lost}");
@@ -60,14 +61,16 @@ fn useless_symbols_are_those_that_dfcp_counts() {
     let completed = recording.event.numbers("time")[completed.expect("it completes")];
     let (mut received, mut useless) = (0, 0);
     for packet in &trace.packets {
-        let symbols = packet.fate == Fate::Arrived && matches!(packet.kind, Kind::Data | Kind::Repair);
+        let symbols =
+            packet.fate == Fate::Arrived && matches!(packet.kind, Kind::Data | Kind::Repair);
         if symbols && packet.ended.as_secs_f64() <= completed {
             received += packet.len;
             useless += if packet.marks.has(Marks::USELESS) { packet.len } else { 0 };
         }
     }
     // Of the packet that completes a block the endpoint knows which of its symbols were too many; a trace does not.
-    let most = trace.packets.iter().filter(|p| p.kind == Kind::Data).map(|p| p.len).max().expect("data");
+    let most =
+        trace.packets.iter().filter(|p| p.kind == Kind::Data).map(|p| p.len).max().expect("data");
     let between = trace.blocks.len() as u32 * (most - 1);
     let counted = (share * f64::from(received)).round();
     assert!((share * f64::from(received) - counted).abs() < 1e-6, "the same symbols were received");
@@ -83,9 +86,19 @@ fn useless_symbols_are_those_that_dfcp_counts() {
 fn a_thinned_trace_is_small_and_keeps_what_stands_out() {
     let whole = run("cubic", "loss = \"1%\"", 1_000_000).trace.expect("it was asked for");
     let thin = run("cubic", "loss = \"1%\"", 500).trace.expect("it was asked for");
-    assert!(thin.packets.len() <= 500 && thin.kept[0] > 1, "{} {:?}", thin.packets.len(), thin.kept);
-    assert_eq!((thin.total, &thin.flows, &thin.findings), (whole.total, &whole.flows, &whole.findings));
-    let lost = |trace: &fontis_sim::trace::Trace| trace.packets.iter().filter(|p| p.fate == Fate::Lost).count();
+    assert!(
+        thin.packets.len() <= 500 && thin.kept[0] > 1,
+        "{} {:?}",
+        thin.packets.len(),
+        thin.kept
+    );
+    assert_eq!(
+        (thin.total, &thin.flows, &thin.findings),
+        (whole.total, &whole.flows, &whole.findings)
+    );
+    let lost = |trace: &fontis_sim::trace::Trace| {
+        trace.packets.iter().filter(|p| p.fate == Fate::Lost).count()
+    };
     assert_eq!(lost(&thin), lost(&whole), "lost packets are kept");
     assert!(thin.hops.iter().all(|hop| (hop.packet as usize) < thin.packets.len()));
 }
@@ -97,7 +110,10 @@ fn a_trace_is_the_same_after_its_way_as_bytes() {
         let bytes = stream::encode(&trace);
         let again = stream::decode(&bytes).expect("what was written");
         assert_eq!(again.packets, trace.packets);
-        assert_eq!((&again.hops, &again.blocks, &again.lanes), (&trace.hops, &trace.blocks, &trace.lanes));
+        assert_eq!(
+            (&again.hops, &again.blocks, &again.lanes),
+            (&trace.hops, &trace.blocks, &trace.lanes)
+        );
         assert_eq!((&again.flows, &again.findings), (&trace.flows, &trace.findings));
         assert_eq!(stream::encode(&again), bytes);
         // Cut anywhere it is an error or a shorter trace, never a panic.
@@ -112,7 +128,8 @@ fn the_senders_capture_tells_what_the_recorder_saw() {
     let Watched { capture, trace, .. } = run("cubic", "loss = \"1%\"", 1_000_000);
     let truth = trace.expect("it was asked for");
     let bytes = capture.expect("it was asked for").as_bytes().to_vec();
-    let seen = capture::read(std::io::Cursor::new(bytes), "sender", Detail::default()).expect("a capture");
+    let seen =
+        capture::read(std::io::Cursor::new(bytes), "sender", Detail::default()).expect("a capture");
     let (truth, seen) = (truth.flows[0].counts[0], seen.flows[0].counts[0]);
     assert_eq!(seen.packets, truth.packets);
     assert_eq!(seen.data, truth.data);
