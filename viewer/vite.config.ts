@@ -29,7 +29,8 @@ function frame(): Plugin {
       handler: (html) =>
         html
           .replace("<!--frame-->", () => readFileSync("frame.html", "utf8"))
-          .replace("<!--playground-->", () => (html.includes('class="playground"') ? SLIDERS : "")),
+          .replace("<!--playground-->", () => (html.includes('class="playground"') ? SLIDERS : ""))
+          .replace("<!--title-->", () => (html.includes('class="playground"') ? "Fontis" : "PacketViz")),
     },
   };
 }
@@ -57,9 +58,9 @@ function oneFile(): Plugin {
             delete bundle[name];
           }
         }
-        // Where an exported page's traces stand; the command knows these words.
-        const place = '<script type="application/json" id="traces">[]</script>';
-        page.source = html.replace("<!--traces-->", () => place);
+        // Where an exported page's traces and simulator stand; the command knows these words.
+        const place = (id: string) => `<script type="application/json" id="${id}">[]</script>`;
+        page.source = html.replace("<!--traces-->", () => place("traces")).replace("<!--wasm-->", () => place("wasm"));
       }
     },
   };

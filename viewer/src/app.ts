@@ -6,9 +6,10 @@ import { legend, palette } from "./colours";
 import { factsOf, table } from "./details";
 import { ExchangeView } from "./exchange";
 import type { Named } from "./load";
+import { tellFindings, tellFollow } from "./sidebar";
 import { type Colour, INITIAL, type Shown, Store, type View } from "./state";
 import { TimelineView } from "./timeline";
-import { Fate, type Finding, Mark, seconds, type Trace } from "./trace";
+import { Fate, type Finding, isOf, Mark, seconds, type Trace } from "./trace";
 
 const element = <T extends HTMLElement>(id: string): T => {
   const found = document.getElementById(id);
@@ -27,7 +28,7 @@ export class App {
     private traces: Named[],
     initial: Shown,
     remember: (shown: Shown) => void,
-    private readonly loadPart?: (index: number, span: [number, number]) => Promise<Trace>,
+    private loadPart?: (index: number, span: [number, number]) => Promise<Trace>,
   ) {
     this.store = new Store(initial, this.end(), remember);
     this.store.onDraw(() => this.tell());
@@ -58,6 +59,13 @@ export class App {
     );
     this.lists();
     this.store.request();
+  }
+
+  /** Shows traces that did not come from the command: it knows no parts of them. */
+  take(traces: Named[]): void {
+    this.loadPart = undefined;
+    this.traces = [];
+    this.replace(traces);
   }
 
   private build(): void {
@@ -96,69 +104,29 @@ export class App {
   private lists(): void {
     const first = this.traces[0]?.trace;
     if (!first) return;
-    element("title").textContent = this.traces.map(({ name }) => name).join("  |  ");
-    document.title = `${this.traces.map(({ name }) => name).join(" | ")} · PacketViz`;
+    if (!document.body.classList.contains("playground")) {
+      const names = this.traces.map(({ name }) => name).join(" | ");
+      element("title").textContent = names;
+      document.title = `${names} · PacketViz`;
+    }
     const select = element<HTMLSelectElement>("flow");
     const longest = this.traces.reduce((a, b) => (b.trace.flows.length > a.trace.flows.length ? b : a)).trace;
     select.replaceChildren(new Option("all flows", ""));
     longest.flows.forEach((flow, index) => {
       select.add(new Option(`${flow.name} · ${flow.protocol}`, String(index)));
-    });
-    const findings = element("findings");
-    findings.replaceChildren();
-    this.traces.forEach(({ name, trace }, index) => {
-      if (this.traces.length > 1) {
-        const heading = document.createElement("h3");
-        heading.textContent = name;
-        findings.append(heading);
-      }
-      const list = document.createElement("ol");
-      for (const finding of trace.findings) list.append(this.finding(index, finding));
-      if (!trace.findings.length) {
-        const none = document.createElement("p");
-        none.textContent = "Nothing stands out.";
-        findings.append(none);
-      }
-      findings.append(list);
-      for (const note of this.notes(trace)) {
-        const text = document.createElement("p");
-        text.className = "note";
-        text.textContent = note;
-        findings.append(text);
+      if (flow.paths.length < 2) return;
+      for (const [path, name] of flow.paths.entries()) {
+        select.add(new Option(`${flow.name} · path ${path + 1}: ${name}`, `${index}/${path}`));
       }
     });
-  }
-
-  private notes(trace: Trace): string[] {
-    const notes = [...trace.notes];
-    const [ordinary, remarkable] = trace.kept;
-    if (ordinary > 1) {
-      const others = remarkable > 1 ? `, and 1 of ${remarkable} others` : "; lost ones and others that stand out are all here";
-      notes.unshift(
-        `Of ${trace.total} packets 1 of ${ordinary} ordinary ones is shown${others}. Zoom in and load the part in full.`,
-      );
-    }
-    return notes;
-  }
-
-  private finding(index: number, finding: Finding): HTMLLIElement {
-    const item = document.createElement("li");
-    const link = document.createElement("a");
-    link.href = "#";
-    link.textContent = finding.text;
-    link.addEventListener("click", (event) => {
-      event.preventDefault();
-      this.goTo(index, finding);
-    });
-    item.append(link);
-    return item;
+    tellFindings(element("findings"), this.traces, (index, finding) => this.goTo(index, finding));
   }
 
   goTo(index: number, finding: Finding): void {
     this.active = index;
     const margin = (finding.until - finding.from) * 0.1;
     const many = this.traces[index].trace.flows.length > 1;
-    this.store.set({ flow: many ? finding.flow : null, marks: finding.marks, lost: finding.lost });
+    this.store.set({ flow: many ? finding.flow : null, path: null, marks: finding.marks, lost: finding.lost });
     this.store.zoom(finding.from - margin, finding.until + margin);
   }
 
@@ -186,7 +154,8 @@ export class App {
     const [from, until] = this.store.span();
     element("span").textContent = `${seconds(from, until - from)} – ${seconds(until, until - from)}`;
     document.body.dataset.view = shown.view;
-    element<HTMLSelectElement>("flow").value = shown.flow === null ? "" : String(shown.flow);
+    const path = shown.path === null ? "" : `/${shown.path}`;
+    element<HTMLSelectElement>("flow").value = shown.flow === null ? "" : `${shown.flow}${path}`;
     element<HTMLSelectElement>("colour").value = shown.colour;
     element<HTMLSelectElement>("filter").value = shown.lost ? "lost" : String(shown.marks);
     for (const button of document.querySelectorAll<HTMLButtonElement>("[data-set-view]")) {
@@ -229,43 +198,10 @@ export class App {
     const key = JSON.stringify([follow, this.active, trace?.count]);
     if (place.dataset.key === key) return;
     place.dataset.key = key;
-    place.replaceChildren();
-    if (!follow || !trace) {
-      const hint = document.createElement("p");
-      hint.className = "note";
-      hint.textContent = "Click a packet to follow it.";
-      place.append(hint);
-      return;
-    }
-    if (follow.what === "packet" && follow.packet < trace.count) {
-      const i = follow.packet;
-      place.append(table(factsOf(trace, i)));
-      const button = (text: string, run: () => void) => {
-        const one = document.createElement("button");
-        one.type = "button";
-        one.textContent = text;
-        one.addEventListener("click", run);
-        place.append(one);
-      };
-      const flow = trace.flow[i];
-      if (trace.flows[flow]?.unit === "symbols" && trace.kind[i] <= 1) {
-        button("follow its block", () => this.store.set({ follow: { what: "block", flow, block: trace.block[i] } }));
-      } else if (trace.len[i]) {
-        button("follow its data", () => this.store.set({ follow: { what: "seq", flow, seq: trace.seq[i] } }));
-      }
-      button("go there", () => this.near(i));
-      return;
-    }
-    const text = document.createElement("p");
-    if (follow.what === "block") {
-      const { blocks } = trace;
-      const at = blocks.number.findIndex((number, i) => number === follow.block && blocks.flow[i] === follow.flow);
-      text.textContent =
-        at < 0
-          ? `Block ${follow.block}`
-          : `Block ${follow.block}: ${blocks.k[at]} symbols needed, ${blocks.sent[at]} sent, ${blocks.received[at]} arrived, ${blocks.useless[at]} of them useless; from ${seconds(blocks.begun[at])} to ${seconds(blocks.done[at])}.`;
-    } else if (follow.what === "seq") text.textContent = `Everything that carried ${follow.seq}.`;
-    place.append(text);
+    tellFollow(place, trace, follow, {
+      follow: (next) => this.store.set({ follow: next }),
+      goTo: (packet) => this.near(packet),
+    });
   }
 
   /** Shows a packet's surroundings. */
@@ -279,11 +215,11 @@ export class App {
   /** Follows the next packet for which something holds. */
   private next(step: 1 | -1, holds: (trace: Trace, i: number) => boolean): void {
     const trace = this.traces[this.active].trace;
-    const { follow, flow } = this.store.shown;
+    const { follow } = this.store.shown;
     const [from] = this.store.span();
     let i = follow?.what === "packet" ? follow.packet + step : trace.sent.findIndex((sent) => sent >= from);
     for (; i >= 0 && i < trace.count; i += step) {
-      if ((flow === null || trace.flow[i] === flow) && holds(trace, i)) {
+      if (isOf(trace, i, this.store.shown) && holds(trace, i)) {
         this.store.set({ follow: { what: "packet", packet: i } });
         const [begin, end] = this.store.span();
         if (trace.sent[i] < begin || trace.sent[i] > end) {
@@ -299,7 +235,8 @@ export class App {
     const { store } = this;
     element<HTMLSelectElement>("flow").addEventListener("change", (event) => {
       const { value } = event.target as HTMLSelectElement;
-      store.set({ flow: value === "" ? null : Number(value) });
+      const [flow, path] = value.split("/");
+      store.set({ flow: flow ? Number(flow) : null, path: path ? Number(path) : null });
     });
     element<HTMLSelectElement>("colour").addEventListener("change", (event) => {
       store.set({ colour: (event.target as HTMLSelectElement).value as Colour });

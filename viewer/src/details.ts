@@ -27,7 +27,8 @@ export function factsOf(trace: Trace, i: number): Fact[] {
     const isSymbols = unit === "symbols" && trace.kind[i] <= 1;
     const range = trace.len[i] === 1 ? `${trace.seq[i]}` : `${trace.seq[i]} to ${trace.seq[i] + trace.len[i] - 1}`;
     facts.push([isSymbols ? "symbols (ESI)" : unit === "symbols" ? "packet number" : unit || "sequence", range]);
-    if (isSymbols) facts.push(["block", String(trace.block[i])]);
+    const channel = trace.channel[i] ? ` of channel ${trace.channel[i]}` : "";
+    if (isSymbols) facts.push(["block", `${trace.block[i]}${channel}`]);
   }
   if (trace.ack[i]) facts.push(["acknowledges", `below ${trace.ack[i]}`]);
   const [first, last] = hopsOf(trace, i);

@@ -1,8 +1,10 @@
 /** The exchange view: hosts and queues as vertical lines, time downwards, every packet a line from where it left to where it ended. */
 
+import { axisLabel, niceStep } from "./axis";
 import { colourOf, isLost, palette } from "./colours";
+import { drawDensity } from "./density";
 import type { Store } from "./state";
-import { Fate, hopsOf, Mark, NOWHERE, seconds, type Trace, underWay } from "./trace";
+import { Fate, hopsOf, isOf, Mark, NOWHERE, seconds, type Trace, underWay } from "./trace";
 
 const HEAD = 44;
 const FOOT = 8;
@@ -120,12 +122,11 @@ export class ExchangeView {
     context.beginPath();
     context.rect(0, HEAD, this.width, this.height - HEAD);
     context.clip();
-    const flow = store.shown.flow;
     this.visible = [];
     const most = Math.min(MOST_LINES, Math.max(400, (this.height - HEAD) * MOST_IN_A_PIXEL));
     let count = 0;
     for (let i = first; i < last; i++) {
-      if (flow !== null && trace.flow[i] !== flow) continue;
+      if (!isOf(trace, i, store.shown)) continue;
       if (!(trace.ended[i] < from)) {
         count++;
         if (count <= most) this.visible.push(i);
@@ -134,7 +135,7 @@ export class ExchangeView {
     const far = count > most;
     if (far) {
       this.visible = [];
-      this.drawDensity(first, last);
+      drawDensity(context, trace, store, [first, last], this.height - HEAD - FOOT, HEAD, (lane) => this.x(lane));
     } else {
       this.drawLines();
     }
@@ -302,65 +303,6 @@ export class ExchangeView {
     context.lineWidth = 1;
   }
 
-  /** From far: for each row of pixels how many packets left each lane, towards where they went. */
-  private drawDensity(first: number, last: number): void {
-    const { context, trace, store } = this;
-    const colours = palette();
-    const [from, until] = store.span();
-    const rows = Math.max(1, Math.floor((this.height - HEAD - FOOT) / 2));
-    const scale = rows / (until - from);
-    const categories = 10;
-    const { flow, colour, marks, lost } = store.shown;
-    const filtered = marks !== 0 || lost;
-    // By pair of lanes: row by category.
-    const pairs = new Map<number, Uint32Array>();
-    let pair = -1;
-    let bins: Uint32Array | undefined;
-    for (let i = first; i < last; i++) {
-      if (flow !== null && trace.flow[i] !== flow) continue;
-      const row = Math.floor((trace.sent[i] - from) * scale);
-      if (row < 0 || row >= rows) continue;
-      const here = trace.from[i] * 256 + trace.to[i];
-      if (here !== pair || !bins) {
-        pair = here;
-        bins = pairs.get(here);
-        if (!bins) {
-          bins = new Uint32Array(rows * categories);
-          pairs.set(here, bins);
-        }
-      }
-      let category = colourOf(trace, i, colour) & 7;
-      if (trace.fate[i] === Fate.Lost) category = 9;
-      else if (trace.mark[i] & Mark.Retransmitted) category = 8;
-      if (filtered && !((trace.mark[i] & marks) !== 0 || (lost && category === 9))) continue;
-      bins[row * categories + category]++;
-    }
-    let most = 1;
-    for (const bins of pairs.values()) {
-      for (let row = 0; row < rows; row++) {
-        let sum = 0;
-        for (let c = 0; c < categories; c++) sum += bins[row * categories + c];
-        if (sum > most) most = sum;
-      }
-    }
-    for (const [lanes, bins] of pairs) {
-      const [x0, x1] = [this.x(lanes >> 8), this.x(lanes & 255)];
-      const reach = (x1 - x0) * 0.48;
-      for (let c = 0; c < categories; c++) {
-        context.fillStyle = c === 9 ? colours.lost : c === 8 ? colours.again : colours.list[c];
-        for (let row = 0; row < rows; row++) {
-          const value = bins[row * categories + c];
-          if (!value) continue;
-          let before = 0;
-          for (let b = 0; b < c; b++) before += bins[row * categories + b];
-          // What is rare is seen all the same.
-          const length = Math.max((value / most) * Math.abs(reach), c >= 8 ? 3 : 1) * Math.sign(reach);
-          context.fillRect(x0 + (before / most) * reach, HEAD + row * 2, length, 2);
-        }
-      }
-    }
-  }
-
   private drawFollowed(): void {
     const { context, trace, store } = this;
     const colours = palette();
@@ -454,7 +396,7 @@ export function followed(trace: Trace, follow: Store["shown"]["follow"]): number
     if (trace.flow[i] !== follow.flow || trace.len[i] === 0) continue;
     const hit =
       follow.what === "block"
-        ? trace.block[i] === follow.block && trace.kind[i] <= 1
+        ? trace.block[i] === follow.block && trace.channel[i] === follow.channel && trace.kind[i] <= 1
         : trace.seq[i] <= follow.seq && follow.seq < trace.seq[i] + trace.len[i] && trace.kind[i] <= 1;
     if (hit) all.push(i);
   }
@@ -466,16 +408,4 @@ function toSegment(x: number, y: number, x0: number, y0: number, x1: number, y1:
   const length = dx * dx + dy * dy;
   const along = length ? Math.max(0, Math.min(1, ((x - x0) * dx + (y - y0) * dy) / length)) : 0;
   return Math.hypot(x - x0 - along * dx, y - y0 - along * dy);
-}
-
-/** The next of 1, 2 and 5 times a power of ten. */
-export function niceStep(least: number): number {
-  const power = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
-  return [1, 2, 5, 10].map((one) => one * power).find((step) => step >= least) ?? power * 10;
-}
-
-export function axisLabel(nanos: number, step: number): string {
-  if (step >= 1e9) return `${Math.round(nanos / 1e9)} s`;
-  const decimals = Math.max(0, Math.ceil(-Math.log10(step / 1e9)));
-  return `${(nanos / 1e9).toFixed(Math.min(9, decimals))} s`;
 }

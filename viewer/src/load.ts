@@ -19,7 +19,8 @@ export async function embedded(): Promise<Named[]> {
   return Promise.all(list.map(async ({ title, gzip }) => ({ name: title, trace: decode(await unpack(gzip)) })));
 }
 
-async function unpack(base64: string): Promise<ArrayBuffer> {
+/** What an exported page holds as gzip in base64. */
+export async function unpack(base64: string): Promise<ArrayBuffer> {
   const text = atob(base64);
   const bytes = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);

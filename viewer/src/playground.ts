@@ -3,7 +3,7 @@
 import { App, chooseTheme } from "./app";
 import { QUEUES, SETTINGS, scenario, toStep, toValue } from "./scenario";
 import { Simulator } from "./simulator";
-import { INITIAL } from "./state";
+import { fromHash, toHash } from "./state";
 import type { Trace } from "./trace";
 
 const PROTOCOLS = ["cubic", "dfcp"];
@@ -15,10 +15,19 @@ async function begin(): Promise<void> {
   const status = document.getElementById("status");
   if (!place || !status) return;
   const simulator = await Simulator.load();
+  const linked = new URLSearchParams(window.location.hash.replace(/^#/, ""));
   const values: Record<string, number> = {};
   const queue = document.createElement("select");
   let app: App | undefined;
 
+  /** Sliders and view, as a link. */
+  const remember = () => {
+    const parts = SETTINGS.map(({ name }) => `${name}=${values[name]}`);
+    if (queue.value !== QUEUES[0]) parts.push(`queue=${queue.value}`);
+    const view = app ? toHash(app.store.shown).slice(1) : "";
+    if (view) parts.push(view);
+    history.replaceState(null, "", `#${parts.join("&")}`);
+  };
   const run = () => {
     const begun = performance.now();
     try {
@@ -27,7 +36,7 @@ async function begin(): Promise<void> {
       if (app) {
         app.store.set({ from: 0, until: 0, follow: null });
         app.replace(named);
-      } else app = new App(named, { ...INITIAL }, () => {});
+      } else app = new App(named, fromHash(window.location.hash), remember);
       for (const [index, caption] of document.querySelectorAll("figcaption").entries()) caption.textContent = named[index].name;
       const packets = traces.reduce((sum, trace) => sum + trace.total, 0);
       status.hidden = true;
@@ -42,6 +51,7 @@ async function begin(): Promise<void> {
   };
   let waiting = 0;
   const soon = () => {
+    remember();
     clearTimeout(waiting);
     waiting = window.setTimeout(run, 150);
   };
@@ -51,7 +61,9 @@ async function begin(): Promise<void> {
     const output = document.createElement("output");
     const input = document.createElement("input");
     Object.assign(input, { type: "range", min: "0", max: "1000", name: setting.name });
-    input.value = String(toStep(setting, setting.initial));
+    const wanted = Number(linked.get(setting.name) ?? Number.NaN);
+    const isFine = wanted >= setting.low && wanted <= setting.high;
+    input.value = String(toStep(setting, isFine ? wanted : setting.initial));
     const tell = () => {
       values[setting.name] = toValue(setting, Number(input.value));
       output.textContent = `${values[setting.name]} ${setting.unit}`;
@@ -67,6 +79,8 @@ async function begin(): Promise<void> {
   const label = document.createElement("label");
   queue.name = "queue";
   for (const name of QUEUES) queue.add(new Option(name, name));
+  const wanted = linked.get("queue");
+  if (wanted && QUEUES.includes(wanted)) queue.value = wanted;
   queue.addEventListener("change", soon);
   label.append("Queue ", queue);
   place.append(label);

@@ -1,5 +1,6 @@
 /** The simulator, and the readers of files, as WebAssembly: bytes in, a trace out (viewer/wasm). */
 
+import { unpack } from "./load";
 import { decode, type Trace } from "./trace";
 
 interface Exports {
@@ -14,11 +15,18 @@ interface Exports {
 export class Simulator {
   private constructor(private readonly exports: Exports) {}
 
+  /** From the page itself if it was exported, else from whoever serves it. */
   static async load(path = "fontis.wasm"): Promise<Simulator> {
+    const [packed]: string[] = JSON.parse(document.getElementById("wasm")?.textContent ?? "[]");
+    const code = packed ? await unpack(packed) : await Simulator.fetch(path);
+    const { instance } = await WebAssembly.instantiate(code, {});
+    return new Simulator(instance.exports as unknown as Exports);
+  }
+
+  private static async fetch(path: string): Promise<ArrayBuffer> {
     const response = await fetch(path);
     if (!response.ok) throw new Error("the simulator was not built into this page: run make viewer");
-    const { instance } = await WebAssembly.instantiate(await response.arrayBuffer(), {});
-    return new Simulator(instance.exports as unknown as Exports);
+    return response.arrayBuffer();
   }
 
   /** Runs a scenario as it is written in a file; throws with what is wrong with it. */

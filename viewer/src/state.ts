@@ -4,7 +4,7 @@ export type View = "both" | "exchange" | "timeline";
 export type Colour = "kind" | "path" | "flow" | "block";
 export type Follow =
   | { what: "packet"; packet: number }
-  | { what: "block"; flow: number; block: number }
+  | { what: "block"; flow: number; channel: number; block: number }
   | { what: "seq"; flow: number; seq: number };
 
 export interface Shown {
@@ -15,6 +15,8 @@ export interface Shown {
   colour: Colour;
   /** One flow only, or all. */
   flow: number | null;
+  /** One path of the flow only, or all. */
+  path: number | null;
   follow: Follow | null;
   /** Packets with these marks are shown bright, others pale. */
   marks: number;
@@ -27,6 +29,7 @@ export const INITIAL: Shown = {
   view: "both",
   colour: "kind",
   flow: null,
+  path: null,
   follow: null,
   marks: 0,
   lost: false,
@@ -41,11 +44,12 @@ export function toHash(shown: Shown): string {
   if (shown.view !== "both") parts.push(`view=${shown.view}`);
   if (shown.colour !== "kind") parts.push(`colour=${shown.colour}`);
   if (shown.flow !== null) parts.push(`flow=${shown.flow}`);
+  if (shown.path !== null) parts.push(`path=${shown.path}`);
   if (shown.marks) parts.push(`marks=${shown.marks}`);
   if (shown.lost) parts.push("lost=1");
   const follow = shown.follow;
   if (follow?.what === "packet") parts.push(`packet=${follow.packet}`);
-  if (follow?.what === "block") parts.push(`block=${follow.flow}.${follow.block}`);
+  if (follow?.what === "block") parts.push(`block=${follow.flow}.${follow.channel}.${follow.block}`);
   if (follow?.what === "seq") parts.push(`seq=${follow.flow}.${follow.seq}`);
   return parts.length ? `#${parts.join("&")}` : "";
 }
@@ -64,16 +68,17 @@ export function fromHash(hash: string): Shown {
   const colour = COLOURS.find((one) => one === fields.get("colour"));
   if (colour) shown.colour = colour;
   shown.flow = whole(fields.get("flow"));
+  shown.path = shown.flow === null ? null : whole(fields.get("path"));
   shown.marks = whole(fields.get("marks")) ?? 0;
   shown.lost = fields.get("lost") === "1";
   const packet = whole(fields.get("packet"));
-  const pair = (name: string): [number, number] | null => {
-    const [flow, item] = (fields.get(name) ?? "").split(".").map(whole);
-    return flow === null || item === null || flow === undefined || item === undefined ? null : [flow, item];
+  const numbers = (name: string, count: number): number[] | null => {
+    const all = (fields.get(name) ?? "").split(".").map(whole);
+    return all.length === count && all.every((one) => one !== null) ? all.map(Number) : null;
   };
-  const [block, seq] = [pair("block"), pair("seq")];
+  const [block, seq] = [numbers("block", 3), numbers("seq", 2)];
   if (packet !== null) shown.follow = { what: "packet", packet };
-  else if (block) shown.follow = { what: "block", flow: block[0], block: block[1] };
+  else if (block) shown.follow = { what: "block", flow: block[0], channel: block[1], block: block[2] };
   else if (seq) shown.follow = { what: "seq", flow: seq[0], seq: seq[1] };
   return shown;
 }

@@ -68,6 +68,7 @@ export interface Trace {
   size: Uint32Array;
   block: Uint32Array;
   flow: Uint16Array;
+  channel: Uint16Array;
   mark: Uint16Array;
   from: Uint8Array;
   to: Uint8Array;
@@ -172,6 +173,7 @@ export function decode(buffer: ArrayBuffer): Trace {
     size: column("size", "u32"),
     block: column("block", "u32"),
     flow: column("flow", "u16"),
+    channel: column("channel", "u16"),
     mark: column("marks", "u16"),
     from: column("from", "u8"),
     to: column("to", "u8"),
@@ -212,6 +214,11 @@ export function lowerBound(array: Float64Array | Uint32Array, value: number): nu
 /** The packets that were under way at some time in a span: first and one beyond the last. */
 export function underWay(trace: Trace, from: number, until: number): [number, number] {
   return [lowerBound(trace.sent, from - trace.longest), lowerBound(trace.sent, until)];
+}
+
+/** Whether a packet is of the flow and the path that are shown. */
+export function isOf(trace: Trace, i: number, { flow, path }: { flow: number | null; path: number | null }): boolean {
+  return (flow === null || trace.flow[i] === flow) && (path === null || trace.path[i] === path);
 }
 
 /** The queues that a packet passed. */

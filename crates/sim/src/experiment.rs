@@ -155,12 +155,16 @@ impl Experiment {
     }
 
     /// Runs it and gives what was recorded; `None` if `stop` said so, which is asked at each sample.
-    pub fn run(&self, stop: impl FnMut() -> bool) -> Option<Recording> {
-        Some(self.run_watched(Watch::default(), stop)?.recording)
+    pub fn run(&self, mut stop: impl FnMut() -> bool) -> Option<Recording> {
+        Some(self.run_watched(Watch::default(), |_| stop())?.recording)
     }
 
-    /// The same, with more to be kept of its packets.
-    pub fn run_watched(&self, watch: Watch, mut stop: impl FnMut() -> bool) -> Option<Watched> {
+    /// The same, with more to be kept of its packets; `stop` is shown who watches them, if somebody does.
+    pub fn run_watched(
+        &self,
+        watch: Watch,
+        mut stop: impl FnMut(Option<&Recorder>) -> bool,
+    ) -> Option<Watched> {
         let mut running = self.build();
         if watch.capture > 0 {
             let senders = running.ends.iter().map(|ends| ends.sender);
@@ -190,7 +194,7 @@ impl Experiment {
             if at == window {
                 observation.begin_window();
             }
-            if stop() {
+            if stop(running.world.recorder()) {
                 return None;
             }
             if observation.all_measured(self) {

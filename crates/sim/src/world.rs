@@ -141,6 +141,11 @@ impl World {
         self.recorder = Some(Box::new(recorder));
     }
 
+    /// Who watches packets.
+    pub fn recorder(&self) -> Option<&Recorder> {
+        self.recorder.as_deref()
+    }
+
     /// Who watches packets, to be told more.
     pub fn recorder_mut(&mut self) -> Option<&mut Recorder> {
         self.recorder.as_deref_mut()

@@ -23,20 +23,22 @@ use crate::json::say;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// What to show: packets.trace or its folder, pcap, pcapng, qlog, or an ns-2 trace; up to four
-    #[arg(value_name = "FILE", num_args = 0..=4, required_unless_present = "playground")]
+    /// What to show: packets.trace or its folder, pcap, pcapng, qlog, or an ns-2 trace; up to four. Without any, the
+    /// playground
+    #[arg(value_name = "FILE", num_args = 0..=4)]
     files: Vec<PathBuf>,
     /// Write one page that holds all of it, instead of showing it
     #[arg(long, value_name = "OUT.html")]
     export: Option<PathBuf>,
     /// Write a figure of the first file, instead of showing it
-    #[arg(long, value_name = "OUT.svg")]
+    #[arg(long, value_name = "OUT.svg", requires = "files")]
     svg: Option<PathBuf>,
     /// Show two captures side by side even if they are of the same packets
     #[arg(long)]
     compare: bool,
-    /// Follow files that are being written
-    #[arg(long, conflicts_with_all = ["export", "svg"])]
+    /// Follow what is being written: a capture, the folder of a transfer's --qlog, or of recordings that fontis sim
+    /// --packets is making. Waits until something is there
+    #[arg(long, conflicts_with_all = ["export", "svg"], requires = "files")]
     live: bool,
     /// Packets from this time on, in seconds after the first
     #[arg(long, value_name = "SECONDS", default_value_t = 0.0, value_parser = seconds)]
@@ -48,7 +50,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = Detail::default().most, value_parser = most)]
     most: usize,
     /// Show the playground, where a simulation runs in the page
-    #[arg(long, conflicts_with_all = ["export", "svg", "live"])]
+    #[arg(long, conflicts_with_all = ["files", "svg", "live"])]
     playground: bool,
     /// The port of the page [default: any that is free]
     #[arg(long, value_name = "PORT", default_value_t = 0)]
@@ -65,7 +67,9 @@ Examples:
   DFCP beside CUBIC on the same path:
     fontis sim scenario.toml --packets && fontis view recordings/ID/00000 recordings/ID/00001
   One page to send to somebody:
-    fontis view client.pcap server.pcap --export both-ends.html";
+    fontis view client.pcap server.pcap --export both-ends.html
+  A transfer under way:
+    fontis get --qlog logs URL & fontis view --live logs";
 
 fn seconds(text: &str) -> Result<f64, String> {
     let value: f64 = text.parse().map_err(|_| "write seconds, as in 1.5".to_owned())?;
@@ -85,18 +89,50 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if until <= detail.from {
         return Err(Failure::Usage("--until must be later than --from".to_owned()));
     }
-    let sources = source::sources(&args.files, args.compare)?;
+    let sources = if args.live {
+        wait(args, detail)
+    } else {
+        source::sources(&args.files, args.compare, false)?
+    };
     if let Some(path) = &args.svg {
         return draw(&sources[0], detail, path);
     }
     if let Some(path) = &args.export {
-        let page = page::export(&sources, detail)?;
+        let page = match sources.is_empty() {
+            true => page::export_playground()?,
+            false => page::export(&sources, detail)?,
+        };
         write(path, &page)?;
         say(&format!("wrote {}: {} bytes", path.display(), page.len()));
         return Ok(());
     }
     page::view()?;
     server::serve(sources, detail, args)
+}
+
+/// How often it is looked whether there is something to follow.
+const LOOK: std::time::Duration = std::time::Duration::from_millis(200);
+
+/// What is to be followed, once it is there.
+fn wait(args: &Args, detail: Detail) -> Vec<Source> {
+    let mut told = false;
+    loop {
+        let sources = source::sources(&args.files, args.compare, true);
+        // What has just begun may have nothing yet that can be shown.
+        let ready = sources.and_then(|sources| {
+            sources.iter().try_for_each(|source| source.read(detail).map(|_| ()))?;
+            Ok(sources)
+        });
+        match ready {
+            Ok(sources) => return sources,
+            Err(error) if !told => {
+                eprintln!("fontis: waiting; up to now: {error}");
+                told = true;
+            }
+            Err(_) => {}
+        }
+        std::thread::sleep(LOOK);
+    }
 }
 
 fn draw(source: &Source, detail: Detail, path: &Path) -> Result<(), Failure> {

@@ -15,8 +15,10 @@ const VIEW: &str = include_str!(concat!(env!("OUT_DIR"), "/view.html"));
 const PLAYGROUND: &str = include_str!(concat!(env!("OUT_DIR"), "/playground.html"));
 const WASM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/fontis.wasm"));
 
-/// Where an exported page's traces stand.
-const PLACE: &str = "<script type=\"application/json\" id=\"traces\">[]</script>";
+/// Where an exported page's traces and simulator stand.
+fn place(id: &str, content: &str) -> String {
+    format!("<script type=\"application/json\" id=\"{id}\">{content}</script>")
+}
 
 /// The page that shows traces.
 pub(crate) fn view() -> Result<&'static str, Failure> {
@@ -47,18 +49,34 @@ pub(crate) fn export(sources: &[Source], detail: Detail) -> Result<Vec<u8>, Fail
     let mut traces = Vec::new();
     for source in sources {
         let bytes = stream::encode(&source.read(detail)?);
-        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
-        let packed = gzip.write_all(&bytes).and_then(|()| gzip.finish());
-        let packed = packed.map_err(|error| Failure::Failed(error.to_string()))?;
-        traces.push(json!({ "title": source.title, "gzip": BASE64.encode(&packed) }));
+        traces.push(json!({ "title": source.title, "gzip": pack(&bytes)? }));
     }
     // No title may end the script.
     let text = json!(traces).to_string().replace('<', "\\u003c");
-    let filled = PLACE.replace("[]", &text);
-    if !page.contains(PLACE) {
-        return Err(Failure::Failed(
-            "the page has no place for traces: build the viewer again".to_owned(),
-        ));
+    fill(page, "traces", &text)
+}
+
+/// The playground with its simulator in it.
+pub(crate) fn export_playground() -> Result<Vec<u8>, Failure> {
+    let page = playground()?;
+    if WASM.is_empty() {
+        return built("").map(|_| Vec::new());
     }
-    Ok(page.replacen(PLACE, &filled, 1).into_bytes())
+    fill(page, "wasm", &json!([pack(WASM)?]).to_string())
+}
+
+/// As gzip, in base64.
+fn pack(bytes: &[u8]) -> Result<String, Failure> {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    let packed = gzip.write_all(bytes).and_then(|()| gzip.finish());
+    Ok(BASE64.encode(&packed.map_err(|error| Failure::Failed(error.to_string()))?))
+}
+
+fn fill(page: &str, id: &str, content: &str) -> Result<Vec<u8>, Failure> {
+    let empty = place(id, "[]");
+    if !page.contains(&empty) {
+        let text = format!("the page has no place for its {id}: build the viewer again");
+        return Err(Failure::Failed(text));
+    }
+    Ok(page.replacen(&empty, &place(id, content), 1).into_bytes())
 }

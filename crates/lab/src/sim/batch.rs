@@ -1,9 +1,10 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use fontis_sim::scenario::Run;
-use fontis_sim::trace::Detail;
+use fontis_sim::trace::{Detail, Recorder};
 use fontis_sim::{Recording, Watch, Watched};
 use serde_json::Value;
 
@@ -103,6 +104,33 @@ pub fn run(
     Ok(done)
 }
 
+/// Of a run under way its packets are written now and then, for `fontis view --live`.
+struct Snapshots<'a> {
+    folder: &'a Folder,
+    run: &'a Run,
+    next: Instant,
+}
+
+/// The first picture of a run under way, and how much of its time pictures may take: one part in so many.
+const FIRST_SNAPSHOT: Duration = Duration::from_secs(1);
+const SNAPSHOT_SHARE: u32 = 10;
+
+impl<'a> Snapshots<'a> {
+    fn new(folder: &'a Folder, run: &'a Run) -> Self {
+        Self { folder, run, next: Instant::now() + FIRST_SNAPSHOT }
+    }
+
+    fn offer(&mut self, recorder: Option<&Recorder>) {
+        let Some(recorder) = recorder else { return };
+        let begun = Instant::now();
+        if begun >= self.next {
+            // Whoever looks on misses a picture; the run goes on, and says what is wrong with the folder at its end.
+            let _ = self.folder.record_snapshot(self.run, &recorder.snapshot());
+            self.next = Instant::now() + FIRST_SNAPSHOT.max(begun.elapsed() * SNAPSHOT_SHARE);
+        }
+    }
+}
+
 fn one(
     run: &Run,
     platform: Platform,
@@ -125,13 +153,18 @@ fn one(
         progress.samples.fetch_add(1, Ordering::Relaxed);
         stop.load(Ordering::Relaxed)
     };
+    let mut snapshots = Snapshots::new(folder, run);
     let (watched, environment) = match platform {
         Platform::Simulator => {
             if let Some(flow) = run.experiment.testbed_only() {
                 let problem = "commands run on the testbed only: use fontis testbed run";
                 return Err(RecordError::Testbed(format!("{}: {problem}", flow.name)));
             }
-            let Some(watched) = run.experiment.run_watched(watch, sampled) else {
+            let Some(watched) = run.experiment.run_watched(watch, |recorder| {
+                snapshots.offer(recorder);
+                sampled()
+            }) else {
+                folder.forget_partial(run);
                 return Ok(None);
             };
             (watched, None)

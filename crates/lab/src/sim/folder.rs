@@ -3,7 +3,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use fontis_sim::scenario::Run;
-use fontis_sim::trace::stream;
+use fontis_sim::trace::{Trace, stream};
 use fontis_sim::{Table, Watched};
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -85,6 +85,26 @@ impl Folder {
         kept.get("summary")?.as_array()?.iter().map(metric_of).collect()
     }
 
+    fn partial(&self, run: &Run) -> PathBuf {
+        self.path.join(format!(".{:05}{PARTIAL}", run.index))
+    }
+
+    /// Writes what was seen of the packets of a run under way.
+    pub fn record_snapshot(&self, run: &Run, trace: &Trace) -> io::Result<()> {
+        let partial = self.partial(run);
+        fs::create_dir_all(&partial)?;
+        // Who reads it sees all of the old or all of the new one.
+        let next = partial.join("next");
+        fs::write(&next, stream::encode(trace))?;
+        fs::rename(next, partial.join(TRACE))
+    }
+
+    /// Removes what was written of a run that was given up.
+    pub fn forget_partial(&self, run: &Run) {
+        // What is left over is replaced by the next run.
+        let _ = fs::remove_dir_all(self.partial(run));
+    }
+
     /// Writes a run's recording, in place of any other; of a testbed, with the machine that it was made on.
     pub fn record(
         &self,
@@ -93,8 +113,7 @@ impl Folder {
         environment: Option<Value>,
     ) -> Result<Vec<Metric>, RecordError> {
         let recording = &watched.recording;
-        let (whole, partial) =
-            (self.of_run(run), self.path.join(format!(".{:05}.partial", run.index)));
+        let (whole, partial) = (self.of_run(run), self.partial(run));
         let io = |path: &Path| {
             let path = path.to_owned();
             move |error| RecordError::Io { path, error }
@@ -169,6 +188,8 @@ impl Folder {
 
 const RUN: &str = "run.json";
 const CAPTURE: &str = "packets.pcapng";
+/// How the folder of a run under way ends; it begins with a dot and the run's number.
+pub const PARTIAL: &str = ".partial";
 /// Every packet's life, for `fontis view`.
 pub const TRACE: &str = "packets.trace";
 

@@ -6,6 +6,6 @@ mod library;
 mod parquet_file;
 
 pub use batch::{Extras, Outcome, Platform, Progress, run, samples};
-pub use folder::{Folder, Metric, RecordError, TRACE};
+pub use folder::{Folder, Metric, PARTIAL, RecordError, TRACE};
 pub use library::{ScenarioFile, find, folder, list, read};
 pub use parquet_file::write as write_table;

@@ -79,6 +79,7 @@ impl BlockBook {
             redundant &= block.k > 0 && symbols.esi >= block.k;
         }
         if let Some(first) = header.blocks.symbols.first() {
+            packet.channel = u16::try_from(first.channel).unwrap_or(u16::MAX);
             packet.block = first.block;
             packet.seq = u64::from(first.esi);
             packet.len = header.blocks.symbols.iter().map(|symbols| symbols.count).sum();

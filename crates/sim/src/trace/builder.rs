@@ -30,6 +30,7 @@ impl Default for Detail {
 }
 
 /// Makes a [`Trace`] of what is seen of packets, in the order of time.
+#[derive(Clone, Debug)]
 pub struct Builder {
     detail: Detail,
     origin: Time,
@@ -49,6 +50,7 @@ pub struct Builder {
     orders_lanes: bool,
 }
 
+#[derive(Clone, Debug)]
 pub(crate) struct FlowState {
     pub(crate) name: String,
     pub(crate) protocol: String,
@@ -64,6 +66,7 @@ pub(crate) struct FlowState {
     pub(crate) lost_at: BTreeMap<u8, u64>,
 }
 
+#[derive(Clone, Debug)]
 struct Open {
     packet: Packet,
     header: Header,

@@ -34,6 +34,8 @@ pub struct Packet {
     pub len: u32,
     /// The first one that its sender still wanted of the other direction.
     pub ack: u64,
+    /// The channel that its symbols or bytes belong to, if the flow has several.
+    pub channel: u16,
     /// The block that its symbols belong to; zero for transports without blocks.
     pub block: u32,
 }
@@ -155,6 +157,7 @@ impl Packet {
             seq: 0,
             len: 0,
             ack: 0,
+            channel: 0,
             block: 0,
         }
     }

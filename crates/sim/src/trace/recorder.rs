@@ -7,6 +7,7 @@ use super::{Group, Header, Kind, LaneKind, Marks, Packet, Trace};
 use crate::{FlowCounters, Payload};
 
 /// Watches the packets of a simulated world: each from the host that sends it, through queues, to where it ends.
+#[derive(Clone, Debug)]
 pub struct Recorder {
     builder: Builder,
     /// By node.
@@ -19,13 +20,14 @@ pub struct Recorder {
     count: u64,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum Place {
     Host(u8),
     Queue { lane: u8, delay: Duration },
     Line,
 }
 
+#[derive(Clone, Debug)]
 struct UnderWay {
     handle: Handle,
     entered: Time,
@@ -196,6 +198,11 @@ impl Recorder {
     /// Adds what the reader of the trace should know.
     pub fn note(&mut self, text: impl Into<String>) {
         self.builder.note(text);
+    }
+
+    /// The trace as it is now, while the run goes on.
+    pub fn snapshot(&self) -> Trace {
+        self.clone().finish()
     }
 
     /// The trace.

@@ -46,6 +46,7 @@ pub fn encode(trace: &Trace) -> Vec<u8> {
     columns.u32("size", packets.iter().map(|p| p.size));
     columns.u32("block", packets.iter().map(|p| p.block));
     columns.u16("flow", packets.iter().map(|p| p.flow));
+    columns.u16("channel", packets.iter().map(|p| p.channel));
     columns.u16("marks", packets.iter().map(|p| p.marks.0));
     columns.u8("from", packets.iter().map(|p| p.from));
     columns.u8("to", packets.iter().map(|p| p.to));
@@ -234,6 +235,7 @@ impl<'a> Reader<'a> {
         set("size", |p, v| p.size = v as u32)?;
         set("block", |p, v| p.block = v as u32)?;
         set("flow", |p, v| p.flow = v as u16)?;
+        set("channel", |p, v| p.channel = v as u16)?;
         set("marks", |p, v| p.marks = Marks(v as u16))?;
         set("from", |p, v| p.from = v as u8)?;
         set("to", |p, v| p.to = v as u8)?;
