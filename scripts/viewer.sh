@@ -7,7 +7,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-readonly FONTIS=${FONTIS:-${CARGO_TARGET_DIR:-target}/debug/fontis}
+FONTIS=$(realpath -m "${FONTIS:-${CARGO_TARGET_DIR:-target}/debug/fontis}")
+export FONTIS
 
 # Says what is left out, and leaves it out.
 skip() {
@@ -53,13 +54,13 @@ test_() {
     packages "not tested"
     (cd viewer && npx --no-install vitest run --silent --reporter=dot)
     browser "not tried in a browser"
-    FONTIS=$(realpath "$FONTIS") node --test --test-reporter=spec viewer/browser/page.test.mjs
+    node --test --test-reporter=spec viewer/browser/page.test.mjs
 }
 
 bench() {
     packages "not measured"
     browser "not measured"
-    FONTIS=$(realpath "$FONTIS") node viewer/browser/measure.mjs "$@"
+    scripts/view_bench.py "$@"
 }
 
 case ${1:-} in

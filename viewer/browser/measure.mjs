@@ -54,7 +54,7 @@ const figures = {
   file,
   packets: Number(await page.evaluate(() => document.querySelector("#exchanges canvas").dataset.packets)),
   "command reads, s": (read - begun) / 1000,
-  "first picture after start of the command, s": (shown - begun) / 1000,
+  "first picture, s": (shown - begun) / 1000,
   "frames a second, median": 1000 / median,
   "longest frame, ms": frames[frames.length - 1],
   "memory of the tab, MB": memory(),
