@@ -46,10 +46,11 @@ docs: build ## Build the documentation of every crate, the manual page and the s
 fuzz: prerequisites ## Feed hostile input to every parser and state machine, FUZZ_SECONDS each (60)
 	@scripts/fuzz.sh $(FUZZ_TARGETS)
 
-soak: prerequisites ## Run the random tests at full length: transfers, connections, scenarios, blocks, decodings; a failure names its seed
+soak: prerequisites ## Run the random tests at full length: transfers, connections, a flood, scenarios, blocks, decodings; a failure names its seed
 	FONTIS_RUNS=10000 $(CARGO) test --release --locked -p fontis-sim --test transfers --test scenario -- --nocapture
 	FONTIS_RUNS=20000 $(CARGO) test --release --locked -p fontis-proto --test tcp
 	FONTIS_RUNS=1000 $(CARGO) test --release --locked -p fontis-cli --test transfer killed_again -- --nocapture
+	FONTIS_FLOOD=100000x10 $(CARGO) test --release --locked -p fontis --test flood -- --nocapture
 	FONTIS_RUNS=10000 $(CARGO) test --release --locked -p fontis-codes --test raptorq_peer -- --nocapture
 	FONTIS_RUNS=100000 $(CARGO) test --release --locked -p fontis-codes --test failure_rate -- --nocapture
 

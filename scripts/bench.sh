@@ -3,8 +3,9 @@
 #
 # What runs in virtual time (the examples wan and control) is the same on every machine; sim_bench.py measures the
 # simulator, ns2_fidelity.py sets it beside ns-2 if that is installed; the bench raptorq sets our codec beside others in
-# one process; viewer.sh opens large files in a browser; testbed_bench.py measures the testbed where there can be one; bench.py moves real bytes between real
-# processes on this one; speed_bench.py does so as fast as the machine can, beside QUIC and TCP. BENCH_RUNS and its other settings are explained there.
+# one process; testbed_bench.py measures the testbed where there can be one; viewer.sh opens large files in a browser;
+# bench.py moves real bytes between real processes on this one; speed_bench.py does so as fast as the machine can, beside
+# QUIC and TCP. BENCH_RUNS and its other settings are explained there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

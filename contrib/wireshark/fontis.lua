@@ -5,14 +5,14 @@ local folder = debug.getinfo(1, "S").source:match("^@(.*[/\\])") or ""
 local decrypt = dofile(folder .. "aes128ctr.lua")
 
 local VERSION = 0x464e0001
-local SYN, SYNACK, NEGOTIATION, RESET, UNKNOWN_KEY, SEALED = 1, 2, 3, 4, 5, 0x40
+local SYN, SYNACK, NEGOTIATION, RESET, UNKNOWN_KEY, COOKIE, PROVED_SYN, SEALED = 1, 2, 3, 4, 5, 6, 7, 0x40
 local TYPES = {
     [SYN] = "SYN", [SYNACK] = "SYNACK", [NEGOTIATION] = "VERSION NEGOTIATION", [RESET] = "RESET",
-    [UNKNOWN_KEY] = "UNKNOWN KEY", [SEALED] = "sealed",
+    [UNKNOWN_KEY] = "UNKNOWN KEY", [COOKIE] = "COOKIE", [PROVED_SYN] = "SYN with a cookie", [SEALED] = "sealed",
 }
 local FRAMES = {
     [0] = "PADDING", "PING", "CONFIRM", "FEEDBACK", "BLOCKS", "OPEN", "DONE", "ABANDON", "FIN", "FINACK", "CLOSE",
-    "CHALLENGE", "RESPONSE", [SEALED] = "SYMBOLS",
+    "CHALLENGE", "RESPONSE", "LIMIT", [SEALED] = "SYMBOLS",
 }
 
 local f = {
@@ -35,6 +35,7 @@ local f = {
     label = ProtoField.bytes("fontis.open.label", "Label"),
     reason = ProtoField.string("fontis.close.reason", "Reason"),
     challenge = ProtoField.bytes("fontis.challenge", "Token"),
+    cookie = ProtoField.bytes("fontis.cookie", "Cookie"),
     padding = ProtoField.uint16("fontis.padding", "Length"),
     feedback_path = ProtoField.uint8("fontis.feedback.path", "Path"),
 }
@@ -43,7 +44,7 @@ local NUMBERS = {
     block_length = "Block length", symbols_length = "Length of the symbols", object_size = "Object size",
     block_size = "Block size", symbol_size = "Symbol size", largest = "Largest", received_at = "Received at, µs",
     delay = "Delay, µs", packets = "Packets", bytes = "Bytes", ce = "CE", run = "Run", below = "Below",
-    before = "Before, µs", floor = "Floor", limit = "Limit − floor", step = "Step", value = "Value",
+    before = "Before, µs", floor = "Floor", limit = "Limit − floor", rate = "Rate + 1, bit/s", step = "Step", value = "Value",
 }
 for name, label in pairs(NUMBERS) do
     f[name] = ProtoField.uint64("fontis." .. name, label)
@@ -58,7 +59,7 @@ local no_key = ProtoExpert.new("fontis.nokey", "No key for this packet in the ke
 fontis.experts = { undecodable, no_key }
 fontis.prefs.keylog = Pref.string("Key log", "", "The file that fontis --keylog wrote; else what FONTIS_KEYLOG names")
 
--- By connection id, in hexadecimal: the key of packets to it, and the highest packet number seen by path.
+-- By connection id, in hexadecimal: the keys of packets to it by generation, and the highest packet number seen by path.
 local keys, keys_size, highest, numbers, known = {}, -1, {}, {}, {}
 
 local function binary(hex)
@@ -76,16 +77,18 @@ local function read_keys()
         for line in file:lines() do
             local initiator, responder, first, second = line:match("^FONTIS_1 (%x+) (%x+) (%x+) (%x+)$")
             if second and #first == 32 and #second == 32 then
-                keys[responder], keys[initiator] = binary(first), binary(second)
+                keys[responder], keys[initiator] = { [0] = binary(first) }, { [0] = binary(second) }
             end
+            local id, generation, key = line:match("^FONTIS_1_NEXT (%x+) (%d+) (%x+)$")
+            if key and #key == 32 and keys[id] then keys[id][tonumber(generation)] = binary(key) end
         end
     end
     file:close()
 end
 
-local function key_of(id)
-    if not keys[id] then read_keys() end
-    return keys[id]
+local function key_of(id, generation)
+    if not keys[id] or not keys[id][generation] then read_keys() end
+    return keys[id] and keys[id][generation]
 end
 
 function fontis.init()
@@ -183,6 +186,7 @@ local READ = {
     end,
     [0x0b] = function(r) r.tree:add(f.challenge, r:take(8)) end,
     [0x0c] = function(r) r.tree:add(f.challenge, r:take(8)) end,
+    [0x0d] = function(r) r:varint(f.sequence) r:varint(f.rate) end,
 }
 
 local function frames(tvb, tree, names)
@@ -216,7 +220,7 @@ local function sealed(tvb, pinfo, tree)
     local length = tvb:len() - 29
     tree:add(f.sealed, tvb:range(13, length))
     tree:add(f.tag, tvb:range(13 + length, 16))
-    local info, key = string.format("%s %.0f", id:sub(1, 8), number), key_of(id)
+    local info, key = string.format("%s %.0f", id:sub(1, 8), number), key_of(id, math.floor(number / 2^22))
     if not key then
         tree:add_proto_expert_info(no_key)
         return info
@@ -232,7 +236,8 @@ local function sealed(tvb, pinfo, tree)
 end
 
 -- The type's bytes at least; nil for a type that there is not.
-local LEAST = { [SYN] = 1200, [SYNACK] = 11, [NEGOTIATION] = 10, [RESET] = 25, [UNKNOWN_KEY] = 9, [SEALED] = 29 }
+local LEAST = { [SYN] = 1200, [SYNACK] = 11, [NEGOTIATION] = 10, [RESET] = 25, [UNKNOWN_KEY] = 9, [COOKIE] = 25,
+    [PROVED_SYN] = 1217, [SEALED] = 29 }
 
 local function kind_of(tvb)
     if tvb:len() == 0 then return nil end
@@ -263,6 +268,11 @@ function fontis.dissector(tvb, pinfo, root)
         tree:add(f.source, tvb:range(5, 8))
         known[tvb:range(5, 8):bytes():tohex(true)] = true
         noise(tvb, 13, tree)
+    elseif kind == PROVED_SYN then
+        tree:add(f.cookie, tvb:range(1, 16))
+        tree:add(f.version, tvb:range(18, 4))
+        tree:add(f.source, tvb:range(22, 8))
+        noise(tvb, 30, tree)
     elseif kind == SEALED then
         info = sealed(tvb, pinfo, tree)
     else
@@ -271,6 +281,8 @@ function fontis.dissector(tvb, pinfo, root)
             noise(tvb, 9, tree)
         elseif kind == RESET then
             tree:add(f.token, tvb:range(9, 16))
+        elseif kind == COOKIE then
+            tree:add(f.cookie, tvb:range(9, 16))
         elseif kind == NEGOTIATION then
             local count = math.min(tvb:range(9, 1):uint(), math.floor((tvb:len() - 10) / 4))
             for i = 0, count - 1 do tree:add(f.version, tvb:range(10 + 4 * i, 4)) end
@@ -285,8 +297,9 @@ local function is_ours(tvb)
     local kind = kind_of(tvb)
     if not kind then return false end
     if kind == SYN then return tvb:range(1, 4):uint() == VERSION end
+    if kind == PROVED_SYN then return tvb:range(17, 1):uint() == SYN and tvb:range(18, 4):uint() == VERSION end
     local id = tvb:range(1, 8):bytes():tohex(true)
-    return known[id] or key_of(id) ~= nil
+    return known[id] or key_of(id, 0) ~= nil
 end
 
 fontis:register_heuristic("udp", function(tvb, pinfo, root)

@@ -5,6 +5,7 @@ use fontis::transfer::{self, Progress};
 use fontis::{Dest, SinkOptions};
 use fontis_proto::rate::Kind;
 
+use crate::control::{Control, ControlArgs};
 use crate::dial::{dial, persist};
 use crate::failure::Failure;
 use crate::json;
@@ -37,6 +38,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     timeout: TimeoutArgs,
     #[command(flatten)]
+    control: ControlArgs,
+    #[command(flatten)]
     keys: KeyArgs,
     /// Print JSON, one event a line, on standard output
     #[arg(long)]
@@ -65,6 +68,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     let keys = args.keys.load()?;
     let tracker = Tracker::new(Show::new(args.json), args.verbose, Side::Receiving);
+    let control = Control::new("get", url.path.clone().unwrap_or_default(), &args.control)
+        .above(tracker.bar());
     let restart = AtomicBool::new(args.restart);
     // What has been written to standard output cannot be taken back, nor be gone on with.
     let (retries, interruption) = match dest {
@@ -76,6 +81,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let fetch = persist(retries, async |connected| {
         dial(&url, args.timeout.timeout.into(), async |remote, answered| {
             let endpoint = keys.bind_towards(remote, Kind::Auto)?;
+            control.attach(&endpoint);
             // Only the first attempt is to begin anew.
             let restart = restart.load(Ordering::Relaxed);
             let options = SinkOptions { overwrite: args.force, restart };
@@ -92,7 +98,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             restart.fetch_and(!connected.load(Ordering::Relaxed), Ordering::Relaxed);
         })
     });
-    let fetched = block_on(until_interrupted(fetch, interruption));
+    let fetched = block_on(async {
+        let _open = control.open();
+        until_interrupted(fetch, interruption).await
+    });
     tracker.finish();
     let report = fetched?;
     if args.json {

@@ -5,12 +5,15 @@
 
 mod analyse;
 mod code;
+mod control;
 mod dial;
 mod estimate;
 mod failure;
 mod get;
 mod interfaces;
 mod json;
+#[cfg(unix)]
+mod keyboard;
 mod keygen;
 mod lab;
 mod link;
@@ -26,6 +29,10 @@ mod runtime;
 mod send;
 mod serve;
 mod sim;
+#[cfg(unix)]
+mod socket;
+#[cfg(unix)]
+mod status;
 #[cfg(target_os = "linux")]
 mod testbed;
 mod text;
@@ -67,6 +74,10 @@ enum Command {
     Get(get::Args),
     Receive(receive::Args),
     Send(send::Args),
+    #[cfg(unix)]
+    Status(status::StatusArgs),
+    #[cfg(unix)]
+    Limit(status::LimitArgs),
     Relay(relay::Args),
     Sim(sim::Args),
     View(view::Args),
@@ -91,6 +102,10 @@ impl Command {
             Self::Get(args) => args.json,
             Self::Receive(args) => args.json,
             Self::Send(args) => args.json,
+            #[cfg(unix)]
+            Self::Status(args) => args.json,
+            #[cfg(unix)]
+            Self::Limit(_) => false,
             Self::Sim(args) => args.json,
             #[cfg(target_os = "linux")]
             Self::Testbed(args) => args.json(),
@@ -114,6 +129,10 @@ impl Command {
             Self::Get(args) => get::run(&args),
             Self::Receive(args) => receive::run(&args),
             Self::Send(args) => send::run(&args),
+            #[cfg(unix)]
+            Self::Status(args) => status::status(&args),
+            #[cfg(unix)]
+            Self::Limit(args) => status::limit(&args),
             Self::Relay(args) => {
                 relay::run(args).map_err(|error| Failure::Failed(error.to_string()))
             }

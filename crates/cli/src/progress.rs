@@ -86,6 +86,11 @@ impl Tracker {
         Self { show, verbose, side, bar, state: Mutex::new(state) }
     }
 
+    /// The bar, for others that print lines.
+    pub(crate) fn bar(&self) -> ProgressBar {
+        self.bar.clone()
+    }
+
     /// Takes notice of progress.
     pub(crate) fn see(&self, progress: Progress) {
         let now = Instant::now();

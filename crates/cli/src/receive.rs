@@ -4,6 +4,7 @@ use fontis::Secret;
 use fontis::transfer::{Receiver, ServerEvent};
 use fontis_proto::rate::Kind;
 
+use crate::control::{Control, ControlArgs};
 use crate::failure::Failure;
 use crate::json;
 use crate::listen::{ListenArgs, announce, check_folder, status, urls};
@@ -30,6 +31,8 @@ pub(crate) struct Args {
     listen: ListenArgs,
     #[command(flatten)]
     keys: KeyArgs,
+    #[command(flatten)]
+    control: ControlArgs,
     /// Replace what has the name of something that comes
     #[arg(long, short)]
     force: bool,
@@ -57,10 +60,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let endpoint = args.listen.bind(PORT, &keys, Kind::Auto)?;
         let secret = Secret::generate();
         let urls = urls(&endpoint, &keys, Some(&secret));
-        let receiver = Receiver::new(endpoint, &args.dir, secret, args.force)?;
+        let receiver = Receiver::new(endpoint.clone(), &args.dir, secret, args.force)?;
+        let control = Control::new("receive", args.dir.display().to_string(), &args.control);
+        control.attach(&endpoint);
+        let _open = control.open();
         announce(&urls, as_json);
         status(&format_args!("receiving into {}; Ctrl-C ends it", args.dir.display()));
         let events = move |event: ServerEvent| {
+            control.see(&event);
             if as_json {
                 json::say(&json::server_event(&event, json::received));
             }

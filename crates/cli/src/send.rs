@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fontis::transfer::{self, Progress};
 
+use crate::control::{Control, ControlArgs};
 use crate::dial::{dial, persist};
 use crate::failure::Failure;
 use crate::json;
@@ -28,6 +29,8 @@ pub(crate) struct Args {
     url: String,
     #[command(flatten)]
     rate: RateArgs,
+    #[command(flatten)]
+    control: ControlArgs,
     #[command(flatten)]
     timeout: TimeoutArgs,
     #[command(flatten)]
@@ -56,11 +59,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let keys = args.keys.load()?;
     let input = Input::collect(&args.paths)?;
     let tracker = Tracker::new(Show::new(args.json), args.verbose, Side::Sending);
+    let subject: Vec<_> = args.paths.iter().map(|path| path.to_string_lossy()).collect();
+    let control = Control::new("send", subject.join(" "), &args.control).above(tracker.bar());
     let stored = Mutex::new(Vec::new());
     let send = persist(args.timeout.retries, async |connected| {
         dial(&url, args.timeout.timeout.into(), async |remote, answered| {
             args.rate.check_remote(remote)?;
             let endpoint = keys.bind_towards(remote, args.rate.rate)?;
+            control.attach(&endpoint);
             let progress = |progress| {
                 answered.see(&progress);
                 connected
@@ -76,7 +82,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         })
         .await
     });
-    let sent = block_on(until_interrupted(send, INTERRUPTION));
+    let sent = block_on(async {
+        let _open = control.open();
+        until_interrupted(send, INTERRUPTION).await
+    });
     tracker.finish();
     for report in lock(&stored).iter() {
         if args.json {

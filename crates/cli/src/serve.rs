@@ -2,6 +2,7 @@ use std::path::PathBuf;
 
 use fontis::transfer::{FileServer, Report, ServerEvent};
 
+use crate::control::{Control, ControlArgs};
 use crate::failure::Failure;
 use crate::json;
 use crate::listen::{ListenArgs, announce, check_folder, status, urls};
@@ -28,6 +29,8 @@ pub(crate) struct Args {
     listen: ListenArgs,
     #[command(flatten)]
     keys: KeyArgs,
+    #[command(flatten)]
+    control: ControlArgs,
     #[command(flatten)]
     rate: RateArgs,
     /// Print JSON, one event a line, on standard output
@@ -56,10 +59,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     block_on(async {
         let endpoint = args.listen.bind(PORT, &keys, args.rate.rate)?;
         let urls = urls(&endpoint, &keys, None);
-        let server = FileServer::new(endpoint, &args.dir)?;
+        let server = FileServer::new(endpoint.clone(), &args.dir)?;
+        let control = Control::new("serve", args.dir.display().to_string(), &args.control);
+        control.attach(&endpoint);
+        let _open = control.open();
         announce(&urls, as_json);
         status(&format_args!("serving {}; Ctrl-C ends it", args.dir.display()));
         let events = move |event: ServerEvent| {
+            control.see(&event);
             if as_json {
                 json::say(&json::server_event(&event, json::sent));
             }

@@ -36,22 +36,24 @@ impl KeyLog {
         Ok(Self { file: Arc::new(file) })
     }
 
-    /// Writes one connection's line: both sides' identifiers, the key of either direction.
-    pub(crate) fn record(
-        &self,
-        initiator: ConnectionId,
-        responder: ConnectionId,
-        keys: &[[u8; 16]; 2],
-    ) {
-        let hex = |bytes: &[u8]| data_encoding::HEXLOWER.encode(bytes);
-        let line = format!(
-            "FONTIS_1 {} {} {} {}\n",
-            hex(&initiator.0),
-            hex(&responder.0),
-            hex(&keys[0]),
-            hex(&keys[1])
-        );
-        // One write, so that lines of processes that share the file stay whole. A full disk is no reason to end a transfer.
-        let _ = (&*self.file).write_all(line.as_bytes());
+    /// Writes a connection's line: the initiator's and the responder's identifiers, the keys of packets from them.
+    pub(crate) fn record(&self, ids: [ConnectionId; 2], keys: [[u8; 16]; 2]) {
+        let words = ids.map(|id| hex(&id.0)).into_iter().chain(keys.map(|key| hex(&key)));
+        self.line("FONTIS_1", words);
     }
+
+    /// Writes the line of a later generation of keys, for packets to `destination`.
+    pub(crate) fn record_next(&self, destination: ConnectionId, generation: u64, key: [u8; 16]) {
+        self.line("FONTIS_1_NEXT", [hex(&destination.0), generation.to_string(), hex(&key)]);
+    }
+
+    fn line(&self, label: &str, words: impl IntoIterator<Item = String>) {
+        let words: String = words.into_iter().map(|word| format!(" {word}")).collect();
+        // One write, so that lines of processes that share the file stay whole. A full disk is no reason to end a transfer.
+        let _ = (&*self.file).write_all(format!("{label}{words}\n").as_bytes());
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    data_encoding::HEXLOWER.encode(bytes)
 }

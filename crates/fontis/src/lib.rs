@@ -39,7 +39,8 @@ pub use connection::{
 };
 pub use dest::Dest;
 pub use endpoint::{
-    Accept, BindError, CODE_REFUSED_KEY, ConnectError, Endpoint, EndpointConfig, Message,
+    Accept, BindError, CODE_REFUSED_KEY, ConnectError, ConnectionStatus, Endpoint, EndpointConfig,
+    EndpointStatus, Message,
 };
 pub use hash_cache::HashCache;
 pub use hash_tree::{HashTree, HashTreeError, block_size_for};

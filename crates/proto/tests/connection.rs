@@ -4,7 +4,7 @@
 mod pair;
 
 use bytes::Bytes;
-use fontis_base::{Duration, Time};
+use fontis_base::{Duration, Rate, Time};
 use fontis_codes::Code;
 use fontis_proto::dfcp::{
     CloseReason, Config, Connection, ConnectionId, DEADLINE_PASSED, Event, Frame, ObjectShape,
@@ -464,4 +464,72 @@ fn symbols_fill_the_packets_of_the_path_and_become_smaller_when_the_path_does() 
     let stats = pair.server().stats();
     assert!(stats.packet_size < 1500);
     assert!(stats.symbols_sent < 2 * stats.symbols_needed, "{stats:?}");
+}
+
+/// Bytes at the IP layer of the data packets that the client sent in the last `span`, as a rate.
+fn data_rate(pair: &Pair, span: Duration) -> Rate {
+    let data = pair.sent.iter().filter(|sent| {
+        let is_data = |frames: &[Frame]| frames.iter().any(|f| matches!(f, Frame::Symbols(_)));
+        sent.from == Side::Client
+            && sent.at + span > pair.now
+            && matches!(&sent.packet, Packet::Sealed { frames, .. } if is_data(frames))
+    });
+    let bytes: u64 = data.map(|sent| u64::from(sent.size)).sum();
+    Rate::from_bps(bytes * 8_000_000 / span.as_micros())
+}
+
+#[test]
+fn limits_of_either_side_hold_within_two_percent_and_pause() {
+    let mut pair = Pair::connected();
+    let message = pair.client.send_message(vec![1; 60_000_000].into(), SendOptions::default());
+    let holds = |pair: &mut Pair, ours: Option<Rate>, theirs: Option<Rate>| {
+        let now = pair.now;
+        pair.client.limit(now, ours);
+        pair.server().limit_peer(now, theirs);
+        // What was told is on its way, and what was sent faster is paid for.
+        pair.run_for(millis(100));
+        pair.run_for(Duration::from_secs(4));
+        data_rate(pair, Duration::from_secs(4))
+    };
+    let within = |rate: Rate, limit: Rate| {
+        let off = rate.as_bps() as f64 / limit.as_bps() as f64 - 1.0;
+        assert!(off.abs() < 0.02, "{rate} where the limit is {limit}");
+    };
+    let [slow, fast] = [Rate::from_mbps(3), Rate::from_mbps(17)];
+    within(holds(&mut pair, Some(slow), None), slow);
+    within(holds(&mut pair, Some(slow), Some(fast)), slow);
+    within(holds(&mut pair, Some(fast), Some(slow)), slow);
+    within(holds(&mut pair, None, Some(fast)), fast);
+    assert_eq!(holds(&mut pair, Some(Rate::ZERO), None), Rate::ZERO);
+    // Longer than an idle connection is kept.
+    assert_eq!(holds(&mut pair, None, Some(Rate::ZERO)), Rate::ZERO);
+    pair.run_for(Duration::from_secs(300));
+    assert!(pair.client.is_established() && pair.server().is_established());
+    within(holds(&mut pair, None, Some(fast)), fast);
+    holds(&mut pair, None, None);
+    let all = Event::Delivered { channel: message };
+    assert!(pair.events_of(Side::Client).contains(&&all), "nothing holds the rest back");
+}
+
+#[test]
+fn a_limit_that_was_overtaken_is_ignored() {
+    let mut pair = Pair::connected();
+    // The first limit is lost; its copy comes after the second.
+    let mut first = true;
+    pair.loss = Box::new(move |_, sent| {
+        let is_limit = |f: &Frame| matches!(f, Frame::Limit { sequence: 1, .. });
+        let lost = first
+            && matches!(&sent.packet, Packet::Sealed { frames, .. } if frames.iter().any(is_limit));
+        first &= !lost;
+        lost
+    });
+    let now = pair.now;
+    pair.server().limit_peer(now, Some(Rate::ZERO));
+    pair.run_for(millis(5));
+    let now = pair.now;
+    pair.server().limit_peer(now, None);
+    pair.run_for(millis(500));
+    pair.client.send_message(vec![1; 100_000].into(), SendOptions::default());
+    pair.run_for(Duration::from_secs(2));
+    assert!(pair.events_of(Side::Server).iter().any(|e| matches!(e, Event::Message { .. })));
 }

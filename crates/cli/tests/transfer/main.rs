@@ -1,5 +1,7 @@
 //! Transfers as a user meets them: the real command, on both ends and in between.
 
+#[cfg(unix)]
+mod control;
 mod faults;
 #[cfg(unix)]
 mod resume;

@@ -57,7 +57,9 @@ impl Run {
 impl Bench {
     pub(crate) fn new() -> Self {
         let temp = tempfile::tempdir().unwrap();
-        fs::create_dir(temp.path().join("served")).unwrap();
+        for folder in ["served", "run"] {
+            fs::create_dir(temp.path().join(folder)).unwrap();
+        }
         Self { temp }
     }
 
@@ -70,6 +72,7 @@ impl Bench {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fontis"));
         command.args(arguments).current_dir(self.temp.path());
         command.env("XDG_CONFIG_HOME", self.path("config"));
+        command.env("XDG_RUNTIME_DIR", self.path("run"));
         command
     }
 
@@ -116,7 +119,7 @@ impl Bench {
     pub(crate) fn leftovers(&self) -> Vec<String> {
         let names = fs::read_dir(self.temp.path()).unwrap();
         let names = names.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
-        let known = ["config", "served", "file", "name", "there", "new"];
+        let known = ["config", "run", "served", "file", "name", "there", "new"];
         names.filter(|name| !known.contains(&name.as_str())).collect()
     }
 }
@@ -160,6 +163,10 @@ impl Running {
                 return event;
             }
         }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Whether it has ended.
@@ -234,6 +241,11 @@ impl Listener {
     pub(crate) fn url_with(&self, host: &str, port: u16, path: &str) -> String {
         let (_, query) = self.url.split_once("/?").unwrap();
         format!("fontis://{host}:{port}/{path}?{query}")
+    }
+
+    /// The process's number.
+    pub(crate) fn id(&self) -> u32 {
+        self.running.lock().unwrap().id()
     }
 
     /// The next event of this kind, with `--json`.

@@ -8,6 +8,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
+use fontis::protection::{Initiator, cookie, open_syn};
+use fontis::{Identity, KeyLog};
+use fontis_proto::dfcp::{ConnectionId, Frame, Frames, Hello, Packet, Params, Session, VERSION};
+
 use crate::support::{Bench, content, hash};
 
 const DISSECTOR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../contrib/wireshark/fontis.lua");
@@ -150,6 +154,59 @@ fn a_capture_is_read_with_the_key_log_and_only_with_it() {
     let garbled = dissect(&captured, Some(&keys));
     let share = garbled.iter().filter(|info| info.contains("undecodable")).count();
     assert!(share * 2 > garbled.len(), "{share} of {}", garbled.len());
+}
+
+#[test]
+fn cookies_and_later_generations_of_keys_are_read_too() {
+    let bench = Bench::new();
+    let keys = bench.path("keys");
+    let log = Some(KeyLog::append(&keys).unwrap());
+    let identities = [Identity::generate(), Identity::generate()];
+    let [(client, _), (server, public)] =
+        identities.map(|identity| (*identity.secret(), *identity.public().as_bytes()));
+    let ids = [ConnectionId([1; 8]), ConnectionId([2; 8])];
+    let params = Params {
+        codes: vec![1],
+        window: 1 << 20,
+        max_block: 1 << 20,
+        symbol_size: 1192,
+        idle_timeout_ms: 1000,
+        reset_token: [9; 16],
+    };
+    let hello = || Hello { params: params.clone(), frames: Vec::new() };
+    let captured = bench.path("capture.pcap");
+    let mut capture = Capture::create(&captured);
+
+    let mut initiator = Initiator::new(client, public, None).with_key_log(log);
+    let mut syn = Vec::new();
+    let packet = Packet::Syn { version: VERSION, source: ids[0], hello: hello() };
+    initiator.seal(&packet, &mut syn).unwrap();
+    capture.add(1, 2, &syn);
+    capture.add(2, 1, &cookie(ids[0], &[5; 16]));
+    capture.add(1, 2, initiator.prove(&[5; 16]).unwrap());
+    let mut responder = open_syn(&syn, &server, None).unwrap().responder;
+    let mut synack = Vec::new();
+    let packet = Packet::SynAck { destination: ids[0], source: ids[1], hello: hello() };
+    responder.seal(&packet, &mut synack).unwrap();
+    initiator.open((&synack[..]).into()).unwrap();
+    for number in [0, (1 << 22) - 1, 1 << 22, (2 << 22) - 1, 2 << 22] {
+        let mut datagram = Vec::new();
+        let frames = Frames::from_iter([Frame::Ping]);
+        let packet = Packet::Sealed { destination: ids[1], path: 0, number, frames };
+        initiator.seal(&packet, &mut datagram).unwrap();
+        capture.add(1, 2, &datagram);
+    }
+    drop(capture);
+    let lines = fs::read_to_string(&keys).unwrap();
+    let later: Vec<_> = lines.lines().skip(1).map(|line| &line[..32]).collect();
+    assert_eq!(later, ["FONTIS_1_NEXT 0202020202020202 1", "FONTIS_1_NEXT 0202020202020202 2"]);
+    if !has_tshark() {
+        println!("the dissector was not tried: tshark is not installed (Debian: tshark)");
+        return;
+    }
+    let packets = dissect(&captured, Some(&keys));
+    assert_eq!(packets[..3], ["SYN", "COOKIE", "SYN with a cookie"]);
+    assert!(packets[3..].iter().all(|info| info.ends_with(": PING")), "{packets:?}");
 }
 
 #[test]

@@ -4,23 +4,19 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, mpsc};
 
 use bytes::{Bytes, BytesMut};
-use fontis_base::{Duration, Ecn, Time};
-use fontis_proto::dfcp::{
-    Config, Connection as Machine, ConnectionId, Hello, Packet, Params, VERSION,
-};
+use fontis_base::{Duration, Ecn, Rate, Time};
+use fontis_proto::dfcp::{Config, Connection as Machine, ConnectionId, Packet};
 use mio::{Events, Interest, Poll, Token, Waker};
 use tokio::sync::{mpsc as async_mpsc, oneshot};
 
-use super::limiter::Limiter;
+use super::admission::{Admission, Syn};
+use super::control::Shares;
 use super::outbox::Outbox;
 use super::router::Router;
 use super::slot::{Protection, Slot, Waiting};
-use super::{Accept, BindError, CODE_REFUSED_KEY, Command, ConnectError, EndpointConfig, Handle};
+use super::{BindError, Command, ConnectError, EndpointConfig, Handle};
 use crate::connection::Connection;
-use crate::protection::{
-    Header, Initiator, SYNACK, SynError, header, open_syn, reset, reset_token, unknown_key,
-    version_negotiation,
-};
+use crate::protection::{Header, Initiator, SYNACK, header, reset_token};
 use crate::qlog::Qlog;
 use crate::udp::{Alarm, Batch, Clock, Socket, ecn};
 
@@ -32,8 +28,6 @@ const ALARM: Token = Token(2);
 const PACKETS_IN_TURN: u32 = 256;
 /// Batches read before packets are sent again.
 const READS_IN_TURN: u32 = 8;
-/// Connections whose handshake is not confirmed; more are not answered.
-const MAX_UNCONFIRMED: usize = 1024;
 /// How often what has come of a block that is not complete can be stored: on a fast path a block takes less.
 const CHECKPOINT_EVERY: Duration = Duration::from_millis(50);
 /// Room for the datagrams that are being handled: it is used again and again while nothing keeps a part of it.
@@ -46,21 +40,24 @@ pub(super) struct Driver {
     clock: Clock,
     poll: Poll,
     alarm: Alarm,
-    socket: Socket,
-    outbox: Outbox,
+    pub(super) socket: Socket,
+    pub(super) outbox: Outbox,
     arena: BytesMut,
-    config: EndpointConfig,
-    reset_secret: [u8; 32],
+    pub(super) config: EndpointConfig,
+    pub(super) reset_secret: [u8; 32],
     commands: mpsc::Receiver<Command>,
-    incoming: async_mpsc::UnboundedSender<Connection>,
-    slots: HashMap<u64, Slot>,
-    next_slot: u64,
-    by_id: HashMap<ConnectionId, u64>,
-    by_syn: HashMap<(SocketAddr, ConnectionId), u64>,
-    limiter: Limiter,
+    pub(super) incoming: async_mpsc::UnboundedSender<Connection>,
+    pub(super) slots: HashMap<u64, Slot>,
+    pub(super) next_slot: u64,
+    pub(super) by_id: HashMap<ConnectionId, u64>,
+    pub(super) by_syn: HashMap<(SocketAddr, ConnectionId), u64>,
+    pub(super) admission: Admission,
     stopping: bool,
-    handle: Option<Handle>,
-    touched: Vec<u64>,
+    pub(super) handle: Option<Handle>,
+    pub(super) touched: Vec<u64>,
+    pub(super) limit: Option<Rate>,
+    /// Connections that clients have made and confirmed.
+    pub(super) accepted: u64,
 }
 
 impl Driver {
@@ -96,10 +93,12 @@ impl Driver {
             next_slot: 0,
             by_id: HashMap::new(),
             by_syn: HashMap::new(),
-            limiter: Limiter::new(),
+            admission: Admission::new(),
             stopping: false,
             handle: None,
             touched: Vec::new(),
+            limit: None,
+            accepted: 0,
             poll,
         };
         Ok((driver, waker, local))
@@ -178,13 +177,15 @@ impl Driver {
             syn: None,
             unreadable_until: None,
             qlog: self.qlog(id, "client"),
+            counted: true,
             forged: 0,
+            shares: Shares::default(),
             writers: Vec::new(),
         };
         self.insert(id, slot);
     }
 
-    fn insert(&mut self, id: ConnectionId, slot: Slot) {
+    pub(super) fn insert(&mut self, id: ConnectionId, slot: Slot) {
         if let Some(syn) = slot.syn {
             self.by_syn.insert(syn, self.next_slot);
         }
@@ -194,14 +195,14 @@ impl Driver {
         self.next_slot += 1;
     }
 
-    fn new_id(&self) -> ConnectionId {
+    pub(super) fn new_id(&self) -> ConnectionId {
         let mut id = [0; 8];
         // Identifiers must not be guessed; a system without randomness is one on which nothing is safe.
         getrandom::fill(&mut id).expect("the system's random source");
         ConnectionId(id)
     }
 
-    fn transport(&self, remote: SocketAddr, id: ConnectionId) -> Config {
+    pub(super) fn transport(&self, remote: SocketAddr, id: ConnectionId) -> Config {
         let overhead = if remote.ip().to_canonical().is_ipv4() { 28 } else { 48 };
         Config {
             overhead,
@@ -212,7 +213,7 @@ impl Driver {
         }
     }
 
-    fn qlog(&self, id: ConnectionId, role: &str) -> Option<Qlog> {
+    pub(super) fn qlog(&self, id: ConnectionId, role: &str) -> Option<Qlog> {
         Qlog::create(self.config.qlog.as_deref()?, id, role).ok()
     }
 
@@ -242,7 +243,10 @@ impl Driver {
     ) {
         let Some(header) = header(bytes) else { return };
         match header {
-            Header::Syn { version, source } => self.syn(at, from, local, version, source, bytes),
+            Header::Syn { cookie, version, source } => {
+                let syn = Syn { from, local, cookie, version, source };
+                self.syn(at, &syn, &bytes[syn.at()..]);
+            }
             Header::For(id) => match self.by_id.get(&id).copied() {
                 Some(slot) => self.for_slot(at, slot, from, local, ecn, bytes),
                 None => self.stranger(at, from, local, id, bytes.len()),
@@ -265,6 +269,11 @@ impl Driver {
                             Ecn::NotEct,
                         );
                     });
+                }
+            }
+            Header::Cookie { destination, cookie } => {
+                if let Some(id) = self.by_id.get(&destination).copied() {
+                    self.prove(id, &cookie);
                 }
             }
             Header::UnknownKey { destination } => {
@@ -321,131 +330,11 @@ impl Driver {
         self.touched.push(id);
     }
 
-    /// A packet for a connection that is not here: perhaps its peer missed a restart.
-    fn stranger(
-        &mut self,
-        at: Time,
-        to: SocketAddr,
-        from: Option<IpAddr>,
-        id: ConnectionId,
-        length: usize,
-    ) {
-        let token = reset_token(&self.reset_secret, id);
-        let answer = reset(id, &token);
-        if answer.len() < length && self.limiter.allows(at) {
-            self.answer(to, from, &answer);
-        }
-    }
-
-    fn answer(&mut self, to: SocketAddr, from: Option<IpAddr>, datagram: &[u8]) {
-        self.outbox.push(&self.socket, to, from, Ecn::NotEct, true, |out| {
-            out.extend_from_slice(datagram);
-            true
-        });
-    }
-
-    fn syn(
-        &mut self,
-        at: Time,
-        from: SocketAddr,
-        local: Option<IpAddr>,
-        version: u32,
-        source: ConnectionId,
-        bytes: &[u8],
-    ) {
-        if matches!(self.config.accept, Accept::None) {
-            return;
-        }
-        if let Some(slot) = self.by_syn.get(&(from, source)).copied() {
-            let size = bytes.len() as u32 + 28;
-            // A copy: its content was read when the first came.
-            let params = Params {
-                codes: Vec::new(),
-                window: 0,
-                max_block: 0,
-                symbol_size: 0,
-                idle_timeout_ms: 0,
-                reset_token: [0; 16],
-            };
-            let packet =
-                Packet::Syn { version, source, hello: Hello { params, frames: Vec::new() } };
-            self.with(slot, at, |slot, now| slot.machine.handle(now, packet, size, Ecn::NotEct));
-            return;
-        }
-        if bytes.len() < fontis_proto::dfcp::SYN_SIZE as usize {
-            return;
-        }
-        if version != VERSION {
-            if self.limiter.allows(at) {
-                self.answer(from, local, &version_negotiation(source, &[VERSION]));
-            }
-            return;
-        }
-        if self.slots.values().filter(|slot| !slot.machine.is_established()).count()
-            >= MAX_UNCONFIRMED
-        {
-            return;
-        }
-        match open_syn(bytes, &self.config.secret, self.config.psk.as_ref()) {
-            Ok(opened) => self.accept(at, from, local, opened, bytes.len()),
-            Err(SynError::UnknownKey) => {
-                if self.limiter.allows(at) {
-                    self.answer(from, local, &unknown_key(source));
-                }
-            }
-            Err(SynError::Malformed) => {}
-        }
-    }
-
-    fn accept(
-        &mut self,
-        at: Time,
-        remote: SocketAddr,
-        local_ip: Option<IpAddr>,
-        opened: crate::protection::OpenedSyn,
-        length: usize,
-    ) {
-        let Some(handle) = self.handle.clone() else { return };
-        let id = self.new_id();
-        let config = self.transport(remote, id);
-        let size = length as u32 + config.overhead;
-        let mut machine =
-            Machine::accept(at, config, id, opened.source, opened.version, &opened.hello, size);
-        let allowed = match &self.config.accept {
-            Accept::Keys(keys) => keys.contains(&opened.client),
-            Accept::Anyone => true,
-            Accept::None => false,
-        };
-        let (router, inboxes) = Router::new();
-        let connection = Connection::new(handle, self.next_slot, remote, opened.client, inboxes);
-        let waiting = if allowed {
-            Some(Waiting::Accept(connection, self.incoming.clone()))
-        } else {
-            machine.close(at, CODE_REFUSED_KEY, "this key is not allowed here");
-            None
-        };
-        let responder = opened.responder.with_key_log(self.config.key_log.clone());
-        let slot = Slot {
-            machine,
-            router,
-            protection: Protection::Responder(Box::new(responder)),
-            remote,
-            candidate: None,
-            local_ip,
-            waiting,
-            latest: at,
-            syn: Some((remote, opened.source)),
-            unreadable_until: None,
-            qlog: self.qlog(id, "server"),
-            forged: 0,
-            writers: Vec::new(),
-        };
-        self.insert(id, slot);
-    }
-
     /// Lets connections do what they have to; returns when the next of them has something to do.
     fn drive(&mut self, now: Time) -> Option<Time> {
         self.outbox.retry(&self.socket);
+        self.admission.unconfirmed = None;
+        self.share(now);
         let mut due = std::mem::take(&mut self.touched);
         due.extend(
             self.slots
@@ -500,6 +389,10 @@ impl Driver {
             if idle || packets >= PACKETS_IN_TURN {
                 break;
             }
+        }
+        if !slot.counted && slot.machine.is_established() {
+            slot.counted = true;
+            self.accepted += 1;
         }
         slot.wake_writers();
         slot.write_trace();

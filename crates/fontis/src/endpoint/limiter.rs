@@ -1,18 +1,17 @@
 use fontis_base::{Duration, Time};
 
-/// How many answers to strangers leave in a second, and at once.
-const PER_SECOND: u64 = 200;
-
-/// Bounds answers to packets that nobody vouches for.
+/// Bounds what is done for strangers.
 #[derive(Debug)]
 pub(super) struct Limiter {
-    /// When the answers given so far would have been due.
+    /// How often in a second, and at once.
+    per_second: u64,
+    /// When what was done so far would have been due.
     next: Time,
 }
 
 impl Limiter {
-    pub(super) const fn new() -> Self {
-        Self { next: Time::ZERO }
+    pub(super) const fn new(per_second: u64) -> Self {
+        Self { per_second, next: Time::ZERO }
     }
 
     pub(super) fn allows(&mut self, now: Time) -> bool {
@@ -20,7 +19,7 @@ impl Limiter {
         self.next = self.next.max(now - second);
         let allowed = self.next <= now;
         if allowed {
-            self.next += second / PER_SECOND;
+            self.next += second / self.per_second;
         }
         allowed
     }
@@ -32,7 +31,7 @@ mod tests {
 
     #[test]
     fn answers_to_strangers_are_bounded() {
-        let mut limiter = Limiter::new();
+        let mut limiter = Limiter::new(200);
         let start = Time::ZERO + Duration::from_secs(10);
         let mut allowed = 0;
         for millisecond in 0..5000 {

@@ -3,6 +3,8 @@
 //! The driver thread owns every connection's state machine; handles send it closures. Coding runs on the thread pool, so
 //! that packets leave on time.
 
+mod admission;
+mod control;
 mod driver;
 mod limiter;
 mod outbox;
@@ -24,6 +26,7 @@ use tokio::sync::{Mutex, mpsc as async_mpsc, oneshot};
 use crate::connection::Connection;
 use crate::key_log::KeyLog;
 use crate::protection::PresharedKey;
+pub use control::{ConnectionStatus, EndpointStatus};
 use driver::Driver;
 pub use router::Message;
 pub(crate) use router::{ChannelEvent, Inboxes, Offered, Opened};

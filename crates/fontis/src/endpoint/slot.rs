@@ -7,6 +7,7 @@ use fontis_proto::dfcp::{
 };
 use tokio::sync::oneshot;
 
+use super::control::Shares;
 use super::router::Router;
 use super::{CODE_REFUSED_KEY, ConnectError};
 use crate::connection::Connection;
@@ -55,8 +56,12 @@ pub(crate) struct Slot {
     pub(super) unreadable_until: Option<Time>,
     /// Where its trace goes.
     pub(super) qlog: Option<Qlog>,
+    /// Whether it counts as accepted already, or is this side's own.
+    pub(super) counted: bool,
     /// Datagrams dropped because they did not open.
     pub(super) forged: u64,
+    /// What it may send and be sent, as it was told.
+    pub(super) shares: Shares,
     /// Writers that wait for their stream's buffer to drain.
     pub(super) writers: Vec<(ChannelId, u64, oneshot::Sender<u64>)>,
 }
@@ -81,7 +86,7 @@ impl Slot {
     /// there, packets go there. Only a responder follows its peer: an initiator knows where it has connected to.
     pub(super) fn follow(&mut self, now: Time, from: SocketAddr, local_ip: Option<IpAddr>) {
         let answered = self.machine.challenge_answered();
-        if matches!(self.protection, Protection::Initiator(_)) {
+        if self.is_initiator() {
             return;
         }
         let known = self.candidate.filter(|candidate| candidate.address == from);
@@ -101,6 +106,10 @@ impl Slot {
         });
         self.machine.challenge(candidate.token);
         self.candidate = Some(candidate);
+    }
+
+    pub(super) const fn is_initiator(&self) -> bool {
+        matches!(self.protection, Protection::Initiator(_))
     }
 
     /// Passes the machine's events on.

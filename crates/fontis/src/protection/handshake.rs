@@ -5,16 +5,20 @@ use fontis_proto::dfcp::{
 use snow::{Builder, HandshakeState};
 use thiserror::Error;
 
-use super::keys::{TrafficKeys, derive};
-use super::packets::{SYN, SYNACK};
+use super::cookie::Cookie;
+use super::keys::TrafficKeys;
+use super::packets::{SYN, SYNACK, proved_syn};
 use super::{PresharedKey, pattern};
 use crate::key_log::KeyLog;
 
 /// The initiator's side of packet protection.
 pub struct Initiator {
     noise: Option<Box<HandshakeState>>,
-    /// The SYN; every copy is the same to the byte.
+    /// The SYN; every copy is the same to the byte, but for a cookie.
     syn: Option<Vec<u8>>,
+    cookie: Option<(Cookie, Vec<u8>)>,
+    /// Cookies taken so far.
+    proofs: u32,
     secret: [u8; 32],
     peer: [u8; 32],
     psk: Option<PresharedKey>,
@@ -60,18 +64,41 @@ fn prologue(version: u32, source: ConnectionId) -> Vec<u8> {
     [&b"fontis"[..], &version.to_be_bytes(), &source.0].concat()
 }
 
+/// Cookies taken by a handshake. More than one comes when one expires; many, when somebody wants to cause SYNs.
+const MAX_PROOFS: u32 = 4;
 const SYN_HEADER: usize = 1 + 4 + 8 + 2;
 const SYNACK_HEADER: usize = 1 + 8 + 2;
 
 impl Initiator {
     /// Protection towards the peer with this public key; `secret` is this side's private key.
     pub fn new(secret: [u8; 32], peer: [u8; 32], psk: Option<PresharedKey>) -> Self {
-        Self { noise: None, syn: None, secret, peer, psk, keys: None, key_log: None }
+        Self {
+            noise: None,
+            syn: None,
+            cookie: None,
+            proofs: 0,
+            secret,
+            peer,
+            psk,
+            keys: None,
+            key_log: None,
+        }
     }
 
     /// The same, leaving its keys in `log`.
     pub fn with_key_log(self, log: Option<KeyLog>) -> Self {
         Self { key_log: log, ..self }
+    }
+
+    /// Shows the cookie with all further copies of the SYN; gives one to send at once, unless it was given before.
+    pub fn prove(&mut self, cookie: &Cookie) -> Option<&[u8]> {
+        let shown = self.cookie.as_ref().is_some_and(|(shown, _)| shown == cookie);
+        if shown || self.proofs >= MAX_PROOFS {
+            return None;
+        }
+        self.proofs += 1;
+        let datagram = proved_syn(cookie, self.syn.as_ref()?);
+        Some(&self.cookie.insert((*cookie, datagram)).1)
     }
 
     fn make_syn(
@@ -122,11 +149,8 @@ impl Initiator {
         source.copy_from_slice(&payload.split_to(8));
         let source = ConnectionId(source);
         let hello = wire::decode_hello(payload).map_err(|_| OpenError::Malformed)?;
-        let keys = derive(&noise.dangerously_get_raw_split());
-        if let Some(log) = &self.key_log {
-            log.record(destination, source, &keys);
-        }
-        self.keys = Some(TrafficKeys::new(&keys, true));
+        let (split, ids) = (noise.dangerously_get_raw_split(), [destination, source]);
+        self.keys = Some(TrafficKeys::new(split, ids, true, self.key_log.clone()));
         self.noise = None;
         Ok(Packet::SynAck { destination, source, hello })
     }
@@ -145,10 +169,11 @@ impl Session for Initiator {
                 if self.syn.is_none() {
                     self.syn = Some(self.make_syn(*version, *source, hello)?);
                 }
-                out.extend_from_slice(self.syn.as_deref().unwrap_or_default());
+                let proved = self.cookie.as_ref().map(|(_, datagram)| datagram);
+                out.extend_from_slice(proved.or(self.syn.as_ref()).map_or(&[], Vec::as_slice));
                 Ok(())
             }
-            _ => self.keys.as_ref().ok_or(SealError)?.seal(packet, out),
+            _ => self.keys.as_mut().ok_or(SealError)?.seal(packet, out),
         }
     }
 
@@ -218,11 +243,8 @@ impl Responder {
         synack.extend_from_slice(&destination.0);
         synack.extend_from_slice(&u16::try_from(length).map_err(|_| SealError)?.to_be_bytes());
         synack.extend_from_slice(&message[..length]);
-        let keys = derive(&noise.dangerously_get_raw_split());
-        if let Some(log) = &self.key_log {
-            log.record(destination, source, &keys);
-        }
-        self.keys = Some(TrafficKeys::new(&keys, false));
+        let (split, ids) = (noise.dangerously_get_raw_split(), [destination, source]);
+        self.keys = Some(TrafficKeys::new(split, ids, false, self.key_log.clone()));
         Ok(synack)
     }
 }
@@ -237,7 +259,7 @@ impl Session for Responder {
                 out.extend_from_slice(self.synack.as_deref().unwrap_or_default());
                 Ok(())
             }
-            _ => self.keys.as_ref().ok_or(SealError)?.seal(packet, out),
+            _ => self.keys.as_mut().ok_or(SealError)?.seal(packet, out),
         }
     }
 
@@ -250,6 +272,7 @@ impl Session for Responder {
 mod tests {
     use fontis_proto::dfcp::{Frame, Frames, Params, VERSION};
 
+    use super::super::packets::PROVED_SYN_HEADER;
     use super::*;
 
     fn keypair() -> ([u8; 32], [u8; 32]) {
@@ -318,6 +341,51 @@ mod tests {
         for length in 0..datagram.len() {
             assert!(responder.open(BytesMut::from(&datagram[..length])).is_err());
         }
+    }
+
+    fn carries(from: &mut dyn Session, to: &mut dyn Session, number: u64) -> bool {
+        let mut datagram = Vec::new();
+        from.seal(&sealed(number), &mut datagram).unwrap();
+        to.open(BytesMut::from(&datagram[..])).is_ok_and(|packet| packet == sealed(number))
+    }
+
+    #[test]
+    fn keys_change_every_four_million_packets_in_either_direction() {
+        const LENGTH: u64 = 1 << 22;
+        let (mut initiator, mut responder) = connect(None);
+        let mut late = Vec::new();
+        initiator.seal(&sealed(LENGTH - 2), &mut late).unwrap();
+        let numbers = [0, LENGTH - 1, LENGTH, LENGTH + 1, 2 * LENGTH - 1];
+        for number in numbers {
+            assert!(carries(&mut initiator, &mut responder, number), "{number}");
+        }
+        // A packet of the generation before may still come, but not one of that before it.
+        assert!(responder.open(BytesMut::from(&late[..])).is_ok());
+        assert!(carries(&mut initiator, &mut responder, 2 * LENGTH));
+        assert_eq!(responder.open(BytesMut::from(&late[..])).unwrap_err(), OpenError::Forged);
+        // An earlier number would need a key that is gone.
+        assert!(initiator.seal(&sealed(5), &mut Vec::new()).is_err());
+        // The other direction has keys of its own; a generation that was skipped is beyond what is derived.
+        assert!(carries(&mut responder, &mut initiator, 7));
+        assert!(!carries(&mut responder, &mut initiator, 2 * LENGTH));
+    }
+
+    #[test]
+    fn a_syn_shows_the_cookie_that_was_asked_for() {
+        let (server_secret, server_public) = keypair();
+        let mut initiator = Initiator::new(keypair().0, server_public, None);
+        assert_eq!(initiator.prove(&[1; 16]), None, "nothing was sent yet");
+        let mut plain = Vec::new();
+        initiator.seal(&syn(), &mut plain).unwrap();
+        let proved = initiator.prove(&[1; 16]).unwrap().to_vec();
+        assert!(open_syn(&proved[PROVED_SYN_HEADER..], &server_secret, None).is_ok());
+        assert_eq!(proved[PROVED_SYN_HEADER..], plain);
+        assert_eq!(initiator.prove(&[1; 16]), None, "it is shown already");
+        let mut copy = Vec::new();
+        initiator.seal(&syn(), &mut copy).unwrap();
+        assert_eq!(copy, proved);
+        let renewed = (2..100).filter(|byte| initiator.prove(&[*byte; 16]).is_some()).count();
+        assert!(renewed < 4, "whoever sends cookies does not cause SYNs without end");
     }
 
     #[test]

@@ -3,93 +3,153 @@ use fontis_proto::dfcp::{ConnectionId, OpenError, Packet, SealError, wire};
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 
 use super::packets::SEALED;
+use crate::key_log::KeyLog;
 
 /// Bytes before a sealed packet's ciphertext: type and path, connection identifier, packet number.
 const HEADER: usize = 1 + 8 + 4;
 const TAG: usize = 16;
+/// Packets of a generation of keys, as a power of two: half of what RFC 9001, appendix B.1, allows AES-GCM.
+const GENERATION_BITS: u32 = 22;
+/// The path whose packets there are.
+const PATH: u8 = 0;
 
-/// The keys of an established connection, one for each direction.
-pub struct TrafficKeys {
-    seal: LessSafeKey,
-    open: LessSafeKey,
-    /// The highest packet number opened on each path, to expand truncated numbers by.
-    largest: Vec<(u8, u64)>,
+/// The contexts of BLAKE3's key derivation, the initiator's first.
+const CONTEXTS: [&str; 2] =
+    ["fontis 1 initiator to responder aes-128-gcm", "fontis 1 responder to initiator aes-128-gcm"];
+const NEXT: &str = "fontis 1 next generation";
+
+/// The key of one direction, for one generation of packets.
+struct Generation {
+    number: u64,
+    context: &'static str,
+    /// What this generation's key follows from, and the next generation's secret.
+    secret: [u8; 32],
+    key: LessSafeKey,
+}
+
+impl Generation {
+    fn new(number: u64, context: &'static str, secret: [u8; 32]) -> Self {
+        let unbound = UnboundKey::new(&AES_128_GCM, &derive(context, &secret));
+        let key = LessSafeKey::new(unbound.expect("sixteen bytes are a key"));
+        Self { number, context, secret, key }
+    }
+
+    fn next(&self) -> Self {
+        Self::new(self.number + 1, self.context, blake3::derive_key(NEXT, &self.secret))
+    }
+}
+
+fn derive(context: &str, secret: &[u8; 32]) -> [u8; 16] {
+    let mut key = [0; 16];
+    key.copy_from_slice(&blake3::derive_key(context, secret)[..16]);
+    key
+}
+
+/// The keys of an established connection, one for each direction. Others take their place every 2²² packets; the packet
+/// number says which, and whoever learns the present ones cannot read what was sent under earlier ones.
+pub(super) struct TrafficKeys {
+    seal: Generation,
+    open: Generation,
+    /// Late packets of the generation before.
+    before: Option<Generation>,
+    /// The first packet that opens with it makes it the present one.
+    after: Generation,
+    /// The number after the highest that was opened: truncated numbers are expanded to what is nearest to it.
+    expected: u64,
+    key_log: Option<KeyLog>,
+    /// This side's identifier.
+    own: ConnectionId,
 }
 
 impl TrafficKeys {
-    /// The initiator sends with the first key, the responder with the second.
-    pub(super) fn new(keys: &[[u8; 16]; 2], initiator: bool) -> Self {
-        let [first, second] = keys.each_ref().map(|key| {
-            let unbound = UnboundKey::new(&AES_128_GCM, key).expect("sixteen bytes are a key");
-            LessSafeKey::new(unbound)
-        });
+    /// From the two halves of Noise's split, which belong to packets of the initiator, and of the responder.
+    pub(super) fn new(
+        split: ([u8; 32], [u8; 32]),
+        ids: [ConnectionId; 2],
+        initiator: bool,
+        key_log: Option<KeyLog>,
+    ) -> Self {
+        if let Some(log) = &key_log {
+            log.record(ids, [derive(CONTEXTS[0], &split.0), derive(CONTEXTS[1], &split.1)]);
+        }
+        let first = Generation::new(0, CONTEXTS[0], split.0);
+        let second = Generation::new(0, CONTEXTS[1], split.1);
         let (seal, open) = if initiator { (first, second) } else { (second, first) };
-        Self { seal, open, largest: Vec::new() }
+        let own = ids[usize::from(!initiator)];
+        Self { seal, after: open.next(), open, before: None, expected: 0, key_log, own }
     }
 
-    pub(super) fn seal(&self, packet: &Packet, out: &mut Vec<u8>) -> Result<(), SealError> {
-        let Packet::Sealed { destination, path, number, frames } = packet else {
+    pub(super) fn seal(&mut self, packet: &Packet, out: &mut Vec<u8>) -> Result<(), SealError> {
+        let Packet::Sealed { destination, path: PATH, number, frames } = packet else {
             return Err(SealError);
         };
+        while self.seal.number < number >> GENERATION_BITS {
+            self.seal = self.seal.next();
+            self.record(*destination, &self.seal);
+        }
+        if self.seal.number > number >> GENERATION_BITS {
+            return Err(SealError);
+        }
         let start = out.len();
-        out.push(SEALED | path);
+        out.push(SEALED | PATH);
         out.extend_from_slice(&destination.0);
         out.extend_from_slice(&(*number as u32).to_be_bytes());
         wire::encode_frames(frames, out);
         let (header, body) = out[start..].split_at_mut(HEADER);
         let tag = self
             .seal
-            .seal_in_place_separate_tag(nonce(*path, *number), Aad::from(&*header), body)
+            .key
+            .seal_in_place_separate_tag(nonce(*number), Aad::from(&*header), body)
             .map_err(|_| SealError)?;
         out.extend_from_slice(tag.as_ref());
         Ok(())
     }
 
     pub(super) fn open(&mut self, mut datagram: BytesMut) -> Result<Packet, OpenError> {
-        if datagram.len() < HEADER + TAG {
+        if datagram.len() < HEADER + TAG || datagram[0] != SEALED | PATH {
             return Err(OpenError::Malformed);
         }
         let mut header = [0; HEADER];
         datagram.copy_to_slice(&mut header);
-        let path = header[0] & 0x3f;
         let mut id = [0; 8];
         id.copy_from_slice(&header[1..9]);
         let truncated = u32::from_be_bytes([header[9], header[10], header[11], header[12]]);
-        let known = self.largest.iter().position(|(other, _)| *other == path);
-        let expected = known.map_or(0, |index| self.largest[index].1 + 1);
-        let number = expand(truncated, expected);
-        let length = self
-            .open
-            .open_in_place(nonce(path, number), Aad::from(&header), &mut datagram)
+        let number = expand(truncated, self.expected);
+        // At most one generation is derived ahead: a forged number costs nothing.
+        let is_next = number >> GENERATION_BITS == self.after.number;
+        let length = [Some(&self.open), Some(&self.after), self.before.as_ref()]
+            .into_iter()
+            .flatten()
+            .find(|generation| generation.number == number >> GENERATION_BITS)
+            .ok_or(OpenError::Forged)?
+            .key
+            .open_in_place(nonce(number), Aad::from(&header), &mut datagram)
             .map_err(|_| OpenError::Forged)?
             .len();
-        match known {
-            Some(index) => self.largest[index].1 = self.largest[index].1.max(number),
-            None => self.largest.push((path, number)),
+        if is_next {
+            let next = self.after.next();
+            let present = std::mem::replace(&mut self.after, next);
+            self.before = Some(std::mem::replace(&mut self.open, present));
+            self.record(self.own, &self.open);
         }
+        self.expected = self.expected.max(number + 1);
         datagram.truncate(length);
         let frames = wire::decode_frames(datagram.freeze()).map_err(|_| OpenError::Malformed)?;
-        Ok(Packet::Sealed { destination: ConnectionId(id), path, number, frames })
+        Ok(Packet::Sealed { destination: ConnectionId(id), path: PATH, number, frames })
+    }
+
+    fn record(&self, destination: ConnectionId, generation: &Generation) {
+        if let Some(log) = &self.key_log {
+            let key = derive(generation.context, &generation.secret);
+            log.record_next(destination, generation.number, key);
+        }
     }
 }
 
-/// The keys of both directions, the initiator's first, from the two halves of Noise's split.
-pub(super) fn derive(split: &([u8; 32], [u8; 32])) -> [[u8; 16]; 2] {
-    let key = |context: &str, secret: &[u8; 32]| {
-        let mut key = [0; 16];
-        key.copy_from_slice(&blake3::derive_key(context, secret)[..16]);
-        key
-    };
-    [
-        key("fontis 1 initiator to responder aes-128-gcm", &split.0),
-        key("fontis 1 responder to initiator aes-128-gcm", &split.1),
-    ]
-}
-
 /// Every packet has its own nonce: path and packet number never repeat under a key.
-fn nonce(path: u8, number: u64) -> Nonce {
+fn nonce(number: u64) -> Nonce {
     let mut bytes = [0; 12];
-    bytes[3] = path;
+    bytes[3] = PATH;
     bytes[4..].copy_from_slice(&number.to_be_bytes());
     Nonce::assume_unique_for_key(bytes)
 }

@@ -2,17 +2,19 @@
 //! typed packets and datagrams. `docs/protocol.md` specifies every byte.
 //!
 //! Start here: a client has an [`Initiator`]; a server opens a SYN with [`open_syn`], which costs two Diffie–Hellman
-//! operations and yields a [`Responder`] for the connection. Both become a pair of [`TrafficKeys`] when the second
-//! message has passed.
+//! operations and yields a [`Responder`] for the connection. When the second
+//! message has passed, both have the keys of sealed packets, which change every four million packets.
 
+mod cookie;
 mod handshake;
 mod keys;
 mod packets;
 
+pub use cookie::{Cookie, Cookies};
 pub use handshake::{Initiator, OpenedSyn, Responder, SynError, open_syn};
-pub use keys::TrafficKeys;
 pub use packets::{
-    Header, SYNACK, UNKNOWN_KEY, header, reset, reset_token, unknown_key, version_negotiation,
+    Header, PROVED_SYN_HEADER, SYNACK, UNKNOWN_KEY, cookie, header, reset, reset_token,
+    unknown_key, version_negotiation,
 };
 
 /// A secret that both sides hold besides their keys: without it no handshake succeeds.

@@ -1,5 +1,7 @@
 use fontis_proto::dfcp::{ConnectionId, ResetToken};
 
+use super::cookie::Cookie;
+
 pub(super) const SYN: u8 = 0x01;
 /// The first byte of the second handshake message.
 pub const SYNACK: u8 = 0x02;
@@ -7,13 +9,20 @@ const VERSION_NEGOTIATION: u8 = 0x03;
 const RESET: u8 = 0x04;
 /// The first byte of the answer to a SYN that was encrypted for another key.
 pub const UNKNOWN_KEY: u8 = 0x05;
+const COOKIE: u8 = 0x06;
+const PROVED_SYN: u8 = 0x07;
 pub(super) const SEALED: u8 = 0x40;
+
+/// What stands before a SYN that carries a cookie: the type and the cookie.
+pub const PROVED_SYN_HEADER: usize = 1 + 16;
 
 /// What can be told of a datagram without keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Header {
     /// A connection request.
     Syn {
+        /// The proof that the initiator receives at its address, if there is one.
+        cookie: Option<Cookie>,
         /// The version asked for.
         version: u32,
         /// The initiator's identifier.
@@ -40,6 +49,13 @@ pub enum Header {
         /// The initiator's identifier.
         destination: ConnectionId,
     },
+    /// The other side opens the SYN when it comes with this cookie.
+    Cookie {
+        /// The initiator's identifier.
+        destination: ConnectionId,
+        /// What to show.
+        cookie: Cookie,
+    },
 }
 
 fn id(bytes: &[u8]) -> Option<ConnectionId> {
@@ -52,7 +68,20 @@ pub fn header(datagram: &[u8]) -> Option<Header> {
     Some(match kind {
         SYN => {
             let version = u32::from_be_bytes(rest.get(..4)?.try_into().ok()?);
-            Header::Syn { version, source: id(&rest[4..])? }
+            Header::Syn { cookie: None, version, source: id(&rest[4..])? }
+        }
+        PROVED_SYN => {
+            let (cookie, syn) = rest.split_at_checked(PROVED_SYN_HEADER - 1)?;
+            match header(syn)? {
+                Header::Syn { cookie: None, version, source } => {
+                    Header::Syn { cookie: Some(cookie.try_into().ok()?), version, source }
+                }
+                _ => return None,
+            }
+        }
+        COOKIE => {
+            let cookie = rest.get(8..24)?.try_into().ok()?;
+            Header::Cookie { destination: id(rest)?, cookie }
         }
         SYNACK => Header::For(id(rest)?),
         VERSION_NEGOTIATION => {
@@ -88,6 +117,16 @@ pub fn unknown_key(destination: ConnectionId) -> Vec<u8> {
     [&[UNKNOWN_KEY], &destination.0[..]].concat()
 }
 
+/// The datagram that asks for a SYN with this cookie.
+pub fn cookie(destination: ConnectionId, cookie: &Cookie) -> Vec<u8> {
+    [&[COOKIE], &destination.0[..], &cookie[..]].concat()
+}
+
+/// A SYN with a cookie.
+pub(super) fn proved_syn(cookie: &Cookie, syn: &[u8]) -> Vec<u8> {
+    [&[PROVED_SYN], &cookie[..], syn].concat()
+}
+
 /// The token that resets the connection `id`: only who holds `secret` can make it, and it survives a restart.
 pub fn reset_token(secret: &[u8; 32], id: ConnectionId) -> ResetToken {
     let mut token = [0; 16];
@@ -107,6 +146,15 @@ mod tests {
         let negotiation = Header::VersionNegotiation { destination: id, versions: vec![1, 2] };
         assert_eq!(header(&version_negotiation(id, &[1, 2])), Some(negotiation));
         assert_eq!(header(&unknown_key(id)), Some(Header::UnknownKey { destination: id }));
+        let asked = Header::Cookie { destination: id, cookie: [5; 16] };
+        assert_eq!(header(&cookie(id, &[5; 16])), Some(asked));
+        let syn = [&[SYN, 0, 0, 0, 1][..], &id.0, &[0; 1187]].concat();
+        let proved = proved_syn(&[5; 16], &syn);
+        let read = Header::Syn { cookie: Some([5; 16]), version: 1, source: id };
+        assert_eq!(header(&proved), Some(read));
+        assert_eq!(&proved[PROVED_SYN_HEADER..], syn);
+        // One within the other is none.
+        assert_eq!(header(&proved_syn(&[5; 16], &proved)), None);
     }
 
     #[test]

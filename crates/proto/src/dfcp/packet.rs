@@ -1,6 +1,7 @@
 use core::fmt;
 
 use bytes::Bytes;
+use fontis_base::Rate;
 use fontis_codes::Code;
 use smallvec::SmallVec;
 
@@ -122,6 +123,13 @@ pub enum Frame {
     Challenge([u8; 8]),
     /// The answer to a challenge, with its bytes.
     Response([u8; 8]),
+    /// How fast the peer may send symbols from now on.
+    Limit {
+        /// Which of this side's limits it is: only one that is newer than all that came counts.
+        sequence: u32,
+        /// Bits a second at the IP layer; zero pauses; none: as fast as it likes.
+        rate: Option<Rate>,
+    },
     /// The connection ends now.
     Close {
         /// Why, as the application numbers it; zero is no error.

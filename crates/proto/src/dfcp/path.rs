@@ -39,6 +39,8 @@ pub(super) struct Path {
     pub(super) controller: Controller,
     pub(super) mtu: Mtu,
     pub(super) limited: bool,
+    /// What this side and the peer allow.
+    pub(super) limits: [Option<Rate>; 2],
     pub(super) packets_lost: u64,
     trains: Vec<(u64, u64)>,
     /// Receive times of the trains' packets, as far as they have been reported.
@@ -73,6 +75,7 @@ impl Path {
             controller,
             mtu,
             limited: false,
+            limits: [None; 2],
             packets_lost: 0,
             trains: Vec::new(),
             train_times: BTreeMap::new(),
@@ -112,9 +115,23 @@ impl Path {
         self.history.push(sent)
     }
 
+    /// The rate to send at: the controller's, within the limits.
+    pub(super) fn rate(&self) -> Rate {
+        self.limits.into_iter().flatten().fold(self.controller.rate(), Rate::min)
+    }
+
+    /// Whether a limit forbids to send anything.
+    pub(super) fn is_paused(&self) -> bool {
+        self.limits.contains(&Some(Rate::ZERO))
+    }
+
     /// Whether a data packet may leave now, and whether it belongs to a train. The first packets leave back to back.
     pub(super) fn may_send(&mut self, now: Time, size: u32) -> Option<bool> {
         let allowance = self.controller.allowance(self.rtt.smoothed());
+        if self.is_paused() {
+            self.limited = true;
+            return None;
+        }
         if self.history.in_flight() + u64::from(size) > allowance {
             return None;
         }
@@ -126,7 +143,10 @@ impl Path {
 
     /// A data packet leaves.
     pub(super) fn data_sent(&mut self, now: Time, number: u64, size: u32, train: bool) {
-        self.pacer.sent(now, size, self.controller.rate());
+        let rate = self.rate();
+        self.pacer.sent(now, size, rate);
+        // What the path would carry does not show below a limit.
+        self.limited |= rate < self.controller.rate();
         if train {
             self.train_left -= 1;
             self.mark_train(number);
@@ -153,12 +173,12 @@ impl Path {
 
     /// A few packets' dispersion told the bottleneck's rate before any data was acknowledged.
     fn on_hint(&mut self, now: Time, rate: Rate, size: u32) {
-        let before = self.controller.rate();
+        let before = self.rate();
         if !self.controller.on_capacity_hint(rate) {
             // A short train of a later, small burst of data: no reason for another long one.
             return;
         }
-        self.pacer.recharge(now, before, self.controller.rate());
+        self.pacer.recharge(now, before, self.rate());
         let packets = rate.bytes_in(LONG_TRAIN_TIME) / u64::from(size);
         if packets >= *LONG_TRAIN_LENGTHS.start() {
             self.train_length = packets.min(*LONG_TRAIN_LENGTHS.end());
@@ -171,7 +191,7 @@ impl Path {
     pub(super) fn next_send(&self, size: u32) -> Option<Time> {
         let allowance = self.controller.allowance(self.rtt.smoothed());
         let open = self.history.in_flight() + u64::from(size) <= allowance;
-        open.then(|| self.pacer.next())
+        (open && !self.is_paused()).then(|| self.pacer.next())
     }
 
     /// Takes feedback. `decide` is told what became of each packet. False if it is impossible.

@@ -2,6 +2,7 @@
 //! specification. Decoding never panics and never allocates more than the input's length justifies.
 
 use bytes::{Buf, Bytes};
+use fontis_base::Rate;
 use smallvec::SmallVec;
 use thiserror::Error;
 
@@ -10,6 +11,9 @@ use super::packet::{
     BlockNeed, BlockStatus, Frame, Frames, Hello, Live, LiveKind, ObjectShape, Open, Symbols,
 };
 use super::params::Params;
+
+/// The highest limit that can be told, in bit/s.
+const MAX_LIMIT: u64 = (1 << 62) - 2;
 
 mod kind {
     pub(super) const PADDING: u8 = 0x00;
@@ -25,6 +29,7 @@ mod kind {
     pub(super) const CLOSE: u8 = 0x0a;
     pub(super) const CHALLENGE: u8 = 0x0b;
     pub(super) const RESPONSE: u8 = 0x0c;
+    pub(super) const LIMIT: u8 = 0x0d;
     /// Symbols: the low six bits are flags.
     pub(super) const SYMBOLS: u8 = 0x40;
 }
@@ -237,6 +242,12 @@ fn encode(frame: &Frame, last: bool, out: &mut impl Sink) {
             out.slice(&[kind::RESPONSE]);
             out.slice(token);
         }
+        Frame::Limit { sequence, rate } => {
+            out.slice(&[kind::LIMIT]);
+            out.varint(u64::from(*sequence));
+            // Zero says none; a rate of n is written as n + 1.
+            out.varint(rate.map_or(0, |rate| rate.as_bps().min(MAX_LIMIT) + 1));
+        }
         Frame::Close { code, reason } => {
             out.slice(&[kind::CLOSE]);
             out.varint(u64::from(*code));
@@ -366,6 +377,10 @@ fn decode(bytes: &mut Bytes) -> Result<Frame, WireError> {
         kind::FINACK => Frame::FinAck,
         kind::CHALLENGE => Frame::Challenge(array(bytes)?),
         kind::RESPONSE => Frame::Response(array(bytes)?),
+        kind::LIMIT => Frame::Limit {
+            sequence: u32_of(bytes, "sequence")?,
+            rate: varint(bytes)?.checked_sub(1).map(Rate::from_bps),
+        },
         kind::CLOSE => {
             let code = u32_of(bytes, "code")?;
             let length = usize::from(u8_of(bytes)?);

@@ -185,6 +185,16 @@ impl Connection {
         !self.recv.contains_key(&channel)
     }
 
+    /// Whether an object or a stream is being sent.
+    pub fn is_sending(&self) -> bool {
+        self.send.values().any(|channel| is_bulk(channel.kind()))
+    }
+
+    /// Whether an object or a stream is being received.
+    pub fn is_receiving(&self) -> bool {
+        self.recv.values().any(|channel| is_bulk(channel.kind()))
+    }
+
     /// Gives up a channel of either side; the peer is told `code`.
     pub fn abandon(&mut self, now: Time, channel: ChannelId, code: u32) {
         let sent = self.send.remove(&channel);
@@ -270,4 +280,9 @@ impl Connection {
     pub(super) fn is_open(&self) -> bool {
         matches!(self.state, State::Handshake | State::Established)
     }
+}
+
+/// Whether a channel carries more than a message.
+const fn is_bulk(kind: Option<LiveKind>) -> bool {
+    matches!(kind, None | Some(LiveKind::Stream))
 }

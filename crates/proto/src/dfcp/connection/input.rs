@@ -8,7 +8,7 @@ use super::super::packet::{BlockStatus, ChannelId, Frame, LiveKind, Open, Packet
 use super::super::receiving::{Received, RecvChannel};
 use super::super::rtt::feedback_interval;
 use super::super::trace::{TraceEvent, Traced};
-use super::{Connection, State};
+use super::{Connection, State, THEIRS};
 
 /// Symbols kept for channels that are not open yet.
 const EARLY_SYMBOLS: usize = 256;
@@ -189,6 +189,12 @@ impl Connection {
             Frame::Abandon { channel, code, sequence } => {
                 self.on_abandon(now, *channel, *code, *sequence);
             }
+            Frame::Limit { sequence, rate } => {
+                if *sequence > self.limit_heard {
+                    self.limit_heard = *sequence;
+                    self.set_limit(now, THEIRS, *rate);
+                }
+            }
             Frame::Fin => {
                 self.fin.received = true;
                 self.answer_fin(now);
@@ -276,7 +282,7 @@ impl Connection {
         if self.config.trace {
             let what = Traced::Metrics {
                 srtt: self.path.rtt.smoothed(),
-                rate: self.path.controller.rate(),
+                rate: self.path.rate(),
                 in_flight: self.path.history.in_flight(),
                 loss: self.path.loss.loss(),
             };

@@ -9,7 +9,7 @@ mod timer;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
-use fontis_base::{Duration, Ecn, Time};
+use fontis_base::{Duration, Ecn, Rate, Time};
 use fontis_codes::Code;
 use smallvec::SmallVec;
 
@@ -35,6 +35,10 @@ const HINT_TRAIN: u8 = 4;
 /// Their bytes: of each, and of all but the last if that one probes for packets of 1500 bytes. With the SYNACK they
 /// stay below three times a SYN.
 const HINT_SIZES: (u32, u32) = (860, 660);
+
+/// Whose limit of the sending rate it is.
+const OURS: usize = 0;
+const THEIRS: usize = 1;
 
 /// A packet to be sent.
 #[derive(Clone, Debug)]
@@ -100,6 +104,9 @@ pub struct Connection {
     sent_before_validation: u64,
     hint_train: u8,
     address: Address,
+    /// The number of the last limit told to the peer, and of the newest that it told.
+    limits_told: u32,
+    limit_heard: u32,
     pings: u32,
     probe_symbols: bool,
     fin: Fin,
@@ -210,6 +217,8 @@ impl Connection {
             sent_before_validation: 0,
             hint_train: 0,
             address: Address::default(),
+            limits_told: 0,
+            limit_heard: 0,
             pings: 0,
             probe_symbols: false,
             fin: Fin::default(),
@@ -241,6 +250,24 @@ impl Connection {
     /// The token of the peer's last response, once. Who answers from an address is there.
     pub fn challenge_answered(&mut self) -> Option<[u8; 8]> {
         self.address.answered.take()
+    }
+
+    /// Limits the rate of this side's data packets, together, whatever the rate controller finds; zero pauses, none lifts
+    /// the limit.
+    pub fn limit(&mut self, now: Time, rate: Option<Rate>) {
+        self.set_limit(now, OURS, rate);
+    }
+
+    /// Asks the peer to limit the rate of its data packets.
+    pub fn limit_peer(&mut self, now: Time, rate: Option<Rate>) {
+        self.limits_told += 1;
+        self.control.push(now, Frame::Limit { sequence: self.limits_told, rate });
+    }
+
+    fn set_limit(&mut self, now: Time, whose: usize, rate: Option<Rate>) {
+        let before = self.path.rate();
+        self.path.limits[whose] = rate;
+        self.path.pacer.recharge(now, before, self.path.rate());
     }
 
     /// The peer has moved to another network: what was known of the path holds no longer.
@@ -278,7 +305,7 @@ impl Connection {
         Stats {
             srtt: self.path.rtt.smoothed(),
             min_rtt: self.path.rtt.least(),
-            rate: self.path.controller.rate(),
+            rate: self.path.rate(),
             loss: self.path.loss.loss(),
             incoming_loss: self.path.receipts.loss(),
             in_flight: self.path.history.in_flight(),

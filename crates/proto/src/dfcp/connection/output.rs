@@ -399,5 +399,6 @@ pub(super) fn frame_name(frame: &Frame) -> &'static str {
         Frame::Close { .. } => "close",
         Frame::Challenge(_) => "challenge",
         Frame::Response(_) => "response",
+        Frame::Limit { .. } => "limit",
     }
 }

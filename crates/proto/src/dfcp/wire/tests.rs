@@ -92,6 +92,9 @@ fn frame() -> impl Strategy<Value = Frame> {
         Just(Frame::FinAck),
         any::<[u8; 8]>().prop_map(Frame::Challenge),
         any::<[u8; 8]>().prop_map(Frame::Response),
+        (any::<u32>(), proptest::option::of(0..=super::MAX_LIMIT)).prop_map(|(sequence, rate)| {
+            Frame::Limit { sequence, rate: rate.map(Rate::from_bps) }
+        }),
         (0u16..1300).prop_map(Frame::Padding),
         any::<u32>().prop_map(|channel| Frame::Done { channel }),
         any::<(u32, u32, Option<u32>)>().prop_map(|(channel, code, sequence)| Frame::Abandon {

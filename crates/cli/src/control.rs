@@ -1,0 +1,252 @@
+//! What is said to a command while it runs: how fast it may be, from its flags, from the keyboard, or by another process
+//! through a socket, which also tells what it is doing.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use fontis::transfer::ServerEvent;
+use fontis::{Endpoint, EndpointStatus};
+use fontis_base::Rate;
+use indicatif::ProgressBar;
+use serde_json::{Value, json};
+
+use crate::listen::status;
+use crate::text::round;
+
+/// How fast a command may be.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ControlArgs {
+    /// Send, and be sent to, no faster than this, all connections together, as in 20mbit; `fontis limit` and the keys + and -
+    /// change it while it runs, the space bar pauses
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    limit: Option<Rate>,
+}
+
+/// Reads a limit.
+pub(crate) fn rate(text: &str) -> Result<Rate, String> {
+    match text.parse::<Rate>() {
+        Ok(rate) if rate.as_bps() < LEAST => {
+            Err(format!("{rate} is too slow to say anything: write at least 8kbit"))
+        }
+        Ok(rate) => Ok(rate),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The least limit, in bit/s: a packet of 1280 bytes each 1.3 s.
+const LEAST: u64 = 8_000;
+
+/// A change of what a command may do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Change {
+    /// No faster than this, or as fast as it goes; what was paused goes on.
+    Limit(Option<Rate>),
+    /// Faster or slower than now by this factor.
+    Scale(f64),
+    /// Send nothing, or go on.
+    Pause(bool),
+    /// The other of the two.
+    TogglePause,
+}
+
+/// A running command, as it is controlled from outside. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Control {
+    command: &'static str,
+    subject: String,
+    began: SystemTime,
+    bar: ProgressBar,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    limit: Option<Rate>,
+    paused: bool,
+    endpoint: Option<Endpoint>,
+    finished: u64,
+    failed: u64,
+    bytes: u64,
+}
+
+impl Control {
+    /// Of `command`, which is busy with `subject`.
+    pub(crate) fn new(command: &'static str, subject: String, args: &ControlArgs) -> Self {
+        let state = State { limit: args.limit, ..State::default() };
+        let state = Arc::new(Mutex::new(state));
+        let bar = ProgressBar::hidden();
+        Self { command, subject, began: SystemTime::now(), bar, state }
+    }
+
+    /// What it says, it says above this bar.
+    pub(crate) fn above(self, bar: ProgressBar) -> Self {
+        Self { bar, ..self }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on it is this endpoint that works for the command.
+    pub(crate) fn attach(&self, endpoint: &Endpoint) {
+        let mut state = self.state();
+        state.endpoint = Some(endpoint.clone());
+        state.apply();
+    }
+
+    /// Changes what the command may do.
+    pub(crate) async fn change(&self, change: Change) {
+        let endpoint = self.state().endpoint.clone();
+        // Where there is no limit, faster and slower are meant of the rate that there is.
+        let now = match endpoint {
+            Some(endpoint) => endpoint.status().await.map(|status| rate_of(&status)),
+            None => None,
+        };
+        let mut state = self.state();
+        match change {
+            Change::Limit(limit) => (state.limit, state.paused) = (limit, false),
+            Change::Pause(paused) => state.paused = paused,
+            Change::TogglePause => state.paused ^= true,
+            Change::Scale(factor) => {
+                let from = state.limit.or(now).filter(|rate| rate.as_bps() > 0);
+                let bits = from.map(|rate| (rate.as_bps() as f64 * factor) as u64);
+                state.limit = bits.map(|bits| Rate::from_bps(bits.max(LEAST))).or(state.limit);
+                state.paused = false;
+            }
+        }
+        state.apply();
+    }
+
+    /// Lets keys and other processes change it, as long as what this gives is there.
+    #[cfg(unix)]
+    pub(crate) fn open(
+        &self,
+    ) -> (Option<crate::socket::Socket>, Option<crate::keyboard::Keyboard>) {
+        (crate::socket::listen(self), crate::keyboard::Keyboard::listen(self))
+    }
+
+    /// Where there are neither terminals nor sockets as on Unix, flags alone say how fast it may be.
+    #[cfg(not(unix))]
+    pub(crate) fn open(&self) {}
+
+    /// Takes notice of what happens at a server.
+    pub(crate) fn see(&self, event: &ServerEvent) {
+        let mut state = self.state();
+        match event {
+            ServerEvent::Finished { report, .. } => {
+                state.finished += 1;
+                state.bytes += report.bytes;
+            }
+            ServerEvent::Failed { .. } => state.failed += 1,
+            ServerEvent::Connected { .. } | ServerEvent::Started { .. } => {}
+        }
+    }
+
+    /// Says on standard error how fast the command may be now.
+    pub(crate) fn tell(&self) {
+        let state = self.state();
+        let line = match (state.paused, state.limit) {
+            (true, _) => "paused; the space bar or `fontis limit continue` goes on".to_owned(),
+            (false, Some(limit)) => format!("limit {limit}; u or `fontis limit none` lifts it"),
+            (false, None) => "no limit".to_owned(),
+        };
+        self.bar.suspend(|| status(&line));
+    }
+
+    /// What the command is doing.
+    pub(crate) async fn report(&self) -> Value {
+        let endpoint = self.state().endpoint.clone();
+        let seen = match &endpoint {
+            Some(endpoint) => endpoint.status().await,
+            None => None,
+        };
+        let state = self.state();
+        let since = self.began.elapsed().unwrap_or_default();
+        json!({
+            "event": "status",
+            "pid": std::process::id(),
+            "version": env!("CARGO_PKG_VERSION"),
+            "command": self.command,
+            "subject": self.subject,
+            "address": endpoint.map(|endpoint| endpoint.local_addr().to_string()),
+            "seconds": round(since.as_secs_f64()),
+            "limit_bps": state.limit.map(Rate::as_bps),
+            "paused": state.paused,
+            "finished": state.finished,
+            "failed": state.failed,
+            "bytes": state.bytes,
+            "accepted": seen.as_ref().map_or(0, |seen| seen.accepted),
+            "turned_away": seen.as_ref().map_or(0, |seen| seen.turned_away),
+            "forged": seen.as_ref().map_or(0, |seen| seen.forged),
+            "connections": seen.as_ref().map_or_else(Vec::new, connections),
+        })
+    }
+}
+
+impl State {
+    fn apply(&self) {
+        if let Some(endpoint) = &self.endpoint {
+            endpoint.limit(if self.paused { Some(Rate::ZERO) } else { self.limit });
+        }
+    }
+}
+
+fn connections(status: &EndpointStatus) -> Vec<Value> {
+    let one = |connection: &fontis::ConnectionStatus| {
+        let stats = &connection.stats;
+        json!({
+            "remote": connection.remote.to_string(),
+            "sending": connection.sending,
+            "receiving": connection.receiving,
+            "rate_bps": stats.rate.as_bps(),
+            "rtt_ms": round(stats.srtt.as_nanos() as f64 / 1e6),
+            "loss": round(stats.data_loss()),
+            "bytes_sent": stats.bytes_sent,
+            "bytes_received": stats.bytes_received,
+            "packets_sent": stats.packets_sent,
+            "packets_received": stats.packets_received,
+            "symbols_needed": stats.symbols_needed,
+            "symbols_sent": stats.symbols_sent,
+            "symbols_received": stats.symbols_received,
+        })
+    };
+    status.connections.iter().map(one).collect()
+}
+
+/// The rate of all that send.
+fn rate_of(status: &EndpointStatus) -> Rate {
+    let sending = status.connections.iter().filter(|connection| connection.sending);
+    Rate::from_bps(sending.map(|connection| connection.stats.rate.as_bps()).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn changes_follow_from_what_was() {
+        let args = ControlArgs { limit: Some(Rate::from_mbps(8)) };
+        let control = Control::new("get", "x".to_owned(), &args);
+        let limit = |control: &Control| {
+            let state = control.state();
+            (state.limit, state.paused)
+        };
+        control.change(Change::TogglePause).await;
+        assert_eq!(limit(&control), (Some(Rate::from_mbps(8)), true));
+        control.change(Change::Scale(1.25)).await;
+        assert_eq!(limit(&control), (Some(Rate::from_mbps(10)), false));
+        control.change(Change::Pause(true)).await;
+        control.change(Change::Limit(None)).await;
+        assert_eq!(limit(&control), (None, false));
+        // Nothing is sent: nothing to be faster than.
+        control.change(Change::Scale(0.8)).await;
+        assert_eq!(limit(&control), (None, false));
+    }
+
+    #[test]
+    fn a_limit_has_to_let_something_through() {
+        assert!(rate("1bit").is_err());
+        assert!(rate("fast").is_err());
+        assert_eq!(rate("20mbit"), Ok(Rate::from_mbps(20)));
+    }
+}

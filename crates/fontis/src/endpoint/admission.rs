@@ -1,0 +1,246 @@
+//! Who is let in, and at what price: strangers' packets cost the endpoint work and memory before it knows whose they are.
+
+use std::net::{IpAddr, SocketAddr};
+
+use fontis_base::{Ecn, Time};
+use fontis_proto::dfcp::{
+    Connection as Machine, ConnectionId, Hello, Packet, Params, SYN_SIZE, VERSION,
+};
+
+use super::control::Shares;
+use super::driver::Driver;
+use super::limiter::Limiter;
+use super::router::Router;
+use super::slot::{Protection, Slot, Waiting};
+use super::{Accept, CODE_REFUSED_KEY};
+use crate::connection::Connection;
+use crate::protection::{
+    Cookie, Cookies, OpenedSyn, PROVED_SYN_HEADER, SynError, cookie, open_syn, reset, reset_token,
+    unknown_key, version_negotiation,
+};
+
+/// Answers in a second to packets that nobody vouches for.
+const ANSWERS: u64 = 200;
+/// SYNs in a second that are opened without a cookie. Each costs two Diffie–Hellman operations, some 0.1 ms.
+const OPENED: u64 = 500;
+/// The same of SYNs with a cookie, so that a flood from addresses of its own leaves the thread time for the others.
+const OPENED_PROVED: u64 = 2000;
+/// Cookies sent in a second. A cookie costs a system call; who asks in vain asks again.
+const COOKIES: u64 = 50_000;
+/// Connections whose handshake is not confirmed: as many without and with a cookie.
+const UNCONFIRMED: usize = 512;
+
+/// What bounds the work for strangers.
+pub(super) struct Admission {
+    answers: Limiter,
+    opened: Limiter,
+    opened_proved: Limiter,
+    cookies_sent: Limiter,
+    cookies: Cookies,
+    /// Connections whose handshake is not confirmed, as counted when it was needed last.
+    pub(super) unconfirmed: Option<usize>,
+    /// SYNs that were turned away, asked for a cookie or dropped.
+    pub(super) turned_away: u64,
+}
+
+impl Admission {
+    pub(super) fn new() -> Self {
+        Self {
+            answers: Limiter::new(ANSWERS),
+            opened: Limiter::new(OPENED),
+            opened_proved: Limiter::new(OPENED_PROVED),
+            cookies_sent: Limiter::new(COOKIES),
+            cookies: Cookies::new(),
+            unconfirmed: None,
+            turned_away: 0,
+        }
+    }
+}
+
+/// What is in the clear of a SYN, and how it came.
+pub(super) struct Syn {
+    pub(super) from: SocketAddr,
+    /// The address that it was sent to.
+    pub(super) local: Option<IpAddr>,
+    pub(super) cookie: Option<Cookie>,
+    pub(super) version: u32,
+    pub(super) source: ConnectionId,
+}
+
+impl Syn {
+    /// Where in the datagram the SYN proper begins.
+    pub(super) fn at(&self) -> usize {
+        if self.cookie.is_some() { PROVED_SYN_HEADER } else { 0 }
+    }
+}
+
+/// Whether a SYN is worth opening.
+enum Verdict {
+    Open,
+    /// The sender's address is to be proved first.
+    Ask,
+    Drop,
+}
+
+impl Driver {
+    /// A packet for a connection that is not here: perhaps its peer missed a restart.
+    pub(super) fn stranger(
+        &mut self,
+        at: Time,
+        to: SocketAddr,
+        from: Option<IpAddr>,
+        id: ConnectionId,
+        length: usize,
+    ) {
+        let token = reset_token(&self.reset_secret, id);
+        let answer = reset(id, &token);
+        if answer.len() < length && self.admission.answers.allows(at) {
+            self.answer(to, from, &answer);
+        }
+    }
+
+    fn answer(&mut self, to: SocketAddr, from: Option<IpAddr>, datagram: &[u8]) {
+        self.outbox.push(&self.socket, to, from, Ecn::NotEct, true, |out| {
+            out.extend_from_slice(datagram);
+            true
+        });
+    }
+
+    /// A connection request; `bytes` begin with the SYN's type.
+    pub(super) fn syn(&mut self, at: Time, syn: &Syn, bytes: &[u8]) {
+        if matches!(self.config.accept, Accept::None) {
+            return;
+        }
+        if let Some(slot) = self.by_syn.get(&(syn.from, syn.source)).copied() {
+            self.copy(at, slot, syn, bytes.len());
+            return;
+        }
+        if bytes.len() < SYN_SIZE as usize {
+            return;
+        }
+        if syn.version != VERSION {
+            if self.admission.answers.allows(at) {
+                self.answer(syn.from, syn.local, &version_negotiation(syn.source, &[VERSION]));
+            }
+            return;
+        }
+        match self.judge(at, syn) {
+            Verdict::Open => {}
+            Verdict::Ask => {
+                self.admission.turned_away += 1;
+                if self.admission.cookies_sent.allows(at) {
+                    let proof = self.admission.cookies.make(at, syn.from, syn.source);
+                    self.answer(syn.from, syn.local, &cookie(syn.source, &proof));
+                }
+                return;
+            }
+            Verdict::Drop => {
+                self.admission.turned_away += 1;
+                return;
+            }
+        }
+        match open_syn(bytes, &self.config.secret, self.config.psk.as_ref()) {
+            Ok(opened) => self.accept(at, syn, opened, bytes.len()),
+            Err(SynError::UnknownKey) => {
+                if self.admission.answers.allows(at) {
+                    self.answer(syn.from, syn.local, &unknown_key(syn.source));
+                }
+            }
+            Err(SynError::Malformed) => {}
+        }
+    }
+
+    fn judge(&mut self, at: Time, syn: &Syn) -> Verdict {
+        let slots = &self.slots;
+        let unconfirmed = *self.admission.unconfirmed.get_or_insert_with(|| {
+            slots.values().filter(|slot| !slot.machine.is_established()).count()
+        });
+        let admission = &mut self.admission;
+        match syn.cookie {
+            Some(proof) if admission.cookies.is_valid(at, syn.from, syn.source, &proof) => {
+                let room = unconfirmed < 2 * UNCONFIRMED;
+                if room && admission.opened_proved.allows(at) {
+                    Verdict::Open
+                } else {
+                    Verdict::Drop
+                }
+            }
+            // A cookie that has expired is renewed as one that never was.
+            _ if unconfirmed < UNCONFIRMED && admission.opened.allows(at) => Verdict::Open,
+            _ => Verdict::Ask,
+        }
+    }
+
+    /// Another copy of a SYN whose content was read when the first came.
+    fn copy(&mut self, at: Time, slot: u64, syn: &Syn, length: usize) {
+        let params = Params {
+            codes: Vec::new(),
+            window: 0,
+            max_block: 0,
+            symbol_size: 0,
+            idle_timeout_ms: 0,
+            reset_token: [0; 16],
+        };
+        let hello = Hello { params, frames: Vec::new() };
+        let packet = Packet::Syn { version: syn.version, source: syn.source, hello };
+        let size = length as u32 + 28;
+        self.with(slot, at, |slot, now| slot.machine.handle(now, packet, size, Ecn::NotEct));
+    }
+
+    fn accept(&mut self, at: Time, syn: &Syn, opened: OpenedSyn, length: usize) {
+        let Some(handle) = self.handle.clone() else { return };
+        let id = self.new_id();
+        let config = self.transport(syn.from, id);
+        let size = length as u32 + config.overhead;
+        let mut machine =
+            Machine::accept(at, config, id, opened.source, opened.version, &opened.hello, size);
+        let allowed = match &self.config.accept {
+            Accept::Keys(keys) => keys.contains(&opened.client),
+            Accept::Anyone => true,
+            Accept::None => false,
+        };
+        let (router, inboxes) = Router::new();
+        let connection = Connection::new(handle, self.next_slot, syn.from, opened.client, inboxes);
+        let waiting = if allowed {
+            Some(Waiting::Accept(connection, self.incoming.clone()))
+        } else {
+            machine.close(at, CODE_REFUSED_KEY, "this key is not allowed here");
+            None
+        };
+        let responder = opened.responder.with_key_log(self.config.key_log.clone());
+        let slot = Slot {
+            machine,
+            router,
+            protection: Protection::Responder(Box::new(responder)),
+            remote: syn.from,
+            candidate: None,
+            local_ip: syn.local,
+            waiting,
+            latest: at,
+            syn: Some((syn.from, opened.source)),
+            unreadable_until: None,
+            qlog: self.qlog(id, "server"),
+            counted: false,
+            forged: 0,
+            shares: Shares::default(),
+            writers: Vec::new(),
+        };
+        self.insert(id, slot);
+        self.admission.unconfirmed = self.admission.unconfirmed.map(|count| count + 1);
+    }
+
+    /// The responder wants to see first that this side has the address that its SYN came from.
+    pub(super) fn prove(&mut self, id: u64, cookie: &Cookie) {
+        let Some(slot) = self.slots.get_mut(&id).filter(|slot| slot.waiting.is_some()) else {
+            return;
+        };
+        let Protection::Initiator(session) = &mut slot.protection else { return };
+        if let Some(syn) = session.prove(cookie) {
+            let (to, from) = (slot.remote, slot.local_ip);
+            self.outbox.push(&self.socket, to, from, Ecn::NotEct, true, |out| {
+                out.extend_from_slice(syn);
+                true
+            });
+        }
+    }
+}

@@ -1,0 +1,106 @@
+use std::net::SocketAddr;
+
+use fontis_base::{Rate, Time};
+use fontis_proto::dfcp::Stats;
+
+use super::Endpoint;
+use super::driver::Driver;
+use super::slot::Slot;
+
+/// What an endpoint is doing.
+#[derive(Clone, Debug)]
+pub struct EndpointStatus {
+    /// What all connections together may send, and what they may be sent, in bit/s at the IP layer.
+    pub limit: Option<Rate>,
+    /// Connections that clients have made so far.
+    pub accepted: u64,
+    /// SYNs that were answered by a request for a cookie, or not at all, because there were too many.
+    pub turned_away: u64,
+    /// Datagrams dropped because they did not open, on connections that are still there.
+    pub forged: u64,
+    /// Connections, in the order in which they were made.
+    pub connections: Vec<ConnectionStatus>,
+}
+
+/// What a connection is doing.
+#[derive(Clone, Debug)]
+pub struct ConnectionStatus {
+    /// The peer's address.
+    pub remote: SocketAddr,
+    /// Whether an object or a stream is being sent.
+    pub sending: bool,
+    /// Whether an object or a stream is being received.
+    pub receiving: bool,
+    /// What it has counted.
+    pub stats: Stats,
+}
+
+impl Endpoint {
+    /// Limits what all connections together send, and what they are sent, each to `rate` at the IP layer: those that are at it
+    /// get equal shares. Zero pauses them; none lifts the limit.
+    pub fn limit(&self, rate: Option<Rate>) {
+        self.inner.handle.post(Box::new(move |driver, _| driver.limit = rate));
+    }
+
+    /// What the endpoint is doing now.
+    pub async fn status(&self) -> Option<EndpointStatus> {
+        let (reply, answer) = tokio::sync::oneshot::channel();
+        self.inner.handle.post(Box::new(move |driver, _| {
+            let _ = reply.send(driver.status());
+        }));
+        answer.await.ok()
+    }
+}
+
+/// The limits that a connection was told last: for what it sends, and for what its peer sends.
+pub(super) type Shares = [Option<Rate>; 2];
+
+impl Driver {
+    /// Gives every connection its share of the limit.
+    pub(super) fn share(&mut self, now: Time) {
+        if self.limit.is_none() && self.slots.values().all(|slot| slot.shares == Shares::default())
+        {
+            return;
+        }
+        let part = |rate: Rate, count: usize| rate.mul_ratio(1, count.max(1) as u64);
+        let count = |is: fn(&Slot) -> bool| self.slots.values().filter(|slot| is(slot)).count();
+        let senders = count(|slot| slot.machine.is_sending());
+        let receivers = count(|slot| slot.machine.is_receiving());
+        let wanted = [senders, receivers].map(|count| self.limit.map(|rate| part(rate, count)));
+        for (id, slot) in &mut self.slots {
+            // Whoever only asks is told nothing; a client's peer may send as soon as it is asked.
+            let told = slot.machine.is_receiving() || slot.is_initiator();
+            let wanted = [wanted[0], if told { wanted[1] } else { slot.shares[1] }];
+            if slot.shares == wanted {
+                continue;
+            }
+            slot.latest = slot.latest.max(now);
+            if slot.shares[0] != wanted[0] {
+                slot.machine.limit(slot.latest, wanted[0]);
+            }
+            if slot.shares[1] != wanted[1] {
+                slot.machine.limit_peer(slot.latest, wanted[1]);
+            }
+            slot.shares = wanted;
+            self.touched.push(*id);
+        }
+    }
+
+    fn status(&self) -> EndpointStatus {
+        let mut slots: Vec<_> = self.slots.iter().collect();
+        slots.sort_unstable_by_key(|(id, _)| **id);
+        let connections = slots.iter().map(|(_, slot)| ConnectionStatus {
+            remote: slot.remote,
+            sending: slot.machine.is_sending(),
+            receiving: slot.machine.is_receiving(),
+            stats: slot.machine.stats(),
+        });
+        EndpointStatus {
+            limit: self.limit,
+            accepted: self.accepted,
+            turned_away: self.admission.turned_away,
+            forged: slots.iter().map(|(_, slot)| slot.forged).sum(),
+            connections: connections.collect(),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+use std::net::{IpAddr, SocketAddr};
+
+use fontis_base::{Duration, Time};
+use fontis_proto::dfcp::ConnectionId;
+
+/// What an initiator shows to prove that it receives at its address.
+pub type Cookie = [u8; 16];
+
+/// How long a cookie is good for at least; at most twice as long.
+const SPAN: Duration = Duration::from_secs(30);
+
+/// Makes cookies and knows them again, without keeping anything of them.
+pub struct Cookies {
+    key: [u8; 32],
+}
+
+impl Default for Cookies {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Cookies {
+    /// With a key that nobody else has.
+    pub fn new() -> Self {
+        let mut key = [0; 32];
+        // A system without randomness is one on which nothing is safe.
+        getrandom::fill(&mut key).expect("the system's random source");
+        Self { key }
+    }
+
+    /// The cookie for a SYN with this source identifier from this address.
+    pub fn make(&self, now: Time, from: SocketAddr, source: ConnectionId) -> Cookie {
+        self.of(now.since(Time::ZERO).as_micros() / SPAN.as_micros(), from, source)
+    }
+
+    /// Whether it is one, not too old, for this address and identifier.
+    pub fn is_valid(
+        &self,
+        now: Time,
+        from: SocketAddr,
+        source: ConnectionId,
+        cookie: &Cookie,
+    ) -> bool {
+        let span = now.since(Time::ZERO).as_micros() / SPAN.as_micros();
+        let is = |span| self.of(span, from, source) == *cookie;
+        is(span) || span > 0 && is(span - 1)
+    }
+
+    fn of(&self, span: u64, from: SocketAddr, source: ConnectionId) -> Cookie {
+        let ip = match from.ip() {
+            IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+            IpAddr::V6(ip) => ip,
+        };
+        let mut input = [0; 34];
+        input[..8].copy_from_slice(&span.to_be_bytes());
+        input[8..24].copy_from_slice(&ip.octets());
+        input[24..26].copy_from_slice(&from.port().to_be_bytes());
+        input[26..].copy_from_slice(&source.0);
+        let mut cookie = [0; 16];
+        cookie.copy_from_slice(&blake3::keyed_hash(&self.key, &input).as_bytes()[..16]);
+        cookie
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cookie_is_good_for_its_address_its_identifier_and_its_time() {
+        let cookies = Cookies::new();
+        let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+        let from: SocketAddr = "192.0.2.1:5000".parse().unwrap();
+        let id = ConnectionId([3; 8]);
+        let cookie = cookies.make(at(100), from, id);
+        for seconds in [100, 110, 130] {
+            assert!(cookies.is_valid(at(seconds), from, id, &cookie), "{seconds}");
+        }
+        for seconds in [0, 60, 160, 100_000] {
+            assert!(!cookies.is_valid(at(seconds), from, id, &cookie), "{seconds}");
+        }
+        let others = ["192.0.2.2:5000", "192.0.2.1:5001", "[::1]:5000"];
+        for other in others.map(|address| address.parse().unwrap()) {
+            assert!(!cookies.is_valid(at(100), other, id, &cookie), "{other}");
+        }
+        assert!(!cookies.is_valid(at(100), from, ConnectionId([4; 8]), &cookie));
+        assert!(!Cookies::new().is_valid(at(100), from, id, &cookie));
+        let mapped = "[::ffff:192.0.2.1]:5000".parse().unwrap();
+        assert!(cookies.is_valid(at(100), mapped, id, &cookie), "the same address");
+    }
+}

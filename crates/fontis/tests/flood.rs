@@ -1,0 +1,161 @@
+//! A server flooded with forged connection requests, and the client that it is there for.
+//!
+//! `FONTIS_FLOOD=100000x10 cargo test --release -p fontis --test flood -- --nocapture` sends so many a second for so many
+//! seconds and prints what it measured; without the variable it is a small sample.
+
+#![cfg(target_os = "linux")]
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use fontis::protection::Initiator;
+use fontis::transfer::{self, FileServer};
+use fontis::udp::{Batch, Socket};
+use fontis::{Accept, Dest, Endpoint, EndpointConfig, Identity, SinkOptions, Url};
+use fontis_base::{Ecn, Rate};
+use fontis_proto::dfcp::{Config, ConnectionId, Hello, Packet, Params, Session, VERSION};
+
+/// What the honest client may use: far from what the machine can do, so that only time on the processor is missing.
+const RATE: Rate = Rate::from_mbps(100);
+
+fn endpoint(identity: &Identity, accept: Accept) -> Endpoint {
+    let config = EndpointConfig {
+        secret: *identity.secret(),
+        psk: None,
+        transport: Config::default(),
+        accept,
+        qlog: None,
+        key_log: None,
+    };
+    Endpoint::bind("127.0.0.1:0".parse().unwrap(), config).unwrap()
+}
+
+/// A request that opens, as somebody recorded it: whoever has the URL can make one.
+fn recorded(server: &Identity, id: [u8; 8]) -> Vec<u8> {
+    let params = Params {
+        codes: vec![1],
+        window: 1 << 20,
+        max_block: 1 << 20,
+        symbol_size: 1192,
+        idle_timeout_ms: 30_000,
+        reset_token: [9; 16],
+    };
+    let hello = Hello { params, frames: Vec::new() };
+    let packet = Packet::Syn { version: VERSION, source: ConnectionId(id), hello };
+    let secret = *Identity::generate().secret();
+    let mut initiator = Initiator::new(secret, *server.public().as_bytes(), None);
+    let mut datagram = Vec::new();
+    initiator.seal(&packet, &mut datagram).unwrap();
+    datagram
+}
+
+/// What a flood was.
+#[derive(Debug, Default)]
+struct Flood {
+    sent: u64,
+    bytes_sent: u64,
+    answers: u64,
+    bytes_answered: u64,
+}
+
+/// Sends `rate` requests a second until `over`, each from another address; every second one opens, the others are noise.
+fn flood(to: SocketAddr, request: &[u8], rate: u64, over: &AtomicBool) -> Flood {
+    let socket = Socket::bind("0.0.0.0:0".parse().unwrap()).unwrap();
+    let (mut batch, mut seen) = (Batch::new(), Flood::default());
+    let (start, mut number) = (Instant::now(), 0_u64);
+    let mut noise = request.to_vec();
+    while !over.load(Ordering::Relaxed) {
+        let due = (start.elapsed().as_secs_f64() * rate as f64) as u64;
+        // What a machine too busy to send it in time has missed is not made up for all at once.
+        number = number.max(due.saturating_sub(rate / 10));
+        while number < due {
+            number += 1;
+            let [.., a, b, c] = (number as u32).to_be_bytes();
+            let from = IpAddr::V4(Ipv4Addr::new(127, 1 + a, b, c));
+            noise[5..13].copy_from_slice(&number.to_be_bytes());
+            let datagram = if number % 2 == 0 { request } else { &noise };
+            if socket.send(to, Some(from), Ecn::NotEct, datagram, None).is_ok() {
+                seen.sent += 1;
+                seen.bytes_sent += datagram.len() as u64 + 28;
+            }
+        }
+        while socket.receive(&mut batch) || batch.datagrams().next().is_some() {
+            for (_, datagram) in batch.datagrams() {
+                seen.answers += 1;
+                seen.bytes_answered += datagram.len() as u64 + 28;
+            }
+        }
+        std::thread::sleep(Duration::from_micros(500));
+    }
+    seen
+}
+
+async fn get(server: SocketAddr, identity: &Identity, dest: &Path) -> f64 {
+    let url: Url = format!("fontis://{server}/file?key={}", identity.public()).parse().unwrap();
+    let client = endpoint(&Identity::generate(), Accept::None);
+    let (start, options) = (Instant::now(), SinkOptions::default());
+    transfer::get(&client, server, &url, &Dest::new(dest), options, |_| {}).await.unwrap();
+    start.elapsed().as_secs_f64()
+}
+
+/// Memory of this process, in bytes.
+fn memory() -> u64 {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    pages.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
+}
+
+#[tokio::test]
+async fn a_flood_of_requests_leaves_room_for_an_honest_client() {
+    let asked = std::env::var("FONTIS_FLOOD").ok();
+    let (rate, seconds) = match &asked {
+        Some(text) => {
+            let (rate, seconds) = text.split_once('x').expect("RATExSECONDS");
+            (rate.parse().unwrap(), seconds.parse().unwrap())
+        }
+        None => (10_000, 1),
+    };
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(
+        folder.path().join("file"),
+        vec![7; RATE.bytes_in(fontis_base::Duration::from_secs(seconds)) as usize],
+    )
+    .unwrap();
+    let identity = Identity::generate();
+    let server = endpoint(&identity, Accept::Anyone);
+    server.limit(Some(RATE));
+    tokio::spawn(FileServer::new(server.clone(), folder.path()).unwrap().run(|_| {}));
+    let address = server.local_addr();
+    let quiet = get(address, &identity, &folder.path().join("quiet")).await;
+
+    let before = memory();
+    let over = Arc::new(AtomicBool::new(false));
+    let (ends, request) = (over.clone(), recorded(&identity, [1; 8]));
+    let thread = std::thread::spawn(move || flood(address, &request, rate, &ends));
+    // The client comes when the flood is there.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let flooded = get(address, &identity, &folder.path().join("flooded")).await;
+    let status = server.status().await.unwrap();
+    let grown = memory().saturating_sub(before);
+    over.store(true, Ordering::Relaxed);
+    let flood = thread.join().unwrap();
+
+    let (share, amplification) =
+        (quiet / flooded, flood.bytes_answered as f64 / flood.bytes_sent as f64);
+    println!(
+        "{quiet:.2} s without, {flooded:.2} s with the flood: {share:.3} of the goodput; \
+         {} connections, {} turned away, memory + {:.1} MB; {flood:?}: amplification {amplification:.3}",
+        status.connections.len(),
+        status.turned_away,
+        grown as f64 / 1e6,
+    );
+    assert!(status.turned_away > 1000);
+    assert!(status.connections.len() <= 1024 + 1);
+    assert!(grown < 100_000_000, "{grown} bytes");
+    assert!(amplification < 3.0);
+    if asked.is_some() {
+        assert!(share >= 0.9, "{share} of the goodput without the flood");
+    }
+}
