@@ -21,7 +21,14 @@ export class SequencePanel extends CanvasPanel {
   private low = 0;
   private high = 1;
 
-  constructor(parent: HTMLElement, trace: Trace, store: Store, onSelect: (packet: number) => void) {
+  constructor(
+    parent: HTMLElement,
+    trace: Trace,
+    /** Of the flows that count in this. */
+    private readonly unit: string,
+    store: Store,
+    onSelect: (packet: number) => void,
+  ) {
     super(parent, trace, store, HEIGHT);
     this.index = BlockIndex.of(trace);
     for (let i = 0; i < trace.count; i++) {
@@ -43,7 +50,7 @@ export class SequencePanel extends CanvasPanel {
 
   private counts(i: number): boolean {
     const { trace, store } = this;
-    return trace.len[i] > 0 && isData(trace, i) && isOf(trace, i, store.shown);
+    return trace.len[i] > 0 && isData(trace, i) && isOf(trace, i, store.shown) && trace.flows[trace.flow[i]]?.unit === this.unit;
   }
 
   private y(value: number): number {
@@ -158,9 +165,11 @@ export class SequencePanel extends CanvasPanel {
   private tracePath(first: number, last: number, until: number): void {
     const { trace } = this;
     const { flow } = this.store.shown;
-    for (const [index, { unit }] of trace.flows.entries()) {
-      if (flow !== null && flow !== index) continue;
-      if (unit === "symbols") this.traceDecoded(index, until);
+    if (this.unit === "symbols") {
+      for (const [index, { unit }] of trace.flows.entries()) {
+        if (unit === this.unit && (flow === null || flow === index)) this.traceDecoded(index, until);
+      }
+      return;
     }
     const lines = new Map<number, Step>();
     for (let i = first; i < last; i++) {
@@ -168,56 +177,48 @@ export class SequencePanel extends CanvasPanel {
       const index = trace.flow[i];
       if (flow !== null && index !== flow) continue;
       // Who sends no data is acknowledged nothing.
-      if (trace.flows[index]?.unit === "symbols" || !this.senders.get(index)?.has(trace.to[i])) continue;
+      if (trace.flows[index]?.unit !== this.unit || !this.senders.get(index)?.has(trace.to[i])) continue;
       const key = index * 256 + trace.to[i];
       let line = lines.get(key);
       if (!line) {
-        line = new Step(this.context);
+        line = new Step();
         lines.set(key, line);
       }
       line.to(this.x(trace.ended[i]), this.y(trace.ack[i]));
     }
-    for (const line of lines.values()) line.end();
+    for (const line of lines.values()) line.draw(this.context);
   }
 
   private traceDecoded(flow: number, until: number): void {
-    const line = new Step(this.context);
+    const line = new Step();
     for (const { time, symbols } of this.index.decoded(this.trace, flow)) {
       if (time > until) break;
       line.to(this.x(time), this.y(symbols));
     }
-    line.end();
+    line.draw(this.context);
   }
 }
 
 /** A line of steps, of which those finer than a pixel are left out. */
 class Step {
-  private x = Number.NaN;
-  private y = Number.NaN;
-  private pending = false;
-
-  constructor(private readonly context: CanvasRenderingContext2D) {}
+  private readonly points: [number, number][] = [];
 
   to(x: number, y: number): void {
-    if (Number.isNaN(this.y)) this.context.moveTo(x, y);
+    const last = this.points.at(-1);
     // What says less than what was said before came late.
-    else if (y > this.y) return;
-    else if (x - this.x < 0.5) {
-      this.y = y;
-      this.pending = true;
-      return;
-    } else {
-      this.end();
-      this.context.lineTo(x, this.y);
-      this.context.lineTo(x, y);
-    }
-    this.x = x;
-    this.y = y;
+    if (!last || (y < last[1] && x - last[0] >= 0.5)) this.points.push([x, y]);
+    else if (y < last[1]) last[1] = y;
   }
 
-  end(): void {
-    if (this.pending) this.context.lineTo(this.x, this.y);
-    this.pending = false;
+  /** Lines of several flows go on at the same time: each is drawn by itself. */
+  draw(context: CanvasRenderingContext2D): void {
+    this.points.forEach(([x, y], index) => {
+      if (index === 0) context.moveTo(x, y);
+      else {
+        context.lineTo(x, this.points[index - 1][1]);
+        context.lineTo(x, y);
+      }
+    });
   }
 }
 

@@ -52,9 +52,11 @@ export class TimelineView {
       const select = (packet: number) => this.onSelect(index, packet);
       const flows = trace.flows.filter((_, i) => flow === null || i === flow);
       const units = [...new Set(flows.filter(({ counts }) => counts[0].data + counts[1].data > 0).map(({ unit }) => unit))];
-      const line = units.includes("symbols") ? "decoded" : "acknowledged";
-      const title = `${name}Sequence, ${units.join(", ") || "no data"} (points: sent, small: delivered, line: ${line})`;
-      this.panels.push(new SequencePanel(this.section(title), trace, this.store, select));
+      for (const unit of units) {
+        const line = unit === "symbols" ? "decoded" : "acknowledged";
+        const title = `${name}Sequence, ${unit} (points: sent, small: delivered, line: ${line})`;
+        this.panels.push(new SequencePanel(this.section(title), trace, unit, this.store, select));
+      }
       const has = trace.blocks.flow.some((one) => flow === null || one === flow);
       if (has)
         this.panels.push(new BlocksPanel(this.section(`${name}Blocks, symbols received of those needed`), trace, this.store));

@@ -280,6 +280,8 @@ struct Reading {
     /// When the first and the last packet was captured at either place.
     ends: [Option<(u64, u64)>; 2],
     matched: u64,
+    /// The longest way of a packet that was seen at both places.
+    longest: u64,
     seen_first: u64,
 }
 
@@ -298,6 +300,7 @@ impl Reading {
             by_time: VecDeque::new(),
             ends: [None; 2],
             matched: 0,
+            longest: 0,
             seen_first: 0,
         }
     }
@@ -410,7 +413,7 @@ impl Reading {
         active.1 = at;
         self.give_up(at);
         let waiting = self.waiting.entry(name).or_default();
-        if let Some((first, handle, _)) = waiting.front().copied()
+        if let Some((first, handle, left)) = waiting.front().copied()
             && first != side
         {
             waiting.pop_front();
@@ -418,6 +421,7 @@ impl Reading {
                 self.waiting.remove(&name);
             }
             self.matched += 1;
+            self.longest = self.longest.max(at.saturating_sub(left));
             self.builder.arrived(handle, Time::from_nanos(at));
             return;
         }
@@ -454,8 +458,9 @@ impl Reading {
             if waiting.is_empty() {
                 self.waiting.remove(&name);
             }
-            // While nobody listened there, nobody knows.
-            if ends[1 - side].is_some_and(|(begin, end)| begin <= at && at < end) {
+            // When nobody listened there any more, nobody knows.
+            let arrival = at.saturating_add(self.longest);
+            if ends[1 - side].is_some_and(|(begin, end)| begin <= at && arrival < end) {
                 self.builder.lost(handle, None, None);
             }
         }
