@@ -36,6 +36,7 @@ size = "980 MB"
 
 # In the order of viewer/browser/measure.mjs: the figure, what is aimed at, and whether more is better.
 AIMS = [
+    # Of a million packets; larger files are to open, however long it takes.
     ("first picture, s", 3.0, False),
     ("frames a second, median", 30.0, True),
     ("longest frame, ms", 200.0, False),
@@ -92,15 +93,18 @@ def qlog(target, size):
                 written += out.write(received % values)
 
 
-def measure(path):
+def measure(path, aims=AIMS[1:]):
     command = ["node", str(ROOT / "viewer/browser/measure.mjs"), str(path)]
     output = subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, "FONTIS": FONTIS}).stdout
     figures = dict(line.split(": ", 1) for line in output.splitlines() if ": " in line)
     print(f"{path.name}, {path.stat().st_size / 1e6:.0f} MB, {figures['packets']} packets")
     for name, aim, more in AIMS:
         value = float(figures[name])
-        met = value >= aim if more else value <= aim
-        print(f"  {name:26} {value:8.2f}   {'at least' if more else 'at most'} {aim:g}: {'met' if met else 'missed'}", flush=True)
+        said = ""
+        if (name, aim, more) in aims:
+            met = value >= aim if more else value <= aim
+            said = f"{'at least' if more else 'at most'} {aim:g}: {'met' if met else 'missed'}"
+        print(f"  {name:26} {value:8.2f}   {said}", flush=True)
 
 
 def weight():
@@ -122,7 +126,7 @@ def main():
         scenario.write_text(SCENARIO)
         subprocess.run([FONTIS, "sim", str(scenario), "--pcap", "-o", name], check=True, stdout=subprocess.DEVNULL)
         capture = folder / "BIG/00000/packets.pcapng"
-        measure(capture)
+        measure(capture, AIMS)
         whole(capture, folder / "whole.pcapng")
         measure(folder / "whole.pcapng")
         (folder / "whole.pcapng").unlink()
