@@ -13,6 +13,7 @@ use fontis_base::{Duration, Time};
 
 pub use super::frames::CaptureError;
 use super::frames::Frames;
+use super::mptcp::{Connections, Subflow};
 use super::wire::{Multipath, Protocol, Seen, mix};
 use super::{Builder, Detail, Handle, Header, Kind, LaneKind, Marks, Packet, Trace};
 
@@ -271,6 +272,9 @@ struct Reading {
     builder: Builder,
     flows: Vec<FlowKnown>,
     by_key: BTreeMap<(End, End, u8), usize>,
+    connections: Connections,
+    /// Subflows of Multipath TCP: their path, and the end of who spoke first in their connection.
+    subflows: BTreeMap<(End, End, u8), (u8, End, Subflow)>,
     /// SCTP: by verification tag.
     by_tag: BTreeMap<u32, usize>,
     lanes: BTreeMap<IpAddr, u8>,
@@ -294,6 +298,8 @@ impl Reading {
             builder: Builder::new(title, Time::from_nanos(origin), detail),
             flows: Vec::new(),
             by_key: BTreeMap::new(),
+            connections: Connections::default(),
+            subflows: BTreeMap::new(),
             by_tag: BTreeMap::new(),
             lanes: BTreeMap::new(),
             waiting: BTreeMap::new(),
@@ -319,7 +325,12 @@ impl Reading {
         let key = key(seen);
         let tagged = seen.tags[0].and_then(|tag| self.by_tag.get(&tag).copied());
         let known = tagged.or_else(|| self.by_key.get(&key).copied());
-        let place = known.unwrap_or_else(|| {
+        let joined = match seen.multipath {
+            Some(Multipath::Join(token)) if known.is_none() => self.connections.joined(token),
+            _ => None,
+        };
+        let joins = joined.map(|(place, _)| place);
+        let place = known.or(joins).unwrap_or_else(|| {
             let end = |(address, port): End| std::net::SocketAddr::new(address, port).to_string();
             let name = format!("{} → {}", end(seen.source), end(seen.destination));
             let (protocol, unit) = (seen.protocol.name(), seen.protocol.unit());
@@ -340,13 +351,23 @@ impl Reading {
             self.builder.name_protocol(flow.index, seen.protocol.name(), seen.protocol.unit());
         }
         match seen.multipath {
-            Some(Multipath::Capable | Multipath::Part) => {
-                self.builder.name_protocol(flow.index, "MPTCP", "bytes");
-            }
-            Some(Multipath::Join(_)) => {
+            Some(Multipath::Join(_)) if joined.is_none() => {
                 self.builder.name_protocol(flow.index, "MPTCP, joined", "bytes");
             }
+            Some(_) => self.builder.name_protocol(flow.index, "MPTCP", "bytes"),
             None => {}
+        }
+        if seen.multipath.is_some() && !self.subflows.contains_key(&key) {
+            // Who joins is not always who spoke first.
+            let first = match joined {
+                Some((_, 0)) => seen.source,
+                Some(_) => seen.destination,
+                None => self.flows[place].first,
+            };
+            let other = if first == seen.source { seen.destination } else { seen.source };
+            let path =
+                self.builder.path(self.flows[place].index, &format!("{} – {}", first.0, other.0));
+            self.subflows.insert(key, (path, first, Subflow::default()));
         }
         place
     }
@@ -363,7 +384,10 @@ impl Reading {
         let back = match protocol {
             Protocol::Sctp if seen.source.1 != seen.destination.1 => seen.source.1 != first.1,
             Protocol::Sctp => seen.source.0 != first.0 && seen.tags[0].is_some(),
-            _ => seen.source != first,
+            _ => match self.subflows.get(&key(&seen)) {
+                Some((_, first, _)) => seen.source != *first,
+                None => seen.source != first,
+            },
         };
         let mut packet = Packet::sent(number, Time::from_nanos(sent), from, to, seen.size);
         packet.flow = index;
@@ -375,7 +399,18 @@ impl Reading {
             };
             packet.path = self.builder.path(index, &format!("{} – {}", ends.0, ends.1));
         }
+        let key = key(&seen);
         let mut header = seen.header;
+        if let Some((path, _, subflow)) = self.subflows.get_mut(&key) {
+            packet.path = *path;
+            self.connections.translate(
+                place,
+                usize::from(back),
+                seen.multipath,
+                subflow,
+                &mut header,
+            );
+        }
         if protocol == Protocol::Dfcp
             && header.kind == Kind::Opaque
             && header.seq.is_none()

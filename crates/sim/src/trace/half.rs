@@ -170,7 +170,7 @@ impl Half {
         self.counts.data +=
             u64::from(matches!(header.kind, Kind::Data | Kind::Repair | Kind::Opaque));
         let end = seq.saturating_add(u64::from(header.len));
-        let again = seq < self.highest;
+        let again = header.again.unwrap_or(seq < self.highest);
         self.most = self.most.max(header.len);
         if again && !header.is_numbered() {
             packet.marks.set(Marks::RETRANSMITTED);

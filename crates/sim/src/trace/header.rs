@@ -35,6 +35,8 @@ pub struct Header {
     pub path: u8,
     /// Symbols of a block, and what is said of blocks.
     pub blocks: Blocks,
+    /// Whether all of it was sent before, if that does not follow from the order of numbers.
+    pub again: Option<bool>,
     /// Marks that the header itself says.
     pub marks: Marks,
 }

@@ -17,6 +17,7 @@ mod findings;
 mod frames;
 mod half;
 mod header;
+mod mptcp;
 pub mod ns2;
 mod packet;
 pub mod qlog;

@@ -240,3 +240,35 @@ fn captures_of_both_ends_are_put_on_one_clock() {
     let other: Vec<u8> = here.iter().map(|byte| if *byte == 10 { 11 } else { *byte }).collect();
     assert!(!capture::are_of_the_same(std::io::Cursor::new(here), std::io::Cursor::new(other)));
 }
+
+/// The kernel's Multipath TCP over three pairs of addresses: 700,000 bytes, captured where they were sent.
+const MPTCP: &[u8] = include_bytes!("../../../../fuzz/corpus/trace/mptcp.pcapng");
+
+#[test]
+fn subflows_of_multipath_tcp_are_paths_of_one_connection() {
+    let trace = of(MPTCP);
+    let flow = trace.flows.iter().position(|flow| flow.protocol == "MPTCP").expect("one");
+    let connections = trace.flows.iter().filter(|flow| flow.protocol.starts_with("MPTCP")).count();
+    assert_eq!(connections, 1, "{:?}", trace.flows);
+    let paths = ["10.0.0.1 – 10.0.0.2", "10.1.0.1 – 10.1.0.2", "10.1.0.1 – 10.0.0.2"];
+    let mut named = trace.flows[flow].paths.clone();
+    named.sort();
+    let mut expected = paths.map(str::to_owned);
+    expected.sort();
+    assert_eq!(named, expected);
+    // In the connection's numbers every byte is there once, over all paths.
+    let mut bytes = vec![0u8; 700_000];
+    let mut by_path = [0u64; 3];
+    let data = trace.packets.iter().filter(|p| p.kind == Kind::Data && usize::from(p.flow) == flow);
+    for packet in data {
+        let begin = packet.seq as usize;
+        bytes[begin..begin + packet.len as usize].iter_mut().for_each(|times| *times += 1);
+        by_path[usize::from(packet.path)] += u64::from(packet.len);
+    }
+    assert!(bytes.iter().all(|times| *times == 1));
+    assert!(by_path.iter().all(|sent| *sent > 10_000), "{by_path:?}");
+    assert_eq!(trace.flows[flow].counts[0].retransmitted, 0);
+    // The connection's acknowledgements reach its end.
+    let acknowledged = trace.packets.iter().map(|packet| packet.ack).max();
+    assert!(acknowledged.is_some_and(|ack| (700_000..=700_001).contains(&ack)), "{acknowledged:?}");
+}
