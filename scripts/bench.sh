@@ -5,7 +5,7 @@
 # simulator, ns2_fidelity.py sets it beside ns-2 if that is installed; the bench raptorq sets our codec beside others in
 # one process; testbed_bench.py measures the testbed where there can be one; viewer.sh opens large files in a browser;
 # bench.py moves real bytes between real processes on this one; speed_bench.py does so as fast as the machine can, beside
-# QUIC and TCP. BENCH_RUNS and its other settings are explained there.
+# QUIC and TCP; large_bench.py tries many files, a gigabit and memory. BENCH_RUNS and its other settings are explained there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -35,5 +35,6 @@ fi
 if "$FONTIS" testbed shell -- true && scripts/require.sh iperf3=iperf3; then
     cargo build --release --locked --quiet -p fontis-lab --example sleep_lateness
     scripts/testbed_bench.py | tee "$folder/testbed.txt"
+    scripts/large_bench.py | tee "$folder/large.txt"
 fi
 echo "kept in $folder"

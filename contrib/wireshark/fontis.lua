@@ -12,7 +12,7 @@ local TYPES = {
 }
 local FRAMES = {
     [0] = "PADDING", "PING", "CONFIRM", "FEEDBACK", "BLOCKS", "OPEN", "DONE", "ABANDON", "FIN", "FINACK", "CLOSE",
-    "CHALLENGE", "RESPONSE", "LIMIT", [SEALED] = "SYMBOLS",
+    "CHALLENGE", "RESPONSE", "LIMIT", "TOKEN", [SEALED] = "SYMBOLS",
 }
 
 local f = {
@@ -187,6 +187,7 @@ local READ = {
     [0x0b] = function(r) r.tree:add(f.challenge, r:take(8)) end,
     [0x0c] = function(r) r.tree:add(f.challenge, r:take(8)) end,
     [0x0d] = function(r) r:varint(f.sequence) r:varint(f.rate) end,
+    [0x0e] = function(r) r.tree:add(f.challenge, r:take(math.floor(r:varint()))) end,
 }
 
 local function frames(tvb, tree, names)

@@ -4,7 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use fontis::{Accept, Endpoint, EndpointConfig, Identity, KeyLog, Url};
+use fontis::{Accept, Endpoint, EndpointConfig, Identity, KeyLog, TokenStore, Url};
 use fontis_base::{Duration, Rate};
 use fontis_proto::dfcp::Config;
 use fontis_proto::rate::Kind;
@@ -86,6 +86,7 @@ impl Keys {
             accept,
             qlog: self.qlog.clone(),
             key_log: self.key_log.clone(),
+            tokens: TokenStore::of_user(),
         };
         Endpoint::bind(address, config)
     }

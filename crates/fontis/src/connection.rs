@@ -23,14 +23,7 @@ const STREAM_BUFFER: u64 = 4 << 20;
 /// use fontis_proto::dfcp::SendOptions;
 /// use tokio::io::AsyncWriteExt;
 ///
-/// let config = EndpointConfig {
-///     secret: *Identity::generate().secret(),
-///     psk: None,
-///     transport: Default::default(),
-///     accept: Accept::None,
-///     qlog: None,
-///     key_log: None,
-/// };
+/// let config = EndpointConfig::new(*Identity::generate().secret());
 /// let endpoint = Endpoint::bind("0.0.0.0:0".parse()?, config)?;
 /// let key: PublicKey = "…".parse()?;
 /// let connection = endpoint.connect("192.0.2.1:4433".parse()?, *key.as_bytes(), None).await?;

@@ -16,20 +16,13 @@ use fontis::transfer::{self, FileServer};
 use fontis::udp::{Batch, Socket};
 use fontis::{Accept, Dest, Endpoint, EndpointConfig, Identity, SinkOptions, Url};
 use fontis_base::{Ecn, Rate};
-use fontis_proto::dfcp::{Config, ConnectionId, Hello, Packet, Params, Session, VERSION};
+use fontis_proto::dfcp::{ConnectionId, Hello, Packet, Params, Session, VERSION};
 
 /// What the honest client may use: far from what the machine can do, so that only time on the processor is missing.
 const RATE: Rate = Rate::from_mbps(100);
 
 fn endpoint(identity: &Identity, accept: Accept) -> Endpoint {
-    let config = EndpointConfig {
-        secret: *identity.secret(),
-        psk: None,
-        transport: Config::default(),
-        accept,
-        qlog: None,
-        key_log: None,
-    };
+    let config = EndpointConfig { accept, ..EndpointConfig::new(*identity.secret()) };
     Endpoint::bind("127.0.0.1:0".parse().unwrap(), config).unwrap()
 }
 

@@ -5,14 +5,7 @@ use fontis_proto::dfcp::SendOptions;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 fn endpoint(identity: &Identity, accept: Accept) -> Endpoint {
-    let config = EndpointConfig {
-        secret: *identity.secret(),
-        psk: None,
-        transport: fontis_proto::dfcp::Config::default(),
-        accept,
-        qlog: None,
-        key_log: None,
-    };
+    let config = EndpointConfig { accept, ..EndpointConfig::new(*identity.secret()) };
     Endpoint::bind("127.0.0.1:0".parse().unwrap(), config).unwrap()
 }
 
@@ -64,12 +57,8 @@ async fn a_qlog_tells_of_every_packet() {
     let identity = Identity::generate();
     let server = endpoint(&identity, Accept::Anyone);
     let config = EndpointConfig {
-        secret: *Identity::generate().secret(),
-        psk: None,
-        transport: fontis_proto::dfcp::Config::default(),
-        accept: Accept::None,
         qlog: Some(folder.path().to_owned()),
-        key_log: None,
+        ..EndpointConfig::new(*Identity::generate().secret())
     };
     let client = Endpoint::bind("127.0.0.1:0".parse().unwrap(), config).unwrap();
     let connection =

@@ -8,14 +8,7 @@ use fontis::transfer::{self, FileServer, Receiver, ServerEvent, TransferError};
 use fontis::{Accept, Dest, Endpoint, EndpointConfig, Identity, Secret, SinkOptions, Url};
 
 fn endpoint(address: &str, identity: &Identity, accept: Accept) -> Endpoint {
-    let config = EndpointConfig {
-        secret: *identity.secret(),
-        psk: None,
-        transport: fontis_proto::dfcp::Config::default(),
-        accept,
-        qlog: None,
-        key_log: None,
-    };
+    let config = EndpointConfig { accept, ..EndpointConfig::new(*identity.secret()) };
     Endpoint::bind(address.parse().unwrap(), config).unwrap()
 }
 

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use fontis_base::{Duration, Rate, Time};
 use fontis_codes::Code;
 use fontis_proto::dfcp::{
-    CloseReason, Config, Connection, ConnectionId, DEADLINE_PASSED, Event, Frame, ObjectShape,
-    Packet, Redundancy, SendOptions, Timers, VERSION,
+    CloseReason, Config, Connection, ConnectionId, DEADLINE_PASSED, Event, Frame, KnownPath,
+    ObjectShape, Packet, Redundancy, SendOptions, Timers, VERSION,
 };
 use fontis_proto::rate;
 use pair::{Pair, Side};
@@ -532,4 +532,64 @@ fn a_limit_that_was_overtaken_is_ignored() {
     pair.client.send_message(vec![1; 100_000].into(), SendOptions::default());
     pair.run_for(Duration::from_secs(2));
     assert!(pair.events_of(Side::Server).iter().any(|e| matches!(e, Event::Message { .. })));
+}
+
+/// A client that asks with its first packet, a server that knows the path (100 ms there and back) from before.
+fn recalled(rate: Option<Rate>, token: Option<&'static [u8]>) -> Pair {
+    let known = Some(KnownPath { rate, rtt: Some(millis(100)) });
+    let next = Some(Bytes::from_static(b"the next"));
+    let server = Config { rate: rate::Kind::Auto, known, token: next, ..Config::default() };
+    let client = Config { token: token.map(Bytes::from_static), ..server.clone() };
+    let mut pair = Pair::new(Config { known: None, ..client }, server, millis(50), Some(b"ask"));
+    pair.run_for(millis(50));
+    let asked = |event: &&Event| matches!(event, Event::Message { early: true, .. });
+    assert!(pair.events_of(Side::Server).iter().any(asked), "it may be a replay all the same");
+    pair.server().send_message(vec![1; 1_000_000].into(), SendOptions::default());
+    pair
+}
+
+#[test]
+fn a_known_path_is_filled_from_the_first_round_trip_on() {
+    let mut pair = recalled(Some(Rate::from_mbps(100)), Some(b"shown"));
+    let shown = pair.sent.iter().any(|sent| match &sent.packet {
+        Packet::Syn { hello, .. } => hello.frames.contains(&Frame::Token(b"shown"[..].into())),
+        _ => false,
+    });
+    assert!(shown);
+    // A round trip, and a megabyte at the known rate with its headers.
+    pair.run_for(millis(50 + 90));
+    let has = |pair: &Pair, wanted: fn(&Event) -> bool| {
+        pair.events_of(Side::Client).into_iter().any(wanted)
+    };
+    assert!(has(&pair, |e| matches!(e, Event::Message { .. })), "{:?}", pair.client.stats());
+    assert!(has(&pair, |e| matches!(e, Event::Token { token } if token == "the next")));
+    assert!(pair.server().is_established());
+    let stats = pair.server().stats();
+    assert!(stats.symbols_sent < stats.symbols_needed * 5 / 4, "{stats:?}");
+}
+
+#[test]
+fn a_first_flight_is_bounded_by_what_the_path_is_known_to_hold() {
+    let mut pair = recalled(Some(Rate::from_mbps(20)), None);
+    assert!(!pair.server().is_established(), "its keys are not proved");
+    // The client was never there.
+    pair.loss = Box::new(|_, _| true);
+    pair.run_for(Duration::from_secs(20));
+    assert!(!pair.server().is_established());
+    let sent = pair.server().stats().bytes_sent;
+    let most = Rate::from_mbps(20).bytes_in(millis(160)) + 24 * 1500 + 30_000;
+    assert!(sent > 300_000 && sent < most, "{sent} bytes, {most} expected at most");
+    pair.run_for(Duration::from_secs(100));
+    let timeout = Event::Closed(CloseReason::IdleTimeout);
+    assert!(pair.events_of(Side::Server).contains(&&timeout));
+}
+
+#[test]
+fn a_path_of_which_nothing_is_known_is_measured_even_if_the_address_is_proved() {
+    let mut pair = recalled(None, None);
+    pair.run_for(millis(50));
+    assert!(pair.server().stats().data_packets_sent > 0, "in the first round trip");
+    pair.run_for(Duration::from_secs(2));
+    let arrived = pair.events_of(Side::Client);
+    assert!(arrived.iter().any(|event| matches!(event, Event::Message { .. })));
 }

@@ -8,6 +8,7 @@ mod resume;
 #[cfg(target_os = "linux")]
 mod roaming;
 mod support;
+mod token;
 #[cfg(target_os = "linux")]
 mod wireshark;
 

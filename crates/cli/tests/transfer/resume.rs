@@ -190,6 +190,7 @@ fn a_full_disk_is_said_in_a_line_and_the_transfer_goes_on_when_there_is_room() {
     let mut command = Command::new("unshare");
     command.args(["-rm", "sh", "-c", script, fontis, &server.url_of("file")]);
     command.current_dir(bench.path("")).env("XDG_CONFIG_HOME", bench.path("config"));
+    command.env("XDG_CACHE_HOME", bench.path("cache")).env("XDG_RUNTIME_DIR", bench.path("run"));
     let output = command.output().unwrap();
     let (stdout, stderr) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

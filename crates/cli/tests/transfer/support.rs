@@ -73,6 +73,7 @@ impl Bench {
         command.args(arguments).current_dir(self.temp.path());
         command.env("XDG_CONFIG_HOME", self.path("config"));
         command.env("XDG_RUNTIME_DIR", self.path("run"));
+        command.env("XDG_CACHE_HOME", self.path("cache"));
         command
     }
 
@@ -119,7 +120,7 @@ impl Bench {
     pub(crate) fn leftovers(&self) -> Vec<String> {
         let names = fs::read_dir(self.temp.path()).unwrap();
         let names = names.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
-        let known = ["config", "run", "served", "file", "name", "there", "new"];
+        let known = ["cache", "config", "run", "served", "file", "name", "there", "new"];
         names.filter(|name| !known.contains(&name.as_str())).collect()
     }
 }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use fontis_base::{Ecn, Time};
 use fontis_proto::dfcp::{
-    Connection as Machine, ConnectionId, Hello, Packet, Params, SYN_SIZE, VERSION,
+    Config, Connection as Machine, ConnectionId, Frame, Hello, Packet, Params, SYN_SIZE, VERSION,
 };
 
 use super::control::Shares;
@@ -15,8 +15,8 @@ use super::slot::{Protection, Slot, Waiting};
 use super::{Accept, CODE_REFUSED_KEY};
 use crate::connection::Connection;
 use crate::protection::{
-    Cookie, Cookies, OpenedSyn, PROVED_SYN_HEADER, SynError, cookie, open_syn, reset, reset_token,
-    unknown_key, version_negotiation,
+    Cookie, Cookies, OpenedSyn, PROVED_SYN_HEADER, SynError, Tokens, cookie, open_syn, reset,
+    reset_token, unknown_key, version_negotiation,
 };
 
 /// Answers in a second to packets that nobody vouches for.
@@ -37,6 +37,7 @@ pub(super) struct Admission {
     opened_proved: Limiter,
     cookies_sent: Limiter,
     cookies: Cookies,
+    pub(super) tokens: Tokens,
     /// Connections whose handshake is not confirmed, as counted when it was needed last.
     pub(super) unconfirmed: Option<usize>,
     /// SYNs that were turned away, asked for a cookie or dropped.
@@ -51,6 +52,7 @@ impl Admission {
             opened_proved: Limiter::new(OPENED_PROVED),
             cookies_sent: Limiter::new(COOKIES),
             cookies: Cookies::new(),
+            tokens: Tokens::new(),
             unconfirmed: None,
             turned_away: 0,
         }
@@ -190,7 +192,19 @@ impl Driver {
     fn accept(&mut self, at: Time, syn: &Syn, opened: OpenedSyn, length: usize) {
         let Some(handle) = self.handle.clone() else { return };
         let id = self.new_id();
-        let config = self.transport(syn.from, id);
+        let ip = syn.from.ip();
+        let tokens = &mut self.admission.tokens;
+        let mut known = opened.hello.frames.iter().find_map(|frame| match frame {
+            Frame::Token(token) => tokens.redeem(at, ip, &opened.client, token),
+            _ => None,
+        });
+        let next = tokens.make(at, ip, &opened.client, known.unwrap_or_default());
+        if syn.cookie.is_some() {
+            // Where it is, it has proved, even if nothing else is known.
+            known.get_or_insert_default();
+        }
+        let given = known.and_then(|known| known.rate).map(|rate| (at, rate));
+        let config = Config { token: Some(next), known, ..self.transport(syn.from, id) };
         let size = length as u32 + config.overhead;
         let mut machine =
             Machine::accept(at, config, id, opened.source, opened.version, &opened.hello, size);
@@ -222,6 +236,9 @@ impl Driver {
             qlog: self.qlog(id, "server"),
             counted: false,
             forged: 0,
+            peer: opened.client,
+            token: None,
+            token_given: given,
             shares: Shares::default(),
             writers: Vec::new(),
         };

@@ -158,7 +158,8 @@ impl Driver {
         reply: oneshot::Sender<Result<Connection, ConnectError>>,
     ) {
         let id = self.new_id();
-        let config = self.transport(remote, id);
+        let token = self.config.tokens.as_ref().and_then(|store| store.take(&key, remote.ip()));
+        let config = Config { token: token.map(Bytes::from), ..self.transport(remote, id) };
         let machine = Machine::connect(now, config, id, early);
         let session = Initiator::new(self.config.secret, key, self.config.psk)
             .with_key_log(self.config.key_log.clone());
@@ -179,6 +180,9 @@ impl Driver {
             qlog: self.qlog(id, "client"),
             counted: true,
             forged: 0,
+            peer: key,
+            token: None,
+            token_given: None,
             shares: Shares::default(),
             writers: Vec::new(),
         };
@@ -389,6 +393,15 @@ impl Driver {
             if idle || packets >= PACKETS_IN_TURN {
                 break;
             }
+        }
+        if let Some(known) = slot.news_for_token(now) {
+            let tokens = &self.admission.tokens;
+            slot.machine.give_token(now, tokens.make(now, slot.remote.ip(), &slot.peer, known));
+            self.touched.push(id);
+        }
+        if let Some((token, store)) = slot.token.take().zip(self.config.tokens.as_ref()) {
+            // Without it the next connection only takes longer.
+            let _ = store.put(&slot.peer, slot.remote.ip(), &token);
         }
         if !slot.counted && slot.machine.is_established() {
             slot.counted = true;

@@ -26,6 +26,7 @@ use tokio::sync::{Mutex, mpsc as async_mpsc, oneshot};
 use crate::connection::Connection;
 use crate::key_log::KeyLog;
 use crate::protection::PresharedKey;
+use crate::token_store::TokenStore;
 pub use control::{ConnectionStatus, EndpointStatus};
 use driver::Driver;
 pub use router::Message;
@@ -50,6 +51,23 @@ pub struct EndpointConfig {
     pub qlog: Option<PathBuf>,
     /// Where connections leave their keys, for debugging.
     pub key_log: Option<KeyLog>,
+    /// Where tokens of servers are kept, so that the next connection to one needs a round trip less.
+    pub tokens: Option<TokenStore>,
+}
+
+impl EndpointConfig {
+    /// An endpoint with this private X25519 key that accepts nobody, with all else at its default.
+    pub fn new(secret: [u8; 32]) -> Self {
+        Self {
+            secret,
+            psk: None,
+            transport: Config::default(),
+            accept: Accept::None,
+            qlog: None,
+            key_log: None,
+            tokens: None,
+        }
+    }
 }
 
 /// Whose connections an endpoint accepts.

@@ -90,7 +90,8 @@ impl Router {
     /// Passes an event on. Nobody waiting is no error: the application has lost interest.
     pub(crate) fn route(&mut self, event: Event) {
         let (channel, event, last) = match event {
-            Event::Connected => return,
+            // Tokens are the endpoint's.
+            Event::Connected | Event::Token { .. } => return,
             Event::Message { data, early, .. } => {
                 let _ = self.messages.send(Message { data, early });
                 return;

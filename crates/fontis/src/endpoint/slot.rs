@@ -1,9 +1,10 @@
 use std::net::{IpAddr, SocketAddr};
 
-use bytes::BytesMut;
-use fontis_base::{Ecn, Time};
+use bytes::{Bytes, BytesMut};
+use fontis_base::{Duration, Ecn, Rate, Time};
 use fontis_proto::dfcp::{
-    ChannelId, CloseReason, Connection as Machine, Event, OpenError, Packet, SealError, Session,
+    ChannelId, CloseReason, Connection as Machine, Event, KnownPath, OpenError, Packet, SealError,
+    Session,
 };
 use tokio::sync::oneshot;
 
@@ -13,6 +14,11 @@ use super::{CODE_REFUSED_KEY, ConnectError};
 use crate::connection::Connection;
 use crate::protection::{Initiator, Responder};
 use crate::qlog::Qlog;
+
+/// How often a connection gives a new token at most.
+const TOKEN_EVERY: Duration = Duration::from_secs(1);
+/// By how much the rate has to change for a new token.
+const WORTH_TELLING: f64 = 0.1;
 
 /// Packet protection of either side.
 pub(super) enum Protection {
@@ -60,6 +66,12 @@ pub(crate) struct Slot {
     pub(super) counted: bool,
     /// Datagrams dropped because they did not open.
     pub(super) forged: u64,
+    /// The peer's public key.
+    pub(super) peer: [u8; 32],
+    /// A token that came and is to be kept.
+    pub(super) token: Option<Bytes>,
+    /// When a token was given last, and with which rate.
+    pub(super) token_given: Option<(Time, Rate)>,
     /// What it may send and be sent, as it was told.
     pub(super) shares: Shares,
     /// Writers that wait for their stream's buffer to drain.
@@ -94,6 +106,7 @@ impl Slot {
             // Another port is another mapping of the same path; another host is another path.
             if from.ip() != self.remote.ip() {
                 self.machine.path_changed(now);
+                self.token_given = None;
             }
             (self.remote, self.local_ip, self.candidate) = (from, local_ip, None);
             return;
@@ -117,6 +130,10 @@ impl Slot {
         let mut any = false;
         while let Some(event) = self.machine.event() {
             any = true;
+            if let Event::Token { token } = event {
+                self.token = Some(token);
+                continue;
+            }
             match (&event, self.waiting.take()) {
                 (Event::Connected, Some(Waiting::Connect(connection, reply))) => {
                     let _ = reply.send(Ok(connection));
@@ -136,6 +153,24 @@ impl Slot {
             self.router.route(event);
         }
         any
+    }
+
+    /// What the next token should say, if it is time for one: what is known of the path has changed.
+    pub(super) fn news_for_token(&mut self, now: Time) -> Option<KnownPath> {
+        if self.is_initiator() || !self.machine.is_established() {
+            return None;
+        }
+        if self.token_given.is_some_and(|(at, _)| now.since(at) < TOKEN_EVERY) {
+            return None;
+        }
+        let known = self.machine.known_path();
+        let rate = known.rate?;
+        let said = self.token_given.map_or(0.0, |(_, rate)| rate.as_bps() as f64);
+        if (rate.as_bps() as f64 / said - 1.0).abs() < WORTH_TELLING {
+            return None;
+        }
+        self.token_given = Some((now, rate));
+        Some(known)
     }
 
     fn explain(&self, reason: &CloseReason) -> ConnectError {

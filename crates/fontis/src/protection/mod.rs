@@ -9,6 +9,7 @@ mod cookie;
 mod handshake;
 mod keys;
 mod packets;
+mod token;
 
 pub use cookie::{Cookie, Cookies};
 pub use handshake::{Initiator, OpenedSyn, Responder, SynError, open_syn};
@@ -16,6 +17,7 @@ pub use packets::{
     Header, PROVED_SYN_HEADER, SYNACK, UNKNOWN_KEY, cookie, header, reset, reset_token,
     unknown_key, version_negotiation,
 };
+pub(crate) use token::Tokens;
 
 /// A secret that both sides hold besides their keys: without it no handshake succeeds.
 pub type PresharedKey = [u8; 32];

@@ -20,14 +20,7 @@ const ALIVE_EVERY: Duration = Duration::from_secs(5);
 /// use fontis::{Accept, Dest, Endpoint, EndpointConfig, Identity, SinkOptions, Url};
 ///
 /// let identity = Identity::generate();
-/// let config = EndpointConfig {
-///     secret: *identity.secret(),
-///     psk: None,
-///     transport: Default::default(),
-///     accept: Accept::None,
-///     qlog: None,
-///     key_log: None,
-/// };
+/// let config = EndpointConfig::new(*identity.secret());
 /// let endpoint = Endpoint::bind("0.0.0.0:0".parse()?, config)?;
 /// let url: Url = "fontis://example.org:4433/map.tif?key=…".parse()?;
 /// let remote = transfer::resolve(&url).await?[0];

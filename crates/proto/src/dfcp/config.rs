@@ -1,4 +1,5 @@
-use fontis_base::Duration;
+use bytes::Bytes;
+use fontis_base::{Duration, Rate};
 use fontis_codes::Code;
 
 use super::packet::ResetToken;
@@ -23,6 +24,15 @@ pub enum Redundancy {
     Measured,
     /// Until the block is acknowledged, as published.
     UntilAcknowledged,
+}
+
+/// What an earlier connection found out about a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KnownPath {
+    /// The rate that it carried, if that was found out: a first flight is no faster.
+    pub rate: Option<Rate>,
+    /// The least round-trip time, if one was measured.
+    pub rtt: Option<Duration>,
 }
 
 /// How a connection behaves.
@@ -54,6 +64,12 @@ pub struct Config {
     pub max_packet_size: u32,
     /// How often the symbols of an object's block that is not complete are handed out; none: never.
     pub checkpoint: Option<Duration>,
+    /// Of an initiator: the token to show. Of a responder: the one to give with its answer. At most [`MAX_TOKEN`] bytes.
+    ///
+    /// [`MAX_TOKEN`]: super::wire::MAX_TOKEN
+    pub token: Option<Bytes>,
+    /// Of a responder: what it knows from an earlier connection to this peer, which is proved to be at its address.
+    pub known: Option<KnownPath>,
     /// What a reset by this side carries.
     pub reset_token: ResetToken,
     /// Whether to keep a trace of what happens, for qlog.
@@ -76,6 +92,8 @@ impl Default for Config {
             packet_size: 1280,
             max_packet_size: 9000,
             checkpoint: None,
+            token: None,
+            known: None,
             reset_token: [0; 16],
             trace: false,
         }

@@ -10,6 +10,12 @@ use super::resume::Checkpoint;
 pub enum Event {
     /// The handshake is complete and the peer's address is proved.
     Connected,
+    /// The responder gave a token, which takes the place of all that it gave before: shown with the next connection to it
+    /// from this address, it saves a round trip, once.
+    Token {
+        /// Its bytes.
+        token: Bytes,
+    },
     /// A message has arrived.
     Message {
         /// Its channel.

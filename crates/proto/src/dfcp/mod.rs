@@ -31,7 +31,7 @@ mod stats;
 mod trace;
 pub mod wire;
 
-pub use config::{Config, Redundancy, SYMBOL_SIZE, Timers};
+pub use config::{Config, KnownPath, Redundancy, SYMBOL_SIZE, Timers};
 pub use connection::{Connection, DEADLINE_PASSED, MAX_EARLY, Outgoing, SendOptions};
 pub use event::{CloseReason, Event, Job, JobDone};
 pub use feedback::Feedback;

@@ -123,6 +123,8 @@ pub enum Frame {
     Challenge([u8; 8]),
     /// The answer to a challenge, with its bytes.
     Response([u8; 8]),
+    /// From a responder: what its initiator may show at its next connection. In a SYN: what is shown.
+    Token(Bytes),
     /// How fast the peer may send symbols from now on.
     Limit {
         /// Which of this side's limits it is: only one that is newer than all that came counts.

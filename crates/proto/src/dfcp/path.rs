@@ -3,6 +3,7 @@ use std::ops::RangeInclusive;
 
 use fontis_base::{Duration, Rate, Time};
 
+use super::config::KnownPath;
 use super::feedback::Feedback;
 use super::history::{History, Outcome, Sent};
 use super::mtu::Mtu;
@@ -89,6 +90,18 @@ impl Path {
             silent_rounds: 0,
             probes: 0,
             probe_from: Time::ZERO,
+        }
+    }
+
+    /// Begins with what an earlier connection found out.
+    pub(super) fn recall(&mut self, known: KnownPath) {
+        if let Some(rtt) = known.rtt {
+            self.rtt.guess(rtt);
+        }
+        if let Some(rate) = known.rate
+            && self.controller.on_known_rate(rate)
+        {
+            (self.train_left, self.train_length) = (0, 0);
         }
     }
 

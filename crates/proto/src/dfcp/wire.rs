@@ -12,6 +12,8 @@ use super::packet::{
 };
 use super::params::Params;
 
+/// Bytes of a token at most.
+pub const MAX_TOKEN: usize = 128;
 /// The highest limit that can be told, in bit/s.
 const MAX_LIMIT: u64 = (1 << 62) - 2;
 
@@ -30,6 +32,7 @@ mod kind {
     pub(super) const CHALLENGE: u8 = 0x0b;
     pub(super) const RESPONSE: u8 = 0x0c;
     pub(super) const LIMIT: u8 = 0x0d;
+    pub(super) const TOKEN: u8 = 0x0e;
     /// Symbols: the low six bits are flags.
     pub(super) const SYMBOLS: u8 = 0x40;
 }
@@ -242,6 +245,11 @@ fn encode(frame: &Frame, last: bool, out: &mut impl Sink) {
             out.slice(&[kind::RESPONSE]);
             out.slice(token);
         }
+        Frame::Token(token) => {
+            out.slice(&[kind::TOKEN]);
+            out.varint(token.len() as u64);
+            out.slice(token);
+        }
         Frame::Limit { sequence, rate } => {
             out.slice(&[kind::LIMIT]);
             out.varint(u64::from(*sequence));
@@ -377,6 +385,13 @@ fn decode(bytes: &mut Bytes) -> Result<Frame, WireError> {
         kind::FINACK => Frame::FinAck,
         kind::CHALLENGE => Frame::Challenge(array(bytes)?),
         kind::RESPONSE => Frame::Response(array(bytes)?),
+        kind::TOKEN => {
+            let length = usize::from(u16_of(bytes, "token length")?);
+            if length > MAX_TOKEN {
+                return Err(WireError::Forbidden("token length"));
+            }
+            Frame::Token(take(bytes, length)?)
+        }
         kind::LIMIT => Frame::Limit {
             sequence: u32_of(bytes, "sequence")?,
             rate: varint(bytes)?.checked_sub(1).map(Rate::from_bps),

@@ -200,6 +200,18 @@ impl Auto {
         taken
     }
 
+    /// The path carried this rate not long ago: begin with it, and steer from there.
+    pub fn on_known_rate(&mut self, rate: Rate) {
+        self.rate = (rate.as_bps() as f64).max(MIN_RATE);
+        self.hinted = Some(self.rate);
+        self.starting = false;
+    }
+
+    /// The rate when last a round's worth of feedback confirmed it.
+    pub fn confirmed(&self) -> Option<Rate> {
+        (self.confirmed > 0.0).then(|| Rate::from_bps(self.confirmed as u64))
+    }
+
     /// A round trip passed without feedback.
     pub fn on_silence(&mut self) {
         self.rate = (self.rate / 2.0).max(MIN_RATE);

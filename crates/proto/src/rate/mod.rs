@@ -128,6 +128,25 @@ impl Controller {
         }
     }
 
+    /// The path carried this rate not long ago: begin with it. Whether that changes anything.
+    pub fn on_known_rate(&mut self, rate: Rate) -> bool {
+        match self {
+            Self::Auto(auto) => {
+                auto.on_known_rate(rate);
+                true
+            }
+            Self::Fixed(_) | Self::Greedy => false,
+        }
+    }
+
+    /// The rate when last a round trip's worth of feedback confirmed it, if any did.
+    pub fn confirmed(&self) -> Option<Rate> {
+        match self {
+            Self::Auto(auto) => auto.confirmed(),
+            Self::Fixed(_) | Self::Greedy => None,
+        }
+    }
+
     /// The rate to pace at, counted in bytes at the IP layer.
     pub fn rate(&self) -> Rate {
         match self {

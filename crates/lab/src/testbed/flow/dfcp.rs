@@ -53,12 +53,9 @@ impl Dfcp {
         let transport = Config { codes: vec![Code::RaptorQ], ..config.clone() };
         let bind = |namespace: &Namespace, address, secret: &Identity, accept| {
             let config = EndpointConfig {
-                secret: *secret.secret(),
-                psk: None,
                 transport: transport.clone(),
                 accept,
-                qlog: None,
-                key_log: None,
+                ..EndpointConfig::new(*secret.secret())
             };
             namespace.run(|| {
                 Endpoint::bind(address, config).map_err(|error| TestbedError::Flow {

@@ -22,7 +22,6 @@ use fontis::udp::Clock;
 use fontis::{Accept, Dest, Endpoint, EndpointConfig, Identity, SinkOptions, Url};
 use fontis_base::{Duration, Rate, Time};
 use fontis_net::{Limit, LinkConfig, Loss, QueueKind};
-use fontis_proto::dfcp;
 use fontis_sim::{Application, Experiment, FlowSpec, LinkSpec, Pattern, Transport};
 
 pub use picture::draw;
@@ -374,14 +373,7 @@ fn start_fontis(
     let identity = Identity::generate();
     let failed = |problem: String| TestbedError::Flow { flow: "fontis".to_owned(), problem };
     let bind = |namespace: &Namespace, address, identity: &Identity, accept| {
-        let config = EndpointConfig {
-            secret: *identity.secret(),
-            psk: None,
-            transport: dfcp::Config::default(),
-            accept,
-            qlog: None,
-            key_log: None,
-        };
+        let config = EndpointConfig { accept, ..EndpointConfig::new(*identity.secret()) };
         namespace.run(|| Endpoint::bind(address, config).map_err(|error| failed(error.to_string())))
     };
     let server = bind(senders, track.from, &identity, Accept::Anyone)?;

@@ -38,8 +38,7 @@ impl Connection {
         self.stats.bytes_received += u64::from(size);
         match packet {
             Packet::Syn { source, .. } => {
-                if !self.initiator && Some(source) == self.remote && self.state == State::Handshake
-                {
+                if self.unconfirmed && Some(source) == self.remote {
                     self.received_before_validation += u64::from(size);
                     self.handshake.again();
                 }
@@ -100,8 +99,8 @@ impl Connection {
         self.control.push(now, Frame::Confirm);
         self.feedback.due = Some(now + feedback_interval(self.path.rtt.smoothed()) / 4);
         // What travelled in the SYN has arrived with it.
-        if !self.hello.frames.is_empty() {
-            self.hello.frames.clear();
+        let sent = core::mem::take(&mut self.hello.frames);
+        if sent.iter().any(|frame| matches!(frame, Frame::Symbols(_))) {
             self.deliver(0);
         }
         self.events.push_back(Event::Connected);
@@ -112,13 +111,13 @@ impl Connection {
 
     /// A sealed packet from the initiator proves its address and its keys.
     fn validate(&mut self, now: Time) {
-        if self.validated {
+        if !core::mem::take(&mut self.unconfirmed) {
             return;
         }
         self.validated = true;
         self.hint_train = 0;
         self.path.rtt.guess(now.since(self.handshake.began()));
-        if self.state == State::Handshake {
+        if matches!(self.state, State::Handshake | State::Established) {
             self.state = State::Established;
             self.events.push_back(Event::Connected);
         }
@@ -188,6 +187,11 @@ impl Connection {
             Frame::Done { channel } => self.deliver(*channel),
             Frame::Abandon { channel, code, sequence } => {
                 self.on_abandon(now, *channel, *code, *sequence);
+            }
+            Frame::Token(token) => {
+                if self.initiator {
+                    self.events.push_back(Event::Token { token: token.clone() });
+                }
             }
             Frame::Limit { sequence, rate } => {
                 if *sequence > self.limit_heard {
@@ -475,7 +479,7 @@ impl Connection {
                 if let LiveKind::Ordered { sequence } = kind {
                     self.deliver_ordered(sequence, Some((id, data)));
                 } else {
-                    let early = !self.validated;
+                    let early = self.unconfirmed;
                     self.events.push_back(Event::Message { channel: id, data, early });
                 }
                 self.answer_fin(now);

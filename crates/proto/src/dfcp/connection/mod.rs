@@ -13,7 +13,7 @@ use fontis_base::{Duration, Ecn, Rate, Time};
 use fontis_codes::Code;
 use smallvec::SmallVec;
 
-use super::config::Config;
+use super::config::{Config, KnownPath};
 use super::control::Control;
 use super::event::{CloseReason, Event, Job};
 use super::mtu::Mtu;
@@ -100,6 +100,8 @@ pub struct Connection {
     feedback: FeedbackState,
     /// Whether the peer's address is proved; until then the responder sends at most three times what it received.
     validated: bool,
+    /// Of a responder: nothing has opened yet that proves the initiator to hold its keys.
+    unconfirmed: bool,
     received_before_validation: u64,
     sent_before_validation: u64,
     hint_train: u8,
@@ -177,6 +179,15 @@ impl Connection {
         connection.agree(hello.params.clone());
         connection.hint_train = HINT_TRAIN;
         connection.handshake.begin(now);
+        if let Some(known) = connection.config.known {
+            connection.validated = true;
+            connection.state = State::Established;
+            connection.path.recall(known);
+            if known.rate.is_some() {
+                // Only the packet that tries the larger size has anything to tell.
+                connection.hint_train = 1;
+            }
+        }
         for frame in &hello.frames {
             connection.on_early_frame(now, frame);
         }
@@ -184,7 +195,8 @@ impl Connection {
     }
 
     fn new(now: Time, config: Config, initiator: bool, local: ConnectionId) -> Self {
-        let hello = Hello { params: config.params(), frames: Vec::new() };
+        let frames = config.token.iter().map(|token| Frame::Token(token.clone())).collect();
+        let hello = Hello { params: config.params(), frames };
         let least = config.packet_size.max(SYN_SIZE + config.overhead);
         let mtu = Mtu::new(least, config.max_packet_size);
         Self {
@@ -213,6 +225,7 @@ impl Connection {
             jobs: VecDeque::new(),
             feedback: FeedbackState::default(),
             validated: initiator,
+            unconfirmed: !initiator,
             received_before_validation: 0,
             sent_before_validation: 0,
             hint_train: 0,
@@ -282,7 +295,20 @@ impl Connection {
 
     /// Whether the handshake is complete and nobody has closed.
     pub fn is_established(&self) -> bool {
-        self.state == State::Established
+        self.state == State::Established && !self.unconfirmed
+    }
+
+    /// Gives the initiator a token, instead of those that it was given before.
+    pub fn give_token(&mut self, now: Time, token: Bytes) {
+        self.control.push(now, Frame::Token(token));
+    }
+
+    /// What a later connection to the same peer may begin with.
+    pub fn known_path(&self) -> KnownPath {
+        KnownPath {
+            rate: self.path.controller.confirmed(),
+            rtt: self.path.rtt.is_known().then(|| self.path.rtt.least()),
+        }
     }
 
     /// The next event.

@@ -4,7 +4,7 @@ use smallvec::smallvec;
 
 use super::super::config::Redundancy;
 use super::super::history::Sent;
-use super::super::packet::{Frame, Frames, Hello, Live, LiveKind, Packet, Symbols};
+use super::super::packet::{Frame, Frames, Live, LiveKind, Packet, Symbols};
 use super::super::params::SYN_SIZE;
 use super::super::sending::Pass;
 use super::super::trace::{TraceEvent, Traced};
@@ -29,12 +29,17 @@ impl Connection {
             }
             State::Closing => {
                 // A connection that is refused is one all the same: without the SYNACK the reason could not be read.
-                let unproved = !self.initiator && !self.validated;
-                let answer = if unproved { self.poll_handshake(now) } else { None };
+                let answer = if self.unconfirmed { self.poll_handshake(now) } else { None };
                 answer.or_else(|| self.poll_control(now))
             }
             State::Handshake => self.poll_handshake(now).or_else(|| self.poll_hint_train(now)),
             State::Established => {
+                if self.unconfirmed
+                    && let Some(packet) =
+                        self.poll_handshake(now).or_else(|| self.poll_hint_train(now))
+                {
+                    return Some(packet);
+                }
                 self.collect_wants();
                 self.advance_fin(now);
                 let packet = self
@@ -82,7 +87,7 @@ impl Connection {
             };
             (packet, SYN_SIZE + self.config.overhead)
         } else {
-            let hello = Hello { params: self.hello.params.clone(), frames: Vec::new() };
+            let hello = self.hello.clone();
             let len = (wire::SYNACK_OVERHEAD + wire::hello_len(&hello)) as u32;
             let size = len + self.config.overhead;
             if !self.within_amplification_limit(size) {
@@ -399,6 +404,7 @@ pub(super) fn frame_name(frame: &Frame) -> &'static str {
         Frame::Close { .. } => "close",
         Frame::Challenge(_) => "challenge",
         Frame::Response(_) => "response",
+        Frame::Token(_) => "token",
         Frame::Limit { .. } => "limit",
     }
 }

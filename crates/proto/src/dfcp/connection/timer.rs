@@ -94,15 +94,19 @@ impl Connection {
             State::Closing => {
                 consider(Some(self.drain_until), "close");
                 consider(self.control.due(), "control frame");
-                if !self.initiator && !self.validated && !self.handshake.is_exhausted() {
+                if self.unconfirmed && !self.handshake.is_exhausted() {
                     consider(Some(self.handshake.due()), "handshake");
                 }
                 return next;
             }
-            State::Handshake if self.initiator || !self.handshake.is_exhausted() => {
+            State::Handshake if self.initiator => {
                 consider(Some(self.handshake.due()), "handshake");
             }
-            State::Handshake | State::Established => {}
+            State::Handshake | State::Established => {
+                if self.unconfirmed && !self.handshake.is_exhausted() {
+                    consider(Some(self.handshake.due()), "handshake");
+                }
+            }
         }
         if self.state == State::Handshake && self.initiator {
             return next;

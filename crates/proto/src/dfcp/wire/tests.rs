@@ -95,6 +95,8 @@ fn frame() -> impl Strategy<Value = Frame> {
         (any::<u32>(), proptest::option::of(0..=super::MAX_LIMIT)).prop_map(|(sequence, rate)| {
             Frame::Limit { sequence, rate: rate.map(Rate::from_bps) }
         }),
+        proptest::collection::vec(any::<u8>(), 0..=super::MAX_TOKEN)
+            .prop_map(|token| Frame::Token(token.into())),
         (0u16..1300).prop_map(Frame::Padding),
         any::<u32>().prop_map(|channel| Frame::Done { channel }),
         any::<(u32, u32, Option<u32>)>().prop_map(|(channel, code, sequence)| Frame::Abandon {
