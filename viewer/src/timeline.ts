@@ -7,7 +7,7 @@ import { SequencePanel } from "./sequence";
 import type { Store } from "./state";
 import type { Trace } from "./trace";
 
-/** Of many flows the first few are drawn: choose a flow to see its own. */
+/** Of many flows those with the largest values are drawn: choose a flow to see its own. */
 const MOST_CURVES = 12;
 
 export class TimelineView {
@@ -62,7 +62,7 @@ export class TimelineView {
         this.panels.push(new BlocksPanel(this.section(`${name}Blocks, symbols received of those needed`), trace, this.store));
     });
     for (const [group, curves] of this.groups(flow)) {
-      const shown = curves.slice(0, MOST_CURVES);
+      const shown = curves.length > MOST_CURVES ? largest(curves) : curves;
       const { unit } = shown[0].series;
       const some = curves.length > MOST_CURVES ? ` (${MOST_CURVES} of ${curves.length})` : "";
       this.panels.push(new PlotPanel(this.section(`${group}, ${unit}${some}`), group, shown, this.store));
@@ -108,4 +108,10 @@ export class TimelineView {
     }
     for (const panel of this.panels) panel.draw();
   }
+}
+
+function largest(curves: Curve[]): Curve[] {
+  const most = new Map(curves.map((curve) => [curve, curve.series.value.reduce((a, b) => Math.max(a, b), 0)]));
+  const kept = new Set([...curves].sort((a, b) => (most.get(b) ?? 0) - (most.get(a) ?? 0)).slice(0, MOST_CURVES));
+  return curves.filter((curve) => kept.has(curve));
 }

@@ -31,6 +31,9 @@ const SHORT: f64 = 0.02;
 /// Round trips this much longer than the shortest mean that queues stand.
 const STANDING: f64 = 2.0;
 
+/// In seconds: within a machine, scheduling takes longer than this, and no queue stands.
+const SHORTEST_ROUND: f64 = 1e-3;
+
 /// What stands out, the weightiest first.
 pub(crate) fn of(flows: &[FlowState], lanes: &[Lane], end: Time) -> Vec<Finding> {
     let mut all = Vec::new();
@@ -188,7 +191,7 @@ impl About<'_> {
         }
         let mean = half.rtt_sum / half.rtt_samples as f64;
         let times = mean / least.as_secs_f64();
-        if times >= STANDING {
+        if times >= STANDING && mean >= SHORTEST_ROUND {
             let text = format!(
                 "round trips took {:.1} ms in the mean, {times:.1} times the shortest: queues stand",
                 mean * 1e3
