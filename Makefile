@@ -3,12 +3,12 @@
 SHELL := /bin/bash
 CARGO ?= cargo
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS := frames hello notation block_decoder raptorq_object encoding_plan window_decoder connection
+FUZZ_TARGETS := frames hello notation block_decoder raptorq_object encoding_plan window_decoder connection trace
 
 export FILE FUZZ_SECONDS
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test python lint bench docs fuzz soak build package package-install package-static package-deb package-container clean prerequisites
+.PHONY: help demo test python lint bench docs fuzz soak build viewer page package package-install package-static package-deb package-container clean prerequisites
 
 help: ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,12 +19,14 @@ demo: prerequisites ## Watch Fontis race TCP and QUIC over a lossy, long path; F
 test: lint ## Check everything: lint, then every test
 	@scripts/require.sh strace=strace faketime=faketime || echo "going on: what needs them is skipped, and says so"
 	$(CARGO) test --workspace --locked
+	$(CARGO) build --locked -p fontis-cli
+	scripts/viewer.sh test
 	scripts/python.sh test
 
 python: prerequisites ## Build the Python package into target/venv, with what its tests need
 	scripts/python.sh install
 
-lint: prerequisites ## Check format, lints, documentation, licences, and that the pure crates need no machine
+lint: viewer ## Check format, lints, documentation, licences, and that the pure crates need no machine
 	$(CARGO) fmt --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
@@ -34,10 +36,10 @@ lint: prerequisites ## Check format, lints, documentation, licences, and that th
 	else \
 		echo "lint: licences not checked: cargo-deny is not installed (cargo install cargo-deny --locked)"; \
 	fi
-	scripts/wasm-check.sh
 	scripts/python.sh lint
+	scripts/viewer.sh check
 
-bench: prerequisites ## Measure, and keep the results under results/ with the date
+bench: viewer ## Measure, and keep the results under results/ with the date
 	scripts/bench.sh
 
 docs: build ## Build the documentation of every crate, the manual page and the shell completions
@@ -58,13 +60,21 @@ soak: prerequisites ## Run the random tests at full length: transfers, connectio
 	FONTIS_RUNS=10000 $(CARGO) test --release --locked -p fontis-codes --test raptorq_peer -- --nocapture
 	FONTIS_RUNS=100000 $(CARGO) test --release --locked -p fontis-codes --test failure_rate -- --nocapture
 
-build: prerequisites ## Build the fontis command, optimised
+viewer: prerequisites ## Build the pages of fontis view, which the command takes in
+	@scripts/viewer.sh build
+	scripts/wasm-check.sh
+
+page: build ## Build the front page: the playground as one file, target/page/index.html
+	@mkdir -p target/page
+	$${CARGO_TARGET_DIR:-target}/release/fontis view --playground --export target/page/index.html
+
+build: viewer ## Build the fontis command, optimised
 	$(CARGO) build --release --locked -p fontis-cli
 
-package: prerequisites ## Make what is given away: cargo install, static binary, Debian package, container image; each tried in an empty root
+package: viewer ## Make what is given away: cargo install, static binary, Debian package, container image; each tried in an empty root
 	@scripts/package.sh install static deb container
 
-package-install package-static package-deb package-container: prerequisites
+package-install package-static package-deb package-container: viewer
 	@scripts/package.sh $(@:package-%=%)
 
 clean: ## Remove what was built

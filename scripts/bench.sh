@@ -3,10 +3,10 @@
 #
 # What runs in virtual time (the examples wan and control) is the same on every machine; sim_bench.py measures the
 # simulator, ns2_fidelity.py sets it beside ns-2 if that is installed; the bench raptorq sets our codec beside others in
-# one process; testbed_bench.py measures the testbed where there can be one; bench.py moves real bytes between real
-# processes on this one; speed_bench.py does so as fast as the machine can, beside QUIC and TCP;
-# large_bench.py tries many files, a gigabit and memory; lab_bench.py measures the Python package. BENCH_RUNS and its
-# other settings are explained there.
+# one process; testbed_bench.py measures the testbed where there can be one; viewer.sh opens large files in a browser;
+# bench.py moves real bytes between real processes on this one; speed_bench.py does so as fast as the machine can, beside
+# QUIC and TCP; large_bench.py tries many files, a gigabit and memory; lab_bench.py measures the Python package. BENCH_RUNS
+# and its other settings are explained there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -27,6 +27,7 @@ if command -v ns >/dev/null; then
     cp docs/ns2.md "$folder/ns2.md"
     scripts/ns2_fidelity.py "$folder/ns2.md"
 fi
+scripts/viewer.sh bench | tee "$folder/view.txt"
 scripts/bench.py "$folder" | tee "$folder/bench.txt"
 if [ "$(id -u)" = 0 ]; then
     cargo build --release --locked --quiet -p fontis-lab --example copy_peer

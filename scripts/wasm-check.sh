@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the five pure crates for wasm32-unknown-unknown: what builds there has no socket, no file and no thread.
+# Builds the five pure crates for wasm32-unknown-unknown: what builds there has no socket, no file and no thread. The viewer's
+# binding above them is linked: it is what the playground runs, and lands in viewer/dist.
 #
 # Two toolchains can do it: the project's own, if rustup has the target, or Debian's rustc-web, which lacks the
 # target's standard library and builds it from source. WASM_TOOLCHAIN=rustup or =debian insists on one of them.
@@ -7,9 +8,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 readonly TARGET=wasm32-unknown-unknown
-readonly CRATES=(-p fontis-base -p fontis-codes -p fontis-proto -p fontis-net -p fontis-sim)
-# Libraries are not linked, so no linker for the target is needed.
-readonly DEBIAN_PACKAGES=(rustc-web cargo-web rust-web-src)
+readonly CRATES=(-p fontis-base -p fontis-codes -p fontis-proto -p fontis-net -p fontis-sim -p fontis-viewer-wasm)
+readonly DEBIAN_PACKAGES=(rustc-web cargo-web rust-web-src lld-19)
+readonly DEBIAN_LINKER=wasm-ld-19
 # A folder of its own: two compilers that take turns in one would rebuild everything each time.
 target_dir=${CARGO_TARGET_DIR:-target}/wasm
 
@@ -55,7 +56,8 @@ choose() {
 toolchain=${WASM_TOOLCHAIN:-$(choose)}
 case $toolchain in
 rustup)
-    cargo build --locked --quiet --target "$TARGET" --target-dir "$target_dir" "${CRATES[@]}"
+    cargo build --locked --quiet --profile wasm --target "$TARGET" --target-dir "$target_dir" "${CRATES[@]}"
+    built=$target_dir/$TARGET/wasm
     ;;
 debian)
     with_debian || install_debian || {
@@ -64,12 +66,18 @@ debian)
     }
     # build-std is unstable, and so is the flag; no other unstable feature is let in.
     RUSTC_BOOTSTRAP=1 RUSTC=/usr/bin/rustc RUSTDOC=/usr/bin/rustdoc \
-        /usr/bin/cargo build --locked --quiet -Zbuild-std=std,panic_abort --config 'profile.dev.panic="abort"' \
+        CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER=$DEBIAN_LINKER \
+        /usr/bin/cargo build --locked --quiet --profile wasm -Zbuild-std=std,panic_abort \
         --target "$TARGET" --target-dir "$target_dir-debian" "${CRATES[@]}"
+    built=$target_dir-debian/$TARGET/wasm
     ;;
 *)
     echo "wasm-check: WASM_TOOLCHAIN is '$toolchain'; it may be rustup or debian" >&2
     exit 2
     ;;
 esac
+# Only what has changed is put in place: the command is built anew when it does.
+if ! cmp -s "$built/fontis_viewer_wasm.wasm" viewer/dist/fontis.wasm; then
+    cp "$built/fontis_viewer_wasm.wasm" viewer/dist/fontis.wasm
+fi
 echo "wasm-check: base, codes, proto, net and sim build for $TARGET ($toolchain)"

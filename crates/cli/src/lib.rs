@@ -39,6 +39,7 @@ mod status;
 #[cfg(target_os = "linux")]
 mod testbed;
 mod text;
+mod view;
 
 use std::ffi::OsString;
 
@@ -79,6 +80,7 @@ enum Command {
     Limit(status::LimitArgs),
     Relay(relay::Args),
     Sim(sim::Args),
+    View(view::Args),
     #[cfg(target_os = "linux")]
     Testbed(testbed::Args),
     #[cfg(target_os = "linux")]
@@ -113,7 +115,11 @@ impl Command {
             Self::Analyse(args) => args.json,
             Self::Lab(args) => args.json(),
             Self::Estimate(args) => args.json,
-            Self::Relay(_) | Self::Keygen(_) | Self::Man(_) | Self::Completions(_) => false,
+            Self::View(_)
+            | Self::Relay(_)
+            | Self::Keygen(_)
+            | Self::Man(_)
+            | Self::Completions(_) => false,
         }
     }
 
@@ -131,6 +137,7 @@ impl Command {
                 relay::run(args).map_err(|error| Failure::Failed(error.to_string()))
             }
             Self::Sim(args) => sim::run(&args),
+            Self::View(args) => view::run(&args),
             #[cfg(target_os = "linux")]
             Self::Testbed(args) => return testbed::run(args),
             #[cfg(target_os = "linux")]

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use fontis_lab::sim::{self, Folder, Metric, Outcome, Platform, Progress, ScenarioFile};
+use fontis_lab::sim::{self, Extras, Folder, Metric, Outcome, Platform, Progress, ScenarioFile};
 use fontis_sim::Recording;
 use fontis_sim::scenario::{Run, explain, nearest, reference, schema};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -45,6 +45,9 @@ pub(crate) struct Args {
     /// run at most
     #[arg(long)]
     pcap: bool,
+    /// Write every packet's life as packets.trace beside each recording, for fontis view
+    #[arg(long)]
+    packets: bool,
     /// Let every packet pass through its wire format and back; slower, and the recording is the same
     #[arg(long)]
     wire: bool,
@@ -97,9 +100,11 @@ pub(crate) fn run_on(args: &Args, platform: Platform) -> Result<(), Failure> {
     if args.list {
         return list(args.json);
     }
-    if args.pcap && platform == Platform::Testbed {
-        let text = "packets are captured by the simulator only: leave --pcap out";
-        return Err(Failure::Usage(text.to_owned()));
+    for (flag, is_set) in [("--pcap", args.pcap), ("--packets", args.packets)] {
+        if is_set && platform == Platform::Testbed {
+            let text = format!("packets are watched by the simulator only: leave {flag} out");
+            return Err(Failure::Usage(text));
+        }
     }
     // Everything is read before anything runs.
     let mut batches = Vec::new();
@@ -187,7 +192,8 @@ fn one(
             }
             bar.finish_and_clear();
         });
-        let outcomes = sim::run(runs, platform, &folder, jobs, args.pcap, stop, progress);
+        let extras = Extras { capture: args.pcap, packets: args.packets };
+        let outcomes = sim::run(runs, platform, &folder, jobs, extras, stop, progress);
         drop(finished);
         outcomes
     });

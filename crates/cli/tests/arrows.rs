@@ -7,12 +7,13 @@ use std::process::Command;
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package, PackageId};
 
 /// Every room, and the rooms that it may depend on. Development dependencies are free: they ship nothing.
-const ARROWS: [(&str, &[&str]); 9] = [
+const ARROWS: [(&str, &[&str]); 10] = [
     ("fontis-base", &[]),
     ("fontis-codes", &["fontis-base"]),
     ("fontis-net", &["fontis-base"]),
     ("fontis-proto", &["fontis-base", "fontis-codes"]),
     ("fontis-sim", &["fontis-base", "fontis-codes", "fontis-net", "fontis-proto"]),
+    ("fontis-viewer-wasm", &["fontis-sim"]),
     ("fontis", &["fontis-base", "fontis-codes", "fontis-proto"]),
     (
         "fontis-lab",

@@ -1,6 +1,6 @@
 use fontis_base::{Duration, FlowId, HostId, Time};
 use fontis_codes::Code;
-use fontis_net::{Link, LinkConfig};
+use fontis_net::LinkConfig;
 use fontis_proto::dfcp::Config;
 
 use crate::timeline::{Moment, Timeline};
@@ -90,7 +90,9 @@ impl Dumbbell {
             pairs.push(ends);
         }
         let [down, up] = [("down", &self.down), ("up", &self.up)]
-            .map(|(name, config)| Element::Link(Link::new(name, self.seed, config.clone())))
+            .map(|(name, config)| {
+                Element::Link(crate::drops::link(name, self.seed, config.clone()))
+            })
             .map(|link| world.add(link));
         world.wire(down, to_clients, 0);
         world.wire(up, to_servers, 0);

@@ -3,6 +3,7 @@ use fontis_net::{Limit, LinkConfig};
 use fontis_proto::{dfcp, published, tcp};
 
 use crate::observation::Observation;
+use crate::trace::{Detail, Recorder, Trace};
 use crate::{
     Capture, Controlled, Controller, ControllerConfig, DatagramHost, Element, Fetch, Host, Network,
     NodeIndex, Pattern, PatternObject, PublishedHost, Recording, Requests, Role, Serve, Source,
@@ -112,6 +113,26 @@ pub enum Application {
     Requests(Requests),
 }
 
+/// What is to be kept of a run beside its recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Watch {
+    /// A capture of so many of the first packets that the flows' senders send and receive; zero for none.
+    pub capture: u64,
+    /// Every packet's life, in this detail.
+    pub packets: Option<Detail>,
+}
+
+/// What was kept of a run.
+#[derive(Clone, Debug)]
+pub struct Watched {
+    /// Its recording.
+    pub recording: Recording,
+    /// The capture, if there was to be one.
+    pub capture: Option<Capture>,
+    /// Every packet's life, if it was to be kept.
+    pub trace: Option<Trace>,
+}
+
 /// The nodes of a flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ends {
@@ -134,22 +155,25 @@ impl Experiment {
     }
 
     /// Runs it and gives what was recorded; `None` if `stop` said so, which is asked at each sample.
-    pub fn run(&self, stop: impl FnMut() -> bool) -> Option<Recording> {
-        Some(self.run_captured(0, stop)?.0)
+    pub fn run(&self, mut stop: impl FnMut() -> bool) -> Option<Recording> {
+        Some(self.run_watched(Watch::default(), |_| stop())?.recording)
     }
 
-    /// The same, with a capture of the first `most` packets that the flows' senders send and receive, if more than
-    /// none are wanted.
-    pub fn run_captured(
+    /// The same, with more to be kept of its packets; `stop` is shown who watches them, if somebody does.
+    pub fn run_watched(
         &self,
-        most: u64,
-        mut stop: impl FnMut() -> bool,
-    ) -> Option<(Recording, Option<Capture>)> {
+        watch: Watch,
+        mut stop: impl FnMut(Option<&Recorder>) -> bool,
+    ) -> Option<Watched> {
         let mut running = self.build();
-        if most > 0 {
+        if watch.capture > 0 {
             let senders = running.ends.iter().map(|ends| ends.sender);
-            let capture = Capture::new(senders, most);
+            let capture = Capture::new(senders, watch.capture);
             running.world.set_capture(capture);
+        }
+        if let Some(detail) = watch.packets {
+            let recorder = self.recorder(&running, detail);
+            running.world.set_recorder(recorder);
         }
         let mut observation = Observation::new(self);
         running.world.start();
@@ -170,7 +194,7 @@ impl Experiment {
             if at == window {
                 observation.begin_window();
             }
-            if stop() {
+            if stop(running.world.recorder()) {
                 return None;
             }
             if observation.all_measured(self) {
@@ -182,7 +206,39 @@ impl Experiment {
         }
         let mut recording = observation.finish(self, &running, at);
         recording.events = running.world.processed();
-        Some((recording, running.world.capture().cloned()))
+        let capture = running.world.capture().cloned();
+        let trace = running.world.take_recorder().map(Recorder::finish);
+        Some(Watched { recording, capture, trace })
+    }
+
+    /// Who watches the packets: senders on the left, bottlenecks, receivers.
+    fn recorder(&self, running: &Running, detail: Detail) -> Recorder {
+        let mut recorder = Recorder::new("simulation", detail);
+        let hosts = || (0u32..).zip(&running.ends).zip(&self.flows);
+        for ((number, ends), flow) in hosts() {
+            recorder.host(ends.sender, HostId(2 * number), &format!("{} sender", flow.name));
+        }
+        for (spec, link) in self.links.iter().zip(&running.links) {
+            match spec.bottleneck {
+                true => recorder.queue(*link, &spec.name, spec.config.delay),
+                false => recorder.line(*link),
+            }
+        }
+        for ((number, ends), flow) in hosts() {
+            recorder.host(
+                ends.receiver,
+                HostId(2 * number + 1),
+                &format!("{} receiver", flow.name),
+            );
+            let (protocol, unit) = match flow.transport {
+                Transport::Tcp(_) => ("TCP", "bytes"),
+                Transport::Dfcp(..) => ("DFCP", "symbols"),
+                Transport::Published(..) => ("DFCP of 2015", "symbols"),
+                Transport::Datagrams | Transport::Command { .. } => ("datagrams", "datagrams"),
+            };
+            recorder.flow(&flow.name, protocol, unit);
+        }
+        recorder
     }
 
     fn all_done(&self, running: &Running) -> bool {

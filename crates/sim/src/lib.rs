@@ -11,6 +11,7 @@ pub mod cellular;
 mod clear;
 mod controller;
 mod datagram_host;
+mod drops;
 mod dumbbell;
 mod events;
 mod experiment;
@@ -31,6 +32,7 @@ mod switch;
 mod table;
 mod tcp_host;
 mod timeline;
+pub mod trace;
 mod transfer;
 mod world;
 
@@ -38,8 +40,11 @@ pub use capture::Capture;
 pub use clear::Clear;
 pub use controller::{Controlled, Controller, ControllerConfig, ErrorModel};
 pub use datagram_host::DatagramHost;
+pub use drops::{Drops, SimLink};
 pub use dumbbell::{Dumbbell, Flow, Shared};
-pub use experiment::{Application, Control, Experiment, FlowSpec, LinkSpec, Transport};
+pub use experiment::{
+    Application, Control, Experiment, FlowSpec, LinkSpec, Transport, Watch, Watched,
+};
 pub use figure::{Figure, Target};
 pub use host::{Fetch, Host, Role, Serve};
 pub use network::{Network, RouterIndex};

@@ -1,6 +1,7 @@
 use fontis_base::HostId;
-use fontis_net::{Link, LinkConfig};
+use fontis_net::LinkConfig;
 
+use crate::drops::link;
 use crate::{Element, NodeIndex, Switch, World};
 
 /// Names a router of a network.
@@ -38,7 +39,7 @@ impl Network {
         to: RouterIndex,
         config: LinkConfig,
     ) -> NodeIndex {
-        let link = self.world.add(Element::Link(Link::new(name, self.seed, config)));
+        let link = self.world.add(Element::Link(link(name, self.seed, config)));
         self.world.wire(link, self.routers[to], 0);
         self.links.push((from, to, link));
         link
@@ -56,7 +57,7 @@ impl Network {
         let first = match uplink {
             None => self.routers[router],
             Some((name, config)) => {
-                let link = self.world.add(Element::Link(Link::new(name, self.seed, config)));
+                let link = self.world.add(Element::Link(link(name, self.seed, config)));
                 self.world.wire(link, self.routers[router], 0);
                 link
             }

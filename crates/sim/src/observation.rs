@@ -17,6 +17,10 @@ pub trait Observed {
     fn stations(&self, index: usize) -> Stations;
     /// What a link has counted up to now, packets that wait in it, and its present rate.
     fn link(&mut self, index: usize) -> (LinkStats, usize, Rate);
+    /// What was read of a flow just now, for who watches packets.
+    fn tell_flow(&mut self, _index: usize, _name: &str, _counters: FlowCounters) {}
+    /// What was read of a queue.
+    fn tell_queue(&mut self, _name: &str, _bytes: u64) {}
 }
 
 /// Fills a recording while an experiment runs.
@@ -99,6 +103,7 @@ impl Observation {
         for (index, spec) in experiment.flows.iter().enumerate() {
             let counters = running.flow(index);
             self.flows[index] = counters;
+            running.tell_flow(index, &spec.name, counters);
             self.recording.flow.push([
                 time.into(),
                 (index as u64).into(),
@@ -149,6 +154,7 @@ impl Observation {
                 stats.marked.into(),
             ]);
             self.links[index] = (self.now, stats);
+            running.tell_queue(&spec.name, stats.queue_bytes);
         }
         if self.window.is_some() {
             self.utilisation.push(metrics::network_utilisation(&busy, &full));
@@ -335,6 +341,20 @@ impl Observed for Running {
 
     fn stations(&self, index: usize) -> Stations {
         Stations::read(&self.world, self.ends[index])
+    }
+
+    fn tell_flow(&mut self, index: usize, name: &str, counters: FlowCounters) {
+        let now = self.world.now();
+        if let Some(recorder) = self.world.recorder_mut() {
+            recorder.flow_counters(now, index, name, counters);
+        }
+    }
+
+    fn tell_queue(&mut self, name: &str, bytes: u64) {
+        let now = self.world.now();
+        if let Some(recorder) = self.world.recorder_mut() {
+            recorder.queue_bytes(now, name, bytes);
+        }
     }
 
     fn link(&mut self, index: usize) -> (LinkStats, usize, Rate) {

@@ -78,9 +78,8 @@ impl Transfer {
         let client = world.add(Element::Host(Box::new(host(client_id, server_id, fetch))));
         let serve = Role::Serve(Serve::new(self.config.codes.first().copied(), self.size));
         let server = world.add(Element::Host(Box::new(host(server_id, client_id, serve))));
-        let link = |name: &str, config: &LinkConfig| {
-            fontis_net::Link::new(name, self.seed, config.clone())
-        };
+        let link =
+            |name: &str, config: &LinkConfig| crate::drops::link(name, self.seed, config.clone());
         let down = world.add(Element::Link(link("down", &self.down)));
         let up = world.add(Element::Link(link("up", &self.up)));
         world.wire(client, up, 0);

@@ -1,7 +1,8 @@
 use fontis_base::{Node, Packet, Port, Time};
-use fontis_net::Link;
 
+use crate::drops::SimLink;
 use crate::events::Events;
+use crate::trace::Recorder;
 use crate::{Capture, Controller, DatagramHost, Host, Payload, PublishedHost, Switch, TcpHost};
 
 /// Names a node of a world.
@@ -14,7 +15,7 @@ pub type NodeIndex = usize;
 )]
 pub enum Element {
     /// One direction of a path.
-    Link(Link<Payload>),
+    Link(SimLink),
     /// Where DFCP flows begin and end.
     Host(Box<Host>),
     /// Where TCP flows begin and end.
@@ -91,6 +92,7 @@ pub struct World {
     /// Nodes to be drained, kept for its memory.
     touched: Vec<u32>,
     capture: Option<Box<Capture>>,
+    recorder: Option<Box<Recorder>>,
 }
 
 impl World {
@@ -129,6 +131,31 @@ impl World {
         self.capture.as_deref()
     }
 
+    /// Watches packets from now on.
+    pub fn set_recorder(&mut self, recorder: Recorder) {
+        for slot in &mut self.slots {
+            if let Element::Link(link) = &mut slot.element {
+                link.observer_mut().watch();
+            }
+        }
+        self.recorder = Some(Box::new(recorder));
+    }
+
+    /// Who watches packets.
+    pub fn recorder(&self) -> Option<&Recorder> {
+        self.recorder.as_deref()
+    }
+
+    /// Who watches packets, to be told more.
+    pub fn recorder_mut(&mut self) -> Option<&mut Recorder> {
+        self.recorder.as_deref_mut()
+    }
+
+    /// Takes who watched packets.
+    pub fn take_recorder(&mut self) -> Option<Recorder> {
+        self.recorder.take().map(|recorder| *recorder)
+    }
+
     /// The time.
     pub const fn now(&self) -> Time {
         self.now
@@ -154,7 +181,7 @@ impl World {
     ///
     /// # Panics
     /// If the node is not one.
-    pub fn link(&self, index: NodeIndex) -> &Link<Payload> {
+    pub fn link(&self, index: NodeIndex) -> &SimLink {
         match &self.slots[index].element {
             Element::Link(link) => link,
             _ => panic!("node {index} is no link"),
@@ -165,7 +192,7 @@ impl World {
     ///
     /// # Panics
     /// If the node is not one.
-    pub fn link_mut(&mut self, index: NodeIndex) -> &mut Link<Payload> {
+    pub fn link_mut(&mut self, index: NodeIndex) -> &mut SimLink {
         match &mut self.slots[index].element {
             Element::Link(link) => link,
             _ => panic!("node {index} is no link"),
@@ -251,7 +278,22 @@ impl World {
             while let Some((port, packet)) = self.slots[index as usize].element.poll(self.now) {
                 self.forward(index, port, packet);
             }
+            if self.recorder.is_some() {
+                self.tell_drops(index);
+            }
             self.schedule(index);
+        }
+    }
+
+    /// Tells the recorder what a link has dropped.
+    fn tell_drops(&mut self, index: u32) {
+        let (Some(recorder), Element::Link(link)) =
+            (&mut self.recorder, &mut self.slots[index as usize].element)
+        else {
+            return;
+        };
+        for (at, id) in link.observer_mut().take() {
+            recorder.dropped(at, index, id);
         }
     }
 
@@ -277,6 +319,9 @@ impl World {
         {
             capture.take(self.now, &packet);
         }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.leaves(self.now, from, &packet);
+        }
         loop {
             match &mut self.slots[to as usize].element {
                 Element::Switch(switch) => match switch.way(packet.dst) {
@@ -288,6 +333,9 @@ impl World {
                         && capture.listens(to)
                     {
                         capture.take(self.now, &packet);
+                    }
+                    if let Some(recorder) = &mut self.recorder {
+                        recorder.comes(self.now, to, &packet);
                     }
                     element.handle(self.now, port, packet);
                     return self.touch(to);

@@ -1,9 +1,11 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
-use fontis_sim::Recording;
 use fontis_sim::scenario::Run;
+use fontis_sim::trace::{Detail, Recorder};
+use fontis_sim::{Recording, Watch, Watched};
 use serde_json::Value;
 
 use super::folder::{Folder, Metric, RecordError};
@@ -44,18 +46,27 @@ pub fn samples(run: &Run) -> u64 {
     experiment.duration.as_nanos().div_ceil(experiment.sample.as_nanos().max(1)).max(1)
 }
 
+/// What is to be written of the simulator's packets beside a recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extras {
+    /// What the flows' senders send and receive, as pcapng.
+    pub capture: bool,
+    /// Every packet's life, for `fontis view`.
+    pub packets: bool,
+}
+
 /// The most packets in a capture: some hundred megabytes of them.
 const MOST_CAPTURED: u64 = 2_000_000;
 
 /// Runs what has not been recorded yet, on `jobs` threads, and records it; gives what is done, in the order of the runs.
-/// The simulator captures packets if `capture` says so. When `stop` is set, runs that are not finished are given up; the rest is kept, and the next batch goes on
+/// The simulator writes of its packets what `extras` says. When `stop` is set, runs that are not finished are given up; the rest is kept, and the next batch goes on
 /// from there.
 pub fn run(
     runs: &[Run],
     platform: Platform,
     folder: &Folder,
     jobs: usize,
-    capture: bool,
+    extras: Extras,
     stop: &AtomicBool,
     progress: &Progress,
 ) -> Result<Vec<Outcome>, RecordError> {
@@ -66,7 +77,7 @@ pub fn run(
         while !stop.load(Ordering::Relaxed) {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(run) = runs.get(index) else { break };
-            match one(run, platform, folder, capture, stop, progress) {
+            match one(run, platform, folder, extras, stop, progress) {
                 Ok(Some((metrics, kept))) => {
                     progress.runs.fetch_add(1, Ordering::Relaxed);
                     let mut done = done.lock().expect("no thread panics with it");
@@ -93,46 +104,81 @@ pub fn run(
     Ok(done)
 }
 
+/// Of a run under way its packets are written now and then, for `fontis view --live`.
+struct Snapshots<'a> {
+    folder: &'a Folder,
+    run: &'a Run,
+    next: Instant,
+}
+
+/// The first picture of a run under way, and how much of its time pictures may take: one part in so many.
+const FIRST_SNAPSHOT: Duration = Duration::from_secs(1);
+const SNAPSHOT_SHARE: u32 = 10;
+
+impl<'a> Snapshots<'a> {
+    fn new(folder: &'a Folder, run: &'a Run) -> Self {
+        Self { folder, run, next: Instant::now() + FIRST_SNAPSHOT }
+    }
+
+    fn offer(&mut self, recorder: Option<&Recorder>) {
+        let Some(recorder) = recorder else { return };
+        let begun = Instant::now();
+        if begun >= self.next {
+            // Whoever looks on misses a picture; the run goes on, and says what is wrong with the folder at its end.
+            let _ = self.folder.record_snapshot(self.run, &recorder.snapshot());
+            self.next = Instant::now() + FIRST_SNAPSHOT.max(begun.elapsed() * SNAPSHOT_SHARE);
+        }
+    }
+}
+
 fn one(
     run: &Run,
     platform: Platform,
     folder: &Folder,
-    capture: bool,
+    extras: Extras,
     stop: &AtomicBool,
     progress: &Progress,
 ) -> Result<Option<(Vec<Metric>, bool)>, RecordError> {
-    if let Some(metrics) = folder.recorded(run, platform, capture) {
+    if let Some(metrics) = folder.recorded(run, platform, extras) {
         progress.samples.fetch_add(samples(run), Ordering::Relaxed);
         return Ok(Some((metrics, true)));
     }
     let mut taken = 0;
-    let most = if capture { MOST_CAPTURED } else { 0 };
+    let watch = Watch {
+        capture: if extras.capture { MOST_CAPTURED } else { 0 },
+        packets: extras.packets.then(Detail::default),
+    };
     let mut sampled = || {
         taken += 1;
         progress.samples.fetch_add(1, Ordering::Relaxed);
         stop.load(Ordering::Relaxed)
     };
-    let (recording, capture, environment) = match platform {
+    let mut snapshots = Snapshots::new(folder, run);
+    let (watched, environment) = match platform {
         Platform::Simulator => {
             if let Some(flow) = run.experiment.testbed_only() {
                 let problem = "commands run on the testbed only: use fontis testbed run";
                 return Err(RecordError::Testbed(format!("{}: {problem}", flow.name)));
             }
-            let Some((recording, capture)) = run.experiment.run_captured(most, sampled) else {
+            let Some(watched) = run.experiment.run_watched(watch, |recorder| {
+                snapshots.offer(recorder);
+                sampled()
+            }) else {
+                folder.forget_partial(run);
                 return Ok(None);
             };
-            (recording, capture, None)
+            (watched, None)
         }
         Platform::Testbed => {
             let Some((recording, environment)) = on_testbed(run, &mut sampled)? else {
                 return Ok(None);
             };
-            (recording, None, Some(environment))
+            (Watched { recording, capture: None, trace: None }, Some(environment))
         }
     };
     // A run may end early or take a sample more than was counted on.
     progress.samples.fetch_add(samples(run).saturating_sub(taken), Ordering::Relaxed);
-    let metrics = folder.record(run, &recording, capture.as_ref(), environment)?;
+    let metrics = folder.record(run, &watched, environment)?;
     Ok(Some((metrics, false)))
 }
 

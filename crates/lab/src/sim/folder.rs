@@ -3,11 +3,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use fontis_sim::scenario::Run;
-use fontis_sim::{Capture, Recording, Table};
+use fontis_sim::trace::{Trace, stream};
+use fontis_sim::{Table, Watched};
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use super::batch::Platform;
+use super::batch::{Extras, Platform};
 use super::parquet_file;
 
 /// What could not be written or read back.
@@ -68,10 +69,11 @@ impl Folder {
         self.path.join(format!("{:05}", run.index))
     }
 
-    /// The metrics of a run that was recorded before by this version with these settings, with a capture if one is
-    /// wanted.
-    pub fn recorded(&self, run: &Run, platform: Platform, capture: bool) -> Option<Vec<Metric>> {
-        if capture && !self.of_run(run).join(CAPTURE).is_file() {
+    /// The metrics of a run that was recorded before by this version with these settings, with what is wanted
+    /// of its packets.
+    pub fn recorded(&self, run: &Run, platform: Platform, extras: Extras) -> Option<Vec<Metric>> {
+        let wanted = [(extras.capture, CAPTURE), (extras.packets, TRACE)];
+        if wanted.iter().any(|(wanted, name)| *wanted && !self.of_run(run).join(name).is_file()) {
             return None;
         }
         let text = fs::read_to_string(self.of_run(run).join(RUN)).ok()?;
@@ -83,16 +85,35 @@ impl Folder {
         kept.get("summary")?.as_array()?.iter().map(metric_of).collect()
     }
 
+    fn partial(&self, run: &Run) -> PathBuf {
+        self.path.join(format!(".{:05}{PARTIAL}", run.index))
+    }
+
+    /// Writes what was seen of the packets of a run under way.
+    pub fn record_snapshot(&self, run: &Run, trace: &Trace) -> io::Result<()> {
+        let partial = self.partial(run);
+        fs::create_dir_all(&partial)?;
+        // Who reads it sees all of the old or all of the new one.
+        let next = partial.join("next");
+        fs::write(&next, stream::encode(trace))?;
+        fs::rename(next, partial.join(TRACE))
+    }
+
+    /// Removes what was written of a run that was given up.
+    pub fn forget_partial(&self, run: &Run) {
+        // What is left over is replaced by the next run.
+        let _ = fs::remove_dir_all(self.partial(run));
+    }
+
     /// Writes a run's recording, in place of any other; of a testbed, with the machine that it was made on.
     pub fn record(
         &self,
         run: &Run,
-        recording: &Recording,
-        capture: Option<&Capture>,
+        watched: &Watched,
         environment: Option<Value>,
     ) -> Result<Vec<Metric>, RecordError> {
-        let (whole, partial) =
-            (self.of_run(run), self.path.join(format!(".{:05}.partial", run.index)));
+        let recording = &watched.recording;
+        let (whole, partial) = (self.of_run(run), self.partial(run));
         let io = |path: &Path| {
             let path = path.to_owned();
             move |error| RecordError::Io { path, error }
@@ -108,9 +129,13 @@ impl Folder {
             parquet_file::write(&path, table)
                 .map_err(|error| RecordError::Parquet { path, error })?;
         }
-        if let Some(capture) = capture {
+        if let Some(capture) = &watched.capture {
             let path = partial.join(CAPTURE);
             fs::write(&path, capture.as_bytes()).map_err(io(&path))?;
+        }
+        if let Some(trace) = &watched.trace {
+            let path = partial.join(TRACE);
+            fs::write(&path, stream::encode(trace)).map_err(io(&path))?;
         }
         let metrics = metrics_of(&recording.summary);
         let rows: Vec<Value> =
@@ -163,6 +188,10 @@ impl Folder {
 
 const RUN: &str = "run.json";
 const CAPTURE: &str = "packets.pcapng";
+/// How the folder of a run under way ends; it begins with a dot and the run's number.
+pub const PARTIAL: &str = ".partial";
+/// Every packet's life, for `fontis view`.
+pub const TRACE: &str = "packets.trace";
 
 use fontis_sim::{ColumnKind, ColumnSchema};
 

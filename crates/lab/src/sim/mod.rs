@@ -7,8 +7,8 @@ mod library;
 mod parquet_file;
 
 pub(crate) use batch::on_testbed;
-pub use batch::{Outcome, Platform, Progress, run, samples};
-pub use folder::{Folder, Metric, RecordError};
+pub use batch::{Extras, Outcome, Platform, Progress, run, samples};
+pub use folder::{Folder, Metric, PARTIAL, RecordError, TRACE};
 pub use key::key;
 pub use library::{ScenarioFile, find, folder, list, read};
 pub use parquet_file::write as write_table;

@@ -1,0 +1,168 @@
+//! Every packet's life, in the browser: files in, a page out.
+
+mod page;
+mod server;
+mod source;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use fontis_base::{Duration, Time};
+use fontis_sim::trace::Detail;
+use fontis_sim::trace::figure::{Figure, MOST_PACKETS};
+
+use self::source::Source;
+use crate::failure::Failure;
+use crate::json::say;
+
+/// Show every packet's life, in the browser: of a simulation, a capture, a qlog, or an ns-2 trace
+///
+/// Opens a page of this machine alone; nothing is fetched from elsewhere. Two captures of the same packets are taken for both ends of
+/// one path and put on one clock; other files are shown side by side. Everything is analysed, but of very many packets
+/// the ordinary ones are thinned out; --from and --until show a part in full.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// What to show: packets.trace or its folder, pcap, pcapng, qlog, or an ns-2 trace; up to four. Without any, the
+    /// playground
+    #[arg(value_name = "FILE", num_args = 0..=4)]
+    files: Vec<PathBuf>,
+    /// Write one page that holds all of it, instead of showing it
+    #[arg(long, value_name = "OUT.html")]
+    export: Option<PathBuf>,
+    /// Write a figure of the first file, instead of showing it
+    #[arg(long, value_name = "OUT.svg", requires = "files")]
+    svg: Option<PathBuf>,
+    /// Show two captures side by side even if they are of the same packets
+    #[arg(long)]
+    compare: bool,
+    /// Follow what is being written: a capture, the folder of a transfer's --qlog, or of recordings that fontis sim
+    /// --packets is making. Waits until something is there
+    #[arg(long, conflicts_with_all = ["export", "svg"], requires = "files")]
+    live: bool,
+    /// Packets from this time on, in seconds after the first
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.0, value_parser = seconds)]
+    from: f64,
+    /// Packets until this time
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    until: Option<f64>,
+    /// About how many packets are kept one by one
+    #[arg(long, value_name = "N", default_value_t = Detail::default().most, value_parser = most)]
+    most: usize,
+    /// Show the playground, where a simulation runs in the page
+    #[arg(long, conflicts_with_all = ["files", "svg", "live"])]
+    playground: bool,
+    /// The port of the page [default: any that is free]
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    port: u16,
+    /// Say where the page is, and open no browser
+    #[arg(long)]
+    no_open: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  Why is this slow? Capture it, then look:
+    tcpdump -i any -w slow.pcap tcp port 443; fontis view slow.pcap
+  DFCP beside CUBIC on the same path:
+    fontis sim scenario.toml --packets && fontis view recordings/ID/00000 recordings/ID/00001
+  One page to send to somebody:
+    fontis view client.pcap server.pcap --export both-ends.html
+  A transfer under way:
+    fontis get --qlog logs URL & fontis view --live logs";
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|_| "write seconds, as in 1.5".to_owned())?;
+    if (0.0..1e9).contains(&value) { Ok(value) } else { Err("it must be zero or more".to_owned()) }
+}
+
+fn most(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(most) if (100..=50_000_000).contains(&most) => Ok(most),
+        _ => Err("write a number from 100 to 50000000".to_owned()),
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let until = args.until.map_or(Duration::MAX, Duration::from_secs_f64);
+    let detail = Detail { most: args.most, from: Duration::from_secs_f64(args.from), until };
+    if until <= detail.from {
+        return Err(Failure::Usage("--until must be later than --from".to_owned()));
+    }
+    let sources = if args.live {
+        wait(args, detail)
+    } else {
+        source::sources(&args.files, args.compare, false)?
+    };
+    if let Some(path) = &args.svg {
+        return draw(&sources[0], detail, path);
+    }
+    if let Some(path) = &args.export {
+        let page = match sources.is_empty() {
+            true => page::export_playground()?,
+            false => page::export(&sources, detail)?,
+        };
+        write(path, &page)?;
+        say(&format!("wrote {}: {} bytes", path.display(), page.len()));
+        return Ok(());
+    }
+    page::view()?;
+    server::serve(sources, detail, args)
+}
+
+/// How often it is looked whether there is something to follow.
+const LOOK: std::time::Duration = std::time::Duration::from_millis(200);
+
+/// What is to be followed, once it is there.
+fn wait(args: &Args, detail: Detail) -> Vec<Source> {
+    let mut told = false;
+    loop {
+        let sources = source::sources(&args.files, args.compare, true);
+        // What has just begun may have nothing yet that can be shown.
+        let ready = sources.and_then(|sources| {
+            sources.iter().try_for_each(|source| source.read(detail).map(|_| ()))?;
+            Ok(sources)
+        });
+        match ready {
+            Ok(sources) => return sources,
+            Err(error) if !told => {
+                eprintln!("fontis: waiting; up to now: {error}");
+                told = true;
+            }
+            Err(_) => {}
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+fn draw(source: &Source, detail: Detail, path: &Path) -> Result<(), Failure> {
+    let trace = source.read(detail)?;
+    let mut figure = Figure::of(&trace);
+    figure.from = Time::ZERO + detail.from;
+    figure.until = trace.end.min(Time::ZERO + detail.until);
+    if trace.packets.len() > MOST_PACKETS {
+        let text = "a figure has room for 20000 packets: choose fewer with --from and --until";
+        return Err(Failure::Usage(format!(
+            "{}: {} packets; {text}",
+            source.title,
+            trace.packets.len()
+        )));
+    }
+    write(path, figure.draw(&trace).as_bytes())?;
+    say(&format!("wrote {}: {} packets", path.display(), trace.packets.len()));
+    Ok(())
+}
+
+/// Writes a file that is there when it is complete.
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let fail = |error: std::io::Error| Failure::Failed(format!("{}: {error}", path.display()));
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut builder = tempfile::Builder::new();
+    // As any file that is written here: who may read it is the user's setting.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = builder.tempfile_in(folder.unwrap_or(Path::new("."))).map_err(fail)?;
+    file.write_all(bytes).map_err(fail)?;
+    file.persist(path).map_err(|error| fail(error.error))?;
+    Ok(())
+}

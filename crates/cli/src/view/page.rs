@@ -1,0 +1,82 @@
+//! The pages, and one that holds its traces.
+
+use std::io::Write;
+
+use data_encoding::BASE64;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use fontis_sim::trace::{Detail, stream};
+use serde_json::json;
+
+use super::source::Source;
+use crate::failure::Failure;
+
+const VIEW: &str = include_str!(concat!(env!("OUT_DIR"), "/view.html"));
+const PLAYGROUND: &str = include_str!(concat!(env!("OUT_DIR"), "/playground.html"));
+const WASM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/fontis.wasm"));
+
+/// Where an exported page's traces and simulator stand.
+fn place(id: &str, content: &str) -> String {
+    format!("<script type=\"application/json\" id=\"{id}\">{content}</script>")
+}
+
+/// The page that shows traces.
+pub(crate) fn view() -> Result<&'static str, Failure> {
+    built(VIEW)
+}
+
+/// The page in which simulations run.
+pub(crate) fn playground() -> Result<&'static str, Failure> {
+    built(PLAYGROUND)
+}
+
+/// The simulator for the page; empty if it was not built.
+pub(crate) const fn wasm() -> &'static [u8] {
+    WASM
+}
+
+fn built(page: &'static str) -> Result<&'static str, Failure> {
+    if page.is_empty() {
+        let text = "this fontis was built without its pages: run make viewer, then build it again; --svg works without them";
+        return Err(Failure::Failed(text.to_owned()));
+    }
+    Ok(page)
+}
+
+/// The page with traces in it.
+pub(crate) fn export(sources: &[Source], detail: Detail) -> Result<Vec<u8>, Failure> {
+    let page = view()?;
+    let mut traces = Vec::new();
+    for source in sources {
+        let bytes = stream::encode(&source.read(detail)?);
+        traces.push(json!({ "title": source.title, "gzip": pack(&bytes)? }));
+    }
+    // No title may end the script.
+    let text = json!(traces).to_string().replace('<', "\\u003c");
+    fill(page, "traces", &text)
+}
+
+/// The playground with its simulator in it.
+pub(crate) fn export_playground() -> Result<Vec<u8>, Failure> {
+    let page = playground()?;
+    if WASM.is_empty() {
+        return built("").map(|_| Vec::new());
+    }
+    fill(page, "wasm", &json!([pack(WASM)?]).to_string())
+}
+
+/// As gzip, in base64.
+fn pack(bytes: &[u8]) -> Result<String, Failure> {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    let packed = gzip.write_all(bytes).and_then(|()| gzip.finish());
+    Ok(BASE64.encode(&packed.map_err(|error| Failure::Failed(error.to_string()))?))
+}
+
+fn fill(page: &str, id: &str, content: &str) -> Result<Vec<u8>, Failure> {
+    let empty = place(id, "[]");
+    if !page.contains(&empty) {
+        let text = format!("the page has no place for its {id}: build the viewer again");
+        return Err(Failure::Failed(text));
+    }
+    Ok(page.replacen(&empty, &place(id, content), 1).into_bytes())
+}

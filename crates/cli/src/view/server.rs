@@ -1,0 +1,174 @@
+//! The page's server: this machine alone can reach it.
+
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use fontis_base::Duration;
+use fontis_sim::trace::{Detail, stream};
+use serde_json::json;
+use tiny_http::{Header, Method, Request, Response, Server};
+
+use super::source::Source;
+use super::{Args, page};
+use crate::failure::Failure;
+use crate::json::say;
+
+struct Shown {
+    sources: Vec<Source>,
+    detail: Detail,
+    live: bool,
+    ready: Vec<Mutex<Option<Ready>>>,
+    /// What a request must say it was sent to: a page elsewhere that a name leads here says something else.
+    hosts: [String; 2],
+}
+
+/// The version of a source's files, and the trace as bytes.
+type Ready = (String, Arc<[u8]>);
+
+/// Shows the page until interrupted.
+pub(crate) fn serve(sources: Vec<Source>, detail: Detail, args: &Args) -> Result<(), Failure> {
+    let server = Server::http(("127.0.0.1", args.port))
+        .map_err(|error| Failure::Failed(format!("port {} cannot be used: {error}", args.port)))?;
+    let port = server.server_addr().to_ip().map_or(args.port, |address| address.port());
+    let shown = Arc::new(Shown {
+        ready: sources.iter().map(|_| Mutex::new(None)).collect(),
+        sources,
+        detail,
+        live: args.live,
+        hosts: [format!("127.0.0.1:{port}"), format!("localhost:{port}")],
+    });
+    // What cannot be read is said here, not in the page.
+    for index in 0..shown.sources.len() {
+        shown.trace(index)?;
+    }
+    let place = if args.playground { "playground" } else { "" };
+    let url = format!("http://127.0.0.1:{port}/{place}");
+    say(&url);
+    if !args.no_open && open::that_detached(&url).is_err() {
+        eprintln!("fontis: no browser could be opened: open the page yourself; interrupt ends it");
+    }
+    let server = Arc::new(server);
+    let workers = (0..4).map(|_| {
+        let (server, shown) = (Arc::clone(&server), Arc::clone(&shown));
+        thread::spawn(move || {
+            while let Ok(request) = server.recv() {
+                // Whoever went away needs no answer.
+                let _ = shown.answer(request);
+            }
+        })
+    });
+    for worker in workers.collect::<Vec<_>>() {
+        worker.join().map_err(|_| Failure::Failed("the page's server broke down".to_owned()))?;
+    }
+    Ok(())
+}
+
+type Body = (u16, &'static str, Arc<[u8]>);
+
+impl Shown {
+    fn answer(&self, request: Request) -> std::io::Result<()> {
+        let host = request.headers().iter().find(|header| header.field.equiv("Host"));
+        let is_here =
+            host.is_some_and(|host| self.hosts.iter().any(|own| host.value == own.as_str()));
+        let (status, kind, body) = match (is_here, request.method()) {
+            (false, _) => (403, TEXT, bytes("this page is for this machine alone")),
+            (true, Method::Get) => self.find(request.url()),
+            (true, _) => (405, TEXT, bytes("only GET is answered")),
+        };
+        let header = |name: &str, value: &str| {
+            Header::from_bytes(name.as_bytes(), value.as_bytes()).expect("a header of ours is one")
+        };
+        let length = body.len();
+        let response = Response::new(
+            status.into(),
+            vec![
+                header("Content-Type", kind),
+                header("Cache-Control", "no-store"),
+                header("X-Content-Type-Options", "nosniff"),
+                header("Content-Security-Policy", POLICY),
+            ],
+            std::io::Cursor::new(body),
+            Some(length),
+            None,
+        );
+        request.respond(response)
+    }
+
+    fn find(&self, url: &str) -> Body {
+        let (path, query) = url.split_once('?').unwrap_or((url, ""));
+        let page = |page: Result<&'static str, Failure>| match page {
+            Ok(page) => (200, HTML, bytes(page)),
+            Err(error) => (500, TEXT, bytes(&error.to_string())),
+        };
+        match path {
+            "/" if self.sources.is_empty() => page(page::playground()),
+            "/" => page(page::view()),
+            "/playground" => page(page::playground()),
+            "/fontis.wasm" if !page::wasm().is_empty() => {
+                (200, "application/wasm", Arc::from(page::wasm()))
+            }
+            "/info" => {
+                let traces = self.sources.iter();
+                let traces: Vec<_> =
+                    traces.map(|s| json!({ "title": s.title, "version": s.version() })).collect();
+                let info = json!({ "traces": traces, "live": self.live, "most": self.detail.most });
+                (200, "application/json", bytes(&info.to_string()))
+            }
+            _ => match path.strip_prefix("/data/").and_then(|index| index.parse().ok()) {
+                Some(index) if index < self.sources.len() => self.data(index, query),
+                _ => (404, TEXT, bytes("there is no such page")),
+            },
+        }
+    }
+
+    fn data(&self, index: usize, query: &str) -> Body {
+        let part = part(query);
+        let trace = match part {
+            // A part is read anew, so that all of it is there.
+            Some((from, until)) => {
+                let detail = Detail { from, until, ..self.detail };
+                self.sources[index].read(detail).map(|trace| stream::encode(&trace).into())
+            }
+            None => self.trace(index),
+        };
+        match trace {
+            Ok(bytes) => (200, "application/octet-stream", bytes),
+            Err(error) => (500, TEXT, bytes(&error.to_string())),
+        }
+    }
+
+    /// A trace as bytes; of files that are being written, as they are now.
+    fn trace(&self, index: usize) -> Result<Arc<[u8]>, Failure> {
+        let source = &self.sources[index];
+        let version = source.version();
+        let mut ready = self.ready[index].lock().expect("no thread panics with it");
+        if let Some((known, bytes)) = &*ready
+            && (!self.live || *known == version)
+        {
+            return Ok(Arc::clone(bytes));
+        }
+        let bytes: Arc<[u8]> = stream::encode(&source.read(self.detail)?).into();
+        *ready = Some((version, Arc::clone(&bytes)));
+        Ok(bytes)
+    }
+}
+
+const TEXT: &str = "text/plain; charset=utf-8";
+const HTML: &str = "text/html; charset=utf-8";
+/// Nothing is fetched from elsewhere, and nothing is sent there.
+const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval'; style-src 'unsafe-inline'; \
+                      img-src data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'";
+
+fn bytes(text: &str) -> Arc<[u8]> {
+    Arc::from(text.as_bytes())
+}
+
+/// A span in nanoseconds, as in `from=5&until=9`.
+fn part(query: &str) -> Option<(Duration, Duration)> {
+    let field = |name: &str| {
+        let value =
+            query.split('&').find_map(|field| field.strip_prefix(name)?.strip_prefix('='))?;
+        Some(Duration::from_nanos(value.parse().ok()?))
+    };
+    field("from").zip(field("until")).filter(|(from, until)| from < until)
+}

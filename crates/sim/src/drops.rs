@@ -1,0 +1,38 @@
+use fontis_base::{Observer, Packet, Time};
+use fontis_net::{Link, LinkConfig};
+
+use crate::Payload;
+
+/// A link of the simulator: it can tell what it drops.
+pub type SimLink = Link<Payload, Drops>;
+
+/// What a link has dropped since it was last asked; nothing is kept unless somebody watches.
+#[derive(Clone, Debug, Default)]
+pub struct Drops {
+    watched: Option<Vec<(Time, u64)>>,
+}
+
+impl Drops {
+    /// Keeps from now on what is dropped.
+    pub(crate) fn watch(&mut self) {
+        self.watched.get_or_insert_default();
+    }
+
+    /// What was dropped: when, and the packet's number.
+    pub(crate) fn take(&mut self) -> Vec<(Time, u64)> {
+        self.watched.as_mut().map(core::mem::take).unwrap_or_default()
+    }
+}
+
+impl Observer<Payload> for Drops {
+    fn dropped(&mut self, now: Time, _: &str, packet: &Packet<Payload>, _: &'static str) {
+        if let Some(all) = &mut self.watched {
+            all.push((now, packet.id.0));
+        }
+    }
+}
+
+/// A link at rest.
+pub(crate) fn link(name: &str, seed: u64, config: LinkConfig) -> SimLink {
+    Link::with_observer(name, seed, config, Drops::default())
+}

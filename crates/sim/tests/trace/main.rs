@@ -1,0 +1,5 @@
+//! Traces: what the simulator's recorder sees, what is found in traces that were built to contain one fault, and files.
+
+mod files;
+mod findings;
+mod recorder;
