@@ -23,6 +23,7 @@ def commands():
 #: What is added so that a command takes less long.
 RUN = {
     "fontis sim ten.toml": "--set scenario.warmup=1s --set scenario.duration=3s",
+    "fontis sim ten.toml --packets": "--set scenario.warmup=100ms --set scenario.duration=500ms",
     "fontis sim --list": "",
     "fontis lab check": "",
     "fontis analyse": "",
@@ -37,13 +38,14 @@ TESTBED = {
     "fontis testbed shell": "-- true",
     "fontis race": "",
 }
-TRANSFERS = ("fontis serve", "fontis get", "fontis receive", "fontis send")
-#: test_package.py does this in a clean environment.
-ELSEWHERE = ("pip install", "cat ten.toml")
+TRANSFERS = ("fontis serve", "fontis get", "fontis receive", "fontis send", "fontis status")
+#: test_package.py does the first in a clean environment; the viewer's own tests drive a browser.
+ELSEWHERE = ("pip install", "cat ten.toml", "fontis view")
 
 
 def the(prefix):
-    (found,) = [command for command in commands() if command.startswith(prefix)]
+    found = [command for command in commands() if command.startswith(prefix)]
+    (found,) = [prefix] if prefix in found else found
     return found
 
 
@@ -130,6 +132,8 @@ def test_files_move(desk, command, tmp_path):
         subprocess.run(
             [command, "get", url.replace("/?", "/alps.tif?")], cwd=tmp_path, check=True, capture_output=True, timeout=60
         )
+        status = subprocess.run([command, *shlex.split(the("fontis status"))[1:]], capture_output=True, text=True, timeout=60)
+        assert f"{server.pid}: serve {tmp_path / 'maps'}" in status.stdout, status.stderr
         words = shlex.split(the("fontis send"))
         subprocess.run([command, *words[1:-1], inbox], cwd=tmp_path, check=True, capture_output=True, timeout=60)
     finally:
