@@ -19,7 +19,6 @@ demo: prerequisites ## Watch Fontis race TCP and QUIC over a lossy, long path; F
 test: lint ## Check everything: lint, then every test
 	@scripts/require.sh strace=strace faketime=faketime || echo "going on: what needs them is skipped, and says so"
 	$(CARGO) test --workspace --locked
-	$(CARGO) build --locked -p fontis-cli
 	scripts/viewer.sh test
 	scripts/python.sh test
 
