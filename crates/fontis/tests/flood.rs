@@ -5,7 +5,7 @@
 
 #![cfg(target_os = "linux")]
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,10 @@ use fontis::transfer::{self, FileServer};
 use fontis::udp::{Batch, Socket};
 use fontis::{Accept, Dest, Endpoint, EndpointConfig, Identity, SinkOptions, Url};
 use fontis_base::{Ecn, Rate};
-use fontis_proto::dfcp::{ConnectionId, Hello, Packet, Params, Session, VERSION};
+use fontis_proto::dfcp::{
+    ConnectionId, Frame, Hello, Live, LiveKind, Packet, Params, SendOptions, Session, Symbols,
+    VERSION,
+};
 
 /// What the honest client may use: far from what the machine can do, so that only time on the processor is missing.
 const RATE: Rate = Rate::from_mbps(100);
@@ -27,7 +30,7 @@ fn endpoint(identity: &Identity, accept: Accept) -> Endpoint {
 }
 
 /// A request that opens, as somebody recorded it: whoever has the URL can make one.
-fn recorded(server: &Identity, id: [u8; 8]) -> Vec<u8> {
+fn recorded(server: &Identity, id: [u8; 8], message: Option<&'static [u8]>) -> Vec<u8> {
     let params = Params {
         codes: vec![1],
         window: 1 << 20,
@@ -36,7 +39,14 @@ fn recorded(server: &Identity, id: [u8; 8]) -> Vec<u8> {
         idle_timeout_ms: 30_000,
         reset_token: [9; 16],
     };
-    let hello = Hello { params, frames: Vec::new() };
+    let symbols = |message: &'static [u8]| {
+        let live =
+            Some(Live { kind: LiveKind::Message, block_len: message.len() as u32, fin: true });
+        let (len, data) = (message.len() as u16, message.into());
+        let (channel, block, esi, count, whole) = (0, 0, 0, 1, false);
+        Frame::Symbols(Symbols { channel, block, esi, count, live, whole, len, data })
+    };
+    let hello = Hello { params, frames: message.map(symbols).into_iter().collect() };
     let packet = Packet::Syn { version: VERSION, source: ConnectionId(id), hello };
     let secret = *Identity::generate().secret();
     let mut initiator = Initiator::new(secret, *server.public().as_bytes(), None);
@@ -125,7 +135,7 @@ async fn a_flood_of_requests_leaves_room_for_an_honest_client() {
 
     let before = memory();
     let over = Arc::new(AtomicBool::new(false));
-    let (ends, request) = (over.clone(), recorded(&identity, [1; 8]));
+    let (ends, request) = (over.clone(), recorded(&identity, [1; 8], None));
     let thread = std::thread::spawn(move || flood(address, &request, rate, &ends));
     // The client comes when the flood is there.
     tokio::time::sleep(Duration::from_millis(300)).await;
@@ -150,5 +160,37 @@ async fn a_flood_of_requests_leaves_room_for_an_honest_client() {
     assert!(amplification < 3.0);
     if asked.is_some() {
         assert!(share >= 0.9, "{share} of the goodput without the flood");
+    }
+}
+
+/// What comes back within half a second for `datagram`, to a sender that says nothing more.
+fn answered(to: SocketAddr, datagram: &[u8]) -> usize {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    socket.send_to(datagram, to).unwrap();
+    let mut buffer = [0; 65_536];
+    let sizes = std::iter::from_fn(|| socket.recv(&mut buffer).ok().map(|length| length + 28));
+    // What is sent again and again never ends; three times what was sent is soon exceeded.
+    sizes.take(500).sum()
+}
+
+#[tokio::test]
+async fn a_cookie_that_nobody_made_proves_no_address() {
+    let identity = Identity::generate();
+    let server = endpoint(&identity, Accept::Anyone);
+    let address = server.local_addr();
+    // It answers a request at once and at length, before the client has confirmed.
+    tokio::spawn(async move {
+        while let Some(connection) = server.accept().await {
+            connection.send_message(vec![1; 1_000_000], SendOptions::default());
+            tokio::spawn(async move { connection.closed().await });
+        }
+    });
+    for byte in [1, 2] {
+        let syn = recorded(&identity, [byte; 8], Some(b"ask"));
+        let datagram = if byte == 1 { syn } else { [&[7][..], &[9; 16], &syn].concat() };
+        let sent = datagram.len() + 28;
+        let back = tokio::task::spawn_blocking(move || answered(address, &datagram)).await.unwrap();
+        assert!(back > 0 && back <= 3 * sent, "{back} bytes for {sent}, datagram {byte}");
     }
 }

@@ -78,7 +78,10 @@ impl Syn {
 
 /// Whether a SYN is worth opening.
 enum Verdict {
-    Open,
+    /// It is; whether a cookie proves that its sender receives where it says.
+    Open {
+        proved: bool,
+    },
     /// The sender's address is to be proved first.
     Ask,
     Drop,
@@ -126,8 +129,8 @@ impl Driver {
             }
             return;
         }
-        match self.judge(at, syn) {
-            Verdict::Open => {}
+        let proved = match self.judge(at, syn) {
+            Verdict::Open { proved } => proved,
             Verdict::Ask => {
                 self.admission.turned_away += 1;
                 if self.admission.cookies_sent.allows(at) {
@@ -140,9 +143,9 @@ impl Driver {
                 self.admission.turned_away += 1;
                 return;
             }
-        }
+        };
         match open_syn(bytes, &self.config.secret, self.config.psk.as_ref()) {
-            Ok(opened) => self.accept(at, syn, opened, bytes.len()),
+            Ok(opened) => self.accept(at, syn, proved, opened, bytes.len()),
             Err(SynError::UnknownKey) => {
                 if self.admission.answers.allows(at) {
                     self.answer(syn.from, syn.local, &unknown_key(syn.source));
@@ -162,13 +165,15 @@ impl Driver {
             Some(proof) if admission.cookies.is_valid(at, syn.from, syn.source, &proof) => {
                 let room = unconfirmed < 2 * UNCONFIRMED;
                 if room && admission.opened_proved.allows(at) {
-                    Verdict::Open
+                    Verdict::Open { proved: true }
                 } else {
                     Verdict::Drop
                 }
             }
-            // A cookie that has expired is renewed as one that never was.
-            _ if unconfirmed < UNCONFIRMED && admission.opened.allows(at) => Verdict::Open,
+            // A cookie that has expired, or that nobody made, is none.
+            _ if unconfirmed < UNCONFIRMED && admission.opened.allows(at) => {
+                Verdict::Open { proved: false }
+            }
             _ => Verdict::Ask,
         }
     }
@@ -189,7 +194,7 @@ impl Driver {
         self.with(slot, at, |slot, now| slot.machine.handle(now, packet, size, Ecn::NotEct));
     }
 
-    fn accept(&mut self, at: Time, syn: &Syn, opened: OpenedSyn, length: usize) {
+    fn accept(&mut self, at: Time, syn: &Syn, proved: bool, opened: OpenedSyn, length: usize) {
         let Some(handle) = self.handle.clone() else { return };
         let id = self.new_id();
         let ip = syn.from.ip();
@@ -199,7 +204,7 @@ impl Driver {
             _ => None,
         });
         let next = tokens.make(at, ip, &opened.client, known.unwrap_or_default());
-        if syn.cookie.is_some() {
+        if proved {
             // Where it is, it has proved, even if nothing else is known.
             known.get_or_insert_default();
         }
