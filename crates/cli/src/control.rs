@@ -2,7 +2,7 @@
 //! through a socket, which also tells what it is doing.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::time::Instant;
 
 use fontis::transfer::ServerEvent;
 use fontis::{Endpoint, EndpointStatus};
@@ -54,7 +54,7 @@ pub(crate) enum Change {
 pub(crate) struct Control {
     command: &'static str,
     subject: String,
-    began: SystemTime,
+    began: Instant,
     bar: ProgressBar,
     state: Arc<Mutex<State>>,
 }
@@ -75,7 +75,7 @@ impl Control {
         let state = State { limit: args.limit, ..State::default() };
         let state = Arc::new(Mutex::new(state));
         let bar = ProgressBar::hidden();
-        Self { command, subject, began: SystemTime::now(), bar, state }
+        Self { command, subject, began: Instant::now(), bar, state }
     }
 
     /// What it says, it says above this bar.
@@ -161,7 +161,6 @@ impl Control {
             None => None,
         };
         let state = self.state();
-        let since = self.began.elapsed().unwrap_or_default();
         json!({
             "event": "status",
             "pid": std::process::id(),
@@ -169,7 +168,7 @@ impl Control {
             "command": self.command,
             "subject": self.subject,
             "address": endpoint.map(|endpoint| endpoint.local_addr().to_string()),
-            "seconds": round(since.as_secs_f64()),
+            "seconds": round(self.began.elapsed().as_secs_f64()),
             "limit_bps": state.limit.map(Rate::as_bps),
             "paused": state.paused,
             "finished": state.finished,

@@ -93,6 +93,16 @@ pub fn check_folder(dir: &Path, what: &str) -> Result<(), Failure> {
     }
 }
 
+/// Checks a folder to receive into.
+pub fn check_inbox(dir: &Path) -> Result<(), Failure> {
+    check_folder(dir, "name the folder to receive into")?;
+    // Better now than when somebody has sent something.
+    tempfile::tempfile_in(dir).map(drop).map_err(|error| {
+        let shown = dir.display();
+        Failure::Failed(format!("cannot write into {shown}: {error}: choose another folder"))
+    })
+}
+
 /// Prints a status line. That nobody reads it is no reason to stop.
 pub fn status(line: &dyn Display) {
     let _ = writeln!(stderr(), "{line}");

@@ -7,7 +7,7 @@ use fontis_proto::rate::Kind;
 use crate::control::{Control, ControlArgs};
 use crate::failure::Failure;
 use crate::json;
-use crate::listen::{ListenArgs, announce, check_folder, status, urls};
+use crate::listen::{ListenArgs, announce, check_inbox, status, urls};
 use crate::peer::KeyArgs;
 use crate::progress::Side;
 use crate::runtime::{block_on, interrupted};
@@ -53,12 +53,7 @@ Examples:
 
 /// Receives until Ctrl-C.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    check_folder(&args.dir, "name the folder to receive into")?;
-    // Better now than when somebody has sent something.
-    tempfile::tempfile_in(&args.dir).map_err(|error| {
-        let shown = args.dir.display();
-        Failure::Failed(format!("cannot write into {shown}: {error}: choose another folder"))
-    })?;
+    check_inbox(&args.dir)?;
     let keys = args.keys.load()?;
     let (as_json, verbose) = (args.json, args.verbose);
     block_on(async {

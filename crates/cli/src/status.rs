@@ -83,14 +83,19 @@ pub(crate) fn limit(args: &LimitArgs) -> Result<(), Failure> {
 /// What all processes that are meant answer.
 fn asked(pid: Option<u32>, request: &Value) -> Result<Vec<Value>, Failure> {
     let failed = |error| Failure::Failed(format!("cannot ask running commands: {error}"));
-    let mut answers = Vec::new();
+    let (mut answers, mut silent) = (Vec::new(), Vec::new());
     for (pid, path) in processes(pid).map_err(failed)? {
         match ask(&path, request) {
-            Ok(answer) => answers.extend(answer),
-            Err(error) => {
-                return Err(Failure::Failed(format!("process {pid} does not answer: {error}")));
+            Ok(Some(answer)) if answer["event"] == "error" => {
+                silent.push(format!("process {pid} refuses: {}", answer["message"]));
             }
+            Ok(answer) => answers.extend(answer),
+            Err(error) => silent.push(format!("process {pid} does not answer: {error}")),
         }
+    }
+    // All have been asked before it is said that one of them does not answer.
+    if !silent.is_empty() {
+        return Err(Failure::Failed(silent.join("; ")));
     }
     match pid {
         Some(pid) if answers.is_empty() => {

@@ -25,6 +25,7 @@ mod partial;
 mod printable;
 pub mod protection;
 mod qlog;
+mod random;
 mod ranges;
 mod sink;
 mod source;

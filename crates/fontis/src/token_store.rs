@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 
 use etcetera::{BaseStrategy, choose_base_strategy};
 
-/// Older tokens are worth nothing to any server.
-const LIFE: Duration = Duration::from_secs(24 * 60 * 60);
+use crate::protection::TOKEN_LIFE;
+
 /// Larger files are not of ours.
 const MAX_SIZE: u64 = 1024;
 
@@ -73,7 +73,7 @@ impl TokenStore {
 fn is_old(metadata: &fs::Metadata) -> bool {
     let age = metadata.modified().map(|at| SystemTime::now().duration_since(at));
     // A time to come is that of a clock that was set back.
-    !matches!(age, Ok(Ok(age)) if age <= LIFE)
+    !matches!(age, Ok(Ok(age)) if age <= Duration::from_micros(TOKEN_LIFE.as_micros()))
 }
 
 fn make_folder(folder: &Path) -> io::Result<()> {

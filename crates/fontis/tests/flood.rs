@@ -17,7 +17,7 @@ use fontis::udp::{Batch, Socket};
 use fontis::{Accept, Dest, Endpoint, EndpointConfig, Identity, SinkOptions, Url};
 use fontis_base::{Ecn, Rate};
 use fontis_proto::dfcp::{
-    ConnectionId, Frame, Hello, Live, LiveKind, Packet, Params, SendOptions, Session, Symbols,
+    Config, ConnectionId, Frame, Hello, Live, LiveKind, Packet, SendOptions, Session, Symbols,
     VERSION,
 };
 
@@ -31,14 +31,7 @@ fn endpoint(identity: &Identity, accept: Accept) -> Endpoint {
 
 /// A request that opens, as somebody recorded it: whoever has the URL can make one.
 fn recorded(server: &Identity, id: [u8; 8], message: Option<&'static [u8]>) -> Vec<u8> {
-    let params = Params {
-        codes: vec![1],
-        window: 1 << 20,
-        max_block: 1 << 20,
-        symbol_size: 1192,
-        idle_timeout_ms: 30_000,
-        reset_token: [9; 16],
-    };
+    let params = Config::default().params();
     let symbols = |message: &'static [u8]| {
         let live =
             Some(Live { kind: LiveKind::Message, block_len: message.len() as u32, fin: true });

@@ -258,7 +258,11 @@ impl Server {
         let args = ListenArgs { listen, allow };
         let rate = RateArgs { rate: peer::rate(rate).map_err(usage)?, force_greedy: false };
         rate.check_listener(args.address(port)).map_err(failure)?;
-        listen::check_folder(&folder, "name a folder").map_err(failure)?;
+        let checked = match receives {
+            true => listen::check_inbox(&folder),
+            false => listen::check_folder(&folder, "name the folder to serve"),
+        };
+        checked.map_err(failure)?;
         let keys = keys(identity, psk_file)?;
         let runtime = runtime()?;
         let endpoint = {

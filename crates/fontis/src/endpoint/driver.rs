@@ -18,6 +18,7 @@ use super::{BindError, Command, ConnectError, EndpointConfig, Handle};
 use crate::connection::Connection;
 use crate::protection::{Header, Initiator, SYNACK, header, reset_token};
 use crate::qlog::Qlog;
+use crate::random::random;
 use crate::udp::{Alarm, Batch, Clock, Socket, ecn};
 
 const SOCKET: Token = Token(0);
@@ -200,10 +201,7 @@ impl Driver {
     }
 
     pub(super) fn new_id(&self) -> ConnectionId {
-        let mut id = [0; 8];
-        // Identifiers must not be guessed; a system without randomness is one on which nothing is safe.
-        getrandom::fill(&mut id).expect("the system's random source");
-        ConnectionId(id)
+        ConnectionId(random())
     }
 
     pub(super) fn transport(&self, remote: SocketAddr, id: ConnectionId) -> Config {

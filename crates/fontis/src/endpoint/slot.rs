@@ -14,6 +14,7 @@ use super::{CODE_REFUSED_KEY, ConnectError};
 use crate::connection::Connection;
 use crate::protection::{Initiator, Responder};
 use crate::qlog::Qlog;
+use crate::random::random;
 
 /// How often a connection gives a new token at most.
 const TOKEN_EVERY: Duration = Duration::from_secs(1);
@@ -111,12 +112,9 @@ impl Slot {
             (self.remote, self.local_ip, self.candidate) = (from, local_ip, None);
             return;
         }
-        let candidate = known.unwrap_or_else(|| {
-            let mut token = [0; 8];
-            // Who can guess it can have a peer's packets sent to somebody else.
-            getrandom::fill(&mut token).expect("the system's random source");
-            Candidate { address: from, local_ip, token }
-        });
+        // Who can guess the token can have a peer's packets sent to somebody else.
+        let fresh = || Candidate { address: from, local_ip, token: random() };
+        let candidate = known.unwrap_or_else(fresh);
         self.machine.challenge(candidate.token);
         self.candidate = Some(candidate);
     }

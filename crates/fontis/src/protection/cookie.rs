@@ -1,7 +1,10 @@
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use fontis_base::{Duration, Time};
 use fontis_proto::dfcp::ConnectionId;
+
+use super::octets;
+use crate::random::random;
 
 /// What an initiator shows to prove that it receives at its address.
 pub type Cookie = [u8; 16];
@@ -23,10 +26,7 @@ impl Default for Cookies {
 impl Cookies {
     /// With a key that nobody else has.
     pub fn new() -> Self {
-        let mut key = [0; 32];
-        // A system without randomness is one on which nothing is safe.
-        getrandom::fill(&mut key).expect("the system's random source");
-        Self { key }
+        Self { key: random() }
     }
 
     /// The cookie for a SYN with this source identifier from this address.
@@ -48,13 +48,9 @@ impl Cookies {
     }
 
     fn of(&self, span: u64, from: SocketAddr, source: ConnectionId) -> Cookie {
-        let ip = match from.ip() {
-            IpAddr::V4(ip) => ip.to_ipv6_mapped(),
-            IpAddr::V6(ip) => ip,
-        };
         let mut input = [0; 34];
         input[..8].copy_from_slice(&span.to_be_bytes());
-        input[8..24].copy_from_slice(&ip.octets());
+        input[8..24].copy_from_slice(&octets(from.ip()));
         input[24..26].copy_from_slice(&from.port().to_be_bytes());
         input[26..].copy_from_slice(&source.0);
         let mut cookie = [0; 16];

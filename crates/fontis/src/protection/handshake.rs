@@ -270,7 +270,7 @@ impl Session for Responder {
 
 #[cfg(test)]
 mod tests {
-    use fontis_proto::dfcp::{Frame, Frames, Params, VERSION};
+    use fontis_proto::dfcp::{Config, Frame, Frames, VERSION};
 
     use super::super::packets::PROVED_SYN_HEADER;
     use super::*;
@@ -281,15 +281,7 @@ mod tests {
     }
 
     fn hello() -> Hello {
-        let params = Params {
-            codes: vec![1],
-            window: 1 << 20,
-            max_block: 1 << 20,
-            symbol_size: 1192,
-            idle_timeout_ms: 1000,
-            reset_token: [9; 16],
-        };
-        Hello { params, frames: vec![Frame::Ping] }
+        Hello { params: Config::default().params(), frames: vec![Frame::Ping] }
     }
 
     fn syn() -> Packet {

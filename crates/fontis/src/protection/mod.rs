@@ -2,8 +2,10 @@
 //! typed packets and datagrams. `docs/protocol.md` specifies every byte.
 //!
 //! Start here: a client has an [`Initiator`]; a server opens a SYN with [`open_syn`], which costs two Diffie–Hellman
-//! operations and yields a [`Responder`] for the connection. When the second
-//! message has passed, both have the keys of sealed packets, which change every four million packets.
+//! operations and yields a [`Responder`] for the connection. When the second message has passed, both have the keys of
+//! sealed packets, which change every four million packets.
+
+use std::net::IpAddr;
 
 mod cookie;
 mod handshake;
@@ -17,7 +19,7 @@ pub use packets::{
     Header, PROVED_SYN_HEADER, SYNACK, UNKNOWN_KEY, cookie, header, reset, reset_token,
     unknown_key, version_negotiation,
 };
-pub(crate) use token::Tokens;
+pub(crate) use token::{LIFE as TOKEN_LIFE, Tokens};
 
 /// A secret that both sides hold besides their keys: without it no handshake succeeds.
 pub type PresharedKey = [u8; 32];
@@ -25,6 +27,14 @@ pub type PresharedKey = [u8; 32];
 /// The Noise protocol without and with a pre-shared key.
 const PATTERN: &str = "Noise_IK_25519_AESGCM_BLAKE2s";
 const PATTERN_PSK: &str = "Noise_IKpsk2_25519_AESGCM_BLAKE2s";
+
+/// An address as sixteen bytes: the same for an IPv4 address and its form in IPv6.
+fn octets(ip: IpAddr) -> [u8; 16] {
+    match ip {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
+        IpAddr::V6(ip) => ip.octets(),
+    }
+}
 
 fn pattern(psk: Option<&PresharedKey>) -> snow::params::NoiseParams {
     let name = if psk.is_some() { PATTERN_PSK } else { PATTERN };

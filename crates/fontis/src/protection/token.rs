@@ -1,13 +1,16 @@
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 
 use bytes::Bytes;
 use fontis_base::{Duration, Rate, Time};
 use fontis_proto::dfcp::KnownPath;
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 
+use super::octets;
+use crate::random::random;
+
 /// How long a token is good for.
-const LIFE: Duration = Duration::from_secs(24 * 60 * 60);
+pub(crate) const LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Tokens remembered as used. When there are more, all that were given lose their worth.
 const MAX_USED: usize = 1 << 16;
 
@@ -29,22 +32,19 @@ pub(crate) struct Tokens {
 
 impl Tokens {
     pub(crate) fn new() -> Self {
-        let mut key = [0; 16];
-        // A system without randomness is one on which nothing is safe.
-        getrandom::fill(&mut key).expect("the system's random source");
-        let unbound = UnboundKey::new(&AES_128_GCM, &key).expect("sixteen bytes are a key");
+        let unbound =
+            UnboundKey::new(&AES_128_GCM, &random::<16>()).expect("sixteen bytes are a key");
         Self { key: LessSafeKey::new(unbound), used: HashMap::new() }
     }
 
     /// A token for the client with this key at this address, with what is known of the path there.
     pub(crate) fn make(&self, now: Time, ip: IpAddr, client: &[u8; 32], known: KnownPath) -> Bytes {
-        let mut id = Id::default();
-        getrandom::fill(&mut id).expect("the system's random source");
+        let id: Id = random();
         let rate = known.rate.map_or(0, Rate::as_bps);
         let rtt = known.rtt.map_or(0, |rtt| u32::try_from(rtt.as_micros()).unwrap_or(u32::MAX));
         let mut content = [
             &(now.since(Time::ZERO).as_micros()).to_be_bytes()[..],
-            &address(ip).octets(),
+            &octets(ip),
             &rate.to_be_bytes(),
             &rtt.to_be_bytes(),
         ]
@@ -78,7 +78,7 @@ impl Tokens {
         let (rate, content) = content.split_first_chunk::<8>()?;
         let rtt = u32::from_be_bytes(*content.first_chunk()?);
         let made = Time::ZERO + Duration::from_micros(u64::from_be_bytes(*made));
-        if now.since(made) > LIFE || address(ip).octets() != *owner || self.used.contains_key(id) {
+        if now.since(made) > LIFE || octets(ip) != *owner || self.used.contains_key(id) {
             return None;
         }
         self.spend(now, *id);
@@ -96,13 +96,6 @@ impl Tokens {
             return;
         }
         self.used.insert(id, now);
-    }
-}
-
-fn address(ip: IpAddr) -> Ipv6Addr {
-    match ip {
-        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
-        IpAddr::V6(ip) => ip,
     }
 }
 

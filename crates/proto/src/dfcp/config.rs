@@ -104,7 +104,8 @@ impl Default for Config {
 pub const SYMBOL_SIZE: u16 = 1192;
 
 impl Config {
-    pub(super) fn params(&self) -> Params {
+    /// What this side tells of itself when it connects.
+    pub fn params(&self) -> Params {
         Params {
             codes: self.codes.iter().map(|code| code.id()).collect(),
             window: self.window,
