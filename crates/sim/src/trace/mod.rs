@@ -14,10 +14,10 @@ mod builder;
 pub mod capture;
 pub mod figure;
 mod findings;
-mod frames;
+mod flow;
 mod half;
 mod header;
-mod mptcp;
+mod kept;
 pub mod ns2;
 mod packet;
 pub mod qlog;
@@ -27,7 +27,6 @@ mod recorder;
 mod series;
 mod spans;
 pub mod stream;
-mod wire;
 
 use fontis_base::Time;
 

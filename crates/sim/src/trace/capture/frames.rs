@@ -4,6 +4,7 @@ use pcap_parser::traits::PcapReaderIterator;
 use pcap_parser::{Block, PcapBlockOwned, PcapError, create_reader};
 use thiserror::Error;
 
+use super::Numbered;
 use super::wire::{self, Seen};
 
 /// What is wrong with a capture.
@@ -20,6 +21,9 @@ pub enum CaptureError {
     /// Its blocks make no sense from some place on.
     #[error("frame {0} and what follows cannot be read: the file is damaged there")]
     Damaged(u64),
+    /// Captures of both ends are read twice.
+    #[error("it cannot be read a second time: {0}")]
+    Again(String),
 }
 
 /// The frames of a capture, one after the other.
@@ -32,6 +36,8 @@ pub(crate) struct Frames<'a> {
     pub(crate) number: u64,
     /// The last frame was cut off.
     pub(crate) is_cut: bool,
+    /// It makes no sense from some frame on.
+    pub(crate) damage: Option<CaptureError>,
     unknown: Option<i32>,
 }
 
@@ -49,13 +55,15 @@ impl<'a> Frames<'a> {
             legacy: None,
             number: 0,
             is_cut: false,
+            damage: None,
             unknown: None,
         })
     }
 
-    /// The next IP packet, and when it was captured in nanoseconds since 1970; `None` at the end.
-    pub(crate) fn next(&mut self) -> Result<Option<(u64, u64, Seen)>, CaptureError> {
-        loop {
+    /// The next IP packet, and when it was captured in nanoseconds since 1970; `None` at the end, or where the file is damaged
+    /// if something could be read before.
+    pub(crate) fn next(&mut self) -> Result<Option<Numbered>, CaptureError> {
+        while !self.is_cut && self.damage.is_none() {
             let (offset, found) = match self.reader.next() {
                 Ok((offset, block)) => {
                     let found = take(
@@ -84,7 +92,14 @@ impl<'a> Frames<'a> {
                     self.is_cut = true;
                     break;
                 }
-                Err(_) => return Err(CaptureError::Damaged(self.number + 1)),
+                Err(_) => {
+                    let error = CaptureError::Damaged(self.number + 1);
+                    if self.number == 0 {
+                        return Err(error);
+                    }
+                    self.damage = Some(error);
+                    break;
+                }
             };
             self.reader.consume(offset);
             if let Some((at, seen)) = found {

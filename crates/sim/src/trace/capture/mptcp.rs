@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
-use super::Header;
-use super::ranges::Ranges;
 use super::wire::{Mapping, Multipath};
+use crate::trace::Header;
+use crate::trace::ranges::Ranges;
 
 /// The connections of a capture.
 #[derive(Debug, Default)]
