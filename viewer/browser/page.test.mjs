@@ -190,6 +190,10 @@ test("two runs are compared on one clock", async () => {
   const spans = await Promise.all([0, 1].map((index) => ladder(index).getAttribute("aria-label")));
   const of = (label) => /from (\S+ s) to (\S+ s)/.exec(label).slice(1);
   assert.deepEqual(of(spans[0]), of(spans[1]));
+  // What both have delivered lies in one plot, and the legend is of both.
+  const delivered = page.locator("#timeline section").first();
+  assert.match(await delivered.innerText(), /Delivered, B[\s\S]*TCP: delivered[\s\S]*DFCP: delivered/);
+  assert.match(await page.locator("#legend").innerText(), /repair/);
 });
 
 test("a capture shows what the simulator's sender sent", async () => {
@@ -273,7 +277,7 @@ test("a real transfer over a lossy path shows its blocks, and what was sent beyo
   await page.mouse.click(box.x + box.width / 2, box.y + 6 + 14 * 3.5);
   await drawn();
   assert.match(hash(), /block=0\.\d+\.1/);
-  assert.match(await page.locator("#followed").innerText(), /symbols needed\s+\d+[\s\S]*received\s+\d+/);
+  assert.match(await page.locator("#followed").innerText(), /^Block 1: \d+ symbols needed, .*\d+ arrived/);
   await page.locator("#filter").selectOption({ label: "redundant" });
   await page.locator("#colour").selectOption("block");
   await drawn();
@@ -285,7 +289,8 @@ test("a real transfer under way is followed, block after block", async () => {
   const { logs, done } = await fetchLossy("live", "8mbit");
   await show("#view=timeline", "--live", logs);
   assert.equal(await page.locator("#live").isVisible(), true);
-  const blocks = async () => Number(/^(\d+) blocks/.exec((await page.locator("#timeline canvas").nth(1).getAttribute("aria-label")) ?? "")?.[1]);
+  const blocks = async () =>
+    Number(/^(\d+) blocks?/.exec((await page.locator("#timeline canvas").nth(1).getAttribute("aria-label")) ?? "")?.[1]);
   const first = await blocks();
   await done;
   await until("its last block is shown", async () => (await blocks()) >= Math.max(first, 4));

@@ -186,13 +186,12 @@ impl RateBins {
             self.double();
         }
         let seconds = self.width.as_secs_f64();
+        let begin = |bin: usize| Time::from_nanos(self.width.as_nanos().saturating_mul(bin as u64));
         for (index, bytes) in self.bins.iter().enumerate() {
-            let at = Time::from_nanos(self.width.as_nanos() * index as u64);
-            series.push(at, *bytes as f64 * 8e-6 / seconds);
+            series.push(begin(index), *bytes as f64 * 8e-6 / seconds);
         }
-        if let Some(end) = self.bins.len().checked_sub(1) {
-            let at = Time::from_nanos(self.width.as_nanos() * (end as u64 + 1));
-            series.push(at, self.bins[end] as f64 * 8e-6 / seconds);
+        if let Some(last) = self.bins.last() {
+            series.push(begin(self.bins.len()), *last as f64 * 8e-6 / seconds);
         }
         series.finish();
         series
