@@ -4,7 +4,7 @@ use fontis_base::{Duration, Time};
 
 use super::flow::FlowState;
 use super::half::Settled;
-use super::kept::{Kept, renamed};
+use super::kept::{Detail, Kept, renamed};
 use super::packet::NOWHERE;
 use super::series::{Group, Series};
 use super::{Block, Fate, Header, Hop, Lane, LaneKind, Marks, Packet, Trace, findings};
@@ -12,23 +12,6 @@ use super::{Block, Fate, Header, Hop, Lane, LaneKind, Marks, Packet, Trace, find
 /// Names a packet while a trace is being built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Handle(u64);
-
-/// What of a trace is kept packet by packet. All of it is analysed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Detail {
-    /// About how many packets at most; of more, the ordinary ones are thinned out.
-    pub most: usize,
-    /// Only packets sent at this time after the beginning or later.
-    pub from: Duration,
-    /// Only packets sent before.
-    pub until: Duration,
-}
-
-impl Default for Detail {
-    fn default() -> Self {
-        Self { most: 1_500_000, from: Duration::ZERO, until: Duration::MAX }
-    }
-}
 
 /// Makes a [`Trace`] of what is seen of packets, in the order of time.
 #[derive(Clone, Debug)]
@@ -244,6 +227,21 @@ impl Builder {
         open.packet.ended = at;
         self.take(at, &mut open, false);
         self.close(handle, open);
+    }
+
+    /// A packet whose fate acknowledgements will tell says itself, at this time, what its sender has received.
+    pub fn tells(&mut self, handle: Handle, at: Time) {
+        let at = self.relative(at);
+        let Some(open) = self.open.get(&handle) else { return };
+        let flow = self.flows.get(usize::from(open.packet.flow));
+        // Mostly there is nothing new in it.
+        if !flow.is_some_and(|flow| flow.halves[usize::from(!open.back)].is_owed()) {
+            return;
+        }
+        if let Some(mut open) = self.open.remove(&handle) {
+            self.take(at, &mut open, false);
+            self.open.insert(handle, open);
+        }
     }
 
     /// What an arrival means to the flow.

@@ -360,6 +360,11 @@ impl Half {
         settled
     }
 
+    /// Whether acknowledgements are outstanding.
+    pub(crate) const fn is_owed(&self) -> bool {
+        self.acked < self.highest
+    }
+
     /// A sample of the round-trip time.
     pub(crate) fn round_trip(&mut self, at: Time, sample: Duration) {
         self.rtts.push(at, sample.as_secs_f64() * 1e3);

@@ -1,6 +1,24 @@
-use super::builder::Detail;
+use fontis_base::{Duration, Time};
+
 use super::packet::NOWHERE;
 use super::{Hop, Lane, LaneKind, Packet};
+
+/// What of a trace is kept packet by packet. All of it is analysed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Detail {
+    /// About how many packets at most; of more, the ordinary ones are thinned out.
+    pub most: usize,
+    /// Only packets sent at this time after the beginning or later.
+    pub from: Duration,
+    /// Only packets sent before.
+    pub until: Duration,
+}
+
+impl Default for Detail {
+    fn default() -> Self {
+        Self { most: 1_500_000, from: Duration::ZERO, until: Duration::MAX }
+    }
+}
 
 /// The packets that a trace keeps one by one: of very many the ordinary ones are thinned out first.
 #[derive(Clone, Debug)]
@@ -20,7 +38,7 @@ impl Kept {
 
     /// A packet whose life is over, by the number that it had while the trace was built, and the queues that it passed.
     pub(crate) fn push(&mut self, number: u64, packet: Packet, hops: Vec<Hop>) {
-        let since = packet.sent.since(fontis_base::Time::ZERO);
+        let since = packet.sent.since(Time::ZERO);
         if since < self.detail.from || since >= self.detail.until || !self.keeps(number, &packet) {
             return;
         }

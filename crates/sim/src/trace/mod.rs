@@ -31,10 +31,11 @@ pub mod stream;
 use fontis_base::Time;
 
 pub use blocks::Block;
-pub use builder::{Builder, Detail, Handle};
+pub use builder::{Builder, Handle};
 pub use findings::Finding;
 pub use half::Counts;
 pub use header::{Blocks, Header, Status, Symbols};
+pub use kept::Detail;
 pub use packet::{Fate, Kind, Marks, NOWHERE, Packet};
 pub use recorder::Recorder;
 pub use series::{Group, Series};

@@ -184,9 +184,12 @@ impl Reading {
         }
         let follow = at_source && header.len > 0 && header.seq.is_some() && is_acknowledged;
         let now = Time::from_nanos(at);
+        let says = header.ack.is_some();
         let handle = self.builder.sent(now, packet, header, back, follow);
         if !at_source {
             self.builder.arrived(handle, now);
+        } else if follow && says {
+            self.builder.tells(handle, Time::from_nanos(at + way));
         } else if !follow && is_acknowledged {
             self.builder.arrived_soon(handle, Time::from_nanos(at + way));
         }
