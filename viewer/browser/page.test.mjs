@@ -139,7 +139,10 @@ test("keys move, zoom, and go to the next lost packet", async () => {
   await key("r");
   assert.match(await page.locator("#followed").innerText(), /retransmitted/);
   await key("+");
-  assert.match(hash(), /t=/);
+  // About what is followed.
+  const [from, until] = /t=([\d.]+)-([\d.]+)/.exec(hash()).slice(1).map(Number);
+  const sent = Number(/sent\s+([\d.]+) s/.exec(await page.locator("#followed").innerText())[1]);
+  assert.ok(from <= sent && sent <= until, `${from} ${sent} ${until}`);
   const zoomed = hash();
   await key("ArrowDown");
   assert.notEqual(hash(), zoomed);

@@ -234,6 +234,13 @@ export class App {
     }
   }
 
+  /** When the packet left that is followed, if that is in a span. */
+  private followedAt(from: number, until: number): number | undefined {
+    const { follow } = this.store.shown;
+    const sent = follow?.what === "packet" ? this.traces[this.active]?.trace.sent[follow.packet] : undefined;
+    return sent !== undefined && sent >= from && sent <= until ? sent : undefined;
+  }
+
   private controls(): void {
     const { store } = this;
     element<HTMLSelectElement>("flow").addEventListener("change", (event) => {
@@ -278,7 +285,7 @@ export class App {
     };
     const zoom = (factor: number) => {
       const [from, until] = store.span();
-      store.zoomAbout(store.cursor ?? (from + until) / 2, factor);
+      store.zoomAbout(store.cursor ?? this.followedAt(from, until) ?? (from + until) / 2, factor);
     };
     const views: View[] = ["both", "exchange", "timeline"];
     const keys: Record<string, () => void> = {
