@@ -30,10 +30,10 @@ impl From<Value> for Setting {
 
 #[pymethods]
 impl Scenario {
-    /// Reads the text of a scenario file.
+    /// Reads the text of a scenario file; files that it names are looked for in the present folder.
     #[staticmethod]
     fn parse(text: &str) -> PyResult<Self> {
-        fontis_sim::scenario::Scenario::parse(text).map(Self).map_err(usage)
+        sim::parse(text, "").map(Self).map_err(usage)
     }
 
     /// The scenario of this path or id, and where it is.
