@@ -138,12 +138,13 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Sets a key as if the file had; a sweep or a variant that sets it too has the last word.
+    /// Sets a key as if the file had; a sweep or a variant that sets it too has the last word. Whether it goes with the
+    /// others is seen when the runs are asked for: there may be more to be set.
     pub fn set(&mut self, key: &str, value: impl Into<Setting>) -> Result<(), ScenarioError> {
         self.settings.set(key, value.into(), "")?;
         // A swept key that is set is swept no more.
         self.sweep.retain(|(swept, _)| swept != key);
-        self.check()
+        self.load()
     }
 
     /// Sweeps a key over these values, inside of what is swept already, or in place of its present values.
@@ -159,7 +160,7 @@ impl Scenario {
             Some((_, old)) => *old = values,
             None => self.sweep.push((key.to_owned(), values)),
         }
-        self.check()
+        self.load()
     }
 
     /// What a key is set to, or its default; of flows, the first kind's.
@@ -208,6 +209,7 @@ impl Scenario {
 
     /// All runs: variants, in each the points of the sweep, in each the repetitions.
     pub fn runs(&self) -> Result<Vec<Run>, ScenarioError> {
+        self.check_length()?;
         let mut runs = Vec::with_capacity(self.len());
         self.each_case(|settings, variant, sweep| {
             let repetitions = settings.count("scenario.repetitions").max(1);
@@ -236,13 +238,18 @@ impl Scenario {
                 build::experiment(settings, &self.traces, 1).map(drop)
             })?;
         }
+        self.check_length()?;
+        self.each_case(|settings, _, _| build::experiment(settings, &self.traces, 1).map(drop))
+    }
+
+    fn check_length(&self) -> Result<(), ScenarioError> {
         if self.len() > MOST_RUNS {
             return Err(ScenarioError::Senseless {
                 run: String::new(),
                 message: format!("{} runs are more than the {MOST_RUNS} allowed", self.len()),
             });
         }
-        self.each_case(|settings, _, _| build::experiment(settings, &self.traces, 1).map(drop))
+        Ok(())
     }
 
     /// Reads the files that are named anywhere and have not been read.
