@@ -142,16 +142,15 @@ fn draw(source: &Source, detail: Detail, path: &Path) -> Result<(), Failure> {
     let mut figure = Figure::of(&trace);
     figure.from = Time::ZERO + detail.from;
     figure.until = trace.end.min(Time::ZERO + detail.until);
-    if trace.packets.len() > MOST_PACKETS {
+    // A recording is read whole.
+    let drawn = trace.packets.iter().filter(|p| p.sent >= figure.from && p.sent <= figure.until);
+    let drawn = drawn.count();
+    if drawn > MOST_PACKETS {
         let text = "a figure has room for 20000 packets: choose fewer with --from and --until";
-        return Err(Failure::Usage(format!(
-            "{}: {} packets; {text}",
-            source.title,
-            trace.packets.len()
-        )));
+        return Err(Failure::Usage(format!("{}: {drawn} packets; {text}", source.title)));
     }
     write(path, figure.draw(&trace).as_bytes())?;
-    say(&format!("wrote {}: {} packets", path.display(), trace.packets.len()));
+    say(&format!("wrote {}: {drawn} packets", path.display()));
     Ok(())
 }
 
