@@ -52,7 +52,7 @@ impl Interface {
     }
 
     /// The next IP packet that arrives; `None` if none does within a tenth of a second.
-    pub fn next(&mut self) -> io::Result<Option<Seen>> {
+    pub fn receive(&mut self) -> io::Result<Option<Seen>> {
         loop {
             let mut slices = [IoSliceMut::new(&mut self.buffer)];
             let mut control = nix::cmsg_space!(TimeSpec);

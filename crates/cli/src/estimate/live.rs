@@ -22,7 +22,7 @@ pub(super) fn watch(args: &Args, name: &str) -> Result<(), Failure> {
         status(&format_args!("watching {name}; Ctrl-C ends it"));
     }
     while !deadline.is_over() {
-        let seen = interface.next();
+        let seen = interface.receive();
         let seen = seen.map_err(|error| Failure::Failed(format!("{name}: {error}")))?;
         let Some(Seen { nanos, size, destination, udp_port }) = seen else { continue };
         let begin = *begin.get_or_insert(nanos);

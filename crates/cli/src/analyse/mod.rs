@@ -1,5 +1,7 @@
 //! The DFCP works' formulas, for people.
 
+mod estimator;
+
 use clap::Subcommand;
 use fontis_base::{Probability, Rate, Size};
 use fontis_sim::analysis::{
@@ -11,7 +13,7 @@ use crate::failure::Failure;
 use crate::json::say;
 use crate::text;
 
-/// Compute what theory says of fountains: packets to send, fair shares, goodput, redundancy
+/// Compute what theory says of fountains: packets to send, fair shares, goodput, redundancy; what an estimator finds
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -35,6 +37,7 @@ enum Command {
     Share(Share),
     Goodput(Goodput),
     Redundancy(Redundancy),
+    Estimator(estimator::Estimator),
 }
 
 /// How many packets to send so that k arrive: by the central limit theorem and exactly
@@ -114,6 +117,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Command::Share(args) => share(args)?,
         Command::Goodput(args) => goodput(args)?,
         Command::Redundancy(args) => redundancy(args)?,
+        Command::Estimator(args) => estimator::evaluate(args)?,
     };
     if args.json {
         say(&value);
