@@ -1,5 +1,5 @@
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,8 +10,15 @@ use serde_json::{Value, json};
 /// Writes one connection's trace as qlog 0.3 (the JSON-SEQ form of draft-ietf-quic-qlog-main-schema-02), for `fontis view`,
 /// qvis and people. Events and their fields are those of QUIC; what DFCP adds is in its frames, which `docs/view.md` lists.
 pub(crate) struct Qlog {
-    out: BufWriter<File>,
+    out: File,
+    /// Whole records that wait to be written: whoever reads along, or comes when the process is gone, finds no part of one.
+    pending: Vec<u8>,
+    written: Time,
 }
+
+/// Records are written when there are so many bytes of them, or when they are so old.
+const ENOUGH: usize = 8192;
+const OLD: Duration = Duration::from_millis(100);
 
 /// Begins a JSON text sequence's record (RFC 7464).
 const RECORD: &[u8] = b"\x1e";
@@ -26,8 +33,8 @@ impl Qlog {
     ) -> io::Result<Self> {
         std::fs::create_dir_all(folder)?;
         let id = format!("{id:?}");
-        let mut qlog =
-            Self { out: BufWriter::new(File::create(folder.join(format!("{id}_{role}.sqlog")))?) };
+        let out = File::create(folder.join(format!("{id}_{role}.sqlog")))?;
+        let mut qlog = Self { out, pending: Vec::new(), written: now };
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let began = Duration::from(wall) - now.since(Time::ZERO);
         qlog.record(&json!({
@@ -70,13 +77,39 @@ impl Qlog {
             }
         };
         let time = millis(event.time.since(Time::ZERO));
-        self.record(&json!({ "time": time, "name": name, "data": data }))
+        self.record(&json!({ "time": time, "name": name, "data": data }))?;
+        let is_last = match &event.what {
+            Traced::Sent { frames, .. } | Traced::Received { frames, .. } => {
+                frames.iter().any(|frame| matches!(frame, Frame::Close { .. } | Frame::FinAck))
+            }
+            _ => false,
+        };
+        let is_old = event.time.since(self.written) >= OLD;
+        if is_last || is_old || self.pending.len() >= ENOUGH {
+            self.written = event.time;
+            self.write()?;
+        }
+        Ok(())
     }
 
     fn record(&mut self, value: &Value) -> io::Result<()> {
-        self.out.write_all(RECORD)?;
-        serde_json::to_writer(&mut self.out, value)?;
-        self.out.write_all(b"\n")
+        self.pending.extend_from_slice(RECORD);
+        serde_json::to_writer(&mut self.pending, value)?;
+        self.pending.push(b'\n');
+        Ok(())
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        self.out.write_all(&self.pending)?;
+        self.pending.clear();
+        Ok(())
+    }
+}
+
+impl Drop for Qlog {
+    fn drop(&mut self) {
+        // A disk that fails loses the trace, not the connection.
+        let _ = self.write();
     }
 }
 
