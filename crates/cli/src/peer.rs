@@ -142,9 +142,9 @@ fn read_psk(path: &Path) -> Result<[u8; 32], Failure> {
 /// How fast this side sends.
 #[derive(Debug, clap::Args)]
 pub struct RateArgs {
-    /// How fast to send: auto finds the path's rate and leaves it nearly no queue, a rate as in 20mbit holds that
-    /// rate whatever happens, greedy sends as fast as the machine can
-    #[arg(long, value_name = "auto|greedy|RATE", default_value_t, value_parser = rate)]
+    /// How fast to send: auto finds the path's rate and leaves it nearly no queue, friendly takes what TCP (CUBIC) would
+    /// take, a rate as in 20mbit holds that rate whatever happens, greedy sends as fast as the machine can
+    #[arg(long, value_name = "auto|friendly|greedy|RATE", default_value_t, value_parser = rate)]
     pub rate: Kind,
     /// Let greedy send to any network, which it overloads on purpose
     #[arg(long)]
@@ -158,7 +158,7 @@ pub fn rate(text: &str) -> Result<Kind, String> {
             Err("at this rate nothing is ever sent; write something like 20mbit".to_owned())
         }
         Ok(kind) => Ok(kind),
-        Err(error) => Err(format!("{error}; auto and greedy are the other choices")),
+        Err(error) => Err(format!("{error}; auto, friendly and greedy are the other choices")),
     }
 }
 

@@ -145,13 +145,19 @@ impl Path {
             self.limited = true;
             return None;
         }
-        if self.history.in_flight() + u64::from(size) > allowance {
+        if !self.has_room(size, allowance) {
             return None;
         }
         if self.train_left > 0 {
             return Some(true);
         }
         self.pacer.ready(now).then_some(false)
+    }
+
+    /// Whether a packet of this size may be in flight too. With none in flight nothing would ever change that it may not.
+    fn has_room(&self, size: u32, allowance: u64) -> bool {
+        let in_flight = self.history.in_flight();
+        in_flight == 0 || in_flight + u64::from(size) <= allowance
     }
 
     /// A data packet leaves.
@@ -203,8 +209,7 @@ impl Path {
     /// When the next data packet may leave, if only pacing holds it back.
     pub(super) fn next_send(&self, size: u32) -> Option<Time> {
         let allowance = self.controller.allowance(self.rtt.smoothed());
-        let open = self.history.in_flight() + u64::from(size) <= allowance;
-        (open && !self.is_paused()).then(|| self.pacer.next())
+        (self.has_room(size, allowance) && !self.is_paused()).then(|| self.pacer.next())
     }
 
     /// Takes feedback. `decide` is told what became of each packet. False if it is impossible.

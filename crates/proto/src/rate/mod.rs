@@ -1,12 +1,13 @@
 //! Rate controllers: one drives each path.
 //!
 //! Start here: a [`Controller`] is told what was sent, what a feedback said ([`Sample`]) and when feedback stays away;
-//! it answers a pacing rate and an allowance of bytes in flight. [`Auto`] is the default, [`Kind::Fixed`] holds a
-//! rate, [`Kind::Greedy`] sends as fast as the host can, as the published protocol does.
+//! it answers a pacing rate and an allowance of bytes in flight. [`Auto`] is the default, [`Friendly`] keeps to what CUBIC
+//! would take, [`Kind::Fixed`] holds a rate, [`Kind::Greedy`] sends as fast as the host can, as the published protocol does.
 
 mod auto;
 mod base_delay;
 mod delivery;
+mod friendly;
 mod loss_test;
 
 use core::fmt;
@@ -15,6 +16,7 @@ use core::str::FromStr;
 use fontis_base::{Duration, NotationError, Rate, Time};
 
 pub use auto::Auto;
+pub use friendly::Friendly;
 
 /// Which controller to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,6 +24,8 @@ pub enum Kind {
     /// Finds the path's rate from delivery rate and queueing delay, and leaves nearly no queue.
     #[default]
     Auto,
+    /// Takes what a CUBIC flow would take.
+    Friendly,
     /// Holds a rate, counted in bytes at the IP layer, whatever happens.
     Fixed(Rate),
     /// As fast as the host can. It overloads every network on purpose: only for networks of one's own.
@@ -31,10 +35,11 @@ pub enum Kind {
 impl FromStr for Kind {
     type Err = NotationError;
 
-    /// Reads `auto`, `greedy` or a rate.
+    /// Reads `auto`, `friendly`, `greedy` or a rate.
     fn from_str(text: &str) -> Result<Self, NotationError> {
         match text {
             "auto" => Ok(Self::Auto),
+            "friendly" => Ok(Self::Friendly),
             "greedy" => Ok(Self::Greedy),
             _ => text.parse().map(Self::Fixed),
         }
@@ -45,6 +50,7 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Auto => f.write_str("auto"),
+            Self::Friendly => f.write_str("friendly"),
             Self::Fixed(rate) => rate.fmt(f),
             Self::Greedy => f.write_str("greedy"),
         }
@@ -90,6 +96,8 @@ pub struct Sample {
 pub enum Controller {
     /// See [`Kind::Auto`].
     Auto(Box<Auto>),
+    /// See [`Kind::Friendly`].
+    Friendly(Box<Friendly>),
     /// See [`Kind::Fixed`].
     Fixed(Rate),
     /// See [`Kind::Greedy`].
@@ -101,6 +109,7 @@ impl Controller {
     pub fn new(kind: Kind) -> Self {
         match kind {
             Kind::Auto => Self::Auto(Box::default()),
+            Kind::Friendly => Self::Friendly(Box::default()),
             Kind::Fixed(rate) => Self::Fixed(rate),
             Kind::Greedy => Self::Greedy,
         }
@@ -108,15 +117,19 @@ impl Controller {
 
     /// Takes a feedback.
     pub fn on_feedback(&mut self, sample: &Sample) {
-        if let Self::Auto(auto) = self {
-            auto.on_feedback(sample);
+        match self {
+            Self::Auto(auto) => auto.on_feedback(sample),
+            Self::Friendly(friendly) => friendly.on_feedback(sample),
+            Self::Fixed(_) | Self::Greedy => {}
         }
     }
 
     /// Another round-trip time has passed without the feedback that was due.
     pub fn on_silence(&mut self) {
-        if let Self::Auto(auto) = self {
-            auto.on_silence();
+        match self {
+            Self::Auto(auto) => auto.on_silence(),
+            Self::Friendly(friendly) => friendly.on_silence(),
+            Self::Fixed(_) | Self::Greedy => {}
         }
     }
 
@@ -124,7 +137,7 @@ impl Controller {
     pub fn on_capacity_hint(&mut self, capacity: Rate) -> bool {
         match self {
             Self::Auto(auto) => auto.on_capacity_hint(capacity),
-            Self::Fixed(_) | Self::Greedy => false,
+            Self::Friendly(_) | Self::Fixed(_) | Self::Greedy => false,
         }
     }
 
@@ -135,7 +148,7 @@ impl Controller {
                 auto.on_known_rate(rate);
                 true
             }
-            Self::Fixed(_) | Self::Greedy => false,
+            Self::Friendly(_) | Self::Fixed(_) | Self::Greedy => false,
         }
     }
 
@@ -143,7 +156,7 @@ impl Controller {
     pub fn confirmed(&self) -> Option<Rate> {
         match self {
             Self::Auto(auto) => auto.confirmed(),
-            Self::Fixed(_) | Self::Greedy => None,
+            Self::Friendly(_) | Self::Fixed(_) | Self::Greedy => None,
         }
     }
 
@@ -151,6 +164,7 @@ impl Controller {
     pub fn rate(&self) -> Rate {
         match self {
             Self::Auto(auto) => auto.rate(),
+            Self::Friendly(friendly) => friendly.rate(),
             Self::Fixed(rate) => *rate,
             Self::Greedy => Rate::MAX,
         }
@@ -160,6 +174,7 @@ impl Controller {
     pub fn allowance(&self, rtt: Duration) -> u64 {
         match self {
             Self::Auto(auto) => auto.allowance(rtt),
+            Self::Friendly(friendly) => friendly.allowance(),
             // A fixed rate does not adapt, but a sender that nobody answers should still stop.
             Self::Fixed(rate) => rate.bytes_in(rtt * 4 + Duration::from_millis(200)).max(64 * 1500),
             Self::Greedy => u64::MAX,

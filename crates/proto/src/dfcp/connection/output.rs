@@ -342,7 +342,7 @@ impl Connection {
         self.count(now, Some(number), size, &frames);
         let packet =
             Packet::Sealed { destination: self.remote?, path: self.path.id, number, frames };
-        let ecn = if meta.data && matches!(self.config.rate, Kind::Auto) {
+        let ecn = if meta.data && matches!(self.config.rate, Kind::Auto | Kind::Friendly) {
             Ecn::Ect0
         } else {
             Ecn::NotEct

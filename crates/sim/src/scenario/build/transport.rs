@@ -29,7 +29,7 @@ pub(super) fn transport(
                 // As fast as the host can is as fast as its link: more would only wait there.
                 "greedy" => rate::Kind::Fixed(access),
                 text => text.parse().map_err(|_| {
-                    bad("dfcp.rate", format!("{text:?} must be greedy, auto or a rate"))
+                    bad("dfcp.rate", format!("{text:?} must be greedy, auto, friendly or a rate"))
                 })?,
             };
             let block = u32::try_from(read.size("dfcp.block")).unwrap_or(u32::MAX).max(1);
@@ -43,6 +43,7 @@ pub(super) fn transport(
                     dfcp::Redundancy::Measured
                 },
                 codes: vec![Code::Counting],
+                max_packet_size: u32::try_from(read.count("dfcp.mtu")).unwrap_or(u32::MAX),
                 window: u32::try_from(window).unwrap_or(u32::MAX),
                 max_block: dfcp::Config::default().max_block.max(block),
                 ..dfcp::Config::default()

@@ -1,0 +1,114 @@
+use fontis_base::{Duration, Rate, Time};
+
+use super::Sample;
+use crate::dfcp::feedback_interval;
+use crate::tcp::congestion::{Ack, Congestion, Kind, Phase};
+
+/// Keeps to what a CUBIC flow would take in its place: for networks that are shared with TCP by queues that do not
+/// separate flows.
+///
+/// It holds a congestion window by CUBIC's rules (RFC 9438, with HyStart) over the packets that feedback reports, paced
+/// as Linux paces: losses count as congestion, once a round trip, whatever their cause. So it has CUBIC's response
+/// function because it has its window, and is as slow as CUBIC where packets are lost at random.
+#[derive(Clone, Debug)]
+pub struct Friendly {
+    window: Congestion,
+    srtt: Duration,
+    received_bytes: u64,
+    /// Losses of packets before this number belong to a round trip that has paid for them.
+    recovered_at: u64,
+    now: Time,
+    silences: u32,
+}
+
+/// Bytes of a segment of the TCP flows that it keeps up with.
+const SEGMENT: u64 = 1500;
+/// Segments of the initial window (RFC 6928).
+const INITIAL_WINDOW: u64 = 10;
+/// Segments that may always be in flight: the peer waits for a few packets before it reports.
+const LEAST: u64 = 2;
+/// Round trips without feedback that count as a timeout.
+const SILENCES: u32 = 8;
+
+impl Default for Friendly {
+    fn default() -> Self {
+        let window = Congestion::new(Kind::CubicHyStart, SEGMENT, INITIAL_WINDOW * SEGMENT, 0);
+        Self {
+            window,
+            srtt: Duration::ZERO,
+            received_bytes: 0,
+            recovered_at: 0,
+            now: Time::ZERO,
+            silences: 0,
+        }
+    }
+}
+
+impl Friendly {
+    /// Takes a feedback.
+    pub fn on_feedback(&mut self, sample: &Sample) {
+        self.now = sample.now;
+        self.srtt = sample.srtt;
+        self.silences = 0;
+        let acked = sample.received_bytes.saturating_sub(self.received_bytes);
+        self.received_bytes = sample.received_bytes;
+        let cwnd = self.window.cwnd();
+        let used = sample.in_flight + acked;
+        // Between feedbacks a paced window is seldom used to its last byte.
+        let full = cwnd / 2;
+        let is_lost = |(number, received): &(u64, bool)| !received && *number >= self.recovered_at;
+        let congested = sample.decided.iter().any(is_lost)
+            || (sample.marked > 0 && sample.largest >= self.recovered_at);
+        if congested {
+            // What it was not let use says nothing; a few bytes below it are the grain of feedback.
+            let flight = if used >= full { cwnd } else { used.max(2 * SEGMENT) };
+            self.window.on_congestion(sample.now, flight);
+            self.recovered_at = sample.next_number;
+        }
+        let in_recovery = sample.largest < self.recovered_at && self.recovered_at > 0;
+        self.window.on_ack(&Ack {
+            now: sample.now,
+            acked,
+            delivered: acked,
+            lost: 0,
+            rtt: Some(sample.srtt),
+            min_rtt: sample.min_rtt,
+            srtt: sample.srtt,
+            in_flight: sample.in_flight,
+            cwnd_limited: used >= full,
+            una: sample.largest + 1,
+            nxt: sample.next_number,
+            phase: if in_recovery { Phase::Recovery } else { Phase::Open },
+            rate: None,
+        });
+    }
+
+    /// Another round-trip time has passed without the feedback that was due.
+    pub fn on_silence(&mut self) {
+        self.silences += 1;
+        if self.silences == SILENCES {
+            self.window.on_timeout(self.now, self.window.cwnd());
+        }
+    }
+
+    /// The rate to pace at, counted in bytes at the IP layer: twice the window a round trip in slow start, then 1.2
+    /// times it, as Linux does.
+    pub fn rate(&self) -> Rate {
+        if self.srtt == Duration::ZERO {
+            return Rate::MAX;
+        }
+        let cwnd = self.window.cwnd();
+        let percent = if cwnd < self.window.ssthresh() / 2 { 200 } else { 120 };
+        Rate::from_bytes_over(cwnd, self.srtt).mul_ratio(percent, 100)
+    }
+
+    /// How many bytes may be sent that nothing is known of: the window, and what has arrived and is not reported yet.
+    pub fn allowance(&self) -> u64 {
+        let cwnd = self.window.cwnd();
+        let unreported = match self.srtt {
+            Duration::ZERO => 0,
+            srtt => Rate::from_bytes_over(cwnd, srtt).bytes_in(feedback_interval(srtt)),
+        };
+        (cwnd + unreported).max(LEAST * SEGMENT)
+    }
+}
