@@ -65,32 +65,47 @@ def whole(source, target):
             at += length
 
 
+# Of the qlog: symbols of a block, those of it that are sent, packets between two of feedback, and packets of a round trip.
+K, OF_A_BLOCK, EVERY, FLIGHT = 721, 735, 40, 400
+
+
 def qlog(target, size):
-    """A qlog in which a server sends symbols for as long as it takes."""
+    """A qlog in which a server sends blocks of symbols for as long as it takes, of which every fiftieth is lost."""
     head = (
         '\x1e{"qlog_format":"JSON-SEQ","qlog_version":"0.3","title":"Fontis DFCP","trace":{"vantage_point":{"type":"server"},'
-        '"common_fields":{"ODCID":"656908d6c3b31801","time_format":"absolute","protocol_type":["DFCP"]}}}\n'
+        '"common_fields":{"ODCID":"656908d6c3b31801","time_format":"relative","protocol_type":["DFCP"]}}}\n'
+        '\x1e{"time":999.9,"name":"transport:packet_sent","data":{"header":{"packet_type":"initial"},"raw":{"length":1494},'
+        '"frames":[{"frame_type":"open","channel":3,"size":4000000000000,"block_size":1048576,"symbol_size":1456,"code":1}]}}\n'
     )
     sent = (
-        '\x1e{"time":%f,"name":"transport:packet_sent","data":{"header":{"packet_type":"1RTT","packet_number":%d},'
-        '"raw":{"length":1494},"frames":[{"frame_type":"symbols"}]}}\n'
+        '\x1e{"time":%.3f,"name":"transport:packet_sent","data":{"header":{"packet_type":"1RTT","packet_number":%d},'
+        '"raw":{"length":1494},"frames":[{"frame_type":"symbols","channel":3,"block":%d,"esi":%d,"count":1,"length":1456}]}}\n'
     )
     received = (
-        '\x1e{"time":%f,"name":"transport:packet_received","data":{"header":{"packet_type":"1RTT","packet_number":%d},'
-        '"raw":{"length":176},"frames":[{"frame_type":"feedback"},{"frame_type":"blocks"}]}}\n'
-        '\x1e{"time":%f,"name":"recovery:metrics_updated","data":{"smoothed_rtt":%f,"pacing_rate":120000000,'
-        '"bytes_in_flight":%d,"loss_rate":0.0}}\n'
+        '\x1e{"time":%.3f,"name":"transport:packet_received","data":{"header":{"packet_type":"1RTT","packet_number":%d},'
+        '"raw":{"length":176},"frames":[{"frame_type":"feedback","ack_delay":0.1,"acked_ranges":[%s],"packets":%d,"ce":0},'
+        '{"frame_type":"blocks","channel":3,"floor":%d,"limit":%d,"blocks":[]}]}}\n'
+        '\x1e{"time":%.3f,"name":"recovery:metrics_updated","data":{"smoothed_rtt":%.3f,"pacing_rate":120000000,'
+        '"bytes_in_flight":%d,"loss_rate":0.02}}\n'
     )
+    lost = '\x1e{"time":%.3f,"name":"recovery:packet_lost","data":{"header":{"packet_type":"1RTT","packet_number":%d}}}\n'
     with target.open("w", encoding="utf-8") as out:
         written = out.write(head)
         number = 0
         while written < size:
             at = 1000 + number * 0.1
-            written += out.write(sent % (at, number))
+            written += out.write(sent % (at, number, number // OF_A_BLOCK, number % OF_A_BLOCK))
             number += 1
-            if number % 40 == 0:
-                values = (at, number // 40, at, 20 + number % 700 / 100, 300_000 + number % 9000)
+            if number % EVERY == 0 and number > FLIGHT:
+                high = number - FLIGHT
+                edges = [n for n in range(max(0, high - 500), high) if n % 50 == 0]
+                ranges = ",".join(f"[{a + 1},{b - 1}]" for a, b in zip(edges, [*edges[1:], high], strict=True) if b > a + 1)
+                floor = high // OF_A_BLOCK
+                values = (at, number // EVERY, ranges, high, floor, floor + 8, at, 40 + number % 700 / 100, 300_000 + number % 9000)
                 written += out.write(received % values)
+                for one in range(high - EVERY, high):
+                    if one % 50 == 0:
+                        written += out.write(lost % (at, one))
 
 
 def measure(path, aims=AIMS[1:]):

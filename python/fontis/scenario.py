@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,6 +27,9 @@ class Scenario:
     tcp: Table = field(default_factory=dict)
     dfcp: Table = field(default_factory=dict)
     published: Table = field(default_factory=dict)
+    sdn: Table = field(default_factory=dict)
+    #: One for each link of a network of one's own.
+    link: Sequence[Table] = ()
     #: One for each kind of flow.
     flow: Sequence[Table] = ()
     #: Cases by name: what each sets, by key.
@@ -38,8 +41,8 @@ class Scenario:
 
     def to_toml(self) -> str:
         """Give the text of a scenario file that says the same."""
-        tables = ("scenario", "topology", "queue", "tcp", "dfcp", "published", "flow", "variants", "sweep", "quick")
-        return to_toml({name: getattr(self, name) for name in tables if getattr(self, name)})
+        tables = {one.name: getattr(self, one.name) for one in fields(self)}
+        return to_toml({name: table for name, table in tables.items() if table})
 
 
 Source = Scenario | Mapping[str, Any] | Path | str
@@ -56,7 +59,9 @@ class Recipe(NamedTuple):
     def build(self) -> _native.Scenario:
         """Make it."""
         try:
-            made = _native.Scenario.parse(self.text)
+            # Files that it names lie beside it.
+            folder = Path(self.origin).resolve().parent if self.origin else Path()
+            made = _native.Scenario.parse(self.text, str(folder))
         except UsageError as error:
             raise UsageError(f"{self.origin}: {error}" if self.origin else str(error)) from None
         for step, key, value in self.steps:

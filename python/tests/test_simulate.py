@@ -37,6 +37,28 @@ def test_everything_that_a_scenario_file_may_say_can_be_said_in_a_dictionary():
         assert [run.key for run in there] == [run.key for run in Recipe(text).build().runs()], scenario["id"]
 
 
+def test_a_trace_lies_beside_its_scenario_and_links_may_be_ones_own(tmp_path):
+    links = [{"from": "a", "to": "b", "rate_trace": "link.trace", "delay": "10 ms"}]
+    flows = [{"from": "a", "to": "b"}]
+    scenario = fontis.Scenario(scenario={"duration": "5 s", "warmup": "1 s"}, link=links, flow=flows)
+    (tmp_path / "own.toml").write_text(scenario.to_toml())
+    # An opportunity of 1500 bytes each two milliseconds.
+    (tmp_path / "link.trace").write_text("2\n4\n")
+    recording = fontis.simulate(tmp_path / "own.toml")
+    assert recording.metric("utilisation", "a-b") > 0.9
+    assert recording.metric("goodput") > 5
+    with pytest.raises(fontis.UsageError, match=r"link\.trace: No such file"):
+        fontis.simulate(scenario)
+
+
+def test_keys_that_only_go_together_can_be_set_together():
+    # The file's warm-up is longer than this.
+    recording = fontis.simulate("B01", scenario__duration="2 s", scenario__warmup="1 s")
+    assert recording.metric("goodput") > 10
+    with pytest.raises(fontis.UsageError, match="leaves nothing"):
+        fontis.simulate("B01", scenario__duration="2 s")
+
+
 def test_the_same_seed_gives_the_same_recording_and_another_another(small):
     lossy = {**small, "topology": {**small["topology"], "loss": "1%"}}
     first, again, other = (fontis.simulate(lossy, seed=seed) for seed in (7, 7, 8))

@@ -20,6 +20,16 @@ export function run(...args) {
   });
 }
 
+/** Starts a command that runs until it is stopped; gives its first line and how to stop it. */
+export function start(...args) {
+  const child = spawn(FONTIS, args, { stdio: ["ignore", "pipe", "ignore"] });
+  return new Promise((resolve, reject) => {
+    child.stdout.once("data", (text) => resolve({ line: String(text).split("\n")[0], stop: () => child.kill() }));
+    child.once("error", reject);
+    child.once("close", (code) => reject(new Error(`fontis ${args.join(" ")} ended with ${code}`)));
+  });
+}
+
 /** Starts `fontis view`; gives the page's address and how to stop it. */
 export function view(...args) {
   const child = spawn(FONTIS, ["view", "--no-open", ...args], { stdio: ["ignore", "pipe", "inherit"] });

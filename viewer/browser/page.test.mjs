@@ -1,12 +1,12 @@
 // The real page over real files, in Debian's Chromium: node --test viewer/browser/page.test.mjs
 import assert from "node:assert/strict";
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { open } from "./browser.mjs";
-import { run, view } from "./command.mjs";
+import { run, start, view } from "./command.mjs";
 import { compare } from "./golden.mjs";
 
 const folder = mkdtempSync(join(tmpdir(), "fontis-view-"));
@@ -139,7 +139,10 @@ test("keys move, zoom, and go to the next lost packet", async () => {
   await key("r");
   assert.match(await page.locator("#followed").innerText(), /retransmitted/);
   await key("+");
-  assert.match(hash(), /t=/);
+  // About what is followed.
+  const [from, until] = /t=([\d.]+)-([\d.]+)/.exec(hash()).slice(1).map(Number);
+  const sent = Number(/sent\s+([\d.]+) s/.exec(await page.locator("#followed").innerText())[1]);
+  assert.ok(from <= sent && sent <= until, `${from} ${sent} ${until}`);
   const zoomed = hash();
   await key("ArrowDown");
   assert.notEqual(hash(), zoomed);
@@ -190,6 +193,10 @@ test("two runs are compared on one clock", async () => {
   const spans = await Promise.all([0, 1].map((index) => ladder(index).getAttribute("aria-label")));
   const of = (label) => /from (\S+ s) to (\S+ s)/.exec(label).slice(1);
   assert.deepEqual(of(spans[0]), of(spans[1]));
+  // What both have delivered lies in one plot, and the legend is of both.
+  const delivered = page.locator("#timeline section").first();
+  assert.match(await delivered.innerText(), /Delivered, B[\s\S]*TCP: delivered[\s\S]*DFCP: delivered/);
+  assert.match(await page.locator("#legend").innerText(), /repair/);
 });
 
 test("a capture shows what the simulator's sender sent", async () => {
@@ -243,6 +250,53 @@ test("what is being written is followed", async () => {
   const half = await count();
   appendFileSync(growing, whole.subarray(whole.length / 2));
   await until("the rest is shown", async () => (await count()) > half * 1.5);
+});
+
+/** Fetches a file over a real path that loses 2 % of the packets; gives the folder of its qlog, and its end. */
+async function fetchLossy(name, rate) {
+  const served = join(folder, `${name}-served`);
+  const logs = join(folder, `${name}-logs`);
+  mkdirSync(served);
+  writeFileSync(join(served, "file"), Buffer.alloc(3_000_000, 7));
+  const server = await start("serve", served, "--listen", "127.0.0.1:0", "--identity", join(folder, "identity"));
+  const to = new URL(server.line.replace("fontis:", "http:")).host;
+  const relay = await start("relay", "--json", "--to", to, "--rate", rate, "--delay", "20ms", "--loss", "2%", "--seed", "3");
+  stops.push(server.stop, relay.stop);
+  const url = server.line.replace(to, JSON.parse(relay.line).listening).replace("/?", "/file?");
+  return { logs, done: run("get", "--qlog", logs, url, join(folder, `${name}-got`)) };
+}
+
+test("a real transfer over a lossy path shows its blocks, and what was sent beyond them", async () => {
+  const { logs, done } = await fetchLossy("whole", "40mbit");
+  await done;
+  const { problems } = await show("", logs);
+  const titles = (await page.locator("#timeline h3").allInnerTexts()).join("; ");
+  assert.match(titles, /Sequence, symbols.*decoded.*Blocks, symbols received of those needed.*Delivered/);
+  const blocks = page.locator("#timeline canvas").nth(1);
+  assert.match(await blocks.getAttribute("aria-label"), /^\d+ blocks of symbols/);
+  assert.match(await page.locator("#findings").innerText(), /of packets were lost/);
+  // The block of the middle.
+  const box = await blocks.boundingBox();
+  await page.mouse.click(box.x + box.width / 2, box.y + 6 + 14 * 3.5);
+  await drawn();
+  assert.match(hash(), /block=0\.\d+\.1/);
+  assert.match(await page.locator("#followed").innerText(), /^Block 1: \d+ symbols needed, .*\d+ arrived/);
+  await page.locator("#filter").selectOption({ label: "redundant" });
+  await page.locator("#colour").selectOption("block");
+  await drawn();
+  assert.match(hash(), /marks=2/);
+  assert.deepEqual(problems, []);
+});
+
+test("a real transfer under way is followed, block after block", async () => {
+  const { logs, done } = await fetchLossy("live", "8mbit");
+  await show("#view=timeline", "--live", logs);
+  assert.equal(await page.locator("#live").isVisible(), true);
+  const blocks = async () =>
+    Number(/^(\d+) blocks?/.exec((await page.locator("#timeline canvas").nth(1).getAttribute("aria-label")) ?? "")?.[1]);
+  const first = await blocks();
+  await done;
+  await until("its last block is shown", async () => (await blocks()) >= Math.max(first, 4));
 });
 
 test("the playground simulates in the page, also as one file without a server", async () => {

@@ -7,7 +7,7 @@ import { factsOf, table } from "./details";
 import { ExchangeView } from "./exchange";
 import type { Named } from "./load";
 import { tellFindings, tellFollow } from "./sidebar";
-import { type Colour, INITIAL, type Shown, Store, type View } from "./state";
+import { type Colour, INITIAL, type Shown, Store, toHash, type View } from "./state";
 import { TimelineView } from "./timeline";
 import { Fate, type Finding, isOf, Mark, seconds, type Trace } from "./trace";
 
@@ -119,15 +119,19 @@ export class App {
         select.add(new Option(`${flow.name} · path ${path + 1}: ${name}`, `${index}/${path}`));
       }
     });
-    tellFindings(element("findings"), this.traces, (index, finding) => this.goTo(index, finding));
+    tellFindings(element("findings"), this.traces, {
+      link: (index, finding) => toHash({ ...INITIAL, ...this.placeOf(index, finding) }) || "#",
+      goTo: (index, finding) => {
+        this.active = index;
+        this.store.set(this.placeOf(index, finding));
+      },
+    });
   }
 
-  goTo(index: number, finding: Finding): void {
-    this.active = index;
-    const margin = (finding.until - finding.from) * 0.1;
+  private placeOf(index: number, { flow, from, until, marks, lost }: Finding): Partial<Shown> {
+    const margin = (until - from) * 0.1;
     const many = this.traces[index].trace.flows.length > 1;
-    this.store.set({ flow: many ? finding.flow : null, path: null, marks: finding.marks, lost: finding.lost });
-    this.store.zoom(finding.from - margin, finding.until + margin);
+    return { flow: many ? flow : null, path: null, marks, lost, ...this.store.spanOf(from - margin, until + margin) };
   }
 
   private hover(index: number, packet: number, x: number, y: number): void {
@@ -168,11 +172,10 @@ export class App {
   }
 
   private tellLegend(): void {
-    const trace = this.traces[0]?.trace;
-    if (!trace) return;
+    const traces = this.traces.map(({ trace }) => trace);
     const { colour } = this.store.shown;
     const place = element("legend");
-    const key = `${colour} ${document.documentElement.dataset.theme} ${trace.count}`;
+    const key = `${colour} ${document.documentElement.dataset.theme} ${traces.map(({ count }) => count).join(" ")}`;
     if (place.dataset.key === key) return;
     place.dataset.key = key;
     const colours = palette();
@@ -185,7 +188,7 @@ export class App {
       item.append(mark, ` ${name}`);
       place.append(item);
     };
-    for (const { name, index } of legend(trace, colour)) entry(name, colours.list[index % 8]);
+    for (const { name, index } of legend(traces, colour)) entry(name, colours.list[index % 8]);
     entry("lost", colours.lost, "✕");
     entry("sent again (dashed)", colours.again, "○");
     entry("useless", colours.faint, "○");
@@ -229,6 +232,13 @@ export class App {
         return;
       }
     }
+  }
+
+  /** When the packet left that is followed, if that is in a span. */
+  private followedAt(from: number, until: number): number | undefined {
+    const { follow } = this.store.shown;
+    const sent = follow?.what === "packet" ? this.traces[this.active]?.trace.sent[follow.packet] : undefined;
+    return sent !== undefined && sent >= from && sent <= until ? sent : undefined;
   }
 
   private controls(): void {
@@ -275,7 +285,7 @@ export class App {
     };
     const zoom = (factor: number) => {
       const [from, until] = store.span();
-      store.zoomAbout(store.cursor ?? (from + until) / 2, factor);
+      store.zoomAbout(store.cursor ?? this.followedAt(from, until) ?? (from + until) / 2, factor);
     };
     const views: View[] = ["both", "exchange", "timeline"];
     const keys: Record<string, () => void> = {

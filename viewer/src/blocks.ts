@@ -152,8 +152,9 @@ export class BlocksPanel extends CanvasPanel {
       }
     });
     context.restore();
-    this.label(`${rows.length} blocks`, 16);
-    this.canvas.setAttribute("aria-label", `${rows.length} blocks of symbols, from their first symbol until enough had arrived`);
+    const count = rows.length === 1 ? "1 block" : `${rows.length} blocks`;
+    this.label(count, 16);
+    this.canvas.setAttribute("aria-label", `${count} of symbols, from their first symbol until enough had arrived`);
   }
 
   /** Symbols received against needed, as a height. */

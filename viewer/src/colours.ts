@@ -51,13 +51,26 @@ export function colourOf(trace: Trace, packet: number, by: Colour): number {
   }
 }
 
+export interface Entry {
+  name: string;
+  index: number;
+}
+
 /** The names of the colours that are in use, for the legend. */
-export function legend(trace: Trace, by: Colour): { name: string; index: number }[] {
+export function legend(traces: Trace[], by: Colour): Entry[] {
+  const entries = new Map<string, Entry>();
+  for (const trace of traces) {
+    for (const entry of entriesOf(trace, by)) entries.set(`${entry.index} ${entry.name}`, entry);
+  }
+  return [...entries.values()].sort((a, b) => a.index - b.index);
+}
+
+function entriesOf(trace: Trace, by: Colour): Entry[] {
   switch (by) {
     case "kind": {
       const used = new Set<number>();
       for (let i = 0; i < trace.count; i++) used.add(trace.kind[i]);
-      return [...used].sort().map((index) => ({ name: trace.kinds[index], index }));
+      return [...used].map((index) => ({ name: trace.kinds[index], index }));
     }
     case "path":
       return trace.flows.flatMap((flow) => flow.paths.map((name, index) => ({ name: `path ${index + 1}: ${name}`, index })));

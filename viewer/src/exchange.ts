@@ -224,8 +224,12 @@ export class ExchangeView {
     let x = this.x(trace.to[i]);
     let y = this.y(trace.ended[i]);
     if (trace.fate[i] === Fate.Lost) {
-      x = trace.place[i] === NOWHERE ? lastX + (x - lastX) * 0.6 : this.x(trace.place[i]);
       if (Number.isNaN(y)) y = lastY;
+      if (trace.place[i] === NOWHERE) {
+        // Somewhere on its way.
+        x = lastX + (x - lastX) * 0.6;
+        y = lastY + (y - lastY) * 0.6;
+      } else x = this.x(trace.place[i]);
     } else if (Number.isNaN(y)) {
       // Nobody saw its end: a stub.
       x = lastX + (x - lastX) * 0.15;

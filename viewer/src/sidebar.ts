@@ -5,7 +5,13 @@ import type { Named } from "./load";
 import type { Follow } from "./state";
 import { type Finding, seconds, type Trace } from "./trace";
 
-export function tellFindings(place: HTMLElement, traces: Named[], goTo: (trace: number, finding: Finding) => void): void {
+export interface Places {
+  /** The URL of a finding's place. */
+  link(trace: number, finding: Finding): string;
+  goTo(trace: number, finding: Finding): void;
+}
+
+export function tellFindings(place: HTMLElement, traces: Named[], places: Places): void {
   place.replaceChildren();
   traces.forEach(({ name, trace }, index) => {
     if (traces.length > 1) place.append(text("h3", name));
@@ -13,11 +19,13 @@ export function tellFindings(place: HTMLElement, traces: Named[], goTo: (trace: 
     const list = document.createElement("ol");
     for (const finding of trace.findings) {
       const item = document.createElement("li");
-      const link = text("a", finding.text);
-      link.href = "#";
+      const link = text("a", sentence(trace, finding));
+      link.href = places.link(index, finding);
       link.addEventListener("click", (event) => {
+        // A link that is opened elsewhere, or copied, leads to the place by itself.
+        if (event.ctrlKey || event.metaKey || event.shiftKey) return;
         event.preventDefault();
-        goTo(index, finding);
+        places.goTo(index, finding);
       });
       item.append(link);
       list.append(item);
@@ -25,6 +33,13 @@ export function tellFindings(place: HTMLElement, traces: Named[], goTo: (trace: 
     place.append(trace.findings.length ? list : text("p", "Nothing stands out."));
     for (const note of notes(trace)) place.append(text("p", note, "note"));
   });
+}
+
+/** Where there is one flow, its name says nothing; what is of its second direction has an arrow. */
+function sentence(trace: Trace, finding: Finding): string {
+  const { name } = trace.flows[finding.flow] ?? { name: "" };
+  if (trace.flows.length !== 1 || !finding.text.startsWith(name)) return finding.text;
+  return finding.text.slice(name.length).replace(/^: /, "").replace(/^ ←: /, "← ");
 }
 
 function text<K extends keyof HTMLElementTagNameMap>(tag: K, content: string, className = ""): HTMLElementTagNameMap[K] {
@@ -91,7 +106,9 @@ function tellPacket(place: HTMLElement, trace: Trace, i: number, actions: Action
 function ofBlock({ blocks }: Trace, { flow, channel, block }: Follow & { what: "block" }): string {
   const at = blocks.number.findIndex((one, i) => one === block && blocks.channel[i] === channel && blocks.flow[i] === flow);
   if (at < 0) return `Block ${block}`;
-  const symbols = `${blocks.k[at]} symbols needed, ${blocks.sent[at]} sent, ${blocks.received[at]} arrived`;
+  // Who only receives does not know how many were sent.
+  const sent = blocks.sent[at] === blocks.received[at] ? "" : `${blocks.sent[at]} sent, `;
+  const symbols = `${blocks.k[at]} symbols needed, ${sent}${blocks.received[at]} arrived`;
   const useless = `${blocks.useless[at]} of them useless`;
   return `Block ${block}: ${symbols}, ${useless}; from ${seconds(blocks.begun[at])} to ${seconds(blocks.done[at])}.`;
 }

@@ -120,11 +120,16 @@ export class Store {
 
   /** Shows this span, or as much of it as there is. */
   zoom(from: number, until: number): void {
+    this.set(this.spanOf(from, until));
+  }
+
+  /** As much of a span as there is. */
+  spanOf(from: number, until: number): { from: number; until: number } {
     const end = Math.max(1, this.end);
     const length = Math.min(Math.max(until - from, 1000), end * 1.02);
     const begin = Math.min(Math.max(from, -0.01 * end), end * 1.01 - length);
     const all = begin <= 0 && begin + length >= end;
-    this.set(all ? { from: 0, until: 0 } : { from: Math.max(0, begin), until: Math.max(0, begin) + length });
+    return all ? { from: 0, until: 0 } : { from: Math.max(0, begin), until: Math.max(0, begin) + length };
   }
 
   /** Zooms by a factor about a time that stays where it is. */

@@ -47,6 +47,10 @@ export class TimelineView {
     this.parent.replaceChildren();
     this.panels = [];
     const flow = this.store.shown.flow;
+    const groups = this.groups(flow);
+    // Of two runs it is the first question how far each has come.
+    const first = this.traces.length > 1 ? groups.get("Delivered") : undefined;
+    if (first) this.plot("Delivered", first);
     this.traces.forEach((trace, index) => {
       const name = this.traces.length > 1 ? `${this.names[index]}: ` : "";
       const select = (packet: number) => this.onSelect(index, packet);
@@ -61,14 +65,18 @@ export class TimelineView {
       if (has)
         this.panels.push(new BlocksPanel(this.section(`${name}Blocks, symbols received of those needed`), trace, this.store));
     });
-    for (const [group, curves] of this.groups(flow)) {
-      const shown = curves.length > MOST_CURVES ? largest(curves) : curves;
-      const { unit } = shown[0].series;
-      const some = curves.length > MOST_CURVES ? ` (${MOST_CURVES} of ${curves.length})` : "";
-      this.panels.push(new PlotPanel(this.section(`${group}, ${unit}${some}`), group, shown, this.store));
+    for (const [group, curves] of groups) {
+      if (curves !== first) this.plot(group, curves);
     }
     for (const panel of this.panels) panel.resize(this.width || this.parent.clientWidth || 600);
     this.parent.scrollTop = scrollTop;
+  }
+
+  private plot(group: string, curves: Curve[]): void {
+    const shown = curves.length > MOST_CURVES ? largest(curves) : curves;
+    const { unit } = shown[0].series;
+    const some = curves.length > MOST_CURVES ? ` (${MOST_CURVES} of ${curves.length})` : "";
+    this.panels.push(new PlotPanel(this.section(`${group}, ${unit}${some}`), group, shown, this.store));
   }
 
   /** The series of all traces, by plot. */

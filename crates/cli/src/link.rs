@@ -3,8 +3,9 @@
 use fontis_base::{Duration, Probability, Rate};
 use fontis_lab::Lateness;
 use fontis_net::{
-    Count, Limit, LinkConfig, LinkStats, Loss, LossPosition, Outage, Policer, QueueKind,
-    QueueOptions, RateChange, Reorder, Schedule,
+    Count, DelayChange, DelaySchedule, DeliveryTrace, Limit, LinkConfig, LinkStats, Loss,
+    LossPosition, Outage, Policer, QueueKind, QueueOptions, RateChange, Reorder, Schedule,
+    SpecError,
 };
 use serde_json::{Value, json};
 
@@ -20,6 +21,16 @@ pub(crate) struct LinkArgs {
     /// One-way delay, in each direction, as in 50ms; a round trip takes twice that
     #[arg(long, value_name = "TIME", default_value = "0", help_heading = LINE)]
     delay: Duration,
+    /// Send towards the client or shell when a trace lets it, in place of a rate: a file in mahimahi's format, a line with the
+    /// millisecond of each 1500 bytes
+    #[arg(long, value_name = "FILE", value_parser = trace, conflicts_with_all = ["rate", "rate_at"], help_heading = LINE)]
+    trace: Option<DeliveryTrace>,
+    /// The same for the other way
+    #[arg(long, value_name = "FILE", value_parser = trace, conflicts_with_all = ["rate", "rate_at"], help_heading = LINE)]
+    trace_up: Option<DeliveryTrace>,
+    /// Change the one-way delay in both directions at a time after the start, as in 10s:50ms; may be given again
+    #[arg(long, value_name = "TIME:DELAY", help_heading = LINE)]
+    delay_at: Vec<DelayChange>,
     /// Extra random delay in each direction, from zero to this, that keeps the order of packets
     #[arg(long, value_name = "TIME", default_value = "0", help_heading = LINE)]
     jitter: Duration,
@@ -68,6 +79,12 @@ pub(crate) struct LinkArgs {
     seed: Option<u64>,
 }
 
+/// Reads a trace.
+fn trace(path: &str) -> Result<DeliveryTrace, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    text.parse().map_err(|error: SpecError| error.to_string())
+}
+
 const LINE: &str = "Line";
 const QUEUE: &str = "Queue";
 const FAULTS: &str = "Faults";
@@ -79,10 +96,12 @@ impl LinkArgs {
         let link = LinkConfig {
             rate,
             rate_changes: Schedule::new(self.rate_at.iter().copied()),
+            trace: None,
             delay: self.delay,
+            delay_changes: DelaySchedule::new(self.delay_at.iter().copied()),
             queue: self.queue,
             queue_options: QueueOptions::default(),
-            buffer: self.buffer.unwrap_or_else(|| Limit::one_bdp(rate, self.delay * 2)),
+            buffer: Limit::UNLIMITED,
             loss: Loss::None,
             loss_position: self.loss_at,
             outage: self.outage,
@@ -96,8 +115,13 @@ impl LinkArgs {
             Probability::ZERO => Loss::None,
             probability => Loss::Bernoulli(probability),
         };
+        let way = |loss: Loss, trace: &Option<DeliveryTrace>| {
+            let rate = trace.as_ref().map_or(rate, DeliveryTrace::mean_rate);
+            let buffer = self.buffer.unwrap_or_else(|| Limit::one_bdp(rate, self.delay * 2));
+            LinkConfig { rate, trace: trace.clone(), loss, buffer, ..link.clone() }
+        };
         let down = self.loss_model.unwrap_or(loss(self.loss));
-        (LinkConfig { loss: loss(self.loss_up), ..link.clone() }, LinkConfig { loss: down, ..link })
+        (way(loss(self.loss_up), &self.trace_up), way(down, &self.trace))
     }
 
     /// The seed that is asked for, or a random one.

@@ -29,7 +29,8 @@ pub struct KeyArgs {
     /// A file with a secret of at least 16 bytes that the other side has too; without it nobody connects
     #[arg(long, value_name = "FILE", help_heading = SECURITY)]
     pub psk_file: Option<PathBuf>,
-    /// Leave a qlog of every connection in this folder: each packet, and what it taught, for qvis
+    /// Leave a qlog of every connection in this folder: each packet, its blocks and symbols, and what it taught, for
+    /// fontis view and qvis
     #[arg(long, value_name = "DIR")]
     pub qlog: Option<PathBuf>,
     /// Append the keys of every connection to this file, for Wireshark. Debugging only: WARNING, whoever reads the file

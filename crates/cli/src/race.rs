@@ -1,7 +1,6 @@
 use std::io::IsTerminal;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use fontis_base::{Duration, Rate};
 use fontis_lab::testbed::gain_privilege;
@@ -13,6 +12,7 @@ use serde_json::{Value, json};
 use crate::failure::Failure;
 use crate::json::say;
 use crate::listen::status;
+use crate::runtime::interruption;
 use crate::text::{self, round};
 
 /// Race a file over a bad path: Fontis against the kernel's TCP and QUIC
@@ -73,10 +73,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
     check(args)?;
     gain_privilege()?;
     let seed = args.seed.map_or_else(getrandom::u64, Ok).map_err(|error| failed(&error))?;
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&interrupted);
-    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))
-        .map_err(|error| failed(&error))?;
+    let interrupted = interruption()?;
     let size = std::fs::metadata(&args.file)
         .map_err(|error| Failure::Failed(format!("{}: {error}", args.file.display())))?;
     let size = size.len();

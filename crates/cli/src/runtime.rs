@@ -1,6 +1,9 @@
 //! The runtime that transfers run on, and how a user ends them.
 
 use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use crate::failure::Failure;
 
@@ -39,5 +42,34 @@ pub(crate) async fn until_interrupted<T>(
         () = interrupted() => {
             Err(Failure::Failed(interruption.to_owned()))
         }
+    }
+}
+
+/// A flag that the user's interruption sets, for what runs without a runtime.
+pub(crate) fn interruption() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))
+        .map_err(|error| Failure::Failed(format!("interrupts cannot be handled: {error}")))?;
+    Ok(stop)
+}
+
+/// When something without an end of its own is to end: after a time, or when the user says so.
+#[derive(Debug)]
+pub(crate) struct Deadline {
+    end: Option<Instant>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Deadline {
+    /// So long after now.
+    pub(crate) fn new(time: Option<fontis_base::Duration>) -> Result<Self, Failure> {
+        let end = time.and_then(|time| Instant::now().checked_add(time.into()));
+        Ok(Self { end, stop: interruption()? })
+    }
+
+    /// Whether that time has come.
+    pub(crate) fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.end.is_some_and(|end| Instant::now() >= end)
     }
 }

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use fontis_lab::sim::{self, Extras, Folder, Metric, Outcome, Platform, Progress, ScenarioFile};
@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::json::say;
+use crate::runtime::interruption;
 use crate::text::round;
 
 /// Run experiments in virtual time: TCP and DFCP over simulated networks
@@ -134,10 +135,7 @@ pub(crate) fn run_on(args: &Args, platform: Platform) -> Result<(), Failure> {
         }
         batches.push((name, runs));
     }
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&stop);
-    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))
-        .map_err(|error| Failure::Failed(format!("interrupts cannot be handled: {error}")))?;
+    let stop = interruption()?;
     for (name, runs) in &batches {
         one(args, platform, name, runs, &stop)?;
         if stop.load(Ordering::Relaxed) {

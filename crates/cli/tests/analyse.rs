@@ -34,12 +34,36 @@ fn formulas_answer_in_numbers() {
 }
 
 #[test]
+fn the_estimator_is_judged_where_the_truth_is_known() {
+    let found = json(&[
+        "estimator",
+        "--variation",
+        "0",
+        "--length",
+        "30min",
+        "--runs",
+        "2",
+        "--threshold",
+        "50ms,1s",
+        "--gap",
+        "1s",
+    ]);
+    let cases = found["cases"].as_array().expect("cases");
+    assert_eq!(cases.len(), 2);
+    let improved = cases[0]["improved"]["mean"].as_f64().expect("an estimate");
+    let published = cases[0]["published"]["mean"].as_f64().expect("an estimate");
+    assert!((improved - 1.0).abs() < 0.03 && published < improved, "{found}");
+}
+
+#[test]
 fn nonsense_is_refused_as_wrong_usage() {
     for args in [
         &["n-star", "10", "--loss", "100%"][..],
         &["n-star", "10", "--loss", "1%", "--success", "100%"],
         &["share", "0bit/s", "1Mbit/s"],
         &["redundancy", "1Mbit/s", "0", "1MB", "1s"],
+        &["estimator", "--threshold", "0"],
+        &["estimator", "--length", "1000h", "--distance", "1ms"],
     ] {
         let output = fontis(args);
         assert_eq!(output.status.code(), Some(2), "{args:?}");

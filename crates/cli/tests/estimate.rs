@@ -7,6 +7,93 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tempfile::TempDir;
 
+#[test]
+fn wrong_usage_exits_with_2_and_says_what_would_be_right() {
+    let here = TempDir::new().expect("a folder");
+    for (args, hint) in [
+        (&["estimate"][..], "CAPTURE"),
+        (&["estimate", "--live", "lo"], "--probe-port"),
+        (&["estimate", "--probe", "somewhere"], "ADDRESS:PORT"),
+        (&["estimate", "a.pcap", "--probe", "127.0.0.1:7"], "cannot be used with"),
+        (&["estimate", "a.pcap", "--distance", "0"], "more than zero"),
+        (&["estimate", "a.pcap", "--for", "1s"], "cannot be used with"),
+    ] {
+        let output = fontis(here.path(), args);
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(
+            (output.status.code(), error.contains(hint)),
+            (Some(2), true),
+            "{args:?}: {error}"
+        );
+    }
+    #[cfg(target_os = "linux")]
+    for (args, hint) in [
+        (&["estimate", "--live", "no-such", "--probe-port", "7"][..], "no interface"),
+        (&["estimate", "--probe", "255.255.255.255:7", "--for", "100ms"], "cannot send"),
+    ] {
+        let output = fontis(here.path(), args);
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(
+            (output.status.code(), error.contains(hint)),
+            (Some(1), true),
+            "{args:?}: {error}"
+        );
+    }
+}
+
+/// Probes and bursts of datagrams from one namespace into another, over an emulated link of 4 Mbit/s.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_link_s_rate_is_found_live_between_two_hosts() {
+    let here = TempDir::new().expect("a folder");
+    let possible = fontis(here.path(), &["testbed", "shell", "--", "true"]);
+    if !possible.status.success() {
+        eprintln!("not checked: {}", String::from_utf8_lossy(&possible.stderr));
+        return;
+    }
+    // For 600 ms twice what the link carries, so that probes in between are later and later; then it empties its queue.
+    let bursts = "import socket, sys, time\n\
+        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
+        for _ in range(5):\n    \
+            due = time.monotonic()\n    \
+            for _ in range(60):\n        \
+                for _ in range(8): s.sendto(bytes(1222), (sys.argv[1], 9))\n        \
+                due += 0.01\n        \
+                time.sleep(max(0, due - time.monotonic()))\n    \
+            time.sleep(1.1)\n";
+    fs::write(here.path().join("bursts.py"), bursts).expect("written");
+    let fontis_path = env!("CARGO_BIN_EXE_fontis");
+    // The shell is the sending side: its packets go up the link, to the namespace beside it.
+    let inside = format!(
+        "{fontis_path} estimate --probe $FONTIS_GATEWAY:7440 --for 11s --json & \
+         sleep 1; python3 bursts.py $FONTIS_GATEWAY; wait"
+    );
+    let beside = format!(
+        "exec {fontis_path} estimate --live fontis0 --probe-port 7440 --for 10s --json >live.json 2>live.err"
+    );
+    let output = fontis(
+        here.path(),
+        &[
+            "testbed", "shell", "--rate", "4mbit", "--delay", "20ms", "--buffer", "1MB",
+            "--beside", &beside, "--", "sh", "-c", &inside,
+        ],
+    );
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let live = fs::read_to_string(here.path().join("live.json")).expect("it watched");
+    let error = fs::read_to_string(here.path().join("live.err")).unwrap_or_default();
+    let events: Vec<Value> =
+        live.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let last = events.last().unwrap_or_else(|| panic!("nothing was said: {error}"));
+    assert_eq!(last["event"], "estimate", "{live}");
+    let periods = last["busy_periods"].as_array().map_or(0, Vec::len);
+    assert_eq!(events.len(), periods + 1, "each busy period was said when it ended: {live}");
+    assert!(periods >= 3 && last["probes"].as_u64() > Some(50), "{live}");
+    // Probes are late by what a busy machine adds; ten percent of a period of 150 ms is a lot of that.
+    let bps = last["bps"].as_f64().expect("an estimate");
+    assert!((bps / 4e6 - 1.0).abs() < 0.3, "{bps}: {live}");
+}
+
 fn fontis(folder: &Path, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_fontis"))
         .current_dir(folder)

@@ -61,7 +61,7 @@ pub fn read(path: &Path) -> Result<Vec<Seen>, String> {
     Ok(seen)
 }
 
-fn packet_of(link: DataLink, nanos: u64, data: &[u8]) -> Option<Seen> {
+pub(crate) fn packet_of(link: DataLink, nanos: u64, data: &[u8]) -> Option<Seen> {
     let ip = match link {
         DataLink::RAW | DataLink::IPV4 | DataLink::IPV6 => data,
         DataLink::ETHERNET => {

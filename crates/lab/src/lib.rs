@@ -6,6 +6,8 @@
 pub mod capture;
 pub mod claims;
 mod lateness;
+#[cfg(target_os = "linux")]
+pub mod live;
 pub mod relay;
 pub mod sim;
 #[cfg(target_os = "linux")]

@@ -1,8 +1,11 @@
 use core::str::FromStr;
 
-use fontis_base::{Duration, Probability, Rate};
+use fontis_base::{Duration, Probability, Rate, Time};
 
-use crate::{Limit, Loss, Outage, Policer, QueueKind, QueueOptions, Reorder, Schedule, SpecError};
+use crate::{
+    DelaySchedule, DeliveryTrace, Limit, Loss, Outage, Policer, QueueKind, QueueOptions, Reorder,
+    Schedule, SpecError,
+};
 
 /// What a link does to its packets. The default does nothing: infinite rate, no delay, no impairments.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,8 +14,12 @@ pub struct LinkConfig {
     pub rate: Rate,
     /// How its rate changes during a run.
     pub rate_changes: Schedule,
+    /// When it can send at all, in place of a rate and its changes.
+    pub trace: Option<DeliveryTrace>,
     /// One-way propagation delay, from the last bit sent to the packet delivered.
     pub delay: Duration,
+    /// How the delay changes during a run.
+    pub delay_changes: DelaySchedule,
     /// The queue discipline.
     pub queue: QueueKind,
     /// What is set of it.
@@ -42,7 +49,9 @@ impl Default for LinkConfig {
         Self {
             rate: Rate::MAX,
             rate_changes: Schedule::default(),
+            trace: None,
             delay: Duration::ZERO,
+            delay_changes: DelaySchedule::default(),
             queue: QueueKind::Fifo,
             queue_options: QueueOptions::default(),
             buffer: Limit::UNLIMITED,
@@ -59,6 +68,22 @@ impl Default for LinkConfig {
 }
 
 impl LinkConfig {
+    /// The mean rate in bit/s that the line offers between two times.
+    pub fn mean_rate(&self, from: Time, to: Time) -> f64 {
+        match &self.trace {
+            Some(trace) => trace.mean(from, to),
+            None => self.rate_changes.mean(from, to, self.rate),
+        }
+    }
+
+    /// The bits that the line carries between two times at most; zero if there is no limit.
+    pub fn capacity(&self, from: Time, to: Time) -> f64 {
+        match self.rate {
+            Rate::MAX if self.trace.is_none() => 0.0,
+            _ => self.mean_rate(from, to) * to.since(from).as_secs_f64(),
+        }
+    }
+
     /// Whether anything may happen to a packet beside waiting and travelling.
     pub(crate) fn has_faults(&self) -> bool {
         self.loss != Loss::None
@@ -68,6 +93,7 @@ impl LinkConfig {
             || self.jitter > Duration::ZERO
             || self.reorder.probability != Probability::ZERO
             || self.policer.is_some()
+            || !self.delay_changes.is_empty()
     }
 }
 

@@ -29,6 +29,18 @@ pub enum SpecError {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// A line of a file is wrong.
+    #[error("line {line}: {text:?} of {kind} {reason}")]
+    Line {
+        /// Its number, from 1.
+        line: usize,
+        /// What it says.
+        text: String,
+        /// The kind of file, with its article.
+        kind: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// No element of this kind has this name.
     #[error("there is no {kind} called {text:?}; there are {names}")]
     UnknownName {

@@ -14,6 +14,8 @@
 //! registry, [`QueueKind`].
 
 mod config;
+mod delay;
+mod delivery_trace;
 mod error;
 mod flight;
 mod link;
@@ -26,6 +28,8 @@ mod schedule;
 mod stats;
 
 pub use config::{LinkConfig, LossPosition};
+pub use delay::{DelayChange, DelaySchedule};
+pub use delivery_trace::DeliveryTrace;
 pub use error::SpecError;
 pub use link::{Delivery, Link};
 pub use loss::{Loss, LossProcess};

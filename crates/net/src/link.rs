@@ -2,9 +2,11 @@ use fontis_base::{
     Duration, Node, Observer, Packet, PacketId, Port, Probability, Rate, Serializer, Stream, Time,
 };
 
+use crate::delivery_trace::DeliveryLine;
 use crate::flight::Flight;
 use crate::{
-    LinkConfig, LinkStats, LossPosition, LossProcess, Outage, Queue, Reorder, Schedule, TokenBucket,
+    DelaySchedule, LinkConfig, LinkStats, LossPosition, LossProcess, Outage, Queue, Reorder,
+    Schedule, TokenBucket,
 };
 
 /// One direction of a path: what goes in by port 0 comes out by port 0, later, or not at all.
@@ -24,6 +26,9 @@ pub struct Link<P, O = ()> {
     backlog_since: Time,
     line: Serializer,
     rate_changes: Schedule,
+    /// The line that a trace makes, in place of the other.
+    trace: Option<Box<DeliveryLine>>,
+    /// The least there is.
     delay: Duration,
     flight: Flight<P>,
     /// When a packet last entered.
@@ -57,6 +62,8 @@ struct Faults {
     jitter_stream: Stream,
     reorder: Reorder,
     reorder_stream: Stream,
+    /// The delay at first, and what becomes of it.
+    delay: (Duration, DelaySchedule),
 }
 
 impl Faults {
@@ -78,6 +85,7 @@ impl Faults {
             jitter_stream: stream("jitter"),
             reorder: config.reorder,
             reorder_stream: stream("reorder"),
+            delay: (config.delay, config.delay_changes.clone()),
         }))
     }
 
@@ -129,7 +137,8 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
             backlog_since: Time::ZERO,
             line: Serializer::new(config.rate),
             rate_changes: config.rate_changes,
-            delay: config.delay,
+            trace: config.trace.map(|trace| Box::new(DeliveryLine::new(trace))),
+            delay: config.delay_changes.least(config.delay),
             flight: Flight::new(),
             entered_at: Time::ZERO,
             summed_until: Time::ZERO,
@@ -156,9 +165,9 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         self.stats()
     }
 
-    /// The line's present rate.
+    /// The line's present rate; the mean of a trace.
     pub fn rate(&self) -> Rate {
-        self.line.rate()
+        self.trace.as_ref().map_or_else(|| self.line.rate(), |line| line.trace().mean_rate())
     }
 
     /// When the queue first dropped a packet.
@@ -186,10 +195,11 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         &mut self.observer
     }
 
-    /// Changes the rate at `now`, as an entry of the schedule would have done.
+    /// Changes the rate at `now`, as an entry of the schedule would have done. A trace ends with it.
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
         self.advance(now);
         self.rate_changes.forget_until(now);
+        self.trace = None;
         self.backlog_since = self.backlog_since.max(now);
         self.line.set_rate(rate);
     }
@@ -252,7 +262,7 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
                 break;
             }
             self.rate_changes.forget_until(begin);
-            if rate != self.line.rate() {
+            if rate != self.line.rate() && self.trace.is_none() {
                 self.line.set_rate(rate);
             }
             self.sum_up(begin);
@@ -283,16 +293,23 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         if self.queue.is_empty() {
             return None;
         }
+        if let Some(line) = &self.trace {
+            return Some((line.begin(self.backlog_since), line.trace().mean_rate()));
+        }
         let free_at = self.line.free_at().max(self.backlog_since);
         self.rate_changes.begin(free_at, self.line.rate())
     }
 
     fn transmit(&mut self, begin: Time, mut packet: Packet<P>) {
-        let sent = self.line.send(begin, u64::from(packet.size));
-        let mut due = sent + self.delay;
-        let Some(faults) = &mut self.faults else {
-            return self.flight.push(due, packet);
+        let bytes = u64::from(packet.size);
+        let sent = match &mut self.trace {
+            Some(line) => line.send(begin, bytes),
+            None => self.line.send(begin, bytes),
         };
+        let Some(faults) = &mut self.faults else {
+            return self.flight.push(sent + self.delay, packet);
+        };
+        let mut due = sent + faults.delay.1.at(sent, faults.delay.0);
         // It is lost at `sent`, but that lies ahead of the driver's time; reports keep to the order of their times.
         if faults.loss_position == LossPosition::AfterLine && faults.loss.next_is_lost() {
             return self.drop(begin, &packet, Reason::Loss);

@@ -149,6 +149,45 @@ fn a_scheduled_rate_holds_from_the_first_packet_that_begins_under_it() {
 }
 
 #[test]
+fn a_trace_carries_1500_bytes_at_each_of_its_times() {
+    // An opportunity every 3 ms: 4 Mbit/s.
+    let mut link = link(LinkConfig {
+        trace: Some("3\n6\n9\n".parse().unwrap()),
+        delay: ms(1),
+        ..Default::default()
+    });
+    assert_eq!(link.rate(), Rate::from_mbps(4));
+    for _ in 0..100 {
+        link.handle(Time::ZERO, 0, packet(Time::ZERO, 0, 1500));
+    }
+    // Half an opportunity is left over for whoever waits, not for who comes later.
+    link.handle(Time::ZERO, 0, packet(Time::ZERO, 0, 750));
+    link.handle(at(303), 0, packet(at(303), 0, 750));
+    link.handle(at(305), 0, packet(at(305), 0, 750));
+    let due: Vec<Time> = drain(&mut link).into_iter().map(|(due, _)| due).collect();
+    let full: Vec<Time> = (1..=100).map(|number| at(3 * number + 1)).collect();
+    assert_eq!(due[..100], full);
+    assert_eq!(due[100..], [at(304), at(304), at(307)]);
+}
+
+#[test]
+fn a_scheduled_delay_holds_for_what_leaves_the_line_after_it() {
+    let mut link = link(LinkConfig {
+        delay: ms(10),
+        delay_changes: fontis_net::DelaySchedule::new(
+            ["100ms:50ms", "200ms:5ms"].map(|text| text.parse().unwrap()),
+        ),
+        ..Default::default()
+    });
+    for sent in [0, 99, 100, 199, 200, 260] {
+        link.handle(at(sent), 0, packet(at(sent), 0, 1250));
+    }
+    let due: Vec<Time> = drain(&mut link).into_iter().map(|(due, _)| due).collect();
+    // The fifth would be there at 205, before the fourth, which it does not overtake.
+    assert_eq!(due, [10, 109, 150, 249, 249, 265].map(at));
+}
+
+#[test]
 fn a_line_that_stands_still_goes_on_when_its_rate_returns() {
     let mut link = link(LinkConfig {
         rate: Rate::from_mbps(10),

@@ -4,8 +4,8 @@ use fontis_base::{
     Duration, Ecn, FlowId, HostId, Node, Observer, Packet, PacketId, Probability, Rate, Size, Time,
 };
 use fontis_net::{
-    Limit, Link, LinkConfig, Loss, LossPosition, Outage, Policer, QueueKind, RateChange, Reorder,
-    Schedule,
+    DelayChange, DelaySchedule, DeliveryTrace, Limit, Link, LinkConfig, Loss, LossPosition, Outage,
+    Policer, QueueKind, RateChange, Reorder, Schedule,
 };
 use proptest::prelude::*;
 
@@ -39,17 +39,25 @@ fn limit() -> impl Strategy<Value = Limit> {
     ]
 }
 
+fn trace() -> impl Strategy<Value = DeliveryTrace> {
+    prop::collection::vec(1u64..40, 1..30).prop_map(|mut opportunities| {
+        opportunities.sort_unstable();
+        DeliveryTrace::new(opportunities).expect("they are in order")
+    })
+}
+
 prop_compose! {
     fn config()(
         rate in rate(),
         changes in prop::collection::vec((span(), rate()), 0..4),
+        trace in prop::option::weighted(0.3, trace()),
         delay in span(),
+        delays in prop::collection::vec((span(), span()), 0..3),
         queue in 0..QueueKind::ALL.len(),
         (buffer, per_flow) in (limit(), any::<bool>()),
         (loss, after) in (loss(), any::<bool>()),
         outage in prop::option::of((span(), span(), span())),
-        (duplicate, corrupt) in (probability(), probability()),
-        jitter in span(),
+        (duplicate, corrupt, jitter) in (probability(), probability(), span()),
         (reordered, by) in (probability(), span()),
         policer in prop::option::of((rate(), 0u64..10_000)),
     ) -> LinkConfig {
@@ -58,7 +66,11 @@ prop_compose! {
             rate_changes: Schedule::new(
                 changes.into_iter().map(|(at, rate)| RateChange { at: Time::ZERO + at, rate }),
             ),
+            trace,
             delay,
+            delay_changes: DelaySchedule::new(
+                delays.into_iter().map(|(at, delay)| DelayChange { at: Time::ZERO + at, delay }),
+            ),
             queue: QueueKind::ALL[queue].1,
             queue_options: fontis_net::QueueOptions { per_flow, ..Default::default() },
             buffer,

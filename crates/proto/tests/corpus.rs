@@ -6,6 +6,10 @@ mod connection;
 mod frames;
 #[path = "../../../fuzz/inputs/hello.rs"]
 mod hello;
+#[path = "../../../fuzz/inputs/published.rs"]
+mod published;
+#[path = "../../../fuzz/inputs/tcp.rs"]
+mod tcp;
 
 #[path = "../../../fuzz/inputs/replay.rs"]
 mod replay;
@@ -25,4 +29,14 @@ fn the_corpus_of_hello_replays() {
 #[test]
 fn the_corpus_of_connection_replays() {
     replay("connection", connection::run);
+}
+
+#[test]
+fn the_corpus_of_published_replays() {
+    replay("published", published::run);
+}
+
+#[test]
+fn the_corpus_of_tcp_replays() {
+    replay("tcp", tcp::run);
 }

@@ -30,10 +30,11 @@ impl From<Value> for Setting {
 
 #[pymethods]
 impl Scenario {
-    /// Reads the text of a scenario file.
+    /// Reads the text of a scenario file; files that it names are looked for in a folder, and then in the present one.
     #[staticmethod]
-    fn parse(text: &str) -> PyResult<Self> {
-        fontis_sim::scenario::Scenario::parse(text).map(Self).map_err(usage)
+    #[pyo3(signature = (text, folder = ""))]
+    fn parse(text: &str, folder: &str) -> PyResult<Self> {
+        sim::parse(text, folder).map(Self).map_err(usage)
     }
 
     /// The scenario of this path or id, and where it is.

@@ -2,9 +2,9 @@
 //! on, with a truth that is known.
 
 use std::collections::VecDeque;
-use std::fmt::Write as _;
 
 use fontis_base::{Duration, Stream};
+use fontis_net::DeliveryTrace;
 
 use crate::source::exponential;
 
@@ -78,13 +78,10 @@ impl Cellular {
         Self::varying(0, rate, 0.0, seconds)
     }
 
-    /// The trace in mahimahi's format: a line with the millisecond of each opportunity.
-    pub fn mahimahi(&self) -> String {
-        let mut text = String::new();
-        for at in &self.opportunities {
-            let _ = writeln!(text, "{at}");
-        }
-        text
+    /// The trace for a link, whose opportunities come at the end of their milliseconds. An error says what is wrong if there
+    /// is none.
+    pub fn trace(&self) -> Result<DeliveryTrace, (usize, &'static str)> {
+        DeliveryTrace::new(self.opportunities.iter().map(|at| at + 1).collect())
     }
 
     /// What it carries at most, in bit/s.
@@ -165,7 +162,11 @@ mod tests {
         let varying = Cellular::varying(1, 3e6, 0.25, 3600.0);
         assert!((varying.mean_rate() / 3e6 - 1.0).abs() < 0.05, "{}", varying.mean_rate());
         assert_eq!(varying, Cellular::varying(1, 3e6, 0.25, 3600.0));
-        assert_eq!(Cellular::constant(12e6, 0.003).mahimahi(), "0\n1\n2\n");
+        let trace = Cellular::constant(12e6, 0.003).trace().expect("three opportunities");
+        assert_eq!(
+            (trace.opportunities(), trace.mean_rate().as_bps()),
+            (&[1, 2, 3][..], 12_000_000)
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::trace::{Detail, Recorder, Trace};
 use crate::{
     Capture, Controlled, Controller, ControllerConfig, DatagramHost, Element, Fetch, Host, Network,
     NodeIndex, Pattern, PatternObject, PublishedHost, Recording, Requests, Role, Serve, Source,
-    TcpHost, World,
+    TcpHost, World, network,
 };
 
 /// Flows over a network of routers and links, run in virtual time and recorded.
@@ -152,6 +152,13 @@ impl Experiment {
     /// The first flow that only the testbed has, if there is one.
     pub fn testbed_only(&self) -> Option<&FlowSpec> {
         self.flows.iter().find(|flow| matches!(flow.transport, Transport::Command { .. }))
+    }
+
+    /// The links that packets from one router to another cross, in their order: as few as possible; of several such ways,
+    /// the one whose first link was made first. `None` if no way leads there.
+    pub fn route(&self, from: usize, to: usize) -> Option<Vec<usize>> {
+        let ends: Vec<_> = self.links.iter().map(|link| (link.from, link.to)).collect();
+        network::route(self.routers, &ends, from, to)
     }
 
     /// Runs it and gives what was recorded; `None` if `stop` said so, which is asked at each sample.
@@ -300,15 +307,11 @@ impl Experiment {
         }
         let controlled = flows.iter().map(|index| {
             let spec = &self.flows[*index];
-            let crosses = |link: &LinkSpec| link.from >= spec.from && link.to <= spec.to;
             Controlled {
                 flow: FlowId(*index as u32),
                 sender: HostId(2 * *index as u32),
                 limit: spec.access.rate,
-                links: (0..self.links.len())
-                    .filter(|link| self.links[*link].from < self.links[*link].to)
-                    .filter(|link| crosses(&self.links[*link]))
-                    .collect(),
+                links: self.route(spec.from, spec.to).unwrap_or_default(),
                 is_active: false,
             }
         });

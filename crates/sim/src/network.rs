@@ -87,11 +87,15 @@ impl Network {
 
     /// Tells every router the ways to all hosts, and gives the world, ready to start.
     pub fn build(mut self) -> World {
+        let ends: Vec<_> = self.links.iter().map(|&(from, to, _)| (from, to)).collect();
         for router in 0..self.routers.len() {
-            let first = self.first_links(router);
+            let first = first_links(self.routers.len(), &ends, router);
             let switch = self.routers[router];
             for &(host, at, node) in &self.hosts {
-                let way = if at == router { Some(node) } else { first[at] };
+                let way = match at == router {
+                    true => Some(node),
+                    false => first[at].map(|link| self.links[link].2),
+                };
                 if let Some(way) = way {
                     self.world.switch_mut(switch).route(host, way);
                 }
@@ -99,23 +103,44 @@ impl Network {
         }
         self.world
     }
+}
 
-    /// For each router, the first link of the way that leads there from `from`.
-    fn first_links(&self, from: RouterIndex) -> Vec<Option<NodeIndex>> {
-        let mut first: Vec<Option<NodeIndex>> = vec![None; self.routers.len()];
-        let mut reached = vec![from];
-        let mut next = 0;
-        while let Some(&at) = reached.get(next) {
-            next += 1;
-            for &(begin, end, link) in &self.links {
-                if begin == at && end != from && first[end].is_none() {
-                    first[end] = first[at].or(Some(link));
-                    reached.push(end);
-                }
+/// For each router, the first link of the way that leads there from `from`; links lead from one router to another.
+pub(crate) fn first_links(
+    routers: usize,
+    links: &[(RouterIndex, RouterIndex)],
+    from: RouterIndex,
+) -> Vec<Option<usize>> {
+    let mut first: Vec<Option<usize>> = vec![None; routers];
+    let mut reached = vec![from];
+    let mut next = 0;
+    while let Some(&at) = reached.get(next) {
+        next += 1;
+        for (link, &(begin, end)) in links.iter().enumerate() {
+            if begin == at && end != from && first[end].is_none() {
+                first[end] = first[at].or(Some(link));
+                reached.push(end);
             }
         }
-        first
     }
+    first
+}
+
+/// The links that packets from one router to another cross, in their order; `None` if no way leads there.
+pub(crate) fn route(
+    routers: usize,
+    links: &[(RouterIndex, RouterIndex)],
+    from: RouterIndex,
+    to: RouterIndex,
+) -> Option<Vec<usize>> {
+    let (mut at, mut way) = (from, Vec::new());
+    while at != to {
+        // Each router decides by itself; with every link the way that is left is shorter by one.
+        let link = first_links(routers, links, at)[to]?;
+        way.push(link);
+        at = links[link].1;
+    }
+    Some(way)
 }
 
 #[cfg(test)]
@@ -124,17 +149,12 @@ mod tests {
 
     #[test]
     fn packets_take_the_way_with_the_fewest_links() {
-        let mut network = Network::new(1);
-        let routers: Vec<RouterIndex> = (0..4).map(|_| network.router()).collect();
-        let mut link = |from: usize, to: usize| {
-            network.link("link", routers[from], routers[to], LinkConfig::default())
-        };
-        let [first, _, third] = [link(0, 1), link(1, 2), link(0, 3)];
-        let _ = (link(2, 3), link(3, 0));
-        let ways = network.first_links(0);
-        assert_eq!(ways, [None, Some(first), Some(first), Some(third)]);
+        let links = [(0, 1), (1, 2), (0, 3), (2, 3), (3, 0)];
+        assert_eq!(first_links(4, &links, 0), [None, Some(0), Some(0), Some(2)]);
         // Nothing leads from 3 to 2 but by way of 0 and 1.
-        let from_last = network.first_links(3);
-        assert_eq!(from_last[2], from_last[0]);
+        assert_eq!(first_links(4, &links, 3)[2], Some(4));
+        assert_eq!(route(4, &links, 3, 2), Some(vec![4, 0, 1]));
+        assert_eq!(route(5, &links, 0, 4), None);
+        assert_eq!(route(4, &links, 1, 1), Some(vec![]));
     }
 }

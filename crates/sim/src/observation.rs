@@ -15,8 +15,8 @@ pub trait Observed {
     fn flow(&self, index: usize) -> FlowCounters;
     /// What a flow has passed.
     fn stations(&self, index: usize) -> Stations;
-    /// What a link has counted up to now, packets that wait in it, and its present rate.
-    fn link(&mut self, index: usize) -> (LinkStats, usize, Rate);
+    /// What a link has counted up to now, and packets that wait in it.
+    fn link(&mut self, index: usize) -> (LinkStats, usize);
     /// What was read of a flow just now, for who watches packets.
     fn tell_flow(&mut self, _index: usize, _name: &str, _counters: FlowCounters) {}
     /// What was read of a queue.
@@ -119,7 +119,7 @@ impl Observation {
         }
         let (mut busy, mut full) = (Vec::new(), Vec::new());
         for (index, spec) in experiment.links.iter().enumerate().filter(|(_, l)| l.bottleneck) {
-            let (stats, packets, rate) = running.link(index);
+            let (stats, packets) = running.link(index);
             let (before, last) = self.links[index];
             let span = self.now.since(before);
             let mean = |now: u128, last: u128| {
@@ -135,7 +135,7 @@ impl Observation {
                 self.first_drops[index] = stats.first_queue_drop;
             }
             let sent = (stats.delivered.bytes - last.delivered.bytes) as f64 * 8.0;
-            busy.push(utilisation(sent, rate, span));
+            busy.push(utilisation(sent, spec.config.capacity(before, self.now)));
             if let Some((buffer, in_bytes)) = spec.buffer() {
                 full.push((if in_bytes { mean_bytes } else { mean_packets }) / buffer.max(1.0));
             }
@@ -231,7 +231,7 @@ impl Observation {
             if rate < Rate::MAX {
                 let bps = rate.as_bps() as f64;
                 slowest = Some(slowest.map_or(bps, |slowest| slowest.min(bps)));
-                let capacity = spec.config.rate_changes.mean(begin, end, rate) * span;
+                let capacity = spec.config.capacity(begin, end);
                 self.put("utilisation", &spec.name, sent / capacity.max(1.0));
             }
             let packets = (now.queue_packet_nanos - before.queue_packet_nanos) as f64 * 1e-9;
@@ -323,11 +323,8 @@ fn is_named(name: &str, metric: &str) -> bool {
     }
 }
 
-fn utilisation(bits: f64, rate: Rate, span: Duration) -> f64 {
-    if rate == Rate::MAX || rate == Rate::ZERO || span == Duration::ZERO {
-        return 0.0;
-    }
-    (bits / (rate.as_bps() as f64 * span.as_secs_f64())).min(1.0)
+fn utilisation(bits: f64, capacity: f64) -> f64 {
+    if capacity > 0.0 { (bits / capacity).min(1.0) } else { 0.0 }
 }
 
 impl Observed for Running {
@@ -357,10 +354,10 @@ impl Observed for Running {
         }
     }
 
-    fn link(&mut self, index: usize) -> (LinkStats, usize, Rate) {
+    fn link(&mut self, index: usize) -> (LinkStats, usize) {
         let now = self.world.now();
         let link = self.world.link_mut(self.links[index]);
-        (link.observe(now), link.queue_len(), link.rate())
+        (link.observe(now), link.queue_len())
     }
 }
 

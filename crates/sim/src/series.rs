@@ -1,7 +1,6 @@
 //! What is to be said of a recording's course over time.
 
 use fontis_base::{Duration, Rate, Time};
-use fontis_net::Schedule;
 
 use crate::analysis::fountain;
 use crate::experiment::{Experiment, Transport};
@@ -239,8 +238,7 @@ impl Series {
             if experiment.flows.iter().any(|flow| flow.start > from) || from >= to {
                 continue;
             }
-            let changes: &Schedule = &link.config.rate_changes;
-            let share = changes.mean(from, to, link.config.rate) / self.flows.len() as f64;
+            let share = link.config.mean_rate(from, to) / self.flows.len() as f64;
             let fair: Vec<f64> = efficiencies.iter().map(|part| part * share).collect();
             let got: Vec<f64> = self.flows.iter().map(|flow| flow[sample]).collect();
             each.push(metrics::adaptation_error_per_flow(&got, &fair));

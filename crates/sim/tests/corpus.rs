@@ -1,9 +1,17 @@
-//! The corpus of the fuzz target for traces, replayed: what once was worth keeping stays right.
+//! The corpora of the fuzz targets, replayed: what once was worth keeping stays right.
+
+#[path = "../../../fuzz/inputs/scenario.rs"]
+mod scenario;
+#[path = "../../../fuzz/inputs/trace.rs"]
+mod trace;
 
 #[path = "../../../fuzz/inputs/replay.rs"]
 mod replay;
-#[path = "../../../fuzz/inputs/trace.rs"]
-mod trace;
+
+#[test]
+fn the_corpus_of_scenario_replays() {
+    replay::replay("scenario", scenario::run);
+}
 
 #[test]
 fn the_corpus_of_trace_replays() {

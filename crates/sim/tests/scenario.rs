@@ -2,8 +2,8 @@
 
 use fontis_base::{Duration, Rate, Size, Time};
 use fontis_net::{Limit, QueueKind};
-use fontis_sim::Transport;
-use fontis_sim::scenario::{Form, KEYS, Scenario};
+use fontis_sim::scenario::{Files, Form, KEYS, Scenario};
+use fontis_sim::{Recording, Transport};
 use proptest::prelude::*;
 
 fn error(text: &str) -> String {
@@ -99,10 +99,144 @@ fn what_is_wrong_is_said_with_its_line_and_what_would_be_right() {
 }
 
 #[test]
+fn links_of_ones_own_carry_flows_by_the_shortest_way() {
+    let text = r#"
+        [topology]
+        rate = "8 Mbit/s"
+        [[link]]
+        from = "a"
+        to = "b"
+        delay = "10 ms"
+        [[link]]
+        name = "detour"
+        from = "a"
+        to = "c"
+        [[link]]
+        from = "c"
+        to = "d"
+        rate = "2 Mbit/s"
+        rate_changes = ["5 s:1 Mbit/s"]
+        delay = "30 ms"
+        one_way = true
+        record = false
+        [[link]]
+        from = "d"
+        to = "b"
+        delay_changes = ["1 s:40 ms"]
+        [[flow]]
+        from = "a"
+        to = "b"
+        [[flow]]
+        from = "a"
+        to = "d"
+        rtt = "80 ms"
+        [sweep]
+        link.detour.loss = ["0.1%", "1%"]
+        link.c-d.queue = ["drr"]
+    "#;
+    let runs = Scenario::parse(text).expect("it is right").runs().expect("runs");
+    let experiment = &runs[1].experiment;
+    let names: Vec<&str> = experiment.links.iter().map(|link| &*link.name).collect();
+    assert_eq!(names, ["a-b", "a-b.back", "detour", "detour.back", "c-d", "d-b", "d-b.back"]);
+    assert_eq!(experiment.links[2].config.loss, "1%".parse().expect("a loss"));
+    assert_eq!(experiment.links[4].config.queue, QueueKind::Drr);
+    assert!(experiment.links[5].bottleneck && !experiment.links[4].bottleneck);
+    // Two links lead from a to d either way: by b, which comes first.
+    let [first, second] = [0, 1].map(|flow| &experiment.flows[flow]);
+    assert_eq!(experiment.route(first.from, first.to), Some(vec![0]));
+    assert_eq!(experiment.route(second.from, second.to), Some(vec![0, 6]));
+    assert_eq!(experiment.route(second.to, second.from), Some(vec![5, 1]));
+    // The path takes 20 ms of the second flow's 80; its own links take the rest, half each way.
+    assert_eq!(second.access.delay, Duration::from_millis(30));
+    assert_eq!(first.access.delay, Duration::ZERO);
+    let recording = experiment.run(|| false).expect("nobody stops it");
+    assert!(recording.metric("goodput", "flow1").is_some_and(|goodput| goodput > 3.0));
+    assert!(recording.metric("utilisation", "a-b").is_some_and(|share| share > 0.9));
+}
+
+#[test]
+fn links_of_ones_own_that_lead_nowhere_are_refused() {
+    let link = "[[link]]\nfrom = \"a\"\nto = \"b\"\n";
+    let flow = "[[flow]]\nfrom = \"a\"\nto = \"b\"\n";
+    assert!(Scenario::parse(&format!("{link}{flow}")).is_ok());
+    for (text, parts) in [
+        (link.to_owned(), &["flow1: flow.from must name a router", "a, b"][..]),
+        (format!("{link}[[flow]]\nfrom = \"a\"\nto = \"x\""), &["no link leads to \"x\""]),
+        (format!("{link}[[flow]]\nfrom = \"a\"\nto = \"a\""), &["the same router"]),
+        (format!("{link}one_way = true\n{flow}"), &["no links lead from \"b\" to \"a\""]),
+        (format!("{link}{link}{flow}"), &["two links are called \"a-b\""]),
+        ("[[link]]\nfrom = \"a\"".to_owned(), &["link 1 needs \"to\""]),
+        ("[[link]]\nfrom = \"a\"\nto = \"a\"".to_owned(), &["to itself"]),
+        (format!("[topology]\nloss = \"1%\"\n{link}{flow}"), &["topology.loss", "link.KEY"]),
+        (format!("{link}rat = \"1 Mbit/s\"\n"), &["line 4", "link.rate"]),
+        ("[link]\nfrom = \"a\"".to_owned(), &["[[link]]"]),
+        (flow.to_owned(), &["needs routers with names"]),
+        (
+            format!("{link}{flow}rtt = \"1 ms\"\n[sweep]\nlink.a-b.delay = [\"1 ms\"]"),
+            &["less than its path takes"],
+        ),
+        (
+            format!("{link}{flow}[sweep]\nlink.b.delay = [\"1 ms\"]"),
+            &["link.b.delay", "link.a-b.delay"],
+        ),
+    ] {
+        let error = error(&text);
+        for part in parts {
+            assert!(error.contains(part), "{text:?}: {error:?} lacks {part:?}");
+        }
+    }
+}
+
+#[test]
+fn a_trace_comes_from_a_file_beside_the_scenario_or_from_a_model() {
+    let read = |folder: &str, name: &str| match (folder, name) {
+        ("here", "twelve.trace") => Ok("1\n2\n".to_owned()),
+        ("here", "wrong.trace") => Ok("2\n1\n".to_owned()),
+        _ => Err(format!("{name}: no such file")),
+    };
+    let parse = |name: &str| {
+        let files = Files { folder: "here".to_owned(), read };
+        Scenario::parse_with(&format!("[topology]\nrate_trace = \"{name}\""), files)
+    };
+    let runs = parse("twelve.trace").expect("it is right").runs().expect("a run");
+    let recording = runs[0].experiment.run(|| false).expect("nobody stops it");
+    // What else of the scenario goes by a rate goes by the mean.
+    assert_eq!(runs[0].experiment.links[0].config.rate, Rate::from_mbps(12));
+    assert_eq!(runs[0].experiment.flows[0].access.rate, Rate::from_mbps(120));
+    assert!(recording.metric("utilisation", "bottleneck").is_some_and(|share| share > 0.97));
+    assert!(recording.metric("goodput", "all").is_some_and(|mbps| mbps > 11.0 && mbps < 11.7));
+    for (name, parts) in [
+        ("wrong.trace", &["topology.rate_trace", "line 2", "earlier"][..]),
+        ("none.trace", &["no such file"]),
+        ("cellular:1 Mbit/s", &["cellular:MEAN,VARIATION,LENGTH"]),
+        ("cellular:x,1%,1 s", &["\"x\" is not a rate", "as in"]),
+        ("cellular:1 bit/s,1%,1 s", &["the trace is empty"]),
+        ("cellular:1000 Gbit/s,1%,1 h", &["too long"]),
+    ] {
+        let error = parse(name).expect_err(name).to_string();
+        for part in parts {
+            assert!(error.contains(part), "{name:?}: {error:?} lacks {part:?}");
+        }
+    }
+    let both =
+        "[topology]\nrate_trace = \"cellular:1 Mbit/s,1%,1 s\"\nrate_changes = [\"1 s:1 Mbit/s\"]";
+    assert!(error(both).contains("either a trace or changes"));
+    assert!(error("[topology]\nrate_trace = \"a\"").contains("cannot be read here"));
+}
+
+#[test]
 fn every_key_is_read_with_its_default() {
     for key in KEYS.iter().filter(|key| !key.default.is_empty()) {
-        let table = if key.table == "flow" { "[flow]".to_owned() } else { key.table.to_owned() };
-        let text = format!("[{table}]\n{} = \"{}\"", key.name, key.default);
+        let line = format!("{} = \"{}\"", key.name, key.default);
+        let text = match key.table {
+            "flow" => format!("[[flow]]\n{line}"),
+            "link" => {
+                format!(
+                    "[[link]]\nfrom = \"a\"\nto = \"b\"\n{line}\n[[flow]]\nfrom = \"a\"\nto = \"b\""
+                )
+            }
+            table => format!("[{table}]\n{line}"),
+        };
         let read = Scenario::parse(&text);
         assert!(read.is_ok(), "{text}: {read:?}");
     }
@@ -136,6 +270,10 @@ fn value_for(form: Form) -> BoxedStrategy<String> {
             "[\"10 ms:0\", \"50 ms:5 Mbit/s\"]".to_owned(),
         ])
         .boxed(),
+        Form::Outage => pick(&["10 ms:30 ms", "0:5 ms:20 ms"]),
+        Form::Policer => pick(&["1 Mbit/s", "2 Mbit/s:3 kB", "64 kbit/s:0"]),
+        Form::Reorder => pick(&["1%", "50%:3 ms", "100%:1 us"]),
+        Form::Trace => pick(&["cellular:3 Mbit/s,50%,100 ms", "cellular:1 Mbit/s,0,1 s,7"]),
         Form::Names(_) | Form::LossAt | Form::Queue => {
             let names = form.names().expect("names");
             prop::sample::select(names).prop_map(|name| format!("\"{name}\"")).boxed()
@@ -161,23 +299,34 @@ proptest! {
 
     #[test]
     fn whatever_a_scenario_sets_it_runs_to_its_end_or_is_refused(
-        lines in prop::collection::vec(any_line(), 0..10)
+        lines in prop::collection::vec(any_line(), 0..10),
+        links in prop_oneof![Just(vec![]), prop::collection::vec((0u8..4, 0u8..4), 1..6)],
     ) {
-        let mut text = String::new();
-        for table in ["scenario", "topology", "queue", "tcp", "dfcp"] {
-            let mut own: Vec<&String> =
-                lines.iter().filter(|(of, _)| of == table).map(|(_, line)| line).collect();
-            // The same key twice is no TOML.
-            own.sort();
+        // The same key twice is no TOML.
+        let of = |table: &str| {
+            let mut own: Vec<&str> =
+                lines.iter().filter(|(of, _)| of == table).map(|(_, line)| line.as_str()).collect();
+            own.sort_unstable();
             own.dedup_by_key(|line| line.split(' ').next());
-            let own: Vec<&str> = own.iter().map(|line| line.as_str()).collect();
-            text += &format!("[{table}]\n{}\n", own.join("\n"));
+            own.join("\n")
+        };
+        let is_linked = !links.is_empty();
+        let mut text = String::new();
+        let tables = ["scenario", "topology", "queue", "tcp", "dfcp"];
+        for table in tables.iter().filter(|table| !is_linked || **table != "topology") {
+            text += &format!("[{table}]\n{}\n", of(table));
         }
-        let mut own: Vec<&str> =
-            lines.iter().filter(|(of, _)| of == "flow").map(|(_, line)| line.as_str()).collect();
-        own.sort_unstable();
-        own.dedup_by_key(|line| line.split(' ').next());
-        text += &format!("[[flow]]\n{}\n", own.join("\n"));
+        let without = |text: String| {
+            let kept = text.lines().filter(|line| !["from", "to", "name"].iter().any(|key| line.starts_with(key)));
+            kept.collect::<Vec<_>>().join("\n")
+        };
+        for (from, to) in &links {
+            text += &format!("[[link]]\nfrom = \"r{from}\"\nto = \"r{to}\"\n{}\n", without(of("link")));
+        }
+        text += &format!("[[flow]]\n{}\n", without(of("flow")));
+        if is_linked {
+            text += "from = \"r0\"\nto = \"r1\"\n";
+        }
         let Ok(mut scenario) = Scenario::parse(&text) else { return Ok(()) };
         // Short, slow and few, so that thousands can be tried.
         for (key, value) in [
@@ -195,6 +344,15 @@ proptest! {
         for run in runs.iter().take(2) {
             let recording = run.experiment.run(|| false).expect("nobody stops it");
             prop_assert!(recording.metric("goodput", "all").is_some_and(|goodput| goodput >= 0.0));
+            // Nothing is in a packet that its bytes do not say.
+            let mut wired = run.experiment.clone();
+            wired.wire = true;
+            let wired = wired.run(|| false).expect("nobody stops it");
+            let tables = |recording: &Recording| {
+                // As text: where nothing was measured, columns hold what no number equals.
+                format!("{:?}{:?}{:?}", recording.summary, recording.flow, recording.queue)
+            };
+            prop_assert_eq!(tables(&wired), tables(&recording));
         }
     }
 }

@@ -22,7 +22,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Shell(shell::Args),
+    Shell(Box<shell::Args>),
     /// Run experiments with real kernels and sockets: the scenarios of fontis sim, in real time
     ///
     /// Senders and receivers stand in namespaces of this machine, the network between them is the scenario's. TCP is the

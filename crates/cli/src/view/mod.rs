@@ -23,8 +23,8 @@ use crate::json::say;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// What to show: packets.trace or its folder, pcap, pcapng, qlog, or an ns-2 trace; up to four. Without any, the
-    /// playground
+    /// What to show: packets.trace, pcap, pcapng, qlog, or an ns-2 trace, or a folder, of which the newest counts; up to
+    /// four. Without any, the playground
     #[arg(value_name = "FILE", num_args = 0..=4)]
     files: Vec<PathBuf>,
     /// Write one page that holds all of it, instead of showing it
@@ -68,7 +68,9 @@ Examples:
     fontis sim scenario.toml --packets && fontis view recordings/ID/00000 recordings/ID/00001
   One page to send to somebody:
     fontis view client.pcap server.pcap --export both-ends.html
-  A transfer under way:
+  A transfer of Fontis, its blocks and symbols; --qlog goes with get, send, serve and receive:
+    fontis get --qlog logs URL && fontis view logs
+  The same while it is under way:
     fontis get --qlog logs URL & fontis view --live logs";
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -140,16 +142,15 @@ fn draw(source: &Source, detail: Detail, path: &Path) -> Result<(), Failure> {
     let mut figure = Figure::of(&trace);
     figure.from = Time::ZERO + detail.from;
     figure.until = trace.end.min(Time::ZERO + detail.until);
-    if trace.packets.len() > MOST_PACKETS {
+    // A recording is read whole.
+    let drawn = trace.packets.iter().filter(|p| p.sent >= figure.from && p.sent <= figure.until);
+    let drawn = drawn.count();
+    if drawn > MOST_PACKETS {
         let text = "a figure has room for 20000 packets: choose fewer with --from and --until";
-        return Err(Failure::Usage(format!(
-            "{}: {} packets; {text}",
-            source.title,
-            trace.packets.len()
-        )));
+        return Err(Failure::Usage(format!("{}: {drawn} packets; {text}", source.title)));
     }
     write(path, figure.draw(&trace).as_bytes())?;
-    say(&format!("wrote {}: {} packets", path.display(), trace.packets.len()));
+    say(&format!("wrote {}: {drawn} packets", path.display()));
     Ok(())
 }
 

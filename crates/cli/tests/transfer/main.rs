@@ -3,6 +3,7 @@
 #[cfg(unix)]
 mod control;
 mod faults;
+mod qlog;
 #[cfg(unix)]
 mod resume;
 #[cfg(target_os = "linux")]

@@ -216,7 +216,7 @@ impl Driver {
     }
 
     pub(super) fn qlog(&self, id: ConnectionId, role: &str) -> Option<Qlog> {
-        Qlog::create(self.config.qlog.as_deref()?, id, role).ok()
+        Qlog::create(self.config.qlog.as_deref()?, id, role, self.clock.now()).ok()
     }
 
     /// Reads what has come; true if there may be more.

@@ -1,6 +1,6 @@
 use fontis_sim::scenario::Run;
 
-/// What decides a run's result, hashed: its settings, its seed, this version. What is only said about it does not count.
+/// What decides a run's result, hashed: its settings with the traces that they name, its seed, this version. What is only said about it does not count.
 pub fn key(run: &Run) -> String {
     const ABOUT: [&str; 5] = ["id", "title", "paper", "figure", "minutes"];
     let is_about =
@@ -9,6 +9,12 @@ pub fn key(run: &Run) -> String {
     let mut text = format!("{} {}", env!("CARGO_PKG_VERSION"), run.seed);
     for (key, value) in settings {
         text.push_str(&format!("\n{key}={value}"));
+    }
+    // Of a file the settings have the name alone.
+    for link in &run.experiment.links {
+        if let Some(trace) = &link.config.trace {
+            text.push_str(&format!("\n{}", blake3::hash(trace.to_string().as_bytes())));
+        }
     }
     let hash = blake3::hash(text.as_bytes()).to_hex();
     hash.as_str()[..24].to_owned()

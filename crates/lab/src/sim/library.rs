@@ -1,7 +1,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use fontis_sim::scenario::Scenario;
+use fontis_sim::scenario::{Files, Scenario, ScenarioError};
 
 /// A scenario in a file.
 #[derive(Clone, Debug)]
@@ -28,8 +28,19 @@ pub fn folder() -> Option<PathBuf> {
 pub fn read(path: &Path) -> Result<ScenarioFile, String> {
     let place = path.display();
     let text = fs::read_to_string(path).map_err(|error| format!("{place}: {error}"))?;
-    let scenario = Scenario::parse(&text).map_err(|error| format!("{place}: {error}"))?;
+    let folder = path.parent().unwrap_or(Path::new("")).to_string_lossy();
+    let scenario = parse(&text, &folder).map_err(|error| format!("{place}: {error}"))?;
     Ok(ScenarioFile { path: path.to_owned(), scenario })
+}
+
+/// Reads the text of a scenario; files that it names are looked for in a folder, and then in the present one.
+pub fn parse(text: &str, folder: &str) -> Result<Scenario, ScenarioError> {
+    let read = |folder: &str, name: &str| {
+        let beside = Path::new(folder).join(name);
+        let path = if beside.is_file() { &beside } else { Path::new(name) };
+        fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))
+    };
+    Scenario::parse_with(text, Files { folder: folder.to_owned(), read })
 }
 
 /// All scenarios below a folder, in the order of their paths; those that cannot be read as errors.

@@ -10,5 +10,5 @@ pub(crate) use batch::on_testbed;
 pub use batch::{Extras, Outcome, Platform, Progress, run, samples};
 pub use folder::{Folder, Metric, PARTIAL, RecordError, TRACE};
 pub use key::key;
-pub use library::{ScenarioFile, find, folder, list, read};
+pub use library::{ScenarioFile, find, folder, list, parse, read};
 pub use parquet_file::write as write_table;

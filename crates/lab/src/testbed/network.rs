@@ -2,7 +2,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use fontis::udp::Clock;
 use fontis_net::{LinkConfig, LinkStats};
-use fontis_sim::{Experiment, FlowSpec};
+use fontis_sim::{Experiment, FlowSpec, LinkSpec};
 
 use super::emulator::Emulator;
 use super::error::TestbedError;
@@ -98,17 +98,17 @@ impl Network {
         experiment: &Experiment,
         clock: Clock,
     ) -> Result<(Namespace, Namespace, Running), TestbedError> {
-        let mut links = vec![(0, 0); experiment.links.len()];
+        let routes = routes(experiment)?;
+        let sides = sides(experiment, &routes)?;
         let mut directions = [Direction::default(), Direction::default()];
-        for (index, link) in experiment.links.iter().enumerate() {
-            let side = usize::from(link.from > link.to);
-            links[index] = (side, directions[side].add(&link.name, &link.config));
-        }
-        for flow in &experiment.flows {
-            for (side, direction) in directions.iter_mut().enumerate() {
-                let links = way_of(experiment, &links, flow, side)?;
+        let add = |(link, side): (&LinkSpec, &usize)| {
+            (*side, directions[*side].add(&link.name, &link.config))
+        };
+        let links: Vec<(usize, usize)> = experiment.links.iter().zip(&sides).map(add).collect();
+        for (flow, routes) in experiment.flows.iter().zip(routes) {
+            for (side, (direction, route)) in directions.iter_mut().zip(routes).enumerate() {
                 let own = [("access", &flow.access), ("back", &flow.back)][side];
-                direction.add_route(flow, own, links);
+                direction.add_route(flow, own, route.iter().map(|link| links[*link].1).collect());
             }
         }
         let ways = directions.map(|direction| direction.way(experiment.seed));
@@ -118,30 +118,40 @@ impl Network {
     }
 }
 
-/// The links between the routers of a flow, towards the receiver (side 0) or back, in the order of crossing.
-fn way_of(
-    experiment: &Experiment,
-    links: &[(usize, usize)],
-    flow: &FlowSpec,
-    side: usize,
-) -> Result<Vec<usize>, TestbedError> {
-    let (mut at, to) = if side == 0 { (flow.from, flow.to) } else { (flow.to, flow.from) };
-    let mut way = Vec::new();
-    while at != to {
-        // Routers stand in a row: every link leads from one to the next.
-        let next = experiment.links.iter().position(|link| {
-            link.from == at && if side == 0 { link.to == at + 1 } else { link.to + 1 == at }
-        });
-        let Some(next) = next else {
-            return Err(TestbedError::Unsupported(format!(
-                "{}: no link leads from router {at} towards router {to}",
+/// The links that each flow's packets cross towards the receiver, and back.
+fn routes(experiment: &Experiment) -> Result<Vec<[Vec<usize>; 2]>, TestbedError> {
+    let route = |flow: &FlowSpec, from, to| {
+        experiment.route(from, to).ok_or_else(|| {
+            TestbedError::Unsupported(format!(
+                "{}: no link leads from router {from} towards router {to}",
                 flow.name
-            )));
-        };
-        way.push(links[next].1);
-        at = experiment.links[next].to;
+            ))
+        })
+    };
+    let routes = experiment
+        .flows
+        .iter()
+        .map(|flow| Ok([route(flow, flow.from, flow.to)?, route(flow, flow.to, flow.from)?]));
+    routes.collect()
+}
+
+/// On which side of the testbed each link is: that of what goes to receivers, or of what comes back. Each side is a thread.
+fn sides(experiment: &Experiment, routes: &[[Vec<usize>; 2]]) -> Result<Vec<usize>, TestbedError> {
+    let mut sides = vec![None; experiment.links.len()];
+    for routes in routes {
+        for (side, route) in routes.iter().enumerate() {
+            for link in route {
+                if *sides[*link].get_or_insert(side) != side {
+                    return Err(TestbedError::Unsupported(format!(
+                        "link {:?} carries data of one flow and answers of another; on the testbed \
+                         all flows must go one way over a link",
+                        experiment.links[*link].name
+                    )));
+                }
+            }
+        }
     }
-    Ok(way)
+    Ok(sides.into_iter().map(|side| side.unwrap_or(0)).collect())
 }
 
 /// A way under construction.
@@ -174,13 +184,13 @@ impl Direction {
 }
 
 impl Running {
-    /// What a link of the experiment has counted up to now, packets that wait in it, and its rate.
-    pub(super) fn link(&self, index: usize) -> (LinkStats, usize, fontis_base::Rate) {
+    /// What a link of the experiment has counted up to now, and packets that wait in it.
+    pub(super) fn link(&self, index: usize) -> (LinkStats, usize) {
         let (side, place) = self.links[index];
         let now = self.emulator.now();
         let mut lane = self.emulator.lane(side);
         let link = lane.way.link(place);
-        (link.observe(now), link.queue_len(), link.rate())
+        (link.observe(now), link.queue_len())
     }
 
     /// Bytes at the IP layer that have reached a flow's receiver.

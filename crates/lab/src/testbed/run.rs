@@ -163,7 +163,7 @@ impl Observed for Theatre<'_> {
         self.flows[index].stations()
     }
 
-    fn link(&mut self, index: usize) -> (LinkStats, usize, Rate) {
+    fn link(&mut self, index: usize) -> (LinkStats, usize) {
         self.running.link(index)
     }
 }

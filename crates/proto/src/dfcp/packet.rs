@@ -141,6 +141,38 @@ pub enum Frame {
     },
 }
 
+impl Frame {
+    /// The name of its kind in traces.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Ping => "ping",
+            Self::Padding(_) => "padding",
+            Self::Confirm => "confirm",
+            Self::Symbols(_) => "symbols",
+            Self::Feedback(_) => "feedback",
+            Self::Blocks(_) => "blocks",
+            Self::Open(_) => "open",
+            Self::Done { .. } => "done",
+            Self::Abandon { .. } => "abandon",
+            Self::Fin => "fin",
+            Self::FinAck => "fin_ack",
+            Self::Close { .. } => "close",
+            Self::Challenge(_) => "challenge",
+            Self::Response(_) => "response",
+            Self::Token(_) => "token",
+            Self::Limit { .. } => "limit",
+        }
+    }
+
+    /// The frame as traces keep it: what symbols it carried, not their bytes.
+    pub(super) fn traced(&self) -> Self {
+        match self {
+            Self::Symbols(symbols) => Self::Symbols(Symbols { data: Bytes::new(), ..*symbols }),
+            frame => frame.clone(),
+        }
+    }
+}
+
 /// Consecutive symbols of one block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symbols {

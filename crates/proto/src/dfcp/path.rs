@@ -212,7 +212,7 @@ impl Path {
         &mut self,
         now: Time,
         feedback: &Feedback,
-        mut decide: impl FnMut(&Sent, Outcome),
+        mut decide: impl FnMut(u64, &Sent, Outcome),
     ) -> bool {
         let rtt_sample = self.history.get(feedback.largest).map(|sent| {
             let delay = Duration::from_micros(u64::from(feedback.delay_us));
@@ -233,7 +233,7 @@ impl Path {
                 Outcome::Late => tally.late += 1,
                 Outcome::Lost | Outcome::Forgotten => {}
             }
-            decide(sent, outcome);
+            decide(number, sent, outcome);
         });
         if !known {
             return false;

@@ -1,5 +1,7 @@
 use fontis_base::{Duration, Rate, Time};
 
+use super::packet::Frames;
+
 /// Something that happened in a connection, for qlog and for people.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceEvent {
@@ -18,8 +20,8 @@ pub enum Traced {
         number: Option<u64>,
         /// Bytes at the IP layer.
         size: u32,
-        /// The kinds of its frames.
-        frames: Vec<&'static str>,
+        /// Its frames, without the symbols' bytes.
+        frames: Frames,
     },
     /// A packet was received.
     Received {
@@ -27,8 +29,13 @@ pub enum Traced {
         number: Option<u64>,
         /// Bytes at the IP layer.
         size: u32,
-        /// The kinds of its frames.
-        frames: Vec<&'static str>,
+        /// Its frames, without the symbols' bytes.
+        frames: Frames,
+    },
+    /// A packet was taken for lost.
+    Lost {
+        /// Its number.
+        number: u64,
     },
     /// Feedback changed what is known of the path.
     Metrics {

@@ -62,46 +62,112 @@ impl Default for Estimator {
 impl Estimator {
     /// The estimate from the arrival times of probes and of the other packets with their bytes, both in order.
     pub fn estimate(&self, probes: &[f64], traffic: &[(f64, u32)]) -> Estimate {
-        let (mut knows_queue, mut queue) = (false, 0.0);
-        let mut begin: Option<f64> = None;
-        let mut periods = Vec::new();
-        for pair in probes.windows(2) {
-            let (now, next) = (pair[0], pair[1]);
-            let apart = next - now;
-            if !knows_queue {
-                if (apart - self.distance).abs() <= self.tolerance {
-                    (knows_queue, queue) = (true, 0.0);
-                }
-                continue;
+        let mut monitor = Monitor::new(*self);
+        let mut traffic = traffic.iter().peekable();
+        for probe in probes {
+            while let Some((at, bytes)) = traffic.next_if(|(at, _)| at <= probe) {
+                monitor.packet(*at, *bytes);
             }
-            if apart > self.gap {
-                // Something else happened: an open busy period is worth nothing.
-                (knows_queue, begin) = (false, None);
-                continue;
-            }
-            queue += apart - self.distance;
-            if self.form == Form::Improved {
-                queue = queue.max(0.0);
-            }
-            // Rounding must not decide.
-            let is_busy = queue >= self.threshold - 1e-9;
-            match (is_busy, begin) {
-                (true, None) => {
-                    begin = Some(if self.form == Form::Printed { now } else { next });
-                }
-                (false, Some(since)) => {
-                    begin = None;
-                    if now > since {
-                        periods.push(period(since, now, traffic));
-                    }
-                }
-                _ => {}
-            }
+            monitor.probe(*probe);
         }
+        monitor.estimate()
+    }
+}
+
+/// The algorithm while packets arrive. What it keeps does not grow but by the busy periods that it has found.
+#[derive(Clone, Debug)]
+pub struct Monitor {
+    estimator: Estimator,
+    /// Whether the queue's length is known, and what it is, in seconds.
+    queue: Option<f64>,
+    /// Where the present busy period began, if there is one.
+    begin: Option<Mark>,
+    /// The latest probe.
+    last: Option<Mark>,
+    /// Bytes that have arrived.
+    total: u64,
+    /// When the latest packet arrived, and what had arrived before that time.
+    latest: (f64, u64),
+    periods: Vec<BusyPeriod>,
+}
+
+/// The arrival of a probe.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    at: f64,
+    /// Bytes that had arrived before it, without and with what came at the same time.
+    before: u64,
+    until: u64,
+}
+
+impl Monitor {
+    /// Before anything has arrived.
+    pub const fn new(estimator: Estimator) -> Self {
+        let latest = (f64::NEG_INFINITY, 0);
+        Self {
+            estimator,
+            queue: None,
+            begin: None,
+            last: None,
+            total: 0,
+            latest,
+            periods: Vec::new(),
+        }
+    }
+
+    /// Takes the arrival of a packet that is no probe: when, in seconds, no earlier than the one before, and how many bytes.
+    pub fn packet(&mut self, at: f64, bytes: u32) {
+        if at > self.latest.0 {
+            self.latest = (at, self.total);
+        }
+        self.total += u64::from(bytes);
+    }
+
+    /// Takes the arrival of a probe, and gives the busy period that has come to its end by it.
+    pub fn probe(&mut self, at: f64) -> Option<BusyPeriod> {
+        let before = if self.latest.0 < at { self.total } else { self.latest.1 };
+        let next = Mark { at, before, until: self.total };
+        let now = self.last.replace(next)?;
+        let Estimator { distance, threshold, gap, tolerance, form } = self.estimator;
+        let apart = at - now.at;
+        let Some(queue) = &mut self.queue else {
+            self.queue = ((apart - distance).abs() <= tolerance).then_some(0.0);
+            return None;
+        };
+        if apart > gap {
+            // Something else happened: an open busy period is worth nothing.
+            (self.queue, self.begin) = (None, None);
+            return None;
+        }
+        *queue += apart - distance;
+        if form == Form::Improved {
+            *queue = queue.max(0.0);
+        }
+        // Rounding must not decide.
+        let is_busy = *queue >= threshold - 1e-9;
+        match (is_busy, self.begin) {
+            (true, None) => self.begin = Some(if form == Form::Printed { now } else { next }),
+            (false, Some(since)) => {
+                self.begin = None;
+                if now.at > since.at {
+                    let bytes = now.until - since.before;
+                    let period = BusyPeriod { begin: since.at, end: now.at, bytes };
+                    self.periods.push(period);
+                    return Some(period);
+                }
+            }
+            _ => {}
+        }
+        None
+    }
+
+    /// The estimate from what has arrived.
+    pub fn estimate(&self) -> Estimate {
+        let periods = self.periods.clone();
         let (seconds, bits) = periods.iter().fold((0.0, 0.0), |(seconds, bits), period| {
             (seconds + period.end - period.begin, bits + period.bytes as f64 * 8.0)
         });
-        let mean = match self.form {
+        let mean = match self.estimator.form {
             Form::Printed => {
                 periods.iter().map(BusyPeriod::rate).sum::<f64>() / periods.len() as f64
             }
@@ -109,12 +175,6 @@ impl Estimator {
         };
         Estimate { rate: (!periods.is_empty()).then_some(mean), periods }
     }
-}
-
-fn period(begin: f64, end: f64, traffic: &[(f64, u32)]) -> BusyPeriod {
-    let first = traffic.partition_point(|(at, _)| *at < begin);
-    let inside = traffic[first..].iter().take_while(|(at, _)| *at <= end);
-    BusyPeriod { begin, end, bytes: inside.map(|(_, bytes)| u64::from(*bytes)).sum() }
 }
 
 #[cfg(test)]

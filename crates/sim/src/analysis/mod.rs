@@ -10,7 +10,7 @@ mod loss_model;
 mod normal;
 mod share;
 
-pub use estimator::{BusyPeriod, Estimate, Estimator, Form};
+pub use estimator::{BusyPeriod, Estimate, Estimator, Form, Monitor};
 pub use loss_model::{LossModel, n_difference, n_difference_printed};
 pub use normal::{distribution, quantile};
 pub use share::{Demand, hop_by_hop_shares, max_min_network, max_min_shares, printed_shares};

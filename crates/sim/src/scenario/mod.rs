@@ -6,6 +6,7 @@
 
 mod build;
 mod error;
+mod files;
 mod keys;
 mod reference;
 mod value;
@@ -16,11 +17,13 @@ use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
 pub use error::ScenarioError;
+pub use files::Files;
 pub use keys::{KEYS, Key, TABLES, find, nearest};
 pub use reference::{explain, reference, schema};
 pub use value::{Form, Setting};
 
 use crate::Experiment;
+use files::Traces;
 
 /// An experiment with all its cases.
 #[derive(Clone, Debug)]
@@ -32,13 +35,16 @@ pub struct Scenario {
     variants: Vec<(String, Vec<(String, Setting)>)>,
     /// What the quick variant sets, if there is one.
     quick: Vec<(String, Setting)>,
+    files: Files,
+    traces: Traces,
 }
 
-/// What is set, by path; and of each kind of flow, by name.
+/// What is set, by path; and of each kind of flow and each link, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(crate) keys: BTreeMap<String, Setting>,
     pub(crate) flows: Vec<BTreeMap<String, Setting>>,
+    pub(crate) links: Vec<BTreeMap<String, Setting>>,
 }
 
 /// One run of a scenario.
@@ -78,8 +84,13 @@ impl Run {
 const MOST_RUNS: usize = 100_000;
 
 impl Scenario {
-    /// Reads a scenario.
+    /// Reads a scenario that names no files.
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
+        Self::parse_with(text, Files::default())
+    }
+
+    /// Reads a scenario, with what gives it the files that it names.
+    pub fn parse_with(text: &str, files: Files) -> Result<Self, ScenarioError> {
         let document = DeTable::parse(text).map_err(|error| ScenarioError::Syntax {
             line: error.span().map_or(1, |span| line(text, span.start)),
             message: error.message().to_owned(),
@@ -89,6 +100,8 @@ impl Scenario {
             sweep: Vec::new(),
             variants: Vec::new(),
             quick: Vec::new(),
+            files,
+            traces: Traces::new(),
         };
         for (key, item) in document.get_ref().iter() {
             let (name, at) = (&**key.get_ref(), place(text, key));
@@ -96,7 +109,7 @@ impl Scenario {
                 "sweep" => scenario.read_sweep(text, item, &at)?,
                 "variants" => scenario.read_variants(text, item, &at)?,
                 "quick" => scenario.read_quick(text, item, &at)?,
-                "flow" => scenario.read_flows(text, item, &at)?,
+                "flow" | "link" => scenario.settings.read_entries(text, name, item, &at)?,
                 _ if TABLES.iter().any(|(table, _)| *table == name) => {
                     let table = table(item, name, &at)?;
                     for (key, item) in table.iter() {
@@ -125,12 +138,13 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Sets a key as if the file had; a sweep or a variant that sets it too has the last word.
+    /// Sets a key as if the file had; a sweep or a variant that sets it too has the last word. Whether it goes with the
+    /// others is seen when the runs are asked for: there may be more to be set.
     pub fn set(&mut self, key: &str, value: impl Into<Setting>) -> Result<(), ScenarioError> {
         self.settings.set(key, value.into(), "")?;
         // A swept key that is set is swept no more.
         self.sweep.retain(|(swept, _)| swept != key);
-        self.check()
+        self.load()
     }
 
     /// Sweeps a key over these values, inside of what is swept already, or in place of its present values.
@@ -146,7 +160,7 @@ impl Scenario {
             Some((_, old)) => *old = values,
             None => self.sweep.push((key.to_owned(), values)),
         }
-        self.check()
+        self.load()
     }
 
     /// What a key is set to, or its default; of flows, the first kind's.
@@ -195,12 +209,13 @@ impl Scenario {
 
     /// All runs: variants, in each the points of the sweep, in each the repetitions.
     pub fn runs(&self) -> Result<Vec<Run>, ScenarioError> {
+        self.check_length()?;
         let mut runs = Vec::with_capacity(self.len());
         self.each_case(|settings, variant, sweep| {
             let repetitions = settings.count("scenario.repetitions").max(1);
             for repetition in 0..repetitions {
                 let seed = settings.count("scenario.seed").wrapping_add(repetition);
-                let experiment = build::experiment(settings, seed)?;
+                let experiment = build::experiment(settings, &self.traces, seed)?;
                 runs.push(Run {
                     index: runs.len(),
                     variant: variant.to_owned(),
@@ -216,17 +231,41 @@ impl Scenario {
         Ok(runs)
     }
 
-    fn check(&self) -> Result<(), ScenarioError> {
+    fn check(&mut self) -> Result<(), ScenarioError> {
+        self.load()?;
         if let Some(quick) = self.quick() {
-            quick.each_case(|settings, _, _| build::experiment(settings, 1).map(drop))?;
+            quick.each_case(|settings, _, _| {
+                build::experiment(settings, &self.traces, 1).map(drop)
+            })?;
         }
+        self.check_length()?;
+        self.each_case(|settings, _, _| build::experiment(settings, &self.traces, 1).map(drop))
+    }
+
+    fn check_length(&self) -> Result<(), ScenarioError> {
         if self.len() > MOST_RUNS {
             return Err(ScenarioError::Senseless {
                 run: String::new(),
                 message: format!("{} runs are more than the {MOST_RUNS} allowed", self.len()),
             });
         }
-        self.each_case(|settings, _, _| build::experiment(settings, 1).map(drop))
+        Ok(())
+    }
+
+    /// Reads the files that are named anywhere and have not been read.
+    fn load(&mut self) -> Result<(), ScenarioError> {
+        let variants = self.variants.iter().flat_map(|(_, sets)| sets);
+        let sets = self.quick.iter().chain(variants).map(|(key, value)| (key.clone(), value));
+        let swept = self.sweep.iter();
+        let swept = swept.flat_map(|(key, values)| values.iter().map(|value| (key.clone(), value)));
+        let keys = self.settings.keys.iter().map(|(key, value)| (key.clone(), value));
+        let links = self.settings.links.iter().flatten();
+        let links = links.map(|(key, value)| (format!("link.{key}"), value));
+        for (key, value) in sets.chain(swept).chain(keys).chain(links) {
+            let loaded = self.files.load(&key, value, &mut self.traces);
+            loaded.map_err(|message| bad(&key, &message, ""))?;
+        }
+        Ok(())
     }
 
     /// Calls for every variant and point of the sweep, with what is set there.
@@ -266,24 +305,6 @@ impl Scenario {
                         error => error,
                     }
                 })?;
-            }
-        }
-        Ok(())
-    }
-
-    fn read_flows(
-        &mut self,
-        text: &str,
-        item: &Spanned<DeValue<'_>>,
-        at: &str,
-    ) -> Result<(), ScenarioError> {
-        let wrong = || bad("flow", "write [[flow]], once for each kind of flow", at);
-        for item in item.get_ref().as_array().ok_or_else(wrong)?.iter() {
-            self.settings.flows.push(BTreeMap::new());
-            for (key, item) in item.get_ref().as_table().ok_or_else(wrong)?.iter() {
-                let (key, at) = (key.get_ref(), place(text, key));
-                let value = setting(item, key, &at)?;
-                self.settings.set_last_flow(key, value, &at)?;
             }
         }
         Ok(())
@@ -355,37 +376,55 @@ impl Scenario {
 }
 
 impl Settings {
-    /// Sets a key; `flow.KEY` sets it of every kind of flow, `flow.NAME.KEY` of those of that name.
+    /// Sets a key; `flow.KEY` sets it of every kind of flow, `flow.NAME.KEY` of those of that name; the same for links.
     fn set(&mut self, path: &str, value: Setting, at: &str) -> Result<(), ScenarioError> {
         let key = known(path, at)?;
         key.form.check(&value).map_err(|message| bad(path, &message, at))?;
-        let Some(rest) = path.strip_prefix("flow.") else {
+        let Some((table, rest)) = path.split_once('.').filter(|(table, _)| is_list(table)) else {
             self.keys.insert(path.to_owned(), value);
             return Ok(());
         };
         let (name, key) =
-            rest.split_once('.').map_or((None, rest), |(name, key)| (Some(name), key));
+            rest.rsplit_once('.').map_or((None, rest), |(name, key)| (Some(name), key));
         let mut found = false;
-        for flow in &mut self.flows {
-            let its_name = flow.get("name").map(Setting::one);
-            if name.is_none() || name == its_name {
+        for entry in self.entries(table) {
+            if name.is_none() || name == name_of(entry).as_deref() {
                 found = true;
-                flow.insert(key.to_owned(), value.clone());
+                entry.insert(key.to_owned(), value.clone());
             }
         }
         if !found {
-            let names = self.flows.iter().filter_map(|flow| flow.get("name").map(Setting::text));
-            return Err(unknown(path, names.map(|name| format!("flow.{name}.{key}")), at));
+            let names = self.entries(table).iter().filter_map(name_of);
+            let names = names.map(|name| format!("{table}.{name}.{key}"));
+            return Err(unknown(path, names.collect::<Vec<_>>().into_iter(), at));
         }
         Ok(())
     }
 
-    fn set_last_flow(&mut self, key: &str, value: Setting, at: &str) -> Result<(), ScenarioError> {
-        let path = format!("flow.{key}");
-        let known = known(&path, at)?;
-        known.form.check(&value).map_err(|message| bad(&path, &message, at))?;
-        if let Some(flow) = self.flows.last_mut() {
-            flow.insert(key.to_owned(), value);
+    /// The kinds of flows, or the links.
+    fn entries(&mut self, table: &str) -> &mut Vec<BTreeMap<String, Setting>> {
+        if table == "link" { &mut self.links } else { &mut self.flows }
+    }
+
+    /// Reads all `[[flow]]` or `[[link]]`.
+    fn read_entries(
+        &mut self,
+        text: &str,
+        name: &str,
+        item: &Spanned<DeValue<'_>>,
+        at: &str,
+    ) -> Result<(), ScenarioError> {
+        let wrong = || bad(name, &format!("write [[{name}]], once for each"), at);
+        for item in item.get_ref().as_array().ok_or_else(wrong)?.iter() {
+            let mut entry = BTreeMap::new();
+            for (key, item) in item.get_ref().as_table().ok_or_else(wrong)?.iter() {
+                let (key, at) = (key.get_ref(), place(text, key));
+                let (path, value) = (format!("{name}.{key}"), setting(item, key, &at)?);
+                let form = known(&path, &at)?.form;
+                form.check(&value).map_err(|message| bad(&path, &message, &at))?;
+                entry.insert(key.to_string(), value);
+            }
+            self.entries(name).push(entry);
         }
         Ok(())
     }
@@ -403,20 +442,38 @@ impl Settings {
     /// Everything that is set, for the record.
     fn listed(&self) -> Vec<(String, String)> {
         let keys = self.keys.iter().map(|(path, value)| (path.clone(), value.text()));
-        let flows = self.flows.iter().enumerate().flat_map(|(index, flow)| {
-            flow.iter().map(move |(key, value)| (format!("flow[{index}].{key}"), value.text()))
+        let lists = [("flow", &self.flows), ("link", &self.links)];
+        let entries = lists.into_iter().flat_map(|(table, entries)| {
+            entries.iter().enumerate().flat_map(move |(index, entry)| {
+                let path = move |key: &String| format!("{table}[{index}].{key}");
+                entry.iter().map(move |(key, value)| (path(key), value.text()))
+            })
         });
-        keys.chain(flows).collect()
+        keys.chain(entries).collect()
     }
 }
 
-/// The key of a path; in `flow.NAME.KEY` the name is left out.
-fn known(path: &str, at: &str) -> Result<&'static Key, ScenarioError> {
-    let parts: Vec<&str> = path.split('.').collect();
-    let plain = match parts[..] {
-        ["flow", _, key] => format!("flow.{key}"),
+/// Whether a table is one that there may be several of.
+fn is_list(table: &str) -> bool {
+    matches!(table, "flow" | "link")
+}
+
+/// The name of a kind of flow or of a link; a link without one has that of its ends.
+fn name_of(entry: &BTreeMap<String, Setting>) -> Option<String> {
+    let text = |key| entry.get(key).map(Setting::text);
+    text("name").or_else(|| Some(format!("{}-{}", text("from")?, text("to")?)))
+}
+
+/// The path without the name in `flow.NAME.KEY`.
+fn plain_path(path: &str) -> String {
+    match (path.split_once('.'), path.rsplit_once('.')) {
+        (Some((table, _)), Some((_, key))) if is_list(table) => format!("{table}.{key}"),
         _ => path.to_owned(),
-    };
+    }
+}
+
+fn known(path: &str, at: &str) -> Result<&'static Key, ScenarioError> {
+    let plain = plain_path(path);
     find(&plain).ok_or_else(|| ScenarioError::UnknownKey {
         place: at.to_owned(),
         key: path.to_owned(),

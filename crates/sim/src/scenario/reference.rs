@@ -12,7 +12,7 @@ pub fn reference() -> String {
          [variants.fifo]\ntopology.queue = \"fifo\"\n\n[variants.fair]\ntopology.queue = \"drr\"\n```\n\n\
          `[sweep]` gives keys several values; there is a run for each combination. `[variants.NAME]` gives sets of \
          keys names; there are all those runs for each variant. `flow.KEY` in them stands for every kind of flow, \
-         `flow.NAME.KEY` for those of that name. What a variant sets, a sweep may set again.\n\n\
+         `flow.NAME.KEY` for those of that name; the same for `link`. What a variant sets, a sweep may set again.\n\n\
          `[quick]` sets keys of a variant that takes less time, and gives swept keys fewer values; `fontis sim --quick` runs it.\n",
     );
     for (table, meaning) in TABLES {
@@ -64,14 +64,14 @@ pub fn schema() -> String {
                 quoted(meaning),
                 keys.join(",\n      ")
             );
-            let whole = if *table == "flow" {
+            let whole = if super::is_list(table) {
                 format!("{{\"type\": \"array\", \"items\": {object}}}")
             } else {
                 object
             };
             format!("    {}: {whole}", quoted(table))
         })
-        .chain(["sweep", "variants"].map(|name| format!("    {}: {{\"type\": \"object\"}}", quoted(name))))
+        .chain(["sweep", "variants", "quick"].map(|name| format!("    {}: {{\"type\": \"object\"}}", quoted(name))))
         .collect();
     format!(
         "{{\n  \"$schema\": \"https://json-schema.org/draft/2020-12/schema\",\n  \"title\": \"Fontis scenario\",\n  \

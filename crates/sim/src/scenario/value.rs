@@ -34,6 +34,14 @@ pub enum Form {
     Queue,
     /// A list of texts, each of a time and something.
     Changes,
+    /// When all is lost.
+    Outage,
+    /// A limit on what enters.
+    Policer,
+    /// How many packets are held back, and for how long.
+    Reorder,
+    /// When a link can deliver.
+    Trace,
 }
 
 /// What a key is set to: text as it was written, or a list of such.
@@ -151,7 +159,11 @@ impl Form {
             Self::Flag => {
                 parsed::<bool>(text).map_err(|_| format!("{text:?} is neither true nor false"))
             }
-            Self::Text => Ok(()),
+            Self::Outage => parsed::<net::Outage>(text),
+            Self::Policer => parsed::<net::Policer>(text),
+            Self::Reorder => parsed::<net::Reorder>(text),
+            // Whether there is such a file is seen when it is read.
+            Self::Text | Self::Trace => Ok(()),
             Self::Changes => unreachable!("checked above"),
         }
     }
@@ -175,6 +187,10 @@ impl Form {
                 format!("one of {}", net::QueueKind::ALL.map(|(name, _)| name).join(", "))
             }
             Self::Changes => "a list of TIME:VALUE".to_owned(),
+            Self::Outage => "AT:FOR or AT:FOR:EVERY, as in \"10s:2s:30s\"".to_owned(),
+            Self::Policer => "RATE or RATE:BURST, as in \"10mbit:50kB\"".to_owned(),
+            Self::Reorder => "P or P:BY, as in \"1%:10ms\"".to_owned(),
+            Self::Trace => "a file, or cellular:MEAN,VARIATION,LENGTH[,SEED]".to_owned(),
         }
     }
 

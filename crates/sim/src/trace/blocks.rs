@@ -82,7 +82,8 @@ impl BlockBook {
             packet.channel = u16::try_from(first.channel).unwrap_or(u16::MAX);
             packet.block = first.block;
             packet.seq = u64::from(first.esi);
-            packet.len = header.blocks.symbols.iter().map(|symbols| symbols.count).sum();
+            let counts = header.blocks.symbols.iter().map(|symbols| symbols.count);
+            packet.len = counts.fold(0, u32::saturating_add);
             if redundant {
                 packet.marks.set(Marks::REDUNDANT);
                 packet.kind = Kind::Repair;
@@ -90,23 +91,33 @@ impl BlockBook {
         }
     }
 
-    /// A packet with symbols arrives; symbols that were new and of use, and all.
-    pub(crate) fn arrived(&mut self, at: Time, packet: &mut Packet, header: &Header) {
-        let (mut all, mut useless) = (0, 0);
+    /// A packet with symbols arrives; gives how many of them their blocks lacked, and all.
+    pub(crate) fn arrived(
+        &mut self,
+        at: Time,
+        packet: &mut Packet,
+        header: &Header,
+    ) -> Option<(u64, u64)> {
+        let (mut all, mut useless, mut wanted) = (0, 0, 0);
         for symbols in &header.blocks.symbols {
             let below =
                 self.floors.get(&symbols.channel).is_some_and(|floor| symbols.block < *floor);
             let Some(block) = self.blocks.get_mut(&(symbols.channel, symbols.block)) else {
                 continue;
             };
-            all += symbols.count;
+            let count = u64::from(symbols.count);
+            all += count;
             let lacked = block.k.saturating_sub(block.received);
             block.received = block.received.saturating_add(symbols.count);
-            self.lacking -= i64::from(lacked - block.k.saturating_sub(block.received));
+            let came = lacked - block.k.saturating_sub(block.received);
+            self.lacking -= i64::from(came);
             if below || block.done <= at {
                 block.useless = block.useless.saturating_add(symbols.count);
-                useless += symbols.count;
+                useless += count;
+            } else if block.k == 0 {
+                wanted += count;
             }
+            wanted += u64::from(came);
         }
         if all > 0 {
             self.under_way.push(at, self.lacking.max(0) as f64);
@@ -114,6 +125,7 @@ impl BlockBook {
                 packet.marks.set(Marks::USELESS);
             }
         }
+        (all > 0).then_some((wanted, all))
     }
 
     /// The receiver says what blocks lack, at the time at which it says it.

@@ -2,68 +2,32 @@ use std::collections::BTreeMap;
 
 use fontis_base::{Duration, Time};
 
-use super::blocks::BlockBook;
-use super::half::{Half, Settled};
+use super::flow::FlowState;
+use super::half::Settled;
+use super::kept::{Detail, Kept, renamed};
 use super::packet::NOWHERE;
 use super::series::{Group, Series};
-use super::{Block, Fate, Flow, Header, Hop, Lane, LaneKind, Marks, Packet, Trace, findings};
+use super::{Block, Fate, Header, Hop, Lane, LaneKind, Marks, Packet, Trace, findings};
 
 /// Names a packet while a trace is being built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Handle(u64);
 
-/// What of a trace is kept packet by packet. All of it is analysed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Detail {
-    /// About how many packets at most; of more, the ordinary ones are thinned out.
-    pub most: usize,
-    /// Only packets sent at this time after the beginning or later.
-    pub from: Duration,
-    /// Only packets sent before.
-    pub until: Duration,
-}
-
-impl Default for Detail {
-    fn default() -> Self {
-        Self { most: 1_500_000, from: Duration::ZERO, until: Duration::MAX }
-    }
-}
-
 /// Makes a [`Trace`] of what is seen of packets, in the order of time.
 #[derive(Clone, Debug)]
 pub struct Builder {
-    detail: Detail,
     origin: Time,
     title: String,
     lanes: Vec<Lane>,
     flows: Vec<FlowState>,
     open: BTreeMap<Handle, Open>,
     next: u64,
-    done: Vec<(u64, Packet)>,
-    hops: Vec<(u64, Hop)>,
-    /// Of ordinary and of remarkable packets one in so many is kept.
-    strides: [u64; 2],
+    kept: Kept,
     series: Vec<Series>,
     notes: Vec<String>,
     packets: u64,
     end: Time,
     orders_lanes: bool,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct FlowState {
-    pub(crate) name: String,
-    pub(crate) protocol: String,
-    pub(crate) unit: &'static str,
-    pub(crate) paths: Vec<String>,
-    /// By direction: what the first speaker sends, and what the other one does.
-    pub(crate) halves: [Half; 2],
-    pub(crate) blocks: [BlockBook; 2],
-    /// When the first and the last packet was seen.
-    pub(crate) begun: Option<Time>,
-    pub(crate) ended: Time,
-    /// By lane: packets lost there.
-    pub(crate) lost_at: BTreeMap<u8, u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -81,16 +45,13 @@ impl Builder {
     /// An empty trace; times are counted from `origin`.
     pub fn new(title: impl Into<String>, origin: Time, detail: Detail) -> Self {
         Self {
-            detail,
             origin,
             title: title.into(),
             lanes: Vec::new(),
             flows: Vec::new(),
             open: BTreeMap::new(),
             next: 1,
-            done: Vec::new(),
-            hops: Vec::new(),
-            strides: [1, 1],
+            kept: Kept::new(detail),
             series: Vec::new(),
             notes: Vec::new(),
             packets: 0,
@@ -127,18 +88,7 @@ impl Builder {
         if usize::from(index) < self.flows.len() {
             return index;
         }
-        let back = format!("{name} ←");
-        self.flows.push(FlowState {
-            name: name.to_owned(),
-            protocol: protocol.to_owned(),
-            unit,
-            paths: Vec::new(),
-            halves: [Half::new(index, name), Half::new(index, &back)],
-            blocks: [BlockBook::new(index, name), BlockBook::new(index, &back)],
-            begun: None,
-            ended: Time::ZERO,
-            lost_at: BTreeMap::new(),
-        });
+        self.flows.push(FlowState::new(index, name, protocol, unit));
         index
     }
 
@@ -230,7 +180,7 @@ impl Builder {
             }
             flow.blocks[side].sent(at, &mut packet, &header);
             // Who receives the other direction's symbols says so when it sends.
-            flow.blocks[1 - side].told(at, &header);
+            flow.blocks[1 - side].told(packet.sent, &header);
         }
         header.blocks.status.clear();
         self.open.insert(handle, Open { packet, header, back, hops: Vec::new() });
@@ -279,6 +229,21 @@ impl Builder {
         self.close(handle, open);
     }
 
+    /// A packet whose fate acknowledgements will tell says itself, at this time, what its sender has received.
+    pub fn tells(&mut self, handle: Handle, at: Time) {
+        let at = self.relative(at);
+        let Some(open) = self.open.get(&handle) else { return };
+        let flow = self.flows.get(usize::from(open.packet.flow));
+        // Mostly there is nothing new in it.
+        if !flow.is_some_and(|flow| flow.halves[usize::from(!open.back)].is_owed()) {
+            return;
+        }
+        if let Some(mut open) = self.open.remove(&handle) {
+            self.take(at, &mut open, false);
+            self.open.insert(handle, open);
+        }
+    }
+
     /// What an arrival means to the flow.
     fn take(&mut self, at: Time, open: &mut Open, is_seen: bool) {
         let Some(flow) = self.flows.get_mut(usize::from(open.packet.flow)) else { return };
@@ -286,8 +251,7 @@ impl Builder {
         let side = usize::from(open.back);
         let (packet, header) = (&mut open.packet, &open.header);
         if is_seen {
-            flow.halves[side].arrived(at, packet, header);
-            flow.blocks[side].arrived(at, packet, header);
+            flow.arrived(at, packet, header, open.back);
         }
         let scale = flow.halves[side].scale();
         let window = match (header.window, header.window_is_whole || header.syn) {
@@ -356,15 +320,37 @@ impl Builder {
         }
     }
 
-    /// A packet arrived, as its sender learnt later, or may have if `is_known` says no; it took about this long.
-    pub fn believed(&mut self, handle: Handle, way: Duration, is_known: bool) {
+    /// A packet arrived about then, as its sender learnt later, or may have if `is_known` says no.
+    pub fn believed(&mut self, handle: Handle, at: Time, is_known: bool) {
+        let at = self.relative(at);
         let Some(mut open) = self.open.remove(&handle) else { return };
         open.packet.marks.set(Marks::ESTIMATED);
+        open.packet.ended = at;
         if is_known {
             open.packet.fate = Fate::Arrived;
+            if let Some(flow) = self.flows.get_mut(usize::from(open.packet.flow)) {
+                flow.arrived(at, &mut open.packet, &open.header, open.back);
+            }
         }
-        open.packet.ended = open.packet.sent + way;
         self.close(handle, open);
+    }
+
+    /// A packet is missing that nobody saw leave: its receiver noticed.
+    pub fn missing(&mut self, mut packet: Packet, back: bool) {
+        let handle = Handle(self.next);
+        self.next += 1;
+        self.packets += 1;
+        packet.sent = self.relative(packet.sent);
+        packet.fate = Fate::Lost;
+        packet.marks.set(Marks::ESTIMATED);
+        if let Some(flow) = self.flows.get_mut(usize::from(packet.flow)) {
+            let half = &mut flow.halves[usize::from(back)];
+            half.counts.packets += 1;
+            half.counts.bytes += u64::from(packet.size);
+            half.counts.lost += 1;
+            *flow.lost_at.entry(NOWHERE).or_default() += 1;
+        }
+        self.close(handle, Open { packet, header: Header::default(), back, hops: Vec::new() });
     }
 
     /// Data was sent again in a packet with a number of its own.
@@ -375,68 +361,7 @@ impl Builder {
     }
 
     fn close(&mut self, handle: Handle, open: Open) {
-        let since = open.packet.sent.since(Time::ZERO);
-        if since < self.detail.from || since >= self.detail.until {
-            return;
-        }
-        if !self.keeps(handle.0, &open.packet) {
-            return;
-        }
-        self.hops.extend(open.hops.into_iter().map(|hop| (handle.0, hop)));
-        self.done.push((handle.0, open.packet));
-        while self.done.len() > self.detail.most {
-            let remarkable = self.done.iter().filter(|(_, packet)| packet.is_remarkable()).count();
-            // Remarkable packets may have half of the room before they are thinned out, too.
-            self.strides[usize::from(remarkable * 2 > self.detail.most)] *= 2;
-            let mut done = core::mem::take(&mut self.done);
-            done.retain(|(number, packet)| self.keeps(*number, packet));
-            self.done = done;
-            let mut kept: Vec<u64> = self.done.iter().map(|(number, _)| *number).collect();
-            kept.sort_unstable();
-            self.hops.retain(|(number, _)| kept.binary_search(number).is_ok());
-        }
-    }
-
-    /// Puts hosts that speak first on the left, others on the right, and queues between.
-    fn order_lanes(&mut self) {
-        let mut first = vec![true; self.lanes.len()];
-        let mut done: Vec<&(u64, Packet)> = self.done.iter().collect();
-        done.sort_by_key(|(number, _)| *number);
-        for (_, packet) in done {
-            let (from, to) = (usize::from(packet.from), usize::from(packet.to));
-            // Who was spoken to before it spoke answers.
-            if first.get(from) == Some(&true) && from != to && to < first.len() {
-                first[to] = false;
-            }
-        }
-        let place = |lane: &usize| match self.lanes[*lane].kind {
-            LaneKind::Queue => 1,
-            LaneKind::Host if first[*lane] => 0,
-            LaneKind::Host => 2,
-        };
-        let mut order: Vec<usize> = (0..self.lanes.len()).collect();
-        order.sort_by_key(place);
-        let mut new = vec![NOWHERE; self.lanes.len()];
-        for (to, from) in (0u8..).zip(&order) {
-            new[*from] = to;
-        }
-        let renamed = |lane: u8| new.get(usize::from(lane)).copied().unwrap_or(lane);
-        self.lanes = order.iter().map(|lane| self.lanes[*lane].clone()).collect();
-        for (_, packet) in &mut self.done {
-            (packet.from, packet.to) = (renamed(packet.from), renamed(packet.to));
-            packet.place = renamed(packet.place);
-        }
-        for (_, hop) in &mut self.hops {
-            hop.lane = renamed(hop.lane);
-        }
-        for flow in &mut self.flows {
-            let lost = core::mem::take(&mut flow.lost_at);
-            flow.lost_at = lost.into_iter().map(|(lane, count)| (renamed(lane), count)).collect();
-        }
-    }
-
-    fn keeps(&self, number: u64, packet: &Packet) -> bool {
-        number.is_multiple_of(self.strides[usize::from(packet.is_remarkable())])
+        self.kept.push(handle.0, open.packet, open.hops);
     }
 
     /// The trace.
@@ -445,26 +370,17 @@ impl Builder {
         for (handle, open) in open {
             self.close(handle, open);
         }
-        let end = self.end;
         if self.orders_lanes {
-            self.order_lanes();
+            let new = self.kept.order_lanes(&mut self.lanes);
+            for flow in &mut self.flows {
+                let lost = core::mem::take(&mut flow.lost_at);
+                flow.lost_at =
+                    lost.into_iter().map(|(lane, count)| (renamed(&new, lane), count)).collect();
+            }
         }
-        let findings = findings::of(&self.flows, &self.lanes, end);
-        let mut done = self.done;
-        done.sort_by_key(|(number, packet)| (packet.sent, *number));
-        let mut places: Vec<(u64, u32)> =
-            (0..).zip(&done).map(|(index, (number, _))| (*number, index)).collect();
-        places.sort_unstable();
-        let place = |number: u64| {
-            let found = places.binary_search_by_key(&number, |(number, _)| *number);
-            found.ok().map(|index| places[index].1)
-        };
-        let mut hops: Vec<Hop> = self
-            .hops
-            .iter()
-            .filter_map(|(number, hop)| Some(Hop { packet: place(*number)?, ..*hop }))
-            .collect();
-        hops.sort_by_key(|hop| (hop.packet, hop.enter));
+        let findings = findings::of(&self.flows, &self.lanes, self.end);
+        let kept = self.kept.strides;
+        let (packets, hops) = self.kept.finish();
         let mut series = self.series;
         for one in &mut series {
             one.finish();
@@ -473,17 +389,11 @@ impl Builder {
         let mut flows = Vec::new();
         let mut blocks: Vec<Block> = Vec::new();
         for (index, flow) in (0u16..).zip(self.flows) {
+            flows.push(flow.summary());
             for book in &flow.blocks {
                 series.extend(book.series());
                 blocks.extend(book.blocks.values());
             }
-            flows.push(Flow {
-                counts: flow.halves.each_ref().map(|half| half.counts),
-                name: flow.name.clone(),
-                protocol: flow.protocol,
-                unit: flow.unit.to_owned(),
-                paths: flow.paths,
-            });
             let [there, back] = flow.halves;
             series.extend(there.into_series(index, &flow.name));
             series.extend(back.into_series(index, &format!("{} ←", flow.name)));
@@ -492,29 +402,17 @@ impl Builder {
         Trace {
             title: self.title,
             origin: self.origin,
-            end,
+            end: self.end,
             lanes: self.lanes,
             flows,
-            packets: done.into_iter().map(|(_, packet)| packet).collect(),
+            packets,
             hops,
             blocks,
             series,
             findings,
             notes: self.notes,
             total: self.packets,
-            kept: self.strides,
+            kept,
         }
-    }
-}
-
-impl FlowState {
-    /// Whether it carried data in this direction.
-    pub(crate) fn has_data(&self, side: usize) -> bool {
-        self.halves[side].counts.data > 0
-    }
-
-    /// How long it was seen.
-    pub(crate) fn span(&self) -> Duration {
-        self.begun.map_or(Duration::ZERO, |begun| self.ended.since(begun))
     }
 }

@@ -1,6 +1,6 @@
 use fontis_base::{Duration, Time};
 
-use super::builder::FlowState;
+use super::flow::FlowState;
 use super::half::Half;
 use super::packet::NOWHERE;
 use super::{Lane, Marks};

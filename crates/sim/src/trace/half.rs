@@ -42,6 +42,11 @@ pub(crate) struct Half {
     pub(crate) held: BTreeMap<u8, (Duration, (Time, Time))>,
     sent_bytes: RateBins,
     delivered_bytes: RateBins,
+    /// Bytes of data that arrived and were new, and how they grew.
+    delivered: u64,
+    progress: Series,
+    /// Bytes of data that were sent, by which the items of acknowledgements are counted as bytes, and how many.
+    items: (u64, u64),
     flight: Series,
     windows: Series,
     rtts: Series,
@@ -123,6 +128,9 @@ impl Half {
             held: BTreeMap::new(),
             sent_bytes: RateBins::default(),
             delivered_bytes: RateBins::default(),
+            delivered: 0,
+            progress: series(Group::Delivered, "delivered"),
+            items: (0, 0),
             flight: series(Group::Window, "unacknowledged"),
             windows: series(Group::Window, "receive window"),
             rtts: series(Group::RoundTrip, "round trip"),
@@ -184,6 +192,8 @@ impl Half {
         self.highest = self.highest.max(end);
         self.last_sent = self.last_sent.max(at);
         self.is_numbered = header.is_numbered();
+        self.items.0 += u64::from(header.data.unwrap_or(header.len));
+        self.items.1 += u64::from(header.len);
         let entry = self.outstanding.entry(end).or_insert(Outstanding {
             sent: at,
             timestamp: None,
@@ -218,8 +228,8 @@ impl Half {
         }
     }
 
-    /// A packet of this direction arrives; false if nothing in it was new.
-    pub(crate) fn arrived(&mut self, at: Time, packet: &mut Packet, header: &Header) -> bool {
+    /// A packet of this direction arrives; gives how many of its items were new.
+    pub(crate) fn arrived(&mut self, at: Time, packet: &mut Packet, header: &Header) -> u64 {
         if packet.marks.has(Marks::CONGESTION) {
             self.counts.marked += 1;
         }
@@ -230,8 +240,7 @@ impl Half {
         }
         *latest = (*latest).max(packet.sent);
         if header.seq.is_none() || header.len == 0 || header.is_numbered() {
-            self.delivered_bytes.add(at, u64::from(packet.size));
-            return true;
+            return u64::from(header.len);
         }
         let end = packet.seq.saturating_add(u64::from(packet.len));
         let new = if end <= self.in_order {
@@ -248,9 +257,8 @@ impl Half {
                     packet.marks.set(Marks::SPURIOUS);
                 }
             }
-            return false;
+            return 0;
         }
-        self.delivered_bytes.add(at, new.min(u64::from(packet.size)));
         let before = self.in_order;
         self.in_order = self.received.reach(self.in_order);
         self.received.forget_below(self.in_order);
@@ -269,7 +277,16 @@ impl Half {
         if held > 0 {
             self.held_since.get_or_insert(at);
         }
-        true
+        new
+    }
+
+    /// So many bytes of data are there that were not before.
+    pub(crate) fn delivered(&mut self, at: Time, bytes: u64) {
+        if bytes > 0 {
+            self.delivered_bytes.add(at, bytes);
+            self.delivered += bytes;
+            self.progress.push(at, self.delivered as f64);
+        }
     }
 
     /// The receiver's word reaches the sender; gives what is settled by it.
@@ -311,6 +328,13 @@ impl Half {
             }
         }
         if ack > self.acked && ack <= self.highest {
+            // Where nobody sees arrivals, acknowledgements tell of them.
+            if !self.is_numbered && self.counts.delivered == 0 {
+                let (bytes, items) = self.items;
+                let acked = u128::from(ack) * u128::from(bytes) / u128::from(items.max(1));
+                let acked = u64::try_from(acked).unwrap_or(u64::MAX);
+                self.delivered(at, acked.saturating_sub(self.delivered));
+            }
             self.acked = ack;
             let rest = self.outstanding.split_off(&(ack + 1));
             let done = core::mem::replace(&mut self.outstanding, rest);
@@ -336,6 +360,11 @@ impl Half {
         settled
     }
 
+    /// Whether acknowledgements are outstanding.
+    pub(crate) const fn is_owed(&self) -> bool {
+        self.acked < self.highest
+    }
+
     /// A sample of the round-trip time.
     pub(crate) fn round_trip(&mut self, at: Time, sample: Duration) {
         self.rtts.push(at, sample.as_secs_f64() * 1e3);
@@ -359,7 +388,8 @@ impl Half {
         let rate = |what: &str| Series::new(Group::Rate, format!("{name} {what}"), Some(flow));
         let packets = self.counts.packets;
         let mut all = vec![self.sent_bytes.into_series(rate("sent"), packets)];
-        if self.counts.delivered > 0 {
+        if self.delivered > 0 {
+            all.push(self.progress);
             all.push(self.delivered_bytes.into_series(rate("delivered"), packets));
         }
         // Windows and acknowledgements of what carries no data say nothing.

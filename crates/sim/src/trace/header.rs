@@ -13,6 +13,8 @@ pub struct Header {
     pub seq: Option<u64>,
     /// How many.
     pub len: u32,
+    /// Bytes of data in it, if they are not what is counted.
+    pub data: Option<u32>,
     /// The cumulative acknowledgement: the next that is wanted, as the wire counts.
     pub ack: Option<u64>,
     /// What has arrived beyond it: begin and end, exclusive.
@@ -138,6 +140,8 @@ impl Header {
             match frame {
                 Frame::Symbols(symbols) => {
                     data = true;
+                    let bytes = header.data.get_or_insert(0);
+                    *bytes = bytes.saturating_add(symbols.len.into());
                     let size = u32::from(symbols.len).checked_div(u32::from(symbols.count));
                     let k = symbols
                         .live
@@ -154,7 +158,7 @@ impl Header {
                 }
                 Frame::Feedback(feedback) => {
                     ack = true;
-                    header.ack = Some(feedback.largest + 1);
+                    header.ack = Some(feedback.largest.saturating_add(1));
                     header.ack_delay = Duration::from_micros(u64::from(feedback.delay_us));
                 }
                 Frame::Blocks(status) => {
@@ -206,6 +210,7 @@ impl Header {
         };
         let mut header = Self { kind, bits: 32, ..Self::default() };
         if let Body::Symbols(symbols) = &packet.body {
+            header.data = Some(symbols.len);
             // Its symbols are bytes without numbers: they are counted as they come.
             header.blocks.symbols.push(Symbols {
                 channel: 0,

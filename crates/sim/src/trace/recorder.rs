@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 
 use fontis_base::{Duration, Ecn, HostId, Packet as NetPacket, Time};
 
-use super::builder::{Builder, Detail, Handle};
-use super::{Group, Header, Kind, LaneKind, Marks, Packet, Trace};
+use super::builder::{Builder, Handle};
+use super::{Detail, Group, Header, Kind, LaneKind, Marks, Packet, Trace};
 use crate::{FlowCounters, Payload};
 
 /// Watches the packets of a simulated world: each from the host that sends it, through queues, to where it ends.

@@ -23,6 +23,8 @@ pub struct Series {
 /// What plots there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
+    /// How much data has arrived.
+    Delivered,
     /// How fast data goes.
     Rate,
     /// How long a round trip takes.
@@ -43,6 +45,7 @@ impl Group {
     /// Its title and unit.
     pub const fn title(self) -> (&'static str, &'static str) {
         match self {
+            Self::Delivered => ("Delivered", "B"),
             Self::Rate => ("Rate", "Mbit/s"),
             Self::RoundTrip => ("Round-trip time", "ms"),
             Self::Window => ("Window and flight", "B"),
@@ -55,8 +58,8 @@ impl Group {
 
     /// By the title.
     pub fn from_title(title: &str) -> Option<Self> {
-        use Group::{Blocks, Loss, Queue, Rate, ReceiveBuffer, RoundTrip, Window};
-        [Rate, RoundTrip, Window, ReceiveBuffer, Queue, Blocks, Loss]
+        use Group::{Blocks, Delivered, Loss, Queue, Rate, ReceiveBuffer, RoundTrip, Window};
+        [Delivered, Rate, RoundTrip, Window, ReceiveBuffer, Queue, Blocks, Loss]
             .into_iter()
             .find(|group| group.title().0 == title)
     }
@@ -183,13 +186,12 @@ impl RateBins {
             self.double();
         }
         let seconds = self.width.as_secs_f64();
+        let begin = |bin: usize| Time::from_nanos(self.width.as_nanos().saturating_mul(bin as u64));
         for (index, bytes) in self.bins.iter().enumerate() {
-            let at = Time::from_nanos(self.width.as_nanos() * index as u64);
-            series.push(at, *bytes as f64 * 8e-6 / seconds);
+            series.push(begin(index), *bytes as f64 * 8e-6 / seconds);
         }
-        if let Some(end) = self.bins.len().checked_sub(1) {
-            let at = Time::from_nanos(self.width.as_nanos() * (end as u64 + 1));
-            series.push(at, self.bins[end] as f64 * 8e-6 / seconds);
+        if let Some(last) = self.bins.last() {
+            series.push(begin(self.bins.len()), *last as f64 * 8e-6 / seconds);
         }
         series.finish();
         series

@@ -127,7 +127,7 @@ fn what_is_nothing_known_is_refused() {
 }
 
 /// A frame of TCP as raw IPv4 in a record of pcap with nanoseconds.
-fn frame(nanos: u64, back: bool, seq: u32, ack: u32, len: u16, flags: u8) -> Vec<u8> {
+pub(crate) fn frame(nanos: u64, back: bool, seq: u32, ack: u32, len: u16, flags: u8) -> Vec<u8> {
     let (a, b) = ([10, 0, 0, 1], [10, 0, 0, 2]);
     let (source, destination) = if back { (b, a) } else { (a, b) };
     let ports: [u16; 2] = if back { [80, 5001] } else { [5001, 80] };
@@ -271,4 +271,68 @@ fn subflows_of_multipath_tcp_are_paths_of_one_connection() {
     // The connection's acknowledgements reach its end.
     let acknowledged = trace.packets.iter().map(|packet| packet.ack).max();
     assert!(acknowledged.is_some_and(|ack| (700_000..=700_001).contains(&ack)), "{acknowledged:?}");
+}
+
+/// What `--qlog` leaves at a sender: an object of one block with two symbols. Of five that are sent the first is lost; when the
+/// second and third have come, the receiver says that it is done, and the last two come too late.
+fn dfcp_qlog() -> String {
+    let head = r#"{"qlog_format":"JSON-SEQ","qlog_version":"0.3","trace":{"vantage_point":{"type":"server"},"common_fields":{"ODCID":"ab","time_format":"relative","protocol_type":["DFCP"]}}}"#;
+    let event = |time: f64, name: &str, number: u64, frames: &str| {
+        format!(
+            r#"{{"time":{time},"name":"{name}","data":{{"header":{{"packet_type":"1RTT","packet_number":{number}}},"raw":{{"length":1100}},"frames":[{frames}]}}}}"#
+        )
+    };
+    let open = r#"{"frame_type":"open","channel":3,"size":2000,"block_size":2048,"symbol_size":1000,"code":1}"#;
+    let symbol = |esi: u32| {
+        format!(
+            r#"{{"frame_type":"symbols","channel":3,"block":0,"esi":{esi},"count":1,"length":1000}}"#
+        )
+    };
+    let (sent, received) = ("transport:packet_sent", "transport:packet_received");
+    let needs = |floor: u32| {
+        format!(r#"{{"frame_type":"blocks","channel":3,"floor":{floor},"limit":9,"blocks":[]}}"#)
+    };
+    let feedback = |low: u64, high: u64| {
+        format!(
+            r#"{{"frame_type":"feedback","ack_delay":0,"acked_ranges":[[{low},{high}]],"packets":2,"ce":0}}"#
+        )
+    };
+    let records = [
+        head.to_owned(),
+        event(0.0, sent, 0, &format!("{open},{}", symbol(0))),
+        event(1.0, sent, 1, &symbol(1)),
+        event(2.0, sent, 2, &symbol(2)),
+        event(3.0, sent, 3, &symbol(3)),
+        event(4.0, sent, 4, &symbol(4)),
+        event(42.0, received, 0, &format!("{},{}", feedback(1, 2), needs(1))),
+        r#"{"time":42.0,"name":"recovery:packet_lost","data":{"header":{"packet_number":0}}}"#
+            .to_owned(),
+        event(44.0, received, 1, &feedback(1, 4)),
+    ];
+    records.map(|record| format!("\u{1e}{record}\n")).concat()
+}
+
+#[test]
+fn a_qlog_of_dfcp_tells_what_became_of_its_blocks() {
+    let trace = of(dfcp_qlog().as_bytes());
+    let [block] = trace.blocks[..] else { panic!("{:?}", trace.blocks) };
+    assert_eq!((block.channel, block.block, block.k), (3, 0, 2));
+    assert_eq!((block.sent, block.received, block.useless), (5, 4, 2));
+    // A round trip takes 40 ms: the receiver said so at 22 ms.
+    assert_eq!((block.begun.as_nanos(), block.done.as_nanos()), (0, 22_000_000));
+    let data: Vec<_> =
+        trace.packets.iter().filter(|packet| packet.len > 0 && packet.size == 1100).collect();
+    let fates: Vec<Fate> = data.iter().map(|packet| packet.fate).collect();
+    assert_eq!(
+        fates[..5],
+        [Fate::Lost, Fate::Arrived, Fate::Arrived, Fate::Arrived, Fate::Arrived]
+    );
+    let is_useless: Vec<bool> =
+        data[..5].iter().map(|packet| packet.marks.has(Marks::USELESS)).collect();
+    assert_eq!(is_useless, [false, false, false, true, true]);
+    let kinds: Vec<Kind> = data[..5].iter().map(|packet| packet.kind).collect();
+    assert_eq!(kinds, [Kind::Data, Kind::Data, Kind::Repair, Kind::Repair, Kind::Repair]);
+    let delivered = trace.series.iter().find(|series| series.name.ends_with("delivered"));
+    let most = delivered.and_then(|series| series.points.last()).map(|(_, bytes)| *bytes);
+    assert_eq!(most, Some(2000.0));
 }

@@ -1,5 +1,6 @@
 //! Traces: what the simulator's recorder sees, what is found in traces that were built to contain one fault, and files.
 
+mod clocks;
 mod files;
 mod findings;
 mod recorder;

@@ -43,7 +43,12 @@ impl Connection {
                     self.handshake.again();
                 }
             }
-            Packet::SynAck { source, hello, .. } => self.on_synack(now, source, hello),
+            Packet::SynAck { source, hello, .. } => {
+                if self.initiator {
+                    self.note_received(now, None, size, &hello.frames);
+                }
+                self.on_synack(now, source, hello);
+            }
             Packet::Sealed { path, number, frames, .. } => {
                 if path != self.path.id || (self.initiator && self.state == State::Handshake) {
                     return;
@@ -54,13 +59,7 @@ impl Connection {
                 }
                 self.stats.packets_received += 1;
                 self.last_heard = now;
-                if self.config.trace {
-                    let frames = frames.iter().map(super::output::frame_name).collect();
-                    self.note(TraceEvent {
-                        time: now,
-                        what: Traced::Received { number: Some(number), size, frames },
-                    });
-                }
+                self.note_received(now, Some(number), size, &frames);
                 self.validate(now);
                 self.on_frames(now, number, &frames);
             }
@@ -77,6 +76,22 @@ impl Connection {
                     self.finish_with(CloseReason::Version);
                 }
             }
+        }
+    }
+
+    pub(super) fn note_received(
+        &mut self,
+        now: Time,
+        number: Option<u64>,
+        size: u32,
+        frames: &[Frame],
+    ) {
+        if self.config.trace {
+            let frames = frames.iter().map(Frame::traced).collect();
+            self.trace.push_back(TraceEvent {
+                time: now,
+                what: Traced::Received { number, size, frames },
+            });
         }
     }
 
@@ -242,10 +257,13 @@ impl Connection {
         if feedback.path != self.path.id {
             return;
         }
-        let Self { path, send, control, stats, .. } = self;
+        let Self { path, send, control, stats, config, trace, .. } = self;
         let mut arrived = 0;
         let mut sizes = SmallVec::<[(u32, bool); 32]>::new();
-        let known = path.on_feedback(now, feedback, |sent, outcome| {
+        let known = path.on_feedback(now, feedback, |number, sent, outcome| {
+            if config.trace && outcome == Outcome::Lost {
+                trace.push_back(TraceEvent { time: now, what: Traced::Lost { number } });
+            }
             if let Some((channel, block, count)) = sent.symbols
                 && let Some(channel) = send.get_mut(&channel)
                 && outcome != Outcome::Late
@@ -290,7 +308,7 @@ impl Connection {
                 in_flight: self.path.history.in_flight(),
                 loss: self.path.loss.loss(),
             };
-            self.note(TraceEvent { time: now, what });
+            self.trace.push_back(TraceEvent { time: now, what });
         }
     }
 

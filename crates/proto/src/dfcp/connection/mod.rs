@@ -188,6 +188,7 @@ impl Connection {
                 connection.hint_train = 1;
             }
         }
+        connection.note_received(now, None, size, &hello.frames);
         for frame in &hello.frames {
             connection.on_early_frame(now, frame);
         }
@@ -404,12 +405,6 @@ impl Connection {
             Duration::from_millis(u64::from(peer.idle_timeout_ms).max(1000))
         });
         self.config.idle_timeout.min(peer)
-    }
-
-    fn note(&mut self, event: TraceEvent) {
-        if self.config.trace {
-            self.trace.push_back(event);
-        }
     }
 }
 

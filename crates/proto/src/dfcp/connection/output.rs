@@ -98,7 +98,9 @@ impl Connection {
             (packet, size)
         };
         self.handshake.sent(now);
-        self.count(now, None, size, &[]);
+        if let Packet::Syn { hello, .. } | Packet::SynAck { hello, .. } = &packet {
+            self.count(now, None, size, &hello.frames);
+        }
         Some(Outgoing { packet, size, alone: true, probe: false, ecn: Ecn::NotEct })
     }
 
@@ -355,8 +357,9 @@ impl Connection {
             self.sent_before_validation += u64::from(size);
         }
         if self.config.trace {
-            let frames = frames.iter().map(frame_name).collect();
-            self.note(TraceEvent { time: now, what: Traced::Sent { number, size, frames } });
+            let frames = frames.iter().map(Frame::traced).collect();
+            self.trace
+                .push_back(TraceEvent { time: now, what: Traced::Sent { number, size, frames } });
         }
     }
 }
@@ -385,26 +388,4 @@ impl Meta {
         symbols: None,
         control: smallvec::SmallVec::new_const(),
     };
-}
-
-/// The name of a frame's kind in traces.
-pub(super) fn frame_name(frame: &Frame) -> &'static str {
-    match frame {
-        Frame::Ping => "ping",
-        Frame::Padding(_) => "padding",
-        Frame::Confirm => "confirm",
-        Frame::Symbols(_) => "symbols",
-        Frame::Feedback(_) => "feedback",
-        Frame::Blocks(_) => "blocks",
-        Frame::Open(_) => "open",
-        Frame::Done { .. } => "done",
-        Frame::Abandon { .. } => "abandon",
-        Frame::Fin => "fin",
-        Frame::FinAck => "fin_ack",
-        Frame::Close { .. } => "close",
-        Frame::Challenge(_) => "challenge",
-        Frame::Response(_) => "response",
-        Frame::Token(_) => "token",
-        Frame::Limit { .. } => "limit",
-    }
 }

@@ -1,0 +1,323 @@
+use fontis_base::{Duration, Probability, Rate};
+use fontis_net::{
+    DelayChange, DelaySchedule, LinkConfig, Loss, QueueOptions, RateChange, Schedule,
+};
+
+use super::reader::{Reader, bad, senseless};
+use crate::LinkSpec;
+use crate::network::route;
+use crate::scenario::ScenarioError;
+use crate::scenario::value::BufferSize;
+
+/// The routers, and the links between them.
+pub(super) struct Topology {
+    pub(super) links: Vec<LinkSpec>,
+    /// Of routers that have names, these.
+    names: Vec<String>,
+    kind: Kind,
+    /// The bottleneck's rate; of several, the first one's; of links of one's own, the highest.
+    pub(super) rate: Rate,
+    /// The rate of senders' links.
+    pub(super) access: Rate,
+    /// The random delay of senders' packets.
+    pub(super) jitter: Duration,
+    /// The round-trip times of the segments.
+    rtts: Vec<Duration>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Dumbbell,
+    ParkingLot,
+    Links,
+}
+
+/// Where a flow goes.
+pub(super) struct Way {
+    pub(super) from: usize,
+    pub(super) to: usize,
+    /// The round-trip time that it has if it asks for no other.
+    pub(super) rtt: Duration,
+    /// What the links between the routers take of it.
+    pub(super) inner: Duration,
+}
+
+impl Topology {
+    pub(super) fn read(read: Reader<'_>) -> Result<Self, ScenarioError> {
+        let kind = match &*read.text("topology.kind") {
+            _ if !read.settings.links.is_empty() => Kind::Links,
+            "parking-lot" => Kind::ParkingLot,
+            _ => Kind::Dumbbell,
+        };
+        let mut topology = Self {
+            links: Vec::new(),
+            names: Vec::new(),
+            kind,
+            rate: Rate::MAX,
+            access: Rate::MAX,
+            jitter: read.duration("scenario.host_jitter"),
+            rtts: Vec::new(),
+        };
+        match kind {
+            Kind::Links => topology.read_links(read)?,
+            Kind::Dumbbell | Kind::ParkingLot => topology.read_row(read)?,
+        }
+        topology.access = read
+            .get("topology.access")
+            .unwrap_or_else(|| topology.rate.mul_ratio(read.count("topology.access_ratio"), 1));
+        Ok(topology)
+    }
+
+    /// How many routers there are.
+    pub(super) const fn routers(&self) -> usize {
+        match self.kind {
+            Kind::Dumbbell => 2,
+            Kind::ParkingLot => 3,
+            Kind::Links => self.names.len(),
+        }
+    }
+
+    /// One or two bottlenecks in a row.
+    fn read_row(&mut self, read: Reader<'_>) -> Result<(), ScenarioError> {
+        let parking_lot = self.kind == Kind::ParkingLot;
+        let rtt = read.duration("topology.rtt");
+        let buffer = read.buffer("topology.buffer").unwrap_or(BufferSize::Bdp(1.0));
+        // A parking lot's hosts have no delay of their own, so each bottleneck has that of its segment; a dumbbell's
+        // flows may differ, so the delay is theirs.
+        let delay = |rtt: Duration| if parking_lot { rtt / 2 } else { Duration::ZERO };
+        let mut first = line(&read, "topology", delay(rtt), rtt, buffer)?;
+        first.loss = read.get("topology.loss").unwrap_or(Loss::None);
+        self.rate = first.rate;
+        let mut bottlenecks = vec![(first, rtt)];
+        if parking_lot {
+            let rtt2 = read.get("topology.rtt2").unwrap_or(rtt);
+            let rate = read.get("topology.rate2").unwrap_or(self.rate);
+            let buffer = read.buffer("topology.buffer2").unwrap_or(buffer);
+            let second = LinkConfig {
+                rate: positive(rate, "topology.rate2")?,
+                delay: delay(rtt2),
+                queue: read.get("topology.queue").unwrap_or_default(),
+                queue_options: queue_options(&read, rate, rtt2),
+                buffer: buffer.limit(rate, rtt2),
+                loss: read.get("topology.loss2").unwrap_or(Loss::None),
+                loss_position: read.get("topology.loss_at").unwrap_or_default(),
+                ..LinkConfig::default()
+            };
+            bottlenecks.push((second, rtt2));
+        }
+        let back = bottlenecks.iter().enumerate().map(|(index, (config, rtt))| LinkSpec {
+            name: format!("back{}", index + 1),
+            from: index + 1,
+            to: index,
+            config: LinkConfig {
+                rate: config.rate,
+                delay: delay(*rtt),
+                loss: read.get("topology.loss_back").unwrap_or(Loss::None),
+                loss_position: config.loss_position,
+                ..LinkConfig::default()
+            },
+            bottleneck: false,
+        });
+        let forth = bottlenecks.iter().enumerate().map(|(index, (config, _))| LinkSpec {
+            name: if parking_lot { format!("B{}", index + 1) } else { "bottleneck".to_owned() },
+            from: index,
+            to: index + 1,
+            config: config.clone(),
+            bottleneck: true,
+        });
+        self.links = forth.chain(back).collect();
+        self.rtts = bottlenecks.iter().map(|(_, rtt)| *rtt).collect();
+        Ok(())
+    }
+
+    /// Links of one's own.
+    fn read_links(&mut self, read: Reader<'_>) -> Result<(), ScenarioError> {
+        const SHARED: [&str; 7] =
+            ["rate", "rtt", "buffer", "queue", "access", "access_ratio", "overload"];
+        for key in read.settings.keys.keys() {
+            if key.strip_prefix("topology.").is_some_and(|name| !SHARED.contains(&name)) {
+                return senseless(format!(
+                    "{key} says nothing where there are [[link]]; what is set of a link is link.KEY, \
+                     as in link.delay"
+                ));
+            }
+        }
+        let rtt = read.duration("topology.rtt");
+        for (number, entry) in (1..).zip(&read.settings.links) {
+            let read = read.of("link", entry);
+            let ends = [read.text("link.from"), read.text("link.to")];
+            if let Some(key) = ["from", "to"].into_iter().zip(&ends).find(|(_, end)| end.is_empty())
+            {
+                return senseless(format!("link {number} needs {:?}, the name of a router", key.0));
+            }
+            if ends[0] == ends[1] {
+                return senseless(format!("link {number} leads from {:?} to itself", ends[0]));
+            }
+            let name = match read.text("link.name") {
+                name if name.is_empty() => format!("{}-{}", ends[0], ends[1]),
+                name => name,
+            };
+            if self.links.iter().any(|link| link.name == name) {
+                return senseless(format!("two links are called {name:?}: give them names"));
+            }
+            let [from, to] = ends.map(|end| self.router(end));
+            let buffer = read
+                .buffer("link.buffer")
+                .or_else(|| read.buffer("topology.buffer"))
+                .unwrap_or(BufferSize::Bdp(1.0));
+            let mut config = line(&read, "link", read.duration("link.delay"), rtt, buffer)?;
+            config.loss = read.get("link.loss").unwrap_or(Loss::None);
+            config.jitter = read.duration("link.jitter");
+            let is_faster = self.rate == Rate::MAX || config.rate > self.rate;
+            if config.rate < Rate::MAX && is_faster {
+                self.rate = config.rate;
+            }
+            let bottleneck = read.flag("link.record");
+            let back = (!read.flag("link.one_way")).then(|| LinkSpec {
+                name: format!("{name}.back"),
+                from: to,
+                to: from,
+                config: config.clone(),
+                bottleneck,
+            });
+            self.links.push(LinkSpec { name, from, to, config, bottleneck });
+            self.links.extend(back);
+        }
+        Ok(())
+    }
+
+    /// The number of a router; a name that is new gets the next.
+    fn router(&mut self, name: String) -> usize {
+        let known = self.names.iter().position(|known| *known == name);
+        known.unwrap_or_else(|| {
+            self.names.push(name);
+            self.names.len() - 1
+        })
+    }
+
+    /// Where a flow goes.
+    pub(super) fn way(&self, read: &Reader<'_>, flow: &str) -> Result<Way, ScenarioError> {
+        if self.kind == Kind::Links {
+            return self.way_over_links(read, flow);
+        }
+        for key in ["from", "to"] {
+            if !read.text(&format!("flow.{key}")).is_empty() {
+                let message = "needs routers with names: describe the network by [[link]]";
+                return senseless(format!("{flow}: flow.{key} {message}"));
+            }
+        }
+        let parking_lot = self.kind == Kind::ParkingLot;
+        let (from, to) = match (parking_lot, &*read.text("flow.path")) {
+            (true, "first") => (0, 1),
+            (true, "second") => (1, 2),
+            (true, _) => (0, 2),
+            (false, _) => (0, 1),
+        };
+        let rtt = self.rtts[from..to].iter().fold(Duration::ZERO, |sum, rtt| sum + *rtt);
+        // What the bottlenecks do not delay, the flow's own links do, the same both ways.
+        let inner = if parking_lot { rtt } else { Duration::ZERO };
+        Ok(Way { from, to, rtt, inner })
+    }
+
+    fn way_over_links(&self, read: &Reader<'_>, flow: &str) -> Result<Way, ScenarioError> {
+        let router = |key: &str| {
+            let name = read.text(&format!("flow.{key}"));
+            self.names.iter().position(|known| *known == name).ok_or_else(|| {
+                let names = self.names.join(", ");
+                let message = match &*name {
+                    "" => format!("{flow}: flow.{key} must name a router; there are {names}"),
+                    name => {
+                        format!("{flow}: flow.{key}: no link leads to {name:?}; there are {names}")
+                    }
+                };
+                ScenarioError::Senseless { run: String::new(), message }
+            })
+        };
+        let (from, to) = (router("from")?, router("to")?);
+        if from == to {
+            return senseless(format!("{flow}: flow.from and flow.to are the same router"));
+        }
+        let mut inner = Duration::ZERO;
+        for (from, to) in [(from, to), (to, from)] {
+            let Some(links) = route(self.names.len(), &self.ends(), from, to) else {
+                let [from, to] = [from, to].map(|router| &self.names[router]);
+                return senseless(format!("{flow}: no links lead from {from:?} to {to:?}"));
+            };
+            inner = links.iter().fold(inner, |sum, link| sum + self.links[*link].config.delay);
+        }
+        Ok(Way { from, to, rtt: inner, inner })
+    }
+
+    fn ends(&self) -> Vec<(usize, usize)> {
+        self.links.iter().map(|link| (link.from, link.to)).collect()
+    }
+}
+
+/// What tables `topology` and `link` say alike of a line and its queue.
+fn line(
+    read: &Reader<'_>,
+    table: &str,
+    delay: Duration,
+    rtt: Duration,
+    buffer: BufferSize,
+) -> Result<LinkConfig, ScenarioError> {
+    let key = |name: &str| format!("{table}.{name}");
+    let trace = read.trace(&key("rate_trace"));
+    let rate = read.get(&key("rate")).or_else(|| read.get("topology.rate"));
+    let rate = positive(rate.unwrap_or(Rate::MAX), &key("rate"))?;
+    let rate = trace.as_ref().map_or(rate, |trace| trace.mean_rate());
+    let rate_changes: Vec<RateChange> = read.changes(&key("rate_changes"))?;
+    if trace.is_some() && !rate_changes.is_empty() {
+        let message = "a link has either a trace or changes of its rate".to_owned();
+        return Err(bad(&key("rate_trace"), message));
+    }
+    let mut delay_changes: Vec<DelayChange> = read.changes(&key("delay_changes"))?;
+    if table == "topology" {
+        // There they come on top of the round-trip time.
+        delay_changes.iter_mut().for_each(|change| change.delay += delay);
+    }
+    let outage = read.text(&key("outage"));
+    let queue = read.get(&key("queue")).or_else(|| read.get("topology.queue"));
+    Ok(LinkConfig {
+        rate,
+        rate_changes: Schedule::new(rate_changes),
+        trace,
+        delay,
+        delay_changes: DelaySchedule::new(delay_changes),
+        queue: queue.unwrap_or_default(),
+        queue_options: queue_options(read, rate, rtt),
+        buffer: buffer.limit(rate, rtt),
+        loss: Loss::None,
+        loss_position: read.get(&key("loss_at")).unwrap_or_default(),
+        outage: outage.parse().ok(),
+        duplicate: read.get(&key("duplicate")).unwrap_or(Probability::ZERO),
+        corrupt: read.get(&key("corrupt")).unwrap_or(Probability::ZERO),
+        jitter: Duration::ZERO,
+        reorder: read.get(&key("reorder")).unwrap_or_default(),
+        policer: read.get(&key("policer")),
+    })
+}
+
+fn positive(rate: Rate, key: &str) -> Result<Rate, ScenarioError> {
+    if rate == Rate::ZERO {
+        return senseless(format!("{key} must be more than zero"));
+    }
+    Ok(rate)
+}
+
+fn queue_options(read: &Reader<'_>, rate: Rate, rtt: Duration) -> QueueOptions {
+    let limit = |text: &str| read.buffer(text).map(|buffer| buffer.limit(rate, rtt));
+    QueueOptions {
+        quantum: u32::try_from(read.count("queue.quantum")).unwrap_or(u32::MAX),
+        per_flow: read.flag("queue.per_flow"),
+        buckets: u32::try_from(read.count("queue.buckets")).unwrap_or(u32::MAX),
+        mark_above: limit("queue.mark_above").unwrap_or(QueueOptions::default().mark_above),
+        min_threshold: limit("queue.min_threshold"),
+        max_threshold: limit("queue.max_threshold"),
+        max_probability: read.get("queue.max_probability").unwrap_or(Probability::ZERO),
+        weight: read.get("queue.weight").unwrap_or(0.0),
+        target: read.duration("queue.target"),
+        interval: read.duration("queue.interval"),
+        share: read.get("queue.share").unwrap_or(Probability::ZERO),
+    }
+}

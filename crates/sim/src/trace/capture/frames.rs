@@ -1,0 +1,171 @@
+use std::io::Read;
+
+use pcap_parser::traits::PcapReaderIterator;
+use pcap_parser::{Block, PcapBlockOwned, PcapError, create_reader};
+use thiserror::Error;
+
+use super::Numbered;
+use super::wire::{self, Seen};
+
+/// What is wrong with a capture.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CaptureError {
+    /// It is none.
+    #[error("it is neither pcap nor pcapng")]
+    Format,
+    /// Its frames are of a link layer that is not known here.
+    #[error(
+        "its link layer is of type {0}, which is not known here; Ethernet, raw IP, loopback and Linux's cooked captures are"
+    )]
+    Link(i32),
+    /// Its blocks make no sense from some place on.
+    #[error("frame {0} and what follows cannot be read: the file is damaged there")]
+    Damaged(u64),
+    /// Captures of both ends are read twice.
+    #[error("it cannot be read a second time: {0}")]
+    Again(String),
+}
+
+/// The frames of a capture, one after the other.
+pub(crate) struct Frames<'a> {
+    reader: Box<dyn PcapReaderIterator + 'a>,
+    /// Of each interface: link layer, units of time in a second, seconds to be added.
+    interfaces: Vec<(i32, u64, i64)>,
+    /// Units of time in a second, of pcap.
+    legacy: Option<(i32, u64)>,
+    pub(crate) number: u64,
+    /// The last frame was cut off.
+    pub(crate) is_cut: bool,
+    /// It makes no sense from some frame on.
+    pub(crate) damage: Option<CaptureError>,
+    unknown: Option<i32>,
+}
+
+/// The largest block that is read: jumbo frames and super-packets fit, and a length that lies asks for no more.
+const CAPACITY: usize = 1 << 20;
+const NANOS: u64 = 1_000_000_000;
+
+impl<'a> Frames<'a> {
+    /// Reads the beginning of a capture.
+    pub(crate) fn new(input: impl Read + Send + 'a) -> Result<Self, CaptureError> {
+        let reader = create_reader(CAPACITY, input).map_err(|_| CaptureError::Format)?;
+        Ok(Self {
+            reader,
+            interfaces: Vec::new(),
+            legacy: None,
+            number: 0,
+            is_cut: false,
+            damage: None,
+            unknown: None,
+        })
+    }
+
+    /// The next IP packet, and when it was captured in nanoseconds since 1970; `None` at the end, or where the file is damaged
+    /// if something could be read before.
+    pub(crate) fn next(&mut self) -> Result<Option<Numbered>, CaptureError> {
+        while !self.is_cut && self.damage.is_none() {
+            let (offset, found) = match self.reader.next() {
+                Ok((offset, block)) => {
+                    let found = take(
+                        block,
+                        &mut self.interfaces,
+                        &mut self.legacy,
+                        &mut self.number,
+                        &mut self.unknown,
+                    );
+                    (offset, found)
+                }
+                Err(PcapError::Eof) => break,
+                Err(PcapError::Incomplete(_)) => {
+                    if self.reader.refill().is_err()
+                        || self.reader.reader_exhausted() && {
+                            // What is left is no whole block.
+                            matches!(self.reader.next(), Err(PcapError::Incomplete(_)))
+                        }
+                    {
+                        self.is_cut = true;
+                        break;
+                    }
+                    continue;
+                }
+                Err(PcapError::UnexpectedEof) => {
+                    self.is_cut = true;
+                    break;
+                }
+                Err(_) => {
+                    let error = CaptureError::Damaged(self.number + 1);
+                    if self.number == 0 {
+                        return Err(error);
+                    }
+                    self.damage = Some(error);
+                    break;
+                }
+            };
+            self.reader.consume(offset);
+            if let Some((at, seen)) = found {
+                return Ok(Some((self.number, at, seen)));
+            }
+        }
+        match self.unknown {
+            Some(link) => Err(CaptureError::Link(link)),
+            None => Ok(None),
+        }
+    }
+}
+
+fn take(
+    block: PcapBlockOwned<'_>,
+    interfaces: &mut Vec<(i32, u64, i64)>,
+    legacy: &mut Option<(i32, u64)>,
+    number: &mut u64,
+    unknown: &mut Option<i32>,
+) -> Option<(u64, Seen)> {
+    let (link, at, data) = match block {
+        PcapBlockOwned::LegacyHeader(header) => {
+            let units = if header.is_nanosecond_precision() { NANOS } else { 1_000_000 };
+            *legacy = Some((header.network.0, units));
+            return None;
+        }
+        PcapBlockOwned::Legacy(frame) => {
+            *number += 1;
+            let (link, units) = (*legacy)?;
+            let fraction = u64::from(frame.ts_usec) * (NANOS / units);
+            (link, u64::from(frame.ts_sec) * NANOS + fraction, frame.data)
+        }
+        PcapBlockOwned::NG(Block::SectionHeader(_)) => {
+            interfaces.clear();
+            return None;
+        }
+        PcapBlockOwned::NG(Block::InterfaceDescription(interface)) => {
+            let units = interface.ts_resolution().filter(|units| *units > 0);
+            interfaces.push((
+                interface.linktype.0,
+                units.unwrap_or(1_000_000),
+                interface.ts_offset(),
+            ));
+            return None;
+        }
+        PcapBlockOwned::NG(Block::EnhancedPacket(frame)) => {
+            *number += 1;
+            let (link, units, offset) = *interfaces.get(frame.if_id as usize)?;
+            let ticks = u128::from(frame.ts_high) << 32 | u128::from(frame.ts_low);
+            let nanos = (ticks * u128::from(NANOS) / u128::from(units)) as u64;
+            let at = nanos.saturating_add_signed(offset.saturating_mul(NANOS as i64));
+            let captured = (frame.caplen as usize).min(frame.data.len());
+            (link, at, &frame.data[..captured])
+        }
+        PcapBlockOwned::NG(Block::SimplePacket(frame)) => {
+            *number += 1;
+            let (link, ..) = *interfaces.first()?;
+            // It has no time.
+            (link, 0, frame.data)
+        }
+        PcapBlockOwned::NG(_) => return None,
+    };
+    if !wire::KNOWN_LINKS.contains(&link) {
+        *unknown = Some(link);
+        return None;
+    }
+    *unknown = None;
+    Some((at, wire::read(link, data)?))
+}
