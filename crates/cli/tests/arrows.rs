@@ -142,8 +142,7 @@ fn room<'a>(metadata: &'a Metadata, name: &str) -> &'a Package {
 
 #[test]
 fn peers_that_codes_are_tested_against_are_not_shipped() {
-    let metadata = MetadataCommand::new().exec().unwrap();
-    for package in metadata.workspace_packages() {
+    for package in metadata().workspace_packages() {
         for peer in ["raptorq", "raptor-code"] {
             let ships = package.dependencies.iter().any(|dependency| {
                 dependency.name == peer && dependency.kind != DependencyKind::Development
