@@ -7,6 +7,7 @@ use fontis_codes::window::{RepairSymbol, WindowCode, WindowDecoder};
 /// Whatever comes in, nothing panics, and symbols are given back in order.
 pub(crate) fn run(data: &[u8]) {
     let Some((head, commands)) = data.split_first_chunk::<4>() else { return };
+    assert!(WindowCode::from_bytes(*head).is_none_or(|code| code.to_bytes() == *head));
     let code = if head[0] & 1 == 0 {
         WindowCode::tetrys(u16::from(head[1]))
     } else {

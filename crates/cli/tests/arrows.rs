@@ -141,6 +141,18 @@ fn room<'a>(metadata: &'a Metadata, name: &str) -> &'a Package {
 }
 
 #[test]
+fn peers_that_codes_are_tested_against_are_not_shipped() {
+    for package in metadata().workspace_packages() {
+        for peer in ["raptorq", "raptor-code"] {
+            let ships = package.dependencies.iter().any(|dependency| {
+                dependency.name == peer && dependency.kind != DependencyKind::Development
+            });
+            assert!(!ships, "{} ships {peer}", package.name);
+        }
+    }
+}
+
+#[test]
 fn rooms_depend_on_each_other_only_along_the_arrows() {
     let metadata = metadata();
     let allowed: BTreeMap<_, _> = ARROWS.into_iter().collect();

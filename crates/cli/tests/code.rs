@@ -116,7 +116,36 @@ fn too_few_symbols_exit_with_1_and_say_how_many_are_missing() {
     assert_eq!(event["event"], "error");
     assert!(!path.join("again").exists());
     let nothing = fontis(path, &["decode", "file", "--out", "again"]);
-    assert!(error(&nothing).contains("no symbol"));
+    assert!(error(&nothing).contains("no undamaged symbol"));
+}
+
+#[test]
+fn symbols_of_another_file_and_repeats_do_no_harm() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fs::write(path.join("file"), content(5000)).unwrap();
+    fs::write(path.join("other"), content(5001)).unwrap();
+    let encode = |file, out| fontis(path, &["encode", file, "--symbol-size", "1000", "--out", out]);
+    assert!(encode("file", "symbols").status.success());
+    assert!(encode("other", "others").status.success());
+    let again = encode("other", "symbols");
+    assert_eq!(again.status.code(), Some(1));
+    assert!(error(&again).contains("has symbols already"), "{}", error(&again));
+    // Cut off, and of another file.
+    let first = path.join("symbols/000-00000000.symbol");
+    let bytes = fs::read(&first).unwrap();
+    fs::write(&first, &bytes[..bytes.len() - 1]).unwrap();
+    fs::remove_file(path.join("symbols/000-00000001.symbol")).unwrap();
+    let few = fontis(path, &["decode", "symbols", "symbols", "others", "--out", "again"]);
+    assert_eq!(few.status.code(), Some(1));
+    let message = error(&few);
+    assert!(message.contains("1 more symbols are needed beside the 4"), "{message}");
+    assert!(message.contains("7 belong to another file"), "{message}");
+    fs::write(&first, &bytes).unwrap();
+    let enough = fontis(path, &["decode", "symbols", "others", "--out", "again"]);
+    assert!(enough.status.success(), "{}", error(&enough));
+    assert!(fs::read(path.join("again")).unwrap() == content(5000));
+    assert!(!path.join("again.part").exists());
 }
 
 #[test]
@@ -161,8 +190,15 @@ fn wrong_usage_exits_with_2_and_says_what_would_be_right() {
         (&["encode", "file", "--block-symbols", "60000"], "56403"),
         (&["decode", "file"], "--out"),
         (&["curve", "--code", "turbo"], "raptorq, r10"),
-        (&["curve", "--code", "r10", "--symbols", "3"], "source symbols"),
+        (&["curve", "--code", "r10", "--symbols", "3"], "from 4 to 8192"),
+        (&["curve", "--code", "legacy-byte", "--symbols", "70000"], "from 1 to 63536"),
+        (&["curve", "--trials", "0"], "more than zero"),
         (&["bench", "--code", "counting"], "no bytes"),
+        (&["bench", "--code", "none"], "the codes are raptorq"),
+        (&["bench", "--symbols", "0"], "from 1 to 56403"),
+        (&["bench", "--symbols", "56404"], "from 1 to 56403"),
+        (&["bench", "--symbol-size", "0"], "symbol size of zero"),
+        (&["bench", "--code", "legacy-byte", "--symbols", "1000"], "leave --symbols out"),
     ] {
         let output = fontis(folder.path(), arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", error(&output));

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use fontis_base::Stream;
 use fontis_codes::raptorq::EncodingPlan;
 use fontis_codes::{BlockDecoder, BlockEncoder, BlockShape, Code, Decoded};
+use fontis_codes::{SparseCode, SparseDecoder, SparseEncoder};
 use raptorq::{
     EncodingPacket, ObjectTransmissionInformation, PayloadId, SourceBlockDecoder,
     SourceBlockEncoder, SourceBlockEncodingPlan,
@@ -56,10 +57,37 @@ fn main() {
     for (loss, target) in [(1, "5 (8)"), (10, "5 (8)"), (50, "5 (8)")] {
         run(&format!("decode {loss}% lost K=1000 T=64"), target, &mut || decode(1000, 64, loss, 0));
     }
+    run("encode +10% 2015 code, K=63536 T=1", "40 MB/s", &mut || prototype(false));
+    run("decode 2015 code, K=63536 T=1", "10 MB/s", &mut || prototype(true));
     run("decode 10% lost, 5% extra K=1000 T=1280", "", &mut || decode(1000, 1280, 10, 50));
     for (k, target) in [(1000, ""), (50_000, "0.8 x memcpy")] {
         run(&format!("decode nothing lost K={k} T=1280"), target, &mut || without_loss(k, 1280));
     }
+}
+
+/// The 2015 code, whole blocks: what encodes a message and a tenth more, and what decodes it from encoded symbols alone.
+fn prototype(decodes: bool) -> Line {
+    let code = SparseCode::PROTOTYPE;
+    let message = block(code.message as u32, 1);
+    let mut encoded = vec![0; code.message * 11 / 10];
+    SparseEncoder::new(&code, 1, &message).write(0, &mut encoded);
+    let packets = encoded.clone();
+    let work: Box<dyn FnMut() -> Duration> = if decodes {
+        Box::new(|| {
+            timed(|| {
+                let mut decoder = SparseDecoder::new(&code, 1, message.len());
+                for (index, symbol) in (0..).zip(packets.chunks(1)) {
+                    if decoder.missing() > 0 {
+                        decoder.add(index, symbol);
+                    }
+                }
+                assert!(decoder.message() == message, "decoded wrongly");
+            })
+        })
+    } else {
+        Box::new(|| timed(|| SparseEncoder::new(&code, 1, &message).write(0, &mut encoded)))
+    };
+    measure(message.len(), vec![work])
 }
 
 /// Times of runs in turn: ours, the peer's, and a third one's.

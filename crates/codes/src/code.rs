@@ -33,6 +33,8 @@ pub enum Code {
     Counting,
     /// The same for R10.
     CountingRaptor10,
+    /// The same for LT codes with robust soliton, if nothing but encoded symbols comes.
+    CountingLt,
     /// The same for the code of the 2015 prototype, if nothing but encoded symbols comes.
     CountingLegacyByte,
     /// The same for Reed-Solomon, which never fails.
@@ -43,13 +45,13 @@ pub enum Code {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "there is no code called {0:?}; the codes are raptorq, r10, lt, lt-ideal, legacy-byte, reed-solomon, counting, \
-     counting-r10, counting-legacy-byte and counting-reed-solomon"
+     counting-r10, counting-lt, counting-legacy-byte and counting-reed-solomon"
 )]
 pub struct UnknownCode(pub String);
 
 impl Code {
     /// Every code there is.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::RaptorQ,
         Self::Raptor10,
         Self::Lt,
@@ -58,6 +60,7 @@ impl Code {
         Self::ReedSolomon,
         Self::Counting,
         Self::CountingRaptor10,
+        Self::CountingLt,
         Self::CountingLegacyByte,
         Self::CountingReedSolomon,
     ];
@@ -75,6 +78,7 @@ impl Code {
             Self::CountingRaptor10 => 0xfe,
             Self::CountingLegacyByte => 0xfd,
             Self::CountingReedSolomon => 0xfc,
+            Self::CountingLt => 0xfb,
         }
     }
 
@@ -94,6 +98,7 @@ impl Code {
             Self::ReedSolomon => "reed-solomon",
             Self::Counting => "counting",
             Self::CountingRaptor10 => "counting-r10",
+            Self::CountingLt => "counting-lt",
             Self::CountingLegacyByte => "counting-legacy-byte",
             Self::CountingReedSolomon => "counting-reed-solomon",
         }
@@ -109,6 +114,7 @@ impl Code {
             Self::ReedSolomon => 1..=reed_solomon::MAX_SOURCE_SYMBOLS,
             Self::Counting
             | Self::CountingRaptor10
+            | Self::CountingLt
             | Self::CountingLegacyByte
             | Self::CountingReedSolomon => 1..=1 << 20,
         }
@@ -138,20 +144,21 @@ impl Code {
             self,
             Self::Counting
                 | Self::CountingRaptor10
+                | Self::CountingLt
                 | Self::CountingLegacyByte
                 | Self::CountingReedSolomon
         )
     }
 
-    /// The probability that k + `extra` symbols of a block of `k` do not suffice, as measured (`docs/codes.md`). For the LT codes, which
-    /// depend most on k, this is no more than a guess.
+    /// The probability that k + `extra` symbols of a block of `k` do not suffice, as measured (`docs/codes.md`). For an ideal
+    /// soliton, of which nothing can be relied on, this is no more than a guess.
     pub fn failure_probability(self, k: u32, extra: u32) -> f64 {
         match self {
             Self::RaptorQ | Self::Counting => counting::raptorq(extra),
             Self::Raptor10 | Self::CountingRaptor10 => counting::raptor10(extra),
             Self::LegacyByte | Self::CountingLegacyByte => counting::legacy_byte(k, extra),
             Self::ReedSolomon | Self::CountingReedSolomon => 0.0,
-            Self::Lt => counting::lt(k, extra),
+            Self::Lt | Self::CountingLt => counting::lt(k, extra),
             Self::LtIdeal => 0.5,
         }
     }
@@ -172,7 +179,11 @@ impl Code {
     /// How many symbols to wait for when those that came did not suffice and nobody knows how many are lacking.
     pub(crate) const fn step(self, k: u32) -> u32 {
         match self {
-            Self::Lt | Self::LtIdeal | Self::LegacyByte | Self::CountingLegacyByte => 1 + k / 1000,
+            Self::Lt
+            | Self::LtIdeal
+            | Self::LegacyByte
+            | Self::CountingLt
+            | Self::CountingLegacyByte => 1 + k / 1000,
             _ => 1,
         }
     }
@@ -180,9 +191,11 @@ impl Code {
     /// Symbols beyond k with which any set that nobody chose suffices.
     pub(crate) const fn most_extra(self, k: u32) -> u32 {
         match self {
-            Self::Lt | Self::LtIdeal | Self::LegacyByte | Self::CountingLegacyByte => {
-                self.esi_limit()
-            }
+            Self::Lt
+            | Self::LtIdeal
+            | Self::LegacyByte
+            | Self::CountingLt
+            | Self::CountingLegacyByte => self.esi_limit(),
             _ => k / 4 + 64,
         }
     }

@@ -31,11 +31,18 @@ pub fn prototype_overhead(luck: u64) -> f64 {
     MEAN + DEVIATION * normal
 }
 
-/// An LT code with robust soliton (c = 0.03, δ = 0.5): the overhead that it needs falls with the square root of k,
-/// and has a long tail that this leaves out: measured with `fontis code curve --code lt`.
+/// An LT code with robust soliton (c = 0.03, δ = 0.5): the overhead that it needs is log-normal, wider above its median than below. Fitted
+/// to thousands of blocks of 100 to 65,536 symbols; medians are within a tenth, and what nine blocks in ten need within a quarter.
 pub(crate) fn lt(k: u32, extra: u32) -> f64 {
-    let mean = 3.8 * libm::sqrt(f64::from(k));
-    0.5 * libm::erfc((f64::from(extra) - mean) / (0.35 * mean) * core::f64::consts::FRAC_1_SQRT_2)
+    let k = f64::from(k);
+    let median = 1.63 * libm::pow(k, -0.39);
+    let distance = libm::log(f64::from(extra) / k / median);
+    let deviation = if distance > 0.0 {
+        0.62 * libm::pow(k / 100.0, -0.05)
+    } else {
+        0.46 * libm::pow(k / 100.0, -0.18)
+    };
+    0.5 * libm::erfc(distance / deviation * core::f64::consts::FRAC_1_SQRT_2)
 }
 
 /// Whether a block fails whose decoder drew `luck`, when sets like its own fail with this probability. A decoder draws

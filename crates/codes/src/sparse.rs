@@ -1,13 +1,15 @@
 //! Codes of sums over GF(2) that peeling decodes: LT codes, and the code of the 2015 prototype, an LT code over a
 //! message and sparse checks of it.
 
+use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::degrees::Distribution;
-use crate::lt::LtGraph;
+use crate::lists::Lists;
+use crate::lt::{LtGraph, LtReader};
 use crate::peeler::{Peeler, add};
-use crate::taus88::Taus88;
+use crate::precode::Precode;
 
 /// A code of this kind for messages of so many symbols.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,30 +45,86 @@ impl SparseCode {
         Self { message, checks: 0, checks_per_symbol: 0, distribution, seed: SEED }
     }
 
-    /// Calls `visit` with each symbol of the message and its checks, and yields the generator's state behind these draws.
-    fn precode(&self, mut visit: impl FnMut(usize, &[u32])) -> [u32; 3] {
-        let mut generator = Taus88::new(self.seed);
-        if self.checks == 0 {
-            return generator.state();
+    /// What blocks of this code have in common.
+    fn parts(&self) -> Parts {
+        let precode = Precode::new(self.message, self.checks, self.checks_per_symbol, self.seed);
+        let symbols = self.message + self.checks;
+        let graph = LtGraph::new(self.distribution, symbols, precode.state);
+        Parts {
+            precode: Arc::new(precode),
+            graph: Arc::new(graph),
+            #[cfg(feature = "std")]
+            lists: Arc::default(),
         }
-        let degree = self.checks_per_symbol.min(self.checks);
-        let mut checks = Vec::with_capacity(degree);
-        for symbol in 0..self.message {
-            checks.clear();
-            while checks.len() < degree {
-                let check = generator.below(self.checks as u32);
-                if !checks.contains(&check) {
-                    checks.push(check);
-                }
-            }
-            visit(symbol, &checks);
-        }
-        generator.state()
+    }
+}
+
+/// Precode and graph of a code.
+#[derive(Clone)]
+struct Parts {
+    precode: Arc<Precode>,
+    graph: Arc<LtGraph>,
+    /// For decoders; made by the first of them.
+    #[cfg(feature = "std")]
+    lists: Arc<std::sync::OnceLock<Arc<Lists>>>,
+}
+
+impl Parts {
+    fn lists(&self) -> Arc<Lists> {
+        let symbols = self.precode.symbols();
+        let new = || Arc::new(Lists::new(&self.precode, &self.graph, symbols));
+        #[cfg(feature = "std")]
+        return Arc::clone(self.lists.get_or_init(new));
+        #[cfg(not(feature = "std"))]
+        new()
     }
 
-    fn graph(&self, state: [u32; 3]) -> LtGraph {
-        LtGraph::new(self.distribution, self.message + self.checks, state)
+    /// Bytes that they take in memory.
+    #[cfg(feature = "std")]
+    fn memory(&self) -> usize {
+        let lists = self.lists.get().map_or(0, |lists| lists.memory());
+        self.precode.memory() + self.graph.memory() + lists
     }
+}
+
+/// The graphs that were used last, for all threads of the process, and how many bytes they may take.
+#[cfg(feature = "std")]
+static PARTS: std::sync::Mutex<Vec<(SparseCode, Parts)>> = std::sync::Mutex::new(Vec::new());
+#[cfg(feature = "std")]
+const PARTS_LIMIT: usize = 16 << 20;
+
+/// The parts of a code. They follow from it alone, so remembering them changes no result.
+#[cfg(feature = "std")]
+fn parts(code: &SparseCode) -> Parts {
+    use std::sync::PoisonError;
+
+    let lock = || PARTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let take = |all: &mut Vec<(SparseCode, Parts)>| {
+        let place = all.iter().position(|(known, _)| known == code)?;
+        Some(all.remove(place).1)
+    };
+    let known = take(&mut lock());
+    // Made without the lock: two threads may do the same work once, but none waits.
+    let parts = known.unwrap_or_else(|| code.parts());
+    let mut all = lock();
+    take(&mut all);
+    all.push((*code, parts.clone()));
+    // The last was used most recently; it stays.
+    let mut memory = 0;
+    let is_too_much = |(_, parts): &(SparseCode, Parts)| {
+        memory += parts.memory();
+        memory > PARTS_LIMIT
+    };
+    let kept = all.iter().rev().position(is_too_much).unwrap_or(all.len()).max(1);
+    let old = all.len() - kept;
+    all.drain(..old);
+    parts
+}
+
+/// Without a lock there is nothing to share.
+#[cfg(not(feature = "std"))]
+fn parts(code: &SparseCode) -> Parts {
+    code.parts()
 }
 
 /// Encodes one message.
@@ -74,35 +132,35 @@ pub struct SparseEncoder {
     symbol_size: usize,
     /// The message, padded with zeros, and its checks.
     symbols: Vec<u8>,
-    graph: Shared,
+    reader: Shared,
 }
 
-/// A graph that goes on from where the last caller left it, which is where the next one mostly begins.
+/// A reader that goes on from where the last caller left it, which is where the next one mostly begins.
 #[cfg(feature = "std")]
-struct Shared(std::sync::Mutex<LtGraph>);
+struct Shared(std::sync::Mutex<LtReader>);
 
 #[cfg(feature = "std")]
 impl Shared {
-    const fn new(graph: LtGraph) -> Self {
-        Self(std::sync::Mutex::new(graph))
+    const fn new(reader: LtReader) -> Self {
+        Self(std::sync::Mutex::new(reader))
     }
 
-    fn with<R>(&self, work: impl FnOnce(&mut LtGraph) -> R) -> R {
+    fn with<R>(&self, work: impl FnOnce(&mut LtReader) -> R) -> R {
         work(&mut self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 }
 
 /// Without a lock, each caller begins anew.
 #[cfg(not(feature = "std"))]
-struct Shared(LtGraph);
+struct Shared(LtReader);
 
 #[cfg(not(feature = "std"))]
 impl Shared {
-    const fn new(graph: LtGraph) -> Self {
-        Self(graph)
+    const fn new(reader: LtReader) -> Self {
+        Self(reader)
     }
 
-    fn with<R>(&self, work: impl FnOnce(&mut LtGraph) -> R) -> R {
+    fn with<R>(&self, work: impl FnOnce(&mut LtReader) -> R) -> R {
         work(&mut self.0.clone())
     }
 }
@@ -117,40 +175,49 @@ impl SparseEncoder {
         let mut symbols = Vec::with_capacity((code.message + code.checks) * symbol_size);
         symbols.extend_from_slice(message);
         symbols.resize((code.message + code.checks) * symbol_size, 0);
+        let Parts { precode, graph, .. } = parts(code);
         let (padded, sums) = symbols.split_at_mut(code.message * symbol_size);
-        let state = code.precode(|symbol, checks| {
-            let value = &padded[symbol * symbol_size..][..symbol_size];
-            for check in checks {
-                add(&mut sums[*check as usize * symbol_size..][..symbol_size], value);
+        if symbol_size == 1 {
+            for (value, checks) in padded.iter().zip(precode.rows()) {
+                checks.iter().for_each(|check| sums[usize::from(*check)] ^= value);
             }
-        });
-        Self { symbol_size, symbols, graph: Shared::new(code.graph(state)) }
+        } else {
+            for (value, checks) in padded.chunks_exact(symbol_size).zip(precode.rows()) {
+                for check in checks {
+                    add(&mut sums[usize::from(*check) * symbol_size..][..symbol_size], value);
+                }
+            }
+        }
+        Self { symbol_size, symbols, reader: Shared::new(LtReader::new(graph)) }
     }
 
     /// Writes encoded symbols from number `first` on into `out`, as many as it has room for.
     pub fn write(&self, first: u32, out: &mut [u8]) {
-        self.graph.with(|graph| self.write_from(graph, first, out));
+        self.reader.with(|reader| self.write_from(reader, first, out));
     }
 
     /// The state of the generator before encoded symbol `first`: what a decoder needs to know which symbols follow.
     pub fn state(&self, first: u32) -> [u32; 3] {
-        self.graph.with(|graph| graph.state(first))
+        self.reader.with(|reader| reader.state(first))
     }
 
-    fn write_from(&self, graph: &mut LtGraph, first: u32, out: &mut [u8]) {
-        if self.symbol_size == 1 {
-            for (index, out) in (first..).zip(out) {
-                let bytes = graph.neighbours(index).iter().map(|n| self.symbols[usize::from(*n)]);
-                *out = bytes.fold(0, |sum, byte| sum ^ byte);
-            }
+    fn write_from(&self, reader: &mut LtReader, first: u32, out: &mut [u8]) {
+        let size = self.symbol_size;
+        let indices = first..first + (out.len() / size) as u32;
+        if size == 1 {
+            reader.each(indices, |index, row| {
+                let values = row.iter().map(|symbol| self.symbols[usize::from(*symbol)]);
+                out[(index - first) as usize] = values.fold(0, |sum, value| sum ^ value);
+            });
             return;
         }
-        for (index, out) in (first..).zip(out.chunks_exact_mut(self.symbol_size)) {
+        reader.each(indices, |index, row| {
+            let out = &mut out[(index - first) as usize * size..][..size];
             out.fill(0);
-            for neighbour in graph.neighbours(index) {
-                add(out, &self.symbols[usize::from(*neighbour) * self.symbol_size..]);
+            for symbol in row {
+                add(out, &self.symbols[usize::from(*symbol) * size..][..size]);
             }
-        }
+        });
     }
 }
 
@@ -158,7 +225,7 @@ impl SparseEncoder {
 pub struct SparseDecoder {
     message: usize,
     peeler: Peeler,
-    graph: LtGraph,
+    reader: LtReader,
 }
 
 impl SparseDecoder {
@@ -168,48 +235,49 @@ impl SparseDecoder {
     /// If the message is longer than the code's.
     pub fn new(code: &SparseCode, symbol_size: usize, len: usize) -> Self {
         assert!(len <= code.message, "the message fits");
-        let unknowns = code.message + code.checks;
-        let mut peeler = Peeler::new(unknowns, code.message, symbol_size);
-        let mut members: Vec<Vec<u16>> =
-            (code.message..unknowns).map(|check| vec![check as u16]).collect();
-        let state = code.precode(|symbol, checks| {
-            checks.iter().for_each(|check| members[*check as usize].push(symbol as u16));
-        });
+        let parts = parts(code);
+        let mut peeler = Peeler::new(parts.lists(), code.message, symbol_size);
         let zero = vec![0; symbol_size];
-        members.iter().for_each(|members| peeler.add(members, &zero));
         for padding in len..code.message {
-            peeler.add(&[padding as u16], &zero);
+            peeler.learn(padding as u16, &zero);
         }
-        Self { message: code.message, peeler, graph: code.graph(state) }
+        Self { message: code.message, peeler, reader: LtReader::new(parts.graph) }
     }
 
     /// Takes a symbol of the message itself. One that the message does not have is ignored.
     pub fn add_source(&mut self, symbol: u32, value: &[u8]) {
         if (symbol as usize) < self.message {
-            self.peeler.add(&[symbol as u16], value);
+            self.peeler.learn(symbol as u16, value);
         }
     }
 
     /// Takes encoded symbol `index`.
     pub fn add(&mut self, index: u32, value: &[u8]) {
-        self.peeler.add(self.graph.neighbours(index), value);
+        if self.missing() > 0 {
+            self.peeler.add(index, self.reader.row(index), value);
+        }
     }
 
-    /// Takes encoded symbols in a row, the first of which the generator makes from `state`. Symbols come either this way or by
-    /// number, not both.
+    /// Takes encoded symbols in a row, the first of which the generator makes from `state`.
     pub fn add_from(&mut self, state: [u32; 3], symbols: &[u8]) {
-        self.graph.restart(state);
-        let size = self.peeler.symbol_size();
-        for (index, value) in (0..).zip(symbols.chunks_exact(size)) {
-            if self.missing() == 0 {
-                break;
+        let symbols = symbols.chunks_exact(self.peeler.symbol_size());
+        if let Some(first) = self.reader.find(state) {
+            (first..).zip(symbols).for_each(|(index, value)| self.add(index, value));
+            return;
+        }
+        let mut generator = self.reader.generator(state);
+        let mut row = Vec::new();
+        for value in symbols {
+            row.clear();
+            generator.draw(&mut row);
+            if self.missing() > 0 {
+                self.peeler.add_other(&row, value);
             }
-            self.peeler.add(self.graph.neighbours(index), value);
         }
     }
 
     /// Symbols of the message that are still unknown.
-    pub fn missing(&self) -> usize {
+    pub const fn missing(&self) -> usize {
         self.peeler.missing()
     }
 

@@ -147,3 +147,48 @@ fn hostile_symbols_are_errors() {
         }
     }
 }
+
+#[test]
+fn what_only_counts_restores_the_same_at_the_same_time() {
+    for text in ["tetrys:24", "conv:5,4,3"] {
+        let code: WindowCode = text.parse().unwrap();
+        let mut stream = Stream::new(3, text);
+        let (mut encoder, mut decoder) =
+            (WindowEncoder::new(code, 40), WindowDecoder::new(code, 40));
+        let (mut counts, mut counter) = (WindowEncoder::new(code, 0), WindowDecoder::new(code, 0));
+        let mut restored = 0;
+        for id in 0..5000 {
+            encoder.add(symbol(id, 40)).unwrap();
+            counts.add(Bytes::new()).unwrap();
+            let is_lost = stream.below(100) < 15;
+            if !is_lost {
+                decoder.add_source(id, &symbol(id, 40)).unwrap();
+                counter.add_source(id, &[]).unwrap();
+            }
+            let due = if id % 4 == 3 { 1 + u32::from(id % 8 == 3) } else { 0 };
+            for _ in 0..due {
+                let (repair, counted) = (encoder.repair().unwrap(), counts.repair().unwrap());
+                assert_eq!(
+                    (repair.first, repair.count, repair.id),
+                    (counted.first, counted.count, counted.id)
+                );
+                let is_of_use = decoder.add_repair(&repair).unwrap();
+                assert_eq!(counter.add_repair(&counted).unwrap(), is_of_use, "{text} {id}");
+            }
+            while let Some((id, bytes)) = decoder.pop() {
+                assert!(bytes == symbol(id, 40));
+                assert_eq!(counter.pop(), Some((id, Bytes::new())));
+                restored += 1;
+            }
+            assert_eq!((counter.pop(), counter.needed()), (None, decoder.needed()));
+            if id % 64 == 0 {
+                let behind = id.saturating_sub(20);
+                decoder.skip(behind);
+                counter.skip(behind);
+                encoder.retire(decoder.waits_for());
+                counts.retire(counter.waits_for());
+            }
+        }
+        assert!(restored > 2000, "{text}: {restored}");
+    }
+}

@@ -2,9 +2,10 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use fontis_base::{Probability, Stream};
-use fontis_codes::{BlockDecoder, BlockEncoder, BlockShape, Code, Decoded};
+use fontis_codes::{BlockDecoder, BlockEncoder, Code, Decoded};
 use serde_json::json;
 
+use super::{default_symbols, shape};
 use crate::failure::Failure;
 use crate::json;
 use crate::text::round;
@@ -15,12 +16,12 @@ pub(crate) struct Args {
     /// The code: raptorq, r10, lt, lt-ideal, legacy-byte, reed-solomon
     #[arg(long, default_value = "raptorq")]
     code: Code,
-    /// Source symbols in the block
-    #[arg(long, value_name = "NUMBER", default_value_t = 1000)]
-    symbols: u32,
-    /// Bytes in a symbol
-    #[arg(long, value_name = "BYTES", default_value_t = 1280)]
-    symbol_size: u16,
+    /// Source symbols in the block [default: 1000; legacy-byte: 63536]
+    #[arg(long, value_name = "NUMBER")]
+    symbols: Option<u32>,
+    /// Bytes in a symbol [default: 1280; legacy-byte: 1]
+    #[arg(long, value_name = "BYTES")]
+    symbol_size: Option<u16>,
     /// Source symbols that are lost, and replaced by repair symbols
     #[arg(long, value_name = "PERCENT", default_value = "10%")]
     loss: Probability,
@@ -44,23 +45,23 @@ fn median(mut run: impl FnMut() -> Result<(), Failure>) -> Result<Duration, Fail
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let len = args.symbols.checked_mul(u32::from(args.symbol_size));
-    let len = len.ok_or_else(|| Failure::Usage("a block has less than 4 GiB".to_owned()))?;
     if !args.code.carries_bytes() {
         return Err(Failure::Usage(format!(
-            "{} carries no bytes that could be measured",
+            "{} carries no bytes that could be measured: choose raptorq, r10, lt, lt-ideal, legacy-byte or reed-solomon",
             args.code
         )));
     }
-    let shape = BlockShape::new(args.code, len, args.symbol_size)
-        .map_err(|error| Failure::Usage(error.to_string()))?;
-    let k = shape.source_symbols();
+    let is_prototype = args.code == Code::LegacyByte;
+    let symbol_size = args.symbol_size.unwrap_or(if is_prototype { 1 } else { 1280 });
+    let shape =
+        shape(args.code, args.symbols.unwrap_or(default_symbols(args.code, 1000)), symbol_size)?;
+    let (k, len) = (shape.source_symbols(), shape.len());
     let mut data = vec![0; len as usize];
     Stream::new(1, "bench").fill(&mut data);
     let data = Bytes::from(data);
     let encoder = BlockEncoder::new(shape, data.clone());
     let repair = (k / 10).max(1);
-    let mut out = vec![0; repair as usize * usize::from(args.symbol_size)];
+    let mut out = vec![0; repair as usize * usize::from(symbol_size)];
     let encoding = median(|| {
         encoder.repair_job().write(k..k + repair, &mut out);
         Ok(())
@@ -84,7 +85,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         loop {
             while decoder.needed() > 0 {
                 let Some((esi, symbol)) = symbols.get(used) else {
-                    return Err(Failure::Failed(format!("{used} symbols did not suffice")));
+                    return Err(Failure::Failed(format!(
+                        "{used} symbols, all that were made, did not suffice: choose a smaller --loss than {}",
+                        args.loss
+                    )));
                 };
                 decoder.add(*esi, symbol).map_err(|error| Failure::Failed(error.to_string()))?;
                 used += 1;
@@ -102,14 +106,14 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             "event": "bench",
             "code": args.code.name(),
             "symbols": k,
-            "symbol_size": args.symbol_size,
+            "symbol_size": symbol_size,
             "loss": args.loss.get(),
             "encode_megabytes_per_second": rate(encoding),
             "decode_megabytes_per_second": rate(decoding),
             "symbols_used": used,
         }));
     } else {
-        println!("{}: {k} symbols of {} bytes", args.code, args.symbol_size);
+        println!("{}: {k} symbols of {} bytes", args.code, symbol_size);
         println!("encode, 10% repair symbols: {} MB/s", rate(encoding));
         println!("decode, {} lost: {} MB/s, from {used} symbols", args.loss, rate(decoding));
     }

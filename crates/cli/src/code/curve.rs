@@ -2,9 +2,10 @@ use std::fmt::Write as _;
 
 use bytes::Bytes;
 use fontis_base::{Probability, Stream};
-use fontis_codes::{BlockDecoder, BlockEncoder, BlockShape, Code, Decoded};
+use fontis_codes::{BlockDecoder, BlockEncoder, Code, Decoded};
 use serde_json::json;
 
+use super::{default_symbols, shape};
 use crate::failure::Failure;
 use crate::json;
 
@@ -16,9 +17,9 @@ pub(crate) struct Args {
     /// The code, by the name that an error lists
     #[arg(long, default_value = "raptorq")]
     code: Code,
-    /// Source symbols in the block
-    #[arg(long, value_name = "NUMBER", default_value_t = 100)]
-    symbols: u32,
+    /// Source symbols in the block [default: 100; those of legacy-byte: 63536]
+    #[arg(long, value_name = "NUMBER")]
+    symbols: Option<u32>,
     /// Blocks to decode
     #[arg(long, value_name = "NUMBER", default_value_t = 1000)]
     trials: u32,
@@ -42,9 +43,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
     // Two bytes serve every code; the one of bytes takes one.
     let size: u16 = if args.code == Code::LegacyByte { 1 } else { 2 };
-    let len = args.symbols.saturating_mul(u32::from(size));
-    let shape =
-        BlockShape::new(args.code, len, size).map_err(|error| Failure::Usage(error.to_string()))?;
+    let shape = shape(args.code, args.symbols.unwrap_or(default_symbols(args.code, 100)), size)?;
+    let len = shape.len();
     let mut stream = Stream::new(args.seed, "curve");
     let mut data = vec![0; if args.code.carries_bytes() { len as usize } else { 0 }];
     stream.fill(&mut data);

@@ -1,3 +1,4 @@
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -30,7 +31,8 @@ pub(crate) struct Args {
 #[derive(Default)]
 struct Reading {
     decoder: Option<(Object, ObjectDecoder)>,
-    symbols: u64,
+    /// The payload identifiers that came.
+    symbols: HashSet<[u8; 4]>,
     foreign: u64,
 }
 
@@ -41,7 +43,7 @@ impl Reading {
             let (of, decoder) =
                 self.decoder.get_or_insert_with(|| (object, ObjectDecoder::new(object.oti)));
             if *of == object && decoder.add(packet).is_ok() {
-                self.symbols += 1;
+                self.symbols.extend(packet.first_chunk::<4>());
             } else {
                 self.foreign += 1;
             }
@@ -74,12 +76,16 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         }
     }
     let Reading { decoder, symbols, foreign } = reading;
+    let symbols = symbols.len();
     let Some((object, decoder)) = decoder else {
-        return Err(Failure::Failed("there is no symbol in what was given".to_owned()));
+        return Err(Failure::Failed(
+            "there is no undamaged symbol in what was given: give the folder or the stream that `fontis code encode` wrote"
+                .to_owned(),
+        ));
     };
     let blocks = decoder.finish().map_err(|decoder| {
         let other = if foreign > 0 {
-            format!("; {foreign} belong to something else")
+            format!("; {foreign} belong to another file, whose symbols should be in another folder")
         } else {
             String::new()
         };
@@ -101,12 +107,16 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let mut part = args.out.clone().into_os_string();
     part.push(".part");
     let part = PathBuf::from(part);
-    let written = File::create_new(&part).and_then(|mut file| {
-        blocks.iter().try_for_each(|block| file.write_all(block))?;
-        file.sync_all()?;
-        fs::rename(&part, &args.out)
-    });
-    written.map_err(|error| failed(&args.out, error))?;
+    let mut file = File::create_new(&part).map_err(|error| failed(&part, error))?;
+    let written = blocks
+        .iter()
+        .try_for_each(|block| file.write_all(block))
+        .and_then(|()| file.sync_all())
+        .and_then(|()| fs::rename(&part, &args.out));
+    if let Err(error) = written {
+        let _ = fs::remove_file(&part);
+        return Err(failed(&args.out, error));
+    }
     let bytes = object.oti.transfer_length();
     if args.json {
         json::say(

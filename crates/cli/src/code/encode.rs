@@ -55,6 +55,15 @@ fn redundancy(text: &str) -> Result<f64, String> {
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let failed =
         |what: &Path, error: io::Error| Failure::Failed(format!("{}: {error}", what.display()));
+    if args.file.is_dir() {
+        return Err(Failure::Failed(format!(
+            "{} is a folder: pack it into one file first, as with tar",
+            args.file.display()
+        )));
+    }
+    if args.symbol_size == 0 {
+        return Err(Failure::Usage("--symbol-size must be from 1 to 65535".to_owned()));
+    }
     let mut file = File::open(&args.file).map_err(|error| failed(&args.file, error))?;
     let mut hasher = blake3::Hasher::new();
     let length = io::copy(&mut file, &mut hasher).map_err(|error| failed(&args.file, error))?;
@@ -73,12 +82,27 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     });
     if !args.stream {
         fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
+        // Left-over symbols of another file would be taken for this one's.
+        let has_symbols = |entry: fs::DirEntry| entry.path().extension() == Some("symbol".as_ref());
+        let mut entries = fs::read_dir(&folder).map_err(|error| failed(&folder, error))?;
+        if entries.any(|entry| entry.is_ok_and(has_symbols)) {
+            return Err(Failure::Failed(format!(
+                "{} has symbols already: remove them, or choose another folder with --out",
+                folder.display()
+            )));
+        }
     }
     let mut symbols = 0u64;
     for number in 0..oti.source_blocks() {
         let Some(block) = oti.block(number) else { continue };
         let mut data = vec![0; (block.range.end - block.range.start) as usize];
-        file.read_exact(&mut data).map_err(|error| failed(&args.file, error))?;
+        file.read_exact(&mut data).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => Failure::Failed(format!(
+                "{} has become shorter while it was read: encode it again",
+                args.file.display()
+            )),
+            _ => failed(&args.file, error),
+        })?;
         let encoder = SourceBlockEncoder::new(oti, number, Bytes::from(data))
             .map_err(|error| Failure::Failed(error.to_string()))?;
         let repair = (f64::from(block.symbols) * args.redundancy).ceil() as u32;
@@ -114,7 +138,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
 
 /// How the file is cut: as few blocks as the limit allows, all of about the same size.
 fn cut(length: u64, args: &Args) -> Result<Oti, Failure> {
-    let symbols = length.div_ceil(u64::from(args.symbol_size.max(1)));
+    let symbols = length.div_ceil(u64::from(args.symbol_size));
     let blocks = symbols.div_ceil(u64::from(args.block_symbols)).max(1);
     let blocks = u8::try_from(blocks).map_err(|_| {
         Failure::Usage(format!(

@@ -108,7 +108,7 @@ impl Decoding {
 
 impl Way {
     fn few(level: Level, parameters: &Parameters, received: &Received) -> Self {
-        let plan = cache::shared(parameters);
+        let plan = cache::plan(parameters);
         // What each missing symbol contributes to every other: a block whose symbols are the rows of an identity.
         let count = received.missing.len();
         let mut identity = vec![0; received.k as usize * count];
@@ -131,7 +131,7 @@ impl Way {
         let isi = |esi| parameters.isi(received.k, esi);
         let repairs = received.esis.iter().zip(received.k..).map(|(esi, input)| (isi(*esi), input));
         let known: Vec<_> = sources.chain(padding).chain(repairs).collect();
-        Some(Self::Many(Box::new(Solver::new(parameters, &known)?)))
+        Some(Self::Many(Box::new(Solver::new(cache::template(&parameters), &known)?)))
     }
 }
 

@@ -1,8 +1,10 @@
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::parameters::{Family, Parameters};
 use super::plan::Plan;
 use super::solver::Solver;
+use super::template::Template;
 
 /// How the intermediate symbols of a block follow from its source symbols. It depends on K' alone and is made once
 /// for all blocks of a size; threads may share it.
@@ -24,7 +26,8 @@ impl EncodingPlan {
 
     pub(crate) fn solve(parameters: Parameters) -> Self {
         let known: Vec<_> = (0..parameters.extended as u32).map(|isi| (isi, isi)).collect();
-        let plan = Solver::new(parameters, &known).and_then(|mut solver| solver.plan());
+        let template = Arc::new(Template::new(parameters));
+        let plan = Solver::new(template, &known).and_then(|mut solver| solver.plan());
         // The systematic indices were chosen so that it is (RFC 6330, section 5.3.3.4.2).
         Self(plan.expect("the source symbols determine the intermediate symbols"))
     }

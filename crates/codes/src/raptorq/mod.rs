@@ -31,11 +31,12 @@ mod rows;
 mod solver;
 mod strips;
 mod systematic_table;
+mod template;
 mod tuple;
 mod work_area;
 
 pub use cache::PlanCache;
-pub(crate) use cache::shared as shared_plan;
+pub(crate) use cache::plan as shared_plan;
 pub(crate) use decoding::{Decoding, Received};
 pub use encoding_plan::EncodingPlan;
 pub(crate) use intermediate::{Intermediate, encode_once};

@@ -38,7 +38,7 @@ fn hdpc(p: &Parameters) -> Matrix {
 
 /// The intermediate symbols from symbols (internal identifier, value of one byte); `None` if the equations lack rank.
 fn solve(p: &Parameters, known: &[(u32, u8)]) -> Option<Vec<u8>> {
-    let sparse = Rows::precode(p, 0);
+    let sparse = Rows::precode(p);
     let mut rows: Vec<Vec<u8>> = Vec::new();
     let row = |columns: &[u16], value: u8| {
         let mut row = vec![0; p.intermediate + 1];

@@ -10,6 +10,7 @@ use super::raptor10;
 pub(crate) const NO_INPUT: u32 = u32::MAX;
 
 /// Equations over GF(2): the sum of some intermediate symbols is an input.
+#[derive(Clone)]
 pub(crate) struct Rows {
     /// LT columns first, then permanently inactive ones, equation after equation.
     columns: Vec<u16>,
@@ -19,9 +20,16 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// The relations among intermediate symbols that are over GF(2), with room for `more` equations: the S LDPC relations of RFC 6330 (section
-    /// 5.3.3.3), or the S LDPC and H half relations of RFC 5053 (section 5.4.2.3).
-    pub(crate) fn precode(p: &Parameters, more: usize) -> Self {
+    /// None, with room for so many.
+    pub(crate) fn with_capacity(rows: usize) -> Self {
+        // The mean degree of an encoding symbol is 4.8 + 2.5.
+        let columns = Vec::with_capacity(8 * rows);
+        Self { columns, bounds: Vec::with_capacity(rows), inputs: Vec::with_capacity(rows) }
+    }
+
+    /// The relations among intermediate symbols that are over GF(2): the S LDPC relations of RFC 6330 (section 5.3.3.3), or
+    /// the S LDPC and H half relations of RFC 5053 (section 5.4.2.3).
+    pub(crate) fn precode(p: &Parameters) -> Self {
         let first = match p.family {
             Family::RaptorQ => p.lt - p.ldpc,
             Family::Raptor10 => p.extended,
@@ -41,10 +49,8 @@ impl Rows {
             }
         }
         let total: u32 = degrees.iter().sum();
-        // The mean degree of an encoding symbol is 4.8 + 2.5.
-        let mut columns = Vec::with_capacity(total as usize + more * 8);
-        columns.resize(total as usize, 0);
-        let mut bounds = Vec::with_capacity(p.ldpc + more);
+        let mut columns = vec![0; total as usize];
+        let mut bounds = Vec::with_capacity(p.ldpc);
         let mut start = 0;
         for degree in degrees {
             bounds.push((start, start + degree - permanent));
@@ -64,9 +70,7 @@ impl Rows {
                 columns[at + 2] = (p.lt + (check + 1) % p.permanent) as u16;
             }
         }
-        let mut inputs = Vec::with_capacity(p.ldpc + more);
-        inputs.resize(p.ldpc, NO_INPUT);
-        let mut rows = Self { columns, bounds, inputs };
+        let mut rows = Self { columns, bounds, inputs: vec![NO_INPUT; p.ldpc] };
         let members: Vec<_> = raptor10::half_members(p).collect();
         for half in 0..p.half {
             let chosen = members.iter().zip(0..).filter(|(member, _)| **member >> half & 1 == 1);
@@ -77,10 +81,22 @@ impl Rows {
         rows
     }
 
+    /// Makes room for so many more.
+    pub(crate) fn reserve(&mut self, rows: usize) {
+        self.columns.reserve(8 * rows);
+        self.bounds.reserve(rows);
+        self.inputs.reserve(rows);
+    }
+
     /// Adds the equation of the encoding symbol with internal identifier `isi`, whose value is input `input`.
     pub(crate) fn push(&mut self, p: &Parameters, isi: u32, input: u32) {
         let neighbours = p.neighbours(isi);
         self.push_columns(neighbours.all(), neighbours.lt().len(), input);
+    }
+
+    /// Adds an equation of `other`, whose value is input `input` here.
+    pub(crate) fn push_row(&mut self, other: &Self, row: usize, input: u32) {
+        self.push_columns(other.all(row), other.lt(row).len(), input);
     }
 
     fn push_columns(&mut self, columns: &[u16], lt: usize, input: u32) {
@@ -92,6 +108,11 @@ impl Rows {
 
     pub(crate) fn len(&self) -> usize {
         self.inputs.len()
+    }
+
+    /// Bytes that they take in memory.
+    pub(crate) fn memory(&self) -> usize {
+        2 * self.columns.capacity() + 8 * self.bounds.capacity() + 4 * self.inputs.capacity()
     }
 
     pub(crate) fn input(&self, row: usize) -> u32 {

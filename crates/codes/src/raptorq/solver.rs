@@ -1,21 +1,22 @@
 //! Which symbols are known decides how the intermediate symbols follow from them; this finds out how.
 
+use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
 use super::elimination::Elimination;
 use super::hdpc;
-use super::parameters::Parameters;
 use super::peeling::Peeling;
 use super::plan::{Dense, Plan, Sums};
 use super::rows::Rows;
+use super::template::Template;
 use crate::gf256::{self, Matrix};
 use crate::simd::Level;
 
 /// Solves the equations of a block without touching a byte of it. If they lack rank, it takes further ones and goes
 /// on from where it was.
 pub(crate) struct Solver {
-    parameters: Parameters,
+    template: Arc<Template>,
     rows: Rows,
     peeling: Peeling,
     /// For each column, which inactive columns it contains, as bits.
@@ -23,7 +24,6 @@ pub(crate) struct Solver {
     elimination: Elimination,
     /// The equations that the elimination accepted.
     accepted: Vec<u32>,
-    targets: Vec<[u8; 2]>,
     /// The HDPC equations in terms of inactive columns; made when first needed.
     hdpc: Option<Matrix>,
 }
@@ -31,22 +31,27 @@ pub(crate) struct Solver {
 impl Solver {
     /// A solver that knows the symbols with these internal identifiers to be these inputs. The inputs of padding
     /// symbols are [`NO_INPUT`](super::rows::NO_INPUT). `None` if these symbols would take too long to solve.
-    pub(crate) fn new(parameters: Parameters, known: &[(u32, u32)]) -> Option<Self> {
-        let mut rows = Rows::precode(&parameters, known.len());
+    pub(crate) fn new(template: Arc<Template>, known: &[(u32, u32)]) -> Option<Self> {
+        let parameters = template.parameters;
+        let mut rows = template.precode.clone();
+        rows.reserve(known.len());
         for (isi, input) in known {
-            rows.push(&parameters, *isi, *input);
+            if (*isi as usize) < parameters.extended {
+                rows.push_row(&template.sources, *isi as usize, *input);
+            } else {
+                rows.push(&parameters, *isi, *input);
+            }
         }
         let peeling = Peeling::new(&parameters, &rows)?;
         let elimination = Elimination::new(peeling.inactive.len());
         let words = elimination.words();
         let mut solver = Self {
-            parameters,
+            template,
             rows,
             peeling,
             echoes: vec![0; parameters.intermediate * words],
             elimination,
             accepted: Vec::new(),
-            targets: Vec::new(),
             hdpc: None,
         };
         for (index, column) in solver.peeling.inactive.iter().enumerate() {
@@ -67,7 +72,7 @@ impl Solver {
 
     /// Takes the equation of one more symbol.
     pub(crate) fn add(&mut self, isi: u32, input: u32) {
-        self.rows.push(&self.parameters, isi, input);
+        self.rows.push(&self.template.parameters, isi, input);
         self.eliminate(self.rows.len() as u32 - 1);
     }
 
@@ -82,7 +87,7 @@ impl Solver {
     /// At least so many more symbols are needed.
     pub(crate) fn missing(&self) -> usize {
         let free = self.peeling.inactive.len() - self.elimination.rank();
-        free.saturating_sub(self.parameters.hdpc)
+        free.saturating_sub(self.template.parameters.hdpc)
     }
 
     /// The plan, or `None` as long as the equations lack rank.
@@ -92,12 +97,13 @@ impl Solver {
         }
         let dense = self.dense()?;
         let (forward, backward) = self.sums();
-        Some(Plan { parameters: self.parameters, forward, dense, backward })
+        Some(Plan { parameters: self.template.parameters, forward, dense, backward })
     }
 
     /// How the inactive columns follow.
     fn dense(&mut self) -> Option<Dense> {
         let reduced = self.elimination.reduce();
+        let equations = self.template.parameters.hdpc;
         let (rank, free) = (reduced.pivots.len(), reduced.free.len());
         let mut from_hdpc = Matrix::zero(0, 0);
         let mut from_solved = Matrix::zero(0, 0);
@@ -105,8 +111,8 @@ impl Solver {
             self.prepare_hdpc();
             let hdpc = self.hdpc.as_ref()?;
             // The free unknowns' coefficients, with the solved ones substituted.
-            let mut system = Matrix::zero(self.parameters.hdpc, free);
-            for equation in 0..self.parameters.hdpc {
+            let mut system = Matrix::zero(equations, free);
+            for equation in 0..equations {
                 let row = hdpc.row(equation);
                 for (index, unknown) in reduced.free.iter().enumerate() {
                     let own = row[usize::from(*unknown)];
@@ -119,7 +125,7 @@ impl Solver {
             from_hdpc = system.left_inverse(Level::detect())?;
             from_solved = Matrix::zero(free, rank);
             let mut column_of_solved = vec![0; rank];
-            for equation in 0..self.parameters.hdpc {
+            for equation in 0..equations {
                 for (cell, pivot) in column_of_solved.iter_mut().zip(&reduced.pivots) {
                     *cell = hdpc.row(equation)[usize::from(*pivot)];
                 }
@@ -140,11 +146,7 @@ impl Solver {
             table_bits,
             tables,
             free: reduced.free.iter().map(column).collect(),
-            schedule: if free > 0 {
-                hdpc::schedule(&self.parameters, &self.targets)
-            } else {
-                Vec::new()
-            },
+            schedule: if free > 0 { self.template.schedule.clone() } else { Vec::new() },
             from_hdpc,
             from_solved,
             corrections: (0..rank)
@@ -162,12 +164,11 @@ impl Solver {
         if self.hdpc.is_some() {
             return;
         }
-        let p = &self.parameters;
-        self.targets = hdpc::targets(p);
+        let p = &self.template.parameters;
         let words = self.elimination.words();
         let column = |j: usize| &self.echoes[j * words..][..words];
         let unknowns = self.peeling.inactive.len();
-        let mut matrix = hdpc::coefficients(p, &self.targets, unknowns, column);
+        let mut matrix = hdpc::coefficients(p, &self.template.targets, unknowns, column);
         // Each equation also has an HDPC symbol of its own; these are the last permanently inactive columns.
         for equation in 0..p.hdpc {
             matrix.row_mut(equation)[p.permanent - p.hdpc + equation] ^= 1;
@@ -178,7 +179,8 @@ impl Solver {
     /// The instructions that are replayed before and after the dense part.
     fn sums(&self) -> (Sums, Sums) {
         let (mut forward, mut backward) = (Sums::default(), Sums::default());
-        let size = 12 * self.parameters.extended;
+        let p = &self.template.parameters;
+        let size = 12 * p.extended;
         forward.0.reserve(size);
         backward.0.reserve(size);
         for (row, target) in &self.peeling.order {
@@ -194,7 +196,7 @@ impl Solver {
             backward.end(back);
         }
         for (index, row) in self.accepted.iter().enumerate() {
-            let target = (self.parameters.intermediate + index) as u16;
+            let target = (p.intermediate + index) as u16;
             let start = forward.begin(target, self.rows.input(*row as usize));
             for column in self.rows.all(*row as usize) {
                 if self.peeling.place(*column).is_none() {

@@ -12,9 +12,24 @@ mod x86;
 
 pub(crate) use lane::{LINE, Lane};
 
+/// Asks for a value that will be read soon, where the processor can be asked.
+#[inline(always)]
+#[allow(unsafe_code, unused_variables)]
+pub(crate) fn prefetch<T>(value: &T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch has no effect but on caches, and every x86-64 has it.
+    unsafe {
+        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(
+            core::ptr::from_ref(value).cast(),
+        );
+    }
+}
+
 /// What the processor can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
+    /// What no other is needed for: where NEON always is, only tests run it.
+    #[cfg_attr(target_arch = "aarch64", allow(dead_code))]
     Portable,
     #[cfg(target_arch = "x86_64")]
     Avx2,

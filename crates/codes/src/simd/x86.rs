@@ -8,6 +8,7 @@
 use core::arch::x86_64::*;
 
 use super::lane::{LINE, Lane};
+use super::prefetch;
 use crate::gf256;
 
 /// The products of a factor with every low and every high half of a byte, as the shuffles look them up.
@@ -50,12 +51,6 @@ const AFFINE: [u64; 256] = {
 
 static NIBBLE_TABLES: [([u8; 16], [u8; 16]); 256] = NIBBLES;
 static AFFINE_MATRICES: [u64; 256] = AFFINE;
-
-#[inline(always)]
-fn prefetch(line: &[u8; LINE]) {
-    // SAFETY: a prefetch has no effect but on caches, and every x86-64 has it.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) }
-}
 
 #[derive(Clone, Copy)]
 pub(crate) struct Avx2([__m256i; 2]);

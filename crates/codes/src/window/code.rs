@@ -20,7 +20,7 @@ pub enum WindowCode {
         /// Groups that the code remembers.
         m: u8,
     },
-    /// On-the-fly coding as in Tetrys (RFC 9407): repair symbols whenever wanted, over all source symbols that nobody has
+    /// On-the-fly coding in the manner of Tetrys (RFC 9407), with coefficients and packets of our own: repair symbols whenever wanted, over all source symbols that nobody has
     /// acknowledged, up to a limit. Written `tetrys:limit`.
     Tetrys {
         /// The most source symbols in a window.
@@ -36,15 +36,39 @@ pub enum WindowCode {
 )]
 pub struct UnknownWindowCode(pub String);
 
+/// Identifiers on the wire.
+const CONVOLUTIONAL: u8 = 0x40;
+const TETRYS: u8 = 0x41;
+
 /// The largest window: what a decoder solves costs its square.
 const MAX_WINDOW: u16 = 4096;
 
 impl WindowCode {
+    /// What two ends must agree on, as four bytes for a handshake: the identifier, then n, k and m, or the limit and a zero.
+    pub const fn to_bytes(self) -> [u8; 4] {
+        match self {
+            Self::Convolutional { n, k, m } => [self.id(), n, k, m],
+            Self::Tetrys { limit } => {
+                let [high, low] = limit.to_be_bytes();
+                [self.id(), high, low, 0]
+            }
+        }
+    }
+
+    /// The code that these bytes name; `None` if there is none with this identifier or these parameters.
+    pub const fn from_bytes([id, a, b, c]: [u8; 4]) -> Option<Self> {
+        match (id, c) {
+            (CONVOLUTIONAL, _) => Self::convolutional(a, b, c),
+            (TETRYS, 0) => Self::tetrys(u16::from_be_bytes([a, b])),
+            _ => None,
+        }
+    }
+
     /// The identifier on the wire; parameters are negotiated beside it.
     pub const fn id(self) -> u8 {
         match self {
-            Self::Convolutional { .. } => 0x40,
-            Self::Tetrys { .. } => 0x41,
+            Self::Convolutional { .. } => CONVOLUTIONAL,
+            Self::Tetrys { .. } => TETRYS,
         }
     }
 
@@ -120,12 +144,17 @@ mod tests {
     #[test]
     fn window_codes_read_what_they_write() {
         for text in ["conv:5,4,3", "conv:3,1,0", "tetrys:64", "tetrys:4096"] {
-            assert_eq!(text.parse::<WindowCode>().unwrap().to_string(), text);
+            let code: WindowCode = text.parse().unwrap();
+            assert_eq!(code.to_string(), text);
+            assert_eq!(WindowCode::from_bytes(code.to_bytes()), Some(code), "{text}");
         }
         for text in
             ["conv:4,4,3", "conv:4,0,3", "conv:5,4", "conv:5,4,3,2", "tetrys:0", "tetrys:4097", "x"]
         {
             assert!(text.parse::<WindowCode>().is_err(), "{text}");
+        }
+        for bytes in [[0x40, 4, 4, 3], [0x41, 0, 0, 0], [0x41, 0, 64, 1], [0x42, 5, 4, 3], [0; 4]] {
+            assert_eq!(WindowCode::from_bytes(bytes), None, "{bytes:?}");
         }
     }
 }

@@ -1,0 +1,34 @@
+use alloc::vec::Vec;
+
+use super::hdpc;
+use super::parameters::Parameters;
+use super::rows::{NO_INPUT, Rows};
+
+/// The equations that all blocks of K' symbols have in common, whichever symbols of them are known.
+pub(crate) struct Template {
+    pub(crate) parameters: Parameters,
+    /// The relations among intermediate symbols.
+    pub(crate) precode: Rows,
+    /// One equation for each of the K' symbols of the extended source block, without inputs.
+    pub(crate) sources: Rows,
+    /// The two HDPC equations of each column, and the same by equation; both empty where there is none.
+    pub(crate) targets: Vec<[u8; 2]>,
+    pub(crate) schedule: Vec<u8>,
+}
+
+impl Template {
+    pub(crate) fn new(parameters: Parameters) -> Self {
+        let mut sources = Rows::with_capacity(parameters.extended);
+        (0..parameters.extended as u32).for_each(|isi| sources.push(&parameters, isi, NO_INPUT));
+        let targets = if parameters.hdpc > 0 { hdpc::targets(&parameters) } else { Vec::new() };
+        let schedule = hdpc::schedule(&parameters, &targets);
+        let precode = Rows::precode(&parameters);
+        Self { parameters, precode, sources, targets, schedule }
+    }
+
+    /// Bytes that it takes in memory.
+    pub(crate) fn memory(&self) -> usize {
+        let hdpc = 2 * self.targets.capacity() + self.schedule.capacity();
+        size_of::<Self>() + self.precode.memory() + self.sources.memory() + hdpc
+    }
+}
