@@ -23,14 +23,23 @@ const FAULTS: [(&str, &str, &str); 12] = [
     ("epoll_wait,epoll_pwait", "EINTR", "2+100"),
 ];
 
-/// Runs the command while some of these calls fail; also, how many did.
-fn under(bench: &Bench, fault: (&str, &str, &str), arguments: &[&str]) -> (Run, usize) {
+/// Runs the command while some of these calls fail, of those on one file if one is given; also, how many did. Calls are
+/// counted by thread.
+fn under(
+    bench: &Bench,
+    fault: (&str, &str, &str),
+    only: Option<&Path>,
+    arguments: &[&str],
+) -> (Run, usize) {
     let (calls, error, when) = fault;
     let command = bench.command(arguments);
     let log = bench.path("trace");
     let mut strace = Command::new("strace");
     strace.args(["-f", "-qq", "-o"]).arg(&log).arg("-e").arg(format!("trace={calls}"));
     strace.arg("-e").arg(format!("inject={calls}:error={error}:when={when}"));
+    if let Some(file) = only {
+        strace.arg("-P").arg(file);
+    }
     strace.arg(command.get_program()).args(command.get_args()).current_dir(bench.path(""));
     strace.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let output = strace.stdin(Stdio::null()).output().unwrap();
@@ -98,7 +107,8 @@ fn a_system_that_fails_now_and_then_costs_an_error_and_nothing_else() {
             let shown = format!("{name}, {fault:?}");
             let (source, arrived) = (bench.path(&format!("served/{name}")), bench.path("there"));
             let url = server.url_of(name);
-            let (run, count) = under(&bench, fault, &["get", &url, "there", "--retries", "0"]);
+            let (run, count) =
+                under(&bench, fault, None, &["get", &url, "there", "--retries", "0"]);
             judge(&run, &shown, &source, &arrived);
             (injected, failed) = (injected + count, failed + usize::from(run.code == 1));
             if !arrived.exists() {
@@ -129,9 +139,11 @@ fn what_cannot_be_read_is_not_sent_and_said() {
     fs::write(bench.path("served/file"), content(8_000_000)).unwrap();
     fs::create_dir(bench.path("inbox")).unwrap();
     let receiver = bench.receive(&[]);
-    let fault = ("pread64,preadv", "EIO", "8+1");
+    // How many threads share the reading is chance: the first call of each.
+    let fault = ("pread64,preadv", "EIO", "1+1");
+    let (file, send) = (bench.path("served/file"), ["send", "served/file", &receiver.url]);
     let (run, count) =
-        under(&bench, fault, &["send", "served/file", &receiver.url, "--retries", "0"]);
+        under(&bench, fault, Some(&file), &[&send[..], &["--retries", "0"]].concat());
     assert!(count > 0);
     judge(&run, "send", &bench.path("served/file"), &bench.path("inbox/file"));
     let again = bench.run(&["send", "served/file", &receiver.url]);
