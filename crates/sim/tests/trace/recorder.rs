@@ -4,10 +4,11 @@ use fontis_sim::scenario::Scenario;
 use fontis_sim::trace::{Detail, Fate, Kind, Marks, NOWHERE, capture, stream};
 use fontis_sim::{Watch, Watched};
 
+/// DFCP's packets are large, so that one carries several symbols.
 fn run(protocol: &str, topology: &str, most: usize) -> Watched {
     let text = format!(
         "[scenario]\nid = \"T\"\nduration = \"20 s\"\nuntil_done = true\nwarmup = \"0 s\"\n[topology]\nrate = \"20 Mbit/s\"\n\
-         rtt = \"50 ms\"\nbuffer = \"0.5 BDP\"\n{topology}\n[dfcp]\nrate = \"auto\"\n\
+         rtt = \"50 ms\"\nbuffer = \"0.5 BDP\"\n{topology}\n[dfcp]\nrate = \"auto\"\nmtu = 9000\n\
          [[flow]]\nprotocol = \"{protocol}\"\napp = \"object\"\nsize = \"3 MB\"\n"
     );
     let runs = Scenario::parse(&text).expect("a scenario").runs().expect("runs");
