@@ -37,6 +37,8 @@ pub mod raptorq;
 mod reed_solomon;
 mod simd;
 mod sparse;
+#[cfg(test)]
+mod sparse_oracle;
 mod taus88;
 pub mod window;
 
