@@ -14,6 +14,7 @@ use super::replay::{Correct, Gather, replay};
 use super::rows::NO_INPUT;
 use super::solver::Solver;
 use super::strips::{Inputs, strips};
+use super::template::Template;
 use super::work_area::WorkArea;
 use crate::gf256::Matrix;
 use crate::lines::Lines;
@@ -99,7 +100,7 @@ impl Decoding {
                 }
                 self.taken = received.esis.len();
                 let Some(plan) = solver.plan() else { return false };
-                restore(self.level, &plan, received);
+                restore(self.level, &plan, solver.template(), received);
             }
         }
         true
@@ -147,12 +148,11 @@ fn is_cheaper_by_correction(p: &Parameters, received: &Received) -> bool {
     unit + inversion + product < solve
 }
 
-fn restore(level: Level, plan: &Plan, received: Received) {
-    let Received { k, symbol_size, data, missing, repairs, .. } = received;
-    let p = &plan.parameters;
+fn restore(level: Level, plan: &Plan, template: &Template, received: Received) {
+    let Received { symbol_size, data, missing, repairs, .. } = received;
     let mut program = Sums::default();
     for esi in missing {
-        encode(&mut program, p, k, *esi, *esi as u16, NO_INPUT);
+        program.push(*esi as u16, NO_INPUT, template.sources.all(*esi as usize));
     }
     let mut work = WorkArea::new(symbol_size, plan);
     for strip in strips(symbol_size, plan.slots()) {

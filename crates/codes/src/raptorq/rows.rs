@@ -9,6 +9,9 @@ use super::raptor10;
 /// The input of an equation whose right-hand side is zero.
 pub(crate) const NO_INPUT: u32 = u32::MAX;
 
+/// Columns of an encoding symbol to make room for: the mean degree is 4.8 + 2.5.
+const COLUMNS: usize = 8;
+
 /// Equations over GF(2): the sum of some intermediate symbols is an input.
 #[derive(Clone)]
 pub(crate) struct Rows {
@@ -22,8 +25,7 @@ pub(crate) struct Rows {
 impl Rows {
     /// None, with room for so many.
     pub(crate) fn with_capacity(rows: usize) -> Self {
-        // The mean degree of an encoding symbol is 4.8 + 2.5.
-        let columns = Vec::with_capacity(8 * rows);
+        let columns = Vec::with_capacity(COLUMNS * rows);
         Self { columns, bounds: Vec::with_capacity(rows), inputs: Vec::with_capacity(rows) }
     }
 
@@ -81,9 +83,15 @@ impl Rows {
         rows
     }
 
+    /// Bytes that so many take in memory.
+    #[cfg(feature = "std")]
+    pub(crate) const fn bytes_of(rows: usize) -> usize {
+        rows * (2 * COLUMNS + 8 + 4)
+    }
+
     /// Makes room for so many more.
     pub(crate) fn reserve(&mut self, rows: usize) {
-        self.columns.reserve(8 * rows);
+        self.columns.reserve(COLUMNS * rows);
         self.bounds.reserve(rows);
         self.inputs.reserve(rows);
     }
@@ -108,6 +116,11 @@ impl Rows {
 
     pub(crate) fn len(&self) -> usize {
         self.inputs.len()
+    }
+
+    /// Columns of all of them together.
+    pub(crate) fn columns(&self) -> usize {
+        self.columns.len()
     }
 
     /// Bytes that they take in memory.
