@@ -19,6 +19,11 @@ impl Lines {
         Self { bytes, start, len }
     }
 
+    #[cfg(feature = "std")]
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
     pub(crate) fn get(&self) -> &[[u8; LINE]] {
         self.bytes[self.start..][..self.len * LINE].as_chunks().0
     }

@@ -140,11 +140,11 @@ impl Way {
 fn is_cheaper_by_correction(p: &Parameters, received: &Received) -> bool {
     let (missing, lines) = (received.missing.len(), received.symbol_size.div_ceil(LINE));
     let width = missing.div_ceil(LINE);
-    // In units of about a nanosecond.
+    // In units of about two nanoseconds.
     let unit = 20 * p.intermediate * width;
     let inversion = missing * missing * 2 * width;
     let product = missing * missing * lines;
-    let solve = 400 * p.intermediate;
+    let solve = 65 * p.intermediate;
     unit + inversion + product < solve
 }
 
@@ -154,12 +154,13 @@ fn restore(level: Level, plan: &Plan, template: &Template, received: Received) {
     for esi in missing {
         program.push(*esi as u16, NO_INPUT, template.sources.all(*esi as usize));
     }
-    let mut work = WorkArea::new(symbol_size, plan);
+    let mut work = WorkArea::reused(symbol_size, plan);
     for strip in strips(symbol_size, plan.slots()) {
         let slots = work.slots(strip.lines);
         replay(level, plan, Inputs { symbol_size, first: data, second: repairs }, strip, slots);
         level.run(Gather { program: &program.0, slots, strip, symbol_size, out: data });
     }
+    work.keep();
 }
 
 fn correct(level: Level, plan: &Plan, inverse: &Matrix, received: Received) {
@@ -169,7 +170,7 @@ fn correct(level: Level, plan: &Plan, inverse: &Matrix, received: Received) {
     for (index, esi) in esis.iter().enumerate() {
         encode(&mut residuals, p, k, *esi, index as u16, index as u32);
     }
-    let mut work = WorkArea::new(symbol_size, plan);
+    let mut work = WorkArea::reused(symbol_size, plan);
     let mut scratch = Lines::zero((esis.len() + missing.len()) * work.widest);
     for strip in strips(symbol_size, plan.slots()) {
         let lines = strip.lines;
@@ -187,4 +188,5 @@ fn correct(level: Level, plan: &Plan, inverse: &Matrix, received: Received) {
             data[start..][..strip.len].copy_from_slice(&result.as_flattened()[..strip.len]);
         }
     }
+    work.keep();
 }

@@ -191,7 +191,7 @@ impl Solver {
     fn sums(&self) -> (Sums, Sums) {
         let p = &self.template.parameters;
         let is_peeled = |column: u16| self.peeling.place(column).is_none();
-        let most = self.rows.columns() + 4 * (self.rows.len() + self.accepted.len());
+        let most = self.rows.columns().len() + 4 * (self.rows.len() + self.accepted.len());
         let (mut forward, mut backward) = (Program::new(most), Program::new(most));
         for (row, target) in &self.peeling.order {
             let (input, columns) = (self.rows.input(*row as usize), self.rows.all(*row as usize));
