@@ -66,9 +66,12 @@ struct Work<'a> {
     /// Equations with each column (none with permanently inactive ones): `users[starts[c]..starts[c + 1]]`.
     users: Vec<u32>,
     starts: Vec<u32>,
-    /// Equations with one active column.
+    /// Equations with one active column: each comes to that at most once. From `next` on they are still to be followed.
     ripple: Vec<u32>,
     next: usize,
+    end: usize,
+    /// Room for the equations that a column leaves with two.
+    pairs: Vec<u32>,
     components: Components,
     order: Vec<(u32, u16)>,
     inactive: Vec<u16>,
@@ -88,7 +91,8 @@ impl<'a> Work<'a> {
         let mut ends = starts.clone();
         let mut users = vec![0; rows.columns().len()];
         let mut components = Components::new(p.lt);
-        let mut ripple = Vec::with_capacity(rows.len());
+        // One more, which is written and never read.
+        let (mut ripple, mut end) = (vec![0; rows.len() + 1], 0);
         for row in 0..rows.len() {
             let columns = rows.lt(row);
             for column in columns {
@@ -97,7 +101,10 @@ impl<'a> Work<'a> {
                 *end += 1;
             }
             match columns {
-                [_] => ripple.push(row as u32),
+                [_] => {
+                    ripple[end] = row as u32;
+                    end += 1;
+                }
                 [a, b] => components.join(*a, *b),
                 _ => {}
             }
@@ -117,6 +124,8 @@ impl<'a> Work<'a> {
             starts,
             ripple,
             next: 0,
+            end,
+            pairs: vec![0; rows.len()],
             components,
             order,
             inactive,
@@ -126,7 +135,8 @@ impl<'a> Work<'a> {
 
     /// Follows the ripple until it ends.
     fn peel(&mut self) {
-        while let Some(row) = self.ripple.get(self.next).copied() {
+        while self.next < self.end {
+            let row = self.ripple[self.next];
             self.next += 1;
             let sum = self.sums[row as usize];
             if sum.count() == 1 {
@@ -142,23 +152,26 @@ impl<'a> Work<'a> {
     fn remove(&mut self, column: u16) {
         let c = usize::from(column);
         let users = &self.users[self.starts[c] as usize..self.starts[c + 1] as usize];
+        // Lists that grow without a branch, for none could be predicted.
+        let (ones, mut end) = (&mut self.ripple, self.end);
+        let (pairs, mut count) = (&mut self.pairs[..users.len()], 0);
         for row in users {
-            let sum = &mut self.sums[*row as usize];
-            match sum.remove(column) {
-                1 => self.ripple.push(*row),
-                2 => {
-                    let both = sum.last();
-                    let place = &self.place;
-                    let first = *self
-                        .rows
-                        .lt(*row as usize)
-                        .iter()
-                        .find(|c| place[usize::from(**c)] == ACTIVE)
-                        .expect("two columns are active");
-                    self.components.join(first, both ^ first);
-                }
-                _ => {}
-            }
+            let left = self.sums[*row as usize].remove(column);
+            ones[end] = *row;
+            end += usize::from(left == 1);
+            pairs[count] = *row;
+            count += usize::from(left == 2);
+        }
+        self.end = end;
+        for row in &self.pairs[..count] {
+            let place = &self.place;
+            let first = *self
+                .rows
+                .lt(*row as usize)
+                .iter()
+                .find(|c| place[usize::from(**c)] == ACTIVE)
+                .expect("two columns are active");
+            self.components.join(first, self.sums[*row as usize].last() ^ first);
         }
     }
 

@@ -195,13 +195,28 @@ impl Solver {
         let (mut forward, mut backward) = (Program::new(most), Program::new(most));
         for (row, target) in &self.peeling.order {
             let (input, columns) = (self.rows.input(*row as usize), self.rows.all(*row as usize));
-            forward.push(*target, input, columns, |column| column != *target && is_peeled(column));
-            backward.push(*target, input, columns, |column| column != *target);
+            let (ahead, back) = (forward.room(columns.len()), backward.room(columns.len()));
+            let (mut ahead_len, mut back_len) = (0, 0);
+            for column in columns {
+                // Without a branch, for none could be predicted.
+                let is_other = column != target;
+                ahead[ahead_len] = *column;
+                ahead_len += usize::from(is_other && is_peeled(*column));
+                back[back_len] = *column;
+                back_len += usize::from(is_other);
+            }
+            forward.push(*target, input, ahead_len);
+            backward.push(*target, input, back_len);
         }
         for (index, row) in self.accepted.iter().enumerate() {
             let target = (p.intermediate + index) as u16;
             let (input, columns) = (self.rows.input(*row as usize), self.rows.all(*row as usize));
-            forward.push(target, input, columns, is_peeled);
+            let (room, mut len) = (forward.room(columns.len()), 0);
+            for column in columns {
+                room[len] = *column;
+                len += usize::from(is_peeled(*column));
+            }
+            forward.push(target, input, len);
         }
         (forward.finish(), backward.finish())
     }
@@ -218,18 +233,18 @@ impl Program {
         Self { words: vec![0; most], len: 0 }
     }
 
-    /// Slot `target` becomes the sum of an input and of those of `columns` that are `wanted`.
+    /// Where the next sum's slots are written.
     #[inline(always)]
-    fn push(&mut self, target: u16, input: u32, columns: &[u16], wanted: impl Fn(u16) -> bool) {
-        let words = &mut self.words[self.len..][..4 + columns.len()];
-        let mut len = 4;
-        for column in columns {
-            // Without a branch, for none could be predicted.
-            words[len] = *column;
-            len += usize::from(wanted(*column));
-        }
-        words[..4].copy_from_slice(&[target, len as u16 - 4, input as u16, (input >> 16) as u16]);
-        self.len += len;
+    fn room(&mut self, most: usize) -> &mut [u16] {
+        &mut self.words[self.len + 4..][..most]
+    }
+
+    /// The first `count` slots that were written sum to slot `target`, together with an input.
+    #[inline(always)]
+    fn push(&mut self, target: u16, input: u32, count: usize) {
+        let head = [target, count as u16, input as u16, (input >> 16) as u16];
+        self.words[self.len..][..4].copy_from_slice(&head);
+        self.len += 4 + count;
     }
 
     fn finish(mut self) -> Sums {
