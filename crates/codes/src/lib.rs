@@ -40,6 +40,7 @@ mod sparse;
 #[cfg(test)]
 mod sparse_oracle;
 mod taus88;
+mod tinymt32;
 pub mod window;
 
 pub use block::{BlockShape, ShapeError};
