@@ -154,13 +154,12 @@ fn restore(level: Level, plan: &Plan, template: &Template, received: Received) {
     for esi in missing {
         program.push(*esi as u16, NO_INPUT, template.sources.all(*esi as usize));
     }
-    let mut work = WorkArea::reused(symbol_size, plan);
+    let mut work = WorkArea::unfilled(symbol_size, plan);
     for strip in strips(symbol_size, plan.slots()) {
         let slots = work.slots(strip.lines);
         replay(level, plan, Inputs { symbol_size, first: data, second: repairs }, strip, slots);
         level.run(Gather { program: &program.0, slots, strip, symbol_size, out: data });
     }
-    work.keep();
 }
 
 fn correct(level: Level, plan: &Plan, inverse: &Matrix, received: Received) {
@@ -170,7 +169,7 @@ fn correct(level: Level, plan: &Plan, inverse: &Matrix, received: Received) {
     for (index, esi) in esis.iter().enumerate() {
         encode(&mut residuals, p, k, *esi, index as u16, index as u32);
     }
-    let mut work = WorkArea::reused(symbol_size, plan);
+    let mut work = WorkArea::unfilled(symbol_size, plan);
     let mut scratch = Lines::zero((esis.len() + missing.len()) * work.widest);
     for strip in strips(symbol_size, plan.slots()) {
         let lines = strip.lines;
@@ -188,5 +187,4 @@ fn correct(level: Level, plan: &Plan, inverse: &Matrix, received: Received) {
             data[start..][..strip.len].copy_from_slice(&result.as_flattened()[..strip.len]);
         }
     }
-    work.keep();
 }

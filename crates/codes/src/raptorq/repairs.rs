@@ -1,5 +1,5 @@
 use super::parameters::Parameters;
-use super::rows::{NO_INPUT, Rows};
+use super::rows::Rows;
 
 /// Equations in a chunk.
 const CHUNK: usize = 128;
@@ -38,7 +38,7 @@ impl Repairs {
         let make = || {
             let mut rows = Rows::with_capacity(CHUNK);
             let first = (p.extended + number * CHUNK) as u32;
-            (first..first + CHUNK as u32).for_each(|isi| rows.push(p, isi, NO_INPUT));
+            (first..first + CHUNK as u32).for_each(|isi| rows.push(p, isi, super::rows::NO_INPUT));
             rows
         };
         Some(self.chunks.get(number)?.get_or_init(make))

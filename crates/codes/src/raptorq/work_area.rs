@@ -3,16 +3,6 @@ use super::strips::strips;
 use crate::lines::Lines;
 use crate::simd::LINE;
 
-/// A thread keeps the last area that was [reused](WorkArea::reused), if it has no more lines: fetching fresh pages for each small block
-/// takes as long as solving it.
-#[cfg(feature = "std")]
-const MOST_KEPT: usize = 1 << 14;
-
-#[cfg(feature = "std")]
-std::thread_local! {
-    static KEPT: core::cell::Cell<Option<Lines>> = const { core::cell::Cell::new(None) };
-}
-
 /// Slots for one strip after another.
 pub(crate) struct WorkArea {
     lines: Lines,
@@ -28,21 +18,8 @@ impl WorkArea {
     }
 
     /// An area with anything in it, for plans that write every slot before they read it, as a solver's do.
-    pub(crate) fn reused(symbol_size: usize, plan: &Plan) -> Self {
-        #[cfg(feature = "std")]
-        return Self::with(symbol_size, plan, |len| {
-            KEPT.take().filter(|kept| kept.len() >= len).unwrap_or_else(|| Lines::zero(len))
-        });
-        #[cfg(not(feature = "std"))]
-        Self::new(symbol_size, plan)
-    }
-
-    /// Keeps the area for the next that is reused.
-    pub(crate) fn keep(self) {
-        #[cfg(feature = "std")]
-        if self.lines.len() <= MOST_KEPT {
-            KEPT.set(Some(self.lines));
-        }
+    pub(crate) fn unfilled(symbol_size: usize, plan: &Plan) -> Self {
+        Self::with(symbol_size, plan, Lines::unfilled)
     }
 
     fn with(symbol_size: usize, plan: &Plan, lines: impl FnOnce(usize) -> Lines) -> Self {
