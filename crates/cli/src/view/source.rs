@@ -90,7 +90,7 @@ fn recorded(folder: &Path) -> Vec<PathBuf> {
 /// A file's name; of a recording the scenario and its run, as in "LB cubic".
 fn title_of(path: &Path) -> String {
     let folder = if path.is_dir() { Some(path) } else { path.parent() };
-    if path.is_dir() || path.ends_with(TRACE) {
+    if path.is_dir() || path.ends_with(TRACE) || path.ends_with(CAPTURE) {
         let run = folder.and_then(|folder| fs::read_to_string(folder.join("run.json")).ok());
         let run: Option<serde_json::Value> = run.and_then(|text| serde_json::from_str(&text).ok());
         if let Some(run) = run {
