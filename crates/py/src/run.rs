@@ -122,11 +122,11 @@ impl Run {
             let experiment = self.get().experiment.clone();
             let (watch, outcome) = py.detach(move || {
                 let outcome = fontis_lab::testbed::gain_privilege()
-                    .and_then(|_| fontis_lab::testbed::run(&experiment, || watch.wants_end()));
+                    .and_then(|_| fontis_lab::testbed::run(&experiment, 0, || watch.wants_end()));
                 (watch, outcome)
             });
             let made = outcome.map_err(failed)?.ok_or_else(|| watch.error())?;
-            Recording::new(py, made.0, Some(made.1.as_json().to_string()))
+            Recording::new(py, made.0.recording, Some(made.1.as_json().to_string()))
         }
         #[cfg(not(target_os = "linux"))]
         {

@@ -187,7 +187,8 @@ impl Folder {
 }
 
 const RUN: &str = "run.json";
-const CAPTURE: &str = "packets.pcapng";
+/// What a capture at the senders would have seen.
+pub const CAPTURE: &str = "packets.pcapng";
 /// How the folder of a run under way ends; it begins with a dot and the run's number.
 pub const PARTIAL: &str = ".partial";
 /// Every packet's life, for `fontis view`.

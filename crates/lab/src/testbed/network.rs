@@ -1,15 +1,16 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::{Arc, Mutex};
 
 use fontis::udp::Clock;
 use fontis_net::{LinkConfig, LinkStats};
-use fontis_sim::{Experiment, FlowSpec, LinkSpec};
+use fontis_sim::{Capture, Experiment, FlowSpec, LinkSpec};
 
 use super::emulator::Emulator;
 use super::error::TestbedError;
 use super::namespace::Namespace;
 use super::shell::SuperPackets;
 use super::tun::{Interface, Tun};
-use super::way::{Flows, Route, SIDE, Way};
+use super::way::{Flows, Route, SIDE, Tap, Way};
 use crate::lateness::Lateness;
 
 /// A namespace with an address for every sender, one with an address for every receiver, and between them the links of
@@ -92,11 +93,12 @@ impl Network {
         self.receivers.set_parameters(parameters)
     }
 
-    /// Lets the links begin; their time is that of `clock`. The namespaces remain.
+    /// Lets the links begin; their time is that of `clock`. The namespaces remain. A capture sees what senders send and receive.
     pub(super) fn start(
         self,
         experiment: &Experiment,
         clock: Clock,
+        capture: Option<Arc<Mutex<Capture>>>,
     ) -> Result<(Namespace, Namespace, Running), TestbedError> {
         let routes = routes(experiment)?;
         let sides = sides(experiment, &routes)?;
@@ -111,7 +113,12 @@ impl Network {
                 direction.add_route(flow, own, route.iter().map(|link| links[*link].1).collect());
             }
         }
-        let ways = directions.map(|direction| direction.way(experiment.seed));
+        let mut ways = directions.map(|direction| direction.way(experiment.seed));
+        if let Some(capture) = capture {
+            for (way, tap) in ways.iter_mut().zip([Tap::Begin, Tap::End]) {
+                way.watch(tap, Arc::clone(&capture));
+            }
+        }
         let [a, b] = self.interfaces;
         let emulator = Emulator::start(clock, a, b, ways)?;
         Ok((self.senders, self.receivers, Running { emulator, links }))
