@@ -41,6 +41,9 @@ impl Lines {
     }
 }
 
+#[cfg(all(test, feature = "std"))]
+pub(crate) use kept::soil;
+
 impl Drop for Lines {
     fn drop(&mut self) {
         kept::give(core::mem::take(&mut self.bytes));
@@ -88,6 +91,12 @@ mod kept {
                 kept.remove(0);
             }
         });
+    }
+
+    /// Fills what the thread keeps with anything but zeros.
+    #[cfg(test)]
+    pub(crate) fn soil() -> usize {
+        KEPT.with(|kept| kept.borrow_mut().iter_mut().map(|bytes| bytes.fill(0xa5)).count())
     }
 
     #[cfg(test)]
