@@ -1,4 +1,4 @@
-//! Files that `fontis view` is given: traces of ours, pcap, pcapng, qlog, and traces of ns-2.
+//! Files that `fontis view` and `fontis estimate` are given: traces of ours, pcap, pcapng, qlog, and traces of ns-2.
 
 use fontis_sim::trace::read::read;
 use fontis_sim::trace::{Detail, capture, figure, stream};
@@ -15,6 +15,7 @@ pub(crate) fn run(data: &[u8]) {
         }
         Err(error) => assert_eq!(error.to_string().lines().count(), 1, "{error}"),
     }
+    let _ = capture::arrivals(data);
     // As two captures of the same packets, cut anywhere.
     let (first, second) = data.split_at(data.len() / 2);
     let _ = capture::read_both(

@@ -136,10 +136,13 @@ fn a_capture_of_a_simulated_link_gives_its_rate() {
     // A threshold that no queue reaches.
     let none = fontis(here.path(), &["estimate", "link.pcap", "--threshold", "1e9"]);
     assert!(String::from_utf8_lossy(&none.stdout).contains("no estimate"));
-    // What is cut off is said, not guessed.
+    // What is cut off is said.
     fs::write(here.path().join("cut.pcap"), &bytes[..bytes.len() - 5]).expect("written");
     fs::write(here.path().join("text.pcap"), "no capture at all").expect("written");
-    for name in ["cut.pcap", "text.pcap", "absent.pcap"] {
+    let cut = fontis(here.path(), &["estimate", "cut.pcap", "--json"]);
+    assert_eq!(cut.status.code(), Some(0));
+    assert!(String::from_utf8_lossy(&cut.stderr).contains("cut.pcap: its last frame is cut off"));
+    for name in ["text.pcap", "absent.pcap"] {
         let output = fontis(here.path(), &["estimate", name]);
         assert_eq!(output.status.code(), Some(1), "{name}");
         assert!(String::from_utf8_lossy(&output.stderr).contains(name));

@@ -12,6 +12,7 @@ use etcetera::{BaseStrategy, choose_base_strategy};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::printable::{Printable, printable};
+use crate::random;
 
 /// Bytes of a public or secret key.
 pub const KEY_LEN: usize = 32;
@@ -68,8 +69,11 @@ pub enum IdentityError {
         path: PathBuf,
     },
     /// The user has no home folder.
-    #[error("no home folder is known: set HOME, or name an identity file")]
+    #[error("no home folder is known: set HOME or XDG_CONFIG_HOME, or name an identity file")]
     NoHome,
+    /// Without randomness nothing can be kept secret.
+    #[error("the system gives no random numbers ({0}): mount /dev, or allow the call getrandom")]
+    Randomness(io::Error),
     /// The system failed.
     #[error("cannot {action} {}: {source}", printable(.path))]
     Io {
@@ -163,14 +167,20 @@ impl Identity {
     /// # Errors
     /// [`IdentityError::NoHome`].
     pub fn default_path() -> Result<PathBuf, IdentityError> {
-        let folders = choose_base_strategy().map_err(|_| IdentityError::NoHome)?;
-        Ok(folders.config_dir().join("fontis").join("identity"))
+        let folder = choose_base_strategy().map(|folders| folders.config_dir());
+        // Who says where configuration is needs no home.
+        let folder = folder.or_else(|_| {
+            let named = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
+            named.filter(|path| path.is_absolute()).ok_or(IdentityError::NoHome)
+        });
+        Ok(folder?.join("fontis").join("identity"))
     }
 
     /// Reads the identity at `path`; on first use makes one there, readable by this user only.
     ///
     /// # Errors
-    /// [`IdentityError`]: `Open` if others may read it, `Secret` if it is something else, or `Io`.
+    /// [`IdentityError`]: `Open` if others may read it, `Secret` if it is something else, `Randomness` where nothing could be kept
+    /// secret, or `Io`.
     pub fn load_or_create(path: &Path) -> Result<Self, IdentityError> {
         match Self::load(path) {
             Err(IdentityError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
@@ -190,6 +200,7 @@ impl Identity {
     /// # Errors
     /// As [`load_or_create`](Self::load_or_create).
     pub fn load(path: &Path) -> Result<Self, IdentityError> {
+        random::check().map_err(IdentityError::Randomness)?;
         let error = |source| IdentityError::Io { action: "read", path: path.into(), source };
         let file = File::open(path).map_err(error)?;
         #[cfg(unix)]

@@ -1,3 +1,8 @@
+/// Says whether the system has a source of randomness, so that who begins can be told.
+pub(crate) fn check() -> std::io::Result<()> {
+    getrandom::fill(&mut [0; 1]).map_err(std::io::Error::other)
+}
+
 /// Bytes that nobody can guess.
 ///
 /// # Panics

@@ -3,7 +3,6 @@
 //! Start here: [`relay`] puts a bad path between any two programs that speak UDP, `testbed` (on Linux) networks between
 //! any programs at all; [`sim`] runs scenarios and records them; [`claims`] compares papers with what comes of that.
 
-pub mod capture;
 pub mod claims;
 mod lateness;
 #[cfg(target_os = "linux")]

@@ -4,6 +4,7 @@ use std::io::{self, IoSliceMut};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use fontis_sim::trace::capture::Arrival;
 use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;
 use nix::sys::socket::{
@@ -11,8 +12,6 @@ use nix::sys::socket::{
     recvmsg, setsockopt, socket, sockopt,
 };
 use nix::sys::time::{TimeSpec, TimeVal};
-
-use crate::capture::{Seen, packet_of};
 
 /// Watches what arrives at an interface, with the times at which the kernel took it.
 #[derive(Debug)]
@@ -52,7 +51,7 @@ impl Interface {
     }
 
     /// The next IP packet that arrives; `None` if none does within a tenth of a second.
-    pub fn receive(&mut self) -> io::Result<Option<Seen>> {
+    pub fn receive(&mut self) -> io::Result<Option<Arrival>> {
         loop {
             let mut slices = [IoSliceMut::new(&mut self.buffer)];
             let mut control = nix::cmsg_space!(TimeSpec);
@@ -78,7 +77,7 @@ impl Interface {
             let at = at.or_else(|| SystemTime::now().duration_since(UNIX_EPOCH).ok());
             let nanos = at.map_or(0, |at| u64::try_from(at.as_nanos()).unwrap_or(u64::MAX));
             let length = message.bytes;
-            let seen = packet_of(pcap_file::DataLink::RAW, nanos, &self.buffer[..length]);
+            let seen = Arrival::read(nanos, &self.buffer[..length]);
             if seen.is_some() {
                 return Ok(seen);
             }

@@ -90,9 +90,8 @@ impl Run {
         wire: bool,
         congestion: Option<BTreeMap<String, Py<PyAny>>>,
     ) -> PyResult<Recording> {
-        if let Some(flow) = self.get().experiment.testbed_only() {
-            let text =
-                format!("{}: commands run on the testbed only: use fontis.testbed.run", flow.name);
+        if let Some((flow, what)) = self.get().experiment.testbed_only() {
+            let text = format!("{}: {what} on the testbed only: use fontis.testbed.run", flow.name);
             return Err(usage(text));
         }
         let watch = Watch::new(stop);

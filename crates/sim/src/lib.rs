@@ -43,7 +43,7 @@ pub use datagram_host::DatagramHost;
 pub use drops::{Drops, SimLink};
 pub use dumbbell::{Dumbbell, Flow, Shared};
 pub use experiment::{
-    Application, Control, Experiment, FlowSpec, LinkSpec, Transport, Watch, Watched,
+    Application, Control, Experiment, FlowSpec, LinkSpec, Subflow, Transport, Watch, Watched,
 };
 pub use figure::{Figure, Target};
 pub use host::{Fetch, Host, Role, Serve};

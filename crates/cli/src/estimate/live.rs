@@ -1,6 +1,6 @@
-use fontis_lab::capture::Seen;
 use fontis_lab::live::Interface;
 use fontis_sim::analysis::Monitor;
+use fontis_sim::trace::capture::Arrival;
 use serde_json::json;
 
 use super::{Args, as_json, conclude, text};
@@ -24,7 +24,7 @@ pub(super) fn watch(args: &Args, name: &str) -> Result<(), Failure> {
     while !deadline.is_over() {
         let seen = interface.receive();
         let seen = seen.map_err(|error| Failure::Failed(format!("{name}: {error}")))?;
-        let Some(Seen { nanos, size, destination, udp_port }) = seen else { continue };
+        let Some(Arrival { nanos, size, destination, udp_port }) = seen else { continue };
         let begin = *begin.get_or_insert(nanos);
         let at = nanos.saturating_sub(begin) as f64 * 1e-9;
         let is_probe = udp_port.is_some() && udp_port == args.probe_port;

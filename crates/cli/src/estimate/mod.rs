@@ -8,12 +8,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use fontis_base::Duration;
-use fontis_lab::capture::{self, Seen};
 use fontis_sim::analysis::{BusyPeriod, Estimate, Estimator, Form};
+use fontis_sim::trace::capture::{Arrival, arrivals};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::json::say;
+use crate::listen::status;
 use crate::text::{rate, round};
 
 /// Estimate a link's rate from probes that queue behind other traffic, in a capture or live
@@ -107,8 +108,17 @@ impl Args {
 }
 
 fn from_capture(args: &Args, path: &std::path::Path) -> Result<(), Failure> {
-    let seen = capture::read(path).map_err(Failure::Failed)?;
-    let is_probe = |packet: &&Seen| match args.probe_port {
+    let fail =
+        |error: &dyn std::fmt::Display| Failure::Failed(format!("{}: {error}", path.display()));
+    let file = std::fs::File::open(path).map_err(|error| fail(&error))?;
+    let (seen, is_cut) = arrivals(file).map_err(|error| fail(&error))?;
+    if is_cut {
+        status(&format_args!(
+            "{}: its last frame is cut off; all before it counts",
+            path.display()
+        ));
+    }
+    let is_probe = |packet: &&Arrival| match args.probe_port {
         Some(port) => packet.udp_port == Some(port),
         None => packet.udp_port.is_some() && packet.size == PROBE,
     };
@@ -119,10 +129,10 @@ fn from_capture(args: &Args, path: &std::path::Path) -> Result<(), Failure> {
         )));
     };
     // What goes the other way says nothing of this link.
-    let arrived: Vec<&Seen> =
+    let arrived: Vec<&Arrival> =
         seen.iter().filter(|packet| packet.destination == first.destination).collect();
     let begin = arrived.iter().map(|packet| packet.nanos).min().unwrap_or(0);
-    let time = |packet: &Seen| (packet.nanos - begin) as f64 * 1e-9;
+    let time = |packet: &Arrival| (packet.nanos - begin) as f64 * 1e-9;
     let (mut probes, mut traffic) = (Vec::new(), Vec::new());
     for packet in arrived {
         if is_probe(&packet) {

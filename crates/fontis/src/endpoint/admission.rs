@@ -243,6 +243,7 @@ impl Driver {
             forged: 0,
             peer: opened.client,
             token: None,
+            token_kept: None,
             token_given: given,
             shares: Shares::default(),
             writers: Vec::new(),

@@ -183,6 +183,7 @@ impl Driver {
             forged: 0,
             peer: key,
             token: None,
+            token_kept: None,
             token_given: None,
             shares: Shares::default(),
             writers: Vec::new(),
@@ -397,7 +398,7 @@ impl Driver {
             slot.machine.give_token(now, tokens.make(now, slot.remote.ip(), &slot.peer, known));
             self.touched.push(id);
         }
-        if let Some((token, store)) = slot.token.take().zip(self.config.tokens.as_ref()) {
+        if let Some((token, store)) = slot.token_to_keep(now).zip(self.config.tokens.as_ref()) {
             // Without it the next connection only takes longer.
             let _ = store.put(&slot.peer, slot.remote.ip(), &token);
         }

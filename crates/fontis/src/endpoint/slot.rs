@@ -71,6 +71,8 @@ pub(crate) struct Slot {
     pub(super) peer: [u8; 32],
     /// A token that came and is to be kept.
     pub(super) token: Option<Bytes>,
+    /// When one was kept last.
+    pub(super) token_kept: Option<Time>,
     /// When a token was given last, and with which rate.
     pub(super) token_given: Option<(Time, Rate)>,
     /// What it may send and be sent, as it was told.
@@ -117,6 +119,17 @@ impl Slot {
         let candidate = known.unwrap_or_else(fresh);
         self.machine.challenge(candidate.token);
         self.candidate = Some(candidate);
+    }
+
+    /// A token that came, if it is time to keep it: a server that sends many has this side write few files, and the last one at
+    /// the end.
+    pub(super) fn token_to_keep(&mut self, now: Time) -> Option<Bytes> {
+        let is_soon = self.token_kept.is_some_and(|kept| now.since(kept) < TOKEN_EVERY);
+        if self.token.is_none() || is_soon && !self.machine.is_closed() {
+            return None;
+        }
+        self.token_kept = Some(now);
+        self.token.take()
     }
 
     pub(super) const fn is_initiator(&self) -> bool {

@@ -2,8 +2,13 @@
 
 use std::sync::OnceLock;
 
-use fontis_base::{Duration, Rate, Time};
-use fontis_codes::{Distribution, SparseCode, SparseDecoder, SparseEncoder, Taus88};
+use bytes::Bytes;
+use fontis_base::{Duration, Rate, Stream, Time};
+use fontis_codes::raptorq::EncodingPlan;
+use fontis_codes::{
+    BlockDecoder, BlockEncoder, BlockShape, Code, Decoded, Distribution, SparseCode, SparseDecoder,
+    SparseEncoder, Taus88,
+};
 use fontis_proto::published::{Coding, Config, Endpoint, Flags, Header, Need, Packet};
 use fontis_sim::analysis::{Estimate, Estimator, Form};
 use fontis_sim::cellular::{Cellular, PROBE, Web};
@@ -55,6 +60,8 @@ pub(super) fn probe(name: &str) -> Result<Value, String> {
             let distribution = Distribution::RobustSoliton { c: 0.03, delta: 0.5 };
             Value::Number(overhead(&SparseCode::lt(65_536, distribution), 0))
         }
+        "raptorq work" => Value::List([1000, 10_000, 50_000].map(work).to_vec()),
+        "broadcast" => Value::truth(broadcast()),
         "raptorq most symbols" => Value::Number(f64::from(most_symbols())),
         "lt fraction" => Value::Number(lt_fraction()),
         "resumed decoding" => Value::truth(resumed()),
@@ -328,6 +335,41 @@ fn most_symbols() -> u32 {
         if fits(middle) { low = middle } else { high = middle }
     }
     low
+}
+
+/// The work of encoding for each of so many source symbols of RaptorQ: bytes of its plan, in which all operations on symbols
+/// are written down.
+fn work(k: u32) -> f64 {
+    EncodingPlan::new(k).map_or(f64::NAN, |plan| plan.memory() as f64 / f64::from(k))
+}
+
+/// Whether receivers that lose 1 %, 10 % and 30 % of one row of symbols, in which none comes twice, all decode the same message
+/// from it.
+fn broadcast() -> bool {
+    const K: u32 = 1000;
+    let message = Bytes::from(message(16 * K as usize));
+    let Ok(shape) = BlockShape::new(Code::RaptorQ, 16 * K, 16) else { return false };
+    let mut encoder = BlockEncoder::new(shape, message.clone());
+    encoder.set_repair(encoder.repair_job().run());
+    [0.01, 0.1, 0.3].into_iter().all(|loss| {
+        let mut drops = Stream::new(1, &format!("receiver that loses {loss}"));
+        let mut decoder = BlockDecoder::new(shape);
+        for esi in 0..2 * K {
+            let Some(symbol) = encoder.symbol(esi).filter(|_| drops.unit() >= loss) else {
+                continue;
+            };
+            if decoder.add(esi, &symbol).is_err() {
+                return false;
+            }
+            if decoder.needed() == 0 {
+                match decoder.decode_job().run() {
+                    Decoded::Block(block) => return block == message,
+                    Decoded::Failed(more) => decoder = more,
+                }
+            }
+        }
+        false
+    })
 }
 
 /// The share of a message that the sparse LT code knows without a precode from 5 % more symbols than it has.

@@ -156,9 +156,9 @@ fn one(
     let mut snapshots = Snapshots::new(folder, run);
     let (watched, environment) = match platform {
         Platform::Simulator => {
-            if let Some(flow) = run.experiment.testbed_only() {
-                let problem = "commands run on the testbed only: use fontis testbed run";
-                return Err(RecordError::Testbed(format!("{}: {problem}", flow.name)));
+            if let Some((flow, what)) = run.experiment.testbed_only() {
+                let problem = "on the testbed only: use fontis testbed run";
+                return Err(RecordError::Testbed(format!("{}: {what} {problem}", flow.name)));
             }
             let Some(watched) = run.experiment.run_watched(watch, |recorder| {
                 snapshots.offer(recorder);

@@ -100,6 +100,11 @@ impl Datagram {
         self.address(if self.ipv6 { 8 } else { 12 })
     }
 
+    /// Where it goes.
+    pub(super) fn destination(&self) -> IpAddr {
+        self.address(if self.ipv6 { 24 } else { 16 })
+    }
+
     fn address(&self, at: usize) -> IpAddr {
         let packet = self.packet();
         if self.ipv6 {

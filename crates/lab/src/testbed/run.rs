@@ -14,7 +14,7 @@ use super::environment::{Environment, Lateness};
 use super::error::{TestbedError, system};
 use super::flow::{Commands, Datagrams, Dfcp, Flow, Object, Place, Stage, Tcp};
 use super::namespace::Namespace;
-use super::network::{Network, Running, addresses};
+use super::network::{Network, Running, addresses, addresses_beside};
 
 /// Runs an experiment with real kernels and sockets; gives what was recorded, with a capture of the first `captured` packets
 /// that senders send and receive, if there are to be any; and on what machine. `None` if `stop` said so, which is asked at each
@@ -99,7 +99,8 @@ impl<'a> Theatre<'a> {
         let mut flows = Vec::with_capacity(experiment.flows.len());
         for (number, spec) in experiment.flows.iter().enumerate() {
             let [sender, receiver] = addresses(number);
-            let place = Place { number, spec, sender, receiver };
+            let beside = addresses_beside(experiment, number);
+            let place = Place { number, spec, sender, receiver, beside };
             let sides = [&senders, &receivers];
             match start(experiment, &stage, &place, sides, &runtime) {
                 Ok(flow) => flows.push(flow),

@@ -47,7 +47,7 @@ pub(super) struct Route {
 pub(super) enum Flows {
     /// Addresses and ports make a flow; all take the same route.
     Transport,
-    /// The number in the source address is the flow's: see [`flow_of`].
+    /// The number in the addresses is the flow's: see [`flow_of`].
     Address,
 }
 
@@ -121,7 +121,10 @@ impl Way {
         let (flow, number) = match self.flows {
             Flows::Transport => (FlowId(datagram.flow_hash()), 0),
             Flows::Address => {
-                let Some(number) = flow_of(datagram.source()) else {
+                // A subflow's own address is at one end of it, and the highest; groups and such are no host of ours.
+                let ends = [datagram.source(), datagram.destination()].map(flow_of);
+                let number = ends.into_iter().flatten().filter(|n| *n < self.routes.len()).max();
+                let Some(number) = number else {
                     self.strangers += 1;
                     return None;
                 };

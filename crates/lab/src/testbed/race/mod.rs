@@ -267,6 +267,7 @@ impl Race {
             access: LinkConfig::default(),
             back: LinkConfig::default(),
             class: 0,
+            subflows: Vec::new(),
         };
         Experiment {
             seed: self.seed,

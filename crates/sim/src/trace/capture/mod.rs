@@ -4,6 +4,7 @@
 //! computed with half of the shortest round trip and marked so, and losses are concluded from acknowledgements. With captures
 //! of both ends every packet has both times: `clocks.rs` finds out by how much and how fast the two clocks differ.
 
+mod arrivals;
 mod both;
 mod clocks;
 mod frames;
@@ -17,6 +18,7 @@ use std::net::IpAddr;
 
 use fontis_base::Duration;
 
+pub use self::arrivals::{Arrival, arrivals};
 use self::both::Both;
 use self::clocks::Clocks;
 pub use self::frames::CaptureError;

@@ -67,8 +67,10 @@ impl Protocol {
     }
 }
 
+/// Frames that begin with the IP header ("LINKTYPE_RAW").
+pub(crate) const RAW: i32 = 101;
 /// Link layers, as captures number them ("LINKTYPE").
-pub(crate) const KNOWN_LINKS: [i32; 10] = [0, 1, 12, 14, 101, 108, 113, 228, 229, 276];
+pub(crate) const KNOWN_LINKS: [i32; 10] = [0, 1, 12, 14, RAW, 108, 113, 228, 229, 276];
 
 /// Reads a frame of a capture; `None` if there is no IP packet in it.
 pub(crate) fn read(link: i32, frame: &[u8]) -> Option<Seen> {
@@ -82,7 +84,7 @@ pub(crate) fn read(link: i32, frame: &[u8]) -> Option<Seen> {
             }
             matches!(short(frame, at)?, 0x0800 | 0x86dd).then(|| frame.get(at + 2..))??
         }
-        12 | 14 | 101 | 228 | 229 => frame,
+        12 | 14 | RAW | 228 | 229 => frame,
         113 => frame.get(16..)?,
         276 => frame.get(20..)?,
         _ => return None,
