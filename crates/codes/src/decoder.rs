@@ -358,6 +358,33 @@ mod tests {
     }
 
     #[test]
+    fn what_a_thread_kept_changes_nothing() {
+        for (code, k, symbol_size) in
+            [(Code::RaptorQ, 1000, 1280), (Code::RaptorQ, 700, 90), (Code::Raptor10, 900, 300)]
+        {
+            let (encoder, data) = encoder(code, k * u32::from(symbol_size), symbol_size);
+            // Few losses and many: the two ways to decode.
+            for (lost, round) in [(7, 0), (7, 1), (k / 2, 0), (k / 2, 1)] {
+                let mut decoder = BlockDecoder::new(encoder.shape());
+                let mut esis = lost..;
+                let block = loop {
+                    while decoder.needed() > 0 {
+                        let esi = esis.next().unwrap();
+                        decoder.add(esi, &encoder.symbol(esi).unwrap()).unwrap();
+                    }
+                    let soiled = crate::lines::soil();
+                    assert!(soiled > 0 || round == 0, "nothing was kept, and nothing is tested");
+                    match decoder.decode_job().run() {
+                        Decoded::Block(block) => break block,
+                        Decoded::Failed(again) => decoder = again,
+                    }
+                };
+                assert!(block == data, "{code} {k} {lost}");
+            }
+        }
+    }
+
+    #[test]
     fn symbols_of_the_wrong_length_or_identifier_are_refused() {
         let shape = BlockShape::new(Code::RaptorQ, 2500, 1000).unwrap();
         let mut decoder = BlockDecoder::new(shape);

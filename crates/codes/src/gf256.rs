@@ -70,6 +70,26 @@ impl Matrix {
         &mut self.cells[row * self.columns..][..self.columns]
     }
 
+    /// The product with a matrix that has as many rows as this one has columns.
+    pub(crate) fn times(&self, level: Level, other: &Self) -> Self {
+        let stride = other.columns.div_ceil(LINE) * LINE;
+        let mut padded = vec![0; self.columns * stride];
+        for (row, padded) in padded.chunks_exact_mut(stride.max(1)).enumerate() {
+            padded[..other.columns].copy_from_slice(other.row(row));
+        }
+        let rows = self.cells.len().checked_div(self.columns).unwrap_or(0);
+        let mut result = Self::zero(rows, other.columns);
+        let mut sum = vec![0; stride];
+        for row in 0..rows {
+            sum.fill(0);
+            for (factor, other) in self.row(row).iter().zip(padded.chunks_exact(stride.max(1))) {
+                add_multiple_of_symbol(level, &mut sum, other, *factor);
+            }
+            result.row_mut(row).copy_from_slice(&sum[..other.columns]);
+        }
+        result
+    }
+
     /// For a matrix of `rows` × `columns` of full column rank, a left inverse of `columns` × `rows`; `None` if the rank is less.
     pub(crate) fn left_inverse(&self, level: Level) -> Option<Self> {
         let rows = self.cells.len().checked_div(self.columns).unwrap_or(0);
@@ -236,10 +256,12 @@ mod tests {
                 // A pivot that is not on the diagonal.
                 matrix.row_mut(0)[0] = 0;
                 let inverse = matrix.left_inverse(level).unwrap();
+                let product = inverse.times(level, &matrix);
                 for i in 0..columns {
                     for j in 0..columns {
                         let terms = (0..rows).map(|k| mul(inverse.row(i)[k], matrix.row(k)[j]));
                         assert_eq!(terms.fold(0, |sum, term| sum ^ term), u8::from(i == j));
+                        assert_eq!(product.row(i)[j], u8::from(i == j));
                     }
                 }
                 for row in 0..rows {

@@ -37,7 +37,10 @@ pub mod raptorq;
 mod reed_solomon;
 mod simd;
 mod sparse;
+#[cfg(test)]
+mod sparse_oracle;
 mod taus88;
+mod tinymt32;
 pub mod window;
 
 pub use block::{BlockShape, ShapeError};

@@ -35,6 +35,7 @@ struct State {
     ripple: Vec<u16>,
 }
 
+/// It has at most 65,535 unknowns, as rows that are drawn have; one of 65,536 is dropped ([`State::take`]).
 #[derive(Clone, Copy)]
 struct Equation {
     /// Unknowns left; none if the equation has not come.
@@ -208,9 +209,12 @@ fn place(places: &[u32], number: usize, size: usize) -> Range<usize> {
 
 impl State {
     /// What is left of the equation that the sum of these unknowns is `sum`, which is put in its place. `None` if that is no
-    /// more than one unknown, which thereby is known.
+    /// more than one unknown, which thereby is known, or if they are too many to count.
     #[inline(always)]
     fn take(&mut self, number: usize, unknowns: &[u16], sum: &[u8]) -> Option<Equation> {
+        if unknowns.len() > usize::from(u16::MAX) {
+            return None;
+        }
         let size = self.symbol_size;
         let start = self.sums.len();
         let place = if size <= LARGE && number < self.equations.len() {
@@ -292,6 +296,19 @@ mod tests {
             }
             assert_eq!((peeler.missing(), peeler.wanted()), (0, &[1, 2, 4][..]));
         }
+    }
+
+    #[test]
+    fn an_equation_of_all_symbols_is_not_counted_wrongly() {
+        let all: Vec<u16> = (0..=u16::MAX).collect();
+        let mut peeler = peeler(1 << 16, 1 << 16);
+        peeler.add_other(&all, &[1]);
+        peeler.add_other(&all[1..], &[1]);
+        assert_eq!(peeler.missing(), 1 << 16);
+        for unknown in &all[2..] {
+            peeler.learn(*unknown, &[0]);
+        }
+        assert_eq!((peeler.missing(), &peeler.wanted()[..3]), (1, &[0, 1, 0][..]));
     }
 
     #[test]

@@ -13,8 +13,7 @@ use crate::text::round;
 /// Measure how fast a code encodes and decodes on this machine, in one thread
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The code: raptorq, r10, lt, lt-ideal, legacy-byte, reed-solomon
-    #[arg(long, default_value = "raptorq")]
+    #[arg(long, default_value = "raptorq", help = format!("The code: {}", measurable(", ")))]
     code: Code,
     /// Source symbols in the block [default: 1000; legacy-byte: 63536]
     #[arg(long, value_name = "NUMBER")]
@@ -28,6 +27,12 @@ pub(crate) struct Args {
     /// Measure as JSON
     #[arg(long)]
     pub(super) json: bool,
+}
+
+/// The names of the codes that carry bytes.
+fn measurable(separator: &str) -> String {
+    let codes = Code::ALL.into_iter().filter(|code| code.carries_bytes());
+    codes.map(Code::name).collect::<Vec<_>>().join(separator)
 }
 
 /// The median of a second of runs; the first is not counted.
@@ -47,8 +52,9 @@ fn median(mut run: impl FnMut() -> Result<(), Failure>) -> Result<Duration, Fail
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if !args.code.carries_bytes() {
         return Err(Failure::Usage(format!(
-            "{} carries no bytes that could be measured: choose raptorq, r10, lt, lt-ideal, legacy-byte or reed-solomon",
-            args.code
+            "{} carries no bytes that could be measured: choose {}",
+            args.code,
+            measurable(" or ")
         )));
     }
     let is_prototype = args.code == Code::LegacyByte;

@@ -14,6 +14,7 @@ use super::replay::{Correct, Gather, replay};
 use super::rows::NO_INPUT;
 use super::solver::Solver;
 use super::strips::{Inputs, strips};
+use super::template::Template;
 use super::work_area::WorkArea;
 use crate::gf256::Matrix;
 use crate::lines::Lines;
@@ -99,7 +100,7 @@ impl Decoding {
                 }
                 self.taken = received.esis.len();
                 let Some(plan) = solver.plan() else { return false };
-                restore(self.level, &plan, received);
+                restore(self.level, &plan, solver.template(), received);
             }
         }
         true
@@ -139,22 +140,21 @@ impl Way {
 fn is_cheaper_by_correction(p: &Parameters, received: &Received) -> bool {
     let (missing, lines) = (received.missing.len(), received.symbol_size.div_ceil(LINE));
     let width = missing.div_ceil(LINE);
-    // In units of about a nanosecond.
+    // In units of about two nanoseconds.
     let unit = 20 * p.intermediate * width;
     let inversion = missing * missing * 2 * width;
     let product = missing * missing * lines;
-    let solve = 400 * p.intermediate;
+    let solve = 65 * p.intermediate;
     unit + inversion + product < solve
 }
 
-fn restore(level: Level, plan: &Plan, received: Received) {
-    let Received { k, symbol_size, data, missing, repairs, .. } = received;
-    let p = &plan.parameters;
+fn restore(level: Level, plan: &Plan, template: &Template, received: Received) {
+    let Received { symbol_size, data, missing, repairs, .. } = received;
     let mut program = Sums::default();
     for esi in missing {
-        encode(&mut program, p, k, *esi, *esi as u16, NO_INPUT);
+        program.push(*esi as u16, NO_INPUT, template.sources.all(*esi as usize));
     }
-    let mut work = WorkArea::new(symbol_size, plan);
+    let mut work = WorkArea::unfilled(symbol_size, plan);
     for strip in strips(symbol_size, plan.slots()) {
         let slots = work.slots(strip.lines);
         replay(level, plan, Inputs { symbol_size, first: data, second: repairs }, strip, slots);
@@ -169,7 +169,7 @@ fn correct(level: Level, plan: &Plan, inverse: &Matrix, received: Received) {
     for (index, esi) in esis.iter().enumerate() {
         encode(&mut residuals, p, k, *esi, index as u16, index as u32);
     }
-    let mut work = WorkArea::new(symbol_size, plan);
+    let mut work = WorkArea::unfilled(symbol_size, plan);
     let mut scratch = Lines::zero((esis.len() + missing.len()) * work.widest);
     for strip in strips(symbol_size, plan.slots()) {
         let lines = strip.lines;

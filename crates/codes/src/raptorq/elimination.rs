@@ -80,12 +80,13 @@ impl Elimination {
     pub(crate) fn reduce(&self) -> Reduced {
         let stride = 2 * self.words;
         let mut rows = self.rows.clone();
+        let mut row = vec![0; stride];
         for unknown in (0..self.unknowns).rev() {
             let index = usize::from(self.row_of[unknown]);
             if self.row_of[unknown] == NONE {
                 continue;
             }
-            let mut row = rows[index * stride..][..stride].to_vec();
+            row.copy_from_slice(&rows[index * stride..][..stride]);
             for word in unknown / 64..self.words {
                 let after = if word == unknown / 64 { !0 << (unknown % 64) << 1 } else { !0 };
                 let mut left = self.rows[index * stride + word] & after;
@@ -122,8 +123,11 @@ impl Reduced {
 
     /// Bits `from..from + count` (at most 8) of the accepted equations in the sum for the pivot of `row`.
     pub(crate) fn equations(&self, row: usize, from: usize, count: usize) -> u8 {
-        let bit = |i| u8::from(from + i < self.pivots.len() && self.bit(row, self.words, from + i));
-        (0..count).fold(0, |bits, i| bits | bit(i) << i)
+        let part = &self.rows[(row * 2 + 1) * self.words..][..self.words];
+        let (word, shift) = (from / 64, from % 64);
+        let next = part.get(word + 1).map_or(0, |next| next << 1 << (63 - shift));
+        // Beyond the last accepted equation all bits are zero.
+        (part[word] >> shift | next) as u8 & (0xff >> (8 - count))
     }
 
     fn bit(&self, row: usize, part: usize, index: usize) -> bool {

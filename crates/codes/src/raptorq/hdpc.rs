@@ -6,7 +6,6 @@ use alloc::vec::Vec;
 
 use super::parameters::Parameters;
 use super::tuple::rand;
-use crate::gf256::Matrix;
 
 /// For each column j < K' + S − 1, the two equations to which Y[j] is added (the columns of MT).
 pub(crate) fn targets(p: &Parameters) -> Vec<[u8; 2]> {
@@ -37,65 +36,122 @@ pub(crate) fn schedule(p: &Parameters, targets: &[[u8; 2]]) -> Vec<u8> {
     schedule
 }
 
-/// The H equations in terms of `unknowns`, when each column j < K' + S is, as far as unknowns go, the sum of those
-/// whose bits `column(j)` has.
-///
-/// Coefficients are kept as eight planes of bits, in which multiplying by α is three exclusive ors and a renaming.
-pub(crate) fn coefficients<'a>(
+/// The most HDPC equations that there are (RFC 6330, table 2).
+pub(crate) const MAX_EQUATIONS: usize = 16;
+
+/// The H equations in terms of `unknowns`: for each unknown, its coefficient in each equation. `echoes` has, for each of the
+/// columns j < K' + S, `words` words whose bits say of which unknowns it is the sum, as far as unknowns go.
+pub(crate) fn coefficients(
     p: &Parameters,
     targets: &[[u8; 2]],
     unknowns: usize,
-    column: impl Fn(usize) -> &'a [u64],
-) -> Matrix {
-    let words = unknowns.div_ceil(64);
-    let mut sums = vec![0u64; p.hdpc * 8 * words];
-    let mut y = vec![0u64; 8 * words];
-    // Plane i of Y is at (base + i) mod 8.
-    let mut base = 0;
-    for j in 0..p.extended + p.ldpc {
-        base = times_alpha(&mut y, words, base);
-        add(&mut y[base * words..][..words], column(j));
-        let Some(pair) = targets.get(j) else { break };
-        for target in pair {
-            let sum = &mut sums[usize::from(*target) * 8 * words..][..8 * words];
-            // Both are rings: the part before the wrap, then the part behind it.
-            let (low, high) = sum.split_at_mut((8 - base) * words);
-            add(low, &y[base * words..]);
-            add(high, &y[..base * words]);
-        }
+    echoes: &[u64],
+    words: usize,
+) -> Vec<[u8; MAX_EQUATIONS]> {
+    let mut result = vec![[0; MAX_EQUATIONS]; unknowns];
+    let echoes = &echoes[..(p.extended + p.ldpc) * words];
+    let mut from = 0;
+    while from < words {
+        let cells = &mut result[from * 64..];
+        from += match words - from {
+            1 => part::<1>(p, targets, echoes, words, from, cells),
+            2 | 3 => part::<2>(p, targets, echoes, words, from, cells),
+            _ => part::<4>(p, targets, echoes, words, from, cells),
+        };
     }
-    for target in 0..p.hdpc {
-        for plane in 0..8 {
-            let sum = &mut sums[(target * 8 + plane) * words..][..words];
-            add(sum, &y[(base + plane) % 8 * words..][..words]);
-        }
-        base = times_alpha(&mut y, words, base);
-    }
-    let mut matrix = Matrix::zero(p.hdpc, unknowns);
-    for target in 0..p.hdpc {
-        let planes = &sums[target * 8 * words..][..8 * words];
-        for (unknown, cell) in matrix.row_mut(target).iter_mut().enumerate() {
-            *cell = (0..8).fold(0, |byte, plane| {
-                let bit = planes[plane * words + unknown / 64] >> (unknown % 64) & 1;
-                byte | (bit as u8) << plane
-            });
-        }
-    }
-    matrix
+    result
 }
 
-/// Multiplies by α: what was plane i becomes plane i + 1, and plane 7 becomes planes 0, 2, 3 and 4.
-fn times_alpha(y: &mut [u64], words: usize, base: usize) -> usize {
-    let base = (base + 7) % 8;
-    for plane in [2, 3, 4] {
-        let (from, to) = (base * words, (base + plane) % 8 * words);
-        for word in 0..words {
-            y[to + word] ^= y[from + word];
+/// Coefficients of `W` words of unknowns: byte `i` of one is bit `i` of eight planes, in which multiplying by α is three exclusive
+/// ors and a renaming.
+type Planes<const W: usize> = [[u64; W]; 8];
+
+/// The unknowns of words `from..from + W`; yields W.
+fn part<const W: usize>(
+    p: &Parameters,
+    targets: &[[u8; 2]],
+    echoes: &[u64],
+    words: usize,
+    from: usize,
+    cells: &mut [[u8; MAX_EQUATIONS]],
+) -> usize {
+    let mut sums: Vec<Planes<W>> = vec![[[0; W]; 8]; p.hdpc];
+    let mut planes = [[0; W]; STEPS + 8];
+    let mut start = STEPS;
+    for (j, echo) in echoes.chunks_exact(words).enumerate() {
+        times_alpha(&mut planes, &mut start);
+        add(&mut planes[start], &echo[from..]);
+        let Some(pair) = targets.get(j) else { break };
+        let y: &Planes<W> = planes[start..].first_chunk().expect("there are eight");
+        for target in pair {
+            add_planes(&mut sums[usize::from(*target)], y);
         }
     }
-    base
+    for (equation, sum) in sums.iter_mut().enumerate() {
+        let y: &Planes<W> = planes[start..].first_chunk().expect("there are eight");
+        add_planes(sum, y);
+        times_alpha(&mut planes, &mut start);
+        for (word, cells) in (0..W).zip(cells.chunks_mut(64)) {
+            for (byte, cells) in cells.chunks_mut(8).enumerate() {
+                let bits = core::array::from_fn(|plane| (sum[plane][word] >> (8 * byte)) as u8);
+                let column = transposed(u64::from_le_bytes(bits)).to_le_bytes();
+                for (cell, value) in cells.iter_mut().zip(column) {
+                    cell[equation] = value;
+                }
+            }
+        }
+    }
+    W
+}
+
+/// Multiplications between moves of Y.
+const STEPS: usize = 64;
+
+/// Multiplies Y by α, which is eight planes from `start` on: what was plane i becomes plane i + 1, and plane 7 becomes planes 0, 2, 3
+/// and 4.
+fn times_alpha<const W: usize>(planes: &mut [[u64; W]; STEPS + 8], start: &mut usize) {
+    if *start == 0 {
+        planes.copy_within(..8, STEPS);
+        *start = STEPS;
+    }
+    *start -= 1;
+    let last = planes[*start + 8];
+    planes[*start] = last;
+    for plane in [2, 3, 4] {
+        add(&mut planes[*start + plane], &last);
+    }
+}
+
+/// Eight bytes of eight bits, as a matrix, transposed (Warren, Hacker's Delight, section 7-3).
+const fn transposed(mut x: u64) -> u64 {
+    let mut t = (x ^ x >> 7) & 0x00aa_00aa_00aa_00aa;
+    x ^= t ^ t << 7;
+    t = (x ^ x >> 14) & 0x0000_cccc_0000_cccc;
+    x ^= t ^ t << 14;
+    t = (x ^ x >> 28) & 0x0000_0000_f0f0_f0f0;
+    x ^ t ^ t << 28
 }
 
 fn add(sum: &mut [u64], other: &[u64]) {
     sum.iter_mut().zip(other).for_each(|(a, b)| *a ^= b);
+}
+
+fn add_planes<const W: usize>(sum: &mut Planes<W>, other: &Planes<W>) {
+    sum.iter_mut().zip(other).for_each(|(a, b)| add(a, b));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counting::mix;
+
+    #[test]
+    fn a_matrix_is_transposed() {
+        for seed in 0..100 {
+            let (x, y) = (mix(seed), transposed(mix(seed)));
+            for bit in 0..64 {
+                assert_eq!(x >> bit & 1, y >> (bit % 8 * 8 + bit / 8) & 1);
+            }
+        }
+    }
 }

@@ -115,7 +115,5 @@ pub(crate) fn encode(
     target: u16,
     input: u32,
 ) {
-    let start = program.begin(target, input);
-    program.0.extend_from_slice(p.neighbours(p.isi(k, esi)).all());
-    program.end(start);
+    program.push(target, input, p.neighbours(p.isi(k, esi)).all());
 }

@@ -26,6 +26,7 @@ mod plan_bytes;
 mod random_tables;
 mod raptor10;
 mod raptor10_table;
+mod repairs;
 mod replay;
 mod rows;
 mod solver;

@@ -5,7 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::parameters::Parameters;
-use super::rows::Rows;
+use super::rows::{ColumnSum, Rows};
 
 /// A column that equations give in terms of others.
 const PEELED: u16 = u16::MAX;
@@ -59,16 +59,19 @@ impl Peeling {
 
 struct Work<'a> {
     rows: &'a Rows,
-    /// Active columns in each equation.
-    degrees: Vec<u16>,
-    /// The exclusive or of the active columns in each equation: the last one needs no search.
-    sums: Vec<u16>,
-    /// Equations with each LT column: `users[starts[c]..starts[c + 1]]`.
+    /// LT columns.
+    lt: u16,
+    /// How many active columns each equation has, and the exclusive or of them: the last one needs no search.
+    sums: Vec<ColumnSum>,
+    /// Equations with each column (none with permanently inactive ones): `users[starts[c]..starts[c + 1]]`.
     users: Vec<u32>,
     starts: Vec<u32>,
-    /// Equations with one active column.
+    /// Equations with one active column: each comes to that at most once. From `next` on they are still to be followed.
     ripple: Vec<u32>,
     next: usize,
+    end: usize,
+    /// Room for the equations that a column leaves with two.
+    pairs: Vec<u32>,
     components: Components,
     order: Vec<(u32, u16)>,
     inactive: Vec<u16>,
@@ -77,38 +80,36 @@ struct Work<'a> {
 
 impl<'a> Work<'a> {
     fn new(p: &Parameters, rows: &'a Rows) -> Self {
-        let mut starts = vec![0u32; p.lt + 1];
-        for row in 0..rows.len() {
-            for column in rows.lt(row) {
-                starts[usize::from(*column) + 1] += 1;
-            }
+        // Permanently inactive columns are counted, too: leaving them out would cost more than the room for them.
+        let mut starts = vec![0u32; p.intermediate + 1];
+        for column in rows.columns() {
+            starts[usize::from(*column) + 1] += 1;
         }
-        for column in 0..p.lt {
+        for column in 0..p.intermediate {
             starts[column + 1] += starts[column];
         }
         let mut ends = starts.clone();
-        let mut users = vec![0; starts[p.lt] as usize];
-        let mut degrees = Vec::with_capacity(rows.len());
-        let mut sums = Vec::with_capacity(rows.len());
+        let mut users = vec![0; rows.columns().len()];
         let mut components = Components::new(p.lt);
-        let mut ripple = Vec::with_capacity(rows.len());
+        // One more, which is written and never read.
+        let (mut ripple, mut end) = (vec![0; rows.len() + 1], 0);
         for row in 0..rows.len() {
             let columns = rows.lt(row);
-            let mut sum = 0;
             for column in columns {
-                sum ^= column;
                 let end = &mut ends[usize::from(*column)];
                 users[*end as usize] = row as u32;
                 *end += 1;
             }
             match columns {
-                [_] => ripple.push(row as u32),
+                [_] => {
+                    ripple[end] = row as u32;
+                    end += 1;
+                }
                 [a, b] => components.join(*a, *b),
                 _ => {}
             }
-            degrees.push(columns.len() as u16);
-            sums.push(sum);
         }
+        let sums = rows.sums().to_vec();
         let mut place = vec![ACTIVE; p.intermediate];
         let inactive: Vec<u16> = (p.lt as u16..p.intermediate as u16).collect();
         for (index, column) in inactive.iter().enumerate() {
@@ -117,12 +118,14 @@ impl<'a> Work<'a> {
         let order = Vec::with_capacity(p.lt);
         Self {
             rows,
-            degrees,
+            lt: p.lt as u16,
             sums,
             users,
             starts,
             ripple,
             next: 0,
+            end,
+            pairs: vec![0; rows.len()],
             components,
             order,
             inactive,
@@ -132,10 +135,12 @@ impl<'a> Work<'a> {
 
     /// Follows the ripple until it ends.
     fn peel(&mut self) {
-        while let Some(row) = self.ripple.get(self.next).copied() {
+        while self.next < self.end {
+            let row = self.ripple[self.next];
             self.next += 1;
-            if self.degrees[row as usize] == 1 {
-                let column = self.sums[row as usize];
+            let sum = self.sums[row as usize];
+            if sum.count() == 1 {
+                let column = sum.last();
                 self.place[usize::from(column)] = PEELED;
                 self.order.push((row, column));
                 self.remove(column);
@@ -146,25 +151,27 @@ impl<'a> Work<'a> {
     /// Takes a column out of the equations that have it.
     fn remove(&mut self, column: u16) {
         let c = usize::from(column);
-        for user in self.starts[c]..self.starts[c + 1] {
-            let row = self.users[user as usize];
-            let r = row as usize;
-            self.degrees[r] -= 1;
-            self.sums[r] ^= column;
-            match self.degrees[r] {
-                1 => self.ripple.push(row),
-                2 => {
-                    let place = &self.place;
-                    let first = *self
-                        .rows
-                        .lt(r)
-                        .iter()
-                        .find(|c| place[usize::from(**c)] == ACTIVE)
-                        .expect("two columns are active");
-                    self.components.join(first, self.sums[r] ^ first);
-                }
-                _ => {}
-            }
+        let users = &self.users[self.starts[c] as usize..self.starts[c + 1] as usize];
+        // Lists that grow without a branch, for none could be predicted.
+        let (ones, mut end) = (&mut self.ripple, self.end);
+        let (pairs, mut count) = (&mut self.pairs[..users.len()], 0);
+        for row in users {
+            let left = self.sums[*row as usize].remove(column);
+            ones[end] = *row;
+            end += usize::from(left == 1);
+            pairs[count] = *row;
+            count += usize::from(left == 2);
+        }
+        self.end = end;
+        for row in &self.pairs[..count] {
+            let place = &self.place;
+            let first = *self
+                .rows
+                .lt(*row as usize)
+                .iter()
+                .find(|c| place[usize::from(**c)] == ACTIVE)
+                .expect("two columns are active");
+            self.components.join(first, self.sums[*row as usize].last() ^ first);
         }
     }
 
@@ -179,9 +186,9 @@ impl<'a> Work<'a> {
         let users = |column: &u16| {
             let c = usize::from(*column);
             let rows = &self.users[self.starts[c] as usize..self.starts[c + 1] as usize];
-            rows.iter().filter(|row| self.degrees[**row as usize] > 0).count()
+            rows.iter().filter(|row| self.sums[**row as usize].count() > 0).count()
         };
-        (0..self.starts.len() as u16 - 1).filter(|column| is_active(*column)).max_by_key(users)
+        (0..self.lt).filter(|column| is_active(*column)).max_by_key(users)
     }
 }
 

@@ -47,19 +47,10 @@ pub(crate) struct Dense {
 pub(crate) struct Sums(pub(crate) Vec<u16>);
 
 impl Sums {
-    /// Begins an instruction; its slots are [`add`](Self::add)ed.
-    pub(crate) fn begin(&mut self, target: u16, input: u32) -> usize {
-        let start = self.0.len();
-        self.0.extend([target, 0, input as u16, (input >> 16) as u16]);
-        start
-    }
-
-    pub(crate) fn add(&mut self, slot: u16) {
-        self.0.push(slot);
-    }
-
-    pub(crate) fn end(&mut self, start: usize) {
-        self.0[start + 1] = (self.0.len() - start - 4) as u16;
+    /// Adds an instruction.
+    pub(crate) fn push(&mut self, target: u16, input: u32, slots: &[u16]) {
+        self.0.extend([target, slots.len() as u16, input as u16, (input >> 16) as u16]);
+        self.0.extend_from_slice(slots);
     }
 }
 

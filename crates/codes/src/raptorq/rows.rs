@@ -9,6 +9,9 @@ use super::raptor10;
 /// The input of an equation whose right-hand side is zero.
 pub(crate) const NO_INPUT: u32 = u32::MAX;
 
+/// Columns of an encoding symbol to make room for: the mean degree is 4.8 + 2.5.
+const COLUMNS: usize = 8;
+
 /// Equations over GF(2): the sum of some intermediate symbols is an input.
 #[derive(Clone)]
 pub(crate) struct Rows {
@@ -17,14 +20,50 @@ pub(crate) struct Rows {
     /// Where each equation begins and where its permanently inactive columns begin.
     bounds: Vec<(u32, u32)>,
     inputs: Vec<u32>,
+    /// For each equation, how many LT columns it has, and the exclusive or of their numbers.
+    sums: Vec<ColumnSum>,
 }
+
+/// How many columns, and the exclusive or of their numbers: one column less is one subtraction and one exclusive or.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ColumnSum(u32);
+
+impl ColumnSum {
+    fn of(columns: &[u16]) -> Self {
+        let sum = columns.iter().fold(0, |sum, column| sum ^ u32::from(*column));
+        Self((columns.len() as u32) << 16 | sum)
+    }
+
+    /// Takes a column out; yields how many are left.
+    #[inline(always)]
+    pub(crate) fn remove(&mut self, column: u16) -> u32 {
+        self.0 = (self.0 - (1 << 16)) ^ u32::from(column);
+        self.count()
+    }
+
+    pub(crate) const fn count(self) -> u32 {
+        self.0 >> 16
+    }
+
+    /// The column, if there is but one.
+    pub(crate) const fn last(self) -> u16 {
+        self.0 as u16
+    }
+}
+
+/// Most equations have no more columns.
+const SHORT: usize = 16;
 
 impl Rows {
     /// None, with room for so many.
     pub(crate) fn with_capacity(rows: usize) -> Self {
-        // The mean degree of an encoding symbol is 4.8 + 2.5.
-        let columns = Vec::with_capacity(8 * rows);
-        Self { columns, bounds: Vec::with_capacity(rows), inputs: Vec::with_capacity(rows) }
+        let columns = Vec::with_capacity(COLUMNS * rows);
+        Self {
+            columns,
+            bounds: Vec::with_capacity(rows),
+            inputs: Vec::with_capacity(rows),
+            sums: Vec::with_capacity(rows),
+        }
     }
 
     /// The relations among intermediate symbols that are over GF(2): the S LDPC relations of RFC 6330 (section 5.3.3.3), or
@@ -70,7 +109,10 @@ impl Rows {
                 columns[at + 2] = (p.lt + (check + 1) % p.permanent) as u16;
             }
         }
-        let mut rows = Self { columns, bounds, inputs: vec![NO_INPUT; p.ldpc] };
+        let lt =
+            |(start, end): &(u32, u32)| ColumnSum::of(&columns[*start as usize..*end as usize]);
+        let sums = bounds.iter().map(lt).collect();
+        let mut rows = Self { columns, bounds, inputs: vec![NO_INPUT; p.ldpc], sums };
         let members: Vec<_> = raptor10::half_members(p).collect();
         for half in 0..p.half {
             let chosen = members.iter().zip(0..).filter(|(member, _)| **member >> half & 1 == 1);
@@ -81,11 +123,18 @@ impl Rows {
         rows
     }
 
+    /// Bytes that so many take in memory.
+    #[cfg(feature = "std")]
+    pub(crate) const fn bytes_of(rows: usize) -> usize {
+        rows * (2 * COLUMNS + 8 + 4 + 4)
+    }
+
     /// Makes room for so many more.
     pub(crate) fn reserve(&mut self, rows: usize) {
-        self.columns.reserve(8 * rows);
+        self.columns.reserve(COLUMNS * rows);
         self.bounds.reserve(rows);
         self.inputs.reserve(rows);
+        self.sums.reserve(rows);
     }
 
     /// Adds the equation of the encoding symbol with internal identifier `isi`, whose value is input `input`.
@@ -96,7 +145,20 @@ impl Rows {
 
     /// Adds an equation of `other`, whose value is input `input` here.
     pub(crate) fn push_row(&mut self, other: &Self, row: usize, input: u32) {
-        self.push_columns(other.all(row), other.lt(row).len(), input);
+        let (start, middle) = other.bounds[row];
+        let columns = other.all(row);
+        let end = self.columns.len();
+        self.bounds.push((end as u32, end as u32 + middle - start));
+        self.inputs.push(input);
+        self.sums.push(other.sums[row]);
+        // A copy of so many that it needs no call.
+        match other.columns[start as usize..].first_chunk::<SHORT>() {
+            Some(more) if columns.len() <= SHORT => {
+                self.columns.extend_from_slice(more);
+                self.columns.truncate(end + columns.len());
+            }
+            _ => self.columns.extend_from_slice(columns),
+        }
     }
 
     fn push_columns(&mut self, columns: &[u16], lt: usize, input: u32) {
@@ -104,15 +166,27 @@ impl Rows {
         self.bounds.push((start, start + lt as u32));
         self.columns.extend_from_slice(columns);
         self.inputs.push(input);
+        self.sums.push(ColumnSum::of(&columns[..lt]));
     }
 
     pub(crate) fn len(&self) -> usize {
         self.inputs.len()
     }
 
+    /// The columns of all of them, one after another.
+    pub(crate) fn columns(&self) -> &[u16] {
+        &self.columns
+    }
+
+    /// How many LT columns each has, and their sum.
+    pub(crate) fn sums(&self) -> &[ColumnSum] {
+        &self.sums
+    }
+
     /// Bytes that they take in memory.
     pub(crate) fn memory(&self) -> usize {
-        2 * self.columns.capacity() + 8 * self.bounds.capacity() + 4 * self.inputs.capacity()
+        let four = self.inputs.capacity() + self.sums.capacity();
+        2 * self.columns.capacity() + 8 * self.bounds.capacity() + 4 * four
     }
 
     pub(crate) fn input(&self, row: usize) -> u32 {

@@ -5,12 +5,12 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::elimination::Elimination;
-use super::hdpc;
+use super::hdpc::{self, MAX_EQUATIONS};
 use super::peeling::Peeling;
 use super::plan::{Dense, Plan, Sums};
 use super::rows::Rows;
 use super::template::Template;
-use crate::gf256::{self, Matrix};
+use crate::gf256::Matrix;
 use crate::simd::Level;
 
 /// Solves the equations of a block without touching a byte of it. If they lack rank, it takes further ones and goes
@@ -24,8 +24,10 @@ pub(crate) struct Solver {
     elimination: Elimination,
     /// The equations that the elimination accepted.
     accepted: Vec<u32>,
-    /// The HDPC equations in terms of inactive columns; made when first needed.
-    hdpc: Option<Matrix>,
+    /// The HDPC equations' coefficients of each inactive column; made when first needed.
+    hdpc: Option<Vec<[u8; MAX_EQUATIONS]>>,
+    /// An equation in terms of inactive columns.
+    echo: Vec<u64>,
 }
 
 impl Solver {
@@ -39,31 +41,33 @@ impl Solver {
             if (*isi as usize) < parameters.extended {
                 rows.push_row(&template.sources, *isi as usize, *input);
             } else {
-                rows.push(&parameters, *isi, *input);
+                template.repairs.push(&mut rows, &parameters, *isi, *input);
             }
         }
         let peeling = Peeling::new(&parameters, &rows)?;
         let elimination = Elimination::new(peeling.inactive.len());
         let words = elimination.words();
+        let mut echoes = vec![0; parameters.intermediate * words];
+        for (index, column) in peeling.inactive.iter().enumerate() {
+            echoes[usize::from(*column) * words + index / 64] |= 1 << (index % 64);
+        }
+        match words {
+            1 => follow::<1>(&mut echoes, &peeling, &rows),
+            2 => follow::<2>(&mut echoes, &peeling, &rows),
+            3 => follow::<3>(&mut echoes, &peeling, &rows),
+            4 => follow::<4>(&mut echoes, &peeling, &rows),
+            _ => follow_any(&mut echoes, words, &peeling, &rows),
+        }
         let mut solver = Self {
             template,
             rows,
             peeling,
-            echoes: vec![0; parameters.intermediate * words],
+            echoes,
             elimination,
             accepted: Vec::new(),
             hdpc: None,
+            echo: vec![0; words],
         };
-        for (index, column) in solver.peeling.inactive.iter().enumerate() {
-            solver.echoes[usize::from(*column) * words + index / 64] |= 1 << (index % 64);
-        }
-        let mut echo = vec![0; words];
-        for (row, column) in &solver.peeling.order {
-            // The column itself is still zero, and so adds nothing.
-            echo.fill(0);
-            add_echoes(&mut echo, &solver.echoes, solver.rows.all(*row as usize));
-            solver.echoes[usize::from(*column) * words..][..words].copy_from_slice(&echo);
-        }
         for index in 0..solver.peeling.rest.len() {
             solver.eliminate(solver.peeling.rest[index]);
         }
@@ -77,11 +81,16 @@ impl Solver {
     }
 
     fn eliminate(&mut self, row: u32) {
-        let mut echo = vec![0; self.elimination.words()];
-        add_echoes(&mut echo, &self.echoes, self.rows.all(row as usize));
-        if self.elimination.insert(&echo) {
+        self.echo.fill(0);
+        add_echoes(&mut self.echo, &self.echoes, self.rows.all(row as usize));
+        if self.elimination.insert(&self.echo) {
             self.accepted.push(row);
         }
+    }
+
+    /// What the block has in common with others.
+    pub(crate) fn template(&self) -> &Template {
+        &self.template
     }
 
     /// At least so many more symbols are needed.
@@ -102,38 +111,48 @@ impl Solver {
 
     /// How the inactive columns follow.
     fn dense(&mut self) -> Option<Dense> {
+        let level = Level::detect();
         let reduced = self.elimination.reduce();
         let equations = self.template.parameters.hdpc;
         let (rank, free) = (reduced.pivots.len(), reduced.free.len());
+        let corrections: Vec<u16> = (0..rank)
+            .map(|row| {
+                let free = reduced.free.iter().enumerate();
+                free.fold(0, |bits, (index, unknown)| {
+                    bits | u16::from(reduced.has_unknown(row, *unknown)) << index
+                })
+            })
+            .collect();
         let mut from_hdpc = Matrix::zero(0, 0);
         let mut from_solved = Matrix::zero(0, 0);
         if free > 0 {
             self.prepare_hdpc();
             let hdpc = self.hdpc.as_ref()?;
+            let coefficients = |unknown: &u16| u128::from_le_bytes(hdpc[usize::from(*unknown)]);
             // The free unknowns' coefficients, with the solved ones substituted.
+            let mut substituted: Vec<u128> = reduced.free.iter().map(coefficients).collect();
+            for (bits, pivot) in corrections.iter().zip(&reduced.pivots) {
+                let (mut bits, solved) = (*bits, coefficients(pivot));
+                while bits != 0 {
+                    substituted[bits.trailing_zeros() as usize] ^= solved;
+                    bits &= bits - 1;
+                }
+            }
             let mut system = Matrix::zero(equations, free);
-            for equation in 0..equations {
-                let row = hdpc.row(equation);
-                for (index, unknown) in reduced.free.iter().enumerate() {
-                    let own = row[usize::from(*unknown)];
-                    let solved = reduced.pivots.iter().enumerate();
-                    system.row_mut(equation)[index] = solved
-                        .filter(|(at, _)| reduced.has_unknown(*at, *unknown))
-                        .fold(own, |sum, (_, pivot)| sum ^ row[usize::from(*pivot)]);
+            for (index, column) in substituted.iter().enumerate() {
+                for (equation, cell) in column.to_le_bytes()[..equations].iter().enumerate() {
+                    system.row_mut(equation)[index] = *cell;
                 }
             }
-            from_hdpc = system.left_inverse(Level::detect())?;
-            from_solved = Matrix::zero(free, rank);
-            let mut column_of_solved = vec![0; rank];
-            for equation in 0..equations {
-                for (cell, pivot) in column_of_solved.iter_mut().zip(&reduced.pivots) {
-                    *cell = hdpc.row(equation)[usize::from(*pivot)];
-                }
-                for index in 0..free {
-                    let factor = from_hdpc.row(index)[equation];
-                    gf256::add_multiple(from_solved.row_mut(index), &column_of_solved, factor);
+            from_hdpc = system.left_inverse(level)?;
+            let mut of_solved = Matrix::zero(equations, rank);
+            for (index, pivot) in reduced.pivots.iter().enumerate() {
+                let column = &hdpc[usize::from(*pivot)][..equations];
+                for (equation, cell) in column.iter().enumerate() {
+                    of_solved.row_mut(equation)[index] = *cell;
                 }
             }
+            from_solved = from_hdpc.times(level, &of_solved);
         }
         let table_bits = Dense::best_table_bits(rank);
         let mut tables = Vec::with_capacity(rank.div_ceil(table_bits) * rank);
@@ -149,14 +168,7 @@ impl Solver {
             schedule: if free > 0 { self.template.schedule.clone() } else { Vec::new() },
             from_hdpc,
             from_solved,
-            corrections: (0..rank)
-                .map(|row| {
-                    let free = reduced.free.iter().enumerate();
-                    free.fold(0, |bits, (index, unknown)| {
-                        bits | u16::from(reduced.has_unknown(row, *unknown)) << index
-                    })
-                })
-                .collect(),
+            corrections,
         })
     }
 
@@ -165,47 +177,103 @@ impl Solver {
             return;
         }
         let p = &self.template.parameters;
-        let words = self.elimination.words();
-        let column = |j: usize| &self.echoes[j * words..][..words];
-        let unknowns = self.peeling.inactive.len();
-        let mut matrix = hdpc::coefficients(p, &self.template.targets, unknowns, column);
+        let (unknowns, words) = (self.peeling.inactive.len(), self.elimination.words());
+        let targets = &self.template.targets;
+        let mut hdpc = hdpc::coefficients(p, targets, unknowns, &self.echoes, words);
         // Each equation also has an HDPC symbol of its own; these are the last permanently inactive columns.
         for equation in 0..p.hdpc {
-            matrix.row_mut(equation)[p.permanent - p.hdpc + equation] ^= 1;
+            hdpc[p.permanent - p.hdpc + equation][equation] ^= 1;
         }
-        self.hdpc = Some(matrix);
+        self.hdpc = Some(hdpc);
     }
 
     /// The instructions that are replayed before and after the dense part.
     fn sums(&self) -> (Sums, Sums) {
-        let (mut forward, mut backward) = (Sums::default(), Sums::default());
         let p = &self.template.parameters;
-        let size = 12 * p.extended;
-        forward.0.reserve(size);
-        backward.0.reserve(size);
+        let is_peeled = |column: u16| self.peeling.place(column).is_none();
+        let most = self.rows.columns().len() + 4 * (self.rows.len() + self.accepted.len());
+        let (mut forward, mut backward) = (Program::new(most), Program::new(most));
         for (row, target) in &self.peeling.order {
-            let input = self.rows.input(*row as usize);
-            let (start, back) = (forward.begin(*target, input), backward.begin(*target, input));
-            for column in self.rows.all(*row as usize).iter().filter(|column| *column != target) {
-                backward.add(*column);
-                if self.peeling.place(*column).is_none() {
-                    forward.add(*column);
-                }
+            let (input, columns) = (self.rows.input(*row as usize), self.rows.all(*row as usize));
+            let (ahead, back) = (forward.room(columns.len()), backward.room(columns.len()));
+            let (mut ahead_len, mut back_len) = (0, 0);
+            for column in columns {
+                // Without a branch, for none could be predicted.
+                let is_other = column != target;
+                ahead[ahead_len] = *column;
+                ahead_len += usize::from(is_other && is_peeled(*column));
+                back[back_len] = *column;
+                back_len += usize::from(is_other);
             }
-            forward.end(start);
-            backward.end(back);
+            forward.push(*target, input, ahead_len);
+            backward.push(*target, input, back_len);
         }
         for (index, row) in self.accepted.iter().enumerate() {
             let target = (p.intermediate + index) as u16;
-            let start = forward.begin(target, self.rows.input(*row as usize));
-            for column in self.rows.all(*row as usize) {
-                if self.peeling.place(*column).is_none() {
-                    forward.add(*column);
-                }
+            let (input, columns) = (self.rows.input(*row as usize), self.rows.all(*row as usize));
+            let (room, mut len) = (forward.room(columns.len()), 0);
+            for column in columns {
+                room[len] = *column;
+                len += usize::from(is_peeled(*column));
             }
-            forward.end(start);
+            forward.push(target, input, len);
         }
-        (forward, backward)
+        (forward.finish(), backward.finish())
+    }
+}
+
+/// Sums that are written into room made before.
+struct Program {
+    words: Vec<u16>,
+    len: usize,
+}
+
+impl Program {
+    fn new(most: usize) -> Self {
+        Self { words: vec![0; most], len: 0 }
+    }
+
+    /// Where the next sum's slots are written.
+    #[inline(always)]
+    fn room(&mut self, most: usize) -> &mut [u16] {
+        &mut self.words[self.len + 4..][..most]
+    }
+
+    /// The first `count` slots that were written sum to slot `target`, together with an input.
+    #[inline(always)]
+    fn push(&mut self, target: u16, input: u32, count: usize) {
+        let head = [target, count as u16, input as u16, (input >> 16) as u16];
+        self.words[self.len..][..4].copy_from_slice(&head);
+        self.len += 4 + count;
+    }
+
+    fn finish(mut self) -> Sums {
+        self.words.truncate(self.len);
+        Sums(self.words)
+    }
+}
+
+/// Peeled columns in terms of inactive ones, in an order in which each needs only those before it.
+fn follow<const W: usize>(echoes: &mut [u64], peeling: &Peeling, rows: &Rows) {
+    let echoes = echoes.as_chunks_mut::<W>().0;
+    for (row, column) in &peeling.order {
+        let mut echo = [0; W];
+        // The column itself is still zero, and so adds nothing.
+        for other in rows.all(*row as usize) {
+            let other = &echoes[usize::from(*other)];
+            echo.iter_mut().zip(other).for_each(|(a, b)| *a ^= b);
+        }
+        echoes[usize::from(*column)] = echo;
+    }
+}
+
+/// The same for any number of words.
+fn follow_any(echoes: &mut [u64], words: usize, peeling: &Peeling, rows: &Rows) {
+    let mut echo = vec![0; words];
+    for (row, column) in &peeling.order {
+        echo.fill(0);
+        add_echoes(&mut echo, echoes, rows.all(*row as usize));
+        echoes[usize::from(*column) * words..][..words].copy_from_slice(&echo);
     }
 }
 

@@ -2,6 +2,7 @@ use alloc::vec::Vec;
 
 use super::hdpc;
 use super::parameters::Parameters;
+use super::repairs::Repairs;
 use super::rows::{NO_INPUT, Rows};
 
 /// The equations that all blocks of K' symbols have in common, whichever symbols of them are known.
@@ -11,6 +12,7 @@ pub(crate) struct Template {
     pub(crate) precode: Rows,
     /// One equation for each of the K' symbols of the extended source block, without inputs.
     pub(crate) sources: Rows,
+    pub(crate) repairs: Repairs,
     /// The two HDPC equations of each column, and the same by equation; both empty where there is none.
     pub(crate) targets: Vec<[u8; 2]>,
     pub(crate) schedule: Vec<u8>,
@@ -23,12 +25,14 @@ impl Template {
         let targets = if parameters.hdpc > 0 { hdpc::targets(&parameters) } else { Vec::new() };
         let schedule = hdpc::schedule(&parameters, &targets);
         let precode = Rows::precode(&parameters);
-        Self { parameters, precode, sources, targets, schedule }
+        let repairs = Repairs::new(&parameters);
+        Self { parameters, precode, sources, repairs, targets, schedule }
     }
 
     /// Bytes that it takes in memory.
     pub(crate) fn memory(&self) -> usize {
         let hdpc = 2 * self.targets.capacity() + self.schedule.capacity();
-        size_of::<Self>() + self.precode.memory() + self.sources.memory() + hdpc
+        let equations = self.precode.memory() + self.sources.memory() + self.repairs.memory();
+        size_of::<Self>() + equations + hdpc
     }
 }

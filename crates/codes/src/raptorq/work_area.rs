@@ -12,11 +12,21 @@ pub(crate) struct WorkArea {
 }
 
 impl WorkArea {
+    /// An area of zeros.
     pub(crate) fn new(symbol_size: usize, plan: &Plan) -> Self {
+        Self::with(symbol_size, plan, Lines::zero)
+    }
+
+    /// An area with anything in it, for plans that write every slot before they read it, as a solver's do.
+    pub(crate) fn unfilled(symbol_size: usize, plan: &Plan) -> Self {
+        Self::with(symbol_size, plan, Lines::unfilled)
+    }
+
+    fn with(symbol_size: usize, plan: &Plan, lines: impl FnOnce(usize) -> Lines) -> Self {
         let slots = plan.slots() + plan.table_slots();
         let strips = strips(symbol_size, plan.slots());
         let widest = strips.map(|strip| strip.lines).max().unwrap_or(0);
-        Self { lines: Lines::zero(slots * widest), slots, widest }
+        Self { lines: lines(slots * widest), slots, widest }
     }
 
     pub(crate) fn slots(&mut self, lines: usize) -> &mut [[u8; LINE]] {

@@ -1,11 +1,12 @@
 use alloc::borrow::ToOwned;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
 use thiserror::Error;
 
-use crate::counting::mix;
+use crate::tinymt32::TinyMt32;
 
 /// A window code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -20,7 +21,7 @@ pub enum WindowCode {
         /// Groups that the code remembers.
         m: u8,
     },
-    /// On-the-fly coding in the manner of Tetrys (RFC 9407), with coefficients and packets of our own: repair symbols whenever wanted, over all source symbols that nobody has
+    /// On-the-fly coding in the manner of Tetrys (RFC 9407), with coefficients of RFC 8681 and packets of our own: repair symbols whenever wanted, over all source symbols that nobody has
     /// acknowledged, up to a limit. Written `tetrys:limit`.
     Tetrys {
         /// The most source symbols in a window.
@@ -94,15 +95,24 @@ impl WindowCode {
         }
     }
 
-    /// The factor of source symbol `source` in repair symbol `repair`, whose window ends with source symbol `last`. It is
-    /// never zero. A convolutional code's depends on the distance from the end alone, so that it is the same at any time.
-    pub(crate) fn coefficient(self, repair: u32, source: u32, last: u32) -> u8 {
-        let (a, b) = match self {
-            Self::Convolutional { n, k, .. } => (repair % u32::from(n - k), last - source),
-            Self::Tetrys { .. } => (repair, source),
+    /// The factors of the `count` source symbols of a window, first to last, in repair symbol `repair`: those of RFC 8681 (section
+    /// 3.6) in GF(2⁸) with a density of 15, so none is zero. An on-the-fly code's key is the repair symbol's number. A convolutional
+    /// code's is that of the repair symbol in its group, and its factors are drawn from the last source symbol backwards, so that they
+    /// depend on the distance from it alone and are the same at any time.
+    pub(crate) fn coefficients(self, repair: u32, count: usize) -> Vec<u8> {
+        let draw = |key| {
+            let mut generator = TinyMt32::new(key);
+            let bytes = core::iter::repeat_with(move || generator.next_u32() as u8);
+            bytes.filter(|byte| *byte != 0).take(count).collect::<Vec<_>>()
         };
-        // Folded to 1..=255.
-        (mix(u64::from(a) << 32 | u64::from(b)) % 255) as u8 + 1
+        match self {
+            Self::Convolutional { n, k, .. } => {
+                let mut factors = draw(repair % u32::from(n - k));
+                factors.reverse();
+                factors
+            }
+            Self::Tetrys { .. } => draw(repair),
+        }
     }
 }
 
@@ -140,6 +150,17 @@ mod tests {
     use alloc::string::ToString;
 
     use super::*;
+
+    #[test]
+    fn factors_are_those_of_rfc_8681() {
+        // The low bytes of the generator's outputs for key 1 (RFC 8682).
+        let factors = WindowCode::Tetrys { limit: 64 }.coefficients(1, 10);
+        assert_eq!(factors, [37, 225, 177, 176, 21, 246, 54, 139, 168, 237]);
+        let code = WindowCode::Convolutional { n: 6, k: 3, m: 1 };
+        let backwards: Vec<u8> = factors[..6].iter().rev().copied().collect();
+        assert_eq!(code.coefficients(4, 6), backwards);
+        assert_eq!(code.coefficients(4, 3), backwards[3..], "the distance decides");
+    }
 
     #[test]
     fn window_codes_read_what_they_write() {

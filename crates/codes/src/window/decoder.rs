@@ -98,16 +98,17 @@ impl WindowDecoder {
             _ => return Err(WindowError::Window { first, count }),
         };
         self.advance(last)?;
-        let mut row = Row { first, factors: vec![0; usize::from(count)], data: data.to_vec() };
-        for (index, source) in (first..=last).enumerate() {
-            let factor = self.code.coefficient(id, source, last);
+        let factors = self.code.coefficients(id, usize::from(count));
+        let mut row = Row { first, factors, data: data.to_vec() };
+        for (source, factor) in (first..=last).zip(&mut row.factors) {
             match self.known.get(&source) {
                 Some(symbol) => {
-                    gf256::add_multiple_of_symbol(self.level, &mut row.data, symbol, factor);
+                    gf256::add_multiple_of_symbol(self.level, &mut row.data, symbol, *factor);
+                    *factor = 0;
                 }
                 // It was given up: nothing follows from a sum with it.
                 None if source < self.oldest() => return Ok(false),
-                None => row.factors[index] = factor,
+                None => {}
             }
         }
         let is_of_use = self.insert(row);

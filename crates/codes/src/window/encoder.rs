@@ -77,13 +77,14 @@ impl WindowEncoder {
 
     /// A repair symbol over the window; `None` if that is empty.
     pub fn repair(&mut self) -> Option<RepairSymbol> {
-        let count = self.window.len() as u32;
-        let last = self.first + count.checked_sub(1)?;
+        let count = self.window.len();
+        if count == 0 {
+            return None;
+        }
         let id = self.repairs;
         self.repairs = self.repairs.wrapping_add(1);
         let mut data = vec![0; usize::from(self.symbol_size)];
-        for (source, symbol) in (self.first..).zip(&self.window) {
-            let factor = self.code.coefficient(id, source, last);
+        for (factor, symbol) in self.code.coefficients(id, count).into_iter().zip(&self.window) {
             gf256::add_multiple_of_symbol(self.level, &mut data, symbol, factor);
         }
         Some(RepairSymbol { first: self.first, count: count as u16, id, data: Bytes::from(data) })
