@@ -49,6 +49,10 @@ pub(crate) struct Args {
     /// Write every packet's life as packets.trace beside each recording, for fontis view
     #[arg(long)]
     packets: bool,
+    /// Write what the flows' senders send, receive and believe as packets.sqlog beside each recording, for fontis view
+    /// and qvis
+    #[arg(long)]
+    qlog: bool,
     /// Let every packet pass through its wire format and back; slower, and the recording is the same
     #[arg(long)]
     wire: bool,
@@ -101,7 +105,9 @@ pub(crate) fn run_on(args: &Args, platform: Platform) -> Result<(), Failure> {
     if args.list {
         return list(args.json);
     }
-    for (flag, is_set) in [("--pcap", args.pcap), ("--packets", args.packets)] {
+    for (flag, is_set) in
+        [("--pcap", args.pcap), ("--packets", args.packets), ("--qlog", args.qlog)]
+    {
         if is_set && platform == Platform::Testbed {
             let text = format!("packets are watched by the simulator only: leave {flag} out");
             return Err(Failure::Usage(text));
@@ -190,7 +196,7 @@ fn one(
             }
             bar.finish_and_clear();
         });
-        let extras = Extras { capture: args.pcap, packets: args.packets };
+        let extras = Extras { capture: args.pcap, packets: args.packets, qlog: args.qlog };
         let outcomes = sim::run(runs, platform, &folder, jobs, extras, stop, progress);
         drop(finished);
         outcomes

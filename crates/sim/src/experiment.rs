@@ -1,13 +1,14 @@
 use fontis_base::{Duration, FlowId, HostId, Rate, Size, Stream, Time};
 use fontis_net::{Limit, LinkConfig};
+use fontis_proto::qlog::Records;
 use fontis_proto::{dfcp, published, tcp};
 
 use crate::observation::Observation;
 use crate::trace::{Detail, Recorder, Trace};
 use crate::{
     Capture, Controlled, Controller, ControllerConfig, DatagramHost, Element, Fetch, Host, Network,
-    NodeIndex, Pattern, PatternObject, PublishedHost, Recording, Requests, Role, Serve, Source,
-    TcpHost, World, network,
+    NodeIndex, Pattern, PatternObject, PublishedHost, Qlog, Recording, Requests, Role, Serve,
+    Source, TcpHost, World, network,
 };
 
 /// Flows over a network of routers and links, run in virtual time and recorded.
@@ -120,6 +121,17 @@ pub struct Watch {
     pub capture: u64,
     /// Every packet's life, in this detail.
     pub packets: Option<Detail>,
+    /// What the flows' senders do and believe, as a qlog.
+    pub qlog: bool,
+}
+
+/// What there is to see of a run at a sample.
+#[derive(Debug)]
+pub struct Seen<'a> {
+    /// Who watches the packets, if somebody does.
+    pub recorder: Option<&'a Recorder>,
+    /// What the qlog says since the last sample, whole records; at the last sample that is all that is left.
+    pub qlog: Option<Records>,
 }
 
 /// What was kept of a run.
@@ -166,11 +178,11 @@ impl Experiment {
         Some(self.run_watched(Watch::default(), |_| stop())?.recording)
     }
 
-    /// The same, with more to be kept of its packets; `stop` is shown who watches them, if somebody does.
+    /// The same, with more to be kept of its packets; `stop` is shown what there is of them.
     pub fn run_watched(
         &self,
         watch: Watch,
-        mut stop: impl FnMut(Option<&Recorder>) -> bool,
+        mut stop: impl FnMut(Seen<'_>) -> bool,
     ) -> Option<Watched> {
         let mut running = self.build();
         if watch.capture > 0 {
@@ -181,6 +193,12 @@ impl Experiment {
         if let Some(detail) = watch.packets {
             let recorder = self.recorder(&running, detail);
             running.world.set_recorder(recorder);
+        }
+        if watch.qlog {
+            let flows = running.ends.iter().zip(&self.flows);
+            let flows =
+                flows.map(|(ends, flow)| (ends.sender, &*flow.name, flow.transport.protocol()));
+            running.world.set_qlog(Qlog::new(flows));
         }
         let mut observation = Observation::new(self);
         running.world.start();
@@ -201,7 +219,8 @@ impl Experiment {
             if at == window {
                 observation.begin_window();
             }
-            if stop(running.world.recorder()) {
+            let qlog = running.world.qlog_mut().map(Qlog::take);
+            if stop(Seen { recorder: running.world.recorder(), qlog }) {
                 return None;
             }
             if observation.all_measured(self) {
@@ -237,13 +256,12 @@ impl Experiment {
                 HostId(2 * number + 1),
                 &format!("{} receiver", flow.name),
             );
-            let (protocol, unit) = match flow.transport {
-                Transport::Tcp(_) => ("TCP", "bytes"),
-                Transport::Dfcp(..) => ("DFCP", "symbols"),
-                Transport::Published(..) => ("DFCP of 2015", "symbols"),
-                Transport::Datagrams | Transport::Command { .. } => ("datagrams", "datagrams"),
+            let unit = match flow.transport {
+                Transport::Tcp(_) => "bytes",
+                Transport::Dfcp(..) | Transport::Published(..) => "symbols",
+                Transport::Datagrams | Transport::Command { .. } => "datagrams",
             };
-            recorder.flow(&flow.name, protocol, unit);
+            recorder.flow(&flow.name, flow.transport.protocol(), unit);
         }
         recorder
     }
@@ -417,6 +435,18 @@ impl Experiment {
             rate => Some(rate),
         };
         rate.unwrap_or(Rate::from_mbps(10_000)).bytes_in(self.duration).saturating_mul(2).max(1)
+    }
+}
+
+impl Transport {
+    /// The name of its protocol.
+    pub(crate) const fn protocol(&self) -> &'static str {
+        match self {
+            Self::Tcp(_) => "TCP",
+            Self::Dfcp(..) => "DFCP",
+            Self::Published(..) => "DFCP of 2015",
+            Self::Datagrams | Self::Command { .. } => "datagrams",
+        }
     }
 }
 

@@ -3,7 +3,9 @@ use fontis_base::{Node, Packet, Port, Time};
 use crate::drops::SimLink;
 use crate::events::Events;
 use crate::trace::Recorder;
-use crate::{Capture, Controller, DatagramHost, Host, Payload, PublishedHost, Switch, TcpHost};
+use crate::{
+    Capture, Controller, DatagramHost, Host, Payload, PublishedHost, Qlog, Switch, TcpHost,
+};
 
 /// Names a node of a world.
 pub type NodeIndex = usize;
@@ -93,6 +95,7 @@ pub struct World {
     touched: Vec<u32>,
     capture: Option<Box<Capture>>,
     recorder: Option<Box<Recorder>>,
+    qlog: Option<Box<Qlog>>,
 }
 
 impl World {
@@ -129,6 +132,23 @@ impl World {
     /// What was heard.
     pub fn capture(&self) -> Option<&Capture> {
         self.capture.as_deref()
+    }
+
+    /// Tells in a qlog what its nodes do from now on.
+    pub fn set_qlog(&mut self, qlog: Qlog) {
+        for (node, slot) in (0..).zip(&mut self.slots) {
+            if let Element::Host(host) = &mut slot.element
+                && qlog.tells(node)
+            {
+                host.keep_trace();
+            }
+        }
+        self.qlog = Some(Box::new(qlog));
+    }
+
+    /// What is told in a qlog.
+    pub fn qlog_mut(&mut self) -> Option<&mut Qlog> {
+        self.qlog.as_deref_mut()
     }
 
     /// Watches packets from now on.
@@ -281,6 +301,13 @@ impl World {
             if self.recorder.is_some() {
                 self.tell_drops(index);
             }
+            if let (Some(qlog), Element::Host(host)) =
+                (&mut self.qlog, &mut self.slots[index as usize].element)
+            {
+                for event in host.take_trace() {
+                    qlog.dfcp_tells(index, &event);
+                }
+            }
             self.schedule(index);
         }
     }
@@ -322,6 +349,9 @@ impl World {
         if let Some(recorder) = &mut self.recorder {
             recorder.leaves(self.now, from, &packet);
         }
+        if let Some(qlog) = &mut self.qlog {
+            qlog.leaves(self.now, from, &packet);
+        }
         loop {
             match &mut self.slots[to as usize].element {
                 Element::Switch(switch) => match switch.way(packet.dst) {
@@ -337,7 +367,13 @@ impl World {
                     if let Some(recorder) = &mut self.recorder {
                         recorder.comes(self.now, to, &packet);
                     }
+                    if let Some(qlog) = &mut self.qlog {
+                        qlog.comes(self.now, to, &packet);
+                    }
                     element.handle(self.now, port, packet);
+                    if let (Some(qlog), Element::Tcp(host)) = (&mut self.qlog, element) {
+                        qlog.tcp_knows(self.now, to, host.stats().0);
+                    }
                     return self.touch(to);
                 }
             }

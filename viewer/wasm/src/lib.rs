@@ -70,7 +70,7 @@ fn simulate(input: &[u8]) -> Result<Vec<u8>, String> {
         return Err(format!("{}: commands run on the testbed only", flow.name));
     }
     let detail = Detail { most: 400_000, ..Detail::default() };
-    let watch = Watch { capture: 0, packets: Some(detail) };
+    let watch = Watch { packets: Some(detail), ..Watch::default() };
     let watched = run.experiment.run_watched(watch, |_| false);
     let trace = watched.and_then(|watched| watched.trace).ok_or("nothing was recorded")?;
     Ok(stream::encode(&trace))
