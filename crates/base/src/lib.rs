@@ -10,6 +10,7 @@ mod notation;
 mod packet;
 mod random;
 mod rate;
+mod relax;
 mod size;
 mod time;
 
@@ -18,5 +19,6 @@ pub use notation::NotationError;
 pub use packet::{Ecn, FlowId, HostId, Packet, PacketId};
 pub use random::{Probability, Stream};
 pub use rate::{Rate, Serializer};
+pub use relax::relax;
 pub use size::Size;
 pub use time::{Duration, Time};

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use fontis_base::{Duration, FlowId, HostId, Rate, Size, Stream, Time};
 use fontis_net::{Limit, LinkConfig};
 use fontis_proto::qlog::Records;
@@ -288,9 +290,10 @@ impl Experiment {
             .iter()
             .map(|link| network.link(&link.name, link.from, link.to, link.config.clone()));
         let links: Vec<NodeIndex> = links.collect();
+        let mut shared = Shared::default();
         let ends = (0u32..).zip(&self.flows).map(|(number, flow)| {
             let hosts = [HostId(2 * number), HostId(2 * number + 1)];
-            let [sender, receiver] = self.hosts(number, flow, hosts);
+            let [sender, receiver] = self.hosts(number, flow, hosts, &mut shared);
             let mut host = |id, router, element, side: &str, config: &LinkConfig| {
                 let name = format!("{}/{side}", flow.name);
                 let uplink = (*config != LinkConfig::default()).then(|| (&*name, config.clone()));
@@ -343,33 +346,39 @@ impl Experiment {
     }
 
     /// The sending and the receiving host of a flow.
-    fn hosts(&self, number: u32, spec: &FlowSpec, [from, to]: [HostId; 2]) -> [Element; 2] {
+    fn hosts(
+        &self,
+        number: u32,
+        spec: &FlowSpec,
+        [from, to]: [HostId; 2],
+        shared: &mut Shared,
+    ) -> [Element; 2] {
         let flow = FlowId(number);
         let mut stream = Stream::new(self.seed, &format!("{}/application", spec.name));
         let isn = [stream.next_u64() as u32, stream.next_u64() as u32];
         let class = spec.class;
         match &spec.transport {
             Transport::Tcp(config) => {
-                let config = || config.clone();
                 // What is somebody else's governs who sends the data.
-                let plain = || tcp::Config { foreign: None, ..config() };
+                let plain = shared.of(&tcp::Config { foreign: None, ..config.clone() });
+                let config = shared.of(config);
                 let (sender, requests) = match spec.application {
                     Application::Source(pattern) => {
                         let source = Source::new(pattern, spec.start, stream);
-                        (TcpHost::sender(from, to, flow, config(), source, isn[0]), None)
+                        (TcpHost::sender(from, to, flow, config, source, isn[0]), None)
                     }
                     Application::Requests(requests) => {
                         // The client is the receiver of the flow's data: it asks the sender.
                         let asker = (spec.start, requests, stream);
-                        let client = TcpHost::asker(to, from, flow, plain(), asker, isn[0]);
+                        let client = TcpHost::asker(to, from, flow, plain, asker, isn[0]);
                         let server =
-                            TcpHost::receiver(from, to, flow, config(), Some(requests), isn[1]);
+                            TcpHost::receiver(from, to, flow, config, Some(requests), isn[1]);
                         return [server, client].map(|host| {
                             Element::Tcp(Box::new(host.with_class(class).with_wire(self.wire)))
                         });
                     }
                 };
-                let receiver = TcpHost::receiver(to, from, flow, plain(), requests, isn[1]);
+                let receiver = TcpHost::receiver(to, from, flow, plain, requests, isn[1]);
                 [sender, receiver]
                     .map(|host| Element::Tcp(Box::new(host.with_class(class).with_wire(self.wire))))
             }
@@ -435,6 +444,24 @@ impl Experiment {
             rate => Some(rate),
         };
         rate.unwrap_or(Rate::from_mbps(10_000)).bytes_in(self.duration).saturating_mul(2).max(1)
+    }
+}
+
+/// The configurations of the last flows: of thousands of them, most behave the same.
+#[derive(Default)]
+struct Shared {
+    last: Vec<Arc<tcp::Config>>,
+}
+
+impl Shared {
+    fn of(&mut self, config: &tcp::Config) -> Arc<tcp::Config> {
+        if let Some(same) = self.last.iter().find(|last| ***last == *config) {
+            return Arc::clone(same);
+        }
+        let config = Arc::new(config.clone());
+        self.last.insert(0, Arc::clone(&config));
+        self.last.truncate(8);
+        config
     }
 }
 

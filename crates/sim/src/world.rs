@@ -10,14 +10,11 @@ use crate::{
 /// Names a node of a world.
 pub type NodeIndex = usize;
 
-/// A node of a world. Hosts are boxed: there may be many links, and most are smaller.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "links are the most, and a box would cost a miss at every event"
-)]
+/// A node of a world. All are boxed: of thousands of nodes what says where they are and where they lead stays in the
+/// processor's cache.
 pub enum Element {
     /// One direction of a path.
-    Link(SimLink),
+    Link(Box<SimLink>),
     /// Where DFCP flows begin and end.
     Host(Box<Host>),
     /// Where TCP flows begin and end.
@@ -29,7 +26,7 @@ pub enum Element {
     /// Where datagrams without a transport begin and end.
     Datagram(Box<DatagramHost>),
     /// Where the ways of several hosts part.
-    Switch(Switch),
+    Switch(Box<Switch>),
 }
 
 impl Element {
@@ -76,7 +73,7 @@ struct Slot {
     /// Where the first port leads: nearly all nodes have one only.
     wire: Option<(u32, Port)>,
     /// Where the others lead.
-    more_wires: Vec<(u32, Port)>,
+    more_wires: Box<[(u32, Port)]>,
     /// It waits to be drained.
     touched: bool,
 }
@@ -106,7 +103,7 @@ impl World {
 
     /// Adds a node.
     pub fn add(&mut self, element: Element) -> NodeIndex {
-        let slot = Slot { element, wire: None, more_wires: Vec::new(), touched: false };
+        let slot = Slot { element, wire: None, more_wires: Box::default(), touched: false };
         self.slots.push(slot);
         self.events.add_node();
         self.slots.len() - 1
@@ -120,7 +117,7 @@ impl World {
             slot.wire = Some(wire);
             return 0;
         }
-        slot.more_wires.push(wire);
+        slot.more_wires = slot.more_wires.iter().copied().chain([wire]).collect();
         slot.more_wires.len() as Port
     }
 

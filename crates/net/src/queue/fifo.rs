@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use fontis_base::{Ecn, Observer, Packet, Time};
+use fontis_base::{Ecn, Observer, Packet, Time, relax};
 
 use super::{ELEMENT, Limit, OVERFLOW};
 
@@ -23,6 +23,11 @@ impl<P> Fifo<P> {
     /// The same queue, but it marks what finds more than `threshold` waiting, as DCTCP wants it (RFC 8257 section 3.1).
     pub fn marking_above(self, threshold: Limit) -> Self {
         Self { mark_above: Some(threshold), ..self }
+    }
+
+    /// Whether nothing waits and the packet could.
+    pub(crate) fn lets_pass(&self, packet: &Packet<P>) -> bool {
+        self.packets.is_empty() && self.limit.holds(1, u64::from(packet.size))
     }
 
     pub(crate) fn enqueue(
@@ -52,6 +57,7 @@ impl<P> Fifo<P> {
     ) -> Option<Packet<P>> {
         let packet = self.packets.pop_front()?;
         self.bytes -= u64::from(packet.size);
+        relax(&mut self.packets);
         Some(packet)
     }
 

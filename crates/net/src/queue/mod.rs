@@ -68,6 +68,14 @@ impl<P> Queue<P> {
         each!(self, queue => queue.enqueue(now, packet, observer));
     }
 
+    /// Whether a packet that came now, for a line that is free, would leave at once, and nothing would be dropped or marked.
+    pub(crate) fn lets_pass(&self, packet: &Packet<P>) -> bool {
+        match self {
+            Self::Fifo(queue) => queue.lets_pass(packet),
+            _ => false,
+        }
+    }
+
     /// Gives the next packet, or none if none is left. What it drops or marks on the way, it tells the observer.
     pub fn dequeue(&mut self, now: Time, observer: &mut impl Observer<P>) -> Option<Packet<P>> {
         each!(self, queue => queue.dequeue(now, observer))
