@@ -8,6 +8,7 @@
 mod node;
 mod notation;
 mod packet;
+mod prefetch;
 mod random;
 mod rate;
 mod relax;
@@ -17,6 +18,7 @@ mod time;
 pub use node::{Node, Observer, Port};
 pub use notation::NotationError;
 pub use packet::{Ecn, FlowId, HostId, Packet, PacketId};
+pub use prefetch::prefetch;
 pub use random::{Probability, Stream};
 pub use rate::{Rate, Serializer};
 pub use relax::relax;

@@ -408,6 +408,10 @@ impl<P, O: Observer<P>> Observer<P> for Report<'_, O> {
         self.observer.dropped(now, self.element, packet, why);
     }
 
+    fn nears(&mut self, packet: &Packet<P>) {
+        self.observer.nears(packet);
+    }
+
     fn marked(&mut self, now: Time, _queue: &str, packet: &Packet<P>) {
         self.stats.marked += 1;
         self.observer.marked(now, self.element, packet);

@@ -92,13 +92,13 @@ impl Qlog {
     pub(crate) fn leaves(&mut self, now: Time, node: u32, packet: &Packet<Payload>) {
         let Some((records, told)) = self.flow(node) else { return };
         let (number, frames) = match &packet.payload {
-            Payload::Tcp(segment) if segment.flags.has(Flags::SYN) => {
-                told.tcp.first = Some(segment.seq.wrapping_add(1));
+            Payload::Tcp(packed) if packed.segment().flags.has(Flags::SYN) => {
+                told.tcp.first = Some(packed.segment().seq.wrapping_add(1));
                 (None, Vec::new())
             }
-            Payload::Tcp(segment) => {
+            Payload::Tcp(packed) => {
                 let number = told.sent;
-                let (again, frames) = told.tcp.sent(segment, number, told.received);
+                let (again, frames) = told.tcp.sent(&packed.segment(), number, told.received);
                 for lost in again {
                     records.event(now, &told.own, packet_lost(lost));
                 }
@@ -117,11 +117,11 @@ impl Qlog {
     pub(crate) fn comes(&mut self, now: Time, node: u32, packet: &Packet<Payload>) {
         let Some((records, told)) = self.flow(node).filter(|_| !packet.corrupt) else { return };
         let (number, frames) = match &packet.payload {
-            Payload::Tcp(segment) if segment.flags.has(Flags::SYN) => {
-                told.tcp.peer_first = Some(segment.seq.wrapping_add(1));
+            Payload::Tcp(packed) if packed.segment().flags.has(Flags::SYN) => {
+                told.tcp.peer_first = Some(packed.segment().seq.wrapping_add(1));
                 (None, Vec::new())
             }
-            Payload::Tcp(segment) => (Some(told.received), told.tcp.received(segment)),
+            Payload::Tcp(packed) => (Some(told.received), told.tcp.received(&packed.segment())),
             Payload::Published(_) => (Some(told.received), Vec::new()),
             Payload::Datagram(_) => (Some(told.received), vec![datagram(packet.size)]),
             Payload::Dfcp(_) | Payload::Rate(_) | Payload::Active(_) => return,

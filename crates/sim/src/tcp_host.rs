@@ -5,7 +5,7 @@ use fontis_proto::tcp::wire::{Addresses, decode_headers, encode_headers};
 use fontis_proto::tcp::{Config, Endpoint, Event, ReceiverStats, SenderStats};
 
 use crate::source::exponential;
-use crate::{Payload, Source};
+use crate::{Packed, Payload, Source};
 
 /// A host with one TCP connection and an application on it.
 #[derive(Clone, Debug)]
@@ -261,10 +261,11 @@ impl TcpHost {
 impl Node<Payload> for TcpHost {
     fn handle(&mut self, now: Time, _port: Port, packet: Packet<Payload>) {
         self.arrived += 1;
-        let Payload::Tcp(segment) = &packet.payload else { return };
+        let Payload::Tcp(packed) = &packet.payload else { return };
         if packet.corrupt || self.over {
             return;
         }
+        let segment = &packed.segment();
         let marked = packet.ecn == Ecn::Ce;
         match &mut self.endpoint {
             Some(endpoint) => endpoint.handle(now, segment, marked),
@@ -308,7 +309,7 @@ impl Node<Payload> for TcpHost {
             ecn: if transmit.ecn_capable { Ecn::Ect0 } else { Ecn::NotEct },
             corrupt: false,
             class: self.class,
-            payload: Payload::Tcp(Box::new(transmit.segment)),
+            payload: Payload::Tcp(Packed::from(&transmit.segment)),
         };
         if self.wire {
             pass_wire(&mut packet);
@@ -333,15 +334,15 @@ impl Node<Payload> for TcpHost {
 
 /// Replaces a packet by what its bytes say.
 fn pass_wire(packet: &mut Packet<Payload>) {
-    let Payload::Tcp(segment) = &mut packet.payload else { return };
+    let Payload::Tcp(packed) = &mut packet.payload else { return };
     let mut bytes = Vec::with_capacity(80);
     let addresses = Addresses { source: (1, 1), destination: (2, 2) };
-    encode_headers(segment, packet.ecn, addresses, &mut bytes);
+    encode_headers(&packed.segment(), packet.ecn, addresses, &mut bytes);
     match decode_headers(&bytes) {
         Ok((_, ecn, decoded)) => {
             packet.ecn = ecn;
             packet.size = bytes.len() as u32 + decoded.len;
-            **segment = decoded;
+            *packed = Packed::from(&decoded);
         }
         // The checksum of what cannot be read would be wrong too.
         Err(_) => packet.corrupt = true,

@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 
 use fontis_base::{Ecn, Observer, Packet, Time, relax};
 
-use super::{ELEMENT, Limit, OVERFLOW};
+use super::{ELEMENT, Limit, NEAR, OVERFLOW};
 
 /// First in, first out, with a tail that drops: a packet that does not fit is dropped itself.
 #[derive(Clone, Debug)]
@@ -53,9 +53,12 @@ impl<P> Fifo<P> {
     pub(crate) fn dequeue(
         &mut self,
         _now: Time,
-        _observer: &mut impl Observer<P>,
+        observer: &mut impl Observer<P>,
     ) -> Option<Packet<P>> {
         let packet = self.packets.pop_front()?;
+        if let Some(packet) = self.packets.get(NEAR) {
+            observer.nears(packet);
+        }
         self.bytes -= u64::from(packet.size);
         relax(&mut self.packets);
         Some(packet)

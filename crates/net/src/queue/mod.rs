@@ -24,6 +24,9 @@ pub use wfq::Wfq;
 
 use fontis_base::{FlowId, Observer, Packet, Time};
 
+/// A packet before which no more than so many wait will leave soon.
+const NEAR: usize = 3;
+
 /// Packets that wait for a line. The line calls [`dequeue`](Self::dequeue) when it is free; the queue decides order
 /// and drops only.
 #[derive(Clone, Debug)]
