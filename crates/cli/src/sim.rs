@@ -105,11 +105,11 @@ pub(crate) fn run_on(args: &Args, platform: Platform) -> Result<(), Failure> {
     if args.list {
         return list(args.json);
     }
-    for (flag, is_set) in
-        [("--pcap", args.pcap), ("--packets", args.packets), ("--qlog", args.qlog)]
-    {
+    for (flag, is_set) in [("--packets", args.packets), ("--qlog", args.qlog)] {
         if is_set && platform == Platform::Testbed {
-            let text = format!("packets are watched by the simulator only: leave {flag} out");
+            let text = format!(
+                "what packets meet and senders believe is known to the simulator only: write --pcap for the senders' capture in place of {flag}"
+            );
             return Err(Failure::Usage(text));
         }
     }

@@ -41,7 +41,7 @@ fn wrong_usage_exits_with_2_and_says_what_would_be_right() {
         (&["testbed", "shell", "--super-packets", "big"], "auto, whole, cut"),
         (&["testbed", "shell", "--mtu", "60"], "at least 68"),
         (&["testbed", "run", "no-such-scenario"], "no file"),
-        (&["testbed", "run", "B01", "--pcap"], "simulator only"),
+        (&["testbed", "run", "B01", "--packets"], "simulator only"),
         (&["testbed", "run", "B01", "--qlog"], "simulator only"),
         (&["race", "/nonexistent"], "name a file"),
         (&["race", "/dev/null"], "name one"),
@@ -185,7 +185,7 @@ fn scenario(folder: &Path, text: &str) -> (Value, Value) {
     std::fs::write(&path, text).expect("it can be written");
     let out = folder.join("out");
     let (path, out) = (path.to_str().expect("UTF-8"), out.to_str().expect("UTF-8"));
-    let output = output(&["testbed", "run", path, "-o", out, "--json"]);
+    let output = output(&["testbed", "run", path, "-o", out, "--json", "--pcap"]);
     assert!(output.status.success(), "{}", error(&output));
     let line = String::from_utf8_lossy(&output.stdout).lines().next().expect("a run").to_owned();
     let run = std::fs::read_to_string(Path::new(out).join("tiny/00000/run.json")).expect("kept");
@@ -199,6 +199,97 @@ fn metric(run: &Value, metric: &str, subject: &str) -> f64 {
     found
         .and_then(|m| m["value"].as_f64())
         .unwrap_or_else(|| panic!("{metric} of {subject}: {run}"))
+}
+
+#[test]
+fn a_capture_has_what_the_senders_sent_and_received() {
+    if !possible() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    scenario(
+        folder.path(),
+        r#"
+        [scenario]
+        duration = "10 s"
+        until_done = true
+        warmup = "0 s"
+        [topology]
+        rate = "50 Mbit/s"
+        rtt = "20 ms"
+        loss = "1%"
+        [[flow]]
+        protocol = "newreno"
+        app = "object"
+        size = "2 MB"
+        "#,
+    );
+    let capture = folder.path().join("out/tiny/00000/packets.pcapng");
+    let file = std::fs::File::open(&capture).expect("it is written");
+    let trace = fontis_sim::trace::capture::read(file, "senders", Default::default());
+    let flow = &trace.expect("a capture").flows[0].counts;
+    // Super-packets were cut into packets, and every one was new once.
+    let least = 2_000_000 / 1460;
+    let new = flow[0].data - flow[0].retransmitted;
+    assert!((least..=least + 50).contains(&new), "{flow:?}");
+    // One in a hundred was lost, give or take.
+    assert!((1..least / 10).contains(&flow[0].retransmitted), "{flow:?}");
+    assert!(flow[1].packets > 100, "{flow:?}");
+}
+
+#[test]
+fn a_connection_of_multipath_tcp_takes_two_ways() {
+    if !possible() {
+        return;
+    }
+    let ip = Command::new("ip").args(["mptcp", "limits"]).output();
+    if !ip.is_ok_and(|output| output.status.success()) {
+        eprintln!("not checked: ip mptcp does not work (Debian: iproute2; CONFIG_MPTCP)");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let (run, _) = scenario(
+        folder.path(),
+        r#"
+        [scenario]
+        duration = "4 s"
+        warmup = "2 s"
+        [[link]]
+        name = "left"
+        from = "a"
+        to = "l"
+        rate = "20 Mbit/s"
+        delay = "5 ms"
+        [[link]]
+        from = "l"
+        to = "b"
+        rate = "1 Gbit/s"
+        [[link]]
+        name = "right"
+        from = "a"
+        to = "r"
+        rate = "10 Mbit/s"
+        delay = "10 ms"
+        [[link]]
+        from = "r"
+        to = "b"
+        rate = "1 Gbit/s"
+        [[flow]]
+        name = "both"
+        protocol = "cubic"
+        from = "a"
+        to = "b"
+        subflows = 2
+        via = "l, r"
+        "#,
+    );
+    // Neither way alone carries so much.
+    let goodput = metric(&run, "goodput", "both");
+    assert!((21.0..30.0).contains(&goodput), "{goodput}: {run}");
+    for link in ["left", "right"] {
+        let used = metric(&run, "utilisation", link);
+        assert!(used > 0.3, "{link}: {used}");
+    }
 }
 
 #[test]

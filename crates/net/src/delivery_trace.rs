@@ -140,9 +140,9 @@ struct Place {
     index: usize,
 }
 
-/// A line that sends when a trace lets it.
+/// A line that sends when a trace lets it, one packet after the other.
 #[derive(Clone, Debug)]
-pub(crate) struct DeliveryLine {
+pub struct DeliveryLine {
     trace: DeliveryTrace,
     /// The opportunity that was used last.
     place: Place,
@@ -151,7 +151,8 @@ pub(crate) struct DeliveryLine {
 }
 
 impl DeliveryLine {
-    pub(crate) fn new(trace: DeliveryTrace) -> Self {
+    /// A line that has sent nothing yet.
+    pub fn new(trace: DeliveryTrace) -> Self {
         Self { trace, place: Place::default(), used: 0 }
     }
 
@@ -173,7 +174,7 @@ impl DeliveryLine {
     }
 
     /// Sends a packet that waits from `from` on, and says when its last byte has left.
-    pub(crate) fn send(&mut self, from: Time, mut bytes: u64) -> Time {
+    pub fn send(&mut self, from: Time, mut bytes: u64) -> Time {
         let next = self.next(from);
         if next != self.place {
             (self.place, self.used) = (next, 0);

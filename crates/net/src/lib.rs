@@ -29,7 +29,7 @@ mod stats;
 
 pub use config::{LinkConfig, LossPosition};
 pub use delay::{DelayChange, DelaySchedule};
-pub use delivery_trace::DeliveryTrace;
+pub use delivery_trace::{DeliveryLine, DeliveryTrace};
 pub use error::SpecError;
 pub use link::{Delivery, Link};
 pub use loss::{Loss, LossProcess};

@@ -90,9 +90,8 @@ impl Run {
         wire: bool,
         congestion: Option<BTreeMap<String, Py<PyAny>>>,
     ) -> PyResult<Recording> {
-        if let Some(flow) = self.get().experiment.testbed_only() {
-            let text =
-                format!("{}: commands run on the testbed only: use fontis.testbed.run", flow.name);
+        if let Some((flow, what)) = self.get().experiment.testbed_only() {
+            let text = format!("{}: {what} on the testbed only: use fontis.testbed.run", flow.name);
             return Err(usage(text));
         }
         let watch = Watch::new(stop);
@@ -122,11 +121,11 @@ impl Run {
             let experiment = self.get().experiment.clone();
             let (watch, outcome) = py.detach(move || {
                 let outcome = fontis_lab::testbed::gain_privilege()
-                    .and_then(|_| fontis_lab::testbed::run(&experiment, || watch.wants_end()));
+                    .and_then(|_| fontis_lab::testbed::run(&experiment, 0, || watch.wants_end()));
                 (watch, outcome)
             });
             let made = outcome.map_err(failed)?.ok_or_else(|| watch.error())?;
-            Recording::new(py, made.0, Some(made.1.as_json().to_string()))
+            Recording::new(py, made.0.recording, Some(made.1.as_json().to_string()))
         }
         #[cfg(not(target_os = "linux"))]
         {

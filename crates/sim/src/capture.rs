@@ -10,6 +10,8 @@ use crate::{Clear, Payload};
 pub struct Capture {
     out: Vec<u8>,
     packets: u64,
+    /// When the last one was seen.
+    last: Time,
     most: u64,
     /// By node: whether it is listened to.
     nodes: Vec<bool>,
@@ -34,7 +36,8 @@ impl Capture {
             }
             listened[node] = true;
         }
-        let mut capture = Self { out: Vec::new(), packets: 0, most, nodes: listened };
+        let mut capture =
+            Self { out: Vec::new(), packets: 0, last: Time::ZERO, most, nodes: listened };
         let mut section = Vec::new();
         section.put_u32_le(BYTE_ORDER);
         section.put_u16_le(1);
@@ -60,22 +63,37 @@ impl Capture {
 
     /// Keeps a packet that a node sends or receives at `now`.
     pub(crate) fn take(&mut self, now: Time, packet: &Packet<Payload>) {
-        if self.packets >= self.most {
+        if self.is_full() {
             return;
         }
-        self.packets += 1;
         let mut bytes = Vec::with_capacity(80);
         encode(packet, &mut bytes);
         let original = (bytes.len() as u32).max(packet.size);
-        let nanos = now.as_nanos();
+        self.keep(now, &bytes, original);
+    }
+
+    /// Keeps what there is of a packet of `original` bytes that was seen at `now`, and no earlier than the one before, as
+    /// threads that watch together may come to have it.
+    pub fn keep(&mut self, now: Time, bytes: &[u8], original: u32) {
+        if self.is_full() {
+            return;
+        }
+        self.packets += 1;
+        self.last = self.last.max(now);
+        let nanos = self.last.as_nanos();
         let mut body = Vec::with_capacity(bytes.len() + 24);
         body.put_u32_le(0);
         body.put_u32_le((nanos >> 32) as u32);
         body.put_u32_le(nanos as u32);
         body.put_u32_le(bytes.len() as u32);
         body.put_u32_le(original);
-        body.extend_from_slice(&bytes);
+        body.extend_from_slice(bytes);
         self.block(ENHANCED_PACKET, &body);
+    }
+
+    /// Whether it has as many packets as it may.
+    pub const fn is_full(&self) -> bool {
+        self.packets >= self.most
     }
 
     fn block(&mut self, kind: u32, body: &[u8]) {

@@ -1,10 +1,8 @@
 //! A cellular downlink as a trace of delivery opportunities, and web traffic over it: what the bandwidth estimator is judged
 //! on, with a truth that is known.
 
-use std::collections::VecDeque;
-
-use fontis_base::{Duration, Stream};
-use fontis_net::DeliveryTrace;
+use fontis_base::{Duration, Stream, Time};
+use fontis_net::{DeliveryLine, DeliveryTrace};
 
 use crate::source::exponential;
 
@@ -91,38 +89,26 @@ impl Cellular {
 
     /// Lets web traffic and probes of [`PROBE`] bytes, one in `distance` seconds, pass it through a queue without end.
     pub fn carry(&self, seed: u64, web: &Web, distance: f64) -> Arrivals {
-        let mut waiting = self.offered(seed, web, distance);
         let (mut probes, mut traffic) = (Vec::new(), Vec::new());
-        // Bytes of the first packet that still wait.
-        let mut left = 0;
-        for at in &self.opportunities {
-            let now = *at as f64 * 1e-3;
-            let mut room = OPPORTUNITY;
-            while room > 0 {
-                let Some((sent, size)) = waiting.front().copied().filter(|(sent, _)| *sent <= now)
-                else {
-                    break;
-                };
-                left = if left == 0 { size } else { left };
-                let part = left.min(room);
-                (left, room) = (left - part, room - part);
-                if left == 0 {
-                    waiting.pop_front();
-                    // Opportunities come on whole milliseconds; a packet that found none waiting does not wait for one.
-                    let arrived = now.max(sent);
-                    if size == PROBE {
-                        probes.push(arrived);
-                    } else {
-                        traffic.push((arrived, size));
-                    }
-                }
+        let Ok(trace) = self.trace() else { return (probes, traffic) };
+        let mut line = DeliveryLine::new(trace);
+        for (sent, size) in self.offered(seed, web, distance) {
+            let sent = Time::ZERO + Duration::from_secs_f64(sent);
+            let arrived = line.send(sent, u64::from(size)).as_secs_f64();
+            if arrived > self.length as f64 * 1e-3 {
+                break;
+            }
+            if size == PROBE {
+                probes.push(arrived);
+            } else {
+                traffic.push((arrived, size));
             }
         }
         (probes, traffic)
     }
 
     /// Packets in the order in which they come to the link: when, and how many bytes.
-    fn offered(&self, seed: u64, web: &Web, distance: f64) -> VecDeque<(f64, u32)> {
+    fn offered(&self, seed: u64, web: &Web, distance: f64) -> Vec<(f64, u32)> {
         let mut stream = Stream::new(seed, "web");
         let end = self.length as f64 * 1e-3;
         let count = (end / distance) as u32;
@@ -147,7 +133,7 @@ impl Cellular {
             }
         }
         packets.sort_by(|a, b| a.0.total_cmp(&b.0));
-        packets.into()
+        packets
     }
 }
 

@@ -76,6 +76,17 @@ pub struct FlowSpec {
     pub back: LinkConfig,
     /// The traffic class of its packets.
     pub class: u8,
+    /// What the subflows of the kernel's Multipath TCP cross, which the testbed has; none is plain TCP.
+    pub subflows: Vec<Subflow>,
+}
+
+/// The links between routers that a subflow crosses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Subflow {
+    /// Towards the receiver, by their places in the experiment's list.
+    pub forth: Vec<usize>,
+    /// Towards the sender.
+    pub back: Vec<usize>,
 }
 
 /// What transports a flow.
@@ -163,9 +174,13 @@ pub(crate) struct Running {
 }
 
 impl Experiment {
-    /// The first flow that only the testbed has, if there is one.
-    pub fn testbed_only(&self) -> Option<&FlowSpec> {
-        self.flows.iter().find(|flow| matches!(flow.transport, Transport::Command { .. }))
+    /// Whether only the testbed can run it: which flow is to blame, and for what.
+    pub fn testbed_only(&self) -> Option<(&FlowSpec, &'static str)> {
+        self.flows.iter().find_map(|flow| match flow.transport {
+            Transport::Command { .. } => Some((flow, "commands run")),
+            _ if !flow.subflows.is_empty() => Some((flow, "Multipath TCP runs")),
+            _ => None,
+        })
     }
 
     /// The links that packets from one router to another cross, in their order: as few as possible; of several such ways,

@@ -44,7 +44,7 @@ pub use datagram_host::DatagramHost;
 pub use drops::{Drops, SimLink};
 pub use dumbbell::{Dumbbell, Flow, Shared};
 pub use experiment::{
-    Application, Control, Experiment, FlowSpec, LinkSpec, Seen, Transport, Watch, Watched,
+    Application, Control, Experiment, FlowSpec, LinkSpec, Seen, Subflow, Transport, Watch, Watched,
 };
 pub use figure::{Figure, Target};
 pub use host::{Fetch, Host, Role, Serve};

@@ -171,6 +171,11 @@ fn links_of_ones_own_that_lead_nowhere_are_refused() {
         (format!("{link}rat = \"1 Mbit/s\"\n"), &["line 4", "link.rate"]),
         ("[link]\nfrom = \"a\"".to_owned(), &["[[link]]"]),
         (flow.to_owned(), &["needs routers with names"]),
+        (format!("{link}{flow}subflows = 10"), &["at most 9 subflows"]),
+        (format!("{link}{flow}subflows = 2\nvia = \"c\""), &["flow.via", "no link leads to \"c\""]),
+        (format!("{link}{flow}via = \"a\""), &["1 routers for 0 subflows"]),
+        (format!("{link}{flow}protocol = \"dfcp\"\nsubflows = 2"), &["only TCP has subflows"]),
+        ("[[flow]]\nsubflows = 1\nvia = \"a\"".to_owned(), &["flow.via needs routers"]),
         (
             format!("{link}{flow}rtt = \"1 ms\"\n[sweep]\nlink.a-b.delay = [\"1 ms\"]"),
             &["less than its path takes"],

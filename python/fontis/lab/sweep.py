@@ -73,6 +73,7 @@ def run(args: argparse.Namespace) -> None:
             executor.shutdown(cancel_futures=True)
     if args.output:
         write_summary(done, args.output)
+    print(f"{args.metric} of {args.subject}: means, with their 95 % confidence intervals")
     show(done.statistics(args.metric, args.subject).to_pydict())
     print(f"{len(done.points)} runs, {done.kept} of them from before, in {done.folder}")
 

@@ -5,7 +5,7 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use fontis_lab::sim::{PARTIAL, QLOG, TRACE};
+use fontis_lab::sim::{CAPTURE, PARTIAL, QLOG, TRACE};
 use fontis_sim::trace::read::{Format, read};
 use fontis_sim::trace::{Detail, Trace, capture};
 
@@ -46,25 +46,33 @@ pub(crate) fn sources(
     Ok(sources)
 }
 
-/// The file that a path stands for: itself, or what its folder has of a recording, of the newest run, or of qlogs.
+/// The file that a path stands for: itself, or what its folder has of a recording, of the newest run, or of qlogs; captures,
+/// which say less, if there is nothing else.
 fn file_of(path: &Path) -> Result<PathBuf, Failure> {
     if !path.is_dir() {
         return Ok(path.to_owned());
     }
-    let mut found = recorded(path);
+    let (mut found, mut captures) = (recorded(path), Vec::new());
     let entries = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
     for entry in entries {
         let ends = entry.extension().and_then(|ending| ending.to_str());
         if entry.is_dir() {
             found.extend(recorded(&entry));
+            captures.push(entry.join(CAPTURE));
         } else if matches!(ends, Some("sqlog" | "qlog")) {
             found.push(entry);
+        } else if matches!(ends, Some("pcap" | "pcapng")) {
+            captures.push(entry);
         }
+    }
+    if found.is_empty() {
+        captures.retain(|path| path.is_file());
+        found = captures;
     }
     let changed = |path: &PathBuf| fs::metadata(path).and_then(|facts| facts.modified()).ok();
     found.into_iter().max_by_key(|path| (changed(path), path.clone())).ok_or_else(|| {
-        let what = format!("there is neither {TRACE} nor a qlog in it");
-        let hint = "fontis sim --packets writes the one beside each recording, --qlog of a transfer the other";
+        let what = format!("there is no {TRACE}, qlog, pcap or pcapng in it");
+        let hint = "fontis sim --packets writes the first beside each recording, --qlog of a transfer the second";
         Failure::Usage(format!("{}: {what}; {hint}", path.display()))
     })
 }
@@ -83,7 +91,7 @@ fn recorded(folder: &Path) -> Vec<PathBuf> {
 /// A file's name; of a recording the scenario and its run, as in "LB cubic".
 fn title_of(path: &Path) -> String {
     let folder = if path.is_dir() { Some(path) } else { path.parent() };
-    if path.is_dir() || path.ends_with(TRACE) {
+    if path.is_dir() || path.ends_with(TRACE) || path.ends_with(CAPTURE) {
         let run = folder.and_then(|folder| fs::read_to_string(folder.join("run.json")).ok());
         let run: Option<serde_json::Value> = run.and_then(|text| serde_json::from_str(&text).ok());
         if let Some(run) = run {

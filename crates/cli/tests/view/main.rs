@@ -67,6 +67,25 @@ fn figures_and_pages_are_written_whole() {
 }
 
 #[test]
+fn a_folder_stands_for_the_best_that_is_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = simulate(folder.path(), "cubic");
+    let lanes = |path: &Path| {
+        let figure = folder.path().join("figure.svg");
+        done(&["view", text(path), "--svg", text(&figure)]);
+        fs::read_to_string(&figure).unwrap().contains("bottleneck")
+    };
+    // A capture knows nothing of the queues.
+    assert!(lanes(&recording));
+    fs::remove_file(recording.join("packets.trace")).unwrap();
+    assert!(!lanes(&recording));
+    assert!(!lanes(recording.parent().unwrap()));
+    fs::remove_file(recording.join("packets.pcapng")).unwrap();
+    let said = refused(&["view", text(&recording)]).1;
+    assert!(said.contains("no packets.trace, qlog, pcap or pcapng in it"), "{said}");
+}
+
+#[test]
 fn what_cannot_be_shown_is_said_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let nothing = folder.path().join("nothing");

@@ -273,8 +273,8 @@ fn recorded(
     match platform {
         Platform::Simulator => Ok(run.experiment.run(stop)),
         Platform::Testbed => {
-            let made = sim::on_testbed(run, stop).map_err(|error| error.to_string())?;
-            Ok(made.map(|(recording, _)| recording))
+            let made = sim::on_testbed(run, 0, stop).map_err(|error| error.to_string())?;
+            Ok(made.map(|(watched, _)| watched.recording))
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use fontis_sim::scenario::Run;
 use fontis_sim::trace::{Detail, Recorder};
-use fontis_sim::{Recording, Watch, Watched};
+use fontis_sim::{Watch, Watched};
 use serde_json::Value;
 
 use super::folder::{Folder, Metric, RecordError};
@@ -61,7 +61,7 @@ pub struct Extras {
 const MOST_CAPTURED: u64 = 2_000_000;
 
 /// Runs what has not been recorded yet, on `jobs` threads, and records it; gives what is done, in the order of the runs.
-/// The simulator writes of its packets what `extras` says. When `stop` is set, runs that are not finished are given up; the rest is kept, and the next batch goes on
+/// Of packets is written what `extras` says; every packet's life is known to the simulator only. When `stop` is set, runs that are not finished are given up; the rest is kept, and the next batch goes on
 /// from there.
 pub fn run(
     runs: &[Run],
@@ -162,9 +162,9 @@ fn one(
     let mut snapshots = Snapshots::new(folder, run);
     let (watched, environment) = match platform {
         Platform::Simulator => {
-            if let Some(flow) = run.experiment.testbed_only() {
-                let problem = "commands run on the testbed only: use fontis testbed run";
-                return Err(RecordError::Testbed(format!("{}: {problem}", flow.name)));
+            if let Some((flow, what)) = run.experiment.testbed_only() {
+                let problem = "on the testbed only: use fontis testbed run";
+                return Err(RecordError::Testbed(format!("{}: {what} {problem}", flow.name)));
             }
             let Some(watched) = run.experiment.run_watched(watch, |seen| {
                 snapshots.offer(seen.recorder);
@@ -179,10 +179,10 @@ fn one(
             (watched, None)
         }
         Platform::Testbed => {
-            let Some((recording, environment)) = on_testbed(run, &mut sampled)? else {
+            let Some((watched, environment)) = on_testbed(run, watch.capture, &mut sampled)? else {
                 return Ok(None);
             };
-            (Watched { recording, capture: None, trace: None }, Some(environment))
+            (watched, Some(environment))
         }
     };
     // A run may end early or take a sample more than was counted on.
@@ -192,17 +192,25 @@ fn one(
 }
 
 /// A recording, and on what machine it was made.
-pub(crate) type OnMachine = Option<(Recording, Value)>;
+pub(crate) type OnMachine = Option<(Watched, Value)>;
 
-/// Runs it with real kernels and sockets; `None` if `stop` said so.
+/// Runs it with real kernels and sockets, and captures so many packets; `None` if `stop` said so.
 #[cfg(target_os = "linux")]
-pub(crate) fn on_testbed(run: &Run, stop: impl FnMut() -> bool) -> Result<OnMachine, RecordError> {
-    let run = crate::testbed::run(&run.experiment, stop);
+pub(crate) fn on_testbed(
+    run: &Run,
+    captured: u64,
+    stop: impl FnMut() -> bool,
+) -> Result<OnMachine, RecordError> {
+    let run = crate::testbed::run(&run.experiment, captured, stop);
     let run = run.map_err(|error| RecordError::Testbed(error.to_string()))?;
-    Ok(run.map(|(recording, environment)| (recording, environment.as_json())))
+    Ok(run.map(|(watched, environment)| (watched, environment.as_json())))
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn on_testbed(_: &Run, _: impl FnMut() -> bool) -> Result<OnMachine, RecordError> {
+pub(crate) fn on_testbed(
+    _: &Run,
+    _: u64,
+    _: impl FnMut() -> bool,
+) -> Result<OnMachine, RecordError> {
     Err(RecordError::Testbed("a testbed needs Linux".to_owned()))
 }

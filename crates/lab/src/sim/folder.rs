@@ -211,7 +211,8 @@ impl Folder {
 }
 
 const RUN: &str = "run.json";
-const CAPTURE: &str = "packets.pcapng";
+/// What a capture at the senders would have seen.
+pub const CAPTURE: &str = "packets.pcapng";
 /// What the flows' senders do and believe, for `fontis view` and others.
 pub const QLOG: &str = "packets.sqlog";
 /// How the folder of a run under way ends; it begins with a dot and the run's number.

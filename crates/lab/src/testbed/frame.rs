@@ -48,6 +48,8 @@ pub(super) const TCP: u8 = 6;
 pub(super) const UDP: u8 = 17;
 /// The most that headers of an interface, of IP and of TCP take together, extensions included.
 const MOST_HEADERS: usize = 512;
+/// Of a packet that is captured: IPv6 and TCP with all its options, or a datagram's header and more.
+const BEGINNING: usize = 128;
 const TCP_FLAGS: usize = 13;
 const TCP_FIN_PSH: u8 = 0x09;
 const TCP_CWR: u8 = 0x80;
@@ -96,6 +98,11 @@ impl Datagram {
     /// Where it comes from.
     pub(super) fn source(&self) -> IpAddr {
         self.address(if self.ipv6 { 8 } else { 12 })
+    }
+
+    /// Where it goes.
+    pub(super) fn destination(&self) -> IpAddr {
+        self.address(if self.ipv6 { 24 } else { 16 })
     }
 
     fn address(&self, at: usize) -> IpAddr {
@@ -150,6 +157,22 @@ impl Frame {
     /// One of them.
     pub(super) fn one(datagram: &Arc<Datagram>, index: u16) -> Self {
         Self { datagram: Arc::clone(datagram), first: index, count: 1 }
+    }
+
+    /// The packets one by one.
+    pub(super) fn packets(&self) -> impl Iterator<Item = Self> + '_ {
+        (0..self.count).map(|index| Self::one(&self.datagram, self.first + index))
+    }
+
+    /// The first bytes of its packet, with all headers, and how many it has. Checksums that the interface was to do are not
+    /// done.
+    pub(super) fn beginning(&self, ecn: Ecn) -> (Vec<u8>, u32) {
+        self.emit(ecn, |header, payload| {
+            let header = &header[VNET_LEN..];
+            let mut bytes = header[..header.len().min(BEGINNING)].to_vec();
+            bytes.extend_from_slice(&payload[..payload.len().min(BEGINNING - bytes.len())]);
+            (bytes, (header.len() + payload.len()) as u32)
+        })
     }
 
     /// Bytes at the IP layer, the headers of every packet counted.

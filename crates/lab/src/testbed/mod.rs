@@ -25,6 +25,7 @@ mod environment;
 mod error;
 mod flow;
 mod frame;
+mod multipath;
 mod namespace;
 mod netlink;
 mod network;

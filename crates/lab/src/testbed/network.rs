@@ -1,15 +1,16 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::{Arc, Mutex};
 
 use fontis::udp::Clock;
 use fontis_net::{LinkConfig, LinkStats};
-use fontis_sim::{Experiment, FlowSpec, LinkSpec};
+use fontis_sim::{Capture, Experiment, FlowSpec, LinkSpec, Subflow};
 
 use super::emulator::Emulator;
 use super::error::TestbedError;
 use super::namespace::Namespace;
 use super::shell::SuperPackets;
 use super::tun::{Interface, Tun};
-use super::way::{Flows, Route, SIDE, Way};
+use super::way::{Flows, Route, SIDE, Tap, Way};
 use crate::lateness::Lateness;
 
 /// A namespace with an address for every sender, one with an address for every receiver, and between them the links of
@@ -35,6 +36,8 @@ pub(super) struct Running {
 
 /// The most flows that addresses are numbered for.
 const MOST_FLOWS: usize = 10_000;
+/// What the interfaces are called.
+pub(super) const INTERFACE: &str = "fontis0";
 
 /// The addresses of a flow's sender and receiver.
 pub(super) fn addresses(flow: usize) -> [IpAddr; 2] {
@@ -52,6 +55,19 @@ fn addresses6(flow: usize) -> [IpAddr; 2] {
     [number, number | SIDE].map(address)
 }
 
+/// The subflows beside the first of a flow of Multipath TCP, by their flow and their places in it. Their addresses have
+/// the numbers behind those of all flows.
+fn beside(experiment: &Experiment) -> impl Iterator<Item = (usize, usize)> {
+    let flows = experiment.flows.iter().enumerate();
+    flows.flat_map(|(flow, spec)| (1..spec.subflows.len()).map(move |subflow| (flow, subflow)))
+}
+
+/// The addresses of the subflows beside the first of a flow.
+pub(super) fn addresses_beside(experiment: &Experiment, flow: usize) -> Vec<[IpAddr; 2]> {
+    let numbers = (experiment.flows.len()..).zip(beside(experiment));
+    numbers.filter(|(_, (of, _))| *of == flow).map(|(number, _)| addresses(number)).collect()
+}
+
 impl Network {
     /// Makes the namespaces and interfaces of an experiment.
     pub(super) fn new(experiment: &Experiment, mtu: u32) -> Result<Self, TestbedError> {
@@ -61,11 +77,17 @@ impl Network {
                 "{flows} flows are more than the {MOST_FLOWS} that a testbed takes"
             )));
         }
+        if experiment.flows.iter().filter(|flow| flow.subflows.len() > 1).count() > 1 {
+            return Err(TestbedError::Unsupported(
+                "only one flow of a run may have several subflows: the kernel's path manager would mix them".to_owned(),
+            ));
+        }
         let (senders, receivers) = (Namespace::new()?, Namespace::new()?);
+        let hosts = flows + beside(experiment).count();
         let side = |namespace: &Namespace, side: usize| {
             let both = |flow| [(addresses(flow)[side], 16), (addresses6(flow)[side], 64)];
-            let addresses: Vec<(IpAddr, u8)> = (0..flows).flat_map(both).collect();
-            let (name, addresses) = ("fontis0", &addresses[..]);
+            let addresses: Vec<(IpAddr, u8)> = (0..hosts).flat_map(both).collect();
+            let (name, addresses) = (INTERFACE, &addresses[..]);
             let interface = Interface { name, addresses, mtu, default_route: false, offload: true };
             Tun::open(namespace, &interface)
         };
@@ -92,11 +114,12 @@ impl Network {
         self.receivers.set_parameters(parameters)
     }
 
-    /// Lets the links begin; their time is that of `clock`. The namespaces remain.
+    /// Lets the links begin; their time is that of `clock`. The namespaces remain. A capture sees what senders send and receive.
     pub(super) fn start(
         self,
         experiment: &Experiment,
         clock: Clock,
+        capture: Option<Arc<Mutex<Capture>>>,
     ) -> Result<(Namespace, Namespace, Running), TestbedError> {
         let routes = routes(experiment)?;
         let sides = sides(experiment, &routes)?;
@@ -105,20 +128,32 @@ impl Network {
             (*side, directions[*side].add(&link.name, &link.config))
         };
         let links: Vec<(usize, usize)> = experiment.links.iter().zip(&sides).map(add).collect();
-        for (flow, routes) in experiment.flows.iter().zip(routes) {
+        let firsts = (0..experiment.flows.len()).map(|flow| (flow, 0));
+        for ((flow, subflow), routes) in firsts.chain(beside(experiment)).zip(routes) {
+            let flow = &experiment.flows[flow];
             for (side, (direction, route)) in directions.iter_mut().zip(routes).enumerate() {
-                let own = [("access", &flow.access), ("back", &flow.back)][side];
-                direction.add_route(flow, own, route.iter().map(|link| links[*link].1).collect());
+                let (name, config) = [("access", &flow.access), ("back", &flow.back)][side];
+                let name = match subflow {
+                    0 => format!("{}/{name}", flow.name),
+                    _ => format!("{}/{name}.{}", flow.name, subflow + 1),
+                };
+                let route = route.iter().map(|link| links[*link].1).collect();
+                direction.add_route(flow.class, (name, config), route);
             }
         }
-        let ways = directions.map(|direction| direction.way(experiment.seed));
+        let mut ways = directions.map(|direction| direction.way(experiment.seed));
+        if let Some(capture) = capture {
+            for (way, tap) in ways.iter_mut().zip([Tap::Begin, Tap::End]) {
+                way.watch(tap, Arc::clone(&capture));
+            }
+        }
         let [a, b] = self.interfaces;
         let emulator = Emulator::start(clock, a, b, ways)?;
         Ok((self.senders, self.receivers, Running { emulator, links }))
     }
 }
 
-/// The links that each flow's packets cross towards the receiver, and back.
+/// The links that each flow's packets cross towards the receiver, and back; behind them those of further subflows.
 fn routes(experiment: &Experiment) -> Result<Vec<[Vec<usize>; 2]>, TestbedError> {
     let route = |flow: &FlowSpec, from, to| {
         experiment.route(from, to).ok_or_else(|| {
@@ -128,11 +163,14 @@ fn routes(experiment: &Experiment) -> Result<Vec<[Vec<usize>; 2]>, TestbedError>
             ))
         })
     };
-    let routes = experiment
-        .flows
-        .iter()
-        .map(|flow| Ok([route(flow, flow.from, flow.to)?, route(flow, flow.to, flow.from)?]));
-    routes.collect()
+    let of_subflow = |subflow: &Subflow| [subflow.forth.clone(), subflow.back.clone()];
+    let firsts = experiment.flows.iter().map(|flow| match flow.subflows.first() {
+        Some(first) => Ok(of_subflow(first)),
+        None => Ok([route(flow, flow.from, flow.to)?, route(flow, flow.to, flow.from)?]),
+    });
+    let others =
+        beside(experiment).map(|(flow, subflow)| &experiment.flows[flow].subflows[subflow]);
+    firsts.chain(others.map(|subflow| Ok(of_subflow(subflow)))).collect()
 }
 
 /// On which side of the testbed each link is: that of what goes to receivers, or of what comes back. Each side is a thread.
@@ -167,13 +205,12 @@ impl Direction {
         self.links.len() - 1
     }
 
-    fn add_route(&mut self, flow: &FlowSpec, own: (&str, &LinkConfig), mut links: Vec<usize>) {
-        let (side, config) = own;
+    fn add_route(&mut self, class: u8, own: (String, &LinkConfig), mut links: Vec<usize>) {
+        let (name, config) = own;
         if *config != LinkConfig::default() {
-            let name = format!("{}/{side}", flow.name);
             links.insert(0, self.add(&name, config));
         }
-        self.routes.push(Route { links, class: flow.class });
+        self.routes.push(Route { links, class });
     }
 
     fn way(self, seed: u64) -> Way {

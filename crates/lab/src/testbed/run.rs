@@ -1,3 +1,4 @@
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration as Span;
 
 use fontis::udp::Clock;
@@ -5,29 +6,33 @@ use fontis_base::{Duration, Rate, Time};
 use fontis_net::{Limit, LinkStats};
 use fontis_proto::tcp;
 use fontis_sim::{
-    Application, Experiment, FlowCounters, FlowSpec, Observation, Observed, Pattern, Recording,
-    Stations, Transport,
+    Application, Capture, Experiment, FlowCounters, FlowSpec, Observation, Observed, Pattern,
+    Stations, Transport, Watched,
 };
 
 use super::environment::{Environment, Lateness};
 use super::error::{TestbedError, system};
 use super::flow::{Commands, Datagrams, Dfcp, Flow, Object, Place, Stage, Tcp};
 use super::namespace::Namespace;
-use super::network::{Network, Running, addresses};
+use super::network::{Network, Running, addresses, addresses_beside};
 
-/// Runs an experiment with real kernels and sockets; gives what was recorded, and on what machine. `None` if `stop` said
-/// so, which is asked at each sample.
+/// Runs an experiment with real kernels and sockets; gives what was recorded, with a capture of the first `captured` packets
+/// that senders send and receive, if there are to be any; and on what machine. `None` if `stop` said so, which is asked at each
+/// sample.
 pub fn run(
     experiment: &Experiment,
+    captured: u64,
     mut stop: impl FnMut() -> bool,
-) -> Result<Option<(Recording, Environment)>, TestbedError> {
+) -> Result<Option<(Watched, Environment)>, TestbedError> {
     let network = Network::new(experiment, mtu(experiment)?)?;
     let parameters = parameters(experiment);
     let refused = network.set_parameters(&parameters)?;
     let mut environment = Environment::read(network.senders(), network.mtu())?;
     environment.refused = refused;
     environment.ignored = ignored(experiment);
-    let mut stage = Theatre::open(experiment, network)?;
+    let capture = (captured > 0).then(|| Capture::new(std::iter::empty(), captured));
+    let capture = capture.map(|capture| Arc::new(Mutex::new(capture)));
+    let mut stage = Theatre::open(experiment, network, capture.clone())?;
     let mut observation = Observation::new(experiment);
     let end = Time::ZERO + experiment.duration;
     let window = Time::ZERO + experiment.warmup;
@@ -60,7 +65,10 @@ pub fn run(
     environment.lateness = stage.running.lateness().map(Lateness::from);
     (environment.unsent, environment.strangers) = stage.running.astray();
     stage.close()?;
-    Ok(Some((recording, environment)))
+    // Whoever wrote to it has ended.
+    let capture = capture.and_then(Arc::into_inner);
+    let capture = capture.map(|c| c.into_inner().unwrap_or_else(PoisonError::into_inner));
+    Ok(Some((Watched { recording, capture, trace: None }, environment)))
 }
 
 /// Everything that is at work during a run.
@@ -77,17 +85,22 @@ struct Theatre<'a> {
 }
 
 impl<'a> Theatre<'a> {
-    fn open(experiment: &'a Experiment, network: Network) -> Result<Self, TestbedError> {
+    fn open(
+        experiment: &'a Experiment,
+        network: Network,
+        capture: Option<Arc<Mutex<Capture>>>,
+    ) -> Result<Self, TestbedError> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(system("start threads"))?;
         // Time begins when all is built; what begins at zero begins at once.
         let clock = Clock::start();
-        let (senders, receivers, running) = network.start(experiment, clock)?;
+        let (senders, receivers, running) = network.start(experiment, clock, capture)?;
         let stage = Stage::new(clock);
         let mut flows = Vec::with_capacity(experiment.flows.len());
         for (number, spec) in experiment.flows.iter().enumerate() {
             let [sender, receiver] = addresses(number);
-            let place = Place { number, spec, sender, receiver };
+            let beside = addresses_beside(experiment, number);
+            let place = Place { number, spec, sender, receiver, beside };
             let sides = [&senders, &receivers];
             match start(experiment, &stage, &place, sides, &runtime) {
                 Ok(flow) => flows.push(flow),

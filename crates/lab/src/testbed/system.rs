@@ -152,6 +152,35 @@ pub(super) fn tcp_info(socket: &impl AsFd) -> io::Result<libc::tcp_info> {
     Ok(info)
 }
 
+/// What the kernel knows of the subflows of a Multipath TCP connection, the first nine at most (`MPTCP_TCPINFO`,
+/// linux/mptcp.h). An error for a connection that is plain TCP.
+pub(super) fn subflow_infos(socket: &impl AsFd) -> io::Result<Vec<libc::tcp_info>> {
+    const SOL_MPTCP: libc::c_int = 284;
+    const MPTCP_TCPINFO: libc::c_int = 2;
+    /// `struct mptcp_subflow_data`, and room for what follows it.
+    #[repr(C, align(8))]
+    struct Answer {
+        header_size: u32,
+        subflows: u32,
+        kernel_size: u32,
+        info_size: u32,
+        infos: [libc::tcp_info; 9],
+    }
+    // SAFETY: the structure is plain numbers, for which zero is valid.
+    let mut answer: Answer = unsafe { zeroed() };
+    answer.header_size = 16;
+    answer.info_size = size_of::<libc::tcp_info>() as u32;
+    let mut length = size_of::<Answer>() as libc::socklen_t;
+    let fd = socket.as_fd().as_raw_fd();
+    // SAFETY: the kernel writes at most `length` bytes, which the structure has.
+    checked(unsafe {
+        let to = (&raw mut answer).cast();
+        libc::getsockopt(fd, SOL_MPTCP, MPTCP_TCPINFO, to, &raw mut length)
+    })?;
+    let count = (answer.subflows as usize).min(answer.infos.len());
+    Ok(answer.infos[..count].to_vec())
+}
+
 /// Reads and throws away what a TCP socket has, `most` bytes at most, without copying it; how much it was.
 pub(super) fn discard(socket: &impl AsFd, most: usize) -> io::Result<usize> {
     let fd = socket.as_fd().as_raw_fd();

@@ -1,8 +1,9 @@
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use fontis_base::{FlowId, HostId, Packet, PacketId, Stream, Time};
+use fontis_base::{Ecn, FlowId, HostId, Packet, PacketId, Stream, Time};
 use fontis_net::{Delivery, Link, LinkConfig};
+use fontis_sim::Capture;
 
 use super::frame::{Datagram, Frame};
 
@@ -20,6 +21,16 @@ pub(super) struct Way {
     pub(super) flipped_bits: Stream,
     /// What was no IP packet, or no flow's.
     pub(super) strangers: u64,
+    tap: Option<(Tap, Arc<Mutex<Capture>>)>,
+}
+
+/// Where a way's packets are captured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tap {
+    /// As they come, before the first link.
+    Begin,
+    /// Behind the last link.
+    End,
 }
 
 /// What the packets of a flow cross.
@@ -36,7 +47,7 @@ pub(super) struct Route {
 pub(super) enum Flows {
     /// Addresses and ports make a flow; all take the same route.
     Transport,
-    /// The number in the source address is the flow's: see [`flow_of`].
+    /// The number in the addresses is the flow's: see [`flow_of`].
     Address,
 }
 
@@ -73,6 +84,22 @@ impl Way {
             next_packet: 0,
             flipped_bits,
             strangers: 0,
+            tap: None,
+        }
+    }
+
+    /// Lets a capture see the packets at one of its ends.
+    pub(super) fn watch(&mut self, at: Tap, capture: Arc<Mutex<Capture>>) {
+        self.tap = Some((at, capture));
+    }
+
+    fn capture(&self, at: Tap, now: Time, frame: &Frame, ecn: Ecn) {
+        if let Some((_, capture)) = self.tap.as_ref().filter(|(tap, _)| *tap == at) {
+            let mut capture = capture.lock().unwrap_or_else(PoisonError::into_inner);
+            for packet in frame.packets() {
+                let (bytes, original) = packet.beginning(ecn);
+                capture.keep(now, &bytes, original);
+            }
         }
     }
 
@@ -94,7 +121,10 @@ impl Way {
         let (flow, number) = match self.flows {
             Flows::Transport => (FlowId(datagram.flow_hash()), 0),
             Flows::Address => {
-                let Some(number) = flow_of(datagram.source()) else {
+                // A subflow's own address is at one end of it, and the highest; groups and such are no host of ours.
+                let ends = [datagram.source(), datagram.destination()].map(flow_of);
+                let number = ends.into_iter().flatten().filter(|n| *n < self.routes.len()).max();
+                let Some(number) = number else {
                     self.strangers += 1;
                     return None;
                 };
@@ -107,6 +137,10 @@ impl Way {
         };
         let (class, first) = (route.class, route.links.first().copied());
         let (ecn, datagram) = (datagram.ecn(), Arc::new(datagram));
+        let segments = datagram.segments();
+        if self.tap.is_some() {
+            self.capture(Tap::Begin, now, &Frame::whole(Arc::clone(&datagram)), ecn);
+        }
         let mut packet = |frame: Frame, segments| {
             let id = PacketId(self.next_packet);
             self.next_packet += 1;
@@ -115,9 +149,10 @@ impl Way {
             let payload = frame;
             Packet { id, src, dst, flow, size, segments, ecn, corrupt: false, class, payload }
         };
-        let segments = datagram.segments();
         let Some(first) = first else {
-            return Some(Delivery { at: now, packet: packet(Frame::whole(datagram), segments) });
+            let delivery = Delivery { at: now, packet: packet(Frame::whole(datagram), segments) };
+            self.capture(Tap::End, now, &delivery.packet.payload, ecn);
+            return Some(delivery);
         };
         if self.super_packets || segments == 1 {
             let packet = packet(Frame::whole(datagram), segments);
@@ -150,6 +185,8 @@ impl Way {
             match place.and_then(|place| links.get(place + 1)).copied() {
                 Some(next) => self.links[next].enter(delivery.at, delivery.packet),
                 None => {
+                    let packet = &delivery.packet;
+                    self.capture(Tap::End, now, &packet.payload, packet.ecn);
                     if let Some(carried) = self.carried.get_mut(number) {
                         *carried += u64::from(delivery.packet.size);
                     }

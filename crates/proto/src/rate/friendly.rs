@@ -25,7 +25,7 @@ pub struct Friendly {
 const SEGMENT: u64 = 1500;
 /// Segments of the initial window (RFC 6928).
 const INITIAL_WINDOW: u64 = 10;
-/// Segments that may always be in flight: the peer waits for a few packets before it reports.
+/// Segments that may always be in flight, which is the least that a loss leaves TCP (RFC 5681, equation 4).
 const LEAST: u64 = 2;
 /// Round trips without feedback that count as a timeout.
 const SILENCES: u32 = 8;

@@ -55,8 +55,8 @@ impl Files {
 
 const CELLULAR: &str = "cellular:";
 
-/// The most opportunities of a trace that is made: a day at 100 Mbit/s.
-const MOST: f64 = 1e9;
+/// The most opportunities of a trace that is made, of eight bytes each: an hour at 160 Mbit/s.
+const MOST: f64 = 5e7;
 
 /// A trace of the model in [`cellular`](crate::cellular), by mean rate, coefficient of variation, length and seed.
 fn cellular(model: &str) -> Result<DeliveryTrace, String> {
@@ -74,7 +74,7 @@ fn cellular(model: &str) -> Result<DeliveryTrace, String> {
     let seed: u64 = seed.parse().map_err(|_| wrong(format!("{seed:?} is no seed")))?;
     let (mean, seconds) = (mean.as_bps() as f64, length.as_secs_f64());
     if mean * seconds / 12_000.0 > MOST {
-        return Err("a trace of more than a thousand million opportunities is too long".to_owned());
+        return Err("a trace of more than fifty million opportunities is too long".to_owned());
     }
     let trace = Cellular::varying(seed, mean, variation.get(), seconds).trace();
     trace.map_err(|(_, reason)| format!("the trace is empty: an opportunity {reason}; {form}"))

@@ -535,6 +535,20 @@ pub const KEYS: &[Key] = &[
         "",
         "protocol command: a command line at the receiver, from the beginning of the run to its end; none if not set",
     ),
+    key(
+        "flow",
+        "subflows",
+        Count,
+        "0",
+        "subflows of the kernel's Multipath TCP, each from an address of its own, on the testbed; 0 is plain TCP",
+    ),
+    key(
+        "flow",
+        "via",
+        Text,
+        "",
+        "subflows in links of one's own: the routers that they pass, one for each, as in \"sat, cell\"; the others take the shortest way",
+    ),
     key("flow", "class", Count, "0", "the traffic class of its packets"),
     key("flow", "max_window", Size, "", "tcp.max_window of this flow"),
 ];

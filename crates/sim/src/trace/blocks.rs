@@ -143,10 +143,10 @@ impl BlockBook {
                 }
                 *known = *floor;
             }
-            for (block, _) in needs.iter().filter(|(_, needed)| *needed == 0) {
-                if let Some(block) = self.blocks.get_mut(&(*channel, *block)) {
-                    block.done = block.done.min(at);
-                }
+            for (block, needed) in needs.iter().filter(|(block, _)| block >= known) {
+                let Some(block) = self.blocks.get_mut(&(*channel, *block)) else { continue };
+                // Symbols that were enough in number may turn out not to be independent.
+                block.done = if *needed == 0 { block.done.min(at) } else { Time::MAX };
             }
         }
     }

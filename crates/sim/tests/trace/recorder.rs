@@ -4,11 +4,15 @@ use fontis_sim::scenario::Scenario;
 use fontis_sim::trace::{Detail, Fate, Kind, Marks, NOWHERE, capture, stream};
 use fontis_sim::{Watch, Watched};
 
-/// DFCP's packets are large, so that one carries several symbols.
 fn run(protocol: &str, topology: &str, most: usize) -> Watched {
+    run_in(1500, protocol, topology, most)
+}
+
+/// In packets of at most `mtu` bytes: in large ones DFCP has several symbols.
+fn run_in(mtu: u16, protocol: &str, topology: &str, most: usize) -> Watched {
     let text = format!(
         "[scenario]\nid = \"T\"\nduration = \"20 s\"\nuntil_done = true\nwarmup = \"0 s\"\n[topology]\nrate = \"20 Mbit/s\"\n\
-         rtt = \"50 ms\"\nbuffer = \"0.5 BDP\"\n{topology}\n[dfcp]\nrate = \"auto\"\nmtu = 9000\n\
+         rtt = \"50 ms\"\nbuffer = \"0.5 BDP\"\n{topology}\n[dfcp]\nrate = \"auto\"\nmtu = {mtu}\n\
          [[flow]]\nprotocol = \"{protocol}\"\napp = \"object\"\nsize = \"3 MB\"\n"
     );
     let runs = Scenario::parse(&text).expect("a scenario").runs().expect("runs");
@@ -54,7 +58,12 @@ fn retransmissions_are_those_that_tcp_counts() {
 
 #[test]
 fn useless_symbols_are_those_that_dfcp_counts() {
-    let Watched { recording, trace, .. } = run("dfcp", "loss = \"gilbert:1%,25%\"", 1_000_000);
+    [1500, 9000].into_iter().for_each(useless_symbols_in);
+}
+
+fn useless_symbols_in(mtu: u16) {
+    let loss = "loss = \"gilbert:1%,25%\"";
+    let Watched { recording, trace, .. } = run_in(mtu, "dfcp", loss, 1_000_000);
     let trace = trace.expect("it was asked for");
     let share = recording.metric("wasted_symbols", "flow1").expect("a metric");
     // The endpoint counts until it has all and closes; the recorder sees what comes after that, too.

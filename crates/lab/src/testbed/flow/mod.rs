@@ -156,6 +156,8 @@ pub(super) struct Place<'a> {
     pub(super) spec: &'a FlowSpec,
     pub(super) sender: IpAddr,
     pub(super) receiver: IpAddr,
+    /// The addresses of further subflows.
+    pub(super) beside: Vec<[IpAddr; 2]>,
 }
 
 /// Whether a call only ended because it is time to look whether the run is over.

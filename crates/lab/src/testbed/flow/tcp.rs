@@ -1,5 +1,5 @@
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
@@ -11,6 +11,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use super::{LOOK, Meter, PORT, Place, Stage, only_waited};
 use crate::testbed::error::{TestbedError, system};
+use crate::testbed::multipath;
 use crate::testbed::namespace::Namespace;
 use crate::testbed::system as sys;
 
@@ -19,6 +20,7 @@ pub(in crate::testbed) struct Tcp {
     meter: Arc<Meter>,
     /// The sender's socket, once it is connected.
     socket: Arc<OnceLock<TcpStream>>,
+    is_multipath: bool,
     pub(super) threads: Vec<JoinHandle<()>>,
 }
 
@@ -68,11 +70,29 @@ impl Tcp {
         } else {
             ((senders, place.sender), (receivers, place.receiver))
         };
+        let is_multipath = !spec.subflows.is_empty();
+        let protocol = if is_multipath { multipath::PROTOCOL.into() } else { Protocol::TCP };
+        if is_multipath {
+            let own = |ends: &[IpAddr; 2]| ends[usize::from(asks)];
+            let own: Vec<IpAddr> = place.beside.iter().map(own).collect();
+            multipath::manage(from.0, own.len(), &own)?;
+            multipath::manage(to.0, own.len(), &[])?;
+        }
         let open = |namespace: &Namespace, address| {
             let address = SocketAddr::new(address, 0);
             let opened = namespace.run(|| {
                 let (domain, kind) = (Domain::for_address(address), Type::STREAM);
-                Socket::new(domain, kind, Some(Protocol::TCP)).map_err(system("open a socket"))
+                Socket::new(domain, kind, Some(protocol)).map_err(|error| {
+                    match error.raw_os_error() {
+                        Some(libc::EPROTONOSUPPORT | libc::ENOPROTOOPT) if is_multipath => {
+                            TestbedError::Unsupported(format!(
+                                "{}: this kernel has no Multipath TCP, or net.mptcp.enabled is 0",
+                                spec.name
+                            ))
+                        }
+                        _ => system("open a socket")(error),
+                    }
+                })
             })?;
             rustix::net::sockopt::set_tcp_congestion(&opened, algorithm).map_err(|_| {
                 TestbedError::Unsupported(format!(
@@ -135,26 +155,34 @@ impl Tcp {
                 .map_err(system("start a thread"))
         };
         let threads = vec![spawn(Box::new(accepting))?, spawn(Box::new(connecting))?];
-        Ok(Self { meter: end.meter, socket: end.socket, threads })
+        Ok(Self { meter: end.meter, socket: end.socket, is_multipath, threads })
     }
 
     pub(super) fn counters(&self) -> FlowCounters {
         let received = self.meter.received.load(Ordering::Relaxed);
-        let info = self.socket.get().and_then(|socket| sys::tcp_info(socket).ok());
-        let Some(info) = info else { return FlowCounters { received, ..FlowCounters::default() } };
-        let mss = u64::from(info.tcpi_snd_mss);
-        let outstanding = info.tcpi_unacked + info.tcpi_retrans;
-        let in_flight = outstanding.saturating_sub(info.tcpi_sacked + info.tcpi_lost);
-        FlowCounters {
-            received,
-            sent: info.tcpi_segs_out.into(),
-            retransmitted: info.tcpi_total_retrans.into(),
-            lost: info.tcpi_lost.into(),
-            window: u64::from(info.tcpi_snd_cwnd) * mss,
-            in_flight: u64::from(in_flight) * mss,
-            srtt: (info.tcpi_rtt > 0).then(|| Duration::from_micros(info.tcpi_rtt.into())),
-            ..FlowCounters::default()
+        let infos = self.socket.get().map_or(Vec::new(), |socket| {
+            match self.is_multipath {
+                // One that has fallen back to TCP has no subflows.
+                true => sys::subflow_infos(socket).or_else(|_| Ok(vec![sys::tcp_info(socket)?])),
+                false => sys::tcp_info(socket).map(|info| vec![info]),
+            }
+            .unwrap_or_else(|_: io::Error| Vec::new())
+        });
+        let mut counters = FlowCounters { received, ..FlowCounters::default() };
+        for info in infos {
+            let mss = u64::from(info.tcpi_snd_mss);
+            let outstanding = info.tcpi_unacked + info.tcpi_retrans;
+            let in_flight = outstanding.saturating_sub(info.tcpi_sacked + info.tcpi_lost);
+            counters.sent += u64::from(info.tcpi_segs_out);
+            counters.retransmitted += u64::from(info.tcpi_total_retrans);
+            counters.lost += u64::from(info.tcpi_lost);
+            counters.window += u64::from(info.tcpi_snd_cwnd) * mss;
+            counters.in_flight += u64::from(in_flight) * mss;
+            let srtt = (info.tcpi_rtt > 0).then(|| Duration::from_micros(info.tcpi_rtt.into()));
+            // Of several subflows the shortest.
+            counters.srtt = counters.srtt.into_iter().chain(srtt).min();
         }
+        counters
     }
 
     pub(super) fn stations(&self) -> Stations {

@@ -169,7 +169,7 @@ impl Race {
             ("net/ipv4/tcp_rmem", room),
         ])?;
         let clock = Clock::start();
-        let (senders, receivers, running) = network.start(&experiment, clock)?;
+        let (senders, receivers, running) = network.start(&experiment, clock, None)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(system("start threads"))?;
         let folder = tempfile::tempdir().map_err(system("make a folder for what arrives"))?;
@@ -267,6 +267,7 @@ impl Race {
             access: LinkConfig::default(),
             back: LinkConfig::default(),
             class: 0,
+            subflows: Vec::new(),
         };
         Experiment {
             seed: self.seed,

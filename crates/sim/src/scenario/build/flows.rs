@@ -151,6 +151,10 @@ fn flow(
             "{name}: flow.rtt ({rtt}) is less than its path takes ({inner})"
         ));
     }
+    let subflows = topology.subflows(read, &name, &way)?;
+    if !subflows.is_empty() && !matches!(transport, Transport::Tcp(_)) {
+        return senseless(format!("{name}: only TCP has subflows; leave flow.subflows out"));
+    }
     let delay = (rtt - way.inner) / 2;
     Ok(FlowSpec {
         name,
@@ -168,5 +172,6 @@ fn flow(
         },
         back: LinkConfig { delay, ..LinkConfig::default() },
         class: u8::try_from(read.count("flow.class")).unwrap_or(u8::MAX),
+        subflows,
     })
 }

@@ -4,10 +4,10 @@ use fontis_net::{
 };
 
 use super::reader::{Reader, bad, senseless};
-use crate::LinkSpec;
 use crate::network::route;
 use crate::scenario::ScenarioError;
 use crate::scenario::value::BufferSize;
+use crate::{LinkSpec, Subflow};
 
 /// The routers, and the links between them.
 pub(super) struct Topology {
@@ -31,6 +31,9 @@ enum Kind {
     ParkingLot,
     Links,
 }
+
+/// The most subflows: what kernels allow beside the first, and that one.
+const MOST_SUBFLOWS: u64 = 9;
 
 /// Where a flow goes.
 pub(super) struct Way {
@@ -220,32 +223,80 @@ impl Topology {
     }
 
     fn way_over_links(&self, read: &Reader<'_>, flow: &str) -> Result<Way, ScenarioError> {
-        let router = |key: &str| {
-            let name = read.text(&format!("flow.{key}"));
-            self.names.iter().position(|known| *known == name).ok_or_else(|| {
-                let names = self.names.join(", ");
-                let message = match &*name {
-                    "" => format!("{flow}: flow.{key} must name a router; there are {names}"),
-                    name => {
-                        format!("{flow}: flow.{key}: no link leads to {name:?}; there are {names}")
-                    }
-                };
-                ScenarioError::Senseless { run: String::new(), message }
-            })
-        };
+        let router = |key| self.router_of(flow, key, &read.text(&format!("flow.{key}")));
         let (from, to) = (router("from")?, router("to")?);
         if from == to {
             return senseless(format!("{flow}: flow.from and flow.to are the same router"));
         }
         let mut inner = Duration::ZERO;
         for (from, to) in [(from, to), (to, from)] {
-            let Some(links) = route(self.names.len(), &self.ends(), from, to) else {
-                let [from, to] = [from, to].map(|router| &self.names[router]);
-                return senseless(format!("{flow}: no links lead from {from:?} to {to:?}"));
-            };
+            let links = self.path(flow, &[from, to])?;
             inner = links.iter().fold(inner, |sum, link| sum + self.links[*link].config.delay);
         }
         Ok(Way { from, to, rtt: inner, inner })
+    }
+
+    /// The router that key `flow.KEY` names.
+    fn router_of(&self, flow: &str, key: &str, name: &str) -> Result<usize, ScenarioError> {
+        self.names.iter().position(|known| known == name).ok_or_else(|| {
+            let names = self.names.join(", ");
+            let message = match name {
+                "" => format!("{flow}: flow.{key} must name a router; there are {names}"),
+                name => {
+                    format!("{flow}: flow.{key}: no link leads to {name:?}; there are {names}")
+                }
+            };
+            ScenarioError::Senseless { run: String::new(), message }
+        })
+    }
+
+    /// The links from router to router.
+    fn path(&self, flow: &str, routers: &[usize]) -> Result<Vec<usize>, ScenarioError> {
+        let mut path = Vec::new();
+        for leg in routers.windows(2) {
+            let Some(links) = route(self.routers(), &self.ends(), leg[0], leg[1]) else {
+                let name = |router: usize| self.names.get(router).map_or("", String::as_str);
+                let [from, to] = [leg[0], leg[1]].map(name);
+                return senseless(format!("{flow}: no links lead from {from:?} to {to:?}"));
+            };
+            path.extend(links);
+        }
+        Ok(path)
+    }
+
+    /// What the subflows of Multipath TCP cross; none for other flows.
+    pub(super) fn subflows(
+        &self,
+        read: &Reader<'_>,
+        flow: &str,
+        way: &Way,
+    ) -> Result<Vec<Subflow>, ScenarioError> {
+        let (count, via) = (read.count("flow.subflows"), read.text("flow.via"));
+        let via: Vec<&str> = if via.is_empty() { Vec::new() } else { via.split(',').collect() };
+        if count > MOST_SUBFLOWS {
+            return senseless(format!("{flow}: at most {MOST_SUBFLOWS} subflows are possible"));
+        }
+        if !via.is_empty() && self.kind != Kind::Links {
+            return senseless(format!(
+                "{flow}: flow.via needs routers with names: describe the network by [[link]]"
+            ));
+        }
+        if via.len() as u64 > count {
+            return senseless(format!(
+                "{flow}: flow.via names {} routers for {count} subflows: set flow.subflows",
+                via.len()
+            ));
+        }
+        let subflow = |index: usize| {
+            let mut routers = vec![way.from, way.to];
+            if let Some(name) = via.get(index).map(|name| name.trim()).filter(|n| !n.is_empty()) {
+                routers.insert(1, self.router_of(flow, "via", name)?);
+            }
+            let forth = self.path(flow, &routers)?;
+            routers.reverse();
+            Ok(Subflow { forth, back: self.path(flow, &routers)? })
+        };
+        (0..count as usize).map(subflow).collect()
     }
 
     fn ends(&self) -> Vec<(usize, usize)> {
