@@ -27,15 +27,18 @@ SCENARIO = """
 id = "bench"
 duration = "{seconds} s"
 warmup = "{warmup} s"
+sample = "{sample}"
 [topology]
 rate = "{rate}"
-rtt = "50 ms"
+rtt = "{rtt}"
 access = "{access}"
 buffer = "1 BDP"
 queue = "{queue}"
 [[flow]]
 count = {flows}
 protocol = "{protocol}"
+[tcp]
+{tcp}
 """
 
 
@@ -52,12 +55,16 @@ def measured(command, **options):
         return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, wall, out.read()
 
 
-def simulate(rate="1 Gbit/s", access="10 Gbit/s", queue="fifo", flows=10, protocol="cubic", seconds=SECONDS):
+def scenario(rate="1 Gbit/s", access="10 Gbit/s", queue="fifo", flows=10, protocol="cubic", seconds=SECONDS,
+             rtt="50 ms", sample="100 ms", tcp=""):
+    return SCENARIO.format(rate=rate, access=access, queue=queue, flows=flows, protocol=protocol, seconds=seconds,
+                           warmup=seconds / 5, rtt=rtt, sample=sample, tcp=tcp)
+
+
+def simulate(**options):
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "bench.toml")
-        path.write_text(SCENARIO.format(
-            rate=rate, access=access, queue=queue, flows=flows, protocol=protocol, seconds=seconds,
-            warmup=seconds // 5))
+        path.write_text(scenario(**options))
         cpu, memory, _, _ = measured([FONTIS, "sim", str(path), "-o", folder, "--jobs", "1", "--json"])
         run = json.loads(pathlib.Path(folder, "bench/00000/run.json").read_text())
         summary = {(m, s): v for m, s, v, _ in run["summary"]}
@@ -67,13 +74,18 @@ def simulate(rate="1 Gbit/s", access="10 Gbit/s", queue="fifo", flows=10, protoc
         "memory": memory,
         "goodput": summary["goodput", "all"],
         "dropped": summary["drop_rate", "bottleneck"],
+        "seconds": cpu,
+        "connected": summary["connected", "all"],
     }
 
 
-def ns2(algorithm, trace=None):
-    environment = dict(os.environ, **({"NS2_TRACE": trace} if trace else {}))
-    seconds = 20 if trace else SECONDS
-    arguments = ["10", "1000", "50", "4167", "0", str(seconds), "10", algorithm, "1", "1"]
+def ns2(algorithm="cubic", delayed=0, headers="all", trace=None):
+    """ns-2.35: with all headers, as it comes, or only those that are needed; acknowledging every packet or every second."""
+    environment = dict(os.environ)
+    environment.update({"NS2_TRACE": trace} if trace else {})
+    environment.update({"NS2_HEADERS": headers} if headers == "all" else {})
+    seconds = 20
+    arguments = ["10", "1000", "50", "4167", "0", str(seconds), "4", algorithm, "1", str(delayed)]
     cpu, memory, _, out = measured(["ns", str(HERE / "ns2/dumbbell.tcl"), *arguments], env=environment)
     values = next(line for line in out.splitlines() if line and line[0].isdigit()).split()
     return {"rate": int(values[4]) / cpu, "memory": memory, "goodput": float(values[0])}
@@ -94,27 +106,58 @@ def line(name, samples):
     return middle
 
 
+def beside_ns2(cubic):
+    """Our default recording on; ns-2 with its Sack1 sink, which acknowledges every packet, and as it is installed."""
+    if not shutil.which("ns"):
+        print("ns-2 is not installed (Debian: apt-get install ns2): nothing to compare with")
+        return
+    every = line("CUBIC over FIFO, every packet acknowledged", several(simulate, tcp='delayed_ack = "0 ms"'))
+    print("ns-2.35 with TCP/Linux cubic, 20 s, and how many times as many packets we have:")
+    for name, ours, options in (
+        ("Sack1 sink, as installed", cubic, {}),
+        ("Sack1 sink, as installed, trace-all", cubic, {"trace": "/dev/null"}),
+        ("Sack1 sink, its headers pruned", cubic, {"headers": "few"}),
+        ("the same beside ours that acknowledges all", every, {"headers": "few"}),
+        ("Sack1/DelAck sink, its headers pruned", cubic, {"headers": "few", "delayed": 1}),
+    ):
+        theirs = line(f"    {name}", several(ns2, **options))
+        print(f"        ours / ns-2: {ours / theirs:.1f}")
+
+
+def memory():
+    """What a flow takes, and a packet: from runs that differ in how many there are."""
+    small = simulate(seconds=1, sample="1 s")["memory"]
+    flows = 20_000
+    many = simulate(flows=flows, rate="2 Gbit/s", seconds=1, sample="1 s")["memory"]
+    print(f"memory of a flow: {(many - small) * 2**20 / flows:.0f} B, of {flows} at 100 kbit/s each")
+    # All leave when the handshake is over, at 0.8 s, and come to the bottleneck at 1.2 s.
+    sparse, dense = (
+        simulate(flows=10_000, rate="10 Gbit/s", access="100 Gbit/s", rtt="800 ms", seconds=1.21, sample="2 s", tcp=f"initial_window = {window}")["memory"]
+        for window in (1, 41))
+    print(f"memory of a packet on its way: {(dense - sparse) * 2**20 / (10_000 * 40):.0f} B, what its sender keeps of it included")
+
+
 def main():
     print(f"10 flows, 1 Gbit/s, 50 ms, 1 BDP, {SECONDS} s, medians of {RUNS}")
     cubic = line("CUBIC over FIFO", several(simulate))
-    reno = line("NewReno over FIFO", several(simulate, protocol="newreno"))
-    if shutil.which("ns"):
-        theirs = line("ns-2.35 TCP/Linux cubic, counters only", several(ns2, algorithm="cubic"))
-        traced = line("ns-2.35 TCP/Linux cubic, trace-all", several(ns2, algorithm="cubic", trace="/dev/null"))
-        reno_theirs = line("ns-2.35 Sack1, counters only", several(ns2, algorithm="reno"))
-        print(f"ours / ns-2: CUBIC {cubic / theirs:.2f}, with its traces {cubic / traced:.1f}; Reno {reno / reno_theirs:.2f}")
-    else:
-        print("ns-2 is not installed (Debian: apt-get install ns2): nothing to compare with")
+    line("NewReno over FIFO", several(simulate, protocol="newreno"))
+    beside_ns2(cubic)
     for queue in ("drr", "sfq", "wfq", "red", "codel", "fq-codel"):
         other = line(f"CUBIC over {queue}", several(simulate, queue=queue))
         print(f"    time relative to FIFO: {cubic / other:.2f}")
     for protocol in ("compound", "vegas", "bbr"):
         other = line(f"{protocol} over FIFO", several(simulate, protocol=protocol))
         print(f"    time relative to CUBIC: {cubic / other:.2f}")
-    print("CUBIC over FIFO, 100 kbit/s and more for each flow")
+    print("CUBIC over FIFO, 1 Mbit/s and more for each flow, 10 s; then without samples")
+    first = {}
     for flows in (10, 100, 1000, 10_000):
-        rate = max(1000, flows // 10 * 10)
-        line(f"{flows} flows, {rate} Mbit/s", several(simulate, flows=flows, rate=f"{rate} Mbit/s", seconds=10))
+        rate = f"{max(1000, flows)} Mbit/s"
+        for sample in ("100 ms", "10 s"):
+            packets = line(f"{flows} flows, {rate}, every {sample}", several(simulate, flows=flows, rate=rate, seconds=10, sample=sample))
+            print(f"    cost of a packet relative to 10 flows: {first.setdefault(sample, packets) / packets:.2f}")
+    huge = simulate(flows=100_000, rate="10 Gbit/s", seconds=10)
+    print(f"100,000 flows over 10 Gbit/s, 10 s: {huge['seconds']:.0f} s, {huge['memory']:.0f} MB, {huge['connected']:.3f} of them connected")
+    memory()
     greedy = several(simulate, protocol="dfcp", queue="drr", access="1 Gbit/s", seconds=5)
     offered = [sample["rate"] / (1 - sample["dropped"]) for sample in greedy]
     print(f"greedy DFCP over DRR, ten times the rate: {statistics.median(offered) / 1e6:.3f} M offered packets/s")
@@ -123,16 +166,16 @@ def main():
 
 def jobs():
     """How much faster two processors run a sweep."""
-    text = SCENARIO.format(rate="100 Mbit/s", access="1 Gbit/s", queue="fifo", flows=10, protocol="cubic", seconds=60, warmup=12)
+    text = scenario(rate="100 Mbit/s", access="1 Gbit/s")
     text += "[sweep]\nscenario.seed = [" + ", ".join(map(str, range(1, 41))) + "]\n"
-    walls = {}
+    walls, work = {}, {}
     for count in (1, 2):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "bench.toml")
             path.write_text(text)
             command = [FONTIS, "sim", str(path), "-o", folder, "--jobs", str(count), "--json"]
-            walls[count] = measured(command)[2]
-    print(f"--jobs 2 on 40 runs: {walls[1] / walls[2]:.2f} times as fast as --jobs 1")
+            work[count], _, walls[count], _ = measured(command)
+    print(f"--jobs 2 on 40 runs: {walls[1] / walls[2]:.2f} times as fast as --jobs 1, with {work[2] / work[1]:.3f} times its processor time")
 
 
 main()

@@ -8,9 +8,11 @@ if {$argc != 10} { puts stderr "usage: ns dumbbell.tcl FLOWS MBPS RTT_MS BUFFER_
 lassign $argv flows mbps rtt buffer loss seconds warmup algorithm seed delayed
 ns-random $seed
 
-# Headers that no packet here has would only cost memory and time.
-remove-all-packet-headers
-add-packet-header IP TCP Flags
+# Headers that no packet here has only cost memory and time; NS2_HEADERS=all keeps them, as ns-2 does unless it is told.
+if {![info exists env(NS2_HEADERS)]} {
+    remove-all-packet-headers
+    add-packet-header IP TCP Flags
+}
 set ns [new Simulator]
 # What most of its users do: a line for each packet at each hop. NS2_TRACE names the file.
 if {[info exists env(NS2_TRACE)]} { $ns trace-all [open $env(NS2_TRACE) w] }

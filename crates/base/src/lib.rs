@@ -8,15 +8,19 @@
 mod node;
 mod notation;
 mod packet;
+mod prefetch;
 mod random;
 mod rate;
+mod relax;
 mod size;
 mod time;
 
 pub use node::{Node, Observer, Port};
 pub use notation::NotationError;
 pub use packet::{Ecn, FlowId, HostId, Packet, PacketId};
+pub use prefetch::prefetch;
 pub use random::{Probability, Stream};
 pub use rate::{Rate, Serializer};
+pub use relax::relax;
 pub use size::Size;
 pub use time::{Duration, Time};

@@ -25,6 +25,9 @@ pub trait Observer<P> {
     fn dropped(&mut self, _now: Time, _element: &str, _packet: &Packet<P>, _why: &'static str) {}
     /// `packet` was marked with congestion experienced at `element`.
     fn marked(&mut self, _now: Time, _element: &str, _packet: &Packet<P>) {}
+    /// `packet` will leave a queue soon: what it points to has not been touched for as long as it waited, and may be
+    /// brought near.
+    fn nears(&mut self, _packet: &Packet<P>) {}
 }
 
 impl<P> Observer<P> for () {}

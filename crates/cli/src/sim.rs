@@ -49,6 +49,10 @@ pub(crate) struct Args {
     /// Write every packet's life as packets.trace beside each recording, for fontis view
     #[arg(long)]
     packets: bool,
+    /// Write what the flows' senders send, receive and believe as packets.sqlog beside each recording, for fontis view
+    /// and qvis
+    #[arg(long)]
+    qlog: bool,
     /// Let every packet pass through its wire format and back; slower, and the recording is the same
     #[arg(long)]
     wire: bool,
@@ -101,9 +105,13 @@ pub(crate) fn run_on(args: &Args, platform: Platform) -> Result<(), Failure> {
     if args.list {
         return list(args.json);
     }
-    if args.packets && platform == Platform::Testbed {
-        let text = "every packet's life is known to the simulator only: write --pcap for the senders' capture";
-        return Err(Failure::Usage(text.to_owned()));
+    for (flag, is_set) in [("--packets", args.packets), ("--qlog", args.qlog)] {
+        if is_set && platform == Platform::Testbed {
+            let text = format!(
+                "what packets meet and senders believe is known to the simulator only: write --pcap for the senders' capture in place of {flag}"
+            );
+            return Err(Failure::Usage(text));
+        }
     }
     // Everything is read before anything runs.
     let mut batches = Vec::new();
@@ -188,7 +196,7 @@ fn one(
             }
             bar.finish_and_clear();
         });
-        let extras = Extras { capture: args.pcap, packets: args.packets };
+        let extras = Extras { capture: args.pcap, packets: args.packets, qlog: args.qlog };
         let outcomes = sim::run(runs, platform, &folder, jobs, extras, stop, progress);
         drop(finished);
         outcomes

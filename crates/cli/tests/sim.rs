@@ -149,3 +149,29 @@ fn packets_that_pass_through_their_bytes_give_the_same_recording_and_a_capture()
     // Some 800 packets a second and acknowledgements, for three seconds.
     assert!(capture.len() > 200_000, "{}", capture.len());
 }
+
+#[test]
+fn a_qlog_stands_beside_the_recording_and_can_be_viewed() {
+    let here = TempDir::new().expect("a folder");
+    fs::write(here.path().join("short.toml"), SHORT).expect("written");
+    let both = ["short.toml", "--qlog", "--packets"];
+    for (args, kept) in [(&both[..1], 0), (&both[..2], 0), (&both[..], 0), (&both[..], 4)] {
+        let output = fontis(here.path(), args);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let before = format!("{kept} of them from before");
+        assert!(stdout(&output).contains(&before), "{args:?}: {}", stdout(&output));
+    }
+    let folder = here.path().join("recordings/short/00000");
+    let qlog = fs::read_to_string(folder.join("packets.sqlog")).expect("a qlog");
+    assert!(qlog.starts_with('\u{1e}') && qlog.ends_with('\n'));
+    // Some 800 packets a second, acknowledgements and what they change, for three seconds.
+    assert!(qlog.matches("transport:packet_sent").count() > 1500);
+    assert!(qlog.matches("recovery:metrics_updated").count() > 500);
+    let output = Command::new(env!("CARGO_BIN_EXE_fontis"))
+        .current_dir(here.path())
+        .args(["view", "recordings/short/00000/packets.sqlog", "--svg", "figure.svg"])
+        .output()
+        .expect("the command runs");
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(fs::read_to_string(here.path().join("figure.svg")).expect("a figure").contains("<svg"));
+}

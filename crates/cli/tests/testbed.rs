@@ -42,6 +42,7 @@ fn wrong_usage_exits_with_2_and_says_what_would_be_right() {
         (&["testbed", "shell", "--mtu", "60"], "at least 68"),
         (&["testbed", "run", "no-such-scenario"], "no file"),
         (&["testbed", "run", "B01", "--packets"], "simulator only"),
+        (&["testbed", "run", "B01", "--qlog"], "simulator only"),
         (&["race", "/nonexistent"], "name a file"),
         (&["race", "/dev/null"], "name one"),
         (&["race", env!("CARGO_BIN_EXE_fontis"), "--against", "snail"], "cubic, bbr"),

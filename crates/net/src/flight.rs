@@ -1,7 +1,7 @@
 use core::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
-use fontis_base::{Packet, Time};
+use fontis_base::{Packet, Time, relax};
 
 /// The packets that propagate, delivered in the order (deliver_at, seq).
 ///
@@ -75,6 +75,7 @@ impl<P> Flight<P> {
             (a, _) => a.is_none(),
         };
         let due = if held_back_first { self.held_back.pop() } else { self.in_order.pop_front() };
+        relax(&mut self.in_order);
         due.map(|due| (due.at, due.packet))
     }
 

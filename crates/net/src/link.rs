@@ -330,7 +330,22 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         }
     }
 
+    /// Whether a line that nothing disturbs can take a packet at once.
+    fn is_free(&self, now: Time) -> bool {
+        self.faults.is_none()
+            && self.trace.is_none()
+            && self.rate_changes.is_empty()
+            && self.line.free_at() <= now
+            && self.line.rate() != Rate::ZERO
+    }
+
     fn enqueue(&mut self, now: Time, packet: Packet<P>) {
+        if self.is_free(now) && self.queue.lets_pass(&packet) {
+            // Nothing waits: what the queue would do with it is known.
+            self.backlog_since = now;
+            self.summed_until = self.summed_until.max(now);
+            return self.transmit(now, packet);
+        }
         if self.queue.is_empty() {
             self.backlog_since = now;
         }
@@ -391,6 +406,10 @@ impl<P, O: Observer<P>> Observer<P> for Report<'_, O> {
         self.stats.first_queue_drop.get_or_insert(now);
         self.stats.held.remove(packet);
         self.observer.dropped(now, self.element, packet, why);
+    }
+
+    fn nears(&mut self, packet: &Packet<P>) {
+        self.observer.nears(packet);
     }
 
     fn marked(&mut self, now: Time, _queue: &str, packet: &Packet<P>) {

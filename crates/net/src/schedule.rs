@@ -45,6 +45,11 @@ impl Schedule {
         Self { changes }
     }
 
+    /// Whether nothing will change any more.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
     /// When a line that could send at `from` and has the rate `rate` can really begin, and at which rate; `None` if
     /// it stands still forever.
     pub(crate) fn begin(&self, from: Time, mut rate: Rate) -> Option<(Time, Rate)> {

@@ -1,4 +1,4 @@
-use fontis_base::{Observer, Packet, Time};
+use fontis_base::{Observer, Packet, Time, prefetch};
 use fontis_net::{Link, LinkConfig};
 
 use crate::Payload;
@@ -28,6 +28,12 @@ impl Observer<Payload> for Drops {
     fn dropped(&mut self, now: Time, _: &str, packet: &Packet<Payload>, _: &'static str) {
         if let Some(all) = &mut self.watched {
             all.push((now, packet.id.0));
+        }
+    }
+
+    fn nears(&mut self, packet: &Packet<Payload>) {
+        if let Payload::Dfcp(inner) = &packet.payload {
+            prefetch(&**inner);
         }
     }
 }

@@ -4,7 +4,7 @@ use fontis_net::LinkConfig;
 use fontis_proto::dfcp::Config;
 
 use crate::timeline::{Moment, Timeline};
-use crate::{Element, Fetch, Host, NodeIndex, PatternObject, Role, Serve, Switch, World};
+use crate::{Element, Fetch, Host, NodeIndex, PatternObject, Role, Serve, World};
 
 /// Objects fetched by DFCP through one bottleneck: as many clients as servers, one link for all of them each way.
 ///
@@ -63,8 +63,8 @@ impl Dumbbell {
     pub fn run(&self) -> Shared {
         let mut world = World::new();
         let mut pairs = Vec::new();
-        let to_clients = world.add(Element::Switch(Switch::new()));
-        let to_servers = world.add(Element::Switch(Switch::new()));
+        let to_clients = world.add(Element::Switch(Box::default()));
+        let to_servers = world.add(Element::Switch(Box::default()));
         for (number, flow) in (0..).zip(&self.flows) {
             let [client, server] = [HostId(2 * number + 1), HostId(2 * number + 2)];
             let object = PatternObject { seed: self.seed + u64::from(number) };
@@ -91,7 +91,7 @@ impl Dumbbell {
         }
         let [down, up] = [("down", &self.down), ("up", &self.up)]
             .map(|(name, config)| {
-                Element::Link(crate::drops::link(name, self.seed, config.clone()))
+                Element::Link(Box::new(crate::drops::link(name, self.seed, config.clone())))
             })
             .map(|link| world.add(link));
         world.wire(down, to_clients, 0);

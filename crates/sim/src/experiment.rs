@@ -1,13 +1,16 @@
+use std::sync::Arc;
+
 use fontis_base::{Duration, FlowId, HostId, Rate, Size, Stream, Time};
 use fontis_net::{Limit, LinkConfig};
+use fontis_proto::qlog::Records;
 use fontis_proto::{dfcp, published, tcp};
 
 use crate::observation::Observation;
 use crate::trace::{Detail, Recorder, Trace};
 use crate::{
     Capture, Controlled, Controller, ControllerConfig, DatagramHost, Element, Fetch, Host, Network,
-    NodeIndex, Pattern, PatternObject, PublishedHost, Recording, Requests, Role, Serve, Source,
-    TcpHost, World, network,
+    NodeIndex, Pattern, PatternObject, PublishedHost, Qlog, Recording, Requests, Role, Serve,
+    Source, TcpHost, World, network,
 };
 
 /// Flows over a network of routers and links, run in virtual time and recorded.
@@ -131,6 +134,17 @@ pub struct Watch {
     pub capture: u64,
     /// Every packet's life, in this detail.
     pub packets: Option<Detail>,
+    /// What the flows' senders do and believe, as a qlog.
+    pub qlog: bool,
+}
+
+/// What there is to see of a run at a sample.
+#[derive(Debug)]
+pub struct Seen<'a> {
+    /// Who watches the packets, if somebody does.
+    pub recorder: Option<&'a Recorder>,
+    /// What the qlog says since the last sample, whole records; at the last sample that is all that is left.
+    pub qlog: Option<Records>,
 }
 
 /// What was kept of a run.
@@ -181,11 +195,11 @@ impl Experiment {
         Some(self.run_watched(Watch::default(), |_| stop())?.recording)
     }
 
-    /// The same, with more to be kept of its packets; `stop` is shown who watches them, if somebody does.
+    /// The same, with more to be kept of its packets; `stop` is shown what there is of them.
     pub fn run_watched(
         &self,
         watch: Watch,
-        mut stop: impl FnMut(Option<&Recorder>) -> bool,
+        mut stop: impl FnMut(Seen<'_>) -> bool,
     ) -> Option<Watched> {
         let mut running = self.build();
         if watch.capture > 0 {
@@ -196,6 +210,12 @@ impl Experiment {
         if let Some(detail) = watch.packets {
             let recorder = self.recorder(&running, detail);
             running.world.set_recorder(recorder);
+        }
+        if watch.qlog {
+            let flows = running.ends.iter().zip(&self.flows);
+            let flows =
+                flows.map(|(ends, flow)| (ends.sender, &*flow.name, flow.transport.protocol()));
+            running.world.set_qlog(Qlog::new(flows));
         }
         let mut observation = Observation::new(self);
         running.world.start();
@@ -216,7 +236,8 @@ impl Experiment {
             if at == window {
                 observation.begin_window();
             }
-            if stop(running.world.recorder()) {
+            let qlog = running.world.qlog_mut().map(Qlog::take);
+            if stop(Seen { recorder: running.world.recorder(), qlog }) {
                 return None;
             }
             if observation.all_measured(self) {
@@ -252,13 +273,12 @@ impl Experiment {
                 HostId(2 * number + 1),
                 &format!("{} receiver", flow.name),
             );
-            let (protocol, unit) = match flow.transport {
-                Transport::Tcp(_) => ("TCP", "bytes"),
-                Transport::Dfcp(..) => ("DFCP", "symbols"),
-                Transport::Published(..) => ("DFCP of 2015", "symbols"),
-                Transport::Datagrams | Transport::Command { .. } => ("datagrams", "datagrams"),
+            let unit = match flow.transport {
+                Transport::Tcp(_) => "bytes",
+                Transport::Dfcp(..) | Transport::Published(..) => "symbols",
+                Transport::Datagrams | Transport::Command { .. } => "datagrams",
             };
-            recorder.flow(&flow.name, protocol, unit);
+            recorder.flow(&flow.name, flow.transport.protocol(), unit);
         }
         recorder
     }
@@ -285,9 +305,10 @@ impl Experiment {
             .iter()
             .map(|link| network.link(&link.name, link.from, link.to, link.config.clone()));
         let links: Vec<NodeIndex> = links.collect();
+        let mut shared = Shared::default();
         let ends = (0u32..).zip(&self.flows).map(|(number, flow)| {
             let hosts = [HostId(2 * number), HostId(2 * number + 1)];
-            let [sender, receiver] = self.hosts(number, flow, hosts);
+            let [sender, receiver] = self.hosts(number, flow, hosts, &mut shared);
             let mut host = |id, router, element, side: &str, config: &LinkConfig| {
                 let name = format!("{}/{side}", flow.name);
                 let uplink = (*config != LinkConfig::default()).then(|| (&*name, config.clone()));
@@ -340,33 +361,39 @@ impl Experiment {
     }
 
     /// The sending and the receiving host of a flow.
-    fn hosts(&self, number: u32, spec: &FlowSpec, [from, to]: [HostId; 2]) -> [Element; 2] {
+    fn hosts(
+        &self,
+        number: u32,
+        spec: &FlowSpec,
+        [from, to]: [HostId; 2],
+        shared: &mut Shared,
+    ) -> [Element; 2] {
         let flow = FlowId(number);
         let mut stream = Stream::new(self.seed, &format!("{}/application", spec.name));
         let isn = [stream.next_u64() as u32, stream.next_u64() as u32];
         let class = spec.class;
         match &spec.transport {
             Transport::Tcp(config) => {
-                let config = || config.clone();
                 // What is somebody else's governs who sends the data.
-                let plain = || tcp::Config { foreign: None, ..config() };
+                let plain = shared.of(&tcp::Config { foreign: None, ..config.clone() });
+                let config = shared.of(config);
                 let (sender, requests) = match spec.application {
                     Application::Source(pattern) => {
                         let source = Source::new(pattern, spec.start, stream);
-                        (TcpHost::sender(from, to, flow, config(), source, isn[0]), None)
+                        (TcpHost::sender(from, to, flow, config, source, isn[0]), None)
                     }
                     Application::Requests(requests) => {
                         // The client is the receiver of the flow's data: it asks the sender.
                         let asker = (spec.start, requests, stream);
-                        let client = TcpHost::asker(to, from, flow, plain(), asker, isn[0]);
+                        let client = TcpHost::asker(to, from, flow, plain, asker, isn[0]);
                         let server =
-                            TcpHost::receiver(from, to, flow, config(), Some(requests), isn[1]);
+                            TcpHost::receiver(from, to, flow, config, Some(requests), isn[1]);
                         return [server, client].map(|host| {
                             Element::Tcp(Box::new(host.with_class(class).with_wire(self.wire)))
                         });
                     }
                 };
-                let receiver = TcpHost::receiver(to, from, flow, plain(), requests, isn[1]);
+                let receiver = TcpHost::receiver(to, from, flow, plain, requests, isn[1]);
                 [sender, receiver]
                     .map(|host| Element::Tcp(Box::new(host.with_class(class).with_wire(self.wire))))
             }
@@ -432,6 +459,36 @@ impl Experiment {
             rate => Some(rate),
         };
         rate.unwrap_or(Rate::from_mbps(10_000)).bytes_in(self.duration).saturating_mul(2).max(1)
+    }
+}
+
+/// The configurations of the last flows: of thousands of them, most behave the same.
+#[derive(Default)]
+struct Shared {
+    last: Vec<Arc<tcp::Config>>,
+}
+
+impl Shared {
+    fn of(&mut self, config: &tcp::Config) -> Arc<tcp::Config> {
+        if let Some(same) = self.last.iter().find(|last| ***last == *config) {
+            return Arc::clone(same);
+        }
+        let config = Arc::new(config.clone());
+        self.last.insert(0, Arc::clone(&config));
+        self.last.truncate(8);
+        config
+    }
+}
+
+impl Transport {
+    /// The name of its protocol.
+    pub(crate) const fn protocol(&self) -> &'static str {
+        match self {
+            Self::Tcp(_) => "TCP",
+            Self::Dfcp(..) => "DFCP",
+            Self::Published(..) => "DFCP of 2015",
+            Self::Datagrams | Self::Command { .. } => "datagrams",
+        }
     }
 }
 

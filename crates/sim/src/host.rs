@@ -5,7 +5,7 @@ use fontis_base::{Duration, FlowId, HostId, Node, Packet, PacketId, Port, Stream
 use fontis_codes::Code;
 use fontis_proto::dfcp::{
     ChannelId, CloseReason, Config, Connection, ConnectionId, Event, ObjectShape,
-    Packet as DfcpPacket, SendOptions, Session, Stats,
+    Packet as DfcpPacket, SendOptions, Session, Stats, TraceEvent,
 };
 
 use crate::{Clear, PatternObject, Payload};
@@ -91,6 +91,8 @@ pub struct Host {
     packets: u64,
     out: VecDeque<Packet<Payload>>,
     fetch_channel: Option<(ChannelId, ObjectShape)>,
+    /// What the connection has told of itself, if it is to.
+    trace: Vec<TraceEvent>,
 }
 
 impl Host {
@@ -122,12 +124,23 @@ impl Host {
             packets: 0,
             out: VecDeque::new(),
             fetch_channel: None,
+            trace: Vec::new(),
         }
     }
 
     /// The same host, whose packets are of another traffic class.
     pub fn with_class(self, class: u8) -> Self {
         Self { class, ..self }
+    }
+
+    /// Lets the connection, which has not begun, tell what happens in it.
+    pub(crate) fn keep_trace(&mut self) {
+        self.config.trace = true;
+    }
+
+    /// What the connection has told since the last time.
+    pub(crate) fn take_trace(&mut self) -> Vec<TraceEvent> {
+        core::mem::take(&mut self.trace)
     }
 
     /// When its client begins.
@@ -210,6 +223,7 @@ impl Host {
                 break;
             }
         }
+        self.trace.extend(core::iter::from_fn(|| connection.trace()));
         if connection.is_closed() {
             self.stats = connection.stats();
         } else {

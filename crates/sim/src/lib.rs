@@ -23,6 +23,7 @@ mod object;
 mod observation;
 mod payload;
 mod published_host;
+mod qlog;
 mod recording;
 pub mod scenario;
 pub mod scenarios;
@@ -43,15 +44,16 @@ pub use datagram_host::DatagramHost;
 pub use drops::{Drops, SimLink};
 pub use dumbbell::{Dumbbell, Flow, Shared};
 pub use experiment::{
-    Application, Control, Experiment, FlowSpec, LinkSpec, Subflow, Transport, Watch, Watched,
+    Application, Control, Experiment, FlowSpec, LinkSpec, Seen, Subflow, Transport, Watch, Watched,
 };
 pub use figure::{Figure, Target};
 pub use host::{Fetch, Host, Role, Serve};
 pub use network::{Network, RouterIndex};
 pub use object::PatternObject;
 pub use observation::{FlowCounters, Observation, Observed, Stations};
-pub use payload::Payload;
+pub use payload::{Packed, Payload};
 pub use published_host::PublishedHost;
+pub use qlog::Qlog;
 pub use recording::Recording;
 pub use source::{Pattern, Piece, Source};
 pub use switch::Switch;

@@ -2,7 +2,7 @@ use fontis_base::HostId;
 use fontis_net::LinkConfig;
 
 use crate::drops::link;
-use crate::{Element, NodeIndex, Switch, World};
+use crate::{Element, NodeIndex, World};
 
 /// Names a router of a network.
 pub type RouterIndex = usize;
@@ -27,7 +27,7 @@ impl Network {
 
     /// Adds a router.
     pub fn router(&mut self) -> RouterIndex {
-        self.routers.push(self.world.add(Element::Switch(Switch::new())));
+        self.routers.push(self.world.add(Element::Switch(Box::default())));
         self.routers.len() - 1
     }
 
@@ -39,7 +39,7 @@ impl Network {
         to: RouterIndex,
         config: LinkConfig,
     ) -> NodeIndex {
-        let link = self.world.add(Element::Link(link(name, self.seed, config)));
+        let link = self.world.add(Element::Link(Box::new(link(name, self.seed, config))));
         self.world.wire(link, self.routers[to], 0);
         self.links.push((from, to, link));
         link
@@ -57,7 +57,7 @@ impl Network {
         let first = match uplink {
             None => self.routers[router],
             Some((name, config)) => {
-                let link = self.world.add(Element::Link(link(name, self.seed, config)));
+                let link = self.world.add(Element::Link(Box::new(link(name, self.seed, config))));
                 self.world.wire(link, self.routers[router], 0);
                 link
             }
@@ -75,7 +75,7 @@ impl Network {
         others: impl IntoIterator<Item = (HostId, NodeIndex)>,
     ) -> NodeIndex {
         let host = self.world.add(element);
-        let switch = self.world.add(Element::Switch(Switch::new()));
+        let switch = self.world.add(Element::Switch(Box::default()));
         self.world.wire(host, switch, 0);
         self.world.switch_mut(switch).route(id, host);
         for (other, node) in others {

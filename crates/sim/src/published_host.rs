@@ -238,7 +238,7 @@ impl Node<Payload> for PublishedHost {
         let is_data = matches!(inner.body, fontis_proto::published::Body::Symbols(_));
         let size = inner.size();
         let inner = if self.wire { pass_wire(inner) } else { inner };
-        Some((0, self.packet(size, is_data, Payload::Published(inner))))
+        Some((0, self.packet(size, is_data, Payload::Published(Box::new(inner)))))
     }
 
     fn timeout(&self) -> Option<(Time, &'static str)> {

@@ -1,9 +1,11 @@
+use std::sync::Arc;
+
 use fontis_base::{Duration, Ecn, FlowId, HostId, Node, Packet, PacketId, Port, Stream, Time};
 use fontis_proto::tcp::wire::{Addresses, decode_headers, encode_headers};
 use fontis_proto::tcp::{Config, Endpoint, Event, ReceiverStats, SenderStats};
 
 use crate::source::exponential;
-use crate::{Payload, Source};
+use crate::{Packed, Payload, Source};
 
 /// A host with one TCP connection and an application on it.
 #[derive(Clone, Debug)]
@@ -12,7 +14,7 @@ pub struct TcpHost {
     peer: HostId,
     flow: FlowId,
     class: u8,
-    config: Config,
+    config: Arc<Config>,
     /// Whether every segment passes through the wire format and back.
     wire: bool,
     isn: u32,
@@ -21,7 +23,8 @@ pub struct TcpHost {
     packets: u64,
     arrived: u64,
     moments: Moments,
-    last_stats: (SenderStats, ReceiverStats),
+    /// The counters of a connection that is gone.
+    last_stats: Option<Box<(SenderStats, ReceiverStats)>>,
     over: bool,
 }
 
@@ -71,7 +74,14 @@ pub struct Moments {
 }
 
 impl TcpHost {
-    fn new(id: HostId, peer: HostId, flow: FlowId, config: Config, isn: u32, role: Role) -> Self {
+    fn new(
+        id: HostId,
+        peer: HostId,
+        flow: FlowId,
+        config: Arc<Config>,
+        isn: u32,
+        role: Role,
+    ) -> Self {
         Self {
             id,
             peer,
@@ -85,7 +95,7 @@ impl TcpHost {
             packets: 0,
             arrived: 0,
             moments: Moments::default(),
-            last_stats: Default::default(),
+            last_stats: None,
             over: false,
         }
     }
@@ -95,12 +105,12 @@ impl TcpHost {
         id: HostId,
         peer: HostId,
         flow: FlowId,
-        config: Config,
+        config: impl Into<Arc<Config>>,
         source: Source,
         isn: u32,
     ) -> Self {
         let start = source.due().unwrap_or(Time::MAX);
-        Self::new(id, peer, flow, config, isn, Role::Send { start, source })
+        Self::new(id, peer, flow, config.into(), isn, Role::Send { start, source })
     }
 
     /// A host that connects at `start` and makes requests.
@@ -108,12 +118,12 @@ impl TcpHost {
         id: HostId,
         peer: HostId,
         flow: FlowId,
-        config: Config,
+        config: impl Into<Arc<Config>>,
         (start, requests, stream): (Time, Requests, Stream),
         isn: u32,
     ) -> Self {
         let role = Role::Ask { start, requests, asked: 0, next: None, stream };
-        Self::new(id, peer, flow, config, isn, role)
+        Self::new(id, peer, flow, config.into(), isn, role)
     }
 
     /// A host that waits for a connection; it answers requests, or takes what comes.
@@ -121,12 +131,12 @@ impl TcpHost {
         id: HostId,
         peer: HostId,
         flow: FlowId,
-        config: Config,
+        config: impl Into<Arc<Config>>,
         requests: Option<Requests>,
         isn: u32,
     ) -> Self {
         let role = requests.map_or(Role::Take, |requests| Role::Answer { requests, answered: 0 });
-        Self::new(id, peer, flow, config, isn, role)
+        Self::new(id, peer, flow, config.into(), isn, role)
     }
 
     /// The same host, whose packets are of another traffic class.
@@ -148,7 +158,7 @@ impl TcpHost {
     pub fn stats(&self) -> (SenderStats, ReceiverStats) {
         match &self.endpoint {
             Some(endpoint) => (endpoint.sender_stats(), endpoint.receiver_stats()),
-            None => self.last_stats,
+            None => self.last_stats.as_deref().copied().unwrap_or_default(),
         }
     }
 
@@ -240,7 +250,8 @@ impl TcpHost {
             }
         }
         if endpoint.is_closed() {
-            self.last_stats = (endpoint.sender_stats(), endpoint.receiver_stats());
+            let stats = (endpoint.sender_stats(), endpoint.receiver_stats());
+            self.last_stats = Some(Box::new(stats));
             self.endpoint = None;
             self.over = true;
         }
@@ -250,10 +261,11 @@ impl TcpHost {
 impl Node<Payload> for TcpHost {
     fn handle(&mut self, now: Time, _port: Port, packet: Packet<Payload>) {
         self.arrived += 1;
-        let Payload::Tcp(segment) = &packet.payload else { return };
+        let Payload::Tcp(packed) = &packet.payload else { return };
         if packet.corrupt || self.over {
             return;
         }
+        let segment = &packed.segment();
         let marked = packet.ecn == Ecn::Ce;
         match &mut self.endpoint {
             Some(endpoint) => endpoint.handle(now, segment, marked),
@@ -297,7 +309,7 @@ impl Node<Payload> for TcpHost {
             ecn: if transmit.ecn_capable { Ecn::Ect0 } else { Ecn::NotEct },
             corrupt: false,
             class: self.class,
-            payload: Payload::Tcp(transmit.segment),
+            payload: Payload::Tcp(Packed::from(&transmit.segment)),
         };
         if self.wire {
             pass_wire(&mut packet);
@@ -322,15 +334,15 @@ impl Node<Payload> for TcpHost {
 
 /// Replaces a packet by what its bytes say.
 fn pass_wire(packet: &mut Packet<Payload>) {
-    let Payload::Tcp(segment) = &mut packet.payload else { return };
+    let Payload::Tcp(packed) = &mut packet.payload else { return };
     let mut bytes = Vec::with_capacity(80);
     let addresses = Addresses { source: (1, 1), destination: (2, 2) };
-    encode_headers(segment, packet.ecn, addresses, &mut bytes);
+    encode_headers(&packed.segment(), packet.ecn, addresses, &mut bytes);
     match decode_headers(&bytes) {
         Ok((_, ecn, decoded)) => {
             packet.ecn = ecn;
             packet.size = bytes.len() as u32 + decoded.len;
-            *segment = decoded;
+            *packed = Packed::from(&decoded);
         }
         // The checksum of what cannot be read would be wrong too.
         Err(_) => packet.corrupt = true,

@@ -80,8 +80,8 @@ impl Transfer {
         let server = world.add(Element::Host(Box::new(host(server_id, client_id, serve))));
         let link =
             |name: &str, config: &LinkConfig| crate::drops::link(name, self.seed, config.clone());
-        let down = world.add(Element::Link(link("down", &self.down)));
-        let up = world.add(Element::Link(link("up", &self.up)));
+        let down = world.add(Element::Link(Box::new(link("down", &self.down))));
+        let up = world.add(Element::Link(Box::new(link("up", &self.up))));
         world.wire(client, up, 0);
         world.wire(up, server, 0);
         world.wire(server, down, 0);

@@ -3,19 +3,18 @@ use fontis_base::{Node, Packet, Port, Time};
 use crate::drops::SimLink;
 use crate::events::Events;
 use crate::trace::Recorder;
-use crate::{Capture, Controller, DatagramHost, Host, Payload, PublishedHost, Switch, TcpHost};
+use crate::{
+    Capture, Controller, DatagramHost, Host, Payload, PublishedHost, Qlog, Switch, TcpHost,
+};
 
 /// Names a node of a world.
 pub type NodeIndex = usize;
 
-/// A node of a world. Hosts are boxed: there may be many links, and most are smaller.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "links are the most, and a box would cost a miss at every event"
-)]
+/// A node of a world. All are boxed: of thousands of nodes what says where they are and where they lead stays in the
+/// processor's cache.
 pub enum Element {
     /// One direction of a path.
-    Link(SimLink),
+    Link(Box<SimLink>),
     /// Where DFCP flows begin and end.
     Host(Box<Host>),
     /// Where TCP flows begin and end.
@@ -27,7 +26,7 @@ pub enum Element {
     /// Where datagrams without a transport begin and end.
     Datagram(Box<DatagramHost>),
     /// Where the ways of several hosts part.
-    Switch(Switch),
+    Switch(Box<Switch>),
 }
 
 impl Element {
@@ -74,7 +73,7 @@ struct Slot {
     /// Where the first port leads: nearly all nodes have one only.
     wire: Option<(u32, Port)>,
     /// Where the others lead.
-    more_wires: Vec<(u32, Port)>,
+    more_wires: Box<[(u32, Port)]>,
     /// It waits to be drained.
     touched: bool,
 }
@@ -93,6 +92,7 @@ pub struct World {
     touched: Vec<u32>,
     capture: Option<Box<Capture>>,
     recorder: Option<Box<Recorder>>,
+    qlog: Option<Box<Qlog>>,
 }
 
 impl World {
@@ -103,7 +103,7 @@ impl World {
 
     /// Adds a node.
     pub fn add(&mut self, element: Element) -> NodeIndex {
-        let slot = Slot { element, wire: None, more_wires: Vec::new(), touched: false };
+        let slot = Slot { element, wire: None, more_wires: Box::default(), touched: false };
         self.slots.push(slot);
         self.events.add_node();
         self.slots.len() - 1
@@ -117,7 +117,7 @@ impl World {
             slot.wire = Some(wire);
             return 0;
         }
-        slot.more_wires.push(wire);
+        slot.more_wires = slot.more_wires.iter().copied().chain([wire]).collect();
         slot.more_wires.len() as Port
     }
 
@@ -129,6 +129,23 @@ impl World {
     /// What was heard.
     pub fn capture(&self) -> Option<&Capture> {
         self.capture.as_deref()
+    }
+
+    /// Tells in a qlog what its nodes do from now on.
+    pub fn set_qlog(&mut self, qlog: Qlog) {
+        for (node, slot) in (0..).zip(&mut self.slots) {
+            if let Element::Host(host) = &mut slot.element
+                && qlog.tells(node)
+            {
+                host.keep_trace();
+            }
+        }
+        self.qlog = Some(Box::new(qlog));
+    }
+
+    /// What is told in a qlog.
+    pub fn qlog_mut(&mut self) -> Option<&mut Qlog> {
+        self.qlog.as_deref_mut()
     }
 
     /// Watches packets from now on.
@@ -281,6 +298,13 @@ impl World {
             if self.recorder.is_some() {
                 self.tell_drops(index);
             }
+            if let (Some(qlog), Element::Host(host)) =
+                (&mut self.qlog, &mut self.slots[index as usize].element)
+            {
+                for event in host.take_trace() {
+                    qlog.dfcp_tells(index, &event);
+                }
+            }
             self.schedule(index);
         }
     }
@@ -322,6 +346,9 @@ impl World {
         if let Some(recorder) = &mut self.recorder {
             recorder.leaves(self.now, from, &packet);
         }
+        if let Some(qlog) = &mut self.qlog {
+            qlog.leaves(self.now, from, &packet);
+        }
         loop {
             match &mut self.slots[to as usize].element {
                 Element::Switch(switch) => match switch.way(packet.dst) {
@@ -337,7 +364,13 @@ impl World {
                     if let Some(recorder) = &mut self.recorder {
                         recorder.comes(self.now, to, &packet);
                     }
+                    if let Some(qlog) = &mut self.qlog {
+                        qlog.comes(self.now, to, &packet);
+                    }
                     element.handle(self.now, port, packet);
+                    if let (Some(qlog), Element::Tcp(host)) = (&mut self.qlog, element) {
+                        qlog.tcp_knows(self.now, to, host.stats().0);
+                    }
                     return self.touch(to);
                 }
             }

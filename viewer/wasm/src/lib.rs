@@ -66,11 +66,11 @@ fn simulate(input: &[u8]) -> Result<Vec<u8>, String> {
     let scenario = Scenario::parse(text).map_err(|error| error.to_string())?;
     let runs = scenario.runs().map_err(|error| error.to_string())?;
     let run = runs.first().ok_or("the scenario has no run")?;
-    if let Some(flow) = run.experiment.testbed_only() {
-        return Err(format!("{}: commands run on the testbed only", flow.name));
+    if let Some((flow, what)) = run.experiment.testbed_only() {
+        return Err(format!("{}: {what} on the testbed only", flow.name));
     }
     let detail = Detail { most: 400_000, ..Detail::default() };
-    let watch = Watch { capture: 0, packets: Some(detail) };
+    let watch = Watch { packets: Some(detail), ..Watch::default() };
     let watched = run.experiment.run_watched(watch, |_| false);
     let trace = watched.and_then(|watched| watched.trace).ok_or("nothing was recorded")?;
     Ok(stream::encode(&trace))

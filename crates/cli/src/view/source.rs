@@ -5,7 +5,7 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use fontis_lab::sim::{CAPTURE, PARTIAL, TRACE};
+use fontis_lab::sim::{CAPTURE, PARTIAL, QLOG, TRACE};
 use fontis_sim::trace::read::{Format, read};
 use fontis_sim::trace::{Detail, Trace, capture};
 
@@ -79,9 +79,10 @@ fn file_of(path: &Path) -> Result<PathBuf, Failure> {
 
 /// What a folder has of a run, and what was written of it while it is under way.
 fn recorded(folder: &Path) -> Vec<PathBuf> {
-    let mut all = vec![folder.join(TRACE)];
+    let mut all = vec![folder.join(TRACE), folder.join(QLOG)];
     if let (Some(parent), Some(name)) = (folder.parent(), folder.file_name()) {
-        all.push(parent.join(format!(".{}{PARTIAL}", name.to_string_lossy())).join(TRACE));
+        let partial = parent.join(format!(".{}{PARTIAL}", name.to_string_lossy()));
+        all.extend([partial.join(TRACE), partial.join(QLOG)]);
     }
     all.retain(|path| path.is_file());
     all

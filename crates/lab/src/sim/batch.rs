@@ -53,6 +53,8 @@ pub struct Extras {
     pub capture: bool,
     /// Every packet's life, for `fontis view`.
     pub packets: bool,
+    /// What the flows' senders do and believe, as a qlog.
+    pub qlog: bool,
 }
 
 /// The most packets in a capture: some hundred megabytes of them.
@@ -147,7 +149,11 @@ fn one(
     let watch = Watch {
         capture: if extras.capture { MOST_CAPTURED } else { 0 },
         packets: extras.packets.then(Detail::default),
+        qlog: extras.qlog,
     };
+    folder.forget_partial(run);
+    let mut qlog = if extras.qlog { Some(folder.begin_qlog(run)?) } else { None };
+    let mut failed = None;
     let mut sampled = || {
         taken += 1;
         progress.samples.fetch_add(1, Ordering::Relaxed);
@@ -160,12 +166,15 @@ fn one(
                 let problem = "on the testbed only: use fontis testbed run";
                 return Err(RecordError::Testbed(format!("{}: {what} {problem}", flow.name)));
             }
-            let Some(watched) = run.experiment.run_watched(watch, |recorder| {
-                snapshots.offer(recorder);
-                sampled()
+            let Some(watched) = run.experiment.run_watched(watch, |seen| {
+                snapshots.offer(seen.recorder);
+                if let (Some(qlog), Some(records)) = (&mut qlog, seen.qlog) {
+                    failed = qlog.write(records.as_bytes()).err();
+                }
+                sampled() || failed.is_some()
             }) else {
                 folder.forget_partial(run);
-                return Ok(None);
+                return failed.map_or(Ok(None), Err);
             };
             (watched, None)
         }

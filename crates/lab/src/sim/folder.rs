@@ -1,5 +1,5 @@
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use fontis_sim::scenario::Run;
@@ -41,6 +41,21 @@ pub struct Folder {
     path: PathBuf,
 }
 
+/// The qlog of a run under way.
+#[derive(Debug)]
+pub struct QlogFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl QlogFile {
+    /// Appends whole records.
+    pub fn write(&mut self, records: &[u8]) -> Result<(), RecordError> {
+        let written = self.file.write_all(records);
+        written.map_err(|error| RecordError::Io { path: self.path.clone(), error })
+    }
+}
+
 /// One metric of a run, as it is kept in `run.json` and in the summary.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
@@ -72,7 +87,7 @@ impl Folder {
     /// The metrics of a run that was recorded before by this version with these settings, with what is wanted
     /// of its packets.
     pub fn recorded(&self, run: &Run, platform: Platform, extras: Extras) -> Option<Vec<Metric>> {
-        let wanted = [(extras.capture, CAPTURE), (extras.packets, TRACE)];
+        let wanted = [(extras.capture, CAPTURE), (extras.packets, TRACE), (extras.qlog, QLOG)];
         if wanted.iter().any(|(wanted, name)| *wanted && !self.of_run(run).join(name).is_file()) {
             return None;
         }
@@ -99,13 +114,24 @@ impl Folder {
         fs::rename(next, partial.join(TRACE))
     }
 
+    /// Begins the qlog of a run under way, which becomes part of its recording.
+    pub fn begin_qlog(&self, run: &Run) -> Result<QlogFile, RecordError> {
+        let partial = self.partial(run);
+        let path = partial.join(QLOG);
+        let file = fs::create_dir_all(&partial).and_then(|()| File::create(&path));
+        match file {
+            Ok(file) => Ok(QlogFile { path, file }),
+            Err(error) => Err(RecordError::Io { path, error }),
+        }
+    }
+
     /// Removes what was written of a run that was given up.
     pub fn forget_partial(&self, run: &Run) {
         // What is left over is replaced by the next run.
         let _ = fs::remove_dir_all(self.partial(run));
     }
 
-    /// Writes a run's recording, in place of any other; of a testbed, with the machine that it was made on.
+    /// Writes a run's recording beside its qlog, in place of any other; of a testbed, with the machine that it was made on.
     pub fn record(
         &self,
         run: &Run,
@@ -118,10 +144,8 @@ impl Folder {
             let path = path.to_owned();
             move |error| RecordError::Io { path, error }
         };
-        for old in [&partial, &whole] {
-            if old.exists() {
-                fs::remove_dir_all(old).map_err(io(old))?;
-            }
+        if whole.exists() {
+            fs::remove_dir_all(&whole).map_err(io(&whole))?;
         }
         fs::create_dir_all(&partial).map_err(io(&partial))?;
         for (name, table) in recording.tables() {
@@ -189,6 +213,8 @@ impl Folder {
 const RUN: &str = "run.json";
 /// What a capture at the senders would have seen.
 pub const CAPTURE: &str = "packets.pcapng";
+/// What the flows' senders do and believe, for `fontis view` and others.
+pub const QLOG: &str = "packets.sqlog";
 /// How the folder of a run under way ends; it begins with a dot and the run's number.
 pub const PARTIAL: &str = ".partial";
 /// Every packet's life, for `fontis view`.

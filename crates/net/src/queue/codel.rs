@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 
 use fontis_base::{Duration, Ecn, Observer, Packet, Time};
 
-use super::{ELEMENT, Limit, OVERFLOW, QueueOptions};
+use super::{ELEMENT, Limit, NEAR, OVERFLOW, QueueOptions};
 
 /// Controlled delay (RFC 8289) over one FIFO: when packets have waited more than a target (5 ms) for an interval (100 ms), it drops from the
 /// head at a rate that grows with the square root of the number of drops, until the standing queue is gone.
@@ -80,7 +80,7 @@ impl<P> CoDel<P> {
         now: Time,
         observer: &mut impl Observer<P>,
     ) -> Option<Packet<P>> {
-        let (mut packet, mut ok_to_drop) = self.take(now);
+        let (mut packet, mut ok_to_drop) = self.take(now, observer);
         if self.dropping {
             if !ok_to_drop {
                 self.dropping = false;
@@ -121,7 +121,10 @@ impl<P> CoDel<P> {
     }
 
     /// The routine "dodequeue": the head, and whether it may be dropped.
-    fn take(&mut self, now: Time) -> (Option<Packet<P>>, bool) {
+    fn take(&mut self, now: Time, observer: &mut impl Observer<P>) -> (Option<Packet<P>>, bool) {
+        if let Some((_, packet)) = self.packets.get(NEAR + 1) {
+            observer.nears(packet);
+        }
         let Some((entered, packet)) = self.packets.pop_front() else {
             self.first_above = None;
             return (None, false);
@@ -153,7 +156,7 @@ impl<P> CoDel<P> {
             }
             Some(packet) => {
                 observer.dropped(now, ELEMENT, &packet, STANDING);
-                let (packet, ok_to_drop) = self.take(now);
+                let (packet, ok_to_drop) = self.take(now, observer);
                 (packet, ok_to_drop, false)
             }
             None => (None, false, false),

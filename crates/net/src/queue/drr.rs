@@ -103,7 +103,7 @@ impl<P> Drr<P> {
     pub(crate) fn dequeue(
         &mut self,
         _now: Time,
-        _observer: &mut impl Observer<P>,
+        observer: &mut impl Observer<P>,
     ) -> Option<Packet<P>> {
         if self.literal {
             return self.dequeue_literal();
@@ -126,6 +126,9 @@ impl<P> Drr<P> {
             self.bytes -= size;
             self.packets -= 1;
             let packet = flow.packets.pop_front();
+            if let Some(next) = flow.packets.front() {
+                observer.nears(next);
+            }
             if flow.packets.is_empty() {
                 // What an idle flow saved is lost, or it could burst later.
                 self.flows.remove(&id);

@@ -1,8 +1,8 @@
 use std::collections::VecDeque;
 
-use fontis_base::{Ecn, Observer, Packet, Time};
+use fontis_base::{Ecn, Observer, Packet, Time, relax};
 
-use super::{ELEMENT, Limit, OVERFLOW};
+use super::{ELEMENT, Limit, NEAR, OVERFLOW};
 
 /// First in, first out, with a tail that drops: a packet that does not fit is dropped itself.
 #[derive(Clone, Debug)]
@@ -23,6 +23,11 @@ impl<P> Fifo<P> {
     /// The same queue, but it marks what finds more than `threshold` waiting, as DCTCP wants it (RFC 8257 section 3.1).
     pub fn marking_above(self, threshold: Limit) -> Self {
         Self { mark_above: Some(threshold), ..self }
+    }
+
+    /// Whether nothing waits and the packet could.
+    pub(crate) fn lets_pass(&self, packet: &Packet<P>) -> bool {
+        self.packets.is_empty() && self.limit.holds(1, u64::from(packet.size))
     }
 
     pub(crate) fn enqueue(
@@ -48,10 +53,14 @@ impl<P> Fifo<P> {
     pub(crate) fn dequeue(
         &mut self,
         _now: Time,
-        _observer: &mut impl Observer<P>,
+        observer: &mut impl Observer<P>,
     ) -> Option<Packet<P>> {
         let packet = self.packets.pop_front()?;
+        if let Some(packet) = self.packets.get(NEAR) {
+            observer.nears(packet);
+        }
         self.bytes -= u64::from(packet.size);
+        relax(&mut self.packets);
         Some(packet)
     }
 

@@ -24,6 +24,9 @@ pub use wfq::Wfq;
 
 use fontis_base::{FlowId, Observer, Packet, Time};
 
+/// A packet before which no more than so many wait will leave soon.
+const NEAR: usize = 3;
+
 /// Packets that wait for a line. The line calls [`dequeue`](Self::dequeue) when it is free; the queue decides order
 /// and drops only.
 #[derive(Clone, Debug)]
@@ -66,6 +69,14 @@ impl<P> Queue<P> {
     /// Takes a packet. What it drops, this packet or another, it tells the observer.
     pub fn enqueue(&mut self, now: Time, packet: Packet<P>, observer: &mut impl Observer<P>) {
         each!(self, queue => queue.enqueue(now, packet, observer));
+    }
+
+    /// Whether a packet that came now, for a line that is free, would leave at once, and nothing would be dropped or marked.
+    pub(crate) fn lets_pass(&self, packet: &Packet<P>) -> bool {
+        match self {
+            Self::Fifo(queue) => queue.lets_pass(packet),
+            _ => false,
+        }
     }
 
     /// Gives the next packet, or none if none is left. What it drops or marks on the way, it tells the observer.

@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 
 use fontis_base::{Duration, Ecn, Observer, Packet, Stream, Time};
 
-use super::{ELEMENT, Limit, OVERFLOW, QueueOptions};
+use super::{ELEMENT, Limit, NEAR, OVERFLOW, QueueOptions};
 
 /// Random early detection (Floyd and Jacobson, 1993) in its gentle form (Floyd, 2000): between two thresholds of the
 /// mean queue, arriving packets are dropped or marked with a probability that grows linearly.
@@ -89,9 +89,12 @@ impl<P> Red<P> {
     pub(crate) fn dequeue(
         &mut self,
         now: Time,
-        _observer: &mut impl Observer<P>,
+        observer: &mut impl Observer<P>,
     ) -> Option<Packet<P>> {
         let packet = self.packets.pop_front()?;
+        if let Some(packet) = self.packets.get(NEAR) {
+            observer.nears(packet);
+        }
         self.bytes -= u64::from(packet.size);
         if let Some(last) = self.last_dequeue {
             self.packet_time = Some(now.since(last));

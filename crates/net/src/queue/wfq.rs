@@ -81,7 +81,7 @@ impl<P> Wfq<P> {
     pub(crate) fn dequeue(
         &mut self,
         _now: Time,
-        _observer: &mut impl Observer<P>,
+        observer: &mut impl Observer<P>,
     ) -> Option<Packet<P>> {
         if self.packets == 0 {
             return None;
@@ -101,6 +101,9 @@ impl<P> Wfq<P> {
         let (_, id) = self.eligible.pop_first()?;
         let flow = self.flows.get_mut(&id)?;
         let packet = flow.packets.pop_front()?;
+        if let Some(next) = flow.packets.front() {
+            observer.nears(next);
+        }
         let size = u64::from(packet.size);
         flow.bytes -= size;
         self.bytes -= size;

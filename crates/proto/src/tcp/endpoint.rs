@@ -1,5 +1,7 @@
 mod handshake;
 
+use std::sync::Arc;
+
 use fontis_base::{Duration, Time};
 
 use super::config::Config;
@@ -17,7 +19,7 @@ use super::stats::{ReceiverStats, SenderStats};
 /// bytes are only counted.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    config: Config,
+    config: Arc<Config>,
     state: State,
     /// Our initial sequence number and the peer's.
     isn: u32,
@@ -104,21 +106,26 @@ struct Negotiated {
 }
 
 impl Endpoint {
-    /// An endpoint that connects: its SYN leaves at once.
-    pub fn connect(now: Time, config: Config, isn: u32) -> Self {
-        Self::new(now, config, isn, State::SynSent)
+    /// An endpoint that connects: its SYN leaves at once. Many may share a configuration.
+    pub fn connect(now: Time, config: impl Into<Arc<Config>>, isn: u32) -> Self {
+        Self::new(now, config.into(), isn, State::SynSent)
     }
 
     /// An endpoint that answers a SYN; `None` if the segment is none.
-    pub fn accept(now: Time, config: Config, isn: u32, syn: &Segment) -> Option<Self> {
+    pub fn accept(
+        now: Time,
+        config: impl Into<Arc<Config>>,
+        isn: u32,
+        syn: &Segment,
+    ) -> Option<Self> {
         let options =
             syn.syn.filter(|_| syn.flags.has(Flags::SYN) && !syn.flags.has(Flags::ACK))?;
-        let mut endpoint = Self::new(now, config, isn, State::SynReceived);
+        let mut endpoint = Self::new(now, config.into(), isn, State::SynReceived);
         endpoint.on_syn(syn, options);
         Some(endpoint)
     }
 
-    fn new(now: Time, config: Config, isn: u32, state: State) -> Self {
+    fn new(now: Time, config: Arc<Config>, isn: u32, state: State) -> Self {
         let options = Negotiated {
             timestamps: config.timestamps,
             sack: config.sack,

@@ -1,5 +1,7 @@
 use std::collections::VecDeque;
 
+use fontis_base::relax;
+
 /// A set of positions in a stream, kept as disjoint ranges in ascending order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ranges {
@@ -56,6 +58,7 @@ impl Ranges {
                 break;
             }
         }
+        relax(&mut self.ranges);
     }
 
     /// The range that holds `position`.

@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use fontis_base::{Duration, Time};
+use fontis_base::{Duration, Time, relax};
 
 use super::ranges::Ranges;
 
@@ -328,6 +328,8 @@ impl Scoreboard {
             if self.records.is_empty() {
                 self.resent.clear();
             }
+            relax(&mut self.records);
+            relax(&mut self.resent);
         }
         if progress.delivered > 0 {
             self.delivered += progress.delivered;

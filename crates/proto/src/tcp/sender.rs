@@ -54,7 +54,19 @@ pub(super) struct Sender {
     pace_at: Time,
     /// How much later than expected a segment may arrive (RFC 8985 section 6.2 step 4).
     reorder_window: Duration,
-    stats: SenderStats,
+    counters: Counters,
+}
+
+/// What is counted for [`SenderStats`].
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    segments: u64,
+    retransmitted: u64,
+    lost: u64,
+    timeouts: u64,
+    recoveries: u64,
+    ecn_reductions: u64,
+    probes: u64,
 }
 
 /// Deadlines; [`Time::MAX`] while they are not set.
@@ -129,7 +141,7 @@ impl Sender {
             timers: Timers { retransmit: Time::MAX, reorder: Time::MAX, probe: Time::MAX },
             pace_at: Time::ZERO,
             reorder_window: Duration::ZERO,
-            stats: SenderStats::default(),
+            counters: Counters::default(),
         }
     }
 
@@ -183,7 +195,7 @@ impl Sender {
     }
 
     pub(super) fn stats(&self) -> SenderStats {
-        let rtt = &self.rtt;
+        let (rtt, counters) = (&self.rtt, &self.counters);
         SenderStats {
             cwnd: self.congestion.cwnd(),
             ssthresh: self.congestion.ssthresh(),
@@ -192,7 +204,13 @@ impl Sender {
             min_rtt: rtt.srtt().map(|_| rtt.min_rtt()),
             rto: rtt.rto(),
             delivered: self.board.delivered(),
-            ..self.stats
+            segments: counters.segments,
+            retransmitted: counters.retransmitted,
+            lost: counters.lost,
+            timeouts: counters.timeouts,
+            recoveries: counters.recoveries,
+            ecn_reductions: counters.ecn_reductions,
+            probes: counters.probes,
         }
     }
 
@@ -242,7 +260,7 @@ impl Sender {
             (true, Recovery::Rfc6675) => 0,
             (true, Recovery::RackTlp) => self.judge_by_time(now),
         };
-        self.stats.lost += lost;
+        self.counters.lost += lost;
         if self.phase == Phase::Open && self.board.lost() > 0 {
             self.enter_recovery(now);
         }
@@ -251,7 +269,7 @@ impl Sender {
             // The echo goes on until the peer has heard of it, which is above what is outstanding now.
             self.reduced_until += 1;
             self.cwr = true;
-            self.stats.ecn_reductions += 1;
+            self.counters.ecn_reductions += 1;
         }
         // The window that answers a mark is held for the round trip as after a loss.
         let held = self.phase == Phase::Open && self.board.una() < self.reduced_until;
@@ -354,7 +372,7 @@ impl Sender {
         self.recover = self.board.nxt();
         self.forced = true;
         self.timers.probe = Time::MAX;
-        self.stats.recoveries += 1;
+        self.counters.recoveries += 1;
         if self.board.una() >= self.reduced_until {
             self.reduce(now);
         }
@@ -379,7 +397,7 @@ impl Sender {
         if core::mem::take(&mut self.probe_last)
             && let Some(piece) = self.board.resend_last(now)
         {
-            self.stats.retransmitted += 1;
+            self.counters.retransmitted += 1;
             let piece = self.sent(now, piece);
             self.timers.probe = Time::MAX;
             return Some(piece);
@@ -392,7 +410,7 @@ impl Sender {
                 return None;
             }
             let piece = self.board.resend_pending(now)?;
-            self.stats.retransmitted += 1;
+            self.counters.retransmitted += 1;
             return Some(self.sent(now, piece));
         }
         let nxt = self.board.nxt();
@@ -450,7 +468,7 @@ impl Sender {
     fn sent(&mut self, now: Time, piece: Piece) -> Piece {
         self.forced = false;
         self.last_sent = now;
-        self.stats.segments += 1;
+        self.counters.segments += 1;
         if self.timers.retransmit == Time::MAX || self.board.una() == piece.start {
             self.timers.retransmit = self.rtt.deadline(now);
         }
@@ -525,7 +543,7 @@ impl Sender {
         if now >= self.timers.reorder {
             self.timers.reorder = Time::MAX;
             let lost = self.judge_by_time(now);
-            self.stats.lost += lost;
+            self.counters.lost += lost;
             if self.phase == Phase::Open && self.board.lost() > 0 {
                 self.enter_recovery(now);
             }
@@ -542,7 +560,7 @@ impl Sender {
 
     fn probe_tail(&mut self, now: Time) {
         // A probe is new data if there is any, else the last segment again; the timer takes over from it.
-        self.stats.probes += 1;
+        self.counters.probes += 1;
         let new = self.written > self.board.nxt() && self.window_end > self.board.nxt();
         self.probe_last = !new;
         self.forced = new;
@@ -562,13 +580,13 @@ impl Sender {
             self.window_probe = true;
             return true;
         }
-        self.stats.timeouts += 1;
+        self.counters.timeouts += 1;
         if self.timeouts == 1 {
             let outstanding = self.board.nxt() - self.board.una();
             let window = self.congestion.cwnd().min(outstanding);
             self.congestion.on_timeout(now, window);
         }
-        self.stats.lost += self.board.lose_all();
+        self.counters.lost += self.board.lose_all();
         self.phase = Phase::Loss;
         self.recover = self.board.nxt();
         self.reduced_until = self.board.nxt();

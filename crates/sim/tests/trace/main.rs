@@ -3,4 +3,5 @@
 mod clocks;
 mod files;
 mod findings;
+mod qlog;
 mod recorder;

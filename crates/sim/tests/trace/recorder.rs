@@ -17,7 +17,7 @@ fn run_in(mtu: u16, protocol: &str, topology: &str, most: usize) -> Watched {
     );
     let runs = Scenario::parse(&text).expect("a scenario").runs().expect("runs");
     let detail = Detail { most, ..Detail::default() };
-    let watch = Watch { capture: 1_000_000, packets: Some(detail) };
+    let watch = Watch { capture: 1_000_000, packets: Some(detail), qlog: false };
     runs[0].experiment.run_watched(watch, |_| false).expect("nobody stops it")
 }
 

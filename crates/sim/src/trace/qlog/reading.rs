@@ -12,18 +12,21 @@ use crate::trace::{Builder, Detail, Group, Handle, LaneKind, Marks, Packet, Trac
 pub(super) struct Reading {
     pub(super) builder: Builder,
     pub(super) events: u64,
-    connection: Option<Connection>,
+    /// Of the present trace; the place of the one that the present event is of.
+    connections: Vec<Connection>,
+    present: usize,
+    /// By group of events: the place of its connection.
+    groups: BTreeMap<String, usize>,
     /// The names of the fields of events that are arrays.
     fields: Vec<String>,
     is_delta: bool,
     is_server: bool,
     protocol: String,
+    /// What all events are of, unless they say otherwise.
     id: String,
     /// Milliseconds of the first event, and of the last.
     first: Option<f64>,
     last: f64,
-    /// Packets of DFCP that did not come.
-    gaps: Gaps,
 }
 
 struct Connection {
@@ -31,6 +34,9 @@ struct Connection {
     here: u8,
     there: u8,
     is_server: bool,
+    is_dfcp: bool,
+    /// Packets of DFCP that did not come.
+    gaps: Gaps,
     /// Sent and neither acknowledged nor lost.
     sent: BTreeMap<u64, (Handle, Time)>,
     streams: Streams,
@@ -60,13 +66,25 @@ impl Connection {
 }
 
 const DFCP: &str = "DFCP";
+/// Events that say something of a connection.
+const TOLD: [&str; 5] =
+    ["packet_sent", "packet_received", "packet_lost", "metrics_updated", "metric_update"];
+
+/// The protocol that a trace or an event says it is of, if the simulator or a transfer of ours has written it.
+fn protocol_of(types: &Value) -> Option<String> {
+    const OURS: [&str; 4] = [DFCP, "TCP", "DFCP of 2015", "datagrams"];
+    let mut types = types.as_array()?.iter().filter_map(Value::as_str);
+    types.find(|name| OURS.contains(name)).map(str::to_owned)
+}
 
 impl Reading {
     pub(super) fn new(title: &str, detail: Detail) -> Self {
         Self {
             builder: Builder::new(title, Time::ZERO, detail),
             events: 0,
-            connection: None,
+            connections: Vec::new(),
+            present: 0,
+            groups: BTreeMap::new(),
             fields: Vec::new(),
             is_delta: false,
             is_server: false,
@@ -74,7 +92,6 @@ impl Reading {
             id: String::new(),
             first: None,
             last: 0.0,
-            gaps: Gaps::default(),
         }
     }
 
@@ -85,10 +102,8 @@ impl Reading {
         self.is_delta = common["time_format"] == "delta";
         let id = common["ODCID"].as_str().or(common["group_id"].as_str());
         self.id = id.unwrap_or_default().to_owned();
-        let is_dfcp =
-            common["protocol_type"].as_array().is_some_and(|all| all.iter().any(|p| p == DFCP));
-        if is_dfcp {
-            self.protocol = DFCP.to_owned();
+        if let Some(protocol) = protocol_of(&common["protocol_type"]) {
+            self.protocol = protocol;
         }
         if let Some(Value::Array(fields)) = head.get("event_fields") {
             self.fields = fields.iter().filter_map(Value::as_str).map(str::to_lowercase).collect();
@@ -98,14 +113,27 @@ impl Reading {
     /// The next trace of a file is of another connection, or of its other end.
     pub(super) fn next_trace(&mut self) {
         self.tell_missing();
-        self.connection = None;
+        self.connections.clear();
+        self.groups.clear();
         self.fields.clear();
     }
 
+    /// The connection that the present event is of.
     fn connection(&mut self) -> &mut Connection {
+        &mut self.connections[self.present]
+    }
+
+    /// Turns to the connection of a group of events, which may have a protocol of its own.
+    fn turn_to(&mut self, group: Option<&str>, protocol: &Value) {
+        let id = group.unwrap_or(&self.id);
+        if let Some(place) = self.groups.get(id) {
+            self.present = *place;
+            return;
+        }
+        let (id, protocol) = (id.to_owned(), protocol_of(protocol));
+        let protocol = protocol.as_ref().unwrap_or(&self.protocol);
         let (builder, is_server) = (&mut self.builder, self.is_server);
-        let (protocol, id) = (&self.protocol, &self.id);
-        self.connection.get_or_insert_with(|| {
+        let connection = {
             let (here, there) = if is_server { ("server", "client") } else { ("client", "server") };
             // Who asks stands on the left.
             let client = builder.lane("client", LaneKind::Host);
@@ -123,6 +151,8 @@ impl Reading {
                 here: lane(here),
                 there: lane(there),
                 is_server,
+                is_dfcp: protocol == DFCP,
+                gaps: Gaps::default(),
                 sent: BTreeMap::new(),
                 streams: BTreeMap::new(),
                 shaken: BTreeMap::new(),
@@ -131,7 +161,10 @@ impl Reading {
                 answered: Time::ZERO,
                 has_acks: false,
             }
-        })
+        };
+        self.present = self.connections.len();
+        self.groups.insert(id, self.present);
+        self.connections.push(connection);
     }
 
     pub(super) fn event(&mut self, event: &Value) {
@@ -162,7 +195,12 @@ impl Reading {
         self.last = millis;
         let first = *self.first.get_or_insert(millis);
         let at = Time::from_nanos(((millis - first).max(0.0) * 1e6) as u64);
+        let group = field("group_id").and_then(Value::as_str).map(str::to_owned);
+        let protocol = field("protocol_type").cloned().unwrap_or_default();
         self.events += 1;
+        if TOLD.contains(&&*name) {
+            self.turn_to(group.as_deref(), &protocol);
+        }
         match &*name {
             "packet_sent" => self.packet(at, &data, true),
             "packet_received" => self.packet(at, &data, false),
@@ -194,7 +232,8 @@ impl Reading {
         let is_protected = matches!(kind, Some("1RTT" | "0RTT") | None);
         let counted = number.filter(|_| is_protected);
         let frames = data["frames"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let mut said = if self.protocol == DFCP {
+        let is_dfcp = self.connection().is_dfcp;
+        let mut said = if is_dfcp {
             dfcp::said(counted, frames)
         } else {
             let streams = is_sent.then(|| &mut self.connection().streams);
@@ -219,8 +258,8 @@ impl Reading {
         let handle = self.builder.sent(at, packet, said.header, back, false);
         if !is_sent {
             self.builder.arrived(handle, at);
-            if let Some(number) = counted.filter(|_| self.protocol == DFCP) {
-                self.gaps.came(number, departed, size);
+            if let Some(number) = counted.filter(|_| is_dfcp) {
+                self.connection().gaps.came(number, departed, size);
             }
             return;
         }
@@ -310,13 +349,15 @@ impl Reading {
 
     /// What never came is drawn as lost on its way here.
     fn tell_missing(&mut self) {
-        let gaps = core::mem::take(&mut self.gaps);
-        let Some(connection) = &self.connection else { return };
-        for (number, sent, size) in gaps.missing() {
-            let mut packet = Packet::sent(number, sent, connection.there, connection.here, size);
-            packet.flow = connection.flow;
-            packet.ended = self.builder.relative(sent + connection.back());
-            self.builder.missing(packet, !connection.is_server);
+        for connection in &mut self.connections {
+            let gaps = core::mem::take(&mut connection.gaps);
+            for (number, sent, size) in gaps.missing() {
+                let mut packet =
+                    Packet::sent(number, sent, connection.there, connection.here, size);
+                packet.flow = connection.flow;
+                packet.ended = self.builder.relative(sent + connection.back());
+                self.builder.missing(packet, !connection.is_server);
+            }
         }
     }
 
@@ -325,7 +366,7 @@ impl Reading {
         self.builder.note(
             "Written at one end: times at the other end are computed from the round-trip time.",
         );
-        if let Some(connection) = self.connection.take() {
+        for connection in core::mem::take(&mut self.connections) {
             let forth = connection.forth;
             if !connection.has_acks {
                 self.builder.note("It does not say which packets were acknowledged: sent packets are drawn as if they arrived.");

@@ -1,0 +1,20 @@
+#![allow(unsafe_code)]
+
+/// Brings a value into the processor's cache while something else is done. It reads nothing and changes nothing but the
+/// time that reading takes later; on processors other than x86-64 it does nothing.
+#[inline]
+pub fn prefetch<T: ?Sized>(value: &T) {
+    #[cfg(target_arch = "x86_64")]
+    for line in (0..size_of_val(value)).step_by(LINE) {
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let place = core::ptr::from_ref(value).cast::<i8>().wrapping_add(line);
+        // SAFETY: a prefetch is a hint: it faults at no address, and no program sees what it does.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(place) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = value;
+}
+
+/// Bytes of a line of the cache.
+#[cfg(target_arch = "x86_64")]
+const LINE: usize = 64;

@@ -1,0 +1,206 @@
+//! qlog 0.3 (the JSON-SEQ form of draft-ietf-quic-qlog-main-schema-02): how connections are told, of real transfers and of
+//! simulated ones, for `fontis view`, qvis and people.
+//!
+//! Start here: [`Records`] is the text of a file. Events and their fields are those of QUIC; what DFCP adds is in its
+//! frames, which `docs/view.md` lists.
+
+use fontis_base::{Duration, Time};
+use serde_json::{Map, Value, json};
+
+use crate::dfcp::{Frame, TraceEvent, Traced};
+
+/// Records of a JSON text sequence (RFC 7464), whole ones only.
+#[derive(Clone, Debug, Default)]
+pub struct Records {
+    text: Vec<u8>,
+}
+
+/// An event: its name, and its data.
+pub type Event = (&'static str, Value);
+
+/// Begins a record.
+const RECORD: u8 = 0x1e;
+
+impl Records {
+    /// What the file begins with. `common` holds what is true of all events; times are counted from `reference_time`, in
+    /// milliseconds since 1970.
+    pub fn head(
+        &mut self,
+        title: &str,
+        role: &str,
+        reference_time: f64,
+        common: Map<String, Value>,
+    ) {
+        let mut fields = json!({ "time_format": "relative", "reference_time": reference_time });
+        extend(&mut fields, common);
+        self.record(&json!({
+            "qlog_format": "JSON-SEQ",
+            "qlog_version": "0.3",
+            "title": title,
+            "trace": { "vantage_point": { "type": role }, "common_fields": fields },
+        }));
+    }
+
+    /// An event at `time`; `own` holds what is true of it and not of all.
+    pub fn event(&mut self, time: Time, own: &Map<String, Value>, (name, data): Event) {
+        let time = millis(time.since(Time::ZERO));
+        let mut event = json!({ "time": time });
+        extend(&mut event, own.clone());
+        event["name"] = name.into();
+        event["data"] = data;
+        self.record(&event);
+    }
+
+    fn record(&mut self, value: &Value) {
+        self.text.push(RECORD);
+        serde_json::to_writer(&mut self.text, value).expect("memory takes all");
+        self.text.push(b'\n');
+    }
+
+    /// How many bytes there are.
+    pub fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// The text.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// Forgets the text, which has been written.
+    pub fn clear(&mut self) {
+        self.text.clear();
+    }
+}
+
+fn extend(value: &mut Value, fields: Map<String, Value>) {
+    if let Value::Object(all) = value {
+        all.extend(fields);
+    }
+}
+
+/// Milliseconds, to the microsecond.
+pub fn millis(span: Duration) -> f64 {
+    span.as_micros() as f64 / 1e3
+}
+
+/// A packet left. Those of a handshake have no number.
+pub fn packet_sent(number: Option<u64>, size: u32, frames: Vec<Value>) -> Event {
+    ("transport:packet_sent", packet(number, size, frames))
+}
+
+/// A packet came.
+pub fn packet_received(number: Option<u64>, size: u32, frames: Vec<Value>) -> Event {
+    ("transport:packet_received", packet(number, size, frames))
+}
+
+/// A packet was taken for lost.
+pub fn packet_lost(number: u64) -> Event {
+    ("recovery:packet_lost", json!({ "header": header(Some(number)) }))
+}
+
+/// What is known of the path has changed.
+pub fn metrics_updated(metrics: Value) -> Event {
+    ("recovery:metrics_updated", metrics)
+}
+
+fn packet(number: Option<u64>, size: u32, frames: Vec<Value>) -> Value {
+    json!({ "header": header(number), "raw": { "length": size }, "frames": frames })
+}
+
+fn header(number: Option<u64>) -> Value {
+    match number {
+        Some(number) => json!({ "packet_type": "1RTT", "packet_number": number }),
+        None => json!({ "packet_type": "initial" }),
+    }
+}
+
+/// What happened in a connection of DFCP.
+pub fn of_dfcp(event: &TraceEvent) -> Event {
+    let told = |frames: &[Frame]| frames.iter().map(frame).collect();
+    match &event.what {
+        Traced::Sent { number, size, frames } => packet_sent(*number, *size, told(frames)),
+        Traced::Received { number, size, frames } => packet_received(*number, *size, told(frames)),
+        Traced::Lost { number } => packet_lost(*number),
+        Traced::Metrics { srtt, rate, in_flight, loss } => metrics_updated(json!({
+            "smoothed_rtt": millis(*srtt),
+            "pacing_rate": rate.as_bps(),
+            "bytes_in_flight": in_flight,
+            "loss_rate": loss,
+        })),
+    }
+}
+
+fn frame(frame: &Frame) -> Value {
+    let mut told = json!({ "frame_type": frame.name() });
+    if let Value::Object(fields) = fields(frame) {
+        extend(&mut told, fields);
+    }
+    told
+}
+
+/// What a frame says besides its kind.
+fn fields(frame: &Frame) -> Value {
+    match frame {
+        Frame::Symbols(symbols) => {
+            let mut told = json!({
+                "channel": symbols.channel,
+                "block": symbols.block,
+                "esi": symbols.esi,
+                "count": symbols.count,
+                "length": symbols.len,
+            });
+            if let Some(live) = symbols.live {
+                told["block_length"] = live.block_len.into();
+                told["fin"] = live.fin.into();
+            }
+            if symbols.whole {
+                told["whole"] = true.into();
+            }
+            told
+        }
+        Frame::Feedback(feedback) => {
+            let received = feedback.ranges().filter(|(.., received)| *received);
+            // QUIC's acknowledgements have their names for the same.
+            let ranges: Vec<_> = received.map(|(first, last, _)| [first, last]).collect();
+            json!({
+                "ack_delay": f64::from(feedback.delay_us) / 1e3,
+                "acked_ranges": ranges,
+                "packets": feedback.packets,
+                "ce": feedback.ce,
+            })
+        }
+        Frame::Blocks(status) => {
+            let needs = status.blocks.iter();
+            let needs: Vec<_> = needs
+                .map(
+                    |need| json!({ "block": need.block, "needed": need.needed, "done": need.done }),
+                )
+                .collect();
+            json!({
+                "channel": status.channel,
+                "floor": status.floor,
+                "limit": status.limit,
+                "blocks": needs,
+            })
+        }
+        Frame::Open(open) => json!({
+            "channel": open.channel,
+            "size": open.object.size,
+            "block_size": open.object.block_size,
+            "symbol_size": open.object.symbol_size,
+            "code": open.object.code,
+        }),
+        Frame::Done { channel } => json!({ "channel": channel }),
+        Frame::Abandon { channel, code, .. } => json!({ "channel": channel, "error_code": code }),
+        Frame::Limit { rate, .. } => json!({ "rate": rate.map(|rate| rate.as_bps()) }),
+        Frame::Close { code, reason } => json!({ "error_code": code, "reason": reason }),
+        Frame::Padding(length) => json!({ "length": length }),
+        _ => json!({}),
+    }
+}
