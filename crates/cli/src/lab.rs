@@ -54,7 +54,7 @@ struct Runs {
 /// How runs are made.
 #[derive(Debug, clap::Args)]
 struct How {
-    /// Run the quick variants of long scenarios; what needs a full run is left out
+    /// Run the quick variants of long scenarios; what needs a full run is left out, as are runs on the testbed
     #[arg(long)]
     quick: bool,
     /// Run everything anew, whatever is recorded

@@ -35,6 +35,7 @@ mod tcp_host;
 mod timeline;
 pub mod trace;
 mod transfer;
+mod watchers;
 mod world;
 
 pub use capture::Capture;

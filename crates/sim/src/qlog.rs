@@ -179,13 +179,15 @@ impl Tcp {
     fn sent(&mut self, segment: &Segment, number: u64, received: u64) -> (Vec<u64>, Vec<Value>) {
         let (mut again, mut frames) = (Vec::new(), Vec::new());
         if let Some((start, end)) = range(self.first, self.end, segment) {
-            let copies = self.outstanding.range(..end);
-            let copies = copies.filter(|(_, (until, _))| *until > start);
-            let copies: Vec<(u64, u64)> = copies.map(|(at, (_, number))| (*at, *number)).collect();
-            for (at, copy) in copies {
+            // They do not overlap each other, so what this one overlaps are the last that begin before its end.
+            while let Some((at, (_, copy))) =
+                self.outstanding.range(..end).next_back().filter(|(_, (until, _))| *until > start)
+            {
+                let (at, copy) = (*at, *copy);
                 self.outstanding.remove(&at);
                 again.push(copy);
             }
+            again.reverse();
             self.outstanding.insert(start, (end, number));
             self.end = self.end.max(end);
             frames.push(stream(start, segment));

@@ -3,6 +3,7 @@ use fontis_base::{Node, Packet, Port, Time};
 use crate::drops::SimLink;
 use crate::events::Events;
 use crate::trace::Recorder;
+use crate::watchers::Watchers;
 use crate::{
     Capture, Controller, DatagramHost, Host, Payload, PublishedHost, Qlog, Switch, TcpHost,
 };
@@ -90,9 +91,7 @@ pub struct World {
     processed: u64,
     /// Nodes to be drained, kept for its memory.
     touched: Vec<u32>,
-    capture: Option<Box<Capture>>,
-    recorder: Option<Box<Recorder>>,
-    qlog: Option<Box<Qlog>>,
+    watchers: Option<Box<Watchers>>,
 }
 
 impl World {
@@ -121,14 +120,18 @@ impl World {
         slot.more_wires.len() as Port
     }
 
+    fn watchers(&mut self) -> &mut Watchers {
+        self.watchers.get_or_insert_default()
+    }
+
     /// Listens to what nodes send and receive from now on.
     pub fn set_capture(&mut self, capture: Capture) {
-        self.capture = Some(Box::new(capture));
+        self.watchers().capture = Some(capture);
     }
 
     /// What was heard.
     pub fn capture(&self) -> Option<&Capture> {
-        self.capture.as_deref()
+        self.watchers.as_ref()?.capture.as_ref()
     }
 
     /// Tells in a qlog what its nodes do from now on.
@@ -140,12 +143,12 @@ impl World {
                 host.keep_trace();
             }
         }
-        self.qlog = Some(Box::new(qlog));
+        self.watchers().qlog = Some(qlog);
     }
 
     /// What is told in a qlog.
     pub fn qlog_mut(&mut self) -> Option<&mut Qlog> {
-        self.qlog.as_deref_mut()
+        self.watchers.as_mut()?.qlog.as_mut()
     }
 
     /// Watches packets from now on.
@@ -155,22 +158,22 @@ impl World {
                 link.observer_mut().watch();
             }
         }
-        self.recorder = Some(Box::new(recorder));
+        self.watchers().recorder = Some(recorder);
     }
 
     /// Who watches packets.
     pub fn recorder(&self) -> Option<&Recorder> {
-        self.recorder.as_deref()
+        self.watchers.as_ref()?.recorder.as_ref()
     }
 
     /// Who watches packets, to be told more.
     pub fn recorder_mut(&mut self) -> Option<&mut Recorder> {
-        self.recorder.as_deref_mut()
+        self.watchers.as_mut()?.recorder.as_mut()
     }
 
     /// Takes who watched packets.
     pub fn take_recorder(&mut self) -> Option<Recorder> {
-        self.recorder.take().map(|recorder| *recorder)
+        self.watchers.as_mut()?.recorder.take()
     }
 
     /// The time.
@@ -295,29 +298,10 @@ impl World {
             while let Some((port, packet)) = self.slots[index as usize].element.poll(self.now) {
                 self.forward(index, port, packet);
             }
-            if self.recorder.is_some() {
-                self.tell_drops(index);
-            }
-            if let (Some(qlog), Element::Host(host)) =
-                (&mut self.qlog, &mut self.slots[index as usize].element)
-            {
-                for event in host.take_trace() {
-                    qlog.dfcp_tells(index, &event);
-                }
+            if let Some(watchers) = &mut self.watchers {
+                watchers.drained(index, &mut self.slots[index as usize].element);
             }
             self.schedule(index);
-        }
-    }
-
-    /// Tells the recorder what a link has dropped.
-    fn tell_drops(&mut self, index: u32) {
-        let (Some(recorder), Element::Link(link)) =
-            (&mut self.recorder, &mut self.slots[index as usize].element)
-        else {
-            return;
-        };
-        for (at, id) in link.observer_mut().take() {
-            recorder.dropped(at, index, id);
         }
     }
 
@@ -338,16 +322,8 @@ impl World {
             port => slot.more_wires.get(usize::from(port) - 1).copied(),
         };
         let Some((mut to, port)) = wire else { return };
-        if let Some(capture) = &mut self.capture
-            && capture.listens(from)
-        {
-            capture.take(self.now, &packet);
-        }
-        if let Some(recorder) = &mut self.recorder {
-            recorder.leaves(self.now, from, &packet);
-        }
-        if let Some(qlog) = &mut self.qlog {
-            qlog.leaves(self.now, from, &packet);
+        if let Some(watchers) = &mut self.watchers {
+            watchers.leaves(self.now, from, &packet);
         }
         loop {
             match &mut self.slots[to as usize].element {
@@ -356,20 +332,12 @@ impl World {
                     None => return,
                 },
                 element => {
-                    if let Some(capture) = &mut self.capture
-                        && capture.listens(to)
-                    {
-                        capture.take(self.now, &packet);
-                    }
-                    if let Some(recorder) = &mut self.recorder {
-                        recorder.comes(self.now, to, &packet);
-                    }
-                    if let Some(qlog) = &mut self.qlog {
-                        qlog.comes(self.now, to, &packet);
+                    if let Some(watchers) = &mut self.watchers {
+                        watchers.comes(self.now, to, &packet);
                     }
                     element.handle(self.now, port, packet);
-                    if let (Some(qlog), Element::Tcp(host)) = (&mut self.qlog, element) {
-                        qlog.tcp_knows(self.now, to, host.stats().0);
+                    if let Some(watchers) = &mut self.watchers {
+                        watchers.handled(self.now, to, element);
                     }
                     return self.touch(to);
                 }

@@ -4,7 +4,7 @@ use super::config::{Config, Recovery};
 use super::congestion::{Ack, Congestion, Phase, RateSample};
 use super::rtt::RttEstimator;
 use super::scoreboard::{Piece, Progress, Scoreboard};
-use super::stats::SenderStats;
+use super::stats::{Counters, SenderStats};
 
 /// The half of an endpoint that sends: what is outstanding, how much may be, and what is sent again when.
 #[derive(Clone, Debug)]
@@ -55,18 +55,6 @@ pub(super) struct Sender {
     /// How much later than expected a segment may arrive (RFC 8985 section 6.2 step 4).
     reorder_window: Duration,
     counters: Counters,
-}
-
-/// What is counted for [`SenderStats`].
-#[derive(Clone, Copy, Debug, Default)]
-struct Counters {
-    segments: u64,
-    retransmitted: u64,
-    lost: u64,
-    timeouts: u64,
-    recoveries: u64,
-    ecn_reductions: u64,
-    probes: u64,
 }
 
 /// Deadlines; [`Time::MAX`] while they are not set.

@@ -49,3 +49,15 @@ pub struct ReceiverStats {
     /// Packets that came marked with congestion experienced.
     pub marked: u64,
 }
+
+/// What is counted for [`SenderStats`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counters {
+    pub(super) segments: u64,
+    pub(super) retransmitted: u64,
+    pub(super) lost: u64,
+    pub(super) timeouts: u64,
+    pub(super) recoveries: u64,
+    pub(super) ecn_reductions: u64,
+    pub(super) probes: u64,
+}
