@@ -32,7 +32,7 @@ REPETITIONS = int(os.environ.get("REPETITIONS") or 3)
 RECORDINGS = pathlib.Path(os.environ.get("RECORDINGS") or HERE.parent / "results/validation")
 JOBS = os.environ.get("JOBS") or "2"
 SEED, RATE, SECONDS, WARMUP = 1, 40, 20, 5
-# The kernel's CUBIC leaves slow start by HyStart, so ours does.
+# The kernel's CUBIC leaves slow start by HyStart and follows RFC 8312, so ours does.
 PROTOCOLS = ["cubic-hystart", "newreno", "bbr", "dfcp"]
 # Metric, subject, and below which value a ratio says nothing.
 METRICS = [("goodput", "all", 0.05), ("mean_queue", "bottleneck", 2.0), ("drop_rate", "bottleneck", 1e-3), ("jain", "all", 0.0)]

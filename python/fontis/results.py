@@ -44,7 +44,8 @@ def results(scenario: str, *, run: bool = False, folder: Path | None = None) -> 
 def _read(path: Path, _changed: int) -> Mapping[str, Mapping[tuple[str, str], float]]:
     """Read a file of summaries, by key; ``_changed`` tells another version of it from the one that is remembered."""
     lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
-    of = ((one["key"], one["metrics"]) for one in lines)
+    # What long probes gave stands beside the runs, without a key.
+    of = ((one["key"], one["metrics"]) for one in lines if "key" in one)
     return {key: {(metric, subject): value for metric, subject, value in rows if value is not None} for key, rows in of}
 
 

@@ -71,6 +71,8 @@ pub(crate) struct Ack {
     min_rtt: f64,
     /// The smoothed round-trip time.
     srtt: f64,
+    /// Whether it echoes a mark.
+    marked: bool,
     /// Bytes in flight after it.
     in_flight: u64,
     /// Whether the window was what kept the sender from sending more.
@@ -98,6 +100,7 @@ impl From<&congestion::Ack> for Ack {
             rtt: ack.rtt.map(Duration::as_secs_f64),
             min_rtt: ack.min_rtt.as_secs_f64(),
             srtt: ack.srtt.as_secs_f64(),
+            marked: ack.marked,
             in_flight: ack.in_flight,
             cwnd_limited: ack.cwnd_limited,
             una: ack.una,

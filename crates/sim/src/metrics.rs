@@ -93,6 +93,18 @@ pub fn drop_rate(dropped: u64, arrived: u64) -> f64 {
     ratio(dropped as f64, arrived as f64)
 }
 
+/// The highest drop rate between two samples, and the time of the second. `samples` are (time, arrived, dropped), counted
+/// from the beginning; `None` if nothing was dropped.
+pub fn drop_peak(samples: &[(f64, f64, f64)]) -> Option<(f64, f64)> {
+    let between = samples.windows(2).map(|pair| {
+        let [(_, arrived_before, dropped_before), (time, arrived, dropped)] = [pair[0], pair[1]];
+        (time, ratio(dropped - dropped_before, arrived - arrived_before))
+    });
+    // Of equal ones the first.
+    let highest = between.reduce(|best, next| if next.1 > best.1 { next } else { best });
+    highest.filter(|(_, share)| *share > 0.0)
+}
+
 /// Wasted symbols: received ones that were of no use, relative to all received.
 pub fn wasted_symbols(wasted: u64, received: u64) -> f64 {
     ratio(wasted as f64, received as f64)
@@ -183,6 +195,14 @@ mod tests {
         let (goodputs, fair) = ([80.0, 20.0], [50.0, 50.0]);
         near(adaptation_error_per_flow(&goodputs, &fair), 0.6);
         near(adaptation_error_aggregate(&goodputs, &fair), 0.0);
+    }
+
+    #[test]
+    fn the_highest_drop_rate_is_the_first_of_the_highest_between_two_samples() {
+        let samples = [(0.0, 0.0, 0.0), (1.0, 100.0, 5.0), (2.0, 110.0, 10.0), (3.0, 120.0, 15.0)];
+        assert_eq!(drop_peak(&samples), Some((2.0, 0.5)));
+        assert_eq!(drop_peak(&samples[..1]), None);
+        assert_eq!(drop_peak(&[(0.0, 9.0, 1.0), (1.0, 20.0, 1.0), (2.0, 20.0, 1.0)]), None);
     }
 
     #[test]

@@ -184,6 +184,8 @@ pub(crate) const METRICS: &[(&str, &str, &str, &str)] = &[
     ("mean_queue", "packets", "bottleneck", "time average of the queue"),
     ("drop_rate", "", "bottleneck", "packets dropped by the queue relative to those that arrived"),
     ("loss_rate", "", "bottleneck", "packets lost at random relative to those that arrived"),
+    ("drop_peak", "", "bottleneck", "the highest drop rate between two of the window's samples"),
+    ("drop_peak_time", "s", "bottleneck", "when that was: the time of the second"),
     ("saturation", "s", "bottleneck", "from the first flow's start to the first drop"),
     ("normalised_goodput", "", "all", "sum of goodputs relative to the bottleneck's rate"),
     ("network_utilisation", "", "all", "mean of all bottlenecks' utilisations and occupancies"),

@@ -92,16 +92,25 @@ impl Series {
 
     fn queues(&self, recording: &Recording, begin: Time, found: &mut Found) {
         let Some(names) = recording.queue.texts("queue") else { return };
-        let times = recording.queue.numbers("time");
-        let means = recording.queue.numbers("mean_packets");
+        let column = |name| recording.queue.numbers(name);
+        let (times, means) = (column("time"), column("mean_packets"));
+        let (arrived, dropped) = (column("arrived"), column("dropped"));
         let mut bottlenecks: Vec<&String> = names.different().iter().collect();
         bottlenecks.sort_unstable();
         for name in bottlenecks {
             let rows = (0..times.len()).filter(|row| names.get(*row) == Some(name));
-            let rows = rows.filter(|row| times[*row] > begin.as_secs_f64() + 1e-9);
-            let (mean, deviation) = spread(&rows.map(|row| means[row]).collect::<Vec<f64>>());
+            let rows: Vec<usize> = rows.collect();
+            let first = rows.partition_point(|row| times[*row] <= begin.as_secs_f64() + 1e-9);
+            let in_window = rows[first..].iter().map(|row| means[*row]);
+            let (mean, deviation) = spread(&in_window.collect::<Vec<f64>>());
             if mean > 0.0 {
                 found.push(("queue_variation".to_owned(), name.clone(), deviation / mean));
+            }
+            let counted = |row: usize| (times[row], arrived[row], dropped[row]);
+            let since = rows[first.saturating_sub(1)..].iter().map(|row| counted(*row));
+            if let Some((time, share)) = metrics::drop_peak(&since.collect::<Vec<_>>()) {
+                found.push(("drop_peak".to_owned(), name.clone(), share));
+                found.push(("drop_peak_time".to_owned(), name.clone(), time));
             }
         }
     }

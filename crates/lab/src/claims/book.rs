@@ -128,8 +128,11 @@ impl Book {
             let mut survey = Survey { results, needed: &mut needed };
             let _ = self.judge(claim, &mut survey);
         }
-        for (scenario, runs) in &needed.0 {
+        for (scenario, runs) in &needed.runs {
             results.run(scenario, Some(runs), tell)?;
+        }
+        for name in &needed.probes {
+            results.run_probe(name, tell)?;
         }
         Ok(claims
             .into_iter()
@@ -243,7 +246,10 @@ trait Judging: World {
 
 /// What must be run.
 #[derive(Default)]
-struct Needed(BTreeMap<String, BTreeSet<usize>>);
+struct Needed {
+    runs: BTreeMap<String, BTreeSet<usize>>,
+    probes: BTreeSet<String>,
+}
 
 /// Notes what is asked for, and answers with ones.
 struct Survey<'a> {
@@ -260,12 +266,15 @@ impl World for Survey<'_> {
         _subject: &str,
     ) -> Result<Vec<f64>, String> {
         let groups = self.results.scenario(scenario)?.select(selectors)?;
-        let runs = self.needed.0.entry(scenario.to_owned()).or_default();
+        let runs = self.needed.runs.entry(scenario.to_owned()).or_default();
         runs.extend(groups.iter().flatten());
         Ok(vec![1.0])
     }
 
-    fn call(&mut self, _name: &str, _arguments: &[Value]) -> Result<Value, String> {
+    fn call(&mut self, name: &str, arguments: &[Value]) -> Result<Value, String> {
+        if let ("long_probe", [name]) = (name, arguments) {
+            self.needed.probes.insert(name.text()?.to_owned());
+        }
         // What is computed is of no matter yet; what is asked for in arguments was noted.
         Ok(Value::List(vec![1.0]))
     }
@@ -320,6 +329,11 @@ impl World for Looking<'_> {
             };
             let loaded = self.results.scenario(scenario.text()?)?;
             return results::setting(loaded, key.text()?);
+        }
+        if name == "long_probe" {
+            let [name] = arguments else { return Err("it takes one name".to_owned()) };
+            let values = self.results.probe(name.text()?).cloned();
+            return values.map(Value::List).ok_or(format!("{} has not been probed", name.text()?));
         }
         functions::call(name, arguments)
     }

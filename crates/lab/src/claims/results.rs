@@ -10,7 +10,10 @@ use fontis_sim::Recording;
 use fontis_sim::scenario::{Run, Scenario};
 use serde_json::{Value, json};
 
+use super::probes;
 use crate::sim::{self, Platform, key};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What may be run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +39,12 @@ pub struct Results {
     stop: Arc<AtomicBool>,
     /// Why there is no testbed, once one was asked for.
     no_testbed: Option<String>,
+    /// What long probes gave, once one was asked for.
+    probes: Option<BTreeMap<String, Vec<f64>>>,
 }
+
+/// The file of long probes' results.
+const PROBES: &str = "probes.jsonl";
 
 /// A scenario and what is known of its runs.
 pub(super) struct Loaded {
@@ -65,6 +73,7 @@ impl Results {
             loaded: BTreeMap::new(),
             stop: Arc::default(),
             no_testbed: None,
+            probes: None,
         }
     }
 
@@ -128,7 +137,8 @@ impl Results {
         }
         let platform = loaded.platform;
         if platform == Platform::Testbed {
-            let real_time = || Err("it would take its time, so not in the quick variant".to_owned());
+            let real_time =
+                || Err("it would take its time, so not in the quick variant".to_owned());
             if let Err(error) = if budget.quick { real_time() } else { testbed() } {
                 tell(format!("{id} is not run: {error}"));
                 self.no_testbed = Some(error);
@@ -185,6 +195,38 @@ impl Results {
         for (index, summary) in done {
             loaded.summaries[index] = Some(summary);
         }
+        Ok(())
+    }
+
+    /// What the long probe of this name gave, if that is known.
+    pub(super) fn probe(&mut self, name: &str) -> Option<&Vec<f64>> {
+        let probes = self.probes.get_or_insert_with(|| {
+            let text = fs::read_to_string(self.folder.join(PROBES)).unwrap_or_default();
+            let text = if self.budget.fresh { "" } else { &*text };
+            let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
+            lines.filter_map(|line: Value| probe_of(&line)).collect()
+        });
+        probes.get(name)
+    }
+
+    /// Runs a long probe, if what it gives is not known, and keeps that.
+    pub(super) fn run_probe(
+        &mut self,
+        name: &str,
+        tell: &(dyn Fn(String) + Sync),
+    ) -> Result<(), String> {
+        if self.probe(name).is_some() || self.budget.nothing {
+            return Ok(());
+        }
+        let begin = Instant::now();
+        let values = probes::long_probe(name)?;
+        let seconds = begin.elapsed().as_secs_f64();
+        let line = json!({ "probe": name, "version": VERSION, "seconds": tenths(seconds), "values": values });
+        fs::create_dir_all(&self.folder)
+            .map_err(|error| format!("{}: {error}", self.folder.display()))?;
+        append(&self.folder.join(PROBES), &line.to_string())?;
+        tell(format!("probe {name} ({seconds:.1} s)"));
+        self.probes.get_or_insert_default().insert(name.to_owned(), values);
         Ok(())
     }
 
@@ -286,9 +328,18 @@ fn line_of(platform: Platform, run: &Run, summary: &Summary) -> String {
         .iter()
         .map(|((metric, subject), value)| json!([metric, subject, rounded(*value)]))
         .collect();
-    let seconds = (summary.seconds * 10.0).round() / 10.0;
-    json!({ "key": key_on(platform, run), "run": run.label(), "seconds": seconds, "metrics": metrics })
+    json!({ "key": key_on(platform, run), "run": run.label(), "seconds": tenths(summary.seconds), "metrics": metrics })
         .to_string()
+}
+
+fn tenths(seconds: f64) -> f64 {
+    (seconds * 10.0).round() / 10.0
+}
+
+fn probe_of(line: &Value) -> Option<(String, Vec<f64>)> {
+    let name = line.get("probe")?.as_str()?.to_owned();
+    let values = line.get("values")?.as_array()?.iter().map(Value::as_f64);
+    (line.get("version")?.as_str()? == VERSION).then_some((name, values.collect::<Option<_>>()?))
 }
 
 /// Six digits are more than any claim has.

@@ -74,6 +74,7 @@ impl Friendly {
             rtt: Some(sample.srtt),
             min_rtt: sample.min_rtt,
             srtt: sample.srtt,
+            marked: sample.marked > 0,
             in_flight: sample.in_flight,
             cwnd_limited: used >= full,
             una: sample.largest + 1,

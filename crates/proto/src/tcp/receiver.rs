@@ -1,6 +1,7 @@
 use fontis_base::{Duration, Time};
 
 use super::config::Config;
+use super::congestion::Kind;
 use super::ranges::Ranges;
 use super::stats::ReceiverStats;
 
@@ -31,6 +32,8 @@ pub(super) struct Receiver {
     ack_at: Time,
     /// Congestion was experienced, and the sender has not said that it knows (RFC 3168 section 6.1.3).
     echo: bool,
+    /// Every segment is acknowledged by itself, and its own mark echoed (RFC 8257 section 3.2).
+    exact_echo: bool,
     stats: ReceiverStats,
 }
 
@@ -67,6 +70,7 @@ impl Receiver {
             ack_now: false,
             ack_at: Time::MAX,
             echo: false,
+            exact_echo: config.ecn && config.congestion == Kind::Dctcp,
             stats: ReceiverStats::default(),
         }
     }
@@ -113,6 +117,10 @@ impl Receiver {
         if arrival.marked {
             self.echo = true;
             self.stats.marked += 1;
+        }
+        if self.exact_echo {
+            self.echo = arrival.marked;
+            self.ack_now = true;
         }
         let end = arrival.start + arrival.len;
         if arrival.fin {

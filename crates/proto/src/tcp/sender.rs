@@ -253,7 +253,7 @@ impl Sender {
             self.enter_recovery(now);
         }
         if peer.ece && self.phase == Phase::Open && self.board.una() >= self.reduced_until {
-            self.reduce(now);
+            self.reduce(now, Congestion::on_mark);
             // The echo goes on until the peer has heard of it, which is above what is outstanding now.
             self.reduced_until += 1;
             self.cwr = true;
@@ -272,6 +272,7 @@ impl Sender {
                 rtt,
                 min_rtt: self.rtt.min_rtt(),
                 srtt: self.rtt.srtt().unwrap_or(Duration::ZERO),
+                marked: peer.ece,
                 in_flight: self.pipe(),
                 cwnd_limited: self.cwnd_limited,
                 una: self.board.una(),
@@ -362,13 +363,14 @@ impl Sender {
         self.timers.probe = Time::MAX;
         self.counters.recoveries += 1;
         if self.board.una() >= self.reduced_until {
-            self.reduce(now);
+            self.reduce(now, Congestion::on_congestion);
         }
     }
 
-    fn reduce(&mut self, now: Time) {
+    fn reduce(&mut self, now: Time, tell: fn(&mut Congestion, Time, u64)) {
         let outstanding = self.board.nxt() - self.board.una();
-        self.congestion.on_congestion(now, self.congestion.cwnd().min(outstanding));
+        let window = self.congestion.cwnd().min(outstanding);
+        tell(&mut self.congestion, now, window);
         self.reduced_until = self.board.nxt();
     }
 

@@ -41,6 +41,7 @@ pub(super) const PROTOCOLS: &[&str] = &[
     "compound-loss-only",
     "vegas",
     "bbr",
+    "dctcp",
     "dfcp",
     "dfcp-published",
     "datagrams",

@@ -34,6 +34,7 @@ pub(in crate::testbed) fn kernel_name(kind: congestion::Kind) -> Option<&'static
         congestion::Kind::Cubic | congestion::Kind::CubicHyStart => "cubic",
         congestion::Kind::Vegas => "vegas",
         congestion::Kind::Bbr => "bbr",
+        congestion::Kind::Dctcp => "dctcp",
         _ => return None,
     })
 }

@@ -16,6 +16,7 @@ pub struct Cubic {
     cwnd_prior: f64,
     epoch: Option<Epoch>,
     last_ack: Time,
+    /// What Linux has, beside its window as small as Reno's where that is larger (RFC 8312 section 4.2).
     hystart: Option<HyStart>,
 }
 
@@ -99,7 +100,9 @@ impl Cubic {
             let d = t - epoch.k;
             epoch.origin + C * d * d * d
         };
-        let alpha = if epoch.w_est >= cwnd_prior { 1.0 } else { ALPHA };
+        // Linux keeps to RFC 8312, in which Reno's increase never grows to a segment.
+        let catches_up = self.hystart.is_none() && epoch.w_est >= cwnd_prior;
+        let alpha = if catches_up { 1.0 } else { ALPHA };
         epoch.w_est += alpha * acked / cwnd;
         if cubic(t) < epoch.w_est {
             self.cwnd = cwnd.max(epoch.w_est);
@@ -177,6 +180,28 @@ mod tests {
         let got = window_after(100, 2, 100);
         let want = 100.0 * BETA + ALPHA * 50.0;
         assert!((got / want - 1.0).abs() < 0.01, "{got}, not {want}");
+    }
+
+    #[test]
+    fn beyond_the_window_of_the_loss_it_grows_by_a_segment_a_round_trip_but_as_slowly_as_before_in_linux()
+     {
+        let after = |kind| {
+            let mut congestion = Congestion::new(kind, MSS, 10 * MSS, 0);
+            congestion.on_congestion(Time::ZERO, 20 * MSS);
+            let mut now = 0;
+            // 14 segments grow to 20 in some twelve round trips, in which the cubic hardly moves.
+            while now < 80 {
+                round(&mut congestion, &mut now, 2);
+            }
+            congestion.cwnd() as f64 / MSS as f64
+        };
+        let linux = 20.0 * BETA + ALPHA * 40.0;
+        let till_there = 20.0 * (1.0 - BETA) / ALPHA;
+        let standard = 20.0 + (40.0 - till_there);
+        for (kind, want) in [(Kind::CubicHyStart, linux), (Kind::Cubic, standard)] {
+            let got = after(kind);
+            assert!((got / want - 1.0).abs() < 0.03, "{kind}: {got}, not {want}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@
 mod bbr;
 mod compound;
 mod cubic;
+mod dctcp;
 mod foreign;
 mod hystart;
 mod newreno;
@@ -23,6 +24,7 @@ use thiserror::Error;
 pub use bbr::Bbr;
 pub use compound::Compound;
 pub use cubic::Cubic;
+pub use dctcp::Dctcp;
 pub use foreign::{Algorithm, Maker};
 pub use newreno::NewReno;
 pub use vegas::Vegas;
@@ -35,7 +37,7 @@ pub enum Kind {
     /// `cubic`: RFC 9438 with the constants of Linux.
     #[default]
     Cubic,
-    /// `cubic-hystart`: the same, leaving slow start by HyStart as Linux does.
+    /// `cubic-hystart`: as Linux has it: slow start ends by HyStart, and where Reno's window is larger it grows as in RFC 8312.
     CubicHyStart,
     /// `compound`: Compound TCP.
     Compound,
@@ -45,11 +47,14 @@ pub enum Kind {
     Vegas,
     /// `bbr`: version 1, follows the rate of delivery; always paced.
     Bbr,
+    /// `dctcp`: Data Center TCP (RFC 8257), follows the share of marks; both ends need it and
+    /// [`ecn`](super::Config::ecn).
+    Dctcp,
 }
 
 impl Kind {
     /// Every algorithm there is.
-    pub const ALL: [(&'static str, Self); 7] = [
+    pub const ALL: [(&'static str, Self); 8] = [
         ("newreno", Self::NewReno),
         ("cubic", Self::Cubic),
         ("cubic-hystart", Self::CubicHyStart),
@@ -57,6 +62,7 @@ impl Kind {
         ("compound-loss-only", Self::CompoundLossOnly),
         ("vegas", Self::Vegas),
         ("bbr", Self::Bbr),
+        ("dctcp", Self::Dctcp),
     ];
 }
 
@@ -103,6 +109,8 @@ pub struct Ack {
     pub min_rtt: Duration,
     /// The smoothed round-trip time.
     pub srtt: Duration,
+    /// Whether it echoes a mark.
+    pub marked: bool,
     /// Bytes in flight after it: sent, not delivered, not believed lost.
     pub in_flight: u64,
     /// Whether the window was what kept the sender from sending more.
@@ -155,6 +163,8 @@ pub enum Congestion {
     Vegas(Vegas),
     /// See [`Kind::Bbr`].
     Bbr(Box<Bbr>),
+    /// See [`Kind::Dctcp`].
+    Dctcp(Dctcp),
     /// One that is not ours.
     Foreign(Box<dyn Algorithm>),
 }
@@ -168,6 +178,7 @@ macro_rules! each {
             Congestion::Compound($inner) => $body,
             Congestion::Vegas($inner) => $body,
             Congestion::Bbr($inner) => $body,
+            Congestion::Dctcp($inner) => $body,
             Congestion::Foreign($inner) => $body,
         }
     };
@@ -183,6 +194,7 @@ impl Congestion {
             Kind::CompoundLossOnly => Self::Compound(compound(false)),
             Kind::Vegas => Self::Vegas(Vegas::new(mss, initial_window)),
             Kind::Bbr => Self::Bbr(Box::new(Bbr::new(mss, initial_window, salt))),
+            Kind::Dctcp => Self::Dctcp(Dctcp::new(mss, initial_window)),
             Kind::NewReno => Self::NewReno(NewReno::new(mss, initial_window)),
             Kind::Cubic => Self::Cubic(Box::new(Cubic::new(mss, initial_window, false))),
             Kind::CubicHyStart => Self::Cubic(Box::new(Cubic::new(mss, initial_window, true))),
@@ -194,10 +206,18 @@ impl Congestion {
         each!(self, algorithm => algorithm.on_ack(ack));
     }
 
-    /// A loss or a mark was recognised, at most once a round trip. `window` is the congestion window, or what was
+    /// A loss was recognised, at most once a round trip. `window` is the congestion window, or what was
     /// outstanding if that was less.
     pub fn on_congestion(&mut self, now: Time, window: u64) {
         each!(self, algorithm => algorithm.on_congestion(now, window));
+    }
+
+    /// A mark was echoed, at most once a round trip; else as for [`on_congestion`](Self::on_congestion), which is what most do.
+    pub fn on_mark(&mut self, now: Time, window: u64) {
+        match self {
+            Self::Dctcp(dctcp) => dctcp.on_mark(window),
+            _ => self.on_congestion(now, window),
+        }
     }
 
     /// The retransmission timer expired: all that is outstanding counts as lost.
@@ -250,6 +270,7 @@ pub(crate) mod testing {
             rtt: Some(ms(rtt)),
             min_rtt: ms(rtt),
             srtt: ms(rtt),
+            marked: false,
             in_flight: 0,
             cwnd_limited: true,
             una: 0,
@@ -288,7 +309,7 @@ mod tests {
     #[test]
     fn every_algorithm_that_follows_losses_doubles_in_slow_start_and_starts_again_after_a_timeout()
     {
-        for kind in [Kind::NewReno, Kind::Cubic, Kind::Compound, Kind::Vegas] {
+        for kind in [Kind::NewReno, Kind::Cubic, Kind::Compound, Kind::Vegas, Kind::Dctcp] {
             let mut congestion = Congestion::new(kind, MSS, 10 * MSS, 0);
             let mut millis = 0;
             round(&mut congestion, &mut millis, 100);

@@ -33,7 +33,12 @@ impl NewReno {
     }
 
     pub(super) fn on_congestion(&mut self, _now: Time, window: u64) {
-        self.ssthresh = (window / 2).max(2 * self.mss);
+        self.shrink(window / 2);
+    }
+
+    /// Goes on in congestion avoidance with this window.
+    pub(super) fn shrink(&mut self, window: u64) {
+        self.ssthresh = window.max(2 * self.mss);
         self.cwnd = self.ssthresh;
         self.acked = 0;
     }

@@ -64,7 +64,7 @@ pub(super) fn transport(
                 },
                 sack: read.flag("tcp.sack"),
                 timestamps: read.flag("tcp.timestamps"),
-                ecn: read.flag("tcp.ecn"),
+                ecn: read.flag("tcp.ecn") || name == "dctcp",
                 pacing: read.flag("tcp.pacing"),
                 initial_window: u32::try_from(read.count("tcp.initial_window"))
                     .unwrap_or(u32::MAX)

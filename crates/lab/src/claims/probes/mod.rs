@@ -1,5 +1,7 @@
 //! What our own code is found to do: small experiments without a network.
 
+mod network;
+
 use std::sync::OnceLock;
 
 use bytes::Bytes;
@@ -62,6 +64,10 @@ pub(super) fn probe(name: &str) -> Result<Value, String> {
         }
         "raptorq work" => Value::List([1000, 10_000, 50_000].map(work).to_vec()),
         "broadcast" => Value::truth(broadcast()),
+        "two paths" => Value::List(network::two_paths()),
+        "early acknowledgement" => Value::List(network::early_acknowledgement()),
+        "newreno single loss" => Value::List(network::new_reno(1)),
+        "newreno burst" => Value::List(network::new_reno(5)),
         "raptorq most symbols" => Value::Number(f64::from(most_symbols())),
         "lt fraction" => Value::Number(lt_fraction()),
         "resumed decoding" => Value::truth(resumed()),
@@ -87,6 +93,15 @@ pub(super) fn probe(name: &str) -> Result<Value, String> {
             Value::List(counts.collect())
         }
         _ => return Err(format!("there is no probe {name:?}")),
+    })
+}
+
+/// The result of the experiment of this name that takes long, or measures time: it is kept as those of runs are.
+pub(super) fn long_probe(name: &str) -> Result<Vec<f64>, String> {
+    Ok(match name {
+        "raptorq failures" => vec![f64::from(failures(10, TRIALS)), f64::from(TRIALS)],
+        "fair queueing" => network::fair_queueing(),
+        _ => return Err(format!("there is no long probe {name:?}")),
     })
 }
 
@@ -370,6 +385,47 @@ fn broadcast() -> bool {
         }
         false
     })
+}
+
+/// Decodings that make a probability of one in a million show.
+const TRIALS: u32 = 3_000_000;
+
+/// How many of so many sets of k + 2 symbols of RaptorQ do not suffice. A set loses a random share of the source symbols; repair
+/// symbols from a random place make up for them.
+fn failures(k: u32, trials: u32) -> u32 {
+    let message = Bytes::from(message(k as usize));
+    let Ok(shape) = BlockShape::new(Code::RaptorQ, k, 1) else { return trials };
+    let mut encoder = BlockEncoder::new(shape, message.clone());
+    encoder.set_repair(encoder.repair_job().run());
+    let mut stream = Stream::new(u64::from(k), "sets of symbols");
+    let mut failed = 0;
+    for _ in 0..trials {
+        let loss = stream.unit();
+        let mut set: Vec<u32> = (0..k).filter(|_| stream.unit() >= loss).collect();
+        let mut next = k + stream.below(1 << 20) as u32;
+        while set.len() < k as usize + 2 {
+            set.push(next);
+            next += 1 + stream.below(3) as u32;
+        }
+        // Symbols beyond those that suffice cannot make it fail: most sets are done with k of them.
+        let mut decoder = BlockDecoder::new(shape);
+        let known = set.into_iter().any(|esi| {
+            let Some(symbol) = encoder.symbol(esi) else { return false };
+            if decoder.add(esi, &symbol).is_err() || decoder.needed() > 0 {
+                return false;
+            }
+            let tried = core::mem::replace(&mut decoder, BlockDecoder::new(shape));
+            match tried.decode_job().run() {
+                Decoded::Block(block) => block == message,
+                Decoded::Failed(more) => {
+                    decoder = more;
+                    false
+                }
+            }
+        });
+        failed += u32::from(!known);
+    }
+    failed
 }
 
 /// The share of a message that the sparse LT code knows without a precode from 5 % more symbols than it has.
