@@ -4,7 +4,7 @@ use core::str::FromStr;
 use crate::notation::{self, NotationError};
 use crate::{Duration, Size, Time};
 
-const NANOS_PER_SEC: u128 = 1_000_000_000;
+const NANOS_PER_SEC: u64 = 1_000_000_000;
 
 /// A data rate in bits per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,8 +31,7 @@ impl Rate {
         if span.as_nanos() == 0 {
             return Self::MAX;
         }
-        let bps = bytes as u128 * 8 * NANOS_PER_SEC / span.as_nanos() as u128;
-        Self(if bps > u64::MAX as u128 { u64::MAX } else { bps as u64 })
+        Self(mul_div(bytes, 8 * NANOS_PER_SEC, span.as_nanos()))
     }
 
     /// Bits per second.
@@ -51,14 +50,17 @@ impl Rate {
         if self.0 == 0 {
             return Duration::MAX;
         }
-        let nanos = (bytes as u128 * 8 * NANOS_PER_SEC).div_ceil(self.0 as u128);
+        let work = bytes as u128 * (8 * NANOS_PER_SEC) as u128;
+        if work <= u64::MAX as u128 {
+            return Duration::from_nanos((work as u64).div_ceil(self.0));
+        }
+        let nanos = work.div_ceil(self.0 as u128);
         Duration::from_nanos(if nanos > u64::MAX as u128 { u64::MAX } else { nanos as u64 })
     }
 
     /// How many whole bytes pass in `span` at this rate.
     pub const fn bytes_in(self, span: Duration) -> u64 {
-        let bytes = self.0 as u128 * span.as_nanos() as u128 / (8 * NANOS_PER_SEC);
-        if bytes > u64::MAX as u128 { u64::MAX } else { bytes as u64 }
+        mul_div(self.0, span.as_nanos(), 8 * NANOS_PER_SEC)
     }
 
     /// The bandwidth-delay product of this rate and a round-trip time.
@@ -71,14 +73,24 @@ impl Rate {
         if denominator == 0 {
             return Self::MAX;
         }
-        let wide = self.0 as u128 * numerator as u128 / denominator as u128;
-        Self(if wide > u64::MAX as u128 { u64::MAX } else { wide as u64 })
+        Self(mul_div(self.0, numerator, denominator))
     }
 
     /// The rate scaled by a factor that is not negative.
     pub fn scale(self, factor: f64) -> Self {
         Self((self.0 as f64 * factor) as u64)
     }
+}
+
+/// `a · b / c`, saturating. Packets ask for this often, and a division of 128 bits takes several times as long as one of
+/// 64, which they hardly ever need.
+const fn mul_div(a: u64, b: u64, c: u64) -> u64 {
+    let wide = a as u128 * b as u128;
+    if wide <= u64::MAX as u128 {
+        return wide as u64 / c;
+    }
+    let quotient = wide / c as u128;
+    if quotient > u64::MAX as u128 { u64::MAX } else { quotient as u64 }
 }
 
 impl fmt::Display for Rate {
@@ -159,7 +171,7 @@ impl Serializer {
             return self.free_at;
         }
         let rate = self.rate.0;
-        let work = u128::from(bytes) * 8 * NANOS_PER_SEC + u128::from(self.remainder);
+        let work = u128::from(bytes) * u128::from(8 * NANOS_PER_SEC) + u128::from(self.remainder);
         // A division of 128 bits takes several times as long as one of 64, and packets never need it.
         let nanos = if let Ok(work) = u64::try_from(work) {
             self.remainder = work % rate;

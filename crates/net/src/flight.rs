@@ -1,62 +1,82 @@
 use core::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
-use fontis_base::{Packet, Time, relax};
+use fontis_base::{Duration, Packet, Time, relax};
 
-/// The packets that propagate, delivered in the order (deliver_at, seq).
+/// The packets that propagate, delivered in the order of due times, and of those in the order in which they came.
 ///
 /// All but the ones held back for reordering are due in the order in which they come, so a plain queue holds them
 /// and a heap the others.
 #[derive(Clone, Debug)]
 pub(crate) struct Flight<P> {
     in_order: VecDeque<Due<P>>,
-    held_back: BinaryHeap<Due<P>>,
-    next_seq: u64,
     /// When the latest of the packets in order is or was due.
     last_due: Time,
+    /// Most links hold none back.
+    late: Option<Box<Late<P>>>,
+}
+
+/// The packet comes first, so that it is moved out with the same words with which it is moved on: a processor waits for
+/// what it has just written if it reads it otherwise.
+#[derive(Clone, Debug)]
+#[repr(C)]
+struct Due<P> {
+    packet: Packet<P>,
+    at: Time,
+}
+
+/// The packets that are held back, and what decides between one of them and one in order that are due at the same time.
+#[derive(Clone, Debug)]
+struct Late<P> {
+    heap: BinaryHeap<HeldBack<P>>,
+    next_seq: u64,
+    /// Packets in order that have been delivered.
+    delivered: u64,
 }
 
 #[derive(Clone, Debug)]
-struct Due<P> {
+struct HeldBack<P> {
     at: Time,
     seq: u64,
+    /// How many packets in order had come before it.
+    behind: u64,
     packet: Packet<P>,
 }
 
 impl<P> Flight<P> {
     pub(crate) fn new() -> Self {
-        Self {
-            in_order: VecDeque::new(),
-            held_back: BinaryHeap::new(),
-            next_seq: 0,
-            last_due: Time::ZERO,
-        }
+        Self { in_order: VecDeque::new(), last_due: Time::ZERO, late: None }
     }
 
     /// Takes a packet that is due at `at`, or when the last one before it is.
     pub(crate) fn push(&mut self, at: Time, packet: Packet<P>) {
         self.last_due = self.last_due.max(at);
-        let due = self.due(self.last_due, packet);
-        self.in_order.push_back(due);
+        self.in_order.push_back(Due { at: self.last_due, packet });
     }
 
     /// Takes a packet that is due `by` later than [`push`](Self::push) would have it, and lets others overtake it.
-    pub(crate) fn push_held_back(
-        &mut self,
-        at: Time,
-        by: fontis_base::Duration,
-        packet: Packet<P>,
-    ) {
-        let due = self.due(self.last_due.max(at) + by, packet);
-        self.held_back.push(due);
+    pub(crate) fn push_held_back(&mut self, at: Time, by: Duration, packet: Packet<P>) {
+        let late = self.late.get_or_insert_with(|| {
+            Box::new(Late { heap: BinaryHeap::new(), next_seq: 0, delivered: 0 })
+        });
+        let behind = late.delivered + self.in_order.len() as u64;
+        let at = self.last_due.max(at) + by;
+        late.heap.push(HeldBack { at, seq: late.next_seq, behind, packet });
+        late.next_seq += 1;
+    }
+
+    /// How many packets there are.
+    pub(crate) fn len(&self) -> usize {
+        self.in_order.len() + self.late.as_ref().map_or(0, |late| late.heap.len())
     }
 
     /// When the next delivery is due.
     pub(crate) fn next_at(&self) -> Option<Time> {
-        match (self.in_order.front(), self.held_back.peek()) {
-            (Some(a), Some(b)) => Some(a.at.min(b.at)),
-            (a, b) => a.or(b).map(|due| due.at),
-        }
+        let in_order = self.in_order.front().map(|due| due.at);
+        let Some(held_back) = self.late.as_ref().and_then(|late| late.heap.peek()) else {
+            return in_order;
+        };
+        Some(in_order.map_or(held_back.at, |at| at.min(held_back.at)))
     }
 
     /// Whether a packet in order is on its way: then none that is sent later is due before it.
@@ -66,43 +86,51 @@ impl<P> Flight<P> {
 
     /// The next packet due at `now`, and when it was due.
     pub(crate) fn pop(&mut self, now: Time) -> Option<(Time, Packet<P>)> {
+        if self.late.is_some() {
+            return self.pop_either(now);
+        }
+        let due = self.in_order.pop_front_if(|due| due.at <= now)?;
+        relax(&mut self.in_order);
+        Some((due.at, due.packet))
+    }
+
+    #[cold]
+    fn pop_either(&mut self, now: Time) -> Option<(Time, Packet<P>)> {
         if self.next_at()? > now {
             return None;
         }
-        let held_back_first = match (self.in_order.front(), self.held_back.peek()) {
-            // A heap of `Due` has its least at the top, so "greater" means "due earlier".
-            (Some(a), Some(b)) => b > a,
+        let late = self.late.as_mut()?;
+        let held_back_first = match (self.in_order.front(), late.heap.peek()) {
+            (Some(a), Some(b)) => (b.at, b.behind) <= (a.at, late.delivered),
             (a, _) => a.is_none(),
         };
-        let due = if held_back_first { self.held_back.pop() } else { self.in_order.pop_front() };
+        if held_back_first {
+            return late.heap.pop().map(|held_back| (held_back.at, held_back.packet));
+        }
+        late.delivered += 1;
+        let due = self.in_order.pop_front()?;
         relax(&mut self.in_order);
-        due.map(|due| (due.at, due.packet))
-    }
-
-    fn due(&mut self, at: Time, packet: Packet<P>) -> Due<P> {
-        let seq = self.next_seq;
-        self.next_seq += 1;
-        Due { at, seq, packet }
+        Some((due.at, due.packet))
     }
 }
 
-impl<P> Ord for Due<P> {
+impl<P> Ord for HeldBack<P> {
     /// Reversed, because the heap gives its greatest first.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.seq).cmp(&(self.at, self.seq))
     }
 }
 
-impl<P> PartialOrd for Due<P> {
+impl<P> PartialOrd for HeldBack<P> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<P> PartialEq for Due<P> {
+impl<P> PartialEq for HeldBack<P> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl<P> Eq for Due<P> {}
+impl<P> Eq for HeldBack<P> {}

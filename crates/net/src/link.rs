@@ -5,8 +5,8 @@ use fontis_base::{
 use crate::delivery_trace::DeliveryLine;
 use crate::flight::Flight;
 use crate::{
-    DelaySchedule, LinkConfig, LinkStats, LossPosition, LossProcess, Outage, Queue, Reorder,
-    Schedule, TokenBucket,
+    Count, DelaySchedule, DeliveryTrace, Drops, LinkConfig, LinkStats, LossPosition, LossProcess,
+    Outage, Queue, Reorder, Schedule, TokenBucket,
 };
 
 /// One direction of a path: what goes in by port 0 comes out by port 0, later, or not at all.
@@ -25,9 +25,11 @@ pub struct Link<P, O = ()> {
     /// When the queue last became other than empty: no packet in it can begin earlier.
     backlog_since: Time,
     line: Serializer,
-    rate_changes: Schedule,
-    /// The line that a trace makes, in place of the other.
-    trace: Option<Box<DeliveryLine>>,
+    /// What most lines do without.
+    variation: Option<Box<Variation>>,
+    /// When the next packet that waits goes on the line; [`Time::MAX`] if there is none or never. So that a link that
+    /// is touched while nothing begins does no more than compare.
+    begins_at: Time,
     /// The least there is.
     delay: Duration,
     flight: Flight<P>,
@@ -35,8 +37,29 @@ pub struct Link<P, O = ()> {
     entered_at: Time,
     /// Until when the occupancy of the queue has been summed up.
     summed_until: Time,
-    stats: LinkStats,
+    counts: Counts,
     observer: O,
+}
+
+/// How a line's rate varies.
+#[derive(Clone, Debug)]
+struct Variation {
+    changes: Schedule,
+    /// The line that a trace makes, in place of the other.
+    trace: Option<DeliveryLine>,
+}
+
+/// What every link counts, as [`LinkStats`] explains.
+#[derive(Clone, Debug, Default)]
+struct Counts {
+    entered: Count,
+    delivered: Count,
+    dropped: Count,
+    marked: u64,
+    max_queue_bytes: u64,
+    first_drop: Option<Time>,
+    packet_nanos: u128,
+    byte_nanos: u128,
 }
 
 /// A packet that has crossed a link.
@@ -64,6 +87,11 @@ struct Faults {
     reorder_stream: Stream,
     /// The delay at first, and what becomes of it.
     delay: (Duration, DelaySchedule),
+    /// What was lost, not by the queue.
+    dropped: Drops,
+    duplicated: Count,
+    corrupted: u64,
+    reordered: u64,
 }
 
 impl Faults {
@@ -86,6 +114,10 @@ impl Faults {
             reorder: config.reorder,
             reorder_stream: stream("reorder"),
             delay: (config.delay, config.delay_changes.clone()),
+            dropped: Drops::default(),
+            duplicated: Count::default(),
+            corrupted: 0,
+            reordered: 0,
         }))
     }
 
@@ -136,13 +168,13 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
             }),
             backlog_since: Time::ZERO,
             line: Serializer::new(config.rate),
-            rate_changes: config.rate_changes,
-            trace: config.trace.map(|trace| Box::new(DeliveryLine::new(trace))),
+            variation: Variation::new(config.rate_changes, config.trace),
+            begins_at: Time::MAX,
             delay: config.delay_changes.least(config.delay),
             flight: Flight::new(),
             entered_at: Time::ZERO,
             summed_until: Time::ZERO,
-            stats: LinkStats::default(),
+            counts: Counts::default(),
             observer,
             name,
         }
@@ -155,7 +187,26 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
 
     /// What it has done so far.
     pub fn stats(&self) -> LinkStats {
-        LinkStats { queue_bytes: self.queue.bytes(), ..self.stats }
+        let Counts { entered, delivered, marked, max_queue_bytes, .. } = self.counts;
+        let faults = self.faults.as_deref();
+        let mut dropped = faults.map_or(Drops::default(), |faults| faults.dropped);
+        dropped.queue = self.counts.dropped;
+        let duplicated = faults.map_or(Count::default(), |faults| faults.duplicated);
+        LinkStats {
+            entered,
+            duplicated,
+            delivered,
+            dropped,
+            held: (entered + duplicated).less(delivered + dropped.total()),
+            marked,
+            corrupted: faults.map_or(0, |faults| faults.corrupted),
+            reordered: faults.map_or(0, |faults| faults.reordered),
+            queue_bytes: self.queue.bytes(),
+            max_queue_bytes,
+            first_queue_drop: self.counts.first_drop,
+            queue_packet_nanos: self.counts.packet_nanos,
+            queue_byte_nanos: self.counts.byte_nanos,
+        }
     }
 
     /// What it has done up to `now`, the occupancy of its queue included.
@@ -167,17 +218,22 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
 
     /// The line's present rate; the mean of a trace.
     pub fn rate(&self) -> Rate {
-        self.trace.as_ref().map_or_else(|| self.line.rate(), |line| line.trace().mean_rate())
+        self.trace().map_or_else(|| self.line.rate(), |line| line.trace().mean_rate())
     }
 
     /// When the queue first dropped a packet.
     pub fn first_queue_drop(&self) -> Option<Time> {
-        self.stats.first_queue_drop
+        self.counts.first_drop
     }
 
     /// How many packets wait in the queue.
     pub fn queue_len(&self) -> usize {
         self.queue.len()
+    }
+
+    /// How many packets are on the line or in flight.
+    pub fn flight_len(&self) -> usize {
+        self.flight.len()
     }
 
     /// How many bytes wait in the queue.
@@ -198,10 +254,13 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
     /// Changes the rate at `now`, as an entry of the schedule would have done. A trace ends with it.
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
         self.advance(now);
-        self.rate_changes.forget_until(now);
-        self.trace = None;
+        if let Some(variation) = &mut self.variation {
+            variation.changes.forget_until(now);
+            variation.trace = None;
+        }
         self.backlog_since = self.backlog_since.max(now);
         self.line.set_rate(rate);
+        self.set_begin();
     }
 
     /// Takes a packet that enters at `now`. A time before that of the last packet is read as that time; it may be
@@ -210,35 +269,42 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         let now = now.max(self.entered_at);
         self.entered_at = now;
         self.advance(now);
-        self.stats.entered.add(&packet);
-        self.stats.held.add(&packet);
-        let mut copy = None;
-        if let Some(faults) = &mut self.faults {
-            if let Some(reason) = faults.refuse(now, u64::from(packet.size)) {
-                return self.drop(now, &packet, reason);
-            }
-            if faults.duplicate.comes() {
-                let id = PacketId(faults.next_copy);
-                faults.next_copy = faults.next_copy.wrapping_add(1) | FIRST_COPY;
-                self.stats.duplicated.add(&packet);
-                self.stats.held.add(&packet);
-                copy = Some(Packet { id, ..packet.clone() });
-            }
+        self.counts.entered.add(&packet);
+        let waits = match self.faults {
+            None => self.enqueue(now, packet),
+            Some(_) => self.enter_faulty(now, packet),
+        };
+        if waits {
+            self.advance(now);
+            self.counts.max_queue_bytes = self.counts.max_queue_bytes.max(self.queue.bytes());
         }
-        self.enqueue(now, packet);
-        if let Some(copy) = copy {
-            self.enqueue(now, copy);
+    }
+
+    /// Takes a packet to which something may happen; whether a packet waits now.
+    fn enter_faulty(&mut self, now: Time, packet: Packet<P>) -> bool {
+        let Some(faults) = &mut self.faults else { return false };
+        if let Some(reason) = faults.refuse(now, u64::from(packet.size)) {
+            self.drop(now, &packet, reason);
+            return false;
         }
-        self.advance(now);
-        self.stats.max_queue_bytes = self.stats.max_queue_bytes.max(self.queue.bytes());
+        if !faults.duplicate.comes() {
+            return self.enqueue(now, packet);
+        }
+        let id = PacketId(faults.next_copy);
+        faults.next_copy = faults.next_copy.wrapping_add(1) | FIRST_COPY;
+        faults.duplicated.add(&packet);
+        let copy = Packet { id, ..packet.clone() };
+        // Both come at once: the copy needs room beside the original.
+        self.wait(now, packet);
+        self.wait(now, copy);
+        true
     }
 
     /// The next packet that is due at `now`, and when it was due, in the order of (due time, sequence).
     pub fn deliver(&mut self, now: Time) -> Option<Delivery<P>> {
         self.advance(now);
         let (at, packet) = self.flight.pop(now)?;
-        self.stats.delivered.add(&packet);
-        self.stats.held.remove(&packet);
+        self.counts.delivered.add(&packet);
         Some(Delivery { at, packet })
     }
 
@@ -251,41 +317,56 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         if self.flight.has_in_order() {
             return in_flight;
         }
-        let queued = self.begin().map(|(begin, _)| begin + self.delay);
+        let queued = (self.begins_at < Time::MAX).then(|| self.begins_at + self.delay);
         [in_flight, queued].into_iter().flatten().min()
     }
 
     /// Moves packets from the queue to the line, each at the time at which the line was free for it.
     fn advance(&mut self, now: Time) {
-        while let Some((begin, rate)) = self.begin() {
+        if self.begins_at <= now {
+            self.begin_until(now);
+        }
+    }
+
+    fn begin_until(&mut self, now: Time) {
+        let mut next = self.begin();
+        while let Some((begin, rate)) = next {
             if begin > now {
                 break;
             }
-            self.rate_changes.forget_until(begin);
-            if rate != self.line.rate() && self.trace.is_none() {
-                self.line.set_rate(rate);
+            if let Some(variation) = &mut self.variation {
+                variation.changes.forget_until(begin);
+                if rate != self.line.rate() && variation.trace.is_none() {
+                    self.line.set_rate(rate);
+                }
             }
             self.sum_up(begin);
             let mut report = Report {
                 element: &self.name,
-                stats: &mut self.stats,
+                counts: &mut self.counts,
                 observer: &mut self.observer,
             };
             if let Some(packet) = self.queue.dequeue(begin, &mut report) {
                 self.transmit(begin, packet);
             }
+            next = self.begin();
         }
+        self.begins_at = next.map_or(Time::MAX, |(begin, _)| begin);
     }
 
     /// Adds to the sums what has waited since the queue last changed.
     fn sum_up(&mut self, now: Time) {
-        let packets = self.queue.len();
+        let packets = self.queue.len() as u64;
         if packets > 0 {
             let nanos = u128::from(now.since(self.summed_until).as_nanos());
-            self.stats.queue_packet_nanos += packets as u128 * nanos;
-            self.stats.queue_byte_nanos += u128::from(self.queue.bytes()) * nanos;
+            self.counts.packet_nanos += u128::from(packets) * nanos;
+            self.counts.byte_nanos += u128::from(self.queue.bytes()) * nanos;
         }
         self.summed_until = self.summed_until.max(now);
+    }
+
+    fn trace(&self) -> Option<&DeliveryLine> {
+        self.variation.as_ref()?.trace.as_ref()
     }
 
     /// When the next queued packet goes on the line, and at which rate; `None` if there is none or never.
@@ -293,16 +374,23 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         if self.queue.is_empty() {
             return None;
         }
-        if let Some(line) = &self.trace {
+        if let Some(line) = self.trace() {
             return Some((line.begin(self.backlog_since), line.trace().mean_rate()));
         }
-        let free_at = self.line.free_at().max(self.backlog_since);
-        self.rate_changes.begin(free_at, self.line.rate())
+        let (free_at, rate) = (self.line.free_at().max(self.backlog_since), self.line.rate());
+        match &self.variation {
+            None => (rate != Rate::ZERO).then_some((free_at, rate)),
+            Some(variation) => variation.changes.begin(free_at, rate),
+        }
+    }
+
+    fn set_begin(&mut self) {
+        self.begins_at = self.begin().map_or(Time::MAX, |(begin, _)| begin);
     }
 
     fn transmit(&mut self, begin: Time, mut packet: Packet<P>) {
         let bytes = u64::from(packet.size);
-        let sent = match &mut self.trace {
+        let sent = match self.variation.as_mut().and_then(|variation| variation.trace.as_mut()) {
             Some(line) => line.send(begin, bytes),
             None => self.line.send(begin, bytes),
         };
@@ -316,55 +404,69 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         }
         if faults.corrupt.comes() {
             packet.corrupt = true;
-            self.stats.corrupted += 1;
+            faults.corrupted += 1;
         }
         if faults.jitter > Duration::ZERO {
             let bound = faults.jitter.as_nanos().saturating_add(1);
             due += Duration::from_nanos(faults.jitter_stream.below(bound));
         }
         if faults.reorder_stream.chance(faults.reorder.probability) {
-            self.stats.reordered += 1;
+            faults.reordered += 1;
             self.flight.push_held_back(due, faults.reorder.by, packet);
         } else {
             self.flight.push(due, packet);
         }
     }
 
-    /// Whether a line that nothing disturbs can take a packet at once.
+    /// Whether a line whose rate does not vary can take a packet at once.
     fn is_free(&self, now: Time) -> bool {
-        self.faults.is_none()
-            && self.trace.is_none()
-            && self.rate_changes.is_empty()
-            && self.line.free_at() <= now
-            && self.line.rate() != Rate::ZERO
+        self.line.free_at() <= now && self.variation.is_none() && self.line.rate() != Rate::ZERO
     }
 
-    fn enqueue(&mut self, now: Time, packet: Packet<P>) {
+    /// Puts a packet on the line if nothing keeps it from it, else into the queue; whether it went there.
+    fn enqueue(&mut self, now: Time, packet: Packet<P>) -> bool {
         if self.is_free(now) && self.queue.lets_pass(&packet) {
             // Nothing waits: what the queue would do with it is known.
             self.backlog_since = now;
             self.summed_until = self.summed_until.max(now);
-            return self.transmit(now, packet);
+            self.transmit(now, packet);
+            return false;
         }
+        self.wait(now, packet);
+        true
+    }
+
+    /// Puts a packet into the queue.
+    fn wait(&mut self, now: Time, packet: Packet<P>) {
         if self.queue.is_empty() {
             self.backlog_since = now;
         }
         self.sum_up(now);
         let mut report =
-            Report { element: &self.name, stats: &mut self.stats, observer: &mut self.observer };
+            Report { element: &self.name, counts: &mut self.counts, observer: &mut self.observer };
         self.queue.enqueue(now, packet, &mut report);
+        if self.begins_at == Time::MAX {
+            self.set_begin();
+        }
     }
 
     fn drop(&mut self, now: Time, packet: &Packet<P>, reason: Reason) {
-        let drops = &mut self.stats.dropped;
+        let Some(faults) = &mut self.faults else { return };
+        let drops = &mut faults.dropped;
         let (count, why) = match reason {
             Reason::Loss => (&mut drops.loss, "random loss"),
             Reason::Outage => (&mut drops.outage, "outage"),
             Reason::Policer => (&mut drops.policer, "policer"),
         };
         count.add(packet);
-        self.stats.held.remove(packet);
         self.observer.dropped(now, &self.name, packet, why);
+    }
+}
+
+impl Variation {
+    fn new(changes: Schedule, trace: Option<DeliveryTrace>) -> Option<Box<Self>> {
+        let varies = trace.is_some() || !changes.is_empty();
+        varies.then(|| Box::new(Self { changes, trace: trace.map(DeliveryLine::new) }))
     }
 }
 
@@ -396,15 +498,14 @@ enum Reason {
 /// Counts what the queue does and passes it on under the link's name.
 struct Report<'a, O> {
     element: &'a str,
-    stats: &'a mut LinkStats,
+    counts: &'a mut Counts,
     observer: &'a mut O,
 }
 
 impl<P, O: Observer<P>> Observer<P> for Report<'_, O> {
     fn dropped(&mut self, now: Time, _queue: &str, packet: &Packet<P>, why: &'static str) {
-        self.stats.dropped.queue.add(packet);
-        self.stats.first_queue_drop.get_or_insert(now);
-        self.stats.held.remove(packet);
+        self.counts.dropped.add(packet);
+        self.counts.first_drop.get_or_insert(now);
         self.observer.dropped(now, self.element, packet, why);
     }
 
@@ -413,7 +514,7 @@ impl<P, O: Observer<P>> Observer<P> for Report<'_, O> {
     }
 
     fn marked(&mut self, now: Time, _queue: &str, packet: &Packet<P>) {
-        self.stats.marked += 1;
+        self.counts.marked += 1;
         self.observer.marked(now, self.element, packet);
     }
 }

@@ -17,9 +17,9 @@ impl Count {
         self.bytes += u64::from(packet.size);
     }
 
-    pub(crate) fn remove<P>(&mut self, packet: &Packet<P>) {
-        self.packets -= 1;
-        self.bytes -= u64::from(packet.size);
+    /// What is left when `other` is gone.
+    pub(crate) fn less(self, other: Self) -> Self {
+        Self { packets: self.packets - other.packets, bytes: self.bytes - other.bytes }
     }
 }
 

@@ -128,6 +128,8 @@ fn assert_conserved(link: &Link<(), Drops>) {
     let stats = link.stats();
     let out = stats.delivered + stats.dropped.total() + stats.held;
     assert_eq!(stats.entered + stats.duplicated, out, "{stats:?}");
+    // What should be held is really there.
+    assert_eq!(stats.held.packets, (link.queue_len() + link.flight_len()) as u64, "{stats:?}");
     assert_eq!(stats.dropped.total().packets, link.observer().count);
     assert_eq!(stats.queue_bytes, link.queue_bytes());
     assert!(stats.queue_bytes <= stats.held.bytes);
@@ -158,6 +160,7 @@ proptest! {
         // Only a line that stands still forever keeps anything.
         prop_assert!(link.timeout().is_none() && link.next_delivery().is_none());
         prop_assert!(link.stats().held.packets == link.queue_len() as u64);
+        prop_assert!(link.stats().held.bytes == link.queue_bytes());
     }
 
     #[test]

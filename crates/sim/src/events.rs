@@ -52,6 +52,7 @@ impl Events {
     }
 
     /// When a node's event is due.
+    #[cfg(test)]
     pub(crate) fn pending(&self, node: u32) -> Option<Time> {
         let entry = &self.nodes[node as usize];
         (entry.slot != NONE).then(|| Time::from_nanos(entry.at))
@@ -61,16 +62,26 @@ impl Events {
     pub(crate) fn set(&mut self, node: u32, at: Time) {
         self.clear(node);
         let at = at.as_nanos().max(self.now);
-        self.nodes[node as usize].at = at;
         self.link(node, at);
+    }
+
+    /// Sets a node's event, unless it has one that is due no later.
+    pub(crate) fn set_no_later(&mut self, node: u32, at: Time) {
+        let entry = &self.nodes[node as usize];
+        if entry.slot == NONE || at.as_nanos() < entry.at {
+            self.set(node, at);
+        }
     }
 
     /// Takes back a node's event.
     pub(crate) fn clear(&mut self, node: u32) {
-        let Entry { slot, next, previous, .. } = self.nodes[node as usize];
-        if slot == NONE {
-            return;
+        if self.nodes[node as usize].slot != NONE {
+            self.unlink(node);
         }
+    }
+
+    fn unlink(&mut self, node: u32) {
+        let Entry { slot, next, previous, .. } = self.nodes[node as usize];
         let ends = &mut self.slots[slot as usize];
         match previous {
             NONE => ends[0] = next,
@@ -81,11 +92,7 @@ impl Events {
             next => self.nodes[next as usize].previous = previous,
         }
         if self.slots[slot as usize][0] == NONE {
-            let wheel = slot as usize / SLOTS as usize;
-            self.filled[wheel] &= !(1 << (u64::from(slot) % SLOTS));
-            if self.filled[wheel] == 0 {
-                self.wheels &= !(1 << wheel);
-            }
+            self.empty(slot as usize / SLOTS as usize, u64::from(slot) % SLOTS);
         }
         self.nodes[node as usize].slot = NONE;
     }
@@ -104,7 +111,14 @@ impl Events {
                     return None;
                 }
                 self.now = at;
-                self.clear(first);
+                if first == last {
+                    // Alone, as nearly all are.
+                    self.slots[slot] = [NONE; 2];
+                    self.empty(wheel, index);
+                    self.nodes[first as usize].slot = NONE;
+                } else {
+                    self.unlink(first);
+                }
                 return Some((Time::from_nanos(at), first));
             }
             let shift = BITS * wheel as u32;
@@ -119,13 +133,18 @@ impl Events {
         None
     }
 
-    /// Spreads a slot over the wheels below, in order.
-    fn move_down(&mut self, slot: usize, wheel: usize, index: u64) {
-        let mut node = core::mem::replace(&mut self.slots[slot], [NONE; 2])[0];
+    /// Notes that a slot holds no event.
+    fn empty(&mut self, wheel: usize, index: u64) {
         self.filled[wheel] &= !(1 << index);
         if self.filled[wheel] == 0 {
             self.wheels &= !(1 << wheel);
         }
+    }
+
+    /// Spreads a slot over the wheels below, in order.
+    fn move_down(&mut self, slot: usize, wheel: usize, index: u64) {
+        let mut node = core::mem::replace(&mut self.slots[slot], [NONE; 2])[0];
+        self.empty(wheel, index);
         while node != NONE {
             let Entry { at, next, .. } = self.nodes[node as usize];
             self.link(node, at);
@@ -148,10 +167,7 @@ impl Events {
         } else {
             self.nodes[last as usize].next = node;
         }
-        let entry = &mut self.nodes[node as usize];
-        entry.slot = slot as u32;
-        entry.previous = last;
-        entry.next = NONE;
+        self.nodes[node as usize] = Entry { at, next: NONE, previous: last, slot: slot as u32 };
     }
 }
 

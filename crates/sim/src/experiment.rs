@@ -70,10 +70,10 @@ pub struct FlowSpec {
     pub transport: Transport,
     /// What is transported.
     pub application: Application,
-    /// The sender's link to its router.
-    pub access: LinkConfig,
+    /// The sender's link to its router. Of thousands of flows most have the same.
+    pub access: Arc<LinkConfig>,
     /// The receiver's link to its router, which carries what goes back.
-    pub back: LinkConfig,
+    pub back: Arc<LinkConfig>,
     /// The traffic class of its packets.
     pub class: u8,
     /// What the subflows of the kernel's Multipath TCP cross, which the testbed has; none is plain TCP.

@@ -14,6 +14,7 @@ pub(crate) struct Watchers {
 
 impl Watchers {
     /// A packet leaves a node.
+    #[cold]
     pub(crate) fn leaves(&mut self, now: Time, from: u32, packet: &Packet<Payload>) {
         if let Some(capture) = self.capture.as_mut().filter(|capture| capture.listens(from)) {
             capture.take(now, packet);
@@ -27,6 +28,7 @@ impl Watchers {
     }
 
     /// A packet comes to a node.
+    #[cold]
     pub(crate) fn comes(&mut self, now: Time, to: u32, packet: &Packet<Payload>) {
         if let Some(capture) = self.capture.as_mut().filter(|capture| capture.listens(to)) {
             capture.take(now, packet);
@@ -40,6 +42,7 @@ impl Watchers {
     }
 
     /// A node has taken the packet that came.
+    #[cold]
     pub(crate) fn handled(&mut self, now: Time, node: u32, element: &Element) {
         if let (Some(qlog), Element::Tcp(host)) = (&mut self.qlog, element) {
             qlog.tcp_knows(now, node, host.stats().0);

@@ -34,11 +34,19 @@ impl Element {
     fn handle(&mut self, now: Time, port: Port, packet: Packet<Payload>) {
         match self {
             Self::Link(link) => link.enter(now, packet),
-            Self::Host(host) => host.handle(now, port, packet),
             Self::Tcp(host) => host.handle(now, port, packet),
+            other => other.handle_other(now, port, packet),
+        }
+    }
+
+    #[inline(never)]
+    fn handle_other(&mut self, now: Time, port: Port, packet: Packet<Payload>) {
+        match self {
+            Self::Host(host) => host.handle(now, port, packet),
             Self::Published(host) => host.handle(now, port, packet),
             Self::Controller(host) => host.handle(now, port, packet),
             Self::Datagram(host) => host.handle(now, port, packet),
+            Self::Link(_) | Self::Tcp(_) => {}
             Self::Switch(_) => unreachable!("a switch forwards at once"),
         }
     }
@@ -46,26 +54,43 @@ impl Element {
     fn poll(&mut self, now: Time) -> Option<(Port, Packet<Payload>)> {
         match self {
             Self::Link(link) => link.deliver(now).map(|delivery| (0, delivery.packet)),
-            Self::Host(host) => host.poll(now),
             Self::Tcp(host) => host.poll(now),
-            Self::Published(host) => host.poll(now),
-            Self::Controller(host) => host.poll(now),
-            Self::Datagram(host) => host.poll(now),
-            Self::Switch(_) => None,
+            other => other.poll_other(now),
         }
     }
 
+    /// The same for what is neither link nor TCP, apart from them: the loop that all packets go through stays small.
+    #[inline(never)]
+    fn poll_other(&mut self, now: Time) -> Option<(Port, Packet<Payload>)> {
+        match self {
+            Self::Host(host) => host.poll(now),
+            Self::Published(host) => host.poll(now),
+            Self::Controller(host) => host.poll(now),
+            Self::Datagram(host) => host.poll(now),
+            Self::Link(_) | Self::Tcp(_) | Self::Switch(_) => None,
+        }
+    }
+
+    #[inline]
     fn timeout(&self) -> Option<Time> {
         match self {
             // What moves inside a link is computed when it is next touched.
             Self::Link(link) => link.next_delivery(),
-            Self::Host(host) => host.timeout().map(|(at, _)| at),
             Self::Tcp(host) => host.timeout().map(|(at, _)| at),
-            Self::Published(host) => host.timeout().map(|(at, _)| at),
-            Self::Controller(host) => host.timeout().map(|(at, _)| at),
-            Self::Datagram(host) => host.timeout().map(|(at, _)| at),
-            Self::Switch(_) => None,
+            other => other.other_timeout(),
         }
+    }
+
+    #[inline(never)]
+    fn other_timeout(&self) -> Option<Time> {
+        let timeout = match self {
+            Self::Host(host) => host.timeout(),
+            Self::Published(host) => host.timeout(),
+            Self::Controller(host) => host.timeout(),
+            Self::Datagram(host) => host.timeout(),
+            Self::Link(_) | Self::Tcp(_) | Self::Switch(_) => None,
+        };
+        timeout.map(|(at, _)| at)
     }
 }
 
@@ -238,7 +263,7 @@ impl World {
     /// Lets every node have its first say.
     pub fn start(&mut self) {
         for index in 0..self.slots.len() {
-            self.touch(index as u32);
+            self.drain(index as u32);
             self.settle();
         }
     }
@@ -258,7 +283,7 @@ impl World {
             }
             self.now = at;
             self.processed += 1;
-            self.touch(index);
+            self.drain(index);
             self.settle();
             return true;
         }
@@ -291,26 +316,32 @@ impl World {
         }
     }
 
-    /// Drains the touched nodes, passes on what they give, and schedules their next events.
+    /// Drains the touched nodes.
     fn settle(&mut self) {
         while let Some(index) = self.touched.pop() {
             self.slots[index as usize].touched = false;
-            while let Some((port, packet)) = self.slots[index as usize].element.poll(self.now) {
-                self.forward(index, port, packet);
-            }
-            if let Some(watchers) = &mut self.watchers {
-                watchers.drained(index, &mut self.slots[index as usize].element);
-            }
-            self.schedule(index);
+            self.drain(index);
         }
     }
 
-    fn schedule(&mut self, index: u32) {
-        let next = self.slots[index as usize].element.timeout();
-        match (next, self.events.pending(index)) {
-            (None, _) => self.events.clear(index),
-            (Some(next), Some(pending)) if next >= pending => {}
-            (Some(next), _) => self.events.set(index, next),
+    /// Passes on what a node gives, and schedules its next event.
+    fn drain(&mut self, index: u32) {
+        while let Some((port, packet)) = self.slots[index as usize].element.poll(self.now) {
+            self.forward(index, port, packet);
+        }
+        if self.watchers.is_some() {
+            self.tell_drained(index);
+        }
+        match self.slots[index as usize].element.timeout() {
+            None => self.events.clear(index),
+            Some(next) => self.events.set_no_later(index, next),
+        }
+    }
+
+    #[cold]
+    fn tell_drained(&mut self, index: u32) {
+        if let Some(watchers) = &mut self.watchers {
+            watchers.drained(index, &mut self.slots[index as usize].element);
         }
     }
 

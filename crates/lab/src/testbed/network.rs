@@ -132,7 +132,7 @@ impl Network {
         for ((flow, subflow), routes) in firsts.chain(beside(experiment)).zip(routes) {
             let flow = &experiment.flows[flow];
             for (side, (direction, route)) in directions.iter_mut().zip(routes).enumerate() {
-                let (name, config) = [("access", &flow.access), ("back", &flow.back)][side];
+                let (name, config) = [("access", &*flow.access), ("back", &*flow.back)][side];
                 let name = match subflow {
                     0 => format!("{}/{name}", flow.name),
                     _ => format!("{}/{name}.{}", flow.name, subflow + 1),

@@ -9,7 +9,8 @@ use super::congestion::Phase;
 use super::receiver::{Arrival, Receiver};
 use super::scoreboard::Piece;
 use super::segment::{Flags, Segment};
-use super::sender::{PeerAck, Sender};
+use super::sender::PeerAck;
+use super::sending::Sending;
 use super::stats::{ReceiverStats, SenderStats};
 
 /// One end of a TCP connection.
@@ -24,7 +25,7 @@ pub struct Endpoint {
     /// Our initial sequence number and the peer's.
     isn: u32,
     peer_isn: u32,
-    sender: Sender,
+    sending: Sending,
     receiver: Receiver,
     options: Negotiated,
     /// When the SYN or SYNACK leaves next, how often it has, and when it first did.
@@ -135,7 +136,7 @@ impl Endpoint {
         };
         let segment_len = config.segment_len(config.timestamps);
         Self {
-            sender: Sender::new(&config, segment_len, config.sack, u64::from(isn)),
+            sending: Sending::new(segment_len, config.sack, u64::from(isn)),
             receiver: Receiver::new(&config, segment_len),
             config,
             state,
@@ -158,13 +159,13 @@ impl Endpoint {
     /// Adds so many bytes to the stream.
     pub fn write(&mut self, bytes: u64) {
         if !self.sender_finished() {
-            self.sender.write(bytes);
+            self.sending.write(&self.config, bytes);
         }
     }
 
     /// Ends the stream: a FIN follows what was written.
     pub fn finish(&mut self) {
-        self.sender.finish();
+        self.sending.finish(&self.config);
     }
 
     /// Takes at most `most` bytes of those that have arrived in order; how many. Needed only without
@@ -186,6 +187,7 @@ impl Endpoint {
     }
 
     /// What has happened, in the order of [`Event`].
+    #[inline]
     pub fn event(&mut self) -> Option<Event> {
         if self.events == 0 {
             return None;
@@ -207,12 +209,12 @@ impl Endpoint {
 
     /// Bytes written and not yet acknowledged.
     pub fn unacknowledged(&self) -> u64 {
-        self.sender.written() - self.sender.acknowledged()
+        self.sending.written() - self.sending.acknowledged()
     }
 
     /// The sending half's counters.
     pub fn sender_stats(&self) -> SenderStats {
-        self.sender.stats()
+        self.sending.stats(&self.config)
     }
 
     /// The receiving half's counters.
@@ -222,7 +224,7 @@ impl Endpoint {
 
     /// How the sender takes the path to be.
     pub fn phase(&self) -> Phase {
-        self.sender.phase()
+        self.sending.phase()
     }
 
     /// Takes a segment; `marked` if its packet came with congestion experienced.
@@ -299,7 +301,7 @@ impl Endpoint {
     }
 
     fn handle_ack(&mut self, now: Time, segment: &Segment, start: i64) {
-        let (una, nxt) = (self.sender.una(), self.sender.nxt());
+        let (una, nxt) = (self.sending.una(), self.sending.nxt());
         let position = |wire: u32| unwrap(una, self.isn.wrapping_add(1), wire);
         let ack = position(segment.ack);
         if ack > nxt as i64 {
@@ -327,16 +329,16 @@ impl Endpoint {
             let (left, right) = (position(left), position(right));
             (left >= 0 && left < right).then_some((left as u64, right as u64))
         });
-        self.sender.on_ack(now, peer, blocks);
+        self.sending.on_ack(now, peer, blocks);
     }
 
     /// Moves through the states of the close.
     fn settle(&mut self, now: Time) {
-        let (ours, theirs) = (self.sender.is_done(), self.receiver.is_done());
+        let (ours, theirs) = (self.sending.is_done(), self.receiver.is_done());
         if ours && matches!(self.state, State::FinWait1 | State::Closing | State::LastAck) {
             self.raise(Event::Delivered);
         }
-        self.state = match (self.sender.fin_sent(), ours, theirs) {
+        self.state = match (self.sending.fin_sent(), ours, theirs) {
             _ if matches!(self.state, State::TimeWait | State::Closed) => return,
             (false, _, false) => State::Established,
             (false, _, true) => State::CloseWait,
@@ -357,7 +359,7 @@ impl Endpoint {
         if core::mem::take(&mut self.reset) {
             self.end(Event::Aborted);
             let flags = Flags::RST | Flags::ACK;
-            return Some(self.transmit(now, self.wire(self.sender.nxt()), flags, 0, false));
+            return Some(self.transmit(now, self.wire(self.sending.nxt()), flags, 0, false));
         }
         match self.state {
             State::Closed => None,
@@ -371,12 +373,12 @@ impl Endpoint {
             self.end(Event::Closed);
             return None;
         }
-        if now >= self.sender.timeout().0 && !self.sender.on_time(now) {
+        if !self.sending.on_time(now) {
             self.end(Event::Aborted);
             return None;
         }
-        let before = self.sender.nxt();
-        if let Some(Piece { start, len, fin }) = self.sender.next(now) {
+        let before = self.sending.nxt();
+        if let Some(Piece { start, len, fin }) = self.sending.next(now) {
             let mut flags = Flags::ACK;
             if fin {
                 flags |= Flags::FIN;
@@ -385,25 +387,25 @@ impl Endpoint {
                     self.settle(now);
                 }
             }
-            if fin || start + u64::from(len) >= self.sender.written() {
+            if fin || start + u64::from(len) >= self.sending.written() {
                 flags |= Flags::PSH;
             }
             // Copies are not marked, or a router could hide that they were lost (RFC 3168 section 6.1.5).
             let is_new = start >= before;
-            if is_new && self.sender.take_cwr() {
+            if is_new && self.sending.take_cwr() {
                 flags |= Flags::CWR;
             }
             let mut transmit = self.transmit(now, self.wire(start), flags, len, false);
             transmit.ecn_capable = self.options.ecn && is_new;
             return Some(transmit);
         }
-        if self.sender.take_window_probe() {
+        if self.sending.take_window_probe() {
             // An old position makes the peer answer (as Linux does it).
-            let seq = self.wire(self.sender.una()).wrapping_sub(1);
+            let seq = self.wire(self.sending.una()).wrapping_sub(1);
             return Some(self.transmit(now, seq, Flags::ACK, 0, true));
         }
         if self.receiver.wants_ack(now) {
-            let seq = self.wire(self.sender.nxt());
+            let seq = self.wire(self.sending.nxt());
             return Some(self.transmit(now, seq, Flags::ACK, 0, true));
         }
         None
@@ -437,6 +439,7 @@ impl Endpoint {
     }
 
     /// When the endpoint next has something to do if nothing arrives, and why.
+    #[inline]
     pub fn timeout(&self) -> Option<(Time, &'static str)> {
         let next = match self.state {
             State::Closed => return None,
@@ -447,7 +450,7 @@ impl Endpoint {
                 ack.min((self.time_wait_until, "TIME-WAIT"))
             }
             _ => {
-                let (send, ack) = (self.sender.timeout(), self.receiver.ack_at());
+                let (send, ack) = (self.sending.timeout(), self.receiver.ack_at());
                 if ack < send.0 { (ack, "acknowledgement") } else { send }
             }
         };
@@ -455,7 +458,7 @@ impl Endpoint {
     }
 
     fn sender_finished(&self) -> bool {
-        self.sender.is_finished() || self.state == State::Closed
+        self.sending.is_finished() || self.state == State::Closed
     }
 
     fn raise(&mut self, event: Event) {

@@ -15,6 +15,7 @@ mod rtt;
 mod scoreboard;
 mod segment;
 mod sender;
+mod sending;
 mod stats;
 pub mod wire;
 

@@ -12,6 +12,8 @@ use super::ranges::Ranges;
 #[derive(Clone, Debug)]
 pub(super) struct Scoreboard {
     records: VecDeque<Record>,
+    /// For each of them what it knew when it was last sent, if somebody wants samples of the rate of delivery.
+    knowledge: Option<VecDeque<Knowledge>>,
     /// The number of the first record: segments are numbered as they are first sent.
     first: u64,
     /// The usual length of a segment, to find records by arithmetic.
@@ -52,13 +54,17 @@ struct Record {
     start: u64,
     /// When it was last sent.
     sent_at: Time,
-    /// The scoreboard's counters when it was last sent.
-    delivered: u64,
-    delivered_at: Time,
-    first_sent_at: Time,
     /// Bytes of payload.
     len: u32,
     state: u8,
+}
+
+/// The scoreboard's counters when a segment was last sent.
+#[derive(Clone, Copy, Debug)]
+struct Knowledge {
+    delivered: u64,
+    delivered_at: Time,
+    first_sent_at: Time,
 }
 
 /// It ends with a FIN, which takes a sequence number.
@@ -129,7 +135,9 @@ pub(super) struct Progress {
     pub(super) last_sent: Option<Time>,
     /// Copies sent after this cannot have been acknowledged yet.
     trusted: Time,
-    /// Of the delivered segments, what the one sent last knew when it left.
+    /// When the last of the delivered segments was sent, copies included.
+    newest_sent: Option<Time>,
+    /// What that one knew when it left, if samples are wanted.
     pub(super) newest: Option<SentState>,
 }
 
@@ -144,9 +152,11 @@ pub(super) struct SentState {
 }
 
 impl Scoreboard {
-    pub(super) fn new(mss: u32) -> Self {
+    /// A scoreboard of nothing; `samples` if it is to say of the rate of delivery what it can.
+    pub(super) fn new(mss: u32, samples: bool) -> Self {
         Self {
             records: VecDeque::new(),
+            knowledge: samples.then(VecDeque::new),
             first: 0,
             mss: u64::from(mss.max(1)),
             sacked: Ranges::default(),
@@ -226,15 +236,16 @@ impl Scoreboard {
         let record = Record {
             start: self.nxt,
             sent_at: now,
-            delivered: self.delivered,
-            delivered_at: self.delivered_at,
-            first_sent_at: self.first_sent_at,
             len,
             state: app_limited | if fin { FIN } else { 0 },
         };
         self.nxt = record.end();
         self.pipe += record.sequence_len();
         self.records.push_back(record);
+        let present = self.present();
+        if let Some(knowledge) = &mut self.knowledge {
+            knowledge.push_back(present);
+        }
         Piece { start: record.start, len, fin }
     }
 
@@ -256,18 +267,26 @@ impl Scoreboard {
     }
 
     fn resend(&mut self, now: Time, index: usize) -> Piece {
-        let (delivered, delivered_at) = (self.delivered, self.delivered_at);
-        let first_sent_at = self.first_sent_at;
         let number = self.first + index as u64;
+        let present = self.present();
+        if let Some(knowledge) = &mut self.knowledge {
+            knowledge[index] = present;
+        }
         let piece = self.change(index, |record| {
             record.state |= RESENT | TWICE;
             record.sent_at = now;
-            record.delivered = delivered;
-            record.delivered_at = delivered_at;
-            record.first_sent_at = first_sent_at;
         });
         self.resent.push_back((number, now));
         piece
+    }
+
+    /// What a segment that is sent now knows.
+    fn present(&self) -> Knowledge {
+        Knowledge {
+            delivered: self.delivered,
+            delivered_at: self.delivered_at,
+            first_sent_at: self.first_sent_at,
+        }
     }
 
     /// Changes a record and keeps the sums that depend on it.
@@ -315,12 +334,17 @@ impl Scoreboard {
                     break;
                 }
                 if !record.is(SACKED) {
-                    self.deliver(&record, &mut progress);
+                    self.deliver(0, &record, &mut progress);
                 }
                 self.pipe -= record.in_pipe();
-                self.pending -= if record.is_pending() { record.sequence_len() } else { 0 };
-                self.lost -= if record.is_lost() { record.sequence_len() } else { 0 };
+                if record.is(LOST) {
+                    self.pending -= if record.is_pending() { record.sequence_len() } else { 0 };
+                    self.lost -= if record.is_lost() { record.sequence_len() } else { 0 };
+                }
                 self.records.pop_front();
+                if let Some(knowledge) = &mut self.knowledge {
+                    knowledge.pop_front();
+                }
                 self.first += 1;
             }
             self.sacked.remove_below(ack);
@@ -330,12 +354,15 @@ impl Scoreboard {
             }
             relax(&mut self.records);
             relax(&mut self.resent);
+            if let Some(knowledge) = &mut self.knowledge {
+                relax(knowledge);
+            }
         }
         if progress.delivered > 0 {
             self.delivered += progress.delivered;
             self.delivered_at = now;
-            if let Some(newest) = progress.newest {
-                self.first_sent_at = newest.sent_at;
+            if let Some(newest) = progress.newest_sent {
+                self.first_sent_at = newest;
             }
             if self.app_limited_until > 0 && self.delivered > self.app_limited_until {
                 self.app_limited_until = 0;
@@ -357,7 +384,7 @@ impl Scoreboard {
                         .is_some_and(|(s, e)| s <= record.start && record.end() <= e);
                 if covered && !record.is(SACKED) {
                     self.change(index, |record| record.state |= SACKED);
-                    self.deliver(&record, progress);
+                    self.deliver(index, &record, progress);
                 }
                 index += 1;
             }
@@ -366,7 +393,7 @@ impl Scoreboard {
     }
 
     /// A record is delivered that was not known to be.
-    fn deliver(&mut self, record: &Record, progress: &mut Progress) {
+    fn deliver(&mut self, index: usize, record: &Record, progress: &mut Progress) {
         progress.delivered += record.sequence_len();
         if !record.is(TWICE) {
             let sent = record.sent_at;
@@ -380,12 +407,14 @@ impl Scoreboard {
         if !record.is(TWICE) || record.sent_at <= progress.trusted {
             self.newest = self.newest.max((record.sent_at, record.end()));
         }
-        if progress.newest.is_none_or(|newest| newest.sent_at <= record.sent_at) {
-            progress.newest = Some(SentState {
+        if progress.newest_sent.is_none_or(|newest| newest <= record.sent_at) {
+            progress.newest_sent = Some(record.sent_at);
+            let known = self.knowledge.as_ref().and_then(|knowledge| knowledge.get(index));
+            progress.newest = known.map(|known| SentState {
                 sent_at: record.sent_at,
-                delivered: record.delivered,
-                delivered_at: record.delivered_at,
-                first_sent_at: record.first_sent_at,
+                delivered: known.delivered,
+                delivered_at: known.delivered_at,
+                first_sent_at: known.first_sent_at,
                 app_limited: record.is(APP_LIMITED),
             });
         }

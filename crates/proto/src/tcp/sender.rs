@@ -11,6 +11,8 @@ use super::stats::{Counters, SenderStats};
 pub(super) struct Sender {
     board: Scoreboard,
     congestion: Congestion,
+    /// Its window, which is asked for much more often than it changes.
+    cwnd: u64,
     rtt: RttEstimator,
     recovery: Recovery,
     sack: bool,
@@ -98,7 +100,8 @@ impl Sender {
             None => Congestion::new(config.congestion, u64::from(mss), initial, salt),
         };
         Self {
-            board: Scoreboard::new(mss),
+            board: Scoreboard::new(mss, congestion.wants_rate()),
+            cwnd: congestion.cwnd(),
             congestion,
             rtt: RttEstimator::new(config.initial_rto, config.min_rto),
             // Without selective acknowledgement nothing is known of what was delivered when.
@@ -146,9 +149,15 @@ impl Sender {
         self.finished
     }
 
+    /// There was nothing to send so far.
+    pub(super) fn set_app_limited(&mut self) {
+        self.board.set_app_limited();
+    }
+
     /// The handshake was lost: the window begins with one segment (RFC 5681 section 3.1).
     pub(super) fn lose_initial_window(&mut self) {
         self.congestion.on_idle(u64::from(self.mss));
+        self.cwnd = self.congestion.cwnd();
     }
 
     pub(super) const fn written(&self) -> u64 {
@@ -185,7 +194,7 @@ impl Sender {
     pub(super) fn stats(&self) -> SenderStats {
         let (rtt, counters) = (&self.rtt, &self.counters);
         SenderStats {
-            cwnd: self.congestion.cwnd(),
+            cwnd: self.cwnd,
             ssthresh: self.congestion.ssthresh(),
             in_flight: self.pipe(),
             srtt: rtt.srtt(),
@@ -225,6 +234,14 @@ impl Sender {
         let window_moved = peer.window_end.is_some_and(|end| end > self.window_end);
         if let Some(end) = peer.window_end {
             self.window_end = end;
+        }
+        if self.board.is_empty() && self.phase == Phase::Open && !peer.ece {
+            // Nothing is outstanding, as nearly always with one who only receives.
+            if window_moved {
+                self.rtt.reset_backoff();
+            }
+            self.timeouts = 0;
+            return self.restart_timers(now);
         }
         let progress = self.board.on_ack(now, peer.ack, blocks, self.rtt.min_rtt());
         if progress.acked > 0 || (self.board.is_empty() && window_moved) {
@@ -280,6 +297,7 @@ impl Sender {
                 phase,
                 rate: self.rate_sample(&progress),
             });
+            self.cwnd = self.congestion.cwnd();
         }
         if progress.acked > 0 || self.board.is_empty() {
             self.restart_timers(now);
@@ -369,8 +387,9 @@ impl Sender {
 
     fn reduce(&mut self, now: Time, tell: fn(&mut Congestion, Time, u64)) {
         let outstanding = self.board.nxt() - self.board.una();
-        let window = self.congestion.cwnd().min(outstanding);
+        let window = self.cwnd.min(outstanding);
         tell(&mut self.congestion, now, window);
+        self.cwnd = self.congestion.cwnd();
         self.reduced_until = self.board.nxt();
     }
 
@@ -393,7 +412,7 @@ impl Sender {
             return Some(piece);
         }
         let mss = u64::from(self.mss);
-        let room = self.congestion.cwnd().saturating_sub(self.pipe());
+        let room = self.cwnd.saturating_sub(self.pipe());
         if self.board.has_pending() {
             if room < mss && !self.forced {
                 self.cwnd_limited = true;
@@ -408,7 +427,7 @@ impl Sender {
         let fin_waits = self.finished && nxt <= self.written;
         if unsent == 0 && !fin_waits {
             self.cwnd_limited = false;
-            if self.board.pipe() < self.congestion.cwnd() {
+            if self.board.pipe() < self.cwnd {
                 self.board.set_app_limited();
             }
             return None;
@@ -452,6 +471,7 @@ impl Sender {
         let idle = now.since(self.last_sent);
         if let Some(restart) = self.restart_window.filter(|_| idle > self.rtt.rto()) {
             self.congestion.on_idle(restart);
+            self.cwnd = self.congestion.cwnd();
         }
     }
 
@@ -479,7 +499,7 @@ impl Sender {
             return None;
         }
         let srtt = self.rtt.srtt()?;
-        let cwnd = self.congestion.cwnd();
+        let cwnd = self.cwnd;
         // "tcp_pacing_ss_ratio" and "tcp_pacing_ca_ratio" of Linux, in percent.
         let ratio = if cwnd < self.congestion.ssthresh() / 2 { 200 } else { 120 };
         Some(Rate::from_bytes_over(cwnd, srtt).mul_ratio(ratio, 100))
@@ -507,6 +527,7 @@ impl Sender {
     }
 
     /// When something is due if nothing arrives, and what.
+    #[inline]
     pub(super) fn timeout(&self) -> (Time, &'static str) {
         let Timers { retransmit, reorder, probe } = self.timers;
         let mut next = (retransmit, "retransmission");
@@ -524,8 +545,14 @@ impl Sender {
     }
 
     fn may_send(&self) -> bool {
-        let room = self.congestion.cwnd().saturating_sub(self.pipe());
+        let room = self.cwnd.saturating_sub(self.pipe());
         self.forced || (self.has_more() && room >= u64::from(self.mss))
+    }
+
+    /// Whether a timer has expired.
+    pub(super) fn has_expired(&self, now: Time) -> bool {
+        let Timers { retransmit, reorder, probe } = self.timers;
+        now >= retransmit.min(reorder).min(probe)
     }
 
     /// Acts on the timers that are due; false if the connection is to be given up.
@@ -573,8 +600,9 @@ impl Sender {
         self.counters.timeouts += 1;
         if self.timeouts == 1 {
             let outstanding = self.board.nxt() - self.board.una();
-            let window = self.congestion.cwnd().min(outstanding);
+            let window = self.cwnd.min(outstanding);
             self.congestion.on_timeout(now, window);
+            self.cwnd = self.congestion.cwnd();
         }
         self.counters.lost += self.board.lose_all();
         self.phase = Phase::Loss;

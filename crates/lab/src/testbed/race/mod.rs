@@ -264,8 +264,8 @@ impl Race {
             start: Time::ZERO,
             transport: Transport::Datagrams,
             application: Application::Source(Pattern::Bulk),
-            access: LinkConfig::default(),
-            back: LinkConfig::default(),
+            access: Arc::default(),
+            back: Arc::default(),
             class: 0,
             subflows: Vec::new(),
         };

@@ -121,7 +121,7 @@ pub struct Ack {
     pub nxt: u64,
     /// How the sender takes the path to be.
     pub phase: Phase,
-    /// What it says about the rate of delivery.
+    /// What it says about the rate of delivery, for an algorithm that wants to know.
     pub rate: Option<RateSample>,
 }
 
@@ -238,6 +238,11 @@ impl Congestion {
     /// The slow start threshold in bytes.
     pub fn ssthresh(&self) -> u64 {
         each!(self, algorithm => algorithm.ssthresh())
+    }
+
+    /// Whether it wants to be told the rate of delivery ([`Ack::rate`]).
+    pub fn wants_rate(&self) -> bool {
+        matches!(self, Self::Bbr(_) | Self::Foreign(_))
     }
 
     /// The rate to pace at, for an algorithm that has one.

@@ -2,7 +2,6 @@ use fontis_base::Time;
 
 use super::super::receiver::Receiver;
 use super::super::segment::{Flags, Segment, SynOptions};
-use super::super::sender::Sender;
 use super::{Endpoint, Event, Negotiated, State, Transmit, timestamp};
 
 /// How often a SYN is sent again ("tcp_syn_retries" of Linux).
@@ -56,12 +55,7 @@ impl Endpoint {
         let taken = if timestamps { super::super::segment::TIMESTAMPS } else { 0 };
         let theirs = u32::from(options.mss).saturating_sub(taken).max(1);
         let len = config.segment_len(timestamps).min(theirs);
-        let (written, finished) = (self.sender.written(), self.sender.is_finished());
-        self.sender = Sender::new(config, len, self.options.sack, u64::from(self.isn));
-        self.sender.write(written);
-        if finished {
-            self.sender.finish();
-        }
+        self.sending.agree(config, len, self.options.sack);
         self.receiver = Receiver::new(config, len);
     }
 
@@ -71,10 +65,8 @@ impl Endpoint {
         let scale = if segment.flags.has(Flags::SYN) { 0 } else { self.options.peer_scale };
         // A handshake that needed copies measures nothing and begins with one segment (RFC 5681 section 3.1).
         let rtt = (self.syn_copies == 1).then(|| now.since(self.syn_sent_at));
-        if self.syn_copies > 1 {
-            self.sender.lose_initial_window();
-        }
-        self.sender.on_handshake(rtt, u64::from(segment.window) << scale);
+        let window = u64::from(segment.window) << scale;
+        self.sending.on_handshake(self.syn_copies > 1, rtt, window);
         self.raise(Event::Connected);
     }
 

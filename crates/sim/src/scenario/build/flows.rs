@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use fontis_base::{Duration, Rate, Size, Stream, Time};
 use fontis_net::{LinkConfig, Loss};
@@ -82,9 +83,21 @@ pub(super) fn add_flows(
     let alone = plans.len() == 1;
     for (index, (start, application)) in plans.into_iter().enumerate() {
         let name = if alone { base.clone() } else { format!("{base}.{}", index + 1) };
-        flows.push(flow(read, topology, name, start, application)?);
+        let mut spec = flow(read, topology, name, start, application)?;
+        if let Some(last) = flows.last() {
+            share(&mut spec.access, &last.access);
+            share(&mut spec.back, &last.back);
+        }
+        flows.push(spec);
     }
     Ok(())
+}
+
+/// Takes what is known already in place of the same once more.
+fn share(config: &mut Arc<LinkConfig>, known: &Arc<LinkConfig>) {
+    if config == known {
+        *config = Arc::clone(known);
+    }
 }
 
 /// How many flows a kind stands for.
@@ -156,6 +169,14 @@ fn flow(
         return senseless(format!("{name}: only TCP has subflows; leave flow.subflows out"));
     }
     let delay = (rtt - way.inner) / 2;
+    let access = LinkConfig {
+        rate,
+        delay,
+        jitter: topology.jitter,
+        loss: read.get("flow.loss").unwrap_or(Loss::None),
+        ..LinkConfig::default()
+    };
+    let back = LinkConfig { delay, ..LinkConfig::default() };
     Ok(FlowSpec {
         name,
         from: way.from,
@@ -163,14 +184,8 @@ fn flow(
         start,
         transport,
         application,
-        access: LinkConfig {
-            rate,
-            delay,
-            jitter: topology.jitter,
-            loss: read.get("flow.loss").unwrap_or(Loss::None),
-            ..LinkConfig::default()
-        },
-        back: LinkConfig { delay, ..LinkConfig::default() },
+        access: access.into(),
+        back: back.into(),
         class: u8::try_from(read.count("flow.class")).unwrap_or(u8::MAX),
         subflows,
     })
