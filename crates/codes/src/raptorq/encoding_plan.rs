@@ -73,12 +73,15 @@ impl EncodingPlan {
         level: Level,
         isis: impl Iterator<Item = u32> + Clone,
     ) -> Coefficients<'_> {
-        let first = self.plan.parameters.extended as u32;
         #[cfg(feature = "std")]
-        if isis.clone().all(|isi| (first..first + LINE as u32).contains(&isi)) {
-            let make = || transposed::coefficients(level, &self.plan, (first..).take(LINE));
-            let lines = Cow::Borrowed(self.repairs.get_or_init(make).as_slice());
-            return Coefficients { lines, columns: isis.map(|isi| (isi - first) as u16).collect() };
+        {
+            let first = self.plan.parameters.extended as u32;
+            if isis.clone().all(|isi| (first..first + LINE as u32).contains(&isi)) {
+                let make = || transposed::coefficients(level, &self.plan, (first..).take(LINE));
+                let lines = Cow::Borrowed(self.repairs.get_or_init(make).as_slice());
+                let columns = isis.map(|isi| (isi - first) as u16).collect();
+                return Coefficients { lines, columns };
+            }
         }
         let columns = (0..isis.clone().count() as u16).collect();
         let lines = Cow::Owned(transposed::coefficients(level, &self.plan, isis));
