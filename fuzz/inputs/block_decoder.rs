@@ -1,7 +1,7 @@
 //! Symbols, true and false ones, into a decoder.
 //!
 //! The input is a head of seven bytes (flags, length of the block, symbol size) and commands of four: the identifier
-//! of the next symbol, and what is wrong with it.
+//! of the next symbol, what is wrong with it, and whether to decode ahead.
 
 use bytes::Bytes;
 use fontis_codes::{BlockDecoder, BlockEncoder, BlockShape, Code, Decoded};
@@ -64,6 +64,11 @@ pub(crate) fn run(data: &[u8]) {
         let before = decoder.needed();
         let useful = decoder.add(esi, &symbol) == Ok(true);
         assert!(useful || decoder.needed() == before, "a refused symbol changes nothing");
+        if command[0] & 0x20 != 0 {
+            let needed = decoder.needed();
+            decoder.advance();
+            assert_eq!(decoder.needed(), needed, "what is done early changes nothing");
+        }
         if decoder.needed() > 0 {
             continue;
         }

@@ -66,6 +66,10 @@ fn main() {
     }
     run("encode +10% 2015 code, K=63536 T=1", "40 MB/s", &mut || prototype(false));
     run("decode 2015 code, K=63536 T=1", "10 MB/s", &mut || prototype(true));
+    for (loss, k) in [(1, 1000), (3, 1000), (10, 100), (10, 1000), (1, 10_000), (10, 10_000)] {
+        let name = format!("last symbol {loss}% lost K={k} T=1280");
+        run(&name, "> 1", &mut || last_symbol(k, 1280, loss));
+    }
     run("decode 10% lost, 5% extra K=1000 T=1280", "", &mut || decode(1000, 1280, 10, 50));
     for (k, target) in [(1000, ""), (50_000, "0.8 x memcpy")] {
         run(&format!("decode nothing lost K={k} T=1280"), target, &mut || without_loss(k, 1280));
@@ -266,16 +270,20 @@ fn transfer(loss: u32) -> Line {
     measure(data.len(), vec![Box::new(ours), Box::new(peer)])
 }
 
-fn decode(k: u32, symbol_size: u16, loss: u32, extra: u32) -> Line {
-    let data = block(k, symbol_size);
-    let size = usize::from(symbol_size);
+/// What is left of the source symbols, and the first repair symbols that suffice with them, so that all decode at the first attempt.
+fn sufficient(
+    data: &Bytes,
+    k: u32,
+    symbol_size: u16,
+    loss: u32,
+    extra: u32,
+) -> (BlockShape, Vec<(u32, Bytes)>) {
     let shape = BlockShape::new(Code::RaptorQ, data.len() as u32, symbol_size).unwrap();
     let mut encoder = BlockEncoder::new(shape, data.clone());
     encoder.set_repair(encoder.repair_job().run());
     let (esis, lost) = survivors(k, loss);
-    // The first set of repair symbols that suffices, so that all decode at the first attempt.
     let mut first = k;
-    let symbols = loop {
+    loop {
         let all = esis.iter().copied().chain(first..first + lost + extra);
         let symbols: Vec<(u32, Bytes)> =
             all.map(|esi| (esi, encoder.symbol(esi).unwrap())).collect();
@@ -283,12 +291,42 @@ fn decode(k: u32, symbol_size: u16, loss: u32, extra: u32) -> Line {
         symbols.iter().for_each(|(esi, symbol)| decoder.add(*esi, symbol).map(drop).unwrap());
         match decoder.decode_job().run() {
             Decoded::Block(block) => {
-                assert!(block == data, "decoded wrongly");
-                break symbols;
+                assert!(block == *data, "decoded wrongly");
+                return (shape, symbols);
             }
             Decoded::Failed(_) => first += lost,
         }
+    }
+}
+
+/// From the last symbol to the block, with what can be done before done before, and in the peer's place the same without that. What
+/// counts as a megabyte a second is the block's size over that time.
+fn last_symbol(k: u32, symbol_size: u16, loss: u32) -> Line {
+    let data = block(k, symbol_size);
+    let (shape, symbols) = sufficient(&data, k, symbol_size, loss, 0);
+    let (last, others) = symbols.split_last().unwrap();
+    let run = |ahead: bool| {
+        let mut decoder = BlockDecoder::new(shape);
+        for (esi, symbol) in others {
+            decoder.add(*esi, symbol).unwrap();
+            if ahead {
+                decoder.advance();
+            }
+        }
+        timed(|| {
+            decoder.add(last.0, &last.1).unwrap();
+            let Decoded::Block(block) = decoder.decode_job().run() else { panic!("it did before") };
+            block
+        })
     };
+    measure(data.len(), vec![Box::new(|| run(true)), Box::new(|| run(false))])
+}
+
+fn decode(k: u32, symbol_size: u16, loss: u32, extra: u32) -> Line {
+    let data = block(k, symbol_size);
+    let size = usize::from(symbol_size);
+    let (esis, lost) = survivors(k, loss);
+    let (shape, symbols) = sufficient(&data, k, symbol_size, loss, extra);
     let config = config(k, symbol_size);
     let ours = || {
         timed(|| {

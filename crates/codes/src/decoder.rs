@@ -1,3 +1,5 @@
+mod work;
+
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -6,11 +8,11 @@ use core::ops::Range;
 use bytes::Bytes;
 use thiserror::Error;
 
-use crate::counting::{fails, mix};
+use crate::BlockShape;
+use crate::counting::mix;
 use crate::esi_set::EsiSet;
-use crate::raptorq::{Decoding, Received};
-use crate::sparse::{SparseCode, SparseDecoder};
-use crate::{BlockShape, reed_solomon};
+use crate::raptorq::Decoding;
+use crate::sparse::SparseDecoder;
 
 /// Rebuilds one block from its symbols.
 ///
@@ -42,7 +44,7 @@ pub struct BlockDecoder {
     repair: Vec<u8>,
     repair_esis: Vec<u32>,
     repair_set: Box<EsiSet>,
-    /// A decoding that lacked rank, and goes on with what came since.
+    /// A decoding that was begun early, or lacked rank, and goes on with what came since.
     decoding: Option<Begun>,
     /// Symbols demanded beyond k: one more after each decode that lacked rank.
     extra: u32,
@@ -55,6 +57,8 @@ enum Begun {
     Raptor(Box<Decoding>),
     /// With the number of repair symbols that it has been given.
     Sparse(Box<SparseDecoder>, usize),
+    /// Beginning early would take too long.
+    Refused,
 }
 
 /// The work of decoding a block; run it on any thread.
@@ -91,7 +95,7 @@ pub type Runs = Vec<(u32, u32)>;
 
 impl BlockDecoder {
     /// A decoder that holds nothing. It keeps at most the padded block and k + k/4 + 64 further symbols, whatever
-    /// comes, and as much again while it decodes.
+    /// comes, and as much again while it decodes, which [`advance`](Self::advance) may begin.
     pub fn new(shape: BlockShape) -> Self {
         let have = vec![false; shape.source_symbols() as usize];
         Self {
@@ -131,10 +135,17 @@ impl BlockDecoder {
             }
             self.have[esi as usize] = true;
             self.sources += 1;
-            // What was begun took this symbol to be missing.
-            self.decoding = None;
             if expected > 0 {
                 self.place(esi, symbol);
+            }
+            // What was begun took this symbol to be missing.
+            match &mut self.decoding {
+                Some(Begun::Raptor(decoding)) => decoding.came(esi),
+                Some(Begun::Sparse(decoder, _)) => {
+                    let size = usize::from(self.shape.symbol_size());
+                    decoder.add_source(esi, &self.data[esi as usize * size..][..size]);
+                }
+                Some(Begun::Refused) | None => {}
             }
         } else {
             let needed = self.needed();
@@ -163,66 +174,6 @@ impl BlockDecoder {
 
     fn held(&self) -> u32 {
         self.sources + self.repair_esis.len() as u32
-    }
-
-    /// Restores the missing source symbols; yields how many more symbols are needed, zero if it is done.
-    fn decode(&mut self) -> usize {
-        let (code, k) = (self.shape.code(), self.shape.source_symbols());
-        let symbol_size = usize::from(self.shape.symbol_size());
-        if !code.carries_bytes() {
-            let luck = *self.luck.get_or_insert(self.digest);
-            let failed = fails(luck, code.failure_probability(k, self.held() - k));
-            return if failed { code.step(k) as usize } else { 0 };
-        }
-        self.data.resize(self.shape.padded_len(), 0);
-        if let Some(code) = code.sparse(k) {
-            return self.peel(&code);
-        }
-        let missing: Vec<u32> =
-            (0..).zip(&self.have).filter(|(_, have)| !**have).map(|(esi, _)| esi).collect();
-        let Some(family) = code.family() else {
-            let (esis, repair) = (&self.repair_esis, &self.repair);
-            let done = reed_solomon::decode(k, symbol_size, &mut self.data, &missing, esis, repair);
-            return usize::from(!done);
-        };
-        let received = Received {
-            family,
-            k,
-            symbol_size,
-            data: &mut self.data,
-            missing: &missing,
-            esis: &self.repair_esis,
-            repairs: &self.repair,
-        };
-        if self.decoding.is_none() {
-            self.decoding = Decoding::new(&received).map(|new| Begun::Raptor(Box::new(new)));
-        }
-        let Some(Begun::Raptor(decoding)) = &mut self.decoding else { return k as usize / 64 + 1 };
-        if decoding.run(received) { 0 } else { decoding.lacking().max(1) }
-    }
-
-    fn peel(&mut self, code: &SparseCode) -> usize {
-        let k = self.shape.source_symbols();
-        let size = usize::from(self.shape.symbol_size());
-        let begun = match self.decoding.take() {
-            Some(Begun::Sparse(decoder, given)) => (decoder, given),
-            _ => {
-                let mut decoder = SparseDecoder::new(code, size, k as usize);
-                for (esi, _) in (0..).zip(&self.have).filter(|(_, have)| **have) {
-                    decoder.add_source(esi, &self.data[esi as usize * size..][..size]);
-                }
-                (Box::new(decoder), 0)
-            }
-        };
-        let (mut decoder, given) = begun;
-        let new = self.repair_esis[given..].iter().zip(self.repair.chunks_exact(size).skip(given));
-        new.for_each(|(esi, symbol)| decoder.add(esi - k, symbol));
-        if decoder.missing() == 0 {
-            self.data.copy_from_slice(&decoder.message()[..self.shape.padded_len()]);
-            return 0;
-        }
-        self.decoding = Some(Begun::Sparse(decoder, self.repair_esis.len()));
-        self.shape.code().step(k) as usize
     }
 
     /// Starts anew with the source symbols: so many symbols beyond k fail only when somebody chose them to.

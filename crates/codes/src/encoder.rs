@@ -158,9 +158,9 @@ impl RepairJob {
     pub fn run_with(self, plan: &EncodingPlan) -> RepairSymbols {
         let Some(parameters) = self.parameters() else { return self.run() };
         let (shape, k) = (self.shape, self.shape.source_symbols());
-        assert_eq!(plan.0.parameters, parameters, "the plan is for such blocks");
+        assert_eq!(plan.plan.parameters, parameters, "the plan is for such blocks");
         let intermediate =
-            self.with_inputs(|inputs| Intermediate::new(Level::detect(), &plan.0, k, inputs));
+            self.with_inputs(|inputs| Intermediate::new(Level::detect(), &plan.plan, k, inputs));
         RepairSymbols { shape, repair: Repair::Raptor(Box::new(intermediate)) }
     }
 
@@ -184,9 +184,9 @@ impl RepairJob {
     pub fn write_with(self, plan: &EncodingPlan, esis: Range<u32>, out: &mut [u8]) {
         self.check(&esis, out.len());
         let Some(parameters) = self.parameters() else { return self.write(esis, out) };
-        assert_eq!(plan.0.parameters, parameters, "the plan is for such blocks");
+        assert_eq!(plan.plan.parameters, parameters, "the plan is for such blocks");
         let k = self.shape.source_symbols();
-        self.with_inputs(|inputs| encode_once(Level::detect(), &plan.0, k, inputs, esis, out));
+        self.with_inputs(|inputs| encode_once(Level::detect(), plan, k, inputs, esis, out));
     }
 
     fn parameters(&self) -> Option<Parameters> {

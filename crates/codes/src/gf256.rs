@@ -44,6 +44,23 @@ pub(crate) const fn mul(a: u8, b: u8) -> u8 {
     if a == 0 || b == 0 { 0 } else { EXP[LOG[a as usize] as usize + LOG[b as usize] as usize] }
 }
 
+/// The products of a factor with every low and every high half of a byte, as the shuffles look them up.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub(crate) static NIBBLES: [([u8; 16], [u8; 16]); 256] = {
+    let mut tables = [([0; 16], [0; 16]); 256];
+    let mut factor = 0;
+    while factor < 256 {
+        let mut half = 0;
+        while half < 16 {
+            tables[factor].0[half] = mul(factor as u8, half as u8);
+            tables[factor].1[half] = mul(factor as u8, (half << 4) as u8);
+            half += 1;
+        }
+        factor += 1;
+    }
+    tables
+};
+
 /// The inverse of `a`, which must not be zero.
 pub(crate) const fn inverse(a: u8) -> u8 {
     EXP[255 - LOG[a as usize] as usize]

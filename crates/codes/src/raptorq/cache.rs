@@ -9,7 +9,7 @@ use super::template::Template;
 pub struct PlanCache(Cache<EncodingPlan>);
 
 impl PlanCache {
-    /// An empty cache of at most `limit` bytes. A plan takes about 60 bytes a symbol.
+    /// An empty cache of at most `limit` bytes. A plan takes about 125 bytes a symbol.
     pub const fn new(limit: usize) -> Self {
         Self(Cache::new(limit))
     }
@@ -38,7 +38,7 @@ trait Kept {
 
 impl Kept for EncodingPlan {
     fn parameters(&self) -> &Parameters {
-        &self.0.parameters
+        &self.plan.parameters
     }
 
     fn memory(&self) -> usize {

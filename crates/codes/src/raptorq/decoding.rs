@@ -6,18 +6,18 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::cache;
+use super::correction::Correction;
+use super::cost::{Kind, Loss};
+use super::direct;
 use super::encoding_plan::EncodingPlan;
-use super::intermediate::{Intermediate, encode};
 use super::parameters::{Family, Parameters};
 use super::plan::{Plan, Sums};
-use super::replay::{Correct, Gather, replay};
+use super::replay::{Gather, replay};
 use super::rows::NO_INPUT;
 use super::solver::Solver;
 use super::strips::{Inputs, strips};
 use super::template::Template;
 use super::work_area::WorkArea;
-use crate::gf256::Matrix;
-use crate::lines::Lines;
 use crate::simd::{LINE, Level};
 
 /// What arrived of a block of `k` symbols.
@@ -35,117 +35,158 @@ pub(crate) struct Received<'a> {
     pub(crate) repairs: &'a [u8],
 }
 
-/// A decoding that can go on when it lacked symbols. The missing source symbols must stay the same from one
-/// [`run`](Self::run) to the next, and repair symbols only be added.
+/// A decoding that can go on when it lacked symbols: further repair symbols may come, and source symbols that were missing
+/// ([`came`](Self::came)).
 pub(crate) struct Decoding {
     level: Level,
     parameters: Parameters,
     way: Way,
-    /// Repair symbols whose equations have been taken.
-    taken: usize,
+    /// Source symbols that came since it began and that nothing has been made of.
+    late: Vec<u32>,
 }
 
 enum Way {
-    /// Few symbols are missing: encode with zeros in their place, and solve a small system for the difference.
-    Few { plan: Arc<EncodingPlan>, units: Intermediate, matrix: Matrix },
-    /// Many are: solve for the intermediate symbols from what there is.
-    Many(Box<Solver>),
+    /// Very few symbols are missing: the repair symbols are sums of source symbols, by their coefficients.
+    Direct(Arc<EncodingPlan>),
+    Correction(Box<Correction>),
+    /// Many are: solve for the intermediate symbols from what there is. With the number of repair symbols that the solver knows.
+    Solve(Box<Solver>, usize),
 }
 
 impl Decoding {
     /// `None` if these symbols would take too long to decode: others must come. No set of symbols that was not
     /// chosen for it does.
     pub(crate) fn new(received: &Received) -> Option<Self> {
+        let level = Level::detect();
         let parameters = Parameters::of(received.family, received.k)?;
-        let few = is_cheaper_by_correction(&parameters, received);
-        Self::by(Level::detect(), few, received)
+        let loss = Loss {
+            level,
+            parameters: &parameters,
+            symbol_size: received.symbol_size,
+            missing: received.missing.len(),
+            repairs: received.esis.len(),
+        };
+        Self::by(level, loss.cheapest(), received)
     }
 
-    /// In one of the two ways.
-    pub(crate) fn by(level: Level, few: bool, received: &Received) -> Option<Self> {
+    /// In one of the ways.
+    pub(crate) fn by(level: Level, kind: Kind, received: &Received) -> Option<Self> {
         let parameters = Parameters::of(received.family, received.k)?;
-        let (way, taken) = if few {
-            (Way::few(level, &parameters, received), 0)
-        } else {
-            (Way::many(parameters, received)?, received.esis.len())
+        let way = match kind {
+            Kind::Direct => Way::Direct(cache::plan(&parameters)),
+            Kind::Correction => {
+                let plan = cache::plan(&parameters);
+                Way::Correction(Box::new(Correction::new(level, plan, received)))
+            }
+            Kind::Solve => Way::Solve(Box::new(solver(parameters, received)?), received.esis.len()),
         };
-        Some(Self { level, parameters, way, taken })
+        Some(Self { level, parameters, way, late: Vec::new() })
+    }
+
+    /// One that begins before all symbols are there.
+    pub(crate) fn ahead(received: &Received, beginning: Beginning) -> Option<Self> {
+        let level = Level::detect();
+        let parameters = Parameters::of(received.family, received.k)?;
+        match beginning {
+            Beginning::Solve => Self::by(level, Kind::Solve, received),
+            Beginning::Correction => {
+                let correction = Correction::ahead(level, cache::plan(&parameters), received);
+                let way = Way::Correction(Box::new(correction));
+                Some(Self { level, parameters, way, late: Vec::new() })
+            }
+        }
+    }
+
+    /// A source symbol came.
+    pub(crate) fn came(&mut self, esi: u32) {
+        self.late.push(esi);
     }
 
     /// At least so many more symbols are needed, as far as is known.
     pub(crate) fn lacking(&self) -> usize {
         match &self.way {
-            Way::Few { matrix, .. } => {
-                matrix.columns.saturating_sub(matrix.cells.len() / matrix.columns.max(1))
+            Way::Direct(_) | Way::Correction(_) => 1,
+            Way::Solve(solver, _) => solver.missing(),
+        }
+    }
+
+    /// Makes of the symbols that came what can be made of them.
+    pub(crate) fn advance(&mut self, received: &Received) {
+        match &mut self.way {
+            Way::Direct(_) => {}
+            Way::Correction(correction) => correction.take(received, &mut self.late),
+            Way::Solve(solver, taken) => {
+                self.late.drain(..).for_each(|esi| solver.add(esi, esi));
+                for (input, esi) in (received.k..).zip(received.esis).skip(*taken) {
+                    solver.add(self.parameters.isi(received.k, *esi), input);
+                }
+                *taken = received.esis.len();
             }
-            Way::Many(solver) => solver.missing(),
         }
     }
 
     /// Restores the missing symbols in place; false if symbols are lacking, and then nothing was changed.
     pub(crate) fn run(&mut self, received: Received) -> bool {
-        let new = &received.esis[self.taken..];
-        match &mut self.way {
-            Way::Few { plan, units, matrix } => {
-                let start = matrix.cells.len();
-                matrix.cells.resize(start + new.len() * matrix.columns, 0);
-                units.symbols(new.iter().copied(), &mut matrix.cells[start..]);
-                self.taken = received.esis.len();
-                let Some(inverse) = matrix.left_inverse(self.level) else { return false };
-                correct(self.level, &plan.0, &inverse, received);
+        self.advance(&received);
+        if let Way::Direct(plan) = &self.way {
+            // More symbols than have a place in a line have come if somebody chose them so that they lack rank.
+            if received.esis.len() <= LINE {
+                return direct::decode(self.level, plan, received);
             }
-            Way::Many(solver) => {
-                for (index, esi) in (self.taken..).zip(new) {
-                    solver.add(self.parameters.isi(received.k, *esi), received.k + index as u32);
-                }
-                self.taken = received.esis.len();
+            let correction = Correction::new(self.level, Arc::clone(plan), &received);
+            self.way = Way::Correction(Box::new(correction));
+        }
+        match &mut self.way {
+            Way::Direct(_) => false,
+            Way::Correction(correction) => correction.run(received, &mut self.late),
+            Way::Solve(solver, _) => {
                 let Some(plan) = solver.plan() else { return false };
                 restore(self.level, &plan, solver.template(), received);
+                true
             }
         }
-        true
     }
 }
 
-impl Way {
-    fn few(level: Level, parameters: &Parameters, received: &Received) -> Self {
-        let plan = cache::plan(parameters);
-        // What each missing symbol contributes to every other: a block whose symbols are the rows of an identity.
-        let count = received.missing.len();
-        let mut identity = vec![0; received.k as usize * count];
-        for (index, esi) in received.missing.iter().enumerate() {
-            identity[*esi as usize * count + index] = 1;
-        }
-        let inputs = Inputs { symbol_size: count, first: &identity, second: &[] };
-        let units = Intermediate::new(level, &plan.0, received.k, inputs);
-        Self::Few { plan, units, matrix: Matrix::zero(0, count) }
-    }
+/// What can be begun before all symbols are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beginning {
+    Correction,
+    Solve,
+}
 
-    fn many(parameters: Parameters, received: &Received) -> Option<Self> {
-        let mut is_missing = vec![false; received.k as usize];
-        for esi in received.missing {
-            is_missing[*esi as usize] = true;
+impl Beginning {
+    /// What is worth beginning when `missing` source symbols are missing and `needed` symbols are still to come.
+    pub(crate) fn of(
+        family: Family,
+        k: u32,
+        symbol_size: usize,
+        missing: usize,
+        needed: usize,
+    ) -> Option<Self> {
+        let parameters = &Parameters::of(family, k)?;
+        let level = Level::detect();
+        let loss = Loss { level, parameters, symbol_size, missing, repairs: missing };
+        if loss.is_corrected_ahead() {
+            return Some(Self::Correction);
         }
-        let sources =
-            (0..received.k).filter(|esi| !is_missing[*esi as usize]).map(|esi| (esi, esi));
-        let padding = (received.k..parameters.extended as u32).map(|isi| (isi, NO_INPUT));
-        let isi = |esi| parameters.isi(received.k, esi);
-        let repairs = received.esis.iter().zip(received.k..).map(|(esi, input)| (isi(*esi), input));
-        let known: Vec<_> = sources.chain(padding).chain(repairs).collect();
-        Some(Self::Many(Box::new(Solver::new(cache::template(&parameters), &known)?)))
+        // The fewer equations there are, the more columns are set aside.
+        let is_soon = needed <= 1 + parameters.extended / 256;
+        (is_soon && loss.cheapest() == Kind::Solve).then_some(Self::Solve)
     }
 }
 
-/// Whether solving for the missing symbols alone costs less than solving for the intermediate ones.
-fn is_cheaper_by_correction(p: &Parameters, received: &Received) -> bool {
-    let (missing, lines) = (received.missing.len(), received.symbol_size.div_ceil(LINE));
-    let width = missing.div_ceil(LINE);
-    // In units of about two nanoseconds.
-    let unit = 20 * p.intermediate * width;
-    let inversion = missing * missing * 2 * width;
-    let product = missing * missing * lines;
-    let solve = 65 * p.intermediate;
-    unit + inversion + product < solve
+fn solver(parameters: Parameters, received: &Received) -> Option<Solver> {
+    let mut is_missing = vec![false; received.k as usize];
+    for esi in received.missing {
+        is_missing[*esi as usize] = true;
+    }
+    let sources = (0..received.k).filter(|esi| !is_missing[*esi as usize]).map(|esi| (esi, esi));
+    let padding = (received.k..parameters.extended as u32).map(|isi| (isi, NO_INPUT));
+    let isi = |esi| parameters.isi(received.k, esi);
+    let repairs = received.esis.iter().zip(received.k..).map(|(esi, input)| (isi(*esi), input));
+    let known: Vec<_> = sources.chain(padding).chain(repairs).collect();
+    Solver::new(cache::template(&parameters), &known)
 }
 
 fn restore(level: Level, plan: &Plan, template: &Template, received: Received) {
@@ -159,32 +200,5 @@ fn restore(level: Level, plan: &Plan, template: &Template, received: Received) {
         let slots = work.slots(strip.lines);
         replay(level, plan, Inputs { symbol_size, first: data, second: repairs }, strip, slots);
         level.run(Gather { program: &program.0, slots, strip, symbol_size, out: data });
-    }
-}
-
-fn correct(level: Level, plan: &Plan, inverse: &Matrix, received: Received) {
-    let Received { k, symbol_size, data, missing, esis, repairs, .. } = received;
-    let p = &plan.parameters;
-    let mut residuals = Sums::default();
-    for (index, esi) in esis.iter().enumerate() {
-        encode(&mut residuals, p, k, *esi, index as u16, index as u32);
-    }
-    let mut work = WorkArea::unfilled(symbol_size, plan);
-    let mut scratch = Lines::zero((esis.len() + missing.len()) * work.widest);
-    for strip in strips(symbol_size, plan.slots()) {
-        let lines = strip.lines;
-        let slots = work.slots(lines);
-        replay(level, plan, Inputs { symbol_size, first: data, second: &[] }, strip, slots);
-        let inputs = Inputs { symbol_size, first: repairs, second: &[] };
-        let scratch = &mut scratch.get_mut()[..(esis.len() + missing.len()) * lines];
-        inputs.whole_lines(strip, |inputs, offset| {
-            let residuals = &residuals.0;
-            level.run(Correct { residuals, slots, inputs, offset, lines, inverse, scratch });
-        });
-        let results = scratch[esis.len() * lines..].chunks_exact(lines);
-        for (esi, result) in missing.iter().zip(results) {
-            let start = *esi as usize * symbol_size + strip.offset;
-            data[start..][..strip.len].copy_from_slice(&result.as_flattened()[..strip.len]);
-        }
     }
 }

@@ -1,3 +1,4 @@
+use alloc::borrow::Cow;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -5,11 +6,34 @@ use super::parameters::{Family, Parameters};
 use super::plan::Plan;
 use super::solver::Solver;
 use super::template::Template;
+use super::transposed;
+use crate::simd::{LINE, Level};
 
 /// How the intermediate symbols of a block follow from its source symbols. It depends on K' alone and is made once
 /// for all blocks of a size; threads may share it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EncodingPlan(pub(crate) Plan);
+#[derive(Clone, Debug)]
+pub struct EncodingPlan {
+    pub(crate) plan: Plan,
+    /// Coefficients of the first repair symbols; made when they are first wanted.
+    #[cfg(feature = "std")]
+    repairs: std::sync::OnceLock<Vec<[u8; LINE]>>,
+}
+
+/// What encoding symbols take of each symbol of the extended source block.
+pub(crate) struct Coefficients<'a> {
+    /// For each symbol of the extended source block a line.
+    pub(crate) lines: Cow<'a, [[u8; LINE]]>,
+    /// Which byte of a line is the coefficient in each encoding symbol.
+    pub(crate) columns: Vec<u16>,
+}
+
+impl PartialEq for EncodingPlan {
+    fn eq(&self, other: &Self) -> bool {
+        self.plan == other.plan
+    }
+}
+
+impl Eq for EncodingPlan {}
 
 impl EncodingPlan {
     /// The plan for blocks of `k` source symbols; `None` for more than
@@ -29,16 +53,48 @@ impl EncodingPlan {
         let template = Arc::new(Template::new(parameters));
         let plan = Solver::new(template, &known).and_then(|mut solver| solver.plan());
         // The systematic indices were chosen so that it is (RFC 6330, section 5.3.3.4.2).
-        Self(plan.expect("the source symbols determine the intermediate symbols"))
+        Self::from(plan.expect("the source symbols determine the intermediate symbols"))
     }
 
     /// K': the plan serves every block whose symbols are extended to so many.
     pub const fn extended_symbols(&self) -> usize {
-        self.0.parameters.extended
+        self.plan.parameters.extended
     }
 
-    /// Bytes that the plan takes in memory.
+    /// Bytes that the plan takes in memory, or may come to take.
     pub fn memory(&self) -> usize {
-        self.0.memory()
+        let lines = if cfg!(feature = "std") { self.extended_symbols() * LINE } else { 0 };
+        self.plan.memory() + lines
+    }
+
+    /// The coefficients of encoding symbols with these internal identifiers, at most [`LINE`] of them.
+    pub(crate) fn coefficients(
+        &self,
+        level: Level,
+        isis: impl Iterator<Item = u32> + Clone,
+    ) -> Coefficients<'_> {
+        #[cfg(feature = "std")]
+        {
+            let first = self.plan.parameters.extended as u32;
+            if isis.clone().all(|isi| (first..first + LINE as u32).contains(&isi)) {
+                let make = || transposed::coefficients(level, &self.plan, (first..).take(LINE));
+                let lines = Cow::Borrowed(self.repairs.get_or_init(make).as_slice());
+                let columns = isis.map(|isi| (isi - first) as u16).collect();
+                return Coefficients { lines, columns };
+            }
+        }
+        let columns = (0..isis.clone().count() as u16).collect();
+        let lines = Cow::Owned(transposed::coefficients(level, &self.plan, isis));
+        Coefficients { lines, columns }
+    }
+}
+
+impl From<Plan> for EncodingPlan {
+    fn from(plan: Plan) -> Self {
+        Self {
+            plan,
+            #[cfg(feature = "std")]
+            repairs: std::sync::OnceLock::new(),
+        }
     }
 }

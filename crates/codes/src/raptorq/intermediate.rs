@@ -1,6 +1,9 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use super::cost;
+use super::direct;
+use super::encoding_plan::EncodingPlan;
 use super::parameters::Parameters;
 use super::plan::{Plan, Sums};
 use super::replay::{Gather, replay};
@@ -79,13 +82,17 @@ impl Intermediate {
 /// takes no more memory than one strip of them, and no time to write the others.
 pub(crate) fn encode_once(
     level: Level,
-    plan: &Plan,
+    plan: &EncodingPlan,
     k: u32,
     inputs: Inputs,
     esis: Range<u32>,
     out: &mut [u8],
 ) {
     let symbol_size = inputs.symbol_size;
+    if cost::is_direct(level, &plan.plan.parameters, esis.len(), symbol_size) {
+        return direct::encode(level, plan, k, inputs, esis, out);
+    }
+    let plan = &plan.plan;
     let mut programs = Vec::new();
     for esi in esis {
         // Instructions number their targets with 16 bits.

@@ -10,7 +10,10 @@
 //! makes a plan of its own, or, when little was lost, uses the encoder's and solves for the difference.
 
 mod cache;
+mod correction;
+mod cost;
 mod decoding;
+mod direct;
 mod elimination;
 mod encoding_plan;
 mod hdpc;
@@ -23,22 +26,25 @@ mod parameters;
 mod peeling;
 mod plan;
 mod plan_bytes;
+mod product;
 mod random_tables;
 mod raptor10;
 mod raptor10_table;
 mod repairs;
 mod replay;
 mod rows;
+mod solution;
 mod solver;
 mod strips;
 mod systematic_table;
 mod template;
+mod transposed;
 mod tuple;
 mod work_area;
 
 pub use cache::PlanCache;
 pub(crate) use cache::plan as shared_plan;
-pub(crate) use decoding::{Decoding, Received};
+pub(crate) use decoding::{Beginning, Decoding, Received};
 pub use encoding_plan::EncodingPlan;
 pub(crate) use intermediate::{Intermediate, encode_once};
 pub use object::{ObjectDecoder, ObjectError, SourceBlockEncoder};

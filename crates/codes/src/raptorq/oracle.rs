@@ -3,6 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::cost::Kind;
 use super::parameters::{Family, Parameters};
 use super::rows::Rows;
 use super::tuple::rand;
@@ -140,7 +141,7 @@ fn both_ways_of_decoding_agree_at_every_level() {
         let esis: Vec<u32> = (k..).take(missing.len() + 2).collect();
         let mut symbols = Vec::new();
         for level in Level::all() {
-            let intermediate = Intermediate::new(level, &plan.0, k, inputs);
+            let intermediate = Intermediate::new(level, &plan.plan, k, inputs);
             let mut out = vec![0; esis.len() * symbol_size];
             intermediate.symbols(esis.iter().copied(), &mut out);
             symbols.push(out);
@@ -150,7 +151,7 @@ fn both_ways_of_decoding_agree_at_every_level() {
         for esi in &missing {
             holes[*esi as usize * symbol_size..][..symbol_size].fill(0);
         }
-        for few in [false, true] {
+        for kind in [Kind::Direct, Kind::Correction, Kind::Solve] {
             for level in Level::all() {
                 let mut work = holes.clone();
                 let received = Received {
@@ -162,11 +163,69 @@ fn both_ways_of_decoding_agree_at_every_level() {
                     esis: &esis,
                     repairs: &symbols[0],
                 };
-                let mut decoding = Decoding::by(level, few, &received).unwrap();
+                let mut decoding = Decoding::by(level, kind, &received).unwrap();
                 assert!(decoding.run(received), "seed {seed}");
-                assert!(work == data, "seed {seed}, few {few}, {level:?}");
+                assert!(work == data, "seed {seed}, {kind:?}, {level:?}");
             }
         }
+    }
+}
+
+#[test]
+fn a_decoding_begun_early_restores_the_block() {
+    use crate::simd::Level;
+    for seed in 0..60u64 {
+        let family = if seed % 4 == 0 { Family::Raptor10 } else { Family::RaptorQ };
+        let k = 40 + (mix(seed) % 200) as u32;
+        let symbol_size = 1 + (mix(seed ^ 5) % 300) as usize;
+        let data: Vec<u8> =
+            (0..u64::from(k) * symbol_size as u64).map(|i| mix(seed << 40 ^ i) as u8).collect();
+        let plan = EncodingPlan::solve(Parameters::of(family, k).unwrap());
+        let inputs = Inputs { symbol_size, first: &data, second: &[] };
+        let mut missing: Vec<u32> =
+            (0..k).filter(|esi| mix(seed ^ u64::from(*esi) << 20) & 7 == 0).collect();
+        let all: Vec<u32> = (k..).step_by(3).take(missing.len() + 20).collect();
+        let mut repairs = vec![0; all.len() * symbol_size];
+        Intermediate::new(Level::detect(), &plan.plan, k, inputs)
+            .symbols(all.iter().copied(), &mut repairs);
+        let mut work = data.clone();
+        for esi in &missing {
+            work[*esi as usize * symbol_size..][..symbol_size].fill(0);
+        }
+        let mut decoding = None;
+        let mut late = mix(seed ^ 1) % 5;
+        for count in 2.. {
+            let (esis, repairs) = (&all[..count], &repairs[..count * symbol_size]);
+            let beginning = [Beginning::Correction, Beginning::Solve][seed as usize % 2];
+            let received = Received {
+                family,
+                k,
+                symbol_size,
+                data: &mut work,
+                missing: &missing,
+                esis,
+                repairs,
+            };
+            let decoding =
+                decoding.get_or_insert_with(|| Decoding::ahead(&received, beginning).unwrap());
+            decoding.advance(&received);
+            if late > 0 && missing.len() > 2 {
+                late -= 1;
+                let esi = missing.remove(1);
+                let range = esi as usize * symbol_size..(esi as usize + 1) * symbol_size;
+                work[range.clone()].copy_from_slice(&data[range]);
+                decoding.came(esi);
+            }
+            let data = &mut work;
+            // One that cannot succeed yet changes nothing.
+            let received =
+                Received { family, k, symbol_size, data, missing: &missing, esis, repairs };
+            if decoding.run(received) {
+                assert!(count >= missing.len(), "seed {seed}");
+                break;
+            }
+        }
+        assert!(work == data, "seed {seed}");
     }
 }
 

@@ -31,7 +31,7 @@ const HEAD: &[u8; 5] = b"FPLN\x01";
 impl EncodingPlan {
     /// The plan as bytes, little-endian.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let Plan { parameters, forward, dense, backward } = &self.0;
+        let Plan { parameters, forward, dense, backward } = &self.plan;
         let mut bytes = HEAD.to_vec();
         bytes.push(match parameters.family {
             Family::RaptorQ => 0,
@@ -112,7 +112,7 @@ impl EncodingPlan {
             corrections,
         };
         let plan = Plan { parameters, forward, dense, backward };
-        if is_inside(&plan) { Ok(Self(plan)) } else { Err(PlanError::Content) }
+        if is_inside(&plan) { Ok(Self::from(plan)) } else { Err(PlanError::Content) }
     }
 }
 

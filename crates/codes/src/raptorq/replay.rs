@@ -3,7 +3,6 @@
 use super::hdpc::CHUNK;
 use super::plan::{Plan, instructions};
 use super::strips::{Inputs, Strip};
-use crate::gf256::Matrix;
 use crate::simd::{Kernel, LINE, Lane, Level};
 
 /// Instructions between asking for an input and using it: inputs come from memory, in an order that no processor
@@ -70,7 +69,11 @@ impl Replay<'_> {
 
 #[inline(always)]
 pub(crate) fn load<L: Lane, const N: usize>(lines: &[[u8; LINE]; N]) -> [L; N] {
-    core::array::from_fn(|i| L::load(&lines[i]))
+    let mut value = [L::zero(); N];
+    for (value, line) in value.iter_mut().zip(lines) {
+        *value = L::load(line);
+    }
+    value
 }
 
 #[inline(always)]
@@ -119,6 +122,14 @@ fn sums<L: Lane, const N: usize>(program: &[u16], slots: Slots<N>, inputs: Input
     }
 }
 
+/// Y[j] from Y[j−1].
+#[inline(always)]
+fn step<L: Lane, const N: usize>(y: &mut [L; N], column: &[[u8; LINE]; N]) {
+    for (y, line) in y.iter_mut().zip(column) {
+        *y = y.times_alpha().xor(L::load(line));
+    }
+}
+
 /// The right-hand sides of the HDPC equations, as far as peeled columns go, into the slots behind the left-over sums.
 #[inline(always)]
 fn hdpc<L: Lane, const N: usize>(plan: &Plan, slots: Slots<N>) {
@@ -127,11 +138,6 @@ fn hdpc<L: Lane, const N: usize>(plan: &Plan, slots: Slots<N>) {
     let (sums, scratch) = rest[plan.dense.solved.len()..].split_at_mut(p.hdpc);
     sums.fill([[0; LINE]; N]);
     let mut y = [L::zero(); N];
-    let step = |y: &mut [L; N], column: &[[u8; LINE]; N]| {
-        for (y, line) in y.iter_mut().zip(column) {
-            *y = y.times_alpha().xor(L::load(line));
-        }
-    };
     let (last, most) = columns[..p.extended + p.ldpc].split_last().expect("there are columns");
     let mut schedule = plan.dense.schedule.as_slice();
     for chunk in most.chunks(CHUNK) {
@@ -155,7 +161,9 @@ fn hdpc<L: Lane, const N: usize>(plan: &Plan, slots: Slots<N>) {
         let mut value = load::<L, N>(sum);
         xor(&mut value, y);
         store(sum, value);
-        y = y.map(L::times_alpha);
+        for y in &mut y {
+            *y = y.times_alpha();
+        }
     }
 }
 
@@ -267,19 +275,17 @@ impl Gather<'_> {
     }
 }
 
-/// Solves for `inverse.columns` symbols: `residuals` (sums of an input and of slots) times `inverse`, into rows `targets` of `out`.
-pub(crate) struct Correct<'a> {
-    pub(crate) residuals: &'a [u16],
+/// Sums of an input and of slots: row `target` of `out`.
+pub(crate) struct Residuals<'a> {
+    pub(crate) program: &'a [u16],
     pub(crate) slots: &'a [[u8; LINE]],
     pub(crate) inputs: Inputs<'a>,
     pub(crate) offset: usize,
     pub(crate) lines: usize,
-    pub(crate) inverse: &'a Matrix,
-    /// Room for as many residuals as there are, then for the results.
-    pub(crate) scratch: &'a mut [[u8; LINE]],
+    pub(crate) out: &'a mut [[u8; LINE]],
 }
 
-impl Kernel for Correct<'_> {
+impl Kernel for Residuals<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -293,23 +299,14 @@ impl Kernel for Correct<'_> {
     }
 }
 
-impl Correct<'_> {
+impl Residuals<'_> {
     #[inline(always)]
     fn strip<L: Lane, const N: usize>(self) {
         let slots = self.slots.as_chunks::<N>().0;
-        let (residuals, results) =
-            self.scratch.as_chunks_mut::<N>().0.split_at_mut(self.inverse.columns);
-        for (target, input, columns) in instructions(self.residuals) {
+        let out = self.out.as_chunks_mut::<N>().0;
+        for (target, input, columns) in instructions(self.program) {
             let sum = sum::<L, N>(slots, self.inputs, self.offset, input, columns);
-            store(&mut residuals[usize::from(target)], sum);
-        }
-        let rows = self.inverse.cells.chunks_exact(self.inverse.columns);
-        for (row, result) in rows.zip(results) {
-            let mut sum = [L::zero(); N];
-            for (factor, residual) in row.iter().zip(residuals.iter()) {
-                add_multiple(&mut sum, *factor, residual);
-            }
-            store(result, sum);
+            store(&mut out[usize::from(target)], sum);
         }
     }
 }

@@ -51,7 +51,12 @@ pub(crate) struct Inputs<'a> {
     pub(crate) second: &'a [u8],
 }
 
-impl Inputs<'_> {
+impl<'a> Inputs<'a> {
+    /// Symbols of so many lines.
+    pub(crate) const fn of_lines(symbols: &'a [[u8; LINE]], lines: usize) -> Self {
+        Self { symbol_size: lines * LINE, first: symbols.as_flattened(), second: &[] }
+    }
+
     /// Calls `work` with inputs that have the whole lines of a strip, and with its offset in them: the last strip may
     /// have less, so that it must be copied and padded.
     pub(crate) fn whole_lines<R>(&self, strip: Strip, work: impl FnOnce(Inputs, usize) -> R) -> R {

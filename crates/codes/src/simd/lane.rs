@@ -8,6 +8,8 @@ pub(crate) const LINE: usize = 64;
 pub(crate) trait Lane: Copy {
     /// A factor in GF(2⁸), prepared for [`mul`](Self::mul).
     type Factor: Copy;
+    /// Whether there are registers for some twenty lines.
+    const MANY: bool = false;
 
     fn load(bytes: &[u8; LINE]) -> Self;
     fn store(self, bytes: &mut [u8; LINE]);

@@ -43,7 +43,8 @@ pub(crate) enum Level {
 }
 
 /// Work that is compiled once for each kind of register. `run` must be `#[inline(always)]`, and so must everything
-/// that it calls with a [`Lane`].
+/// that it calls with a [`Lane`]: not a closure, and so nothing like `array::map`, for what is compiled by itself is compiled without
+/// the processor's feature, and calls a function for each instruction.
 pub(crate) trait Kernel {
     type Output;
     fn run<L: Lane>(self) -> Self::Output;

@@ -51,8 +51,7 @@ impl Lane for Neon {
 
     #[inline(always)]
     fn factor(value: u8) -> Self::Factor {
-        let low: [u8; 16] = core::array::from_fn(|half| gf256::mul(value, half as u8));
-        let high: [u8; 16] = core::array::from_fn(|half| gf256::mul(value, (half << 4) as u8));
+        let (low, high) = &gf256::NIBBLES[usize::from(value)];
         // SAFETY: each table has 16 bytes, and aarch64 has NEON.
         unsafe { (vld1q_u8(low.as_ptr()), vld1q_u8(high.as_ptr())) }
     }

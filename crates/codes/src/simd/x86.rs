@@ -11,22 +11,6 @@ use super::lane::{LINE, Lane};
 use super::prefetch;
 use crate::gf256;
 
-/// The products of a factor with every low and every high half of a byte, as the shuffles look them up.
-const NIBBLES: [([u8; 16], [u8; 16]); 256] = {
-    let mut tables = [([0; 16], [0; 16]); 256];
-    let mut factor = 0;
-    while factor < 256 {
-        let mut half = 0;
-        while half < 16 {
-            tables[factor].0[half] = gf256::mul(factor as u8, half as u8);
-            tables[factor].1[half] = gf256::mul(factor as u8, (half << 4) as u8);
-            half += 1;
-        }
-        factor += 1;
-    }
-    tables
-};
-
 /// Multiplication by a factor as the 8 × 8 bit matrix that `gf2p8affineqb` takes: byte 7−i is the row that makes bit i.
 const AFFINE: [u64; 256] = {
     let mut matrices = [0; 256];
@@ -49,7 +33,6 @@ const AFFINE: [u64; 256] = {
     matrices
 };
 
-static NIBBLE_TABLES: [([u8; 16], [u8; 16]); 256] = NIBBLES;
 static AFFINE_MATRICES: [u64; 256] = AFFINE;
 
 #[derive(Clone, Copy)]
@@ -101,16 +84,18 @@ impl Lane for Avx2 {
         // SAFETY: see the module.
         unsafe {
             let polynomial = _mm256_set1_epi8(gf256::POLYNOMIAL as i8);
-            Self(self.0.map(|x| {
-                let carry = _mm256_cmpgt_epi8(_mm256_setzero_si256(), x);
-                _mm256_xor_si256(_mm256_add_epi8(x, x), _mm256_and_si256(carry, polynomial))
-            }))
+            let mut result = self.0;
+            for x in &mut result {
+                let carry = _mm256_cmpgt_epi8(_mm256_setzero_si256(), *x);
+                *x = _mm256_xor_si256(_mm256_add_epi8(*x, *x), _mm256_and_si256(carry, polynomial));
+            }
+            Self(result)
         }
     }
 
     #[inline(always)]
     fn factor(value: u8) -> Self::Factor {
-        let (low, high) = &NIBBLE_TABLES[value as usize];
+        let (low, high) = &gf256::NIBBLES[value as usize];
         // SAFETY: see the module; each table has 16 bytes.
         unsafe {
             (
@@ -125,13 +110,15 @@ impl Lane for Avx2 {
         // SAFETY: see the module.
         unsafe {
             let mask = _mm256_set1_epi8(0x0f);
-            Self(self.0.map(|x| {
-                let top = _mm256_and_si256(_mm256_srli_epi16::<4>(x), mask);
-                _mm256_xor_si256(
-                    _mm256_shuffle_epi8(low, _mm256_and_si256(x, mask)),
+            let mut result = self.0;
+            for x in &mut result {
+                let top = _mm256_and_si256(_mm256_srli_epi16::<4>(*x), mask);
+                *x = _mm256_xor_si256(
+                    _mm256_shuffle_epi8(low, _mm256_and_si256(*x, mask)),
                     _mm256_shuffle_epi8(high, top),
-                )
-            }))
+                );
+            }
+            Self(result)
         }
     }
 }
@@ -141,6 +128,7 @@ pub(crate) struct Avx512(__m512i);
 
 impl Lane for Avx512 {
     type Factor = (__m512i, __m512i);
+    const MANY: bool = true;
 
     #[inline(always)]
     fn load(bytes: &[u8; LINE]) -> Self {
@@ -184,7 +172,7 @@ impl Lane for Avx512 {
 
     #[inline(always)]
     fn factor(value: u8) -> Self::Factor {
-        let (low, high) = &NIBBLE_TABLES[value as usize];
+        let (low, high) = &gf256::NIBBLES[value as usize];
         // SAFETY: see the module; each table has 16 bytes.
         unsafe {
             (
@@ -213,6 +201,7 @@ pub(crate) struct Gfni(Avx512);
 
 impl Lane for Gfni {
     type Factor = __m512i;
+    const MANY: bool = true;
 
     #[inline(always)]
     fn load(bytes: &[u8; LINE]) -> Self {

@@ -1,0 +1,122 @@
+//! What a decoder makes of the symbols that it holds.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use super::{Begun, BlockDecoder};
+use crate::counting::fails;
+use crate::raptorq::{Beginning, Decoding, Family, Received};
+use crate::reed_solomon;
+use crate::sparse::{SparseCode, SparseDecoder};
+
+impl BlockDecoder {
+    /// Restores the missing source symbols; yields how many more symbols are needed, zero if it is done.
+    pub(super) fn decode(&mut self) -> usize {
+        let (code, k) = (self.shape.code(), self.shape.source_symbols());
+        let symbol_size = usize::from(self.shape.symbol_size());
+        if !code.carries_bytes() {
+            let luck = *self.luck.get_or_insert(self.digest);
+            let failed = fails(luck, code.failure_probability(k, self.held() - k));
+            return if failed { code.step(k) as usize } else { 0 };
+        }
+        self.data.resize(self.shape.padded_len(), 0);
+        if let Some(code) = code.sparse(k) {
+            let decoder = self.peel(&code);
+            if decoder.missing() > 0 {
+                return self.shape.code().step(k) as usize;
+            }
+            let Some(Begun::Sparse(decoder, _)) = self.decoding.take() else { return 0 };
+            self.data.copy_from_slice(&decoder.message()[..self.shape.padded_len()]);
+            return 0;
+        }
+        let missing = self.missing();
+        let Some(family) = code.family() else {
+            let (esis, repair) = (&self.repair_esis, &self.repair);
+            let done = reed_solomon::decode(k, symbol_size, &mut self.data, &missing, esis, repair);
+            return usize::from(!done);
+        };
+        let (received, begun) = self.received(family, &missing);
+        if !matches!(begun, Some(Begun::Raptor(_))) {
+            *begun = Decoding::new(&received).map(|new| Begun::Raptor(Box::new(new)));
+        }
+        let Some(Begun::Raptor(decoding)) = begun else { return k as usize / 64 + 1 };
+        if decoding.run(received) { 0 } else { decoding.lacking().max(1) }
+    }
+
+    fn missing(&self) -> Vec<u32> {
+        (0..).zip(&self.have).filter(|(_, have)| !**have).map(|(esi, _)| esi).collect()
+    }
+
+    /// What is there for decoding, and what was begun.
+    fn received<'a>(
+        &'a mut self,
+        family: Family,
+        missing: &'a [u32],
+    ) -> (Received<'a>, &'a mut Option<Begun>) {
+        let received = Received {
+            family,
+            k: self.shape.source_symbols(),
+            symbol_size: usize::from(self.shape.symbol_size()),
+            data: &mut self.data,
+            missing,
+            esis: &self.repair_esis,
+            repairs: &self.repair,
+        };
+        (received, &mut self.decoding)
+    }
+
+    /// Does what can be done of the decoding with the symbols that came, so that less is left to do when the last one comes: for one
+    /// who has time between symbols, and calls it after each or after some. As long as nothing but source symbols came it does nothing.
+    ///
+    /// LT codes and the prototype's are decoded as far as symbols go. For the Raptor codes it is one of two things: with few
+    /// missing symbols, all that the others contribute; with many, when the last ones are about to come, how the intermediate symbols follow.
+    pub fn advance(&mut self) {
+        let (code, k) = (self.shape.code(), self.shape.source_symbols());
+        if !code.carries_bytes() || self.repair_esis.is_empty() || self.is_systematic() {
+            return;
+        }
+        if let Some(code) = code.sparse(k) {
+            self.data.resize(self.shape.padded_len(), 0);
+            self.peel(&code);
+            return;
+        }
+        let Some(family) = code.family() else { return };
+        if self.decoding.is_none() {
+            let (missing, needed) = ((k - self.sources) as usize, self.needed() as usize);
+            let symbol_size = usize::from(self.shape.symbol_size());
+            let Some(beginning) = Beginning::of(family, k, symbol_size, missing, needed) else {
+                return;
+            };
+            self.data.resize(self.shape.padded_len(), 0);
+            let missing = self.missing();
+            let (received, begun) = self.received(family, &missing);
+            let decoding = Decoding::ahead(&received, beginning).map(Box::new);
+            *begun = Some(decoding.map_or(Begun::Refused, Begun::Raptor));
+        }
+        // Only a beginning must know what is missing.
+        if let (received, Some(Begun::Raptor(decoding))) = self.received(family, &[]) {
+            decoding.advance(&received);
+        }
+    }
+
+    /// Decodes LT symbols as far as they go.
+    fn peel(&mut self, code: &SparseCode) -> &SparseDecoder {
+        let k = self.shape.source_symbols();
+        let size = usize::from(self.shape.symbol_size());
+        if !matches!(self.decoding, Some(Begun::Sparse(..))) {
+            let mut decoder = SparseDecoder::new(code, size, k as usize);
+            for (esi, _) in (0..).zip(&self.have).filter(|(_, have)| **have) {
+                decoder.add_source(esi, &self.data[esi as usize * size..][..size]);
+            }
+            self.decoding = Some(Begun::Sparse(Box::new(decoder), 0));
+        }
+        let Some(Begun::Sparse(decoder, given)) = &mut self.decoding else {
+            unreachable!("it was just begun")
+        };
+        let new = self.repair_esis[*given..].iter();
+        new.zip(self.repair.chunks_exact(size).skip(*given))
+            .for_each(|(esi, symbol)| decoder.add(esi - k, symbol));
+        *given = self.repair_esis.len();
+        decoder
+    }
+}
