@@ -1,5 +1,7 @@
 //! Streams and messages between two real endpoints on loopback.
 
+use std::net::UdpSocket;
+
 use fontis::{Accept, Connection, Endpoint, EndpointConfig, Identity};
 use fontis_proto::dfcp::SendOptions;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -83,4 +85,32 @@ async fn a_qlog_tells_of_every_packet() {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
     panic!("{sent} packets in the qlog, {} counted before the close", stats.packets_sent);
+}
+
+/// What measures the path follows the SYNACK (type 0x02); when that is lost, it waits for the next one instead of being lost too.
+#[tokio::test]
+async fn what_comes_before_the_synack_is_not_lost() {
+    let identity = Identity::generate();
+    let server = endpoint(&identity, Accept::Anyone);
+    let between = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let (near_side, far_side) = (between.local_addr().unwrap(), server.local_addr());
+    // It ends with the process.
+    std::thread::spawn(move || {
+        let (mut buffer, mut client, mut dropped) = (vec![0; 1 << 16], None, false);
+        loop {
+            let (length, from) = between.recv_from(&mut buffer).unwrap();
+            let to = if from == far_side { client } else { Some(far_side) };
+            if from != far_side {
+                client = Some(from);
+            } else if buffer[0] == 0x02 && !dropped {
+                dropped = true;
+                continue;
+            }
+            between.send_to(&buffer[..length], to.unwrap()).unwrap();
+        }
+    });
+    let client = endpoint(&Identity::generate(), Accept::None);
+    let connection = client.connect(near_side, *identity.public().as_bytes(), None).await.unwrap();
+    let stats = connection.stats().await.unwrap();
+    assert_eq!(stats.packets_received, 4, "{stats:?}");
 }

@@ -241,6 +241,7 @@ impl Driver {
             qlog: self.qlog(id, "server"),
             counted: false,
             forged: 0,
+            early: Vec::new(),
             peer: opened.client,
             token: None,
             token_kept: None,

@@ -181,6 +181,7 @@ impl Driver {
             qlog: self.qlog(id, "client"),
             counted: true,
             forged: 0,
+            early: Vec::new(),
             peer: key,
             token: None,
             token_kept: None,
@@ -321,13 +322,15 @@ impl Driver {
                 if before.is_some_and(|before| slot.machine.stats().packets_received > before) {
                     slot.follow(at, from, local);
                 }
+                slot.take_early(overhead);
+            }
+            Err(_) if slot.waiting.is_some() && bytes.first() == Some(&SYNACK) => {
+                // A SYNACK that does not open: another pre-shared key, or somebody's lie.
+                slot.forged += 1;
+                slot.unreadable_until.get_or_insert(at + UNREADABLE_PATIENCE);
             }
             Err(_) => {
-                slot.forged += 1;
-                if slot.waiting.is_some() && bytes.first() == Some(&SYNACK) {
-                    // A SYNACK that does not open: another pre-shared key, or somebody's lie.
-                    slot.unreadable_until.get_or_insert(at + UNREADABLE_PATIENCE);
-                }
+                slot.forged += u64::from(!slot.keep_early(at, ecn, bytes));
             }
         }
         self.touched.push(id);

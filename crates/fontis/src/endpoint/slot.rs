@@ -67,6 +67,8 @@ pub(crate) struct Slot {
     pub(super) counted: bool,
     /// Datagrams dropped because they did not open.
     pub(super) forged: u64,
+    /// What came before the SYNACK, or instead of one that was lost: without it they do not open yet.
+    pub(super) early: Vec<Early>,
     /// The peer's public key.
     pub(super) peer: [u8; 32],
     /// A token that came and is to be kept.
@@ -88,6 +90,16 @@ pub(super) struct Candidate {
     pub(super) local_ip: Option<IpAddr>,
     token: [u8; 8],
 }
+
+/// A datagram that came before the keys that open it.
+pub(super) struct Early {
+    at: Time,
+    ecn: Ecn,
+    bytes: BytesMut,
+}
+
+/// As many as a responder sends before it knows that its SYNACK has arrived.
+const MAX_EARLY_DATAGRAMS: usize = 8;
 
 pub(super) enum Waiting {
     /// The caller of `connect`.
@@ -237,6 +249,27 @@ impl Slot {
     pub(super) fn due(&self) -> Option<Time> {
         let unreadable = self.unreadable_until.filter(|_| self.waiting.is_some());
         [self.machine.timeout().map(|(at, _)| at), unreadable].into_iter().flatten().min()
+    }
+
+    /// Keeps what cannot be opened before the SYNACK has come; false if that is not why.
+    pub(super) fn keep_early(&mut self, at: Time, ecn: Ecn, bytes: &[u8]) -> bool {
+        let connects = matches!(self.waiting, Some(Waiting::Connect(..)));
+        let keeps = connects && self.early.len() < MAX_EARLY_DATAGRAMS;
+        if keeps {
+            self.early.push(Early { at, ecn, bytes: bytes.into() });
+        }
+        keeps
+    }
+
+    /// Takes what came early, at the times at which it came: it measures the path before any data does.
+    pub(super) fn take_early(&mut self, overhead: u32) {
+        for Early { at, ecn, bytes } in std::mem::take(&mut self.early) {
+            let size = bytes.len() as u32 + overhead;
+            match self.protection.open(bytes) {
+                Ok(packet) => self.handle(at, packet, size, ecn),
+                Err(_) => self.forged += 1,
+            }
+        }
     }
 
     /// Takes an opened packet.

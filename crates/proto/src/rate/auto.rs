@@ -49,6 +49,10 @@ const SOME_LOSS: f64 = 0.02;
 const FIRST_ESTIMATE: f64 = 100.0;
 /// Growth of a round while nothing of the path is known: doubling overshoots a short buffer by a whole flight.
 const STARTING_GROWTH: f64 = 1.6;
+/// Loss beyond what is known, and the least share of what should arrive, that tell growth which brings nothing from bursts that
+/// were measured before.
+const STARTING_LOSS: f64 = 0.1;
+const STARTING_SHARE: f64 = 0.75;
 /// A queueing delay that ends the start: so many times the target of the rate sent, and in seconds at least.
 const STARTING_QUEUE: (f64, f64) = (3.0, 20e-3);
 /// Packets that a judgement of loss takes at least.
@@ -99,6 +103,8 @@ pub struct Auto {
     test: Option<LossTest>,
     /// When a test last began or ended.
     tested_at: Time,
+    /// The test under way interrupted the start.
+    interrupted: bool,
     /// How long the last test took: those of a slow path last long, and must not follow each other.
     test_span: Duration,
     /// What was taken for random loss then.
@@ -165,6 +171,7 @@ impl Auto {
             recent: Tally::default(),
             test: None,
             tested_at: Time::ZERO,
+            interrupted: false,
             test_span: Duration::ZERO,
             tested_loss: 0.0,
             cautious: 0,
@@ -322,6 +329,7 @@ impl Auto {
         // The present rate may be another than that of the packets that were just reported.
         let then = self.delivery.rate().map_or(self.rate, |rate| rate / (1.0 - loss).max(0.02));
         self.rate = then.min(self.rate) * factor;
+        self.interrupted = self.starting;
         self.starting = false;
         self.boost = 0.0;
     }
@@ -353,6 +361,13 @@ impl Auto {
             Verdict::Random(loss) => {
                 self.random_loss = Some(loss);
                 self.tested_loss = loss;
+                if self.interrupted && self.queue < self.queue_target() {
+                    // The start goes on from what was delivered before the test.
+                    self.starting = true;
+                    self.rate = self.sending(delivered);
+                    self.round =
+                        Round { end: sample.next_number, waiting: true, ..Round::default() };
+                }
             }
             Verdict::Congestive(loss) => {
                 self.random_loss = Some(loss.min(self.random_loss.unwrap_or(1.0)));
@@ -431,9 +446,13 @@ impl Auto {
         } else if self.starting && round.waiting {
             self.round.tally = Tally::default();
         } else if self.starting {
-            // Doubling that brings no more out has found the bottleneck, even if its queue does not show.
+            // Growth that brings no more out has found the bottleneck, even if its queue does not show: the rest is lost, or did
+            // not leave. What is reported was sent before the last growth.
             let delivered = self.round.delivered;
-            if round.delivered > 0.0 && delivered < 1.15 * round.delivered {
+            let arriving = self.rate / STARTING_GROWTH * (1.0 - loss);
+            let missing = loss > self.random_loss.unwrap_or(loss) + STARTING_LOSS
+                || delivered < STARTING_SHARE * arriving;
+            if missing && round.delivered > 0.0 && delivered < 1.15 * round.delivered {
                 self.starting = false;
             } else {
                 self.rate *= STARTING_GROWTH;

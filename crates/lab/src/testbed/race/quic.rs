@@ -87,7 +87,7 @@ pub(super) fn start(
         tokio::time::sleep(wait(start)).await;
         let begin = Instant::now();
         let hash = fetch(&track, &receiver).await;
-        track.arrived(begin, hash);
+        track.arrived(begin.elapsed(), hash);
     });
     Ok(())
 }

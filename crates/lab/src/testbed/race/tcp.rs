@@ -50,7 +50,7 @@ pub(super) fn start(
         thread::sleep(wait(start));
         let begin = Instant::now();
         let hash = fetch(&track, client).map_err(|error| error.to_string());
-        track.arrived(begin, hash);
+        track.arrived(begin.elapsed(), hash);
     });
     Ok(vec![
         serving.map_err(system("start a thread"))?,
