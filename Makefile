@@ -8,7 +8,7 @@ FUZZ_TARGETS := frames hello notation block_decoder raptorq_object encoding_plan
 export FILE FUZZ_SECONDS
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test python lint bench docs fuzz soak build viewer page package package-install package-static package-deb package-container clean prerequisites
+.PHONY: help demo test python lint bench docs fuzz miri soak build viewer page package package-install package-static package-deb package-container clean prerequisites
 
 help: ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ docs: build ## Build the documentation of every crate, the manual page and the s
 
 fuzz: prerequisites ## Feed hostile input to every parser and state machine, FUZZ_SECONDS each (60)
 	@scripts/fuzz.sh $(FUZZ_TARGETS)
+
+miri: prerequisites ## Run the tests of the codes' kernels in Miri, which finds unsafe code that does what it must not
+	@scripts/miri.sh
 
 soak: prerequisites ## Run the random tests at full length: transfers, connections, a flood, scenarios, blocks, decodings; a failure names its seed
 	FONTIS_RUNS=10000 $(CARGO) test --release --locked -p fontis-sim --test transfers --test scenario -- --nocapture

@@ -132,18 +132,67 @@ CONTROL
     echo "package: made $made, tried in an empty root"
 }
 
-container() {
+# What can make images here.
+engines() {
     local engine
     for engine in podman docker buildah; do
         if command -v $engine >/dev/null && $engine info >/dev/null 2>&1; then
-            cp "$binary" "$out/fontis"
-            $engine build -t fontis -f contrib/Containerfile "$out"
-            [ $engine = buildah ] || $engine run --rm fontis --version
-            echo "package: made the image fontis with $engine"
-            return
+            echo $engine
         fi
     done
-    echo "package: no image made: neither podman nor docker nor buildah runs here; see contrib/Containerfile"
+}
+
+# The files of the image, as a folder.
+image_into() {
+    local engine=$1 folder=$2 id
+    if [ "$engine" = buildah ]; then
+        id=$(buildah from fontis)
+        cp -a "$(buildah mount "$id")/." "$folder"
+    else
+        id=$($engine create fontis)
+        $engine export "$id" | tar -C "$folder" -xf -
+    fi
+    $engine rm "$id" >/dev/null
+}
+
+# What the image's command says, from a container. Buildah's need neither control groups nor a runtime.
+image_says() {
+    local engine=$1 id
+    shift
+    if [ "$engine" = buildah ]; then
+        id=$(buildah from fontis)
+        buildah run --isolation chroot "$id" -- /fontis "$@" || { buildah rm "$id" >/dev/null; return 1; }
+        buildah rm "$id" >/dev/null
+    else
+        $engine run --rm fontis "$@"
+    fi
+}
+
+container() {
+    local engine said folder made= context
+    [ -n "$(engines)" ] || scripts/require.sh buildah=buildah 2>/dev/null || true
+    context=$(mktemp -d)
+    cp "$binary" "$context/fontis"
+    strip "$context/fontis"
+    for engine in $(engines); do
+        $engine build --quiet -t fontis -f contrib/Containerfile "$context" >/dev/null
+        folder=$(mktemp -d)
+        image_into $engine "$folder"
+        mkdir -p "$folder/etc"
+        # The engine leaves a file of its own, or an empty one.
+        echo "127.0.0.1 localhost" >"$folder/etc/hosts"
+        try_in "$folder" fontis
+        rm -rf "$folder"
+        made=$engine
+        if said=$(image_says $engine --version 2>&1) && [ "$said" = "fontis $version" ]; then
+            echo "package: made the image fontis with $engine, tried its files as a root, and ran it"
+            rm -rf "$context"
+            return
+        fi
+        echo "package: made the image fontis with $engine and tried its files as a root; $engine starts no container here: $(tail -n 1 <<<"$said")"
+    done
+    rm -rf "$context"
+    [ -n "$made" ] || echo "package: no image made: none of podman, docker and buildah is here and answers (Debian: apt-get install buildah); see contrib/Containerfile"
 }
 
 install

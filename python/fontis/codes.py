@@ -5,6 +5,8 @@
 >>> for esi in range(7, 7 + encoder.source_symbols + 2):  # whatever came through
 ...     decoder.add(esi, encoder.symbol(esi))
 >>> decoder.decode() == data
+
+Who has time between symbols calls ``decoder.advance()`` after them: then less is left to do when the last one comes.
 """
 
 from fontis._native import Decoder, Encoder, codes, failure_probability

@@ -22,6 +22,28 @@ def test_every_code_rebuilds_a_block_from_what_was_not_lost(name):
     assert block == data == decoder.decode()
 
 
+@pytest.mark.parametrize("name", ["raptorq", "r10", "lt", "reed-solomon", "counting"])
+def test_decoding_ahead_changes_no_result(name):
+    random.seed(2)
+    data = random.randbytes(64 * 300)
+    encoder = codes.Encoder(data, code=name, symbol_size=64)
+    ahead, plain = (codes.Decoder(len(data), code=name, symbol_size=64) for _ in range(2))
+    ahead.advance()
+    esis = iter([esi for esi in range(min(encoder.esi_limit, 1200)) if esi >= 300 or random.random() > 0.03])
+    block = None
+    while block is None:
+        while ahead.needed > 0:
+            esi = next(esis)
+            assert ahead.add(esi, encoder.symbol(esi)) and plain.add(esi, encoder.symbol(esi))
+            ahead.advance()
+            assert ahead.needed == plain.needed
+        block = ahead.decode()
+        assert plain.decode() == block
+    assert block == (b"" if name == "counting" else data)
+    ahead.advance()
+    assert ahead.decode() == block
+
+
 def test_no_more_symbols_are_asked_for_than_are_needed():
     data = bytes(range(256)) * 4
     encoder, decoder = codes.Encoder(data, symbol_size=16), codes.Decoder(len(data), symbol_size=16)

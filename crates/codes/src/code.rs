@@ -35,6 +35,8 @@ pub enum Code {
     CountingRaptor10,
     /// The same for LT codes with robust soliton, if nothing but encoded symbols comes.
     CountingLt,
+    /// The same for LT codes with ideal soliton, if nothing but encoded symbols comes.
+    CountingLtIdeal,
     /// The same for the code of the 2015 prototype, if nothing but encoded symbols comes.
     CountingLegacyByte,
     /// The same for Reed-Solomon, which never fails.
@@ -45,13 +47,13 @@ pub enum Code {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "there is no code called {0:?}; the codes are raptorq, r10, lt, lt-ideal, legacy-byte, reed-solomon, counting, \
-     counting-r10, counting-lt, counting-legacy-byte and counting-reed-solomon"
+     counting-r10, counting-lt, counting-lt-ideal, counting-legacy-byte and counting-reed-solomon"
 )]
 pub struct UnknownCode(pub String);
 
 impl Code {
     /// Every code there is.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::RaptorQ,
         Self::Raptor10,
         Self::Lt,
@@ -61,6 +63,7 @@ impl Code {
         Self::Counting,
         Self::CountingRaptor10,
         Self::CountingLt,
+        Self::CountingLtIdeal,
         Self::CountingLegacyByte,
         Self::CountingReedSolomon,
     ];
@@ -79,6 +82,7 @@ impl Code {
             Self::CountingLegacyByte => 0xfd,
             Self::CountingReedSolomon => 0xfc,
             Self::CountingLt => 0xfb,
+            Self::CountingLtIdeal => 0xfa,
         }
     }
 
@@ -99,6 +103,7 @@ impl Code {
             Self::Counting => "counting",
             Self::CountingRaptor10 => "counting-r10",
             Self::CountingLt => "counting-lt",
+            Self::CountingLtIdeal => "counting-lt-ideal",
             Self::CountingLegacyByte => "counting-legacy-byte",
             Self::CountingReedSolomon => "counting-reed-solomon",
         }
@@ -115,6 +120,7 @@ impl Code {
             Self::Counting
             | Self::CountingRaptor10
             | Self::CountingLt
+            | Self::CountingLtIdeal
             | Self::CountingLegacyByte
             | Self::CountingReedSolomon => 1..=1 << 20,
         }
@@ -145,13 +151,13 @@ impl Code {
             Self::Counting
                 | Self::CountingRaptor10
                 | Self::CountingLt
+                | Self::CountingLtIdeal
                 | Self::CountingLegacyByte
                 | Self::CountingReedSolomon
         )
     }
 
-    /// The probability that k + `extra` symbols of a block of `k` do not suffice, as measured (`docs/codes.md`). For an ideal
-    /// soliton, of which nothing can be relied on, this is no more than a guess.
+    /// The probability that k + `extra` symbols of a block of `k` do not suffice, as measured (`docs/codes.md`).
     pub fn failure_probability(self, k: u32, extra: u32) -> f64 {
         match self {
             Self::RaptorQ | Self::Counting => counting::raptorq(extra),
@@ -159,7 +165,7 @@ impl Code {
             Self::LegacyByte | Self::CountingLegacyByte => counting::legacy_byte(k, extra),
             Self::ReedSolomon | Self::CountingReedSolomon => 0.0,
             Self::Lt | Self::CountingLt => counting::lt(k, extra),
-            Self::LtIdeal => 0.5,
+            Self::LtIdeal | Self::CountingLtIdeal => counting::lt_ideal(k, extra),
         }
     }
 
@@ -183,6 +189,7 @@ impl Code {
             | Self::LtIdeal
             | Self::LegacyByte
             | Self::CountingLt
+            | Self::CountingLtIdeal
             | Self::CountingLegacyByte => 1 + k / 1000,
             _ => 1,
         }
@@ -195,6 +202,7 @@ impl Code {
             | Self::LtIdeal
             | Self::LegacyByte
             | Self::CountingLt
+            | Self::CountingLtIdeal
             | Self::CountingLegacyByte => self.esi_limit(),
             _ => k / 4 + 64,
         }

@@ -290,7 +290,7 @@ impl SparseDecoder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counting::mix;
+    use crate::counting::{self, mix};
 
     /// The overhead at which a message is known, if encoded symbols come without loss from `first` on.
     fn overhead(code: &SparseCode, first: u32) -> f64 {
@@ -334,6 +334,43 @@ mod tests {
         // The specification has 4.29 % on average, 3.87 to 4.63 %: `sparse_oracle.rs` says why.
         assert!((0.036..0.044).contains(&mean), "{runs:?}");
         assert!(runs.iter().all(|run| (0.030..0.055).contains(run)), "{runs:?}");
+    }
+
+    /// Long: the constants of `counting::lt_ideal` come from `FONTIS_RUNS=4000 cargo test --release -p fontis-codes --lib ideal_soliton
+    /// -- --nocapture`.
+    #[test]
+    fn an_ideal_soliton_fails_as_often_as_its_counting_code() {
+        let runs =
+            std::env::var("FONTIS_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(400);
+        for (k, runs) in [(100, runs), (300, runs), (1000, runs / 2), (3000, runs / 4)] {
+            // A graph of its own for each, from a seed.
+            let one = |run: u64| {
+                let seed = [1, 2, 3].map(|word| mix(run << 8 ^ word) as u32);
+                let code = SparseCode { seed, ..SparseCode::lt(k, Distribution::IdealSoliton) };
+                let mut decoder = SparseDecoder::new(&code, 1, k);
+                let mut index = 0;
+                while decoder.missing() > 0 {
+                    decoder.add(index, &[0]);
+                    index += 1;
+                }
+                index - k as u32
+            };
+            let mut extras: Vec<u32> = (0..runs).map(one).collect();
+            extras.sort_unstable();
+            let n = extras.len() as f64;
+            // Before and behind each step of what was measured.
+            let distances = (0..).zip(&extras).map(|(place, extra)| {
+                let at = 1.0 - counting::lt_ideal(k as u32, *extra);
+                let before = 1.0 - counting::lt_ideal(k as u32, extra - 1);
+                (before - f64::from(place) / n).max(f64::from(place + 1) / n - at)
+            });
+            let distance = distances.fold(0.0, f64::max);
+            let [tenth, median, ninth] =
+                [1, 5, 9].map(|tenths| f64::from(extras[extras.len() * tenths / 10]) / k as f64);
+            println!("k = {k}: {tenth:.3}, {median:.3}, {ninth:.3} of {n}; distance {distance:.4}");
+            // Kolmogorov and Smirnov's bound, which chance passes once in a hundred, beside the fit's own error.
+            assert!(distance < 1.63 / n.sqrt() + counting::LT_IDEAL_ERROR, "k = {k}: {distance}");
+        }
     }
 
     #[test]

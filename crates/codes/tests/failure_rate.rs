@@ -116,10 +116,14 @@ fn counted_lt_codes_need_as_many_symbols_as_real_ones() {
             extra.sort_unstable();
             [trials / 10, trials / 2, trials * 9 / 10].map(|place| f64::from(extra[place]))
         };
-        let (real, counted) = (needed(Code::Lt), needed(Code::CountingLt));
-        println!("k = {k}: {real:?} symbols beyond k, counted {counted:?}");
-        for (real, counted) in real.into_iter().zip(counted) {
-            assert!((counted / real - 1.0).abs() < 0.35, "k = {k}: {real} and {counted}");
+        for (code, counting) in
+            [(Code::Lt, Code::CountingLt), (Code::LtIdeal, Code::CountingLtIdeal)]
+        {
+            let (real, counted) = (needed(code), needed(counting));
+            println!("{code}, k = {k}: {real:?} symbols beyond k, counted {counted:?}");
+            for (real, counted) in real.into_iter().zip(counted) {
+                assert!((counted / real - 1.0).abs() < 0.35, "{code} {k}: {real} and {counted}");
+            }
         }
     }
 }

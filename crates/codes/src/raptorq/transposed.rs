@@ -177,9 +177,10 @@ mod tests {
 
     #[test]
     fn encoding_symbols_are_sums_by_their_coefficients() {
-        let plans = [10, 26, 101, 1002].map(|k| EncodingPlan::new(k).unwrap());
-        let plans = plans.into_iter().chain([4, 100].map(|k| EncodingPlan::raptor10(k).unwrap()));
-        for plan in plans {
+        let (raptorq, raptor10): (&[u32], &[u32]) =
+            if cfg!(miri) { (&[10], &[4]) } else { (&[10, 26, 101, 1002], &[4, 100]) };
+        let plans = raptorq.iter().map(|k| EncodingPlan::new(*k).unwrap());
+        for plan in plans.chain(raptor10.iter().map(|k| EncodingPlan::raptor10(*k).unwrap())) {
             let plan = &plan.plan;
             let k = plan.parameters.extended as u32;
             let data: Vec<u8> = (0..u64::from(k)).map(|i| mix(i) as u8).collect();
