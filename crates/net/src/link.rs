@@ -21,6 +21,7 @@ pub struct Link<P, O = ()> {
     name: Box<str>,
     /// What most links do without.
     faults: Option<Box<Faults>>,
+    jitter: Option<Box<Jitter>>,
     queue: Queue<P>,
     /// When the queue last became other than empty: no packet in it can begin earlier.
     backlog_since: Time,
@@ -71,6 +72,26 @@ pub struct Delivery<P> {
     pub packet: Packet<P>,
 }
 
+/// A delay of each packet's own. The links of hosts have it, thousands of them, and nothing else of what may happen.
+#[derive(Clone, Debug)]
+struct Jitter {
+    /// What it stays below, in nanoseconds.
+    bound: u64,
+    stream: Stream,
+}
+
+impl Jitter {
+    fn new(name: &str, seed: u64, jitter: Duration) -> Option<Box<Self>> {
+        let stream = || Stream::new(seed, &format!("{name}/jitter"));
+        let bound = jitter.as_nanos().saturating_add(1);
+        (jitter > Duration::ZERO).then(|| Box::new(Self { bound, stream: stream() }))
+    }
+
+    fn next(&mut self) -> Duration {
+        Duration::from_nanos(self.stream.below(self.bound))
+    }
+}
+
 /// What happens to packets beside waiting and travelling. A link without any is smaller and faster.
 #[derive(Clone, Debug)]
 struct Faults {
@@ -81,8 +102,6 @@ struct Faults {
     duplicate: Chance,
     next_copy: u64,
     corrupt: Chance,
-    jitter: Duration,
-    jitter_stream: Stream,
     reorder: Reorder,
     reorder_stream: Stream,
     /// The delay at first, and what becomes of it.
@@ -109,8 +128,6 @@ impl Faults {
             duplicate: chance("duplicate", config.duplicate),
             next_copy: stream("copies").next_u64() | FIRST_COPY,
             corrupt: chance("corrupt", config.corrupt),
-            jitter: config.jitter,
-            jitter_stream: stream("jitter"),
             reorder: config.reorder,
             reorder_stream: stream("reorder"),
             delay: (config.delay, config.delay_changes.clone()),
@@ -163,6 +180,7 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         let name = name.into().into_boxed_str();
         Self {
             faults: Faults::new(&name, seed, &config),
+            jitter: Jitter::new(&name, seed, config.jitter),
             queue: config.queue.build(config.buffer, &config.queue_options, || {
                 Stream::new(seed, &format!("{name}/queue"))
             }),
@@ -394,8 +412,10 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
             Some(line) => line.send(begin, bytes),
             None => self.line.send(begin, bytes),
         };
+        let mut jitter =
+            || self.jitter.as_mut().map_or(Duration::ZERO, |jitter| jitter.next());
         let Some(faults) = &mut self.faults else {
-            return self.flight.push(sent + self.delay, packet);
+            return self.flight.push(sent + self.delay + jitter(), packet);
         };
         let mut due = sent + faults.delay.1.at(sent, faults.delay.0);
         // It is lost at `sent`, but that lies ahead of the driver's time; reports keep to the order of their times.
@@ -406,10 +426,7 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
             packet.corrupt = true;
             faults.corrupted += 1;
         }
-        if faults.jitter > Duration::ZERO {
-            let bound = faults.jitter.as_nanos().saturating_add(1);
-            due += Duration::from_nanos(faults.jitter_stream.below(bound));
-        }
+        due += jitter();
         if faults.reorder_stream.chance(faults.reorder.probability) {
             faults.reordered += 1;
             self.flight.push_held_back(due, faults.reorder.by, packet);

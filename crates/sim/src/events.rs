@@ -46,6 +46,11 @@ impl Default for Events {
 }
 
 impl Events {
+    /// Makes room in memory for so many nodes more.
+    pub(crate) fn reserve(&mut self, nodes: usize) {
+        self.nodes.reserve_exact(nodes);
+    }
+
     /// Makes room for one more node.
     pub(crate) fn add_node(&mut self) {
         self.nodes.push(Entry { at: 0, next: NONE, previous: NONE, slot: NONE });

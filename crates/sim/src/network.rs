@@ -25,6 +25,12 @@ impl Network {
         Self { seed, ..Self::default() }
     }
 
+    /// Makes room for so many nodes more, and for so many hosts among them.
+    pub fn reserve(&mut self, nodes: usize, hosts: usize) {
+        self.world.reserve(nodes);
+        self.hosts.reserve_exact(hosts);
+    }
+
     /// Adds a router.
     pub fn router(&mut self) -> RouterIndex {
         self.routers.push(self.world.add(Element::Switch(Box::default())));
@@ -91,6 +97,9 @@ impl Network {
         for router in 0..self.routers.len() {
             let first = first_links(self.routers.len(), &ends, router);
             let switch = self.routers[router];
+            if let Some(last) = self.hosts.iter().map(|(host, ..)| *host).max() {
+                self.world.switch_mut(switch).reserve(last);
+            }
             for &(host, at, node) in &self.hosts {
                 let way = match at == router {
                     true => Some(node),

@@ -20,6 +20,12 @@ impl Switch {
         Self::default()
     }
 
+    /// Makes room for ways to hosts up to this one.
+    pub(crate) fn reserve(&mut self, last: HostId) {
+        let places = last.0 as usize + 1;
+        self.ways.reserve_exact(places.saturating_sub(self.ways.len()));
+    }
+
     /// From now on packets to `host` go to `node`.
     ///
     /// # Panics

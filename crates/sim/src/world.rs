@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use fontis_base::{Node, Packet, Port, Time};
 
 use crate::drops::SimLink;
@@ -94,15 +96,17 @@ impl Element {
     }
 }
 
+/// As small as can be: every packet passes several of them.
 struct Slot {
     element: Element,
-    /// Where the first port leads: nearly all nodes have one only.
-    wire: Option<(u32, Port)>,
-    /// Where the others lead.
-    more_wires: Box<[(u32, Port)]>,
+    /// Where the first port leads, node and port: nearly all nodes have one only. [`NOWHERE`] if there is none.
+    to: u32,
+    to_port: Port,
     /// It waits to be drained.
     touched: bool,
 }
+
+const NOWHERE: u32 = u32::MAX;
 
 /// Nodes, wires, and virtual time.
 ///
@@ -112,6 +116,8 @@ struct Slot {
 pub struct World {
     now: Time,
     slots: Vec<Slot>,
+    /// Where the other ports lead, by node, of those that have others.
+    more_wires: BTreeMap<u32, Vec<(u32, Port)>>,
     events: Events,
     processed: u64,
     /// Nodes to be drained, kept for its memory.
@@ -125,9 +131,15 @@ impl World {
         Self::default()
     }
 
+    /// Makes room for so many nodes more.
+    pub(crate) fn reserve(&mut self, nodes: usize) {
+        self.slots.reserve_exact(nodes);
+        self.events.reserve(nodes);
+    }
+
     /// Adds a node.
     pub fn add(&mut self, element: Element) -> NodeIndex {
-        let slot = Slot { element, wire: None, more_wires: Box::default(), touched: false };
+        let slot = Slot { element, to: NOWHERE, to_port: 0, touched: false };
         self.slots.push(slot);
         self.events.add_node();
         self.slots.len() - 1
@@ -136,13 +148,13 @@ impl World {
     /// Leads what leaves `from` by the next of its ports to port `port` of `to`; returns the port of `from`.
     pub fn wire(&mut self, from: NodeIndex, to: NodeIndex, port: Port) -> Port {
         let slot = &mut self.slots[from];
-        let wire = (to as u32, port);
-        if slot.wire.is_none() {
-            slot.wire = Some(wire);
+        if slot.to == NOWHERE {
+            (slot.to, slot.to_port) = (to as u32, port);
             return 0;
         }
-        slot.more_wires = slot.more_wires.iter().copied().chain([wire]).collect();
-        slot.more_wires.len() as Port
+        let more = self.more_wires.entry(from as u32).or_default();
+        more.push((to as u32, port));
+        more.len() as Port
     }
 
     fn watchers(&mut self) -> &mut Watchers {
@@ -345,14 +357,18 @@ impl World {
         }
     }
 
+    /// Where what leaves a node by a port comes to.
+    fn way(&self, from: u32, port: Port) -> Option<(u32, Port)> {
+        if port > 0 {
+            return self.more_wires.get(&from)?.get(usize::from(port) - 1).copied();
+        }
+        let slot = &self.slots[from as usize];
+        (slot.to != NOWHERE).then_some((slot.to, slot.to_port))
+    }
+
     /// Brings a packet to the node that its wire leads to, through all switches on the way.
     fn forward(&mut self, from: u32, port: Port, packet: Packet<Payload>) {
-        let slot = &self.slots[from as usize];
-        let wire = match port {
-            0 => slot.wire,
-            port => slot.more_wires.get(usize::from(port) - 1).copied(),
-        };
-        let Some((mut to, port)) = wire else { return };
+        let Some((mut to, port)) = self.way(from, port) else { return };
         if let Some(watchers) = &mut self.watchers {
             watchers.leaves(self.now, from, &packet);
         }

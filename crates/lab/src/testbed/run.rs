@@ -224,7 +224,7 @@ fn start(
 /// The TCP flows' settings, which kernels have in common.
 fn tcp_configs(experiment: &Experiment) -> impl Iterator<Item = (&FlowSpec, &tcp::Config)> {
     experiment.flows.iter().filter_map(|flow| match &flow.transport {
-        Transport::Tcp(config) => Some((flow, config)),
+        Transport::Tcp(config) => Some((flow, &**config)),
         _ => None,
     })
 }

@@ -13,7 +13,7 @@ use super::ranges::Ranges;
 pub(super) struct Scoreboard {
     records: VecDeque<Record>,
     /// For each of them what it knew when it was last sent, if somebody wants samples of the rate of delivery.
-    knowledge: Option<VecDeque<Knowledge>>,
+    knowledge: Option<Box<VecDeque<Knowledge>>>,
     /// The number of the first record: segments are numbered as they are first sent.
     first: u64,
     /// The usual length of a segment, to find records by arithmetic.
@@ -156,7 +156,7 @@ impl Scoreboard {
     pub(super) fn new(mss: u32, samples: bool) -> Self {
         Self {
             records: VecDeque::new(),
-            knowledge: samples.then(VecDeque::new),
+            knowledge: samples.then(Box::default),
             first: 0,
             mss: u64::from(mss.max(1)),
             sacked: Ranges::default(),
@@ -355,7 +355,7 @@ impl Scoreboard {
             relax(&mut self.records);
             relax(&mut self.resent);
             if let Some(knowledge) = &mut self.knowledge {
-                relax(knowledge);
+                relax(&mut **knowledge);
             }
         }
         if progress.delivered > 0 {
