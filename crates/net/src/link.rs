@@ -55,12 +55,25 @@ struct Variation {
 struct Counts {
     entered: Count,
     delivered: Count,
-    dropped: Count,
-    marked: u64,
     max_queue_bytes: u64,
-    first_drop: Option<Time>,
     packet_nanos: u128,
     byte_nanos: u128,
+    /// What most links never have.
+    rare: Option<Box<RareCounts>>,
+}
+
+/// What the queue did to packets.
+#[derive(Clone, Copy, Debug, Default)]
+struct RareCounts {
+    dropped: Count,
+    marked: u64,
+    first_drop: Option<Time>,
+}
+
+impl Counts {
+    fn rare(&mut self) -> &mut RareCounts {
+        self.rare.get_or_insert_default()
+    }
 }
 
 /// A packet that has crossed a link.
@@ -205,10 +218,11 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
 
     /// What it has done so far.
     pub fn stats(&self) -> LinkStats {
-        let Counts { entered, delivered, marked, max_queue_bytes, .. } = self.counts;
+        let Counts { entered, delivered, max_queue_bytes, .. } = self.counts;
+        let rare = self.counts.rare.as_deref().copied().unwrap_or_default();
         let faults = self.faults.as_deref();
         let mut dropped = faults.map_or(Drops::default(), |faults| faults.dropped);
-        dropped.queue = self.counts.dropped;
+        dropped.queue = rare.dropped;
         let duplicated = faults.map_or(Count::default(), |faults| faults.duplicated);
         LinkStats {
             entered,
@@ -216,12 +230,12 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
             delivered,
             dropped,
             held: (entered + duplicated).less(delivered + dropped.total()),
-            marked,
+            marked: rare.marked,
             corrupted: faults.map_or(0, |faults| faults.corrupted),
             reordered: faults.map_or(0, |faults| faults.reordered),
             queue_bytes: self.queue.bytes(),
             max_queue_bytes,
-            first_queue_drop: self.counts.first_drop,
+            first_queue_drop: rare.first_drop,
             queue_packet_nanos: self.counts.packet_nanos,
             queue_byte_nanos: self.counts.byte_nanos,
         }
@@ -241,7 +255,7 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
 
     /// When the queue first dropped a packet.
     pub fn first_queue_drop(&self) -> Option<Time> {
-        self.counts.first_drop
+        self.counts.rare.as_ref()?.first_drop
     }
 
     /// How many packets wait in the queue.
@@ -521,8 +535,9 @@ struct Report<'a, O> {
 
 impl<P, O: Observer<P>> Observer<P> for Report<'_, O> {
     fn dropped(&mut self, now: Time, _queue: &str, packet: &Packet<P>, why: &'static str) {
-        self.counts.dropped.add(packet);
-        self.counts.first_drop.get_or_insert(now);
+        let rare = self.counts.rare();
+        rare.dropped.add(packet);
+        rare.first_drop.get_or_insert(now);
         self.observer.dropped(now, self.element, packet, why);
     }
 
@@ -531,7 +546,7 @@ impl<P, O: Observer<P>> Observer<P> for Report<'_, O> {
     }
 
     fn marked(&mut self, now: Time, _queue: &str, packet: &Packet<P>) {
-        self.counts.marked += 1;
+        self.counts.rare().marked += 1;
         self.observer.marked(now, self.element, packet);
     }
 }

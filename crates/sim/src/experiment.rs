@@ -247,10 +247,13 @@ impl Experiment {
                 break;
             }
         }
-        let mut recording = observation.finish(self, &running, at);
-        recording.events = running.world.processed();
+        let events = running.world.processed();
         let capture = running.world.capture().cloned();
         let trace = running.world.take_recorder().map(Recorder::finish);
+        let stations = observation.stations(&running);
+        drop(running);
+        let mut recording = observation.finish(self, &stations, at);
+        recording.events = events;
         Some(Watched { recording, capture, trace })
     }
 

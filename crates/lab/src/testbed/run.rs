@@ -61,7 +61,8 @@ pub fn run(
             break;
         }
     }
-    let recording = observation.finish(experiment, &stage, stage.now);
+    let stations = observation.stations(&stage);
+    let recording = observation.finish(experiment, &stations, stage.now);
     environment.lateness = stage.running.lateness().map(Lateness::from);
     (environment.unsent, environment.strangers) = stage.running.astray();
     stage.close()?;

@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use fontis_base::{Duration, Time, relax};
+use fontis_base::{Duration, Time, append, relax};
 
 use super::ranges::Ranges;
 
@@ -241,7 +241,7 @@ impl Scoreboard {
         };
         self.nxt = record.end();
         self.pipe += record.sequence_len();
-        self.records.push_back(record);
+        append(&mut self.records, record);
         let present = self.present();
         if let Some(knowledge) = &mut self.knowledge {
             knowledge.push_back(present);
@@ -276,7 +276,7 @@ impl Scoreboard {
             record.state |= RESENT | TWICE;
             record.sent_at = now;
         });
-        self.resent.push_back((number, now));
+        append(&mut self.resent, (number, now));
         piece
     }
 
