@@ -70,6 +70,11 @@ impl<P> Flight<P> {
         self.in_order.len() + self.late.as_ref().map_or(0, |late| late.heap.len())
     }
 
+    /// The packet in order before which so many others are.
+    pub(crate) fn get(&self, index: usize) -> Option<&Packet<P>> {
+        self.in_order.get(index).map(|due| &due.packet)
+    }
+
     /// When the next delivery is due.
     pub(crate) fn next_at(&self) -> Option<Time> {
         let in_order = self.in_order.front().map(|due| due.at);

@@ -263,6 +263,11 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         self.queue.len()
     }
 
+    /// The packet before which so many others will leave; `None` if that is not known yet. Those held back do not count.
+    pub fn coming(&self, after: usize) -> Option<&Packet<P>> {
+        self.flight.get(after).or_else(|| self.queue.get(after.checked_sub(self.flight.len())?))
+    }
+
     /// How many packets are on the line or in flight.
     pub fn flight_len(&self) -> usize {
         self.flight.len()

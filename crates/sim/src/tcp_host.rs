@@ -1,6 +1,8 @@
 use std::sync::Arc;
 
-use fontis_base::{Duration, Ecn, FlowId, HostId, Node, Packet, PacketId, Port, Stream, Time};
+use fontis_base::{
+    Duration, Ecn, FlowId, HostId, Node, Packet, PacketId, Port, Stream, Time, prefetch,
+};
 use fontis_proto::tcp::wire::{Addresses, decode_headers, encode_headers};
 use fontis_proto::tcp::{Config, Endpoint, Event, ReceiverStats, SenderStats};
 
@@ -202,6 +204,17 @@ impl TcpHost {
     /// Whether the connection has come and gone.
     pub const fn is_over(&self) -> bool {
         self.over
+    }
+
+    /// Brings what lies so many steps from here into the processor's cache: the connection, its sender, what that holds.
+    pub(crate) fn bring_near(&self, steps: u8) {
+        if let Some(endpoint) = &self.endpoint {
+            match steps {
+                1 => prefetch(&**endpoint),
+                2 => endpoint.bring_near(false),
+                _ => endpoint.bring_near(true),
+            }
+        }
     }
 
     /// Lets the application do what it has to at `now`.

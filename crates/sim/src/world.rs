@@ -97,10 +97,10 @@ impl Element {
 }
 
 /// As small as can be: every packet passes several of them.
-struct Slot {
-    element: Element,
+pub(crate) struct Slot {
+    pub(crate) element: Element,
     /// Where the first port leads, node and port: nearly all nodes have one only. [`NOWHERE`] if there is none.
-    to: u32,
+    pub(crate) to: u32,
     to_port: Port,
     /// It waits to be drained.
     touched: bool,
@@ -108,17 +108,20 @@ struct Slot {
 
 const NOWHERE: u32 = u32::MAX;
 
+/// So many nodes stay in the processor's cache by themselves.
+const FEW: usize = 4000;
+
 /// Nodes, wires, and virtual time.
 ///
 /// Every node has at most one pending event; events at the same time come in the order in which they were made, so a
 /// run is the same every time.
 #[derive(Default)]
 pub struct World {
-    now: Time,
-    slots: Vec<Slot>,
+    pub(crate) now: Time,
+    pub(crate) slots: Vec<Slot>,
     /// Where the other ports lead, by node, of those that have others.
     more_wires: BTreeMap<u32, Vec<(u32, Port)>>,
-    events: Events,
+    pub(crate) events: Events,
     processed: u64,
     /// Nodes to be drained, kept for its memory.
     touched: Vec<u32>,
@@ -295,6 +298,9 @@ impl World {
             }
             self.now = at;
             self.processed += 1;
+            if self.slots.len() > FEW {
+                self.look_ahead();
+            }
             self.drain(index);
             self.settle();
             return true;
@@ -343,6 +349,9 @@ impl World {
         }
         if self.watchers.is_some() {
             self.tell_drained(index);
+        }
+        if self.slots.len() > FEW {
+            self.look_along(index);
         }
         match self.slots[index as usize].element.timeout() {
             None => self.events.clear(index),

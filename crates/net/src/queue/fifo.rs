@@ -30,6 +30,10 @@ impl<P> Fifo<P> {
         self.packets.is_empty() && self.limit.holds(1, u64::from(packet.size))
     }
 
+    pub(crate) fn get(&self, index: usize) -> Option<&Packet<P>> {
+        self.packets.get(index)
+    }
+
     pub(crate) fn enqueue(
         &mut self,
         now: Time,

@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use fontis_base::{Duration, Time, append, relax};
+use fontis_base::{Duration, Time, append, prefetch, relax};
 
 use super::ranges::Ranges;
 
@@ -176,6 +176,11 @@ impl Scoreboard {
             first_sent_at: Time::ZERO,
             app_limited_until: 0,
         }
+    }
+
+    /// Brings the ends of the records into the cache: what is acknowledged next, and where the next segment's goes.
+    pub(super) fn bring_near(&self) {
+        [self.records.front(), self.records.back()].into_iter().flatten().for_each(prefetch);
     }
 
     pub(super) const fn una(&self) -> u64 {

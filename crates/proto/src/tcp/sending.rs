@@ -1,4 +1,4 @@
-use fontis_base::{Duration, Time};
+use fontis_base::{Duration, Time, prefetch};
 
 use super::config::Config;
 use super::congestion::Phase;
@@ -51,6 +51,20 @@ impl Sending {
             }
             Box::new(sender)
         })
+    }
+
+    /// Brings the sender into the cache.
+    pub(super) fn bring_near(&self) {
+        if let Some(sender) = &self.sender {
+            prefetch(&**sender);
+        }
+    }
+
+    /// Brings into the cache what the sender points to.
+    pub(super) fn bring_contents_near(&self) {
+        if let Some(sender) = &self.sender {
+            sender.bring_contents_near();
+        }
     }
 
     pub(super) fn write(&mut self, config: &Config, bytes: u64) {

@@ -18,7 +18,7 @@ mod vegas;
 use core::fmt;
 use core::str::FromStr;
 
-use fontis_base::{Duration, Rate, Time};
+use fontis_base::{Duration, Rate, Time, prefetch};
 use thiserror::Error;
 
 pub use bbr::Bbr;
@@ -198,6 +198,19 @@ impl Congestion {
             Kind::NewReno => Self::NewReno(NewReno::new(mss, initial_window)),
             Kind::Cubic => Self::Cubic(Box::new(Cubic::new(mss, initial_window, false))),
             Kind::CubicHyStart => Self::Cubic(Box::new(Cubic::new(mss, initial_window, true))),
+        }
+    }
+
+    /// Brings the algorithm into the cache, if it is one that lies elsewhere.
+    pub(super) fn bring_near(&self) {
+        match self {
+            Self::NewReno(_) => {}
+            Self::Cubic(inner) => prefetch(&**inner),
+            Self::Compound(inner) => prefetch(&**inner),
+            Self::Vegas(inner) => prefetch(&**inner),
+            Self::Bbr(inner) => prefetch(&**inner),
+            Self::Dctcp(inner) => prefetch(&**inner),
+            Self::Foreign(inner) => prefetch(&**inner),
         }
     }
 
