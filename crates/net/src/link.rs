@@ -211,6 +211,12 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         }
     }
 
+    /// The same link without its name: one of thousands that nobody asks by name.
+    pub fn unnamed(mut self) -> Self {
+        self.name = Box::default();
+        self
+    }
+
     /// The link's name, under which it reports to its observer.
     pub fn name(&self) -> &str {
         &self.name
@@ -431,8 +437,7 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
             Some(line) => line.send(begin, bytes),
             None => self.line.send(begin, bytes),
         };
-        let mut jitter =
-            || self.jitter.as_mut().map_or(Duration::ZERO, |jitter| jitter.next());
+        let mut jitter = || self.jitter.as_mut().map_or(Duration::ZERO, |jitter| jitter.next());
         let Some(faults) = &mut self.faults else {
             return self.flight.push(sent + self.delay + jitter(), packet);
         };

@@ -61,7 +61,9 @@ impl World {
                 steps => tcp.bring_near(steps),
             }
             // What the host answers enters its link.
-            if steps == 1 && let Some(link) = self.link_at(slot.to) {
+            if steps == 1
+                && let Some(link) = self.link_at(slot.to)
+            {
                 prefetch(link);
             }
         }

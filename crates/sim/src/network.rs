@@ -63,7 +63,8 @@ impl Network {
         let first = match uplink {
             None => self.routers[router],
             Some((name, config)) => {
-                let link = self.world.add(Element::Link(Box::new(link(name, self.seed, config))));
+                let link = link(name, self.seed, config).unnamed();
+                let link = self.world.add(Element::Link(Box::new(link)));
                 self.world.wire(link, self.routers[router], 0);
                 link
             }

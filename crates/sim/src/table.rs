@@ -115,7 +115,8 @@ impl Texts {
         let last = self.keys.last().copied();
         // Rows of the same, or the same names in the same order again and again.
         let near = [last, last.map(|key| key + 1)].into_iter().flatten();
-        let mut near = near.filter(|key| self.values.get(*key as usize).is_some_and(|v| **v == *text));
+        let mut near =
+            near.filter(|key| self.values.get(*key as usize).is_some_and(|v| **v == *text));
         let known = near.next().or_else(|| self.places.find(&self.values, text));
         let key = known.unwrap_or_else(|| {
             let key = u32::try_from(self.values.len()).expect("fewer different texts than rows");

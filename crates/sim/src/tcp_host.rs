@@ -137,7 +137,14 @@ impl TcpHost {
         isn: u32,
     ) -> Self {
         let start = source.due().unwrap_or(Time::MAX);
-        Self::new(id, peer, flow, config.into(), isn, Role::Send(Box::new(Sending { start, source })))
+        Self::new(
+            id,
+            peer,
+            flow,
+            config.into(),
+            isn,
+            Role::Send(Box::new(Sending { start, source })),
+        )
     }
 
     /// A host that connects at `start` and makes requests.

@@ -136,7 +136,7 @@ impl Endpoint {
         };
         let segment_len = config.segment_len(config.timestamps);
         Self {
-            sending: Sending::new(segment_len, config.sack, u64::from(isn)),
+            sending: Sending::new(segment_len, config.sack, isn),
             receiver: Receiver::new(&config, segment_len),
             config,
             state,

@@ -12,8 +12,8 @@ pub(super) struct Receiver {
     next: u64,
     /// What came out of order, if anything did lately.
     disorder: Option<Box<Disorder>>,
-    /// The stream ends here.
-    fin: Option<u64>,
+    /// The stream ends here; [`u64::MAX`] while that is not known.
+    fin: u64,
     /// Bytes that the application has not taken.
     unread: u64,
     auto_read: bool,
@@ -21,7 +21,8 @@ pub(super) struct Receiver {
     segment_len: u64,
     /// The highest position that was ever offered, exclusive: an offer is never taken back.
     offered: u64,
-    delay: Option<Duration>,
+    /// How long an acknowledgement may wait; [`Duration::MAX`] if none may.
+    delay: Duration,
     /// Bytes that arrived since the last acknowledgement.
     unacknowledged: u64,
     ack_now: bool,
@@ -64,13 +65,13 @@ impl Receiver {
         Self {
             next: 0,
             disorder: None,
-            fin: None,
+            fin: u64::MAX,
             unread: 0,
             auto_read: config.auto_read,
             buffer: config.receive_buffer,
             segment_len: u64::from(segment_len),
             offered: 0,
-            delay: config.delayed_ack,
+            delay: config.delayed_ack.unwrap_or(Duration::MAX),
             unacknowledged: 0,
             ack_now: false,
             ack_at: Time::MAX,
@@ -91,7 +92,7 @@ impl Receiver {
 
     /// Whether all of the peer's stream has arrived.
     pub(super) fn is_done(&self) -> bool {
-        self.fin.is_some_and(|fin| self.next > fin)
+        self.next > self.fin
     }
 
     pub(super) const fn echo(&self) -> bool {
@@ -129,7 +130,9 @@ impl Receiver {
         }
         let end = arrival.start + arrival.len;
         if arrival.fin {
-            self.fin = Some(*self.fin.get_or_insert(end));
+            if self.fin == u64::MAX {
+                self.fin = end;
+            }
         }
         // The FIN takes the position after the last byte.
         let end = end + u64::from(arrival.fin);
@@ -165,10 +168,10 @@ impl Receiver {
         self.unacknowledged += arrival.len;
         // Two full segments, a filled hole and the end are acknowledged at once (RFC 5681 section 4.2).
         let two = self.unacknowledged >= 2 * self.segment_len;
-        if two || filled || arrival.fin || self.delay.is_none() {
+        if two || filled || arrival.fin || self.delay == Duration::MAX {
             self.ack_now = true;
-        } else if let Some(delay) = self.delay {
-            self.ack_at = self.ack_at.min(now + delay);
+        } else {
+            self.ack_at = self.ack_at.min(now + self.delay);
         }
     }
 
@@ -181,7 +184,7 @@ impl Receiver {
                 self.disorder = None;
             }
         }
-        let bytes_until = |position: u64| self.fin.map_or(position, |fin| position.min(fin));
+        let bytes_until = |position: u64| position.min(self.fin);
         let bytes = bytes_until(next) - bytes_until(self.next);
         self.next = next;
         self.stats.received += bytes;
