@@ -30,7 +30,7 @@ pub struct Endpoint {
     options: Negotiated,
     /// When the SYN or SYNACK leaves next, how often it has, and when it first did.
     syn_at: Time,
-    syn_copies: u32,
+    syn_copies: u8,
     syn_sent_at: Time,
     time_wait_until: Time,
     /// The FIN left before the peer's arrived: this side waits in TIME-WAIT.

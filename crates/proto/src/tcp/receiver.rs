@@ -18,7 +18,7 @@ pub(super) struct Receiver {
     unread: u64,
     auto_read: bool,
     buffer: u64,
-    segment_len: u64,
+    segment_len: u32,
     /// The highest position that was ever offered, exclusive: an offer is never taken back.
     offered: u64,
     /// How long an acknowledgement may wait; [`Duration::MAX`] if none may.
@@ -69,7 +69,7 @@ impl Receiver {
             unread: 0,
             auto_read: config.auto_read,
             buffer: config.receive_buffer,
-            segment_len: u64::from(segment_len),
+            segment_len,
             offered: 0,
             delay: config.delayed_ack.unwrap_or(Duration::MAX),
             unacknowledged: 0,
@@ -167,7 +167,7 @@ impl Receiver {
         self.advance(end);
         self.unacknowledged += arrival.len;
         // Two full segments, a filled hole and the end are acknowledged at once (RFC 5681 section 4.2).
-        let two = self.unacknowledged >= 2 * self.segment_len;
+        let two = self.unacknowledged >= 2 * u64::from(self.segment_len);
         if two || filled || arrival.fin || self.delay == Duration::MAX {
             self.ack_now = true;
         } else {
@@ -215,8 +215,9 @@ impl Receiver {
         let before = self.window();
         self.unread -= bytes;
         // A window that opens by less is not worth telling (RFC 9293 section 3.8.6.2.2).
-        let worth = (self.buffer / 2).min(self.segment_len);
-        let closed = before < self.segment_len;
+        let segment = u64::from(self.segment_len);
+        let worth = (self.buffer / 2).min(segment);
+        let closed = before < segment;
         if closed && self.window() >= before + worth {
             self.ack_now = true;
         }
