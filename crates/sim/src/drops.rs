@@ -9,6 +9,7 @@ pub type SimLink = Link<Payload, Drops>;
 /// What a link has dropped since it was last asked; nothing is kept unless somebody watches.
 #[derive(Clone, Debug, Default)]
 pub struct Drops {
+    #[expect(clippy::box_collection, reason = "most have none, and need no room for it")]
     watched: Option<Box<Vec<(Time, u64)>>>,
 }
 

@@ -129,10 +129,8 @@ impl Receiver {
             self.ack_now = true;
         }
         let end = arrival.start + arrival.len;
-        if arrival.fin {
-            if self.fin == u64::MAX {
-                self.fin = end;
-            }
+        if arrival.fin && self.fin == u64::MAX {
+            self.fin = end;
         }
         // The FIN takes the position after the last byte.
         let end = end + u64::from(arrival.fin);

@@ -13,6 +13,7 @@ use super::ranges::Ranges;
 pub(super) struct Scoreboard {
     records: VecDeque<Record>,
     /// For each of them what it knew when it was last sent, if somebody wants samples of the rate of delivery.
+    #[expect(clippy::box_collection, reason = "most have none, and need no room for it")]
     knowledge: Option<Box<VecDeque<Knowledge>>>,
     /// The number of the first record: segments are numbered as they are first sent.
     first: u64,
