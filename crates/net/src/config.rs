@@ -84,13 +84,12 @@ impl LinkConfig {
         }
     }
 
-    /// Whether anything may happen to a packet beside waiting and travelling.
+    /// Whether anything may happen to a packet beside waiting and travelling, with jitter or without.
     pub(crate) fn has_faults(&self) -> bool {
         self.loss != Loss::None
             || self.outage.is_some()
             || self.duplicate != Probability::ZERO
             || self.corrupt != Probability::ZERO
-            || self.jitter > Duration::ZERO
             || self.reorder.probability != Probability::ZERO
             || self.policer.is_some()
             || !self.delay_changes.is_empty()

@@ -1,7 +1,7 @@
 use core::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
-use fontis_base::{Duration, Packet, Time, relax};
+use fontis_base::{Duration, Packet, Time, append, relax};
 
 /// The packets that propagate, delivered in the order of due times, and of those in the order in which they came.
 ///
@@ -51,7 +51,7 @@ impl<P> Flight<P> {
     /// Takes a packet that is due at `at`, or when the last one before it is.
     pub(crate) fn push(&mut self, at: Time, packet: Packet<P>) {
         self.last_due = self.last_due.max(at);
-        self.in_order.push_back(Due { at: self.last_due, packet });
+        append(&mut self.in_order, Due { at: self.last_due, packet });
     }
 
     /// Takes a packet that is due `by` later than [`push`](Self::push) would have it, and lets others overtake it.
@@ -68,6 +68,11 @@ impl<P> Flight<P> {
     /// How many packets there are.
     pub(crate) fn len(&self) -> usize {
         self.in_order.len() + self.late.as_ref().map_or(0, |late| late.heap.len())
+    }
+
+    /// The packet in order before which so many others are.
+    pub(crate) fn get(&self, index: usize) -> Option<&Packet<P>> {
+        self.in_order.get(index).map(|due| &due.packet)
     }
 
     /// When the next delivery is due.

@@ -21,6 +21,7 @@ pub struct Link<P, O = ()> {
     name: Box<str>,
     /// What most links do without.
     faults: Option<Box<Faults>>,
+    jitter: Option<Box<Jitter>>,
     queue: Queue<P>,
     /// When the queue last became other than empty: no packet in it can begin earlier.
     backlog_since: Time,
@@ -54,12 +55,25 @@ struct Variation {
 struct Counts {
     entered: Count,
     delivered: Count,
-    dropped: Count,
-    marked: u64,
     max_queue_bytes: u64,
-    first_drop: Option<Time>,
     packet_nanos: u128,
     byte_nanos: u128,
+    /// What most links never have.
+    rare: Option<Box<RareCounts>>,
+}
+
+/// What the queue did to packets.
+#[derive(Clone, Copy, Debug, Default)]
+struct RareCounts {
+    dropped: Count,
+    marked: u64,
+    first_drop: Option<Time>,
+}
+
+impl Counts {
+    fn rare(&mut self) -> &mut RareCounts {
+        self.rare.get_or_insert_default()
+    }
 }
 
 /// A packet that has crossed a link.
@@ -69,6 +83,26 @@ pub struct Delivery<P> {
     pub at: Time,
     /// The packet.
     pub packet: Packet<P>,
+}
+
+/// A delay of each packet's own. The links of hosts have it, thousands of them, and nothing else of what may happen.
+#[derive(Clone, Debug)]
+struct Jitter {
+    /// What it stays below, in nanoseconds.
+    bound: u64,
+    stream: Stream,
+}
+
+impl Jitter {
+    fn new(name: &str, seed: u64, jitter: Duration) -> Option<Box<Self>> {
+        let stream = || Stream::new(seed, &format!("{name}/jitter"));
+        let bound = jitter.as_nanos().saturating_add(1);
+        (jitter > Duration::ZERO).then(|| Box::new(Self { bound, stream: stream() }))
+    }
+
+    fn next(&mut self) -> Duration {
+        Duration::from_nanos(self.stream.below(self.bound))
+    }
 }
 
 /// What happens to packets beside waiting and travelling. A link without any is smaller and faster.
@@ -81,8 +115,6 @@ struct Faults {
     duplicate: Chance,
     next_copy: u64,
     corrupt: Chance,
-    jitter: Duration,
-    jitter_stream: Stream,
     reorder: Reorder,
     reorder_stream: Stream,
     /// The delay at first, and what becomes of it.
@@ -109,8 +141,6 @@ impl Faults {
             duplicate: chance("duplicate", config.duplicate),
             next_copy: stream("copies").next_u64() | FIRST_COPY,
             corrupt: chance("corrupt", config.corrupt),
-            jitter: config.jitter,
-            jitter_stream: stream("jitter"),
             reorder: config.reorder,
             reorder_stream: stream("reorder"),
             delay: (config.delay, config.delay_changes.clone()),
@@ -163,6 +193,7 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         let name = name.into().into_boxed_str();
         Self {
             faults: Faults::new(&name, seed, &config),
+            jitter: Jitter::new(&name, seed, config.jitter),
             queue: config.queue.build(config.buffer, &config.queue_options, || {
                 Stream::new(seed, &format!("{name}/queue"))
             }),
@@ -180,6 +211,12 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         }
     }
 
+    /// The same link without its name: one of thousands that nobody asks by name.
+    pub fn unnamed(mut self) -> Self {
+        self.name = Box::default();
+        self
+    }
+
     /// The link's name, under which it reports to its observer.
     pub fn name(&self) -> &str {
         &self.name
@@ -187,10 +224,11 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
 
     /// What it has done so far.
     pub fn stats(&self) -> LinkStats {
-        let Counts { entered, delivered, marked, max_queue_bytes, .. } = self.counts;
+        let Counts { entered, delivered, max_queue_bytes, .. } = self.counts;
+        let rare = self.counts.rare.as_deref().copied().unwrap_or_default();
         let faults = self.faults.as_deref();
         let mut dropped = faults.map_or(Drops::default(), |faults| faults.dropped);
-        dropped.queue = self.counts.dropped;
+        dropped.queue = rare.dropped;
         let duplicated = faults.map_or(Count::default(), |faults| faults.duplicated);
         LinkStats {
             entered,
@@ -198,12 +236,12 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
             delivered,
             dropped,
             held: (entered + duplicated).less(delivered + dropped.total()),
-            marked,
+            marked: rare.marked,
             corrupted: faults.map_or(0, |faults| faults.corrupted),
             reordered: faults.map_or(0, |faults| faults.reordered),
             queue_bytes: self.queue.bytes(),
             max_queue_bytes,
-            first_queue_drop: self.counts.first_drop,
+            first_queue_drop: rare.first_drop,
             queue_packet_nanos: self.counts.packet_nanos,
             queue_byte_nanos: self.counts.byte_nanos,
         }
@@ -223,12 +261,17 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
 
     /// When the queue first dropped a packet.
     pub fn first_queue_drop(&self) -> Option<Time> {
-        self.counts.first_drop
+        self.counts.rare.as_ref()?.first_drop
     }
 
     /// How many packets wait in the queue.
     pub fn queue_len(&self) -> usize {
         self.queue.len()
+    }
+
+    /// The packet before which so many others will leave; `None` if that is not known yet. Those held back do not count.
+    pub fn coming(&self, after: usize) -> Option<&Packet<P>> {
+        self.flight.get(after).or_else(|| self.queue.get(after.checked_sub(self.flight.len())?))
     }
 
     /// How many packets are on the line or in flight.
@@ -394,8 +437,9 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
             Some(line) => line.send(begin, bytes),
             None => self.line.send(begin, bytes),
         };
+        let mut jitter = || self.jitter.as_mut().map_or(Duration::ZERO, |jitter| jitter.next());
         let Some(faults) = &mut self.faults else {
-            return self.flight.push(sent + self.delay, packet);
+            return self.flight.push(sent + self.delay + jitter(), packet);
         };
         let mut due = sent + faults.delay.1.at(sent, faults.delay.0);
         // It is lost at `sent`, but that lies ahead of the driver's time; reports keep to the order of their times.
@@ -406,10 +450,7 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
             packet.corrupt = true;
             faults.corrupted += 1;
         }
-        if faults.jitter > Duration::ZERO {
-            let bound = faults.jitter.as_nanos().saturating_add(1);
-            due += Duration::from_nanos(faults.jitter_stream.below(bound));
-        }
+        due += jitter();
         if faults.reorder_stream.chance(faults.reorder.probability) {
             faults.reordered += 1;
             self.flight.push_held_back(due, faults.reorder.by, packet);
@@ -504,8 +545,9 @@ struct Report<'a, O> {
 
 impl<P, O: Observer<P>> Observer<P> for Report<'_, O> {
     fn dropped(&mut self, now: Time, _queue: &str, packet: &Packet<P>, why: &'static str) {
-        self.counts.dropped.add(packet);
-        self.counts.first_drop.get_or_insert(now);
+        let rare = self.counts.rare();
+        rare.dropped.add(packet);
+        rare.first_drop.get_or_insert(now);
         self.observer.dropped(now, self.element, packet, why);
     }
 
@@ -514,7 +556,7 @@ impl<P, O: Observer<P>> Observer<P> for Report<'_, O> {
     }
 
     fn marked(&mut self, now: Time, _queue: &str, packet: &Packet<P>) {
-        self.counts.marked += 1;
+        self.counts.rare().marked += 1;
         self.observer.marked(now, self.element, packet);
     }
 }

@@ -42,7 +42,7 @@ pub(crate) fn govern(
         let Transport::Tcp(config) = &mut spec.transport else { continue };
         let is_of_count = spec.name.strip_prefix(flow).is_some_and(|rest| rest.starts_with('.'));
         if spec.name == flow || is_of_count {
-            config.foreign = Some(maker.clone());
+            Arc::make_mut(config).foreign = Some(maker.clone());
             governed = true;
         }
         names.push(&*spec.name);

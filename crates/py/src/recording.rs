@@ -54,7 +54,10 @@ impl Table {
                     let rows = keys.len();
                     let keys = ScalarBuffer::<i32>::new(Buffer::from_vec(keys), 0, rows);
                     let keys = PrimitiveArray::<Int32Type>::new(keys, None);
-                    Arc::new(DictionaryArray::try_new(keys, Arc::new(StringArray::from(values)))?)
+                    Arc::new(DictionaryArray::try_new(
+                        keys,
+                        Arc::new(StringArray::from_iter_values(&values)),
+                    )?)
                 }
             };
             let notes = [("unit", about.unit), ("meaning", about.meaning)];

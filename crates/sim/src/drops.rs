@@ -9,7 +9,8 @@ pub type SimLink = Link<Payload, Drops>;
 /// What a link has dropped since it was last asked; nothing is kept unless somebody watches.
 #[derive(Clone, Debug, Default)]
 pub struct Drops {
-    watched: Option<Vec<(Time, u64)>>,
+    #[expect(clippy::box_collection, reason = "most have none, and need no room for it")]
+    watched: Option<Box<Vec<(Time, u64)>>>,
 }
 
 impl Drops {
@@ -20,7 +21,7 @@ impl Drops {
 
     /// What was dropped: when, and the packet's number.
     pub(crate) fn take(&mut self) -> Vec<(Time, u64)> {
-        self.watched.as_mut().map(core::mem::take).unwrap_or_default()
+        self.watched.as_deref_mut().map(core::mem::take).unwrap_or_default()
     }
 }
 

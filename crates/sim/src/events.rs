@@ -1,4 +1,4 @@
-use fontis_base::Time;
+use fontis_base::{Time, prefetch};
 
 /// The pending events of a world, at most one for each node.
 ///
@@ -46,6 +46,11 @@ impl Default for Events {
 }
 
 impl Events {
+    /// Makes room in memory for so many nodes more.
+    pub(crate) fn reserve(&mut self, nodes: usize) {
+        self.nodes.reserve_exact(nodes);
+    }
+
     /// Makes room for one more node.
     pub(crate) fn add_node(&mut self) {
         self.nodes.push(Entry { at: 0, next: NONE, previous: NONE, slot: NONE });
@@ -131,6 +136,35 @@ impl Events {
             self.move_down(slot, wheel, index);
         }
         None
+    }
+
+    /// Brings the entry of a node into the cache.
+    pub(crate) fn bring_near(&self, node: u32) {
+        if let Some(entry) = self.nodes.get(node as usize) {
+            prefetch(entry);
+        }
+    }
+
+    /// The first nodes of the next slots that hold events, in order: about which events come next. What lies behind
+    /// them in the same slots is left out; [`NONE`] stands where there are too few.
+    pub(crate) fn ahead<const N: usize>(&self) -> [u32; N] {
+        let mut nodes = [NONE; N];
+        let (mut count, mut wheels) = (0, self.wheels);
+        while wheels != 0 {
+            let wheel = wheels.trailing_zeros() as usize;
+            wheels &= wheels - 1;
+            let mut filled = self.filled[wheel];
+            while filled != 0 {
+                if count == N {
+                    return nodes;
+                }
+                let index = filled.trailing_zeros() as usize;
+                filled &= filled - 1;
+                nodes[count] = self.slots[wheel * SLOTS as usize + index][0];
+                count += 1;
+            }
+        }
+        nodes
     }
 
     /// Notes that a slot holds no event.

@@ -92,8 +92,8 @@ pub struct Subflow {
 /// What transports a flow.
 #[derive(Clone, Debug)]
 pub enum Transport {
-    /// TCP.
-    Tcp(tcp::Config),
+    /// TCP. Of thousands of flows most behave the same.
+    Tcp(Arc<tcp::Config>),
     /// DFCP, with blocks of this size if one is given.
     Dfcp(Box<dfcp::Config>, Option<u32>),
     /// The DFCP of 2015.
@@ -247,10 +247,13 @@ impl Experiment {
                 break;
             }
         }
-        let mut recording = observation.finish(self, &running, at);
-        recording.events = running.world.processed();
+        let events = running.world.processed();
         let capture = running.world.capture().cloned();
         let trace = running.world.take_recorder().map(Recorder::finish);
+        let stations = observation.stations(&running);
+        drop(running);
+        let mut recording = observation.finish(self, &stations, at);
+        recording.events = events;
         Some(Watched { recording, capture, trace })
     }
 
@@ -305,6 +308,8 @@ impl Experiment {
             .iter()
             .map(|link| network.link(&link.name, link.from, link.to, link.config.clone()));
         let links: Vec<NodeIndex> = links.collect();
+        // A flow has two hosts and two links of its own.
+        network.reserve(4 * self.flows.len(), 2 * self.flows.len());
         let mut shared = Shared::default();
         let ends = (0u32..).zip(&self.flows).map(|(number, flow)| {
             let hosts = [HostId(2 * number), HostId(2 * number + 1)];
@@ -375,8 +380,11 @@ impl Experiment {
         match &spec.transport {
             Transport::Tcp(config) => {
                 // What is somebody else's governs who sends the data.
-                let plain = shared.of(&tcp::Config { foreign: None, ..config.clone() });
-                let config = shared.of(config);
+                let config = Arc::clone(config);
+                let plain = match &config.foreign {
+                    None => Arc::clone(&config),
+                    Some(_) => shared.of(&tcp::Config { foreign: None, ..(*config).clone() }),
+                };
                 let (sender, requests) = match spec.application {
                     Application::Source(pattern) => {
                         let source = Source::new(pattern, spec.start, stream);
@@ -462,7 +470,7 @@ impl Experiment {
     }
 }
 
-/// The configurations of the last flows: of thousands of them, most behave the same.
+/// The configurations of the last receivers of flows that something foreign governs.
 #[derive(Default)]
 struct Shared {
     last: Vec<Arc<tcp::Config>>,

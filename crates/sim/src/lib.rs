@@ -17,6 +17,7 @@ mod events;
 mod experiment;
 mod figure;
 mod host;
+mod lookahead;
 pub mod metrics;
 mod network;
 mod object;

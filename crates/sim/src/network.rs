@@ -25,6 +25,12 @@ impl Network {
         Self { seed, ..Self::default() }
     }
 
+    /// Makes room for so many nodes more, and for so many hosts among them.
+    pub fn reserve(&mut self, nodes: usize, hosts: usize) {
+        self.world.reserve(nodes);
+        self.hosts.reserve_exact(hosts);
+    }
+
     /// Adds a router.
     pub fn router(&mut self) -> RouterIndex {
         self.routers.push(self.world.add(Element::Switch(Box::default())));
@@ -57,7 +63,8 @@ impl Network {
         let first = match uplink {
             None => self.routers[router],
             Some((name, config)) => {
-                let link = self.world.add(Element::Link(Box::new(link(name, self.seed, config))));
+                let link = link(name, self.seed, config).unnamed();
+                let link = self.world.add(Element::Link(Box::new(link)));
                 self.world.wire(link, self.routers[router], 0);
                 link
             }
@@ -91,6 +98,9 @@ impl Network {
         for router in 0..self.routers.len() {
             let first = first_links(self.routers.len(), &ends, router);
             let switch = self.routers[router];
+            if let Some(last) = self.hosts.iter().map(|(host, ..)| *host).max() {
+                self.world.switch_mut(switch).reserve(last);
+            }
             for &(host, at, node) in &self.hosts {
                 let way = match at == router {
                     true => Some(node),

@@ -27,15 +27,23 @@ pub trait Observed {
 pub struct Observation {
     recording: Recording,
     /// Counters at the last sample, by flow and by link.
-    flows: Vec<FlowCounters>,
+    flows: Vec<Arrived>,
     links: Vec<LinkCounters>,
-    /// The same when the measurement window began.
-    window: Option<(Vec<FlowCounters>, Vec<LinkCounters>)>,
+    /// Bytes received by each flow and the links' counters when the measurement window began.
+    window: Option<(Vec<u64>, Vec<LinkCounters>)>,
     first_drops: Vec<Option<Time>>,
     /// Network utilisation at each sample of the window, and that of links alone.
     utilisation: Vec<f64>,
     link_utilisation: Vec<f64>,
     now: Time,
+}
+
+/// Of a flow's counters what is summed up in the end.
+#[derive(Clone, Copy, Debug, Default)]
+struct Arrived {
+    received: u64,
+    wasted: u64,
+    symbols: u64,
 }
 
 /// When a link was read, and what it had counted.
@@ -86,7 +94,7 @@ impl Observation {
     pub fn new(experiment: &Experiment) -> Self {
         Self {
             recording: Recording::new(),
-            flows: vec![FlowCounters::default(); experiment.flows.len()],
+            flows: vec![Arrived::default(); experiment.flows.len()],
             links: vec![(Time::ZERO, LinkStats::default()); experiment.links.len()],
             window: None,
             first_drops: vec![None; experiment.links.len()],
@@ -102,7 +110,8 @@ impl Observation {
         let time = self.now.as_secs_f64();
         for (index, spec) in experiment.flows.iter().enumerate() {
             let counters = running.flow(index);
-            self.flows[index] = counters;
+            let FlowCounters { received, wasted, symbols, .. } = counters;
+            self.flows[index] = Arrived { received, wasted, symbols };
             running.tell_flow(index, &spec.name, counters);
             self.recording.flow.push([
                 time.into(),
@@ -164,7 +173,8 @@ impl Observation {
 
     /// The measurement window begins with the last sample.
     pub fn begin_window(&mut self) {
-        self.window = Some((self.flows.clone(), self.links.clone()));
+        let received = self.flows.iter().map(|flow| flow.received).collect();
+        self.window = Some((received, self.links.clone()));
     }
 
     /// Whether every flow has delivered, since the window began, what is to be measured.
@@ -172,20 +182,25 @@ impl Observation {
         let (Some(bytes), Some((before, _))) = (experiment.measure, &self.window) else {
             return false;
         };
-        self.flows.iter().zip(before).all(|(now, before)| now.received - before.received >= bytes)
+        self.flows.iter().zip(before).all(|(now, before)| now.received - before >= bytes)
     }
 
-    /// Sums up, and gives the recording.
+    /// What the flows have passed in the end.
+    pub fn stations(&self, running: &impl Observed) -> Vec<Stations> {
+        (0..self.flows.len()).map(|flow| running.stations(flow)).collect()
+    }
+
+    /// Sums up, and gives the recording. What ran needs not be there any more: the tables may take its memory.
     pub fn finish(
         mut self,
         experiment: &Experiment,
-        running: &impl Observed,
+        stations: &[Stations],
         end: Time,
     ) -> Recording {
         let (flows_before, links_before) = self.window.take().unwrap_or_else(|| {
             // The run ended before its window began: all of it counts.
             let zero = (Time::ZERO, LinkStats::default());
-            (vec![FlowCounters::default(); self.flows.len()], vec![zero; self.links.len()])
+            (vec![0; self.flows.len()], vec![zero; self.links.len()])
         });
         let begin = links_before.iter().map(|(at, _)| *at).max().unwrap_or(Time::ZERO);
         let span = end.since(begin).as_secs_f64();
@@ -193,10 +208,10 @@ impl Observation {
         let (mut with_end, mut completed) = (0u32, 0u32);
         for (index, spec) in experiment.flows.iter().enumerate() {
             let (now, before) = (self.flows[index], flows_before[index]);
-            let goodput = metrics::goodput(now.received - before.received, span);
+            let goodput = metrics::goodput(now.received - before, span);
             goodputs.push(goodput);
             self.put("goodput", &spec.name, goodput * 1e-6);
-            let stations = running.stations(index);
+            let stations = stations[index];
             self.put_events(&spec.name, stations);
             if spec.has_end() {
                 with_end += 1;
@@ -211,8 +226,7 @@ impl Observation {
                 );
             }
         }
-        let connected = |flow: &usize| running.stations(*flow).connected.is_some();
-        let connected = (0..self.flows.len()).filter(connected).count();
+        let connected = stations.iter().filter(|flow| flow.connected.is_some()).count();
         self.put("connected", "all", connected as f64 / self.flows.len().max(1) as f64);
         self.put("goodput", "all", goodputs.iter().sum::<f64>() * 1e-6);
         self.put("jain", "all", metrics::jain(&goodputs));

@@ -95,7 +95,7 @@ impl Series {
         let column = |name| recording.queue.numbers(name);
         let (times, means) = (column("time"), column("mean_packets"));
         let (arrived, dropped) = (column("arrived"), column("dropped"));
-        let mut bottlenecks: Vec<&String> = names.different().iter().collect();
+        let mut bottlenecks: Vec<&str> = names.different().iter().map(|name| &**name).collect();
         bottlenecks.sort_unstable();
         for name in bottlenecks {
             let rows = (0..times.len()).filter(|row| names.get(*row) == Some(name));
@@ -104,13 +104,13 @@ impl Series {
             let in_window = rows[first..].iter().map(|row| means[*row]);
             let (mean, deviation) = spread(&in_window.collect::<Vec<f64>>());
             if mean > 0.0 {
-                found.push(("queue_variation".to_owned(), name.clone(), deviation / mean));
+                found.push(("queue_variation".to_owned(), name.to_owned(), deviation / mean));
             }
             let counted = |row: usize| (times[row], arrived[row], dropped[row]);
             let since = rows[first.saturating_sub(1)..].iter().map(|row| counted(*row));
             if let Some((time, share)) = metrics::drop_peak(&since.collect::<Vec<_>>()) {
-                found.push(("drop_peak".to_owned(), name.clone(), share));
-                found.push(("drop_peak_time".to_owned(), name.clone(), time));
+                found.push(("drop_peak".to_owned(), name.to_owned(), share));
+                found.push(("drop_peak_time".to_owned(), name.to_owned(), time));
             }
         }
     }

@@ -1,4 +1,4 @@
-use fontis_base::HostId;
+use fontis_base::{HostId, prefetch};
 
 use crate::NodeIndex;
 
@@ -20,6 +20,12 @@ impl Switch {
         Self::default()
     }
 
+    /// Makes room for ways to hosts up to this one.
+    pub(crate) fn reserve(&mut self, last: HostId) {
+        let places = last.0 as usize + 1;
+        self.ways.reserve_exact(places.saturating_sub(self.ways.len()));
+    }
+
     /// From now on packets to `host` go to `node`.
     ///
     /// # Panics
@@ -35,6 +41,16 @@ impl Switch {
     /// Packets dropped because no way leads to where they should go.
     pub const fn unroutable(&self) -> u64 {
         self.unroutable
+    }
+
+    /// Where a packet to `host` would go.
+    pub(crate) fn leads(&self, host: HostId) -> Option<u32> {
+        self.ways.get(host.0 as usize).copied().filter(|node| *node != NOWHERE)
+    }
+
+    /// Brings near what is known of the way to `host`.
+    pub(crate) fn bring_near(&self, host: HostId) {
+        self.ways.get(host.0 as usize).into_iter().for_each(prefetch);
     }
 
     /// Where a packet to `host` goes; counts it if there is no way.

@@ -1,5 +1,3 @@
-use std::collections::BTreeMap;
-
 /// A table of a recording: named columns of equal length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
@@ -47,8 +45,62 @@ pub enum Column {
 pub struct Texts {
     /// For each row, the place of its text in `values`.
     keys: Vec<u32>,
-    values: Vec<String>,
-    places: BTreeMap<String, u32>,
+    values: Vec<Box<str>>,
+    places: Places,
+}
+
+/// Finds the places of texts: a table of hashes with open addressing, at most half full, of nothing but the places. A map
+/// would keep every text a second time.
+#[derive(Clone, Debug, Default)]
+struct Places {
+    slots: Vec<u32>,
+}
+
+const EMPTY: u32 = u32::MAX;
+
+impl Places {
+    /// The slot of a text, or the one where it would be put. There must be an empty one.
+    fn slot(&self, values: &[Box<str>], text: &str) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut slot = hash(text) as usize & mask;
+        while self.slots[slot] != EMPTY && *values[self.slots[slot] as usize] != *text {
+            slot = (slot + 1) & mask;
+        }
+        slot
+    }
+
+    /// The place of a text, if it has one.
+    fn find(&self, values: &[Box<str>], text: &str) -> Option<u32> {
+        if self.slots.is_empty() {
+            return None;
+        }
+        let place = self.slots[self.slot(values, text)];
+        (place != EMPTY).then_some(place)
+    }
+
+    /// Notes where the last of these is.
+    fn add_last(&mut self, values: &[Box<str>]) {
+        if self.slots.len() < 2 * values.len() {
+            self.slots = vec![EMPTY; (2 * values.len()).next_power_of_two()];
+            for place in 0..values.len() {
+                self.put(values, place);
+            }
+        } else {
+            self.put(values, values.len() - 1);
+        }
+    }
+
+    fn put(&mut self, values: &[Box<str>], place: usize) {
+        let slot = self.slot(values, &values[place]);
+        self.slots[slot] = place as u32;
+    }
+}
+
+/// FNV-1a, its bits mixed once more: names differ in their last digits.
+fn hash(text: &str) -> u64 {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325, step);
+    hash ^ (hash >> 32)
 }
 
 /// Texts are equal if they read the same.
@@ -59,14 +111,17 @@ impl PartialEq for Texts {
 }
 
 impl Texts {
-    fn push(&mut self, text: String) {
+    fn push(&mut self, text: &str) {
         let last = self.keys.last().copied();
-        let again = last.filter(|key| self.values[*key as usize] == text);
-        let known = again.or_else(|| self.places.get(&text).copied());
+        // Rows of the same, or the same names in the same order again and again.
+        let near = [last, last.map(|key| key + 1)].into_iter().flatten();
+        let mut near =
+            near.filter(|key| self.values.get(*key as usize).is_some_and(|v| **v == *text));
+        let known = near.next().or_else(|| self.places.find(&self.values, text));
         let key = known.unwrap_or_else(|| {
             let key = u32::try_from(self.values.len()).expect("fewer different texts than rows");
-            self.values.push(text.clone());
-            self.places.insert(text, key);
+            self.values.push(text.into());
+            self.places.add_last(&self.values);
             key
         });
         self.keys.push(key);
@@ -93,42 +148,42 @@ impl Texts {
     }
 
     /// The different texts, in the order in which they first came.
-    pub fn different(&self) -> &[String] {
+    pub fn different(&self) -> &[Box<str>] {
         &self.values
     }
 
     /// For each row the place of its text among the different ones, and those.
-    pub fn into_parts(self) -> (Vec<u32>, Vec<String>) {
+    pub fn into_parts(self) -> (Vec<u32>, Vec<Box<str>>) {
         (self.keys, self.values)
     }
 }
 
 /// A value in a row.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Cell {
+pub enum Cell<'a> {
     /// A whole number.
     Integer(u64),
     /// A number.
     Real(f64),
     /// A text.
-    Text(String),
+    Text(&'a str),
 }
 
-impl From<u64> for Cell {
+impl From<u64> for Cell<'_> {
     fn from(value: u64) -> Self {
         Self::Integer(value)
     }
 }
 
-impl From<f64> for Cell {
+impl From<f64> for Cell<'_> {
     fn from(value: f64) -> Self {
         Self::Real(value)
     }
 }
 
-impl From<&str> for Cell {
-    fn from(value: &str) -> Self {
-        Self::Text(value.to_owned())
+impl<'a> From<&'a str> for Cell<'a> {
+    fn from(value: &'a str) -> Self {
+        Self::Text(value)
     }
 }
 
@@ -147,7 +202,7 @@ impl Table {
     ///
     /// # Panics
     /// If its cells are not of the kinds that the schema says.
-    pub fn push<const N: usize>(&mut self, row: [Cell; N]) {
+    pub fn push<const N: usize>(&mut self, row: [Cell<'_>; N]) {
         assert_eq!(N, self.columns.len(), "a row has a cell for each column");
         for (column, cell) in self.columns.iter_mut().zip(row) {
             match (column, cell) {
@@ -220,13 +275,25 @@ mod tests {
     fn texts_are_kept_once_and_read_as_they_were_written() {
         let mut texts = Texts::default();
         for text in ["a", "a", "b", "a", ""] {
-            texts.push(text.to_owned());
+            texts.push(text);
         }
         assert_eq!(texts.iter().collect::<Vec<_>>(), ["a", "a", "b", "a", ""]);
         assert_eq!((texts.get(2), texts.get(5)), (Some("b"), None));
         assert_eq!(
             texts.into_parts(),
-            (vec![0, 0, 1, 0, 2], ["a", "b", ""].map(str::to_owned).to_vec())
+            (vec![0, 0, 1, 0, 2], ["a", "b", ""].map(Box::from).to_vec())
         );
+    }
+
+    #[test]
+    fn thousands_of_texts_have_each_a_place_of_its_own() {
+        let mut texts = Texts::default();
+        for _ in 0..2 {
+            (0..5000).for_each(|n| texts.push(&format!("flow.{n}")));
+        }
+        (0..5000).rev().for_each(|n| texts.push(&format!("flow.{n}")));
+        let want = (0..5000).chain(0..5000).chain((0..5000).rev()).map(|n| format!("flow.{n}"));
+        assert!(texts.iter().eq(want));
+        assert_eq!(texts.different().len(), 5000);
     }
 }

@@ -1,6 +1,8 @@
 use std::sync::Arc;
 
-use fontis_base::{Duration, Ecn, FlowId, HostId, Node, Packet, PacketId, Port, Stream, Time};
+use fontis_base::{
+    Duration, Ecn, FlowId, HostId, Node, Packet, PacketId, Port, Stream, Time, prefetch,
+};
 use fontis_proto::tcp::wire::{Addresses, decode_headers, encode_headers};
 use fontis_proto::tcp::{Config, Endpoint, Event, ReceiverStats, SenderStats};
 
@@ -18,27 +20,51 @@ pub struct TcpHost {
     /// Whether every segment passes through the wire format and back.
     wire: bool,
     isn: u32,
+    over: bool,
     role: Role,
+    /// When the application next has something to do; [`Time::MAX`] if nothing.
+    due: Time,
     endpoint: Option<Box<Endpoint>>,
     packets: u64,
     arrived: u64,
-    moments: Moments,
+    noted: Noted,
     /// The counters of a connection that is gone.
     last_stats: Option<Box<(SenderStats, ReceiverStats)>>,
-    over: bool,
 }
 
-/// What a host does with its connection.
+/// What a host does with its connection. Boxed, because half of all hosts do nothing, and of the others many have done
+/// all they have to when they begin.
 #[derive(Clone, Debug)]
 enum Role {
     /// Connects and sends what a source gives.
-    Send { start: Time, source: Source },
+    Send(Box<Sending>),
     /// Connects, asks, and asks again after each answer.
-    Ask { start: Time, requests: Requests, asked: u64, next: Option<Time>, stream: Stream },
-    /// Waits for a connection and takes what comes.
+    Ask(Box<Asking>),
+    /// Waits for a connection and takes what comes; or has sent all, and so does the same.
     Take,
     /// Waits for a connection and answers each request.
-    Answer { requests: Requests, answered: u64 },
+    Answer(Box<Answering>),
+}
+
+#[derive(Clone, Debug)]
+struct Sending {
+    start: Time,
+    source: Source,
+}
+
+#[derive(Clone, Debug)]
+struct Asking {
+    start: Time,
+    requests: Requests,
+    asked: u64,
+    next: Option<Time>,
+    stream: Stream,
+}
+
+#[derive(Clone, Debug)]
+struct Answering {
+    requests: Requests,
+    answered: u64,
 }
 
 /// Requests and answers, one after the other on one connection.
@@ -90,13 +116,14 @@ impl TcpHost {
             config,
             wire: false,
             isn,
+            over: false,
+            due: role.due().unwrap_or(Time::MAX),
             role,
             endpoint: None,
             packets: 0,
             arrived: 0,
-            moments: Moments::default(),
+            noted: Noted::NOTHING,
             last_stats: None,
-            over: false,
         }
     }
 
@@ -110,7 +137,14 @@ impl TcpHost {
         isn: u32,
     ) -> Self {
         let start = source.due().unwrap_or(Time::MAX);
-        Self::new(id, peer, flow, config.into(), isn, Role::Send { start, source })
+        Self::new(
+            id,
+            peer,
+            flow,
+            config.into(),
+            isn,
+            Role::Send(Box::new(Sending { start, source })),
+        )
     }
 
     /// A host that connects at `start` and makes requests.
@@ -122,8 +156,8 @@ impl TcpHost {
         (start, requests, stream): (Time, Requests, Stream),
         isn: u32,
     ) -> Self {
-        let role = Role::Ask { start, requests, asked: 0, next: None, stream };
-        Self::new(id, peer, flow, config.into(), isn, role)
+        let asking = Asking { start, requests, asked: 0, next: None, stream };
+        Self::new(id, peer, flow, config.into(), isn, Role::Ask(Box::new(asking)))
     }
 
     /// A host that waits for a connection; it answers requests, or takes what comes.
@@ -135,7 +169,9 @@ impl TcpHost {
         requests: Option<Requests>,
         isn: u32,
     ) -> Self {
-        let role = requests.map_or(Role::Take, |requests| Role::Answer { requests, answered: 0 });
+        let role = requests.map_or(Role::Take, |requests| {
+            Role::Answer(Box::new(Answering { requests, answered: 0 }))
+        });
         Self::new(id, peer, flow, config.into(), isn, role)
     }
 
@@ -150,8 +186,8 @@ impl TcpHost {
     }
 
     /// When things happened.
-    pub const fn moments(&self) -> Moments {
-        self.moments
+    pub fn moments(&self) -> Moments {
+        self.noted.moments()
     }
 
     /// The connection's counters; the last ones if it is gone.
@@ -177,19 +213,39 @@ impl TcpHost {
         self.over
     }
 
+    /// Brings what lies so many steps from here into the processor's cache: the connection, its sender, what that holds.
+    pub(crate) fn bring_near(&self, steps: u8) {
+        if let Some(endpoint) = &self.endpoint {
+            match steps {
+                1 => prefetch(&**endpoint),
+                2 => endpoint.bring_near(false),
+                _ => endpoint.bring_near(true),
+            }
+        }
+    }
+
     /// Lets the application do what it has to at `now`.
     fn act(&mut self, now: Time) {
+        self.act_by_role(now);
+        self.due = self.role.due().unwrap_or(Time::MAX);
+    }
+
+    fn act_by_role(&mut self, now: Time) {
         let Some(endpoint) = &mut self.endpoint else { return };
         match &mut self.role {
-            Role::Send { source, .. } => {
-                while let Some(piece) = source.next(now) {
+            Role::Send(sending) => {
+                while let Some(piece) = sending.source.next(now) {
                     endpoint.write(piece.bytes);
                     if piece.last {
                         endpoint.finish();
                     }
                 }
+                if sending.source.due().is_none() {
+                    self.role = Role::Take;
+                }
             }
-            Role::Ask { requests, asked, next, stream, .. } => {
+            Role::Ask(asking) => {
+                let Asking { requests, asked, next, stream, .. } = &mut **asking;
                 let got = endpoint.receiver_stats().received;
                 if next.is_none() && got >= *asked * requests.response {
                     // The answer is there: think, and ask again, or end.
@@ -211,7 +267,8 @@ impl TcpHost {
                 }
             }
             Role::Take => {}
-            Role::Answer { requests, answered } => {
+            Role::Answer(answering) => {
+                let Answering { requests, answered } = &mut **answering;
                 let got = endpoint.receiver_stats().received;
                 while got >= (*answered + 1) * requests.request.max(1) {
                     *answered += 1;
@@ -222,13 +279,9 @@ impl TcpHost {
     }
 
     fn start(&mut self, now: Time) {
-        let start = match &self.role {
-            Role::Send { start, .. } | Role::Ask { start, .. } => *start,
-            Role::Take | Role::Answer { .. } => return,
-        };
-        if now >= start {
+        if self.role.start().is_some_and(|start| now >= start) {
             self.endpoint = Some(Box::new(Endpoint::connect(now, self.config.clone(), self.isn)));
-            self.moments.first_sent = Some(now);
+            self.noted.first_sent = now;
         }
     }
 
@@ -236,16 +289,16 @@ impl TcpHost {
         let Some(endpoint) = &mut self.endpoint else { return };
         while let Some(event) = endpoint.event() {
             match event {
-                Event::Connected => self.moments.connected = Some(now),
+                Event::Connected => self.noted.connected = now,
                 Event::PeerFinished => {
-                    self.moments.completed = Some(now);
+                    self.noted.completed = now;
                     endpoint.finish();
                 }
                 Event::Delivered => {}
-                Event::Closed => self.moments.closed = Some(now),
+                Event::Closed => self.noted.closed = now,
                 Event::Aborted => {
-                    self.moments.closed = Some(now);
-                    self.moments.aborted = true;
+                    self.noted.closed = now;
+                    self.noted.aborted = true;
                 }
             }
         }
@@ -269,18 +322,22 @@ impl Node<Payload> for TcpHost {
         let marked = packet.ecn == Ecn::Ce;
         match &mut self.endpoint {
             Some(endpoint) => endpoint.handle(now, segment, marked),
-            None if matches!(self.role, Role::Take | Role::Answer { .. }) => {
+            None if self.role.start().is_none() => {
                 let endpoint = Endpoint::accept(now, self.config.clone(), self.isn, segment);
                 self.endpoint = endpoint.map(Box::new);
             }
             None => return,
         }
         if segment.len > 0 {
-            self.moments.first_data.get_or_insert(now);
-            self.moments.last_data = Some(now);
+            self.noted.first_data = self.noted.first_data.min(now);
+            self.noted.last_data = now;
         }
         self.note_events(now);
-        self.act(now);
+        match self.role {
+            // It does what it does by time alone.
+            Role::Take | Role::Send(_) if self.due > now => {}
+            _ => self.act(now),
+        }
     }
 
     fn poll(&mut self, now: Time) -> Option<(Port, Packet<Payload>)> {
@@ -290,7 +347,7 @@ impl Node<Payload> for TcpHost {
             }
             self.start(now);
         }
-        if self.application_due().is_some_and(|due| due <= now) {
+        if self.due <= now {
             self.act(now);
         }
         let Some(transmit) = self.endpoint.as_mut()?.poll(now) else {
@@ -298,7 +355,7 @@ impl Node<Payload> for TcpHost {
             return None;
         };
         self.packets += 1;
-        self.moments.first_sent.get_or_insert(now);
+        self.noted.first_sent = self.noted.first_sent.min(now);
         let mut packet = Packet {
             id: PacketId(u64::from(self.id.0) << 40 | self.packets),
             src: self.id,
@@ -322,13 +379,15 @@ impl Node<Payload> for TcpHost {
             return None;
         }
         let Some(endpoint) = &self.endpoint else {
-            return match &self.role {
-                Role::Send { start, .. } | Role::Ask { start, .. } => Some((*start, "start")),
-                Role::Take | Role::Answer { .. } => None,
-            };
+            return self.role.start().map(|start| (start, "start"));
         };
-        let application = self.application_due().map(|at| (at, "application"));
-        [endpoint.timeout(), application].into_iter().flatten().min_by_key(|(at, _)| *at)
+        let application = (self.due < Time::MAX).then_some((self.due, "application"));
+        match (endpoint.timeout(), application) {
+            (Some(transport), Some(application)) if application.0 < transport.0 => {
+                Some(application)
+            }
+            (transport, application) => transport.or(application),
+        }
     }
 }
 
@@ -349,13 +408,59 @@ fn pass_wire(packet: &mut Packet<Payload>) {
     }
 }
 
-impl TcpHost {
+impl Role {
+    /// When it connects, if it does.
+    fn start(&self) -> Option<Time> {
+        match self {
+            Self::Send(sending) => Some(sending.start),
+            Self::Ask(asking) => Some(asking.start),
+            Self::Take | Self::Answer(_) => None,
+        }
+    }
+
     /// When the application next has something to do.
-    fn application_due(&self) -> Option<Time> {
-        match &self.role {
-            Role::Send { source, .. } => source.due(),
-            Role::Ask { next, .. } => *next,
-            Role::Take | Role::Answer { .. } => None,
+    fn due(&self) -> Option<Time> {
+        match self {
+            Self::Send(sending) => sending.source.due(),
+            Self::Ask(asking) => asking.next,
+            Self::Take | Self::Answer(_) => None,
+        }
+    }
+}
+
+/// What [`Moments`] says, in half of its room: [`Time::MAX`] is what has not happened.
+#[derive(Clone, Copy, Debug)]
+struct Noted {
+    first_sent: Time,
+    connected: Time,
+    first_data: Time,
+    last_data: Time,
+    completed: Time,
+    closed: Time,
+    aborted: bool,
+}
+
+impl Noted {
+    const NOTHING: Self = Self {
+        first_sent: Time::MAX,
+        connected: Time::MAX,
+        first_data: Time::MAX,
+        last_data: Time::MAX,
+        completed: Time::MAX,
+        closed: Time::MAX,
+        aborted: false,
+    };
+
+    fn moments(&self) -> Moments {
+        let some = |at: Time| (at < Time::MAX).then_some(at);
+        Moments {
+            first_sent: some(self.first_sent),
+            connected: some(self.connected),
+            first_data: some(self.first_data),
+            last_data: some(self.last_data),
+            completed: some(self.completed),
+            closed: some(self.closed),
+            aborted: self.aborted,
         }
     }
 }

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use fontis_base::{Node, Packet, Port, Time};
 
 use crate::drops::SimLink;
@@ -94,15 +96,20 @@ impl Element {
     }
 }
 
-struct Slot {
-    element: Element,
-    /// Where the first port leads: nearly all nodes have one only.
-    wire: Option<(u32, Port)>,
-    /// Where the others lead.
-    more_wires: Box<[(u32, Port)]>,
+/// As small as can be: every packet passes several of them.
+pub(crate) struct Slot {
+    pub(crate) element: Element,
+    /// Where the first port leads, node and port: nearly all nodes have one only. [`NOWHERE`] if there is none.
+    pub(crate) to: u32,
+    to_port: Port,
     /// It waits to be drained.
     touched: bool,
 }
+
+const NOWHERE: u32 = u32::MAX;
+
+/// So many nodes stay in the processor's cache by themselves.
+const FEW: usize = 4000;
 
 /// Nodes, wires, and virtual time.
 ///
@@ -110,9 +117,11 @@ struct Slot {
 /// run is the same every time.
 #[derive(Default)]
 pub struct World {
-    now: Time,
-    slots: Vec<Slot>,
-    events: Events,
+    pub(crate) now: Time,
+    pub(crate) slots: Vec<Slot>,
+    /// Where the other ports lead, by node, of those that have others.
+    more_wires: BTreeMap<u32, Vec<(u32, Port)>>,
+    pub(crate) events: Events,
     processed: u64,
     /// Nodes to be drained, kept for its memory.
     touched: Vec<u32>,
@@ -125,9 +134,15 @@ impl World {
         Self::default()
     }
 
+    /// Makes room for so many nodes more.
+    pub(crate) fn reserve(&mut self, nodes: usize) {
+        self.slots.reserve_exact(nodes);
+        self.events.reserve(nodes);
+    }
+
     /// Adds a node.
     pub fn add(&mut self, element: Element) -> NodeIndex {
-        let slot = Slot { element, wire: None, more_wires: Box::default(), touched: false };
+        let slot = Slot { element, to: NOWHERE, to_port: 0, touched: false };
         self.slots.push(slot);
         self.events.add_node();
         self.slots.len() - 1
@@ -136,13 +151,13 @@ impl World {
     /// Leads what leaves `from` by the next of its ports to port `port` of `to`; returns the port of `from`.
     pub fn wire(&mut self, from: NodeIndex, to: NodeIndex, port: Port) -> Port {
         let slot = &mut self.slots[from];
-        let wire = (to as u32, port);
-        if slot.wire.is_none() {
-            slot.wire = Some(wire);
+        if slot.to == NOWHERE {
+            (slot.to, slot.to_port) = (to as u32, port);
             return 0;
         }
-        slot.more_wires = slot.more_wires.iter().copied().chain([wire]).collect();
-        slot.more_wires.len() as Port
+        let more = self.more_wires.entry(from as u32).or_default();
+        more.push((to as u32, port));
+        more.len() as Port
     }
 
     fn watchers(&mut self) -> &mut Watchers {
@@ -283,6 +298,9 @@ impl World {
             }
             self.now = at;
             self.processed += 1;
+            if self.slots.len() > FEW {
+                self.look_ahead();
+            }
             self.drain(index);
             self.settle();
             return true;
@@ -332,6 +350,9 @@ impl World {
         if self.watchers.is_some() {
             self.tell_drained(index);
         }
+        if self.slots.len() > FEW {
+            self.look_along(index);
+        }
         match self.slots[index as usize].element.timeout() {
             None => self.events.clear(index),
             Some(next) => self.events.set_no_later(index, next),
@@ -345,14 +366,18 @@ impl World {
         }
     }
 
+    /// Where what leaves a node by a port comes to.
+    fn way(&self, from: u32, port: Port) -> Option<(u32, Port)> {
+        if port > 0 {
+            return self.more_wires.get(&from)?.get(usize::from(port) - 1).copied();
+        }
+        let slot = &self.slots[from as usize];
+        (slot.to != NOWHERE).then_some((slot.to, slot.to_port))
+    }
+
     /// Brings a packet to the node that its wire leads to, through all switches on the way.
     fn forward(&mut self, from: u32, port: Port, packet: Packet<Payload>) {
-        let slot = &self.slots[from as usize];
-        let wire = match port {
-            0 => slot.wire,
-            port => slot.more_wires.get(usize::from(port) - 1).copied(),
-        };
-        let Some((mut to, port)) = wire else { return };
+        let Some((mut to, port)) = self.way(from, port) else { return };
         if let Some(watchers) = &mut self.watchers {
             watchers.leaves(self.now, from, &packet);
         }

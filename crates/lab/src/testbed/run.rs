@@ -61,7 +61,8 @@ pub fn run(
             break;
         }
     }
-    let recording = observation.finish(experiment, &stage, stage.now);
+    let stations = observation.stations(&stage);
+    let recording = observation.finish(experiment, &stations, stage.now);
     environment.lateness = stage.running.lateness().map(Lateness::from);
     (environment.unsent, environment.strangers) = stage.running.astray();
     stage.close()?;
@@ -224,7 +225,7 @@ fn start(
 /// The TCP flows' settings, which kernels have in common.
 fn tcp_configs(experiment: &Experiment) -> impl Iterator<Item = (&FlowSpec, &tcp::Config)> {
     experiment.flows.iter().filter_map(|flow| match &flow.transport {
-        Transport::Tcp(config) => Some((flow, config)),
+        Transport::Tcp(config) => Some((flow, &**config)),
         _ => None,
     })
 }

@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use fontis_base::{Ecn, Observer, Packet, Time, relax};
+use fontis_base::{Ecn, Observer, Packet, Time, append, relax};
 
 use super::{ELEMENT, Limit, NEAR, OVERFLOW};
 
@@ -11,7 +11,7 @@ pub struct Fifo<P> {
     bytes: u64,
     limit: Limit,
     /// A packet that finds more than this waiting is marked, if its transport understands marks.
-    mark_above: Option<Limit>,
+    mark_above: Option<Box<Limit>>,
 }
 
 impl<P> Fifo<P> {
@@ -22,12 +22,16 @@ impl<P> Fifo<P> {
 
     /// The same queue, but it marks what finds more than `threshold` waiting, as DCTCP wants it (RFC 8257 section 3.1).
     pub fn marking_above(self, threshold: Limit) -> Self {
-        Self { mark_above: Some(threshold), ..self }
+        Self { mark_above: Some(Box::new(threshold)), ..self }
     }
 
     /// Whether nothing waits and the packet could.
     pub(crate) fn lets_pass(&self, packet: &Packet<P>) -> bool {
         self.packets.is_empty() && self.limit.holds(1, u64::from(packet.size))
+    }
+
+    pub(crate) fn get(&self, index: usize) -> Option<&Packet<P>> {
+        self.packets.get(index)
     }
 
     pub(crate) fn enqueue(
@@ -37,14 +41,14 @@ impl<P> Fifo<P> {
         observer: &mut impl Observer<P>,
     ) {
         let bytes = self.bytes.saturating_add(u64::from(packet.size));
-        let above = |threshold: Limit| !threshold.holds(self.packets.len(), self.bytes);
+        let above = |threshold: &Limit| !threshold.holds(self.packets.len(), self.bytes);
         if self.limit.holds(self.packets.len() + 1, bytes) {
-            if packet.ecn != Ecn::NotEct && self.mark_above.is_some_and(above) {
+            if packet.ecn != Ecn::NotEct && self.mark_above.as_deref().is_some_and(above) {
                 packet.ecn = Ecn::Ce;
                 observer.marked(now, ELEMENT, &packet);
             }
             self.bytes = bytes;
-            self.packets.push_back(packet);
+            append(&mut self.packets, packet);
         } else {
             observer.dropped(now, ELEMENT, &packet, OVERFLOW);
         }

@@ -79,6 +79,14 @@ impl<P> Queue<P> {
         }
     }
 
+    /// The packet before which so many others will leave, where the order is that of arrival.
+    pub(crate) fn get(&self, index: usize) -> Option<&Packet<P>> {
+        match self {
+            Self::Fifo(queue) => queue.get(index),
+            _ => None,
+        }
+    }
+
     /// Gives the next packet, or none if none is left. What it drops or marks on the way, it tells the observer.
     pub fn dequeue(&mut self, now: Time, observer: &mut impl Observer<P>) -> Option<Packet<P>> {
         each!(self, queue => queue.dequeue(now, observer))

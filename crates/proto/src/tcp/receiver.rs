@@ -10,22 +10,19 @@ use super::stats::ReceiverStats;
 pub(super) struct Receiver {
     /// The next position that is expected.
     next: u64,
-    /// What arrived above it.
-    above: Ranges,
-    /// Positions in the ranges that grew last, latest first: they are reported first (RFC 2018 section 4).
-    recent: [u64; 4],
-    /// A copy that came again, reported before all else (RFC 2883).
-    duplicate: Option<(u64, u64)>,
-    /// The stream ends here.
-    fin: Option<u64>,
+    /// What came out of order, if anything did lately.
+    disorder: Option<Box<Disorder>>,
+    /// The stream ends here; [`u64::MAX`] while that is not known.
+    fin: u64,
     /// Bytes that the application has not taken.
     unread: u64,
     auto_read: bool,
     buffer: u64,
-    segment_len: u64,
+    segment_len: u32,
     /// The highest position that was ever offered, exclusive: an offer is never taken back.
     offered: u64,
-    delay: Option<Duration>,
+    /// How long an acknowledgement may wait; [`Duration::MAX`] if none may.
+    delay: Duration,
     /// Bytes that arrived since the last acknowledgement.
     unacknowledged: u64,
     ack_now: bool,
@@ -35,6 +32,17 @@ pub(super) struct Receiver {
     /// Every segment is acknowledged by itself, and its own mark echoed (RFC 8257 section 3.2).
     exact_echo: bool,
     stats: ReceiverStats,
+}
+
+/// What came out of order, and what is to be said of it. A host that only sends never has it, others seldom.
+#[derive(Clone, Debug, Default)]
+struct Disorder {
+    /// What arrived above the next position.
+    above: Ranges,
+    /// Positions in the ranges that grew last, latest first: they are reported first (RFC 2018 section 4).
+    recent: [u64; 4],
+    /// A copy that came again, reported before all else (RFC 2883).
+    duplicate: Option<(u64, u64)>,
 }
 
 /// A segment of the peer's stream.
@@ -56,16 +64,14 @@ impl Receiver {
     pub(super) fn new(config: &Config, segment_len: u32) -> Self {
         Self {
             next: 0,
-            above: Ranges::default(),
-            recent: [0; 4],
-            duplicate: None,
-            fin: None,
+            disorder: None,
+            fin: u64::MAX,
             unread: 0,
             auto_read: config.auto_read,
             buffer: config.receive_buffer,
-            segment_len: u64::from(segment_len),
+            segment_len,
             offered: 0,
-            delay: config.delayed_ack,
+            delay: config.delayed_ack.unwrap_or(Duration::MAX),
             unacknowledged: 0,
             ack_now: false,
             ack_at: Time::MAX,
@@ -86,7 +92,7 @@ impl Receiver {
 
     /// Whether all of the peer's stream has arrived.
     pub(super) fn is_done(&self) -> bool {
-        self.fin.is_some_and(|fin| self.next > fin)
+        self.next > self.fin
     }
 
     pub(super) const fn echo(&self) -> bool {
@@ -123,14 +129,18 @@ impl Receiver {
             self.ack_now = true;
         }
         let end = arrival.start + arrival.len;
-        if arrival.fin {
-            self.fin = Some(*self.fin.get_or_insert(end));
+        if arrival.fin && self.fin == u64::MAX {
+            self.fin = end;
         }
         // The FIN takes the position after the last byte.
         let end = end + u64::from(arrival.fin);
         if end <= self.next {
             self.stats.duplicates += 1;
-            self.duplicate = (arrival.start < end).then_some((arrival.start, end));
+            if arrival.start < end {
+                self.disorder().duplicate = Some((arrival.start, end));
+            } else if let Some(disorder) = &mut self.disorder {
+                disorder.duplicate = None;
+            }
             self.ack_now = true;
             return;
         }
@@ -141,34 +151,38 @@ impl Receiver {
         if arrival.start > self.next {
             self.stats.out_of_order += 1;
             let mut new = false;
-            self.above.insert(arrival.start, end, |_, _| new = true);
+            let disorder = self.disorder();
+            disorder.above.insert(arrival.start, end, |_, _| new = true);
             if !new {
-                self.stats.duplicates += 1;
-                self.duplicate = Some((arrival.start, end));
+                disorder.duplicate = Some((arrival.start, end));
             }
-            self.remember(arrival.start);
+            disorder.remember(arrival.start);
+            self.stats.duplicates += u64::from(!new);
             self.ack_now = true;
             return;
         }
-        let filled = !self.above.is_empty();
+        let filled = self.disorder.as_ref().is_some_and(|disorder| !disorder.above.is_empty());
         self.advance(end);
         self.unacknowledged += arrival.len;
         // Two full segments, a filled hole and the end are acknowledged at once (RFC 5681 section 4.2).
-        let two = self.unacknowledged >= 2 * self.segment_len;
-        if two || filled || arrival.fin || self.delay.is_none() {
+        let two = self.unacknowledged >= 2 * u64::from(self.segment_len);
+        if two || filled || arrival.fin || self.delay == Duration::MAX {
             self.ack_now = true;
-        } else if let Some(delay) = self.delay {
-            self.ack_at = self.ack_at.min(now + delay);
+        } else {
+            self.ack_at = self.ack_at.min(now + self.delay);
         }
     }
 
     fn advance(&mut self, end: u64) {
         let mut next = end;
-        while let Some((_, above)) = self.above.first().filter(|(start, _)| *start <= next) {
-            next = next.max(above);
-            self.above.remove_below(next);
+        if let Some(disorder) = &mut self.disorder {
+            next = disorder.close(next);
+            if !disorder.says_anything() {
+                // What it remembers lies below all that can come.
+                self.disorder = None;
+            }
         }
-        let bytes_until = |position: u64| self.fin.map_or(position, |fin| position.min(fin));
+        let bytes_until = |position: u64| position.min(self.fin);
         let bytes = bytes_until(next) - bytes_until(self.next);
         self.next = next;
         self.stats.received += bytes;
@@ -177,42 +191,20 @@ impl Receiver {
         }
     }
 
-    fn remember(&mut self, position: u64) {
-        // A position of the same range counts as the same.
-        let range = self.above.find(position).unwrap_or((position, position + 1));
-        let known = self.recent.iter().position(|p| (range.0..range.1).contains(p));
-        let last = known.unwrap_or(self.recent.len() - 1);
-        self.recent.copy_within(0..last, 1);
-        self.recent[0] = position;
+    fn disorder(&mut self) -> &mut Disorder {
+        self.disorder.get_or_insert_default()
     }
 
     /// The blocks to report, at most `most`: a copy first, then the ranges that grew last.
-    pub(super) fn blocks(&mut self, most: usize, mut report: impl FnMut(u64, u64)) {
-        let mut left = most;
-        if let Some((start, end)) = self.duplicate.take().filter(|_| left > 0) {
-            report(start, end);
-            left -= 1;
-        }
-        if self.above.is_empty() {
-            return;
-        }
-        for (index, position) in self.recent.into_iter().enumerate() {
-            if left == 0 {
-                break;
-            }
-            let Some((start, end)) = self.above.find(position) else { continue };
-            // Ranges may have grown together since.
-            let told = self.recent[..index].iter().any(|p| (start..end).contains(p));
-            if !told {
-                report(start, end);
-                left -= 1;
-            }
+    pub(super) fn blocks(&mut self, most: usize, report: impl FnMut(u64, u64)) {
+        if let Some(disorder) = &mut self.disorder {
+            disorder.blocks(most, report);
         }
     }
 
     /// Whether anything waits to be selectively acknowledged.
     pub(super) fn has_blocks(&self) -> bool {
-        self.duplicate.is_some() || !self.above.is_empty()
+        self.disorder.as_ref().is_some_and(|disorder| disorder.says_anything())
     }
 
     /// Takes bytes that have arrived; how many, at most `most`.
@@ -221,8 +213,9 @@ impl Receiver {
         let before = self.window();
         self.unread -= bytes;
         // A window that opens by less is not worth telling (RFC 9293 section 3.8.6.2.2).
-        let worth = (self.buffer / 2).min(self.segment_len);
-        let closed = before < self.segment_len;
+        let segment = u64::from(self.segment_len);
+        let worth = (self.buffer / 2).min(segment);
+        let closed = before < segment;
         if closed && self.window() >= before + worth {
             self.ack_now = true;
         }
@@ -251,5 +244,52 @@ impl Receiver {
         self.ack_at = Time::MAX;
         self.unacknowledged = 0;
         self.stats.acks += u64::from(pure);
+    }
+}
+
+impl Disorder {
+    /// All below `next` is there: where what follows it without a hole ends.
+    fn close(&mut self, mut next: u64) -> u64 {
+        while let Some((_, above)) = self.above.first().filter(|(start, _)| *start <= next) {
+            next = next.max(above);
+            self.above.remove_below(next);
+        }
+        next
+    }
+
+    fn remember(&mut self, position: u64) {
+        // A position of the same range counts as the same.
+        let range = self.above.find(position).unwrap_or((position, position + 1));
+        let known = self.recent.iter().position(|p| (range.0..range.1).contains(p));
+        let last = known.unwrap_or(self.recent.len() - 1);
+        self.recent.copy_within(0..last, 1);
+        self.recent[0] = position;
+    }
+
+    fn blocks(&mut self, most: usize, mut report: impl FnMut(u64, u64)) {
+        let mut left = most;
+        if let Some((start, end)) = self.duplicate.take().filter(|_| left > 0) {
+            report(start, end);
+            left -= 1;
+        }
+        if self.above.is_empty() {
+            return;
+        }
+        for (index, position) in self.recent.into_iter().enumerate() {
+            if left == 0 {
+                break;
+            }
+            let Some((start, end)) = self.above.find(position) else { continue };
+            // Ranges may have grown together since.
+            let told = self.recent[..index].iter().any(|p| (start..end).contains(p));
+            if !told {
+                report(start, end);
+                left -= 1;
+            }
+        }
+    }
+
+    fn says_anything(&self) -> bool {
+        self.duplicate.is_some() || !self.above.is_empty()
     }
 }

@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use fontis_base::{Duration, Time, relax};
+use fontis_base::{Duration, Time, append, prefetch, relax};
 
 use super::ranges::Ranges;
 
@@ -13,13 +13,14 @@ use super::ranges::Ranges;
 pub(super) struct Scoreboard {
     records: VecDeque<Record>,
     /// For each of them what it knew when it was last sent, if somebody wants samples of the rate of delivery.
-    knowledge: Option<VecDeque<Knowledge>>,
+    #[expect(clippy::box_collection, reason = "most have none, and need no room for it")]
+    knowledge: Option<Box<VecDeque<Knowledge>>>,
     /// The number of the first record: segments are numbered as they are first sent.
     first: u64,
     /// The usual length of a segment, to find records by arithmetic.
     mss: u64,
-    /// What the peer holds above `una`.
-    sacked: Ranges,
+    /// What there is only while something was lost or came out of order.
+    repair: Option<Box<Repair>>,
     una: u64,
     nxt: u64,
     /// Bytes believed to be in the network ("pipe", RFC 6675 section 2).
@@ -32,8 +33,6 @@ pub(super) struct Scoreboard {
     judged: u64,
     /// No record below this number is pending.
     resend_from: u64,
-    /// Retransmissions in the order in which they were sent.
-    resent: VecDeque<(u64, Time)>,
     /// Send time and end of the delivered segment that was sent last (RFC 8985 section 5.2).
     newest: (Time, u64),
     /// The highest position that was delivered ("RACK.fack").
@@ -46,6 +45,15 @@ pub(super) struct Scoreboard {
     first_sent_at: Time,
     /// Samples are limited by the application until this much is delivered.
     app_limited_until: u64,
+}
+
+/// What is known of holes and of what was sent to fill them.
+#[derive(Clone, Debug, Default)]
+struct Repair {
+    /// What the peer holds above `una`.
+    sacked: Ranges,
+    /// Retransmissions in the order in which they were sent.
+    resent: VecDeque<(u64, Time)>,
 }
 
 /// A segment.
@@ -156,10 +164,10 @@ impl Scoreboard {
     pub(super) fn new(mss: u32, samples: bool) -> Self {
         Self {
             records: VecDeque::new(),
-            knowledge: samples.then(VecDeque::new),
+            knowledge: samples.then(Box::default),
             first: 0,
             mss: u64::from(mss.max(1)),
-            sacked: Ranges::default(),
+            repair: None,
             una: 0,
             nxt: 0,
             pipe: 0,
@@ -167,7 +175,6 @@ impl Scoreboard {
             lost: 0,
             judged: 0,
             resend_from: 0,
-            resent: VecDeque::new(),
             newest: (Time::ZERO, 0),
             highest: 0,
             reordering_seen: false,
@@ -176,6 +183,11 @@ impl Scoreboard {
             first_sent_at: Time::ZERO,
             app_limited_until: 0,
         }
+    }
+
+    /// Brings the ends of the records into the cache: what is acknowledged next, and where the next segment's goes.
+    pub(super) fn bring_near(&self) {
+        [self.records.front(), self.records.back()].into_iter().flatten().for_each(prefetch);
     }
 
     pub(super) const fn una(&self) -> u64 {
@@ -207,7 +219,7 @@ impl Scoreboard {
     }
 
     pub(super) fn has_sacked(&self) -> bool {
-        !self.sacked.is_empty()
+        self.repair.as_ref().is_some_and(|repair| !repair.sacked.is_empty())
     }
 
     /// Bytes that are believed lost, sent again or not, and not delivered since.
@@ -241,7 +253,7 @@ impl Scoreboard {
         };
         self.nxt = record.end();
         self.pipe += record.sequence_len();
-        self.records.push_back(record);
+        append(&mut self.records, record);
         let present = self.present();
         if let Some(knowledge) = &mut self.knowledge {
             knowledge.push_back(present);
@@ -276,8 +288,12 @@ impl Scoreboard {
             record.state |= RESENT | TWICE;
             record.sent_at = now;
         });
-        self.resent.push_back((number, now));
+        append(&mut self.repair().resent, (number, now));
         piece
+    }
+
+    fn repair(&mut self) -> &mut Repair {
+        self.repair.get_or_insert_default()
     }
 
     /// What a segment that is sent now knows.
@@ -347,15 +363,19 @@ impl Scoreboard {
                 }
                 self.first += 1;
             }
-            self.sacked.remove_below(ack);
             self.highest = self.highest.max(ack);
-            if self.records.is_empty() {
-                self.resent.clear();
+            if let Some(repair) = &mut self.repair {
+                repair.sacked.remove_below(ack);
+                if self.records.is_empty() {
+                    repair.resent.clear();
+                }
+                if repair.sacked.is_empty() && repair.resent.is_empty() {
+                    self.repair = None;
+                }
             }
             relax(&mut self.records);
-            relax(&mut self.resent);
             if let Some(knowledge) = &mut self.knowledge {
-                relax(knowledge);
+                relax(&mut **knowledge);
             }
         }
         if progress.delivered > 0 {
@@ -372,7 +392,7 @@ impl Scoreboard {
     }
 
     fn select(&mut self, start: u64, end: u64, progress: &mut Progress) {
-        let mut sacked = core::mem::take(&mut self.sacked);
+        let mut sacked = core::mem::take(&mut self.repair().sacked);
         let mut new = NewRanges::default();
         sacked.insert(start, end, |a, b| new.push(a, b));
         for (start, end) in new.iter() {
@@ -389,7 +409,7 @@ impl Scoreboard {
                 index += 1;
             }
         }
-        self.sacked = sacked;
+        self.repair().sacked = sacked;
     }
 
     /// A record is delivered that was not known to be.
@@ -422,8 +442,9 @@ impl Scoreboard {
 
     /// Whether at least so many segments, or as many bytes, are delivered above a hole.
     pub(super) fn sacked_segments(&self, least: u32) -> bool {
+        let Some(repair) = &self.repair else { return false };
         let mut bytes = 0;
-        (1..).zip(self.sacked.descending()).any(|(ranges, (start, end))| {
+        (1..).zip(repair.sacked.descending()).any(|(ranges, (start, end))| {
             bytes += end - start;
             ranges >= least || bytes >= u64::from(least) * self.mss
         })
@@ -432,7 +453,8 @@ impl Scoreboard {
     /// Marks as lost what RFC 6675's IsLost says of the present blocks; bytes newly lost.
     pub(super) fn judge_by_sacks(&mut self, duplicates: u32) -> u64 {
         let (mut bytes, mut edge) = (0, 0);
-        for (ranges, (start, end)) in (1..).zip(self.sacked.descending()) {
+        let sacked = self.repair.iter().flat_map(|repair| repair.sacked.descending());
+        for (ranges, (start, end)) in (1..).zip(sacked) {
             bytes += end - start;
             if ranges >= duplicates || bytes > u64::from(duplicates - 1) * self.mss {
                 edge = start;
@@ -484,7 +506,9 @@ impl Scoreboard {
             index += 1;
         }
         self.judged = self.judged.max(self.first + index as u64);
-        while let Some(&(number, at)) = self.resent.front() {
+        while let Some(&(number, at)) =
+            self.repair.as_ref().and_then(|repair| repair.resent.front())
+        {
             let index = number.checked_sub(self.first).map(|index| index as usize);
             let record = index.and_then(|index| self.records.get(index).copied());
             // Delivered, or sent again since: another entry stands for it.
@@ -501,7 +525,7 @@ impl Scoreboard {
                 lost += record.sequence_len();
                 self.change(index, |record| record.state = record.state & !RESENT | LOST);
             }
-            self.resent.pop_front();
+            self.repair().resent.pop_front();
         }
         (lost, next)
     }
@@ -527,7 +551,9 @@ impl Scoreboard {
             }
         }
         self.judged = self.first + self.records.len() as u64;
-        self.resent.clear();
+        if let Some(repair) = &mut self.repair {
+            repair.resent.clear();
+        }
         self.pending - before
     }
 

@@ -136,6 +136,12 @@ impl Sender {
         }
     }
 
+    /// Brings into the cache what an acknowledgement is about to touch.
+    pub(super) fn bring_contents_near(&self) {
+        self.board.bring_near();
+        self.congestion.bring_near();
+    }
+
     pub(super) fn write(&mut self, bytes: u64) {
         // A FIN must find a position of its own.
         self.written = self.written.saturating_add(bytes).min(u64::MAX / 2);

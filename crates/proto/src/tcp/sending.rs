@@ -1,4 +1,4 @@
-use fontis_base::{Duration, Time};
+use fontis_base::{Duration, Time, prefetch};
 
 use super::config::Config;
 use super::congestion::Phase;
@@ -20,20 +20,26 @@ pub(super) struct Sending {
 struct Terms {
     segment_len: u32,
     sack: bool,
-    salt: u64,
+    salt: u32,
     /// The handshake was lost once.
     lossy: bool,
-    /// The round-trip time that the handshake has measured.
-    rtt: Option<Duration>,
+    /// The round-trip time that the handshake has measured; [`Duration::MAX`] if none.
+    rtt: Duration,
     window_end: u64,
     /// It was asked for a segment when it had none.
     asked: bool,
 }
 
+impl Terms {
+    fn measured(&self) -> Option<Duration> {
+        (self.rtt < Duration::MAX).then_some(self.rtt)
+    }
+}
+
 impl Sending {
-    pub(super) fn new(segment_len: u32, sack: bool, salt: u64) -> Self {
-        let terms =
-            Terms { segment_len, sack, salt, lossy: false, rtt: None, window_end: 0, asked: false };
+    pub(super) fn new(segment_len: u32, sack: bool, salt: u32) -> Self {
+        let (lossy, rtt, window_end, asked) = (false, Duration::MAX, 0, false);
+        let terms = Terms { segment_len, sack, salt, lossy, rtt, window_end, asked };
         Self { sender: None, terms }
     }
 
@@ -41,16 +47,31 @@ impl Sending {
     fn sender(&mut self, config: &Config) -> &mut Sender {
         let terms = self.terms;
         self.sender.get_or_insert_with(|| {
-            let mut sender = Sender::new(config, terms.segment_len, terms.sack, terms.salt);
+            let mut sender =
+                Sender::new(config, terms.segment_len, terms.sack, u64::from(terms.salt));
             if terms.lossy {
                 sender.lose_initial_window();
             }
-            sender.on_handshake(terms.rtt, terms.window_end);
+            sender.on_handshake(terms.measured(), terms.window_end);
             if terms.asked {
                 sender.set_app_limited();
             }
             Box::new(sender)
         })
+    }
+
+    /// Brings the sender into the cache.
+    pub(super) fn bring_near(&self) {
+        if let Some(sender) = &self.sender {
+            prefetch(&**sender);
+        }
+    }
+
+    /// Brings into the cache what the sender points to.
+    pub(super) fn bring_contents_near(&self) {
+        if let Some(sender) = &self.sender {
+            sender.bring_contents_near();
+        }
     }
 
     pub(super) fn write(&mut self, config: &Config, bytes: u64) {
@@ -74,7 +95,8 @@ impl Sending {
 
     /// The handshake is over: whether parts of it were lost, what it has measured, and the peer's window.
     pub(super) fn on_handshake(&mut self, lossy: bool, rtt: Option<Duration>, window: u64) {
-        self.terms = Terms { lossy, rtt, window_end: window, ..self.terms };
+        let measured = rtt.unwrap_or(Duration::MAX);
+        self.terms = Terms { lossy, rtt: measured, window_end: window, ..self.terms };
         if let Some(sender) = &mut self.sender {
             if lossy {
                 sender.lose_initial_window();
@@ -165,7 +187,8 @@ impl Sending {
         if let Some(sender) = &self.sender {
             return sender.stats();
         }
-        let Terms { segment_len, lossy, rtt: measured, .. } = self.terms;
+        let Terms { segment_len, lossy, .. } = self.terms;
+        let measured = self.terms.measured();
         let mut rtt = RttEstimator::new(config.initial_rto, config.min_rto);
         if let Some(measured) = measured {
             rtt.sample(measured, measured);

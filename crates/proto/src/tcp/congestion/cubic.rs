@@ -17,7 +17,7 @@ pub struct Cubic {
     epoch: Option<Epoch>,
     last_ack: Time,
     /// What Linux has, beside its window as small as Reno's where that is larger (RFC 8312 section 4.2).
-    hystart: Option<HyStart>,
+    hystart: Option<Box<HyStart>>,
 }
 
 /// A stage of congestion avoidance (RFC 9438 section 4.2).
@@ -52,7 +52,7 @@ impl Cubic {
             cwnd_prior: 0.0,
             epoch: None,
             last_ack: Time::ZERO,
-            hystart: hystart.then(HyStart::new),
+            hystart: hystart.then(|| Box::new(HyStart::new())),
         }
     }
 
@@ -126,7 +126,7 @@ impl Cubic {
         self.on_congestion(now, window);
         self.cwnd = 1.0;
         if self.hystart.is_some() {
-            self.hystart = Some(HyStart::new());
+            self.hystart = Some(Box::new(HyStart::new()));
         }
     }
 

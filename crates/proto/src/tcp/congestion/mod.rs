@@ -18,7 +18,7 @@ mod vegas;
 use core::fmt;
 use core::str::FromStr;
 
-use fontis_base::{Duration, Rate, Time};
+use fontis_base::{Duration, Rate, Time, prefetch};
 use thiserror::Error;
 
 pub use bbr::Bbr;
@@ -160,11 +160,11 @@ pub enum Congestion {
     /// See [`Kind::Compound`].
     Compound(Box<Compound>),
     /// See [`Kind::Vegas`].
-    Vegas(Vegas),
+    Vegas(Box<Vegas>),
     /// See [`Kind::Bbr`].
     Bbr(Box<Bbr>),
     /// See [`Kind::Dctcp`].
-    Dctcp(Dctcp),
+    Dctcp(Box<Dctcp>),
     /// One that is not ours.
     Foreign(Box<dyn Algorithm>),
 }
@@ -192,12 +192,25 @@ impl Congestion {
         match kind {
             Kind::Compound => Self::Compound(compound(true)),
             Kind::CompoundLossOnly => Self::Compound(compound(false)),
-            Kind::Vegas => Self::Vegas(Vegas::new(mss, initial_window)),
+            Kind::Vegas => Self::Vegas(Box::new(Vegas::new(mss, initial_window))),
             Kind::Bbr => Self::Bbr(Box::new(Bbr::new(mss, initial_window, salt))),
-            Kind::Dctcp => Self::Dctcp(Dctcp::new(mss, initial_window)),
+            Kind::Dctcp => Self::Dctcp(Box::new(Dctcp::new(mss, initial_window))),
             Kind::NewReno => Self::NewReno(NewReno::new(mss, initial_window)),
             Kind::Cubic => Self::Cubic(Box::new(Cubic::new(mss, initial_window, false))),
             Kind::CubicHyStart => Self::Cubic(Box::new(Cubic::new(mss, initial_window, true))),
+        }
+    }
+
+    /// Brings the algorithm into the cache, if it is one that lies elsewhere.
+    pub(super) fn bring_near(&self) {
+        match self {
+            Self::NewReno(_) => {}
+            Self::Cubic(inner) => prefetch(&**inner),
+            Self::Compound(inner) => prefetch(&**inner),
+            Self::Vegas(inner) => prefetch(&**inner),
+            Self::Bbr(inner) => prefetch(&**inner),
+            Self::Dctcp(inner) => prefetch(&**inner),
+            Self::Foreign(inner) => prefetch(&**inner),
         }
     }
 

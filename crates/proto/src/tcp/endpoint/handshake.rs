@@ -5,7 +5,7 @@ use super::super::segment::{Flags, Segment, SynOptions};
 use super::{Endpoint, Event, Negotiated, State, Transmit, timestamp};
 
 /// How often a SYN is sent again ("tcp_syn_retries" of Linux).
-const SYN_RETRIES: u32 = 6;
+const SYN_RETRIES: u8 = 6;
 
 impl Endpoint {
     pub(super) fn handle_in_syn_sent(&mut self, now: Time, segment: &Segment) {

@@ -1,5 +1,4 @@
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use fontis_base::{Duration, Rate, Size, Stream, Time};
 use fontis_net::{LinkConfig, Loss};
@@ -81,23 +80,19 @@ pub(super) fn add_flows(
         }
     }
     let alone = plans.len() == 1;
+    flows.reserve_exact(plans.len());
+    // All of a kind have the same settings, which are read once.
+    let mut first: Option<FlowSpec> = None;
     for (index, (start, application)) in plans.into_iter().enumerate() {
         let name = if alone { base.clone() } else { format!("{base}.{}", index + 1) };
-        let mut spec = flow(read, topology, name, start, application)?;
-        if let Some(last) = flows.last() {
-            share(&mut spec.access, &last.access);
-            share(&mut spec.back, &last.back);
-        }
+        let spec = match &first {
+            Some(first) => FlowSpec { name, start, application, ..first.clone() },
+            None => flow(read, topology, name, start, application)?,
+        };
+        first.get_or_insert_with(|| spec.clone());
         flows.push(spec);
     }
     Ok(())
-}
-
-/// Takes what is known already in place of the same once more.
-fn share(config: &mut Arc<LinkConfig>, known: &Arc<LinkConfig>) {
-    if config == known {
-        *config = Arc::clone(known);
-    }
 }
 
 /// How many flows a kind stands for.

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use fontis_base::{Duration, Rate, Size};
 use fontis_codes::Code;
 use fontis_proto::{dfcp, published, rate, tcp};
@@ -54,7 +56,7 @@ pub(super) fn transport(
             let delayed_ack = read.duration("tcp.delayed_ack");
             let max_window =
                 read.get::<Size>("flow.max_window").or_else(|| read.get("tcp.max_window"));
-            Transport::Tcp(tcp::Config {
+            Transport::Tcp(Arc::new(tcp::Config {
                 mtu: u32::try_from(read.count("tcp.mtu")).unwrap_or(u32::MAX).clamp(88, 65_535),
                 congestion: name.parse().unwrap_or_default(),
                 recovery: if read.text("tcp.recovery") == "rack-tlp" {
@@ -73,7 +75,7 @@ pub(super) fn transport(
                 delayed_ack: (delayed_ack > Duration::ZERO).then_some(delayed_ack),
                 min_rto: read.duration("tcp.min_rto"),
                 ..tcp::Config::default()
-            })
+            }))
         }
     })
 }
