@@ -322,7 +322,9 @@ impl Driver {
                 if before.is_some_and(|before| slot.machine.stats().packets_received > before) {
                     slot.follow(at, from, local);
                 }
-                slot.take_early(overhead);
+                if !slot.early.is_empty() {
+                    slot.take_early(overhead);
+                }
             }
             Err(_) if slot.waiting.is_some() && bytes.first() == Some(&SYNACK) => {
                 // A SYNACK that does not open: another pre-shared key, or somebody's lie.

@@ -24,6 +24,15 @@ pub struct Feedback {
 }
 
 impl Feedback {
+    /// The receive times that it reports: packet number, time on the receiver's clock in microseconds.
+    pub(super) fn arrivals(&self) -> impl Iterator<Item = (u64, i64)> {
+        let at = self.received_at_us as i64;
+        let samples = self.samples.iter().filter_map(move |(below, before)| {
+            Some((self.largest.checked_sub(u64::from(*below))?, at - i64::from(*before)))
+        });
+        core::iter::once((self.largest, at)).chain(samples)
+    }
+
     /// The packet numbers covered, from the highest down, in runs: (first, last, received).
     pub fn ranges(&self) -> impl Iterator<Item = (u64, u64, bool)> {
         let mut next = Some(self.largest);

@@ -29,6 +29,7 @@ mod sending;
 mod session;
 mod stats;
 mod trace;
+mod trains;
 pub mod wire;
 
 pub use config::{Config, KnownPath, Redundancy, SYMBOL_SIZE, Timers};

@@ -1,6 +1,3 @@
-use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
-
 use fontis_base::{Duration, Rate, Time};
 
 use super::config::KnownPath;
@@ -11,20 +8,9 @@ use super::pacer::Pacer;
 use super::receipts::Receipts;
 use super::redundancy::LossModel;
 use super::rtt::{Rtt, feedback_interval};
+use super::trains::Trains;
 use crate::rate::{Controller, Kind, Sample};
 
-/// Packets of the first flight that leave back to back.
-const TRAIN_LENGTH: u64 = 16;
-/// When the path is known to be fast, a second and longer train, of as much as passes in this time, measures it better.
-const LONG_TRAIN_TIME: Duration = Duration::from_millis(5);
-const LONG_TRAIN_LENGTHS: RangeInclusive<u64> = 24..=48;
-/// A train shorter than this is no basis for more than a first guess.
-const LONG_TRAIN: usize = 8;
-/// What a host's own pauses may do to the spacing of a train.
-const MOST_UNEVEN: Duration = Duration::from_millis(1);
-/// What a host's clock and scheduler commonly add to the time that a few packets take, of which they make up to half: a line of
-/// 100 Mbit/s passes two small ones in 50 µs.
-const HOST_SPACING_US: u64 = 200;
 /// On paths shorter than this, a host's own pauses are longer than a round trip: they are no silence of the path.
 const LEAST_SILENCE: Duration = Duration::from_millis(20);
 /// Unanswered packets that make a silence.
@@ -46,17 +32,7 @@ pub(super) struct Path {
     /// What this side and the peer allow.
     pub(super) limits: [Option<Rate>; 2],
     pub(super) packets_lost: u64,
-    trains: Vec<(u64, u64)>,
-    /// Receive times of the trains' packets, as far as they have been reported.
-    train_times: BTreeMap<u64, i64>,
-    /// Sizes of the trains' packets that were received.
-    train_sizes: BTreeMap<u64, u16>,
-    train_left: u64,
-    train_length: u64,
-    /// The longest train that was measured while another was under way.
-    train_measured: Option<(Rate, usize)>,
-    /// The next packet of a train begins another.
-    train_broken: bool,
+    pub(super) trains: Trains,
     last_marked: u64,
     /// When feedback last came, or sending began after rest.
     heard: Time,
@@ -68,7 +44,7 @@ pub(super) struct Path {
 impl Path {
     pub(super) fn new(id: u8, kind: Kind, mtu: Mtu) -> Self {
         let controller = Controller::new(kind);
-        let train_length = if controller.wants_train() { TRAIN_LENGTH } else { 0 };
+        let trains = Trains::new(controller.wants_train());
         Self {
             id,
             receipts: Receipts::new(),
@@ -81,13 +57,7 @@ impl Path {
             limited: false,
             limits: [None; 2],
             packets_lost: 0,
-            trains: Vec::new(),
-            train_times: BTreeMap::new(),
-            train_sizes: BTreeMap::new(),
-            train_left: train_length,
-            train_length,
-            train_measured: None,
-            train_broken: false,
+            trains,
             last_marked: 0,
             heard: Time::ZERO,
             silent_rounds: 0,
@@ -104,7 +74,7 @@ impl Path {
         if let Some(rate) = known.rate
             && self.controller.on_known_rate(rate)
         {
-            (self.train_left, self.train_length) = (0, 0);
+            self.trains.renounce();
         }
     }
 
@@ -114,9 +84,7 @@ impl Path {
         self.rtt = Rtt::new();
         self.pacer = Pacer::new();
         self.pacer.restart(now);
-        self.train_length = if self.controller.wants_train() { TRAIN_LENGTH } else { 0 };
-        self.train_left = self.train_length;
-        (self.train_measured, self.train_broken) = (None, true);
+        self.trains.restart(self.controller.wants_train());
         (self.heard, self.silent_rounds, self.probes, self.probe_from) = (now, 0, 0, now);
     }
 
@@ -151,7 +119,7 @@ impl Path {
         if !self.has_room(size, allowance) {
             return None;
         }
-        if self.train_left > 0 {
+        if self.trains.goes_on() {
             return Some(true);
         }
         self.pacer.ready(now).then_some(false)
@@ -170,26 +138,7 @@ impl Path {
         // What the path would carry does not show below a limit.
         self.limited |= rate < self.controller.rate();
         if train {
-            self.train_left -= 1;
-            self.mark_train(number);
-        }
-    }
-
-    /// The packet is sent back to back with the one before it.
-    pub(super) fn mark_train(&mut self, number: u64) {
-        match self.trains.last_mut() {
-            Some((_, last)) if *last + 1 == number && !self.train_broken => *last = number,
-            _ => self.trains.push((number, number)),
-        }
-        self.train_broken = false;
-    }
-
-    /// There is nothing more to send: a train that is long enough is over, a shorter one begins anew.
-    pub(super) fn end_train(&mut self) {
-        let sent = self.train_length - self.train_left;
-        if self.train_left > 0 && sent > 0 {
-            self.train_left = if sent < LONG_TRAIN as u64 { self.train_length } else { 0 };
-            self.train_broken = true;
+            self.trains.sent(number);
         }
     }
 
@@ -201,12 +150,7 @@ impl Path {
             return;
         }
         self.pacer.recharge(now, before, self.rate());
-        let packets = rate.bytes_in(LONG_TRAIN_TIME) / u64::from(size);
-        if packets >= *LONG_TRAIN_LENGTHS.start() {
-            self.train_length = packets.min(*LONG_TRAIN_LENGTHS.end());
-            self.train_left = self.train_length;
-            self.train_broken = true;
-        }
+        self.trains.follow_up(rate, size);
     }
 
     /// When the next data packet may leave, if only pacing holds it back.
@@ -227,7 +171,7 @@ impl Path {
             (sent.time, now.since(sent.time) - delay)
         });
         let one_way_ns = self.least_one_way(feedback);
-        let train = self.train_rate(feedback);
+        let train = self.trains.measure(feedback, &self.history);
         let mut decided = Vec::new();
         let mut tally = Tally::default();
         let patience = self.rtt.timeout();
@@ -285,8 +229,8 @@ impl Path {
         };
         self.last_marked = self.last_marked.max(feedback.ce);
         match train {
-            Some((rate, length)) if length >= LONG_TRAIN => sample.train = Some(rate),
-            Some((rate, _)) => self.on_hint(now, rate, self.mtu.size()),
+            Some(train) if train.is_long() => sample.train = Some(train.rate),
+            Some(few) => self.on_hint(now, few.rate, self.mtu.size()),
             None => {}
         }
         if fresh {
@@ -296,92 +240,14 @@ impl Path {
         true
     }
 
-    /// The receive times that a feedback reports: packet number, time on the receiver's clock in microseconds.
-    fn reported(feedback: &Feedback) -> impl Iterator<Item = (u64, i64)> {
-        let at = feedback.received_at_us as i64;
-        let samples = feedback.samples.iter().filter_map(move |(below, before)| {
-            Some((feedback.largest.checked_sub(u64::from(*below))?, at - i64::from(*before)))
-        });
-        core::iter::once((feedback.largest, at)).chain(samples)
-    }
-
     fn least_one_way(&self, feedback: &Feedback) -> Option<i64> {
-        Self::reported(feedback)
+        feedback
+            .arrivals()
             .filter_map(|(number, at_us)| {
                 let sent = self.history.get(number)?;
                 Some(at_us.wrapping_mul(1000).wrapping_sub(sent.time.as_nanos() as i64))
             })
             .min()
-    }
-
-    /// The bottleneck's rate by the dispersion of the longest train, and of how many packets, when a feedback completes
-    /// the last that is under way; a short one says what it can at once. A train's packets may be reported in several
-    /// feedbacks.
-    fn train_rate(&mut self, feedback: &Feedback) -> Option<(Rate, usize)> {
-        let Self { trains, history, train_times, train_sizes, .. } = self;
-        let in_train =
-            |number: &u64| trains.iter().any(|(first, last)| (*first..=*last).contains(number));
-        train_times.extend(Self::reported(feedback).filter(|(number, _)| in_train(number)));
-        for (low, high, _) in feedback.ranges().filter(|(_, _, received)| *received) {
-            // Only within the trains: a run may claim to be as long as a number can be.
-            let numbers = trains.iter().flat_map(|(first, last)| low.max(*first)..=high.min(*last));
-            train_sizes
-                .extend(numbers.filter_map(|number| Some((number, history.get(number)?.size))));
-        }
-        let mut longest = self.train_measured.take();
-        while let Some((first, last)) = self.trains.first().copied() {
-            // The first precedes all data: it had all the time that it takes when the first feedback was sent.
-            let early = first == 0 && self.train_times.len() > 1;
-            if last > feedback.largest && !early {
-                break;
-            }
-            self.trains.remove(0);
-            let measured = self.dispersion(first, last);
-            longest = longest.into_iter().chain(measured).max_by_key(|(_, packets)| *packets);
-            self.train_times.retain(|number, _| *number > last);
-            self.train_sizes.retain(|number, _| *number > last);
-        }
-        let hint = longest.is_some_and(|(_, packets)| packets < LONG_TRAIN);
-        if hint || self.trains.is_empty() {
-            return longest;
-        }
-        self.train_measured = longest;
-        None
-    }
-
-    fn dispersion(&self, first: u64, last: u64) -> Option<(Rate, usize)> {
-        let mut times = self.train_times.range(first..=last);
-        let (&from, &begin) = times.next()?;
-        let (&to, &end) = times.next_back()?;
-        let span = u64::try_from(end - begin).ok().filter(|us| *us > 0)?;
-        let behind = || self.train_sizes.range(from + 1..=to);
-        let bytes: u64 = behind().map(|(_, size)| u64::from(*size)).sum();
-        let packets = behind().count() + 1;
-        // A few packets between which the path's jitter stands say nothing of its rate.
-        let mut passed = 0;
-        let uneven = behind().any(|(number, size)| {
-            passed += u64::from(*size);
-            let due = begin + (span * passed / bytes.max(1)) as i64;
-            let strays = |at: &i64| at.abs_diff(due) > span.max(MOST_UNEVEN.as_micros());
-            self.train_times.get(number).is_some_and(strays)
-        });
-        let gaps =
-            self.train_times.range(first..=last).zip(self.train_times.range(first + 1..=last));
-        let ((&before, &left), (&after, &arrived)) = gaps.max_by_key(|(a, b)| b.1 - a.1)?;
-        let short = packets < LONG_TRAIN;
-        if short && uneven {
-            return None;
-        }
-        if !short && 2 * (arrived - left).unsigned_abs() > span {
-            // In two clumps: something else than the bottleneck held it up. A few stragglers do not spoil the others.
-            let clumps = [(first, before), (after, last)];
-            let count = |(low, high): (u64, u64)| self.train_sizes.range(low..=high).count();
-            let most = clumps.into_iter().max_by_key(|clump| count(*clump))?;
-            let is_most = count(most) >= LONG_TRAIN && 4 * count(most) >= 3 * packets;
-            return is_most.then(|| self.dispersion(most.0, most.1)).flatten();
-        }
-        let span = if short { span - HOST_SPACING_US.min(span / 2) } else { span };
-        Some((Rate::from_bytes_over(bytes, Duration::from_micros(span)), packets))
     }
 
     /// When the path must be prodded or the controller told of silence.
@@ -468,38 +334,17 @@ mod tests {
     #[test]
     fn only_the_first_hint_is_a_reason_for_a_long_train() {
         let mut path = Path::new(0, Kind::Auto, Mtu::new(1280, 1500));
+        let leave = |path: &mut Path| {
+            let mut packets = 0;
+            while path.trains.goes_on() {
+                path.trains.sent(packets);
+                packets += 1;
+            }
+            packets
+        };
         path.on_hint(Time::ZERO, Rate::from_mbps(100), 1280);
-        assert_eq!(path.train_left, 48);
-        path.train_left = 0;
+        assert_eq!(leave(&mut path), 48);
         path.on_hint(Time::ZERO, Rate::from_mbps(100), 1280);
-        assert_eq!(path.train_left, 0, "a later burst of a few packets was measured");
-    }
-
-    /// What packets of 1250 bytes that arrived at these times, in microseconds, say of the bottleneck.
-    fn measured(times: &[i64]) -> Option<(Rate, usize)> {
-        let mut path = Path::new(0, Kind::Auto, Mtu::new(1280, 1500));
-        path.train_times = (10..).zip(times.iter().copied()).collect();
-        path.train_sizes = path.train_times.keys().map(|number| (*number, 1250)).collect();
-        path.dispersion(10, 10 + times.len() as u64)
-    }
-
-    #[test]
-    fn a_straggler_does_not_spoil_a_train_and_two_clumps_do() {
-        let even: Vec<i64> = (0..12).map(|i| i * 100).collect();
-        let hundred = Some((Rate::from_mbps(100), 12));
-        assert_eq!(measured(&even), hundred);
-        let straggling = [&even[..], &[2600]].concat();
-        assert_eq!(measured(&straggling), hundred);
-        let early: Vec<i64> = core::iter::once(-1500).chain(even.iter().copied()).collect();
-        assert_eq!(measured(&early), hundred);
-        let clumps: Vec<i64> = (0..6).chain(9000..9006).collect();
-        assert_eq!(measured(&clumps), None);
-    }
-
-    #[test]
-    fn what_hosts_add_makes_up_half_of_a_few_packets_spacing_at_most() {
-        assert_eq!(measured(&[0, 600]), Some((Rate::from_mbps(25), 2)));
-        assert_eq!(measured(&[0, 200]), Some((Rate::from_mbps(100), 2)));
-        assert_eq!(measured(&[0, 10_000]), Some((Rate::from_bps(1_020_408), 2)));
+        assert_eq!(leave(&mut path), 0, "a later burst of a few packets was measured");
     }
 }

@@ -124,7 +124,7 @@ impl Connection {
         self.hint_train -= 1;
         let padding = self.padding_to(size)?;
         let number = self.path.history.next_number();
-        self.path.mark_train(number);
+        self.path.trains.mark(number);
         let meta = Meta { alone: true, mtu_probe, ..Meta::UNCOUNTED };
         self.seal(now, smallvec![Frame::Padding(padding)], meta)
     }
@@ -222,7 +222,7 @@ impl Connection {
         };
         let Some(symbols) = self.next_symbols() else {
             self.path.limited |= self.path.history.unresolved() > 0 || !self.send.is_empty();
-            self.path.end_train();
+            self.path.trains.end();
             self.path.pacer.restart(now);
             return None;
         };
