@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let attach = |endpoint: &Endpoint| control.attach(endpoint);
     let progress = |progress| tracker.see(progress);
     let fetch = fetch(&url, &dest, options, &keys, &args.timeout, attach, progress);
-    let fetched = block_on(async {
+    let fetched = block_on(&keys, async {
         let _open = control.open();
         until_interrupted(fetch, interruption).await
     });

@@ -3,11 +3,14 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fontis::{Accept, Endpoint, EndpointConfig, Identity, KeyLog, TokenStore, Url};
 use fontis_base::{Duration, Rate};
 use fontis_proto::dfcp::Config;
 use fontis_proto::rate::Kind;
+use tokio::task::JoinSet;
 
 use crate::failure::Failure;
 
@@ -50,7 +53,8 @@ impl KeyArgs {
             })
         });
         let identity = identity(self.identity.as_deref())?;
-        Ok(Keys { identity, psk, qlog: self.qlog.clone(), key_log: key_log.transpose()? })
+        let (qlog, key_log) = (self.qlog.clone(), key_log.transpose()?);
+        Ok(Keys { identity, psk, qlog, key_log, farewells: Mutex::default() })
     }
 }
 
@@ -63,14 +67,17 @@ pub fn identity(file: Option<&Path>) -> Result<Identity, Failure> {
     Ok(Identity::load_or_create(&path)?)
 }
 
-/// What an endpoint needs of this side's secrets.
+/// What an endpoint needs of this side's secrets, and the endpoints that were bound with them.
 pub struct Keys {
     /// This side's key pair.
     pub identity: Identity,
     psk: Option<[u8; 32]>,
     qlog: Option<PathBuf>,
     key_log: Option<KeyLog>,
+    farewells: Mutex<Vec<Farewell>>,
 }
+
+type Farewell = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Keys {
     /// Binds to `address`.
@@ -89,7 +96,19 @@ impl Keys {
             key_log: self.key_log.clone(),
             tokens: TokenStore::of_user(),
         };
-        Endpoint::bind(address, config)
+        let endpoint = Endpoint::bind(address, config)?;
+        self.farewells().push(Box::pin(endpoint.farewell()));
+        Ok(endpoint)
+    }
+
+    /// Closes every endpoint that was bound, and waits until the peers know or have had time to.
+    pub async fn farewell(&self) {
+        let farewells: JoinSet<()> = self.farewells().drain(..).collect();
+        farewells.join_all().await;
+    }
+
+    fn farewells(&self) -> MutexGuard<'_, Vec<Farewell>> {
+        self.farewells.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Binds to any port, to connect to `remote`.

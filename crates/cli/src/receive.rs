@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     check_inbox(&args.dir)?;
     let keys = args.keys.load()?;
     let (as_json, verbose) = (args.json, args.verbose);
-    block_on(async {
+    block_on(&keys, async {
         let endpoint = args.listen.bind(PORT, &keys, Kind::Auto)?;
         let secret = Secret::generate();
         let urls = urls(&endpoint, &keys, Some(&secret));

@@ -3,16 +3,27 @@
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::failure::Failure;
+use crate::peer::Keys;
 
-/// Runs a command's future on a runtime with as many threads as the machine has cores.
-pub(crate) fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+/// How long a command that ends waits at most until its peers know.
+const FAREWELL: Duration = Duration::from_secs(3);
+
+/// Runs a command's future on a runtime with as many threads as the machine has cores, and says farewell to its peers.
+pub(crate) fn block_on<T>(
+    keys: &Keys,
+    future: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime =
         runtime.map_err(|error| Failure::Failed(format!("cannot start threads: {error}")))?;
-    runtime.block_on(future)
+    let result = runtime.block_on(future);
+    let farewell = async { tokio::time::timeout(FAREWELL, keys.farewell()).await };
+    // Peers that do not answer are none of the result.
+    let _ = runtime.block_on(farewell);
+    result
 }
 
 /// Ends when the user asks for it: Ctrl-C, or `kill`.

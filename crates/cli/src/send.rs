@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let attach = |endpoint: &Endpoint| control.attach(endpoint);
     let send = deliver(&input.paths, &url, &args.rate, &keys, &args.timeout, attach, progress);
-    let sent = block_on(async {
+    let sent = block_on(&keys, async {
         let _open = control.open();
         until_interrupted(send, INTERRUPTION).await
     });

@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     check_folder(&args.dir, "serve the folder that it is in, and put its name into the URL")?;
     let keys = args.keys.load()?;
     let (as_json, verbose) = (args.json, args.verbose);
-    block_on(async {
+    block_on(&keys, async {
         let endpoint = args.listen.bind(PORT, &keys, args.rate.rate)?;
         let urls = urls(&endpoint, &keys, None);
         let server = FileServer::new(endpoint.clone(), &args.dir)?;

@@ -53,6 +53,32 @@ async fn messages_go_both_ways_and_a_close_is_told() {
     assert!(far.recv_message().await.is_none());
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_farewell_ends_when_the_peers_know() {
+    let identity = Identity::generate();
+    let key = *identity.public().as_bytes();
+    let server = endpoint(&identity, Accept::Anyone);
+    let client = endpoint(&Identity::generate(), Accept::None);
+    let nobody = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (near, far) = tokio::join!(client.connect(server.local_addr(), key, None), server.accept());
+    let (near, far) = (near.unwrap(), far.unwrap());
+    let unanswered = tokio::spawn({
+        let client = client.clone();
+        async move { client.connect(nobody, key, None).await }
+    });
+    let farewell = client.farewell();
+    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    assert!(
+        near.close_reason().is_none() && !unanswered.is_finished(),
+        "only said, not waited for"
+    );
+    farewell.await;
+    assert_eq!(far.close_reason().unwrap().to_string(), "closed by the peer (code 0)");
+    assert!(near.close_reason().is_some());
+    assert!(unanswered.await.unwrap().is_err());
+    client.farewell().await;
+}
+
 #[tokio::test]
 async fn a_qlog_tells_of_every_packet() {
     let folder = tempfile::tempdir().unwrap();
@@ -96,17 +122,20 @@ async fn what_comes_before_the_synack_is_not_lost() {
     let (near_side, far_side) = (between.local_addr().unwrap(), server.local_addr());
     // It ends with the process.
     std::thread::spawn(move || {
-        let (mut buffer, mut client, mut dropped) = (vec![0; 1 << 16], None, false);
+        let (mut buffer, mut client, mut synacks) = (vec![0; 1 << 16], None, 0);
         loop {
             let (length, from) = between.recv_from(&mut buffer).unwrap();
-            let to = if from == far_side { client } else { Some(far_side) };
             if from != far_side {
                 client = Some(from);
-            } else if buffer[0] == 0x02 && !dropped {
-                dropped = true;
+                between.send_to(&buffer[..length], far_side).unwrap();
                 continue;
             }
-            between.send_to(&buffer[..length], to.unwrap()).unwrap();
+            let is_synack = buffer[0] == 0x02;
+            synacks += u32::from(is_synack);
+            // The first is lost, and nothing comes after the second.
+            if matches!((synacks, is_synack), (1, false) | (2, true)) {
+                between.send_to(&buffer[..length], client.unwrap()).unwrap();
+            }
         }
     });
     let client = endpoint(&Identity::generate(), Accept::None);

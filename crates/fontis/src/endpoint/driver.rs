@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use fontis_base::{Duration, Ecn, Rate, Time};
 use fontis_proto::dfcp::{Config, Connection as Machine, ConnectionId, Packet};
 use mio::{Events, Interest, Poll, Token, Waker};
-use tokio::sync::{mpsc as async_mpsc, oneshot};
+use tokio::sync::{mpsc as async_mpsc, oneshot, watch};
 
 use super::admission::{Admission, Syn};
 use super::control::Shares;
@@ -105,15 +105,24 @@ impl Driver {
         Ok((driver, waker, local))
     }
 
-    pub(super) fn start(mut self, handle: Handle) -> io::Result<()> {
+    /// Starts the thread; what it returns is closed when the thread has ended.
+    pub(super) fn start(mut self, handle: Handle) -> io::Result<watch::Receiver<()>> {
         self.handle = Some(handle);
-        std::thread::Builder::new().name("fontis-udp".to_owned()).spawn(move || self.run())?;
-        Ok(())
+        let (running, ended) = watch::channel(());
+        std::thread::Builder::new().name("fontis-udp".to_owned()).spawn(move || {
+            self.run();
+            drop(running);
+        })?;
+        Ok(ended)
     }
 
-    /// The endpoint is gone: the thread ends with the last connection.
-    pub(super) fn stop_when_idle(&mut self) {
+    /// The endpoint is gone: these connections are closed, and the thread ends with the last of all.
+    pub(super) fn stop(&mut self, now: Time, closes: impl Fn(&Slot) -> bool) {
         self.stopping = true;
+        for (id, slot) in self.slots.iter_mut().filter(|(_, slot)| closes(slot)) {
+            slot.machine.close(slot.latest.max(now), 0, "");
+            self.touched.push(*id);
+        }
     }
 
     fn run(mut self) {

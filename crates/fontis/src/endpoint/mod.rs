@@ -21,7 +21,7 @@ use fontis_base::Time;
 use fontis_proto::dfcp::{CloseReason, Config};
 use mio::Waker;
 use thiserror::Error;
-use tokio::sync::{Mutex, mpsc as async_mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc as async_mpsc, oneshot, watch};
 
 use crate::connection::Connection;
 use crate::key_log::KeyLog;
@@ -173,11 +173,13 @@ struct Inner {
     handle: Handle,
     local: SocketAddr,
     incoming: Mutex<async_mpsc::UnboundedReceiver<Connection>>,
+    running: watch::Receiver<()>,
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.handle.post(Box::new(|driver, _| driver.stop_when_idle()));
+        // For connections that are not made yet nobody waits any more.
+        self.handle.post(Box::new(|driver, now| driver.stop(now, |slot| slot.waiting.is_some())));
     }
 }
 
@@ -188,8 +190,21 @@ impl Endpoint {
         let (incoming_tx, incoming) = async_mpsc::unbounded_channel();
         let (driver, waker, local) = Driver::bind(address, config, receiver, incoming_tx)?;
         let handle = Handle { commands, waker };
-        driver.start(handle.clone()).map_err(BindError::System)?;
-        Ok(Self { inner: Arc::new(Inner { handle, local, incoming: Mutex::new(incoming) }) })
+        let running = driver.start(handle.clone()).map_err(BindError::System)?;
+        let incoming = Mutex::new(incoming);
+        Ok(Self { inner: Arc::new(Inner { handle, local, incoming, running }) })
+    }
+
+    /// Closes the endpoint and its connections, and waits until their peers know or have had time to: a process that ends
+    /// sooner takes the socket along before they are told. Nothing happens before the future runs, and it does not keep the
+    /// endpoint.
+    pub fn farewell(&self) -> impl Future<Output = ()> + Send + use<> {
+        let handle = self.inner.handle.clone();
+        let mut running = self.inner.running.clone();
+        async move {
+            handle.post(Box::new(|driver, now| driver.stop(now, |_| true)));
+            while running.changed().await.is_ok() {}
+        }
     }
 
     /// The address that it is bound to.
