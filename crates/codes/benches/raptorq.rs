@@ -379,8 +379,8 @@ fn decode(k: u32, symbol_size: u16, loss: u32, extra: u32) -> Line {
     measure(data.len(), vec![Box::new(ours), Box::new(peer), Box::new(blocks)])
 }
 
-/// Ours, with a copy of the block in place of the peer: the ratio is the copy's time over ours. One memcpy of a large block is faster than
-/// any loop over symbols, because it walks several pages at once; a copy symbol by symbol is what a decoder can be compared with.
+/// Ours, with a copy of the block to fresh memory in place of the peer: the ratio is the copy's time over ours. For a large block fresh
+/// memory costs more than copying; a decoder asks for huge pages, the copies take what they get.
 fn without_loss(k: u32, symbol_size: u16, copied: fn(&[u8]) -> Vec<u8>) -> Line {
     let data = block(k, symbol_size);
     let shape = BlockShape::new(Code::RaptorQ, data.len() as u32, symbol_size).unwrap();

@@ -11,6 +11,7 @@ use thiserror::Error;
 use crate::BlockShape;
 use crate::counting::mix;
 use crate::esi_set::EsiSet;
+use crate::huge_pages;
 use crate::raptorq::Decoding;
 use crate::sparse::SparseDecoder;
 
@@ -155,6 +156,7 @@ impl BlockDecoder {
             if self.repair.is_empty() {
                 // Room for all that may come, so that nothing is moved; what does not come is never touched.
                 self.repair.reserve_exact(needed as usize * expected);
+                huge_pages::prefer(self.repair.spare_capacity_mut());
             }
             self.repair_esis.push(esi);
             self.repair.extend_from_slice(symbol);
@@ -188,7 +190,10 @@ impl BlockDecoder {
     /// Puts a source symbol in its place. What is not there yet is not written, unless something behind it came.
     fn place(&mut self, esi: u32, symbol: &[u8]) {
         let range = self.shape.source_range(esi);
-        self.data.reserve_exact(self.shape.padded_len() - self.data.len());
+        if self.data.capacity() < self.shape.padded_len() {
+            self.data.reserve_exact(self.shape.padded_len() - self.data.len());
+            huge_pages::prefer(self.data.spare_capacity_mut());
+        }
         if range.start >= self.data.len() {
             self.data.resize(range.start, 0);
             self.data.extend_from_slice(symbol);

@@ -28,6 +28,7 @@ mod degrees;
 mod encoder;
 mod esi_set;
 mod gf256;
+mod huge_pages;
 mod lines;
 mod lists;
 mod lt;

@@ -1,6 +1,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use crate::huge_pages;
 use crate::simd::LINE;
 
 /// Lines of 64 bytes, aligned so that none lies across two cache lines.
@@ -27,7 +28,11 @@ impl Lines {
         let kept = kept::take((len + 1) * LINE);
         let is_used = kept.is_some();
         // Zeros straight from the allocator cost nothing where pages are fresh; an aligned type would be filled.
-        let bytes = kept.unwrap_or_else(|| vec![0; (len + 1) * LINE]);
+        let bytes = kept.unwrap_or_else(|| {
+            let mut fresh = vec![0; (len + 1) * LINE];
+            huge_pages::prefer(&mut fresh);
+            fresh
+        });
         let start = bytes.as_ptr().align_offset(LINE).min(LINE);
         Self { bytes, start, len, is_used }
     }
