@@ -6,15 +6,16 @@ use alloc::vec::Vec;
 
 use super::decoding::Received;
 use super::encoding_plan::EncodingPlan;
-use super::intermediate::{Intermediate, encode};
+use super::intermediate::Intermediate;
 use super::plan::Sums;
 use super::replay::{Residuals, replay};
+use super::shortcut::{self, Shortcut};
 use super::solution::Solution;
 use super::strips::{Inputs, strips};
 use super::work_area::WorkArea;
 use crate::gf256::Matrix;
 use crate::lines::Lines;
-use crate::simd::Level;
+use crate::simd::{LINE, Level};
 
 /// What repair symbols say of the difference that missing symbols make.
 pub(crate) struct Correction {
@@ -107,16 +108,21 @@ impl Correction {
         let Received { k, symbol_size, data, missing, esis, repairs, .. } = received;
         let (level, plan) = (self.level, &self.plan.plan);
         let Some(solution) = self.solution(missing) else { return false };
+        let echoes = || self.plan.echoes();
+        let shortcut = Shortcut::new(plan, esis.len(), symbol_size.div_ceil(LINE), echoes);
+        let shortcut = shortcut.as_ref();
         let mut program = Sums::default();
         for (index, esi) in esis.iter().enumerate() {
-            encode(&mut program, &plan.parameters, k, *esi, index as u16, index as u32);
+            let columns = plan.parameters.neighbours(plan.parameters.isi(k, *esi));
+            shortcut::push(shortcut, &mut program, index as u16, index as u32, columns.all());
         }
-        let mut work = WorkArea::unfilled(symbol_size, plan);
+        let mut work = WorkArea::unfilled(symbol_size, plan, shortcut);
         let mut sums = Lines::unfilled(esis.len() * work.widest);
         for strip in strips(symbol_size, plan.slots()) {
             let lines = strip.lines;
             let slots = work.slots(lines);
-            replay(level, plan, Inputs { symbol_size, first: data, second: &[] }, strip, slots);
+            let sources = Inputs { symbol_size, first: data, second: &[] };
+            replay(level, plan, shortcut, sources, strip, slots);
             let inputs = Inputs { symbol_size, first: repairs, second: &[] };
             let out = &mut sums.get_mut()[..esis.len() * lines];
             inputs.whole_lines(strip, |inputs, offset| {

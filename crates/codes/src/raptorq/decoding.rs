@@ -1,5 +1,6 @@
 //! The source symbols that are missing, from those that arrived and from repair symbols.
 
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec;
@@ -14,6 +15,7 @@ use super::parameters::{Family, Parameters};
 use super::plan::{Plan, Sums};
 use super::replay::{Gather, replay};
 use super::rows::NO_INPUT;
+use super::shortcut::{self, Echoes, Shortcut};
 use super::solver::Solver;
 use super::strips::{Inputs, strips};
 use super::template::Template;
@@ -191,14 +193,19 @@ fn solver(parameters: Parameters, received: &Received) -> Option<Solver> {
 
 fn restore(level: Level, plan: &Plan, template: &Template, received: Received) {
     let Received { symbol_size, data, missing, repairs, .. } = received;
+    let echoes = || Cow::Owned(Echoes::of(plan));
+    let shortcut = Shortcut::new(plan, missing.len(), symbol_size.div_ceil(LINE), echoes);
+    let shortcut = shortcut.as_ref();
     let mut program = Sums::default();
     for esi in missing {
-        program.push(*esi as u16, NO_INPUT, template.sources.all(*esi as usize));
+        let columns = template.sources.all(*esi as usize);
+        shortcut::push(shortcut, &mut program, *esi as u16, NO_INPUT, columns);
     }
-    let mut work = WorkArea::unfilled(symbol_size, plan);
+    let mut work = WorkArea::unfilled(symbol_size, plan, shortcut);
     for strip in strips(symbol_size, plan.slots()) {
         let slots = work.slots(strip.lines);
-        replay(level, plan, Inputs { symbol_size, first: data, second: repairs }, strip, slots);
+        let inputs = Inputs { symbol_size, first: data, second: repairs };
+        replay(level, plan, shortcut, inputs, strip, slots);
         level.run(Gather { program: &program.0, slots, strip, symbol_size, out: data });
     }
 }

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use super::parameters::{Family, Parameters};
 use super::plan::Plan;
+use super::shortcut::Echoes;
 use super::solver::Solver;
 use super::template::Template;
 use super::transposed;
@@ -17,6 +18,8 @@ pub struct EncodingPlan {
     /// Coefficients of the first repair symbols; made when they are first wanted.
     #[cfg(feature = "std")]
     repairs: std::sync::OnceLock<Vec<[u8; LINE]>>,
+    #[cfg(feature = "std")]
+    echoes: std::sync::OnceLock<Echoes>,
 }
 
 /// What encoding symbols take of each symbol of the extended source block.
@@ -63,8 +66,17 @@ impl EncodingPlan {
 
     /// Bytes that the plan takes in memory, or may come to take.
     pub fn memory(&self) -> usize {
-        let lines = if cfg!(feature = "std") { self.extended_symbols() * LINE } else { 0 };
-        self.plan.memory() + lines
+        let lines = self.extended_symbols() * LINE;
+        let kept = if cfg!(feature = "std") { lines + Echoes::memory(&self.plan) } else { 0 };
+        self.plan.memory() + kept
+    }
+
+    /// What each column takes of the inactive ones.
+    pub(crate) fn echoes(&self) -> Cow<'_, Echoes> {
+        #[cfg(feature = "std")]
+        return Cow::Borrowed(self.echoes.get_or_init(|| Echoes::of(&self.plan)));
+        #[cfg(not(feature = "std"))]
+        Cow::Owned(Echoes::of(&self.plan))
     }
 
     /// The coefficients of encoding symbols with these internal identifiers, at most [`LINE`] of them.
@@ -95,6 +107,8 @@ impl From<Plan> for EncodingPlan {
             plan,
             #[cfg(feature = "std")]
             repairs: std::sync::OnceLock::new(),
+            #[cfg(feature = "std")]
+            echoes: std::sync::OnceLock::new(),
         }
     }
 }

@@ -8,10 +8,11 @@ use super::parameters::Parameters;
 use super::plan::{Plan, Sums};
 use super::replay::{Gather, replay};
 use super::rows::NO_INPUT;
+use super::shortcut::{self, Shortcut};
 use super::strips::{Inputs, Strip, strips};
 use super::work_area::WorkArea;
 use crate::lines::Lines;
-use crate::simd::Level;
+use crate::simd::{LINE, Level};
 
 /// Symbols that are made by one list of instructions, which number them with 16 bits.
 const TARGETS: usize = 1 << 15;
@@ -44,6 +45,7 @@ impl Intermediate {
             replay(
                 level,
                 plan,
+                None,
                 inputs,
                 strip,
                 &mut rest[..(parameters.intermediate + more) * strip.lines],
@@ -61,7 +63,8 @@ impl Intermediate {
             program.0.clear();
             let count = out.len() / self.symbol_size;
             for (target, esi) in esis.by_ref().take(count).enumerate() {
-                encode(&mut program, &self.parameters, self.k, esi, target as u16, NO_INPUT);
+                let columns = self.parameters.neighbours(self.parameters.isi(self.k, esi));
+                program.push(target as u16, NO_INPUT, columns.all());
             }
             let mut lines = self.lines.get();
             for strip in strips(self.symbol_size, self.slots) {
@@ -92,7 +95,9 @@ pub(crate) fn encode_once(
     if cost::is_direct(level, &plan.plan.parameters, esis.len(), symbol_size) {
         return direct::encode(level, plan, k, inputs, esis, out);
     }
-    let plan = &plan.plan;
+    let (echoes, plan) = (|| plan.echoes(), &plan.plan);
+    let shortcut = Shortcut::new(plan, esis.len(), symbol_size.div_ceil(LINE), echoes);
+    let shortcut = shortcut.as_ref();
     let mut programs = Vec::new();
     for esi in esis {
         // Instructions number their targets with 16 bits.
@@ -100,27 +105,16 @@ pub(crate) fn encode_once(
             programs.push((Sums::default(), 0));
         }
         let (program, count) = programs.last_mut().expect("one was just added");
-        encode(program, &plan.parameters, k, esi, *count as u16, NO_INPUT);
+        let columns = plan.parameters.neighbours(plan.parameters.isi(k, esi));
+        shortcut::push(shortcut, program, *count as u16, NO_INPUT, columns.all());
         *count += 1;
     }
-    let mut work = WorkArea::new(symbol_size, plan);
+    let mut work = WorkArea::new(symbol_size, plan, shortcut);
     for strip in strips(symbol_size, plan.slots()) {
         let slots = work.slots(strip.lines);
-        replay(level, plan, inputs, strip, slots);
+        replay(level, plan, shortcut, inputs, strip, slots);
         for ((program, _), out) in programs.iter().zip(out.chunks_mut(TARGETS * symbol_size)) {
             level.run(Gather { program: &program.0, slots, strip, symbol_size, out });
         }
     }
-}
-
-/// The instruction that makes encoding symbol `esi` (plus an input) from the intermediate symbols.
-pub(crate) fn encode(
-    program: &mut Sums,
-    p: &Parameters,
-    k: u32,
-    esi: u32,
-    target: u16,
-    input: u32,
-) {
-    program.push(target, input, p.neighbours(p.isi(k, esi)).all());
 }

@@ -4,7 +4,7 @@
 //! a few of L *intermediate symbols* (`tuple`); these follow from the source symbols by sparse equations (`rows`) and
 //! H dense ones (`hdpc`). A `solver` finds out how, without touching a byte: `peeling` gives most of them one after another
 //! in terms of a few inactive ones, `elimination` gives those. What it found is a `plan`, which `replay`
-//! carries out on bytes, strip after strip (`strips`).
+//! carries out on bytes, strip after strip (`strips`), as far as what is wanted needs it (`shortcut`).
 //!
 //! The plan of an encoder depends on K' alone and is kept (`cache`). A decoder (`decoding`) either
 //! makes a plan of its own, or, when little was lost, uses the encoder's and solves for the difference.
@@ -33,6 +33,7 @@ mod raptor10_table;
 mod repairs;
 mod replay;
 mod rows;
+mod shortcut;
 mod solution;
 mod solver;
 mod strips;

@@ -2,6 +2,7 @@
 
 use super::hdpc::CHUNK;
 use super::plan::{Plan, instructions};
+use super::shortcut::Shortcut;
 use super::strips::{Inputs, Strip};
 use crate::simd::{Kernel, LINE, Lane, Level};
 
@@ -12,22 +13,24 @@ const AHEAD: usize = 8;
 /// Slots of a strip: each has the strip's lines.
 type Slots<'a, const N: usize> = &'a mut [[[u8; LINE]; N]];
 
-/// Computes the intermediate symbols in the first L slots of `slots`; `slots` must have the lines of a strip for all
-/// slots of the plan and for its tables.
+/// Computes the intermediate symbols in the first L slots of `slots`, or only as much of them as a shortcut takes; `slots` must have
+/// the lines of a strip for all slots of the plan and for its tables.
 pub(crate) fn replay(
     level: Level,
     plan: &Plan,
+    shortcut: Option<&Shortcut>,
     inputs: Inputs,
     strip: Strip,
     slots: &mut [[u8; LINE]],
 ) {
     inputs.whole_lines(strip, |inputs, offset| {
-        level.run(Replay { plan, inputs, offset, lines: strip.lines, slots });
+        level.run(Replay { plan, shortcut, inputs, offset, lines: strip.lines, slots });
     });
 }
 
 struct Replay<'a> {
     plan: &'a Plan,
+    shortcut: Option<&'a Shortcut<'a>>,
     inputs: Inputs<'a>,
     offset: usize,
     lines: usize,
@@ -51,7 +54,7 @@ impl Kernel for Replay<'_> {
 impl Replay<'_> {
     #[inline(always)]
     fn strip<L: Lane, const N: usize>(self) {
-        let Self { plan, inputs, offset, slots, .. } = self;
+        let Self { plan, shortcut, inputs, offset, slots, .. } = self;
         let slots = slots.as_chunks_mut::<N>().0;
         let dense = &plan.dense;
         sums::<L, N>(&plan.forward.0, slots, inputs, offset);
@@ -63,7 +66,10 @@ impl Replay<'_> {
         }
         tables::<L, N>(plan, slots);
         free::<L, N>(plan, slots);
-        sums::<L, N>(&plan.backward.0, slots, inputs, offset);
+        match shortcut {
+            Some(shortcut) => combinations::<L, N>(plan, shortcut, slots),
+            None => sums::<L, N>(&plan.backward.0, slots, inputs, offset),
+        }
     }
 }
 
@@ -178,19 +184,37 @@ fn tables<L: Lane, const N: usize>(plan: &Plan, slots: Slots<N>) {
     for (equations, choices) in groups {
         table[0] = [[0; LINE]; N];
         for (bit, equation) in equations.iter().enumerate() {
-            let equation = load::<L, N>(equation);
-            let (done, new) = table.split_at_mut(1 << bit);
-            for (done, new) in done.iter().zip(new) {
-                let mut value = equation;
-                xor(&mut value, load(done));
-                store(new, value);
-            }
+            double::<L, N>(table, bit, load(equation));
         }
         for (choice, column) in choices.iter().zip(&dense.solved) {
             let column = &mut columns[usize::from(*column)];
             let mut value = load::<L, N>(column);
             xor(&mut value, load(&table[usize::from(*choice)]));
             store(column, value);
+        }
+    }
+}
+
+/// Adds a summand to a table of all sums of `bit` ones: the sum of those in `choice` is `table[choice]`.
+#[inline(always)]
+fn double<L: Lane, const N: usize>(table: Slots<N>, bit: usize, summand: [L; N]) {
+    let (done, new) = table.split_at_mut(1 << bit);
+    for (done, new) in done.iter().zip(new) {
+        let mut value = summand;
+        xor(&mut value, load(done));
+        store(new, value);
+    }
+}
+
+/// The tables of a shortcut.
+#[inline(always)]
+fn combinations<L: Lane, const N: usize>(plan: &Plan, shortcut: &Shortcut, slots: Slots<N>) {
+    let (columns, tables) = slots.split_at_mut(plan.slots());
+    let (inactive, bits) = shortcut.tables();
+    for (members, table) in inactive.chunks(bits).zip(tables.chunks_exact_mut(1 << bits)) {
+        table[0] = [[0; LINE]; N];
+        for (bit, column) in members.iter().enumerate() {
+            double::<L, N>(table, bit, load(&columns[usize::from(*column)]));
         }
     }
 }
