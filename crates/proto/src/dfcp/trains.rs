@@ -171,7 +171,7 @@ impl Trains {
             let span = span - HOST_SPACING_US.min(span / 2);
             return (!uneven).then(|| Self::passed(bytes, span, packets));
         }
-        let gaps = self.times.range(first..=last).zip(self.times.range(first + 1..=last));
+        let gaps = self.times.range(from..=last).zip(self.times.range(from + 1..=last));
         let ((&before, &left), (&after, &arrived)) = gaps.max_by_key(|(a, b)| b.1 - a.1)?;
         if 2 * (arrived - left).unsigned_abs() > span {
             // In two clumps: something else than the bottleneck held it up. A few stragglers do not spoil the others.
@@ -217,6 +217,8 @@ mod tests {
         assert_eq!(arrived(&early), hundred);
         let clumps: Vec<i64> = (0..6).chain(9000..9006).collect();
         assert_eq!(arrived(&clumps), None);
+        let without_the_first = (1..).zip(clumps.iter().copied());
+        assert_eq!(measured(without_the_first), None);
     }
 
     #[test]
