@@ -13,6 +13,8 @@ const SECOND_TIME: Duration = Duration::from_millis(5);
 const SECOND_LENGTHS: RangeInclusive<u64> = 24..=48;
 /// A train shorter than this is no basis for more than a first guess.
 const LONG: usize = 8;
+/// A train that took longer, by the peer's word, measures nothing: not even a line of 1 kbit/s needs as much.
+const LONGEST: Duration = Duration::from_secs(600);
 /// What a host's own pauses may do to the spacing of a train.
 const MOST_UNEVEN: Duration = Duration::from_millis(1);
 /// What a host's clock and scheduler commonly add to the time that a few packets take, of which they make up to half: a line of
@@ -155,7 +157,10 @@ impl Trains {
         let mut times = self.times.range(first..=last);
         let (&from, &begin) = times.next()?;
         let (&to, &end) = times.next_back()?;
-        let span = u64::try_from(end - begin).ok().filter(|us| *us > 0)?;
+        let span = u64::try_from(end.checked_sub(begin)?).ok()?;
+        if span == 0 || span > LONGEST.as_micros() {
+            return None;
+        }
         let behind = || self.sizes.range(from + 1..=to);
         let bytes: u64 = behind().map(|(_, size)| u64::from(*size)).sum();
         let packets = behind().count() + 1;
@@ -172,8 +177,9 @@ impl Trains {
             return (!uneven).then(|| Self::passed(bytes, span, packets));
         }
         let gaps = self.times.range(from..=last).zip(self.times.range(from + 1..=last));
-        let ((&before, &left), (&after, &arrived)) = gaps.max_by_key(|(a, b)| b.1 - a.1)?;
-        if 2 * (arrived - left).unsigned_abs() > span {
+        let ((&before, &left), (&after, &arrived)) =
+            gaps.max_by_key(|(a, b)| b.1.saturating_sub(*a.1))?;
+        if arrived.abs_diff(left) > span / 2 {
             // In two clumps: something else than the bottleneck held it up. A few stragglers do not spoil the others.
             let clumps = [(first, before), (after, last)];
             let count = |(low, high): (u64, u64)| self.sizes.range(low..=high).count();
