@@ -14,13 +14,14 @@ pub(crate) fn prefer<Byte>(room: &mut [Byte]) {
     if room.len() < LEAST {
         return;
     }
-    let page = rustix::param::page_size();
+    // SAFETY: it takes no pointers.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    let Ok(page) = usize::try_from(page) else { return };
     let skipped = room.as_ptr().align_offset(page).min(room.len());
     let pages = &mut room[skipped..];
     // SAFETY: the pages lie within the slice, and the advice changes neither their content nor what may be done with them.
     let advised = unsafe {
-        let advice = rustix::mm::Advice::LinuxHugepage;
-        rustix::mm::madvise(pages.as_mut_ptr().cast(), pages.len() / page * page, advice)
+        libc::madvise(pages.as_mut_ptr().cast(), pages.len() / page * page, libc::MADV_HUGEPAGE)
     };
     // It is no more than a wish.
     let _ = advised;
