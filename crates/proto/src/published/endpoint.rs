@@ -217,7 +217,9 @@ impl Endpoint {
         if flags.has(Flags::RST) {
             return self.end(Event::Aborted);
         }
-        if let Body::Symbols(symbols) = &packet.body {
+        if let Body::Symbols(symbols) = &packet.body
+            && flags.carry_data()
+        {
             if self.state == State::SynReceived {
                 // Whoever sends data has had the answer (D-11).
                 self.establish();

@@ -17,7 +17,7 @@ pub struct Header {
     pub flags: Flags,
 }
 
-/// The six flags, in TCP's order (D-04). A packet without any carries data.
+/// The six flags, in TCP's order (D-04).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(pub u8);
 
@@ -37,6 +37,11 @@ impl Flags {
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
+    }
+
+    /// Whether a packet with these carries data: one that also begins, ends, breaks off or acknowledges does not.
+    pub const fn carry_data(self) -> bool {
+        self.0 & (Self::SYN.0 | Self::FIN.0 | Self::RST.0 | Self::ACK.0) == 0
     }
 
     /// Whether all of these are set.
