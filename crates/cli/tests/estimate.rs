@@ -54,6 +54,8 @@ fn a_link_s_rate_is_found_live_between_two_hosts() {
     // For 600 ms twice what the link carries, so that probes in between are later and later; then it empties its queue.
     let bursts = "import socket, sys, time\n\
         s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
+        open('ready', 'w').close()\n\
+        time.sleep(1.5)\n\
         for _ in range(5):\n    \
             due = time.monotonic()\n    \
             for _ in range(60):\n        \
@@ -63,13 +65,15 @@ fn a_link_s_rate_is_found_live_between_two_hosts() {
             time.sleep(1.1)\n";
     fs::write(here.path().join("bursts.py"), bursts).expect("written");
     let fontis_path = env!("CARGO_BIN_EXE_fontis");
-    // The shell is the sending side: its packets go up the link, to the namespace beside it.
+    // The shell is the sending side: its packets go up the link, to the namespace beside it. All begin when the interpreter has
+    // been loaded, which takes seconds where files come from a slow disk.
+    let wait = "while ! [ -e ready ]; do sleep 0.1; done";
     let inside = format!(
-        "{fontis_path} estimate --probe $FONTIS_GATEWAY:7440 --for 11s --json & \
-         sleep 1; python3 bursts.py $FONTIS_GATEWAY; wait"
+        "({wait}; exec {fontis_path} estimate --probe $FONTIS_GATEWAY:7440 --for 13s --json) & \
+         python3 bursts.py $FONTIS_GATEWAY || exit 9; wait"
     );
     let beside = format!(
-        "exec {fontis_path} estimate --live fontis0 --probe-port 7440 --for 10s --json >live.json 2>live.err"
+        "{wait}; exec {fontis_path} estimate --live fontis0 --probe-port 7440 --for 12s --json >live.json 2>live.err"
     );
     let output = fontis(
         here.path(),
