@@ -421,6 +421,7 @@ impl SendChannel {
         if pass == Pass::Tail && !self.is_tail() {
             return None;
         }
+        let mut waiting = false;
         for (offset, block) in self.blocks.iter_mut().enumerate() {
             let index = self.floor + offset as u32;
             let target = match pass {
@@ -437,14 +438,17 @@ impl SendChannel {
             let Data::Present(encoder) = &block.data else { continue };
             let shape = encoder.shape();
             let k = shape.source_symbols();
-            // Repair symbols take time to prepare: ask while the source symbols are still being sent.
+            // Repair symbols take time to prepare: ask while the source symbols are still being sent. A probe needs one symbol, and
+            // so one block's: a host that paused is no reason to encode all that is on its way.
             let short = target - block.in_flight;
             let last_wanted = block.next_esi + short;
-            if last_wanted > k && !block.repair_asked {
+            let is_enough = pass == Pass::Probe && waiting;
+            if last_wanted > k && !block.repair_asked && !is_enough {
                 block.repair_asked = true;
                 self.wants.push_back(Want::Repair { block: index, job: encoder.repair_job() });
             }
             if block.next_esi >= k && !encoder.has_repair() {
+                waiting = true;
                 continue;
             }
             let fits = (room / usize::from(shape.symbol_size())).max(1) as u32;
