@@ -425,8 +425,9 @@ fn ping_sees_the_delay_and_iperf_the_rate() {
         ]);
         let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
         let rate = report["end"]["sum_received"]["bits_per_second"].as_f64().unwrap_or(0.0);
-        // 1448 of 1500 bytes are payload.
-        assert!(rate > 15e6 && rate < 20e6 * 1.02, "{report}");
+        // 1448 of 1500 bytes are payload. A link lets nothing more through; how much less the kernel's TCP makes of two seconds is
+        // its own affair, and the machine's.
+        assert!(rate > 20e6 * 0.4 && rate < 20e6 * 1.02, "{report}");
     } else {
         eprintln!("not checked: there is no iperf3");
     }
