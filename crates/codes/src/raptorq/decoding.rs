@@ -15,10 +15,9 @@ use super::parameters::{Family, Parameters};
 use super::plan::{Plan, Sums};
 use super::replay::{Gather, replay};
 use super::rows::NO_INPUT;
-use super::shortcut::{self, Echoes, Shortcut};
+use super::shortcut::{self, Shortcut};
 use super::solver::Solver;
 use super::strips::{Inputs, strips};
-use super::template::Template;
 use super::work_area::WorkArea;
 use crate::simd::{LINE, Level};
 
@@ -143,7 +142,7 @@ impl Decoding {
             Way::Correction(correction) => correction.run(received, &mut self.late),
             Way::Solve(solver, _) => {
                 let Some(plan) = solver.plan() else { return false };
-                restore(self.level, &plan, solver.template(), received);
+                restore(self.level, &plan, solver, received);
                 true
             }
         }
@@ -191,14 +190,14 @@ fn solver(parameters: Parameters, received: &Received) -> Option<Solver> {
     Solver::new(cache::template(&parameters), &known)
 }
 
-fn restore(level: Level, plan: &Plan, template: &Template, received: Received) {
+fn restore(level: Level, plan: &Plan, solver: &Solver, received: Received) {
     let Received { symbol_size, data, missing, repairs, .. } = received;
-    let echoes = || Cow::Owned(Echoes::of(plan));
+    let echoes = || Cow::Borrowed(solver.echoes());
     let shortcut = Shortcut::new(plan, missing.len(), symbol_size.div_ceil(LINE), echoes);
     let shortcut = shortcut.as_ref();
     let mut program = Sums::default();
     for esi in missing {
-        let columns = template.sources.all(*esi as usize);
+        let columns = solver.template().sources.all(*esi as usize);
         shortcut::push(shortcut, &mut program, *esi as u16, NO_INPUT, columns);
     }
     let mut work = WorkArea::unfilled(symbol_size, plan, shortcut);

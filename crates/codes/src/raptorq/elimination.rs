@@ -37,11 +37,6 @@ impl Elimination {
         }
     }
 
-    /// Words of the coefficients of an equation.
-    pub(crate) fn words(&self) -> usize {
-        self.words
-    }
-
     pub(crate) fn rank(&self) -> usize {
         self.rows.len().checked_div(2 * self.words).unwrap_or(0)
     }

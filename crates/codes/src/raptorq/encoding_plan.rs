@@ -2,9 +2,9 @@ use alloc::borrow::Cow;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use super::echoes::Echoes;
 use super::parameters::{Family, Parameters};
 use super::plan::Plan;
-use super::shortcut::Echoes;
 use super::solver::Solver;
 use super::template::Template;
 use super::transposed;
@@ -67,16 +67,18 @@ impl EncodingPlan {
     /// Bytes that the plan takes in memory, or may come to take.
     pub fn memory(&self) -> usize {
         let lines = self.extended_symbols() * LINE;
-        let kept = if cfg!(feature = "std") { lines + Echoes::memory(&self.plan) } else { 0 };
+        let inactive = self.plan.dense.inactive().count();
+        let echoes = Echoes::memory(self.plan.parameters.intermediate, inactive);
+        let kept = if cfg!(feature = "std") { lines + echoes } else { 0 };
         self.plan.memory() + kept
     }
 
     /// What each column takes of the inactive ones.
     pub(crate) fn echoes(&self) -> Cow<'_, Echoes> {
         #[cfg(feature = "std")]
-        return Cow::Borrowed(self.echoes.get_or_init(|| Echoes::of(&self.plan)));
+        return Cow::Borrowed(self.echoes.get_or_init(|| self.plan.echoes()));
         #[cfg(not(feature = "std"))]
-        Cow::Owned(Echoes::of(&self.plan))
+        Cow::Owned(self.plan.echoes())
     }
 
     /// The coefficients of encoding symbols with these internal identifiers, at most [`LINE`] of them.

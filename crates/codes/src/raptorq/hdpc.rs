@@ -4,6 +4,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::echoes::Echoes;
 use super::parameters::Parameters;
 use super::tuple::rand;
 
@@ -39,17 +40,15 @@ pub(crate) fn schedule(p: &Parameters, targets: &[[u8; 2]]) -> Vec<u8> {
 /// The most HDPC equations that there are (RFC 6330, table 2).
 pub(crate) const MAX_EQUATIONS: usize = 16;
 
-/// The H equations in terms of `unknowns`: for each unknown, its coefficient in each equation. `echoes` has, for each of the
-/// columns j < K' + S, `words` words whose bits say of which unknowns it is the sum, as far as unknowns go.
+/// The H equations in terms of the inactive columns: for each, its coefficient in each equation.
 pub(crate) fn coefficients(
     p: &Parameters,
     targets: &[[u8; 2]],
-    unknowns: usize,
-    echoes: &[u64],
-    words: usize,
+    echoes: &Echoes,
 ) -> Vec<[u8; MAX_EQUATIONS]> {
-    let mut result = vec![[0; MAX_EQUATIONS]; unknowns];
-    let echoes = &echoes[..(p.extended + p.ldpc) * words];
+    let mut result = vec![[0; MAX_EQUATIONS]; echoes.inactive().len()];
+    let words = echoes.words();
+    let echoes = &echoes.bits()[..(p.extended + p.ldpc) * words];
     let mut from = 0;
     while from < words {
         let cells = &mut result[from * 64..];

@@ -14,6 +14,7 @@ mod correction;
 mod cost;
 mod decoding;
 mod direct;
+mod echoes;
 mod elimination;
 mod encoding_plan;
 mod hdpc;

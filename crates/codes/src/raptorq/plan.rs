@@ -1,5 +1,6 @@
 use alloc::vec::Vec;
 
+use super::echoes::Echoes;
 use super::hdpc::CHUNK;
 use super::parameters::Parameters;
 use crate::gf256::Matrix;
@@ -66,6 +67,12 @@ pub(crate) fn instructions(mut words: &[u16]) -> impl Iterator<Item = (u16, u32,
 }
 
 impl Plan {
+    /// What each column takes of the inactive ones.
+    pub(crate) fn echoes(&self) -> Echoes {
+        let sums = instructions(&self.backward.0).map(|(target, _, columns)| (target, columns));
+        Echoes::new(self.parameters.intermediate, self.dense.inactive().collect(), sums)
+    }
+
     /// Slots that a replay works on, without those for tables.
     pub(crate) fn slots(&self) -> usize {
         self.parameters.intermediate + self.dense.solved.len() + self.parameters.hdpc
@@ -92,6 +99,11 @@ impl Plan {
 }
 
 impl Dense {
+    /// The inactive columns.
+    pub(crate) fn inactive(&self) -> impl Iterator<Item = u16> {
+        self.solved.iter().chain(&self.free).copied()
+    }
+
     /// How many equations a table should serve: filling it costs 2^bits sums, using it one for each column.
     pub(crate) fn best_table_bits(equations: usize) -> usize {
         (1..=8)

@@ -1,91 +1,21 @@
 //! A replay's end for few sums of intermediate symbols.
 //!
 //! Before its last part a replay has the inactive columns, and the peeled ones as if these were zero. What a peeled column lacks is a sum
-//! of inactive ones, its *echo*. To add them to all peeled columns takes as long as the rest of the replay; a few sums of columns have
+//! of inactive ones, its echo. To add them to all peeled columns takes as long as the rest of the replay; a few sums of columns have
 //! echoes of their own, which are looked up in tables of sums of inactive columns (the method of the four Russians).
 
 use alloc::borrow::Cow;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::plan::{Plan, Sums, instructions};
-
-/// What each column takes of the inactive ones.
-#[derive(Clone, Debug)]
-pub(crate) struct Echoes {
-    inactive: Vec<u16>,
-    is_inactive: Vec<bool>,
-    /// Words of 64 bits for each column.
-    words: usize,
-    bits: Vec<u64>,
-}
-
-impl Echoes {
-    pub(crate) fn of(plan: &Plan) -> Self {
-        let columns = plan.parameters.intermediate;
-        let inactive: Vec<u16> =
-            plan.dense.solved.iter().chain(&plan.dense.free).copied().collect();
-        let words = words(plan);
-        let (mut is_inactive, mut bits) = (vec![false; columns], vec![0; columns * words]);
-        for (index, column) in inactive.iter().enumerate() {
-            is_inactive[usize::from(*column)] = true;
-            bits[usize::from(*column) * words + index / 64] |= 1 << (index % 64);
-        }
-        match words {
-            1 => follow::<1>(plan, &mut bits),
-            2 => follow::<2>(plan, &mut bits),
-            3 => follow::<3>(plan, &mut bits),
-            4 => follow::<4>(plan, &mut bits),
-            _ => follow_any(plan, words, &mut bits),
-        }
-        Self { inactive, is_inactive, words, bits }
-    }
-
-    /// Bytes that those of a plan take in memory.
-    pub(crate) fn memory(plan: &Plan) -> usize {
-        size_of::<Self>()
-            + plan.parameters.intermediate * (1 + 8 * words(plan))
-            + 2 * inactive(plan)
-    }
-}
-
-fn inactive(plan: &Plan) -> usize {
-    plan.dense.solved.len() + plan.dense.free.len()
-}
-
-fn words(plan: &Plan) -> usize {
-    inactive(plan).div_ceil(64)
-}
-
-fn follow<const W: usize>(plan: &Plan, bits: &mut [u64]) {
-    let bits = bits.as_chunks_mut::<W>().0;
-    for (target, _, columns) in instructions(&plan.backward.0) {
-        let mut echo = [0; W];
-        for column in columns {
-            let other = &bits[usize::from(*column)];
-            echo.iter_mut().zip(other).for_each(|(a, b)| *a ^= b);
-        }
-        bits[usize::from(target)] = echo;
-    }
-}
-
-fn follow_any(plan: &Plan, words: usize, bits: &mut [u64]) {
-    let mut echo = vec![0; words];
-    for (target, _, columns) in instructions(&plan.backward.0) {
-        echo.fill(0);
-        columns.iter().for_each(|column| add(&mut echo, bits, *column));
-        bits[usize::from(target) * words..][..words].copy_from_slice(&echo);
-    }
-}
-
-fn add(echo: &mut [u64], bits: &[u64], column: u16) {
-    let other = &bits[usize::from(column) * echo.len()..][..echo.len()];
-    echo.iter_mut().zip(other).for_each(|(a, b)| *a ^= b);
-}
+use super::echoes::Echoes;
+use super::plan::{Plan, Sums};
 
 /// Tables of all sums of some inactive columns, of the next ones, and so on, and the sums that use them.
 pub(crate) struct Shortcut<'a> {
     echoes: Cow<'a, Echoes>,
+    /// For each column, whether the tables have it.
+    is_inactive: Vec<bool>,
     /// Columns that a table serves: 1, 2, 4 or 8.
     bits: usize,
     /// The slot where the tables begin.
@@ -100,7 +30,7 @@ impl<'a> Shortcut<'a> {
         lines: usize,
         echoes: impl FnOnce() -> Cow<'a, Echoes>,
     ) -> Option<Self> {
-        let inactive = inactive(plan);
+        let inactive = plan.dense.inactive().count();
         let (tables, slots) =
             (|bits| inactive.div_ceil(bits), |bits| inactive.div_ceil(bits) << bits);
         let work = |bits| slots(bits) + tables(bits) * count;
@@ -109,34 +39,39 @@ impl<'a> Shortcut<'a> {
         // All in lines that are read; a word of an echo takes as long.
         let peeled = plan.parameters.intermediate - inactive;
         let whole = plan.backward.0.len().saturating_sub(4 * peeled);
-        let pays = work(bits) * lines + whole * words(plan) < whole * lines;
+        let pays = work(bits) * lines + whole * inactive.div_ceil(64) < whole * lines;
         let fits = first + slots(bits) <= 1 << 16;
-        (pays && fits).then(|| Self { echoes: echoes(), bits, first })
+        (pays && fits).then(|| {
+            let echoes = echoes();
+            let mut is_inactive = vec![false; plan.parameters.intermediate];
+            echoes.inactive().iter().for_each(|column| is_inactive[usize::from(*column)] = true);
+            Self { echoes, is_inactive, bits, first }
+        })
     }
 
     /// The inactive columns, and how many of them a table serves.
     pub(crate) fn tables(&self) -> (&[u16], usize) {
-        (&self.echoes.inactive, self.bits)
+        (self.echoes.inactive(), self.bits)
     }
 
     /// Slots that the tables take, behind those of the plan.
     pub(crate) fn slots(&self) -> usize {
-        self.echoes.inactive.len().div_ceil(self.bits) << self.bits
+        self.echoes.inactive().len().div_ceil(self.bits) << self.bits
     }
 
     /// Adds the instruction for the sum of these columns and an input.
     fn push(&self, program: &mut Sums, target: u16, input: u32, columns: &[u16]) {
-        let Echoes { is_inactive, words, bits, .. } = &*self.echoes;
-        let mut echo = vec![0; *words];
-        columns.iter().for_each(|column| add(&mut echo, bits, *column));
-        let peeled = columns.iter().filter(|column| !is_inactive[usize::from(**column)]).copied();
+        let mut echo = vec![0; self.echoes.words()];
+        self.echoes.add(&mut echo, columns);
+        let is_peeled = |column: &&u16| !self.is_inactive[usize::from(**column)];
+        let peeled = columns.iter().filter(is_peeled).copied();
         let per_word = 64 / self.bits;
         let table = |index: usize| {
             let choice = echo[index / per_word] >> (index % per_word * self.bits);
             let choice = choice as usize & ((1 << self.bits) - 1);
             (choice > 0).then(|| (self.first + (index << self.bits) + choice) as u16)
         };
-        let tables = (0..words * per_word).filter_map(table);
+        let tables = (0..echo.len() * per_word).filter_map(table);
         let all: Vec<u16> = peeled.chain(tables).collect();
         program.push(target, input, &all);
     }
@@ -169,7 +104,7 @@ mod tests {
     /// Encoding symbols of a block, by a shortcut for so many.
     fn shortened(level: Level, plan: &Plan, inputs: Inputs, isis: &[u32]) -> Vec<u8> {
         let (symbol_size, strips) = (inputs.symbol_size, strips(inputs.symbol_size, plan.slots()));
-        let shortcut = Shortcut::new(plan, isis.len(), 20, || Cow::Owned(Echoes::of(plan)));
+        let shortcut = Shortcut::new(plan, isis.len(), 20, || Cow::Owned(plan.echoes()));
         let shortcut = shortcut.as_ref();
         assert!(shortcut.is_some(), "it pays for few symbols");
         let mut program = Sums::default();
@@ -214,7 +149,7 @@ mod tests {
     fn many_symbols_and_short_ones_are_worth_the_whole_replay() {
         let plan = &EncodingPlan::new(1000).unwrap().plan;
         let pays = |count, lines| {
-            Shortcut::new(plan, count, lines, || Cow::Owned(Echoes::of(plan))).is_some()
+            Shortcut::new(plan, count, lines, || Cow::Owned(plan.echoes())).is_some()
         };
         assert!(pays(100, 20) && !pays(1000, 20) && !pays(100, 1));
     }

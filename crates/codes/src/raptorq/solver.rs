@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::echoes::Echoes;
 use super::elimination::Elimination;
 use super::hdpc::{self, MAX_EQUATIONS};
 use super::peeling::Peeling;
@@ -19,8 +20,7 @@ pub(crate) struct Solver {
     template: Arc<Template>,
     rows: Rows,
     peeling: Peeling,
-    /// For each column, which inactive columns it contains, as bits.
-    echoes: Vec<u64>,
+    echoes: Echoes,
     elimination: Elimination,
     /// The equations that the elimination accepted.
     accepted: Vec<u32>,
@@ -46,18 +46,9 @@ impl Solver {
         }
         let peeling = Peeling::new(&parameters, &rows)?;
         let elimination = Elimination::new(peeling.inactive.len());
-        let words = elimination.words();
-        let mut echoes = vec![0; parameters.intermediate * words];
-        for (index, column) in peeling.inactive.iter().enumerate() {
-            echoes[usize::from(*column) * words + index / 64] |= 1 << (index % 64);
-        }
-        match words {
-            1 => follow::<1>(&mut echoes, &peeling, &rows),
-            2 => follow::<2>(&mut echoes, &peeling, &rows),
-            3 => follow::<3>(&mut echoes, &peeling, &rows),
-            4 => follow::<4>(&mut echoes, &peeling, &rows),
-            _ => follow_any(&mut echoes, words, &peeling, &rows),
-        }
+        let sums = peeling.order.iter().map(|(row, column)| (*column, rows.all(*row as usize)));
+        let echoes = Echoes::new(parameters.intermediate, peeling.inactive.clone(), sums);
+        let echo = vec![0; echoes.words()];
         let mut solver = Self {
             template,
             rows,
@@ -66,7 +57,7 @@ impl Solver {
             elimination,
             accepted: Vec::new(),
             hdpc: None,
-            echo: vec![0; words],
+            echo,
         };
         for index in 0..solver.peeling.rest.len() {
             solver.eliminate(solver.peeling.rest[index]);
@@ -82,10 +73,15 @@ impl Solver {
 
     fn eliminate(&mut self, row: u32) {
         self.echo.fill(0);
-        add_echoes(&mut self.echo, &self.echoes, self.rows.all(row as usize));
+        self.echoes.add(&mut self.echo, self.rows.all(row as usize));
         if self.elimination.insert(&self.echo) {
             self.accepted.push(row);
         }
+    }
+
+    /// What each column takes of the inactive ones.
+    pub(crate) fn echoes(&self) -> &Echoes {
+        &self.echoes
     }
 
     /// What the block has in common with others.
@@ -177,9 +173,7 @@ impl Solver {
             return;
         }
         let p = &self.template.parameters;
-        let (unknowns, words) = (self.peeling.inactive.len(), self.elimination.words());
-        let targets = &self.template.targets;
-        let mut hdpc = hdpc::coefficients(p, targets, unknowns, &self.echoes, words);
+        let mut hdpc = hdpc::coefficients(p, &self.template.targets, &self.echoes);
         // Each equation also has an HDPC symbol of its own; these are the last permanently inactive columns.
         for equation in 0..p.hdpc {
             hdpc[p.permanent - p.hdpc + equation][equation] ^= 1;
@@ -250,37 +244,5 @@ impl Program {
     fn finish(mut self) -> Sums {
         self.words.truncate(self.len);
         Sums(self.words)
-    }
-}
-
-/// Peeled columns in terms of inactive ones, in an order in which each needs only those before it.
-fn follow<const W: usize>(echoes: &mut [u64], peeling: &Peeling, rows: &Rows) {
-    let echoes = echoes.as_chunks_mut::<W>().0;
-    for (row, column) in &peeling.order {
-        let mut echo = [0; W];
-        // The column itself is still zero, and so adds nothing.
-        for other in rows.all(*row as usize) {
-            let other = &echoes[usize::from(*other)];
-            echo.iter_mut().zip(other).for_each(|(a, b)| *a ^= b);
-        }
-        echoes[usize::from(*column)] = echo;
-    }
-}
-
-/// The same for any number of words.
-fn follow_any(echoes: &mut [u64], words: usize, peeling: &Peeling, rows: &Rows) {
-    let mut echo = vec![0; words];
-    for (row, column) in &peeling.order {
-        echo.fill(0);
-        add_echoes(&mut echo, echoes, rows.all(*row as usize));
-        echoes[usize::from(*column) * words..][..words].copy_from_slice(&echo);
-    }
-}
-
-fn add_echoes(echo: &mut [u64], echoes: &[u64], columns: &[u16]) {
-    let words = echo.len();
-    for column in columns {
-        let other = &echoes[usize::from(*column) * words..][..words];
-        echo.iter_mut().zip(other).for_each(|(a, b)| *a ^= b);
     }
 }
