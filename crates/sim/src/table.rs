@@ -1,3 +1,7 @@
+use core::hash::BuildHasher;
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+
 /// A table of a recording: named columns of equal length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
@@ -46,61 +50,9 @@ pub struct Texts {
     /// For each row, the place of its text in `values`.
     keys: Vec<u32>,
     values: Vec<Box<str>>,
-    places: Places,
-}
-
-/// Finds the places of texts: a table of hashes with open addressing, at most half full, of nothing but the places. A map
-/// would keep every text a second time.
-#[derive(Clone, Debug, Default)]
-struct Places {
-    slots: Vec<u32>,
-}
-
-const EMPTY: u32 = u32::MAX;
-
-impl Places {
-    /// The slot of a text, or the one where it would be put. There must be an empty one.
-    fn slot(&self, values: &[Box<str>], text: &str) -> usize {
-        let mask = self.slots.len() - 1;
-        let mut slot = hash(text) as usize & mask;
-        while self.slots[slot] != EMPTY && *values[self.slots[slot] as usize] != *text {
-            slot = (slot + 1) & mask;
-        }
-        slot
-    }
-
-    /// The place of a text, if it has one.
-    fn find(&self, values: &[Box<str>], text: &str) -> Option<u32> {
-        if self.slots.is_empty() {
-            return None;
-        }
-        let place = self.slots[self.slot(values, text)];
-        (place != EMPTY).then_some(place)
-    }
-
-    /// Notes where the last of these is.
-    fn add_last(&mut self, values: &[Box<str>]) {
-        if self.slots.len() < 2 * values.len() {
-            self.slots = vec![EMPTY; (2 * values.len()).next_power_of_two()];
-            for place in 0..values.len() {
-                self.put(values, place);
-            }
-        } else {
-            self.put(values, values.len() - 1);
-        }
-    }
-
-    fn put(&mut self, values: &[Box<str>], place: usize) {
-        let slot = self.slot(values, &values[place]);
-        self.slots[slot] = place as u32;
-    }
-}
-
-/// FNV-1a, its bits mixed once more: names differ in their last digits.
-fn hash(text: &str) -> u64 {
-    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325, step);
-    hash ^ (hash >> 32)
+    /// The places of the texts in `values`, found by their hashes: a map would keep every text a second time.
+    places: HashTable<u32>,
+    hasher: DefaultHashBuilder,
 }
 
 /// Texts are equal if they read the same.
@@ -117,14 +69,24 @@ impl Texts {
         let near = [last, last.map(|key| key + 1)].into_iter().flatten();
         let mut near =
             near.filter(|key| self.values.get(*key as usize).is_some_and(|v| **v == *text));
-        let known = near.next().or_else(|| self.places.find(&self.values, text));
-        let key = known.unwrap_or_else(|| {
-            let key = u32::try_from(self.values.len()).expect("fewer different texts than rows");
-            self.values.push(text.into());
-            self.places.add_last(&self.values);
-            key
-        });
+        let key = near.next().unwrap_or_else(|| self.place(text));
         self.keys.push(key);
+    }
+
+    /// The place of a text, which it is given if it has none.
+    fn place(&mut self, text: &str) -> u32 {
+        let Self { values, places, hasher, .. } = self;
+        let entry = places.entry(
+            hasher.hash_one(text),
+            |key| *values[*key as usize] == *text,
+            |key| hasher.hash_one(&*values[*key as usize]),
+        );
+        *entry
+            .or_insert_with(|| {
+                values.push(text.into());
+                u32::try_from(values.len() - 1).expect("fewer different texts than rows")
+            })
+            .get()
     }
 
     /// How many rows there are.

@@ -568,3 +568,49 @@ fn gather(pending: &mut VecDeque<Bytes>, length: usize) -> Bytes {
     }
     joined.freeze()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SYMBOLS: u32 = 10;
+
+    fn repair_asked(channel: &mut SendChannel) -> Vec<(u32, RepairJob)> {
+        core::iter::from_fn(|| channel.next_want())
+            .filter_map(|want| match want {
+                Want::Repair { block, job } => Some((block, job)),
+                Want::Data { .. } => None,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_probe_has_repair_symbols_of_one_block_prepared_not_of_all_that_are_on_their_way() {
+        let (symbol_size, blocks) = (64, 3);
+        let block_size = SYMBOLS * u32::from(symbol_size);
+        let id = 0;
+        let kind = LiveKind::Stream;
+        let mut channel =
+            SendChannel::live(id, kind, 0, None, Code::RaptorQ, symbol_size, block_size, blocks);
+        let loss = LossModel::new();
+        channel.write(vec![7; (blocks * block_size) as usize].into());
+        for _ in 0..blocks {
+            channel.prepare(&loss, None, 1200);
+            while channel.next_symbols(Pass::Mean, 1200).is_some() {}
+        }
+        assert!(repair_asked(&mut channel).is_empty(), "source symbols need no preparation");
+
+        for _ in 0..5 {
+            assert!(channel.next_symbols(Pass::Probe, 1200).is_none(), "none is ready");
+        }
+        let mut asked = repair_asked(&mut channel);
+        assert_eq!(asked.len(), 1);
+        let (block, job) = asked.remove(0);
+        assert_eq!(block, 0, "the oldest");
+
+        channel.set_repair(block, job.run());
+        let symbols = channel.next_symbols(Pass::Probe, 1200).expect("one symbol is ready");
+        assert_eq!((symbols.block, symbols.esi, symbols.count), (0, SYMBOLS, 1));
+        assert!(repair_asked(&mut channel).is_empty());
+    }
+}
