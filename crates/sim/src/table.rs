@@ -1,3 +1,4 @@
+use core::fmt;
 use core::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
@@ -45,7 +46,7 @@ pub enum Column {
 }
 
 /// Texts, each different one kept once: columns of names repeat few of them in millions of rows.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Texts {
     /// For each row, the place of its text in `values`.
     keys: Vec<u32>,
@@ -53,6 +54,13 @@ pub struct Texts {
     /// The places of the texts in `values`, found by their hashes: a map would keep every text a second time.
     places: HashTable<u32>,
     hasher: DefaultHashBuilder,
+}
+
+/// As they read: where they are found is of no interest, and another in each process.
+impl fmt::Debug for Texts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
 }
 
 /// Texts are equal if they read the same.
