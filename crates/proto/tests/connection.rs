@@ -593,3 +593,22 @@ fn a_path_of_which_nothing_is_known_is_measured_even_if_the_address_is_proved() 
     let arrived = pair.events_of(Side::Client);
     assert!(arrived.iter().any(|event| matches!(event, Event::Message { .. })));
 }
+
+#[test]
+fn a_sender_that_has_nothing_to_send_for_a_moment_keeps_its_rate() {
+    let known =
+        KnownPath { rate: Some(Rate::from_mbps(500)), rtt: Some(Duration::from_micros(200)) };
+    let server = Config { rate: rate::Kind::Auto, known: Some(known), ..Config::default() };
+    let mut pair = Pair::new(Config::default(), server, Duration::from_micros(100), None);
+    pair.run_for(millis(10));
+    let stream = pair.server().open_stream(SendOptions::default());
+    // Some milliseconds' worth each time, so that the last packet leaves at any moment between two feedbacks.
+    for len in (150_000..350_000).step_by(700) {
+        pair.server().write(stream, vec![1; len].into());
+        pair.run_for(millis(20));
+        let now = pair.now;
+        while pair.client.read(now, stream).is_some() {}
+        let rate = pair.server().stats().rate;
+        assert!(rate > Rate::from_mbps(250), "{rate} after {len} bytes");
+    }
+}

@@ -24,6 +24,8 @@ pub(super) struct Sent {
     pub(super) mtu_probe: bool,
     /// Whether the receiver answers it at all: packets of nothing but feedback are not missed.
     pub(super) counted: bool,
+    /// Whether less was sent before it than the path's rate: when it arrives says nothing about the path's.
+    pub(super) late: bool,
     fate: Fate,
 }
 
@@ -45,6 +47,7 @@ impl Sent {
             control: SmallVec::new(),
             mtu_probe: false,
             counted: true,
+            late: false,
             fate: Fate::Unknown,
         }
     }

@@ -3,7 +3,7 @@ use fontis_base::{Duration, Rate, Time};
 /// The longest burst, in time at the pacing rate: short against any queue, long enough for segmentation offload.
 const BURST: Duration = Duration::from_micros(500);
 /// How much lateness of the driver is made up for by sending faster afterwards.
-const CATCH_UP: Duration = Duration::from_millis(4);
+pub(super) const CATCH_UP: Duration = Duration::from_millis(4);
 
 /// Spreads packets in time: bursts bounded in time, and no packet early by more than a burst.
 #[derive(Clone, Debug)]
@@ -32,6 +32,11 @@ impl Pacer {
     /// When the next burst may begin.
     pub(super) const fn next(&self) -> Time {
         self.next
+    }
+
+    /// Whether anything has left yet.
+    pub(super) fn has_begun(&self) -> bool {
+        self.next > Time::ZERO
     }
 
     /// A packet of `size` bytes left.

@@ -4,7 +4,7 @@ use super::config::KnownPath;
 use super::feedback::Feedback;
 use super::history::{History, Outcome, Sent};
 use super::mtu::Mtu;
-use super::pacer::Pacer;
+use super::pacer::{CATCH_UP, Pacer};
 use super::receipts::Receipts;
 use super::redundancy::LossModel;
 use super::rtt::{Rtt, feedback_interval};
@@ -29,6 +29,8 @@ pub(super) struct Path {
     pub(super) controller: Controller,
     pub(super) mtu: Mtu,
     pub(super) limited: bool,
+    /// When there was last room in flight again, after all that may be there was.
+    room_since: Time,
     /// What this side and the peer allow.
     pub(super) limits: [Option<Rate>; 2],
     pub(super) packets_lost: u64,
@@ -55,6 +57,7 @@ impl Path {
             controller,
             mtu,
             limited: false,
+            room_since: Time::ZERO,
             limits: [None; 2],
             packets_lost: 0,
             trains,
@@ -131,6 +134,18 @@ impl Path {
         in_flight == 0 || in_flight + u64::from(size) <= allowance
     }
 
+    /// The same for any packet.
+    fn may_fly(&self) -> bool {
+        self.has_room(self.mtu.size(), self.controller.allowance(self.rtt.smoothed()))
+    }
+
+    /// Whether a packet that leaves now tells nothing of the path's rate, because less was sent than that: data late, for it was
+    /// not there or the host was busy with something else, or no data although it could. To wait for room in flight is neither.
+    pub(super) fn is_late(&self, now: Time, data: bool) -> bool {
+        let slack = if data { CATCH_UP } else { Duration::ZERO };
+        self.pacer.has_begun() && self.pacer.next().max(self.room_since) + slack < now
+    }
+
     /// A data packet leaves.
     pub(super) fn data_sent(&mut self, now: Time, number: u64, size: u32, train: bool) {
         let rate = self.rate();
@@ -175,7 +190,10 @@ impl Path {
         let mut decided = Vec::new();
         let mut tally = Tally::default();
         let patience = self.rtt.timeout();
+        let was_full = !self.may_fly();
+        let limited = &mut self.limited;
         let known = self.history.resolve(feedback, patience, |number, sent, outcome| {
+            *limited |= sent.late;
             match outcome {
                 Outcome::Received => decided.push((number, true)),
                 Outcome::Lost if !sent.mtu_probe => {
@@ -189,6 +207,9 @@ impl Path {
         });
         if !known {
             return false;
+        }
+        if was_full && self.may_fly() {
+            self.room_since = now;
         }
         let fresh = decided.iter().any(|(_, received)| *received);
         if let Some((_, rtt)) =

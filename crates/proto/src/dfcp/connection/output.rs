@@ -220,7 +220,7 @@ impl Connection {
             // Held back by pacing is as fast as the path goes; held back by the allowance is not.
             return None;
         };
-        let Some(symbols) = self.next_symbols() else {
+        let Some((symbols, pass)) = self.next_symbols() else {
             self.path.limited |= self.path.history.unresolved() > 0 || !self.send.is_empty();
             self.path.trains.end();
             self.path.pacer.restart(now);
@@ -239,6 +239,7 @@ impl Connection {
             counted: true,
             alone,
             data: true,
+            idle: pass == Pass::Probe,
             symbols: Some((symbols.channel, symbols.block, symbols.count)),
             ..Meta::UNCOUNTED
         };
@@ -257,7 +258,7 @@ impl Connection {
     }
 
     /// The next symbols of whichever channel is to be served: the most urgent, equals in turn.
-    fn next_symbols(&mut self) -> Option<Symbols> {
+    fn next_symbols(&mut self) -> Option<(Symbols, Pass)> {
         let room = self.symbol_room();
         let mut passes = [Some(Pass::Mean), Some(Pass::Tail), None];
         if self.config.redundancy == Redundancy::UntilAcknowledged {
@@ -274,16 +275,15 @@ impl Connection {
                 let Some(channel) = self.send.get_mut(&id) else { continue };
                 if let Some(symbols) = channel.next_symbols(pass, room) {
                     self.last_served = id;
-                    return Some(symbols);
+                    return Some((symbols, pass));
                 }
             }
         }
         if core::mem::take(&mut self.probe_symbols) {
             // Something is missing and nobody says what: a symbol of the oldest block is more use than a ping.
-            return self
-                .send
-                .values_mut()
-                .find_map(|channel| channel.next_symbols(Pass::Probe, room));
+            let mut channels = self.send.values_mut();
+            let symbols = channels.find_map(|channel| channel.next_symbols(Pass::Probe, room));
+            return symbols.map(|symbols| (symbols, Pass::Probe));
         }
         None
     }
@@ -335,6 +335,7 @@ impl Connection {
         sent.control = meta.control;
         sent.counted = meta.counted;
         sent.mtu_probe = meta.mtu_probe;
+        sent.late = meta.counted && (meta.idle || self.path.is_late(now, meta.data));
         let number = self.path.sent(now, sent);
         if meta.data {
             self.path.data_sent(now, number, size, meta.alone);
@@ -373,6 +374,8 @@ const SYMBOL_HEADER: usize = 11;
 struct Meta {
     counted: bool,
     data: bool,
+    /// Sent because there was nothing else to send.
+    idle: bool,
     alone: bool,
     mtu_probe: bool,
     symbols: Option<super::super::history::SentSymbols>,
@@ -383,6 +386,7 @@ impl Meta {
     const UNCOUNTED: Self = Self {
         counted: false,
         data: false,
+        idle: false,
         alone: false,
         mtu_probe: false,
         symbols: None,
