@@ -52,8 +52,9 @@ pub(super) struct Sender {
     /// Timeouts since the last new acknowledgement.
     timeouts: u32,
     timers: Timers,
-    /// Pacing: when the next segment may leave.
+    /// Pacing: when the next segment may leave, or as many bytes as are left of what may leave at once.
     pace_at: Time,
+    burst: u32,
     /// How much later than expected a segment may arrive (RFC 8985 section 6.2 step 4).
     reorder_window: Duration,
     counters: Counters,
@@ -131,6 +132,7 @@ impl Sender {
             timeouts: 0,
             timers: Timers { retransmit: Time::MAX, reorder: Time::MAX, probe: Time::MAX },
             pace_at: Time::ZERO,
+            burst: 0,
             reorder_window: Duration::ZERO,
             counters: Counters::default(),
         }
@@ -405,7 +407,7 @@ impl Sender {
 
     /// The next segment that may leave at `now`, if any.
     pub(super) fn next(&mut self, now: Time) -> Option<Piece> {
-        if now < self.pace_at && !self.forced {
+        if now < self.pace_at && self.burst < self.mss && !self.forced {
             self.cwnd_limited = self.has_more();
             return None;
         }
@@ -492,7 +494,12 @@ impl Sender {
         if let Some(rate) = self.pacing_rate() {
             let overhead = u64::from(super::segment::IP_HEADER + super::segment::TCP_HEADER);
             let span = rate.time_for(u64::from(piece.len) + overhead);
-            self.pace_at = self.pace_at.max(now) + span;
+            if self.pace_at <= now {
+                self.pace_at = now;
+                self.burst = self.congestion.send_quantum() as u32;
+            }
+            self.pace_at += span;
+            self.burst = self.burst.saturating_sub(piece.len);
         }
         piece
     }

@@ -5,6 +5,7 @@
 
 mod close;
 mod loss;
+mod pacing;
 mod pair;
 mod receive;
 mod script;

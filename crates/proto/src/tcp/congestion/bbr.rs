@@ -286,4 +286,15 @@ impl Bbr {
     pub(super) fn pacing_rate(&self) -> Option<Rate> {
         self.pacing
     }
+
+    /// `BBR.send_quantum` of draft-cardwell-iccrg-bbr-congestion-control-00, section 4.2.2; Linux sends as much at once.
+    pub(super) fn send_quantum(&self) -> u64 {
+        match self.pacing {
+            Some(rate) if rate >= Rate::from_mbps(24) => {
+                rate.bytes_in(Duration::from_millis(1)).min(64 << 10)
+            }
+            Some(rate) if rate >= Rate::from_bps(1_200_000) => 2 * self.mss,
+            _ => self.mss,
+        }
+    }
 }

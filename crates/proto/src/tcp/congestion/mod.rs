@@ -266,6 +266,14 @@ impl Congestion {
             _ => None,
         }
     }
+
+    /// Bytes that may leave back to back where segments are paced: one segment, unless the algorithm says more.
+    pub fn send_quantum(&self) -> u64 {
+        match self {
+            Self::Bbr(bbr) => bbr.send_quantum(),
+            _ => 0,
+        }
+    }
 }
 
 #[cfg(test)]
