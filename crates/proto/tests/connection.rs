@@ -612,3 +612,18 @@ fn a_sender_that_has_nothing_to_send_for_a_moment_keeps_its_rate() {
         assert!(rate > Rate::from_mbps(250), "{rate} after {len} bytes");
     }
 }
+
+#[test]
+fn a_host_that_is_always_late_finds_its_rate_all_the_same() {
+    for tick in [1, 5, 10] {
+        let config = Config { rate: rate::Kind::Auto, ..Config::default() };
+        let mut pair = Pair::new(config.clone(), config, millis(20), None);
+        pair.tick = millis(tick);
+        pair.run_for(millis(200));
+        pair.client.send_message(vec![1; 40_000_000].into(), SendOptions::default());
+        pair.run_for(Duration::from_secs(4));
+        let arrived = |event: &&Event| matches!(event, Event::Message { .. });
+        let stats = pair.client.stats();
+        assert!(pair.events_of(Side::Server).iter().any(arrived), "{tick} ms: {stats:?}");
+    }
+}

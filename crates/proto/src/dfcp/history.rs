@@ -24,9 +24,18 @@ pub(super) struct Sent {
     pub(super) mtu_probe: bool,
     /// Whether the receiver answers it at all: packets of nothing but feedback are not missed.
     pub(super) counted: bool,
-    /// Whether less was sent before it than the path's rate: when it arrives says nothing about the path's.
-    pub(super) late: bool,
+    /// Why less was sent before it than the path's rate, if it was: when it arrives says nothing about the path's.
+    pub(super) late: Option<Late>,
     fate: Fate,
+}
+
+/// Why a packet left later than it could have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Late {
+    /// There was no data to be sent.
+    Starved,
+    /// The host was busy with something else.
+    Host,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +56,7 @@ impl Sent {
             control: SmallVec::new(),
             mtu_probe: false,
             counted: true,
-            late: false,
+            late: None,
             fate: Fate::Unknown,
         }
     }

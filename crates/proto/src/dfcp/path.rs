@@ -2,7 +2,7 @@ use fontis_base::{Duration, Rate, Time};
 
 use super::config::KnownPath;
 use super::feedback::Feedback;
-use super::history::{History, Outcome, Sent};
+use super::history::{History, Late, Outcome, Sent};
 use super::mtu::Mtu;
 use super::pacer::{CATCH_UP, Pacer};
 use super::receipts::Receipts;
@@ -29,6 +29,10 @@ pub(super) struct Path {
     pub(super) controller: Controller,
     pub(super) mtu: Mtu,
     pub(super) limited: bool,
+    /// The host was late with data since the last feedback.
+    host_late: bool,
+    /// When data was last asked for, there was none.
+    pub(super) starved: bool,
     /// When there was last room in flight again, after all that may be there was.
     room_since: Time,
     /// What this side and the peer allow.
@@ -57,6 +61,8 @@ impl Path {
             controller,
             mtu,
             limited: false,
+            host_late: false,
+            starved: false,
             room_since: Time::ZERO,
             limits: [None; 2],
             packets_lost: 0,
@@ -139,17 +145,20 @@ impl Path {
         self.has_room(self.mtu.size(), self.controller.allowance(self.rtt.smoothed()))
     }
 
-    /// Whether a packet that leaves now tells nothing of the path's rate, because less was sent than that: data late, for it was
-    /// not there or the host was busy with something else, or no data although it could. To wait for room in flight is neither.
-    pub(super) fn is_late(&self, now: Time, data: bool) -> bool {
+    /// Why a packet that leaves now tells nothing of the path's rate, if less was sent than that: data late, or no data although it
+    /// could. To wait for room in flight is neither.
+    pub(super) fn lateness(&self, now: Time, data: bool) -> Option<Late> {
         let slack = if data { CATCH_UP } else { Duration::ZERO };
-        self.pacer.has_begun() && self.pacer.next().max(self.room_since) + slack < now
+        let late = self.pacer.has_begun() && self.pacer.next().max(self.room_since) + slack < now;
+        let why = if data && !self.starved { Late::Host } else { Late::Starved };
+        late.then_some(why)
     }
 
     /// A data packet leaves.
     pub(super) fn data_sent(&mut self, now: Time, number: u64, size: u32, train: bool) {
         let rate = self.rate();
         self.pacer.sent(now, size, rate);
+        self.starved = false;
         // What the path would carry does not show below a limit.
         self.limited |= rate < self.controller.rate();
         if train {
@@ -191,9 +200,10 @@ impl Path {
         let mut tally = Tally::default();
         let patience = self.rtt.timeout();
         let was_full = !self.may_fly();
-        let limited = &mut self.limited;
+        let (limited, host_late) = (&mut self.limited, &mut self.host_late);
         let known = self.history.resolve(feedback, patience, |number, sent, outcome| {
-            *limited |= sent.late;
+            *limited |= sent.late == Some(Late::Starved);
+            *host_late |= sent.late == Some(Late::Host);
             match outcome {
                 Outcome::Received => decided.push((number, true)),
                 Outcome::Lost if !sent.mtu_probe => {
@@ -245,6 +255,7 @@ impl Path {
             mean_burst: self.loss.mean_burst(),
             train: None,
             limited: self.limited,
+            late: self.host_late,
             in_flight: self.history.in_flight(),
             marked: feedback.ce.saturating_sub(self.last_marked),
         };
@@ -256,7 +267,7 @@ impl Path {
         }
         if fresh {
             self.controller.on_feedback(&sample);
-            self.limited = false;
+            (self.limited, self.host_late) = (false, false);
         }
         true
     }

@@ -256,6 +256,8 @@ impl Auto {
         if sample.limited {
             // What arrives while less is sent than allowed says nothing about what the path could carry.
             self.delivery.pause();
+        } else if sample.late {
+            self.delivery.skip();
         }
         self.delivery.observe(sample.received_at, sample.received_bytes, window);
         self.round.limited |= sample.limited;

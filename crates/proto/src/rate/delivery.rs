@@ -10,6 +10,8 @@ const LEAST_BYTES: u64 = 30 * 1250;
 pub(super) struct Delivery {
     points: VecDeque<(Time, u64)>,
     rate: Option<f64>,
+    /// Whether the rate is of this window.
+    is_full: bool,
 }
 
 impl Delivery {
@@ -31,6 +33,7 @@ impl Delivery {
         // A rate over less than half a window is mostly burst.
         if span * 2 >= window {
             self.rate = Some((bytes - from) as f64 * 8.0 / span.as_secs_f64());
+            self.is_full = true;
         }
     }
 
@@ -42,11 +45,19 @@ impl Delivery {
     /// Begins a new window, and keeps the rate until it is full.
     pub(super) fn pause(&mut self) {
         self.points.clear();
+        self.is_full = false;
+    }
+
+    /// Leaves a gap of the sender's own making out. A host that makes one in each window is as fast as that.
+    pub(super) fn skip(&mut self) {
+        if self.is_full {
+            self.pause();
+        }
     }
 
     /// Forgets the window, after a silence that is no statement about the path's rate.
     pub(super) fn restart(&mut self) {
-        self.points.clear();
+        self.pause();
         self.rate = None;
     }
 }

@@ -85,6 +85,8 @@ pub struct Sample {
     pub train: Option<Rate>,
     /// Whether the sender had nothing to send, or was not allowed to, since the last feedback.
     pub limited: bool,
+    /// Whether the sender's host was late with what it had, so that less was sent than allowed for a moment.
+    pub late: bool,
     /// Bytes sent that nothing is known of yet.
     pub in_flight: u64,
     /// Packets newly reported as marked congestion experienced.

@@ -58,6 +58,8 @@ pub struct Pair {
     pub sent: Vec<Sent>,
     pub loss: Loss,
     pub one_way: Duration,
+    /// How often the hosts find time for their connections; zero is whenever they have something to do.
+    pub tick: Duration,
     server_config: Config,
     flights: BinaryHeap<Flight>,
     sequence: u64,
@@ -80,6 +82,7 @@ impl Pair {
             sent: Vec::new(),
             loss: Box::new(|_, _| false),
             one_way,
+            tick: Duration::ZERO,
             server_config: server,
             flights: BinaryHeap::new(),
             sequence: 0,
@@ -183,7 +186,11 @@ impl Pair {
             ];
             let next = timeouts.into_iter().flatten().min();
             match next {
-                Some(at) if at <= until => self.now = self.now.max(at),
+                Some(at) if at <= until => {
+                    let tick = self.tick.as_nanos().max(1);
+                    let at = Time::from_nanos(at.as_nanos().next_multiple_of(tick));
+                    self.now = self.now.max(at);
+                }
                 _ => {
                     self.now = until;
                     return;

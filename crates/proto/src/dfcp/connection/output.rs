@@ -3,7 +3,7 @@ use fontis_base::{Ecn, Time};
 use smallvec::smallvec;
 
 use super::super::config::Redundancy;
-use super::super::history::Sent;
+use super::super::history::{Late, Sent};
 use super::super::packet::{Frame, Frames, Live, LiveKind, Packet, Symbols};
 use super::super::params::SYN_SIZE;
 use super::super::sending::Pass;
@@ -218,10 +218,12 @@ impl Connection {
         let size = self.data_packet_size();
         let Some(alone) = self.path.may_send(now, size) else {
             // Held back by pacing is as fast as the path goes; held back by the allowance is not.
+            self.path.starved = !self.has_symbols();
             return None;
         };
         let Some((symbols, pass)) = self.next_symbols() else {
             self.path.limited |= self.path.history.unresolved() > 0 || !self.send.is_empty();
+            self.path.starved = true;
             self.path.trains.end();
             self.path.pacer.restart(now);
             return None;
@@ -335,7 +337,11 @@ impl Connection {
         sent.control = meta.control;
         sent.counted = meta.counted;
         sent.mtu_probe = meta.mtu_probe;
-        sent.late = meta.counted && (meta.idle || self.path.is_late(now, meta.data));
+        sent.late = match (meta.counted, meta.idle) {
+            (false, _) => None,
+            (true, true) => Some(Late::Starved),
+            (true, false) => self.path.lateness(now, meta.data),
+        };
         let number = self.path.sent(now, sent);
         if meta.data {
             self.path.data_sent(now, number, size, meta.alone);
