@@ -267,7 +267,7 @@ impl Congestion {
         }
     }
 
-    /// Bytes that may leave back to back where segments are paced: one segment, unless the algorithm says more.
+    /// Bytes that may leave back to back where segments are paced; zero is one segment at a time.
     pub fn send_quantum(&self) -> u64 {
         match self {
             Self::Bbr(bbr) => bbr.send_quantum(),
