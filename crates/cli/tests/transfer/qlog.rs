@@ -75,11 +75,14 @@ fn qlogs_of_both_ends_show_the_blocks_of_a_lossy_transfer() {
         let most = most.fold(0.0f32, f32::max);
         assert!((2_990_000.0..3_100_000.0).contains(&most), "{name}: {most}");
     }
-    // What the sender was told is what the receiver saw, but for what was told last and lost.
+    // What the sender was told is what the receiver saw. Of the last block that is only said to be done: after that nobody
+    // needs to be told.
     for (at_sender, at_receiver) in blocks(&sent).iter().zip(blocks(&received)) {
         assert_eq!(at_sender.k, at_receiver.k);
-        let differ = at_sender.received.abs_diff(at_receiver.received);
-        assert!(differ <= 30, "{at_sender:?} {at_receiver:?}");
+        let untold = at_receiver.received.checked_sub(at_sender.received);
+        let told_later = at_sender.block < 2;
+        let fits = untold.is_some_and(|untold| !told_later || untold <= 30);
+        assert!(fits, "{at_sender:?} {at_receiver:?}");
         assert!(at_sender.sent > at_receiver.received, "{at_sender:?} {at_receiver:?}");
     }
 }
