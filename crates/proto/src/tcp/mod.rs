@@ -9,6 +9,7 @@
 mod config;
 pub mod congestion;
 mod endpoint;
+mod pacer;
 mod ranges;
 mod receiver;
 mod rtt;

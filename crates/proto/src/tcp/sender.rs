@@ -2,6 +2,7 @@ use fontis_base::{Duration, Rate, Time};
 
 use super::config::{Config, Recovery};
 use super::congestion::{Ack, Congestion, Phase, RateSample};
+use super::pacer::Pacer;
 use super::rtt::RttEstimator;
 use super::scoreboard::{Piece, Progress, Scoreboard};
 use super::stats::{Counters, SenderStats};
@@ -52,9 +53,7 @@ pub(super) struct Sender {
     /// Timeouts since the last new acknowledgement.
     timeouts: u32,
     timers: Timers,
-    /// Pacing: when the next segment may leave, or as many bytes as are left of what may leave at once.
-    pace_at: Time,
-    burst: u32,
+    pacer: Pacer,
     /// How much later than expected a segment may arrive (RFC 8985 section 6.2 step 4).
     reorder_window: Duration,
     counters: Counters,
@@ -131,8 +130,7 @@ impl Sender {
             last_sent: Time::ZERO,
             timeouts: 0,
             timers: Timers { retransmit: Time::MAX, reorder: Time::MAX, probe: Time::MAX },
-            pace_at: Time::ZERO,
-            burst: 0,
+            pacer: Pacer::new(),
             reorder_window: Duration::ZERO,
             counters: Counters::default(),
         }
@@ -407,7 +405,7 @@ impl Sender {
 
     /// The next segment that may leave at `now`, if any.
     pub(super) fn next(&mut self, now: Time) -> Option<Piece> {
-        if now < self.pace_at && self.burst < self.mss && !self.forced {
+        if self.pacer.holds_back(now, self.mss) && !self.forced {
             self.cwnd_limited = self.has_more();
             return None;
         }
@@ -493,13 +491,8 @@ impl Sender {
         self.arm_probe(now);
         if let Some(rate) = self.pacing_rate() {
             let overhead = u64::from(super::segment::IP_HEADER + super::segment::TCP_HEADER);
-            let span = rate.time_for(u64::from(piece.len) + overhead);
-            if self.pace_at <= now {
-                self.pace_at = now;
-                self.burst = self.congestion.send_quantum() as u32;
-            }
-            self.pace_at += span;
-            self.burst = self.burst.saturating_sub(piece.len);
+            let sizes = (piece.len, u64::from(piece.len) + overhead);
+            self.pacer.sent(now, sizes, rate, || self.congestion.send_quantum());
         }
         piece
     }
@@ -550,9 +543,10 @@ impl Sender {
         if probe < next.0 {
             next = (probe, "tail loss probe");
         }
-        let paced = self.pace_at < next.0 && self.pace_at > self.last_sent && self.cwnd_limited;
+        let at = self.pacer.at();
+        let paced = at < next.0 && at > self.last_sent && self.cwnd_limited;
         if paced && self.may_send() {
-            next = (self.pace_at, "pacing");
+            next = (at, "pacing");
         }
         next
     }
@@ -624,7 +618,7 @@ impl Sender {
         self.duplicates = 0;
         self.left_the_network = 0;
         self.forced = true;
-        self.pace_at = now;
+        self.pacer.release(now);
         true
     }
 

@@ -1,0 +1,176 @@
+//! How fast a connection sends: limits, what an earlier connection found out, pauses, and hosts that are late.
+
+#[allow(unreachable_pub, dead_code, reason = "a module of helpers")]
+mod pair;
+
+use bytes::Bytes;
+use fontis_base::{Duration, Rate};
+use fontis_proto::dfcp::{CloseReason, Config, Event, Frame, KnownPath, Packet, SendOptions};
+use fontis_proto::rate;
+use pair::{Pair, Side};
+
+fn millis(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+/// Bytes at the IP layer of the data packets that the client sent in the last `span`, as a rate.
+fn data_rate(pair: &Pair, span: Duration) -> Rate {
+    let data = pair.sent.iter().filter(|sent| {
+        let is_data = |frames: &[Frame]| frames.iter().any(|f| matches!(f, Frame::Symbols(_)));
+        sent.from == Side::Client
+            && sent.at + span > pair.now
+            && matches!(&sent.packet, Packet::Sealed { frames, .. } if is_data(frames))
+    });
+    let bytes: u64 = data.map(|sent| u64::from(sent.size)).sum();
+    Rate::from_bps(bytes * 8_000_000 / span.as_micros())
+}
+
+#[test]
+fn limits_of_either_side_hold_within_two_percent_and_pause() {
+    let mut pair = Pair::connected();
+    let message = pair.client.send_message(vec![1; 60_000_000].into(), SendOptions::default());
+    let holds = |pair: &mut Pair, ours: Option<Rate>, theirs: Option<Rate>| {
+        let now = pair.now;
+        pair.client.limit(now, ours);
+        pair.server().limit_peer(now, theirs);
+        // What was told is on its way, and what was sent faster is paid for.
+        pair.run_for(millis(100));
+        pair.run_for(Duration::from_secs(4));
+        data_rate(pair, Duration::from_secs(4))
+    };
+    let within = |rate: Rate, limit: Rate| {
+        let off = rate.as_bps() as f64 / limit.as_bps() as f64 - 1.0;
+        assert!(off.abs() < 0.02, "{rate} where the limit is {limit}");
+    };
+    let [slow, fast] = [Rate::from_mbps(3), Rate::from_mbps(17)];
+    within(holds(&mut pair, Some(slow), None), slow);
+    within(holds(&mut pair, Some(slow), Some(fast)), slow);
+    within(holds(&mut pair, Some(fast), Some(slow)), slow);
+    within(holds(&mut pair, None, Some(fast)), fast);
+    assert_eq!(holds(&mut pair, Some(Rate::ZERO), None), Rate::ZERO);
+    // Longer than an idle connection is kept.
+    assert_eq!(holds(&mut pair, None, Some(Rate::ZERO)), Rate::ZERO);
+    pair.run_for(Duration::from_secs(300));
+    assert!(pair.client.is_established() && pair.server().is_established());
+    within(holds(&mut pair, None, Some(fast)), fast);
+    holds(&mut pair, None, None);
+    let all = Event::Delivered { channel: message };
+    assert!(pair.events_of(Side::Client).contains(&&all), "nothing holds the rest back");
+}
+
+#[test]
+fn a_limit_that_was_overtaken_is_ignored() {
+    let mut pair = Pair::connected();
+    // The first limit is lost; its copy comes after the second.
+    let mut first = true;
+    pair.loss = Box::new(move |_, sent| {
+        let is_limit = |f: &Frame| matches!(f, Frame::Limit { sequence: 1, .. });
+        let lost = first
+            && matches!(&sent.packet, Packet::Sealed { frames, .. } if frames.iter().any(is_limit));
+        first &= !lost;
+        lost
+    });
+    let now = pair.now;
+    pair.server().limit_peer(now, Some(Rate::ZERO));
+    pair.run_for(millis(5));
+    let now = pair.now;
+    pair.server().limit_peer(now, None);
+    pair.run_for(millis(500));
+    pair.client.send_message(vec![1; 100_000].into(), SendOptions::default());
+    pair.run_for(Duration::from_secs(2));
+    assert!(pair.events_of(Side::Server).iter().any(|e| matches!(e, Event::Message { .. })));
+}
+
+/// A client that asks with its first packet, a server that knows the path (100 ms there and back) from before.
+fn recalled(rate: Option<Rate>, token: Option<&'static [u8]>) -> Pair {
+    let known = Some(KnownPath { rate, rtt: Some(millis(100)) });
+    let next = Some(Bytes::from_static(b"the next"));
+    let server = Config { rate: rate::Kind::Auto, known, token: next, ..Config::default() };
+    let client = Config { token: token.map(Bytes::from_static), ..server.clone() };
+    let mut pair = Pair::new(Config { known: None, ..client }, server, millis(50), Some(b"ask"));
+    pair.run_for(millis(50));
+    let asked = |event: &&Event| matches!(event, Event::Message { early: true, .. });
+    assert!(pair.events_of(Side::Server).iter().any(asked), "it may be a replay all the same");
+    pair.server().send_message(vec![1; 1_000_000].into(), SendOptions::default());
+    pair
+}
+
+#[test]
+fn a_known_path_is_filled_from_the_first_round_trip_on() {
+    let mut pair = recalled(Some(Rate::from_mbps(100)), Some(b"shown"));
+    let shown = pair.sent.iter().any(|sent| match &sent.packet {
+        Packet::Syn { hello, .. } => hello.frames.contains(&Frame::Token(b"shown"[..].into())),
+        _ => false,
+    });
+    assert!(shown);
+    // A round trip, and a megabyte at the known rate with its headers.
+    pair.run_for(millis(50 + 90));
+    let has = |pair: &Pair, wanted: fn(&Event) -> bool| {
+        pair.events_of(Side::Client).into_iter().any(wanted)
+    };
+    assert!(has(&pair, |e| matches!(e, Event::Message { .. })), "{:?}", pair.client.stats());
+    assert!(has(&pair, |e| matches!(e, Event::Token { token } if token == "the next")));
+    assert!(pair.server().is_established());
+    let stats = pair.server().stats();
+    assert!(stats.symbols_sent < stats.symbols_needed * 5 / 4, "{stats:?}");
+}
+
+#[test]
+fn a_first_flight_is_bounded_by_what_the_path_is_known_to_hold() {
+    let mut pair = recalled(Some(Rate::from_mbps(20)), None);
+    assert!(!pair.server().is_established(), "its keys are not proved");
+    // The client was never there.
+    pair.loss = Box::new(|_, _| true);
+    pair.run_for(Duration::from_secs(20));
+    assert!(!pair.server().is_established());
+    let sent = pair.server().stats().bytes_sent;
+    let most = Rate::from_mbps(20).bytes_in(millis(160)) + 24 * 1500 + 30_000;
+    assert!(sent > 300_000 && sent < most, "{sent} bytes, {most} expected at most");
+    pair.run_for(Duration::from_secs(100));
+    let timeout = Event::Closed(CloseReason::IdleTimeout);
+    assert!(pair.events_of(Side::Server).contains(&&timeout));
+}
+
+#[test]
+fn a_path_of_which_nothing_is_known_is_measured_even_if_the_address_is_proved() {
+    let mut pair = recalled(None, None);
+    pair.run_for(millis(50));
+    assert!(pair.server().stats().data_packets_sent > 0, "in the first round trip");
+    pair.run_for(Duration::from_secs(2));
+    let arrived = pair.events_of(Side::Client);
+    assert!(arrived.iter().any(|event| matches!(event, Event::Message { .. })));
+}
+
+#[test]
+fn a_sender_that_has_nothing_to_send_for_a_moment_keeps_its_rate() {
+    let known =
+        KnownPath { rate: Some(Rate::from_mbps(500)), rtt: Some(Duration::from_micros(200)) };
+    let server = Config { rate: rate::Kind::Auto, known: Some(known), ..Config::default() };
+    let mut pair = Pair::new(Config::default(), server, Duration::from_micros(100), None);
+    pair.run_for(millis(10));
+    let stream = pair.server().open_stream(SendOptions::default());
+    // Some milliseconds' worth each time, so that the last packet leaves at any moment between two feedbacks.
+    for len in (150_000..350_000).step_by(700) {
+        pair.server().write(stream, vec![1; len].into());
+        pair.run_for(millis(20));
+        let now = pair.now;
+        while pair.client.read(now, stream).is_some() {}
+        let rate = pair.server().stats().rate;
+        assert!(rate > Rate::from_mbps(250), "{rate} after {len} bytes");
+    }
+}
+
+#[test]
+fn a_host_that_is_always_late_finds_its_rate_all_the_same() {
+    for tick in [1, 5, 10] {
+        let config = Config { rate: rate::Kind::Auto, ..Config::default() };
+        let mut pair = Pair::new(config.clone(), config, millis(20), None);
+        pair.tick = millis(tick);
+        pair.run_for(millis(200));
+        pair.client.send_message(vec![1; 40_000_000].into(), SendOptions::default());
+        pair.run_for(Duration::from_secs(4));
+        let arrived = |event: &&Event| matches!(event, Event::Message { .. });
+        let stats = pair.client.stats();
+        assert!(pair.events_of(Side::Server).iter().any(arrived), "{tick} ms: {stats:?}");
+    }
+}
