@@ -7,7 +7,7 @@ FUZZ_TARGETS := frames hello notation block_decoder raptorq_object encoding_plan
 
 export FILE FUZZ_SECONDS
 
-# What is built once, on a machine that is thrown away, need not be kept for being built again: it is half of the disk.
+# What is built once, on a machine that is thrown away, need not be kept for being built again.
 ifdef CI
 export CARGO_INCREMENTAL := 0
 endif

@@ -15,6 +15,8 @@ const VALUE: usize = blake3::OUT_LEN;
 /// Blocks hashed in parallel lie within this many bytes of each other, so that a disk reads nearly in order.
 const WINDOW: u64 = 32 << 20;
 const MAX_BLOCK: u32 = 1 << 20;
+/// Bytes that are read before they are hashed: they are still in the processor's own cache then.
+const PIECE: usize = 128 << 10;
 
 /// The block size in bytes that Fontis gives an object of `size` bytes: up to 1 MiB an object is one block
 /// of the next power of two, at least 1024; a larger one has blocks of 1 MiB.
@@ -112,15 +114,23 @@ impl HashTree {
     pub fn of_blocks<E: Send>(
         size: u64,
         block_size: u32,
-        read: impl Fn(u64, &mut [u8]) -> Result<(), E> + Sync,
+        read: impl Fn(u64, usize, &mut Vec<u8>) -> Result<(), E> + Sync,
         mut progress: impl FnMut(u64),
     ) -> Result<Self, E> {
         check_block_size(block_size).expect("block size is ours");
         let mut tree = Self { root: blake3::hash(&[]), size, block_size, values: Vec::new() };
+        let hash = |hasher: &mut blake3::Hasher, buffer: &mut Vec<u8>, offset: u64, len: usize| {
+            for at in (0..len).step_by(PIECE) {
+                buffer.clear();
+                read(offset + at as u64, PIECE.min(len - at), buffer)?;
+                hasher.update(buffer);
+            }
+            Ok(())
+        };
         if size <= u64::from(block_size) {
-            let mut block = vec![0; size as usize];
-            read(0, &mut block)?;
-            tree.root = blake3::hash(&block);
+            let mut hasher = blake3::Hasher::new();
+            hash(&mut hasher, &mut Vec::new(), 0, size as usize)?;
+            tree.root = hasher.finalize();
             progress(size);
             return Ok(tree);
         }
@@ -131,9 +141,11 @@ impl HashTree {
             let hashed: Result<Vec<_>, E> = (first..last)
                 .into_par_iter()
                 .map_init(Vec::new, |buffer, i| {
-                    buffer.resize(tree.block_len(i), 0);
                     let offset = i * u64::from(block_size);
-                    read(offset, buffer).map(|()| value_of(offset, buffer))
+                    let mut hasher = blake3::Hasher::new();
+                    hasher.set_input_offset(offset);
+                    hash(&mut hasher, buffer, offset, tree.block_len(i))?;
+                    Ok(hasher.finalize_non_root())
                 })
                 .collect();
             tree.values.extend(hashed?);
@@ -297,9 +309,8 @@ mod tests {
     fn reading_blocks_in_parallel_gives_the_same_tree_as_reading_in_order() {
         for size in sizes(2048) {
             let bytes = content(size);
-            let read = |offset: u64, buffer: &mut [u8]| {
-                let start = offset as usize;
-                buffer.copy_from_slice(&bytes[start..start + buffer.len()]);
+            let read = |offset: u64, len, out: &mut Vec<u8>| {
+                out.extend_from_slice(&bytes[offset as usize..][..len]);
                 Ok::<_, ()>(())
             };
             let mut told = 0;

@@ -13,7 +13,7 @@ use cap_std::fs::{Dir, Metadata, OpenOptions};
 use lru::LruCache;
 
 use crate::hash_tree::{HashTree, block_size_for};
-use crate::layout::Layout;
+use crate::layout::{Layout, Piece};
 use crate::manifest::{Entry, EntryKind, MAX_ENTRIES, Manifest, ManifestError};
 use crate::partial;
 use crate::printable::printable;
@@ -208,27 +208,26 @@ impl Source {
         self.manifest.size()
     }
 
-    /// Fills `buffer` with the object's bytes from `offset` on.
+    /// Appends `len` of the object's bytes, from `offset` on, to `out`.
     ///
     /// # Errors
     /// [`SourceError::Changed`] if a file is not what it was when the source was opened, `Unreadable`, or
     /// `Range` beyond the object's end.
-    pub fn read_block(&self, offset: u64, buffer: &mut [u8]) -> Result<(), SourceError> {
-        if !self.layout.contains(offset, buffer.len()) {
-            let (len, size) = (buffer.len(), self.size());
-            return Err(SourceError::Range { offset, len, size });
+    pub fn read_block(
+        &self,
+        offset: u64,
+        len: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), SourceError> {
+        if !self.layout.contains(offset, len) {
+            return Err(SourceError::Range { offset, len, size: self.size() });
         }
+        out.reserve_exact(len);
         if let Place::Memory(bytes) = &self.place {
-            buffer.copy_from_slice(&bytes[offset as usize..][..buffer.len()]);
+            out.extend_from_slice(&bytes[offset as usize..][..len]);
             return Ok(());
         }
-        let mut rest = buffer;
-        for piece in self.layout.pieces(offset, rest.len()) {
-            let (part, after) = rest.split_at_mut(piece.len);
-            self.read_piece(piece.entry, piece.offset, piece.whole, part)?;
-            rest = after;
-        }
-        Ok(())
+        self.layout.pieces(offset, len).try_for_each(|piece| self.read_piece(piece, out))
     }
 
     /// Hashes the whole object, in blocks of [`block_size_for`] its size; `progress` is told the bytes hashed so
@@ -237,7 +236,7 @@ impl Source {
     /// # Errors
     /// Those of [`read_block`](Self::read_block).
     pub fn hash_tree(&self, progress: impl FnMut(u64)) -> Result<HashTree, SourceError> {
-        let read = |offset, buffer: &mut [u8]| self.read_block(offset, buffer);
+        let read = |offset, len, out: &mut Vec<u8>| self.read_block(offset, len, out);
         HashTree::of_blocks(self.size(), block_size_for(self.size()), read, progress)
     }
 
@@ -257,13 +256,8 @@ impl Source {
         self.at_rest
     }
 
-    fn read_piece(
-        &self,
-        entry: usize,
-        offset: u64,
-        whole: bool,
-        buffer: &mut [u8],
-    ) -> Result<(), SourceError> {
+    fn read_piece(&self, piece: Piece, out: &mut Vec<u8>) -> Result<(), SourceError> {
+        let Piece { entry, offset, len, whole } = piece;
         let changed = || SourceError::Changed { path: self.path_of(entry) };
         let unreadable = |error| source_error(&self.path_of(entry), error);
         let shared;
@@ -278,7 +272,7 @@ impl Source {
             }
             Place::Memory(_) => unreachable!("memory is read without files"),
         };
-        read_exact_at(file, buffer, offset).map_err(|error| match error.kind() {
+        append_at(file, offset, len, out).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => changed(),
             _ => unreadable(error),
         })?;
@@ -401,23 +395,39 @@ fn children(dir: &Dir, path: &str, place: &Path) -> Result<Vec<(String, Metadata
     Ok(children)
 }
 
-#[cfg(unix)]
-pub(crate) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
-}
-
-#[cfg(windows)]
-pub(crate) fn read_exact_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
-    while !buffer.is_empty() {
-        match std::os::windows::fs::FileExt::seek_read(file, buffer, offset)? {
-            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            read => {
-                buffer = &mut buffer[read..];
-                offset += read as u64;
+/// Appends `len` bytes of a file, from `offset` on, to `out`.
+pub(crate) fn append_at(file: &File, offset: u64, len: usize, out: &mut Vec<u8>) -> io::Result<()> {
+    let end = out.len() + len;
+    #[cfg(unix)]
+    {
+        // Into memory that nobody clears before, which would take as long again as the reading itself. There may be more
+        // room than bytes wanted.
+        let mut offset = offset;
+        out.reserve(len);
+        while out.len() < end {
+            let room = rustix::buffer::spare_capacity(out);
+            match rustix::io::pread(file, room, offset) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(read) => offset += read as u64,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
             }
         }
+        out.truncate(end);
+        Ok(())
     }
-    Ok(())
+    #[cfg(not(unix))]
+    {
+        let (mut offset, mut at) = (offset, out.len());
+        out.resize(end, 0);
+        while at < end {
+            match std::os::windows::fs::FileExt::seek_read(file, &mut out[at..], offset)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                read => (at, offset) = (at + read, offset + read as u64),
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]

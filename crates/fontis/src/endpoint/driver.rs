@@ -1,4 +1,3 @@
-use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, mpsc};
@@ -6,6 +5,7 @@ use std::sync::{Arc, mpsc};
 use bytes::{Bytes, BytesMut};
 use fontis_base::{Duration, Ecn, Rate, Time};
 use fontis_proto::dfcp::{Config, Connection as Machine, ConnectionId, Packet};
+use hashbrown::HashMap;
 use mio::{Events, Interest, Poll, Token, Waker};
 use tokio::sync::{mpsc as async_mpsc, oneshot, watch};
 
@@ -51,7 +51,8 @@ pub(super) struct Driver {
     pub(super) slots: HashMap<u64, Slot>,
     pub(super) next_slot: u64,
     pub(super) by_id: HashMap<ConnectionId, u64>,
-    pub(super) by_syn: HashMap<(SocketAddr, ConnectionId), u64>,
+    /// Peers choose these keys, so they are hashed in a way that none can foresee.
+    pub(super) by_syn: std::collections::HashMap<(SocketAddr, ConnectionId), u64>,
     pub(super) admission: Admission,
     stopping: bool,
     pub(super) handle: Option<Handle>,
@@ -93,7 +94,7 @@ impl Driver {
             slots: HashMap::new(),
             next_slot: 0,
             by_id: HashMap::new(),
-            by_syn: HashMap::new(),
+            by_syn: std::collections::HashMap::new(),
             admission: Admission::new(),
             stopping: false,
             handle: None,
@@ -344,7 +345,9 @@ impl Driver {
                 slot.forged += u64::from(!slot.keep_early(at, ecn, bytes));
             }
         }
-        self.touched.push(id);
+        if self.touched.last() != Some(&id) {
+            self.touched.push(id);
+        }
     }
 
     /// Lets connections do what they have to; returns when the next of them has something to do.

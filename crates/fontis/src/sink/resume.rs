@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use super::*;
 use crate::HashTree;
 use crate::journal::{Header, journal_name};
+use crate::source::append_at;
 
 /// What an earlier transfer to the same place left.
 pub(super) struct Found {
@@ -226,10 +227,8 @@ impl Sink {
 
     /// Bytes of the partial; `None` if they are not there.
     fn read(&self, offset: u64, len: usize) -> Option<Vec<u8>> {
-        let mut bytes = vec![0; len];
-        let mut rest = &mut bytes[..];
+        let mut bytes = Vec::with_capacity(len);
         for piece in self.layout.pieces(offset, len) {
-            let (part, after) = rest.split_at_mut(piece.len);
             let file = match &self.dir {
                 None => None,
                 Some(dir) => {
@@ -238,10 +237,9 @@ impl Sink {
                 }
             };
             let file = file.as_ref().unwrap_or(&self.partial.handle);
-            crate::source::read_exact_at(file, part, piece.offset).ok()?;
-            rest = after;
+            append_at(file, piece.offset, piece.len, &mut bytes).ok()?;
         }
-        rest.is_empty().then_some(bytes)
+        (bytes.len() == len).then_some(bytes)
     }
 }
 

@@ -30,8 +30,8 @@ fn folder_of(sizes: &[usize]) -> (TempDir, Vec<u8>) {
 }
 
 fn read(source: &Source, offset: u64, len: usize) -> Result<Vec<u8>, SourceError> {
-    let mut buffer = vec![0; len];
-    source.read_block(offset, &mut buffer).map(|()| buffer)
+    let mut buffer = Vec::new();
+    source.read_block(offset, len, &mut buffer).map(|()| buffer)
 }
 
 #[test]

@@ -3,22 +3,19 @@ use std::io::{Stdout, stdout};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use fontis_proto::dfcp::{Checkpoint, Kept, ObjectShape, Stats};
 
-use super::TransferError;
 use super::message::Offer;
 use super::outgoing::{CODE_UNWANTED, lost, shape};
 use super::serve::key_text;
+use super::{PROGRESS_EVERY, TransferError};
 use crate::{
     Connection, Dest, HashTree, Manifest, Received, RecvObject, Sink, SinkError, SinkOptions,
     StreamSink,
 };
-
-/// How often progress is told.
-const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
 /// What is known when an object has been offered.
 pub(super) struct Prepared {
@@ -130,8 +127,11 @@ impl Incoming {
                 Received::Checkpoint(part) => self.checkpoint(shape, part).await?,
                 Received::Block(block, data) => {
                     let length = data.len() as u64;
-                    // Counted before the block is released: releasing the last ends the peer's interest.
-                    stats = connection.stats().await.unwrap_or(stats);
+                    let due = told.elapsed() >= PROGRESS_EVERY || done + length == shape.size;
+                    if due {
+                        // Counted before the block is released: releasing the last ends the peer's interest.
+                        stats = connection.stats().await.unwrap_or(stats);
+                    }
                     match self.store(shape, block, data).await {
                         Ok(true) => object.release(block),
                         // Symbols kept from before, or damage on the way into a file, are forgiven once.
@@ -150,7 +150,7 @@ impl Incoming {
                         }
                     }
                     done += length;
-                    if told.elapsed() >= PROGRESS_EVERY || done == shape.size {
+                    if due {
                         told = Instant::now();
                         moved(done, stats);
                     }

@@ -26,6 +26,9 @@ pub use resolve::resolve;
 pub use send::send;
 pub use serve::FileServer;
 
+/// How often progress is told.
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+
 /// How far a transfer has come.
 #[derive(Clone, Debug)]
 pub enum Progress {

@@ -1,11 +1,12 @@
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use fontis_codes::Code;
 use fontis_proto::dfcp::{CloseReason, Held, ObjectShape, SYMBOL_SIZE, SendOptions, Stats};
 
-use super::TransferError;
 use super::message::{Offer, label};
+use super::{PROGRESS_EVERY, TransferError};
 use crate::{CODE_REFUSED_KEY, ConnectError, Connection, HashTree, SendProgress, Source};
 
 /// The code of an object whose source changed or could not be read.
@@ -40,7 +41,8 @@ impl Outgoing {
         held.done().iter().map(|run| offset(run.end) - offset(run.start)).sum()
     }
 
-    /// Sends the content and returns when the peer has verified all of it; `moved` is told of every block read.
+    /// Sends the content and returns when the peer has verified all of it; `moved` is told now and then of what has been
+    /// read, and of the last block.
     pub(super) async fn send(
         &self,
         connection: &Connection,
@@ -50,6 +52,7 @@ impl Outgoing {
     ) -> Result<(), TransferError> {
         let remote = connection.remote_addr();
         let mut done = self.held_bytes(&held);
+        let mut told: Option<Instant> = None;
         let shape = shape(&self.tree);
         let lost = || lost(connection);
         let Some(mut object) =
@@ -69,7 +72,12 @@ impl Outgoing {
                     Ok(data) => {
                         done += data.len() as u64;
                         object.supply(block, data);
-                        if let Some(stats) = connection.stats().await {
+                        // Asking takes the connection's thread from its packets.
+                        if (done == shape.size
+                            || told.is_none_or(|told| told.elapsed() >= PROGRESS_EVERY))
+                            && let Some(stats) = connection.stats().await
+                        {
+                            told = Some(Instant::now());
                             moved(done, stats);
                         }
                     }
@@ -86,8 +94,8 @@ impl Outgoing {
         let source = self.source.clone();
         let tree = self.tree.clone();
         tokio::task::spawn_blocking(move || {
-            let mut buffer = vec![0; shape.block_len(block) as usize];
-            source.read_block(u64::from(block) * u64::from(shape.block_size), &mut buffer)?;
+            let (offset, mut buffer) = (u64::from(block) * u64::from(shape.block_size), Vec::new());
+            source.read_block(offset, shape.block_len(block) as usize, &mut buffer)?;
             if !source.is_at_rest() && !tree.verify_block(u64::from(block), &buffer) {
                 return Err(
                     crate::SourceError::Changed { path: source.manifest().name().into() }.into()

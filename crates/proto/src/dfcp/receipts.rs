@@ -101,31 +101,39 @@ impl Receipts {
         Some(feedback)
     }
 
-    fn holds(&self, number: u64) -> bool {
-        number >= self.base
-            && self
-                .words
-                .get(((number - self.base) / 64) as usize)
-                .is_some_and(|word| word & (1 << (number % 64)) != 0)
+    /// How many numbers in a row from `highest` downwards, to `lowest` at most, have come, or have not.
+    fn run(&self, highest: u64, lowest: u64, come: bool) -> u32 {
+        let mut next = highest;
+        loop {
+            let word =
+                next.checked_sub(self.base).and_then(|at| self.words.get((at / 64) as usize));
+            let word = word.copied().unwrap_or(0);
+            let below = (next % 64) as u32;
+            // What has come are ones now, from the highest bit on.
+            let ones = (if come { word } else { !word } << (63 - below)).leading_ones();
+            let equal = u64::from(ones.min(below + 1));
+            if next - lowest < equal {
+                return (highest - lowest + 1) as u32;
+            }
+            next -= equal;
+            if ones <= below {
+                return (highest - next) as u32;
+            }
+        }
     }
 
     fn runs(&self, largest: u64, feedback: &mut Feedback) {
         let lowest = self.base.max(largest.saturating_sub(REPORT));
-        let mut state = true;
-        let mut length = 0u32;
-        for number in (lowest..=largest).rev() {
-            if self.holds(number) == state {
-                length += 1;
-                continue;
-            }
-            feedback.runs.push(length);
-            if feedback.runs.len() == MAX_RUNS {
+        let (mut next, mut come) = (largest, true);
+        while feedback.runs.len() < MAX_RUNS {
+            let run = self.run(next, lowest, come);
+            feedback.runs.push(run);
+            if next - lowest < u64::from(run) {
                 return;
             }
-            state = !state;
-            length = 1;
+            next -= u64::from(run);
+            come = !come;
         }
-        feedback.runs.push(length);
     }
 
     /// Spreads the samples evenly over what came since the last feedback; a short train is reported whole.
@@ -162,6 +170,39 @@ mod tests {
         assert_eq!(received, [(9, 9), (5, 6), (0, 2)]);
         assert_eq!(feedback.delay_us, 11);
         assert!((receipts.loss() - 0.4).abs() < 1e-9);
+    }
+
+    #[test]
+    fn runs_are_those_that_a_look_at_every_number_finds() {
+        let seed = 0x7275_6e73;
+        println!("seed {seed:#x}");
+        let mut random = fontis_base::Stream::new(seed, "receipts");
+        for _ in 0..200 {
+            let (first, most) = (random.below(1000), random.below(6) + 1);
+            let mut come = std::collections::BTreeSet::new();
+            let mut number = first;
+            for _ in 0..random.below(40) + 1 {
+                let longest = [2, 70, 200][random.below(3) as usize];
+                let run = random.below(longest) + 1;
+                come.extend(number..number + run);
+                number += run + random.below(most * most * 30) + 1;
+            }
+            let mut receipts = Receipts::new();
+            receive(&mut receipts, come.iter().copied());
+            let feedback = receipts.feedback(Time::from_nanos(1 << 40), 0).unwrap();
+            let largest = *come.last().unwrap();
+            let lowest = receipts.base.max(largest.saturating_sub(REPORT));
+            let mut expected = vec![0u32];
+            for number in (lowest..=largest).rev() {
+                let told = expected.len() % 2 == 1;
+                if come.contains(&number) != told {
+                    expected.push(0);
+                }
+                *expected.last_mut().unwrap() += 1;
+            }
+            expected.truncate(MAX_RUNS);
+            assert_eq!(feedback.runs.as_slice(), expected);
+        }
     }
 
     #[test]

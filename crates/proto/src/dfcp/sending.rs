@@ -95,6 +95,9 @@ pub(super) struct SendChannel {
     /// Blocks from `floor` on, as far as they have been begun or asked for.
     blocks: VecDeque<Block>,
     floor: u32,
+    /// Every block below has as much in flight as it shall have on average, or is done: of a long window's many blocks the
+    /// first that lacks something is looked up once, not for every packet.
+    settled: u32,
     limit: u32,
     /// The number of the packet that brought the newest status.
     status_number: Option<u64>,
@@ -182,6 +185,7 @@ impl SendChannel {
             block_size,
             blocks: VecDeque::new(),
             floor: 0,
+            settled: 0,
             limit,
             status_number: None,
             wants: VecDeque::new(),
@@ -266,10 +270,12 @@ impl SendChannel {
             };
             *block = Block::new(data, None, loss);
         }
+        self.settled = self.floor;
     }
 
     /// Symbols of a block were reported as received, lost or forgotten.
     pub(super) fn resolved(&mut self, index: u32, count: u16, received: bool) {
+        self.settled = self.settled.min(index);
         if let Some(block) = self.block_mut(index) {
             block.in_flight = block.in_flight.saturating_sub(u32::from(count));
             if received {
@@ -331,6 +337,7 @@ impl SendChannel {
         for block in self.blocks.iter_mut().filter(|block| !block.done) {
             block.retarget(loss);
         }
+        self.settled = self.floor;
     }
 
     /// Cuts or announces the blocks that may come next, and asks for their data.
@@ -422,14 +429,19 @@ impl SendChannel {
             return None;
         }
         let mut waiting = false;
-        for (offset, block) in self.blocks.iter_mut().enumerate() {
-            let index = self.floor + offset as u32;
+        self.settled = self.settled.max(self.floor);
+        let first = if pass == Pass::Mean { self.settled } else { self.floor };
+        let after = self.blocks.iter_mut().skip((first - self.floor) as usize);
+        for (index, block) in (first..).zip(after) {
             let target = match pass {
                 Pass::Mean => block.target,
                 Pass::Tail => block.tail_target,
                 Pass::Endless | Pass::Probe => block.in_flight + 1,
             };
             if block.done || block.in_flight >= target {
+                if pass == Pass::Mean && index == self.settled {
+                    self.settled += 1;
+                }
                 continue;
             }
             if index >= self.limit {
