@@ -37,13 +37,8 @@ impl HashCache {
         source: &Source,
         progress: impl FnMut(u64),
     ) -> Result<Arc<HashTree>, SourceError> {
-        let key = match source.fingerprint() {
-            Some(key) if source.is_at_rest() => key,
-            _ => return source.hash_tree(progress).map(Arc::new),
-        };
-        let slot = {
-            let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-            slots.get_or_insert(key, Slot::default).clone()
+        let Some(slot) = self.slot(source) else {
+            return source.hash_tree(progress).map(Arc::new);
         };
         // Held while hashing: whoever asks for the same object meanwhile waits for this tree.
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
@@ -53,6 +48,27 @@ impl HashCache {
         let tree = Arc::new(source.hash_tree(progress)?);
         *slot = Some(tree.clone());
         Ok(tree)
+    }
+
+    /// The hash tree of `source` if it is remembered; never waits for one that is being made.
+    pub fn get(&self, source: &Source) -> Option<Arc<HashTree>> {
+        self.slot(source)?.try_lock().ok()?.clone()
+    }
+
+    /// Remembers the hash tree of `source`, unless the source may still change unseen or its tree is being made.
+    pub fn put(&self, source: &Source, tree: Arc<HashTree>) {
+        if let Some(slot) = self.slot(source)
+            && let Ok(mut slot) = slot.try_lock()
+        {
+            *slot = Some(tree);
+        }
+    }
+
+    /// Where the tree of `source` is remembered; nowhere if the source may change unseen.
+    fn slot(&self, source: &Source) -> Option<Slot> {
+        let key = source.state()?;
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(slots.get_or_insert(key, Slot::default).clone())
     }
 }
 

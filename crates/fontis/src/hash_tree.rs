@@ -4,11 +4,15 @@
 //! tree (BLAKE3 paper, section 2.1); its non-root output is its *chaining value*. The chaining values of all
 //! blocks merge to the root, which is the plain BLAKE3 hash of the object, what `b3sum` prints.
 
+mod builder;
+
 use std::io::{self, Read};
 
 use blake3::Hash;
 use blake3::hazmat::{self, ChainingValue, HasherExt, Mode};
 use rayon::prelude::*;
+
+pub use builder::HashTreeBuilder;
 
 /// Bytes of a chaining value.
 const VALUE: usize = blake3::OUT_LEN;
@@ -35,6 +39,9 @@ pub enum HashTreeError {
         "block size {0} is not a power of two of at least 1024 bytes: ask the sender for a valid one"
     )]
     BlockSize(u32),
+    /// The object has no chaining values, because it is not longer than one block.
+    #[error("an object of a single block has no hash list: ask the sender for a whole offer")]
+    Single,
     /// The list has not one value per block.
     #[error(
         "hash list has {actual} bytes, but the object's blocks need {expected}: fetch the list again"
@@ -91,7 +98,7 @@ impl HashTree {
             let hashed: Vec<_> = buffer
                 .par_chunks(block_size as usize)
                 .enumerate()
-                .map(|(i, block)| value_of(size + i as u64 * u64::from(block_size), block))
+                .map(|(i, block)| chaining_value(size + i as u64 * u64::from(block_size), block))
                 .collect();
             values.extend(hashed);
             size += buffer.len() as u64;
@@ -177,18 +184,24 @@ impl HashTree {
 
     /// Bytes of block `i`; 0 beyond the last.
     pub fn block_len(&self, i: u64) -> usize {
-        let start = i.saturating_mul(u64::from(self.block_size));
-        self.size.saturating_sub(start).min(u64::from(self.block_size)) as usize
+        block_len(self.size, self.block_size, i)
     }
 
     /// Whether `bytes` are exactly block `i` of the object.
     pub fn verify_block(&self, i: u64, bytes: &[u8]) -> bool {
-        if i >= self.block_count() || bytes.len() != self.block_len(i) {
-            return false;
-        }
+        self.check(i).is_some_and(|check| check.holds(bytes))
+    }
+
+    /// How block `i` is checked; `None` beyond the last.
+    pub fn check(&self, i: u64) -> Option<BlockCheck> {
+        let len = self.block_len(i);
         match usize::try_from(i).ok().and_then(|i| self.values.get(i)) {
-            Some(expected) => value_of(i * u64::from(self.block_size), bytes) == *expected,
-            None => blake3::hash(bytes) == self.root,
+            Some(value) => Some(BlockCheck::with_value(self.size, self.block_size, i, *value)),
+            None => (i < self.block_count()).then_some(BlockCheck {
+                offset: 0,
+                len,
+                expected: Expected::Root(self.root),
+            }),
         }
     }
 
@@ -234,6 +247,42 @@ impl HashTree {
     }
 }
 
+/// What the bytes of one block must be.
+#[derive(Debug, Clone, Copy)]
+pub struct BlockCheck {
+    offset: u64,
+    len: usize,
+    expected: Expected,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Expected {
+    Value(ChainingValue),
+    /// The block is the whole object.
+    Root(Hash),
+}
+
+impl BlockCheck {
+    fn with_value(size: u64, block_size: u32, i: u64, value: ChainingValue) -> Self {
+        let (offset, len) = (i * u64::from(block_size), block_len(size, block_size, i));
+        Self { offset, len, expected: Expected::Value(value) }
+    }
+
+    /// Whether `bytes` are exactly the block.
+    pub fn holds(&self, bytes: &[u8]) -> bool {
+        bytes.len() == self.len
+            && match &self.expected {
+                Expected::Value(value) => chaining_value(self.offset, bytes) == *value,
+                Expected::Root(root) => blake3::hash(bytes) == *root,
+            }
+    }
+}
+
+fn block_len(size: u64, block_size: u32, i: u64) -> usize {
+    let start = i.saturating_mul(u64::from(block_size));
+    size.saturating_sub(start).min(u64::from(block_size)) as usize
+}
+
 fn check_block_size(block_size: u32) -> Result<(), HashTreeError> {
     if block_size.is_power_of_two() && block_size as usize >= blake3::CHUNK_LEN {
         Ok(())
@@ -242,7 +291,8 @@ fn check_block_size(block_size: u32) -> Result<(), HashTreeError> {
     }
 }
 
-fn value_of(offset: u64, block: &[u8]) -> ChainingValue {
+/// The chaining value of a block at this offset of its object.
+pub(crate) fn chaining_value(offset: u64, block: &[u8]) -> ChainingValue {
     blake3::Hasher::new().set_input_offset(offset).update(block).finalize_non_root()
 }
 

@@ -45,7 +45,7 @@ pub use endpoint::{
     EndpointStatus, Message,
 };
 pub use hash_cache::HashCache;
-pub use hash_tree::{HashTree, HashTreeError, block_size_for};
+pub use hash_tree::{BlockCheck, HashTree, HashTreeBuilder, HashTreeError, block_size_for};
 pub use identity::{AllowList, Identity, IdentityError, KEY_LEN, PublicKey};
 pub use key_log::KeyLog;
 pub use manifest::{Entry, EntryKind, Manifest, ManifestError, Modified};

@@ -80,7 +80,7 @@ enum Progress {
 }
 
 impl Sink {
-    /// Prepares to write `manifest`'s object, whose content has the BLAKE3 hash `root`, at `dest`, under the manifest's
+    /// Prepares to write `manifest`'s object at `dest`, whose content goes by any of the names `content` (its BLAKE3 hash is one), under the manifest's
     /// name if `dest` is a folder. With `overwrite`, [`finish`](Self::finish) replaces what is there: a file by a file, a symlink itself and not what
     /// it points to, a folder by a folder as a whole.
     ///
@@ -88,11 +88,11 @@ impl Sink {
     /// [`SinkError`]: the destination exists, cannot be written, is too small, or another transfer writes there.
     ///
     /// # Panics
-    /// If `dest` is [`Dest::Stdout`], which is for [`StreamSink`](crate::StreamSink).
+    /// If `dest` is [`Dest::Stdout`], which is for [`StreamSink`](crate::StreamSink), or `content` is empty.
     pub fn create(
         dest: &Dest,
         manifest: Manifest,
-        root: Hash,
+        content: &[Hash],
         options: SinkOptions,
     ) -> Result<Self, SinkError> {
         let SinkOptions { overwrite, restart } = options;
@@ -117,13 +117,13 @@ impl Sink {
             }
             Ok(_) | Err(_) => {}
         }
-        let found = Found::look(&parent, &name, &manifest, &root).filter(|_| !restart);
+        let found = Found::look(&parent, &name, &manifest).filter(|_| !restart);
         let adopt = found.as_ref().map(|found| found.header.allowed);
         let partial = Partial::create(parent, &place, &name, manifest.is_folder(), adopt)?;
         let error = |error| SinkError::io(&partial.path, error);
         let (journal, begun) = match found.filter(|_| partial.adopted) {
-            Some(found) => found.journal(&partial, &manifest, &root).map_err(error)?,
-            None => (new_journal(&partial, &manifest, &root).map_err(error)?, Vec::new()),
+            Some(found) => found.journal(&partial, &manifest, content).map_err(error)?,
+            None => (new_journal(&partial, &manifest, content).map_err(error)?, Vec::new()),
         };
         let there = stamp::allocated(&partial.handle).filter(|_| !manifest.is_folder());
         check_space(&partial.handle, &path, manifest.size().saturating_sub(there.unwrap_or(0)))?;

@@ -241,19 +241,49 @@ impl Source {
     }
 
     /// A value that is the same for two sources only if they are the same files in the same state; `None` for
-    /// data in memory.
-    pub(crate) fn fingerprint(&self) -> Option<Hash> {
+    /// data in memory, and for files that may change unseen.
+    pub(crate) fn state(&self) -> Option<Hash> {
         let mut hasher = blake3::Hasher::new();
         for (entry, stamp) in self.manifest.entries().iter().zip(&self.stamps) {
             hasher.update(&(entry.path.len() as u64).to_le_bytes());
             hasher.update(entry.path.as_bytes()).update(&stamp.to_bytes());
         }
-        (!self.stamps.is_empty()).then(|| hasher.finalize())
+        (self.at_rest && !self.stamps.is_empty()).then(|| hasher.finalize())
     }
 
     /// Whether a change shows: [`read_block`](Self::read_block) cannot tell one that came within a tick of the file system's clock.
     pub(crate) const fn is_at_rest(&self) -> bool {
         self.at_rest
+    }
+
+    /// Fails if any file has been touched since the source was opened, even by somebody who set its time of modification back.
+    /// Reading alone cannot tell, and so needs a hash from before to compare with; this needs none.
+    ///
+    /// # Errors
+    /// [`SourceError::Changed`], `Unreadable`.
+    pub(crate) fn check_untouched(&self) -> Result<(), SourceError> {
+        for (i, stamp) in self.stamps.iter().enumerate() {
+            let now = match &self.place {
+                Place::File(file) => Metadata::from_file(file),
+                Place::Folder(dir) => {
+                    let entry = &self.manifest.entries()[i];
+                    if !matches!(entry.kind, EntryKind::File { .. }) {
+                        continue;
+                    }
+                    dir.symlink_metadata(&entry.path)
+                }
+                Place::Memory(_) => return Ok(()),
+            };
+            let changed = || SourceError::Changed { path: self.path_of(i) };
+            let now = now.map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => changed(),
+                _ => source_error(&self.path_of(i), error),
+            })?;
+            if Stamp::of(&now) != *stamp {
+                return Err(changed());
+            }
+        }
+        Ok(())
     }
 
     fn read_piece(&self, piece: Piece, out: &mut Vec<u8>) -> Result<(), SourceError> {

@@ -79,8 +79,9 @@ async fn what_is_not_served_is_refused_with_the_servers_words() {
     assert_eq!(std::fs::read_dir(to.path()).unwrap().count(), 0);
 }
 
-#[tokio::test]
-async fn who_sends_other_content_than_it_promised_is_named() {
+/// A served file whose content somebody changes while it is fetched, and sets its time back: what comes of fetching it after
+/// `before` fetches of the file as it was.
+async fn tampered(before: usize) -> (TransferError, SocketAddr, Identity) {
     let from = tempfile::tempdir().unwrap();
     let to = tempfile::tempdir().unwrap();
     let identity = Identity::generate();
@@ -95,20 +96,39 @@ async fn who_sends_other_content_than_it_promised_is_named() {
     write(pattern(8_000_000));
     // Until then the server hashes again what it reads.
     tokio::time::sleep(std::time::Duration::from_millis(3500)).await;
+    for i in 0..before {
+        let to = to.path().join(format!("before {i}"));
+        let report = get(&server, &identity, "x.bin", &to).await.unwrap();
+        assert_eq!(report.hash, blake3::hash(&pattern(8_000_000)).to_hex().to_string());
+        assert_eq!(std::fs::read(to).unwrap(), pattern(8_000_000));
+    }
     server.limit(Some(fontis_base::Rate::from_mbps(32)));
     let tamper = async {
         tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-        // A byte of the last block, with the size and the time that it had: the server does not see it.
+        // A byte of the last block, with the size and the time that it had: reading it, the server does not see it.
         let mut content = pattern(8_000_000);
         content[7_500_000] ^= 1;
         write(content);
     };
     let (error, ()) = tokio::join!(get(&server, &identity, "x.bin", to.path()), tamper);
-    let error = error.unwrap_err();
-    let TransferError::Poisoned { remote, key, block } = &error else { panic!("{error}") };
-    assert_eq!((*remote, *block), (server.local_addr(), 7));
-    assert_eq!(*key, identity.public().to_string());
     assert!(!to.path().join("x.bin").exists());
+    (error.unwrap_err(), server.local_addr(), identity)
+}
+
+#[tokio::test]
+async fn who_sends_other_content_than_it_promised_is_named() {
+    // The server hashed the file when it sent it for the first time, and promises that.
+    let (error, address, identity) = tampered(1).await;
+    let TransferError::Poisoned { remote, key, block } = &error else { panic!("{error}") };
+    assert_eq!((*remote, *block), (address, 7));
+    assert_eq!(*key, identity.public().to_string());
+}
+
+#[tokio::test]
+async fn what_changes_while_it_is_hashed_and_sent_is_given_up_not_mixed() {
+    let (error, address, _) = tampered(0).await;
+    let TransferError::Abandoned { remote } = &error else { panic!("{error}") };
+    assert_eq!(*remote, address);
 }
 
 #[tokio::test]

@@ -20,15 +20,10 @@ pub(super) struct Found {
 
 impl Found {
     /// Looks for it. Of a folder only one with the same files of the same sizes is of use.
-    pub(super) fn look(
-        parent: &Dir,
-        name: &OsStr,
-        manifest: &Manifest,
-        root: &Hash,
-    ) -> Option<Self> {
+    pub(super) fn look(parent: &Dir, name: &OsStr, manifest: &Manifest) -> Option<Self> {
         let name = journal_name(&partial::partial_name(name));
         let (journal, header, records) = Journal::open(parent, &name)?;
-        let same = header.layout == header_of(manifest, root, 0).layout;
+        let same = header.layout == *layout_of(manifest).finalize().as_bytes();
         (same || !manifest.is_folder()).then_some(Self { header, journal, records })
     }
 
@@ -37,26 +32,27 @@ impl Found {
         self,
         partial: &Partial,
         manifest: &Manifest,
-        root: &Hash,
+        content: &[Hash],
     ) -> io::Result<(Journal, Vec<Record>)> {
-        if self.header == header_of(manifest, root, self.header.allowed) {
+        let allowed = self.header.allowed;
+        if content.iter().any(|name| self.header == header_of(manifest, name, allowed)) {
             return Ok((self.journal, self.records));
         }
         // Another object had this name: its whole blocks may serve still, its symbols may not.
-        Ok((new_journal(partial, manifest, root)?, Vec::new()))
+        Ok((new_journal(partial, manifest, content)?, Vec::new()))
     }
 }
 
 pub(super) fn new_journal(
     partial: &Partial,
     manifest: &Manifest,
-    root: &Hash,
+    content: &[Hash],
 ) -> io::Result<Journal> {
-    let header = header_of(manifest, root, partial.allowed);
+    let header = header_of(manifest, &content[0], partial.allowed);
     Journal::create(&partial.parent, &partial.journal(), &header)
 }
 
-fn header_of(manifest: &Manifest, root: &Hash, allowed: u32) -> Header {
+fn layout_of(manifest: &Manifest) -> blake3::Hasher {
     let mut hasher = blake3::Hasher::new();
     for entry in manifest.entries() {
         let (kind, size, target) = match &entry.kind {
@@ -69,8 +65,13 @@ fn header_of(manifest: &Manifest, root: &Hash, allowed: u32) -> Header {
         }
         hasher.update(&[kind]).update(&size.to_le_bytes());
     }
+    hasher
+}
+
+fn header_of(manifest: &Manifest, content: &Hash, allowed: u32) -> Header {
+    let mut hasher = layout_of(manifest);
     let layout = *hasher.finalize().as_bytes();
-    Header { layout, object: *hasher.update(root.as_bytes()).finalize().as_bytes(), allowed }
+    Header { layout, object: *hasher.update(content.as_bytes()).finalize().as_bytes(), allowed }
 }
 
 impl Sink {

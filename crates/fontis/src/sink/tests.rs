@@ -38,7 +38,7 @@ fn folder(entries: impl IntoIterator<Item = Entry>) -> Manifest {
 
 fn create(path: &Path, manifest: Manifest, overwrite: bool) -> Result<Sink, SinkError> {
     let options = SinkOptions { overwrite, restart: false };
-    Sink::create(&Dest::new(path), manifest, blake3::hash(b"content"), options)
+    Sink::create(&Dest::new(path), manifest, &[blake3::hash(b"content")], options)
 }
 
 fn names(path: &Path) -> Vec<String> {
@@ -118,7 +118,7 @@ fn blocks(size: usize) -> (Vec<u8>, HashTree) {
 
 fn sink_for(dest: &Path, manifest: &Manifest, tree: &HashTree, restart: bool) -> Sink {
     let options = SinkOptions { overwrite: false, restart };
-    Sink::create(&Dest::new(dest), manifest.clone(), tree.root(), options).unwrap()
+    Sink::create(&Dest::new(dest), manifest.clone(), &[tree.root()], options).unwrap()
 }
 
 #[test]
@@ -209,6 +209,32 @@ fn bytes_of_another_object_are_never_taken_for_this_one() {
     assert_eq!(sink.resume(&other, |_| ()).unwrap(), Kept::default(), "it was to begin anew");
     drop(sink);
     assert!(names(temp.path()).is_empty());
+}
+
+#[test]
+fn what_was_kept_under_one_name_of_a_content_is_found_under_all_of_them() {
+    let temp = temp();
+    let dest = temp.path().join("dest");
+    let (content, tree) = blocks(5000);
+    let (state, other) = (blake3::hash(b"state"), blake3::hash(b"another state"));
+    let create = |content: &[Hash]| {
+        Sink::create(&Dest::new(&dest), single(5000), content, SinkOptions::default()).unwrap()
+    };
+    // The root was not known yet.
+    let sink = create(&[state]);
+    let part = Checkpoint {
+        block: 3,
+        symbol_size: 100,
+        offset: 0,
+        data: content[3072..3172].to_vec().into(),
+        runs: vec![(0, 1)],
+    };
+    sink.checkpoint(1024, &part).unwrap();
+    drop(sink);
+    let begun = |names: &[Hash]| create(names).resume(&tree, |_| ()).unwrap().begun.len();
+    assert_eq!(begun(&[tree.root(), state]), 1);
+    assert_eq!(begun(&[tree.root(), state]), 1, "looking changes nothing");
+    assert_eq!(begun(&[tree.root(), other]), 0);
 }
 
 #[test]

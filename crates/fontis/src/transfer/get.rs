@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 use fontis_proto::dfcp::{MAX_EARLY, SendOptions};
 
 use super::incoming::{Incoming, Prepared};
-use super::message::{Holding, Offer, Request, Response, decode, encode, label, safe_text};
+use super::message::{Answer, Holding, Request, Response, decode, encode, label, safe_text};
 use super::outgoing::{CODE_COMPLETE, CODE_UNWANTED, close, lost};
 use super::{Progress, Report, TransferError};
 use crate::{Connection, Dest, Endpoint, Sink, SinkOptions, Url};
@@ -66,10 +66,14 @@ async fn fetch(
     progress: &(impl Fn(Progress) + Send + Sync),
 ) -> Result<Report, TransferError> {
     let remote = connection.remote_addr();
-    let offer = offered(connection, id).await?;
+    let answer = answered(connection, id).await?;
+    if !options.restart && matches!(answer, Answer::Opening(_)) {
+        let what = "what is there was not asked for";
+        return Err(TransferError::Protocol { remote, what });
+    }
     let prepare = {
         let (name, dest) = (name.map(str::to_owned), dest.clone());
-        move || Incoming::prepare(remote, &offer, name.as_deref(), &dest, options)
+        move || Incoming::prepare(remote, &answer, name.as_deref(), &dest, options)
     };
     let (Prepared { incoming, manifest, kept }, object) = if options.restart {
         // The content follows the offer at once.
@@ -104,9 +108,8 @@ async fn fetch(
     let name = manifest.name().to_owned();
     let resumed = incoming.stored();
     progress(Progress::Started { name: name.clone(), bytes: shape.size, entries, resumed });
-    let hash = incoming.hash();
     let moved = |done, stats| progress(Progress::Moved { done, stats });
-    let (path, stats) = incoming.receive(connection, object, moved).await?;
+    let (path, hash, stats) = incoming.receive(connection, id, object, moved).await?;
     let (bytes, duration) = (shape.size, begin.elapsed());
     Ok(Report { name, path, bytes, resumed, hash, duration, stats })
 }
@@ -127,12 +130,15 @@ pub(super) async fn meanwhile<T: Send + 'static>(
 }
 
 /// The server's answer to request `id`.
-async fn offered(connection: &Connection, id: u32) -> Result<Offer, TransferError> {
+async fn answered(connection: &Connection, id: u32) -> Result<Answer, TransferError> {
     let remote = connection.remote_addr();
     loop {
         let message = connection.recv_message().await.ok_or_else(|| lost(connection))?;
         match decode::<Response>(&message.data) {
-            Some(Response::Offer { id: of, offer }) if of == id => return Ok(offer),
+            Some(Response::Offer { id: of, offer }) if of == id => return Ok(Answer::Offer(offer)),
+            Some(Response::Opening { id: of, opening }) if of == id => {
+                return Ok(Answer::Opening(opening));
+            }
             Some(Response::Error { id: of, text }) if of == id => {
                 return Err(TransferError::Refused { remote, text: safe_text(&text) });
             }

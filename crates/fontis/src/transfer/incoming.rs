@@ -5,16 +5,17 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use blake3::Hash;
 use bytes::Bytes;
 use fontis_proto::dfcp::{Checkpoint, Kept, ObjectShape, Stats};
 
-use super::message::Offer;
+use super::message::{Answer, Offer, Opening, Response, decode};
 use super::outgoing::{CODE_UNWANTED, lost, shape};
 use super::serve::key_text;
 use super::{PROGRESS_EVERY, TransferError};
 use crate::{
-    Connection, Dest, HashTree, Manifest, Received, RecvObject, Sink, SinkError, SinkOptions,
-    StreamSink,
+    BlockCheck, Connection, Dest, HashTree, HashTreeBuilder, Manifest, Received, RecvObject, Sink,
+    SinkError, SinkOptions, StreamSink,
 };
 
 /// What is known when an object has been offered.
@@ -27,8 +28,25 @@ pub(super) struct Prepared {
 
 /// An object that is to be received: what it holds, what it is checked against, and where it goes.
 pub(super) struct Incoming {
-    tree: Arc<HashTree>,
+    tree: Tree,
     store: Store,
+}
+
+/// What blocks are checked against.
+enum Tree {
+    Known(HashTree),
+    /// It comes with the blocks.
+    Growing(HashTreeBuilder),
+}
+
+impl Tree {
+    /// How a block is checked; `None` as long as that is not known.
+    fn check(&self, block: u32) -> Option<BlockCheck> {
+        match self {
+            Self::Known(tree) => tree.check(u64::from(block)),
+            Self::Growing(tree) => tree.check(u64::from(block)),
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -49,25 +67,39 @@ impl Incoming {
     /// called, if not as it says.
     pub(super) fn prepare(
         remote: SocketAddr,
-        offer: &Offer,
+        answer: &Answer,
         name: Option<&str>,
         dest: &Dest,
         options: SinkOptions,
     ) -> Result<Prepared, TransferError> {
         let manifest = |source| TransferError::Manifest { remote, source };
-        let mut decoded = Manifest::decode(&offer.manifest).map_err(manifest)?;
+        let unverifiable = |source| TransferError::Tree { remote, source };
+        let (encoded, size) = match answer {
+            Answer::Offer(offer) => (&offer.manifest, offer.size),
+            Answer::Opening(opening) => (&opening.manifest, opening.size),
+        };
+        let mut decoded = Manifest::decode(encoded).map_err(manifest)?;
         if let Some(name) = name {
             decoded = decoded.with_name(name).map_err(manifest)?;
         }
-        if decoded.size() != offer.size {
+        if decoded.size() != size {
             return Err(TransferError::Protocol {
                 remote,
                 what: "the manifest and the object differ in size",
             });
         }
-        let tree =
-            HashTree::from_bytes(offer.root.into(), offer.size, offer.block_size, &offer.tree)
-                .map_err(|source| TransferError::Tree { remote, source })?;
+        // What the content is called in the journal: an opening's is what the same state's offer says besides the root.
+        let (tree, content) = match answer {
+            Answer::Offer(Offer { root, block_size, tree, state, .. }) => {
+                let tree = HashTree::from_bytes((*root).into(), size, *block_size, tree);
+                let content = std::iter::once(*root).chain(*state).map(Hash::from);
+                (Tree::Known(tree.map_err(unverifiable)?), content.collect())
+            }
+            Answer::Opening(Opening { block_size, state, .. }) => {
+                let tree = HashTreeBuilder::new(size, *block_size);
+                (Tree::Growing(tree.map_err(unverifiable)?), vec![Hash::from(*state)])
+            }
+        };
         let (store, kept) = match dest {
             Dest::Stdout => {
                 let sink = StreamSink::new(stdout(), &decoded)?;
@@ -75,13 +107,15 @@ impl Incoming {
                 (Store::Stream(Arc::new(Mutex::new(stream))), Kept::default())
             }
             Dest::Path(_) => {
-                let sink = Sink::create(dest, decoded.clone(), tree.root(), options)?;
-                let kept = sink.resume(&tree, |_| {})?;
+                let sink = Sink::create(dest, decoded.clone(), &content, options)?;
+                let kept = match &tree {
+                    Tree::Known(tree) => sink.resume(tree, |_| {})?,
+                    Tree::Growing(_) => Kept::default(),
+                };
                 (Store::Files(Arc::new(sink)), kept)
             }
         };
-        let incoming = Self { tree: Arc::new(tree), store };
-        Ok(Prepared { incoming, manifest: decoded, kept })
+        Ok(Prepared { incoming: Self { tree, store }, manifest: decoded, kept })
     }
 
     /// Bytes that are there.
@@ -94,70 +128,123 @@ impl Incoming {
 
     /// The partition that the object will have.
     pub(super) fn shape(&self) -> ObjectShape {
-        shape(&self.tree)
+        let (size, block_size) = match &self.tree {
+            Tree::Known(tree) => (tree.size(), tree.block_size()),
+            Tree::Growing(tree) => (tree.size(), tree.block_size()),
+        };
+        shape(size, block_size)
     }
 
     /// Whether an object of this shape is the one that was offered.
     pub(super) fn fits(&self, shape: ObjectShape) -> bool {
-        shape.size == self.tree.size() && shape.block_size == self.tree.block_size()
+        let own = self.shape();
+        shape.size == own.size && shape.block_size == own.block_size
     }
 
-    /// The hash of the content.
-    pub(super) fn hash(&self) -> String {
-        self.tree.root().to_hex().to_string()
-    }
-
-    /// Receives, checks and stores every block, then gives the object its name. Returns where it is and what the
-    /// connection had counted by then.
+    /// Receives, checks and stores every block, then gives the object its name. Returns where it is, its hash, and what
+    /// the connection had counted by then. `id` is that of the request.
     pub(super) async fn receive(
-        self,
+        mut self,
         connection: &Connection,
+        id: u32,
         mut object: RecvObject,
         mut moved: impl FnMut(u64, Stats),
-    ) -> Result<(Option<PathBuf>, Stats), TransferError> {
+    ) -> Result<(Option<PathBuf>, String, Stats), TransferError> {
         let remote = connection.remote_addr();
         let shape = object.shape();
         let mut done = self.stored();
         let mut told = Instant::now();
         let mut stats = connection.stats().await.unwrap_or_default();
         let mut rejected = BTreeSet::new();
+        // Blocks that came before what they are checked against.
+        let mut early = BTreeMap::new();
         while done < shape.size {
-            match object.next().await.ok_or_else(|| lost(connection))? {
-                Received::Abandoned(_) => return Err(TransferError::Abandoned { remote }),
-                Received::Checkpoint(part) => self.checkpoint(shape, part).await?,
-                Received::Block(block, data) => {
-                    let length = data.len() as u64;
-                    let due = told.elapsed() >= PROGRESS_EVERY || done + length == shape.size;
-                    if due {
-                        // Counted before the block is released: releasing the last ends the peer's interest.
-                        stats = connection.stats().await.unwrap_or(stats);
-                    }
-                    match self.store(shape, block, data).await {
-                        Ok(true) => object.release(block),
-                        // Symbols kept from before, or damage on the way into a file, are forgiven once.
-                        Ok(false) if rejected.insert(block) => {
-                            object.reject(block);
+            let checked = early.first_key_value().and_then(|(block, _)| self.tree.check(*block));
+            let (block, data, check) =
+                match checked.and_then(|check| Some((early.pop_first()?, check))) {
+                    Some(((block, data), check)) => (block, data, check),
+                    None => match self.next(connection, id, &mut object).await? {
+                        None => continue,
+                        Some(Received::Abandoned(_)) => {
+                            return Err(TransferError::Abandoned { remote });
+                        }
+                        Some(Received::Checkpoint(part)) => {
+                            self.checkpoint(shape, part).await?;
                             continue;
                         }
-                        Ok(false) => {
-                            object.abandon(CODE_UNWANTED);
-                            let key = key_text(connection);
-                            return Err(TransferError::Poisoned { remote, key, block });
-                        }
-                        Err(error) => {
-                            object.abandon(CODE_UNWANTED);
-                            return Err(error);
-                        }
-                    }
-                    done += length;
-                    if due {
-                        told = Instant::now();
-                        moved(done, stats);
-                    }
+                        Some(Received::Block(block, data)) => match self.tree.check(block) {
+                            Some(check) => (block, data, check),
+                            None => {
+                                early.insert(block, data);
+                                continue;
+                            }
+                        },
+                    },
+                };
+            let length = data.len() as u64;
+            let due = told.elapsed() >= PROGRESS_EVERY || done + length == shape.size;
+            if due {
+                // Counted before the block is released: releasing the last ends the peer's interest.
+                stats = connection.stats().await.unwrap_or(stats);
+            }
+            match self.store(shape, block, data, check).await {
+                Ok(true) => object.release(block),
+                // Symbols kept from before, or damage on the way into a file, are forgiven once.
+                Ok(false) if rejected.insert(block) => {
+                    object.reject(block);
+                    continue;
+                }
+                Ok(false) => {
+                    object.abandon(CODE_UNWANTED);
+                    let key = key_text(connection);
+                    return Err(TransferError::Poisoned { remote, key, block });
+                }
+                Err(error) => {
+                    object.abandon(CODE_UNWANTED);
+                    return Err(error);
                 }
             }
+            done += length;
+            if due {
+                told = Instant::now();
+                moved(done, stats);
+            }
         }
-        Ok((self.finish().await?, stats))
+        let root = match self.tree {
+            Tree::Known(tree) => tree.root(),
+            // Every block has been checked, so all of it is known.
+            Tree::Growing(tree) => tree.finish().ok_or(TransferError::Worker)?.root(),
+        };
+        let path = finish(self.store).await?;
+        Ok((path, root.to_hex().to_string(), stats))
+    }
+
+    /// What comes next of the object; `None` when what came is something to check it against.
+    async fn next(
+        &mut self,
+        connection: &Connection,
+        id: u32,
+        object: &mut RecvObject,
+    ) -> Result<Option<Received>, TransferError> {
+        let lost = || lost(connection);
+        let Tree::Growing(tree) = &mut self.tree else {
+            return Ok(Some(object.next().await.ok_or_else(lost)?));
+        };
+        let message = tokio::select! {
+            received = object.next() => return Ok(Some(received.ok_or_else(lost)?)),
+            message = connection.recv_message() => message.ok_or_else(lost)?,
+        };
+        let remote = connection.remote_addr();
+        match decode::<Response>(&message.data) {
+            Some(Response::Values { id: of, first, values }) if of == id => {
+                let what = "hashes of other blocks than the next ones";
+                tree.extend(u64::from(first), &values)
+                    .then_some(None)
+                    .ok_or(TransferError::Protocol { remote, what })
+            }
+            Some(_) => Ok(None),
+            None => Err(TransferError::Protocol { remote, what: "an unreadable message" }),
+        }
     }
 
     /// Checks and stores a block; false if it is not what it should be.
@@ -166,10 +253,11 @@ impl Incoming {
         shape: ObjectShape,
         block: u32,
         data: Bytes,
+        check: BlockCheck,
     ) -> Result<bool, TransferError> {
-        let (tree, store) = (self.tree.clone(), self.store.clone());
+        let store = self.store.clone();
         let work = move || {
-            if !tree.verify_block(u64::from(block), &data) {
+            if !check.holds(&data) {
                 return Ok(false);
             }
             match store {
@@ -195,21 +283,22 @@ impl Incoming {
         let work = move || sink.checkpoint(shape.block_size, &part);
         Ok(tokio::task::spawn_blocking(work).await.map_err(|_| TransferError::Worker)??)
     }
+}
 
-    async fn finish(self) -> Result<Option<PathBuf>, TransferError> {
-        let finish = move || match self.store {
-            Store::Files(sink) => {
-                let sink = Arc::into_inner(sink).ok_or(TransferError::Worker)?;
-                Ok(Some(sink.finish()?))
-            }
-            Store::Stream(stream) => {
-                let stream = Arc::into_inner(stream).and_then(|stream| stream.into_inner().ok());
-                stream.ok_or(TransferError::Worker)?.sink.finish()?;
-                Ok(None)
-            }
-        };
-        tokio::task::spawn_blocking(finish).await.map_err(|_| TransferError::Worker)?
-    }
+/// Gives a complete object its name; returns where it is, if it is a file or folder.
+async fn finish(store: Store) -> Result<Option<PathBuf>, TransferError> {
+    let finish = move || match store {
+        Store::Files(sink) => {
+            let sink = Arc::into_inner(sink).ok_or(TransferError::Worker)?;
+            Ok(Some(sink.finish()?))
+        }
+        Store::Stream(stream) => {
+            let stream = Arc::into_inner(stream).and_then(|stream| stream.into_inner().ok());
+            stream.ok_or(TransferError::Worker)?.sink.finish()?;
+            Ok(None)
+        }
+    };
+    tokio::task::spawn_blocking(finish).await.map_err(|_| TransferError::Worker)?
 }
 
 impl Stream {

@@ -22,6 +22,11 @@ pub(super) enum Request {
 pub(super) enum Response {
     /// The object that was asked for; its content follows on a channel whose label is the request's id.
     Offer { id: u32, offer: Offer },
+    /// The object that was asked for, from its beginning: it has not been hashed yet. Content follows as after an offer,
+    /// and what it is checked against with it, as `Values`.
+    Opening { id: u32, opening: Opening },
+    /// The chaining values of the blocks of an opening, from `first` on.
+    Values { id: u32, first: u32, values: Vec<u8> },
     /// The object that was offered is wanted: send its content.
     Accept { id: u32, holding: Holding },
     /// What is there is still being checked.
@@ -75,6 +80,28 @@ pub(super) struct Offer {
     pub(super) manifest: Vec<u8>,
     /// The chaining values of the blocks; they merge to the root.
     pub(super) tree: Vec<u8>,
+    /// What an opening would call it; what was kept of one is kept of this.
+    pub(super) state: Option<[u8; 32]>,
+}
+
+/// An object whose hash is not known yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Opening {
+    /// A name for the object in its present state: another state has another name.
+    pub(super) state: [u8; 32],
+    /// Bytes of content.
+    pub(super) size: u64,
+    /// Bytes in a block.
+    pub(super) block_size: u32,
+    /// The encoded manifest.
+    pub(super) manifest: Vec<u8>,
+}
+
+/// What a server answers to a request that it fulfils.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    Offer(Offer),
+    Opening(Opening),
 }
 
 /// The longest text of an error that is shown.

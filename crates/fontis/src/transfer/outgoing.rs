@@ -1,13 +1,19 @@
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
+use blake3::Hash;
 use bytes::Bytes;
 use fontis_codes::Code;
 use fontis_proto::dfcp::{CloseReason, Held, ObjectShape, SYMBOL_SIZE, SendOptions, Stats};
 
-use super::message::{Offer, label};
+use super::message::{Offer, Opening, Response, encode, label};
 use super::{PROGRESS_EVERY, TransferError};
-use crate::{CODE_REFUSED_KEY, ConnectError, Connection, HashTree, SendProgress, Source};
+use crate::hash_tree::chaining_value;
+use crate::{
+    CODE_REFUSED_KEY, ConnectError, Connection, HashTree, HashTreeBuilder, SendProgress, Source,
+    SourceError, block_size_for,
+};
 
 /// The code of an object whose source changed or could not be read.
 pub(super) const CODE_UNREADABLE: u32 = 1;
@@ -20,40 +26,69 @@ pub(super) const CODE_COMPLETE: u32 = 3;
 /// An object to be sent: its source and its hash tree.
 pub(super) struct Outgoing {
     pub(super) source: Arc<Source>,
-    pub(super) tree: Arc<HashTree>,
+    pub(super) tree: Tree,
+}
+
+/// What the peer checks an object against.
+pub(super) enum Tree {
+    Known(Arc<HashTree>),
+    /// Hashed while it is sent; the object has this name meanwhile.
+    Unknown(Hash),
 }
 
 impl Outgoing {
-    pub(super) fn offer(&self) -> Result<Offer, TransferError> {
+    /// The offer of an object with a known tree.
+    pub(super) fn offer(&self, tree: &HashTree) -> Result<Offer, TransferError> {
         Ok(Offer {
-            root: *self.tree.root().as_bytes(),
-            size: self.tree.size(),
-            block_size: self.tree.block_size(),
+            root: *tree.root().as_bytes(),
+            size: tree.size(),
+            block_size: tree.block_size(),
             manifest: self.source.manifest().encode()?,
-            tree: self.tree.to_bytes(),
+            tree: tree.to_bytes(),
+            state: self.source.state().map(Into::into),
+        })
+    }
+
+    /// What is known of an object that is hashed while it is sent.
+    pub(super) fn opening(&self, state: Hash) -> Result<Opening, TransferError> {
+        let size = self.source.size();
+        Ok(Opening {
+            state: state.into(),
+            size,
+            block_size: block_size_for(size),
+            manifest: self.source.manifest().encode()?,
         })
     }
 
     /// Bytes of the blocks that the peer holds.
     pub(super) fn held_bytes(&self, held: &Held) -> u64 {
-        let (size, block) = (self.tree.size(), u64::from(self.tree.block_size()));
+        let size = self.source.size();
+        let block = u64::from(block_size_for(size));
         let offset = |index: u32| (u64::from(index) * block).min(size);
         held.done().iter().map(|run| offset(run.end) - offset(run.start)).sum()
     }
 
-    /// Sends the content and returns when the peer has verified all of it; `moved` is told now and then of what has been
-    /// read, and of the last block.
+    /// Sends the content and returns its hash tree when the peer has verified all of it; `moved` is told now and then of
+    /// what has been read, and of the last block.
     pub(super) async fn send(
         &self,
         connection: &Connection,
         id: u32,
         held: Held,
         mut moved: impl FnMut(u64, Stats),
-    ) -> Result<(), TransferError> {
+    ) -> Result<Arc<HashTree>, TransferError> {
         let remote = connection.remote_addr();
         let mut done = self.held_bytes(&held);
         let mut told: Option<Instant> = None;
-        let shape = shape(&self.tree);
+        let size = self.source.size();
+        let shape = shape(size, block_size_for(size));
+        let mut hashed = match &self.tree {
+            Tree::Known(_) => None,
+            Tree::Unknown(_) => Some(
+                HashTreeBuilder::new(size, shape.block_size)
+                    .map_err(|source| TransferError::Tree { remote, source })?,
+            ),
+        };
         let lost = || lost(connection);
         let Some(mut object) =
             connection.send_object(shape, label(id), SendOptions::default(), held).await
@@ -63,13 +98,24 @@ impl Outgoing {
         loop {
             let Some(progress) = object.next().await else {
                 let complete = CloseReason::Peer { code: CODE_COMPLETE, reason: String::new() };
-                return if connection.closed().await == complete { Ok(()) } else { Err(lost()) };
+                if connection.closed().await != complete {
+                    return Err(lost());
+                }
+                return self.whole(hashed, remote);
             };
             match progress {
-                SendProgress::Delivered => return Ok(()),
+                SendProgress::Delivered => return self.whole(hashed, remote),
                 SendProgress::Abandoned(_) => return Err(TransferError::Abandoned { remote }),
                 SendProgress::Wanted(block) => match self.read(shape, block).await {
-                    Ok(data) => {
+                    Ok((data, value)) => {
+                        if let (Some(hashed), Some(value)) = (&mut hashed, value) {
+                            hashed.extend(u64::from(block), &value);
+                            let values = value.to_vec();
+                            connection.send_message(
+                                encode(&Response::Values { id, first: block, values }),
+                                IN_TURN,
+                            );
+                        }
                         done += data.len() as u64;
                         object.supply(block, data);
                         // Asking takes the connection's thread from its packets.
@@ -90,32 +136,59 @@ impl Outgoing {
         }
     }
 
-    async fn read(&self, shape: ObjectShape, block: u32) -> Result<Bytes, TransferError> {
+    /// The tree of an object that has been sent.
+    fn whole(
+        &self,
+        hashed: Option<HashTreeBuilder>,
+        remote: SocketAddr,
+    ) -> Result<Arc<HashTree>, TransferError> {
+        if let Tree::Known(tree) = &self.tree {
+            return Ok(tree.clone());
+        }
+        let what = "it has all of an object that was not sent to its end";
+        let tree = hashed.and_then(HashTreeBuilder::finish);
+        tree.map(Arc::new).ok_or(TransferError::Protocol { remote, what })
+    }
+
+    /// A block, and its chaining value if it is not known.
+    async fn read(
+        &self,
+        shape: ObjectShape,
+        block: u32,
+    ) -> Result<(Bytes, Option<[u8; 32]>), TransferError> {
         let source = self.source.clone();
-        let tree = self.tree.clone();
+        let tree = match &self.tree {
+            Tree::Known(tree) => Some(tree.clone()),
+            Tree::Unknown(_) => None,
+        };
         tokio::task::spawn_blocking(move || {
             let (offset, mut buffer) = (u64::from(block) * u64::from(shape.block_size), Vec::new());
             source.read_block(offset, shape.block_len(block) as usize, &mut buffer)?;
+            let Some(tree) = tree else {
+                let value = chaining_value(offset, &buffer);
+                if offset + buffer.len() as u64 == source.size() {
+                    // Without this value nobody takes the object for whole: no two states of it are ever mixed.
+                    source.check_untouched()?;
+                }
+                return Ok((buffer.into(), Some(value)));
+            };
             if !source.is_at_rest() && !tree.verify_block(u64::from(block), &buffer) {
-                return Err(
-                    crate::SourceError::Changed { path: source.manifest().name().into() }.into()
-                );
+                let path = source.manifest().name().into();
+                return Err(SourceError::Changed { path }.into());
             }
-            Ok(buffer.into())
+            Ok((buffer.into(), None))
         })
         .await
         .map_err(|_| TransferError::Worker)?
     }
 }
 
-/// The partition of an object with this tree.
-pub(super) fn shape(tree: &HashTree) -> ObjectShape {
-    ObjectShape {
-        size: tree.size(),
-        block_size: tree.block_size(),
-        symbol_size: SYMBOL_SIZE,
-        code: Code::RaptorQ.id(),
-    }
+/// How an opening and the values that follow it are sent: before all else, and one after another.
+pub(super) const IN_TURN: SendOptions = SendOptions { priority: 0, ordered: true, deadline: None };
+
+/// The partition of an object of `size` bytes.
+pub(super) fn shape(size: u64, block_size: u32) -> ObjectShape {
+    ObjectShape { size, block_size, symbol_size: SYMBOL_SIZE, code: Code::RaptorQ.id() }
 }
 
 /// Closes a connection, and waits until the peer knows or has had time to.

@@ -8,7 +8,7 @@ use tokio::sync::{Mutex, Notify, oneshot};
 
 use super::get::meanwhile;
 use super::incoming::{Incoming, Prepared};
-use super::message::{Holding, Offer, Request, Response, decode, encode, label};
+use super::message::{Answer, Holding, Offer, Request, Response, decode, encode, label};
 use super::outgoing::{CODE_UNWANTED, lost};
 use super::serve::key_text;
 use super::{Report, ServerEvent, TransferError};
@@ -211,14 +211,14 @@ async fn receive(
     let remote = connection.remote_addr();
     let begin = Instant::now();
     let prepare = {
-        let shared = shared.clone();
+        let (shared, answer) = (shared.clone(), Answer::Offer(offer));
         move || {
             // With a slash at its end the folder receives the object under the object's own name.
             let dest = Dest::Path(shared.dir.join(""));
             let options = SinkOptions { overwrite: shared.overwrite, restart: false };
             let begin = Instant::now();
             loop {
-                match Incoming::prepare(remote, &offer, None, &dest, options) {
+                match Incoming::prepare(remote, &answer, None, &dest, options) {
                     // The last write of a transfer that was superseded may still be under way.
                     Err(TransferError::Sink(SinkError::Busy { .. }))
                         if begin.elapsed() < Duration::from_millis(500) =>
@@ -251,8 +251,7 @@ async fn receive(
     }
     let name = manifest.name().to_owned();
     events(ServerEvent::Started { remote, name: name.clone(), bytes: shape.size });
-    let hash = incoming.hash();
-    let (path, stats) = incoming.receive(connection, object, |_, _| {}).await?;
+    let (path, hash, stats) = incoming.receive(connection, id, object, |_, _| {}).await?;
     let (bytes, duration) = (shape.size, begin.elapsed());
     let report = Report { name, path, bytes, resumed, hash, duration, stats };
     events(ServerEvent::Finished { remote, report: Box::new(report) });

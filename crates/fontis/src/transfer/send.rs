@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use fontis_proto::dfcp::{Held, SendOptions};
 
-use super::message::{Request, Response, decode, encode, safe_text};
-use super::outgoing::{Outgoing, close, lost};
+use super::message::{Offer, Request, Response, decode, encode, safe_text};
+use super::outgoing::{Outgoing, Tree, close, lost};
 use super::{Progress, Report, TransferError};
-use crate::{Connection, Endpoint, Source, Url};
+use crate::{Connection, Endpoint, HashTree, Source, Url};
 
 /// Sends files and folders, one after another, to the receiver that printed `url`; returns when the last is verified
 /// and stored there. [`Progress::Stored`] reports on each.
@@ -27,8 +27,9 @@ pub async fn send(
     }
     let connection = endpoint.connect(remote, *url.key.as_bytes(), None).await?;
     progress(Progress::Connected { remote });
-    for (id, outgoing) in (0..).zip(&sources) {
-        match send_one(&connection, id, &secret, outgoing, &progress).await {
+    for (id, (outgoing, tree)) in (0..).zip(&sources) {
+        let offer = outgoing.offer(tree)?;
+        match send_one(&connection, id, &secret, outgoing, offer, &progress).await {
             Ok(report) => progress(Progress::Stored(Box::new(report))),
             Err(error) => {
                 close(&connection, 0).await;
@@ -40,11 +41,11 @@ pub async fn send(
     Ok(())
 }
 
-async fn open(path: PathBuf) -> Result<Outgoing, TransferError> {
+async fn open(path: PathBuf) -> Result<(Outgoing, Arc<HashTree>), TransferError> {
     let open = move |path: &Path| {
         let source = Source::open(path)?;
         let tree = Arc::new(source.hash_tree(|_| {})?);
-        Ok(Outgoing { source: Arc::new(source), tree })
+        Ok((Outgoing { source: Arc::new(source), tree: Tree::Known(tree.clone()) }, tree))
     };
     tokio::task::spawn_blocking(move || open(&path)).await.map_err(|_| TransferError::Worker)?
 }
@@ -54,10 +55,11 @@ async fn send_one(
     id: u32,
     secret: &[u8],
     outgoing: &Outgoing,
+    offer: Offer,
     progress: &(impl Fn(Progress) + Send + Sync),
 ) -> Result<Report, TransferError> {
     let begin = Instant::now();
-    let request = Request::Put { id, secret: secret.to_vec(), offer: outgoing.offer()? };
+    let request = Request::Put { id, secret: secret.to_vec(), offer };
     connection
         .send_message(encode(&request), SendOptions { priority: 0, ..SendOptions::default() });
     let accepted = |response| match response {
@@ -67,7 +69,7 @@ async fn send_one(
     let held = await_response(connection, id, accepted).await?;
     let resumed = outgoing.held_bytes(&held);
     let manifest = outgoing.source.manifest();
-    let bytes = outgoing.tree.size();
+    let bytes = outgoing.source.size();
     let (name, entries) = (manifest.name().to_owned(), manifest.entries().len());
     progress(Progress::Started { name: name.clone(), bytes, entries, resumed });
     let mut counted = connection.stats().await.unwrap_or_default();
@@ -77,13 +79,16 @@ async fn send_one(
     });
     let is_stored = |response| (response == Response::Stored { id }).then_some(());
     // The receiver's own words say more than that it gave up.
-    if let Err(error) = sending.await {
-        let told = await_response(connection, id, is_stored);
-        return Err(match tokio::time::timeout(Duration::from_secs(2), told).await {
-            Ok(Err(refused @ TransferError::Refused { .. })) => refused,
-            _ => error,
-        });
-    }
+    let tree = match sending.await {
+        Ok(tree) => tree,
+        Err(error) => {
+            let told = await_response(connection, id, is_stored);
+            return Err(match tokio::time::timeout(Duration::from_secs(2), told).await {
+                Ok(Err(refused @ TransferError::Refused { .. })) => refused,
+                _ => error,
+            });
+        }
+    };
     let stats = connection.stats().await.unwrap_or(counted);
     await_response(connection, id, is_stored).await?;
     progress(Progress::Moved { done: bytes, stats });
@@ -92,7 +97,7 @@ async fn send_one(
         path: None,
         bytes,
         resumed,
-        hash: outgoing.tree.root().to_hex().to_string(),
+        hash: tree.root().to_hex().to_string(),
         duration: begin.elapsed(),
         stats,
     })

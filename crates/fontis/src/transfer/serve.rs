@@ -10,12 +10,15 @@ use fontis_proto::dfcp::{Held, SendOptions};
 use tokio::sync::{Mutex, oneshot};
 
 use super::message::{Request, Response, decode, encode};
-use super::outgoing::{Outgoing, lost};
+use super::outgoing::{IN_TURN, Outgoing, Tree, lost};
 use super::{Report, ServerEvent, TransferError};
 use crate::{Connection, Endpoint, HashCache, PublicKey, Source, SourceError};
 
 /// Objects whose hash trees are remembered.
 const CACHED_TREES: NonZero<usize> = NonZero::new(256).unwrap();
+/// Bytes of an object that is hashed before it is sent: it takes a few milliseconds, and whoever asks has the whole
+/// object's hash at once.
+const HASHED_FIRST: u64 = 4 << 20;
 /// What strangers are told of what is not there, is not readable, or is none of their business.
 const NOT_HERE: &str = "there is no such file or folder here: check the path in the URL";
 
@@ -103,7 +106,7 @@ async fn answer(
     let begin = Instant::now();
     let opened = {
         let (shared, path) = (shared.clone(), path.clone());
-        tokio::task::spawn_blocking(move || open(&shared, &path))
+        tokio::task::spawn_blocking(move || open(&shared, &path, resume))
             .await
             .map_err(|_| TransferError::Worker)?
     };
@@ -126,7 +129,13 @@ async fn answer(
     if resume {
         waiting.lock().await.insert(id, reply);
     }
-    respond(&Response::Offer { id, offer: outgoing.offer()? });
+    match &outgoing.tree {
+        Tree::Known(tree) => respond(&Response::Offer { id, offer: outgoing.offer(tree)? }),
+        Tree::Unknown(state) => {
+            let opening = outgoing.opening(*state)?;
+            connection.send_message(encode(&Response::Opening { id, opening }), IN_TURN);
+        }
+    }
     let held = if resume {
         tokio::select! {
             held = begin_with => held.map_err(|_| lost(connection))?,
@@ -137,16 +146,19 @@ async fn answer(
     };
     let resumed = outgoing.held_bytes(&held);
     let name = outgoing.source.manifest().name().to_owned();
-    let bytes = outgoing.tree.size();
+    let bytes = outgoing.source.size();
     events(ServerEvent::Started { remote, name: name.clone(), bytes });
     let mut counted = connection.stats().await.unwrap_or_default();
-    outgoing.send(connection, id, held, |_, stats| counted = stats).await?;
+    let tree = outgoing.send(connection, id, held, |_, stats| counted = stats).await?;
+    if matches!(outgoing.tree, Tree::Unknown(_)) {
+        shared.trees.put(&outgoing.source, tree.clone());
+    }
     let report = Report {
         name,
         path: None,
         bytes,
         resumed,
-        hash: outgoing.tree.root().to_hex().to_string(),
+        hash: tree.root().to_hex().to_string(),
         duration: begin.elapsed(),
         stats: connection.stats().await.unwrap_or(counted),
     };
@@ -154,9 +166,16 @@ async fn answer(
     Ok(())
 }
 
-fn open(shared: &Shared, path: &str) -> Result<Outgoing, TransferError> {
+/// Opens what is asked for. A large object that nobody has hashed yet is not hashed before its first byte leaves, unless
+/// the client may have some of it, or the object may still change without a trace.
+fn open(shared: &Shared, path: &str, resume: bool) -> Result<Outgoing, TransferError> {
     let path = if path.is_empty() { "." } else { path };
     let source = Source::beneath(&shared.root, Path::new(path))?;
-    let tree = shared.trees.hash_tree(&source, |_| {})?;
+    let state = source.state();
+    let tree = match (shared.trees.get(&source), state) {
+        (Some(tree), _) => Tree::Known(tree),
+        (None, Some(state)) if !resume && source.size() > HASHED_FIRST => Tree::Unknown(state),
+        _ => Tree::Known(shared.trees.hash_tree(&source, |_| {})?),
+    };
     Ok(Outgoing { source: Arc::new(source), tree })
 }
