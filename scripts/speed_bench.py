@@ -8,6 +8,8 @@ turn, and prints goodput and CPU seconds for each GB, of both ends together.
     PEER            the example copy_peer of fontis-lab [beside it]
     BENCH_RUNS      rounds; each copies once with each tool [5]
     BENCH_MB        megabytes to copy [1000]
+    BENCH_COLD      if set, copies begin with the memory that the system has; else as much as a copy needs is touched before
+                    each, because a host that takes free memory back gives it anew at a fraction of the speed
     BENCH_PROFILE   where to leave a profile of the CPU by what it is spent on (needs perf): only Fontis runs then [none]
 
 All read the file, hash it (BLAKE3) at both ends, compare and write it; Fontis and QUIC encrypt with AES-128-GCM. The file and
@@ -32,7 +34,7 @@ PEER = os.environ.get("PEER") or str(Path(FONTIS).parent / "examples/copy_peer")
 RUNS = int(os.environ.get("BENCH_RUNS") or 5)
 SIZE = int(os.environ.get("BENCH_MB") or 1000) * 1_000_000
 PROFILE = os.environ.get("BENCH_PROFILE")
-WARM = os.environ.get("BENCH_COLD") is None
+COLD = "BENCH_COLD" in os.environ
 MADV_POPULATE_WRITE = 23
 A, B = "10.99.0.1", "10.99.0.2"
 
@@ -71,7 +73,7 @@ def used(process):
 
 
 def touch():
-    """Takes memory for a copy and gives it back: a host that took free memory away gives each page anew, slowly."""
+    """Takes memory for a copy and gives it back."""
     script = f"import mmap; mmap.mmap(-1, {SIZE * 5 // 4}).madvise({MADV_POPULATE_WRITE})"
     # A process of its own, because this one's peak is where its children's begin.
     run(sys.executable, "-c", script)
@@ -81,7 +83,7 @@ def copy(veth, folder, serve, get, stop=False):
     """Copies once: seconds of the receiver, and CPU seconds and peak memory (MB) of both."""
     arrival = folder / "copy"
     arrival.unlink(missing_ok=True)
-    if WARM:
+    if not COLD:
         touch()
     server = veth.start(0, *serve, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     url = None
@@ -135,8 +137,6 @@ def main():
             profile(lambda: copy(veth, folder, *ways["fontis"]))
             return
         found = {name: [] for name in ways}
-        # Memory that the system gives out for the first time is slow.
-        copy(veth, folder, *ways["tcp"])
         for _ in range(RUNS):
             for name, (serve, get, stop) in ways.items():
                 found[name].append(copy(veth, folder, serve, get, stop))

@@ -4,7 +4,7 @@ use super::config::KnownPath;
 use super::feedback::Feedback;
 use super::history::{History, Late, Outcome, Sent};
 use super::mtu::Mtu;
-use super::pacer::{CATCH_UP, Pacer};
+use super::pacer::Pacer;
 use super::receipts::Receipts;
 use super::redundancy::LossModel;
 use super::rtt::{Rtt, feedback_interval};
@@ -148,7 +148,7 @@ impl Path {
     /// Why a packet that leaves now tells nothing of the path's rate, if less was sent than that: data late, or no data although it
     /// could. To wait for room in flight is neither.
     pub(super) fn lateness(&self, now: Time, data: bool) -> Option<Late> {
-        let slack = if data { CATCH_UP } else { Duration::ZERO };
+        let slack = if data { self.pacer.catch_up() } else { Duration::ZERO };
         let late = self.pacer.has_begun() && self.pacer.next().max(self.room_since) + slack < now;
         let why = if data && !self.starved { Late::Host } else { Late::Starved };
         late.then_some(why)
