@@ -68,7 +68,7 @@ async fn fetch(
     let remote = connection.remote_addr();
     let answer = answered(connection, id).await?;
     if !options.restart && matches!(answer, Answer::Opening(_)) {
-        let what = "what is there was not asked for";
+        let what = "an object that is to go on begins anew";
         return Err(TransferError::Protocol { remote, what });
     }
     let prepare = {

@@ -232,7 +232,11 @@ impl Incoming {
         };
         let message = tokio::select! {
             received = object.next() => return Ok(Some(received.ok_or_else(lost)?)),
-            message = connection.recv_message() => message.ok_or_else(lost)?,
+            message = connection.recv_message() => message,
+        };
+        let Some(message) = message else {
+            // The connection is over, which is no reason to forget what came before.
+            return Ok(Some(object.next().await.ok_or_else(lost)?));
         };
         let remote = connection.remote_addr();
         match decode::<Response>(&message.data) {
