@@ -19,8 +19,6 @@ const VALUE: usize = blake3::OUT_LEN;
 /// Blocks hashed in parallel lie within this many bytes of each other, so that a disk reads nearly in order.
 const WINDOW: u64 = 32 << 20;
 const MAX_BLOCK: u32 = 1 << 20;
-/// Bytes that are read before they are hashed: they are still in the processor's own cache then.
-const PIECE: usize = 128 << 10;
 
 /// The block size in bytes that Fontis gives an object of `size` bytes: up to 1 MiB an object is one block
 /// of the next power of two, at least 1024; a larger one has blocks of 1 MiB.
@@ -110,7 +108,7 @@ impl HashTree {
         }
     }
 
-    /// Hashes an object of `size` bytes that `read(offset, buffer)` fills block by block, called from several
+    /// Hashes an object of `size` bytes, of which `read(offset, len, out)` appends a block to `out`, called from several
     /// threads at once; `progress` is told the bytes hashed so far. To cancel, let `read` fail.
     ///
     /// # Errors
@@ -126,18 +124,10 @@ impl HashTree {
     ) -> Result<Self, E> {
         check_block_size(block_size).expect("block size is ours");
         let mut tree = Self { root: blake3::hash(&[]), size, block_size, values: Vec::new() };
-        let hash = |hasher: &mut blake3::Hasher, buffer: &mut Vec<u8>, offset: u64, len: usize| {
-            for at in (0..len).step_by(PIECE) {
-                buffer.clear();
-                read(offset + at as u64, PIECE.min(len - at), buffer)?;
-                hasher.update(buffer);
-            }
-            Ok(())
-        };
         if size <= u64::from(block_size) {
-            let mut hasher = blake3::Hasher::new();
-            hash(&mut hasher, &mut Vec::new(), 0, size as usize)?;
-            tree.root = hasher.finalize();
+            let mut block = Vec::new();
+            read(0, size as usize, &mut block)?;
+            tree.root = blake3::hash(&block);
             progress(size);
             return Ok(tree);
         }
@@ -148,11 +138,10 @@ impl HashTree {
             let hashed: Result<Vec<_>, E> = (first..last)
                 .into_par_iter()
                 .map_init(Vec::new, |buffer, i| {
+                    buffer.clear();
                     let offset = i * u64::from(block_size);
-                    let mut hasher = blake3::Hasher::new();
-                    hasher.set_input_offset(offset);
-                    hash(&mut hasher, buffer, offset, tree.block_len(i))?;
-                    Ok(hasher.finalize_non_root())
+                    read(offset, tree.block_len(i), buffer)?;
+                    Ok(chaining_value(offset, buffer))
                 })
                 .collect();
             tree.values.extend(hashed?);

@@ -116,6 +116,17 @@ fn blocks(size: usize) -> (Vec<u8>, HashTree) {
     (bytes, tree)
 }
 
+/// The first symbol, of 100 bytes, of the fourth block.
+fn first_of_block_3(content: &[u8]) -> Checkpoint {
+    Checkpoint {
+        block: 3,
+        symbol_size: 100,
+        offset: 0,
+        data: content[3072..3172].to_vec().into(),
+        runs: vec![(0, 1)],
+    }
+}
+
 fn sink_for(dest: &Path, manifest: &Manifest, tree: &HashTree, restart: bool) -> Sink {
     let options = SinkOptions { overwrite: false, restart };
     Sink::create(&Dest::new(dest), manifest.clone(), &[tree.root()], options).unwrap()
@@ -183,14 +194,7 @@ fn bytes_of_another_object_are_never_taken_for_this_one() {
     let sink = sink_for(&dest, &single(5000), &tree, false);
     sink.write_block(0, &content[..1024]).unwrap();
     sink.write_block(1024, &content[1024..2048]).unwrap();
-    let part = Checkpoint {
-        block: 3,
-        symbol_size: 100,
-        offset: 0,
-        data: content[3072..3172].to_vec().into(),
-        runs: vec![(0, 1)],
-    };
-    sink.checkpoint(1024, &part).unwrap();
+    sink.checkpoint(1024, &first_of_block_3(&content)).unwrap();
     drop(sink);
     // The source has changed in its second block, and is shorter.
     let mut changed = content[..3500].to_vec();
@@ -222,14 +226,7 @@ fn what_was_kept_under_one_name_of_a_content_is_found_under_all_of_them() {
     };
     // The root was not known yet.
     let sink = create(&[state]);
-    let part = Checkpoint {
-        block: 3,
-        symbol_size: 100,
-        offset: 0,
-        data: content[3072..3172].to_vec().into(),
-        runs: vec![(0, 1)],
-    };
-    sink.checkpoint(1024, &part).unwrap();
+    sink.checkpoint(1024, &first_of_block_3(&content)).unwrap();
     drop(sink);
     let begun = |names: &[Hash]| create(names).resume(&tree, |_| ()).unwrap().begun.len();
     assert_eq!(begun(&[tree.root(), state]), 1);

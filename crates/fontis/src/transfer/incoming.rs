@@ -35,18 +35,14 @@ pub(super) struct Incoming {
 /// What blocks are checked against.
 enum Tree {
     Known(HashTree),
-    /// It comes with the blocks.
-    Growing(HashTreeBuilder),
+    /// It comes with the blocks, some of which come before what they are checked against.
+    Growing(HashTreeBuilder, BTreeMap<u32, Bytes>),
 }
 
-impl Tree {
-    /// How a block is checked; `None` as long as that is not known.
-    fn check(&self, block: u32) -> Option<BlockCheck> {
-        match self {
-            Self::Known(tree) => tree.check(u64::from(block)),
-            Self::Growing(tree) => tree.check(u64::from(block)),
-        }
-    }
+/// What is to be done next.
+enum Next {
+    Store(u32, Bytes, BlockCheck),
+    Keep(Checkpoint),
 }
 
 #[derive(Clone)]
@@ -97,7 +93,8 @@ impl Incoming {
             }
             Answer::Opening(Opening { block_size, state, .. }) => {
                 let tree = HashTreeBuilder::new(size, *block_size);
-                (Tree::Growing(tree.map_err(unverifiable)?), vec![Hash::from(*state)])
+                let tree = Tree::Growing(tree.map_err(unverifiable)?, BTreeMap::new());
+                (tree, vec![Hash::from(*state)])
             }
         };
         let (store, kept) = match dest {
@@ -110,7 +107,7 @@ impl Incoming {
                 let sink = Sink::create(dest, decoded.clone(), &content, options)?;
                 let kept = match &tree {
                     Tree::Known(tree) => sink.resume(tree, |_| {})?,
-                    Tree::Growing(_) => Kept::default(),
+                    Tree::Growing(..) => Kept::default(),
                 };
                 (Store::Files(Arc::new(sink)), kept)
             }
@@ -130,7 +127,7 @@ impl Incoming {
     pub(super) fn shape(&self) -> ObjectShape {
         let (size, block_size) = match &self.tree {
             Tree::Known(tree) => (tree.size(), tree.block_size()),
-            Tree::Growing(tree) => (tree.size(), tree.block_size()),
+            Tree::Growing(tree, _) => (tree.size(), tree.block_size()),
         };
         shape(size, block_size)
     }
@@ -156,31 +153,14 @@ impl Incoming {
         let mut told = Instant::now();
         let mut stats = connection.stats().await.unwrap_or_default();
         let mut rejected = BTreeSet::new();
-        // Blocks that came before what they are checked against.
-        let mut early = BTreeMap::new();
         while done < shape.size {
-            let checked = early.first_key_value().and_then(|(block, _)| self.tree.check(*block));
-            let (block, data, check) =
-                match checked.and_then(|check| Some((early.pop_first()?, check))) {
-                    Some(((block, data), check)) => (block, data, check),
-                    None => match self.next(connection, id, &mut object).await? {
-                        None => continue,
-                        Some(Received::Abandoned(_)) => {
-                            return Err(TransferError::Abandoned { remote });
-                        }
-                        Some(Received::Checkpoint(part)) => {
-                            self.checkpoint(shape, part).await?;
-                            continue;
-                        }
-                        Some(Received::Block(block, data)) => match self.tree.check(block) {
-                            Some(check) => (block, data, check),
-                            None => {
-                                early.insert(block, data);
-                                continue;
-                            }
-                        },
-                    },
-                };
+            let (block, data, check) = match self.next(connection, id, &mut object).await? {
+                Next::Store(block, data, check) => (block, data, check),
+                Next::Keep(part) => {
+                    self.checkpoint(shape, part).await?;
+                    continue;
+                }
+            };
             let length = data.len() as u64;
             let due = told.elapsed() >= PROGRESS_EVERY || done + length == shape.size;
             if due {
@@ -213,41 +193,56 @@ impl Incoming {
         let root = match self.tree {
             Tree::Known(tree) => tree.root(),
             // Every block has been checked, so all of it is known.
-            Tree::Growing(tree) => tree.finish().ok_or(TransferError::Worker)?.root(),
+            Tree::Growing(tree, _) => tree.finish().ok_or(TransferError::Worker)?.root(),
         };
         let path = finish(self.store).await?;
         Ok((path, root.to_hex().to_string(), stats))
     }
 
-    /// What comes next of the object; `None` when what came is something to check it against.
+    /// Waits for a block that can be checked, or part of one.
     async fn next(
         &mut self,
         connection: &Connection,
         id: u32,
         object: &mut RecvObject,
-    ) -> Result<Option<Received>, TransferError> {
-        let lost = || lost(connection);
-        let Tree::Growing(tree) = &mut self.tree else {
-            return Ok(Some(object.next().await.ok_or_else(lost)?));
-        };
-        let message = tokio::select! {
-            received = object.next() => return Ok(Some(received.ok_or_else(lost)?)),
-            message = connection.recv_message() => message,
-        };
-        let Some(message) = message else {
-            // The connection is over, which is no reason to forget what came before.
-            return Ok(Some(object.next().await.ok_or_else(lost)?));
-        };
+    ) -> Result<Next, TransferError> {
         let remote = connection.remote_addr();
-        match decode::<Response>(&message.data) {
-            Some(Response::Values { id: of, first, values }) if of == id => {
-                let what = "hashes of other blocks than the next ones";
-                tree.extend(u64::from(first), &values)
-                    .then_some(None)
-                    .ok_or(TransferError::Protocol { remote, what })
+        loop {
+            if let Tree::Growing(tree, early) = &mut self.tree
+                && let Some(first) = early.first_entry()
+                && let Some(check) = tree.check(u64::from(*first.key()))
+            {
+                let (block, data) = first.remove_entry();
+                return Ok(Next::Store(block, data, check));
             }
-            Some(_) => Ok(None),
-            None => Err(TransferError::Protocol { remote, what: "an unreadable message" }),
+            let received = match &mut self.tree {
+                Tree::Known(_) => object.next().await,
+                Tree::Growing(tree, _) => tokio::select! {
+                    received = object.next() => received,
+                    message = connection.recv_message() => match message {
+                        Some(message) => {
+                            grow(tree, id, &message.data)
+                                .map_err(|what| TransferError::Protocol { remote, what })?;
+                            continue;
+                        }
+                        // The connection is over, which is no reason to forget what came before.
+                        None => object.next().await,
+                    },
+                },
+            };
+            match (received.ok_or_else(|| lost(connection))?, &mut self.tree) {
+                (Received::Abandoned(_), _) => return Err(TransferError::Abandoned { remote }),
+                (Received::Checkpoint(part), _) => return Ok(Next::Keep(part)),
+                (Received::Block(block, data), Tree::Growing(_, early)) => {
+                    early.insert(block, data);
+                }
+                (Received::Block(block, data), Tree::Known(tree)) => {
+                    let what = "a block beyond the object's end";
+                    let check = tree.check(u64::from(block));
+                    let check = check.ok_or(TransferError::Protocol { remote, what })?;
+                    return Ok(Next::Store(block, data, check));
+                }
+            }
         }
     }
 
@@ -286,6 +281,18 @@ impl Incoming {
         let sink = sink.clone();
         let work = move || sink.checkpoint(shape.block_size, &part);
         Ok(tokio::task::spawn_blocking(work).await.map_err(|_| TransferError::Worker)??)
+    }
+}
+
+/// Takes what a message says of the blocks of request `id`; others say nothing of it.
+fn grow(tree: &mut HashTreeBuilder, id: u32, message: &[u8]) -> Result<(), &'static str> {
+    match decode::<Response>(message) {
+        Some(Response::Values { id: of, first, values }) if of == id => {
+            let fits = tree.extend(u64::from(first), &values);
+            fits.then_some(()).ok_or("hashes of other blocks than the next ones")
+        }
+        Some(_) => Ok(()),
+        None => Err("an unreadable message"),
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use fontis_proto::dfcp::{Held, SendOptions};
 
-use super::message::{Offer, Request, Response, decode, encode, safe_text};
+use super::message::{Request, Response, decode, encode, safe_text};
 use super::outgoing::{Outgoing, Tree, close, lost};
 use super::{Progress, Report, TransferError};
 use crate::{Connection, Endpoint, HashTree, Source, Url};
@@ -28,8 +28,7 @@ pub async fn send(
     let connection = endpoint.connect(remote, *url.key.as_bytes(), None).await?;
     progress(Progress::Connected { remote });
     for (id, (outgoing, tree)) in (0..).zip(&sources) {
-        let offer = outgoing.offer(tree)?;
-        match send_one(&connection, id, &secret, outgoing, offer, &progress).await {
+        match send_one(&connection, id, &secret, outgoing, tree, &progress).await {
             Ok(report) => progress(Progress::Stored(Box::new(report))),
             Err(error) => {
                 close(&connection, 0).await;
@@ -55,10 +54,11 @@ async fn send_one(
     id: u32,
     secret: &[u8],
     outgoing: &Outgoing,
-    offer: Offer,
+    tree: &HashTree,
     progress: &(impl Fn(Progress) + Send + Sync),
 ) -> Result<Report, TransferError> {
     let begin = Instant::now();
+    let offer = outgoing.offer(tree)?;
     let request = Request::Put { id, secret: secret.to_vec(), offer };
     connection
         .send_message(encode(&request), SendOptions { priority: 0, ..SendOptions::default() });
@@ -79,16 +79,13 @@ async fn send_one(
     });
     let is_stored = |response| (response == Response::Stored { id }).then_some(());
     // The receiver's own words say more than that it gave up.
-    let tree = match sending.await {
-        Ok(tree) => tree,
-        Err(error) => {
-            let told = await_response(connection, id, is_stored);
-            return Err(match tokio::time::timeout(Duration::from_secs(2), told).await {
-                Ok(Err(refused @ TransferError::Refused { .. })) => refused,
-                _ => error,
-            });
-        }
-    };
+    if let Err(error) = sending.await {
+        let told = await_response(connection, id, is_stored);
+        return Err(match tokio::time::timeout(Duration::from_secs(2), told).await {
+            Ok(Err(refused @ TransferError::Refused { .. })) => refused,
+            _ => error,
+        });
+    }
     let stats = connection.stats().await.unwrap_or(counted);
     await_response(connection, id, is_stored).await?;
     progress(Progress::Moved { done: bytes, stats });

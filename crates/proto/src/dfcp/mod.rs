@@ -9,6 +9,7 @@
 //! an erasure code. Feedback tells the sender, block by block, how many symbols are still lacking; nothing is ever sent
 //! again, only something more.
 
+mod block;
 mod config;
 mod connection;
 mod control;

@@ -4,6 +4,7 @@ use bytes::{Bytes, BytesMut};
 use fontis_base::Time;
 use fontis_codes::{BlockEncoder, BlockShape, Code, RepairJob, RepairSymbols};
 
+use super::block::{Block, Data};
 use super::packet::{BlockStatus, ChannelId, Live, LiveKind, ObjectShape, Symbols};
 use super::redundancy::LossModel;
 use super::resume::Held;
@@ -26,61 +27,6 @@ enum Source {
     },
     /// An object whose blocks the application supplies when asked.
     Object { shape: ObjectShape, held: Held },
-}
-
-/// A block that is not done.
-struct Block {
-    data: Data,
-    next_esi: u32,
-    /// Symbols that the receiver lacks, as far as is known.
-    needed: u32,
-    /// Symbols sent whose fate is unknown.
-    in_flight: u32,
-    /// Symbols to have in flight: on average enough, and enough with high probability.
-    target: u32,
-    tail_target: u32,
-    repair_asked: bool,
-    /// Whether symbols of it have been sent.
-    begun: bool,
-    done: bool,
-    live: Option<Live>,
-}
-
-enum Data {
-    Absent { shape: BlockShape, asked: bool },
-    Present(BlockEncoder),
-}
-
-impl Block {
-    fn new(data: Data, live: Option<Live>, loss: &LossModel) -> Self {
-        let mut block = Self {
-            data,
-            next_esi: 0,
-            needed: 0,
-            in_flight: 0,
-            target: 0,
-            tail_target: 0,
-            repair_asked: false,
-            begun: false,
-            done: false,
-            live,
-        };
-        block.needed = block.shape().source_symbols();
-        block.retarget(loss);
-        block
-    }
-
-    fn shape(&self) -> BlockShape {
-        match &self.data {
-            Data::Absent { shape, .. } => *shape,
-            Data::Present(encoder) => encoder.shape(),
-        }
-    }
-
-    fn retarget(&mut self, loss: &LossModel) {
-        self.target = loss.packets_at_first(self.needed);
-        self.tail_target = loss.packets_almost_surely(self.needed);
-    }
 }
 
 /// The sending half of a channel: which symbol of which block goes next.
@@ -431,8 +377,8 @@ impl SendChannel {
         let mut waiting = false;
         self.settled = self.settled.max(self.floor);
         let first = if pass == Pass::Mean { self.settled } else { self.floor };
-        let after = self.blocks.iter_mut().skip((first - self.floor) as usize);
-        for (index, block) in (first..).zip(after) {
+        let known = ((first - self.floor) as usize).min(self.blocks.len());
+        for (index, block) in (first..).zip(self.blocks.range_mut(known..)) {
             let target = match pass {
                 Pass::Mean => block.target,
                 Pass::Tail => block.tail_target,
@@ -467,7 +413,7 @@ impl SendChannel {
             let available = if encoder.has_repair() { u32::MAX } else { k - block.next_esi };
             let count = fits.min(short).min(available).min(64);
             let whole = block.live.is_none() && shape.symbol_size() != self.symbol_size;
-            let symbols = take_symbols(self.id, index, block, count, whole)?;
+            let symbols = block.take_symbols(self.id, index, count, whole)?;
             return Some(symbols);
         }
         None
@@ -513,52 +459,6 @@ pub(super) fn live_shape(code: Code, block_len: u32, symbol_size: u16) -> Option
     BlockShape::new(code, block_len, short).ok()
 }
 
-fn take_symbols(
-    channel: ChannelId,
-    index: u32,
-    block: &mut Block,
-    count: u32,
-    whole: bool,
-) -> Option<Symbols> {
-    let Data::Present(encoder) = &block.data else { return None };
-    let shape = encoder.shape();
-    let esi = block.next_esi;
-    let mut len = 0;
-    let mut data = encoder.symbol(esi)?;
-    for offset in 0..count {
-        len += shape.symbol_len(esi + offset);
-    }
-    let padded = count as usize * usize::from(shape.symbol_size());
-    let short = whole && len < padded;
-    if whole {
-        len = padded;
-    }
-    if count > 1 || (short && !data.is_empty()) {
-        let mut joined = BytesMut::with_capacity(len);
-        joined.extend_from_slice(&data);
-        for offset in 1..count {
-            joined.extend_from_slice(&encoder.symbol(esi + offset)?);
-        }
-        if short && !joined.is_empty() {
-            joined.resize(len, 0);
-        }
-        data = joined.freeze();
-    }
-    block.next_esi += count;
-    block.begun = true;
-    block.in_flight += count;
-    Some(Symbols {
-        channel,
-        block: index,
-        esi,
-        count: count as u16,
-        live: block.live,
-        whole,
-        len: len as u16,
-        data,
-    })
-}
-
 /// Takes exactly `length` bytes from the front of `pending`.
 fn gather(pending: &mut VecDeque<Bytes>, length: usize) -> Bytes {
     if let Some(front) = pending.front_mut() {
@@ -586,6 +486,21 @@ mod tests {
     use super::*;
 
     const SYMBOLS: u32 = 10;
+    const SYMBOL_SIZE: u16 = 64;
+
+    /// A stream of so many blocks, all of whose source symbols have been sent.
+    fn sent(blocks: u32, loss: &LossModel) -> SendChannel {
+        let block_size = SYMBOLS * u32::from(SYMBOL_SIZE);
+        let (id, kind) = (0, LiveKind::Stream);
+        let mut channel =
+            SendChannel::live(id, kind, 0, None, Code::RaptorQ, SYMBOL_SIZE, block_size, blocks);
+        channel.write(vec![7; (blocks * block_size) as usize].into());
+        for _ in 0..blocks {
+            channel.prepare(loss, None, 1200);
+            while channel.next_symbols(Pass::Mean, 1200).is_some() {}
+        }
+        channel
+    }
 
     fn repair_asked(channel: &mut SendChannel) -> Vec<(u32, RepairJob)> {
         core::iter::from_fn(|| channel.next_want())
@@ -598,18 +513,7 @@ mod tests {
 
     #[test]
     fn a_probe_has_repair_symbols_of_one_block_prepared_not_of_all_that_are_on_their_way() {
-        let (symbol_size, blocks) = (64, 3);
-        let block_size = SYMBOLS * u32::from(symbol_size);
-        let id = 0;
-        let kind = LiveKind::Stream;
-        let mut channel =
-            SendChannel::live(id, kind, 0, None, Code::RaptorQ, symbol_size, block_size, blocks);
-        let loss = LossModel::new();
-        channel.write(vec![7; (blocks * block_size) as usize].into());
-        for _ in 0..blocks {
-            channel.prepare(&loss, None, 1200);
-            while channel.next_symbols(Pass::Mean, 1200).is_some() {}
-        }
+        let mut channel = sent(3, &LossModel::new());
         assert!(repair_asked(&mut channel).is_empty(), "source symbols need no preparation");
 
         for _ in 0..5 {
@@ -624,5 +528,22 @@ mod tests {
         let symbols = channel.next_symbols(Pass::Probe, 1200).expect("one symbol is ready");
         assert_eq!((symbols.block, symbols.esi, symbols.count), (0, SYMBOLS, 1));
         assert!(repair_asked(&mut channel).is_empty());
+    }
+
+    #[test]
+    fn a_block_that_lost_symbols_is_the_next_to_send_whatever_was_sent_since() {
+        let loss = LossModel::new();
+        let mut channel = sent(3, &loss);
+        assert!(channel.next_symbols(Pass::Mean, 1200).is_none(), "nothing lacks");
+        channel.resolved(1, 2, false);
+        channel.retarget(&loss);
+        assert!(channel.next_symbols(Pass::Mean, 1200).is_none(), "repair is not there yet");
+        let mut asked = repair_asked(&mut channel);
+        let (block, job) = asked.remove(0);
+        assert_eq!((block, asked.len()), (1, 0));
+        channel.set_repair(block, job.run());
+        let symbols = channel.next_symbols(Pass::Mean, 1200).expect("two were lost");
+        assert_eq!((symbols.block, symbols.esi, symbols.count), (1, SYMBOLS, 2));
+        assert!(channel.next_symbols(Pass::Mean, 1200).is_none());
     }
 }

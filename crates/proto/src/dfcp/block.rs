@@ -1,0 +1,109 @@
+//! A block on the sending side: what of it is on its way, and what shall be.
+
+use bytes::BytesMut;
+use fontis_codes::{BlockEncoder, BlockShape};
+
+use super::packet::{ChannelId, Live, Symbols};
+use super::redundancy::LossModel;
+
+/// A block that is not done.
+pub(super) struct Block {
+    pub(super) data: Data,
+    pub(super) next_esi: u32,
+    /// Symbols that the receiver lacks, as far as is known.
+    pub(super) needed: u32,
+    /// Symbols sent whose fate is unknown.
+    pub(super) in_flight: u32,
+    /// Symbols to have in flight: on average enough, and enough with high probability.
+    pub(super) target: u32,
+    pub(super) tail_target: u32,
+    pub(super) repair_asked: bool,
+    /// Whether symbols of it have been sent.
+    pub(super) begun: bool,
+    pub(super) done: bool,
+    pub(super) live: Option<Live>,
+}
+
+pub(super) enum Data {
+    Absent { shape: BlockShape, asked: bool },
+    Present(BlockEncoder),
+}
+
+impl Block {
+    pub(super) fn new(data: Data, live: Option<Live>, loss: &LossModel) -> Self {
+        let mut block = Self {
+            data,
+            next_esi: 0,
+            needed: 0,
+            in_flight: 0,
+            target: 0,
+            tail_target: 0,
+            repair_asked: false,
+            begun: false,
+            done: false,
+            live,
+        };
+        block.needed = block.shape().source_symbols();
+        block.retarget(loss);
+        block
+    }
+
+    pub(super) fn shape(&self) -> BlockShape {
+        match &self.data {
+            Data::Absent { shape, .. } => *shape,
+            Data::Present(encoder) => encoder.shape(),
+        }
+    }
+
+    pub(super) fn retarget(&mut self, loss: &LossModel) {
+        self.target = loss.packets_at_first(self.needed);
+        self.tail_target = loss.packets_almost_surely(self.needed);
+    }
+
+    /// The next `count` symbols of this block, the `index`-th of `channel`; `whole` says that the last is to be padded.
+    pub(super) fn take_symbols(
+        &mut self,
+        channel: ChannelId,
+        index: u32,
+        count: u32,
+        whole: bool,
+    ) -> Option<Symbols> {
+        let Data::Present(encoder) = &self.data else { return None };
+        let shape = encoder.shape();
+        let esi = self.next_esi;
+        let mut len = 0;
+        let mut data = encoder.symbol(esi)?;
+        for offset in 0..count {
+            len += shape.symbol_len(esi + offset);
+        }
+        let padded = count as usize * usize::from(shape.symbol_size());
+        let short = whole && len < padded;
+        if whole {
+            len = padded;
+        }
+        if count > 1 || (short && !data.is_empty()) {
+            let mut joined = BytesMut::with_capacity(len);
+            joined.extend_from_slice(&data);
+            for offset in 1..count {
+                joined.extend_from_slice(&encoder.symbol(esi + offset)?);
+            }
+            if short && !joined.is_empty() {
+                joined.resize(len, 0);
+            }
+            data = joined.freeze();
+        }
+        self.next_esi += count;
+        self.begun = true;
+        self.in_flight += count;
+        Some(Symbols {
+            channel,
+            block: index,
+            esi,
+            count: count as u16,
+            live: self.live,
+            whole,
+            len: len as u16,
+            data,
+        })
+    }
+}
