@@ -175,3 +175,38 @@ fn a_host_that_is_always_late_finds_its_rate_all_the_same() {
         assert!(pair.events_of(Side::Server).iter().any(arrived), "{tick} ms: {stats:?}");
     }
 }
+
+/// Lets a server send over a path of 0.2 ms whose hosts both pause for longer than that, again and again, as where more threads
+/// than processors want to run. Pauses in milliseconds, and the time between them. How long it takes, and the least rate that it
+/// sends at.
+fn sends_between(pauses: [u64; 6], apart: u64, known: Option<Rate>) -> (Duration, Rate) {
+    let known = KnownPath { rate: known, rtt: Some(Duration::from_micros(200)) };
+    let server = Config { rate: rate::Kind::Auto, known: Some(known), ..Config::default() };
+    let mut pair = Pair::new(Config::default(), server, Duration::from_micros(100), None);
+    pair.run_for(millis(3));
+    pair.server().send_message(vec![1; 60_000_000].into(), SendOptions::default());
+    let (begin, mut least) = (pair.now, pair.server().stats().rate);
+    for pause in pauses.into_iter().cycle() {
+        pair.run_for(millis(apart));
+        let delivered = |event: &&Event| matches!(event, Event::Delivered { .. });
+        if pair.events_of(Side::Server).iter().any(delivered) {
+            break;
+        }
+        pair.now += millis(pause);
+        least = least.min(pair.server().stats().rate);
+    }
+    (pair.now.since(begin), least)
+}
+
+#[test]
+fn pauses_of_hosts_do_not_end_the_start_on_a_short_path() {
+    let (took, _) = sends_between([5, 2, 6, 3, 4, 1], 4, None);
+    assert!(took < millis(150), "{} µs", took.as_micros());
+}
+
+#[test]
+fn pauses_of_hosts_do_not_slow_a_short_path_down() {
+    let known = Rate::from_mbps(2000);
+    let (took, least) = sends_between([15, 2, 6, 3, 4, 1], 1, Some(known));
+    assert!(least > Rate::from_mbps(1000), "{least} in {} µs", took.as_micros());
+}

@@ -23,6 +23,10 @@ const GAIN: f64 = 0.5;
 const GAIN_OF_LONG_QUEUE: f64 = 0.15;
 /// Control acts on no shorter time than this: below it, delays are those of the hosts.
 const MIN_CONTROL_TIME: f64 = 10e-3;
+/// The delivery rate is measured over no shorter time.
+const MIN_DELIVERY_WINDOW: Duration = Duration::from_millis(8);
+/// The time, in seconds, in which a rate that hosts do not keep up with is forgotten while nothing shows that the path does not.
+const HOST_MEMORY: f64 = 0.1;
 /// Acceleration while no queue shows: from the first to the second, doubling every round.
 const BOOST: (f64, f64) = (0.02, 0.25);
 /// How fast a train's dispersion alone may make the flow: a line may be faster than what is let through it, and a
@@ -119,6 +123,10 @@ pub struct Auto {
     confirmed: f64,
     /// Rounds of silence since the last feedback.
     silent_rounds: u32,
+    /// When the start last raised the rate.
+    grown_at: Time,
+    /// When the rate was last steered.
+    steered_at: Time,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -180,6 +188,8 @@ impl Auto {
             hold: None,
             confirmed: 0.0,
             silent_rounds: 0,
+            grown_at: Time::ZERO,
+            steered_at: Time::ZERO,
         }
     }
 
@@ -252,7 +262,7 @@ impl Auto {
                 Some(self.round.queue.map_or(self.queue, |least| least.min(self.queue)));
             self.round.most_queue = self.round.most_queue.max(self.queue);
         }
-        let window = (sample.min_rtt / 2).max(Duration::from_millis(8));
+        let window = delivery_window(sample);
         if sample.limited {
             // What arrives while less is sent than allowed says nothing about what the path could carry.
             self.delivery.pause();
@@ -288,6 +298,7 @@ impl Auto {
         let arrival = (capacity * 0.92).clamp(least, most);
         self.rate = self.sending(arrival);
         self.capacity = Some((capacity, sample.now));
+        self.grown_at = sample.now;
         self.hold_delivered(sample, arrival);
         // What is beyond that is found round by round, each of which must bring more than the one before.
         self.starting = capacity > 2.0 * arrival;
@@ -338,7 +349,7 @@ impl Auto {
 
     /// The next feedbacks tell of a reduction of our own: until it has passed, go by what was delivered before.
     fn hold_delivered(&mut self, sample: &Sample, delivered: f64) {
-        let window = sample.min_rtt / 2 + Duration::from_millis(8);
+        let window = sample.min_rtt / 2 + MIN_DELIVERY_WINDOW;
         self.hold = Some((delivered, sample.now + sample.srtt + window));
     }
 
@@ -454,11 +465,15 @@ impl Auto {
             let arriving = self.rate / STARTING_GROWTH * (1.0 - loss);
             let missing = loss > self.random_loss.unwrap_or(loss) + STARTING_LOSS
                 || delivered < STARTING_SHARE * arriving;
-            if missing && round.delivered > 0.0 && delivered < 1.15 * round.delivered {
-                self.starting = false;
-            } else {
+            if !missing || round.delivered == 0.0 || delivered >= 1.15 * round.delivered {
                 self.rate *= STARTING_GROWTH;
+                self.grown_at = sample.now;
+            } else if self.delivery.is_current()
+                && sample.now.since(self.grown_at) >= delivery_window(sample)
+            {
+                self.starting = false;
             }
+            // Else what arrived was measured over a time in which less was sent, several short rounds or a pause: wait.
         } else {
             // Near the rate at which a queue stood not long ago, small steps; far from it, ever larger ones.
             let delivered = self.delivered().unwrap_or(0.0);
@@ -614,8 +629,28 @@ impl Auto {
         let correction = self.correction(sample, delivered);
         let growth = if self.cautious > 0 { correction.min(0.0) } else { correction + self.boost };
         let factor = (1.0 + growth).clamp(0.25, 1.0 + BOOST.1);
-        self.rate = self.sending(delivered * factor).max(MIN_RATE);
+        let rate = self.sending(delivered * factor).max(MIN_RATE);
+        let passed = now.since(self.steered_at).as_secs_f64();
+        self.steered_at = now;
+        self.rate = if self.waits_for_hosts(sample, target) {
+            rate.max(self.rate * (1.0 - passed / HOST_MEMORY))
+        } else {
+            rate
+        };
     }
+
+    /// Whether packets that come slower than they were sent wait for a host and not for the path: on a short path hosts pause for
+    /// longer than a round trip takes, and a path that is slower than its sender has a queue.
+    fn waits_for_hosts(&self, sample: &Sample, target: f64) -> bool {
+        sample.min_rtt.as_secs_f64() < MIN_CONTROL_TIME
+            && self.queue < target / 4.0
+            && self.cautious == 0
+    }
+}
+
+/// The time over which the delivery rate is measured.
+fn delivery_window(sample: &Sample) -> Duration {
+    (sample.min_rtt / 2).max(MIN_DELIVERY_WINDOW)
 }
 
 /// The queueing delay to aim at, in seconds, at a rate in bits per second.

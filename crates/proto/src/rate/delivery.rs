@@ -42,6 +42,11 @@ impl Delivery {
         self.rate
     }
 
+    /// Whether that is the rate of the present window, and not of one that has been left.
+    pub(super) const fn is_current(&self) -> bool {
+        self.is_full
+    }
+
     /// Begins a new window, and keeps the rate until it is full.
     pub(super) fn pause(&mut self) {
         self.points.clear();
