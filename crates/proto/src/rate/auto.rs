@@ -125,7 +125,7 @@ pub struct Auto {
     silent_rounds: u32,
     /// When the start last raised the rate.
     grown_at: Time,
-    /// When the rate was last steered.
+    /// When the rate was last steered, or left as it is.
     steered_at: Time,
 }
 
@@ -592,6 +592,7 @@ impl Auto {
     fn steer(&mut self, sample: &Sample) {
         let target = self.queue_target();
         let now = sample.now;
+        let passed = now.since(core::mem::replace(&mut self.steered_at, now));
         if self.queue < target / 4.0 {
             self.drain.last = now;
         }
@@ -630,10 +631,8 @@ impl Auto {
         let growth = if self.cautious > 0 { correction.min(0.0) } else { correction + self.boost };
         let factor = (1.0 + growth).clamp(0.25, 1.0 + BOOST.1);
         let rate = self.sending(delivered * factor).max(MIN_RATE);
-        let passed = now.since(self.steered_at).as_secs_f64();
-        self.steered_at = now;
         self.rate = if self.waits_for_hosts(sample, target) {
-            rate.max(self.rate * (1.0 - passed / HOST_MEMORY))
+            rate.max(self.rate * (1.0 - passed.as_secs_f64() / HOST_MEMORY))
         } else {
             rate
         };
