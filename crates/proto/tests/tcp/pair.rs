@@ -14,12 +14,24 @@ struct Pair {
     sequence: u64,
     stream: Stream,
     loss: f64,
+    /// Of the handshake's packets so many may still be lost: it is given up after some tries, as by Linux.
+    handshakes: u32,
     copies: f64,
     jitter: Duration,
     marks: f64,
 }
 
 impl Pair {
+    fn loses(&mut self, segment: &Segment) -> bool {
+        let chance = self.stream.unit() < self.loss;
+        if !chance || segment.syn.is_none() {
+            return chance;
+        }
+        let spared = self.handshakes == 0;
+        self.handshakes = self.handshakes.saturating_sub(1);
+        !spared
+    }
+
     fn send_all(&mut self, from: usize) {
         while let Some(transmit) = self.ends[from].poll(self.now) {
             let copies = 1 + usize::from(self.stream.unit() < self.copies);
@@ -27,7 +39,7 @@ impl Pair {
                 let delay = Duration::from_millis(10)
                     + Duration::from_nanos(self.stream.below(self.jitter.as_nanos() + 1));
                 let marked = transmit.ecn_capable && self.stream.unit() < self.marks;
-                if self.stream.unit() >= self.loss {
+                if !self.loses(&transmit.segment) {
                     self.sequence += 1;
                     let to = 1 - from;
                     self.flight
@@ -131,6 +143,7 @@ proptest! {
             sequence: 0,
             stream: Stream::new(seed, "network"),
             loss,
+            handshakes: 4,
             copies,
             jitter: Duration::from_millis(jitter),
             marks,
