@@ -22,14 +22,15 @@ struct Pair {
 }
 
 impl Pair {
+    /// Whether a packet that leaves is lost.
     fn loses(&mut self, segment: &Segment) -> bool {
-        let chance = self.stream.unit() < self.loss;
-        if !chance || segment.syn.is_none() {
-            return chance;
+        let lost = self.stream.unit() < self.loss;
+        if lost && segment.syn.is_some() {
+            let left = self.handshakes.checked_sub(1);
+            self.handshakes = left.unwrap_or(0);
+            return left.is_some();
         }
-        let spared = self.handshakes == 0;
-        self.handshakes = self.handshakes.saturating_sub(1);
-        !spared
+        lost
     }
 
     fn send_all(&mut self, from: usize) {
