@@ -2,17 +2,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Stdout, stdout};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::pin::pin;
 use std::time::Instant;
 
 use blake3::Hash;
 use bytes::Bytes;
 use fontis_proto::dfcp::{Checkpoint, Kept, ObjectShape, Stats};
+use tokio::sync::mpsc;
 
 use super::message::{Answer, Offer, Opening, Response, decode};
 use super::outgoing::{CODE_UNWANTED, lost, shape};
 use super::serve::key_text;
-use super::{PROGRESS_EVERY, TransferError};
+use super::{PROGRESS_EVERY, TransferError, on_own_thread};
 use crate::{
     BlockCheck, Connection, Dest, HashTree, HashTreeBuilder, Manifest, Received, RecvObject, Sink,
     SinkError, SinkOptions, StreamSink,
@@ -32,6 +33,9 @@ pub(super) struct Incoming {
     store: Store,
 }
 
+/// Where a complete object is, if it is a file or folder, its hash, and what the connection had counted.
+pub(super) type Stored = (Option<PathBuf>, String, Stats);
+
 /// What blocks are checked against.
 enum Tree {
     Known(HashTree),
@@ -45,11 +49,10 @@ enum Next {
     Keep(Checkpoint),
 }
 
-#[derive(Clone)]
 enum Store {
-    Files(Arc<Sink>),
+    Files(Box<Sink>),
     /// Standard output takes blocks in order; those that come early wait here, within the window.
-    Stream(Arc<Mutex<Stream>>),
+    Stream(Box<Stream>),
 }
 
 struct Stream {
@@ -101,7 +104,7 @@ impl Incoming {
             Dest::Stdout => {
                 let sink = StreamSink::new(stdout(), &decoded)?;
                 let stream = Stream { sink, waiting: BTreeMap::new(), next: 0 };
-                (Store::Stream(Arc::new(Mutex::new(stream))), Kept::default())
+                (Store::Stream(Box::new(stream)), Kept::default())
             }
             Dest::Path(_) => {
                 let sink = Sink::create(dest, decoded.clone(), &content, options)?;
@@ -109,7 +112,7 @@ impl Incoming {
                     Tree::Known(tree) => sink.resume(tree, |_| {})?,
                     Tree::Growing(..) => Kept::default(),
                 };
-                (Store::Files(Arc::new(sink)), kept)
+                (Store::Files(Box::new(sink)), kept)
             }
         };
         Ok(Prepared { incoming: Self { tree, store }, manifest: decoded, kept })
@@ -138,15 +141,38 @@ impl Incoming {
         shape.size == own.size && shape.block_size == own.block_size
     }
 
-    /// Receives, checks and stores every block, then gives the object its name. Returns where it is, its hash, and what
-    /// the connection had counted by then. `id` is that of the request.
+    /// Receives, checks and stores every block, then gives the object its name. `id` is that of the request; `moved` is
+    /// told now and then how many bytes are stored.
     pub(super) async fn receive(
+        self,
+        connection: &Connection,
+        id: u32,
+        object: RecvObject,
+        mut moved: impl FnMut(u64, Stats),
+    ) -> Result<Stored, TransferError> {
+        let (tell, mut told) = mpsc::unbounded_channel();
+        let connection = connection.clone();
+        // With a thread that only stores, a block waits for one thread to wake up instead of three.
+        let storing = on_own_thread("fontis-store", async move {
+            self.store_all(&connection, id, object, tell).await
+        });
+        let mut storing = pin!(storing);
+        loop {
+            tokio::select! {
+                biased;
+                Some((done, stats)) = told.recv() => moved(done, stats),
+                stored = &mut storing => return stored?,
+            }
+        }
+    }
+
+    async fn store_all(
         mut self,
         connection: &Connection,
         id: u32,
         mut object: RecvObject,
-        mut moved: impl FnMut(u64, Stats),
-    ) -> Result<(Option<PathBuf>, String, Stats), TransferError> {
+        moved: mpsc::UnboundedSender<(u64, Stats)>,
+    ) -> Result<Stored, TransferError> {
         let remote = connection.remote_addr();
         let shape = object.shape();
         let mut done = self.stored();
@@ -157,7 +183,9 @@ impl Incoming {
             let (block, data, check) = match self.next(connection, id, &mut object).await? {
                 Next::Store(block, data, check) => (block, data, check),
                 Next::Keep(part) => {
-                    self.checkpoint(shape, part).await?;
+                    if let Store::Files(sink) = &self.store {
+                        sink.checkpoint(shape.block_size, &part)?;
+                    }
                     continue;
                 }
             };
@@ -167,7 +195,7 @@ impl Incoming {
                 // Counted before the block is released: releasing the last ends the peer's interest.
                 stats = connection.stats().await.unwrap_or(stats);
             }
-            match self.store(shape, block, data, check).await {
+            match self.store(shape, block, data, &check) {
                 Ok(true) => object.release(block),
                 // Symbols kept from before, or damage on the way into a file, are forgiven once.
                 Ok(false) if rejected.insert(block) => {
@@ -181,13 +209,14 @@ impl Incoming {
                 }
                 Err(error) => {
                     object.abandon(CODE_UNWANTED);
-                    return Err(error);
+                    return Err(error.into());
                 }
             }
             done += length;
             if due {
                 told = Instant::now();
-                moved(done, stats);
+                // Who does not want to know is no reason to stop.
+                let _ = moved.send((done, stats));
             }
         }
         let root = match self.tree {
@@ -195,7 +224,7 @@ impl Incoming {
             // Every block has been checked, so all of it is known.
             Tree::Growing(tree, _) => tree.finish().ok_or(TransferError::Worker)?.root(),
         };
-        let path = finish(self.store).await?;
+        let path = finish(self.store)?;
         Ok((path, root.to_hex().to_string(), stats))
     }
 
@@ -247,40 +276,23 @@ impl Incoming {
     }
 
     /// Checks and stores a block; false if it is not what it should be.
-    async fn store(
-        &self,
+    fn store(
+        &mut self,
         shape: ObjectShape,
         block: u32,
         data: Bytes,
-        check: BlockCheck,
-    ) -> Result<bool, TransferError> {
-        let store = self.store.clone();
-        let work = move || {
-            if !check.holds(&data) {
-                return Ok(false);
+        check: &BlockCheck,
+    ) -> Result<bool, SinkError> {
+        if !check.holds(&data) {
+            return Ok(false);
+        }
+        match &mut self.store {
+            Store::Files(sink) => {
+                sink.write_block(u64::from(block) * u64::from(shape.block_size), &data)?;
             }
-            match store {
-                Store::Files(sink) => {
-                    sink.write_block(u64::from(block) * u64::from(shape.block_size), &data)?;
-                }
-                Store::Stream(stream) => {
-                    stream
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .write(shape, block, data)?;
-                }
-            }
-            Ok::<_, SinkError>(true)
-        };
-        Ok(tokio::task::spawn_blocking(work).await.map_err(|_| TransferError::Worker)??)
-    }
-
-    /// Stores part of a block.
-    async fn checkpoint(&self, shape: ObjectShape, part: Checkpoint) -> Result<(), TransferError> {
-        let Store::Files(sink) = &self.store else { return Ok(()) };
-        let sink = sink.clone();
-        let work = move || sink.checkpoint(shape.block_size, &part);
-        Ok(tokio::task::spawn_blocking(work).await.map_err(|_| TransferError::Worker)??)
+            Store::Stream(stream) => stream.write(shape, block, data)?,
+        }
+        Ok(true)
     }
 }
 
@@ -297,19 +309,14 @@ fn grow(tree: &mut HashTreeBuilder, id: u32, message: &[u8]) -> Result<(), &'sta
 }
 
 /// Gives a complete object its name; returns where it is, if it is a file or folder.
-async fn finish(store: Store) -> Result<Option<PathBuf>, TransferError> {
-    let finish = move || match store {
-        Store::Files(sink) => {
-            let sink = Arc::into_inner(sink).ok_or(TransferError::Worker)?;
-            Ok(Some(sink.finish()?))
-        }
+fn finish(store: Store) -> Result<Option<PathBuf>, SinkError> {
+    match store {
+        Store::Files(sink) => Ok(Some(sink.finish()?)),
         Store::Stream(stream) => {
-            let stream = Arc::into_inner(stream).and_then(|stream| stream.into_inner().ok());
-            stream.ok_or(TransferError::Worker)?.sink.finish()?;
+            stream.sink.finish()?;
             Ok(None)
         }
-    };
-    tokio::task::spawn_blocking(finish).await.map_err(|_| TransferError::Worker)?
+    }
 }
 
 impl Stream {

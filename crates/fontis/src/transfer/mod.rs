@@ -13,11 +13,15 @@ mod resolve;
 mod send;
 mod serve;
 
+use std::future::Future;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::thread;
 use std::time::Duration;
 
 use fontis_proto::dfcp::Stats;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 
 pub use error::TransferError;
 pub use get::get;
@@ -28,6 +32,26 @@ pub use serve::FileServer;
 
 /// How often progress is told.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+
+/// Runs `work`, which may block, on a thread of its own. Without anybody who waits for it, it ends where it awaits next.
+async fn on_own_thread<T: Send + 'static>(
+    name: &str,
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<T, TransferError> {
+    let (mut reply, done) = oneshot::channel();
+    let runtime = Handle::current();
+    let run = async move {
+        let result = tokio::select! {
+            biased;
+            () = reply.closed() => return,
+            result = work => result,
+        };
+        let _ = reply.send(result);
+    };
+    let started = thread::Builder::new().name(name.to_owned()).spawn(move || runtime.block_on(run));
+    started.map_err(|_| TransferError::Worker)?;
+    done.await.map_err(|_| TransferError::Worker)
+}
 
 /// How far a transfer has come.
 #[derive(Clone, Debug)]
