@@ -31,8 +31,6 @@ const PACKETS_IN_TURN: u32 = 256;
 const READS_IN_TURN: u32 = 8;
 /// How often what has come of a block that is not complete can be stored: on a fast path a block takes less.
 const CHECKPOINT_EVERY: Duration = Duration::from_millis(50);
-/// Room for the datagrams that are being handled: it is used again and again while nothing keeps a part of it.
-const ARENA: usize = 128 << 10;
 /// After a peer has said that it cannot read the SYN, how long it may still turn out to be somebody else's lie.
 const UNREADABLE_PATIENCE: Duration = Duration::from_millis(1500);
 
@@ -43,7 +41,6 @@ pub(super) struct Driver {
     alarm: Alarm,
     pub(super) socket: Socket,
     pub(super) outbox: Outbox,
-    arena: BytesMut,
     pub(super) config: EndpointConfig,
     pub(super) reset_secret: [u8; 32],
     commands: mpsc::Receiver<Command>,
@@ -86,7 +83,6 @@ impl Driver {
             alarm,
             socket,
             outbox: Outbox::new(),
-            arena: BytesMut::new(),
             reset_secret: blake3::derive_key("fontis 1 reset tokens", &config.secret),
             config,
             commands,
@@ -236,7 +232,7 @@ impl Driver {
         for _ in 0..READS_IN_TURN {
             let more = self.socket.receive(batch);
             let arrival = self.clock.arrivals();
-            for (meta, datagram) in batch.datagrams() {
+            for (meta, datagram) in batch.take() {
                 let at = arrival(meta.timestamp);
                 self.datagram(at, meta.addr, meta.dst_ip, ecn(meta), datagram);
             }
@@ -253,9 +249,9 @@ impl Driver {
         from: SocketAddr,
         local: Option<IpAddr>,
         ecn: Ecn,
-        bytes: &[u8],
+        bytes: BytesMut,
     ) {
-        let Some(header) = header(bytes) else { return };
+        let Some(header) = header(&bytes) else { return };
         match header {
             Header::Syn { cookie, version, source } => {
                 let syn = Syn { from, local, cookie, version, source };
@@ -315,19 +311,20 @@ impl Driver {
         from: SocketAddr,
         local: Option<IpAddr>,
         ecn: Ecn,
-        bytes: &[u8],
+        bytes: BytesMut,
     ) {
         let Some(slot) = self.slots.get_mut(&id) else { return };
         let overhead = if slot.remote.ip().to_canonical().is_ipv4() { 28 } else { 48 };
-        if self.arena.capacity() < bytes.len() {
-            self.arena.reserve(ARENA);
+        let (is_synack, size) = (bytes.first() == Some(&SYNACK), bytes.len() as u32 + overhead);
+        if !is_synack && !slot.protection.has_keys() {
+            slot.forged += u64::from(!slot.keep_early(at, ecn, &bytes));
+            return;
         }
-        self.arena.extend_from_slice(bytes);
-        match slot.protection.open(self.arena.split()) {
+        match slot.protection.open(bytes) {
             Ok(packet) => {
                 let elsewhere = from != slot.remote;
                 let before = elsewhere.then(|| slot.machine.stats().packets_received);
-                slot.handle(at, packet, bytes.len() as u32 + overhead, ecn);
+                slot.handle(at, packet, size, ecn);
                 // A packet that came before is no news of where the peer is: anybody can repeat it.
                 if before.is_some_and(|before| slot.machine.stats().packets_received > before) {
                     slot.follow(at, from, local);
@@ -336,14 +333,12 @@ impl Driver {
                     slot.take_early(overhead);
                 }
             }
-            Err(_) if slot.waiting.is_some() && bytes.first() == Some(&SYNACK) => {
+            Err(_) if slot.waiting.is_some() && is_synack => {
                 // A SYNACK that does not open: another pre-shared key, or somebody's lie.
                 slot.forged += 1;
                 slot.unreadable_until.get_or_insert(at + UNREADABLE_PATIENCE);
             }
-            Err(_) => {
-                slot.forged += u64::from(!slot.keep_early(at, ecn, bytes));
-            }
+            Err(_) => slot.forged += 1,
         }
         if self.touched.last() != Some(&id) {
             self.touched.push(id);

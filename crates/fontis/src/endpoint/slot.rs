@@ -35,6 +35,14 @@ impl Protection {
         }
     }
 
+    /// Whether packets that follow the handshake can be opened.
+    pub(super) const fn has_keys(&self) -> bool {
+        match self {
+            Self::Initiator(session) => session.has_keys(),
+            Self::Responder(session) => session.has_keys(),
+        }
+    }
+
     pub(super) fn open(&mut self, datagram: BytesMut) -> Result<Packet, OpenError> {
         match self {
             Self::Initiator(session) => session.open(datagram),

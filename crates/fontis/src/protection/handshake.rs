@@ -134,6 +134,11 @@ impl Initiator {
         Ok(syn)
     }
 
+    /// Whether packets that follow the handshake can be sealed and opened.
+    pub const fn has_keys(&self) -> bool {
+        self.keys.is_some()
+    }
+
     fn open_synack(&mut self, datagram: &[u8]) -> Result<Packet, OpenError> {
         let (destination, message) = synack_fields(datagram).ok_or(OpenError::Malformed)?;
         // Failing to read leaves Noise's state as it was: a forged SYNACK does not spoil the true one.
@@ -222,6 +227,11 @@ pub fn open_syn(
 }
 
 impl Responder {
+    /// Whether packets that follow the handshake can be sealed and opened.
+    pub const fn has_keys(&self) -> bool {
+        self.keys.is_some()
+    }
+
     /// The same, leaving its keys in `log`.
     pub fn with_key_log(self, log: Option<KeyLog>) -> Self {
         Self { key_log: log, ..self }

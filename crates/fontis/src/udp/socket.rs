@@ -1,6 +1,7 @@
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
 
+use bytes::BytesMut;
 use fontis_base::Ecn;
 use mio::net::UdpSocket;
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
@@ -43,10 +44,8 @@ impl Socket {
 
     /// Reads what is there into `batch`; says whether there may be more.
     pub fn receive(&self, batch: &mut Batch) -> bool {
-        batch.filled = 0;
-        let mut slices = batch.buffer.chunks_exact_mut(MAX_DATAGRAM).map(IoSliceMut::new);
-        let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
-            core::array::from_fn(|_| slices.next().unwrap_or(IoSliceMut::new(&mut [])));
+        batch.restore();
+        let mut slices = batch.reads.each_mut().map(|read| IoSliceMut::new(read));
         let read =
             self.io.try_io(|| self.state.recv((&self.io).into(), &mut slices, &mut batch.metas));
         match read {
@@ -104,12 +103,12 @@ fn enlarge_buffers(socket: &RawSocket) {
 }
 
 /// The largest read: a datagram, or several that the kernel joined (GRO).
-const MAX_DATAGRAM: usize = 65_536;
+const MAX_READ: usize = 65_536;
 
 /// Room for one batch of reads.
 #[derive(Debug)]
 pub struct Batch {
-    buffer: Vec<u8>,
+    reads: [BytesMut; BATCH_SIZE],
     metas: [RecvMeta; BATCH_SIZE],
     filled: usize,
 }
@@ -124,7 +123,7 @@ impl Batch {
     /// An empty batch.
     pub fn new() -> Self {
         Self {
-            buffer: vec![0; MAX_DATAGRAM * BATCH_SIZE],
+            reads: core::array::from_fn(|_| BytesMut::zeroed(MAX_READ)),
             metas: [RecvMeta::default(); BATCH_SIZE],
             filled: 0,
         }
@@ -132,12 +131,35 @@ impl Batch {
 
     /// The datagrams of the last read, each by itself.
     pub fn datagrams(&self) -> impl Iterator<Item = (&RecvMeta, &[u8])> {
-        let reads = self.metas.iter().zip(self.buffer.chunks_exact(MAX_DATAGRAM));
-        reads.take(self.filled).flat_map(|(meta, bytes)| {
-            let joined = &bytes[..meta.len.min(bytes.len())];
+        let reads = self.metas.iter().zip(&self.reads);
+        reads.take(self.filled).flat_map(|(meta, read)| {
+            let joined = &read[..meta.len.min(read.len())];
             let empty = joined.is_empty().then_some(joined);
             empty.into_iter().chain(joined.chunks(meta.stride.max(1))).map(move |one| (meta, one))
         })
+    }
+
+    /// Takes the datagrams of the last read, each by itself, to be changed in place; empty ones are left out. Their memory
+    /// serves the next read if nothing is kept of them.
+    pub fn take(&mut self) -> impl Iterator<Item = (&RecvMeta, BytesMut)> {
+        let reads = self.metas.iter().zip(&mut self.reads);
+        reads.take(self.filled).flat_map(|(meta, read)| {
+            let mut joined = read.split_to(meta.len.min(read.len()));
+            core::iter::from_fn(move || {
+                let length = meta.stride.max(1).min(joined.len());
+                (length > 0).then(|| (meta, joined.split_to(length)))
+            })
+        })
+    }
+
+    /// Gives reads that were taken their room again.
+    fn restore(&mut self) {
+        for read in self.reads.iter_mut().take(self.filled).filter(|read| read.len() < MAX_READ) {
+            read.clear();
+            read.reserve(MAX_READ);
+            read.resize(MAX_READ, 0);
+        }
+        self.filled = 0;
     }
 }
 
