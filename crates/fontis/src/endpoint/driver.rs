@@ -4,7 +4,7 @@ use std::sync::{Arc, mpsc};
 
 use bytes::{Bytes, BytesMut};
 use fontis_base::{Duration, Ecn, Rate, Time};
-use fontis_proto::dfcp::{Config, Connection as Machine, ConnectionId, Packet};
+use fontis_proto::dfcp::{Config, Connection as Machine, ConnectionId, OpenError, Packet};
 use hashbrown::HashMap;
 use mio::{Events, Interest, Poll, Token, Waker};
 use tokio::sync::{mpsc as async_mpsc, oneshot, watch};
@@ -16,7 +16,7 @@ use super::router::Router;
 use super::slot::{Protection, Slot, Waiting};
 use super::{BindError, Command, ConnectError, EndpointConfig, Handle};
 use crate::connection::Connection;
-use crate::protection::{Header, Initiator, SYNACK, header, reset_token};
+use crate::protection::{Header, Initiator, Opened, SYNACK, header, reset_token, sealed_for};
 use crate::qlog::Qlog;
 use crate::random::random;
 use crate::udp::{Alarm, Batch, Clock, Socket, ecn};
@@ -34,6 +34,15 @@ const CHECKPOINT_EVERY: Duration = Duration::from_millis(50);
 /// After a peer has said that it cannot read the SYN, how long it may still turn out to be somebody else's lie.
 const UNREADABLE_PATIENCE: Duration = Duration::from_millis(1500);
 
+/// Where a datagram comes from, when, and what the path says by it.
+#[derive(Clone, Copy)]
+struct Origin {
+    at: Time,
+    from: SocketAddr,
+    local: Option<IpAddr>,
+    ecn: Ecn,
+}
+
 /// The thread that moves packets.
 pub(super) struct Driver {
     clock: Clock,
@@ -41,6 +50,8 @@ pub(super) struct Driver {
     alarm: Alarm,
     pub(super) socket: Socket,
     pub(super) outbox: Outbox,
+    /// The datagrams of a read while it is handled; none are of connections without keys, or of nobody.
+    opened: Vec<Option<(u64, Result<Opened, OpenError>)>>,
     pub(super) config: EndpointConfig,
     pub(super) reset_secret: [u8; 32],
     commands: mpsc::Receiver<Command>,
@@ -83,6 +94,7 @@ impl Driver {
             alarm,
             socket,
             outbox: Outbox::new(),
+            opened: Vec::new(),
             reset_secret: blake3::derive_key("fontis 1 reset tokens", &config.secret),
             config,
             commands,
@@ -232,10 +244,11 @@ impl Driver {
         for _ in 0..READS_IN_TURN {
             let more = self.socket.receive(batch);
             let arrival = self.clock.arrivals();
-            for (meta, datagram) in batch.take() {
+            batch.handle(|meta, bytes| {
                 let at = arrival(meta.timestamp);
-                self.datagram(at, meta.addr, meta.dst_ip, ecn(meta), datagram);
-            }
+                let origin = Origin { at, from: meta.addr, local: meta.dst_ip, ecn: ecn(meta) };
+                self.read(origin, meta.len, meta.stride, bytes)
+            });
             if !more {
                 return false;
             }
@@ -243,22 +256,58 @@ impl Driver {
         true
     }
 
-    fn datagram(
+    /// Handles what one read has brought in the first `length` of `bytes`: datagrams of `stride` bytes, of which the last
+    /// may be shorter. Returns all of `bytes`.
+    fn read(&mut self, origin: Origin, length: usize, stride: usize, mut bytes: BytesMut) -> Bytes {
+        let (length, stride) = (length.min(bytes.len()), stride.max(1));
+        let mut opened = std::mem::take(&mut self.opened);
+        let mut last = None;
+        opened.extend(bytes[..length].chunks_mut(stride).map(|one| self.open(&mut last, one)));
+        let bytes = bytes.freeze();
+        for (start, opened) in (0..length).step_by(stride).zip(opened.drain(..)) {
+            let size = stride.min(length - start);
+            match opened {
+                Some((slot, Ok(opened))) => match opened.packet(&bytes, start) {
+                    Ok(packet) => self.packet(origin, slot, size, packet),
+                    Err(_) => self.forged(slot),
+                },
+                Some((slot, Err(_))) => self.forged(slot),
+                None => self.datagram(origin, &bytes[start..start + size]),
+            }
+        }
+        self.opened = opened;
+        bytes
+    }
+
+    /// Opens a datagram where it is if it follows the handshake and its connection has the keys; else it stays as it is.
+    /// `last` is the connection of the one before, which mostly is the same.
+    fn open(
         &mut self,
-        at: Time,
-        from: SocketAddr,
-        local: Option<IpAddr>,
-        ecn: Ecn,
-        bytes: BytesMut,
-    ) {
-        let Some(header) = header(&bytes) else { return };
+        last: &mut Option<(ConnectionId, u64)>,
+        datagram: &mut [u8],
+    ) -> Option<(u64, Result<Opened, OpenError>)> {
+        let id = sealed_for(datagram)?;
+        let slot = match *last {
+            Some((same, slot)) if same == id => slot,
+            _ => *self.by_id.get(&id)?,
+        };
+        *last = Some((id, slot));
+        match self.slots.get_mut(&slot)?.protection.open_in_place(datagram) {
+            Err(OpenError::NoKeys) => None,
+            opened => Some((slot, opened)),
+        }
+    }
+
+    fn datagram(&mut self, origin: Origin, bytes: &[u8]) {
+        let Some(header) = header(bytes) else { return };
+        let Origin { at, from, local, .. } = origin;
         match header {
             Header::Syn { cookie, version, source } => {
                 let syn = Syn { from, local, cookie, version, source };
                 self.syn(at, &syn, &bytes[syn.at()..]);
             }
             Header::For(id) => match self.by_id.get(&id).copied() {
-                Some(slot) => self.for_slot(at, slot, from, local, ecn, bytes),
+                Some(slot) => self.for_slot(origin, slot, bytes),
                 None => self.stranger(at, from, local, id, bytes.len()),
             },
             Header::VersionNegotiation { destination, versions } => {
@@ -304,42 +353,48 @@ impl Driver {
         }
     }
 
-    fn for_slot(
-        &mut self,
-        at: Time,
-        id: u64,
-        from: SocketAddr,
-        local: Option<IpAddr>,
-        ecn: Ecn,
-        bytes: BytesMut,
-    ) {
+    /// A datagram of a connection that is not opened where it is: a SYNACK, or what came before the keys.
+    fn for_slot(&mut self, origin: Origin, id: u64, bytes: &[u8]) {
         let Some(slot) = self.slots.get_mut(&id) else { return };
-        let overhead = if slot.remote.ip().to_canonical().is_ipv4() { 28 } else { 48 };
-        let (is_synack, size) = (bytes.first() == Some(&SYNACK), bytes.len() as u32 + overhead);
-        if !is_synack && !slot.protection.has_keys() {
-            slot.forged += u64::from(!slot.keep_early(at, ecn, &bytes));
-            return;
-        }
-        match slot.protection.open(bytes) {
-            Ok(packet) => {
-                let elsewhere = from != slot.remote;
-                let before = elsewhere.then(|| slot.machine.stats().packets_received);
-                slot.handle(at, packet, size, ecn);
-                // A packet that came before is no news of where the peer is: anybody can repeat it.
-                if before.is_some_and(|before| slot.machine.stats().packets_received > before) {
-                    slot.follow(at, from, local);
-                }
-                if !slot.early.is_empty() {
-                    slot.take_early(overhead);
-                }
-            }
-            Err(_) if slot.waiting.is_some() && is_synack => {
+        match slot.protection.open(bytes.into()) {
+            Ok(packet) => return self.packet(origin, id, bytes.len(), packet),
+            Err(_) if slot.waiting.is_some() && bytes.first() == Some(&SYNACK) => {
                 // A SYNACK that does not open: another pre-shared key, or somebody's lie.
                 slot.forged += 1;
-                slot.unreadable_until.get_or_insert(at + UNREADABLE_PATIENCE);
+                slot.unreadable_until.get_or_insert(origin.at + UNREADABLE_PATIENCE);
             }
-            Err(_) => slot.forged += 1,
+            Err(_) => {
+                slot.forged += u64::from(!slot.keep_early(origin.at, origin.ecn, bytes));
+            }
         }
+        self.touch(id);
+    }
+
+    /// A packet that came in a datagram of `size` bytes.
+    fn packet(&mut self, origin: Origin, id: u64, size: usize, packet: Packet) {
+        let Some(slot) = self.slots.get_mut(&id) else { return };
+        let Origin { at, from, local, ecn } = origin;
+        let overhead = if slot.remote.ip().to_canonical().is_ipv4() { 28 } else { 48 };
+        let elsewhere = from != slot.remote;
+        let before = elsewhere.then(|| slot.machine.stats().packets_received);
+        slot.handle(at, packet, size as u32 + overhead, ecn);
+        // A packet that came before is no news of where the peer is: anybody can repeat it.
+        if before.is_some_and(|before| slot.machine.stats().packets_received > before) {
+            slot.follow(at, from, local);
+        }
+        if !slot.early.is_empty() {
+            slot.take_early(overhead);
+        }
+        self.touch(id);
+    }
+
+    fn forged(&mut self, id: u64) {
+        if let Some(slot) = self.slots.get_mut(&id) {
+            slot.forged += 1;
+        }
+    }
+
+    fn touch(&mut self, id: u64) {
         if self.touched.last() != Some(&id) {
             self.touched.push(id);
         }

@@ -12,7 +12,7 @@ use super::control::Shares;
 use super::router::Router;
 use super::{CODE_REFUSED_KEY, ConnectError};
 use crate::connection::Connection;
-use crate::protection::{Initiator, Responder};
+use crate::protection::{Initiator, Opened, Responder};
 use crate::qlog::Qlog;
 use crate::random::random;
 
@@ -35,11 +35,10 @@ impl Protection {
         }
     }
 
-    /// Whether packets that follow the handshake can be opened.
-    pub(super) const fn has_keys(&self) -> bool {
+    pub(super) fn open_in_place(&mut self, datagram: &mut [u8]) -> Result<Opened, OpenError> {
         match self {
-            Self::Initiator(session) => session.has_keys(),
-            Self::Responder(session) => session.has_keys(),
+            Self::Initiator(session) => session.open_in_place(datagram),
+            Self::Responder(session) => session.open_in_place(datagram),
         }
     }
 

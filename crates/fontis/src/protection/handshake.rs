@@ -6,7 +6,7 @@ use snow::{Builder, HandshakeState};
 use thiserror::Error;
 
 use super::cookie::Cookie;
-use super::keys::TrafficKeys;
+use super::keys::{Opened, TrafficKeys};
 use super::packets::{SYN, SYNACK, proved_syn};
 use super::{PresharedKey, pattern};
 use crate::key_log::KeyLog;
@@ -134,9 +134,10 @@ impl Initiator {
         Ok(syn)
     }
 
-    /// Whether packets that follow the handshake can be sealed and opened.
-    pub const fn has_keys(&self) -> bool {
-        self.keys.is_some()
+    /// Opens a datagram that follows the handshake where it is. One that cannot be opened may be overwritten, but not for
+    /// want of keys.
+    pub fn open_in_place(&mut self, datagram: &mut [u8]) -> Result<Opened, OpenError> {
+        self.keys.as_mut().ok_or(OpenError::NoKeys)?.open_in_place(datagram)
     }
 
     fn open_synack(&mut self, datagram: &[u8]) -> Result<Packet, OpenError> {
@@ -227,9 +228,10 @@ pub fn open_syn(
 }
 
 impl Responder {
-    /// Whether packets that follow the handshake can be sealed and opened.
-    pub const fn has_keys(&self) -> bool {
-        self.keys.is_some()
+    /// Opens a datagram that follows the handshake where it is. One that cannot be opened may be overwritten, but not for
+    /// want of keys.
+    pub fn open_in_place(&mut self, datagram: &mut [u8]) -> Result<Opened, OpenError> {
+        self.keys.as_mut().ok_or(OpenError::NoKeys)?.open_in_place(datagram)
     }
 
     /// The same, leaving its keys in `log`.

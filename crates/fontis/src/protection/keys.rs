@@ -1,4 +1,4 @@
-use bytes::{Buf, BytesMut};
+use bytes::{Bytes, BytesMut};
 use fontis_proto::dfcp::{ConnectionId, OpenError, Packet, SealError, wire};
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 
@@ -106,11 +106,16 @@ impl TrafficKeys {
     }
 
     pub(super) fn open(&mut self, mut datagram: BytesMut) -> Result<Packet, OpenError> {
+        let opened = self.open_in_place(&mut datagram)?;
+        opened.packet(&datagram.freeze(), 0)
+    }
+
+    /// Opens a datagram where it is. One that cannot be opened may be overwritten.
+    pub(super) fn open_in_place(&mut self, datagram: &mut [u8]) -> Result<Opened, OpenError> {
         if datagram.len() < HEADER + TAG || datagram[0] != SEALED | PATH {
             return Err(OpenError::Malformed);
         }
-        let mut header = [0; HEADER];
-        datagram.copy_to_slice(&mut header);
+        let (header, body) = datagram.split_at_mut(HEADER);
         let mut id = [0; 8];
         id.copy_from_slice(&header[1..9]);
         let truncated = u32::from_be_bytes([header[9], header[10], header[11], header[12]]);
@@ -123,7 +128,7 @@ impl TrafficKeys {
             .find(|generation| generation.number == number >> GENERATION_BITS)
             .ok_or(OpenError::Forged)?
             .key
-            .open_in_place(nonce(number), Aad::from(&header), &mut datagram)
+            .open_in_place(nonce(number), Aad::from(&*header), body)
             .map_err(|_| OpenError::Forged)?
             .len();
         if is_next {
@@ -133,9 +138,7 @@ impl TrafficKeys {
             self.record(self.own, &self.open);
         }
         self.expected = self.expected.max(number + 1);
-        datagram.truncate(length);
-        let frames = wire::decode_frames(datagram.freeze()).map_err(|_| OpenError::Malformed)?;
-        Ok(Packet::Sealed { destination: ConnectionId(id), path: PATH, number, frames })
+        Ok(Opened { destination: ConnectionId(id), number, length })
     }
 
     fn record(&self, destination: ConnectionId, generation: &Generation) {
@@ -143,6 +146,26 @@ impl TrafficKeys {
             let key = derive(generation.context, &generation.secret);
             log.record_next(destination, generation.number, key);
         }
+    }
+}
+
+/// A datagram that has been opened where it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Opened {
+    destination: ConnectionId,
+    number: u64,
+    /// Bytes of its frames.
+    length: usize,
+}
+
+impl Opened {
+    /// The packet in it, if the datagram begins at `offset` of `bytes`.
+    pub fn packet(self, bytes: &Bytes, offset: usize) -> Result<Packet, OpenError> {
+        let Self { destination, number, length } = self;
+        let begin = offset + HEADER;
+        let frames = wire::decode_frames(bytes.slice(begin..begin + length));
+        let frames = frames.map_err(|_| OpenError::Malformed)?;
+        Ok(Packet::Sealed { destination, path: PATH, number, frames })
     }
 }
 

@@ -15,8 +15,9 @@ mod token;
 
 pub use cookie::{Cookie, Cookies};
 pub use handshake::{Initiator, OpenedSyn, Responder, SynError, open_syn};
+pub use keys::Opened;
 pub use packets::{
-    Header, PROVED_SYN_HEADER, SYNACK, UNKNOWN_KEY, cookie, header, reset, reset_token,
+    Header, PROVED_SYN_HEADER, SYNACK, UNKNOWN_KEY, cookie, header, reset, reset_token, sealed_for,
     unknown_key, version_negotiation,
 };
 pub(crate) use token::{LIFE as TOKEN_LIFE, Tokens};

@@ -62,6 +62,12 @@ fn id(bytes: &[u8]) -> Option<ConnectionId> {
     Some(ConnectionId(bytes.get(..8)?.try_into().ok()?))
 }
 
+/// The connection that a datagram is for, if it is one of those that follow the handshake.
+pub fn sealed_for(datagram: &[u8]) -> Option<ConnectionId> {
+    let (&kind, rest) = datagram.split_first()?;
+    (kind & 0xc0 == SEALED).then(|| id(rest)).flatten()
+}
+
 /// Reads what is in the clear; `None` if it is no datagram of ours.
 pub fn header(datagram: &[u8]) -> Option<Header> {
     let (&kind, rest) = datagram.split_first()?;

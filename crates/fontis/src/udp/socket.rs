@@ -1,7 +1,7 @@
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use fontis_base::Ecn;
 use mio::net::UdpSocket;
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
@@ -44,7 +44,7 @@ impl Socket {
 
     /// Reads what is there into `batch`; says whether there may be more.
     pub fn receive(&self, batch: &mut Batch) -> bool {
-        batch.restore();
+        batch.filled = 0;
         let mut slices = batch.reads.each_mut().map(|read| IoSliceMut::new(read));
         let read =
             self.io.try_io(|| self.state.recv((&self.io).into(), &mut slices, &mut batch.metas));
@@ -139,27 +139,14 @@ impl Batch {
         })
     }
 
-    /// Takes the datagrams of the last read, each by itself, to be changed in place; empty ones are left out. Their memory
-    /// serves the next read if nothing is kept of them.
-    pub fn take(&mut self) -> impl Iterator<Item = (&RecvMeta, BytesMut)> {
-        let reads = self.metas.iter().zip(&mut self.reads);
-        reads.take(self.filled).flat_map(|(meta, read)| {
-            let mut joined = read.split_to(meta.len.min(read.len()));
-            core::iter::from_fn(move || {
-                let length = meta.stride.max(1).min(joined.len());
-                (length > 0).then(|| (meta, joined.split_to(length)))
-            })
-        })
-    }
-
-    /// Gives reads that were taken their room again.
-    fn restore(&mut self) {
-        for read in self.reads.iter_mut().take(self.filled).filter(|read| read.len() < MAX_READ) {
-            read.clear();
-            read.reserve(MAX_READ);
-            read.resize(MAX_READ, 0);
+    /// Hands every read to `handle`, with the length of the datagrams that are joined in it. Its memory serves again
+    /// unless a part of what `handle` returns, which is all of it, is kept elsewhere.
+    pub fn handle(&mut self, mut handle: impl FnMut(&RecvMeta, BytesMut) -> Bytes) {
+        for (meta, read) in self.metas.iter().zip(&mut self.reads).take(self.filled) {
+            let handled = handle(meta, core::mem::take(read)).try_into_mut();
+            let whole = handled.ok().filter(|handled| handled.len() == MAX_READ);
+            *read = whole.unwrap_or_else(|| BytesMut::zeroed(MAX_READ));
         }
-        self.filled = 0;
     }
 }
 
