@@ -369,8 +369,9 @@ impl SendChannel {
         drained && self.blocks.iter().all(|block| block.done || block.begun)
     }
 
-    /// The next symbols to send, at most `room` bytes of them; the oldest block that lacks some comes first.
-    pub(super) fn next_symbols(&mut self, pass: Pass, room: usize) -> Option<Symbols> {
+    /// The next symbols to send, at most `room` bytes of them, and how many source symbols their block has; the oldest
+    /// block that lacks some comes first.
+    pub(super) fn next_symbols(&mut self, pass: Pass, room: usize) -> Option<(Symbols, u32)> {
         if pass == Pass::Tail && !self.is_tail() {
             return None;
         }
@@ -409,12 +410,12 @@ impl SendChannel {
                 waiting = true;
                 continue;
             }
-            let fits = (room / usize::from(shape.symbol_size())).max(1) as u32;
+            let fits = symbols_in(room, shape.symbol_size().into()) as u32;
             let available = if encoder.has_repair() { u32::MAX } else { k - block.next_esi };
             let count = fits.min(short).min(available).min(64);
             let whole = block.live.is_none() && shape.symbol_size() != self.symbol_size;
             let symbols = block.take_symbols(self.id, index, count, whole)?;
-            return Some(symbols);
+            return Some((symbols, k));
         }
         None
     }
@@ -435,12 +436,6 @@ impl SendChannel {
         })
     }
 
-    /// k of a block; zero if it is not there.
-    pub(super) fn source_symbols(&self, index: u32) -> u32 {
-        let offset = index.checked_sub(self.floor).map(|offset| offset as usize);
-        offset.and_then(|offset| self.blocks.get(offset)).map_or(0, |b| b.shape().source_symbols())
-    }
-
     pub(super) const fn kind(&self) -> Option<LiveKind> {
         match &self.source {
             Source::Live { kind, .. } => Some(*kind),
@@ -451,6 +446,11 @@ impl SendChannel {
     fn block_mut(&mut self, index: u32) -> Option<&mut Block> {
         self.blocks.get_mut(index.checked_sub(self.floor)? as usize)
     }
+}
+
+/// How many symbols a packet holds: one, however large it is. Most packets hold one, which takes no division.
+pub(super) const fn symbols_in(room: usize, symbol: usize) -> usize {
+    if room < 2 * symbol { 1 } else { room / symbol }
 }
 
 /// How a block of a message or stream is cut: a short block has a short symbol, so that its repair is short too.
@@ -525,7 +525,7 @@ mod tests {
         assert_eq!(block, 0, "the oldest");
 
         channel.set_repair(block, job.run());
-        let symbols = channel.next_symbols(Pass::Probe, 1200).expect("one symbol is ready");
+        let (symbols, _) = channel.next_symbols(Pass::Probe, 1200).expect("one symbol is ready");
         assert_eq!((symbols.block, symbols.esi, symbols.count), (0, SYMBOLS, 1));
         assert!(repair_asked(&mut channel).is_empty());
     }
@@ -542,7 +542,7 @@ mod tests {
         let (block, job) = asked.remove(0);
         assert_eq!((block, asked.len()), (1, 0));
         channel.set_repair(block, job.run());
-        let symbols = channel.next_symbols(Pass::Mean, 1200).expect("two were lost");
+        let (symbols, _) = channel.next_symbols(Pass::Mean, 1200).expect("two were lost");
         assert_eq!((symbols.block, symbols.esi, symbols.count), (1, SYMBOLS, 2));
         assert!(channel.next_symbols(Pass::Mean, 1200).is_none());
     }

@@ -6,7 +6,7 @@ use super::super::config::Redundancy;
 use super::super::history::{Late, Sent};
 use super::super::packet::{Frame, Frames, Live, LiveKind, Packet, Symbols};
 use super::super::params::SYN_SIZE;
-use super::super::sending::Pass;
+use super::super::sending::{Pass, symbols_in};
 use super::super::trace::{TraceEvent, Traced};
 use super::super::wire;
 use super::{Connection, HINT_SIZES, Outgoing, SendOptions, State};
@@ -42,13 +42,22 @@ impl Connection {
                 }
                 self.collect_wants();
                 self.advance_fin(now);
-                let packet = self
-                    .poll_address(now)
-                    .or_else(|| self.poll_feedback(now))
-                    .or_else(|| self.poll_control(now))
-                    .or_else(|| self.poll_ping(now))
-                    .or_else(|| self.poll_symbols(now))
-                    .or_else(|| self.poll_mtu(now));
+                if let packet @ Some(_) = self.poll_address(now) {
+                    return packet;
+                }
+                if let packet @ Some(_) = self.poll_feedback(now) {
+                    return packet;
+                }
+                if let packet @ Some(_) = self.poll_control(now) {
+                    return packet;
+                }
+                if let packet @ Some(_) = self.poll_ping(now) {
+                    return packet;
+                }
+                if let packet @ Some(_) = self.poll_symbols(now) {
+                    return packet;
+                }
+                let packet = self.poll_mtu(now);
                 if packet.is_none() {
                     // Choosing symbols may have found that repair symbols are wanted.
                     self.collect_wants();
@@ -221,15 +230,13 @@ impl Connection {
             self.path.starved = !self.has_symbols();
             return None;
         };
-        let Some((symbols, pass)) = self.next_symbols() else {
+        let Some((symbols, k, pass)) = self.next_symbols() else {
             self.path.limited |= self.path.history.unresolved() > 0 || !self.send.is_empty();
             self.path.starved = true;
             self.path.trains.end();
             self.path.pacer.restart(now);
             return None;
         };
-        let k =
-            self.send.get(&symbols.channel).map_or(u32::MAX, |c| c.source_symbols(symbols.block));
         self.stats.data_packets_sent += 1;
         self.stats.symbols_sent += u64::from(symbols.count);
         let repair = (symbols.esi + u32::from(symbols.count)).saturating_sub(k.max(symbols.esi));
@@ -259,35 +266,42 @@ impl Connection {
         self.seal(now, smallvec![Frame::Ping, Frame::Padding(padding)], meta)
     }
 
-    /// The next symbols of whichever channel is to be served: the most urgent, equals in turn.
-    fn next_symbols(&mut self) -> Option<(Symbols, Pass)> {
+    /// The next symbols of whichever channel is to be served, the most urgent, equals in turn; and how many source symbols
+    /// their block has.
+    fn next_symbols(&mut self) -> Option<(Symbols, u32, Pass)> {
         let room = self.symbol_room();
         let mut passes = [Some(Pass::Mean), Some(Pass::Tail), None];
         if self.config.redundancy == Redundancy::UntilAcknowledged {
             passes[2] = Some(Pass::Endless);
         }
         for pass in passes.into_iter().flatten() {
-            let mut order: smallvec::SmallVec<[(u8, bool, u32); 8]> = self
-                .send
-                .values()
-                .map(|channel| (channel.priority, channel.id <= self.last_served, channel.id))
-                .collect();
-            order.sort_unstable();
-            for (_, _, id) in order {
-                let Some(channel) = self.send.get_mut(&id) else { continue };
-                if let Some(symbols) = channel.next_symbols(pass, room) {
-                    self.last_served = id;
-                    return Some((symbols, pass));
-                }
+            let found = if self.send.len() == 1 {
+                self.send.values_mut().next().and_then(|channel| channel.next_symbols(pass, room))
+            } else {
+                self.next_symbols_in_turn(pass, room)
+            };
+            if let Some((symbols, k)) = found {
+                self.last_served = symbols.channel;
+                return Some((symbols, k, pass));
             }
         }
         if core::mem::take(&mut self.probe_symbols) {
             // Something is missing and nobody says what: a symbol of the oldest block is more use than a ping.
             let mut channels = self.send.values_mut();
             let symbols = channels.find_map(|channel| channel.next_symbols(Pass::Probe, room));
-            return symbols.map(|symbols| (symbols, Pass::Probe));
+            return symbols.map(|(symbols, k)| (symbols, k, Pass::Probe));
         }
         None
+    }
+
+    fn next_symbols_in_turn(&mut self, pass: Pass, room: usize) -> Option<(Symbols, u32)> {
+        let mut order: smallvec::SmallVec<[(u8, bool, u32); 8]> = self
+            .send
+            .values()
+            .map(|channel| (channel.priority, channel.id <= self.last_served, channel.id))
+            .collect();
+        order.sort_unstable();
+        order.into_iter().find_map(|(_, _, id)| self.send.get_mut(&id)?.next_symbols(pass, room))
     }
 
     /// Whether a symbol could be sent as soon as pacing allows it.
@@ -309,15 +323,15 @@ impl Connection {
     pub(super) fn data_packet_size(&self) -> u32 {
         let room = self.symbol_room();
         let symbol = usize::from(self.wide_symbol().unwrap_or(self.config.symbol_size));
-        let frames = (room / symbol).max(1) * symbol + SYMBOL_HEADER;
+        let frames = symbols_in(room, symbol) * symbol + SYMBOL_HEADER;
         (frames + wire::SEALED_OVERHEAD) as u32 + self.config.overhead
     }
 
     /// The symbol that fills the packets that the path carries, if that is worth it.
     pub(super) fn wide_symbol(&self) -> Option<u16> {
         let (room, base) = (self.symbol_room(), usize::from(self.config.symbol_size));
-        let count = (room / base).max(1);
-        let wide = (room / count) & !7;
+        let count = symbols_in(room, base);
+        let wide = if count == 1 { room } else { room / count } & !7;
         (wide >= base + base / 16).then(|| u16::try_from(wide).ok()).flatten()
     }
 

@@ -168,12 +168,14 @@ impl Connection {
     /// A connection with open channels is kept alive by both sides while nothing else is sent.
     fn keepalive_at(&self) -> Option<Time> {
         let open = !self.send.is_empty() || !self.recv.is_empty();
-        let quiet = self.path.history.unresolved() == 0;
+        if !open || self.path.history.unresolved() > 0 {
+            return None;
+        }
+        let idle = self.idle_timeout() / 4;
         // Who waits for an object should hear of it: perhaps its address is no longer known.
         let waits = self.recv.values().any(|channel| channel.kind().is_none());
-        let idle = self.idle_timeout() / 4;
         let patience = (self.path.rtt.timeout() * 4).max(LEAST_PATIENCE).min(idle);
-        (open && quiet).then(|| self.last_heard + if waits { patience } else { idle })
+        Some(self.last_heard + if waits { patience } else { idle })
     }
 
     fn next_deadline(&self) -> Option<Time> {
