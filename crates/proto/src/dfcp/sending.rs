@@ -369,6 +369,11 @@ impl SendChannel {
         drained && self.blocks.iter().all(|block| block.done || block.begun)
     }
 
+    /// Whether [`next_symbols`](Self::next_symbols) may give some: most channels have sent all, and wait for their end.
+    pub(super) fn may_lack(&self, pass: Pass) -> bool {
+        pass != Pass::Mean || self.settled < self.floor + self.blocks.len() as u32
+    }
+
     /// The next symbols to send, at most `room` bytes of them, and how many source symbols their block has; the oldest
     /// block that lacks some comes first.
     pub(super) fn next_symbols(&mut self, pass: Pass, room: usize) -> Option<(Symbols, u32)> {

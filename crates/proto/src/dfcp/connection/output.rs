@@ -275,12 +275,7 @@ impl Connection {
             passes[2] = Some(Pass::Endless);
         }
         for pass in passes.into_iter().flatten() {
-            let found = if self.send.len() == 1 {
-                self.send.values_mut().next().and_then(|channel| channel.next_symbols(pass, room))
-            } else {
-                self.next_symbols_in_turn(pass, room)
-            };
-            if let Some((symbols, k)) = found {
+            if let Some((symbols, k)) = self.next_symbols_in(pass, room) {
                 self.last_served = symbols.channel;
                 return Some((symbols, k, pass));
             }
@@ -294,7 +289,12 @@ impl Connection {
         None
     }
 
-    fn next_symbols_in_turn(&mut self, pass: Pass, room: usize) -> Option<(Symbols, u32)> {
+    fn next_symbols_in(&mut self, pass: Pass, room: usize) -> Option<(Symbols, u32)> {
+        let mut waiting = self.send.values_mut().filter(|channel| channel.may_lack(pass));
+        let first = waiting.next()?;
+        if waiting.next().is_none() {
+            return first.next_symbols(pass, room);
+        }
         let mut order: smallvec::SmallVec<[(u8, bool, u32); 8]> = self
             .send
             .values()
