@@ -4,7 +4,7 @@ use std::sync::{Arc, mpsc};
 
 use bytes::{Bytes, BytesMut};
 use fontis_base::{Duration, Ecn, Rate, Time};
-use fontis_proto::dfcp::{Config, Connection as Machine, ConnectionId, OpenError, Packet};
+use fontis_proto::dfcp::{Config, Connection as Machine, ConnectionId, Frames, OpenError, Packet};
 use hashbrown::HashMap;
 use mio::{Events, Interest, Poll, Token, Waker};
 use tokio::sync::{mpsc as async_mpsc, oneshot, watch};
@@ -261,16 +261,22 @@ impl Driver {
     fn read(&mut self, origin: Origin, length: usize, stride: usize, mut bytes: BytesMut) -> Bytes {
         let (length, stride) = (length.min(bytes.len()), stride.max(1));
         let mut opened = std::mem::take(&mut self.opened);
+        let mut frames = Frames::new();
         let mut last = None;
         opened.extend(bytes[..length].chunks_mut(stride).map(|one| self.open(&mut last, one)));
         let bytes = bytes.freeze();
         for (start, opened) in (0..length).step_by(stride).zip(opened.drain(..)) {
             let size = stride.min(length - start);
             match opened {
-                Some((slot, Ok(opened))) => match opened.packet(&bytes, start) {
-                    Ok(packet) => self.packet(origin, slot, size, packet),
-                    Err(_) => self.forged(slot),
-                },
+                Some((slot, Ok(opened))) => {
+                    match opened.decode(&bytes, start, &mut frames) {
+                        Ok(()) => self.packet(origin, slot, size, |slot, size| {
+                            slot.handle_frames(origin.at, opened, &frames, size, origin.ecn);
+                        }),
+                        Err(_) => self.forged(slot),
+                    }
+                    frames.clear();
+                }
                 Some((slot, Err(_))) => self.forged(slot),
                 None => self.datagram(origin, &bytes[start..start + size]),
             }
@@ -357,7 +363,11 @@ impl Driver {
     fn for_slot(&mut self, origin: Origin, id: u64, bytes: &[u8]) {
         let Some(slot) = self.slots.get_mut(&id) else { return };
         match slot.protection.open(bytes.into()) {
-            Ok(packet) => return self.packet(origin, id, bytes.len(), packet),
+            Ok(packet) => {
+                return self.packet(origin, id, bytes.len(), |slot, size| {
+                    slot.handle(origin.at, packet, size, origin.ecn);
+                });
+            }
             Err(_) if slot.waiting.is_some() && bytes.first() == Some(&SYNACK) => {
                 // A SYNACK that does not open: another pre-shared key, or somebody's lie.
                 slot.forged += 1;
@@ -370,14 +380,20 @@ impl Driver {
         self.touch(id);
     }
 
-    /// A packet that came in a datagram of `size` bytes.
-    fn packet(&mut self, origin: Origin, id: u64, size: usize, packet: Packet) {
+    /// A packet came in a datagram of `size` bytes: `handle` is told its size at the IP layer.
+    fn packet(
+        &mut self,
+        origin: Origin,
+        id: u64,
+        size: usize,
+        handle: impl FnOnce(&mut Slot, u32),
+    ) {
         let Some(slot) = self.slots.get_mut(&id) else { return };
-        let Origin { at, from, local, ecn } = origin;
+        let Origin { at, from, local, .. } = origin;
         let overhead = if slot.remote.ip().to_canonical().is_ipv4() { 28 } else { 48 };
         let elsewhere = from != slot.remote;
         let before = elsewhere.then(|| slot.machine.stats().packets_received);
-        slot.handle(at, packet, size as u32 + overhead, ecn);
+        handle(slot, size as u32 + overhead);
         // A packet that came before is no news of where the peer is: anybody can repeat it.
         if before.is_some_and(|before| slot.machine.stats().packets_received > before) {
             slot.follow(at, from, local);
@@ -435,8 +451,12 @@ impl Driver {
         let mut packets = 0;
         loop {
             let mut idle = true;
+            let mut again = false;
             while packets < PACKETS_IN_TURN && !self.outbox.is_blocked() {
-                let Some(outgoing) = slot.machine.poll(now) else { break };
+                let next =
+                    if again { slot.machine.poll_again(now) } else { slot.machine.poll(now) };
+                let Some(outgoing) = next else { break };
+                again = true;
                 idle = false;
                 packets += 1;
                 let protection = &mut slot.protection;

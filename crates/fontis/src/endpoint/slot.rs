@@ -3,8 +3,8 @@ use std::net::{IpAddr, SocketAddr};
 use bytes::{Bytes, BytesMut};
 use fontis_base::{Duration, Ecn, Rate, Time};
 use fontis_proto::dfcp::{
-    ChannelId, CloseReason, Connection as Machine, Event, KnownPath, OpenError, Packet, SealError,
-    Session,
+    ChannelId, CloseReason, Connection as Machine, Event, Frame, KnownPath, OpenError, Packet,
+    SealError, Session,
 };
 use tokio::sync::oneshot;
 
@@ -277,6 +277,19 @@ impl Slot {
                 Err(_) => self.forged += 1,
             }
         }
+    }
+
+    /// Takes an opened packet's frames.
+    pub(super) fn handle_frames(
+        &mut self,
+        at: Time,
+        opened: Opened,
+        frames: &[Frame],
+        size: u32,
+        ecn: Ecn,
+    ) {
+        self.latest = self.latest.max(at);
+        self.machine.handle_frames(at, opened.path(), opened.number(), frames, size, ecn);
     }
 
     /// Takes an opened packet.

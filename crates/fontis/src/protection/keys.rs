@@ -1,5 +1,5 @@
 use bytes::{Bytes, BytesMut};
-use fontis_proto::dfcp::{ConnectionId, OpenError, Packet, SealError, wire};
+use fontis_proto::dfcp::{ConnectionId, Frames, OpenError, Packet, SealError, wire};
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 
 use super::packets::SEALED;
@@ -107,7 +107,9 @@ impl TrafficKeys {
 
     pub(super) fn open(&mut self, mut datagram: BytesMut) -> Result<Packet, OpenError> {
         let opened = self.open_in_place(&mut datagram)?;
-        opened.packet(&datagram.freeze(), 0)
+        let (destination, number, mut frames) = (opened.destination, opened.number, Frames::new());
+        opened.decode(&datagram.freeze(), 0, &mut frames)?;
+        Ok(Packet::Sealed { destination, path: PATH, number, frames })
     }
 
     /// Opens a datagram where it is. One that cannot be opened may be overwritten.
@@ -159,13 +161,26 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// The packet in it, if the datagram begins at `offset` of `bytes`.
-    pub fn packet(self, bytes: &Bytes, offset: usize) -> Result<Packet, OpenError> {
-        let Self { destination, number, length } = self;
+    /// The path that it came on.
+    pub const fn path(self) -> u8 {
+        PATH
+    }
+
+    /// Its number on the path.
+    pub const fn number(self) -> u64 {
+        self.number
+    }
+
+    /// Adds its frames to `frames`, if the datagram begins at `offset` of `bytes`.
+    pub fn decode(
+        self,
+        bytes: &Bytes,
+        offset: usize,
+        frames: &mut Frames,
+    ) -> Result<(), OpenError> {
         let begin = offset + HEADER;
-        let frames = wire::decode_frames(bytes.slice(begin..begin + length));
-        let frames = frames.map_err(|_| OpenError::Malformed)?;
-        Ok(Packet::Sealed { destination, path: PATH, number, frames })
+        let bytes = bytes.slice(begin..begin + self.length);
+        wire::decode_frames_into(bytes, frames).map_err(|_| OpenError::Malformed)
     }
 }
 

@@ -153,12 +153,18 @@ pub fn frame_len(frame: &Frame) -> usize {
 }
 
 /// Decodes the frames of a sealed packet. Symbols refer to the packet's bytes without copying them.
-pub fn decode_frames(mut bytes: Bytes) -> Result<Frames, WireError> {
+pub fn decode_frames(bytes: Bytes) -> Result<Frames, WireError> {
     let mut frames = Frames::new();
+    decode_frames_into(bytes, &mut frames)?;
+    Ok(frames)
+}
+
+/// The same, added to `frames`; if it fails some may be there.
+pub fn decode_frames_into(mut bytes: Bytes, frames: &mut Frames) -> Result<(), WireError> {
     while bytes.has_remaining() {
         frames.push(decode(&mut bytes)?);
     }
-    Ok(frames)
+    Ok(())
 }
 
 /// Encodes what a handshake message carries.

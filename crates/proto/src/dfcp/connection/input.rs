@@ -50,18 +50,7 @@ impl Connection {
                 self.on_synack(now, source, hello);
             }
             Packet::Sealed { path, number, frames, .. } => {
-                if path != self.path.id || (self.initiator && self.state == State::Handshake) {
-                    return;
-                }
-                if !self.path.receipts.receive(arrived, number, size, ecn) {
-                    self.stats.duplicates += 1;
-                    return;
-                }
-                self.stats.packets_received += 1;
-                self.last_heard = now;
-                self.note_received(now, Some(number), size, &frames);
-                self.validate(now);
-                self.on_frames(now, number, &frames);
+                self.on_sealed(arrived, path, number, &frames, size, ecn);
             }
             Packet::Reset { token, .. } => {
                 if self.peer.as_ref().is_some_and(|peer| peer.reset_token == token) {
@@ -77,6 +66,49 @@ impl Connection {
                 }
             }
         }
+    }
+
+    /// Takes the frames of a sealed packet, as [`handle`](Self::handle) takes the packet: a packet is moved a few times
+    /// until it is there, which takes longer than reading it.
+    pub fn handle_frames(
+        &mut self,
+        arrived: Time,
+        path: u8,
+        number: u64,
+        frames: &[Frame],
+        size: u32,
+        ecn: Ecn,
+    ) {
+        if self.state == State::Closed {
+            return;
+        }
+        self.latest = self.latest.max(arrived);
+        self.stats.bytes_received += u64::from(size);
+        self.on_sealed(arrived, path, number, frames, size, ecn);
+    }
+
+    fn on_sealed(
+        &mut self,
+        arrived: Time,
+        path: u8,
+        number: u64,
+        frames: &[Frame],
+        size: u32,
+        ecn: Ecn,
+    ) {
+        if path != self.path.id || (self.initiator && self.state == State::Handshake) {
+            return;
+        }
+        if !self.path.receipts.receive(arrived, number, size, ecn) {
+            self.stats.duplicates += 1;
+            return;
+        }
+        let now = self.latest;
+        self.stats.packets_received += 1;
+        self.last_heard = now;
+        self.note_received(now, Some(number), size, frames);
+        self.validate(now);
+        self.on_frames(now, number, frames);
     }
 
     pub(super) fn note_received(

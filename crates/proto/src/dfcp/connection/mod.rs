@@ -111,6 +111,8 @@ pub struct Connection {
     limit_heard: u32,
     pings: u32,
     probe_symbols: bool,
+    /// Whether nothing but symbols was found to send at the time of the last call.
+    streams: bool,
     fin: Fin,
     /// The time of the latest call.
     latest: Time,
@@ -235,6 +237,7 @@ impl Connection {
             limit_heard: 0,
             pings: 0,
             probe_symbols: false,
+            streams: false,
             fin: Fin::default(),
             latest: now,
             last_heard: now,

@@ -20,6 +20,7 @@ impl Connection {
     /// [`timeout`](Self::timeout) has come.
     pub fn poll(&mut self, now: Time) -> Option<Outgoing> {
         self.latest = self.latest.max(now);
+        self.streams = false;
         self.on_timeout(now);
         match self.state {
             State::Closed => None,
@@ -65,6 +66,17 @@ impl Connection {
                 packet
             }
         }
+    }
+
+    /// The same, if the last call of all was one to [`poll`](Self::poll) or to this at the same time: then what comes before
+    /// symbols need not be looked for again.
+    pub fn poll_again(&mut self, now: Time) -> Option<Outgoing> {
+        if core::mem::take(&mut self.streams)
+            && let packet @ Some(_) = self.poll_symbols(now)
+        {
+            return packet;
+        }
+        self.poll(now)
     }
 
     /// Puts a message into the SYN as the only block of channel 0.
@@ -237,6 +249,8 @@ impl Connection {
             self.path.pacer.restart(now);
             return None;
         };
+        // A block that begins leaves room for another to be prepared.
+        self.streams = symbols.esi > 0 && !self.unconfirmed;
         self.stats.data_packets_sent += 1;
         self.stats.symbols_sent += u64::from(symbols.count);
         let repair = (symbols.esi + u32::from(symbols.count)).saturating_sub(k.max(symbols.esi));
