@@ -2,7 +2,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Stdout, stdout};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::pin::pin;
 use std::time::Instant;
 
 use blake3::Hash;
@@ -13,7 +12,7 @@ use tokio::sync::mpsc;
 use super::message::{Answer, Offer, Opening, Response, decode};
 use super::outgoing::{CODE_UNWANTED, lost, shape};
 use super::serve::key_text;
-use super::{PROGRESS_EVERY, TransferError, on_own_thread};
+use super::{PROGRESS_EVERY, TransferError, on_own_thread, telling};
 use crate::{
     BlockCheck, Connection, Dest, HashTree, HashTreeBuilder, Manifest, Received, RecvObject, Sink,
     SinkError, SinkOptions, StreamSink,
@@ -148,27 +147,18 @@ impl Incoming {
         connection: &Connection,
         id: u32,
         object: RecvObject,
-        mut moved: impl FnMut(u64, Stats),
+        moved: impl FnMut(u64, Stats),
     ) -> Result<Stored, TransferError> {
-        let (tell, mut told) = mpsc::unbounded_channel();
-        let connection = connection.clone();
+        let (tell, told) = mpsc::unbounded_channel();
+        let storing = self.store_all(connection.clone(), id, object, tell);
         // With a thread that only stores, a block waits for one thread to wake up instead of three.
-        let storing = on_own_thread("fontis-store", async move {
-            self.store_all(&connection, id, object, tell).await
-        });
-        let mut storing = pin!(storing);
-        loop {
-            tokio::select! {
-                biased;
-                Some((done, stats)) = told.recv() => moved(done, stats),
-                stored = &mut storing => return stored?,
-            }
-        }
+        let storing = async { on_own_thread("fontis-store", storing).await? };
+        telling(storing, told, moved).await
     }
 
     async fn store_all(
         mut self,
-        connection: &Connection,
+        connection: Connection,
         id: u32,
         mut object: RecvObject,
         moved: mpsc::UnboundedSender<(u64, Stats)>,
@@ -180,7 +170,7 @@ impl Incoming {
         let mut stats = connection.stats().await.unwrap_or_default();
         let mut rejected = BTreeSet::new();
         while done < shape.size {
-            let (block, data, check) = match self.next(connection, id, &mut object).await? {
+            let (block, data, check) = match self.next(&connection, id, &mut object).await? {
                 Next::Store(block, data, check) => (block, data, check),
                 Next::Keep(part) => {
                     if let Store::Files(sink) = &self.store {
@@ -204,7 +194,7 @@ impl Incoming {
                 }
                 Ok(false) => {
                     object.abandon(CODE_UNWANTED);
-                    let key = key_text(connection);
+                    let key = key_text(&connection);
                     return Err(TransferError::Poisoned { remote, key, block });
                 }
                 Err(error) => {

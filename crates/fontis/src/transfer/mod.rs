@@ -16,12 +16,13 @@ mod serve;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::thread;
 use std::time::Duration;
 
 use fontis_proto::dfcp::Stats;
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 pub use error::TransferError;
 pub use get::get;
@@ -51,6 +52,22 @@ async fn on_own_thread<T: Send + 'static>(
     let started = thread::Builder::new().name(name.to_owned()).spawn(move || runtime.block_on(run));
     started.map_err(|_| TransferError::Worker)?;
     done.await.map_err(|_| TransferError::Worker)
+}
+
+/// Runs `work` to its end, and `moved` with what it tells meanwhile: bytes, and what the connection has counted.
+async fn telling<T>(
+    work: impl Future<Output = T>,
+    mut told: mpsc::UnboundedReceiver<(u64, Stats)>,
+    mut moved: impl FnMut(u64, Stats),
+) -> T {
+    let mut work = pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            Some((done, stats)) = told.recv() => moved(done, stats),
+            result = &mut work => return result,
+        }
+    }
 }
 
 /// How far a transfer has come.

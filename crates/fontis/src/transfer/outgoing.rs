@@ -6,9 +6,10 @@ use blake3::Hash;
 use bytes::Bytes;
 use fontis_codes::Code;
 use fontis_proto::dfcp::{CloseReason, Held, ObjectShape, SYMBOL_SIZE, SendOptions, Stats};
+use tokio::sync::{Semaphore, mpsc};
 
 use super::message::{Offer, Opening, Response, encode, label};
-use super::{PROGRESS_EVERY, TransferError};
+use super::{PROGRESS_EVERY, TransferError, on_own_thread, telling};
 use crate::hash_tree::chaining_value;
 use crate::{
     CODE_REFUSED_KEY, ConnectError, Connection, HashTree, HashTreeBuilder, SendProgress, Source,
@@ -23,13 +24,23 @@ pub(super) const CODE_UNWANTED: u32 = 2;
 /// acknowledgement may be lost; a close is repeated until it is answered.
 pub(super) const CODE_COMPLETE: u32 = 3;
 
+/// Transfers that have a thread each to read their blocks: a block waits for one thread to wake up then, not for three.
+/// Blocks of others are read by the runtime's threads, however many there are.
+static READERS: Semaphore = Semaphore::const_new(READERS_AT_ONCE);
+const READERS_AT_ONCE: usize = 64;
+
+/// A block, and its chaining value if nobody knew it.
+type Block = (Bytes, Option<[u8; 32]>);
+
 /// An object to be sent: its source and its hash tree.
+#[derive(Clone)]
 pub(super) struct Outgoing {
     pub(super) source: Arc<Source>,
     pub(super) tree: Tree,
 }
 
 /// What the peer checks an object against.
+#[derive(Clone)]
 pub(super) enum Tree {
     Known(Arc<HashTree>),
     /// Hashed while it is sent; the object has this name meanwhile.
@@ -75,7 +86,25 @@ impl Outgoing {
         connection: &Connection,
         id: u32,
         held: Held,
-        mut moved: impl FnMut(u64, Stats),
+        moved: impl FnMut(u64, Stats),
+    ) -> Result<Arc<HashTree>, TransferError> {
+        let (tell, told) = mpsc::unbounded_channel();
+        let permit = READERS.try_acquire().ok();
+        let own_thread = permit.is_some();
+        let sending = self.clone().send_all(connection.clone(), id, held, tell, own_thread);
+        let sending = async {
+            if own_thread { on_own_thread("fontis-read", sending).await? } else { sending.await }
+        };
+        telling(sending, told, moved).await
+    }
+
+    async fn send_all(
+        self,
+        connection: Connection,
+        id: u32,
+        held: Held,
+        moved: mpsc::UnboundedSender<(u64, Stats)>,
+        own_thread: bool,
     ) -> Result<Arc<HashTree>, TransferError> {
         let remote = connection.remote_addr();
         let mut done = self.held_bytes(&held);
@@ -89,7 +118,7 @@ impl Outgoing {
                     .map_err(|source| TransferError::Tree { remote, source })?,
             ),
         };
-        let lost = || lost(connection);
+        let lost = || lost(&connection);
         let Some(mut object) =
             connection.send_object(shape, label(id), SendOptions::default(), held).await
         else {
@@ -106,7 +135,7 @@ impl Outgoing {
             match progress {
                 SendProgress::Delivered => return self.whole(hashed, remote),
                 SendProgress::Abandoned(_) => return Err(TransferError::Abandoned { remote }),
-                SendProgress::Wanted(block) => match self.read(shape, block).await {
+                SendProgress::Wanted(block) => match self.read(shape, block, own_thread).await {
                     Ok((data, value)) => {
                         if let (Some(hashed), Some(value)) = (&mut hashed, value) {
                             hashed.extend(u64::from(block), &value);
@@ -124,7 +153,8 @@ impl Outgoing {
                             && let Some(stats) = connection.stats().await
                         {
                             told = Some(Instant::now());
-                            moved(done, stats);
+                            // Who does not want to know is no reason to stop.
+                            let _ = moved.send((done, stats));
                         }
                     }
                     Err(error) => {
@@ -150,36 +180,36 @@ impl Outgoing {
         tree.map(Arc::new).ok_or(TransferError::Protocol { remote, what })
     }
 
-    /// A block, and its chaining value if it is not known.
     async fn read(
         &self,
         shape: ObjectShape,
         block: u32,
-    ) -> Result<(Bytes, Option<[u8; 32]>), TransferError> {
-        let source = self.source.clone();
-        let tree = match &self.tree {
-            Tree::Known(tree) => Some(tree.clone()),
-            Tree::Unknown(_) => None,
-        };
-        tokio::task::spawn_blocking(move || {
-            let (offset, mut buffer) = (u64::from(block) * u64::from(shape.block_size), Vec::new());
-            source.read_block(offset, shape.block_len(block) as usize, &mut buffer)?;
-            let Some(tree) = tree else {
-                let value = chaining_value(offset, &buffer);
-                if offset + buffer.len() as u64 == source.size() {
-                    // Without this value nobody takes the object for whole: no two states of it are ever mixed.
-                    source.check_untouched()?;
-                }
-                return Ok((buffer.into(), Some(value)));
-            };
-            if !source.is_at_rest() && !tree.verify_block(u64::from(block), &buffer) {
-                let path = source.manifest().name().into();
-                return Err(SourceError::Changed { path }.into());
+        own_thread: bool,
+    ) -> Result<Block, TransferError> {
+        if own_thread {
+            return self.read_here(shape, block);
+        }
+        let outgoing = self.clone();
+        let read = tokio::task::spawn_blocking(move || outgoing.read_here(shape, block));
+        read.await.map_err(|_| TransferError::Worker)?
+    }
+
+    fn read_here(&self, shape: ObjectShape, block: u32) -> Result<Block, TransferError> {
+        let (offset, mut buffer) = (u64::from(block) * u64::from(shape.block_size), Vec::new());
+        self.source.read_block(offset, shape.block_len(block) as usize, &mut buffer)?;
+        let Tree::Known(tree) = &self.tree else {
+            let value = chaining_value(offset, &buffer);
+            if offset + buffer.len() as u64 == self.source.size() {
+                // Without this value nobody takes the object for whole: no two states of it are ever mixed.
+                self.source.check_untouched()?;
             }
-            Ok((buffer.into(), None))
-        })
-        .await
-        .map_err(|_| TransferError::Worker)?
+            return Ok((buffer.into(), Some(value)));
+        };
+        if !self.source.is_at_rest() && !tree.verify_block(u64::from(block), &buffer) {
+            let path = self.source.manifest().name().into();
+            return Err(SourceError::Changed { path }.into());
+        }
+        Ok((buffer.into(), None))
     }
 }
 
@@ -203,5 +233,42 @@ pub(super) fn lost(connection: &Connection) -> TransferError {
     match connection.close_reason().unwrap_or(CloseReason::Local) {
         CloseReason::Peer { code: CODE_REFUSED_KEY, .. } => ConnectError::RefusedKey(remote).into(),
         reason => TransferError::Lost { remote, reason },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transfer::{FileServer, get};
+    use crate::{Accept, Dest, Endpoint, EndpointConfig, Identity, SinkOptions};
+
+    fn endpoint(identity: &Identity, accept: Accept) -> Endpoint {
+        let config = EndpointConfig { accept, ..EndpointConfig::new(*identity.secret()) };
+        Endpoint::bind("127.0.0.1:0".parse().unwrap(), config).unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_has_no_thread_of_its_own_is_sent_all_the_same() {
+        let everyone = READERS.acquire_many(READERS_AT_ONCE as u32).await.unwrap();
+        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let identity = Identity::generate();
+        let server = endpoint(&identity, Accept::Anyone);
+        let address = server.local_addr();
+        let files = FileServer::new(server, from.path()).unwrap();
+        tokio::spawn(files.run(|_| {}));
+        // One that is hashed before it is sent, and one that is hashed meanwhile.
+        for length in [100_000, 5_000_000] {
+            let content: Vec<u8> = (0..length).map(|i| (i * 31 + i / 251) as u8).collect();
+            std::fs::write(from.path().join("file"), &content).unwrap();
+            let client = endpoint(&Identity::generate(), Accept::None);
+            let url = format!("fontis://{address}/file?key={}", identity.public());
+            let dest = Dest::new(to.path().join(length.to_string()));
+            let options = SinkOptions::default();
+            let report = get(&client, address, &url.parse().unwrap(), &dest, options, |_| {}).await;
+            assert_eq!(report.unwrap().hash, blake3::hash(&content).to_hex().to_string());
+            assert_eq!(READERS.available_permits(), 0);
+        }
+        drop(everyone);
+        assert_eq!(READERS.available_permits(), READERS_AT_ONCE);
     }
 }
