@@ -185,7 +185,8 @@ def profile(run):
     lines = subprocess.run(report, check=True, capture_output=True, text=True).stdout.splitlines()
     found = dict.fromkeys(PARTS, 0)
     for fields in (line.split("\t") for line in lines if line and not line.startswith("#")):
-        if fields[2].strip() not in ("fontis", "fontis-udp", "tokio-rt-worker"):
+        comm = fields[2].strip()
+        if not comm.startswith("fontis") and comm != "tokio-rt-worker":
             continue
         name = fields[4].strip().split(" ", 1)[1].strip()
         part = next(part for part, pattern in PARTS.items() if re.search(pattern, name))
