@@ -465,3 +465,51 @@ fn symbols_fill_the_packets_of_the_path_and_become_smaller_when_the_path_does() 
     assert!(stats.packet_size < 1500);
     assert!(stats.symbols_sent < 2 * stats.symbols_needed, "{stats:?}");
 }
+
+/// All that a client sends that has an object and messages for its server, over a path with losses.
+fn sent_by_a_busy_client(again: bool) -> Vec<(Time, Packet)> {
+    let config = Config { rate: rate::Kind::Auto, ..Config::default() };
+    let mut pair = Pair::new(config.clone(), config, millis(10), None);
+    (pair.again, pair.tick) = (again, millis(10));
+    pair.run_for(millis(60));
+    let shape = ObjectShape::partition(20_000_000, 1192, Code::RaptorQ);
+    let now = pair.now;
+    let channel =
+        pair.client.send_object(now, shape, Bytes::new(), SendOptions::default()).unwrap();
+    pair.loss = Box::new(|number, _| number % 37 == 5);
+    let mut handled = 0;
+    for round in 0..400 {
+        if round % 7 == 0 {
+            pair.client.send_message(vec![round as u8; 5000].into(), SendOptions::default());
+        }
+        pair.run_for(millis(10));
+        let fresh = pair.events[handled..].to_vec();
+        handled += fresh.len();
+        for (side, event) in fresh {
+            let now = pair.now;
+            match (side, event) {
+                (Side::Client, Event::BlockWanted { block, .. }) => {
+                    let data = vec![block as u8; shape.block_len(block) as usize];
+                    assert!(pair.client.supply_block(channel, block, data.into()));
+                }
+                (Side::Server, Event::Block { block, .. }) => {
+                    pair.server().release_block(now, channel, block);
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(pair.events_of(Side::Client).contains(&&Event::Delivered { channel }));
+    let client = pair.sent.into_iter().filter(|sent| sent.from == Side::Client);
+    client.map(|sent| (sent.at, sent.packet)).collect()
+}
+
+#[test]
+fn asking_for_another_packet_gives_what_asking_for_the_next_gives() {
+    let (next, another) = (sent_by_a_busy_client(false), sent_by_a_busy_client(true));
+    assert!(next.len() > 14_000, "{} packets", next.len());
+    for (at, (next, another)) in next.iter().zip(&another).enumerate() {
+        assert_eq!(next, another, "packet {at}");
+    }
+    assert_eq!(next.len(), another.len());
+}

@@ -50,7 +50,7 @@ pub(super) struct Driver {
     alarm: Alarm,
     pub(super) socket: Socket,
     pub(super) outbox: Outbox,
-    /// The datagrams of a read while it is handled; none are of connections without keys, or of nobody.
+    /// The datagrams of a read while it is handled, with their slots; `None` stands for one that is not opened where it is.
     opened: Vec<Option<(u64, Result<Opened, OpenError>)>>,
     pub(super) config: EndpointConfig,
     pub(super) reset_secret: [u8; 32],

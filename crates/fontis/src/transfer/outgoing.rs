@@ -26,8 +26,8 @@ pub(super) const CODE_COMPLETE: u32 = 3;
 
 /// Transfers that have a thread each to read their blocks: a block waits for one thread to wake up then, not for three.
 /// Blocks of others are read by the runtime's threads, however many there are.
-static READERS: Semaphore = Semaphore::const_new(READERS_AT_ONCE);
 const READERS_AT_ONCE: usize = 64;
+static READERS: Semaphore = Semaphore::const_new(READERS_AT_ONCE);
 
 /// A block, and its chaining value if nobody knew it.
 type Block = (Bytes, Option<[u8; 32]>);

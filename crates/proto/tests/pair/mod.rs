@@ -60,6 +60,8 @@ pub struct Pair {
     pub one_way: Duration,
     /// How often the hosts find time for their connections; zero is whenever they have something to do.
     pub tick: Duration,
+    /// Whether packets after the first are asked for by `poll_again`.
+    pub again: bool,
     server_config: Config,
     flights: BinaryHeap<Flight>,
     sequence: u64,
@@ -83,6 +85,7 @@ impl Pair {
             loss: Box::new(|_, _| false),
             one_way,
             tick: Duration::ZERO,
+            again: false,
             server_config: server,
             flights: BinaryHeap::new(),
             sequence: 0,
@@ -112,8 +115,10 @@ impl Pair {
             };
             let Some(connection) = connection else { return };
             let mut out = Vec::new();
-            while let Some(outgoing) = connection.poll(now) {
+            let mut next = connection.poll(now);
+            while let Some(outgoing) = next {
                 out.push(outgoing);
+                next = if self.again { connection.poll_again(now) } else { connection.poll(now) };
             }
             let mut idle = out.is_empty();
             while let Some(job) = connection.job() {
