@@ -4,11 +4,11 @@
 mod pair;
 
 use bytes::Bytes;
-use fontis_base::{Duration, Time};
+use fontis_base::{Duration, Ecn, Time};
 use fontis_codes::Code;
 use fontis_proto::dfcp::{
-    CloseReason, Config, Connection, ConnectionId, DEADLINE_PASSED, Event, Frame, ObjectShape,
-    Packet, Redundancy, SendOptions, Timers, VERSION,
+    CloseReason, Config, Connection, ConnectionId, DEADLINE_PASSED, Event, Frame, Live, LiveKind,
+    ObjectShape, Open, Packet, Redundancy, SendOptions, Symbols, Timers, VERSION, wire,
 };
 use fontis_proto::rate;
 use pair::{Pair, Side};
@@ -512,4 +512,48 @@ fn asking_for_another_packet_gives_what_asking_for_the_next_gives() {
         assert_eq!(next, another, "packet {at}");
     }
     assert_eq!(next.len(), another.len());
+}
+
+#[test]
+fn what_is_kept_of_a_packet_does_not_keep_the_packet() {
+    let mut pair = Pair::connected();
+    let symbols = |channel, live| {
+        let (count, data) = (1, Bytes::from(vec![3; 1192]));
+        Frame::Symbols(Symbols {
+            channel,
+            block: 0,
+            esi: 0,
+            count,
+            live,
+            whole: false,
+            len: 1192,
+            data,
+        })
+    };
+    let object = ObjectShape::partition(6_000_000, 1192, Code::RaptorQ);
+    let message = Live { kind: LiveKind::Message, block_len: 1192, fin: true };
+    let kept = [
+        ("symbols whose channel is not open yet", symbols(40, None)),
+        (
+            "an object's label",
+            Frame::Open(Box::new(Open { channel: 42, object, label: "l".into() })),
+        ),
+        ("symbols of an object", symbols(42, None)),
+        ("a message", symbols(44, Some(message))),
+        ("a token", Frame::Token("token".into())),
+    ];
+    for (number, (what, frame)) in (1000..).zip(kept) {
+        let mut packet = Vec::new();
+        wire::encode_frames(&[frame], &mut packet);
+        let packet = Bytes::from(packet);
+        let frames = wire::decode_frames(packet.clone()).unwrap();
+        let now = pair.now;
+        for side in [&mut pair.client, pair.server.as_mut().unwrap()] {
+            side.handle_frames(now, 0, number, &frames, 1300, Ecn::NotEct);
+        }
+        drop(frames);
+        // Whoever reads datagrams joined into 64 KiB would otherwise lend all of them to one small frame.
+        assert!(packet.is_unique(), "{what} refers to the packet's memory");
+    }
+    assert_eq!(pair.server().stats().violations, 0);
 }

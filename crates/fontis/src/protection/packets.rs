@@ -101,8 +101,7 @@ pub fn header(datagram: &[u8]) -> Option<Header> {
         }
         RESET => Header::Reset { destination: id(rest)?, token: rest.get(8..24)?.try_into().ok()? },
         UNKNOWN_KEY => Header::UnknownKey { destination: id(rest)? },
-        _ if kind & 0xc0 == SEALED => Header::For(id(rest)?),
-        _ => return None,
+        _ => Header::For(sealed_for(datagram)?),
     })
 }
 

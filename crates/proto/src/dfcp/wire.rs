@@ -152,7 +152,7 @@ pub fn frame_len(frame: &Frame) -> usize {
     counter.0
 }
 
-/// Decodes the frames of a sealed packet. Symbols refer to the packet's bytes without copying them.
+/// Decodes the frames of a sealed packet. Symbols, and nothing else, refer to the packet's bytes without copying them.
 pub fn decode_frames(bytes: Bytes) -> Result<Frames, WireError> {
     let mut frames = Frames::new();
     decode_frames_into(bytes, &mut frames)?;
@@ -373,7 +373,7 @@ fn decode(bytes: &mut Bytes) -> Result<Frame, WireError> {
             let symbol_size = u16_of(bytes, "symbol_size")?;
             let code = u8_of(bytes)?;
             let length = limited(bytes, MAX_LABEL, "label")?;
-            let label = take(bytes, length)?;
+            let label = copy(bytes, length)?;
             let object = ObjectShape { size, block_size, symbol_size, code };
             Frame::Open(Box::new(Open { channel, object, label }))
         }
@@ -396,7 +396,7 @@ fn decode(bytes: &mut Bytes) -> Result<Frame, WireError> {
             if length > MAX_TOKEN {
                 return Err(WireError::Forbidden("token length"));
             }
-            Frame::Token(take(bytes, length)?)
+            Frame::Token(copy(bytes, length)?)
         }
         kind::LIMIT => Frame::Limit {
             sequence: u32_of(bytes, "sequence")?,
@@ -491,6 +491,11 @@ fn take(bytes: &mut Bytes, count: usize) -> Result<Bytes, WireError> {
         return Err(WireError::Truncated);
     }
     Ok(bytes.split_to(count))
+}
+
+/// What is kept when its packet has been handled has memory of its own: a packet's may be part of a much larger read.
+fn copy(bytes: &mut Bytes, count: usize) -> Result<Bytes, WireError> {
+    take(bytes, count).map(|taken| Bytes::copy_from_slice(&taken))
 }
 
 fn array<const N: usize>(bytes: &mut Bytes) -> Result<[u8; N], WireError> {

@@ -1,3 +1,4 @@
+use bytes::Bytes;
 use fontis_base::{Ecn, Time};
 use fontis_codes::{BlockShape, Code, Decoded};
 use smallvec::SmallVec;
@@ -30,12 +31,7 @@ impl Connection {
     /// `arrived` may lie before the time of the last call: a packet may have waited while others were handled, which
     /// is no part of the path's delay.
     pub fn handle(&mut self, arrived: Time, packet: Packet, size: u32, ecn: Ecn) {
-        if self.state == State::Closed {
-            return;
-        }
-        self.latest = self.latest.max(arrived);
-        let now = self.latest;
-        self.stats.bytes_received += u64::from(size);
+        let Some(now) = self.arrive(arrived, size) else { return };
         match packet {
             Packet::Syn { source, .. } => {
                 if self.unconfirmed && Some(source) == self.remote {
@@ -79,12 +75,19 @@ impl Connection {
         size: u32,
         ecn: Ecn,
     ) {
+        if self.arrive(arrived, size).is_some() {
+            self.on_sealed(arrived, path, number, frames, size, ecn);
+        }
+    }
+
+    /// A packet of `size` bytes has come; what is to be taken for the present, if anything of it matters still.
+    fn arrive(&mut self, arrived: Time, size: u32) -> Option<Time> {
         if self.state == State::Closed {
-            return;
+            return None;
         }
         self.latest = self.latest.max(arrived);
         self.stats.bytes_received += u64::from(size);
-        self.on_sealed(arrived, path, number, frames, size, ecn);
+        Some(self.latest)
     }
 
     fn on_sealed(
@@ -441,7 +444,9 @@ impl Connection {
             let Some(live) = symbols.live else {
                 // The frame that opens the channel was lost or is late; its copies follow.
                 if self.early_symbols.len() < EARLY_SYMBOLS {
-                    self.early_symbols.push((number, symbols.clone()));
+                    // Each could otherwise keep a whole read's memory.
+                    let data = Bytes::copy_from_slice(&symbols.data);
+                    self.early_symbols.push((number, Symbols { data, ..*symbols }));
                 } else {
                     self.stats.symbols_wasted += u64::from(symbols.count);
                 }

@@ -312,6 +312,7 @@ impl Connection {
         let mut order: smallvec::SmallVec<[(u8, bool, u32); 8]> = self
             .send
             .values()
+            .filter(|channel| channel.may_lack(pass))
             .map(|channel| (channel.priority, channel.id <= self.last_served, channel.id))
             .collect();
         order.sort_unstable();
