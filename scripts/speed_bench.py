@@ -6,15 +6,17 @@ turn, and prints goodput and CPU seconds for each GB, of both ends together.
 
     FONTIS          the command [target/release/fontis]
     PEER            the example copy_peer of fontis-lab [beside it]
+    PLAIN           the command built with `--cfg fontis_plaintext`, which does not encrypt [none: not measured]
     BENCH_RUNS      rounds; each copies once with each tool [5]
     BENCH_MB        megabytes to copy [1000]
     BENCH_COLD      if set, copies begin with the memory that the system has; else as much as a copy needs is touched before
                     each, because a host that takes free memory back gives it anew at a fraction of the speed
     BENCH_PROFILE   where to leave a profile of the CPU by what it is spent on (needs perf): only Fontis runs then [none]
 
-All read the file, hash it (BLAKE3) at both ends, compare and write it; Fontis and QUIC encrypt with AES-128-GCM. The file and
-its copies lie in memory (/dev/shm). Fontis is in its default: `auto` finds the rate. It needs root, for network namespaces. Every
-process is new in each round, so handshakes and the hash of the whole file are part of the time.
+All read the file, hash it (BLAKE3) at both ends, compare and write it; Fontis and QUIC encrypt with AES-128-GCM, `plain` and
+TCP, which has its segmentation offload, do not. The file and its copies lie in memory (/dev/shm). Fontis is in its default:
+`auto` finds the rate. It needs root, for network namespaces. Every process is new in each round, so handshakes and the hash of
+the whole file are part of the time.
 """
 
 import json
@@ -31,6 +33,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 FONTIS = os.environ.get("FONTIS") or str(HERE.parent / "target/release/fontis")
 PEER = os.environ.get("PEER") or str(Path(FONTIS).parent / "examples/copy_peer")
+PLAIN = os.environ.get("PLAIN")
 RUNS = int(os.environ.get("BENCH_RUNS") or 5)
 SIZE = int(os.environ.get("BENCH_MB") or 1000) * 1_000_000
 PROFILE = os.environ.get("BENCH_PROFILE")
@@ -123,8 +126,12 @@ def main():
                 out.write(os.urandom(1_000_000))
         os.environ["XDG_CONFIG_HOME"] = str(folder)
         address = f"{A}:4433"
+        def way(command):
+            return [command, "serve", folder, "--listen", address], [command, "get", "URL", arrival, "--force"], True
+
         ways = {
-            "fontis": ([FONTIS, "serve", folder, "--listen", address], [FONTIS, "get", "URL", arrival, "--force"], True),
+            "fontis": way(FONTIS),
+            **({"plain": way(PLAIN)} if PLAIN else {}),
             "quic": (
                 [PEER, "quic", "serve", address, source, certificate],
                 [PEER, "quic", "get", address, arrival, certificate],
@@ -156,6 +163,8 @@ def main():
         print(f"goodput / QUIC's       {rate / quic_rate:6.2f}   target >= 2.0")
         print(f"CPU-s/GB / QUIC's      {cost / quic_cost:6.2f}   target <= 0.8")
         print(f"CPU-s/GB / TCP's       {cost / middle['tcp'][1]:6.2f}")
+        if PLAIN:
+            print(f"plain, CPU-s/GB / TCP's{middle['plain'][1] / middle['tcp'][1]:6.2f}")
         print(f"floor, CPU-s/GB        {floor['hash'] + floor['seal']:6.2f}   hash {floor['hash']:.2f}, seal and open {floor['seal']:.2f}")
         print(f"load {os.getloadavg()[0]:.1f}")
 

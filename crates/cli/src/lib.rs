@@ -165,6 +165,11 @@ pub fn run(args: impl IntoIterator<Item = OsString>, python: &Python) -> u8 {
             return u8::try_from(error.exit_code()).unwrap_or(2);
         }
     };
+    if cfg!(fontis_plaintext) {
+        eprintln!(
+            "fontis: THIS BUILD DOES NOT ENCRYPT. It is for measuring what encryption costs, and speaks to none but its like."
+        );
+    }
     let json = command.json();
     match command.run(python) {
         Ok(code) => code,

@@ -1,13 +1,12 @@
 use bytes::{Bytes, BytesMut};
 use fontis_proto::dfcp::{ConnectionId, Frames, OpenError, Packet, SealError, wire};
-use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 
+use super::cipher::{Cipher, TAG};
 use super::packets::SEALED;
 use crate::key_log::KeyLog;
 
 /// Bytes before a sealed packet's ciphertext: type and path, connection identifier, packet number.
 const HEADER: usize = 1 + 8 + 4;
-const TAG: usize = 16;
 /// Packets of a generation of keys, as a power of two: half of what RFC 9001, appendix B.1, allows AES-GCM.
 const GENERATION_BITS: u32 = 22;
 /// The path whose packets there are.
@@ -24,14 +23,13 @@ struct Generation {
     context: &'static str,
     /// What this generation's key follows from, and the next generation's secret.
     secret: [u8; 32],
-    key: LessSafeKey,
+    cipher: Cipher,
 }
 
 impl Generation {
     fn new(number: u64, context: &'static str, secret: [u8; 32]) -> Self {
-        let unbound = UnboundKey::new(&AES_128_GCM, &derive(context, &secret));
-        let key = LessSafeKey::new(unbound.expect("sixteen bytes are a key"));
-        Self { number, context, secret, key }
+        let cipher = Cipher::new(&derive(context, &secret));
+        Self { number, context, secret, cipher }
     }
 
     fn next(&self) -> Self {
@@ -96,11 +94,7 @@ impl TrafficKeys {
         out.extend_from_slice(&(*number as u32).to_be_bytes());
         wire::encode_frames(frames, out);
         let (header, body) = out[start..].split_at_mut(HEADER);
-        let tag = self
-            .seal
-            .key
-            .seal_in_place_separate_tag(nonce(*number), Aad::from(&*header), body)
-            .map_err(|_| SealError)?;
+        let tag = self.seal.cipher.seal(nonce(*number), header, body).map_err(|_| SealError)?;
         out.extend_from_slice(tag.as_ref());
         Ok(())
     }
@@ -129,10 +123,9 @@ impl TrafficKeys {
             .flatten()
             .find(|generation| generation.number == number >> GENERATION_BITS)
             .ok_or(OpenError::Forged)?
-            .key
-            .open_in_place(nonce(number), Aad::from(&*header), body)
-            .map_err(|_| OpenError::Forged)?
-            .len();
+            .cipher
+            .open(nonce(number), header, body)
+            .map_err(|_| OpenError::Forged)?;
         if is_next {
             let next = self.after.next();
             let present = std::mem::replace(&mut self.after, next);
@@ -185,13 +178,13 @@ impl Opened {
 }
 
 /// Every packet has its own nonce: path and packet number never repeat under a key.
-fn nonce(number: u64) -> Nonce {
+fn nonce(number: u64) -> [u8; 12] {
     let mut bytes = [0; 12];
     // Written in the pieces in which it is read: other ones cost a wait for both.
     let (head, tail) = bytes.split_at_mut(8);
     head.copy_from_slice(&(u64::from(PATH) << 32 | number >> 32).to_be_bytes());
     tail.copy_from_slice(&(number as u32).to_be_bytes());
-    Nonce::assume_unique_for_key(bytes)
+    bytes
 }
 
 /// The packet number nearest to `expected` whose low 32 bits are `truncated`.

@@ -7,6 +7,7 @@
 
 use std::net::IpAddr;
 
+mod cipher;
 mod cookie;
 mod handshake;
 mod keys;
