@@ -4,11 +4,8 @@ use super::Sample;
 use super::base_delay::BaseDelay;
 use super::delivery::Delivery;
 use super::loss_test::{LossTest, Tally, Verdict};
+use super::start::{Growth, Start};
 
-/// Without any measurement: a rate at which a slow link's short buffer survives the first round trip.
-const DEFAULT_RATE: f64 = 9e6;
-/// The least and most that a capacity hint of a few packets may set the first rate to.
-const FIRST_RATE: (f64, f64) = (0.25e6, 50e6);
 /// Never slower: about a packet a second.
 const MIN_RATE: f64 = 12e3;
 /// The queueing delay aimed at, for a flow that delivers 100 Mbit/s. It falls with this power of the rate, so that of
@@ -29,9 +26,6 @@ const MIN_DELIVERY_WINDOW: Duration = Duration::from_millis(8);
 const HOST_MEMORY: f64 = 0.1;
 /// Acceleration while no queue shows: from the first to the second, doubling every round.
 const BOOST: (f64, f64) = (0.02, 0.25);
-/// How fast a train's dispersion alone may make the flow: a line may be faster than what is let through it, and a
-/// round trip passes before that shows.
-const TRAIN_TRUST: f64 = 120e6;
 /// The most acceleration near a rate that was found to be the bottleneck's, and how long that is remembered.
 const BOOST_NEAR: f64 = 0.03;
 const CAPACITY_AGE: Duration = Duration::from_secs(20);
@@ -51,14 +45,6 @@ const LOSS_MEMORY: f64 = 5000.0;
 const SOME_LOSS: f64 = 0.02;
 /// Packets that a first estimate of loss takes.
 const FIRST_ESTIMATE: f64 = 100.0;
-/// Growth of a round while nothing of the path is known: doubling overshoots a short buffer by a whole flight.
-const STARTING_GROWTH: f64 = 1.6;
-/// Loss beyond what is known, and the least share of what should arrive, that tell growth which brings nothing from bursts that
-/// were measured before.
-const STARTING_LOSS: f64 = 0.1;
-const STARTING_SHARE: f64 = 0.75;
-/// A queueing delay that ends the start: so many times the target of the rate sent, and in seconds at least.
-const STARTING_QUEUE: (f64, f64) = (3.0, 20e-3);
 /// Packets that a judgement of loss takes at least.
 const LEAST_JUDGED: f64 = 40.0;
 /// The least share of the rate that a test sends at.
@@ -82,9 +68,7 @@ const CAUTIOUS_ROUNDS: u32 = 12;
 #[derive(Clone, Debug)]
 pub struct Auto {
     rate: f64,
-    starting: bool,
-    /// The rate that a capacity hint made the first one.
-    hinted: Option<f64>,
+    start: Start,
     delivery: Delivery,
     base: BaseDelay,
     /// The last queueing delay seen, in seconds.
@@ -107,8 +91,6 @@ pub struct Auto {
     test: Option<LossTest>,
     /// When a test last began or ended.
     tested_at: Time,
-    /// The test under way interrupted the start.
-    interrupted: bool,
     /// How long the last test took: those of a slow path last long, and must not follow each other.
     test_span: Duration,
     /// What was taken for random loss then.
@@ -123,8 +105,6 @@ pub struct Auto {
     confirmed: f64,
     /// Rounds of silence since the last feedback.
     silent_rounds: u32,
-    /// When the start last raised the rate.
-    grown_at: Time,
     /// When the rate was last steered, or left as it is.
     steered_at: Time,
 }
@@ -162,10 +142,10 @@ impl Default for Auto {
 impl Auto {
     /// A controller that knows nothing of its path.
     pub fn new() -> Self {
+        let start = Start::new();
         Self {
-            rate: DEFAULT_RATE,
-            starting: true,
-            hinted: None,
+            rate: start.rate(),
+            start,
             delivery: Delivery::default(),
             base: BaseDelay::default(),
             queue: 0.0,
@@ -179,7 +159,6 @@ impl Auto {
             recent: Tally::default(),
             test: None,
             tested_at: Time::ZERO,
-            interrupted: false,
             test_span: Duration::ZERO,
             tested_loss: 0.0,
             cautious: 0,
@@ -188,7 +167,6 @@ impl Auto {
             hold: None,
             confirmed: 0.0,
             silent_rounds: 0,
-            grown_at: Time::ZERO,
             steered_at: Time::ZERO,
         }
     }
@@ -201,7 +179,7 @@ impl Auto {
     /// Bytes allowed in flight: half a round trip more than the rate fills, so that an outage costs no more, and a whole
     /// one while each round is faster than the last.
     pub fn allowance(&self, rtt: Duration) -> u64 {
-        let rounds = if self.starting { 2.0 } else { 1.5 };
+        let rounds = if self.start.is_on() { 2.0 } else { 1.5 };
         let fill = self.rate / 8.0 * (rtt.as_secs_f64() * rounds + 0.010);
         fill as u64 + 24 * 1500
     }
@@ -209,10 +187,9 @@ impl Auto {
     /// A few packets' dispersion says how fast the bottleneck is: begin at half of that. Only the first hint counts;
     /// whether this one does.
     pub fn on_capacity_hint(&mut self, capacity: Rate) -> bool {
-        let taken = self.starting && self.hinted.is_none();
+        let taken = self.start.on_capacity_hint(capacity);
         if taken {
-            self.rate = (capacity.as_bps() as f64 / 2.0).clamp(FIRST_RATE.0, FIRST_RATE.1);
-            self.hinted = Some(self.rate);
+            self.rate = self.start.rate();
         }
         taken
     }
@@ -220,8 +197,7 @@ impl Auto {
     /// The path carried this rate not long ago: begin with it, and steer from there.
     pub fn on_known_rate(&mut self, rate: Rate) {
         self.rate = (rate.as_bps() as f64).max(MIN_RATE);
-        self.hinted = Some(self.rate);
-        self.starting = false;
+        self.start.skip(self.rate);
     }
 
     /// The rate when last a round's worth of feedback confirmed it.
@@ -248,8 +224,8 @@ impl Auto {
             self.rate = self.rate.max(self.confirmed * share);
             if self.confirmed == 0.0 {
                 // Nothing was known before the silence: begin as if it had not been.
-                self.rate = self.hinted.unwrap_or(DEFAULT_RATE);
-                self.starting = true;
+                self.rate = self.start.rate();
+                self.start.begin();
             }
             self.delivery.restart();
             self.round = Round { end: sample.next_number, ..Round::default() };
@@ -289,19 +265,13 @@ impl Auto {
     }
 
     fn on_train(&mut self, sample: &Sample, capacity: f64) {
-        if !self.starting {
+        if !self.start.is_on() {
             return;
         }
-        // The dispersion of a long train is trusted so far as to go near it at once; the queue tells the rest.
-        let least = self.rate.min(FIRST_RATE.1) / 2.0;
-        let most = (10.0 * self.rate).min(TRAIN_TRUST.max(self.rate));
-        let arrival = (capacity * 0.92).clamp(least, most);
+        let arrival = self.start.on_train(sample.now, self.rate, capacity);
         self.rate = self.sending(arrival);
         self.capacity = Some((capacity, sample.now));
-        self.grown_at = sample.now;
         self.hold_delivered(sample, arrival);
-        // What is beyond that is found round by round, each of which must bring more than the one before.
-        self.starting = capacity > 2.0 * arrival;
         self.round = Round { end: sample.next_number, waiting: true, ..Round::default() };
         self.boost = BOOST.0;
     }
@@ -342,8 +312,7 @@ impl Auto {
         // The present rate may be another than that of the packets that were just reported.
         let then = self.delivery.rate().map_or(self.rate, |rate| rate / (1.0 - loss).max(0.02));
         self.rate = then.min(self.rate) * factor;
-        self.interrupted = self.starting;
-        self.starting = false;
+        self.start.interrupt();
         self.boost = 0.0;
     }
 
@@ -374,9 +343,9 @@ impl Auto {
             Verdict::Random(loss) => {
                 self.random_loss = Some(loss);
                 self.tested_loss = loss;
-                if self.interrupted && self.queue < self.queue_target() {
+                if self.start.was_interrupted() && self.queue < self.queue_target() {
                     // The start goes on from what was delivered before the test.
-                    self.starting = true;
+                    self.start.begin();
                     self.rate = self.sending(delivered);
                     self.round =
                         Round { end: sample.next_number, waiting: true, ..Round::default() };
@@ -450,30 +419,24 @@ impl Auto {
             let share = (round.marked as f64 / total).min(1.0);
             self.rate *= 1.0 - share / 2.0;
             self.boost = 0.0;
-            self.starting = false;
+            self.start.end();
         } else if queue > target / 2.0 || self.cautious > 0 {
             self.boost = 0.0;
-            self.starting = false;
+            self.start.end();
         } else if round.limited {
             self.boost = self.boost.min(BOOST.0);
-        } else if self.starting && round.waiting {
+        } else if self.start.is_on() && round.waiting {
             self.round.tally = Tally::default();
-        } else if self.starting {
-            // Growth that brings no more out has found the bottleneck, even if its queue does not show: the rest is lost, or did
-            // not leave. What is reported was sent before the last growth.
-            let delivered = self.round.delivered;
-            let arriving = self.rate / STARTING_GROWTH * (1.0 - loss);
-            let missing = loss > self.random_loss.unwrap_or(loss) + STARTING_LOSS
-                || delivered < STARTING_SHARE * arriving;
-            if !missing || round.delivered == 0.0 || delivered >= 1.15 * round.delivered {
-                self.rate *= STARTING_GROWTH;
-                self.grown_at = sample.now;
-            } else if self.delivery.is_current()
-                && sample.now.since(self.grown_at) >= delivery_window(sample)
-            {
-                self.starting = false;
-            }
-            // Else what arrived was measured over a time in which less was sent, several short rounds or a pause: wait.
+        } else if self.start.is_on() {
+            self.rate = self.start.grow(Growth {
+                now: sample.now,
+                rate: self.rate,
+                delivered: self.round.delivered,
+                delivered_before: round.delivered,
+                loss,
+                known_loss: self.random_loss,
+                window: self.delivery.is_current().then(|| delivery_window(sample)),
+            });
         } else {
             // Near the rate at which a queue stood not long ago, small steps; far from it, ever larger ones.
             let delivered = self.delivered().unwrap_or(0.0);
@@ -596,11 +559,9 @@ impl Auto {
         if self.queue < target / 4.0 {
             self.drain.last = now;
         }
-        // Far beyond what the rate sent would aim at: whatever is delivered so far, it was much too high a guess.
-        let most = (STARTING_QUEUE.0 * queue_target_at(self.rate)).max(STARTING_QUEUE.1);
-        self.starting &= self.queue < target.min(most);
+        self.start.on_queue(self.queue, target, queue_target_at(self.rate));
         self.hold = self.hold.filter(|(_, until)| now < *until);
-        if self.test.is_some() || self.starting {
+        if self.test.is_some() || self.start.is_on() {
             return;
         }
         if self.is_far_above(target)

@@ -9,6 +9,7 @@ mod base_delay;
 mod delivery;
 mod friendly;
 mod loss_test;
+mod start;
 
 use core::fmt;
 use core::str::FromStr;
