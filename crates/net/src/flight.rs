@@ -12,6 +12,9 @@ pub(crate) struct Flight<P> {
     in_order: VecDeque<Due<P>>,
     /// When the latest of the packets in order is or was due.
     last_due: Time,
+    /// For how many packets in order there is to be room as soon as there is one: bursts come again, and the memory for one is
+    /// had at once instead of bit by bit.
+    room: u16,
     /// Most links hold none back.
     late: Option<Box<Late<P>>>,
 }
@@ -43,14 +46,20 @@ struct HeldBack<P> {
     packet: Packet<P>,
 }
 
+/// Packets of a burst that is expected again at most.
+const USUAL_BURST: usize = 1024;
+
 impl<P> Flight<P> {
     pub(crate) fn new() -> Self {
-        Self { in_order: VecDeque::new(), last_due: Time::ZERO, late: None }
+        Self { in_order: VecDeque::new(), last_due: Time::ZERO, room: 0, late: None }
     }
 
     /// Takes a packet that is due at `at`, or when the last one before it is.
     pub(crate) fn push(&mut self, at: Time, packet: Packet<P>) {
         self.last_due = self.last_due.max(at);
+        if self.in_order.capacity() == 0 {
+            self.in_order.reserve_exact(self.room.into());
+        }
         append(&mut self.in_order, Due { at: self.last_due, packet });
     }
 
@@ -95,8 +104,15 @@ impl<P> Flight<P> {
             return self.pop_either(now);
         }
         let due = self.in_order.pop_front_if(|due| due.at <= now)?;
-        relax(&mut self.in_order);
+        self.relax();
         Some((due.at, due.packet))
+    }
+
+    #[inline]
+    fn relax(&mut self) {
+        if let Some(room) = relax(&mut self.in_order) {
+            self.room = room.min(USUAL_BURST) as u16;
+        }
     }
 
     #[cold]
@@ -114,7 +130,7 @@ impl<P> Flight<P> {
         }
         late.delivered += 1;
         let due = self.in_order.pop_front()?;
-        relax(&mut self.in_order);
+        self.relax();
         Some((due.at, due.packet))
     }
 }
@@ -139,3 +155,24 @@ impl<P> PartialEq for HeldBack<P> {
 }
 
 impl<P> Eq for HeldBack<P> {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::testing::packet;
+
+    #[test]
+    fn a_burst_that_comes_again_finds_its_room() {
+        let mut flight = Flight::new();
+        for id in 0..100 {
+            flight.push(Time::ZERO, packet(id, 0, 1500));
+        }
+        while flight.pop(Time::ZERO).is_some() {}
+        assert_eq!(flight.in_order.capacity(), 0, "what is empty takes no memory");
+        flight.push(Time::ZERO, packet(100, 0, 1500));
+        let room = flight.in_order.capacity();
+        assert!(room >= 100);
+        (101..200).for_each(|id| flight.push(Time::ZERO, packet(id, 0, 1500)));
+        assert_eq!(flight.in_order.capacity(), room);
+    }
+}

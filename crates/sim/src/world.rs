@@ -344,18 +344,41 @@ impl World {
 
     /// Passes on what a node gives, and schedules its next event.
     fn drain(&mut self, index: u32) {
-        while let Some((port, packet)) = self.slots[index as usize].element.poll(self.now) {
-            self.forward(index, port, packet);
-        }
+        let next = match self.slots[index as usize].element {
+            Element::Link(_) => self.drain_link(index),
+            _ => self.drain_host(index),
+        };
         if self.watchers.is_some() {
             self.tell_drained(index);
         }
         if self.slots.len() > FEW {
             self.look_along(index);
         }
-        match self.slots[index as usize].element.timeout() {
+        match next {
             None => self.events.clear(index),
             Some(next) => self.events.set_no_later(index, next),
+        }
+    }
+
+    /// Passes on what a host gives; when it is to be asked again.
+    fn drain_host(&mut self, index: u32) -> Option<Time> {
+        while let Some((port, packet)) = self.slots[index as usize].element.poll(self.now) {
+            self.forward(index, port, packet);
+        }
+        self.slots[index as usize].element.timeout()
+    }
+
+    /// Passes on what a link delivers; when it is to be asked again. It is asked for nothing that is not due.
+    fn drain_link(&mut self, index: u32) -> Option<Time> {
+        loop {
+            let Element::Link(link) = &mut self.slots[index as usize].element else { return None };
+            let next = link.next_delivery();
+            if next.is_none_or(|at| at > self.now) {
+                return next;
+            }
+            // What was to come may have been dropped as it left the queue, or be still on the line.
+            let Some(delivery) = link.deliver(self.now) else { return link.next_delivery() };
+            self.forward(index, 0, delivery.packet);
         }
     }
 
