@@ -16,30 +16,43 @@ mkdir -p "$folder"
     echo "commit $(git describe --always --dirty 2>/dev/null || echo unknown)"
     uname -srm
 } | tee "$folder/machine.txt"
+
+# Runs a measurement and keeps what it says. One that misses a figure does not keep the others from being run.
+missed=()
+measure() {
+    local name=$1
+    shift
+    "$@" | tee "$folder/$name.txt" || missed+=("$name")
+}
+
 for example in wan control; do
-    cargo run --release --locked --quiet -p fontis-sim --example "$example" | tee "$folder/$example.txt"
+    measure "$example" cargo run --release --locked --quiet -p fontis-sim --example "$example"
 done
-cargo bench --locked --quiet -p fontis-codes --bench raptorq | tee "$folder/raptorq.txt"
+measure raptorq cargo bench --locked --quiet -p fontis-codes --bench raptorq
 cargo build --release --locked --quiet -p fontis-cli
 export FONTIS=${FONTIS:-${CARGO_TARGET_DIR:-target}/release/fontis}
-scripts/sim_bench.py | tee "$folder/sim.txt"
+measure sim scripts/sim_bench.py
 if command -v ns >/dev/null; then
     cp docs/ns2.md "$folder/ns2.md"
-    scripts/ns2_fidelity.py "$folder/ns2.md"
+    scripts/ns2_fidelity.py "$folder/ns2.md" || missed+=(ns2)
 fi
-scripts/viewer.sh bench | tee "$folder/view.txt"
-scripts/bench.py "$folder" | tee "$folder/bench.txt"
+measure view scripts/viewer.sh bench
+measure bench scripts/bench.py "$folder"
 if [ "$(id -u)" = 0 ]; then
     cargo build --release --locked --quiet -p fontis-lab --example copy_peer
     # A folder of its own: what does not encrypt must not lie where the command is built.
     RUSTFLAGS="--cfg fontis_plaintext" cargo build --release --locked --quiet -p fontis-cli --target-dir target/plaintext
-    PLAIN=target/plaintext/release/fontis scripts/speed_bench.py | tee "$folder/speed.txt"
+    PLAIN=target/plaintext/release/fontis measure speed scripts/speed_bench.py
 fi
 if "$FONTIS" testbed shell -- true && scripts/require.sh iperf3=iperf3; then
     cargo build --release --locked --quiet -p fontis-lab --example sleep_lateness
-    scripts/testbed_bench.py | tee "$folder/testbed.txt"
-    scripts/large_bench.py | tee "$folder/large.txt"
+    measure testbed scripts/testbed_bench.py
+    measure large scripts/large_bench.py
 fi
 PROFILE=release scripts/python.sh install
-target/venv/bin/python scripts/lab_bench.py | tee "$folder/lab.txt"
+measure lab target/venv/bin/python scripts/lab_bench.py
 echo "kept in $folder"
+if [ ${#missed[@]} -gt 0 ]; then
+    echo "failed, or missed a figure: ${missed[*]}" >&2
+    exit 1
+fi
