@@ -5,8 +5,8 @@
 # simulator, ns2_fidelity.py sets it beside ns-2 if that is installed; the bench raptorq sets our codec beside others in
 # one process; testbed_bench.py measures the testbed where there can be one; viewer.sh opens large files in a browser;
 # bench.py moves real bytes between real processes on this one; speed_bench.py does so as fast as the machine can, beside
-# QUIC and TCP; large_bench.py tries many files, a gigabit and memory; lab_bench.py measures the Python package. BENCH_RUNS
-# and its other settings are explained there.
+# QUIC, TCP and a build of ours that does not encrypt; large_bench.py tries many files, a gigabit and memory; lab_bench.py
+# measures the Python package. BENCH_RUNS and its other settings are explained there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -126,6 +126,7 @@ def main():
                 out.write(os.urandom(1_000_000))
         os.environ["XDG_CONFIG_HOME"] = str(folder)
         address = f"{A}:4433"
+
         def way(command):
             return [command, "serve", folder, "--listen", address], [command, "get", "URL", arrival, "--force"], True
 

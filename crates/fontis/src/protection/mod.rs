@@ -7,7 +7,6 @@
 
 use std::net::IpAddr;
 
-mod cipher;
 mod cookie;
 mod handshake;
 mod keys;
