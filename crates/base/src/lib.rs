@@ -5,6 +5,10 @@
 //! `"1.25 MB"`). A [`Packet`] crosses the network; a [`Node`] is anything that packets go into and come out of,
 //! and it owns no clock, no socket and no randomness: they are passed in, the randomness as a [`Stream`].
 
+#![cfg_attr(not(test), no_std)]
+
+extern crate alloc;
+
 mod node;
 mod notation;
 mod packet;

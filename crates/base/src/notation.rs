@@ -1,5 +1,10 @@
 //! Numbers with units, as people write them.
 
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
 use thiserror::Error;
 
 /// A text that is not a quantity of the kind that was asked for.

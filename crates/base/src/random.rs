@@ -1,3 +1,5 @@
+use alloc::borrow::ToOwned;
+
 use core::fmt;
 use core::str::FromStr;
 

@@ -1,4 +1,4 @@
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
 
 /// Gives back the memory of a queue that has become empty, unless it is small: of thousands of queues each is long now
 /// and then, and all of them never. For how many entries there was room, if it was given back.

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use bytes::Bytes;
+use fontis_base::prefetch;
 use thiserror::Error;
 
 use crate::BlockShape;
@@ -197,6 +198,9 @@ impl BlockDecoder {
         if range.start >= self.data.len() {
             self.data.resize(range.start, 0);
             self.data.extend_from_slice(symbol);
+            // The next symbol's place is mostly in another thread's cache, or in none.
+            let next = self.data.spare_capacity_mut();
+            prefetch(&next[..symbol.len().min(next.len())]);
         } else {
             self.data[range].copy_from_slice(symbol);
         }

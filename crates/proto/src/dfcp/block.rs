@@ -1,6 +1,7 @@
 //! A block on the sending side: what of it is on its way, and what shall be.
 
 use bytes::BytesMut;
+use fontis_base::prefetch;
 use fontis_codes::{BlockEncoder, BlockShape};
 
 use super::packet::{ChannelId, Live, Symbols};
@@ -93,6 +94,10 @@ impl Block {
             data = joined.freeze();
         }
         self.next_esi += count;
+        // The next symbol is brought from another thread's cache while this one is encrypted.
+        if shape.code().carries_bytes() && self.next_esi < shape.source_symbols() {
+            prefetch(&encoder.data()[shape.source_range(self.next_esi)]);
+        }
         self.begun = true;
         self.in_flight += count;
         Some(Symbols {
