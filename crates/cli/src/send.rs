@@ -123,7 +123,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is to be sent, and where standard input is kept meanwhile: it must be read to its end before its hash is known.
+/// What is to be sent, and where standard input is kept meanwhile: it must be read to its end before its size is known.
 struct Input {
     paths: Vec<PathBuf>,
     _spool: Option<tempfile::TempDir>,

@@ -1,11 +1,15 @@
 //! Files and folders between two real endpoints on loopback.
 
 use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use fontis::transfer::{self, FileServer, Receiver, ServerEvent, TransferError};
-use fontis::{Accept, Dest, Endpoint, EndpointConfig, Identity, Secret, SinkOptions, Url};
+use fontis::transfer::{self, FileServer, Progress, Receiver, ServerEvent, TransferError};
+use fontis::{
+    Accept, Dest, Endpoint, EndpointConfig, Identity, Secret, SinkOptions, SourceError, Url,
+};
 
 fn endpoint(address: &str, identity: &Identity, accept: Accept) -> Endpoint {
     let config = EndpointConfig { accept, ..EndpointConfig::new(*identity.secret()) };
@@ -79,6 +83,26 @@ async fn what_is_not_served_is_refused_with_the_servers_words() {
     assert_eq!(std::fs::read_dir(to.path()).unwrap().count(), 0);
 }
 
+fn write_in_the_past(path: &Path, content: &[u8]) {
+    let past = std::time::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    std::fs::write(path, content).unwrap();
+    std::fs::File::options().write(true).open(path).unwrap().set_modified(past).unwrap();
+}
+
+/// Until then a file may change without a trace: it is hashed before it is sent, and what is read of it is hashed again.
+async fn rest() {
+    tokio::time::sleep(Duration::from_millis(3500)).await;
+}
+
+/// Changes a byte of the last block of a file of 8 MB soon, and leaves its size and time of modification: who reads it does
+/// not see it.
+async fn tamper(path: &Path) {
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let mut content = pattern(8_000_000);
+    content[7_500_000] ^= 1;
+    write_in_the_past(path, &content);
+}
+
 /// A served file whose content somebody changes while it is fetched, and sets its time back: what comes of fetching it after
 /// `before` fetches of the file as it was.
 async fn tampered(before: usize) -> (TransferError, SocketAddr, Identity) {
@@ -88,14 +112,8 @@ async fn tampered(before: usize) -> (TransferError, SocketAddr, Identity) {
     let server = endpoint("127.0.0.1:0", &identity, Accept::Anyone);
     tokio::spawn(FileServer::new(server.clone(), from.path()).unwrap().run(|_| {}));
     let path = from.path().join("x.bin");
-    let past = std::time::SystemTime::now() - std::time::Duration::from_secs(1000);
-    let write = |content: Vec<u8>| {
-        std::fs::write(&path, content).unwrap();
-        std::fs::File::options().write(true).open(&path).unwrap().set_modified(past).unwrap();
-    };
-    write(pattern(8_000_000));
-    // Until then the server hashes again what it reads.
-    tokio::time::sleep(std::time::Duration::from_millis(3500)).await;
+    write_in_the_past(&path, &pattern(8_000_000));
+    rest().await;
     for i in 0..before {
         let to = to.path().join(format!("before {i}"));
         let report = get(&server, &identity, "x.bin", &to).await.unwrap();
@@ -103,14 +121,7 @@ async fn tampered(before: usize) -> (TransferError, SocketAddr, Identity) {
         assert_eq!(std::fs::read(to).unwrap(), pattern(8_000_000));
     }
     server.limit(Some(fontis_base::Rate::from_mbps(32)));
-    let tamper = async {
-        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-        // A byte of the last block, with the size and the time that it had: reading it, the server does not see it.
-        let mut content = pattern(8_000_000);
-        content[7_500_000] ^= 1;
-        write(content);
-    };
-    let (error, ()) = tokio::join!(get(&server, &identity, "x.bin", to.path()), tamper);
+    let (error, ()) = tokio::join!(get(&server, &identity, "x.bin", to.path()), tamper(&path));
     assert!(!to.path().join("x.bin").exists());
     (error.unwrap_err(), server.local_addr(), identity)
 }
@@ -159,23 +170,85 @@ async fn what_is_sent_with_the_secret_is_stored_and_without_it_is_not() {
     std::fs::create_dir_all(folder.join("sub")).unwrap();
     std::fs::write(folder.join("a.txt"), "hello").unwrap();
     std::fs::write(folder.join("sub/b.bin"), pattern(3_000_000)).unwrap();
-    let identity = Identity::generate();
-    let server = endpoint("127.0.0.1:0", &identity, Accept::Anyone);
-    let secret = Secret::generate();
-    let receiver = Receiver::new(server.clone(), to.path(), secret.clone(), false).unwrap();
-    tokio::spawn(receiver.run(|_| {}));
+    let (server, mut url) = receiver(to.path());
     let client = endpoint("127.0.0.1:0", &Identity::generate(), Accept::None);
-    let mut url = url(server.local_addr(), "", &identity);
-    url.secret = Some(Secret::generate());
+    let secret = url.secret.replace(Secret::generate());
     let paths = [folder.clone()];
     let error =
         transfer::send(&client, server.local_addr(), &url, &paths, |_| {}).await.unwrap_err();
     assert!(error.to_string().contains("secret"), "{error}");
-    url.secret = Some(secret);
+    url.secret = secret;
     transfer::send(&client, server.local_addr(), &url, &paths, |_| {}).await.unwrap();
     assert_eq!(std::fs::read_to_string(to.path().join("folder/a.txt")).unwrap(), "hello");
     assert_eq!(std::fs::read(to.path().join("folder/sub/b.bin")).unwrap(), pattern(3_000_000));
     let error =
         transfer::send(&client, server.local_addr(), &url, &paths, |_| {}).await.unwrap_err();
     assert!(matches!(error, TransferError::Refused { .. }), "what exists is not replaced: {error}");
+}
+
+/// A receiver into `to`: its endpoint, and the URL that it would print.
+fn receiver(to: &Path) -> (Endpoint, Url) {
+    let (identity, secret) = (Identity::generate(), Secret::generate());
+    let server = endpoint("127.0.0.1:0", &identity, Accept::Anyone);
+    let receiver = Receiver::new(server.clone(), to, secret.clone(), false).unwrap();
+    tokio::spawn(receiver.run(|_| {}));
+    let mut url = url(server.local_addr(), "", &identity);
+    url.secret = Some(secret);
+    (server, url)
+}
+
+#[tokio::test]
+async fn what_changes_while_it_is_hashed_and_sent_to_a_receiver_is_given_up_too() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let path = from.path().join("x.bin");
+    write_in_the_past(&path, &pattern(8_000_000));
+    rest().await;
+    let (server, url) = receiver(to.path());
+    let client = endpoint("127.0.0.1:0", &Identity::generate(), Accept::None);
+    client.limit(Some(fontis_base::Rate::from_mbps(32)));
+    let paths = [path.clone()];
+    let sending = transfer::send(&client, server.local_addr(), &url, &paths, |_| {});
+    // Hashed before, all of it but the last block would be what was promised, and the receiver would name the sender.
+    let (sent, ()) = tokio::join!(sending, tamper(&path));
+    let error = sent.unwrap_err();
+    assert!(matches!(error, TransferError::Source(SourceError::Changed { .. })), "{error}");
+    assert!(!to.path().join("x.bin").exists());
+}
+
+#[tokio::test]
+async fn what_was_sent_before_it_was_hashed_goes_on_where_it_stopped() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let path = from.path().join("x.bin");
+    write_in_the_past(&path, &pattern(8_000_000));
+    rest().await;
+    let (server, url) = receiver(to.path());
+    let (address, identity, paths) = (server.local_addr(), Identity::generate(), [path]);
+    let stored = || {
+        let entries = std::fs::read_dir(to.path()).unwrap().flatten();
+        entries.map(|entry| entry.metadata().map_or(0, |found| found.blocks() * 512)).sum::<u64>()
+    };
+    let some_is_stored = async {
+        while stored() < 3_000_000 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let client = endpoint("127.0.0.1:0", &identity, Accept::None);
+    client.limit(Some(fontis_base::Rate::from_mbps(32)));
+    tokio::select! {
+        sent = transfer::send(&client, address, &url, &paths, |_| {}) => panic!("{sent:?}"),
+        () = some_is_stored => {}
+    }
+    drop(client);
+    let client = endpoint("127.0.0.1:0", &identity, Accept::None);
+    let reports = Mutex::new(Vec::new());
+    let progress = |event| {
+        if let Progress::Stored(report) = event {
+            reports.lock().unwrap().push(report);
+        }
+    };
+    transfer::send(&client, address, &url, &paths, progress).await.unwrap();
+    let reports = reports.into_inner().unwrap();
+    assert!(reports[0].resumed >= 1 << 20, "{} bytes", reports[0].resumed);
+    assert_eq!(reports[0].hash, blake3::hash(&pattern(8_000_000)).to_hex().to_string());
+    assert_eq!(std::fs::read(to.path().join("x.bin")).unwrap(), pattern(8_000_000));
 }

@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 
 use fontis_proto::dfcp::{MAX_EARLY, SendOptions};
 
-use super::incoming::{Incoming, Prepared};
+use super::incoming::{Incoming, Prepared, Values};
 use super::message::{Answer, Holding, Request, Response, decode, encode, label, safe_text};
 use super::outgoing::{CODE_COMPLETE, CODE_UNWANTED, close, lost};
 use super::{Progress, Report, TransferError};
@@ -109,7 +109,7 @@ async fn fetch(
     let resumed = incoming.stored();
     progress(Progress::Started { name: name.clone(), bytes: shape.size, entries, resumed });
     let moved = |done, stats| progress(Progress::Moved { done, stats });
-    let (path, hash, stats) = incoming.receive(connection, id, object, moved).await?;
+    let (path, hash, stats) = incoming.receive(connection, id, object, Values::Told, moved).await?;
     let (bytes, duration) = (shape.size, begin.elapsed());
     Ok(Report { name, path, bytes, resumed, hash, duration, stats })
 }

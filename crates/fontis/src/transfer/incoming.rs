@@ -42,6 +42,42 @@ enum Tree {
     Growing(HashTreeBuilder, BTreeMap<u32, Bytes>),
 }
 
+/// The number of a block, and the chaining values of it and of those behind it.
+pub(super) type ValuesFrom = (u32, Vec<u8>);
+
+/// Where what a growing tree grows of comes from.
+pub(super) enum Values {
+    /// From the peer, who says nothing else but answers to a request.
+    Told,
+    /// From whoever listens to the peer.
+    Handed(mpsc::Receiver<ValuesFrom>),
+}
+
+impl Values {
+    /// The next ones for request `id`; `None` if no more can come.
+    async fn next(
+        &mut self,
+        connection: &Connection,
+        id: u32,
+    ) -> Result<Option<ValuesFrom>, &'static str> {
+        match self {
+            Self::Handed(values) => Ok(values.recv().await),
+            Self::Told => {
+                while let Some(message) = connection.recv_message().await {
+                    match decode::<Response>(&message.data) {
+                        Some(Response::Values { id: of, first, values }) if of == id => {
+                            return Ok(Some((first, values)));
+                        }
+                        Some(_) => {}
+                        None => return Err("an unreadable message"),
+                    }
+                }
+                Ok(None)
+            }
+        }
+    }
+}
+
 /// What is to be done next.
 enum Next {
     Store(u32, Bytes, BlockCheck),
@@ -72,11 +108,11 @@ impl Incoming {
     ) -> Result<Prepared, TransferError> {
         let manifest = |source| TransferError::Manifest { remote, source };
         let unverifiable = |source| TransferError::Tree { remote, source };
-        let (encoded, size) = match answer {
-            Answer::Offer(offer) => (&offer.manifest, offer.size),
-            Answer::Opening(opening) => (&opening.manifest, opening.size),
+        let size = match answer {
+            Answer::Offer(offer) => offer.size,
+            Answer::Opening(opening) => opening.size,
         };
-        let mut decoded = Manifest::decode(encoded).map_err(manifest)?;
+        let mut decoded = Manifest::decode(answer.manifest()).map_err(manifest)?;
         if let Some(name) = name {
             decoded = decoded.with_name(name).map_err(manifest)?;
         }
@@ -147,10 +183,11 @@ impl Incoming {
         connection: &Connection,
         id: u32,
         object: RecvObject,
+        values: Values,
         moved: impl FnMut(u64, Stats),
     ) -> Result<Stored, TransferError> {
         let (tell, told) = mpsc::unbounded_channel();
-        let storing = self.store_all(connection.clone(), id, object, tell);
+        let storing = self.store_all(connection.clone(), id, object, values, tell);
         // With a thread that only stores, a block waits for one thread to wake up instead of three.
         let storing = async { on_own_thread("fontis-store", storing).await? };
         telling(storing, told, moved).await
@@ -161,6 +198,7 @@ impl Incoming {
         connection: Connection,
         id: u32,
         mut object: RecvObject,
+        mut values: Values,
         moved: mpsc::UnboundedSender<(u64, Stats)>,
     ) -> Result<Stored, TransferError> {
         let remote = connection.remote_addr();
@@ -170,15 +208,16 @@ impl Incoming {
         let mut stats = connection.stats().await.unwrap_or_default();
         let mut rejected = BTreeSet::new();
         while done < shape.size {
-            let (block, data, check) = match self.next(&connection, id, &mut object).await? {
-                Next::Store(block, data, check) => (block, data, check),
-                Next::Keep(part) => {
-                    if let Store::Files(sink) = &self.store {
-                        sink.checkpoint(shape.block_size, &part)?;
+            let (block, data, check) =
+                match self.next(&connection, id, &mut object, &mut values).await? {
+                    Next::Store(block, data, check) => (block, data, check),
+                    Next::Keep(part) => {
+                        if let Store::Files(sink) = &self.store {
+                            sink.checkpoint(shape.block_size, &part)?;
+                        }
+                        continue;
                     }
-                    continue;
-                }
-            };
+                };
             let length = data.len() as u64;
             let due = told.elapsed() >= PROGRESS_EVERY || done + length == shape.size;
             if due {
@@ -224,8 +263,10 @@ impl Incoming {
         connection: &Connection,
         id: u32,
         object: &mut RecvObject,
+        values: &mut Values,
     ) -> Result<Next, TransferError> {
         let remote = connection.remote_addr();
+        let wrong = |what| TransferError::Protocol { remote, what };
         loop {
             if let Tree::Growing(tree, early) = &mut self.tree
                 && let Some(first) = early.first_entry()
@@ -238,12 +279,9 @@ impl Incoming {
                 Tree::Known(_) => object.next().await,
                 Tree::Growing(tree, _) => tokio::select! {
                     received = object.next() => received,
-                    message = connection.recv_message() => match message {
-                        Some(message) => {
-                            grow(tree, id, &message.data)
-                                .map_err(|what| TransferError::Protocol { remote, what })?;
-                            continue;
-                        }
+                    values = values.next(connection, id) => match values.map_err(wrong)? {
+                        Some((first, values)) if tree.extend(u64::from(first), &values) => continue,
+                        Some(_) => return Err(wrong("hashes of other blocks than the next ones")),
                         // The connection is over, which is no reason to forget what came before.
                         None => object.next().await,
                     },
@@ -258,7 +296,7 @@ impl Incoming {
                 (Received::Block(block, data), Tree::Known(tree)) => {
                     let what = "a block beyond the object's end";
                     let check = tree.check(u64::from(block));
-                    let check = check.ok_or(TransferError::Protocol { remote, what })?;
+                    let check = check.ok_or(wrong(what))?;
                     return Ok(Next::Store(block, data, check));
                 }
             }
@@ -283,18 +321,6 @@ impl Incoming {
             Store::Stream(stream) => stream.write(shape, block, data)?,
         }
         Ok(true)
-    }
-}
-
-/// Takes what a message says of the blocks of request `id`; others say nothing of it.
-fn grow(tree: &mut HashTreeBuilder, id: u32, message: &[u8]) -> Result<(), &'static str> {
-    match decode::<Response>(message) {
-        Some(Response::Values { id: of, first, values }) if of == id => {
-            let fits = tree.extend(u64::from(first), &values);
-            fits.then_some(()).ok_or("hashes of other blocks than the next ones")
-        }
-        Some(_) => Ok(()),
-        None => Err("an unreadable message"),
     }
 }
 

@@ -15,6 +15,10 @@ pub(super) enum Request {
     Checking { id: u32 },
     /// Take an object.
     Put { id: u32, secret: Vec<u8>, offer: Offer },
+    /// Take an object that has not been hashed yet, from its beginning.
+    PutOpening { id: u32, secret: Vec<u8>, opening: Opening },
+    /// The chaining values of the blocks of an opening, from `first` on.
+    Values { id: u32, first: u32, values: Vec<u8> },
 }
 
 /// By the server.
@@ -27,7 +31,7 @@ pub(super) enum Response {
     Opening { id: u32, opening: Opening },
     /// The chaining values of the blocks of an opening, from `first` on.
     Values { id: u32, first: u32, values: Vec<u8> },
-    /// The object that was offered is wanted: send its content.
+    /// The object that was offered or opened is wanted: send its content.
     Accept { id: u32, holding: Holding },
     /// What is there is still being checked.
     Checking { id: u32 },
@@ -35,6 +39,24 @@ pub(super) enum Response {
     Stored { id: u32 },
     /// It cannot be done.
     Error { id: u32, text: String },
+    /// Something is there already, and whether it belongs to the object that was opened shows its offer: hash it, and
+    /// put that.
+    Hash { id: u32 },
+}
+
+/// How either side says the chaining values of the blocks of an opening, from the second argument on.
+pub(super) type Tell = fn(u32, u32, Vec<u8>) -> Bytes;
+
+impl Request {
+    pub(super) fn values(id: u32, first: u32, values: Vec<u8>) -> Bytes {
+        encode(&Self::Values { id, first, values })
+    }
+}
+
+impl Response {
+    pub(super) fn values(id: u32, first: u32, values: Vec<u8>) -> Bytes {
+        encode(&Self::Values { id, first, values })
+    }
 }
 
 /// What a receiver has of an object from before.
@@ -97,11 +119,21 @@ pub(super) struct Opening {
     pub(super) manifest: Vec<u8>,
 }
 
-/// What a server answers to a request that it fulfils.
+/// What an object is called, holds and is checked against, by who sends it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Offer(Offer),
     Opening(Opening),
+}
+
+impl Answer {
+    /// The encoded manifest.
+    pub(super) fn manifest(&self) -> &[u8] {
+        match self {
+            Self::Offer(offer) => &offer.manifest,
+            Self::Opening(opening) => &opening.manifest,
+        }
+    }
 }
 
 /// The longest text of an error that is shown.

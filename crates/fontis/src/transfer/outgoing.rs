@@ -8,7 +8,7 @@ use fontis_codes::Code;
 use fontis_proto::dfcp::{CloseReason, Held, ObjectShape, SYMBOL_SIZE, SendOptions, Stats};
 use tokio::sync::{Semaphore, mpsc};
 
-use super::message::{Offer, Opening, Response, encode, label};
+use super::message::{Offer, Opening, Tell, label};
 use super::{PROGRESS_EVERY, TransferError, on_own_thread, telling};
 use crate::hash_tree::chaining_value;
 use crate::{
@@ -29,6 +29,10 @@ pub(super) const CODE_COMPLETE: u32 = 3;
 const READERS_AT_ONCE: usize = 64;
 static READERS: Semaphore = Semaphore::const_new(READERS_AT_ONCE);
 
+/// Bytes of an object that is hashed before it is sent: it takes a few milliseconds, and whoever asks has the whole
+/// object's hash at once.
+const HASHED_FIRST: u64 = 4 << 20;
+
 /// A block, and its chaining value if nobody knew it.
 type Block = (Bytes, Option<[u8; 32]>);
 
@@ -45,6 +49,19 @@ pub(super) enum Tree {
     Known(Arc<HashTree>),
     /// Hashed while it is sent; the object has this name meanwhile.
     Unknown(Hash),
+}
+
+impl Tree {
+    /// That of a source whose hash nobody knows: it is not hashed before its first byte leaves, unless it is small or may
+    /// still change without a trace.
+    pub(super) fn unknown(source: &Source) -> Option<Self> {
+        source.state().filter(|_| source.size() > HASHED_FIRST).map(Self::Unknown)
+    }
+
+    /// Hashes all of a source.
+    pub(super) fn of(source: &Source) -> Result<Self, SourceError> {
+        Ok(Self::Known(Arc::new(source.hash_tree(|_| {})?)))
+    }
 }
 
 impl Outgoing {
@@ -79,19 +96,21 @@ impl Outgoing {
         held.done().iter().map(|run| offset(run.end) - offset(run.start)).sum()
     }
 
-    /// Sends the content and returns its hash tree when the peer has verified all of it; `moved` is told now and then of
-    /// what has been read, and of the last block.
+    /// Sends the content and returns its hash tree when the peer has verified all of it. `tell` says the chaining values of
+    /// an unknown tree; `moved` is told now and then of what has been read, and of the last block.
     pub(super) async fn send(
         &self,
         connection: &Connection,
         id: u32,
         held: Held,
+        tell: Tell,
         moved: impl FnMut(u64, Stats),
     ) -> Result<Arc<HashTree>, TransferError> {
-        let (tell, told) = mpsc::unbounded_channel();
+        let (progress, told) = mpsc::unbounded_channel();
         let permit = READERS.try_acquire().ok();
         let own_thread = permit.is_some();
-        let sending = self.clone().send_all(connection.clone(), id, held, tell, own_thread);
+        let sending =
+            self.clone().send_all(connection.clone(), id, held, tell, progress, own_thread);
         let sending = async {
             if own_thread { on_own_thread("fontis-read", sending).await? } else { sending.await }
         };
@@ -103,6 +122,7 @@ impl Outgoing {
         connection: Connection,
         id: u32,
         held: Held,
+        tell: Tell,
         moved: mpsc::UnboundedSender<(u64, Stats)>,
         own_thread: bool,
     ) -> Result<Arc<HashTree>, TransferError> {
@@ -139,11 +159,7 @@ impl Outgoing {
                     Ok((data, value)) => {
                         if let (Some(hashed), Some(value)) = (&mut hashed, value) {
                             hashed.extend(u64::from(block), &value);
-                            let values = value.to_vec();
-                            connection.send_message(
-                                encode(&Response::Values { id, first: block, values }),
-                                IN_TURN,
-                            );
+                            connection.send_message(tell(id, block, value.to_vec()), IN_TURN);
                         }
                         done += data.len() as u64;
                         object.supply(block, data);

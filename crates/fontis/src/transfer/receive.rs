@@ -1,18 +1,21 @@
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use fontis_proto::dfcp::SendOptions;
-use tokio::sync::{Mutex, Notify, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::get::meanwhile;
-use super::incoming::{Incoming, Prepared};
-use super::message::{Answer, Holding, Offer, Request, Response, decode, encode, label};
+use super::incoming::{Incoming, Prepared, Values, ValuesFrom};
+use super::message::{Answer, Holding, Request, Response, decode, encode, label};
 use super::outgoing::{CODE_UNWANTED, lost};
 use super::serve::key_text;
 use super::{Report, ServerEvent, TransferError};
-use crate::{Connection, Dest, Endpoint, RecvObject, Secret, SinkError, SinkOptions};
+use crate::{
+    Connection, Dest, Endpoint, Manifest, RecvObject, Secret, Sink, SinkError, SinkOptions,
+};
 
 /// Takes what others send into a folder; they must know a secret.
 pub struct Receiver {
@@ -25,7 +28,7 @@ struct Shared {
     secret: Secret,
     overwrite: bool,
     /// Objects that are being received, and what ends that.
-    busy: std::sync::Mutex<HashMap<Claimant, Arc<Notify>>>,
+    busy: Mutex<HashMap<Claimant, Arc<Notify>>>,
 }
 
 /// A sender's key and the manifest of what it sends.
@@ -36,7 +39,7 @@ const SUPERSEDING: Duration = Duration::from_secs(5);
 
 impl Shared {
     fn busy(&self) -> MutexGuard<'_, HashMap<Claimant, Arc<Notify>>> {
-        self.busy.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.busy)
     }
 
     /// A sender that comes again has lost its connection, whether this side has noticed or not: the old transfer ends.
@@ -69,8 +72,17 @@ impl Drop for Busy {
     }
 }
 
-/// Objects of a connection that were accepted and whose content has not begun.
-type Expected = Arc<Mutex<HashMap<u32, oneshot::Sender<RecvObject>>>>;
+/// What the transfers of a connection wait for, by the requests' identifiers.
+#[derive(Default)]
+struct Expected {
+    /// Objects that were accepted and whose content has not begun.
+    objects: Mutex<HashMap<u32, oneshot::Sender<RecvObject>>>,
+    /// Chaining values of objects that were accepted before they were hashed.
+    values: Mutex<HashMap<u32, mpsc::Sender<ValuesFrom>>>,
+}
+
+/// Messages with chaining values that may wait while a block is stored.
+const VALUES_AHEAD: usize = 64;
 
 impl Receiver {
     /// A receiver into the folder `dir`, from those whom the endpoint accepts and who know `secret`.
@@ -85,7 +97,7 @@ impl Receiver {
             if metadata.is_dir() { Ok(()) } else { Err(std::io::ErrorKind::NotADirectory.into()) }
         });
         folder.map_err(|source| TransferError::Folder { path: dir.to_owned(), source })?;
-        let busy = std::sync::Mutex::default();
+        let busy = Mutex::default();
         let shared = Shared { dir: dir.to_owned(), secret, overwrite, busy };
         Ok(Self { endpoint, shared: Arc::new(shared) })
     }
@@ -106,18 +118,27 @@ async fn attend(
 ) {
     let remote = connection.remote_addr();
     events(ServerEvent::Connected { remote, key: key_text(&connection) });
-    let expected = Expected::default();
+    let expected = Arc::new(Expected::default());
     tokio::spawn(distribute(connection.clone(), expected.clone()));
     while let Some(message) = connection.recv_message().await {
         // What changes files must not be a replay.
         if message.early {
             continue;
         }
+        let request = decode::<Request>(&message.data);
+        // They count only in their order.
+        if let Some(Request::Values { id, first, values }) = request {
+            let waiting = lock(&expected.values).get(&id).cloned();
+            if let Some(waiting) = waiting {
+                // A transfer that is over wants none.
+                let _ = waiting.send((first, values)).await;
+            }
+            continue;
+        }
         let (shared, connection) = (shared.clone(), connection.clone());
         let (events, expected) = (events.clone(), expected.clone());
         tokio::spawn(async move {
-            if let Err(error) = take(&shared, &connection, &message.data, &expected, &*events).await
-            {
+            if let Err(error) = take(&shared, &connection, request, &expected, &*events).await {
                 events(ServerEvent::Failed { remote, error: error.to_string() });
             }
         });
@@ -125,11 +146,11 @@ async fn attend(
 }
 
 /// Hands objects to those who expect them.
-async fn distribute(connection: Connection, expected: Expected) {
+async fn distribute(connection: Connection, expected: Arc<Expected>) {
     while let Some(object) = connection.recv_object().await {
         let id = <[u8; 4]>::try_from(&object.label()[..]).map(u32::from_be_bytes);
         let waiting = match id {
-            Ok(id) => expected.lock().await.remove(&id),
+            Ok(id) => lock(&expected.objects).remove(&id),
             Err(_) => None,
         };
         match waiting {
@@ -142,7 +163,7 @@ async fn distribute(connection: Connection, expected: Expected) {
 async fn take(
     shared: &Arc<Shared>,
     connection: &Connection,
-    message: &[u8],
+    request: Option<Request>,
     expected: &Expected,
     events: &(impl Fn(ServerEvent) + Send + Sync),
 ) -> Result<(), TransferError> {
@@ -151,9 +172,11 @@ async fn take(
         connection
             .send_message(encode(response), SendOptions { priority: 0, ..SendOptions::default() });
     };
-    let (id, secret, offer) = match decode::<Request>(message) {
-        Some(Request::Put { id, secret, offer }) => (id, secret, offer),
-        Some(Request::Get { id, .. } | Request::Begin { id, .. } | Request::Checking { id }) => {
+    let (id, secret, answer) = match request {
+        Some(Request::Put { id, secret, offer }) => (id, secret, Answer::Offer(offer)),
+        Some(Request::PutOpening { id, secret, opening }) => (id, secret, Answer::Opening(opening)),
+        Some(Request::Checking { .. } | Request::Values { .. }) => return Ok(()),
+        Some(Request::Get { id, .. } | Request::Begin { id, .. }) => {
             let text = "this is a receiver: `fontis serve` gives".to_owned();
             respond(&Response::Error { id, text });
             return Ok(());
@@ -167,31 +190,34 @@ async fn take(
         respond(&Response::Error { id, text: text.to_owned() });
         return Err(TransferError::Refused { remote, text: "a wrong secret was given".to_owned() });
     }
-    let stored = store(shared, connection, id, offer, expected, events, respond).await;
-    match &stored {
-        Ok(()) => respond(&Response::Stored { id }),
+    let received = unless_superseded(shared, connection, id, answer, expected, events, respond);
+    let received = received.await;
+    lock(&expected.objects).remove(&id);
+    lock(&expected.values).remove(&id);
+    match &received {
+        Ok(response) => respond(response),
         Err(error) => respond(&Response::Error { id, text: error.to_string() }),
     }
-    stored
+    received.map(drop)
 }
 
 /// Receives an object, unless its sender comes again meanwhile.
-async fn store(
+async fn unless_superseded(
     shared: &Arc<Shared>,
     connection: &Connection,
     id: u32,
-    offer: Offer,
+    answer: Answer,
     expected: &Expected,
     events: &(impl Fn(ServerEvent) + Send + Sync),
     respond: impl Fn(&Response),
-) -> Result<(), TransferError> {
-    let claimant = (connection.peer_key(), blake3::hash(&offer.manifest));
+) -> Result<Response, TransferError> {
+    let claimant = (connection.peer_key(), blake3::hash(answer.manifest()));
     shared.supersede(&claimant).await;
     let superseded = Arc::new(Notify::new());
     shared.busy().insert(claimant, superseded.clone());
     let busy = Busy { shared: shared.clone(), claimant, superseded };
     tokio::select! {
-        stored = receive(shared, connection, id, offer, expected, events, respond) => stored,
+        received = receive(shared, connection, id, answer, expected, events, respond) => received,
         () = busy.superseded.notified() => {
             connection.close(0, "the same sender has come again");
             Err(TransferError::Superseded { remote: connection.remote_addr() })
@@ -199,42 +225,30 @@ async fn store(
     }
 }
 
+/// Receives an object, and returns what its sender is to be told.
 async fn receive(
     shared: &Arc<Shared>,
     connection: &Connection,
     id: u32,
-    offer: Offer,
+    answer: Answer,
     expected: &Expected,
     events: &(impl Fn(ServerEvent) + Send + Sync),
     respond: impl Fn(&Response),
-) -> Result<(), TransferError> {
+) -> Result<Response, TransferError> {
     let remote = connection.remote_addr();
     let begin = Instant::now();
-    let prepare = {
-        let (shared, answer) = (shared.clone(), Answer::Offer(offer));
-        move || {
-            // With a slash at its end the folder receives the object under the object's own name.
-            let dest = Dest::Path(shared.dir.join(""));
-            let options = SinkOptions { overwrite: shared.overwrite, restart: false };
-            let begin = Instant::now();
-            loop {
-                match Incoming::prepare(remote, &answer, None, &dest, options) {
-                    // The last write of a transfer that was superseded may still be under way.
-                    Err(TransferError::Sink(SinkError::Busy { .. }))
-                        if begin.elapsed() < Duration::from_millis(500) =>
-                    {
-                        std::thread::sleep(Duration::from_millis(20));
-                    }
-                    prepared => return prepared,
-                }
-            }
-        }
-    };
+    let shared = shared.clone();
+    let prepare = move || prepare(&shared, remote, &answer);
     let checking = || respond(&Response::Checking { id });
-    let Prepared { incoming, manifest, kept } = meanwhile(checking, prepare).await?;
+    let Some(prepared) = meanwhile(checking, prepare).await? else {
+        return Ok(Response::Hash { id });
+    };
+    let Prepared { incoming, manifest, kept } = prepared;
     let resumed = incoming.stored();
     let (reply, object) = oneshot::channel();
-    expected.lock().await.insert(id, reply);
+    lock(&expected.objects).insert(id, reply);
+    let (hand, values) = mpsc::channel(VALUES_AHEAD);
+    lock(&expected.values).insert(id, hand);
     let holding = Holding::from(&kept.held(&incoming.shape()));
     connection.expect_object(label(id), kept);
     respond(&Response::Accept { id, holding });
@@ -251,9 +265,45 @@ async fn receive(
     }
     let name = manifest.name().to_owned();
     events(ServerEvent::Started { remote, name: name.clone(), bytes: shape.size });
-    let (path, hash, stats) = incoming.receive(connection, id, object, |_, _| {}).await?;
+    let values = Values::Handed(values);
+    let (path, hash, stats) = incoming.receive(connection, id, object, values, |_, _| {}).await?;
     let (bytes, duration) = (shape.size, begin.elapsed());
     let report = Report { name, path, bytes, resumed, hash, duration, stats };
     events(ServerEvent::Finished { remote, report: Box::new(report) });
-    Ok(())
+    Ok(Response::Stored { id })
+}
+
+/// Prepares the place of an object; `None` if something is there that may belong to it and the object has not been hashed.
+fn prepare(
+    shared: &Shared,
+    remote: SocketAddr,
+    answer: &Answer,
+) -> Result<Option<Prepared>, TransferError> {
+    // With a slash at its end the folder receives the object under the object's own name.
+    let dest = Dest::Path(shared.dir.join(""));
+    let is_opening = matches!(answer, Answer::Opening(_));
+    if is_opening {
+        let manifest = Manifest::decode(answer.manifest());
+        let manifest = manifest.map_err(|source| TransferError::Manifest { remote, source })?;
+        if Sink::is_begun(&dest, Some(manifest.name())) {
+            return Ok(None);
+        }
+    }
+    let options = SinkOptions { overwrite: shared.overwrite, restart: is_opening };
+    let begin = Instant::now();
+    loop {
+        match Incoming::prepare(remote, answer, None, &dest, options) {
+            // The last write of a transfer that was superseded may still be under way.
+            Err(TransferError::Sink(SinkError::Busy { .. }))
+                if begin.elapsed() < Duration::from_millis(500) =>
+            {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            prepared => return prepared.map(Some),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

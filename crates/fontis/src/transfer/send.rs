@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use fontis_proto::dfcp::{Held, SendOptions};
 
+use super::get::meanwhile;
 use super::message::{Request, Response, decode, encode, safe_text};
 use super::outgoing::{Outgoing, Tree, close, lost};
 use super::{Progress, Report, TransferError};
-use crate::{Connection, Endpoint, HashTree, Source, Url};
+use crate::{Connection, Endpoint, Source, Url};
 
 /// Sends files and folders, one after another, to the receiver that printed `url`; returns when the last is verified
 /// and stored there. [`Progress::Stored`] reports on each.
@@ -27,8 +28,8 @@ pub async fn send(
     }
     let connection = endpoint.connect(remote, *url.key.as_bytes(), None).await?;
     progress(Progress::Connected { remote });
-    for (id, (outgoing, tree)) in (0..).zip(&sources) {
-        match send_one(&connection, id, &secret, outgoing, tree, &progress).await {
+    for (id, outgoing) in (0..).zip(sources) {
+        match send_one(&connection, id, &secret, outgoing, &progress).await {
             Ok(report) => progress(Progress::Stored(Box::new(report))),
             Err(error) => {
                 close(&connection, 0).await;
@@ -40,52 +41,95 @@ pub async fn send(
     Ok(())
 }
 
-async fn open(path: PathBuf) -> Result<(Outgoing, Arc<HashTree>), TransferError> {
+async fn open(path: PathBuf) -> Result<Outgoing, TransferError> {
     let open = move |path: &Path| {
         let source = Source::open(path)?;
-        let tree = Arc::new(source.hash_tree(|_| {})?);
-        Ok((Outgoing { source: Arc::new(source), tree: Tree::Known(tree.clone()) }, tree))
+        let tree = match Tree::unknown(&source) {
+            Some(tree) => tree,
+            None => Tree::of(&source)?,
+        };
+        Ok(Outgoing { source: Arc::new(source), tree })
     };
     tokio::task::spawn_blocking(move || open(&path)).await.map_err(|_| TransferError::Worker)?
+}
+
+/// Asks the receiver to take an object; what it has of it.
+async fn ask(
+    connection: &Connection,
+    id: u32,
+    secret: &[u8],
+    outgoing: &Outgoing,
+) -> Result<Asked, TransferError> {
+    let secret = secret.to_vec();
+    let request = match &outgoing.tree {
+        Tree::Known(tree) => Request::Put { id, secret, offer: outgoing.offer(tree)? },
+        Tree::Unknown(state) => {
+            Request::PutOpening { id, secret, opening: outgoing.opening(*state)? }
+        }
+    };
+    let urgent = SendOptions { priority: 0, ..SendOptions::default() };
+    connection.send_message(encode(&request), urgent);
+    let asked = |response| match response {
+        Response::Accept { id: of, holding } if of == id => Some(Asked::For(Held::from(holding))),
+        Response::Hash { id: of } if of == id => Some(Asked::ToHash),
+        _ => None,
+    };
+    await_response(connection, id, asked).await
+}
+
+/// What a receiver asks for.
+enum Asked {
+    /// All but what it holds.
+    For(Held),
+    /// The object's hash: it may have some of it.
+    ToHash,
 }
 
 async fn send_one(
     connection: &Connection,
     id: u32,
     secret: &[u8],
-    outgoing: &Outgoing,
-    tree: &HashTree,
+    mut outgoing: Outgoing,
     progress: &(impl Fn(Progress) + Send + Sync),
 ) -> Result<Report, TransferError> {
     let begin = Instant::now();
-    let offer = outgoing.offer(tree)?;
-    let request = Request::Put { id, secret: secret.to_vec(), offer };
-    connection
-        .send_message(encode(&request), SendOptions { priority: 0, ..SendOptions::default() });
-    let accepted = |response| match response {
-        Response::Accept { id: of, holding } if of == id => Some(Held::from(holding)),
-        _ => None,
+    let mut asked = ask(connection, id, secret, &outgoing).await?;
+    if let (Asked::ToHash, Tree::Unknown(_)) = (&asked, &outgoing.tree) {
+        let source = outgoing.source.clone();
+        let alive = || {
+            let message = encode(&Request::Checking { id });
+            connection.send_message(message, SendOptions::default());
+        };
+        outgoing.tree = meanwhile(alive, move || Ok(Tree::of(&source)?)).await?;
+        asked = ask(connection, id, secret, &outgoing).await?;
+    }
+    let Asked::For(held) = asked else {
+        let (remote, what) = (connection.remote_addr(), "it wants the hash of what it was offered");
+        return Err(TransferError::Protocol { remote, what });
     };
-    let held = await_response(connection, id, accepted).await?;
     let resumed = outgoing.held_bytes(&held);
     let manifest = outgoing.source.manifest();
     let bytes = outgoing.source.size();
     let (name, entries) = (manifest.name().to_owned(), manifest.entries().len());
     progress(Progress::Started { name: name.clone(), bytes, entries, resumed });
     let mut counted = connection.stats().await.unwrap_or_default();
-    let sending = outgoing.send(connection, id, held, |done, stats| {
+    let sending = outgoing.send(connection, id, held, Request::values, |done, stats| {
         counted = stats;
         progress(Progress::Moved { done, stats });
     });
     let is_stored = |response| (response == Response::Stored { id }).then_some(());
     // The receiver's own words say more than that it gave up.
-    if let Err(error) = sending.await {
-        let told = await_response(connection, id, is_stored);
-        return Err(match tokio::time::timeout(Duration::from_secs(2), told).await {
-            Ok(Err(refused @ TransferError::Refused { .. })) => refused,
-            _ => error,
-        });
-    }
+    let tree = match sending.await {
+        Ok(tree) => tree,
+        Err(error @ TransferError::Abandoned { .. }) => {
+            let told = await_response(connection, id, is_stored);
+            return Err(match tokio::time::timeout(Duration::from_secs(2), told).await {
+                Ok(Err(refused @ TransferError::Refused { .. })) => refused,
+                _ => error,
+            });
+        }
+        Err(error) => return Err(error),
+    };
     let stats = connection.stats().await.unwrap_or(counted);
     await_response(connection, id, is_stored).await?;
     progress(Progress::Moved { done: bytes, stats });

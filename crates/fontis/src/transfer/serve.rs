@@ -16,9 +16,6 @@ use crate::{Connection, Endpoint, HashCache, PublicKey, Source, SourceError};
 
 /// Objects whose hash trees are remembered.
 const CACHED_TREES: NonZero<usize> = NonZero::new(256).unwrap();
-/// Bytes of an object that is hashed before it is sent: it takes a few milliseconds, and whoever asks has the whole
-/// object's hash at once.
-const HASHED_FIRST: u64 = 4 << 20;
 /// What strangers are told of what is not there, is not readable, or is none of their business.
 const NOT_HERE: &str = "there is no such file or folder here: check the path in the URL";
 
@@ -95,8 +92,8 @@ async fn answer(
             }
             return Ok(());
         }
-        Some(Request::Checking { .. }) => return Ok(()),
-        Some(Request::Put { id, .. }) => {
+        Some(Request::Checking { .. } | Request::Values { .. }) => return Ok(()),
+        Some(Request::Put { id, .. } | Request::PutOpening { id, .. }) => {
             let text = "this server only serves: `fontis receive` takes what is sent".to_owned();
             respond(&Response::Error { id, text });
             return Ok(());
@@ -149,7 +146,8 @@ async fn answer(
     let bytes = outgoing.source.size();
     events(ServerEvent::Started { remote, name: name.clone(), bytes });
     let mut counted = connection.stats().await.unwrap_or_default();
-    let tree = outgoing.send(connection, id, held, |_, stats| counted = stats).await?;
+    let sending = outgoing.send(connection, id, held, Response::values, |_, stats| counted = stats);
+    let tree = sending.await?;
     if matches!(outgoing.tree, Tree::Unknown(_)) {
         shared.trees.put(&outgoing.source, tree.clone());
     }
@@ -166,16 +164,14 @@ async fn answer(
     Ok(())
 }
 
-/// Opens what is asked for. A large object that nobody has hashed yet is not hashed before its first byte leaves, unless
-/// the client may have some of it, or the object may still change without a trace.
+/// Opens what is asked for. Who may have some of it needs its hash at once.
 fn open(shared: &Shared, path: &str, resume: bool) -> Result<Outgoing, TransferError> {
     let path = if path.is_empty() { "." } else { path };
     let source = Source::beneath(&shared.root, Path::new(path))?;
-    let state = source.state();
-    let tree = match (shared.trees.get(&source), state) {
-        (Some(tree), _) => Tree::Known(tree),
-        (None, Some(state)) if !resume && source.size() > HASHED_FIRST => Tree::Unknown(state),
-        _ => Tree::Known(shared.trees.hash_tree(&source, |_| {})?),
+    let known = shared.trees.get(&source).map(Tree::Known);
+    let tree = match known.or_else(|| Tree::unknown(&source).filter(|_| !resume)) {
+        Some(tree) => tree,
+        None => Tree::Known(shared.trees.hash_tree(&source, |_| {})?),
     };
     Ok(Outgoing { source: Arc::new(source), tree })
 }
