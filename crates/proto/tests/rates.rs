@@ -4,7 +4,7 @@
 mod pair;
 
 use bytes::Bytes;
-use fontis_base::{Duration, Rate};
+use fontis_base::{Duration, Rate, Serializer};
 use fontis_proto::dfcp::{CloseReason, Config, Event, Frame, KnownPath, Packet, SendOptions};
 use fontis_proto::rate;
 use pair::{Pair, Side};
@@ -139,6 +139,27 @@ fn a_path_of_which_nothing_is_known_is_measured_even_if_the_address_is_proved() 
     pair.run_for(Duration::from_secs(2));
     let arrived = pair.events_of(Side::Client);
     assert!(arrived.iter().any(|event| matches!(event, Event::Message { .. })));
+}
+
+#[test]
+fn a_rate_at_which_a_queue_is_emptied_is_not_what_the_path_is_known_to_carry() {
+    // With some round trips a round ends meanwhile, with others none does.
+    for one_way in 50..57 {
+        let config = Config { rate: rate::Kind::Auto, ..Config::default() };
+        let mut pair = Pair::new(config.clone(), config, millis(one_way), None);
+        pair.bottleneck = Some([0; 2].map(|_| Serializer::new(Rate::from_mbps(100))));
+        pair.run_for(millis(200));
+        pair.client.send_message(vec![1; 60_000_000].into(), SendOptions::default());
+        pair.run_for(Duration::from_secs(1));
+        let mut slowest = Rate::from_mbps(100);
+        while !pair.events_of(Side::Server).iter().any(|e| matches!(e, Event::Message { .. })) {
+            pair.run_for(millis(5));
+            slowest = slowest.min(pair.client.stats().rate);
+            let known = pair.client.known_path().rate.unwrap();
+            assert!(known > Rate::from_mbps(80), "{one_way} ms: {known}");
+        }
+        assert!(slowest < Rate::from_mbps(60), "{one_way} ms: no queue was emptied: {slowest}");
+    }
 }
 
 #[test]

@@ -101,7 +101,7 @@ pub struct Auto {
     drain: Drain,
     /// Until this time the delivery rate counts as no less: a pause of our own making says nothing about the path.
     hold: Option<(f64, Time)>,
-    /// The rate when last a round's worth of feedback confirmed it.
+    /// The rate when last a round's worth of feedback confirmed it, reductions of our own apart.
     confirmed: f64,
     /// Rounds of silence since the last feedback.
     silent_rounds: u32,
@@ -200,7 +200,7 @@ impl Auto {
         self.start.skip(self.rate);
     }
 
-    /// The rate when last a round's worth of feedback confirmed it.
+    /// The rate when last a round's worth of feedback confirmed it, reductions of our own apart.
     pub fn confirmed(&self) -> Option<Rate> {
         (self.confirmed > 0.0).then(|| Rate::from_bps(self.confirmed as u64))
     }
@@ -238,6 +238,7 @@ impl Auto {
                 Some(self.round.queue.map_or(self.queue, |least| least.min(self.queue)));
             self.round.most_queue = self.round.most_queue.max(self.queue);
         }
+        let reduced = self.is_reduced();
         let window = delivery_window(sample);
         if sample.limited {
             // What arrives while less is sent than allowed says nothing about what the path could carry.
@@ -259,7 +260,7 @@ impl Auto {
         }
         self.continue_test(sample);
         if sample.largest >= self.round.end {
-            self.end_round(sample);
+            self.end_round(sample, reduced);
         }
         self.steer(sample);
     }
@@ -283,6 +284,11 @@ impl Auto {
             (Some(measured), Some(held)) => Some(measured.max(held)),
             (measured, held) => measured.or(held),
         }
+    }
+
+    /// Whether less is sent for a moment than the path carries, to test its loss or to empty its queue.
+    fn is_reduced(&self) -> bool {
+        self.test.is_some() || self.steered_at < self.drain.until
     }
 
     fn queue_target(&self) -> f64 {
@@ -363,7 +369,8 @@ impl Auto {
         }
     }
 
-    fn end_round(&mut self, sample: &Sample) {
+    /// Judges a round; `reduced` if the rate was, by ourselves.
+    fn end_round(&mut self, sample: &Sample, reduced: bool) {
         let unjudged = self.random_loss.is_none();
         let round = core::mem::replace(
             &mut self.round,
@@ -376,7 +383,7 @@ impl Auto {
         let loss = round.tally.loss();
         let total = round.tally.total().max(1) as f64;
         self.recent.join(round.tally);
-        if total >= LEAST_JUDGED && !round.limited {
+        if total >= LEAST_JUDGED && !round.limited && !reduced {
             self.confirmed = self.rate;
         }
         self.queue_cap = (self.queue_cap * 1.02).min(QUEUE_TARGET_RANGE.1);

@@ -2,7 +2,7 @@
 
 use std::collections::BinaryHeap;
 
-use fontis_base::{Duration, Ecn, Time};
+use fontis_base::{Duration, Ecn, Serializer, Time};
 use fontis_proto::dfcp::{Config, Connection, ConnectionId, Event, Packet};
 
 /// One of the two sides.
@@ -58,6 +58,9 @@ pub struct Pair {
     pub sent: Vec<Sent>,
     pub loss: Loss,
     pub one_way: Duration,
+    /// What the path carries from the client and from the server, with queues that never overflow; as much as is sent if
+    /// none.
+    pub bottleneck: Option<[Serializer; 2]>,
     /// How often the hosts find time for their connections; zero is whenever they have something to do.
     pub tick: Duration,
     /// Whether packets after the first are asked for by `poll_again`.
@@ -84,6 +87,7 @@ impl Pair {
             sent: Vec::new(),
             loss: Box::new(|_, _| false),
             one_way,
+            bottleneck: None,
             tick: Duration::ZERO,
             again: false,
             server_config: server,
@@ -138,7 +142,13 @@ impl Pair {
                     continue;
                 }
                 let to = if side == Side::Client { Side::Server } else { Side::Client };
-                self.inject(to, self.now + self.one_way, sent.packet, sent.size);
+                let left = match &mut self.bottleneck {
+                    Some(ways) => {
+                        ways[usize::from(side == Side::Server)].send(self.now, u64::from(sent.size))
+                    }
+                    None => self.now,
+                };
+                self.inject(to, left + self.one_way, sent.packet, sent.size);
             }
             if idle {
                 return;
