@@ -1,5 +1,4 @@
 use alloc::borrow::ToOwned;
-
 use core::fmt;
 use core::str::FromStr;
 

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -89,9 +89,13 @@ fn write_in_the_past(path: &Path, content: &[u8]) {
     std::fs::File::options().write(true).open(path).unwrap().set_modified(past).unwrap();
 }
 
-/// Until then a file may change without a trace: it is hashed before it is sent, and what is read of it is hashed again.
-async fn rest() {
+/// A file of 8 MB in the folder `from` that has been at rest for some time: until then it may change without a trace, is hashed
+/// before it is sent, and what is read of it is hashed again.
+async fn at_rest(from: &Path) -> PathBuf {
+    let path = from.join("x.bin");
+    write_in_the_past(&path, &pattern(8_000_000));
     tokio::time::sleep(Duration::from_millis(3500)).await;
+    path
 }
 
 /// Changes a byte of the last block of a file of 8 MB soon, and leaves its size and time of modification: who reads it does
@@ -111,9 +115,7 @@ async fn tampered(before: usize) -> (TransferError, SocketAddr, Identity) {
     let identity = Identity::generate();
     let server = endpoint("127.0.0.1:0", &identity, Accept::Anyone);
     tokio::spawn(FileServer::new(server.clone(), from.path()).unwrap().run(|_| {}));
-    let path = from.path().join("x.bin");
-    write_in_the_past(&path, &pattern(8_000_000));
-    rest().await;
+    let path = at_rest(from.path()).await;
     for i in 0..before {
         let to = to.path().join(format!("before {i}"));
         let report = get(&server, &identity, "x.bin", &to).await.unwrap();
@@ -200,9 +202,7 @@ fn receiver(to: &Path) -> (Endpoint, Url) {
 #[tokio::test]
 async fn what_changes_while_it_is_hashed_and_sent_to_a_receiver_is_given_up_too() {
     let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let path = from.path().join("x.bin");
-    write_in_the_past(&path, &pattern(8_000_000));
-    rest().await;
+    let path = at_rest(from.path()).await;
     let (server, url) = receiver(to.path());
     let client = endpoint("127.0.0.1:0", &Identity::generate(), Accept::None);
     client.limit(Some(fontis_base::Rate::from_mbps(32)));
@@ -218,9 +218,7 @@ async fn what_changes_while_it_is_hashed_and_sent_to_a_receiver_is_given_up_too(
 #[tokio::test]
 async fn what_was_sent_before_it_was_hashed_goes_on_where_it_stopped() {
     let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let path = from.path().join("x.bin");
-    write_in_the_past(&path, &pattern(8_000_000));
-    rest().await;
+    let path = at_rest(from.path()).await;
     let (server, url) = receiver(to.path());
     let (address, identity, paths) = (server.local_addr(), Identity::generate(), [path]);
     let stored = || {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 use fontis_proto::dfcp::{MAX_EARLY, SendOptions};
 
 use super::incoming::{Incoming, Prepared, Values};
-use super::message::{Answer, Holding, Request, Response, decode, encode, label, safe_text};
+use super::message::{Announced, Holding, Request, Response, decode, encode, label, safe_text};
 use super::outgoing::{CODE_COMPLETE, CODE_UNWANTED, close, lost};
 use super::{Progress, Report, TransferError};
 use crate::{Connection, Dest, Endpoint, Sink, SinkOptions, Url};
@@ -67,7 +67,7 @@ async fn fetch(
 ) -> Result<Report, TransferError> {
     let remote = connection.remote_addr();
     let answer = answered(connection, id).await?;
-    if !options.restart && matches!(answer, Answer::Opening(_)) {
+    if !options.restart && matches!(answer, Announced::Opening(_)) {
         let what = "an object that is to go on begins anew";
         return Err(TransferError::Protocol { remote, what });
     }
@@ -130,14 +130,16 @@ pub(super) async fn meanwhile<T: Send + 'static>(
 }
 
 /// The server's answer to request `id`.
-async fn answered(connection: &Connection, id: u32) -> Result<Answer, TransferError> {
+async fn answered(connection: &Connection, id: u32) -> Result<Announced, TransferError> {
     let remote = connection.remote_addr();
     loop {
         let message = connection.recv_message().await.ok_or_else(|| lost(connection))?;
         match decode::<Response>(&message.data) {
-            Some(Response::Offer { id: of, offer }) if of == id => return Ok(Answer::Offer(offer)),
+            Some(Response::Offer { id: of, offer }) if of == id => {
+                return Ok(Announced::Offer(offer));
+            }
             Some(Response::Opening { id: of, opening }) if of == id => {
-                return Ok(Answer::Opening(opening));
+                return Ok(Announced::Opening(opening));
             }
             Some(Response::Error { id: of, text }) if of == id => {
                 return Err(TransferError::Refused { remote, text: safe_text(&text) });

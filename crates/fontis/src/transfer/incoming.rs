@@ -9,7 +9,7 @@ use bytes::Bytes;
 use fontis_proto::dfcp::{Checkpoint, Kept, ObjectShape, Stats};
 use tokio::sync::mpsc;
 
-use super::message::{Answer, Offer, Opening, Response, decode};
+use super::message::{Announced, Offer, Opening, Response, decode};
 use super::outgoing::{CODE_UNWANTED, lost, shape};
 use super::serve::key_text;
 use super::{PROGRESS_EVERY, TransferError, on_own_thread, telling};
@@ -101,18 +101,18 @@ impl Incoming {
     /// called, if not as it says.
     pub(super) fn prepare(
         remote: SocketAddr,
-        answer: &Answer,
+        announced: &Announced,
         name: Option<&str>,
         dest: &Dest,
         options: SinkOptions,
     ) -> Result<Prepared, TransferError> {
         let manifest = |source| TransferError::Manifest { remote, source };
         let unverifiable = |source| TransferError::Tree { remote, source };
-        let size = match answer {
-            Answer::Offer(offer) => offer.size,
-            Answer::Opening(opening) => opening.size,
+        let size = match announced {
+            Announced::Offer(offer) => offer.size,
+            Announced::Opening(opening) => opening.size,
         };
-        let mut decoded = Manifest::decode(answer.manifest()).map_err(manifest)?;
+        let mut decoded = Manifest::decode(announced.manifest()).map_err(manifest)?;
         if let Some(name) = name {
             decoded = decoded.with_name(name).map_err(manifest)?;
         }
@@ -123,13 +123,13 @@ impl Incoming {
             });
         }
         // What the content is called in the journal: an opening's is what the same state's offer says besides the root.
-        let (tree, content) = match answer {
-            Answer::Offer(Offer { root, block_size, tree, state, .. }) => {
+        let (tree, content) = match announced {
+            Announced::Offer(Offer { root, block_size, tree, state, .. }) => {
                 let tree = HashTree::from_bytes((*root).into(), size, *block_size, tree);
                 let content = std::iter::once(*root).chain(*state).map(Hash::from);
                 (Tree::Known(tree.map_err(unverifiable)?), content.collect())
             }
-            Answer::Opening(Opening { block_size, state, .. }) => {
+            Announced::Opening(Opening { block_size, state, .. }) => {
                 let tree = HashTreeBuilder::new(size, *block_size);
                 let tree = Tree::Growing(tree.map_err(unverifiable)?, BTreeMap::new());
                 (tree, vec![Hash::from(*state)])

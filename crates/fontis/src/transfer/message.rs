@@ -119,14 +119,14 @@ pub(super) struct Opening {
     pub(super) manifest: Vec<u8>,
 }
 
-/// What an object is called, holds and is checked against, by who sends it.
+/// What the sending side says of an object: its name, what it holds, and what it is checked against.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum Announced {
     Offer(Offer),
     Opening(Opening),
 }
 
-impl Answer {
+impl Announced {
     /// The encoded manifest.
     pub(super) fn manifest(&self) -> &[u8] {
         match self {

@@ -9,7 +9,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::get::meanwhile;
 use super::incoming::{Incoming, Prepared, Values, ValuesFrom};
-use super::message::{Answer, Holding, Request, Response, decode, encode, label};
+use super::message::{Announced, Holding, Request, Response, decode, encode, label};
 use super::outgoing::{CODE_UNWANTED, lost};
 use super::serve::key_text;
 use super::{Report, ServerEvent, TransferError};
@@ -172,9 +172,11 @@ async fn take(
         connection
             .send_message(encode(response), SendOptions { priority: 0, ..SendOptions::default() });
     };
-    let (id, secret, answer) = match request {
-        Some(Request::Put { id, secret, offer }) => (id, secret, Answer::Offer(offer)),
-        Some(Request::PutOpening { id, secret, opening }) => (id, secret, Answer::Opening(opening)),
+    let (id, secret, announced) = match request {
+        Some(Request::Put { id, secret, offer }) => (id, secret, Announced::Offer(offer)),
+        Some(Request::PutOpening { id, secret, opening }) => {
+            (id, secret, Announced::Opening(opening))
+        }
         Some(Request::Checking { .. } | Request::Values { .. }) => return Ok(()),
         Some(Request::Get { id, .. } | Request::Begin { id, .. }) => {
             let text = "this is a receiver: `fontis serve` gives".to_owned();
@@ -190,7 +192,7 @@ async fn take(
         respond(&Response::Error { id, text: text.to_owned() });
         return Err(TransferError::Refused { remote, text: "a wrong secret was given".to_owned() });
     }
-    let received = unless_superseded(shared, connection, id, answer, expected, events, respond);
+    let received = unless_superseded(shared, connection, id, announced, expected, events, respond);
     let received = received.await;
     lock(&expected.objects).remove(&id);
     lock(&expected.values).remove(&id);
@@ -206,18 +208,18 @@ async fn unless_superseded(
     shared: &Arc<Shared>,
     connection: &Connection,
     id: u32,
-    answer: Answer,
+    announced: Announced,
     expected: &Expected,
     events: &(impl Fn(ServerEvent) + Send + Sync),
     respond: impl Fn(&Response),
 ) -> Result<Response, TransferError> {
-    let claimant = (connection.peer_key(), blake3::hash(answer.manifest()));
+    let claimant = (connection.peer_key(), blake3::hash(announced.manifest()));
     shared.supersede(&claimant).await;
     let superseded = Arc::new(Notify::new());
     shared.busy().insert(claimant, superseded.clone());
     let busy = Busy { shared: shared.clone(), claimant, superseded };
     tokio::select! {
-        received = receive(shared, connection, id, answer, expected, events, respond) => received,
+        received = receive(shared, connection, id, announced, expected, events, respond) => received,
         () = busy.superseded.notified() => {
             connection.close(0, "the same sender has come again");
             Err(TransferError::Superseded { remote: connection.remote_addr() })
@@ -230,7 +232,7 @@ async fn receive(
     shared: &Arc<Shared>,
     connection: &Connection,
     id: u32,
-    answer: Answer,
+    announced: Announced,
     expected: &Expected,
     events: &(impl Fn(ServerEvent) + Send + Sync),
     respond: impl Fn(&Response),
@@ -238,7 +240,8 @@ async fn receive(
     let remote = connection.remote_addr();
     let begin = Instant::now();
     let shared = shared.clone();
-    let prepare = move || prepare(&shared, remote, &answer);
+    let is_opening = matches!(announced, Announced::Opening(_));
+    let prepare = move || prepare(&shared, remote, &announced);
     let checking = || respond(&Response::Checking { id });
     let Some(prepared) = meanwhile(checking, prepare).await? else {
         return Ok(Response::Hash { id });
@@ -248,7 +251,9 @@ async fn receive(
     let (reply, object) = oneshot::channel();
     lock(&expected.objects).insert(id, reply);
     let (hand, values) = mpsc::channel(VALUES_AHEAD);
-    lock(&expected.values).insert(id, hand);
+    if is_opening {
+        lock(&expected.values).insert(id, hand);
+    }
     let holding = Holding::from(&kept.held(&incoming.shape()));
     connection.expect_object(label(id), kept);
     respond(&Response::Accept { id, holding });
@@ -277,13 +282,13 @@ async fn receive(
 fn prepare(
     shared: &Shared,
     remote: SocketAddr,
-    answer: &Answer,
+    announced: &Announced,
 ) -> Result<Option<Prepared>, TransferError> {
     // With a slash at its end the folder receives the object under the object's own name.
     let dest = Dest::Path(shared.dir.join(""));
-    let is_opening = matches!(answer, Answer::Opening(_));
+    let is_opening = matches!(announced, Announced::Opening(_));
     if is_opening {
-        let manifest = Manifest::decode(answer.manifest());
+        let manifest = Manifest::decode(announced.manifest());
         let manifest = manifest.map_err(|source| TransferError::Manifest { remote, source })?;
         if Sink::is_begun(&dest, Some(manifest.name())) {
             return Ok(None);
@@ -292,7 +297,7 @@ fn prepare(
     let options = SinkOptions { overwrite: shared.overwrite, restart: is_opening };
     let begin = Instant::now();
     loop {
-        match Incoming::prepare(remote, answer, None, &dest, options) {
+        match Incoming::prepare(remote, announced, None, &dest, options) {
             // The last write of a transfer that was superseded may still be under way.
             Err(TransferError::Sink(SinkError::Busy { .. }))
                 if begin.elapsed() < Duration::from_millis(500) =>

@@ -238,6 +238,7 @@ impl Auto {
                 Some(self.round.queue.map_or(self.queue, |least| least.min(self.queue)));
             self.round.most_queue = self.round.most_queue.max(self.queue);
         }
+        // What this feedback tells was still sent with the rate that it may end.
         let reduced = self.is_reduced();
         let window = delivery_window(sample);
         if sample.limited {
