@@ -22,7 +22,7 @@ demo: prerequisites ## Watch Fontis race TCP and QUIC over a lossy, long path; F
 	@scripts/demo.sh
 
 test: lint ## Check everything: lint, then every test
-	@scripts/require.sh strace=strace faketime=faketime || echo "going on: what needs them is skipped, and says so"
+	@scripts/require.sh strace=strace faketime=faketime tshark=tshark || echo "going on: what needs them is skipped, and says so"
 	$(CARGO) test --workspace --locked
 	scripts/viewer.sh test
 	scripts/python.sh test

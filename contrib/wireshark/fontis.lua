@@ -2,7 +2,7 @@
 
 local fontis = Proto("fontis", "Fontis DFCP")
 local folder = debug.getinfo(1, "S").source:match("^@(.*[/\\])") or ""
-local decrypt = dofile(folder .. "aes128ctr.lua")
+local opener = dofile(folder .. "aes128gcm.lua")
 
 local VERSION = 0x464e0001
 local SYN, SYNACK, NEGOTIATION, RESET, UNKNOWN_KEY, COOKIE, PROVED_SYN, SEALED = 1, 2, 3, 4, 5, 6, 7, 0x40
@@ -27,7 +27,7 @@ local f = {
     low = ProtoField.uint32("fontis.number.low", "Low 32 bits of the packet number"),
     number = ProtoField.uint64("fontis.number", "Packet number"),
     sealed = ProtoField.bytes("fontis.sealed", "Ciphertext"),
-    tag = ProtoField.bytes("fontis.tag", "Tag (not checked)"),
+    tag = ProtoField.bytes("fontis.tag", "Tag"),
     frame = ProtoField.uint8("fontis.frame", "Frame", base.HEX, FRAMES),
     flags = ProtoField.uint8("fontis.symbols.flags", "Flags", base.HEX),
     data = ProtoField.bytes("fontis.symbols.data", "Symbols"),
@@ -56,14 +56,16 @@ fontis.fields = every
 local undecodable = ProtoExpert.new("fontis.undecodable", "Undecodable", expert.group.MALFORMED, expert.severity.ERROR)
 local no_key = ProtoExpert.new("fontis.nokey", "No key for this packet in the key log", expert.group.DECRYPTION,
     expert.severity.NOTE)
-fontis.experts = { undecodable, no_key }
+local wrong_tag = ProtoExpert.new("fontis.tag.wrong", "The tag is wrong: a packet that was changed, forged, or sealed with another key",
+    expert.group.CHECKSUM, expert.severity.ERROR)
+fontis.experts = { undecodable, no_key, wrong_tag }
 fontis.prefs.keylog = Pref.string("Key log", "", "The file that fontis --keylog wrote; else what FONTIS_KEYLOG names")
 
--- By connection id, in hexadecimal: the keys of packets to it by generation, and the highest packet number seen by path.
+-- By connection id, in hexadecimal: what opens packets to it by generation of keys, and the highest packet number seen by path.
 local keys, keys_size, highest, numbers, known = {}, -1, {}, {}, {}
 
-local function binary(hex)
-    return (hex:gsub("..", function(pair) return string.char(tonumber(pair, 16)) end))
+local function opener_of(hex)
+    return opener((hex:gsub("..", function(pair) return string.char(tonumber(pair, 16)) end)))
 end
 
 local function read_keys()
@@ -77,16 +79,16 @@ local function read_keys()
         for line in file:lines() do
             local initiator, responder, first, second = line:match("^FONTIS_1 (%x+) (%x+) (%x+) (%x+)$")
             if second and #first == 32 and #second == 32 then
-                keys[responder], keys[initiator] = { [0] = binary(first) }, { [0] = binary(second) }
+                keys[responder], keys[initiator] = { [0] = opener_of(first) }, { [0] = opener_of(second) }
             end
             local id, generation, key = line:match("^FONTIS_1_NEXT (%x+) (%d+) (%x+)$")
-            if key and #key == 32 and keys[id] then keys[id][tonumber(generation)] = binary(key) end
+            if key and #key == 32 and keys[id] then keys[id][tonumber(generation)] = opener_of(key) end
         end
     end
     file:close()
 end
 
-local function key_of(id, generation)
+local function opener_for(id, generation)
     if not keys[id] or not keys[id][generation] then read_keys() end
     return keys[id] and keys[id][generation]
 end
@@ -107,9 +109,13 @@ local function expand(low, way, frame)
             number = number - 2^32
         end
         numbers[at] = number
-        highest[way] = math.max(highest[way] or 0, number)
     end
     return numbers[at]
+end
+
+-- What could be opened and cannot does not count: its number may be anything.
+local function saw(number, way)
+    highest[way] = math.max(highest[way] or 0, number)
 end
 
 -- Reads a packet's fields into a tree; what is cut short ends in an error of ours.
@@ -215,18 +221,30 @@ local function sealed(tvb, pinfo, tree)
     tree:add(f.path, tvb:range(0, 1), path)
     tree:add(f.destination, tvb:range(1, 8))
     tree:add(f.low, tvb:range(9, 4))
-    local number = expand(tvb:range(9, 4):uint(), id .. path, pinfo.number)
+    local way = id .. path
+    local number = expand(tvb:range(9, 4):uint(), way, pinfo.number)
     local high, low = math.floor(number / 2^32), math.floor(number % 2^32)
     tree:add(f.number, tvb:range(9, 4), UInt64.new(low, high)):set_generated()
     local length = tvb:len() - 29
     tree:add(f.sealed, tvb:range(13, length))
     tree:add(f.tag, tvb:range(13 + length, 16))
-    local info, key = string.format("%s %.0f", id:sub(1, 8), number), key_of(id, math.floor(number / 2^22))
-    if not key then
+    local info, open = string.format("%s %.0f", id:sub(1, 8), number), opener_for(id, math.floor(number / 2^22))
+    if not open then
+        if not keys[id] then saw(number, way) end
         tree:add_proto_expert_info(no_key)
         return info
     end
-    local plain = decrypt(key, path, high, low, tvb:raw(13, length))
+    if tvb:reported_len() > tvb:len() then
+        saw(number, way)
+        tree:add_proto_expert_info(undecodable, "Captured in part: its tag is missing")
+        return info .. ": [captured in part]"
+    end
+    local plain = open(path, high, low, tvb:raw(0, 13), tvb:raw(13, length), tvb:raw(13 + length, 16))
+    if not plain then
+        tree:add_proto_expert_info(wrong_tag)
+        return info .. ": [wrong tag]"
+    end
+    saw(number, way)
     local names = {}
     local ok, why = pcall(frames, ByteArray.new(plain, true):tvb("Decrypted frames"), tree, names)
     if not ok then
@@ -300,7 +318,7 @@ local function is_ours(tvb)
     if kind == SYN then return tvb:range(1, 4):uint() == VERSION end
     if kind == PROVED_SYN then return tvb:range(17, 1):uint() == SYN and tvb:range(18, 4):uint() == VERSION end
     local id = tvb:range(1, 8):bytes():tohex(true)
-    return known[id] or key_of(id, 0) ~= nil
+    return known[id] or opener_for(id, 0) ~= nil
 end
 
 fontis:register_heuristic("udp", function(tvb, pinfo, root)
