@@ -36,8 +36,9 @@ fn recorded(server: &Identity, id: [u8; 8], message: Option<&'static [u8]>) -> V
         let live =
             Some(Live { kind: LiveKind::Message, block_len: message.len() as u32, fin: true });
         let (len, data) = (message.len() as u16, message.into());
-        let (channel, block, esi, count, whole) = (0, 0, 0, 1, false);
-        Frame::Symbols(Symbols { channel, block, esi, count, live, whole, len, data })
+        let (channel, block, esi, count) = (0, 0, 0, 1);
+        let (whole, long) = (false, false);
+        Frame::Symbols(Symbols { channel, block, esi, count, live, whole, long, len, data })
     };
     let hello = Hello { params, frames: message.map(symbols).into_iter().collect() };
     let packet = Packet::Syn { version: VERSION, source: ConnectionId(id), hello };

@@ -526,6 +526,7 @@ fn what_is_kept_of_a_packet_does_not_keep_the_packet() {
             count,
             live,
             whole: false,
+            long: false,
             len: 1192,
             data,
         })

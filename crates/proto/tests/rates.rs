@@ -5,7 +5,10 @@ mod pair;
 
 use bytes::Bytes;
 use fontis_base::{Duration, Rate, Serializer};
-use fontis_proto::dfcp::{CloseReason, Config, Event, Frame, KnownPath, Packet, SendOptions};
+use fontis_codes::Code;
+use fontis_proto::dfcp::{
+    CloseReason, Config, Event, Frame, KnownPath, ObjectShape, Packet, SendOptions, wire,
+};
 use fontis_proto::rate;
 use pair::{Pair, Side};
 
@@ -56,6 +59,32 @@ fn limits_of_either_side_hold_within_two_percent_and_pause() {
     holds(&mut pair, None, None);
     let all = Event::Delivered { channel: message };
     assert!(pair.events_of(Side::Client).contains(&&all), "nothing holds the rest back");
+}
+
+#[test]
+fn on_fast_paths_the_frames_of_objects_are_whole_blocks_of_the_cipher() {
+    for (mbps, is_fast) in [(1000, false), (10_000, true)] {
+        let rate = rate::Kind::Fixed(Rate::from_mbps(mbps));
+        let config = Config { rate, ..Config::default() };
+        let mut pair = Pair::new(config, Config::default(), millis(1), None);
+        pair.run_for(millis(10));
+        let shape = ObjectShape::partition(800_000, 1192, Code::RaptorQ);
+        let now = pair.now;
+        let channel = pair.client.send_object(now, shape, Bytes::new(), SendOptions::default());
+        pair.run_for(millis(50));
+        assert!(pair.client.supply_block(channel.unwrap(), 0, vec![5; 800_000].into()));
+        pair.run_for(millis(50));
+        let lengths = pair.sent.iter().filter_map(|sent| match &sent.packet {
+            Packet::Sealed { frames, .. } => match &frames[..] {
+                [Frame::Symbols(symbols)] if symbols.len >= 1192 => Some(wire::frames_len(frames)),
+                _ => None,
+            },
+            _ => None,
+        });
+        let lengths: Vec<_> = lengths.collect();
+        assert!(lengths.len() > 600, "{lengths:?}");
+        assert!(lengths.iter().all(|len| (len % 16 == 0) == is_fast), "{mbps} Mbit/s: {lengths:?}");
+    }
 }
 
 #[test]

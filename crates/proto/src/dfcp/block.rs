@@ -107,6 +107,7 @@ impl Block {
             count: count as u16,
             live: self.live,
             whole,
+            long: false,
             len: len as u16,
             data,
         })

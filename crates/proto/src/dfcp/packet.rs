@@ -188,6 +188,8 @@ pub struct Symbols {
     pub live: Option<Live>,
     /// Whether the block's symbols have the size of these, not the one that [`Open`] told: all of them are sent whole.
     pub whole: bool,
+    /// Whether the block takes four bytes and the ESI at least two, where fewer would do. It means nothing to who receives.
+    pub long: bool,
     /// Bytes of all the symbols on the wire.
     pub len: u16,
     /// The symbols; empty with a counting code.

@@ -92,10 +92,17 @@ trait Sink {
 
     /// A variable-length integer as in RFC 9000, section 16.
     fn varint(&mut self, value: u64) {
+        self.long_varint(value, 1);
+    }
+
+    /// The same, in `least` bytes or more.
+    fn long_varint(&mut self, value: u64, least: usize) {
         match value {
-            0..=0x3f => self.slice(&[value as u8]),
-            0x40..=0x3fff => self.slice(&(value as u16 | 0x4000).to_be_bytes()),
-            0x4000..=0x3fff_ffff => self.slice(&(value as u32 | 0x8000_0000).to_be_bytes()),
+            0..=0x3f if least <= 1 => self.slice(&[value as u8]),
+            0..=0x3fff if least <= 2 => self.slice(&(value as u16 | 0x4000).to_be_bytes()),
+            0..=0x3fff_ffff if least <= 4 => {
+                self.slice(&(value as u32 | 0x8000_0000).to_be_bytes());
+            }
             _ => self.slice(&(value.min((1 << 62) - 1) | 0xc000_0000_0000_0000).to_be_bytes()),
         }
     }
@@ -296,8 +303,9 @@ fn encode_symbols(symbols: &Symbols, last: bool, out: &mut impl Sink) {
     }
     out.slice(&[kind::SYMBOLS | flags]);
     out.varint(u64::from(symbols.channel));
-    out.varint(u64::from(symbols.block));
-    out.varint(u64::from(symbols.esi));
+    let least = if symbols.long { [4, 2] } else { [1, 1] };
+    out.long_varint(u64::from(symbols.block), least[0]);
+    out.long_varint(u64::from(symbols.esi), least[1]);
     if symbols.count != 1 {
         out.varint(u64::from(symbols.count));
     }
@@ -445,7 +453,7 @@ fn decode_symbols(flags: u8, bytes: &mut Bytes) -> Result<Symbols, WireError> {
     if whole && (len == 0 || len % count != 0) {
         return Err(WireError::Forbidden("length"));
     }
-    Ok(Symbols { channel, block, esi, count, live, whole, len, data })
+    Ok(Symbols { channel, block, esi, count, live, whole, long: false, len, data })
 }
 
 fn decode_feedback(bytes: &mut Bytes) -> Result<Feedback, WireError> {

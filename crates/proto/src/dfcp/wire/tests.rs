@@ -20,10 +20,10 @@ fn frame() -> impl Strategy<Value = Frame> {
         any::<[u32; 3]>(),
         1u16..,
         live(),
-        any::<bool>(),
+        any::<(bool, bool)>(),
         prop::collection::vec(any::<u8>(), 0..50),
     )
-        .prop_map(|([channel, block, esi], count, live, whole, data)| {
+        .prop_map(|([channel, block, esi], count, live, (whole, long), data)| {
             Frame::Symbols(Symbols {
                 channel,
                 block,
@@ -34,6 +34,7 @@ fn frame() -> impl Strategy<Value = Frame> {
                     && live.is_none()
                     && !data.is_empty()
                     && data.len() % usize::from(count) == 0,
+                long,
                 len: data.len() as u16,
                 data: data.into(),
             })
@@ -112,12 +113,28 @@ fn frame() -> impl Strategy<Value = Frame> {
     ]
 }
 
+#[test]
+fn long_symbols_have_a_header_of_eight_bytes() {
+    let data = Bytes::from(vec![7; 1432]);
+    let (channel, count, live, whole, long, len) = (63, 1, None, true, true, 1432);
+    for (block, esi) in [(0, 0), (63, 64), (64, 63), (16_384, 16_383)] {
+        let data = data.clone();
+        let symbols = Symbols { channel, block, esi, count, live, whole, long, len, data };
+        assert_eq!(frames_len(&[Frame::Symbols(symbols)]), 8 + 1432, "block {block}, ESI {esi}");
+    }
+}
+
 proptest! {
     #[test]
-    fn frames_survive_the_wire(frames in prop::collection::vec(frame(), 0..6)) {
+    fn frames_survive_the_wire(mut frames in prop::collection::vec(frame(), 0..6)) {
         let mut bytes = Vec::new();
         encode_frames(&frames, &mut bytes);
         prop_assert_eq!(bytes.len(), frames_len(&frames));
+        for frame in &mut frames {
+            if let Frame::Symbols(symbols) = frame {
+                symbols.long = false;
+            }
+        }
         let decoded = decode_frames(bytes.into()).unwrap();
         prop_assert_eq!(decoded.into_vec(), frames);
     }

@@ -85,8 +85,8 @@ fn of(told: Told, acks: &mut Vec<(u64, u64)>) -> Option<Frame> {
             // Which kind of channel it is does not matter here.
             let kind = LiveKind::Message;
             let live = block_length.map(|block_len| Live { kind, block_len, fin });
-            let data = Bytes::new();
-            Frame::Symbols(Symbols { channel, block, esi, count, live, whole, len: length, data })
+            let (long, len, data) = (false, length, Bytes::new());
+            Frame::Symbols(Symbols { channel, block, esi, count, live, whole, long, len, data })
         }
         Told::Feedback { ack_delay, acked_ranges } => {
             let largest = acked_ranges.iter().map(|(_, high)| *high).max()?;
