@@ -1,3 +1,5 @@
+use core::num::NonZeroU64;
+
 use fontis_base::{
     Duration, Node, Observer, Packet, PacketId, Port, Probability, Rate, Serializer, Stream, Time,
 };
@@ -16,18 +18,15 @@ use crate::{
 /// when packets enter.
 ///
 /// A super-packet meets one fate: it is lost, copied, corrupted or held back as a whole.
+///
+/// Of thousands of links each is touched when it is long out of the processor's cache: what most packets need not touch
+/// stands last, or behind a pointer.
 #[derive(Clone, Debug)]
 pub struct Link<P, O = ()> {
-    name: Box<str>,
-    /// What most links do without.
-    faults: Option<Box<Faults>>,
-    jitter: Option<Box<Jitter>>,
     queue: Queue<P>,
     /// When the queue last became other than empty: no packet in it can begin earlier.
     backlog_since: Time,
     line: Serializer,
-    /// What most lines do without.
-    variation: Option<Box<Variation>>,
     /// When the next packet that waits goes on the line; [`Time::MAX`] if there is none or never. So that a link that
     /// is touched while nothing begins does no more than compare.
     begins_at: Time,
@@ -38,8 +37,14 @@ pub struct Link<P, O = ()> {
     entered_at: Time,
     /// Until when the occupancy of the queue has been summed up.
     summed_until: Time,
+    jitter: Option<Jitter>,
+    /// What most links do without.
+    faults: Option<Box<Faults>>,
+    /// What most lines do without.
+    variation: Option<Box<Variation>>,
     counts: Counts,
     observer: O,
+    name: Box<str>,
 }
 
 /// How a line's rate varies.
@@ -55,24 +60,23 @@ struct Variation {
 struct Counts {
     entered: Count,
     delivered: Count,
-    max_queue_bytes: u64,
-    packet_nanos: u128,
-    byte_nanos: u128,
-    /// What most links never have.
-    rare: Option<Box<RareCounts>>,
+    queue: Option<Box<QueueCounts>>,
 }
 
-/// What the queue did to packets.
+/// What is counted of a queue once something has waited in it.
 #[derive(Clone, Copy, Debug, Default)]
-struct RareCounts {
+struct QueueCounts {
+    max_bytes: u64,
+    packet_nanos: u128,
+    byte_nanos: u128,
     dropped: Count,
     marked: u64,
     first_drop: Option<Time>,
 }
 
 impl Counts {
-    fn rare(&mut self) -> &mut RareCounts {
-        self.rare.get_or_insert_default()
+    fn queue(&mut self) -> &mut QueueCounts {
+        self.queue.get_or_insert_default()
     }
 }
 
@@ -89,19 +93,21 @@ pub struct Delivery<P> {
 #[derive(Clone, Debug)]
 struct Jitter {
     /// What it stays below, in nanoseconds.
-    bound: u64,
+    bound: NonZeroU64,
     stream: Stream,
 }
 
 impl Jitter {
-    fn new(name: &str, seed: u64, jitter: Duration) -> Option<Box<Self>> {
-        let stream = || Stream::new(seed, &format!("{name}/jitter"));
-        let bound = jitter.as_nanos().saturating_add(1);
-        (jitter > Duration::ZERO).then(|| Box::new(Self { bound, stream: stream() }))
+    fn new(name: &str, seed: u64, jitter: Duration) -> Option<Self> {
+        let most = NonZeroU64::new(jitter.as_nanos())?;
+        Some(Self {
+            bound: most.saturating_add(1),
+            stream: Stream::new(seed, &format!("{name}/jitter")),
+        })
     }
 
     fn next(&mut self) -> Duration {
-        Duration::from_nanos(self.stream.below(self.bound))
+        Duration::from_nanos(self.stream.below(self.bound.get()))
     }
 }
 
@@ -224,11 +230,11 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
 
     /// What it has done so far.
     pub fn stats(&self) -> LinkStats {
-        let Counts { entered, delivered, max_queue_bytes, .. } = self.counts;
-        let rare = self.counts.rare.as_deref().copied().unwrap_or_default();
+        let Counts { entered, delivered, .. } = self.counts;
+        let queue = self.counts.queue.as_deref().copied().unwrap_or_default();
         let faults = self.faults.as_deref();
         let mut dropped = faults.map_or(Drops::default(), |faults| faults.dropped);
-        dropped.queue = rare.dropped;
+        dropped.queue = queue.dropped;
         let duplicated = faults.map_or(Count::default(), |faults| faults.duplicated);
         LinkStats {
             entered,
@@ -236,14 +242,14 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
             delivered,
             dropped,
             held: (entered + duplicated).less(delivered + dropped.total()),
-            marked: rare.marked,
+            marked: queue.marked,
             corrupted: faults.map_or(0, |faults| faults.corrupted),
             reordered: faults.map_or(0, |faults| faults.reordered),
             queue_bytes: self.queue.bytes(),
-            max_queue_bytes,
-            first_queue_drop: rare.first_drop,
-            queue_packet_nanos: self.counts.packet_nanos,
-            queue_byte_nanos: self.counts.byte_nanos,
+            max_queue_bytes: queue.max_bytes,
+            first_queue_drop: queue.first_drop,
+            queue_packet_nanos: queue.packet_nanos,
+            queue_byte_nanos: queue.byte_nanos,
         }
     }
 
@@ -261,7 +267,7 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
 
     /// When the queue first dropped a packet.
     pub fn first_queue_drop(&self) -> Option<Time> {
-        self.counts.rare.as_ref()?.first_drop
+        self.counts.queue.as_ref()?.first_drop
     }
 
     /// How many packets wait in the queue.
@@ -319,7 +325,9 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         };
         if waits {
             self.advance(now);
-            self.counts.max_queue_bytes = self.counts.max_queue_bytes.max(self.queue.bytes());
+            let bytes = self.queue.bytes();
+            let counts = self.counts.queue();
+            counts.max_bytes = counts.max_bytes.max(bytes);
         }
     }
 
@@ -402,8 +410,9 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         let packets = self.queue.len() as u64;
         if packets > 0 {
             let nanos = u128::from(now.since(self.summed_until).as_nanos());
-            self.counts.packet_nanos += u128::from(packets) * nanos;
-            self.counts.byte_nanos += u128::from(self.queue.bytes()) * nanos;
+            let counts = self.counts.queue();
+            counts.packet_nanos += u128::from(packets) * nanos;
+            counts.byte_nanos += u128::from(self.queue.bytes()) * nanos;
         }
         self.summed_until = self.summed_until.max(now);
     }
@@ -545,9 +554,9 @@ struct Report<'a, O> {
 
 impl<P, O: Observer<P>> Observer<P> for Report<'_, O> {
     fn dropped(&mut self, now: Time, _queue: &str, packet: &Packet<P>, why: &'static str) {
-        let rare = self.counts.rare();
-        rare.dropped.add(packet);
-        rare.first_drop.get_or_insert(now);
+        let counts = self.counts.queue();
+        counts.dropped.add(packet);
+        counts.first_drop.get_or_insert(now);
         self.observer.dropped(now, self.element, packet, why);
     }
 
@@ -556,7 +565,7 @@ impl<P, O: Observer<P>> Observer<P> for Report<'_, O> {
     }
 
     fn marked(&mut self, now: Time, _queue: &str, packet: &Packet<P>) {
-        self.counts.rare().marked += 1;
+        self.counts.queue().marked += 1;
         self.observer.marked(now, self.element, packet);
     }
 }

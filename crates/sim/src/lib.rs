@@ -5,6 +5,7 @@
 //! object fetched by DFCP; it says what came of it. In a [`Dumbbell`] several share one bottleneck; its [`Timeline`]
 //! says who got how much of it, and when.
 
+mod agenda;
 pub mod analysis;
 mod capture;
 pub mod cellular;
@@ -13,7 +14,6 @@ mod controller;
 mod datagram_host;
 mod drops;
 mod dumbbell;
-mod events;
 mod experiment;
 mod figure;
 mod host;

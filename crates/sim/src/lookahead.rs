@@ -13,12 +13,9 @@ impl World {
     /// Brings near what the next events touch: what is known of a node, the node, and the packet that it delivers.
     #[inline(never)]
     pub(crate) fn look_ahead(&self) {
-        let ahead = self.events.ahead::<AHEAD>();
-        if let Some(slot) = self.slots.get(ahead[4] as usize) {
-            prefetch(slot);
-            self.events.bring_near(ahead[4]);
-        }
-        if let Some(slot) = self.slots.get(ahead[2] as usize) {
+        let ahead = self.agenda.ahead::<AHEAD>();
+        self.agenda.bring_near(ahead[4]);
+        if let Some(slot) = self.agenda.get(ahead[2]) {
             match &slot.element {
                 Element::Link(link) => prefetch(&**link),
                 Element::Tcp(host) => prefetch(&**host),
@@ -40,26 +37,27 @@ impl World {
         }
     }
 
+    /// One pointer is followed for each of these packets, those of a host some packets apart: what is to be followed next
+    /// must have come, and what has come must not have gone.
     #[inline(never)]
     fn look_along_busy(&self, node: u32, link: &SimLink) {
-        let next = &self.slots[self.slots[node as usize].to as usize];
+        let next = &self.agenda[self.agenda[node as usize].to as usize];
         let Element::Switch(switch) = &next.element else { return };
         let host = |after| link.coming(after).map_or(HostId(u32::MAX), |packet| packet.dst);
-        switch.bring_near(host(6));
-        if let Some(node) = switch.leads(host(4))
-            && let Some(slot) = self.slots.get(node as usize)
-        {
-            prefetch(slot);
-            self.events.bring_near(node);
+        switch.bring_near(host(12));
+        if let Some(node) = switch.leads(host(9)) {
+            self.agenda.bring_near(node);
         }
-        for (after, steps) in [(3, 0), (2, 1), (1, 2)] {
+        for (after, steps) in [(6, 0), (4, 1), (2, 2)] {
             let Some(node) = switch.leads(host(after)) else { continue };
-            let Some(slot) = self.slots.get(node as usize) else { continue };
+            let Some(slot) = self.agenda.get(node) else { continue };
             let Element::Tcp(tcp) = &slot.element else { continue };
-            match steps {
-                0 => prefetch(&**tcp),
-                steps => tcp.bring_near(steps),
+            if steps == 0 {
+                prefetch(&**tcp);
+                self.agenda.bring_near(slot.to);
+                continue;
             }
+            tcp.bring_near(steps);
             // What the host answers enters its link.
             if steps == 1
                 && let Some(link) = self.link_at(slot.to)
@@ -70,7 +68,7 @@ impl World {
     }
 
     fn link_at(&self, node: u32) -> Option<&SimLink> {
-        match &self.slots.get(node as usize)?.element {
+        match &self.agenda.get(node)?.element {
             Element::Link(link) => Some(link),
             _ => None,
         }
@@ -78,4 +76,4 @@ impl World {
 }
 
 /// Packets that wait at least, for it to be worth while to look at them.
-const WAITING: usize = 7;
+const WAITING: usize = 13;

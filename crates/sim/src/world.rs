@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 
-use fontis_base::{Node, Packet, Port, Time};
+use fontis_base::{HostId, Node, Packet, Port, Time};
 
+use crate::agenda::Agenda;
 use crate::drops::SimLink;
-use crate::events::Events;
 use crate::trace::Recorder;
 use crate::watchers::Watchers;
 use crate::{
@@ -102,11 +102,15 @@ pub(crate) struct Slot {
     /// Where the first port leads, node and port: nearly all nodes have one only. [`NOWHERE`] if there is none.
     pub(crate) to: u32,
     to_port: Port,
+    /// A host, and the node at which the switches behind the first port let packets to it arrive; [`NOWHERE`] if none is
+    /// known. The last one asked for: most nodes send to one host only.
+    known: (HostId, u32),
     /// It waits to be drained.
     touched: bool,
 }
 
 const NOWHERE: u32 = u32::MAX;
+const UNKNOWN: (HostId, u32) = (HostId(0), NOWHERE);
 
 /// So many nodes stay in the processor's cache by themselves.
 const FEW: usize = 4000;
@@ -118,13 +122,14 @@ const FEW: usize = 4000;
 #[derive(Default)]
 pub struct World {
     pub(crate) now: Time,
-    pub(crate) slots: Vec<Slot>,
+    pub(crate) agenda: Agenda<Slot>,
     /// Where the other ports lead, by node, of those that have others.
     more_wires: BTreeMap<u32, Vec<(u32, Port)>>,
-    pub(crate) events: Events,
     processed: u64,
     /// Nodes to be drained, kept for its memory.
     touched: Vec<u32>,
+    /// Some node knows what switches said.
+    knows: bool,
     watchers: Option<Box<Watchers>>,
 }
 
@@ -136,21 +141,17 @@ impl World {
 
     /// Makes room for so many nodes more.
     pub(crate) fn reserve(&mut self, nodes: usize) {
-        self.slots.reserve_exact(nodes);
-        self.events.reserve(nodes);
+        self.agenda.reserve(nodes);
     }
 
     /// Adds a node.
     pub fn add(&mut self, element: Element) -> NodeIndex {
-        let slot = Slot { element, to: NOWHERE, to_port: 0, touched: false };
-        self.slots.push(slot);
-        self.events.add_node();
-        self.slots.len() - 1
+        self.agenda.add(Slot { element, to: NOWHERE, to_port: 0, known: UNKNOWN, touched: false })
     }
 
     /// Leads what leaves `from` by the next of its ports to port `port` of `to`; returns the port of `from`.
     pub fn wire(&mut self, from: NodeIndex, to: NodeIndex, port: Port) -> Port {
-        let slot = &mut self.slots[from];
+        let slot = &mut self.agenda[from];
         if slot.to == NOWHERE {
             (slot.to, slot.to_port) = (to as u32, port);
             return 0;
@@ -176,7 +177,7 @@ impl World {
 
     /// Tells in a qlog what its nodes do from now on.
     pub fn set_qlog(&mut self, qlog: Qlog) {
-        for (node, slot) in (0..).zip(&mut self.slots) {
+        for (node, slot) in (0..).zip(self.agenda.iter_mut()) {
             if let Element::Host(host) = &mut slot.element
                 && qlog.tells(node)
             {
@@ -193,7 +194,7 @@ impl World {
 
     /// Watches packets from now on.
     pub fn set_recorder(&mut self, recorder: Recorder) {
-        for slot in &mut self.slots {
+        for slot in self.agenda.iter_mut() {
             if let Element::Link(link) = &mut slot.element {
                 link.observer_mut().watch();
             }
@@ -231,7 +232,7 @@ impl World {
     /// # Panics
     /// If the node is not one.
     pub fn host(&self, index: NodeIndex) -> &Host {
-        match &self.slots[index].element {
+        match &self.agenda[index].element {
             Element::Host(host) => host,
             _ => panic!("node {index} is no DFCP host"),
         }
@@ -242,7 +243,7 @@ impl World {
     /// # Panics
     /// If the node is not one.
     pub fn link(&self, index: NodeIndex) -> &SimLink {
-        match &self.slots[index].element {
+        match &self.agenda[index].element {
             Element::Link(link) => link,
             _ => panic!("node {index} is no link"),
         }
@@ -253,7 +254,7 @@ impl World {
     /// # Panics
     /// If the node is not one.
     pub fn link_mut(&mut self, index: NodeIndex) -> &mut SimLink {
-        match &mut self.slots[index].element {
+        match &mut self.agenda[index].element {
             Element::Link(link) => link,
             _ => panic!("node {index} is no link"),
         }
@@ -261,7 +262,7 @@ impl World {
 
     /// A node.
     pub fn element(&self, index: NodeIndex) -> &Element {
-        &self.slots[index].element
+        &self.agenda[index].element
     }
 
     /// A switch, to be told ways.
@@ -269,7 +270,10 @@ impl World {
     /// # Panics
     /// If the node is not one.
     pub fn switch_mut(&mut self, index: NodeIndex) -> &mut Switch {
-        match &mut self.slots[index].element {
+        if core::mem::take(&mut self.knows) {
+            self.agenda.iter_mut().for_each(|slot| slot.known = UNKNOWN);
+        }
+        match &mut self.agenda[index].element {
             Element::Switch(switch) => switch,
             _ => panic!("node {index} is no switch"),
         }
@@ -277,7 +281,7 @@ impl World {
 
     /// Lets every node have its first say.
     pub fn start(&mut self) {
-        for index in 0..self.slots.len() {
+        for index in 0..self.agenda.len() {
             self.drain(index as u32);
             self.settle();
         }
@@ -285,20 +289,20 @@ impl World {
 
     /// Processes the next event, if it comes no later than `until`; false if there is none.
     pub fn step(&mut self, until: Time) -> bool {
-        while let Some((at, index)) = self.events.pop(until) {
+        while let Some((at, index)) = self.agenda.pop(until) {
             // A node that has put its deadline off is asked when the old one comes: that is cheaper than moving an
             // event with every acknowledgement.
-            match self.slots[index as usize].element.timeout() {
+            match self.agenda[index as usize].element.timeout() {
                 None => continue,
                 Some(due) if due > at => {
-                    self.events.set(index, due);
+                    self.agenda.set(index, due);
                     continue;
                 }
                 Some(_) => {}
             }
             self.now = at;
             self.processed += 1;
-            if self.slots.len() > FEW {
+            if self.agenda.len() > FEW {
                 self.look_ahead();
             }
             self.drain(index);
@@ -327,7 +331,7 @@ impl World {
     }
 
     fn touch(&mut self, index: u32) {
-        let slot = &mut self.slots[index as usize];
+        let slot = &mut self.agenda[index as usize];
         if !slot.touched {
             slot.touched = true;
             self.touched.push(index);
@@ -337,41 +341,41 @@ impl World {
     /// Drains the touched nodes.
     fn settle(&mut self) {
         while let Some(index) = self.touched.pop() {
-            self.slots[index as usize].touched = false;
+            self.agenda[index as usize].touched = false;
             self.drain(index);
         }
     }
 
     /// Passes on what a node gives, and schedules its next event.
     fn drain(&mut self, index: u32) {
-        let next = match self.slots[index as usize].element {
+        let next = match self.agenda[index as usize].element {
             Element::Link(_) => self.drain_link(index),
             _ => self.drain_host(index),
         };
         if self.watchers.is_some() {
             self.tell_drained(index);
         }
-        if self.slots.len() > FEW {
+        if self.agenda.len() > FEW {
             self.look_along(index);
         }
         match next {
-            None => self.events.clear(index),
-            Some(next) => self.events.set_no_later(index, next),
+            None => self.agenda.clear(index),
+            Some(next) => self.agenda.set_no_later(index, next),
         }
     }
 
     /// Passes on what a host gives; when it is to be asked again.
     fn drain_host(&mut self, index: u32) -> Option<Time> {
-        while let Some((port, packet)) = self.slots[index as usize].element.poll(self.now) {
+        while let Some((port, packet)) = self.agenda[index as usize].element.poll(self.now) {
             self.forward(index, port, packet);
         }
-        self.slots[index as usize].element.timeout()
+        self.agenda[index as usize].element.timeout()
     }
 
     /// Passes on what a link delivers; when it is to be asked again. It is asked for nothing that is not due.
     fn drain_link(&mut self, index: u32) -> Option<Time> {
         loop {
-            let Element::Link(link) = &mut self.slots[index as usize].element else { return None };
+            let Element::Link(link) = &mut self.agenda[index as usize].element else { return None };
             let next = link.next_delivery();
             if next.is_none_or(|at| at > self.now) {
                 return next;
@@ -385,7 +389,7 @@ impl World {
     #[cold]
     fn tell_drained(&mut self, index: u32) {
         if let Some(watchers) = &mut self.watchers {
-            watchers.drained(index, &mut self.slots[index as usize].element);
+            watchers.drained(index, &mut self.agenda[index as usize].element);
         }
     }
 
@@ -394,33 +398,42 @@ impl World {
         if port > 0 {
             return self.more_wires.get(&from)?.get(usize::from(port) - 1).copied();
         }
-        let slot = &self.slots[from as usize];
+        let slot = &self.agenda[from as usize];
         (slot.to != NOWHERE).then_some((slot.to, slot.to_port))
     }
 
+    /// The node at which packets to a host arrive that leave a node by a port, which leads to `to`.
+    fn beyond(&mut self, from: u32, port: Port, mut to: u32, host: HostId) -> Option<u32> {
+        while let Element::Switch(switch) = &mut self.agenda[to as usize].element {
+            to = switch.way(host)? as u32;
+        }
+        if port == 0 {
+            self.agenda[from as usize].known = (host, to);
+            self.knows = true;
+        }
+        Some(to)
+    }
+
     /// Brings a packet to the node that its wire leads to, through all switches on the way.
-    fn forward(&mut self, from: u32, port: Port, packet: Packet<Payload>) {
-        let Some((mut to, port)) = self.way(from, port) else { return };
+    fn forward(&mut self, from: u32, by: Port, packet: Packet<Payload>) {
+        let Some((to, port)) = self.way(from, by) else { return };
         if let Some(watchers) = &mut self.watchers {
             watchers.leaves(self.now, from, &packet);
         }
-        loop {
-            match &mut self.slots[to as usize].element {
-                Element::Switch(switch) => match switch.way(packet.dst) {
-                    Some(next) => to = next as u32,
-                    None => return,
-                },
-                element => {
-                    if let Some(watchers) = &mut self.watchers {
-                        watchers.comes(self.now, to, &packet);
-                    }
-                    element.handle(self.now, port, packet);
-                    if let Some(watchers) = &mut self.watchers {
-                        watchers.handled(self.now, to, element);
-                    }
-                    return self.touch(to);
-                }
-            }
+        let (host, known) = self.agenda[from as usize].known;
+        let to = match host == packet.dst && known != NOWHERE && by == 0 {
+            true => Some(known),
+            false => self.beyond(from, by, to, packet.dst),
+        };
+        let Some(to) = to else { return };
+        let element = &mut self.agenda[to as usize].element;
+        if let Some(watchers) = &mut self.watchers {
+            watchers.comes(self.now, to, &packet);
         }
+        element.handle(self.now, port, packet);
+        if let Some(watchers) = &mut self.watchers {
+            watchers.handled(self.now, to, element);
+        }
+        self.touch(to);
     }
 }
