@@ -69,6 +69,7 @@ def simulate(**options):
         run = json.loads(pathlib.Path(folder, "bench/00000/run.json").read_text())
         summary = {(m, s): v for m, s, v, _ in run["summary"]}
     return {
+        "packets": run["packets"],
         "rate": run["packets"] / cpu,
         "events": run["events"] / run["packets"],
         "memory": memory,
@@ -127,6 +128,28 @@ def beside_ns2(cubic):
     print(f"        ours / ns-2: {ours / theirs:.1f}")
 
 
+def scaling():
+    """What a packet costs as flows become more. First as they share the cell above, which has 100 Mbit/s for each of ten;
+    then with 1 Mbit/s for each, so that each does the same however many there are, and without what the start takes."""
+    print("CUBIC over FIFO, 1 Gbit/s or 1 Mbit/s for each flow if that is more, 10 s; then without samples")
+    first = {}
+    for flows in (10, 100, 1000, 10_000):
+        rate = f"{max(1000, flows)} Mbit/s"
+        for sample in ("100 ms", "10 s"):
+            packets = line(f"{flows} flows, {rate}, every {sample}", several(simulate, flows=flows, rate=rate, seconds=10, sample=sample))
+            print(f"    cost of a packet relative to 10 flows: {first.setdefault(sample, packets) / packets:.2f}")
+    print("CUBIC over FIFO, 1 Mbit/s for each flow, by the difference between runs of 8 and of 10 million packets")
+    least = None
+    for flows in (10, 100, 1000, 10_000):
+        costs = []
+        for _ in range(RUNS):
+            short, long = (simulate(flows=flows, rate=f"{flows} Mbit/s", seconds=seconds // flows) for seconds in (100_000, 120_000))
+            costs.append((long["seconds"] - short["seconds"]) / (long["packets"] - short["packets"]))
+        cost = statistics.median(costs)
+        least = least or cost
+        print(f"{flows} flows: {cost * 1e9:.0f} ns a packet [{min(costs) * 1e9:.0f}–{max(costs) * 1e9:.0f}], {cost / least:.2f} times that of 10", flush=True)
+
+
 def memory():
     """What a flow takes, and a packet: from runs that differ in how many there are."""
     small = simulate(seconds=1, sample="1 s")["memory"]
@@ -151,13 +174,7 @@ def main():
     for protocol in ("compound", "vegas", "bbr"):
         other = line(f"{protocol} over FIFO", several(simulate, protocol=protocol))
         print(f"    time relative to CUBIC: {cubic / other:.2f}")
-    print("CUBIC over FIFO, 1 Mbit/s and more for each flow, 10 s; then without samples")
-    first = {}
-    for flows in (10, 100, 1000, 10_000):
-        rate = f"{max(1000, flows)} Mbit/s"
-        for sample in ("100 ms", "10 s"):
-            packets = line(f"{flows} flows, {rate}, every {sample}", several(simulate, flows=flows, rate=rate, seconds=10, sample=sample))
-            print(f"    cost of a packet relative to 10 flows: {first.setdefault(sample, packets) / packets:.2f}")
+    scaling()
     huge = simulate(flows=100_000, rate="10 Gbit/s", seconds=10)
     print(f"100,000 flows over 10 Gbit/s, 10 s: {huge['seconds']:.0f} s, {huge['memory']:.0f} MB, {huge['connected']:.3f} of them connected")
     memory()
