@@ -294,6 +294,21 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
+    #[test]
+    fn events_that_are_put_off_in_turn_do_not_fill_their_slot() {
+        let mut agenda = Agenda::default();
+        (0..4).for_each(|node| assert_eq!(agenda.add(node), node));
+        let at = |nanos| Time::from_nanos((1 << 40) + nanos);
+        agenda.set(3, at(5));
+        (0..10_000).for_each(|round| agenda.set(round % 3, at(10 + u64::from(round))));
+        let longest = agenda.slots.iter().map(|slot| slot.events.len()).max();
+        assert!(longest <= Some(4 * 4 + MANY + 1), "{longest:?}");
+        for (round, node) in [(5, 3), (10_007, 1), (10_008, 2), (10_009, 0)] {
+            assert_eq!(agenda.pop(Time::MAX), Some((at(round), node)));
+        }
+        assert_eq!(agenda.pop(Time::MAX), None);
+    }
+
     proptest! {
         #[test]
         fn events_come_in_the_order_of_their_times_and_then_of_their_making(
