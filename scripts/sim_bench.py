@@ -139,15 +139,15 @@ def scaling():
             packets = line(f"{flows} flows, {rate}, every {sample}", several(simulate, flows=flows, rate=rate, seconds=10, sample=sample))
             print(f"    cost of a packet relative to 10 flows: {first.setdefault(sample, packets) / packets:.2f}")
     print("CUBIC over FIFO, 1 Mbit/s for each flow, by the difference between runs of 8 and of 10 million packets")
-    least = None
+    ten = None
     for flows in (10, 100, 1000, 10_000):
         costs = []
         for _ in range(RUNS):
             short, long = (simulate(flows=flows, rate=f"{flows} Mbit/s", seconds=seconds // flows) for seconds in (100_000, 120_000))
             costs.append((long["seconds"] - short["seconds"]) / (long["packets"] - short["packets"]))
         cost = statistics.median(costs)
-        least = least or cost
-        print(f"{flows} flows: {cost * 1e9:.0f} ns a packet [{min(costs) * 1e9:.0f}–{max(costs) * 1e9:.0f}], {cost / least:.2f} times that of 10", flush=True)
+        ten = ten or cost
+        print(f"{flows} flows: {cost * 1e9:.0f} ns a packet [{min(costs) * 1e9:.0f}–{max(costs) * 1e9:.0f}], {cost / ten:.2f} times that of 10", flush=True)
 
 
 def memory():

@@ -13,7 +13,7 @@ use fontis_base::{Time, prefetch};
 #[derive(Clone, Debug)]
 pub(crate) struct Agenda<N> {
     now: u64,
-    slots: Vec<Slot>,
+    slots: Vec<Row>,
     /// Which slots of each wheel hold events.
     filled: [u64; WHEELS],
     /// Which wheels hold events.
@@ -40,7 +40,7 @@ struct Event {
 
 /// The events of a slot, in the order in which they were made: of thousands of nodes none need be touched to find the next.
 #[derive(Clone, Debug, Default)]
-struct Slot {
+struct Row {
     /// When, and the node; [`NONE`] where an event was taken back.
     events: Vec<(u64, u32)>,
     /// All before were taken.
@@ -62,7 +62,7 @@ impl<N> Default for Agenda<N> {
     fn default() -> Self {
         Self {
             now: 0,
-            slots: vec![Slot::default(); WHEELS * SLOTS as usize],
+            slots: vec![Row::default(); WHEELS * SLOTS as usize],
             filled: [0; WHEELS],
             wheels: 0,
             nodes: Vec::new(),
@@ -127,15 +127,15 @@ impl<N> Agenda<N> {
             return;
         }
         self.event_mut(node).slot = NONE;
-        let (place, index) = (&mut self.slots[slot as usize], index as usize);
-        place.events[index].1 = NONE;
-        place.left -= 1;
-        if place.left == 0 {
+        let (row, index) = (&mut self.slots[slot as usize], index as usize);
+        row.events[index].1 = NONE;
+        row.left -= 1;
+        if row.left == 0 {
             self.empty(slot as usize);
-        } else if index + 1 == place.events.len() {
+        } else if index + 1 == row.events.len() {
             // A node that puts its event off again and again must not fill the slot.
-            place.events.truncate(index);
-        } else if place.events.len() > 4 * place.left as usize + MANY {
+            row.events.truncate(index);
+        } else if row.events.len() > 4 * row.left as usize + MANY {
             self.close_up(slot as usize);
         }
     }
@@ -143,7 +143,7 @@ impl<N> Agenda<N> {
     /// Takes out of a slot what was taken or taken back.
     #[cold]
     fn close_up(&mut self, slot: usize) {
-        let Slot { events, first, .. } = &mut self.slots[slot];
+        let Row { events, first, .. } = &mut self.slots[slot];
         events.drain(..core::mem::take(first) as usize);
         events.retain(|(_, node)| *node != NONE);
         for (index, (_, node)) in (0..).zip(events) {
@@ -158,21 +158,21 @@ impl<N> Agenda<N> {
             let wheel = self.wheels.trailing_zeros() as usize;
             let index = u64::from(self.filled[wheel].trailing_zeros());
             let number = wheel * SLOTS as usize + index as usize;
-            let slot = &mut self.slots[number];
-            if wheel == 0 || slot.left == 1 {
-                let mut first = slot.first as usize;
-                while slot.events[first].1 == NONE {
+            let row = &mut self.slots[number];
+            if wheel == 0 || row.left == 1 {
+                let mut first = row.first as usize;
+                while row.events[first].1 == NONE {
                     first += 1;
                 }
-                slot.first = first as u32;
-                let (at, node) = slot.events[first];
+                row.first = first as u32;
+                let (at, node) = row.events[first];
                 if at > until {
                     return None;
                 }
                 self.now = at;
-                slot.first += 1;
-                slot.left -= 1;
-                if slot.left == 0 {
+                row.first += 1;
+                row.left -= 1;
+                if row.left == 0 {
                     self.empty(number);
                 }
                 self.event_mut(node).slot = NONE;
@@ -217,8 +217,8 @@ impl<N> Agenda<N> {
                 }
                 let index = filled.trailing_zeros() as usize;
                 filled &= filled - 1;
-                let slot = &self.slots[wheel * SLOTS as usize + index];
-                nodes[count] = slot.events[slot.first as usize].1;
+                let row = &self.slots[wheel * SLOTS as usize + index];
+                nodes[count] = row.events[row.first as usize].1;
                 count += 1;
             }
         }
@@ -227,7 +227,7 @@ impl<N> Agenda<N> {
 
     /// Empties a slot in which no event is left.
     fn empty(&mut self, slot: usize) {
-        let Slot { events, first, .. } = &mut self.slots[slot];
+        let Row { events, first, .. } = &mut self.slots[slot];
         *first = 0;
         if events.capacity() > MANY {
             *events = Vec::new();
@@ -242,7 +242,7 @@ impl<N> Agenda<N> {
 
     /// Spreads a slot over the wheels below, in order.
     fn move_down(&mut self, slot: usize) {
-        let Slot { mut events, first, .. } = core::mem::take(&mut self.slots[slot]);
+        let Row { mut events, first, .. } = core::mem::take(&mut self.slots[slot]);
         self.empty(slot);
         for index in first as usize..events.len() {
             if let Some(&(_, later)) = events.get(index + NEAR) {
@@ -264,10 +264,10 @@ impl<N> Agenda<N> {
         let wheel = ((63 - differs.leading_zeros()) / BITS) as usize;
         let index = (at >> (BITS * wheel as u32)) % SLOTS;
         let number = wheel * SLOTS as usize + index as usize;
-        let slot = &mut self.slots[number];
-        let place = slot.events.len() as u32;
-        slot.events.push((at, node));
-        slot.left += 1;
+        let row = &mut self.slots[number];
+        let place = row.events.len() as u32;
+        row.events.push((at, node));
+        row.left += 1;
         self.filled[wheel] |= 1 << index;
         self.wheels |= 1 << wheel;
         *self.event_mut(node) = Event { at, slot: number as u32, index: place };
@@ -293,6 +293,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
+
+    #[test]
+    fn a_node_and_its_event_take_a_line_of_the_cache() {
+        assert_eq!(size_of::<Place<crate::world::Slot>>(), 64);
+    }
 
     #[test]
     fn events_that_are_put_off_in_turn_do_not_fill_their_slot() {

@@ -10,28 +10,24 @@ use crate::source::exponential;
 use crate::{Packed, Payload, Source};
 
 /// A host with one TCP connection and an application on it.
-///
-/// What every packet touches comes first: of thousands of hosts each is touched when it is long out of the processor's
-/// cache.
 #[derive(Clone, Debug)]
-#[repr(C)]
 pub struct TcpHost {
-    endpoint: Option<Box<Endpoint>>,
-    /// When the application next has something to do; [`Time::MAX`] if nothing.
-    due: Time,
-    role: Role,
-    arrived: u64,
-    packets: u64,
     id: HostId,
     peer: HostId,
     flow: FlowId,
     class: u8,
+    config: Arc<Config>,
     /// Whether every segment passes through the wire format and back.
     wire: bool,
-    over: bool,
-    noted: Noted,
-    config: Arc<Config>,
     isn: u32,
+    over: bool,
+    role: Role,
+    /// When the application next has something to do; [`Time::MAX`] if nothing.
+    due: Time,
+    endpoint: Option<Box<Endpoint>>,
+    packets: u64,
+    arrived: u64,
+    noted: Noted,
     /// The counters of a connection that is gone.
     last_stats: Option<Box<(SenderStats, ReceiverStats)>>,
 }
@@ -434,12 +430,11 @@ impl Role {
 
 /// What [`Moments`] says, in half of its room: [`Time::MAX`] is what has not happened.
 #[derive(Clone, Copy, Debug)]
-#[repr(C)]
 struct Noted {
     first_sent: Time,
+    connected: Time,
     first_data: Time,
     last_data: Time,
-    connected: Time,
     completed: Time,
     closed: Time,
     aborted: bool,
