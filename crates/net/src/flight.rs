@@ -3,13 +3,18 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use fontis_base::{Duration, Packet, Time, append, relax};
 
+use crate::Delivery;
+
 /// The packets that propagate, delivered in the order of due times, and of those in the order in which they came.
 ///
 /// All but the ones held back for reordering are due in the order in which they come, so a plain queue holds them
 /// and a heap the others.
 #[derive(Clone, Debug)]
 pub(crate) struct Flight<P> {
-    in_order: VecDeque<Due<P>>,
+    in_order: VecDeque<Delivery<P>>,
+    /// When the next delivery is due; [`Time::MAX`] if nothing is on its way. It is asked for more often than it changes, and
+    /// the packet may be long out of the processor's cache.
+    next_at: Time,
     /// When the latest of the packets in order is or was due.
     last_due: Time,
     /// For how many packets in order there is to be room as soon as there is one: bursts come again, and the memory for one is
@@ -17,15 +22,6 @@ pub(crate) struct Flight<P> {
     room: u16,
     /// Most links hold none back.
     late: Option<Box<Late<P>>>,
-}
-
-/// The packet comes first, so that it is moved out with the same words with which it is moved on: a processor waits for
-/// what it has just written if it reads it otherwise.
-#[derive(Clone, Debug)]
-#[repr(C)]
-struct Due<P> {
-    packet: Packet<P>,
-    at: Time,
 }
 
 /// The packets that are held back, and what decides between one of them and one in order that are due at the same time.
@@ -51,16 +47,23 @@ const USUAL_BURST: usize = 1024;
 
 impl<P> Flight<P> {
     pub(crate) fn new() -> Self {
-        Self { in_order: VecDeque::new(), last_due: Time::ZERO, room: 0, late: None }
+        Self {
+            in_order: VecDeque::new(),
+            next_at: Time::MAX,
+            last_due: Time::ZERO,
+            room: 0,
+            late: None,
+        }
     }
 
     /// Takes a packet that is due at `at`, or when the last one before it is.
     pub(crate) fn push(&mut self, at: Time, packet: Packet<P>) {
         self.last_due = self.last_due.max(at);
+        self.next_at = self.next_at.min(self.last_due);
         if self.in_order.capacity() == 0 {
             self.in_order.reserve_exact(self.room.into());
         }
-        append(&mut self.in_order, Due { at: self.last_due, packet });
+        append(&mut self.in_order, Delivery { packet, at: self.last_due });
     }
 
     /// Takes a packet that is due `by` later than [`push`](Self::push) would have it, and lets others overtake it.
@@ -70,6 +73,7 @@ impl<P> Flight<P> {
         });
         let behind = late.delivered + self.in_order.len() as u64;
         let at = self.last_due.max(at) + by;
+        self.next_at = self.next_at.min(at);
         late.heap.push(HeldBack { at, seq: late.next_seq, behind, packet });
         late.next_seq += 1;
     }
@@ -81,16 +85,12 @@ impl<P> Flight<P> {
 
     /// The packet in order before which so many others are.
     pub(crate) fn get(&self, index: usize) -> Option<&Packet<P>> {
-        self.in_order.get(index).map(|due| &due.packet)
+        self.in_order.get(index).map(|delivery| &delivery.packet)
     }
 
-    /// When the next delivery is due.
-    pub(crate) fn next_at(&self) -> Option<Time> {
-        let in_order = self.in_order.front().map(|due| due.at);
-        let Some(held_back) = self.late.as_ref().and_then(|late| late.heap.peek()) else {
-            return in_order;
-        };
-        Some(in_order.map_or(held_back.at, |at| at.min(held_back.at)))
+    /// When the next delivery is due; [`Time::MAX`] if nothing is on its way.
+    pub(crate) fn next_at(&self) -> Time {
+        self.next_at
     }
 
     /// Whether a packet in order is on its way: then none that is sent later is due before it.
@@ -98,40 +98,53 @@ impl<P> Flight<P> {
         !self.in_order.is_empty()
     }
 
-    /// The next packet due at `now`, and when it was due.
-    pub(crate) fn pop(&mut self, now: Time) -> Option<(Time, Packet<P>)> {
-        if self.late.is_some() {
-            return self.pop_either(now);
+    /// The next packet due at `now`.
+    #[inline]
+    pub(crate) fn pop(&mut self, now: Time) -> Option<Delivery<P>> {
+        if self.next_at > now {
+            return None;
         }
-        let due = self.in_order.pop_front_if(|due| due.at <= now)?;
-        self.relax();
-        Some((due.at, due.packet))
+        match &mut self.late {
+            None => self.pop_in_order(),
+            Some(_) => self.pop_either(),
+        }
     }
 
     #[inline]
+    fn pop_in_order(&mut self) -> Option<Delivery<P>> {
+        let delivery = self.in_order.pop_front();
+        match self.in_order.front() {
+            Some(next) => self.next_at = next.at,
+            None => self.relax(),
+        }
+        delivery
+    }
+
     fn relax(&mut self) {
+        self.next_at = Time::MAX;
         if let Some(room) = relax(&mut self.in_order) {
             self.room = room.min(USUAL_BURST) as u16;
         }
     }
 
     #[cold]
-    fn pop_either(&mut self, now: Time) -> Option<(Time, Packet<P>)> {
-        if self.next_at()? > now {
-            return None;
-        }
+    fn pop_either(&mut self) -> Option<Delivery<P>> {
         let late = self.late.as_mut()?;
         let held_back_first = match (self.in_order.front(), late.heap.peek()) {
             (Some(a), Some(b)) => (b.at, b.behind) <= (a.at, late.delivered),
             (a, _) => a.is_none(),
         };
-        if held_back_first {
-            return late.heap.pop().map(|held_back| (held_back.at, held_back.packet));
-        }
-        late.delivered += 1;
-        let due = self.in_order.pop_front()?;
-        self.relax();
-        Some((due.at, due.packet))
+        let delivery = if held_back_first {
+            late.heap.pop().map(|HeldBack { at, packet, .. }| Delivery { packet, at })
+        } else {
+            late.delivered += 1;
+            self.pop_in_order()
+        };
+        let held_back = self.late.as_ref().and_then(|late| late.heap.peek());
+        let both =
+            [self.in_order.front().map(|delivery| delivery.at), held_back.map(|packet| packet.at)];
+        self.next_at = both.into_iter().flatten().min().unwrap_or(Time::MAX);
+        delivery
     }
 }
 

@@ -81,12 +81,16 @@ impl Counts {
 }
 
 /// A packet that has crossed a link.
+///
+/// The packet comes first, so that it is moved out with the same words with which it is moved on: a processor waits for what
+/// it has just written if it reads it otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub struct Delivery<P> {
-    /// When it was due: what a next element must compute with, and what a driver's lateness is measured from.
-    pub at: Time,
     /// The packet.
     pub packet: Packet<P>,
+    /// When it was due: what a next element must compute with, and what a driver's lateness is measured from.
+    pub at: Time,
 }
 
 /// A delay of each packet's own. The links of hosts have it, thousands of them, and nothing else of what may happen.
@@ -354,22 +358,30 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
     /// The next packet that is due at `now`, and when it was due, in the order of (due time, sequence).
     pub fn deliver(&mut self, now: Time) -> Option<Delivery<P>> {
         self.advance(now);
-        let (at, packet) = self.flight.pop(now)?;
-        self.counts.delivered.add(&packet);
-        Some(Delivery { at, packet })
+        let delivery = self.flight.pop(now);
+        if let Some(Delivery { packet, .. }) = &delivery {
+            self.counts.delivered.add(packet);
+        }
+        delivery
     }
 
     /// A time before which nothing is delivered, if nothing enters; `None` if nothing will be.
     ///
     /// A driver that only wants deliveries sleeps until then; it wakes half as often as with
     /// [`timeout`](Node::timeout), which also names the times at which the queue moves.
+    #[inline]
     pub fn next_delivery(&self) -> Option<Time> {
-        let in_flight = self.flight.next_at();
-        if self.flight.has_in_order() {
-            return in_flight;
+        let mut at = self.flight.next_at();
+        if !self.flight.has_in_order() {
+            at = at.min(self.begins_at + self.delay);
         }
-        let queued = (self.begins_at < Time::MAX).then(|| self.begins_at + self.delay);
-        [in_flight, queued].into_iter().flatten().min()
+        (at < Time::MAX).then_some(at)
+    }
+
+    /// Whether a packet is on its way before which none arrives that enters now.
+    #[inline]
+    pub fn is_moving(&self) -> bool {
+        self.flight.has_in_order()
     }
 
     /// Moves packets from the queue to the line, each at the time at which the line was free for it.
@@ -530,7 +542,7 @@ impl<P: Clone, O: Observer<P>> Node<P> for Link<P, O> {
     }
 
     fn timeout(&self) -> Option<(Time, &'static str)> {
-        let delivery = self.flight.next_at().map(|at| (at, "delivery"));
+        let delivery = Some((self.flight.next_at(), "delivery")).filter(|(at, _)| *at < Time::MAX);
         let transmission = self.begin().map(|(at, _)| (at, "transmission"));
         [delivery, transmission].into_iter().flatten().min_by_key(|(at, _)| *at)
     }

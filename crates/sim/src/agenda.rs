@@ -5,15 +5,21 @@ use fontis_base::{Time, prefetch};
 /// The nodes of a world, and their pending events, at most one for each: side by side, because whoever asks for one
 /// nearly always asks for the other.
 ///
-/// A hierarchy of wheels of 64 slots: a slot of the lowest is a nanosecond, one of the next 64 of them, and so on, so
-/// that any time has its slot. An event goes to the wheel of the highest digit (to the base 64) in which its time
-/// differs from the present, and moves down as the present draws near; alone in the next slot, it is taken from where
-/// it is. Events at the same time come in the order in which they were made: they move together, and nothing is put
-/// before them. All costs the same however many events are pending.
+/// The next events stand in a row, sorted. The later ones are in a hierarchy of wheels of 64 slots: a slot of the lowest is
+/// a nanosecond, one of the next 64 of them, and so on, so that any time has its slot. An event goes to the wheel of the
+/// highest digit (to the base 64) in which its time differs from the present of the wheels, and moves down as that draws
+/// near, until there are few enough in its slot to be sorted. Events at the same time come in the order in which they were
+/// made: they move together, and nothing is put before them. All costs the same however many events are pending.
 #[derive(Clone, Debug)]
 pub(crate) struct Agenda<N> {
     now: u64,
-    slots: Vec<Row>,
+    /// The next events, the last one first: when, and the node.
+    next: Vec<(u64, u32)>,
+    /// All events before this are there, and no others.
+    horizon: u64,
+    /// The present of the wheels.
+    base: u64,
+    slots: Vec<Slot>,
     /// Which slots of each wheel hold events.
     filled: [u64; WHEELS],
     /// Which wheels hold events.
@@ -32,19 +38,17 @@ struct Place<N> {
 #[derive(Clone, Copy, Debug)]
 struct Event {
     at: u64,
-    /// The slot; [`NONE`] if the node has no event.
+    /// The slot, if it is in the wheels; [`NONE`] if the node has no event.
     slot: u32,
     /// Its place there.
     index: u32,
 }
 
-/// The events of a slot, in the order in which they were made: of thousands of nodes none need be touched to find the next.
+/// Events in the order in which they were made: of thousands of nodes none need be touched to find the next.
 #[derive(Clone, Debug, Default)]
-struct Row {
+struct Slot {
     /// When, and the node; [`NONE`] where an event was taken back.
     events: Vec<(u64, u32)>,
-    /// All before were taken.
-    first: u32,
     /// How many are left.
     left: u32,
 }
@@ -57,12 +61,21 @@ const NONE: u32 = u32::MAX;
 const MANY: usize = 64;
 /// A node is brought near so many events before its own is moved.
 const NEAR: usize = 8;
+/// So many events are sorted at least, as long as there are others.
+const FEWEST: usize = 8;
+/// So many are added to them at once.
+const SOME: usize = 16;
+/// If more are to be sorted, some go back to the wheels.
+const MOST: usize = 64;
 
 impl<N> Default for Agenda<N> {
     fn default() -> Self {
         Self {
             now: 0,
-            slots: vec![Row::default(); WHEELS * SLOTS as usize],
+            next: Vec::with_capacity(MOST + 1),
+            horizon: 0,
+            base: 0,
+            slots: vec![Slot::default(); WHEELS * SLOTS as usize],
             filled: [0; WHEELS],
             wheels: 0,
             nodes: Vec::new(),
@@ -108,43 +121,56 @@ impl<N> Agenda<N> {
     /// Sets a node's event, in place of the one that it has. A time that has passed is read as the present.
     pub(crate) fn set(&mut self, node: u32, at: Time) {
         self.clear(node);
-        let at = at.as_nanos().max(self.now);
-        self.link(node, at);
+        self.insert(node, at.as_nanos().max(self.now));
     }
 
     /// Sets a node's event, unless it has one that is due no later.
+    #[inline]
     pub(crate) fn set_no_later(&mut self, node: u32, at: Time) {
         let event = self.event(node);
-        if event.slot == NONE || at.as_nanos() < event.at {
+        if event.slot == NONE {
+            self.insert(node, at.as_nanos().max(self.now));
+        } else if at.as_nanos() < event.at {
             self.set(node, at);
         }
     }
 
     /// Takes back a node's event.
-    pub(crate) fn clear(&mut self, node: u32) {
-        let Event { slot, index, .. } = *self.event(node);
-        if slot == NONE {
-            return;
-        }
-        self.event_mut(node).slot = NONE;
-        let (row, index) = (&mut self.slots[slot as usize], index as usize);
-        row.events[index].1 = NONE;
-        row.left -= 1;
-        if row.left == 0 {
-            self.empty(slot as usize);
-        } else if index + 1 == row.events.len() {
-            // A node that puts its event off again and again must not fill the slot.
-            row.events.truncate(index);
-        } else if row.events.len() > 4 * row.left as usize + MANY {
-            self.close_up(slot as usize);
+    #[inline]
+    fn clear(&mut self, node: u32) {
+        if self.event(node).slot != NONE {
+            self.take_back(node);
         }
     }
 
-    /// Takes out of a slot what was taken or taken back.
+    fn take_back(&mut self, node: u32) {
+        let Event { at, slot, index } = *self.event(node);
+        self.event_mut(node).slot = NONE;
+        if at < self.horizon {
+            if let Some(place) = self.next.iter().rposition(|(_, other)| *other == node) {
+                self.next.remove(place);
+            }
+            return;
+        }
+        let (number, index) = (slot as usize, index as usize);
+        let slot = &mut self.slots[number];
+        slot.events[index].1 = NONE;
+        slot.left -= 1;
+        if slot.left == 0 {
+            let events = self.take(number);
+            self.reuse(number, events);
+        } else if index + 1 == slot.events.len() {
+            // A node that puts its event off again and again must not fill the slot.
+            slot.events.truncate(index);
+        } else if slot.events.len() > 4 * slot.left as usize + MANY {
+            self.close_up(number);
+        }
+    }
+
+    /// Takes out of a slot what was taken back.
     #[cold]
     fn close_up(&mut self, slot: usize) {
-        let Row { events, first, .. } = &mut self.slots[slot];
-        events.drain(..core::mem::take(first) as usize);
+        let events = &mut self.slots[slot].events;
         events.retain(|(_, node)| *node != NONE);
         for (index, (_, node)) in (0..).zip(events) {
             self.nodes[*node as usize].event.index = index;
@@ -152,42 +178,72 @@ impl<N> Agenda<N> {
     }
 
     /// Takes the next event, if it is due no later than `until`.
+    #[inline]
     pub(crate) fn pop(&mut self, until: Time) -> Option<(Time, u32)> {
-        let until = until.as_nanos();
-        while self.wheels != 0 {
-            let wheel = self.wheels.trailing_zeros() as usize;
-            let index = u64::from(self.filled[wheel].trailing_zeros());
-            let number = wheel * SLOTS as usize + index as usize;
-            let row = &mut self.slots[number];
-            if wheel == 0 || row.left == 1 {
-                let mut first = row.first as usize;
-                while row.events[first].1 == NONE {
-                    first += 1;
-                }
-                row.first = first as u32;
-                let (at, node) = row.events[first];
-                if at > until {
-                    return None;
-                }
-                self.now = at;
-                row.first += 1;
-                row.left -= 1;
-                if row.left == 0 {
-                    self.empty(number);
-                }
-                self.event_mut(node).slot = NONE;
-                return Some((Time::from_nanos(at), node));
-            }
-            let shift = BITS * wheel as u32;
-            let above = self.now >> shift >> BITS << BITS;
-            let base = (above | index) << shift;
-            if base > until {
-                return None;
-            }
-            self.now = base;
-            self.move_down(number);
+        if self.next.len() < FEWEST && self.wheels != 0 {
+            self.refill(until.as_nanos());
         }
-        None
+        let (at, node) = self.next.pop_if(|(at, _)| *at <= until.as_nanos())?;
+        self.now = at;
+        self.event_mut(node).slot = NONE;
+        Some((Time::from_nanos(at), node))
+    }
+
+    /// Takes events from the wheels, until there are some to be the next.
+    fn refill(&mut self, until: u64) {
+        while self.wheels != 0 && self.next.len() < SOME {
+            let begin = self.next_slot();
+            // What is added may be due then, so the wheels must not go on.
+            if begin > until {
+                break;
+            }
+            let wheel = self.wheels.trailing_zeros();
+            let number = wheel as usize * SLOTS as usize
+                + (begin >> (BITS * wheel)) as usize % SLOTS as usize;
+            let few = self.slots[number].left as usize <= SOME;
+            if !few && !self.next.is_empty() {
+                return;
+            }
+            self.base = begin;
+            let events = self.take(number);
+            let there = events.iter().filter(|(_, node)| *node != NONE);
+            if few {
+                there.for_each(|&(at, node)| sort_in(&mut self.next, at, node));
+                self.horizon = begin.saturating_add(1 << (BITS * wheel));
+            } else if wheel == 0 {
+                // All at once.
+                self.next.extend(there.rev());
+                self.horizon = begin.saturating_add(1);
+                self.reuse(number, events);
+                return;
+            } else {
+                for (index, &(at, node)) in events.iter().enumerate() {
+                    if let Some(&(_, later)) = events.get(index + NEAR) {
+                        self.bring_near(later);
+                    }
+                    if node != NONE {
+                        self.enter(node, at);
+                    }
+                }
+            }
+            self.reuse(number, events);
+        }
+        // Until the next slot there is nothing else.
+        if !self.next.is_empty() {
+            self.horizon = self.horizon.max(self.next_slot());
+        }
+    }
+
+    /// When the next slot of the wheels begins that holds events; [`u64::MAX`] if none does.
+    #[inline]
+    fn next_slot(&self) -> u64 {
+        if self.wheels == 0 {
+            return u64::MAX;
+        }
+        let wheel = self.wheels.trailing_zeros();
+        let index = u64::from(self.filled[wheel as usize].trailing_zeros());
+        let shift = BITS * wheel;
+        (self.base >> shift >> BITS << BITS | index) << shift
     }
 
     /// Brings a node and its event into the cache.
@@ -203,75 +259,89 @@ impl<N> Agenda<N> {
         &mut self.nodes[node as usize].event
     }
 
-    /// Nodes whose events are about the next to come; [`NONE`] stands where there are too few.
+    /// Nodes whose events are the next to come; [`NONE`] stands where there are too few.
     pub(crate) fn ahead<const COUNT: usize>(&self) -> [u32; COUNT] {
         let mut nodes = [NONE; COUNT];
-        let (mut count, mut wheels) = (0, self.wheels);
-        while wheels != 0 {
-            let wheel = wheels.trailing_zeros() as usize;
-            wheels &= wheels - 1;
-            let mut filled = self.filled[wheel];
-            while filled != 0 {
-                if count == COUNT {
-                    return nodes;
-                }
-                let index = filled.trailing_zeros() as usize;
-                filled &= filled - 1;
-                let row = &self.slots[wheel * SLOTS as usize + index];
-                nodes[count] = row.events[row.first as usize].1;
-                count += 1;
-            }
-        }
+        nodes.iter_mut().zip(self.next.iter().rev()).for_each(|(node, (_, next))| *node = *next);
         nodes
     }
 
-    /// Empties a slot in which no event is left.
-    fn empty(&mut self, slot: usize) {
-        let Row { events, first, .. } = &mut self.slots[slot];
-        *first = 0;
-        if events.capacity() > MANY {
-            *events = Vec::new();
-        }
-        events.clear();
+    /// Takes all events out of a slot.
+    fn take(&mut self, slot: usize) -> Vec<(u64, u32)> {
         let (wheel, index) = (slot / SLOTS as usize, slot as u64 % SLOTS);
         self.filled[wheel] &= !(1 << index);
         if self.filled[wheel] == 0 {
             self.wheels &= !(1 << wheel);
         }
+        core::mem::take(&mut self.slots[slot]).events
     }
 
-    /// Spreads a slot over the wheels below, in order.
-    fn move_down(&mut self, slot: usize) {
-        let Row { mut events, first, .. } = core::mem::take(&mut self.slots[slot]);
-        self.empty(slot);
-        for index in first as usize..events.len() {
-            if let Some(&(_, later)) = events.get(index + NEAR) {
-                self.bring_near(later);
-            }
-            let (at, node) = events[index];
-            if node != NONE {
-                self.link(node, at);
-            }
-        }
+    /// Gives the memory of what was in a slot back to it, if it is little.
+    fn reuse(&mut self, slot: usize, mut events: Vec<(u64, u32)>) {
         if events.capacity() <= MANY {
             events.clear();
             self.slots[slot].events = events;
         }
     }
 
-    fn link(&mut self, node: u32, at: u64) {
-        let differs = (at ^ self.now) | 1;
+    /// Gives a node that has none an event.
+    #[inline]
+    fn insert(&mut self, node: u32, at: u64) {
+        if at >= self.horizon {
+            return self.enter(node, at);
+        }
+        *self.event_mut(node) = Event { at, slot: 0, index: 0 };
+        sort_in(&mut self.next, at, node);
+        if self.next.len() > MOST {
+            self.spill();
+        }
+    }
+
+    /// Gives the later half of the next events back to the wheels.
+    #[cold]
+    fn spill(&mut self) {
+        let (middle, _) = self.next[self.next.len() / 2];
+        let later = self.next.partition_point(|(at, _)| *at > middle);
+        let Some(first) = later.checked_sub(1) else { return };
+        // The wheels do not go back.
+        if self.next[first].0 <= self.base {
+            return;
+        }
+        self.horizon = self.next[first].0;
+        for index in (0..later).rev() {
+            let (at, node) = self.next[index];
+            self.enter(node, at);
+        }
+        self.next.drain(..later);
+    }
+
+    /// Puts an event into the wheels.
+    fn enter(&mut self, node: u32, at: u64) {
+        let differs = (at ^ self.base) | 1;
         let wheel = ((63 - differs.leading_zeros()) / BITS) as usize;
         let index = (at >> (BITS * wheel as u32)) % SLOTS;
         let number = wheel * SLOTS as usize + index as usize;
-        let row = &mut self.slots[number];
-        let place = row.events.len() as u32;
-        row.events.push((at, node));
-        row.left += 1;
+        let slot = &mut self.slots[number];
+        let place = slot.events.len() as u32;
+        slot.events.push((at, node));
+        slot.left += 1;
         self.filled[wheel] |= 1 << index;
         self.wheels |= 1 << wheel;
         *self.event_mut(node) = Event { at, slot: number as u32, index: place };
     }
+}
+
+/// Puts an event among the next, after all that are due at the same time.
+#[inline]
+fn sort_in(next: &mut Vec<(u64, u32)>, at: u64, node: u32) {
+    next.push((at, node));
+    let mut place = next.len() - 1;
+    // Most come soon, so few are to be moved.
+    while place > 0 && next[place - 1].0 <= at {
+        next[place] = next[place - 1];
+        place -= 1;
+    }
+    next[place] = (at, node);
 }
 
 impl<N> Index<usize> for Agenda<N> {
@@ -317,13 +387,15 @@ mod tests {
     proptest! {
         #[test]
         fn events_come_in_the_order_of_their_times_and_then_of_their_making(
-            operations in prop::collection::vec((0u32..12, 0u8..8, 0u64..u64::MAX), 1..300)
+            nodes in prop::sample::select(vec![12u32, 300]),
+            operations in prop::collection::vec((0u32..300, 0u8..8, 0u64..u64::MAX), 1..1000)
         ) {
             let mut agenda = Agenda::default();
-            (0..12).for_each(|node| assert_eq!(agenda.add(node), node));
+            (0..nodes).for_each(|node| assert_eq!(agenda.add(node), node as usize));
             let mut naive: BTreeMap<(u64, u64), u32> = BTreeMap::new();
             let (mut now, mut sequence) = (0, 0);
             for (node, operation, random) in operations {
+                let node = node % nodes;
                 // Spans of every order of magnitude, and often the same time.
                 let span = if operation < 2 { 0 } else { random >> (random % 60) };
                 match operation {
@@ -353,7 +425,7 @@ mod tests {
                         prop_assume!(now < u64::MAX / 2);
                     }
                 }
-                for node in 0..12 {
+                for node in 0..nodes {
                     let want = naive.iter().find(|(_, other)| **other == node);
                     let want = want.map(|((at, _), _)| Time::from_nanos(*at));
                     prop_assert_eq!(agenda.pending(node), want);

@@ -35,8 +35,9 @@ pub struct Packed {
 }
 
 impl From<&Segment> for Packed {
+    #[inline]
     fn from(segment: &Segment) -> Self {
-        let Segment { seq, ack, len, window, flags, timestamps, sack, syn } = *segment;
+        let Segment { seq, ack, len, window, flags, timestamps, ref sack, syn } = *segment;
         let is_plain = sack.is_empty() && syn.is_none();
         Self {
             seq,
@@ -46,7 +47,7 @@ impl From<&Segment> for Packed {
             flags,
             has_timestamps: timestamps.is_some(),
             timestamps: timestamps.unwrap_or_default(),
-            options: (!is_plain).then(|| Box::new((sack, syn))),
+            options: (!is_plain).then(|| Box::new((*sack, syn))),
         }
     }
 }

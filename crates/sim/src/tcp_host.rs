@@ -4,7 +4,7 @@ use fontis_base::{
     Duration, Ecn, FlowId, HostId, Node, Packet, PacketId, Port, Stream, Time, prefetch,
 };
 use fontis_proto::tcp::wire::{Addresses, decode_headers, encode_headers};
-use fontis_proto::tcp::{Config, Endpoint, Event, ReceiverStats, SenderStats};
+use fontis_proto::tcp::{Config, Endpoint, Event, ReceiverStats, SenderStats, Transmit};
 
 use crate::source::exponential;
 use crate::{Packed, Payload, Source};
@@ -285,7 +285,16 @@ impl TcpHost {
         }
     }
 
+    /// Notes what has happened to the connection, which nothing mostly has.
+    #[inline]
     fn note_events(&mut self, now: Time) {
+        if self.endpoint.as_ref().is_some_and(|endpoint| endpoint.has_events()) {
+            self.note_all_events(now);
+        }
+    }
+
+    #[cold]
+    fn note_all_events(&mut self, now: Time) {
         let Some(endpoint) = &mut self.endpoint else { return };
         while let Some(event) = endpoint.event() {
             match event {
@@ -307,6 +316,48 @@ impl TcpHost {
             self.last_stats = Some(Box::new(stats));
             self.endpoint = None;
             self.over = true;
+        }
+    }
+
+    /// The next packet that leaves at `now`.
+    #[inline]
+    pub(crate) fn next_packet(&mut self, now: Time) -> Option<Packet<Payload>> {
+        if self.endpoint.is_none() {
+            if self.over {
+                return None;
+            }
+            self.start(now);
+        }
+        if self.due <= now {
+            self.act(now);
+        }
+        let transmit = self.endpoint.as_mut()?.poll(now);
+        let Some(transmit) = &transmit else {
+            self.note_events(now);
+            return None;
+        };
+        self.packets += 1;
+        self.noted.first_sent = self.noted.first_sent.min(now);
+        Some(match self.wire {
+            false => self.packet(transmit),
+            true => pass_wire(self.packet(transmit)),
+        })
+    }
+
+    /// The packet that carries a segment.
+    #[inline]
+    fn packet(&self, transmit: &Transmit) -> Packet<Payload> {
+        Packet {
+            id: PacketId(u64::from(self.id.0) << 40 | self.packets),
+            src: self.id,
+            dst: self.peer,
+            flow: self.flow,
+            size: transmit.segment.size(),
+            segments: 1,
+            ecn: if transmit.ecn_capable { Ecn::Ect0 } else { Ecn::NotEct },
+            corrupt: false,
+            class: self.class,
+            payload: Payload::Tcp(Packed::from(&transmit.segment)),
         }
     }
 }
@@ -341,37 +392,7 @@ impl Node<Payload> for TcpHost {
     }
 
     fn poll(&mut self, now: Time) -> Option<(Port, Packet<Payload>)> {
-        if self.endpoint.is_none() {
-            if self.over {
-                return None;
-            }
-            self.start(now);
-        }
-        if self.due <= now {
-            self.act(now);
-        }
-        let Some(transmit) = self.endpoint.as_mut()?.poll(now) else {
-            self.note_events(now);
-            return None;
-        };
-        self.packets += 1;
-        self.noted.first_sent = self.noted.first_sent.min(now);
-        let mut packet = Packet {
-            id: PacketId(u64::from(self.id.0) << 40 | self.packets),
-            src: self.id,
-            dst: self.peer,
-            flow: self.flow,
-            size: transmit.segment.size(),
-            segments: 1,
-            ecn: if transmit.ecn_capable { Ecn::Ect0 } else { Ecn::NotEct },
-            corrupt: false,
-            class: self.class,
-            payload: Payload::Tcp(Packed::from(&transmit.segment)),
-        };
-        if self.wire {
-            pass_wire(&mut packet);
-        }
-        Some((0, packet))
+        self.next_packet(now).map(|packet| (0, packet))
     }
 
     fn timeout(&self) -> Option<(Time, &'static str)> {
@@ -391,9 +412,10 @@ impl Node<Payload> for TcpHost {
     }
 }
 
-/// Replaces a packet by what its bytes say.
-fn pass_wire(packet: &mut Packet<Payload>) {
-    let Payload::Tcp(packed) = &mut packet.payload else { return };
+/// What the bytes of a packet say.
+#[cold]
+fn pass_wire(mut packet: Packet<Payload>) -> Packet<Payload> {
+    let Payload::Tcp(packed) = &mut packet.payload else { return packet };
     let mut bytes = Vec::with_capacity(80);
     let addresses = Addresses { source: (1, 1), destination: (2, 2) };
     encode_headers(&packed.segment(), packet.ecn, addresses, &mut bytes);
@@ -406,6 +428,7 @@ fn pass_wire(packet: &mut Packet<Payload>) {
         // The checksum of what cannot be read would be wrong too.
         Err(_) => packet.corrupt = true,
     }
+    packet
 }
 
 impl Role {

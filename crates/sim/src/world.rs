@@ -290,15 +290,18 @@ impl World {
     /// Processes the next event, if it comes no later than `until`; false if there is none.
     pub fn step(&mut self, until: Time) -> bool {
         while let Some((at, index)) = self.agenda.pop(until) {
-            // A node that has put its deadline off is asked when the old one comes: that is cheaper than moving an
-            // event with every acknowledgement.
-            match self.agenda[index as usize].element.timeout() {
-                None => continue,
-                Some(due) if due > at => {
-                    self.agenda.set(index, due);
-                    continue;
+            let element = &self.agenda[index as usize].element;
+            // A host that has put its deadline off is asked when the old one comes: that is cheaper than moving an event with
+            // every acknowledgement.
+            if !matches!(element, Element::Link(_)) {
+                match element.timeout() {
+                    None => continue,
+                    Some(due) if due > at => {
+                        self.agenda.set(index, due);
+                        continue;
+                    }
+                    Some(_) => {}
                 }
-                Some(_) => {}
             }
             self.now = at;
             self.processed += 1;
@@ -358,16 +361,25 @@ impl World {
         if self.agenda.len() > FEW {
             self.look_along(index);
         }
-        match next {
-            None => self.agenda.clear(index),
-            Some(next) => self.agenda.set_no_later(index, next),
+        // If there is none, or a later one, the event that is pending comes too early, which is found out then.
+        if let Some(next) = next {
+            self.agenda.set_no_later(index, next);
         }
     }
 
     /// Passes on what a host gives; when it is to be asked again.
     fn drain_host(&mut self, index: u32) -> Option<Time> {
-        while let Some((port, packet)) = self.agenda[index as usize].element.poll(self.now) {
-            self.forward(index, port, packet);
+        loop {
+            match &mut self.agenda[index as usize].element {
+                Element::Tcp(host) => {
+                    let Some(packet) = host.next_packet(self.now) else { break };
+                    self.forward(index, 0, packet);
+                }
+                other => {
+                    let Some((port, packet)) = other.poll(self.now) else { break };
+                    self.forward(index, port, packet);
+                }
+            }
         }
         self.agenda[index as usize].element.timeout()
     }
@@ -402,30 +414,57 @@ impl World {
         (slot.to != NOWHERE).then_some((slot.to, slot.to_port))
     }
 
-    /// The node at which packets to a host arrive that leave a node by a port, which leads to `to`.
-    fn beyond(&mut self, from: u32, port: Port, mut to: u32, host: HostId) -> Option<u32> {
+    /// The node at which packets to a host arrive that leave a node by a port, and the port there: behind all switches on
+    /// the way.
+    fn beyond(&mut self, from: u32, by: Port, host: HostId) -> Option<(u32, Port)> {
+        let (mut to, port) = self.way(from, by)?;
         while let Element::Switch(switch) = &mut self.agenda[to as usize].element {
             to = switch.way(host)? as u32;
         }
-        if port == 0 {
+        if by == 0 {
             self.agenda[from as usize].known = (host, to);
             self.knows = true;
         }
-        Some(to)
+        Some((to, port))
     }
 
-    /// Brings a packet to the node that its wire leads to, through all switches on the way.
+    /// Brings a packet to the node that its wire leads to.
     fn forward(&mut self, from: u32, by: Port, packet: Packet<Payload>) {
-        let Some((to, port)) = self.way(from, by) else { return };
+        if self.watchers.is_some() {
+            return self.forward_watched(from, by, packet);
+        }
+        let Slot { known, to_port, .. } = self.agenda[from as usize];
+        let (to, port) = match known.0 == packet.dst && known.1 != NOWHERE && by == 0 {
+            true => (known.1, to_port),
+            false => match self.beyond(from, by, packet.dst) {
+                Some(there) => there,
+                None => return,
+            },
+        };
+        match &mut self.agenda[to as usize].element {
+            Element::Link(link) => {
+                // If so, what comes next stays the same.
+                let moves = link.is_moving();
+                link.enter(self.now, packet);
+                if moves {
+                    return;
+                }
+            }
+            other => other.handle(self.now, port, packet),
+        }
+        self.touch(to);
+    }
+
+    /// The same, if somebody looks on.
+    #[cold]
+    fn forward_watched(&mut self, from: u32, by: Port, packet: Packet<Payload>) {
+        if self.way(from, by).is_none() {
+            return;
+        }
         if let Some(watchers) = &mut self.watchers {
             watchers.leaves(self.now, from, &packet);
         }
-        let (host, known) = self.agenda[from as usize].known;
-        let to = match host == packet.dst && known != NOWHERE && by == 0 {
-            true => Some(known),
-            false => self.beyond(from, by, to, packet.dst),
-        };
-        let Some(to) = to else { return };
+        let Some((to, port)) = self.beyond(from, by, packet.dst) else { return };
         let element = &mut self.agenda[to as usize].element;
         if let Some(watchers) = &mut self.watchers {
             watchers.comes(self.now, to, &packet);

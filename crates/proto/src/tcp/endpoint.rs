@@ -195,6 +195,12 @@ impl Endpoint {
         }
     }
 
+    /// Whether anything has happened that [`event`](Self::event) has not told.
+    #[inline]
+    pub const fn has_events(&self) -> bool {
+        self.events != 0
+    }
+
     /// What has happened, in the order of [`Event`].
     #[inline]
     pub fn event(&mut self) -> Option<Event> {
