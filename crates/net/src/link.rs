@@ -385,6 +385,7 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
     }
 
     /// Moves packets from the queue to the line, each at the time at which the line was free for it.
+    #[inline]
     fn advance(&mut self, now: Time) {
         if self.begins_at <= now {
             self.begin_until(now);
@@ -392,6 +393,21 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
     }
 
     fn begin_until(&mut self, now: Time) {
+        if self.variation.is_some() {
+            return self.begin_varying_until(now);
+        }
+        while self.begins_at <= now && self.begins_at < Time::MAX {
+            self.begin_next(self.begins_at);
+            self.begins_at = match self.queue.is_empty() {
+                true => Time::MAX,
+                false => self.line.free_at().max(self.backlog_since),
+            };
+        }
+    }
+
+    /// The same for a line whose rate varies.
+    #[inline(never)]
+    fn begin_varying_until(&mut self, now: Time) {
         let mut next = self.begin();
         while let Some((begin, rate)) = next {
             if begin > now {
@@ -403,21 +419,25 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
                     self.line.set_rate(rate);
                 }
             }
-            self.sum_up(begin);
-            let mut report = Report {
-                element: &self.name,
-                counts: &mut self.counts,
-                observer: &mut self.observer,
-            };
-            if let Some(packet) = self.queue.dequeue(begin, &mut report) {
-                self.transmit(begin, packet);
-            }
+            self.begin_next(begin);
             next = self.begin();
         }
         self.begins_at = next.map_or(Time::MAX, |(begin, _)| begin);
     }
 
+    /// The packet whose turn it is goes on the line.
+    #[inline]
+    fn begin_next(&mut self, begin: Time) {
+        self.sum_up(begin);
+        let mut report =
+            Report { element: &self.name, counts: &mut self.counts, observer: &mut self.observer };
+        if let Some(packet) = self.queue.dequeue(begin, &mut report) {
+            self.transmit(begin, packet);
+        }
+    }
+
     /// Adds to the sums what has waited since the queue last changed.
+    #[inline]
     fn sum_up(&mut self, now: Time) {
         let packets = self.queue.len() as u64;
         if packets > 0 {
@@ -452,16 +472,24 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         self.begins_at = self.begin().map_or(Time::MAX, |(begin, _)| begin);
     }
 
-    fn transmit(&mut self, begin: Time, mut packet: Packet<P>) {
+    fn transmit(&mut self, begin: Time, packet: Packet<P>) {
         let bytes = u64::from(packet.size);
         let sent = match self.variation.as_mut().and_then(|variation| variation.trace.as_mut()) {
             Some(line) => line.send(begin, bytes),
             None => self.line.send(begin, bytes),
         };
-        let mut jitter = || self.jitter.as_mut().map_or(Duration::ZERO, |jitter| jitter.next());
-        let Some(faults) = &mut self.faults else {
-            return self.flight.push(sent + self.delay + jitter(), packet);
-        };
+        if self.faults.is_some() {
+            return self.transmit_faulty(begin, sent, packet);
+        }
+        let jitter = self.jitter.as_mut().map_or(Duration::ZERO, Jitter::next);
+        let due = sent + self.delay + jitter;
+        self.flight.push(due, packet);
+    }
+
+    /// The same for a packet to which something may happen.
+    #[inline(never)]
+    fn transmit_faulty(&mut self, begin: Time, sent: Time, mut packet: Packet<P>) {
+        let Some(faults) = &mut self.faults else { return };
         let mut due = sent + faults.delay.1.at(sent, faults.delay.0);
         // It is lost at `sent`, but that lies ahead of the driver's time; reports keep to the order of their times.
         if faults.loss_position == LossPosition::AfterLine && faults.loss.next_is_lost() {
@@ -471,7 +499,7 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
             packet.corrupt = true;
             faults.corrupted += 1;
         }
-        due += jitter();
+        due += self.jitter.as_mut().map_or(Duration::ZERO, Jitter::next);
         if faults.reorder_stream.chance(faults.reorder.probability) {
             faults.reordered += 1;
             self.flight.push_held_back(due, faults.reorder.by, packet);

@@ -54,11 +54,17 @@ impl From<&Segment> for Packed {
 
 impl Packed {
     /// The segment.
+    #[inline]
     pub fn segment(&self) -> Segment {
         let Self { seq, ack, len, window, flags, .. } = *self;
-        let (sack, syn) = self.options.as_deref().copied().unwrap_or_default();
         let timestamps = self.has_timestamps.then_some(self.timestamps);
-        Segment { seq, ack, len, window, flags, timestamps, sack, syn }
+        match &self.options {
+            None => Segment { seq, ack, len, window, flags, timestamps, ..Segment::default() },
+            Some(options) => {
+                let (sack, syn) = **options;
+                Segment { seq, ack, len, window, flags, timestamps, sack, syn }
+            }
+        }
     }
 }
 

@@ -319,34 +319,31 @@ impl TcpHost {
         }
     }
 
-    /// The next packet that leaves at `now`.
+    /// The next segment that leaves at `now`, in [`packet`](Self::packet).
     #[inline]
-    pub(crate) fn next_packet(&mut self, now: Time) -> Option<Packet<Payload>> {
-        if self.endpoint.is_none() {
-            if self.over {
-                return None;
-            }
+    pub(crate) fn next_segment(&mut self, now: Time) -> Option<Transmit> {
+        let mut transmit = None;
+        if self.endpoint.is_none() && !self.over {
             self.start(now);
         }
         if self.due <= now {
             self.act(now);
         }
-        let transmit = self.endpoint.as_mut()?.poll(now);
-        let Some(transmit) = &transmit else {
-            self.note_events(now);
-            return None;
-        };
-        self.packets += 1;
-        self.noted.first_sent = self.noted.first_sent.min(now);
-        Some(match self.wire {
-            false => self.packet(transmit),
-            true => pass_wire(self.packet(transmit)),
-        })
+        if let Some(endpoint) = &mut self.endpoint {
+            transmit = endpoint.poll(now);
+            if transmit.is_some() {
+                self.packets += 1;
+                self.noted.first_sent = self.noted.first_sent.min(now);
+            } else {
+                self.note_events(now);
+            }
+        }
+        transmit
     }
 
     /// The packet that carries a segment.
     #[inline]
-    fn packet(&self, transmit: &Transmit) -> Packet<Payload> {
+    pub(crate) fn packet(&self, transmit: &Transmit) -> Packet<Payload> {
         Packet {
             id: PacketId(u64::from(self.id.0) << 40 | self.packets),
             src: self.id,
@@ -358,6 +355,21 @@ impl TcpHost {
             corrupt: false,
             class: self.class,
             payload: Payload::Tcp(Packed::from(&transmit.segment)),
+        }
+    }
+
+    /// Whether each packet passes through the wire format and back.
+    pub(crate) const fn passes_wire(&self) -> bool {
+        self.wire
+    }
+
+    /// When it next has something to do if nothing arrives; [`Time::MAX`] if nothing.
+    #[inline]
+    pub(crate) fn deadline(&self) -> Time {
+        match &self.endpoint {
+            _ if self.over => Time::MAX,
+            Some(endpoint) => endpoint.deadline().min(self.due),
+            None => self.role.start().unwrap_or(Time::MAX),
         }
     }
 }
@@ -392,7 +404,9 @@ impl Node<Payload> for TcpHost {
     }
 
     fn poll(&mut self, now: Time) -> Option<(Port, Packet<Payload>)> {
-        self.next_packet(now).map(|packet| (0, packet))
+        let transmit = self.next_segment(now)?;
+        let packet = self.packet(&transmit);
+        Some((0, if self.wire { pass_wire(packet) } else { packet }))
     }
 
     fn timeout(&self) -> Option<(Time, &'static str)> {
@@ -414,7 +428,7 @@ impl Node<Payload> for TcpHost {
 
 /// What the bytes of a packet say.
 #[cold]
-fn pass_wire(mut packet: Packet<Payload>) -> Packet<Payload> {
+pub(crate) fn pass_wire(mut packet: Packet<Payload>) -> Packet<Payload> {
     let Payload::Tcp(packed) = &mut packet.payload else { return packet };
     let mut bytes = Vec::with_capacity(80);
     let addresses = Addresses { source: (1, 1), destination: (2, 2) };

@@ -4,6 +4,7 @@ use fontis_base::{HostId, Node, Packet, Port, Time};
 
 use crate::agenda::Agenda;
 use crate::drops::SimLink;
+use crate::tcp_host::pass_wire;
 use crate::trace::Recorder;
 use crate::watchers::Watchers;
 use crate::{
@@ -78,7 +79,7 @@ impl Element {
         match self {
             // What moves inside a link is computed when it is next touched.
             Self::Link(link) => link.next_delivery(),
-            Self::Tcp(host) => host.timeout().map(|(at, _)| at),
+            Self::Tcp(host) => Some(host.deadline()).filter(|at| *at < Time::MAX),
             other => other.other_timeout(),
         }
     }
@@ -372,8 +373,15 @@ impl World {
         loop {
             match &mut self.agenda[index as usize].element {
                 Element::Tcp(host) => {
-                    let Some(packet) = host.next_packet(self.now) else { break };
-                    self.forward(index, 0, packet);
+                    let transmit = host.next_segment(self.now);
+                    let Some(transmit) = &transmit else { break };
+                    if host.passes_wire() {
+                        let packet = pass_wire(host.packet(transmit));
+                        self.forward(index, 0, packet);
+                    } else {
+                        let packet = host.packet(transmit);
+                        self.forward(index, 0, packet);
+                    }
                 }
                 other => {
                     let Some((port, packet)) = other.poll(self.now) else { break };

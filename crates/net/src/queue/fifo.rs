@@ -59,13 +59,16 @@ impl<P> Fifo<P> {
         _now: Time,
         observer: &mut impl Observer<P>,
     ) -> Option<Packet<P>> {
-        let packet = self.packets.pop_front()?;
-        if let Some(packet) = self.packets.get(NEAR) {
-            observer.nears(packet);
+        // It is given as it was taken: to look into it first would move it twice.
+        let packet = self.packets.pop_front();
+        if let Some(packet) = &packet {
+            self.bytes -= u64::from(packet.size);
         }
-        self.bytes -= u64::from(packet.size);
-        relax(&mut self.packets);
-        Some(packet)
+        match self.packets.get(NEAR) {
+            Some(packet) => observer.nears(packet),
+            None => _ = relax(&mut self.packets),
+        }
+        packet
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -3,7 +3,9 @@ use core::str::FromStr;
 
 use fontis_base::Stream;
 
-use super::{CoDel, Drr, Fifo, FqCoDel, Limit, Priority, Queue, QueueOptions, Red, TwoClass, Wfq};
+use super::{
+    CoDel, Discipline, Drr, Fifo, FqCoDel, Limit, Priority, Queue, QueueOptions, Red, TwoClass, Wfq,
+};
 use crate::SpecError;
 
 /// A queue discipline, known by its name.
@@ -66,32 +68,29 @@ impl QueueKind {
         options: &QueueOptions,
         stream: impl FnOnce() -> Stream,
     ) -> Queue<P> {
+        let drr = || Drr::new(limit).with_options(options);
         let codel = || CoDel::new(limit).with_options(options);
-        match self {
-            Self::Fifo => Queue::Fifo(Fifo::new(limit)),
-            Self::FifoEcn => Queue::Fifo(Fifo::new(limit).marking_above(options.mark_above)),
-            Self::Drr => Queue::Drr(Box::new(Drr::new(limit).with_options(options))),
-            Self::DrrLiteral => {
-                Queue::Drr(Box::new(Drr::new(limit).with_options(options).literal()))
+        Queue::Other(Box::new(match self {
+            Self::Fifo => return Queue::Fifo(Fifo::new(limit)),
+            Self::FifoEcn => {
+                return Queue::Fifo(Fifo::new(limit).marking_above(options.mark_above));
             }
-            Self::Sfq => {
-                let salt = stream().next_u64();
-                let drr = Drr::new(limit).with_options(options);
-                Queue::Drr(Box::new(drr.hashed(salt, options.buckets)))
-            }
-            Self::Wfq => Queue::Wfq(Box::new(Wfq::new(limit, options.per_flow))),
-            Self::Red => Queue::Red(Box::new(Red::new(limit, options, stream()))),
-            Self::RedEcn => Queue::Red(Box::new(Red::new(limit, options, stream()).with_ecn())),
-            Self::CoDel => Queue::CoDel(Box::new(codel())),
-            Self::CoDelEcn => Queue::CoDel(Box::new(codel().with_ecn())),
+            Self::Drr => Discipline::Drr(drr()),
+            Self::DrrLiteral => Discipline::Drr(drr().literal()),
+            Self::Sfq => Discipline::Drr(drr().hashed(stream().next_u64(), options.buckets)),
+            Self::Wfq => Discipline::Wfq(Wfq::new(limit, options.per_flow)),
+            Self::Red => Discipline::Red(Red::new(limit, options, stream())),
+            Self::RedEcn => Discipline::Red(Red::new(limit, options, stream()).with_ecn()),
+            Self::CoDel => Discipline::CoDel(codel()),
+            Self::CoDelEcn => Discipline::CoDel(codel().with_ecn()),
             Self::FqCoDel | Self::FqCoDelEcn => {
                 let queue = FqCoDel::new(limit, options, stream().next_u64());
                 let ecn = self == Self::FqCoDelEcn;
-                Queue::FqCoDel(Box::new(if ecn { queue.with_ecn() } else { queue }))
+                Discipline::FqCoDel(if ecn { queue.with_ecn() } else { queue })
             }
-            Self::Priority => Queue::Priority(Box::new(Priority::new(limit))),
-            Self::TwoClass => Queue::TwoClass(Box::new(TwoClass::new(limit, options))),
-        }
+            Self::Priority => Discipline::Priority(Priority::new(limit)),
+            Self::TwoClass => Discipline::TwoClass(TwoClass::new(limit, options)),
+        }))
     }
 }
 

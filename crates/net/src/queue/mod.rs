@@ -31,36 +31,43 @@ const NEAR: usize = 3;
 /// and drops only.
 #[derive(Clone, Debug)]
 pub enum Queue<P> {
-    /// First in, first out.
+    /// First in, first out: what nearly all links have.
     Fifo(Fifo<P>),
+    /// Another discipline.
+    Other(Box<Discipline<P>>),
+}
+
+/// A queue discipline beside the plain one.
+#[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "it stands in a box")]
+pub enum Discipline<P> {
     /// Deficit round robin.
-    Drr(Box<Drr<P>>),
+    Drr(Drr<P>),
     /// Controlled delay.
-    CoDel(Box<CoDel<P>>),
+    CoDel(CoDel<P>),
     /// Random early detection.
-    Red(Box<Red<P>>),
+    Red(Red<P>),
     /// Weighted fair queueing.
-    Wfq(Box<Wfq<P>>),
+    Wfq(Wfq<P>),
     /// Flow queue CoDel.
-    FqCoDel(Box<FqCoDel<P>>),
+    FqCoDel(FqCoDel<P>),
     /// Strict priority.
-    Priority(Box<Priority<P>>),
+    Priority(Priority<P>),
     /// Two classes with fixed shares.
-    TwoClass(Box<TwoClass<P>>),
+    TwoClass(TwoClass<P>),
 }
 
 /// Does the same with whichever queue it is.
 macro_rules! each {
     ($queue:expr, $inner:ident => $body:expr) => {
         match $queue {
-            Queue::Fifo($inner) => $body,
-            Queue::Drr($inner) => $body,
-            Queue::CoDel($inner) => $body,
-            Queue::Red($inner) => $body,
-            Queue::Wfq($inner) => $body,
-            Queue::FqCoDel($inner) => $body,
-            Queue::Priority($inner) => $body,
-            Queue::TwoClass($inner) => $body,
+            Discipline::Drr($inner) => $body,
+            Discipline::CoDel($inner) => $body,
+            Discipline::Red($inner) => $body,
+            Discipline::Wfq($inner) => $body,
+            Discipline::FqCoDel($inner) => $body,
+            Discipline::Priority($inner) => $body,
+            Discipline::TwoClass($inner) => $body,
         }
     };
 }
@@ -68,14 +75,17 @@ macro_rules! each {
 impl<P> Queue<P> {
     /// Takes a packet. What it drops, this packet or another, it tells the observer.
     pub fn enqueue(&mut self, now: Time, packet: Packet<P>, observer: &mut impl Observer<P>) {
-        each!(self, queue => queue.enqueue(now, packet, observer));
+        match self {
+            Self::Fifo(queue) => queue.enqueue(now, packet, observer),
+            Self::Other(other) => other.enqueue(now, packet, observer),
+        }
     }
 
     /// Whether a packet that came now, for a line that is free, would leave at once, and nothing would be dropped or marked.
     pub(crate) fn lets_pass(&self, packet: &Packet<P>) -> bool {
         match self {
             Self::Fifo(queue) => queue.lets_pass(packet),
-            _ => false,
+            Self::Other(_) => false,
         }
     }
 
@@ -83,18 +93,24 @@ impl<P> Queue<P> {
     pub(crate) fn get(&self, index: usize) -> Option<&Packet<P>> {
         match self {
             Self::Fifo(queue) => queue.get(index),
-            _ => None,
+            Self::Other(_) => None,
         }
     }
 
     /// Gives the next packet, or none if none is left. What it drops or marks on the way, it tells the observer.
     pub fn dequeue(&mut self, now: Time, observer: &mut impl Observer<P>) -> Option<Packet<P>> {
-        each!(self, queue => queue.dequeue(now, observer))
+        match self {
+            Self::Fifo(queue) => queue.dequeue(now, observer),
+            Self::Other(other) => other.dequeue(now, observer),
+        }
     }
 
     /// How many packets wait.
     pub fn len(&self) -> usize {
-        each!(self, queue => queue.len())
+        match self {
+            Self::Fifo(queue) => queue.len(),
+            Self::Other(other) => each!(&**other, queue => queue.len()),
+        }
     }
 
     /// Whether no packet waits.
@@ -104,7 +120,22 @@ impl<P> Queue<P> {
 
     /// How many bytes wait.
     pub fn bytes(&self) -> u64 {
-        each!(self, queue => queue.bytes())
+        match self {
+            Self::Fifo(queue) => queue.bytes(),
+            Self::Other(other) => each!(&**other, queue => queue.bytes()),
+        }
+    }
+}
+
+impl<P> Discipline<P> {
+    #[inline(never)]
+    fn enqueue(&mut self, now: Time, packet: Packet<P>, observer: &mut impl Observer<P>) {
+        each!(self, queue => queue.enqueue(now, packet, observer));
+    }
+
+    #[inline(never)]
+    fn dequeue(&mut self, now: Time, observer: &mut impl Observer<P>) -> Option<Packet<P>> {
+        each!(self, queue => queue.dequeue(now, observer))
     }
 }
 

@@ -8,7 +8,7 @@ use super::config::Config;
 use super::congestion::Phase;
 use super::receiver::{Arrival, Receiver};
 use super::scoreboard::Piece;
-use super::segment::{Flags, Segment};
+use super::segment::{Flags, SackBlocks, Segment};
 use super::sender::PeerAck;
 use super::sending::Sending;
 use super::stats::{ReceiverStats, SenderStats};
@@ -94,6 +94,17 @@ pub struct Transmit {
     pub segment: Segment,
     /// Whether routers may mark it instead of dropping it (RFC 3168 section 6.1.5: new data only).
     pub ecn_capable: bool,
+}
+
+/// What is to leave, beside what every segment says.
+#[derive(Clone, Copy, Debug)]
+struct Leaving {
+    seq: u32,
+    flags: Flags,
+    len: u32,
+    ecn_capable: bool,
+    /// It is nothing but an acknowledgement.
+    pure: bool,
 }
 
 /// What both sides have agreed on.
@@ -373,17 +384,21 @@ impl Endpoint {
     pub fn poll(&mut self, now: Time) -> Option<Transmit> {
         if core::mem::take(&mut self.reset) {
             self.end(Event::Aborted);
-            let flags = Flags::RST | Flags::ACK;
-            return Some(self.transmit(now, self.wire(self.sending.nxt()), flags, 0, false));
+            let (seq, flags) = (self.wire(self.sending.nxt()), Flags::RST | Flags::ACK);
+            return Some(
+                self.transmit(now, Leaving { seq, flags, len: 0, ecn_capable: false, pure: false }),
+            );
         }
-        match self.state {
-            State::Closed => None,
-            State::SynSent | State::SynReceived => self.poll_syn(now),
-            _ => self.poll_synchronised(now),
-        }
+        let leaving = match self.state {
+            State::Closed => return None,
+            State::SynSent | State::SynReceived => return self.poll_syn(now),
+            _ => self.poll_synchronised(now)?,
+        };
+        Some(self.transmit(now, leaving))
     }
 
-    fn poll_synchronised(&mut self, now: Time) -> Option<Transmit> {
+    #[inline]
+    fn poll_synchronised(&mut self, now: Time) -> Option<Leaving> {
         if now >= self.time_wait_until {
             self.end(Event::Closed);
             return None;
@@ -410,54 +425,82 @@ impl Endpoint {
             if is_new && self.sending.take_cwr() {
                 flags |= Flags::CWR;
             }
-            let mut transmit = self.transmit(now, self.wire(start), flags, len, false);
-            transmit.ecn_capable = self.options.ecn && is_new;
-            return Some(transmit);
+            let ecn_capable = self.options.ecn && is_new;
+            return Some(Leaving { seq: self.wire(start), flags, len, ecn_capable, pure: false });
         }
-        if self.sending.take_window_probe() {
+        let seq = if self.sending.take_window_probe() {
             // An old position makes the peer answer (as Linux does it).
-            let seq = self.wire(self.sending.una()).wrapping_sub(1);
-            return Some(self.transmit(now, seq, Flags::ACK, 0, true));
-        }
-        if self.receiver.wants_ack(now) {
-            let seq = self.wire(self.sending.nxt());
-            return Some(self.transmit(now, seq, Flags::ACK, 0, true));
-        }
-        None
+            self.wire(self.sending.una()).wrapping_sub(1)
+        } else if self.receiver.wants_ack(now) {
+            self.wire(self.sending.nxt())
+        } else {
+            return None;
+        };
+        Some(Leaving { seq, flags: Flags::ACK, len: 0, ecn_capable: false, pure: true })
     }
 
     /// A segment that acknowledges what has arrived.
-    fn transmit(&mut self, now: Time, seq: u32, flags: Flags, len: u32, pure: bool) -> Transmit {
+    #[inline]
+    fn transmit(&mut self, now: Time, leaving: Leaving) -> Transmit {
+        // Blocks beside data would make a full segment exceed the MTU.
+        if leaving.pure && self.options.sack && self.receiver.has_blocks() {
+            let blocks = self.blocks();
+            return self.transmit_with(now, leaving, blocks);
+        }
+        self.transmit_with(now, leaving, SackBlocks::default())
+    }
+
+    // Inline, so that it is made where it is to be: what is written in parts and then copied whole must wait until it has
+    // reached the memory.
+    #[inline(always)]
+    fn transmit_with(&mut self, now: Time, leaving: Leaving, sack: SackBlocks) -> Transmit {
+        let Leaving { seq, flags, len, ecn_capable, pure } = leaving;
         let echo = if self.receiver.echo() { Flags::ECE } else { Flags::default() };
-        let timestamps = self.options.timestamps.then(|| (timestamp(now), self.timestamp_recent));
         let next = self.receiver.next();
-        let mut segment = Segment {
+        let window = self.receiver.offer(self.options.our_scale);
+        self.last_acked = next;
+        self.receiver.acknowledged(pure);
+        let segment = Segment {
             seq,
             ack: self.peer_wire(next),
             len,
-            window: self.receiver.offer(self.options.our_scale),
+            window,
             flags: flags | echo,
-            timestamps,
-            ..Segment::default()
+            timestamps: self.options.timestamps.then(|| (timestamp(now), self.timestamp_recent)),
+            sack,
+            syn: None,
         };
-        // Blocks beside data would make a full segment exceed the MTU.
-        if pure && self.options.sack && self.receiver.has_blocks() {
-            let base = self.peer_isn.wrapping_add(1);
-            let most = if timestamps.is_some() { 3 } else { 4 };
-            self.receiver.blocks(most, |start, end| {
-                segment.sack.push(wire(base, start), wire(base, end));
-            });
-        }
-        self.last_acked = next;
-        self.receiver.acknowledged(pure);
-        Transmit { segment, ecn_capable: false }
+        Transmit { segment, ecn_capable }
+    }
+
+    /// What is selectively acknowledged.
+    #[cold]
+    fn blocks(&mut self) -> SackBlocks {
+        let base = self.peer_isn.wrapping_add(1);
+        let most = if self.options.timestamps { 3 } else { 4 };
+        let mut blocks = SackBlocks::default();
+        self.receiver.blocks(most, |start, end| {
+            blocks.push(wire(base, start), wire(base, end));
+        });
+        blocks
     }
 
     /// When the endpoint next has something to do if nothing arrives, and why.
-    #[inline]
     pub fn timeout(&self) -> Option<(Time, &'static str)> {
-        let next = match self.state {
-            State::Closed => return None,
+        let next = self.next();
+        (next.0 < Time::MAX).then_some(next)
+    }
+
+    /// When the endpoint next has something to do if nothing arrives; [`Time::MAX`] if nothing.
+    pub fn deadline(&self) -> Time {
+        self.next().0
+    }
+
+    // Who does not ask why need not have it found out.
+    #[inline(always)]
+    fn next(&self) -> (Time, &'static str) {
+        match self.state {
+            State::Closed => (Time::MAX, ""),
             _ if self.reset => (Time::ZERO, "reset"),
             State::SynSent | State::SynReceived => (self.syn_at, "handshake"),
             State::TimeWait => {
@@ -468,8 +511,7 @@ impl Endpoint {
                 let (send, ack) = (self.sending.timeout(), self.receiver.ack_at());
                 if ack < send.0 { (ack, "acknowledgement") } else { send }
             }
-        };
-        (next.0 < Time::MAX).then_some(next)
+        }
     }
 
     fn sender_finished(&self) -> bool {

@@ -533,7 +533,7 @@ impl Sender {
     }
 
     /// When something is due if nothing arrives, and what.
-    #[inline]
+    #[inline(always)]
     pub(super) fn timeout(&self) -> (Time, &'static str) {
         let Timers { retransmit, reorder, probe } = self.timers;
         let mut next = (retransmit, "retransmission");

@@ -138,7 +138,7 @@ impl Sending {
     }
 
     /// See [`Sender::timeout`].
-    #[inline]
+    #[inline(always)]
     pub(super) fn timeout(&self) -> (Time, &'static str) {
         self.sender.as_ref().map_or((Time::MAX, ""), |sender| sender.timeout())
     }
