@@ -5,11 +5,14 @@
 #[inline]
 pub fn prefetch<T: ?Sized>(value: &T) {
     #[cfg(target_arch = "x86_64")]
-    for line in (0..size_of_val(value)).step_by(LINE) {
+    {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let place = core::ptr::from_ref(value).cast::<i8>().wrapping_add(line);
-        // SAFETY: a prefetch is a hint: it faults at no address, and no program sees what it does.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(place) };
+        let first = core::ptr::from_ref(value).cast::<i8>();
+        let before = first.addr() % LINE;
+        for line in (0..before + size_of_val(value)).step_by(LINE) {
+            // SAFETY: a prefetch is a hint: it faults at no address, and no program sees what it does.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(first.wrapping_add(line).wrapping_sub(before)) };
+        }
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = value;

@@ -1,7 +1,7 @@
 use core::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
-use fontis_base::{Duration, Packet, Time, append, relax};
+use fontis_base::{Duration, Packet, Time, append, prefetch, relax};
 
 use crate::Delivery;
 
@@ -86,6 +86,16 @@ impl<P> Flight<P> {
     /// The packet in order before which so many others are.
     pub(crate) fn get(&self, index: usize) -> Option<&Packet<P>> {
         self.in_order.get(index).map(|delivery| &delivery.packet)
+    }
+
+    /// Brings into the cache the next packet, and when the one after it is due.
+    pub(crate) fn bring_front_near(&self) {
+        self.in_order.iter().take(2).for_each(prefetch);
+    }
+
+    /// Brings into the cache the last packet, behind which the next will stand.
+    pub(crate) fn bring_back_near(&self) {
+        self.in_order.back().into_iter().for_each(prefetch);
     }
 
     /// When the next delivery is due; [`Time::MAX`] if nothing is on its way.

@@ -2,6 +2,7 @@ use core::num::NonZeroU64;
 
 use fontis_base::{
     Duration, Node, Observer, Packet, PacketId, Port, Probability, Rate, Serializer, Stream, Time,
+    prefetch,
 };
 
 use crate::delivery_trace::DeliveryLine;
@@ -282,6 +283,17 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
     /// The packet before which so many others will leave; `None` if that is not known yet. Those held back do not count.
     pub fn coming(&self, after: usize) -> Option<&Packet<P>> {
         self.flight.get(after).or_else(|| self.queue.get(after.checked_sub(self.flight.len())?))
+    }
+
+    /// Brings into the processor's cache what the next delivery reads.
+    pub fn bring_front_near(&self) {
+        self.flight.bring_front_near();
+    }
+
+    /// Brings into the processor's cache what the next packet that enters changes.
+    pub fn bring_back_near(&self) {
+        self.flight.bring_back_near();
+        self.counts.queue.as_deref().into_iter().for_each(prefetch);
     }
 
     /// How many packets are on the line or in flight.

@@ -62,11 +62,11 @@ const MANY: usize = 64;
 /// A node is brought near so many events before its own is moved.
 const NEAR: usize = 8;
 /// So many events are sorted at least, as long as there are others.
-const FEWEST: usize = 8;
+const FEWEST: usize = 16;
 /// So many are added to them at once.
-const SOME: usize = 16;
+const SOME: usize = 32;
 /// If more are to be sorted, some go back to the wheels.
-const MOST: usize = 64;
+const MOST: usize = 128;
 
 impl<N> Default for Agenda<N> {
     fn default() -> Self {
@@ -259,11 +259,9 @@ impl<N> Agenda<N> {
         &mut self.nodes[node as usize].event
     }
 
-    /// Nodes whose events are the next to come; [`NONE`] stands where there are too few.
-    pub(crate) fn ahead<const COUNT: usize>(&self) -> [u32; COUNT] {
-        let mut nodes = [NONE; COUNT];
-        nodes.iter_mut().zip(self.next.iter().rev()).for_each(|(node, (_, next))| *node = *next);
-        nodes
+    /// The node whose event comes after so many others; [`NONE`] if that is not known yet.
+    pub(crate) fn ahead(&self, others: usize) -> u32 {
+        self.next.iter().rev().nth(others).map_or(NONE, |(_, node)| *node)
     }
 
     /// Takes all events out of a slot.

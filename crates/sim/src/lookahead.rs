@@ -6,24 +6,79 @@ use fontis_base::{HostId, prefetch};
 use crate::drops::SimLink;
 use crate::{Element, World};
 
-/// Events that are looked ahead. What an event touches lies behind a chain of pointers: one is followed with each.
-const AHEAD: usize = 5;
+/// How many events ahead what they touch is brought near: a node, what it is, and what leaves it. Each lies behind a pointer
+/// in what comes before it.
+const NODE: usize = 14;
+const ELEMENT: usize = 10;
+const PACKET: usize = 6;
+
+/// The hosts to which the packets go that the links of other hosts are about to deliver; there are so few events in between
+/// that only what is found at once can be brought near.
+#[derive(Debug, Default)]
+pub(crate) struct Awaited {
+    /// What was found at the last events, in turn.
+    hosts: [u32; 16],
+    last: usize,
+}
+
+impl Awaited {
+    fn found(&mut self, host: Option<u32>) {
+        let host = host.unwrap_or(u32::MAX);
+        // What did not move since the last event is found again.
+        let again = [0, 1].into_iter().any(|events| self.before(events) == host);
+        self.last = (self.last + 1) % self.hosts.len();
+        self.hosts[self.last] = if again { u32::MAX } else { host };
+    }
+
+    /// What was found so many events ago.
+    fn before(&self, events: usize) -> u32 {
+        self.hosts[(self.last + self.hosts.len() - events) % self.hosts.len()]
+    }
+}
 
 impl World {
-    /// Brings near what the next events touch: what is known of a node, the node, and the packet that it delivers.
+    /// Brings near what the next events touch.
     #[inline(never)]
-    pub(crate) fn look_ahead(&self) {
-        let ahead = self.agenda.ahead::<AHEAD>();
-        self.agenda.bring_near(ahead[4]);
-        if let Some(slot) = self.agenda.get(ahead[2]) {
+    pub(crate) fn look_ahead(&mut self) {
+        self.agenda.bring_near(self.agenda.ahead(NODE));
+        let next = self.agenda.ahead(ELEMENT);
+        if let Some(slot) = self.agenda.get(next) {
             match &slot.element {
                 Element::Link(link) => prefetch(&**link),
                 Element::Tcp(host) => prefetch(&**host),
                 _ => {}
             }
         }
-        if let Some(link) = self.link_at(ahead[0]) {
-            link.coming(0).into_iter().for_each(prefetch);
+        if let Some(link) = self.link_at(self.agenda.ahead(PACKET)) {
+            link.bring_front_near();
+        }
+        let host = self.host_beyond(next);
+        self.awaited.found(host);
+        self.agenda.bring_near(self.awaited.before(0));
+        for (step, events) in (0..).zip([2, 4, 6, 8]) {
+            let host = self.awaited.before(events);
+            if host != u32::MAX {
+                self.bring_host_near(host, step);
+            }
+        }
+    }
+
+    /// The host to which the last packet went that a link delivered, if few wait where the next arrives.
+    fn host_beyond(&self, node: u32) -> Option<u32> {
+        let slot = self.agenda.get(node)?;
+        let next = match &slot.element {
+            Element::Link(_) => self.agenda.get(slot.known.1)?,
+            _ => return None,
+        };
+        match &next.element {
+            Element::Link(link) if link.queue_len() < FEW => {
+                match &self.agenda.get(next.to)?.element {
+                    Element::Switch(switch) => switch.leads(slot.known.0),
+                    _ => None,
+                }
+            }
+            Element::Tcp(_) => Some(slot.known.1),
+            _ => None,
         }
     }
 
@@ -44,25 +99,38 @@ impl World {
         let next = &self.agenda[self.agenda[node as usize].to as usize];
         let Element::Switch(switch) = &next.element else { return };
         let host = |after| link.coming(after).map_or(HostId(u32::MAX), |packet| packet.dst);
-        switch.bring_near(host(12));
-        if let Some(node) = switch.leads(host(9)) {
+        link.coming(20).into_iter().for_each(prefetch);
+        switch.bring_near(host(16));
+        if let Some(node) = switch.leads(host(13)) {
             self.agenda.bring_near(node);
         }
-        for (after, steps) in [(6, 0), (4, 1), (2, 2)] {
-            let Some(node) = switch.leads(host(after)) else { continue };
-            let Some(slot) = self.agenda.get(node) else { continue };
-            let Element::Tcp(tcp) = &slot.element else { continue };
-            if steps == 0 {
-                prefetch(&**tcp);
-                self.agenda.bring_near(slot.to);
-                continue;
+        for (step, after) in (0..).zip([10, 7, 4, 2]) {
+            if let Some(node) = switch.leads(host(after)) {
+                self.bring_host_near(node, step);
             }
-            tcp.bring_near(steps);
-            // What the host answers enters its link.
-            if steps == 1
-                && let Some(link) = self.link_at(slot.to)
-            {
-                prefetch(link);
+        }
+    }
+
+    /// Brings near what lies so many steps behind a host's node, and behind that of its link, which what it answers enters.
+    fn bring_host_near(&self, node: u32, step: u8) {
+        let Some(slot) = self.agenda.get(node) else { return };
+        let Element::Tcp(host) = &slot.element else { return };
+        match step {
+            0 => {
+                prefetch(&**host);
+                self.agenda.bring_near(slot.to);
+            }
+            1 => {
+                host.bring_near(1);
+                self.link_at(slot.to).into_iter().for_each(prefetch);
+            }
+            _ => {
+                host.bring_near(step);
+                if step == 2
+                    && let Some(link) = self.link_at(slot.to)
+                {
+                    link.bring_back_near();
+                }
             }
         }
     }
@@ -75,5 +143,7 @@ impl World {
     }
 }
 
+/// Of so few packets that wait for a line each is sent soon.
+const FEW: usize = 8;
 /// Packets that wait at least, for it to be worth while to look at them.
-const WAITING: usize = 13;
+const WAITING: usize = 17;

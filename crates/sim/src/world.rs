@@ -4,6 +4,7 @@ use fontis_base::{HostId, Node, Packet, Port, Time};
 
 use crate::agenda::Agenda;
 use crate::drops::SimLink;
+use crate::lookahead::Awaited;
 use crate::tcp_host::pass_wire;
 use crate::trace::Recorder;
 use crate::watchers::Watchers;
@@ -105,7 +106,7 @@ pub(crate) struct Slot {
     to_port: Port,
     /// A host, and the node at which the switches behind the first port let packets to it arrive; [`NOWHERE`] if none is
     /// known. The last one asked for: most nodes send to one host only.
-    known: (HostId, u32),
+    pub(crate) known: (HostId, u32),
     /// It waits to be drained.
     touched: bool,
 }
@@ -129,6 +130,8 @@ pub struct World {
     processed: u64,
     /// Nodes to be drained, kept for its memory.
     touched: Vec<u32>,
+    /// What is looked out for.
+    pub(crate) awaited: Awaited,
     /// Some node knows what switches said.
     knows: bool,
     watchers: Option<Box<Watchers>>,
@@ -291,6 +294,9 @@ impl World {
     /// Processes the next event, if it comes no later than `until`; false if there is none.
     pub fn step(&mut self, until: Time) -> bool {
         while let Some((at, index)) = self.agenda.pop(until) {
+            if self.agenda.len() > FEW {
+                self.look_ahead();
+            }
             let element = &self.agenda[index as usize].element;
             // A host that has put its deadline off is asked when the old one comes: that is cheaper than moving an event with
             // every acknowledgement.
@@ -306,9 +312,6 @@ impl World {
             }
             self.now = at;
             self.processed += 1;
-            if self.agenda.len() > FEW {
-                self.look_ahead();
-            }
             self.drain(index);
             self.settle();
             return true;

@@ -413,7 +413,7 @@ impl Sender {
             && let Some(piece) = self.board.resend_last(now)
         {
             self.counters.retransmitted += 1;
-            let piece = self.sent(now, piece);
+            self.sent(now, &piece);
             self.timers.probe = Time::MAX;
             return Some(piece);
         }
@@ -426,7 +426,8 @@ impl Sender {
             }
             let piece = self.board.resend_pending(now)?;
             self.counters.retransmitted += 1;
-            return Some(self.sent(now, piece));
+            self.sent(now, &piece);
+            return Some(piece);
         }
         let nxt = self.board.nxt();
         let unsent = self.written.saturating_sub(nxt);
@@ -465,7 +466,8 @@ impl Sender {
         if len < mss {
             self.short_until = self.board.nxt();
         }
-        Some(self.sent(now, piece))
+        self.sent(now, &piece);
+        Some(piece)
     }
 
     fn has_more(&self) -> bool {
@@ -481,7 +483,7 @@ impl Sender {
         }
     }
 
-    fn sent(&mut self, now: Time, piece: Piece) -> Piece {
+    fn sent(&mut self, now: Time, piece: &Piece) {
         self.forced = false;
         self.last_sent = now;
         self.counters.segments += 1;
@@ -494,7 +496,6 @@ impl Sender {
             let sizes = (piece.len, u64::from(piece.len) + overhead);
             self.pacer.sent(now, sizes, rate, || self.congestion.send_quantum());
         }
-        piece
     }
 
     fn pacing_rate(&self) -> Option<Rate> {
