@@ -22,6 +22,7 @@ impl Ranges {
         // Most arrivals extend the last range or begin one behind it.
         let first = match self.ranges.back() {
             Some(&(_, last)) if last < start => self.ranges.len(),
+            Some(&(low, _)) if low <= start => self.ranges.len() - 1,
             None => 0,
             _ => self.ranges.partition_point(|&(_, e)| e < start),
         };
@@ -62,7 +63,17 @@ impl Ranges {
     }
 
     /// The range that holds `position`.
+    #[inline]
     pub(super) fn find(&self, position: u64) -> Option<(u64, u64)> {
+        // Most that is asked for lies in the last range.
+        match self.ranges.back() {
+            Some(&(start, end)) if start <= position => (position < end).then_some((start, end)),
+            Some(_) if self.ranges.len() > 1 => self.find_below(position),
+            _ => None,
+        }
+    }
+
+    fn find_below(&self, position: u64) -> Option<(u64, u64)> {
         let at = self.ranges.partition_point(|&(_, e)| e <= position);
         self.ranges.get(at).copied().filter(|(s, _)| *s <= position)
     }

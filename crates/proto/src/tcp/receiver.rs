@@ -39,8 +39,8 @@ pub(super) struct Receiver {
 struct Disorder {
     /// What arrived above the next position.
     above: Ranges,
-    /// Positions in the ranges that grew last, latest first: they are reported first (RFC 2018 section 4).
-    recent: [u64; 4],
+    /// Positions in the ranges that grew last, and those ranges, latest first: they are reported first (RFC 2018 section 4).
+    recent: [(u64, (u64, u64)); 4],
     /// A copy that came again, reported before all else (RFC 2883).
     duplicate: Option<(u64, u64)>,
 }
@@ -254,16 +254,24 @@ impl Disorder {
             next = next.max(above);
             self.above.remove_below(next);
         }
+        for (_, range) in &mut self.recent {
+            if range.0 < next {
+                *range = (0, 0);
+            }
+        }
         next
     }
 
     fn remember(&mut self, position: u64) {
         // A position of the same range counts as the same.
         let range = self.above.find(position).unwrap_or((position, position + 1));
-        let known = self.recent.iter().position(|p| (range.0..range.1).contains(p));
+        let holds = |(position, _): &(u64, _)| (range.0..range.1).contains(position);
+        let known = self.recent.iter().position(holds);
         let last = known.unwrap_or(self.recent.len() - 1);
         self.recent.copy_within(0..last, 1);
-        self.recent[0] = position;
+        self.recent[0] = (position, range);
+        // Ranges may have grown together.
+        self.recent.iter_mut().filter(|recent| holds(recent)).for_each(|recent| recent.1 = range);
     }
 
     fn blocks(&mut self, most: usize, mut report: impl FnMut(u64, u64)) {
@@ -275,14 +283,12 @@ impl Disorder {
         if self.above.is_empty() {
             return;
         }
-        for (index, position) in self.recent.into_iter().enumerate() {
+        for (index, (_, (start, end))) in self.recent.into_iter().enumerate() {
             if left == 0 {
                 break;
             }
-            let Some((start, end)) = self.above.find(position) else { continue };
-            // Ranges may have grown together since.
-            let told = self.recent[..index].iter().any(|p| (start..end).contains(p));
-            if !told {
+            let told = self.recent[..index].iter().any(|(p, _)| (start..end).contains(p));
+            if start < end && !told {
                 report(start, end);
                 left -= 1;
             }

@@ -52,6 +52,10 @@ pub(super) struct Scoreboard {
 struct Repair {
     /// What the peer holds above `una`.
     sacked: Ranges,
+    /// The last blocks in which the peer said so; most it says again.
+    told: [(u64, u64); 4],
+    /// Which of them is the oldest.
+    oldest: u8,
     /// Retransmissions in the order in which they were sent.
     resent: VecDeque<(u64, Time)>,
 }
@@ -392,7 +396,13 @@ impl Scoreboard {
     }
 
     fn select(&mut self, start: u64, end: u64, progress: &mut Progress) {
-        let mut sacked = core::mem::take(&mut self.repair().sacked);
+        let repair = self.repair();
+        if repair.told.contains(&(start, end)) {
+            return;
+        }
+        repair.told[usize::from(repair.oldest)] = (start, end);
+        repair.oldest = (repair.oldest + 1) % repair.told.len() as u8;
+        let mut sacked = core::mem::take(&mut repair.sacked);
         let mut new = NewRanges::default();
         sacked.insert(start, end, |a, b| new.push(a, b));
         for (start, end) in new.iter() {
