@@ -95,6 +95,16 @@ def several(run, **options):
     return [run(**options) for _ in range(RUNS)]
 
 
+def beside(name, **options):
+    """A variant and CUBIC over FIFO in turn: how many times as long a packet of the variant takes."""
+    pairs = [(simulate(), simulate(**options)) for _ in range(RUNS)]
+    plain, variant = zip(*pairs)
+    line(name, variant)
+    ratios = [one["rate"] / other["rate"] for one, other in pairs]
+    print(f"    time relative to CUBIC over FIFO: {statistics.median(ratios):.2f} [{min(ratios):.2f}–{max(ratios):.2f}]"
+          f", whose median was {statistics.median(one['rate'] for one in plain) / 1e6:.3f} M packets/s", flush=True)
+
+
 def line(name, samples):
     rates = [sample["rate"] for sample in samples]
     middle = statistics.median(rates)
@@ -169,11 +179,9 @@ def main():
     line("NewReno over FIFO", several(simulate, protocol="newreno"))
     beside_ns2(cubic)
     for queue in ("drr", "sfq", "wfq", "red", "codel", "fq-codel"):
-        other = line(f"CUBIC over {queue}", several(simulate, queue=queue))
-        print(f"    time relative to FIFO: {cubic / other:.2f}")
+        beside(f"CUBIC over {queue}", queue=queue)
     for protocol in ("compound", "vegas", "bbr"):
-        other = line(f"{protocol} over FIFO", several(simulate, protocol=protocol))
-        print(f"    time relative to CUBIC: {cubic / other:.2f}")
+        beside(f"{protocol} over FIFO", protocol=protocol)
     scaling()
     huge = simulate(flows=100_000, rate="10 Gbit/s", seconds=10)
     print(f"100,000 flows over 10 Gbit/s, 10 s: {huge['seconds']:.0f} s, {huge['memory']:.0f} MB, {huge['connected']:.3f} of them connected")

@@ -5,7 +5,7 @@ use fontis_base::{Time, prefetch};
 /// The nodes of a world, and their pending events, at most one for each: side by side, because whoever asks for one
 /// nearly always asks for the other.
 ///
-/// The next events stand in a row, sorted. The later ones are in a hierarchy of wheels of 64 slots: a slot of the lowest is
+/// The next events stand sorted. The later ones are in a hierarchy of wheels of 64 slots: a slot of the lowest is
 /// a nanosecond, one of the next 64 of them, and so on, so that any time has its slot. An event goes to the wheel of the
 /// highest digit (to the base 64) in which its time differs from the present of the wheels, and moves down as that draws
 /// near, until there are few enough in its slot to be sorted. Events at the same time come in the order in which they were
@@ -17,9 +17,9 @@ pub(crate) struct Agenda<N> {
     next: Vec<(u64, u32)>,
     /// All events before this are there, and no others.
     horizon: u64,
-    /// The present of the wheels.
+    /// The present of the wheels, which is never after the horizon.
     base: u64,
-    slots: Vec<Slot>,
+    slots: Vec<Row>,
     /// Which slots of each wheel hold events.
     filled: [u64; WHEELS],
     /// Which wheels hold events.
@@ -44,9 +44,9 @@ struct Event {
     index: u32,
 }
 
-/// Events in the order in which they were made: of thousands of nodes none need be touched to find the next.
+/// The events of a slot, in the order in which they were made: of thousands of nodes none need be touched to find the next.
 #[derive(Clone, Debug, Default)]
-struct Slot {
+struct Row {
     /// When, and the node; [`NONE`] where an event was taken back.
     events: Vec<(u64, u32)>,
     /// How many are left.
@@ -75,7 +75,7 @@ impl<N> Default for Agenda<N> {
             next: Vec::with_capacity(MOST + 1),
             horizon: 0,
             base: 0,
-            slots: vec![Slot::default(); WHEELS * SLOTS as usize],
+            slots: vec![Row::default(); WHEELS * SLOTS as usize],
             filled: [0; WHEELS],
             wheels: 0,
             nodes: Vec::new(),
@@ -153,16 +153,16 @@ impl<N> Agenda<N> {
             return;
         }
         let (number, index) = (slot as usize, index as usize);
-        let slot = &mut self.slots[number];
-        slot.events[index].1 = NONE;
-        slot.left -= 1;
-        if slot.left == 0 {
+        let row = &mut self.slots[number];
+        row.events[index].1 = NONE;
+        row.left -= 1;
+        if row.left == 0 {
             let events = self.take(number);
             self.reuse(number, events);
-        } else if index + 1 == slot.events.len() {
+        } else if index + 1 == row.events.len() {
             // A node that puts its event off again and again must not fill the slot.
-            slot.events.truncate(index);
-        } else if slot.events.len() > 4 * slot.left as usize + MANY {
+            row.events.truncate(index);
+        } else if row.events.len() > 4 * row.left as usize + MANY {
             self.close_up(number);
         }
     }
@@ -205,6 +205,7 @@ impl<N> Agenda<N> {
                 return;
             }
             self.base = begin;
+            self.horizon = self.horizon.max(begin);
             let events = self.take(number);
             let there = events.iter().filter(|(_, node)| *node != NONE);
             if few {
@@ -319,10 +320,10 @@ impl<N> Agenda<N> {
         let wheel = ((63 - differs.leading_zeros()) / BITS) as usize;
         let index = (at >> (BITS * wheel as u32)) % SLOTS;
         let number = wheel * SLOTS as usize + index as usize;
-        let slot = &mut self.slots[number];
-        let place = slot.events.len() as u32;
-        slot.events.push((at, node));
-        slot.left += 1;
+        let row = &mut self.slots[number];
+        let place = row.events.len() as u32;
+        row.events.push((at, node));
+        row.left += 1;
         self.filled[wheel] |= 1 << index;
         self.wheels |= 1 << wheel;
         *self.event_mut(node) = Event { at, slot: number as u32, index: place };
@@ -374,7 +375,7 @@ mod tests {
         let at = |nanos| Time::from_nanos((1 << 40) + nanos);
         agenda.set(3, at(5));
         (0..10_000).for_each(|round| agenda.set(round % 3, at(10 + u64::from(round))));
-        let longest = agenda.slots.iter().map(|slot| slot.events.len()).max();
+        let longest = agenda.slots.iter().map(|row| row.events.len()).max();
         assert!(longest <= Some(4 * 4 + MANY + 1), "{longest:?}");
         for (round, node) in [(5, 3), (10_007, 1), (10_008, 2), (10_009, 0)] {
             assert_eq!(agenda.pop(Time::MAX), Some((at(round), node)));

@@ -319,7 +319,7 @@ impl TcpHost {
         }
     }
 
-    /// The next segment that leaves at `now`, in [`packet`](Self::packet).
+    /// The next segment that leaves at `now`; [`packet`](Self::packet) is what carries it.
     #[inline]
     pub(crate) fn next_segment(&mut self, now: Time) -> Option<Transmit> {
         let mut transmit = None;

@@ -55,15 +55,7 @@ impl Element {
         }
     }
 
-    fn poll(&mut self, now: Time) -> Option<(Port, Packet<Payload>)> {
-        match self {
-            Self::Link(link) => link.deliver(now).map(|delivery| (0, delivery.packet)),
-            Self::Tcp(host) => host.poll(now),
-            other => other.poll_other(now),
-        }
-    }
-
-    /// The same for what is neither link nor TCP, apart from them: the loop that all packets go through stays small.
+    /// What leaves a node that is neither link nor TCP, apart from them: the loop that all packets go through stays small.
     #[inline(never)]
     fn poll_other(&mut self, now: Time) -> Option<(Port, Packet<Payload>)> {
         match self {
@@ -378,6 +370,8 @@ impl World {
                 Element::Tcp(host) => {
                     let transmit = host.next_segment(self.now);
                     let Some(transmit) = &transmit else { break };
+                    // The packet is made where it is handed over: a processor waits for what it has just written in parts
+                    // if it is to copy the whole.
                     if host.passes_wire() {
                         let packet = pass_wire(host.packet(transmit));
                         self.forward(index, 0, packet);
@@ -387,7 +381,7 @@ impl World {
                     }
                 }
                 other => {
-                    let Some((port, packet)) = other.poll(self.now) else { break };
+                    let Some((port, packet)) = other.poll_other(self.now) else { break };
                     self.forward(index, port, packet);
                 }
             }

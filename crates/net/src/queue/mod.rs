@@ -39,7 +39,6 @@ pub enum Queue<P> {
 
 /// A queue discipline beside the plain one.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "it stands in a box")]
 pub enum Discipline<P> {
     /// Deficit round robin.
     Drr(Drr<P>),
