@@ -17,6 +17,7 @@ mod config;
 mod delay;
 mod delivery_trace;
 mod error;
+mod faults;
 mod flight;
 mod link;
 mod loss;

@@ -1,16 +1,11 @@
-use core::num::NonZeroU64;
-
 use fontis_base::{
-    Duration, Node, Observer, Packet, PacketId, Port, Probability, Rate, Serializer, Stream, Time,
-    prefetch,
+    Duration, Node, Observer, Packet, PacketId, Port, Rate, Serializer, Stream, Time, prefetch,
 };
 
 use crate::delivery_trace::DeliveryLine;
+use crate::faults::{FIRST_COPY, Faults, Jitter, Reason};
 use crate::flight::Flight;
-use crate::{
-    Count, DelaySchedule, DeliveryTrace, Drops, LinkConfig, LinkStats, LossPosition, LossProcess,
-    Outage, Queue, Reorder, Schedule, TokenBucket,
-};
+use crate::{Count, DeliveryTrace, Drops, LinkConfig, LinkStats, LossPosition, Queue, Schedule};
 
 /// One direction of a path: what goes in by port 0 comes out by port 0, later, or not at all.
 ///
@@ -92,98 +87,6 @@ pub struct Delivery<P> {
     pub packet: Packet<P>,
     /// When it was due: what a next element must compute with, and what a driver's lateness is measured from.
     pub at: Time,
-}
-
-/// A delay of each packet's own. The links of hosts have it, thousands of them, and nothing else of what may happen.
-#[derive(Clone, Debug)]
-struct Jitter {
-    /// What it stays below, in nanoseconds.
-    bound: NonZeroU64,
-    stream: Stream,
-}
-
-impl Jitter {
-    fn new(name: &str, seed: u64, jitter: Duration) -> Option<Self> {
-        let most = NonZeroU64::new(jitter.as_nanos())?;
-        Some(Self {
-            bound: most.saturating_add(1),
-            stream: Stream::new(seed, &format!("{name}/jitter")),
-        })
-    }
-
-    fn next(&mut self) -> Duration {
-        Duration::from_nanos(self.stream.below(self.bound.get()))
-    }
-}
-
-/// What happens to packets beside waiting and travelling. A link without any is smaller and faster.
-#[derive(Clone, Debug)]
-struct Faults {
-    policer: Option<TokenBucket>,
-    loss: LossProcess,
-    loss_position: LossPosition,
-    outage: Option<Outage>,
-    duplicate: Chance,
-    next_copy: u64,
-    corrupt: Chance,
-    reorder: Reorder,
-    reorder_stream: Stream,
-    /// The delay at first, and what becomes of it.
-    delay: (Duration, DelaySchedule),
-    /// What was lost, not by the queue.
-    dropped: Drops,
-    duplicated: Count,
-    corrupted: u64,
-    reordered: u64,
-}
-
-impl Faults {
-    fn new(name: &str, seed: u64, config: &LinkConfig) -> Option<Box<Self>> {
-        if !config.has_faults() {
-            return None;
-        }
-        let stream = |process: &str| Stream::new(seed, &format!("{name}/{process}"));
-        let chance = |process, probability| Chance { probability, stream: stream(process) };
-        Some(Box::new(Self {
-            policer: config.policer.map(TokenBucket::new),
-            loss: LossProcess::new(config.loss, stream("loss")),
-            loss_position: config.loss_position,
-            outage: config.outage,
-            duplicate: chance("duplicate", config.duplicate),
-            next_copy: stream("copies").next_u64() | FIRST_COPY,
-            corrupt: chance("corrupt", config.corrupt),
-            reorder: config.reorder,
-            reorder_stream: stream("reorder"),
-            delay: (config.delay, config.delay_changes.clone()),
-            dropped: Drops::default(),
-            duplicated: Count::default(),
-            corrupted: 0,
-            reordered: 0,
-        }))
-    }
-
-    /// Why a packet that enters is dropped, if it is.
-    fn refuse(&mut self, now: Time, bytes: u64) -> Option<Reason> {
-        if self.policer.as_mut().is_some_and(|bucket| !bucket.admit(now, bytes)) {
-            return Some(Reason::Policer);
-        }
-        if self.loss_position == LossPosition::BeforeQueue && self.loss.next_is_lost() {
-            return Some(Reason::Loss);
-        }
-        self.outage.is_some_and(|outage| outage.is_down(now)).then_some(Reason::Outage)
-    }
-}
-
-#[derive(Clone, Debug)]
-struct Chance {
-    probability: Probability,
-    stream: Stream,
-}
-
-impl Chance {
-    fn comes(&mut self) -> bool {
-        self.stream.chance(self.probability)
-    }
 }
 
 impl<P: Clone> Link<P> {
@@ -586,15 +489,6 @@ impl<P: Clone, O: Observer<P>> Node<P> for Link<P, O> {
         let transmission = self.begin().map(|(at, _)| (at, "transmission"));
         [delivery, transmission].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
-}
-
-/// Copies have the upper half of the packet ids to themselves; each link begins at a random place in it.
-const FIRST_COPY: u64 = 1 << 63;
-
-enum Reason {
-    Loss,
-    Outage,
-    Policer,
 }
 
 /// Counts what the queue does and passes it on under the link's name.

@@ -383,6 +383,24 @@ mod tests {
         assert_eq!(agenda.pop(Time::MAX), None);
     }
 
+    #[test]
+    fn more_events_than_are_sorted_come_as_they_were_made() {
+        let mut agenda = Agenda::default();
+        let nodes = 4 * MOST as u32;
+        (0..2 * nodes + 1).for_each(|node| assert_eq!(agenda.add(node), node as usize));
+        // At one time in the wheels; at many times, some of them shared, once all before the horizon are sorted.
+        (0..nodes).for_each(|node| agenda.set(node, Time::from_nanos(1 << 30)));
+        agenda.set(2 * nodes, Time::from_nanos(1));
+        assert_eq!(agenda.pop(Time::from_nanos(1)), Some((Time::from_nanos(1), 2 * nodes)));
+        let at = |node: u32| Time::from_nanos(100 + u64::from(node * 7 % 50));
+        (nodes..2 * nodes).for_each(|node| agenda.set(node, at(node)));
+        let mut want: Vec<_> = (nodes..2 * nodes).map(|node| (at(node), node)).collect();
+        want.sort_by_key(|(at, _)| *at);
+        want.extend((0..nodes).map(|node| (Time::from_nanos(1 << 30), node)));
+        let got: Vec<_> = core::iter::from_fn(|| agenda.pop(Time::MAX)).collect();
+        assert_eq!(got, want);
+    }
+
     proptest! {
         #[test]
         fn events_come_in_the_order_of_their_times_and_then_of_their_making(

@@ -12,26 +12,25 @@ const NODE: usize = 14;
 const ELEMENT: usize = 10;
 const PACKET: usize = 6;
 
-/// The hosts to which the packets go that the links of other hosts are about to deliver; there are so few events in between
-/// that only what is found at once can be brought near.
+/// The hosts to which the packets go that the links of other hosts are about to deliver. What is found of one is
+/// followed a pointer further with every second event.
 #[derive(Debug, Default)]
 pub(crate) struct Awaited {
     /// What was found at the last events, in turn.
-    hosts: [u32; 16],
+    hosts: [Option<u32>; 16],
     last: usize,
 }
 
 impl Awaited {
     fn found(&mut self, host: Option<u32>) {
-        let host = host.unwrap_or(u32::MAX);
         // What did not move since the last event is found again.
         let again = [0, 1].into_iter().any(|events| self.before(events) == host);
         self.last = (self.last + 1) % self.hosts.len();
-        self.hosts[self.last] = if again { u32::MAX } else { host };
+        self.hosts[self.last] = host.filter(|_| !again);
     }
 
     /// What was found so many events ago.
-    fn before(&self, events: usize) -> u32 {
+    fn before(&self, events: usize) -> Option<u32> {
         self.hosts[(self.last + self.hosts.len() - events) % self.hosts.len()]
     }
 }
@@ -54,10 +53,11 @@ impl World {
         }
         let host = self.host_beyond(next);
         self.awaited.found(host);
-        self.agenda.bring_near(self.awaited.before(0));
+        if let Some(host) = self.awaited.before(0) {
+            self.agenda.bring_near(host);
+        }
         for (step, events) in (0..).zip([2, 4, 6, 8]) {
-            let host = self.awaited.before(events);
-            if host != u32::MAX {
+            if let Some(host) = self.awaited.before(events) {
                 self.bring_host_near(host, step);
             }
         }
@@ -71,7 +71,7 @@ impl World {
             _ => return None,
         };
         match &next.element {
-            Element::Link(link) if link.queue_len() < FEW => {
+            Element::Link(link) if link.queue_len() < SHORT => {
                 match &self.agenda.get(next.to)?.element {
                     Element::Switch(switch) => switch.leads(slot.known.0),
                     _ => None,
@@ -120,19 +120,11 @@ impl World {
                 prefetch(&**host);
                 self.agenda.bring_near(slot.to);
             }
-            1 => {
-                host.bring_near(1);
-                self.link_at(slot.to).into_iter().for_each(prefetch);
-            }
-            _ => {
-                host.bring_near(step);
-                if step == 2
-                    && let Some(link) = self.link_at(slot.to)
-                {
-                    link.bring_back_near();
-                }
-            }
+            1 => self.link_at(slot.to).into_iter().for_each(prefetch),
+            2 => self.link_at(slot.to).into_iter().for_each(SimLink::bring_back_near),
+            _ => {}
         }
+        host.bring_near(step);
     }
 
     fn link_at(&self, node: u32) -> Option<&SimLink> {
@@ -143,7 +135,7 @@ impl World {
     }
 }
 
-/// Of so few packets that wait for a line each is sent soon.
-const FEW: usize = 8;
+/// Of fewer packets that wait for a line each is sent soon.
+const SHORT: usize = 8;
 /// Packets that wait at least, for it to be worth while to look at them.
 const WAITING: usize = 17;

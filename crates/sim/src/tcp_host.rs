@@ -1,8 +1,6 @@
 use std::sync::Arc;
 
-use fontis_base::{
-    Duration, Ecn, FlowId, HostId, Node, Packet, PacketId, Port, Stream, Time, prefetch,
-};
+use fontis_base::{Duration, Ecn, FlowId, HostId, Packet, PacketId, Stream, Time, prefetch};
 use fontis_proto::tcp::wire::{Addresses, decode_headers, encode_headers};
 use fontis_proto::tcp::{Config, Endpoint, Event, ReceiverStats, SenderStats, Transmit};
 
@@ -217,6 +215,7 @@ impl TcpHost {
     pub(crate) fn bring_near(&self, steps: u8) {
         if let Some(endpoint) = &self.endpoint {
             match steps {
+                0 => {}
                 1 => prefetch(&**endpoint),
                 2 => endpoint.bring_near(false),
                 _ => endpoint.bring_near(true),
@@ -319,6 +318,35 @@ impl TcpHost {
         }
     }
 
+    /// Takes a packet that arrives.
+    pub(crate) fn handle(&mut self, now: Time, packet: Packet<Payload>) {
+        self.arrived += 1;
+        let Payload::Tcp(packed) = &packet.payload else { return };
+        if packet.corrupt || self.over {
+            return;
+        }
+        let segment = &packed.segment();
+        let marked = packet.ecn == Ecn::Ce;
+        match &mut self.endpoint {
+            Some(endpoint) => endpoint.handle(now, segment, marked),
+            None if self.role.start().is_none() => {
+                let endpoint = Endpoint::accept(now, self.config.clone(), self.isn, segment);
+                self.endpoint = endpoint.map(Box::new);
+            }
+            None => return,
+        }
+        if segment.len > 0 {
+            self.noted.first_data = self.noted.first_data.min(now);
+            self.noted.last_data = now;
+        }
+        self.note_events(now);
+        match self.role {
+            // It does what it does by time alone.
+            Role::Take | Role::Send(_) if self.due > now => {}
+            _ => self.act(now),
+        }
+    }
+
     /// The next segment that leaves at `now`; [`packet`](Self::packet) is what carries it.
     #[inline]
     pub(crate) fn next_segment(&mut self, now: Time) -> Option<Transmit> {
@@ -370,58 +398,6 @@ impl TcpHost {
             _ if self.over => Time::MAX,
             Some(endpoint) => endpoint.deadline().min(self.due),
             None => self.role.start().unwrap_or(Time::MAX),
-        }
-    }
-}
-
-impl Node<Payload> for TcpHost {
-    fn handle(&mut self, now: Time, _port: Port, packet: Packet<Payload>) {
-        self.arrived += 1;
-        let Payload::Tcp(packed) = &packet.payload else { return };
-        if packet.corrupt || self.over {
-            return;
-        }
-        let segment = &packed.segment();
-        let marked = packet.ecn == Ecn::Ce;
-        match &mut self.endpoint {
-            Some(endpoint) => endpoint.handle(now, segment, marked),
-            None if self.role.start().is_none() => {
-                let endpoint = Endpoint::accept(now, self.config.clone(), self.isn, segment);
-                self.endpoint = endpoint.map(Box::new);
-            }
-            None => return,
-        }
-        if segment.len > 0 {
-            self.noted.first_data = self.noted.first_data.min(now);
-            self.noted.last_data = now;
-        }
-        self.note_events(now);
-        match self.role {
-            // It does what it does by time alone.
-            Role::Take | Role::Send(_) if self.due > now => {}
-            _ => self.act(now),
-        }
-    }
-
-    fn poll(&mut self, now: Time) -> Option<(Port, Packet<Payload>)> {
-        let transmit = self.next_segment(now)?;
-        let packet = self.packet(&transmit);
-        Some((0, if self.wire { pass_wire(packet) } else { packet }))
-    }
-
-    fn timeout(&self) -> Option<(Time, &'static str)> {
-        if self.over {
-            return None;
-        }
-        let Some(endpoint) = &self.endpoint else {
-            return self.role.start().map(|start| (start, "start"));
-        };
-        let application = (self.due < Time::MAX).then_some((self.due, "application"));
-        match (endpoint.timeout(), application) {
-            (Some(transport), Some(application)) if application.0 < transport.0 => {
-                Some(application)
-            }
-            (transport, application) => transport.or(application),
         }
     }
 }

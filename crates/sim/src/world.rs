@@ -38,7 +38,7 @@ impl Element {
     fn handle(&mut self, now: Time, port: Port, packet: Packet<Payload>) {
         match self {
             Self::Link(link) => link.enter(now, packet),
-            Self::Tcp(host) => host.handle(now, port, packet),
+            Self::Tcp(host) => host.handle(now, packet),
             other => other.handle_other(now, port, packet),
         }
     }
