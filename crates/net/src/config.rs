@@ -94,6 +94,12 @@ impl LinkConfig {
             || self.policer.is_some()
             || !self.delay_changes.is_empty()
     }
+
+    /// Whether all packets that go on the line arrive, in their order.
+    pub(crate) fn keeps_order(&self) -> bool {
+        let loses = self.loss != Loss::None && self.loss_position == LossPosition::AfterLine;
+        !loses && self.reorder.probability == Probability::ZERO
+    }
 }
 
 /// Where on a link the random loss happens. Reads `"before"` and `"after"`.

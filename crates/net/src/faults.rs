@@ -2,7 +2,7 @@
 
 use core::num::NonZeroU64;
 
-use fontis_base::{Duration, Probability, Stream, Time};
+use fontis_base::{Duration, Packet, Probability, Stream, Time};
 
 use crate::{
     Count, DelaySchedule, Drops, LinkConfig, LossPosition, LossProcess, Outage, Reorder,
@@ -86,6 +86,15 @@ impl Faults {
             return Some(Reason::Loss);
         }
         self.outage.is_some_and(|outage| outage.is_down(now)).then_some(Reason::Outage)
+    }
+
+    /// How long a packet travels that was sent at `sent`, jitter aside; a bit of it may be flipped.
+    pub(crate) fn travel<P>(&mut self, sent: Time, packet: &mut Packet<P>) -> Duration {
+        if self.corrupt.comes() {
+            packet.corrupt = true;
+            self.corrupted += 1;
+        }
+        self.delay.1.at(sent, self.delay.0)
     }
 }
 

@@ -8,17 +8,20 @@ use crate::Delivery;
 /// The packets that propagate, delivered in the order of due times, and of those in the order in which they came.
 ///
 /// All but the ones held back for reordering are due in the order in which they come, so a plain queue holds them
-/// and a heap the others.
+/// and a heap the others. Behind them may stand packets that wait for the line and will travel in their order.
 #[derive(Clone, Debug)]
 pub(crate) struct Flight<P> {
+    /// Those that wait are due at [`Time::MAX`].
     in_order: VecDeque<Delivery<P>>,
+    /// How many of them are on their way.
+    moving: u32,
     /// When the next delivery is due; [`Time::MAX`] if nothing is on its way. It is asked for more often than it changes, and
     /// the packet may be long out of the processor's cache.
     next_at: Time,
     /// When the latest of the packets in order is or was due.
     last_due: Time,
-    /// For how many packets in order there is to be room as soon as there is one: bursts come again, and the memory for one is
-    /// had at once instead of bit by bit.
+    /// For how many packets in order there is to be room as soon as there are [`MANY`]: bursts come again, and the memory for
+    /// one is had at once instead of bit by bit. A few packets keep to the little room that is never given back.
     room: u16,
     /// Most links hold none back.
     late: Option<Box<Late<P>>>,
@@ -42,6 +45,8 @@ struct HeldBack<P> {
     packet: Packet<P>,
 }
 
+/// Packets of a burst that is long: for the rest of it room is made at once, for as many as the last one had.
+const MANY: usize = 8;
 /// Packets of a burst that is expected again at most.
 const USUAL_BURST: usize = 1024;
 
@@ -49,6 +54,7 @@ impl<P> Flight<P> {
     pub(crate) fn new() -> Self {
         Self {
             in_order: VecDeque::new(),
+            moving: 0,
             next_at: Time::MAX,
             last_due: Time::ZERO,
             room: 0,
@@ -56,14 +62,44 @@ impl<P> Flight<P> {
         }
     }
 
-    /// Takes a packet that is due at `at`, or when the last one before it is.
+    /// Takes a packet that is due at `at`, or when the last one before it is. None may be waiting.
     pub(crate) fn push(&mut self, at: Time, packet: Packet<P>) {
+        let at = self.due(at);
+        self.append(Delivery { packet, at });
+        self.moving += 1;
+    }
+
+    /// Takes a packet that waits until it [`begins`](Self::begin).
+    pub(crate) fn wait(&mut self, packet: Packet<P>) {
+        self.append(Delivery { packet, at: Time::MAX });
+    }
+
+    /// A packet that waits, with so many others before it.
+    pub(crate) fn waiting(&mut self, others: usize) -> Option<&mut Packet<P>> {
+        self.in_order.get_mut(self.moving as usize + others).map(|delivery| &mut delivery.packet)
+    }
+
+    /// The first packet that waits is due at `at`, or when the last one before it is.
+    pub(crate) fn begin(&mut self, at: Time) {
+        let at = self.due(at);
+        if let Some(first) = self.in_order.get_mut(self.moving as usize) {
+            first.at = at;
+            self.moving += 1;
+        }
+    }
+
+    /// When the next packet in order is due that would be at `at` if it were alone.
+    fn due(&mut self, at: Time) -> Time {
         self.last_due = self.last_due.max(at);
         self.next_at = self.next_at.min(self.last_due);
-        if self.in_order.capacity() == 0 {
-            self.in_order.reserve_exact(self.room.into());
+        self.last_due
+    }
+
+    fn append(&mut self, delivery: Delivery<P>) {
+        if self.in_order.len() == MANY && self.in_order.capacity() == MANY {
+            self.in_order.reserve_exact(usize::from(self.room).saturating_sub(MANY));
         }
-        append(&mut self.in_order, Delivery { packet, at: self.last_due });
+        append(&mut self.in_order, delivery);
     }
 
     /// Takes a packet that is due `by` later than [`push`](Self::push) would have it, and lets others overtake it.
@@ -71,19 +107,19 @@ impl<P> Flight<P> {
         let late = self.late.get_or_insert_with(|| {
             Box::new(Late { heap: BinaryHeap::new(), next_seq: 0, delivered: 0 })
         });
-        let behind = late.delivered + self.in_order.len() as u64;
+        let behind = late.delivered + u64::from(self.moving);
         let at = self.last_due.max(at) + by;
         self.next_at = self.next_at.min(at);
         late.heap.push(HeldBack { at, seq: late.next_seq, behind, packet });
         late.next_seq += 1;
     }
 
-    /// How many packets there are.
+    /// How many packets are on their way.
     pub(crate) fn len(&self) -> usize {
-        self.in_order.len() + self.late.as_ref().map_or(0, |late| late.heap.len())
+        self.moving as usize + self.late.as_ref().map_or(0, |late| late.heap.len())
     }
 
-    /// The packet in order before which so many others are.
+    /// The packet in order before which so many others are, on their way or waiting.
     pub(crate) fn get(&self, index: usize) -> Option<&Packet<P>> {
         self.in_order.get(index).map(|delivery| &delivery.packet)
     }
@@ -105,7 +141,7 @@ impl<P> Flight<P> {
 
     /// Whether a packet in order is on its way: then none that is sent later is due before it.
     pub(crate) fn has_in_order(&self) -> bool {
-        !self.in_order.is_empty()
+        self.moving > 0
     }
 
     /// The next packet due at `now`.
@@ -122,6 +158,7 @@ impl<P> Flight<P> {
 
     #[inline]
     fn pop_in_order(&mut self) -> Option<Delivery<P>> {
+        self.moving = self.moving.checked_sub(1)?;
         let delivery = self.in_order.pop_front();
         match self.in_order.front() {
             Some(next) => self.next_at = next.at,
@@ -193,9 +230,40 @@ mod tests {
         while flight.pop(Time::ZERO).is_some() {}
         assert_eq!(flight.in_order.capacity(), 0, "what is empty takes no memory");
         flight.push(Time::ZERO, packet(100, 0, 1500));
+        assert!(flight.in_order.capacity() <= MANY, "what is short takes little");
+        (101..110).for_each(|id| flight.push(Time::ZERO, packet(id, 0, 1500)));
         let room = flight.in_order.capacity();
         assert!(room >= 100);
-        (101..200).for_each(|id| flight.push(Time::ZERO, packet(id, 0, 1500)));
+        (110..200).for_each(|id| flight.push(Time::ZERO, packet(id, 0, 1500)));
         assert_eq!(flight.in_order.capacity(), room);
+    }
+
+    /// What is due: its number, and when it was.
+    fn due(flight: &mut Flight<()>, now: Time) -> Vec<(u64, Time)> {
+        let due = core::iter::from_fn(|| flight.pop(now));
+        due.map(|delivery| (delivery.packet.id.0, delivery.at)).collect()
+    }
+
+    #[test]
+    fn what_waits_travels_behind_what_is_on_its_way_once_it_begins() {
+        let at = Time::from_nanos;
+        let mut flight = Flight::new();
+        flight.push(at(10), packet(0, 0, 1500));
+        flight.wait(packet(1, 0, 1500));
+        flight.wait(packet(2, 0, 1500));
+        assert_eq!((flight.len(), flight.next_at()), (1, at(10)));
+        assert_eq!(
+            due(&mut flight, Time::MAX),
+            [(0, at(10))],
+            "what waits is not due, whatever the time"
+        );
+        assert_eq!(flight.next_at(), Time::MAX);
+        assert_eq!(flight.waiting(1).map(|packet| packet.id.0), Some(2));
+        // The second would overtake the first.
+        flight.begin(at(30));
+        flight.begin(at(20));
+        assert!(flight.waiting(0).is_none() && flight.has_in_order());
+        assert_eq!(due(&mut flight, at(29)), []);
+        assert_eq!(due(&mut flight, at(30)), [(1, at(30)), (2, at(30))]);
     }
 }

@@ -27,6 +27,7 @@ mod queue;
 mod reorder;
 mod schedule;
 mod stats;
+mod waiting;
 
 pub use config::{LinkConfig, LossPosition};
 pub use delay::{DelayChange, DelaySchedule};
@@ -37,8 +38,7 @@ pub use loss::{Loss, LossProcess};
 pub use outage::Outage;
 pub use policer::{Policer, TokenBucket};
 pub use queue::{
-    CoDel, Discipline, Drr, Fifo, FqCoDel, Limit, Priority, Queue, QueueKind, QueueOptions, Red,
-    TwoClass, Wfq,
+    CoDel, Drr, Fifo, FqCoDel, Limit, Priority, Queue, QueueKind, QueueOptions, Red, TwoClass, Wfq,
 };
 pub use reorder::Reorder;
 pub use schedule::{RateChange, Schedule};

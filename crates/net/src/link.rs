@@ -1,11 +1,14 @@
 use fontis_base::{
     Duration, Node, Observer, Packet, PacketId, Port, Rate, Serializer, Stream, Time, prefetch,
+    prefetch_first,
 };
 
 use crate::delivery_trace::DeliveryLine;
 use crate::faults::{FIRST_COPY, Faults, Jitter, Reason};
 use crate::flight::Flight;
-use crate::{Count, DeliveryTrace, Drops, LinkConfig, LinkStats, LossPosition, Queue, Schedule};
+use crate::queue::NEAR;
+use crate::waiting::Waiting;
+use crate::{Count, DeliveryTrace, Drops, LinkConfig, LinkStats, LossPosition, Schedule};
 
 /// One direction of a path: what goes in by port 0 comes out by port 0, later, or not at all.
 ///
@@ -18,30 +21,34 @@ use crate::{Count, DeliveryTrace, Drops, LinkConfig, LinkStats, LossPosition, Qu
 /// Of thousands of links each is touched when it is long out of the processor's cache: what most packets need not touch
 /// stands last, or behind a pointer.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct Link<P, O = ()> {
-    queue: Queue<P>,
-    /// When the queue last became other than empty: no packet in it can begin earlier.
-    backlog_since: Time,
-    line: Serializer,
     /// When the next packet that waits goes on the line; [`Time::MAX`] if there is none or never. So that a link that
     /// is touched while nothing begins does no more than compare.
     begins_at: Time,
-    /// The least there is.
-    delay: Duration,
-    flight: Flight<P>,
     /// When a packet last entered.
     entered_at: Time,
-    /// Until when the occupancy of the queue has been summed up.
-    summed_until: Time,
-    jitter: Option<Jitter>,
+    line: Serializer,
+    /// When the queue last became other than empty: no packet in it can begin earlier.
+    backlog_since: Time,
     /// What most links do without.
     faults: Option<Box<Faults>>,
     /// What most lines do without.
     variation: Option<Box<Variation>>,
+    flight: Flight<P>,
+    waiting: Waiting<P>,
+    /// The least there is.
+    delay: Duration,
+    jitter: Option<Jitter>,
     counts: Counts,
     observer: O,
     name: Box<str>,
 }
+
+/// Bytes at the front of a link that a packet touches, nearly always no others.
+const TOUCHED: usize = core::mem::offset_of!(Link<()>, observer);
+// Four lines of the cache.
+const _: () = assert!(TOUCHED <= 256);
 
 /// How a line's rate varies.
 #[derive(Clone, Debug)]
@@ -53,6 +60,7 @@ struct Variation {
 
 /// What every link counts, as [`LinkStats`] explains.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 struct Counts {
     entered: Count,
     delivered: Count,
@@ -63,6 +71,8 @@ struct Counts {
 #[derive(Clone, Copy, Debug, Default)]
 struct QueueCounts {
     max_bytes: u64,
+    /// Until when the occupancy has been summed up.
+    summed_until: Time,
     packet_nanos: u128,
     byte_nanos: u128,
     dropped: Count,
@@ -108,9 +118,7 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         Self {
             faults: Faults::new(&name, seed, &config),
             jitter: Jitter::new(&name, seed, config.jitter),
-            queue: config.queue.build(config.buffer, &config.queue_options, || {
-                Stream::new(seed, &format!("{name}/queue"))
-            }),
+            waiting: Waiting::new(&config, || Stream::new(seed, &format!("{name}/queue"))),
             backlog_since: Time::ZERO,
             line: Serializer::new(config.rate),
             variation: Variation::new(config.rate_changes, config.trace),
@@ -118,7 +126,6 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
             delay: config.delay_changes.least(config.delay),
             flight: Flight::new(),
             entered_at: Time::ZERO,
-            summed_until: Time::ZERO,
             counts: Counts::default(),
             observer,
             name,
@@ -153,7 +160,7 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
             marked: queue.marked,
             corrupted: faults.map_or(0, |faults| faults.corrupted),
             reordered: faults.map_or(0, |faults| faults.reordered),
-            queue_bytes: self.queue.bytes(),
+            queue_bytes: self.waiting.bytes(),
             max_queue_bytes: queue.max_bytes,
             first_queue_drop: queue.first_drop,
             queue_packet_nanos: queue.packet_nanos,
@@ -180,12 +187,17 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
 
     /// How many packets wait in the queue.
     pub fn queue_len(&self) -> usize {
-        self.queue.len()
+        self.waiting.len()
     }
 
     /// The packet before which so many others will leave; `None` if that is not known yet. Those held back do not count.
     pub fn coming(&self, after: usize) -> Option<&Packet<P>> {
-        self.flight.get(after).or_else(|| self.queue.get(after.checked_sub(self.flight.len())?))
+        self.flight.get(after)
+    }
+
+    /// Brings into the processor's cache what a packet touches of the link itself.
+    pub fn bring_near(&self) {
+        prefetch_first(self, TOUCHED);
     }
 
     /// Brings into the processor's cache what the next delivery reads.
@@ -206,7 +218,7 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
 
     /// How many bytes wait in the queue.
     pub fn queue_bytes(&self) -> u64 {
-        self.queue.bytes()
+        self.waiting.bytes()
     }
 
     /// Who is told of drops and marks.
@@ -244,7 +256,7 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         };
         if waits {
             self.advance(now);
-            let bytes = self.queue.bytes();
+            let bytes = self.waiting.bytes();
             let counts = self.counts.queue();
             counts.max_bytes = counts.max_bytes.max(bytes);
         }
@@ -313,7 +325,7 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         }
         while self.begins_at <= now && self.begins_at < Time::MAX {
             self.begin_next(self.begins_at);
-            self.begins_at = match self.queue.is_empty() {
+            self.begins_at = match self.waiting.is_empty() {
                 true => Time::MAX,
                 false => self.line.free_at().max(self.backlog_since),
             };
@@ -344,24 +356,50 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
     #[inline]
     fn begin_next(&mut self, begin: Time) {
         self.sum_up(begin);
-        let mut report =
-            Report { element: &self.name, counts: &mut self.counts, observer: &mut self.observer };
-        if let Some(packet) = self.queue.dequeue(begin, &mut report) {
-            self.transmit(begin, packet);
+        match &mut self.waiting {
+            Waiting::Behind(_) => self.begin_first(begin),
+            Waiting::In(queue) => {
+                let mut report = Report {
+                    element: &self.name,
+                    counts: &mut self.counts,
+                    observer: &mut self.observer,
+                };
+                if let Some(packet) = queue.dequeue(begin, &mut report) {
+                    self.transmit(begin, packet);
+                }
+            }
+        }
+    }
+
+    /// The first packet that waits behind those on their way goes on the line.
+    #[inline]
+    fn begin_first(&mut self, begin: Time) {
+        let Waiting::Behind(tail) = &mut self.waiting else { return };
+        let Some(packet) = self.flight.waiting(0) else { return };
+        tail.lets_go(packet.size);
+        let sent = send(&mut self.line, &mut self.variation, begin, packet.size);
+        let delay = match &mut self.faults {
+            None => self.delay,
+            Some(faults) => faults.travel(sent, packet),
+        };
+        let jitter = self.jitter.as_mut().map_or(Duration::ZERO, Jitter::next);
+        self.flight.begin(sent + delay + jitter);
+        if let Some(packet) = self.flight.waiting(NEAR) {
+            self.observer.nears(packet);
         }
     }
 
     /// Adds to the sums what has waited since the queue last changed.
     #[inline]
     fn sum_up(&mut self, now: Time) {
-        let packets = self.queue.len() as u64;
+        let packets = self.waiting.len() as u64;
+        let counts = self.counts.queue.get_or_insert_default();
         if packets > 0 {
-            let nanos = u128::from(now.since(self.summed_until).as_nanos());
-            let counts = self.counts.queue();
+            let nanos = u128::from(now.since(counts.summed_until).as_nanos());
             counts.packet_nanos += u128::from(packets) * nanos;
-            counts.byte_nanos += u128::from(self.queue.bytes()) * nanos;
+            counts.byte_nanos += u128::from(self.waiting.bytes()) * nanos;
         }
-        self.summed_until = self.summed_until.max(now);
+        counts.summed_until = counts.summed_until.max(now);
     }
 
     fn trace(&self) -> Option<&DeliveryLine> {
@@ -370,7 +408,7 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
 
     /// When the next queued packet goes on the line, and at which rate; `None` if there is none or never.
     fn begin(&self) -> Option<(Time, Rate)> {
-        if self.queue.is_empty() {
+        if self.waiting.is_empty() {
             return None;
         }
         if let Some(line) = self.trace() {
@@ -387,12 +425,9 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         self.begins_at = self.begin().map_or(Time::MAX, |(begin, _)| begin);
     }
 
+    /// A packet that stands behind no other goes on the line.
     fn transmit(&mut self, begin: Time, packet: Packet<P>) {
-        let bytes = u64::from(packet.size);
-        let sent = match self.variation.as_mut().and_then(|variation| variation.trace.as_mut()) {
-            Some(line) => line.send(begin, bytes),
-            None => self.line.send(begin, bytes),
-        };
+        let sent = send(&mut self.line, &mut self.variation, begin, packet.size);
         if self.faults.is_some() {
             return self.transmit_faulty(begin, sent, packet);
         }
@@ -405,16 +440,12 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
     #[inline(never)]
     fn transmit_faulty(&mut self, begin: Time, sent: Time, mut packet: Packet<P>) {
         let Some(faults) = &mut self.faults else { return };
-        let mut due = sent + faults.delay.1.at(sent, faults.delay.0);
         // It is lost at `sent`, but that lies ahead of the driver's time; reports keep to the order of their times.
         if faults.loss_position == LossPosition::AfterLine && faults.loss.next_is_lost() {
             return self.drop(begin, &packet, Reason::Loss);
         }
-        if faults.corrupt.comes() {
-            packet.corrupt = true;
-            faults.corrupted += 1;
-        }
-        due += self.jitter.as_mut().map_or(Duration::ZERO, Jitter::next);
+        let jitter = self.jitter.as_mut().map_or(Duration::ZERO, Jitter::next);
+        let due = sent + faults.travel(sent, &mut packet) + jitter;
         if faults.reorder_stream.chance(faults.reorder.probability) {
             faults.reordered += 1;
             self.flight.push_held_back(due, faults.reorder.by, packet);
@@ -430,10 +461,9 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
 
     /// Puts a packet on the line if nothing keeps it from it, else into the queue; whether it went there.
     fn enqueue(&mut self, now: Time, packet: Packet<P>) -> bool {
-        if self.is_free(now) && self.queue.lets_pass(&packet) {
+        if self.is_free(now) && self.waiting.lets_pass(&packet) {
             // Nothing waits: what the queue would do with it is known.
             self.backlog_since = now;
-            self.summed_until = self.summed_until.max(now);
             self.transmit(now, packet);
             return false;
         }
@@ -442,14 +472,21 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
     }
 
     /// Puts a packet into the queue.
-    fn wait(&mut self, now: Time, packet: Packet<P>) {
-        if self.queue.is_empty() {
+    fn wait(&mut self, now: Time, mut packet: Packet<P>) {
+        if self.waiting.is_empty() {
             self.backlog_since = now;
         }
         self.sum_up(now);
         let mut report =
             Report { element: &self.name, counts: &mut self.counts, observer: &mut self.observer };
-        self.queue.enqueue(now, packet, &mut report);
+        match &mut self.waiting {
+            Waiting::Behind(tail) => {
+                if tail.takes(now, &mut packet, &mut report) {
+                    self.flight.wait(packet);
+                }
+            }
+            Waiting::In(queue) => queue.enqueue(now, packet, &mut report),
+        }
         if self.begins_at == Time::MAX {
             self.set_begin();
         }
@@ -465,6 +502,20 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         };
         count.add(packet);
         self.observer.dropped(now, &self.name, packet, why);
+    }
+}
+
+/// Puts a packet of so many bytes on the line; when it has been sent.
+#[inline]
+fn send(
+    line: &mut Serializer,
+    variation: &mut Option<Box<Variation>>,
+    begin: Time,
+    size: u32,
+) -> Time {
+    match variation.as_mut().and_then(|variation| variation.trace.as_mut()) {
+        Some(line) => line.send(begin, size.into()),
+        None => line.send(begin, size.into()),
     }
 }
 

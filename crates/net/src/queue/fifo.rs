@@ -8,30 +8,79 @@ use super::{ELEMENT, Limit, NEAR, OVERFLOW};
 #[derive(Clone, Debug)]
 pub struct Fifo<P> {
     packets: VecDeque<Packet<P>>,
+    tail: Tail,
+}
+
+/// What decides who may join a queue that is first in, first out, wherever its packets wait.
+#[derive(Clone, Debug)]
+pub(crate) struct Tail {
+    packets: usize,
     bytes: u64,
     limit: Limit,
     /// A packet that finds more than this waiting is marked, if its transport understands marks.
     mark_above: Option<Box<Limit>>,
 }
 
-impl<P> Fifo<P> {
-    /// An empty queue.
-    pub fn new(limit: Limit) -> Self {
-        Self { packets: VecDeque::new(), bytes: 0, limit, mark_above: None }
+impl Tail {
+    pub(crate) fn new(limit: Limit) -> Self {
+        Self { packets: 0, bytes: 0, limit, mark_above: None }
     }
 
-    /// The same queue, but it marks what finds more than `threshold` waiting, as DCTCP wants it (RFC 8257 section 3.1).
-    pub fn marking_above(self, threshold: Limit) -> Self {
+    /// The same, but it marks what finds more than `threshold` waiting, as DCTCP wants it (RFC 8257 section 3.1).
+    pub(crate) fn marking_above(self, threshold: Limit) -> Self {
         Self { mark_above: Some(Box::new(threshold)), ..self }
     }
 
     /// Whether nothing waits and the packet could.
-    pub(crate) fn lets_pass(&self, packet: &Packet<P>) -> bool {
-        self.packets.is_empty() && self.limit.holds(1, u64::from(packet.size))
+    pub(crate) fn lets_pass<P>(&self, packet: &Packet<P>) -> bool {
+        self.packets == 0 && self.limit.holds(1, u64::from(packet.size))
     }
 
-    pub(crate) fn get(&self, index: usize) -> Option<&Packet<P>> {
-        self.packets.get(index)
+    /// Whether a packet that comes may wait, which counts as waiting from now on.
+    pub(crate) fn takes<P>(
+        &mut self,
+        now: Time,
+        packet: &mut Packet<P>,
+        observer: &mut impl Observer<P>,
+    ) -> bool {
+        let bytes = self.bytes.saturating_add(u64::from(packet.size));
+        if !self.limit.holds(self.packets + 1, bytes) {
+            observer.dropped(now, ELEMENT, packet, OVERFLOW);
+            return false;
+        }
+        let above = |threshold: &Limit| !threshold.holds(self.packets, self.bytes);
+        if packet.ecn != Ecn::NotEct && self.mark_above.as_deref().is_some_and(above) {
+            packet.ecn = Ecn::Ce;
+            observer.marked(now, ELEMENT, packet);
+        }
+        self.packets += 1;
+        self.bytes = bytes;
+        true
+    }
+
+    /// A packet of so many bytes does not wait any more.
+    pub(crate) fn lets_go(&mut self, size: u32) {
+        self.packets -= 1;
+        self.bytes -= u64::from(size);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.packets
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl<P> Fifo<P> {
+    /// An empty queue.
+    pub fn new(limit: Limit) -> Self {
+        Self::with_tail(Tail::new(limit))
+    }
+
+    pub(crate) fn with_tail(tail: Tail) -> Self {
+        Self { packets: VecDeque::new(), tail }
     }
 
     pub(crate) fn enqueue(
@@ -40,17 +89,8 @@ impl<P> Fifo<P> {
         mut packet: Packet<P>,
         observer: &mut impl Observer<P>,
     ) {
-        let bytes = self.bytes.saturating_add(u64::from(packet.size));
-        let above = |threshold: &Limit| !threshold.holds(self.packets.len(), self.bytes);
-        if self.limit.holds(self.packets.len() + 1, bytes) {
-            if packet.ecn != Ecn::NotEct && self.mark_above.as_deref().is_some_and(above) {
-                packet.ecn = Ecn::Ce;
-                observer.marked(now, ELEMENT, &packet);
-            }
-            self.bytes = bytes;
+        if self.tail.takes(now, &mut packet, observer) {
             append(&mut self.packets, packet);
-        } else {
-            observer.dropped(now, ELEMENT, &packet, OVERFLOW);
         }
     }
 
@@ -62,7 +102,7 @@ impl<P> Fifo<P> {
         // It is given as it was taken: to look into it first would move it twice.
         let packet = self.packets.pop_front();
         if let Some(packet) = &packet {
-            self.bytes -= u64::from(packet.size);
+            self.tail.lets_go(packet.size);
         }
         match self.packets.get(NEAR) {
             Some(packet) => observer.nears(packet),
@@ -72,11 +112,11 @@ impl<P> Fifo<P> {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.packets.len()
+        self.tail.len()
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
+        self.tail.bytes()
     }
 }
 
@@ -103,7 +143,8 @@ mod tests {
 
     #[test]
     fn what_finds_more_than_the_threshold_is_marked_if_it_can_be() {
-        let mut queue = Fifo::new(Limit::UNLIMITED).marking_above(Limit::Packets(2));
+        let mut queue =
+            Fifo::with_tail(Tail::new(Limit::UNLIMITED).marking_above(Limit::Packets(2)));
         let mut log = Log::default();
         for id in 0..6 {
             let ecn = if id == 4 { Ecn::NotEct } else { Ecn::Ect0 };

@@ -4,7 +4,7 @@ use core::str::FromStr;
 use fontis_base::Stream;
 
 use super::{
-    CoDel, Discipline, Drr, Fifo, FqCoDel, Limit, Priority, Queue, QueueOptions, Red, TwoClass, Wfq,
+    CoDel, Drr, Fifo, FqCoDel, Limit, Priority, Queue, QueueOptions, Red, Tail, TwoClass, Wfq,
 };
 use crate::SpecError;
 
@@ -70,27 +70,37 @@ impl QueueKind {
     ) -> Queue<P> {
         let drr = || Drr::new(limit).with_options(options);
         let codel = || CoDel::new(limit).with_options(options);
-        Queue::Other(Box::new(match self {
-            Self::Fifo => return Queue::Fifo(Fifo::new(limit)),
-            Self::FifoEcn => {
-                return Queue::Fifo(Fifo::new(limit).marking_above(options.mark_above));
-            }
-            Self::Drr => Discipline::Drr(drr()),
-            Self::DrrLiteral => Discipline::Drr(drr().literal()),
-            Self::Sfq => Discipline::Drr(drr().hashed(stream().next_u64(), options.buckets)),
-            Self::Wfq => Discipline::Wfq(Wfq::new(limit, options.per_flow)),
-            Self::Red => Discipline::Red(Red::new(limit, options, stream())),
-            Self::RedEcn => Discipline::Red(Red::new(limit, options, stream()).with_ecn()),
-            Self::CoDel => Discipline::CoDel(codel()),
-            Self::CoDelEcn => Discipline::CoDel(codel().with_ecn()),
+        match self {
+            Self::Fifo | Self::FifoEcn => Queue::Fifo(Fifo::with_tail(self.tail(limit, options))),
+            Self::Drr => Queue::Drr(drr()),
+            Self::DrrLiteral => Queue::Drr(drr().literal()),
+            Self::Sfq => Queue::Drr(drr().hashed(stream().next_u64(), options.buckets)),
+            Self::Wfq => Queue::Wfq(Wfq::new(limit, options.per_flow)),
+            Self::Red => Queue::Red(Red::new(limit, options, stream())),
+            Self::RedEcn => Queue::Red(Red::new(limit, options, stream()).with_ecn()),
+            Self::CoDel => Queue::CoDel(codel()),
+            Self::CoDelEcn => Queue::CoDel(codel().with_ecn()),
             Self::FqCoDel | Self::FqCoDelEcn => {
                 let queue = FqCoDel::new(limit, options, stream().next_u64());
                 let ecn = self == Self::FqCoDelEcn;
-                Discipline::FqCoDel(if ecn { queue.with_ecn() } else { queue })
+                Queue::FqCoDel(if ecn { queue.with_ecn() } else { queue })
             }
-            Self::Priority => Discipline::Priority(Priority::new(limit)),
-            Self::TwoClass => Discipline::TwoClass(TwoClass::new(limit, options)),
-        }))
+            Self::Priority => Queue::Priority(Priority::new(limit)),
+            Self::TwoClass => Queue::TwoClass(TwoClass::new(limit, options)),
+        }
+    }
+
+    /// Whether packets leave in the order in which they come, and only the last is ever dropped.
+    pub(crate) fn is_plain(self) -> bool {
+        matches!(self, Self::Fifo | Self::FifoEcn)
+    }
+
+    /// What decides who may join a plain queue.
+    pub(crate) fn tail(self, limit: Limit, options: &QueueOptions) -> Tail {
+        match self {
+            Self::FifoEcn => Tail::new(limit).marking_above(options.mark_above),
+            _ => Tail::new(limit),
+        }
     }
 }
 

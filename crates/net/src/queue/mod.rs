@@ -15,6 +15,7 @@ pub use classes::{Priority, TwoClass};
 pub use codel::CoDel;
 pub use drr::Drr;
 pub use fifo::Fifo;
+pub(crate) use fifo::Tail;
 pub use fq_codel::FqCoDel;
 pub use kind::QueueKind;
 pub use limit::Limit;
@@ -25,21 +26,14 @@ pub use wfq::Wfq;
 use fontis_base::{FlowId, Observer, Packet, Time};
 
 /// A packet before which no more than so many wait will leave soon.
-const NEAR: usize = 3;
+pub(crate) const NEAR: usize = 3;
 
 /// Packets that wait for a line. The line calls [`dequeue`](Self::dequeue) when it is free; the queue decides order
 /// and drops only.
 #[derive(Clone, Debug)]
 pub enum Queue<P> {
-    /// First in, first out: what nearly all links have.
+    /// First in, first out.
     Fifo(Fifo<P>),
-    /// Another discipline.
-    Other(Box<Discipline<P>>),
-}
-
-/// A queue discipline beside the plain one.
-#[derive(Clone, Debug)]
-pub enum Discipline<P> {
     /// Deficit round robin.
     Drr(Drr<P>),
     /// Controlled delay.
@@ -60,56 +54,34 @@ pub enum Discipline<P> {
 macro_rules! each {
     ($queue:expr, $inner:ident => $body:expr) => {
         match $queue {
-            Discipline::Drr($inner) => $body,
-            Discipline::CoDel($inner) => $body,
-            Discipline::Red($inner) => $body,
-            Discipline::Wfq($inner) => $body,
-            Discipline::FqCoDel($inner) => $body,
-            Discipline::Priority($inner) => $body,
-            Discipline::TwoClass($inner) => $body,
+            Queue::Fifo($inner) => $body,
+            Queue::Drr($inner) => $body,
+            Queue::CoDel($inner) => $body,
+            Queue::Red($inner) => $body,
+            Queue::Wfq($inner) => $body,
+            Queue::FqCoDel($inner) => $body,
+            Queue::Priority($inner) => $body,
+            Queue::TwoClass($inner) => $body,
         }
     };
 }
 
 impl<P> Queue<P> {
     /// Takes a packet. What it drops, this packet or another, it tells the observer.
+    #[inline(never)]
     pub fn enqueue(&mut self, now: Time, packet: Packet<P>, observer: &mut impl Observer<P>) {
-        match self {
-            Self::Fifo(queue) => queue.enqueue(now, packet, observer),
-            Self::Other(other) => other.enqueue(now, packet, observer),
-        }
-    }
-
-    /// Whether a packet that came now, for a line that is free, would leave at once, and nothing would be dropped or marked.
-    pub(crate) fn lets_pass(&self, packet: &Packet<P>) -> bool {
-        match self {
-            Self::Fifo(queue) => queue.lets_pass(packet),
-            Self::Other(_) => false,
-        }
-    }
-
-    /// The packet before which so many others will leave, where the order is that of arrival.
-    pub(crate) fn get(&self, index: usize) -> Option<&Packet<P>> {
-        match self {
-            Self::Fifo(queue) => queue.get(index),
-            Self::Other(_) => None,
-        }
+        each!(self, queue => queue.enqueue(now, packet, observer));
     }
 
     /// Gives the next packet, or none if none is left. What it drops or marks on the way, it tells the observer.
+    #[inline(never)]
     pub fn dequeue(&mut self, now: Time, observer: &mut impl Observer<P>) -> Option<Packet<P>> {
-        match self {
-            Self::Fifo(queue) => queue.dequeue(now, observer),
-            Self::Other(other) => other.dequeue(now, observer),
-        }
+        each!(self, queue => queue.dequeue(now, observer))
     }
 
     /// How many packets wait.
     pub fn len(&self) -> usize {
-        match self {
-            Self::Fifo(queue) => queue.len(),
-            Self::Other(other) => each!(&**other, queue => queue.len()),
-        }
+        each!(self, queue => queue.len())
     }
 
     /// Whether no packet waits.
@@ -119,22 +91,7 @@ impl<P> Queue<P> {
 
     /// How many bytes wait.
     pub fn bytes(&self) -> u64 {
-        match self {
-            Self::Fifo(queue) => queue.bytes(),
-            Self::Other(other) => each!(&**other, queue => queue.bytes()),
-        }
-    }
-}
-
-impl<P> Discipline<P> {
-    #[inline(never)]
-    fn enqueue(&mut self, now: Time, packet: Packet<P>, observer: &mut impl Observer<P>) {
-        each!(self, queue => queue.enqueue(now, packet, observer));
-    }
-
-    #[inline(never)]
-    fn dequeue(&mut self, now: Time, observer: &mut impl Observer<P>) -> Option<Packet<P>> {
-        each!(self, queue => queue.dequeue(now, observer))
+        each!(self, queue => queue.bytes())
     }
 }
 
