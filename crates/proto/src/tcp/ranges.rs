@@ -49,6 +49,14 @@ impl Ranges {
         }
     }
 
+    /// Adds a range that begins in the last one or at its end, and goes beyond it, as most do; where what is new begins.
+    /// `None`, and nothing is added, if it is another.
+    pub(super) fn extend_last(&mut self, start: u64, end: u64) -> Option<u64> {
+        let (low, high) = self.ranges.back_mut()?;
+        let extends = *low <= start && start <= *high && *high < end;
+        extends.then(|| core::mem::replace(high, end))
+    }
+
     /// Forgets every position below `edge`.
     pub(super) fn remove_below(&mut self, edge: u64) {
         while let Some(range) = self.ranges.front_mut() {

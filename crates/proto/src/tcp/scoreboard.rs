@@ -66,9 +66,9 @@ struct Record {
     start: u64,
     /// When it was last sent.
     sent_at: Time,
-    /// Bytes of payload.
-    len: u32,
-    state: u8,
+    /// Bytes of payload in the lower half, what is known in the upper: one word, because a record is copied as soon as it is
+    /// made, and who reads a word that was written in parts waits for them.
+    word: u64,
 }
 
 /// The scoreboard's counters when a segment was last sent.
@@ -92,8 +92,34 @@ const TWICE: u8 = 16;
 const APP_LIMITED: u8 = 32;
 
 impl Record {
+    fn new(start: u64, sent_at: Time, len: u32, state: u8) -> Self {
+        Self { start, sent_at, word: u64::from(state) << 32 | u64::from(len) }
+    }
+
+    fn len(&self) -> u32 {
+        self.word as u32
+    }
+
+    fn state(&self) -> u8 {
+        (self.word >> 32) as u8
+    }
+
+    fn set(&mut self, bits: u8) {
+        self.word |= u64::from(bits) << 32;
+    }
+
+    fn clear(&mut self, bits: u8) {
+        self.word &= !(u64::from(bits) << 32);
+    }
+
+    /// The retransmission is lost too, or whatever was sent.
+    fn lose(&mut self) {
+        self.clear(RESENT);
+        self.set(LOST);
+    }
+
     fn sequence_len(&self) -> u64 {
-        u64::from(self.len) + u64::from(self.state & FIN)
+        u64::from(self.len()) + u64::from(self.state() & FIN)
     }
 
     fn end(&self) -> u64 {
@@ -101,21 +127,21 @@ impl Record {
     }
 
     fn is(&self, bits: u8) -> bool {
-        self.state & bits != 0
+        self.state() & bits != 0
     }
 
     /// Whether it is lost and was not sent again since.
     fn is_pending(&self) -> bool {
-        self.state & (SACKED | LOST | RESENT) == LOST
+        self.state() & (SACKED | LOST | RESENT) == LOST
     }
 
     fn is_lost(&self) -> bool {
-        self.state & (SACKED | LOST) == LOST
+        self.state() & (SACKED | LOST) == LOST
     }
 
     /// How much of the pipe it takes: once for the original, once for the retransmission ("SetPipe").
     fn in_pipe(&self) -> u64 {
-        let copies = match self.state & (SACKED | LOST | RESENT) {
+        let copies = match self.state() & (SACKED | LOST | RESENT) {
             0 => 1,
             RESENT => 2,
             state if state & SACKED != 0 => 0,
@@ -191,7 +217,9 @@ impl Scoreboard {
 
     /// Brings the ends of the records into the cache: what is acknowledged next, and where the next segment's goes.
     pub(super) fn bring_near(&self) {
-        [self.records.front(), self.records.back()].into_iter().flatten().for_each(prefetch);
+        // An acknowledgement covers two segments mostly, and looks at the next.
+        let ends = [self.records.front(), self.records.get(2), self.records.back()];
+        ends.into_iter().flatten().for_each(prefetch);
     }
 
     pub(super) const fn una(&self) -> u64 {
@@ -242,6 +270,8 @@ impl Scoreboard {
     }
 
     /// A new segment leaves.
+    // Inline, so that the piece need not be copied: who copies it whole waits until its parts have been written.
+    #[inline(always)]
     pub(super) fn send(&mut self, now: Time, len: u32, fin: bool) -> Piece {
         if self.pipe == 0 {
             // An idle sender's first segment begins the interval of a sample anew.
@@ -249,12 +279,8 @@ impl Scoreboard {
             self.delivered_at = now;
         }
         let app_limited = if self.app_limited_until > 0 { APP_LIMITED } else { 0 };
-        let record = Record {
-            start: self.nxt,
-            sent_at: now,
-            len,
-            state: app_limited | if fin { FIN } else { 0 },
-        };
+        let state = app_limited | if fin { FIN } else { 0 };
+        let record = Record::new(self.nxt, now, len, state);
         self.nxt = record.end();
         self.pipe += record.sequence_len();
         append(&mut self.records, record);
@@ -289,7 +315,7 @@ impl Scoreboard {
             knowledge[index] = present;
         }
         let piece = self.change(index, |record| {
-            record.state |= RESENT | TWICE;
+            record.set(RESENT | TWICE);
             record.sent_at = now;
         });
         append(&mut self.repair().resent, (number, now));
@@ -323,7 +349,7 @@ impl Scoreboard {
             self.pending += len;
             self.resend_from = self.resend_from.min(self.first + index as u64);
         }
-        Piece { start: record.start, len: record.len, fin: record.is(FIN) }
+        Piece { start: record.start, len: record.len(), fin: record.is(FIN) }
     }
 
     /// Takes an acknowledgement: all below `ack` is delivered, and the blocks are.
@@ -395,6 +421,7 @@ impl Scoreboard {
         progress
     }
 
+    /// The peer says that it holds what is from `start` to `end`.
     fn select(&mut self, start: u64, end: u64, progress: &mut Progress) {
         let repair = self.repair();
         if repair.told.contains(&(start, end)) {
@@ -402,24 +429,38 @@ impl Scoreboard {
         }
         repair.told[usize::from(repair.oldest)] = (start, end);
         repair.oldest = (repair.oldest + 1) % repair.told.len() as u8;
-        let mut sacked = core::mem::take(&mut repair.sacked);
-        let mut new = NewRanges::default();
-        sacked.insert(start, end, |a, b| new.push(a, b));
-        for (start, end) in new.iter() {
-            let mut index = self.index_at(start);
-            while let Some(record) = self.records.get(index).copied().filter(|r| r.start < end) {
-                let covered = (record.start >= start && record.end() <= end)
-                    || sacked
-                        .find(record.start)
-                        .is_some_and(|(s, e)| s <= record.start && record.end() <= e);
-                if covered && !record.is(SACKED) {
-                    self.change(index, |record| record.state |= SACKED);
-                    self.deliver(index, &record, progress);
-                }
-                index += 1;
-            }
+        if let Some(from) = repair.sacked.extend_last(start, end) {
+            return self.mark(from, end, progress);
         }
-        self.repair().sacked = sacked;
+        let mut new = NewRanges::default();
+        repair.sacked.insert(start, end, |a, b| new.push(a, b));
+        for (start, end) in new.iter() {
+            self.mark(start, end, progress);
+        }
+    }
+
+    /// Marks the records that the peer holds with what is new from `start` to `end`.
+    fn mark(&mut self, start: u64, end: u64, progress: &mut Progress) {
+        let mut index = self.index_at(start);
+        while let Some(record) = self.records.get(index).copied().filter(|r| r.start < end) {
+            let is_new = record.start >= start && record.end() <= end;
+            if !record.is(SACKED) && (is_new || self.is_held(&record)) {
+                if record.is(LOST | RESENT) {
+                    self.change(index, |record| record.set(SACKED));
+                } else {
+                    self.pipe -= record.sequence_len();
+                    self.records[index].set(SACKED);
+                }
+                self.deliver(index, &record, progress);
+            }
+            index += 1;
+        }
+    }
+
+    /// Whether the peer holds all of a record.
+    fn is_held(&self, record: &Record) -> bool {
+        let found = self.repair.as_ref().and_then(|repair| repair.sacked.find(record.start));
+        found.is_some_and(|(start, end)| start <= record.start && record.end() <= end)
     }
 
     /// A record is delivered that was not known to be.
@@ -476,7 +517,7 @@ impl Scoreboard {
         while let Some(record) = self.records.get(index).filter(|record| record.start < edge) {
             if !record.is(SACKED | LOST) {
                 lost += record.sequence_len();
-                self.change(index, |record| record.state |= LOST);
+                self.change(index, |record| record.set(LOST));
             }
             index += 1;
         }
@@ -511,7 +552,7 @@ impl Scoreboard {
                     break;
                 }
                 lost += record.sequence_len();
-                self.change(index, |record| record.state |= LOST);
+                self.change(index, |record| record.set(LOST));
             }
             index += 1;
         }
@@ -533,7 +574,7 @@ impl Scoreboard {
                     break;
                 }
                 lost += record.sequence_len();
-                self.change(index, |record| record.state = record.state & !RESENT | LOST);
+                self.change(index, Record::lose);
             }
             self.repair().resent.pop_front();
         }
@@ -544,7 +585,7 @@ impl Scoreboard {
     pub(super) fn lose_head(&mut self) -> u64 {
         match self.records.front() {
             Some(record) if !record.is(SACKED | LOST | RESENT) => {
-                self.change(0, |record| record.state |= LOST);
+                self.change(0, |record| record.set(LOST));
                 self.records[0].sequence_len()
             }
             _ => 0,
@@ -557,7 +598,7 @@ impl Scoreboard {
         let before = self.pending;
         for index in 0..self.records.len() {
             if !self.records[index].is(SACKED) {
-                self.change(index, |record| record.state = record.state & !RESENT | LOST);
+                self.change(index, Record::lose);
             }
         }
         self.judged = self.first + self.records.len() as u64;

@@ -1,4 +1,4 @@
-use fontis_base::{Duration, Rate, Time};
+use fontis_base::{Duration, Rate, Time, prefetch_first};
 
 use super::config::{Config, Recovery};
 use super::congestion::{Ack, Congestion, Phase, RateSample};
@@ -8,56 +8,66 @@ use super::scoreboard::{Piece, Progress, Scoreboard};
 use super::stats::{Counters, SenderStats};
 
 /// The half of an endpoint that sends: what is outstanding, how much may be, and what is sent again when.
+///
+/// Of thousands each is touched when it is long out of the processor's cache: what is rare stands behind the first
+/// [`TOUCHED`] bytes.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(super) struct Sender {
-    board: Scoreboard,
-    congestion: Congestion,
-    /// Its window, which is asked for much more often than it changes.
+    /// The congestion window, which is asked for much more often than it changes.
     cwnd: u64,
-    rtt: RttEstimator,
+    /// The end of what the application has written.
+    written: u64,
+    /// The highest position that the peer's window admits, exclusive.
+    window_end: u64,
+    max_window: u64,
+    phase: Phase,
     recovery: Recovery,
     sack: bool,
     nagle: bool,
     pacing: bool,
-    restart_window: Option<u64>,
-    max_window: u64,
-    retries: u32,
-    mss: u32,
-    /// The end of what the application has written.
-    written: u64,
     /// Nothing will be written any more, so a FIN follows.
     finished: bool,
-    /// The highest position that the peer's window admits, exclusive.
-    window_end: u64,
-    phase: Phase,
-    /// The phase ends when this position is acknowledged.
-    recover: u64,
-    /// The window was reduced on account of what was sent below this position.
-    reduced_until: u64,
     /// One segment may be sent whatever the window: the first of a recovery, a probe.
     forced: bool,
     /// The last segment is sent again as a probe.
     probe_last: bool,
     /// The peer is asked whether its window is still closed.
     window_probe: bool,
-    /// Without SACK: duplicate acknowledgements in a row, and the bytes that they stand for.
-    duplicates: u32,
-    left_the_network: u64,
     /// Whether the window kept the sender from sending more when it last could.
     cwnd_limited: bool,
-    /// The end of the last segment that was not full.
-    short_until: u64,
     /// Whether the next new segment tells the peer that its congestion echo was heeded.
     cwr: bool,
-    last_sent: Time,
+    mss: u32,
     /// Timeouts since the last new acknowledgement.
     timeouts: u32,
+    last_sent: Time,
     timers: Timers,
     pacer: Pacer,
+    /// The phase ends when this position is acknowledged.
+    recover: u64,
+    /// The window was reduced on account of what was sent below this position.
+    reduced_until: u64,
+    /// Without SACK: the bytes that duplicate acknowledgements stand for.
+    left_the_network: u64,
+    rtt: RttEstimator,
+    congestion: Congestion,
+    board: Scoreboard,
+    counters: Counters,
+    /// Without SACK: duplicate acknowledgements in a row.
+    duplicates: u32,
+    retries: u32,
+    /// The end of the last segment that was not full.
+    short_until: u64,
     /// How much later than expected a segment may arrive (RFC 8985 section 6.2 step 4).
     reorder_window: Duration,
-    counters: Counters,
+    restart_window: Option<u64>,
 }
+
+/// Bytes at the front of a sender that an acknowledgement and a segment touch, nearly always no others.
+const TOUCHED: usize = core::mem::offset_of!(Sender, counters) + size_of::<u64>();
+// Seven lines of the cache.
+const _: () = assert!(TOUCHED <= 448);
 
 /// Deadlines; [`Time::MAX`] while they are not set.
 #[derive(Clone, Copy, Debug)]
@@ -136,7 +146,11 @@ impl Sender {
         }
     }
 
-    /// Brings into the cache what an acknowledgement is about to touch.
+    /// Brings into the cache what an acknowledgement is about to touch, here and beyond.
+    pub(super) fn bring_near(&self) {
+        prefetch_first(self, TOUCHED);
+    }
+
     pub(super) fn bring_contents_near(&self) {
         self.board.bring_near();
         self.congestion.bring_near();
@@ -413,7 +427,7 @@ impl Sender {
             && let Some(piece) = self.board.resend_last(now)
         {
             self.counters.retransmitted += 1;
-            self.sent(now, &piece);
+            self.sent(now, piece);
             self.timers.probe = Time::MAX;
             return Some(piece);
         }
@@ -426,7 +440,7 @@ impl Sender {
             }
             let piece = self.board.resend_pending(now)?;
             self.counters.retransmitted += 1;
-            self.sent(now, &piece);
+            self.sent(now, piece);
             return Some(piece);
         }
         let nxt = self.board.nxt();
@@ -466,7 +480,7 @@ impl Sender {
         if len < mss {
             self.short_until = self.board.nxt();
         }
-        self.sent(now, &piece);
+        self.sent(now, piece);
         Some(piece)
     }
 
@@ -483,7 +497,7 @@ impl Sender {
         }
     }
 
-    fn sent(&mut self, now: Time, piece: &Piece) {
+    fn sent(&mut self, now: Time, piece: Piece) {
         self.forced = false;
         self.last_sent = now;
         self.counters.segments += 1;

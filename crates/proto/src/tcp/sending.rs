@@ -1,4 +1,4 @@
-use fontis_base::{Duration, Time, prefetch};
+use fontis_base::{Duration, Time};
 
 use super::config::Config;
 use super::congestion::Phase;
@@ -10,6 +10,7 @@ use super::stats::SenderStats;
 /// The sending half of an endpoint as the endpoint sees it. A [`Sender`] is made when there is something to send: of
 /// thousands of receivers none needs one before the end.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(super) struct Sending {
     sender: Option<Box<Sender>>,
     terms: Terms,
@@ -63,7 +64,7 @@ impl Sending {
     /// Brings the sender into the cache.
     pub(super) fn bring_near(&self) {
         if let Some(sender) = &self.sender {
-            prefetch(&**sender);
+            sender.bring_near();
         }
     }
 

@@ -50,8 +50,9 @@ pub struct ReceiverStats {
     pub marked: u64,
 }
 
-/// What is counted for [`SenderStats`].
+/// What is counted for [`SenderStats`]: what every segment changes comes first.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
 pub(super) struct Counters {
     pub(super) segments: u64,
     pub(super) retransmitted: u64,
