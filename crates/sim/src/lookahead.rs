@@ -43,8 +43,8 @@ impl World {
         let next = self.agenda.ahead(ELEMENT);
         if let Some(slot) = self.agenda.get(next) {
             match &slot.element {
-                Element::Link(link) => prefetch(&**link),
-                Element::Tcp(host) => prefetch(&**host),
+                Element::Link(link) => link.bring_near(),
+                Element::Tcp(host) => host.bring_near(0),
                 _ => {}
             }
         }
@@ -116,11 +116,8 @@ impl World {
         let Some(slot) = self.agenda.get(node) else { return };
         let Element::Tcp(host) = &slot.element else { return };
         match step {
-            0 => {
-                prefetch(&**host);
-                self.agenda.bring_near(slot.to);
-            }
-            1 => self.link_at(slot.to).into_iter().for_each(prefetch),
+            0 => self.agenda.bring_near(slot.to),
+            1 => self.link_at(slot.to).into_iter().for_each(SimLink::bring_near),
             2 => self.link_at(slot.to).into_iter().for_each(SimLink::bring_back_near),
             _ => {}
         }

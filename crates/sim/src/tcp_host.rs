@@ -1,6 +1,8 @@
 use std::sync::Arc;
 
-use fontis_base::{Duration, Ecn, FlowId, HostId, Packet, PacketId, Stream, Time, prefetch};
+use fontis_base::{
+    Duration, Ecn, FlowId, HostId, Packet, PacketId, Stream, Time, prefetch, prefetch_first,
+};
 use fontis_proto::tcp::wire::{Addresses, decode_headers, encode_headers};
 use fontis_proto::tcp::{Config, Endpoint, Event, ReceiverStats, SenderStats, Transmit};
 
@@ -8,40 +10,48 @@ use crate::source::exponential;
 use crate::{Packed, Payload, Source};
 
 /// A host with one TCP connection and an application on it.
+///
+/// Of thousands each is touched when it is long out of the processor's cache, so what a packet touches stands together.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct TcpHost {
+    endpoint: Option<Box<Endpoint>>,
+    /// What it does with its connection; half of all hosts take what comes, and so do those that have sent all they had to.
+    role: Option<Box<Role>>,
+    /// When the application next has something to do; [`Time::MAX`] if nothing.
+    due: Time,
+    /// When the host next has something to do if nothing arrives, as found when it was last asked.
+    deadline: Time,
+    packets: u64,
+    arrived: u64,
     id: HostId,
     peer: HostId,
     flow: FlowId,
     class: u8,
-    config: Arc<Config>,
     /// Whether every segment passes through the wire format and back.
     wire: bool,
-    isn: u32,
     over: bool,
-    role: Role,
-    /// When the application next has something to do; [`Time::MAX`] if nothing.
-    due: Time,
-    endpoint: Option<Box<Endpoint>>,
-    packets: u64,
-    arrived: u64,
     noted: Noted,
+    config: Arc<Config>,
     /// The counters of a connection that is gone.
     last_stats: Option<Box<(SenderStats, ReceiverStats)>>,
+    isn: u32,
 }
 
-/// What a host does with its connection. Boxed, because half of all hosts do nothing, and of the others many have done
-/// all they have to when they begin.
+/// Bytes at the front of a host that a packet touches, nearly always no others.
+const TOUCHED: usize = core::mem::offset_of!(TcpHost, config);
+// Two lines of the cache, of which the second is for who receives.
+const _: () = assert!(TOUCHED <= 128 && core::mem::offset_of!(TcpHost, noted) <= 64);
+
+/// What a host does with its connection.
 #[derive(Clone, Debug)]
 enum Role {
     /// Connects and sends what a source gives.
-    Send(Box<Sending>),
+    Send(Sending),
     /// Connects, asks, and asks again after each answer.
-    Ask(Box<Asking>),
-    /// Waits for a connection and takes what comes; or has sent all, and so does the same.
-    Take,
+    Ask(Asking),
     /// Waits for a connection and answers each request.
-    Answer(Box<Answering>),
+    Answer(Answering),
 }
 
 #[derive(Clone, Debug)]
@@ -104,7 +114,7 @@ impl TcpHost {
         flow: FlowId,
         config: Arc<Config>,
         isn: u32,
-        role: Role,
+        role: Option<Role>,
     ) -> Self {
         Self {
             id,
@@ -115,8 +125,9 @@ impl TcpHost {
             wire: false,
             isn,
             over: false,
-            due: role.due().unwrap_or(Time::MAX),
-            role,
+            due: role.as_ref().and_then(Role::due).unwrap_or(Time::MAX),
+            deadline: role.as_ref().and_then(Role::start).unwrap_or(Time::MAX),
+            role: role.map(Box::new),
             endpoint: None,
             packets: 0,
             arrived: 0,
@@ -135,14 +146,7 @@ impl TcpHost {
         isn: u32,
     ) -> Self {
         let start = source.due().unwrap_or(Time::MAX);
-        Self::new(
-            id,
-            peer,
-            flow,
-            config.into(),
-            isn,
-            Role::Send(Box::new(Sending { start, source })),
-        )
+        Self::new(id, peer, flow, config.into(), isn, Some(Role::Send(Sending { start, source })))
     }
 
     /// A host that connects at `start` and makes requests.
@@ -155,7 +159,7 @@ impl TcpHost {
         isn: u32,
     ) -> Self {
         let asking = Asking { start, requests, asked: 0, next: None, stream };
-        Self::new(id, peer, flow, config.into(), isn, Role::Ask(Box::new(asking)))
+        Self::new(id, peer, flow, config.into(), isn, Some(Role::Ask(asking)))
     }
 
     /// A host that waits for a connection; it answers requests, or takes what comes.
@@ -167,9 +171,7 @@ impl TcpHost {
         requests: Option<Requests>,
         isn: u32,
     ) -> Self {
-        let role = requests.map_or(Role::Take, |requests| {
-            Role::Answer(Box::new(Answering { requests, answered: 0 }))
-        });
+        let role = requests.map(|requests| Role::Answer(Answering { requests, answered: 0 }));
         Self::new(id, peer, flow, config.into(), isn, role)
     }
 
@@ -211,11 +213,14 @@ impl TcpHost {
         self.over
     }
 
-    /// Brings what lies so many steps from here into the processor's cache: the connection, its sender, what that holds.
+    /// Brings what lies so many steps from here into the processor's cache: the host, the connection, its sender, what that
+    /// holds.
     pub(crate) fn bring_near(&self, steps: u8) {
+        if steps == 0 {
+            return prefetch_first(self, TOUCHED);
+        }
         if let Some(endpoint) = &self.endpoint {
             match steps {
-                0 => {}
                 1 => prefetch(&**endpoint),
                 2 => endpoint.bring_near(false),
                 _ => endpoint.bring_near(true),
@@ -226,12 +231,13 @@ impl TcpHost {
     /// Lets the application do what it has to at `now`.
     fn act(&mut self, now: Time) {
         self.act_by_role(now);
-        self.due = self.role.due().unwrap_or(Time::MAX);
+        self.due = self.role.as_ref().and_then(|role| role.due()).unwrap_or(Time::MAX);
     }
 
     fn act_by_role(&mut self, now: Time) {
         let Some(endpoint) = &mut self.endpoint else { return };
-        match &mut self.role {
+        let Some(role) = &mut self.role else { return };
+        match &mut **role {
             Role::Send(sending) => {
                 while let Some(piece) = sending.source.next(now) {
                     endpoint.write(piece.bytes);
@@ -240,11 +246,11 @@ impl TcpHost {
                     }
                 }
                 if sending.source.due().is_none() {
-                    self.role = Role::Take;
+                    self.role = None;
                 }
             }
             Role::Ask(asking) => {
-                let Asking { requests, asked, next, stream, .. } = &mut **asking;
+                let Asking { requests, asked, next, stream, .. } = asking;
                 let got = endpoint.receiver_stats().received;
                 if next.is_none() && got >= *asked * requests.response {
                     // The answer is there: think, and ask again, or end.
@@ -265,9 +271,7 @@ impl TcpHost {
                     endpoint.write(requests.request);
                 }
             }
-            Role::Take => {}
-            Role::Answer(answering) => {
-                let Answering { requests, answered } = &mut **answering;
+            Role::Answer(Answering { requests, answered }) => {
                 let got = endpoint.receiver_stats().received;
                 while got >= (*answered + 1) * requests.request.max(1) {
                     *answered += 1;
@@ -278,7 +282,7 @@ impl TcpHost {
     }
 
     fn start(&mut self, now: Time) {
-        if self.role.start().is_some_and(|start| now >= start) {
+        if self.connects_at().is_some_and(|start| now >= start) {
             self.endpoint = Some(Box::new(Endpoint::connect(now, self.config.clone(), self.isn)));
             self.noted.first_sent = now;
         }
@@ -327,22 +331,23 @@ impl TcpHost {
         }
         let segment = &packed.segment();
         let marked = packet.ecn == Ecn::Ce;
-        match &mut self.endpoint {
-            Some(endpoint) => endpoint.handle(now, segment, marked),
-            None if self.role.start().is_none() => {
-                let endpoint = Endpoint::accept(now, self.config.clone(), self.isn, segment);
-                self.endpoint = endpoint.map(Box::new);
-            }
-            None => return,
+        if let Some(endpoint) = &mut self.endpoint {
+            endpoint.handle(now, segment, marked);
+        } else if self.connects_at().is_none() {
+            let endpoint = Endpoint::accept(now, self.config.clone(), self.isn, segment);
+            self.endpoint = endpoint.map(Box::new);
+        } else {
+            return;
         }
         if segment.len > 0 {
             self.noted.first_data = self.noted.first_data.min(now);
             self.noted.last_data = now;
         }
         self.note_events(now);
-        match self.role {
+        match self.role.as_deref() {
+            None => {}
             // It does what it does by time alone.
-            Role::Take | Role::Send(_) if self.due > now => {}
+            Some(Role::Send(_)) if self.due > now => {}
             _ => self.act(now),
         }
     }
@@ -361,7 +366,9 @@ impl TcpHost {
             transmit = endpoint.poll(now);
             if transmit.is_some() {
                 self.packets += 1;
-                self.noted.first_sent = self.noted.first_sent.min(now);
+                if self.packets == 1 {
+                    self.noted.first_sent = self.noted.first_sent.min(now);
+                }
             } else {
                 self.note_events(now);
             }
@@ -391,14 +398,26 @@ impl TcpHost {
         self.wire
     }
 
+    /// When it connects, if it does.
+    fn connects_at(&self) -> Option<Time> {
+        self.role.as_ref().and_then(|role| role.start())
+    }
+
     /// When it next has something to do if nothing arrives; [`Time::MAX`] if nothing.
     #[inline]
-    pub(crate) fn deadline(&self) -> Time {
-        match &self.endpoint {
+    pub(crate) const fn deadline(&self) -> Time {
+        self.deadline
+    }
+
+    /// Finds out its [`deadline`](Self::deadline) after all that has happened.
+    #[inline]
+    pub(crate) fn find_deadline(&mut self) -> Time {
+        self.deadline = match &self.endpoint {
             _ if self.over => Time::MAX,
             Some(endpoint) => endpoint.deadline().min(self.due),
-            None => self.role.start().unwrap_or(Time::MAX),
-        }
+            None => self.connects_at().unwrap_or(Time::MAX),
+        };
+        self.deadline
     }
 }
 
@@ -427,7 +446,7 @@ impl Role {
         match self {
             Self::Send(sending) => Some(sending.start),
             Self::Ask(asking) => Some(asking.start),
-            Self::Take | Self::Answer(_) => None,
+            Self::Answer(_) => None,
         }
     }
 
@@ -436,7 +455,7 @@ impl Role {
         match self {
             Self::Send(sending) => sending.source.due(),
             Self::Ask(asking) => asking.next,
-            Self::Take | Self::Answer(_) => None,
+            Self::Answer(_) => None,
         }
     }
 }

@@ -386,7 +386,10 @@ impl World {
                 }
             }
         }
-        self.agenda[index as usize].element.timeout()
+        match &mut self.agenda[index as usize].element {
+            Element::Tcp(host) => Some(host.find_deadline()).filter(|at| *at < Time::MAX),
+            other => other.other_timeout(),
+        }
     }
 
     /// Passes on what a link delivers; when it is to be asked again. It is asked for nothing that is not due.
