@@ -21,7 +21,7 @@ use crate::{Count, DeliveryTrace, Drops, LinkConfig, LinkStats, LossPosition, Sc
 /// Of thousands of links each is touched when it is long out of the processor's cache: what most packets need not touch
 /// stands last, or behind a pointer.
 #[derive(Clone, Debug)]
-#[repr(C, align(64))]
+#[repr(C)]
 pub struct Link<P, O = ()> {
     /// When the next packet that waits goes on the line; [`Time::MAX`] if there is none or never. So that a link that
     /// is touched while nothing begins does no more than compare.
@@ -47,7 +47,7 @@ pub struct Link<P, O = ()> {
 
 /// Bytes at the front of a link that a packet touches, nearly always no others.
 const TOUCHED: usize = core::mem::offset_of!(Link<()>, observer);
-// Four lines of the cache.
+// As much as four lines of the cache.
 const _: () = assert!(TOUCHED <= 256);
 
 /// How a line's rate varies.

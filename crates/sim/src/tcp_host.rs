@@ -13,7 +13,7 @@ use crate::{Packed, Payload, Source};
 ///
 /// Of thousands each is touched when it is long out of the processor's cache, so what a packet touches stands together.
 #[derive(Clone, Debug)]
-#[repr(C, align(64))]
+#[repr(C)]
 pub struct TcpHost {
     endpoint: Option<Box<Endpoint>>,
     /// What it does with its connection; half of all hosts take what comes, and so do those that have sent all they had to.

@@ -22,7 +22,7 @@ use super::stats::{ReceiverStats, SenderStats};
 /// Of thousands each is touched when it is long out of the processor's cache: an acknowledgement touches the first line of it,
 /// and the first of the receiver.
 #[derive(Clone, Debug)]
-#[repr(C, align(64))]
+#[repr(C)]
 pub struct Endpoint {
     state: State,
     options: Negotiated,

@@ -12,7 +12,7 @@ use super::stats::{Counters, SenderStats};
 /// Of thousands each is touched when it is long out of the processor's cache: what is rare stands behind the first
 /// [`TOUCHED`] bytes.
 #[derive(Clone, Debug)]
-#[repr(C, align(64))]
+#[repr(C)]
 pub(super) struct Sender {
     /// The congestion window, which is asked for much more often than it changes.
     cwnd: u64,
