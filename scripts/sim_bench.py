@@ -206,4 +206,5 @@ def jobs():
     print(f"--jobs 2 on 40 runs: {walls[1] / walls[2]:.2f} times as fast as --jobs 1, with {work[2] / work[1]:.3f} times its processor time")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -22,7 +22,7 @@ mod time;
 pub use node::{Node, Observer, Port};
 pub use notation::NotationError;
 pub use packet::{Ecn, FlowId, HostId, Packet, PacketId};
-pub use prefetch::{prefetch, prefetch_first};
+pub use prefetch::prefetch;
 pub use random::{Probability, Stream};
 pub use rate::{Rate, Serializer};
 pub use relax::{append, relax};

@@ -4,24 +4,18 @@
 /// time that reading takes later; on processors other than x86-64 it does nothing.
 #[inline]
 pub fn prefetch<T: ?Sized>(value: &T) {
-    prefetch_first(value, size_of_val(value));
-}
-
-/// The same for the first `bytes` bytes of a value.
-#[inline]
-pub fn prefetch_first<T: ?Sized>(value: &T, bytes: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let first = core::ptr::from_ref(value).cast::<i8>();
         let before = first.addr() % LINE;
-        for line in (0..before + bytes).step_by(LINE) {
+        for line in (0..before + size_of_val(value)).step_by(LINE) {
             // SAFETY: a prefetch is a hint: it faults at no address, and no program sees what it does.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(first.wrapping_add(line).wrapping_sub(before)) };
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (value, bytes);
+    let _ = value;
 }
 
 /// Bytes of a line of the cache.

@@ -8,7 +8,7 @@ pub fn relax<T>(queue: &mut VecDeque<T>) -> Option<usize> {
 
 /// Appends to a queue. It begins with two places, and a long one grows by a third and not to twice its size: of thousands
 /// of queues most are nearly as long as they ever were, and half of their memory would be unused.
-#[inline(always)]
+#[inline]
 pub fn append<T>(queue: &mut VecDeque<T>, value: T) {
     if queue.len() == queue.capacity() {
         grow(queue);

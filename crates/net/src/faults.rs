@@ -40,11 +40,11 @@ pub(crate) struct Faults {
     outage: Option<Outage>,
     pub(crate) duplicate: Chance,
     pub(crate) next_copy: u64,
-    pub(crate) corrupt: Chance,
+    corrupt: Chance,
     pub(crate) reorder: Reorder,
     pub(crate) reorder_stream: Stream,
     /// The delay at first, and what becomes of it.
-    pub(crate) delay: (Duration, DelaySchedule),
+    delay: (Duration, DelaySchedule),
     /// What was lost, not by the queue.
     pub(crate) dropped: Drops,
     pub(crate) duplicated: Count,

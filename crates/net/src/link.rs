@@ -1,6 +1,5 @@
 use fontis_base::{
     Duration, Node, Observer, Packet, PacketId, Port, Rate, Serializer, Stream, Time, prefetch,
-    prefetch_first,
 };
 
 use crate::delivery_trace::DeliveryLine;
@@ -17,11 +16,7 @@ use crate::{Count, DeliveryTrace, Drops, LinkConfig, LinkStats, LossPosition, Sc
 /// when packets enter.
 ///
 /// A super-packet meets one fate: it is lost, copied, corrupted or held back as a whole.
-///
-/// Of thousands of links each is touched when it is long out of the processor's cache: what most packets need not touch
-/// stands last, or behind a pointer.
 #[derive(Clone, Debug)]
-#[repr(C)]
 pub struct Link<P, O = ()> {
     /// When the next packet that waits goes on the line; [`Time::MAX`] if there is none or never. So that a link that
     /// is touched while nothing begins does no more than compare.
@@ -45,11 +40,6 @@ pub struct Link<P, O = ()> {
     name: Box<str>,
 }
 
-/// Bytes at the front of a link that a packet touches, nearly always no others.
-const TOUCHED: usize = core::mem::offset_of!(Link<()>, observer);
-// As much as four lines of the cache.
-const _: () = assert!(TOUCHED <= 256);
-
 /// How a line's rate varies.
 #[derive(Clone, Debug)]
 struct Variation {
@@ -60,7 +50,6 @@ struct Variation {
 
 /// What every link counts, as [`LinkStats`] explains.
 #[derive(Clone, Debug, Default)]
-#[repr(C)]
 struct Counts {
     entered: Count,
     delivered: Count,
@@ -193,11 +182,6 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
     /// The packet before which so many others will leave; `None` if that is not known yet. Those held back do not count.
     pub fn coming(&self, after: usize) -> Option<&Packet<P>> {
         self.flight.get(after)
-    }
-
-    /// Brings into the processor's cache what a packet touches of the link itself.
-    pub fn bring_near(&self) {
-        prefetch_first(self, TOUCHED);
     }
 
     /// Brings into the processor's cache what the next delivery reads.
@@ -357,7 +341,20 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
     fn begin_next(&mut self, begin: Time) {
         self.sum_up(begin);
         match &mut self.waiting {
-            Waiting::Behind(_) => self.begin_first(begin),
+            Waiting::Behind(tail) => {
+                let Some(packet) = self.flight.waiting(0) else { return };
+                tail.lets_go(packet.size);
+                let sent = send(&mut self.line, &mut self.variation, begin, packet.size);
+                let delay = match &mut self.faults {
+                    None => self.delay,
+                    Some(faults) => faults.travel(sent, packet),
+                };
+                let jitter = self.jitter.as_mut().map_or(Duration::ZERO, Jitter::next);
+                self.flight.begin(sent + delay + jitter);
+                if let Some(packet) = self.flight.waiting(NEAR) {
+                    self.observer.nears(packet);
+                }
+            }
             Waiting::In(queue) => {
                 let mut report = Report {
                     element: &self.name,
@@ -371,29 +368,11 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         }
     }
 
-    /// The first packet that waits behind those on their way goes on the line.
-    #[inline]
-    fn begin_first(&mut self, begin: Time) {
-        let Waiting::Behind(tail) = &mut self.waiting else { return };
-        let Some(packet) = self.flight.waiting(0) else { return };
-        tail.lets_go(packet.size);
-        let sent = send(&mut self.line, &mut self.variation, begin, packet.size);
-        let delay = match &mut self.faults {
-            None => self.delay,
-            Some(faults) => faults.travel(sent, packet),
-        };
-        let jitter = self.jitter.as_mut().map_or(Duration::ZERO, Jitter::next);
-        self.flight.begin(sent + delay + jitter);
-        if let Some(packet) = self.flight.waiting(NEAR) {
-            self.observer.nears(packet);
-        }
-    }
-
     /// Adds to the sums what has waited since the queue last changed.
     #[inline]
     fn sum_up(&mut self, now: Time) {
         let packets = self.waiting.len() as u64;
-        let counts = self.counts.queue.get_or_insert_default();
+        let counts = self.counts.queue();
         if packets > 0 {
             let nanos = u128::from(now.since(counts.summed_until).as_nanos());
             counts.packet_nanos += u128::from(packets) * nanos;

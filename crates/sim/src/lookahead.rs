@@ -43,7 +43,7 @@ impl World {
         let next = self.agenda.ahead(ELEMENT);
         if let Some(slot) = self.agenda.get(next) {
             match &slot.element {
-                Element::Link(link) => link.bring_near(),
+                Element::Link(link) => prefetch(&**link),
                 Element::Tcp(host) => host.bring_near(0),
                 _ => {}
             }
@@ -117,7 +117,7 @@ impl World {
         let Element::Tcp(host) = &slot.element else { return };
         match step {
             0 => self.agenda.bring_near(slot.to),
-            1 => self.link_at(slot.to).into_iter().for_each(SimLink::bring_near),
+            1 => self.link_at(slot.to).into_iter().for_each(prefetch),
             2 => self.link_at(slot.to).into_iter().for_each(SimLink::bring_back_near),
             _ => {}
         }

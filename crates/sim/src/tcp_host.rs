@@ -1,8 +1,6 @@
 use std::sync::Arc;
 
-use fontis_base::{
-    Duration, Ecn, FlowId, HostId, Packet, PacketId, Stream, Time, prefetch, prefetch_first,
-};
+use fontis_base::{Duration, Ecn, FlowId, HostId, Packet, PacketId, Stream, Time, prefetch};
 use fontis_proto::tcp::wire::{Addresses, decode_headers, encode_headers};
 use fontis_proto::tcp::{Config, Endpoint, Event, ReceiverStats, SenderStats, Transmit};
 
@@ -10,38 +8,28 @@ use crate::source::exponential;
 use crate::{Packed, Payload, Source};
 
 /// A host with one TCP connection and an application on it.
-///
-/// Of thousands each is touched when it is long out of the processor's cache, so what a packet touches stands together.
 #[derive(Clone, Debug)]
-#[repr(C)]
 pub struct TcpHost {
-    endpoint: Option<Box<Endpoint>>,
-    /// What it does with its connection; half of all hosts take what comes, and so do those that have sent all they had to.
-    role: Option<Box<Role>>,
-    /// When the application next has something to do; [`Time::MAX`] if nothing.
-    due: Time,
-    /// When the host next has something to do if nothing arrives, as found when it was last asked.
-    deadline: Time,
-    packets: u64,
-    arrived: u64,
     id: HostId,
     peer: HostId,
     flow: FlowId,
     class: u8,
+    config: Arc<Config>,
     /// Whether every segment passes through the wire format and back.
     wire: bool,
+    isn: u32,
     over: bool,
+    /// What it does with its connection; half of all hosts take what comes, and so do those that have sent all they had to.
+    role: Option<Box<Role>>,
+    /// When the application next has something to do; [`Time::MAX`] if nothing.
+    due: Time,
+    endpoint: Option<Box<Endpoint>>,
+    packets: u64,
+    arrived: u64,
     noted: Noted,
-    config: Arc<Config>,
     /// The counters of a connection that is gone.
     last_stats: Option<Box<(SenderStats, ReceiverStats)>>,
-    isn: u32,
 }
-
-/// Bytes at the front of a host that a packet touches, nearly always no others.
-const TOUCHED: usize = core::mem::offset_of!(TcpHost, config);
-// Two lines of the cache, of which the second is for who receives.
-const _: () = assert!(TOUCHED <= 128 && core::mem::offset_of!(TcpHost, noted) <= 64);
 
 /// What a host does with its connection.
 #[derive(Clone, Debug)]
@@ -126,7 +114,6 @@ impl TcpHost {
             isn,
             over: false,
             due: role.as_ref().and_then(Role::due).unwrap_or(Time::MAX),
-            deadline: role.as_ref().and_then(Role::start).unwrap_or(Time::MAX),
             role: role.map(Box::new),
             endpoint: None,
             packets: 0,
@@ -217,7 +204,7 @@ impl TcpHost {
     /// holds.
     pub(crate) fn bring_near(&self, steps: u8) {
         if steps == 0 {
-            return prefetch_first(self, TOUCHED);
+            return prefetch(self);
         }
         if let Some(endpoint) = &self.endpoint {
             match steps {
@@ -405,19 +392,12 @@ impl TcpHost {
 
     /// When it next has something to do if nothing arrives; [`Time::MAX`] if nothing.
     #[inline]
-    pub(crate) const fn deadline(&self) -> Time {
-        self.deadline
-    }
-
-    /// Finds out its [`deadline`](Self::deadline) after all that has happened.
-    #[inline]
-    pub(crate) fn find_deadline(&mut self) -> Time {
-        self.deadline = match &self.endpoint {
+    pub(crate) fn deadline(&self) -> Time {
+        match &self.endpoint {
             _ if self.over => Time::MAX,
             Some(endpoint) => endpoint.deadline().min(self.due),
             None => self.connects_at().unwrap_or(Time::MAX),
-        };
-        self.deadline
+        }
     }
 }
 

@@ -386,10 +386,7 @@ impl World {
                 }
             }
         }
-        match &mut self.agenda[index as usize].element {
-            Element::Tcp(host) => Some(host.find_deadline()).filter(|at| *at < Time::MAX),
-            other => other.other_timeout(),
-        }
+        self.agenda[index as usize].element.timeout()
     }
 
     /// Passes on what a link delivers; when it is to be asked again. It is asked for nothing that is not due.

@@ -18,42 +18,31 @@ use super::stats::{ReceiverStats, SenderStats};
 /// It takes segments and gives segments; after each call of [`handle`](Self::handle), of the application, and when
 /// [`timeout`](Self::timeout) has come, the driver calls [`poll`](Self::poll) until it gives nothing more. The stream's
 /// bytes are only counted.
-///
-/// Of thousands each is touched when it is long out of the processor's cache: an acknowledgement touches the first line of it,
-/// and the first of the receiver.
 #[derive(Clone, Debug)]
-#[repr(C)]
 pub struct Endpoint {
+    config: Arc<Config>,
     state: State,
-    options: Negotiated,
-    events: u8,
-    reset: bool,
     /// Our initial sequence number and the peer's.
     isn: u32,
     peer_isn: u32,
+    sending: Sending,
+    receiver: Receiver,
+    options: Negotiated,
+    /// When the SYN or SYNACK leaves next, how often it has, and when it first did.
+    syn_at: Time,
+    syn_copies: u8,
+    syn_sent_at: Time,
+    time_wait_until: Time,
+    /// The FIN left before the peer's arrived: this side waits in TIME-WAIT.
+    closed_first: bool,
+    reset: bool,
     /// What the next segment echoes (RFC 7323 section 4.3), and the acknowledgement that was last sent.
     timestamp_recent: u32,
     last_acked: u64,
-    time_wait_until: Time,
     /// The positions of the segment that last told the peer's window.
     window_told_by: (u64, u64),
-    sending: Sending,
-    config: Arc<Config>,
-    /// When the SYN or SYNACK leaves next, how often it has, and when it first did.
-    syn_at: Time,
-    syn_sent_at: Time,
-    syn_copies: u8,
-    /// The FIN left before the peer's arrived: this side waits in TIME-WAIT.
-    closed_first: bool,
-    receiver: Receiver,
+    events: u8,
 }
-
-#[cfg(target_pointer_width = "64")]
-const _: () = {
-    use core::mem::offset_of;
-    assert!(offset_of!(Endpoint, sending) + size_of::<usize>() <= 64);
-    assert!(offset_of!(Endpoint, receiver).is_multiple_of(64));
-};
 
 /// The states of RFC 9293 section 3.3.2, except LISTEN: an endpoint begins with the SYN that it answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

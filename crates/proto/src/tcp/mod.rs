@@ -12,12 +12,14 @@ mod endpoint;
 mod pacer;
 mod ranges;
 mod receiver;
+mod record;
 mod rtt;
 mod scoreboard;
 mod segment;
 mod sender;
 mod sending;
 mod stats;
+mod timers;
 pub mod wire;
 
 pub use config::{Config, Recovery};

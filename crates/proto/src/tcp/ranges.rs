@@ -116,7 +116,12 @@ mod tests {
                     naive.retain(|position| *position >= start);
                 } else {
                     let mut told = Vec::new();
+                    let mut other = ranges.clone();
                     ranges.insert(start, start + len, |a, b| told.extend(a..b));
+                    if let Some(from) = other.extend_last(start, start + len) {
+                        prop_assert_eq!(&told, &(from..start + len).collect::<Vec<_>>());
+                        prop_assert_eq!(&other.ranges, &ranges.ranges);
+                    }
                     let new: Vec<u64> =
                         (start..start + len).filter(|position| naive.insert(*position)).collect();
                     prop_assert_eq!(told, new);

@@ -7,31 +7,30 @@ use super::stats::ReceiverStats;
 
 /// The half of an endpoint that receives: what has arrived, what is acknowledged when, and the window it offers.
 #[derive(Clone, Debug)]
-#[repr(C)]
 pub(super) struct Receiver {
     /// The next position that is expected.
     next: u64,
+    /// What came out of order, if anything did lately.
+    disorder: Option<Box<Disorder>>,
     /// The stream ends here; [`u64::MAX`] while that is not known.
     fin: u64,
-    /// The highest position that was ever offered, exclusive: an offer is never taken back.
-    offered: u64,
-    buffer: u64,
     /// Bytes that the application has not taken.
     unread: u64,
+    auto_read: bool,
+    buffer: u64,
+    segment_len: u32,
+    /// The highest position that was ever offered, exclusive: an offer is never taken back.
+    offered: u64,
+    /// How long an acknowledgement may wait; [`Duration::MAX`] if none may.
+    delay: Duration,
     /// Bytes that arrived since the last acknowledgement.
     unacknowledged: u64,
-    ack_at: Time,
-    segment_len: u32,
-    auto_read: bool,
     ack_now: bool,
+    ack_at: Time,
     /// Congestion was experienced, and the sender has not said that it knows (RFC 3168 section 6.1.3).
     echo: bool,
     /// Every segment is acknowledged by itself, and its own mark echoed (RFC 8257 section 3.2).
     exact_echo: bool,
-    /// What came out of order, if anything did lately.
-    disorder: Option<Box<Disorder>>,
-    /// How long an acknowledgement may wait; [`Duration::MAX`] if none may.
-    delay: Duration,
     stats: ReceiverStats,
 }
 

@@ -3,6 +3,7 @@ use std::collections::VecDeque;
 use fontis_base::{Duration, Time, append, prefetch, relax};
 
 use super::ranges::Ranges;
+use super::record::{APP_LIMITED, FIN, Knowledge, LOST, RESENT, Record, SACKED, TWICE};
 
 /// What was sent and is not acknowledged cumulatively, segment by segment, with what is known of each.
 ///
@@ -58,98 +59,6 @@ struct Repair {
     oldest: u8,
     /// Retransmissions in the order in which they were sent.
     resent: VecDeque<(u64, Time)>,
-}
-
-/// A segment.
-#[derive(Clone, Copy, Debug)]
-struct Record {
-    start: u64,
-    /// When it was last sent.
-    sent_at: Time,
-    /// Bytes of payload in the lower half, what is known in the upper: one word, because a record is copied as soon as it is
-    /// made, and who reads a word that was written in parts waits for them.
-    word: u64,
-}
-
-/// The scoreboard's counters when a segment was last sent.
-#[derive(Clone, Copy, Debug)]
-struct Knowledge {
-    delivered: u64,
-    delivered_at: Time,
-    first_sent_at: Time,
-}
-
-/// It ends with a FIN, which takes a sequence number.
-const FIN: u8 = 1;
-const SACKED: u8 = 2;
-/// The original is believed lost.
-const LOST: u8 = 4;
-/// A retransmission is believed to be in the network.
-const RESENT: u8 = 8;
-/// It was sent more than once.
-const TWICE: u8 = 16;
-/// The sender had nothing more to send when it left.
-const APP_LIMITED: u8 = 32;
-
-impl Record {
-    fn new(start: u64, sent_at: Time, len: u32, state: u8) -> Self {
-        Self { start, sent_at, word: u64::from(state) << 32 | u64::from(len) }
-    }
-
-    fn len(&self) -> u32 {
-        self.word as u32
-    }
-
-    fn state(&self) -> u8 {
-        (self.word >> 32) as u8
-    }
-
-    fn set(&mut self, bits: u8) {
-        self.word |= u64::from(bits) << 32;
-    }
-
-    fn clear(&mut self, bits: u8) {
-        self.word &= !(u64::from(bits) << 32);
-    }
-
-    /// The retransmission is lost too, or whatever was sent.
-    fn lose(&mut self) {
-        self.clear(RESENT);
-        self.set(LOST);
-    }
-
-    fn sequence_len(&self) -> u64 {
-        u64::from(self.len()) + u64::from(self.state() & FIN)
-    }
-
-    fn end(&self) -> u64 {
-        self.start + self.sequence_len()
-    }
-
-    fn is(&self, bits: u8) -> bool {
-        self.state() & bits != 0
-    }
-
-    /// Whether it is lost and was not sent again since.
-    fn is_pending(&self) -> bool {
-        self.state() & (SACKED | LOST | RESENT) == LOST
-    }
-
-    fn is_lost(&self) -> bool {
-        self.state() & (SACKED | LOST) == LOST
-    }
-
-    /// How much of the pipe it takes: once for the original, once for the retransmission ("SetPipe").
-    fn in_pipe(&self) -> u64 {
-        let copies = match self.state() & (SACKED | LOST | RESENT) {
-            0 => 1,
-            RESENT => 2,
-            state if state & SACKED != 0 => 0,
-            state if state & RESENT != 0 => 1,
-            _ => 0,
-        };
-        copies * self.sequence_len()
-    }
 }
 
 /// A segment to be sent.
@@ -270,8 +179,6 @@ impl Scoreboard {
     }
 
     /// A new segment leaves.
-    // Inline, so that the piece need not be copied: who copies it whole waits until its parts have been written.
-    #[inline(always)]
     pub(super) fn send(&mut self, now: Time, len: u32, fin: bool) -> Piece {
         if self.pipe == 0 {
             // An idle sender's first segment begins the interval of a sample anew.
@@ -280,7 +187,7 @@ impl Scoreboard {
         }
         let app_limited = if self.app_limited_until > 0 { APP_LIMITED } else { 0 };
         let state = app_limited | if fin { FIN } else { 0 };
-        let record = Record::new(self.nxt, now, len, state);
+        let record = Record { start: self.nxt, sent_at: now, len, state };
         self.nxt = record.end();
         self.pipe += record.sequence_len();
         append(&mut self.records, record);
@@ -315,7 +222,7 @@ impl Scoreboard {
             knowledge[index] = present;
         }
         let piece = self.change(index, |record| {
-            record.set(RESENT | TWICE);
+            record.state |= RESENT | TWICE;
             record.sent_at = now;
         });
         append(&mut self.repair().resent, (number, now));
@@ -349,7 +256,7 @@ impl Scoreboard {
             self.pending += len;
             self.resend_from = self.resend_from.min(self.first + index as u64);
         }
-        Piece { start: record.start, len: record.len(), fin: record.is(FIN) }
+        Piece { start: record.start, len: record.len, fin: record.is(FIN) }
     }
 
     /// Takes an acknowledgement: all below `ack` is delivered, and the blocks are.
@@ -446,10 +353,10 @@ impl Scoreboard {
             let is_new = record.start >= start && record.end() <= end;
             if !record.is(SACKED) && (is_new || self.is_held(&record)) {
                 if record.is(LOST | RESENT) {
-                    self.change(index, |record| record.set(SACKED));
+                    self.change(index, |record| record.state |= SACKED);
                 } else {
                     self.pipe -= record.sequence_len();
-                    self.records[index].set(SACKED);
+                    self.records[index].state |= SACKED;
                 }
                 self.deliver(index, &record, progress);
             }
@@ -517,7 +424,7 @@ impl Scoreboard {
         while let Some(record) = self.records.get(index).filter(|record| record.start < edge) {
             if !record.is(SACKED | LOST) {
                 lost += record.sequence_len();
-                self.change(index, |record| record.set(LOST));
+                self.change(index, |record| record.state |= LOST);
             }
             index += 1;
         }
@@ -552,7 +459,7 @@ impl Scoreboard {
                     break;
                 }
                 lost += record.sequence_len();
-                self.change(index, |record| record.set(LOST));
+                self.change(index, |record| record.state |= LOST);
             }
             index += 1;
         }
@@ -585,7 +492,7 @@ impl Scoreboard {
     pub(super) fn lose_head(&mut self) -> u64 {
         match self.records.front() {
             Some(record) if !record.is(SACKED | LOST | RESENT) => {
-                self.change(0, |record| record.set(LOST));
+                self.change(0, |record| record.state |= LOST);
                 self.records[0].sequence_len()
             }
             _ => 0,

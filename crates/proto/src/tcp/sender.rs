@@ -1,4 +1,4 @@
-use fontis_base::{Duration, Rate, Time, prefetch_first};
+use fontis_base::{Duration, Rate, Time};
 
 use super::config::{Config, Recovery};
 use super::congestion::{Ack, Congestion, Phase, RateSample};
@@ -6,78 +6,58 @@ use super::pacer::Pacer;
 use super::rtt::RttEstimator;
 use super::scoreboard::{Piece, Progress, Scoreboard};
 use super::stats::{Counters, SenderStats};
+use super::timers::Timers;
 
 /// The half of an endpoint that sends: what is outstanding, how much may be, and what is sent again when.
-///
-/// Of thousands each is touched when it is long out of the processor's cache: what is rare stands behind the first
-/// [`TOUCHED`] bytes.
 #[derive(Clone, Debug)]
-#[repr(C)]
 pub(super) struct Sender {
-    /// The congestion window, which is asked for much more often than it changes.
+    board: Scoreboard,
+    congestion: Congestion,
+    /// Its window, which is asked for much more often than it changes.
     cwnd: u64,
-    /// The end of what the application has written.
-    written: u64,
-    /// The highest position that the peer's window admits, exclusive.
-    window_end: u64,
-    max_window: u64,
-    phase: Phase,
+    rtt: RttEstimator,
     recovery: Recovery,
     sack: bool,
     nagle: bool,
     pacing: bool,
+    restart_window: Option<u64>,
+    max_window: u64,
+    retries: u32,
+    mss: u32,
+    /// The end of what the application has written.
+    written: u64,
     /// Nothing will be written any more, so a FIN follows.
     finished: bool,
+    /// The highest position that the peer's window admits, exclusive.
+    window_end: u64,
+    phase: Phase,
+    /// The phase ends when this position is acknowledged.
+    recover: u64,
+    /// The window was reduced on account of what was sent below this position.
+    reduced_until: u64,
     /// One segment may be sent whatever the window: the first of a recovery, a probe.
     forced: bool,
     /// The last segment is sent again as a probe.
     probe_last: bool,
     /// The peer is asked whether its window is still closed.
     window_probe: bool,
+    /// Without SACK: duplicate acknowledgements in a row, and the bytes that they stand for.
+    duplicates: u32,
+    left_the_network: u64,
     /// Whether the window kept the sender from sending more when it last could.
     cwnd_limited: bool,
-    /// Whether the next new segment tells the peer that its congestion echo was heeded.
-    cwr: bool,
-    mss: u32,
-    /// Timeouts since the last new acknowledgement.
-    timeouts: u32,
-    last_sent: Time,
-    timers: Timers,
-    pacer: Pacer,
-    /// The phase ends when this position is acknowledged.
-    recover: u64,
-    /// The window was reduced on account of what was sent below this position.
-    reduced_until: u64,
-    /// Without SACK: the bytes that duplicate acknowledgements stand for.
-    left_the_network: u64,
-    rtt: RttEstimator,
-    congestion: Congestion,
-    board: Scoreboard,
-    counters: Counters,
-    /// Without SACK: duplicate acknowledgements in a row.
-    duplicates: u32,
-    retries: u32,
     /// The end of the last segment that was not full.
     short_until: u64,
+    /// Whether the next new segment tells the peer that its congestion echo was heeded.
+    cwr: bool,
+    last_sent: Time,
+    /// Timeouts since the last new acknowledgement.
+    timeouts: u32,
+    timers: Timers,
+    pacer: Pacer,
     /// How much later than expected a segment may arrive (RFC 8985 section 6.2 step 4).
     reorder_window: Duration,
-    restart_window: Option<u64>,
-}
-
-/// Bytes at the front of a sender that an acknowledgement and a segment touch, nearly always no others.
-const TOUCHED: usize = core::mem::offset_of!(Sender, counters) + size_of::<u64>();
-// Seven lines of the cache.
-const _: () = assert!(TOUCHED <= 448);
-
-/// Deadlines; [`Time::MAX`] while they are not set.
-#[derive(Clone, Copy, Debug)]
-struct Timers {
-    /// Retransmission (RFC 6298), or zero-window probe (RFC 9293 section 3.8.6.1): never both.
-    retransmit: Time,
-    /// A segment that is late will count as lost (RFC 8985 section 6.3).
-    reorder: Time,
-    /// A probe of the tail (RFC 8985 section 7).
-    probe: Time,
+    counters: Counters,
 }
 
 /// What the peer said.
@@ -139,18 +119,14 @@ impl Sender {
             cwr: false,
             last_sent: Time::ZERO,
             timeouts: 0,
-            timers: Timers { retransmit: Time::MAX, reorder: Time::MAX, probe: Time::MAX },
+            timers: Timers::NONE,
             pacer: Pacer::new(),
             reorder_window: Duration::ZERO,
             counters: Counters::default(),
         }
     }
 
-    /// Brings into the cache what an acknowledgement is about to touch, here and beyond.
-    pub(super) fn bring_near(&self) {
-        prefetch_first(self, TOUCHED);
-    }
-
+    /// Brings into the cache what an acknowledgement is about to touch.
     pub(super) fn bring_contents_near(&self) {
         self.board.bring_near();
         self.congestion.bring_near();
@@ -427,7 +403,7 @@ impl Sender {
             && let Some(piece) = self.board.resend_last(now)
         {
             self.counters.retransmitted += 1;
-            self.sent(now, piece);
+            self.sent(now, &piece);
             self.timers.probe = Time::MAX;
             return Some(piece);
         }
@@ -440,7 +416,7 @@ impl Sender {
             }
             let piece = self.board.resend_pending(now)?;
             self.counters.retransmitted += 1;
-            self.sent(now, piece);
+            self.sent(now, &piece);
             return Some(piece);
         }
         let nxt = self.board.nxt();
@@ -480,7 +456,7 @@ impl Sender {
         if len < mss {
             self.short_until = self.board.nxt();
         }
-        self.sent(now, piece);
+        self.sent(now, &piece);
         Some(piece)
     }
 
@@ -497,7 +473,7 @@ impl Sender {
         }
     }
 
-    fn sent(&mut self, now: Time, piece: Piece) {
+    fn sent(&mut self, now: Time, piece: &Piece) {
         self.forced = false;
         self.last_sent = now;
         self.counters.segments += 1;
@@ -528,7 +504,7 @@ impl Sender {
 
     fn restart_timers(&mut self, now: Time) {
         if self.board.is_empty() {
-            self.timers = Timers { retransmit: Time::MAX, reorder: Time::MAX, probe: Time::MAX };
+            self.timers = Timers::NONE;
         } else {
             self.timers.retransmit = self.rtt.deadline(now);
             self.arm_probe(now);
@@ -550,14 +526,7 @@ impl Sender {
     /// When something is due if nothing arrives, and what.
     #[inline(always)]
     pub(super) fn timeout(&self) -> (Time, &'static str) {
-        let Timers { retransmit, reorder, probe } = self.timers;
-        let mut next = (retransmit, "retransmission");
-        if reorder < next.0 {
-            next = (reorder, "reordering");
-        }
-        if probe < next.0 {
-            next = (probe, "tail loss probe");
-        }
+        let mut next = self.timers.first();
         let at = self.pacer.at();
         let paced = at < next.0 && at > self.last_sent && self.cwnd_limited;
         if paced && self.may_send() {
@@ -573,8 +542,7 @@ impl Sender {
 
     /// Whether a timer has expired.
     pub(super) fn has_expired(&self, now: Time) -> bool {
-        let Timers { retransmit, reorder, probe } = self.timers;
-        now >= retransmit.min(reorder).min(probe)
+        self.timers.first().0 <= now
     }
 
     /// Acts on the timers that are due; false if the connection is to be given up.
@@ -612,8 +580,7 @@ impl Sender {
             return false;
         }
         self.rtt.back_off();
-        self.timers =
-            Timers { retransmit: self.rtt.deadline(now), reorder: Time::MAX, probe: Time::MAX };
+        self.timers = Timers { retransmit: self.rtt.deadline(now), ..Timers::NONE };
         if self.board.is_empty() {
             // The peer's window is closed: ask whether it still is.
             self.window_probe = true;

@@ -1,4 +1,4 @@
-use fontis_base::{Duration, Time};
+use fontis_base::{Duration, Time, prefetch};
 
 use super::config::Config;
 use super::congestion::Phase;
@@ -10,7 +10,6 @@ use super::stats::SenderStats;
 /// The sending half of an endpoint as the endpoint sees it. A [`Sender`] is made when there is something to send: of
 /// thousands of receivers none needs one before the end.
 #[derive(Clone, Debug)]
-#[repr(C)]
 pub(super) struct Sending {
     sender: Option<Box<Sender>>,
     terms: Terms,
@@ -64,7 +63,7 @@ impl Sending {
     /// Brings the sender into the cache.
     pub(super) fn bring_near(&self) {
         if let Some(sender) = &self.sender {
-            sender.bring_near();
+            prefetch(&**sender);
         }
     }
 

@@ -50,9 +50,8 @@ pub struct ReceiverStats {
     pub marked: u64,
 }
 
-/// What is counted for [`SenderStats`]: what every segment changes comes first.
+/// What is counted for [`SenderStats`].
 #[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
 pub(super) struct Counters {
     pub(super) segments: u64,
     pub(super) retransmitted: u64,
