@@ -8,11 +8,12 @@ pub fn prefetch<T: ?Sized>(value: &T) {
     {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let first = core::ptr::from_ref(value).cast::<i8>();
-        let before = first.addr() % LINE;
-        for line in (0..before + size_of_val(value)).step_by(LINE) {
-            // SAFETY: a prefetch is a hint: it faults at no address, and no program sees what it does.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(first.wrapping_add(line).wrapping_sub(before)) };
-        }
+        let bytes = size_of_val(value);
+        // SAFETY: a prefetch is a hint: it faults at no address, and no program sees what it does.
+        let near = |offset| unsafe { _mm_prefetch::<_MM_HINT_T0>(first.wrapping_add(offset)) };
+        (0..bytes).step_by(LINE).for_each(near);
+        // A value may begin anywhere in a line, so its last byte may lie in one line more than its size has.
+        near(bytes.saturating_sub(1));
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = value;

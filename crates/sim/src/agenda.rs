@@ -191,6 +191,8 @@ impl<N> Agenda<N> {
 
     /// Takes events from the wheels, until there are some to be the next.
     fn refill(&mut self, until: u64) {
+        // What is taken is later than what is there; it is appended in its own order, and turned round at the end.
+        let known = self.next.len();
         while self.wheels != 0 && self.next.len() < SOME {
             let begin = self.next_slot();
             // What is added may be due then, so the wheels must not go on.
@@ -202,21 +204,17 @@ impl<N> Agenda<N> {
                 + (begin >> (BITS * wheel)) as usize % SLOTS as usize;
             let few = self.slots[number].left as usize <= SOME;
             if !few && !self.next.is_empty() {
-                return;
+                break;
             }
             self.base = begin;
             self.horizon = self.horizon.max(begin);
             let events = self.take(number);
-            let there = events.iter().filter(|(_, node)| *node != NONE);
-            if few {
-                there.for_each(|&(at, node)| sort_in(&mut self.next, at, node));
+            if few || wheel == 0 {
+                // Those of a slot of the lowest wheel are due at the same time.
+                let from = self.next.len();
+                self.next.extend(events.iter().filter(|(_, node)| *node != NONE));
+                self.next[from..].sort_by_key(|(at, _)| *at);
                 self.horizon = begin.saturating_add(1 << (BITS * wheel));
-            } else if wheel == 0 {
-                // All at once.
-                self.next.extend(there.rev());
-                self.horizon = begin.saturating_add(1);
-                self.reuse(number, events);
-                return;
             } else {
                 for (index, &(at, node)) in events.iter().enumerate() {
                     if let Some(&(_, later)) = events.get(index + NEAR) {
@@ -229,6 +227,8 @@ impl<N> Agenda<N> {
             }
             self.reuse(number, events);
         }
+        self.next[known..].reverse();
+        self.next.rotate_left(known);
         // Until the next slot there is nothing else.
         if !self.next.is_empty() {
             self.horizon = self.horizon.max(self.next_slot());
