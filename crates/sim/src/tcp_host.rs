@@ -353,9 +353,7 @@ impl TcpHost {
             transmit = endpoint.poll(now);
             if transmit.is_some() {
                 self.packets += 1;
-                if self.packets == 1 {
-                    self.noted.first_sent = self.noted.first_sent.min(now);
-                }
+                self.noted.first_sent = self.noted.first_sent.min(now);
             } else {
                 self.note_events(now);
             }

@@ -9,18 +9,19 @@ mod kind;
 mod limit;
 mod options;
 mod red;
+mod tail;
 mod wfq;
 
 pub use classes::{Priority, TwoClass};
 pub use codel::CoDel;
 pub use drr::Drr;
 pub use fifo::Fifo;
-pub(crate) use fifo::Tail;
 pub use fq_codel::FqCoDel;
 pub use kind::QueueKind;
 pub use limit::Limit;
 pub use options::QueueOptions;
 pub use red::Red;
+pub(crate) use tail::Tail;
 pub use wfq::Wfq;
 
 use fontis_base::{FlowId, Observer, Packet, Time};
