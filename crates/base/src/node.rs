@@ -1,7 +1,7 @@
 use crate::{Packet, Time};
 
 /// One of a node's interfaces, counted from zero.
-pub type Port = u8;
+pub type Port = u32;
 
 /// Something that packets go into and come out of: a link, a router, an endpoint.
 ///

@@ -16,6 +16,17 @@ pub fn append<T>(queue: &mut VecDeque<T>, value: T) {
     queue.push_back(value);
 }
 
+/// Puts a value before others in a queue, which grows as with [`append`].
+///
+/// # Panics
+/// If `index` is greater than the queue's length.
+pub fn insert<T>(queue: &mut VecDeque<T>, index: usize, value: T) {
+    if queue.len() == queue.capacity() {
+        grow(queue);
+    }
+    queue.insert(index, value);
+}
+
 #[cold]
 fn grow<T>(queue: &mut VecDeque<T>) {
     let len = queue.len();

@@ -1,7 +1,7 @@
 use core::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
-use fontis_base::{Duration, Packet, Time, append, prefetch, relax};
+use fontis_base::{Duration, Packet, Time, append, insert, prefetch, relax};
 
 use crate::Delivery;
 
@@ -47,6 +47,8 @@ struct HeldBack<P> {
 
 /// Packets of a burst that is long: for the rest of it room is made at once, for as many as the last one had.
 const MANY: usize = 8;
+/// A packet that is due before so many of the last is held with those held back, and not put among them.
+const FAR: usize = 128;
 /// Packets of a burst that is expected again at most.
 const USUAL_BURST: usize = 1024;
 
@@ -102,13 +104,37 @@ impl<P> Flight<P> {
         append(&mut self.in_order, delivery);
     }
 
+    /// Takes a packet that is due at `at`, before those that came earlier and are due later. None may be waiting.
+    #[inline]
+    pub(crate) fn insert(&mut self, at: Time, packet: Packet<P>) {
+        match at >= self.last_due {
+            true => self.push(at, packet),
+            false => self.insert_before_others(at, packet),
+        }
+    }
+
+    fn insert_before_others(&mut self, at: Time, packet: Packet<P>) {
+        let last = self.in_order.range(self.in_order.len().saturating_sub(FAR)..).rev();
+        let later = last.take_while(|other| other.at > at).count();
+        if later == FAR {
+            return self.hold_back(at, packet);
+        }
+        self.next_at = self.next_at.min(at);
+        let place = self.in_order.len() - later;
+        insert(&mut self.in_order, place, Delivery { packet, at });
+        self.moving += 1;
+    }
+
     /// Takes a packet that is due `by` later than [`push`](Self::push) would have it, and lets others overtake it.
     pub(crate) fn push_held_back(&mut self, at: Time, by: Duration, packet: Packet<P>) {
+        self.hold_back(self.last_due.max(at) + by, packet);
+    }
+
+    fn hold_back(&mut self, at: Time, packet: Packet<P>) {
         let late = self.late.get_or_insert_with(|| {
             Box::new(Late { heap: BinaryHeap::new(), next_seq: 0, delivered: 0 })
         });
         let behind = late.delivered + u64::from(self.moving);
-        let at = self.last_due.max(at) + by;
         self.next_at = self.next_at.min(at);
         late.heap.push(HeldBack { at, seq: late.next_seq, behind, packet });
         late.next_seq += 1;
@@ -187,10 +213,14 @@ impl<P> Flight<P> {
             late.delivered += 1;
             self.pop_in_order()
         };
-        let held_back = self.late.as_ref().and_then(|late| late.heap.peek());
-        let both =
-            [self.in_order.front().map(|delivery| delivery.at), held_back.map(|packet| packet.at)];
-        self.next_at = both.into_iter().flatten().min().unwrap_or(Time::MAX);
+        let in_order = self.in_order.front().map_or(Time::MAX, |next| next.at);
+        match self.late.as_ref().and_then(|late| late.heap.peek()) {
+            Some(held_back) => self.next_at = in_order.min(held_back.at),
+            None => {
+                self.next_at = in_order;
+                self.late = None;
+            }
+        }
         delivery
     }
 }

@@ -10,9 +10,12 @@
 //! The [`Queue`] is passive: the line takes the next packet from it when it is free, so a queue discipline decides
 //! order and drops only. Propagation is not queueing: what is in flight never counts against the buffer.
 //!
+//! The links of many hosts that do no more than send and delay are one [`Bundle`].
+//!
 //! A new loss model is a variant of [`Loss`]; a new queue discipline is a file in `queue/` and a line in its
 //! registry, [`QueueKind`].
 
+mod bundle;
 mod config;
 mod delay;
 mod delivery_trace;
@@ -29,6 +32,7 @@ mod schedule;
 mod stats;
 mod waiting;
 
+pub use bundle::Bundle;
 pub use config::{LinkConfig, LossPosition};
 pub use delay::{DelayChange, DelaySchedule};
 pub use delivery_trace::{DeliveryLine, DeliveryTrace};

@@ -1,5 +1,7 @@
-use fontis_base::HostId;
-use fontis_net::LinkConfig;
+use std::collections::BTreeMap;
+
+use fontis_base::{Duration, HostId, Port, Rate};
+use fontis_net::{Bundle, LinkConfig};
 
 use crate::drops::link;
 use crate::{Element, NodeIndex, World};
@@ -15,6 +17,8 @@ pub struct Network {
     seed: u64,
     routers: Vec<NodeIndex>,
     links: Vec<(RouterIndex, RouterIndex, NodeIndex)>,
+    /// The lines of hosts that lead to a router, by rate, delay and jitter.
+    bundles: BTreeMap<(RouterIndex, Rate, Duration, Duration), NodeIndex>,
     /// Each host, its router, and the node by which packets reach it from there.
     hosts: Vec<(HostId, RouterIndex, NodeIndex)>,
 }
@@ -51,7 +55,8 @@ impl Network {
         link
     }
 
-    /// Adds a host behind a router, with a link that leads from it, or none if packets get there at once.
+    /// Adds a host behind a router, with a link that leads from it, or none if packets get there at once. The router's
+    /// links must have been added before.
     pub fn host(
         &mut self,
         id: HostId,
@@ -60,18 +65,37 @@ impl Network {
         uplink: Option<(&str, LinkConfig)>,
     ) -> NodeIndex {
         let host = self.world.add(element);
-        let first = match uplink {
-            None => self.routers[router],
-            Some((name, config)) => {
-                let link = link(name, self.seed, config).unnamed();
-                let link = self.world.add(Element::Link(Box::new(link)));
-                self.world.wire(link, self.routers[router], 0);
-                link
-            }
+        let (first, port) = match uplink {
+            None => (self.routers[router], 0),
+            Some((name, config)) => self.uplink(name, router, config),
         };
-        self.world.wire(host, first, 0);
+        self.world.wire(host, first, port);
         self.hosts.push((id, router, host));
         host
+    }
+
+    /// Makes the link of a host to a router: where packets enter it.
+    fn uplink(&mut self, name: &str, router: RouterIndex, config: LinkConfig) -> (NodeIndex, Port) {
+        // Where much would wait for slow lines, all of it in one order would take longer than each line by itself.
+        let mut beyond = self.links.iter().filter(|(from, ..)| *from == router);
+        let is_fast = beyond.all(|(.., link)| self.world.link(*link).rate() <= config.rate);
+        let Some(bundle) = Bundle::new(&config).filter(|_| is_fast) else {
+            let link = link(name, self.seed, config).unnamed();
+            return (self.add_before(router, Element::Link(Box::new(link))), 0);
+        };
+        let kind = (router, config.rate, config.delay, config.jitter);
+        let node = match self.bundles.get(&kind) {
+            Some(node) => *node,
+            None => self.add_before(router, Element::Bundle(Box::new(bundle))),
+        };
+        self.bundles.insert(kind, node);
+        (node, self.world.bundle_mut(node).add(name, self.seed))
+    }
+
+    fn add_before(&mut self, router: RouterIndex, element: Element) -> NodeIndex {
+        let node = self.world.add(element);
+        self.world.wire(node, self.routers[router], 0);
+        node
     }
 
     /// Adds a host that has a way of its own to some others, by their second port.

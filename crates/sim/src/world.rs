@@ -1,10 +1,10 @@
 use std::collections::BTreeMap;
 
 use fontis_base::{HostId, Node, Packet, Port, Time};
+use fontis_net::Bundle;
 
 use crate::agenda::Agenda;
 use crate::drops::SimLink;
-use crate::lookahead::Awaited;
 use crate::tcp_host::pass_wire;
 use crate::trace::Recorder;
 use crate::watchers::Watchers;
@@ -20,6 +20,8 @@ pub type NodeIndex = usize;
 pub enum Element {
     /// One direction of a path.
     Link(Box<SimLink>),
+    /// The links of many hosts to one router.
+    Bundle(Box<Bundle<Payload>>),
     /// Where DFCP flows begin and end.
     Host(Box<Host>),
     /// Where TCP flows begin and end.
@@ -38,6 +40,7 @@ impl Element {
     fn handle(&mut self, now: Time, port: Port, packet: Packet<Payload>) {
         match self {
             Self::Link(link) => link.enter(now, packet),
+            Self::Bundle(bundle) => _ = bundle.enter(now, port, packet),
             Self::Tcp(host) => host.handle(now, packet),
             other => other.handle_other(now, port, packet),
         }
@@ -50,7 +53,7 @@ impl Element {
             Self::Published(host) => host.handle(now, port, packet),
             Self::Controller(host) => host.handle(now, port, packet),
             Self::Datagram(host) => host.handle(now, port, packet),
-            Self::Link(_) | Self::Tcp(_) => {}
+            Self::Link(_) | Self::Bundle(_) | Self::Tcp(_) => {}
             Self::Switch(_) => unreachable!("a switch forwards at once"),
         }
     }
@@ -63,7 +66,7 @@ impl Element {
             Self::Published(host) => host.poll(now),
             Self::Controller(host) => host.poll(now),
             Self::Datagram(host) => host.poll(now),
-            Self::Link(_) | Self::Tcp(_) | Self::Switch(_) => None,
+            Self::Link(_) | Self::Bundle(_) | Self::Tcp(_) | Self::Switch(_) => None,
         }
     }
 
@@ -72,6 +75,7 @@ impl Element {
         match self {
             // What moves inside a link is computed when it is next touched.
             Self::Link(link) => link.next_delivery(),
+            Self::Bundle(bundle) => Some(bundle.next_delivery()).filter(|at| *at < Time::MAX),
             Self::Tcp(host) => Some(host.deadline()).filter(|at| *at < Time::MAX),
             other => other.other_timeout(),
         }
@@ -84,7 +88,7 @@ impl Element {
             Self::Published(host) => host.timeout(),
             Self::Controller(host) => host.timeout(),
             Self::Datagram(host) => host.timeout(),
-            Self::Link(_) | Self::Tcp(_) | Self::Switch(_) => None,
+            Self::Link(_) | Self::Bundle(_) | Self::Tcp(_) | Self::Switch(_) => None,
         };
         timeout.map(|(at, _)| at)
     }
@@ -95,7 +99,7 @@ pub(crate) struct Slot {
     pub(crate) element: Element,
     /// Where the first port leads, node and port: nearly all nodes have one only. [`NOWHERE`] if there is none.
     pub(crate) to: u32,
-    to_port: Port,
+    pub(crate) to_port: Port,
     /// A host, and the node at which the switches behind the first port let packets to it arrive; [`NOWHERE`] if none is
     /// known. The last one asked for: most nodes send to one host only.
     pub(crate) known: (HostId, u32),
@@ -122,8 +126,6 @@ pub struct World {
     processed: u64,
     /// Nodes to be drained, kept for its memory.
     touched: Vec<u32>,
-    /// What is looked out for.
-    pub(crate) awaited: Awaited,
     /// Some node knows what switches said.
     knows: bool,
     watchers: Option<Box<Watchers>>,
@@ -256,6 +258,17 @@ impl World {
         }
     }
 
+    /// A bundle, to be given lines.
+    ///
+    /// # Panics
+    /// If the node is not one.
+    pub fn bundle_mut(&mut self, index: NodeIndex) -> &mut Bundle<Payload> {
+        match &mut self.agenda[index].element {
+            Element::Bundle(bundle) => bundle,
+            _ => panic!("node {index} is no bundle"),
+        }
+    }
+
     /// A node.
     pub fn element(&self, index: NodeIndex) -> &Element {
         &self.agenda[index].element
@@ -292,7 +305,7 @@ impl World {
             let element = &self.agenda[index as usize].element;
             // A host that has put its deadline off is asked when the old one comes: that is cheaper than moving an event with
             // every acknowledgement.
-            if !matches!(element, Element::Link(_)) {
+            if !matches!(element, Element::Link(_) | Element::Bundle(_)) {
                 match element.timeout() {
                     None => continue,
                     Some(due) if due > at => {
@@ -349,6 +362,7 @@ impl World {
     fn drain(&mut self, index: u32) {
         let next = match self.agenda[index as usize].element {
             Element::Link(_) => self.drain_link(index),
+            Element::Bundle(_) => self.drain_bundle(index),
             _ => self.drain_host(index),
         };
         if self.watchers.is_some() {
@@ -403,6 +417,19 @@ impl World {
         }
     }
 
+    /// The same for a bundle.
+    fn drain_bundle(&mut self, index: u32) -> Option<Time> {
+        loop {
+            let Element::Bundle(bundle) = &mut self.agenda[index as usize].element else {
+                return None;
+            };
+            let Some(delivery) = bundle.deliver(self.now) else {
+                return Some(bundle.next_delivery()).filter(|at| *at < Time::MAX);
+            };
+            self.forward(index, 0, delivery.packet);
+        }
+    }
+
     #[cold]
     fn tell_drained(&mut self, index: u32) {
         if let Some(watchers) = &mut self.watchers {
@@ -413,7 +440,7 @@ impl World {
     /// Where what leaves a node by a port comes to.
     fn way(&self, from: u32, port: Port) -> Option<(u32, Port)> {
         if port > 0 {
-            return self.more_wires.get(&from)?.get(usize::from(port) - 1).copied();
+            return self.more_wires.get(&from)?.get(port as usize - 1).copied();
         }
         let slot = &self.agenda[from as usize];
         (slot.to != NOWHERE).then_some((slot.to, slot.to_port))
@@ -452,6 +479,11 @@ impl World {
                 let moves = link.is_moving();
                 link.enter(self.now, packet);
                 if moves {
+                    return;
+                }
+            }
+            Element::Bundle(bundle) => {
+                if !bundle.enter(self.now, port, packet) {
                     return;
                 }
             }

@@ -213,11 +213,13 @@ fn a_host_without_jitter_and_one_with_it_send_at_other_times() {
     assert!(on.queue == again.queue && on.summary == again.summary && on.event == again.event);
 }
 
-/// Two hosts each way over two routers, with random loss and a short queue.
+/// Two hosts each way over two routers, with random loss and a short queue. The links of most hosts are in bundles; those
+/// of the last two are slower than what follows.
 struct Conserved {
     world: World,
     hosts: Vec<usize>,
-    uplinks: Vec<usize>,
+    bundles: [usize; 2],
+    slow: [usize; 2],
     core: [usize; 2],
 }
 
@@ -242,25 +244,26 @@ fn conserved(kind: QueueKind, seed: u64) -> Conserved {
         let sender = TcpHost::sender(ids[0], ids[1], FlowId(flow), config(), source, 7);
         let receiver = TcpHost::receiver(ids[1], ids[0], FlowId(flow), config(), None, 9);
         for (id, router, host) in [(ids[0], near, sender), (ids[1], far, receiver)] {
-            let link = LinkConfig { rate: Rate::from_mbps(50), ..LinkConfig::default() };
+            let rate = Rate::from_mbps(if flow < 3 { 50 } else { 5 });
+            let link = LinkConfig { rate, ..LinkConfig::default() };
             let name = format!("uplink {}", id.0);
             hosts.push(network.host(id, router, Element::Tcp(Box::new(host)), Some((&name, link))));
         }
     }
     let world = network.build();
-    // A host's link is made right after it.
-    let uplinks = hosts.iter().map(|host| host + 1).collect();
-    Conserved { world, hosts, uplinks, core }
+    // A host's link is made right after it, and a bundle after the first of its hosts.
+    let (bundles, slow) = ([hosts[0] + 1, hosts[1] + 1], [hosts[6] + 1, hosts[7] + 1]);
+    Conserved { world, hosts, bundles, slow, core }
 }
 
 #[test]
 fn at_every_node_what_comes_in_goes_out_is_dropped_or_held() {
     for (_, kind) in QueueKind::ALL {
-        let Conserved { mut world, hosts, uplinks, core } = conserved(kind, 5);
+        let Conserved { mut world, hosts, bundles, slow, core } = conserved(kind, 5);
         world.start();
         for step in 1..200 {
             world.run_to(Time::ZERO + Duration::from_millis(17 * step));
-            for link in uplinks.iter().chain(&core) {
+            for link in slow.iter().chain(&core) {
                 let stats = world.link(*link).stats();
                 let out = stats.delivered + stats.dropped.total() + stats.held;
                 assert_eq!(stats.entered + stats.duplicated, out, "{kind}");
@@ -269,14 +272,21 @@ fn at_every_node_what_comes_in_goes_out_is_dropped_or_held() {
                 Element::Tcp(host) => host,
                 _ => unreachable!("hosts speak TCP"),
             };
-            for (host_index, link) in hosts.iter().zip(&uplinks) {
-                assert_eq!(host(*host_index).packets(), world.link(*link).stats().entered.packets);
-            }
             let sum = |links: &[usize], count: fn(fontis_net::LinkStats) -> u64| {
                 links.iter().map(|link| count(world.link(*link).stats())).sum::<u64>()
             };
+            let mut sent = sum(&slow, |s| s.entered.packets);
+            let mut passed_on = sum(&slow, |s| s.delivered.packets);
+            for bundle in bundles {
+                let Element::Bundle(bundle) = world.element(bundle) else { panic!("no bundle") };
+                let (entered, delivered) = bundle.counts();
+                assert_eq!(entered.packets, delivered.packets + bundle.held() as u64, "{kind}");
+                sent += entered.packets;
+                passed_on += delivered.packets;
+            }
+            assert_eq!(hosts.iter().map(|index| host(*index).packets()).sum::<u64>(), sent);
             // Routers hold nothing: what the uplinks deliver enters the core, what that delivers arrives.
-            assert_eq!(sum(&uplinks, |s| s.delivered.packets), sum(&core, |s| s.entered.packets));
+            assert_eq!(passed_on, sum(&core, |s| s.entered.packets));
             let arrived: u64 = hosts.iter().map(|index| host(*index).arrived()).sum();
             assert_eq!(sum(&core, |s| s.delivered.packets), arrived);
         }

@@ -403,7 +403,7 @@ impl Sender {
             && let Some(piece) = self.board.resend_last(now)
         {
             self.counters.retransmitted += 1;
-            self.sent(now, &piece);
+            self.sent(now, piece);
             self.timers.probe = Time::MAX;
             return Some(piece);
         }
@@ -416,7 +416,7 @@ impl Sender {
             }
             let piece = self.board.resend_pending(now)?;
             self.counters.retransmitted += 1;
-            self.sent(now, &piece);
+            self.sent(now, piece);
             return Some(piece);
         }
         let nxt = self.board.nxt();
@@ -456,7 +456,7 @@ impl Sender {
         if len < mss {
             self.short_until = self.board.nxt();
         }
-        self.sent(now, &piece);
+        self.sent(now, piece);
         Some(piece)
     }
 
@@ -473,7 +473,7 @@ impl Sender {
         }
     }
 
-    fn sent(&mut self, now: Time, piece: &Piece) {
+    fn sent(&mut self, now: Time, piece: Piece) {
         self.forced = false;
         self.last_sent = now;
         self.counters.segments += 1;
