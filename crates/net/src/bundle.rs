@@ -48,13 +48,6 @@ impl<P> Bundle<P> {
         })
     }
 
-    /// Makes room in memory for so many lines more.
-    pub fn reserve(&mut self, lines: usize) {
-        if self.remembers() {
-            self.lines.reserve_exact(lines);
-        }
-    }
-
     /// Adds a line; the port by which packets enter it. Its jitter comes from the run's seed and its name.
     pub fn add(&mut self, name: &str, seed: u64) -> Port {
         if self.remembers() {

@@ -308,7 +308,7 @@ impl Experiment {
             .iter()
             .map(|link| network.link(&link.name, link.from, link.to, link.config.clone()));
         let links: Vec<NodeIndex> = links.collect();
-        // A flow has two hosts and two links of its own.
+        // A flow has two hosts, and two links of its own if they are in no bundle.
         network.reserve(4 * self.flows.len(), 2 * self.flows.len());
         let mut shared = Shared::default();
         let ends = (0u32..).zip(&self.flows).map(|(number, flow)| {

@@ -5,11 +5,11 @@ use fontis_base::{HostId, prefetch};
 
 use crate::{Element, Switch, World};
 
-/// How many events ahead what they touch is brought near: a node, what it is, and what leaves it. Each lies behind a pointer
-/// in what comes before it.
+/// How many events ahead what they touch is brought near: a node, what it is, what leaves it or the connection on it, and
+/// the sender of that. Each lies behind a pointer in what comes before it.
 const NODE: usize = 14;
 const ELEMENT: usize = 10;
-const PACKET: usize = 6;
+const CONTENT: usize = 6;
 const SENDER: usize = 3;
 
 impl World {
@@ -25,7 +25,7 @@ impl World {
                 _ => {}
             }
         }
-        for (step, events) in (1..).zip([PACKET, SENDER]) {
+        for (step, events) in (1..).zip([CONTENT, SENDER]) {
             match self.agenda.get(self.agenda.ahead(events)).map(|slot| &slot.element) {
                 Some(Element::Link(link)) if step == 1 => link.bring_front_near(),
                 Some(Element::Tcp(host)) => host.bring_near(step),
@@ -67,7 +67,7 @@ impl World {
             first.bring_near(host(16));
             match next.map(|next| (&next.element, self.switch_at(next.to))) {
                 Some((Element::Link(link), Some(switch))) if link.queue_len() < SHORT => {
-                    last = switch
+                    last = switch;
                 }
                 _ => return,
             }
