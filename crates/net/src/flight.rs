@@ -1,5 +1,4 @@
-use core::cmp::Ordering;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use fontis_base::{Duration, Packet, Time, append, insert, prefetch, relax};
 
@@ -8,7 +7,7 @@ use crate::Delivery;
 /// The packets that propagate, delivered in the order of due times, and of those in the order in which they came.
 ///
 /// All but the ones held back for reordering are due in the order in which they come, so a plain queue holds them
-/// and a heap the others. Behind them may stand packets that wait for the line and will travel in their order.
+/// and a tree the others. Behind them may stand packets that wait for the line and will travel in their order.
 #[derive(Clone, Debug)]
 pub(crate) struct Flight<P> {
     /// Those that wait are due at [`Time::MAX`].
@@ -30,7 +29,8 @@ pub(crate) struct Flight<P> {
 /// The packets that are held back, and what decides between one of them and one in order that are due at the same time.
 #[derive(Clone, Debug)]
 struct Late<P> {
-    heap: BinaryHeap<HeldBack<P>>,
+    /// By when they are due and their number: a tree needs no room for more than there are, however many come at once.
+    packets: BTreeMap<(Time, u64), HeldBack<P>>,
     next_seq: u64,
     /// Packets in order that have been delivered.
     delivered: u64,
@@ -38,8 +38,6 @@ struct Late<P> {
 
 #[derive(Clone, Debug)]
 struct HeldBack<P> {
-    at: Time,
-    seq: u64,
     /// How many packets in order had come before it.
     behind: u64,
     packet: Packet<P>,
@@ -132,17 +130,17 @@ impl<P> Flight<P> {
 
     fn hold_back(&mut self, at: Time, packet: Packet<P>) {
         let late = self.late.get_or_insert_with(|| {
-            Box::new(Late { heap: BinaryHeap::new(), next_seq: 0, delivered: 0 })
+            Box::new(Late { packets: BTreeMap::new(), next_seq: 0, delivered: 0 })
         });
         let behind = late.delivered + u64::from(self.moving);
         self.next_at = self.next_at.min(at);
-        late.heap.push(HeldBack { at, seq: late.next_seq, behind, packet });
+        late.packets.insert((at, late.next_seq), HeldBack { behind, packet });
         late.next_seq += 1;
     }
 
     /// How many packets are on their way.
     pub(crate) fn len(&self) -> usize {
-        self.moving as usize + self.late.as_ref().map_or(0, |late| late.heap.len())
+        self.moving as usize + self.late.as_ref().map_or(0, |late| late.packets.len())
     }
 
     /// The packet in order before which so many others are, on their way or waiting.
@@ -203,19 +201,21 @@ impl<P> Flight<P> {
     #[cold]
     fn pop_either(&mut self) -> Option<Delivery<P>> {
         let late = self.late.as_mut()?;
-        let held_back_first = match (self.in_order.front(), late.heap.peek()) {
-            (Some(a), Some(b)) => (b.at, b.behind) <= (a.at, late.delivered),
+        let held_back_first = match (self.in_order.front(), late.packets.first_key_value()) {
+            (Some(a), Some((&(at, _), b))) => (at, b.behind) <= (a.at, late.delivered),
             (a, _) => a.is_none(),
         };
         let delivery = if held_back_first {
-            late.heap.pop().map(|HeldBack { at, packet, .. }| Delivery { packet, at })
+            late.packets
+                .pop_first()
+                .map(|((at, _), HeldBack { packet, .. })| Delivery { packet, at })
         } else {
             late.delivered += 1;
             self.pop_in_order()
         };
         let in_order = self.in_order.front().map_or(Time::MAX, |next| next.at);
-        match self.late.as_ref().and_then(|late| late.heap.peek()) {
-            Some(held_back) => self.next_at = in_order.min(held_back.at),
+        match self.late.as_ref().and_then(|late| late.packets.first_key_value()) {
+            Some(((at, _), _)) => self.next_at = in_order.min(*at),
             None => {
                 self.next_at = in_order;
                 self.late = None;
@@ -224,27 +224,6 @@ impl<P> Flight<P> {
         delivery
     }
 }
-
-impl<P> Ord for HeldBack<P> {
-    /// Reversed, because the heap gives its greatest first.
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.at, other.seq).cmp(&(self.at, self.seq))
-    }
-}
-
-impl<P> PartialOrd for HeldBack<P> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<P> PartialEq for HeldBack<P> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl<P> Eq for HeldBack<P> {}
 
 #[cfg(test)]
 mod tests {
