@@ -9,6 +9,7 @@
 
 extern crate alloc;
 
+mod long_queue;
 mod node;
 mod notation;
 mod packet;
@@ -19,6 +20,7 @@ mod relax;
 mod size;
 mod time;
 
+pub use long_queue::LongQueue;
 pub use node::{Node, Observer, Port};
 pub use notation::NotationError;
 pub use packet::{Ecn, FlowId, HostId, Packet, PacketId};

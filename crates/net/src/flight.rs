@@ -1,6 +1,6 @@
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
-use fontis_base::{Duration, Packet, Time, append, insert, prefetch, relax};
+use fontis_base::{Duration, LongQueue, Packet, Time, prefetch};
 
 use crate::Delivery;
 
@@ -11,7 +11,7 @@ use crate::Delivery;
 #[derive(Clone, Debug)]
 pub(crate) struct Flight<P> {
     /// Those that wait are due at [`Time::MAX`].
-    in_order: VecDeque<Delivery<P>>,
+    in_order: LongQueue<Delivery<P>>,
     /// How many of them are on their way.
     moving: u32,
     /// When the next delivery is due; [`Time::MAX`] if nothing is on its way. It is asked for more often than it changes, and
@@ -47,13 +47,11 @@ struct HeldBack<P> {
 const MANY: usize = 8;
 /// A packet that is due before so many of the last is held with those held back, and not put among them.
 const FAR: usize = 128;
-/// Packets of a burst that is expected again at most.
-const USUAL_BURST: usize = 1024;
 
 impl<P> Flight<P> {
     pub(crate) fn new() -> Self {
         Self {
-            in_order: VecDeque::new(),
+            in_order: LongQueue::default(),
             moving: 0,
             next_at: Time::MAX,
             last_due: Time::ZERO,
@@ -97,9 +95,9 @@ impl<P> Flight<P> {
 
     fn append(&mut self, delivery: Delivery<P>) {
         if self.in_order.len() == MANY && self.in_order.capacity() == MANY {
-            self.in_order.reserve_exact(usize::from(self.room).saturating_sub(MANY));
+            self.in_order.reserve(usize::from(self.room));
         }
-        append(&mut self.in_order, delivery);
+        self.in_order.push_back(delivery);
     }
 
     /// Takes a packet that is due at `at`, before those that came earlier and are due later. None may be waiting.
@@ -112,14 +110,14 @@ impl<P> Flight<P> {
     }
 
     fn insert_before_others(&mut self, at: Time, packet: Packet<P>) {
-        let last = self.in_order.range(self.in_order.len().saturating_sub(FAR)..).rev();
+        let len = self.in_order.len();
+        let last = (0..len).rev().take(FAR).map_while(|index| self.in_order.get(index));
         let later = last.take_while(|other| other.at > at).count();
         if later == FAR {
             return self.hold_back(at, packet);
         }
         self.next_at = self.next_at.min(at);
-        let place = self.in_order.len() - later;
-        insert(&mut self.in_order, place, Delivery { packet, at });
+        self.in_order.insert(len - later, Delivery { packet, at });
         self.moving += 1;
     }
 
@@ -150,7 +148,7 @@ impl<P> Flight<P> {
 
     /// Brings into the cache the next packet, and when the one after it is due.
     pub(crate) fn bring_front_near(&self) {
-        self.in_order.iter().take(2).for_each(prefetch);
+        [0, 1].into_iter().filter_map(|index| self.in_order.get(index)).for_each(prefetch);
     }
 
     /// Brings into the cache the last packet, behind which the next will stand.
@@ -193,8 +191,8 @@ impl<P> Flight<P> {
 
     fn relax(&mut self) {
         self.next_at = Time::MAX;
-        if let Some(room) = relax(&mut self.in_order) {
-            self.room = room.min(USUAL_BURST) as u16;
+        if let Some(room) = self.in_order.relax() {
+            self.room = room as u16;
         }
     }
 
@@ -233,17 +231,15 @@ mod tests {
     #[test]
     fn a_burst_that_comes_again_finds_its_room() {
         let mut flight = Flight::new();
-        for id in 0..100 {
-            flight.push(Time::ZERO, packet(id, 0, 1500));
-        }
+        (0..40).for_each(|id| flight.push(Time::ZERO, packet(id, 0, 1500)));
         while flight.pop(Time::ZERO).is_some() {}
         assert_eq!(flight.in_order.capacity(), 0, "what is empty takes no memory");
         flight.push(Time::ZERO, packet(100, 0, 1500));
         assert!(flight.in_order.capacity() <= MANY, "what is short takes little");
         (101..110).for_each(|id| flight.push(Time::ZERO, packet(id, 0, 1500)));
         let room = flight.in_order.capacity();
-        assert!(room >= 100);
-        (110..200).for_each(|id| flight.push(Time::ZERO, packet(id, 0, 1500)));
+        assert!(room >= 40);
+        (110..140).for_each(|id| flight.push(Time::ZERO, packet(id, 0, 1500)));
         assert_eq!(flight.in_order.capacity(), room);
     }
 
