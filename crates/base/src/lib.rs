@@ -27,6 +27,6 @@ pub use packet::{Ecn, FlowId, HostId, Packet, PacketId};
 pub use prefetch::prefetch;
 pub use random::{Probability, Stream};
 pub use rate::{Rate, Serializer};
-pub use relax::{append, insert, relax};
+pub use relax::{append, relax};
 pub use size::Size;
 pub use time::{Duration, Time};

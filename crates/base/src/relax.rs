@@ -20,7 +20,7 @@ pub fn append<T>(queue: &mut VecDeque<T>, value: T) {
 ///
 /// # Panics
 /// If `index` is greater than the queue's length.
-pub fn insert<T>(queue: &mut VecDeque<T>, index: usize, value: T) {
+pub(crate) fn insert<T>(queue: &mut VecDeque<T>, index: usize, value: T) {
     if queue.len() == queue.capacity() {
         grow(queue);
     }
