@@ -37,7 +37,7 @@ pub struct Packed {
 impl From<&Segment> for Packed {
     #[inline]
     fn from(segment: &Segment) -> Self {
-        let Segment { seq, ack, len, window, flags, timestamps, ref sack, syn } = *segment;
+        let Segment { seq, ack, len, window, flags, timestamps, ref sack, ref syn } = *segment;
         let is_plain = sack.is_empty() && syn.is_none();
         Self {
             seq,
@@ -47,9 +47,16 @@ impl From<&Segment> for Packed {
             flags,
             has_timestamps: timestamps.is_some(),
             timestamps: timestamps.unwrap_or_default(),
-            options: (!is_plain).then(|| Box::new((*sack, syn))),
+            options: (!is_plain).then(|| options(segment)),
         }
     }
+}
+
+/// What most segments are without. Apart: read where it is not, it would have to be waited for, since only a part of it has been
+/// written.
+#[inline(never)]
+fn options(segment: &Segment) -> Box<(SackBlocks, Option<SynOptions>)> {
+    Box::new((segment.sack, segment.syn))
 }
 
 impl Packed {
