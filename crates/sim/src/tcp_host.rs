@@ -7,26 +7,33 @@ use fontis_proto::tcp::{Config, Endpoint, Event, ReceiverStats, SenderStats, Tra
 use crate::source::exponential;
 use crate::{Packed, Payload, Source};
 
-/// A host with one TCP connection and an application on it.
+/// A host with one TCP connection and an application on it. What every packet touches is one line of the processor's cache.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub struct TcpHost {
     id: HostId,
     peer: HostId,
     flow: FlowId,
     class: u8,
-    config: Arc<Config>,
     /// Whether every segment passes through the wire format and back.
     wire: bool,
-    isn: u32,
     over: bool,
+    endpoint: Option<Box<Endpoint>>,
     /// What it does with its connection; half of all hosts take what comes, and so do those that have sent all they had to.
     role: Option<Box<Role>>,
-    /// When the application next has something to do; [`Time::MAX`] if nothing.
-    due: Time,
-    endpoint: Option<Box<Endpoint>>,
     packets: u64,
     arrived: u64,
-    noted: Noted,
+    /// When the last packet with data arrived; [`Time::MAX`] if none has.
+    last_data: Time,
+    rare: Box<Rare>,
+}
+
+/// What a host is seldom asked for.
+#[derive(Clone, Debug)]
+struct Rare {
+    config: Arc<Config>,
+    isn: u32,
+    moments: Moments,
     /// The counters of a connection that is gone.
     last_stats: Option<Box<(SenderStats, ReceiverStats)>>,
 }
@@ -109,17 +116,14 @@ impl TcpHost {
             peer,
             flow,
             class: 0,
-            config,
             wire: false,
-            isn,
             over: false,
-            due: role.as_ref().and_then(Role::due).unwrap_or(Time::MAX),
-            role: role.map(Box::new),
             endpoint: None,
+            role: role.map(Box::new),
             packets: 0,
             arrived: 0,
-            noted: Noted::NOTHING,
-            last_stats: None,
+            last_data: Time::MAX,
+            rare: Box::new(Rare { config, isn, moments: Moments::default(), last_stats: None }),
         }
     }
 
@@ -174,14 +178,15 @@ impl TcpHost {
 
     /// When things happened.
     pub fn moments(&self) -> Moments {
-        self.noted.moments()
+        let last_data = Some(self.last_data).filter(|at| *at < Time::MAX);
+        Moments { last_data, ..self.rare.moments }
     }
 
     /// The connection's counters; the last ones if it is gone.
     pub fn stats(&self) -> (SenderStats, ReceiverStats) {
         match &self.endpoint {
             Some(endpoint) => (endpoint.sender_stats(), endpoint.receiver_stats()),
-            None => self.last_stats.as_deref().copied().unwrap_or_default(),
+            None => self.rare.last_stats.as_deref().copied().unwrap_or_default(),
         }
     }
 
@@ -215,13 +220,14 @@ impl TcpHost {
         }
     }
 
-    /// Lets the application do what it has to at `now`.
-    fn act(&mut self, now: Time) {
-        self.act_by_role(now);
-        self.due = self.role.as_ref().and_then(|role| role.due()).unwrap_or(Time::MAX);
+    /// When the application next has something to do; [`Time::MAX`] if nothing.
+    #[inline]
+    fn due(&self) -> Time {
+        self.role.as_ref().and_then(|role| role.due()).unwrap_or(Time::MAX)
     }
 
-    fn act_by_role(&mut self, now: Time) {
+    /// Lets the application do what it has to at `now`.
+    fn act(&mut self, now: Time) {
         let Some(endpoint) = &mut self.endpoint else { return };
         let Some(role) = &mut self.role else { return };
         match &mut **role {
@@ -270,8 +276,9 @@ impl TcpHost {
 
     fn start(&mut self, now: Time) {
         if self.connects_at().is_some_and(|start| now >= start) {
-            self.endpoint = Some(Box::new(Endpoint::connect(now, self.config.clone(), self.isn)));
-            self.noted.first_sent = now;
+            let Rare { config, isn, moments, .. } = &mut *self.rare;
+            self.endpoint = Some(Box::new(Endpoint::connect(now, config.clone(), *isn)));
+            moments.first_sent = Some(now);
         }
     }
 
@@ -286,24 +293,25 @@ impl TcpHost {
     #[cold]
     fn note_all_events(&mut self, now: Time) {
         let Some(endpoint) = &mut self.endpoint else { return };
+        let Rare { moments, last_stats, .. } = &mut *self.rare;
         while let Some(event) = endpoint.event() {
             match event {
-                Event::Connected => self.noted.connected = now,
+                Event::Connected => moments.connected = Some(now),
                 Event::PeerFinished => {
-                    self.noted.completed = now;
+                    moments.completed = Some(now);
                     endpoint.finish();
                 }
                 Event::Delivered => {}
-                Event::Closed => self.noted.closed = now,
+                Event::Closed => moments.closed = Some(now),
                 Event::Aborted => {
-                    self.noted.closed = now;
-                    self.noted.aborted = true;
+                    moments.closed = Some(now);
+                    moments.aborted = true;
                 }
             }
         }
         if endpoint.is_closed() {
             let stats = (endpoint.sender_stats(), endpoint.receiver_stats());
-            self.last_stats = Some(Box::new(stats));
+            *last_stats = Some(Box::new(stats));
             self.endpoint = None;
             self.over = true;
         }
@@ -321,20 +329,22 @@ impl TcpHost {
         if let Some(endpoint) = &mut self.endpoint {
             endpoint.handle(now, segment, marked);
         } else if self.connects_at().is_none() {
-            let endpoint = Endpoint::accept(now, self.config.clone(), self.isn, segment);
+            let endpoint = Endpoint::accept(now, self.rare.config.clone(), self.rare.isn, segment);
             self.endpoint = endpoint.map(Box::new);
         } else {
             return;
         }
         if segment.len > 0 {
-            self.noted.first_data = self.noted.first_data.min(now);
-            self.noted.last_data = now;
+            if self.last_data == Time::MAX {
+                self.rare.moments.first_data = Some(now);
+            }
+            self.last_data = now;
         }
         self.note_events(now);
         match self.role.as_deref() {
             None => {}
             // It does what it does by time alone.
-            Some(Role::Send(_)) if self.due > now => {}
+            Some(Role::Send(_)) if self.due() > now => {}
             _ => self.act(now),
         }
     }
@@ -346,14 +356,16 @@ impl TcpHost {
         if self.endpoint.is_none() && !self.over {
             self.start(now);
         }
-        if self.due <= now {
+        if self.due() <= now {
             self.act(now);
         }
         if let Some(endpoint) = &mut self.endpoint {
             transmit = endpoint.poll(now);
             if transmit.is_some() {
                 self.packets += 1;
-                self.noted.first_sent = self.noted.first_sent.min(now);
+                if self.packets == 1 {
+                    self.rare.moments.first_sent.get_or_insert(now);
+                }
             } else {
                 self.note_events(now);
             }
@@ -393,7 +405,7 @@ impl TcpHost {
     pub(crate) fn deadline(&self) -> Time {
         match &self.endpoint {
             _ if self.over => Time::MAX,
-            Some(endpoint) => endpoint.deadline().min(self.due),
+            Some(endpoint) => endpoint.deadline().min(self.due()),
             None => self.connects_at().unwrap_or(Time::MAX),
         }
     }
@@ -438,39 +450,12 @@ impl Role {
     }
 }
 
-/// What [`Moments`] says, in half of its room: [`Time::MAX`] is what has not happened.
-#[derive(Clone, Copy, Debug)]
-struct Noted {
-    first_sent: Time,
-    connected: Time,
-    first_data: Time,
-    last_data: Time,
-    completed: Time,
-    closed: Time,
-    aborted: bool,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Noted {
-    const NOTHING: Self = Self {
-        first_sent: Time::MAX,
-        connected: Time::MAX,
-        first_data: Time::MAX,
-        last_data: Time::MAX,
-        completed: Time::MAX,
-        closed: Time::MAX,
-        aborted: false,
-    };
-
-    fn moments(&self) -> Moments {
-        let some = |at: Time| (at < Time::MAX).then_some(at);
-        Moments {
-            first_sent: some(self.first_sent),
-            connected: some(self.connected),
-            first_data: some(self.first_data),
-            last_data: some(self.last_data),
-            completed: some(self.completed),
-            closed: some(self.closed),
-            aborted: self.aborted,
-        }
+    #[test]
+    fn what_every_packet_touches_of_a_host_is_a_line_of_the_cache() {
+        assert_eq!(size_of::<TcpHost>(), 64);
     }
 }
