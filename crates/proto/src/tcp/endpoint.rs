@@ -22,12 +22,25 @@ use super::stats::{ReceiverStats, SenderStats};
 pub struct Endpoint {
     config: Arc<Config>,
     state: State,
+    events: u8,
+    options: Negotiated,
+    reset: bool,
     /// Our initial sequence number and the peer's.
     isn: u32,
     peer_isn: u32,
+    /// What the next segment echoes (RFC 7323 section 4.3).
+    timestamp_recent: u32,
     sending: Sending,
     receiver: Receiver,
-    options: Negotiated,
+    /// The highest position that the peer's window admits, exclusive, and the positions of the segment that last told it.
+    window_end: u64,
+    window_told_by: (u64, u64),
+    ends: Box<Ends>,
+}
+
+/// What is needed only while a connection opens and closes.
+#[derive(Clone, Debug)]
+struct Ends {
     /// When the SYN or SYNACK leaves next, how often it has, and when it first did.
     syn_at: Time,
     syn_copies: u8,
@@ -35,13 +48,6 @@ pub struct Endpoint {
     time_wait_until: Time,
     /// The FIN left before the peer's arrived: this side waits in TIME-WAIT.
     closed_first: bool,
-    reset: bool,
-    /// What the next segment echoes (RFC 7323 section 4.3), and the acknowledgement that was last sent.
-    timestamp_recent: u32,
-    last_acked: u64,
-    /// The positions of the segment that last told the peer's window.
-    window_told_by: (u64, u64),
-    events: u8,
 }
 
 /// The states of RFC 9293 section 3.3.2, except LISTEN: an endpoint begins with the SYN that it answers.
@@ -148,22 +154,24 @@ impl Endpoint {
         let segment_len = config.segment_len(config.timestamps);
         Self {
             sending: Sending::new(segment_len, config.sack, isn),
-            receiver: Receiver::new(&config, segment_len),
+            receiver: Receiver::new(segment_len),
             config,
             state,
+            events: 0,
+            options,
+            reset: false,
             isn,
             peer_isn: 0,
-            options,
-            syn_at: now,
-            syn_copies: 0,
-            syn_sent_at: now,
-            time_wait_until: Time::MAX,
-            closed_first: false,
-            reset: false,
             timestamp_recent: 0,
-            last_acked: 0,
+            window_end: 0,
             window_told_by: (0, 0),
-            events: 0,
+            ends: Box::new(Ends {
+                syn_at: now,
+                syn_copies: 0,
+                syn_sent_at: now,
+                time_wait_until: Time::MAX,
+                closed_first: false,
+            }),
         }
     }
 
@@ -191,7 +199,7 @@ impl Endpoint {
     /// Takes at most `most` bytes of those that have arrived in order; how many. Needed only without
     /// [`auto_read`](Config::auto_read).
     pub fn read(&mut self, most: u64) -> u64 {
-        self.receiver.read(most)
+        self.receiver.read(most, &self.config)
     }
 
     /// Bytes that wait to be read.
@@ -275,7 +283,7 @@ impl Endpoint {
         if segment.flags.has(Flags::SYN) {
             // A copy of the handshake: our answer to it was lost.
             if self.state == State::SynReceived {
-                self.syn_at = now;
+                self.ends.syn_at = now;
             } else {
                 self.receiver.acknowledge_now();
             }
@@ -296,7 +304,7 @@ impl Endpoint {
         }
         let fin = segment.flags.has(Flags::FIN);
         if let Some((value, _)) = segment.timestamps
-            && start <= self.last_acked as i64
+            && start <= self.receiver.acknowledged() as i64
         {
             self.timestamp_recent = value;
         }
@@ -315,6 +323,7 @@ impl Endpoint {
                     marked: marked && self.options.ecn,
                     cwr: segment.flags.has(Flags::CWR),
                 },
+                &self.config,
             );
             if self.receiver.is_done() && !was_done {
                 self.raise(Event::PeerFinished);
@@ -340,22 +349,24 @@ impl Endpoint {
         }
         let ack = ack as u64;
         let told_by = (start.max(0) as u64, ack);
-        let window_end = (told_by >= self.window_told_by).then(|| {
+        let mut window_moved = false;
+        if told_by >= self.window_told_by {
             self.window_told_by = told_by;
-            ack + (u64::from(segment.window) << self.options.peer_scale)
-        });
+            let window_end = ack + (u64::from(segment.window) << self.options.peer_scale);
+            window_moved = window_end > core::mem::replace(&mut self.window_end, window_end);
+        }
         let timestamp_rtt = segment
             .timestamps
             .filter(|(_, echo)| *echo != 0)
             .map(|(_, echo)| Duration::from_millis(u64::from(timestamp(now).wrapping_sub(echo))));
         let pure = segment.len == 0 && !segment.flags.has(Flags::FIN);
         let ece = self.options.ecn && segment.flags.has(Flags::ECE);
-        let peer = PeerAck { ack, window_end, ece, pure, timestamp_rtt };
+        let peer = PeerAck { ack, window_moved, ece, pure, timestamp_rtt };
         let blocks = segment.sack.as_slice().iter().filter_map(|&(left, right)| {
             let (left, right) = (position(left), position(right));
             (left >= 0 && left < right).then_some((left as u64, right as u64))
         });
-        self.sending.on_ack(now, peer, blocks);
+        self.sending.on_ack(now, peer, blocks, &self.config);
     }
 
     /// Moves through the states of the close.
@@ -370,10 +381,10 @@ impl Endpoint {
             (false, _, true) => State::CloseWait,
             (true, false, false) => State::FinWait1,
             (true, true, false) => State::FinWait2,
-            (true, false, true) if self.closed_first => State::Closing,
+            (true, false, true) if self.ends.closed_first => State::Closing,
             (true, false, true) => State::LastAck,
-            (true, true, true) if self.closed_first => {
-                self.time_wait_until = now + self.config.time_wait;
+            (true, true, true) if self.ends.closed_first => {
+                self.ends.time_wait_until = now + self.config.time_wait;
                 State::TimeWait
             }
             (true, true, true) => return self.end(Event::Closed),
@@ -399,21 +410,23 @@ impl Endpoint {
 
     #[inline]
     fn poll_synchronised(&mut self, now: Time) -> Option<Leaving> {
-        if now >= self.time_wait_until {
+        if self.state == State::TimeWait && now >= self.ends.time_wait_until {
             self.end(Event::Closed);
             return None;
         }
-        if !self.sending.on_time(now) {
+        if !self.sending.on_time(now, self.window_end, &self.config) {
             self.end(Event::Aborted);
             return None;
         }
         let before = self.sending.nxt();
-        if let Some(Piece { start, len, fin }) = self.sending.next(now) {
+        if let Some(Piece { start, len, fin }) =
+            self.sending.next(now, self.window_end, &self.config)
+        {
             let mut flags = Flags::ACK;
             if fin {
                 flags |= Flags::FIN;
                 if start >= before {
-                    self.closed_first = !self.receiver.is_done();
+                    self.ends.closed_first = !self.receiver.is_done();
                     self.settle(now);
                 }
             }
@@ -457,9 +470,8 @@ impl Endpoint {
         let Leaving { seq, flags, len, ecn_capable, pure } = leaving;
         let echo = if self.receiver.echo() { Flags::ECE } else { Flags::default() };
         let next = self.receiver.next();
-        let window = self.receiver.offer(self.options.our_scale);
-        self.last_acked = next;
-        self.receiver.acknowledged(pure);
+        let window = self.receiver.offer(self.options.our_scale, &self.config);
+        self.receiver.acknowledge(pure);
         let segment = Segment {
             seq,
             ack: self.peer_wire(next),
@@ -502,10 +514,10 @@ impl Endpoint {
         match self.state {
             State::Closed => (Time::MAX, ""),
             _ if self.reset => (Time::ZERO, "reset"),
-            State::SynSent | State::SynReceived => (self.syn_at, "handshake"),
+            State::SynSent | State::SynReceived => (self.ends.syn_at, "handshake"),
             State::TimeWait => {
                 let ack = (self.receiver.ack_at(), "acknowledgement");
-                ack.min((self.time_wait_until, "TIME-WAIT"))
+                ack.min((self.ends.time_wait_until, "TIME-WAIT"))
             }
             _ => {
                 let (send, ack) = (self.sending.timeout(), self.receiver.ack_at());

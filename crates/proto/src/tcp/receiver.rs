@@ -1,4 +1,4 @@
-use fontis_base::{Duration, Time};
+use fontis_base::Time;
 
 use super::config::Config;
 use super::congestion::Kind;
@@ -6,32 +6,40 @@ use super::ranges::Ranges;
 use super::stats::ReceiverStats;
 
 /// The half of an endpoint that receives: what has arrived, what is acknowledged when, and the window it offers.
+///
+/// How it does so stands in the configuration, which is passed in: thousands of endpoints share one.
 #[derive(Clone, Debug)]
 pub(super) struct Receiver {
     /// The next position that is expected.
     next: u64,
-    /// What came out of order, if anything did lately.
-    disorder: Option<Box<Disorder>>,
-    /// The stream ends here; [`u64::MAX`] while that is not known.
-    fin: u64,
-    /// Bytes that the application has not taken.
-    unread: u64,
-    auto_read: bool,
-    buffer: u64,
-    segment_len: u32,
+    /// The position that was last acknowledged.
+    acknowledged: u64,
     /// The highest position that was ever offered, exclusive: an offer is never taken back.
     offered: u64,
-    /// How long an acknowledgement may wait; [`Duration::MAX`] if none may.
-    delay: Duration,
-    /// Bytes that arrived since the last acknowledgement.
-    unacknowledged: u64,
-    ack_now: bool,
+    /// The stream ends here; [`u64::MAX`] while that is not known.
+    fin: u64,
+    /// When an acknowledgement is due that may wait.
     ack_at: Time,
+    /// What came out of order, if anything did lately.
+    disorder: Option<Box<Disorder>>,
+    /// Segments that arrived, and acknowledgements that left without data.
+    segments: u64,
+    acks: u64,
+    rare: Option<Box<Rare>>,
+    segment_len: u32,
+    ack_now: bool,
     /// Congestion was experienced, and the sender has not said that it knows (RFC 3168 section 6.1.3).
     echo: bool,
-    /// Every segment is acknowledged by itself, and its own mark echoed (RFC 8257 section 3.2).
-    exact_echo: bool,
-    stats: ReceiverStats,
+}
+
+/// What few receivers have to count.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rare {
+    /// Bytes that the application has not taken.
+    unread: u64,
+    duplicates: u64,
+    out_of_order: u64,
+    marked: u64,
 }
 
 /// What came out of order, and what is to be said of it. A host that only sends never has it, others seldom.
@@ -61,23 +69,20 @@ pub(super) struct Arrival {
 }
 
 impl Receiver {
-    pub(super) fn new(config: &Config, segment_len: u32) -> Self {
+    pub(super) fn new(segment_len: u32) -> Self {
         Self {
             next: 0,
-            disorder: None,
-            fin: u64::MAX,
-            unread: 0,
-            auto_read: config.auto_read,
-            buffer: config.receive_buffer,
-            segment_len,
+            acknowledged: 0,
             offered: 0,
-            delay: config.delayed_ack.unwrap_or(Duration::MAX),
-            unacknowledged: 0,
-            ack_now: false,
+            fin: u64::MAX,
             ack_at: Time::MAX,
+            disorder: None,
+            segments: 0,
+            acks: 0,
+            rare: None,
+            segment_len,
+            ack_now: false,
             echo: false,
-            exact_echo: config.ecn && config.congestion == Kind::Dctcp,
-            stats: ReceiverStats::default(),
         }
     }
 
@@ -86,8 +91,31 @@ impl Receiver {
         self.next
     }
 
-    pub(super) const fn stats(&self) -> ReceiverStats {
-        self.stats
+    /// The position that was last acknowledged.
+    pub(super) const fn acknowledged(&self) -> u64 {
+        self.acknowledged
+    }
+
+    pub(super) fn stats(&self) -> ReceiverStats {
+        let Rare { duplicates, out_of_order, marked, .. } =
+            self.rare.as_deref().copied().unwrap_or_default();
+        ReceiverStats {
+            received: self.received(),
+            segments: self.segments,
+            duplicates,
+            out_of_order,
+            acks: self.acks,
+            marked,
+        }
+    }
+
+    /// Bytes of the stream that arrived in order; the FIN is none.
+    fn received(&self) -> u64 {
+        self.next.min(self.fin)
+    }
+
+    fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
     }
 
     /// Whether all of the peer's stream has arrived.
@@ -115,16 +143,17 @@ impl Receiver {
     }
 
     /// Takes a segment with data or a FIN.
-    pub(super) fn on_segment(&mut self, now: Time, arrival: Arrival) {
-        self.stats.segments += 1;
+    pub(super) fn on_segment(&mut self, now: Time, arrival: Arrival, config: &Config) {
+        self.segments += 1;
         if arrival.cwr {
             self.echo = false;
         }
         if arrival.marked {
             self.echo = true;
-            self.stats.marked += 1;
+            self.rare().marked += 1;
         }
-        if self.exact_echo {
+        if config.ecn && config.congestion == Kind::Dctcp {
+            // Every segment is acknowledged by itself, and its own mark echoed (RFC 8257 section 3.2).
             self.echo = arrival.marked;
             self.ack_now = true;
         }
@@ -135,7 +164,7 @@ impl Receiver {
         // The FIN takes the position after the last byte.
         let end = end + u64::from(arrival.fin);
         if end <= self.next {
-            self.stats.duplicates += 1;
+            self.rare().duplicates += 1;
             if arrival.start < end {
                 self.disorder().duplicate = Some((arrival.start, end));
             } else if let Some(disorder) = &mut self.disorder {
@@ -149,7 +178,6 @@ impl Receiver {
             return;
         }
         if arrival.start > self.next {
-            self.stats.out_of_order += 1;
             let mut new = false;
             let disorder = self.disorder();
             disorder.above.insert(arrival.start, end, |_, _| new = true);
@@ -157,19 +185,26 @@ impl Receiver {
                 disorder.duplicate = Some((arrival.start, end));
             }
             disorder.remember(arrival.start);
-            self.stats.duplicates += u64::from(!new);
+            let rare = self.rare();
+            rare.out_of_order += 1;
+            rare.duplicates += u64::from(!new);
             self.ack_now = true;
             return;
         }
         let filled = self.disorder.as_ref().is_some_and(|disorder| !disorder.above.is_empty());
+        let before = self.received();
         self.advance(end);
-        self.unacknowledged += arrival.len;
+        if !config.auto_read {
+            let bytes = self.received() - before;
+            self.rare().unread += bytes;
+        }
         // Two full segments, a filled hole and the end are acknowledged at once (RFC 5681 section 4.2).
-        let two = self.unacknowledged >= 2 * u64::from(self.segment_len);
-        if two || filled || arrival.fin || self.delay == Duration::MAX {
-            self.ack_now = true;
-        } else {
-            self.ack_at = self.ack_at.min(now + self.delay);
+        let two = self.next - self.acknowledged >= 2 * u64::from(self.segment_len);
+        match config.delayed_ack {
+            Some(delay) if !(two || filled || arrival.fin) => {
+                self.ack_at = self.ack_at.min(now + delay);
+            }
+            _ => self.ack_now = true,
         }
     }
 
@@ -182,13 +217,7 @@ impl Receiver {
                 self.disorder = None;
             }
         }
-        let bytes_until = |position: u64| position.min(self.fin);
-        let bytes = bytes_until(next) - bytes_until(self.next);
         self.next = next;
-        self.stats.received += bytes;
-        if !self.auto_read {
-            self.unread += bytes;
-        }
     }
 
     fn disorder(&mut self) -> &mut Disorder {
@@ -208,42 +237,45 @@ impl Receiver {
     }
 
     /// Takes bytes that have arrived; how many, at most `most`.
-    pub(super) fn read(&mut self, most: u64) -> u64 {
-        let bytes = self.unread.min(most);
-        let before = self.window();
-        self.unread -= bytes;
+    pub(super) fn read(&mut self, most: u64, config: &Config) -> u64 {
+        let bytes = self.unread().min(most);
+        let before = self.window(config);
+        if let Some(rare) = &mut self.rare {
+            rare.unread -= bytes;
+        }
         // A window that opens by less is not worth telling (RFC 9293 section 3.8.6.2.2).
         let segment = u64::from(self.segment_len);
-        let worth = (self.buffer / 2).min(segment);
+        let worth = (config.receive_buffer / 2).min(segment);
         let closed = before < segment;
-        if closed && self.window() >= before + worth {
+        if closed && self.window(config) >= before + worth {
             self.ack_now = true;
         }
         bytes
     }
 
-    pub(super) const fn unread(&self) -> u64 {
-        self.unread
+    pub(super) fn unread(&self) -> u64 {
+        self.rare.as_ref().map_or(0, |rare| rare.unread)
     }
 
-    fn window(&self) -> u64 {
-        let free = self.buffer.saturating_sub(self.unread);
+    fn window(&self, config: &Config) -> u64 {
+        let unread = if config.auto_read { 0 } else { self.unread() };
+        let free = config.receive_buffer.saturating_sub(unread);
         free.max(self.offered.saturating_sub(self.next))
     }
 
     /// The window field of a header, and notes what it offers.
-    pub(super) fn offer(&mut self, scale: u8) -> u16 {
-        let window = (self.window() >> scale).min(0xffff);
+    pub(super) fn offer(&mut self, scale: u8, config: &Config) -> u16 {
+        let window = (self.window(config) >> scale).min(0xffff);
         self.offered = self.offered.max(self.next + (window << scale));
         window as u16
     }
 
-    /// An acknowledgement has left, with data or without.
-    pub(super) fn acknowledged(&mut self, pure: bool) {
+    /// An acknowledgement leaves, with data or without.
+    pub(super) fn acknowledge(&mut self, pure: bool) {
+        self.acknowledged = self.next;
         self.ack_now = false;
         self.ack_at = Time::MAX;
-        self.unacknowledged = 0;
-        self.stats.acks += u64::from(pure);
+        self.acks += u64::from(pure);
     }
 }
 

@@ -1,5 +1,7 @@
 use fontis_base::{Duration, Time};
 
+use super::config::Config;
+
 /// The retransmission timer's estimate (RFC 6298).
 ///
 /// The floor stands where Linux has it: RTO = SRTT + max(floor, 4·RTTVAR), so that a long path with a steady
@@ -7,12 +9,11 @@ use fontis_base::{Duration, Time};
 /// the RFC's own rule (2.4).
 #[derive(Clone, Debug)]
 pub(super) struct RttEstimator {
-    srtt: Option<Duration>,
+    /// [`Duration::MAX`] before the first sample.
+    srtt: Duration,
     rttvar: Duration,
     min_rtt: Duration,
     latest: Duration,
-    floor: Duration,
-    initial: Duration,
     /// How often the timeout has been doubled since the last new acknowledgement.
     backoff: u32,
 }
@@ -21,20 +22,18 @@ pub(super) struct RttEstimator {
 const MAX_RTO: Duration = Duration::from_secs(120);
 
 impl RttEstimator {
-    pub(super) fn new(initial: Duration, floor: Duration) -> Self {
+    pub(super) fn new() -> Self {
         Self {
-            srtt: None,
+            srtt: Duration::MAX,
             rttvar: Duration::ZERO,
             min_rtt: Duration::MAX,
             latest: Duration::ZERO,
-            floor,
-            initial,
             backoff: 0,
         }
     }
 
     pub(super) fn srtt(&self) -> Option<Duration> {
-        self.srtt
+        (self.srtt < Duration::MAX).then_some(self.srtt)
     }
 
     /// The least round-trip time seen; [`Duration::MAX`] before the first.
@@ -51,24 +50,25 @@ impl RttEstimator {
     pub(super) fn sample(&mut self, rtt: Duration, fresh: Duration) {
         self.min_rtt = self.min_rtt.min(fresh);
         self.latest = fresh;
-        match self.srtt {
+        match self.srtt() {
             None => {
-                self.srtt = Some(rtt);
+                self.srtt = rtt;
                 self.rttvar = rtt / 2;
             }
             Some(srtt) => {
                 let error = Duration::from_nanos(srtt.as_nanos().abs_diff(rtt.as_nanos()));
                 // Beta is 1/4 and alpha 1/8 (rule 2.3).
                 self.rttvar = (self.rttvar * 3 + error) / 4;
-                self.srtt = Some((srtt * 7 + rtt) / 8);
+                self.srtt = (srtt * 7 + rtt) / 8;
             }
         }
     }
 
-    pub(super) fn rto(&self) -> Duration {
-        let base = match self.srtt {
-            None => self.initial,
-            Some(srtt) => srtt + (self.rttvar * 4).max(self.floor),
+    /// The timeout. What it begins with and the floor are the configuration's.
+    pub(super) fn rto(&self, config: &Config) -> Duration {
+        let base = match self.srtt() {
+            None => config.initial_rto,
+            Some(srtt) => srtt + (self.rttvar * 4).max(config.min_rto),
         };
         (base * (1 << self.backoff.min(20))).min(MAX_RTO)
     }
@@ -84,8 +84,8 @@ impl RttEstimator {
     }
 
     /// When the timer that is started at `now` expires.
-    pub(super) fn deadline(&self, now: Time) -> Time {
-        now + self.rto()
+    pub(super) fn deadline(&self, now: Time, config: &Config) -> Time {
+        now + self.rto(config)
     }
 }
 
@@ -99,28 +99,30 @@ mod tests {
 
     #[test]
     fn the_first_sample_and_the_next_follow_rules_2_2_and_2_3() {
-        let mut rtt = RttEstimator::new(Duration::from_secs(1), ms(0));
-        assert_eq!(rtt.rto(), Duration::from_secs(1));
+        let config = Config { min_rto: ms(0), ..Config::default() };
+        let mut rtt = RttEstimator::new();
+        assert_eq!(rtt.rto(&config), Duration::from_secs(1));
         rtt.sample(ms(100), ms(100));
-        assert_eq!((rtt.srtt(), rtt.rto()), (Some(ms(100)), ms(300)));
+        assert_eq!((rtt.srtt(), rtt.rto(&config)), (Some(ms(100)), ms(300)));
         rtt.sample(ms(140), ms(140));
         // RTTVAR = 3/4 · 50 + 1/4 · 40 = 47.5, SRTT = 7/8 · 100 + 1/8 · 140 = 105.
-        assert_eq!(rtt.rto(), Duration::from_micros(105_000 + 4 * 47_500));
+        assert_eq!(rtt.rto(&config), Duration::from_micros(105_000 + 4 * 47_500));
     }
 
     #[test]
     fn the_timeout_doubles_until_new_data_are_acknowledged() {
-        let mut rtt = RttEstimator::new(Duration::from_secs(1), ms(200));
+        let config = Config::default();
+        let mut rtt = RttEstimator::new();
         rtt.sample(ms(40), ms(40));
-        assert_eq!(rtt.rto(), ms(240));
+        assert_eq!(rtt.rto(&config), ms(240));
         rtt.back_off();
         rtt.back_off();
-        assert_eq!(rtt.rto(), ms(960));
+        assert_eq!(rtt.rto(&config), ms(960));
         for _ in 0..40 {
             rtt.back_off();
         }
-        assert_eq!(rtt.rto(), MAX_RTO);
+        assert_eq!(rtt.rto(&config), MAX_RTO);
         rtt.reset_backoff();
-        assert_eq!(rtt.rto(), ms(240));
+        assert_eq!(rtt.rto(&config), ms(240));
     }
 }

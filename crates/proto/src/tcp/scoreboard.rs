@@ -13,19 +13,33 @@ use super::record::{APP_LIMITED, FIN, Knowledge, LOST, RESENT, Record, SACKED, T
 #[derive(Clone, Debug)]
 pub(super) struct Scoreboard {
     records: VecDeque<Record>,
-    /// For each of them what it knew when it was last sent, if somebody wants samples of the rate of delivery.
-    #[expect(clippy::box_collection, reason = "most have none, and need no room for it")]
-    knowledge: Option<Box<VecDeque<Knowledge>>>,
     /// The number of the first record: segments are numbered as they are first sent.
     first: u64,
-    /// The usual length of a segment, to find records by arithmetic.
-    mss: u64,
-    /// What there is only while something was lost or came out of order.
-    repair: Option<Box<Repair>>,
     una: u64,
     nxt: u64,
     /// Bytes believed to be in the network ("pipe", RFC 6675 section 2).
     pipe: u64,
+    /// Bytes delivered in the connection.
+    delivered: u64,
+    /// What there is only while something was lost or came out of order.
+    repair: Option<Box<Repair>>,
+    /// What RACK needs, if losses are recognised by it.
+    rack: Option<Box<Rack>>,
+    /// What samples of the rate of delivery need, if somebody wants them.
+    samples: Option<Box<Samples>>,
+    /// The usual length of a segment, to find records by arithmetic.
+    mss: u32,
+}
+
+/// What is known of holes and of what was sent to fill them.
+#[derive(Clone, Debug)]
+struct Repair {
+    /// What the peer holds above `una`.
+    sacked: Ranges,
+    /// The last blocks in which the peer said so; most it says again.
+    told: [(u64, u64); 4],
+    /// Which of them is the oldest.
+    oldest: u8,
     /// Bytes that are lost and have not been sent again since.
     pending: u64,
     /// Bytes that are lost and have not been delivered since.
@@ -34,31 +48,53 @@ pub(super) struct Scoreboard {
     judged: u64,
     /// No record below this number is pending.
     resend_from: u64,
-    /// Send time and end of the delivered segment that was sent last (RFC 8985 section 5.2).
+    /// Retransmissions in the order in which they were sent.
+    resent: VecDeque<(u64, Time)>,
+}
+
+impl Repair {
+    fn new() -> Self {
+        Self {
+            sacked: Ranges::default(),
+            told: Default::default(),
+            oldest: 0,
+            pending: 0,
+            lost: 0,
+            judged: 0,
+            resend_from: u64::MAX,
+            resent: VecDeque::new(),
+        }
+    }
+}
+
+/// What RACK knows of the order in which segments are delivered (RFC 8985 section 5.2).
+#[derive(Clone, Copy, Debug, Default)]
+struct Rack {
+    /// Send time and end of the delivered segment that was sent last.
     newest: (Time, u64),
     /// The highest position that was delivered ("RACK.fack").
     highest: u64,
     /// Whether a segment was delivered after one that was sent later, without having been sent twice.
     reordering_seen: bool,
-    /// Bytes delivered in the connection, for samples of the rate of delivery.
-    delivered: u64,
+}
+
+/// What samples of the rate of delivery are made of (draft-cheng-iccrg-delivery-rate-estimation).
+#[derive(Clone, Debug, Default)]
+struct Samples {
+    /// What each segment knew when it was last sent.
+    known: VecDeque<Knowledge>,
     delivered_at: Time,
     first_sent_at: Time,
     /// Samples are limited by the application until this much is delivered.
     app_limited_until: u64,
 }
 
-/// What is known of holes and of what was sent to fill them.
-#[derive(Clone, Debug, Default)]
-struct Repair {
-    /// What the peer holds above `una`.
-    sacked: Ranges,
-    /// The last blocks in which the peer said so; most it says again.
-    told: [(u64, u64); 4],
-    /// Which of them is the oldest.
-    oldest: u8,
-    /// Retransmissions in the order in which they were sent.
-    resent: VecDeque<(u64, Time)>,
+impl Samples {
+    /// What a segment that is sent now knows, when so much has been delivered.
+    fn present(&self, delivered: u64) -> Knowledge {
+        let Self { delivered_at, first_sent_at, .. } = *self;
+        Knowledge { delivered, delivered_at, first_sent_at }
+    }
 }
 
 /// A segment to be sent.
@@ -82,9 +118,7 @@ pub(super) struct Progress {
     pub(super) last_sent: Option<Time>,
     /// Copies sent after this cannot have been acknowledged yet.
     trusted: Time,
-    /// When the last of the delivered segments was sent, copies included.
-    newest_sent: Option<Time>,
-    /// What that one knew when it left, if samples are wanted.
+    /// What the last of the delivered segments to be sent, copies included, knew when it left, if samples are wanted.
     pub(super) newest: Option<SentState>,
 }
 
@@ -99,28 +133,20 @@ pub(super) struct SentState {
 }
 
 impl Scoreboard {
-    /// A scoreboard of nothing; `samples` if it is to say of the rate of delivery what it can.
-    pub(super) fn new(mss: u32, samples: bool) -> Self {
+    /// A scoreboard of nothing; `rack` if losses are recognised by time, `samples` if it is to say of the rate of delivery
+    /// what it can.
+    pub(super) fn new(mss: u32, rack: bool, samples: bool) -> Self {
         Self {
             records: VecDeque::new(),
-            knowledge: samples.then(Box::default),
             first: 0,
-            mss: u64::from(mss.max(1)),
-            repair: None,
             una: 0,
             nxt: 0,
             pipe: 0,
-            pending: 0,
-            lost: 0,
-            judged: 0,
-            resend_from: 0,
-            newest: (Time::ZERO, 0),
-            highest: 0,
-            reordering_seen: false,
             delivered: 0,
-            delivered_at: Time::ZERO,
-            first_sent_at: Time::ZERO,
-            app_limited_until: 0,
+            repair: None,
+            rack: rack.then(Box::default),
+            samples: samples.then(Box::default),
+            mss: mss.max(1),
         }
     }
 
@@ -129,6 +155,7 @@ impl Scoreboard {
         // An acknowledgement covers two segments mostly, and looks at the next.
         let ends = [self.records.front(), self.records.get(2), self.records.back()];
         ends.into_iter().flatten().for_each(prefetch);
+        self.repair.as_deref().into_iter().for_each(prefetch);
     }
 
     pub(super) const fn una(&self) -> u64 {
@@ -147,12 +174,13 @@ impl Scoreboard {
         self.delivered
     }
 
-    pub(super) const fn delivered_at(&self) -> Time {
-        self.delivered_at
+    /// When the last segment was delivered, if samples are wanted.
+    pub(super) fn delivered_at(&self) -> Time {
+        self.samples.as_ref().map_or(Time::ZERO, |samples| samples.delivered_at)
     }
 
-    pub(super) const fn reordering_seen(&self) -> bool {
-        self.reordering_seen
+    pub(super) fn reordering_seen(&self) -> bool {
+        self.rack.as_ref().is_some_and(|rack| rack.reordering_seen)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -164,48 +192,48 @@ impl Scoreboard {
     }
 
     /// Bytes that are believed lost, sent again or not, and not delivered since.
-    pub(super) const fn lost(&self) -> u64 {
-        self.lost
+    pub(super) fn lost(&self) -> u64 {
+        self.repair.as_ref().map_or(0, |repair| repair.lost)
     }
 
     /// Whether something lost waits to be sent again.
-    pub(super) const fn has_pending(&self) -> bool {
-        self.pending > 0
+    pub(super) fn has_pending(&self) -> bool {
+        self.repair.as_ref().is_some_and(|repair| repair.pending > 0)
     }
 
     /// Notes that the sender has nothing more to send.
     pub(super) fn set_app_limited(&mut self) {
-        self.app_limited_until = (self.delivered + self.pipe).max(1);
+        if let Some(samples) = &mut self.samples {
+            samples.app_limited_until = (self.delivered + self.pipe).max(1);
+        }
     }
 
     /// A new segment leaves.
     pub(super) fn send(&mut self, now: Time, len: u32, fin: bool) -> Piece {
-        if self.pipe == 0 {
-            // An idle sender's first segment begins the interval of a sample anew.
-            self.first_sent_at = now;
-            self.delivered_at = now;
+        let mut state = if fin { FIN } else { 0 };
+        if let Some(samples) = &mut self.samples {
+            if self.pipe == 0 {
+                // An idle sender's first segment begins the interval of a sample anew.
+                samples.first_sent_at = now;
+                samples.delivered_at = now;
+            }
+            state |= if samples.app_limited_until > 0 { APP_LIMITED } else { 0 };
+            let known = samples.present(self.delivered);
+            samples.known.push_back(known);
         }
-        let app_limited = if self.app_limited_until > 0 { APP_LIMITED } else { 0 };
-        let state = app_limited | if fin { FIN } else { 0 };
         let record = Record { start: self.nxt, sent_at: now, len, state };
         self.nxt = record.end();
         self.pipe += record.sequence_len();
         append(&mut self.records, record);
-        let present = self.present();
-        if let Some(knowledge) = &mut self.knowledge {
-            knowledge.push_back(present);
-        }
         Piece { start: record.start, len, fin }
     }
 
     /// The lowest lost segment leaves again.
     pub(super) fn resend_pending(&mut self, now: Time) -> Option<Piece> {
-        if self.pending == 0 {
-            return None;
-        }
-        let from = self.index(self.resend_from);
+        let repair = self.repair.as_mut().filter(|repair| repair.pending > 0)?;
+        let from = (repair.resend_from.saturating_sub(self.first) as usize).min(self.records.len());
         let index = from + self.records.range(from..).position(Record::is_pending)?;
-        self.resend_from = self.first + index as u64 + 1;
+        repair.resend_from = self.first + index as u64 + 1;
         Some(self.resend(now, index))
     }
 
@@ -217,9 +245,9 @@ impl Scoreboard {
 
     fn resend(&mut self, now: Time, index: usize) -> Piece {
         let number = self.first + index as u64;
-        let present = self.present();
-        if let Some(knowledge) = &mut self.knowledge {
-            knowledge[index] = present;
+        if let Some(samples) = &mut self.samples {
+            let known = samples.present(self.delivered);
+            samples.known[index] = known;
         }
         let piece = self.change(index, |record| {
             record.state |= RESENT | TWICE;
@@ -230,31 +258,23 @@ impl Scoreboard {
     }
 
     fn repair(&mut self) -> &mut Repair {
-        self.repair.get_or_insert_default()
-    }
-
-    /// What a segment that is sent now knows.
-    fn present(&self) -> Knowledge {
-        Knowledge {
-            delivered: self.delivered,
-            delivered_at: self.delivered_at,
-            first_sent_at: self.first_sent_at,
-        }
+        self.repair.get_or_insert_with(|| Box::new(Repair::new()))
     }
 
     /// Changes a record and keeps the sums that depend on it.
     fn change(&mut self, index: usize, change: impl FnOnce(&mut Record)) -> Piece {
+        let repair = self.repair.get_or_insert_with(|| Box::new(Repair::new()));
         let record = &mut self.records[index];
         let len = record.sequence_len();
         self.pipe -= record.in_pipe();
-        self.pending -= if record.is_pending() { len } else { 0 };
-        self.lost -= if record.is_lost() { len } else { 0 };
+        repair.pending -= if record.is_pending() { len } else { 0 };
+        repair.lost -= if record.is_lost() { len } else { 0 };
         change(record);
         self.pipe += record.in_pipe();
-        self.lost += if record.is_lost() { len } else { 0 };
+        repair.lost += if record.is_lost() { len } else { 0 };
         if record.is_pending() {
-            self.pending += len;
-            self.resend_from = self.resend_from.min(self.first + index as u64);
+            repair.pending += len;
+            repair.resend_from = repair.resend_from.min(self.first + index as u64);
         }
         Piece { start: record.start, len: record.len, fin: record.is(FIN) }
     }
@@ -290,39 +310,46 @@ impl Scoreboard {
                     self.deliver(0, &record, &mut progress);
                 }
                 self.pipe -= record.in_pipe();
-                if record.is(LOST) {
-                    self.pending -= if record.is_pending() { record.sequence_len() } else { 0 };
-                    self.lost -= if record.is_lost() { record.sequence_len() } else { 0 };
+                if record.is(LOST)
+                    && let Some(repair) = &mut self.repair
+                {
+                    let len = record.sequence_len();
+                    repair.pending -= if record.is_pending() { len } else { 0 };
+                    repair.lost -= if record.is_lost() { len } else { 0 };
                 }
                 self.records.pop_front();
-                if let Some(knowledge) = &mut self.knowledge {
-                    knowledge.pop_front();
+                if let Some(samples) = &mut self.samples {
+                    samples.known.pop_front();
                 }
                 self.first += 1;
             }
-            self.highest = self.highest.max(ack);
+            if let Some(rack) = &mut self.rack {
+                rack.highest = rack.highest.max(ack);
+            }
             if let Some(repair) = &mut self.repair {
                 repair.sacked.remove_below(ack);
                 if self.records.is_empty() {
                     repair.resent.clear();
                 }
-                if repair.sacked.is_empty() && repair.resent.is_empty() {
+                if repair.sacked.is_empty() && repair.resent.is_empty() && repair.lost == 0 {
                     self.repair = None;
                 }
             }
             relax(&mut self.records);
-            if let Some(knowledge) = &mut self.knowledge {
-                relax(&mut **knowledge);
+            if let Some(samples) = &mut self.samples {
+                relax(&mut samples.known);
             }
         }
-        if progress.delivered > 0 {
-            self.delivered += progress.delivered;
-            self.delivered_at = now;
-            if let Some(newest) = progress.newest_sent {
-                self.first_sent_at = newest;
+        self.delivered += progress.delivered;
+        if progress.delivered > 0
+            && let Some(samples) = &mut self.samples
+        {
+            samples.delivered_at = now;
+            if let Some(newest) = progress.newest {
+                samples.first_sent_at = newest.sent_at;
             }
-            if self.app_limited_until > 0 && self.delivered > self.app_limited_until {
-                self.app_limited_until = 0;
+            if self.delivered > samples.app_limited_until {
+                samples.app_limited_until = 0;
             }
         }
         progress
@@ -377,18 +404,18 @@ impl Scoreboard {
             let sent = record.sent_at;
             progress.first_sent = Some(progress.first_sent.map_or(sent, |first| first.min(sent)));
             progress.last_sent = Some(progress.last_sent.map_or(sent, |last| last.max(sent)));
-            if record.end() <= self.highest {
-                self.reordering_seen = true;
+        }
+        if let Some(rack) = &mut self.rack {
+            rack.reordering_seen |= !record.is(TWICE) && record.end() <= rack.highest;
+            rack.highest = rack.highest.max(record.end());
+            if !record.is(TWICE) || record.sent_at <= progress.trusted {
+                rack.newest = rack.newest.max((record.sent_at, record.end()));
             }
         }
-        self.highest = self.highest.max(record.end());
-        if !record.is(TWICE) || record.sent_at <= progress.trusted {
-            self.newest = self.newest.max((record.sent_at, record.end()));
-        }
-        if progress.newest_sent.is_none_or(|newest| newest <= record.sent_at) {
-            progress.newest_sent = Some(record.sent_at);
-            let known = self.knowledge.as_ref().and_then(|knowledge| knowledge.get(index));
-            progress.newest = known.map(|known| SentState {
+        if let Some(samples) = &self.samples
+            && progress.newest.is_none_or(|newest| newest.sent_at <= record.sent_at)
+        {
+            progress.newest = samples.known.get(index).map(|known| SentState {
                 sent_at: record.sent_at,
                 delivered: known.delivered,
                 delivered_at: known.delivered_at,
@@ -404,7 +431,7 @@ impl Scoreboard {
         let mut bytes = 0;
         (1..).zip(repair.sacked.descending()).any(|(ranges, (start, end))| {
             bytes += end - start;
-            ranges >= least || bytes >= u64::from(least) * self.mss
+            ranges >= least || bytes >= u64::from(least) * u64::from(self.mss)
         })
     }
 
@@ -414,13 +441,13 @@ impl Scoreboard {
         let sacked = self.repair.iter().flat_map(|repair| repair.sacked.descending());
         for (ranges, (start, end)) in (1..).zip(sacked) {
             bytes += end - start;
-            if ranges >= duplicates || bytes > u64::from(duplicates - 1) * self.mss {
+            if ranges >= duplicates || bytes > u64::from(duplicates - 1) * u64::from(self.mss) {
                 edge = start;
                 break;
             }
         }
         let mut lost = 0;
-        let mut index = self.index(self.judged);
+        let mut index = self.judged();
         while let Some(record) = self.records.get(index).filter(|record| record.start < edge) {
             if !record.is(SACKED | LOST) {
                 lost += record.sequence_len();
@@ -428,7 +455,7 @@ impl Scoreboard {
             }
             index += 1;
         }
-        self.judged = self.judged.max(self.first + index as u64);
+        self.set_judged(index);
         lost
     }
 
@@ -442,12 +469,13 @@ impl Scoreboard {
         rtt: Duration,
         window: Duration,
     ) -> (u64, Option<Time>) {
-        let (newest_at, newest_end) = self.newest;
+        let (newest_at, newest_end) =
+            self.rack.as_ref().map_or((Time::ZERO, 0), |rack| rack.newest);
         let mut lost = 0;
         let mut next: Option<Time> = None;
         let sent_before =
             |at: Time, end: u64| at < newest_at || (at == newest_at && end < newest_end);
-        let mut index = self.index(self.judged);
+        let mut index = self.judged();
         while let Some(record) = self.records.get(index).copied() {
             if !record.is(SACKED | LOST | RESENT) {
                 if !sent_before(record.sent_at, record.end()) {
@@ -463,7 +491,7 @@ impl Scoreboard {
             }
             index += 1;
         }
-        self.judged = self.judged.max(self.first + index as u64);
+        self.set_judged(index);
         while let Some(&(number, at)) =
             self.repair.as_ref().and_then(|repair| repair.resent.front())
         {
@@ -502,17 +530,28 @@ impl Scoreboard {
     /// Marks everything outstanding as lost, retransmissions too; bytes newly lost. What the peer said to hold it is
     /// believed to hold.
     pub(super) fn lose_all(&mut self) -> u64 {
-        let before = self.pending;
+        let before = self.repair().pending;
         for index in 0..self.records.len() {
             if !self.records[index].is(SACKED) {
                 self.change(index, Record::lose);
             }
         }
-        self.judged = self.first + self.records.len() as u64;
+        self.set_judged(self.records.len());
+        let repair = self.repair();
+        repair.resent.clear();
+        repair.pending - before
+    }
+
+    /// The index of the first record that was not judged by the present rule.
+    fn judged(&self) -> usize {
+        self.repair.as_ref().map_or(0, |repair| self.index(repair.judged))
+    }
+
+    /// All records before this one are judged. As long as nothing is to be repaired it is not kept: none is lost then.
+    fn set_judged(&mut self, index: usize) {
         if let Some(repair) = &mut self.repair {
-            repair.resent.clear();
+            repair.judged = repair.judged.max(self.first + index as u64);
         }
-        self.pending - before
     }
 
     /// The index of the record with this number.
@@ -524,7 +563,7 @@ impl Scoreboard {
     fn index_at(&self, position: u64) -> usize {
         let Some(front) = self.records.front() else { return 0 };
         // Most segments are full ones, so arithmetic finds them; a search finds the others.
-        let guess = (position.saturating_sub(front.start) / self.mss) as usize;
+        let guess = (position.saturating_sub(front.start) / u64::from(self.mss)) as usize;
         match self.records.get(guess) {
             Some(record) if record.start <= position && position < record.end() => guess,
             _ => self.records.partition_point(|record| record.end() <= position),

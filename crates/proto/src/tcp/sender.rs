@@ -9,6 +9,8 @@ use super::stats::{Counters, SenderStats};
 use super::timers::Timers;
 
 /// The half of an endpoint that sends: what is outstanding, how much may be, and what is sent again when.
+///
+/// How it does so stands in the configuration, which is passed in: thousands of senders share one.
 #[derive(Clone, Debug)]
 pub(super) struct Sender {
     board: Scoreboard,
@@ -16,48 +18,46 @@ pub(super) struct Sender {
     /// Its window, which is asked for much more often than it changes.
     cwnd: u64,
     rtt: RttEstimator,
-    recovery: Recovery,
-    sack: bool,
-    nagle: bool,
-    pacing: bool,
-    restart_window: Option<u64>,
-    max_window: u64,
-    retries: u32,
-    mss: u32,
+    timers: Timers,
+    pacer: Pacer,
     /// The end of what the application has written.
     written: u64,
-    /// Nothing will be written any more, so a FIN follows.
-    finished: bool,
-    /// The highest position that the peer's window admits, exclusive.
-    window_end: u64,
-    phase: Phase,
     /// The phase ends when this position is acknowledged.
     recover: u64,
     /// The window was reduced on account of what was sent below this position.
     reduced_until: u64,
+    /// The end of the last segment that was not full.
+    short_until: u64,
+    last_sent: Time,
+    /// Segments sent with data or a FIN, copies included.
+    segments: u64,
+    rare: Option<Box<Rare>>,
+    mss: u32,
+    /// Timeouts since the last new acknowledgement.
+    timeouts: u32,
+    sack: bool,
+    /// Nothing will be written any more, so a FIN follows.
+    finished: bool,
+    phase: Phase,
     /// One segment may be sent whatever the window: the first of a recovery, a probe.
     forced: bool,
     /// The last segment is sent again as a probe.
     probe_last: bool,
     /// The peer is asked whether its window is still closed.
     window_probe: bool,
+    /// Whether the window kept the sender from sending more when it last could.
+    cwnd_limited: bool,
+    /// Whether the next new segment tells the peer that its congestion echo was heeded.
+    cwr: bool,
+}
+
+/// What is of no use before something was lost.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rare {
+    counters: Counters,
     /// Without SACK: duplicate acknowledgements in a row, and the bytes that they stand for.
     duplicates: u32,
     left_the_network: u64,
-    /// Whether the window kept the sender from sending more when it last could.
-    cwnd_limited: bool,
-    /// The end of the last segment that was not full.
-    short_until: u64,
-    /// Whether the next new segment tells the peer that its congestion echo was heeded.
-    cwr: bool,
-    last_sent: Time,
-    /// Timeouts since the last new acknowledgement.
-    timeouts: u32,
-    timers: Timers,
-    pacer: Pacer,
-    /// How much later than expected a segment may arrive (RFC 8985 section 6.2 step 4).
-    reorder_window: Duration,
-    counters: Counters,
 }
 
 /// What the peer said.
@@ -65,8 +65,8 @@ pub(super) struct Sender {
 pub(super) struct PeerAck {
     /// All below is acknowledged.
     pub(super) ack: u64,
-    /// The position that its window reaches, if this is its newest word on that.
-    pub(super) window_end: Option<u64>,
+    /// Its window reaches further than before.
+    pub(super) window_moved: bool,
     /// Congestion was experienced.
     pub(super) ece: bool,
     /// Whether the segment was nothing but an acknowledgement.
@@ -82,48 +82,56 @@ const DUP_THRESH: u32 = 3;
 /// "WCDelAckT": how long a peer may hold back the acknowledgement of a lone segment (RFC 8985 section 7.2).
 const WORST_DELAYED_ACK: Duration = Duration::from_millis(200);
 
+/// The initial window in bytes (RFC 6928).
+fn initial_window(config: &Config, mss: u32) -> u64 {
+    u64::from(config.initial_window) * u64::from(mss)
+}
+
 impl Sender {
     pub(super) fn new(config: &Config, mss: u32, sack: bool, salt: u64) -> Self {
-        let initial = u64::from(config.initial_window) * u64::from(mss);
+        let initial = initial_window(config, mss);
         let congestion = match &config.foreign {
             Some(maker) => Congestion::Foreign(maker.make(u64::from(mss), initial)),
             None => Congestion::new(config.congestion, u64::from(mss), initial, salt),
         };
         Self {
-            board: Scoreboard::new(mss, congestion.wants_rate()),
+            board: Scoreboard::new(
+                mss,
+                sack && config.recovery == Recovery::RackTlp,
+                congestion.wants_rate(),
+            ),
             cwnd: congestion.cwnd(),
             congestion,
-            rtt: RttEstimator::new(config.initial_rto, config.min_rto),
-            // Without selective acknowledgement nothing is known of what was delivered when.
-            recovery: if sack { config.recovery } else { Recovery::Rfc6675 },
-            sack,
-            nagle: config.nagle,
-            pacing: config.pacing,
-            restart_window: config.slow_start_after_idle.then_some(initial),
-            max_window: config.max_window.unwrap_or(u64::MAX),
-            retries: config.retries,
-            mss,
+            rtt: RttEstimator::new(),
+            timers: Timers::NONE,
+            pacer: Pacer::new(),
             written: 0,
-            finished: false,
-            window_end: 0,
-            phase: Phase::Open,
             recover: 0,
             reduced_until: 0,
+            short_until: 0,
+            last_sent: Time::ZERO,
+            segments: 0,
+            rare: None,
+            mss,
+            timeouts: 0,
+            sack,
+            finished: false,
+            phase: Phase::Open,
             forced: false,
             probe_last: false,
             window_probe: false,
-            duplicates: 0,
-            left_the_network: 0,
             cwnd_limited: false,
-            short_until: 0,
             cwr: false,
-            last_sent: Time::ZERO,
-            timeouts: 0,
-            timers: Timers::NONE,
-            pacer: Pacer::new(),
-            reorder_window: Duration::ZERO,
-            counters: Counters::default(),
         }
+    }
+
+    fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    /// How losses are recognised. Without selective acknowledgement nothing is known of what was delivered when.
+    fn recovery(&self, config: &Config) -> Recovery {
+        if self.sack { config.recovery } else { Recovery::Rfc6675 }
     }
 
     /// Brings into the cache what an acknowledgement is about to touch.
@@ -148,12 +156,6 @@ impl Sender {
     /// There was nothing to send so far.
     pub(super) fn set_app_limited(&mut self) {
         self.board.set_app_limited();
-    }
-
-    /// The handshake was lost: the window begins with one segment (RFC 5681 section 3.1).
-    pub(super) fn lose_initial_window(&mut self) {
-        self.congestion.on_idle(u64::from(self.mss));
-        self.cwnd = self.congestion.cwnd();
     }
 
     pub(super) const fn written(&self) -> u64 {
@@ -187,17 +189,18 @@ impl Sender {
         self.phase
     }
 
-    pub(super) fn stats(&self) -> SenderStats {
-        let (rtt, counters) = (&self.rtt, &self.counters);
+    pub(super) fn stats(&self, config: &Config) -> SenderStats {
+        let rtt = &self.rtt;
+        let counters = self.rare.as_ref().map_or(Counters::default(), |rare| rare.counters);
         SenderStats {
             cwnd: self.cwnd,
             ssthresh: self.congestion.ssthresh(),
             in_flight: self.pipe(),
             srtt: rtt.srtt(),
             min_rtt: rtt.srtt().map(|_| rtt.min_rtt()),
-            rto: rtt.rto(),
+            rto: rtt.rto(config),
             delivered: self.board.delivered(),
-            segments: counters.segments,
+            segments: self.segments,
             retransmitted: counters.retransmitted,
             lost: counters.lost,
             timeouts: counters.timeouts,
@@ -207,12 +210,16 @@ impl Sender {
         }
     }
 
-    /// The handshake has measured the round-trip time.
-    pub(super) fn on_handshake(&mut self, rtt: Option<Duration>, window: u64) {
+    /// The handshake is over: it was lost, so the window begins with one segment (RFC 5681 section 3.1), or it has measured
+    /// the round-trip time.
+    pub(super) fn on_handshake(&mut self, lossy: bool, rtt: Option<Duration>) {
+        if lossy {
+            self.congestion.on_idle(u64::from(self.mss));
+            self.cwnd = self.congestion.cwnd();
+        }
         if let Some(rtt) = rtt {
             self.rtt.sample(rtt, rtt);
         }
-        self.window_end = window;
     }
 
     /// Whether the next new segment tells the peer that its echo was heeded; asked once for each.
@@ -226,21 +233,18 @@ impl Sender {
         now: Time,
         peer: PeerAck,
         blocks: impl Iterator<Item = (u64, u64)>,
+        config: &Config,
     ) {
-        let window_moved = peer.window_end.is_some_and(|end| end > self.window_end);
-        if let Some(end) = peer.window_end {
-            self.window_end = end;
-        }
         if self.board.is_empty() && self.phase == Phase::Open && !peer.ece {
             // Nothing is outstanding, as nearly always with one who only receives.
-            if window_moved {
+            if peer.window_moved {
                 self.rtt.reset_backoff();
             }
             self.timeouts = 0;
-            return self.restart_timers(now);
+            return self.restart_timers(now, config);
         }
         let progress = self.board.on_ack(now, peer.ack, blocks, self.rtt.min_rtt());
-        if progress.acked > 0 || (self.board.is_empty() && window_moved) {
+        if progress.acked > 0 || (self.board.is_empty() && peer.window_moved) {
             self.rtt.reset_backoff();
         }
         if progress.acked > 0 || self.board.is_empty() {
@@ -250,27 +254,23 @@ impl Sender {
         let rtt = self.sample_rtt(now, &progress, peer.timestamp_rtt);
         if self.phase != Phase::Open && self.board.una() >= self.recover {
             self.phase = Phase::Open;
-            self.duplicates = 0;
-            self.left_the_network = 0;
+            self.forget_duplicates();
         }
-        let lost = match (self.sack, self.recovery) {
-            (false, _) => self.judge_by_duplicates(&progress, peer.pure && !window_moved),
+        let lost = match (self.sack, self.recovery(config)) {
+            (false, _) => self.judge_by_duplicates(&progress, peer.pure && !peer.window_moved),
             (true, Recovery::Rfc6675) if self.board.has_sacked() => {
                 self.board.judge_by_sacks(DUP_THRESH)
             }
             (true, Recovery::Rfc6675) => 0,
             (true, Recovery::RackTlp) => self.judge_by_time(now),
         };
-        self.counters.lost += lost;
-        if self.phase == Phase::Open && self.board.lost() > 0 {
-            self.enter_recovery(now);
-        }
+        self.note_lost(now, lost);
         if peer.ece && self.phase == Phase::Open && self.board.una() >= self.reduced_until {
             self.reduce(now, Congestion::on_mark);
             // The echo goes on until the peer has heard of it, which is above what is outstanding now.
             self.reduced_until += 1;
             self.cwr = true;
-            self.counters.ecn_reductions += 1;
+            self.rare().counters.ecn_reductions += 1;
         }
         // The window that answers a mark is held for the round trip as after a loss.
         let held = self.phase == Phase::Open && self.board.una() < self.reduced_until;
@@ -296,7 +296,7 @@ impl Sender {
             self.cwnd = self.congestion.cwnd();
         }
         if progress.acked > 0 || self.board.is_empty() {
-            self.restart_timers(now);
+            self.restart_timers(now, config);
         }
     }
 
@@ -333,21 +333,42 @@ impl Sender {
         })
     }
 
+    /// Counts bytes that are newly believed lost, and begins to repair what is lost.
+    fn note_lost(&mut self, now: Time, lost: u64) {
+        if lost > 0 {
+            self.rare().counters.lost += lost;
+        }
+        if self.phase == Phase::Open && self.board.lost() > 0 {
+            self.enter_recovery(now);
+        }
+    }
+
+    fn forget_duplicates(&mut self) {
+        if let Some(rare) = &mut self.rare
+            && !self.sack
+        {
+            rare.duplicates = 0;
+            rare.left_the_network = 0;
+        }
+    }
+
     /// Fast retransmit and partial acknowledgements without SACK (RFC 6582 section 3.2).
     fn judge_by_duplicates(&mut self, progress: &Progress, pure: bool) -> u64 {
         let mss = u64::from(self.mss);
         if progress.acked > 0 {
-            self.duplicates = 0;
             if self.phase == Phase::Recovery {
+                let rare = self.rare();
+                rare.duplicates = 0;
                 // "Deflate by the amount of new data acknowledged, add back one SMSS."
-                self.left_the_network = self.left_the_network.saturating_sub(progress.acked) + mss;
+                rare.left_the_network = rare.left_the_network.saturating_sub(progress.acked) + mss;
                 return self.board.lose_head();
             }
-            self.left_the_network = 0;
+            self.forget_duplicates();
         } else if pure && !self.board.is_empty() {
-            self.duplicates += 1;
-            self.left_the_network += mss;
-            if self.duplicates == DUP_THRESH && self.phase == Phase::Open {
+            let rare = self.rare();
+            rare.duplicates += 1;
+            rare.left_the_network += mss;
+            if rare.duplicates == DUP_THRESH && self.phase == Phase::Open {
                 return self.board.lose_head();
             }
         }
@@ -359,13 +380,13 @@ impl Sender {
         let Some(srtt) = self.rtt.srtt() else { return 0 };
         // "If no reordering has been observed, during recovery or with DupThresh segments sacked: no window."
         let eager = self.phase != Phase::Open || self.board.sacked_segments(DUP_THRESH);
-        self.reorder_window = if !self.board.reordering_seen() && eager {
+        let window = if !self.board.reordering_seen() && eager {
             Duration::ZERO
         } else {
             (self.rtt.min_rtt() / 4).min(srtt)
         };
         let rtt = self.rtt.latest();
-        let (lost, next) = self.board.judge_by_time(now, rtt, self.reorder_window);
+        let (lost, next) = self.board.judge_by_time(now, rtt, window);
         self.timers.reorder = next.unwrap_or(Time::MAX);
         lost
     }
@@ -375,7 +396,7 @@ impl Sender {
         self.recover = self.board.nxt();
         self.forced = true;
         self.timers.probe = Time::MAX;
-        self.counters.recoveries += 1;
+        self.rare().counters.recoveries += 1;
         if self.board.una() >= self.reduced_until {
             self.reduce(now, Congestion::on_congestion);
         }
@@ -390,11 +411,14 @@ impl Sender {
     }
 
     fn pipe(&self) -> u64 {
-        self.board.pipe().saturating_sub(self.left_the_network)
+        match &self.rare {
+            Some(rare) if !self.sack => self.board.pipe().saturating_sub(rare.left_the_network),
+            _ => self.board.pipe(),
+        }
     }
 
     /// The next segment that may leave at `now`, if any.
-    pub(super) fn next(&mut self, now: Time) -> Option<Piece> {
+    pub(super) fn next(&mut self, now: Time, window_end: u64, config: &Config) -> Option<Piece> {
         if self.pacer.holds_back(now, self.mss) && !self.forced {
             self.cwnd_limited = self.has_more();
             return None;
@@ -402,8 +426,8 @@ impl Sender {
         if core::mem::take(&mut self.probe_last)
             && let Some(piece) = self.board.resend_last(now)
         {
-            self.counters.retransmitted += 1;
-            self.sent(now, piece);
+            self.rare().counters.retransmitted += 1;
+            self.sent(now, piece, config);
             self.timers.probe = Time::MAX;
             return Some(piece);
         }
@@ -415,8 +439,8 @@ impl Sender {
                 return None;
             }
             let piece = self.board.resend_pending(now)?;
-            self.counters.retransmitted += 1;
-            self.sent(now, piece);
+            self.rare().counters.retransmitted += 1;
+            self.sent(now, piece, config);
             return Some(piece);
         }
         let nxt = self.board.nxt();
@@ -429,24 +453,25 @@ impl Sender {
             }
             return None;
         }
-        let limit = self.window_end.min(self.board.una().saturating_add(self.max_window));
+        let most = config.max_window.unwrap_or(u64::MAX);
+        let limit = window_end.min(self.board.una().saturating_add(most));
         let len = unsent.min(mss).min(limit.saturating_sub(nxt));
         let outstanding = nxt > self.board.una();
         let short_of_window = len < unsent.min(mss);
         if short_of_window && (len == 0 || outstanding) {
             self.cwnd_limited = false;
             if !outstanding && self.timers.retransmit == Time::MAX {
-                self.timers.retransmit = self.rtt.deadline(now).max(now + LEAST_PROBE);
+                self.timers.retransmit = self.rtt.deadline(now, config).max(now + LEAST_PROBE);
             }
             return None;
         }
         let is_last = len == unsent && self.finished;
-        if self.nagle && len < mss && self.board.una() < self.short_until && !is_last {
+        if config.nagle && len < mss && self.board.una() < self.short_until && !is_last {
             self.cwnd_limited = false;
             return None;
         }
-        if !outstanding && self.restart_window.is_some() && self.last_sent > Time::ZERO {
-            self.restart_after_idle(now);
+        if !outstanding && config.slow_start_after_idle && self.last_sent > Time::ZERO {
+            self.restart_after_idle(now, config);
         }
         if room < len && !self.forced {
             self.cwnd_limited = true;
@@ -456,7 +481,7 @@ impl Sender {
         if len < mss {
             self.short_until = self.board.nxt();
         }
-        self.sent(now, piece);
+        self.sent(now, piece, config);
         Some(piece)
     }
 
@@ -465,34 +490,33 @@ impl Sender {
         self.board.has_pending() || self.written > self.board.nxt() || fin_waits
     }
 
-    fn restart_after_idle(&mut self, now: Time) {
-        let idle = now.since(self.last_sent);
-        if let Some(restart) = self.restart_window.filter(|_| idle > self.rtt.rto()) {
-            self.congestion.on_idle(restart);
+    fn restart_after_idle(&mut self, now: Time, config: &Config) {
+        if now.since(self.last_sent) > self.rtt.rto(config) {
+            self.congestion.on_idle(initial_window(config, self.mss));
             self.cwnd = self.congestion.cwnd();
         }
     }
 
-    fn sent(&mut self, now: Time, piece: Piece) {
+    fn sent(&mut self, now: Time, piece: Piece, config: &Config) {
         self.forced = false;
         self.last_sent = now;
-        self.counters.segments += 1;
+        self.segments += 1;
         if self.timers.retransmit == Time::MAX || self.board.una() == piece.start {
-            self.timers.retransmit = self.rtt.deadline(now);
+            self.timers.retransmit = self.rtt.deadline(now, config);
         }
-        self.arm_probe(now);
-        if let Some(rate) = self.pacing_rate() {
+        self.arm_probe(now, config);
+        if let Some(rate) = self.pacing_rate(config) {
             let overhead = u64::from(super::segment::IP_HEADER + super::segment::TCP_HEADER);
             let sizes = (piece.len, u64::from(piece.len) + overhead);
             self.pacer.sent(now, sizes, rate, || self.congestion.send_quantum());
         }
     }
 
-    fn pacing_rate(&self) -> Option<Rate> {
+    fn pacing_rate(&self, config: &Config) -> Option<Rate> {
         if let Some(rate) = self.congestion.pacing_rate() {
             return Some(rate);
         }
-        if !self.pacing {
+        if !config.pacing {
             return None;
         }
         let srtt = self.rtt.srtt()?;
@@ -502,18 +526,21 @@ impl Sender {
         Some(Rate::from_bytes_over(cwnd, srtt).mul_ratio(ratio, 100))
     }
 
-    fn restart_timers(&mut self, now: Time) {
+    fn restart_timers(&mut self, now: Time, config: &Config) {
         if self.board.is_empty() {
             self.timers = Timers::NONE;
         } else {
-            self.timers.retransmit = self.rtt.deadline(now);
-            self.arm_probe(now);
+            self.timers.retransmit = self.rtt.deadline(now, config);
+            self.arm_probe(now, config);
         }
     }
 
     /// Schedules a probe of the tail (RFC 8985 section 7.2), at most one for each tail.
-    fn arm_probe(&mut self, now: Time) {
-        if self.recovery != Recovery::RackTlp || self.phase != Phase::Open || self.timeouts > 0 {
+    fn arm_probe(&mut self, now: Time, config: &Config) {
+        if self.recovery(config) != Recovery::RackTlp
+            || self.phase != Phase::Open
+            || self.timeouts > 0
+        {
             self.timers.probe = Time::MAX;
             return;
         }
@@ -546,59 +573,56 @@ impl Sender {
     }
 
     /// Acts on the timers that are due; false if the connection is to be given up.
-    pub(super) fn on_time(&mut self, now: Time) -> bool {
+    pub(super) fn on_time(&mut self, now: Time, window_end: u64, config: &Config) -> bool {
         if now >= self.timers.reorder {
             self.timers.reorder = Time::MAX;
             let lost = self.judge_by_time(now);
-            self.counters.lost += lost;
-            if self.phase == Phase::Open && self.board.lost() > 0 {
-                self.enter_recovery(now);
-            }
+            self.note_lost(now, lost);
         }
         if now >= self.timers.probe {
             self.timers.probe = Time::MAX;
-            self.probe_tail(now);
+            self.probe_tail(now, window_end, config);
         }
         if now >= self.timers.retransmit {
-            return self.on_retransmit_timer(now);
+            return self.on_retransmit_timer(now, config);
         }
         true
     }
 
-    fn probe_tail(&mut self, now: Time) {
+    fn probe_tail(&mut self, now: Time, window_end: u64, config: &Config) {
         // A probe is new data if there is any, else the last segment again; the timer takes over from it.
-        self.counters.probes += 1;
-        let new = self.written > self.board.nxt() && self.window_end > self.board.nxt();
+        self.rare().counters.probes += 1;
+        let new = self.written > self.board.nxt() && window_end > self.board.nxt();
         self.probe_last = !new;
         self.forced = new;
-        self.timers.retransmit = self.rtt.deadline(now);
+        self.timers.retransmit = self.rtt.deadline(now, config);
     }
 
-    fn on_retransmit_timer(&mut self, now: Time) -> bool {
+    fn on_retransmit_timer(&mut self, now: Time, config: &Config) -> bool {
         self.timeouts += 1;
-        if self.timeouts > self.retries {
+        if self.timeouts > config.retries {
             return false;
         }
         self.rtt.back_off();
-        self.timers = Timers { retransmit: self.rtt.deadline(now), ..Timers::NONE };
+        self.timers = Timers { retransmit: self.rtt.deadline(now, config), ..Timers::NONE };
         if self.board.is_empty() {
             // The peer's window is closed: ask whether it still is.
             self.window_probe = true;
             return true;
         }
-        self.counters.timeouts += 1;
+        self.rare().counters.timeouts += 1;
         if self.timeouts == 1 {
             let outstanding = self.board.nxt() - self.board.una();
             let window = self.cwnd.min(outstanding);
             self.congestion.on_timeout(now, window);
             self.cwnd = self.congestion.cwnd();
         }
-        self.counters.lost += self.board.lose_all();
+        let lost = self.board.lose_all();
+        self.rare().counters.lost += lost;
         self.phase = Phase::Loss;
         self.recover = self.board.nxt();
         self.reduced_until = self.board.nxt();
-        self.duplicates = 0;
-        self.left_the_network = 0;
+        self.forget_duplicates();
         self.forced = true;
         self.pacer.release(now);
         true

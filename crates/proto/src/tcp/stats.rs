@@ -50,10 +50,9 @@ pub struct ReceiverStats {
     pub marked: u64,
 }
 
-/// What is counted for [`SenderStats`].
+/// What is counted for [`SenderStats`] of losses and marks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counters {
-    pub(super) segments: u64,
     pub(super) retransmitted: u64,
     pub(super) lost: u64,
     pub(super) timeouts: u64,

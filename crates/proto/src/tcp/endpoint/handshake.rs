@@ -27,8 +27,8 @@ impl Endpoint {
         } else {
             // Both sides connect at the same time (RFC 9293 section 3.5).
             self.state = State::SynReceived;
-            self.syn_at = now;
-            self.syn_copies = 0;
+            self.ends.syn_at = now;
+            self.ends.syn_copies = 0;
         }
     }
 
@@ -55,34 +55,35 @@ impl Endpoint {
         let taken = if timestamps { super::super::segment::TIMESTAMPS } else { 0 };
         let theirs = u32::from(options.mss).saturating_sub(taken).max(1);
         let len = config.segment_len(timestamps).min(theirs);
-        self.sending.agree(config, len, self.options.sack);
-        self.receiver = Receiver::new(config, len);
+        self.sending.agree(config, len, self.options.sack, self.isn);
+        self.receiver = Receiver::new(len);
+        self.window_end = 0;
     }
 
     pub(super) fn establish(&mut self, now: Time, segment: &Segment) {
         self.state = State::Established;
-        self.syn_at = Time::MAX;
+        self.ends.syn_at = Time::MAX;
         let scale = if segment.flags.has(Flags::SYN) { 0 } else { self.options.peer_scale };
         // A handshake that needed copies measures nothing and begins with one segment (RFC 5681 section 3.1).
-        let rtt = (self.syn_copies == 1).then(|| now.since(self.syn_sent_at));
-        let window = u64::from(segment.window) << scale;
-        self.sending.on_handshake(self.syn_copies > 1, rtt, window);
+        let rtt = (self.ends.syn_copies == 1).then(|| now.since(self.ends.syn_sent_at));
+        self.window_end = u64::from(segment.window) << scale;
+        self.sending.on_handshake(self.ends.syn_copies > 1, rtt);
         self.raise(Event::Connected);
     }
 
     pub(super) fn poll_syn(&mut self, now: Time) -> Option<Transmit> {
-        if now < self.syn_at {
+        if now < self.ends.syn_at {
             return None;
         }
-        if self.syn_copies > SYN_RETRIES {
+        if self.ends.syn_copies > SYN_RETRIES {
             self.end(Event::Aborted);
             return None;
         }
-        if self.syn_copies == 0 {
-            self.syn_sent_at = now;
+        if self.ends.syn_copies == 0 {
+            self.ends.syn_sent_at = now;
         }
-        self.syn_at = now + self.config.initial_rto * (1 << self.syn_copies);
-        self.syn_copies += 1;
+        self.ends.syn_at = now + self.config.initial_rto * (1 << self.ends.syn_copies);
+        self.ends.syn_copies += 1;
         let (config, options) = (&self.config, self.options);
         let ecn = match self.state {
             State::SynSent if config.ecn => Flags::ECE | Flags::CWR,
@@ -98,7 +99,7 @@ impl Endpoint {
                 .then(|| config.window_scale()),
             sack_permitted: options.sack,
         };
-        let window = self.receiver.offer(0);
+        let window = self.receiver.offer(0, config);
         let timestamps = options
             .timestamps
             .then(|| (timestamp(now), if answer { self.timestamp_recent } else { 0 }));
