@@ -12,8 +12,10 @@ pub fn prefetch<T: ?Sized>(value: &T) {
         // SAFETY: a prefetch is a hint: it faults at no address, and no program sees what it does.
         let near = |offset| unsafe { _mm_prefetch::<_MM_HINT_T0>(first.wrapping_add(offset)) };
         (0..bytes).step_by(LINE).for_each(near);
-        // A value may begin anywhere in a line, so its last byte may lie in one line more than its size has.
-        near(bytes.saturating_sub(1));
+        // A value that may begin anywhere in a line may end in one line more than its size has.
+        if align_of_val(value) < LINE {
+            near(bytes.saturating_sub(1));
+        }
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = value;

@@ -89,11 +89,21 @@ pub struct Stations {
     pub aborted: bool,
 }
 
+/// For so many rows room is made at the beginning, if as many are to come.
+const MOST_PLANNED: u64 = 1 << 22;
+
 impl Observation {
     /// An empty one.
     pub fn new(experiment: &Experiment) -> Self {
+        let mut recording = Recording::new();
+        if !experiment.until_done && experiment.measure.is_none() {
+            // It runs to its end, so that as many rows come as were planned: none need be moved to make room for more.
+            let samples = experiment.duration.as_nanos() / experiment.sample.as_nanos().max(1) + 2;
+            let rows = samples.saturating_mul(experiment.flows.len() as u64);
+            recording.flow.reserve(rows.min(MOST_PLANNED) as usize);
+        }
         Self {
-            recording: Recording::new(),
+            recording,
             flows: vec![Arrived::default(); experiment.flows.len()],
             links: vec![(Time::ZERO, LinkStats::default()); experiment.links.len()],
             window: None,

@@ -168,6 +168,17 @@ impl Table {
         Self { schema, columns: columns.collect() }
     }
 
+    /// Makes room for so many rows more.
+    pub(crate) fn reserve(&mut self, rows: usize) {
+        for column in &mut self.columns {
+            match column {
+                Column::Integer(values) => values.reserve_exact(rows),
+                Column::Real(values) => values.reserve_exact(rows),
+                Column::Text(values) => values.keys.reserve_exact(rows),
+            }
+        }
+    }
+
     /// Appends a row.
     ///
     /// # Panics
