@@ -3,7 +3,7 @@
 
 use fontis_base::{HostId, prefetch};
 
-use crate::{Element, Switch, World};
+use crate::{Element, NodeIndex, Switch, World};
 
 /// How many events ahead what they touch is brought near: a node, what it is, what leaves it or the connection on it, and
 /// the sender of that. Each lies behind a pointer in what comes before it.
@@ -13,6 +13,16 @@ const CONTENT: usize = 6;
 const SENDER: usize = 3;
 
 impl World {
+    /// Brings near what lies so many steps behind a node's number: the node, its host, the connection, its sending half.
+    pub(crate) fn bring_near(&self, node: NodeIndex, steps: u8) {
+        if steps == 0 {
+            return self.agenda.bring_near(node as u32);
+        }
+        if let Element::Tcp(host) = self.element(node) {
+            host.bring_near(steps - 1);
+        }
+    }
+
     /// Brings near what the next events touch.
     #[inline(never)]
     pub(crate) fn look_ahead(&self) {

@@ -182,11 +182,21 @@ impl TcpHost {
         Moments { last_data, ..self.rare.moments }
     }
 
-    /// The connection's counters; the last ones if it is gone.
-    pub fn stats(&self) -> (SenderStats, ReceiverStats) {
+    /// The counters of the connection's sending half; the last ones if it is gone.
+    pub fn sender_stats(&self) -> SenderStats {
         match &self.endpoint {
-            Some(endpoint) => (endpoint.sender_stats(), endpoint.receiver_stats()),
-            None => self.rare.last_stats.as_deref().copied().unwrap_or_default(),
+            Some(endpoint) => endpoint.sender_stats(),
+            None => self.rare.last_stats.as_ref().map_or_else(SenderStats::default, |last| last.0),
+        }
+    }
+
+    /// The counters of its receiving half.
+    pub fn receiver_stats(&self) -> ReceiverStats {
+        match &self.endpoint {
+            Some(endpoint) => endpoint.receiver_stats(),
+            None => {
+                self.rare.last_stats.as_ref().map_or_else(ReceiverStats::default, |last| last.1)
+            }
         }
     }
 

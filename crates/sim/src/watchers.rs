@@ -45,7 +45,7 @@ impl Watchers {
     #[cold]
     pub(crate) fn handled(&mut self, now: Time, node: u32, element: &Element) {
         if let (Some(qlog), Element::Tcp(host)) = (&mut self.qlog, element) {
-            qlog.tcp_knows(now, node, host.stats().0);
+            qlog.tcp_knows(now, node, host.sender_stats());
         }
     }
 
