@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use fontis_base::{Duration, Ecn, FlowId, HostId, Packet, PacketId, Stream, Time, prefetch};
 use fontis_proto::tcp::wire::{Addresses, decode_headers, encode_headers};
-use fontis_proto::tcp::{Config, Endpoint, Event, ReceiverStats, SenderStats, Transmit};
+use fontis_proto::tcp::{Config, Endpoint, Event, Leaving, ReceiverStats, SenderStats, Transmit};
 
 use crate::source::exponential;
 use crate::{Packed, Payload, Source};
@@ -359,45 +359,28 @@ impl TcpHost {
         }
     }
 
-    /// The next segment that leaves at `now`; [`packet`](Self::packet) is what carries it.
+    /// The next segment that leaves at `now`; [`Outgoing::packet`] is what carries it.
     #[inline]
-    pub(crate) fn next_segment(&mut self, now: Time) -> Option<Transmit> {
-        let mut transmit = None;
+    pub(crate) fn next(&mut self, now: Time) -> Option<Outgoing<'_>> {
         if self.endpoint.is_none() && !self.over {
             self.start(now);
         }
         if self.due() <= now {
             self.act(now);
         }
-        if let Some(endpoint) = &mut self.endpoint {
-            transmit = endpoint.poll(now);
-            if transmit.is_some() {
-                self.packets += 1;
-                if self.packets == 1 {
-                    self.rare.moments.first_sent.get_or_insert(now);
-                }
-            } else {
-                self.note_events(now);
-            }
+        let leaving = self.endpoint.as_mut()?.leave(now);
+        let Some(leaving) = leaving else {
+            self.note_events(now);
+            return None;
+        };
+        self.packets += 1;
+        if self.packets == 1 {
+            self.rare.moments.first_sent.get_or_insert(now);
         }
-        transmit
-    }
-
-    /// The packet that carries a segment.
-    #[inline]
-    pub(crate) fn packet(&self, transmit: &Transmit) -> Packet<Payload> {
-        Packet {
-            id: PacketId(u64::from(self.id.0) << 40 | self.packets),
-            src: self.id,
-            dst: self.peer,
-            flow: self.flow,
-            size: transmit.segment.size(),
-            segments: 1,
-            ecn: if transmit.ecn_capable { Ecn::Ect0 } else { Ecn::NotEct },
-            corrupt: false,
-            class: self.class,
-            payload: Payload::Tcp(Packed::from(&transmit.segment)),
-        }
+        let id = PacketId(u64::from(self.id.0) << 40 | self.packets);
+        let Self { id: src, peer: dst, flow, class, .. } = *self;
+        let endpoint = self.endpoint.as_deref_mut()?;
+        Some(Outgoing { endpoint, leaving, id, src, dst, flow, class })
     }
 
     /// Whether each packet passes through the wire format and back.
@@ -417,6 +400,54 @@ impl TcpHost {
             _ if self.over => Time::MAX,
             Some(endpoint) => endpoint.deadline().min(self.due()),
             None => self.connects_at().unwrap_or(Time::MAX),
+        }
+    }
+}
+
+/// A segment on its way out of a host.
+pub(crate) struct Outgoing<'a> {
+    endpoint: &'a mut Endpoint,
+    leaving: Leaving,
+    id: PacketId,
+    src: HostId,
+    dst: HostId,
+    flow: FlowId,
+    class: u8,
+}
+
+impl Outgoing<'_> {
+    /// The packet that carries it.
+    #[inline(always)]
+    pub(crate) fn packet(self, now: Time) -> Packet<Payload> {
+        match self.leaving.is_syn() {
+            true => self.packet_syn(now),
+            false => {
+                let transmit = self.endpoint.transmit(now, self.leaving);
+                self.carrying(&transmit)
+            }
+        }
+    }
+
+    #[cold]
+    fn packet_syn(self, now: Time) -> Packet<Payload> {
+        let transmit = self.endpoint.transmit_syn(now, self.leaving);
+        self.carrying(&transmit)
+    }
+
+    #[inline(always)]
+    fn carrying(&self, transmit: &Transmit) -> Packet<Payload> {
+        let Transmit { segment, ecn_capable } = transmit;
+        Packet {
+            id: self.id,
+            src: self.src,
+            dst: self.dst,
+            flow: self.flow,
+            size: segment.size(),
+            segments: 1,
+            ecn: if *ecn_capable { Ecn::Ect0 } else { Ecn::NotEct },
+            corrupt: false,
+            class: self.class,
+            payload: Payload::Tcp(Packed::from(segment)),
         }
     }
 }

@@ -382,16 +382,12 @@ impl World {
         loop {
             match &mut self.agenda[index as usize].element {
                 Element::Tcp(host) => {
-                    let transmit = host.next_segment(self.now);
-                    let Some(transmit) = &transmit else { break };
-                    // The packet is made where it is handed over: a processor waits for what it has just written in parts
-                    // if it is to copy the whole.
-                    if host.passes_wire() {
-                        let packet = pass_wire(host.packet(transmit));
-                        self.forward(index, 0, packet);
-                    } else {
-                        let packet = host.packet(transmit);
-                        self.forward(index, 0, packet);
+                    let wire = host.passes_wire();
+                    let Some(outgoing) = host.next(self.now) else { break };
+                    let packet = outgoing.packet(self.now);
+                    match wire {
+                        false => self.forward(index, 0, packet),
+                        true => self.forward(index, 0, pass_wire(packet)),
                     }
                 }
                 other => {

@@ -104,13 +104,20 @@ pub struct Transmit {
 
 /// What is to leave, beside what every segment says.
 #[derive(Clone, Copy, Debug)]
-struct Leaving {
+pub struct Leaving {
     seq: u32,
     flags: Flags,
     len: u32,
     ecn_capable: bool,
     /// It is nothing but an acknowledgement.
     pure: bool,
+}
+
+impl Leaving {
+    /// Whether it is a SYN or SYNACK.
+    pub const fn is_syn(&self) -> bool {
+        self.flags.has(Flags::SYN)
+    }
 }
 
 /// What both sides have agreed on.
@@ -393,23 +400,35 @@ impl Endpoint {
 
     /// Gives the next segment that leaves at `now`.
     pub fn poll(&mut self, now: Time) -> Option<Transmit> {
-        if core::mem::take(&mut self.reset) {
-            self.end(Event::Aborted);
-            let (seq, flags) = (self.wire(self.sending.nxt()), Flags::RST | Flags::ACK);
-            return Some(
-                self.transmit(now, Leaving { seq, flags, len: 0, ecn_capable: false, pure: false }),
-            );
+        let leaving = self.leave(now)?;
+        Some(match leaving.is_syn() {
+            true => self.transmit_syn(now, leaving),
+            false => self.transmit(now, leaving),
+        })
+    }
+
+    /// Decides what leaves next at `now`; the segment is to be asked for at once, with [`transmit`](Self::transmit) or
+    /// [`transmit_syn`](Self::transmit_syn). A driver that does both by itself can make something else of the segment without
+    /// waiting for it to reach the memory.
+    pub fn leave(&mut self, now: Time) -> Option<Leaving> {
+        match self.state {
+            _ if self.reset => Some(self.leave_reset()),
+            State::Closed => None,
+            State::SynSent | State::SynReceived => self.leave_syn(now),
+            _ => self.leave_synchronised(now),
         }
-        let leaving = match self.state {
-            State::Closed => return None,
-            State::SynSent | State::SynReceived => return self.poll_syn(now),
-            _ => self.poll_synchronised(now)?,
-        };
-        Some(self.transmit(now, leaving))
+    }
+
+    #[cold]
+    fn leave_reset(&mut self) -> Leaving {
+        self.reset = false;
+        self.end(Event::Aborted);
+        let (seq, flags) = (self.wire(self.sending.nxt()), Flags::RST | Flags::ACK);
+        Leaving { seq, flags, len: 0, ecn_capable: false, pure: false }
     }
 
     #[inline]
-    fn poll_synchronised(&mut self, now: Time) -> Option<Leaving> {
+    fn leave_synchronised(&mut self, now: Time) -> Option<Leaving> {
         if self.state == State::TimeWait && now >= self.ends.time_wait_until {
             self.end(Event::Closed);
             return None;
@@ -452,21 +471,14 @@ impl Endpoint {
         Some(Leaving { seq, flags: Flags::ACK, len: 0, ecn_capable: false, pure: true })
     }
 
-    /// A segment that acknowledges what has arrived.
-    #[inline]
-    fn transmit(&mut self, now: Time, leaving: Leaving) -> Transmit {
-        // Blocks beside data would make a full segment exceed the MTU.
-        if leaving.pure && self.options.sack && self.receiver.has_blocks() {
-            let blocks = self.blocks();
-            return self.transmit_with(now, leaving, blocks);
-        }
-        self.transmit_with(now, leaving, SackBlocks::default())
-    }
-
-    // Inline, so that it is made where it is to be: what is written in parts and then copied whole must wait until it has
-    // reached the memory.
+    /// The segment that [leaves](Self::leave), if it is no SYN. It acknowledges what has arrived.
+    // Inline, so that its parts stay in registers until they are where they go: who reads in large words what has just been
+    // written in small ones waits until all that was written before has reached the memory.
     #[inline(always)]
-    fn transmit_with(&mut self, now: Time, leaving: Leaving, sack: SackBlocks) -> Transmit {
+    pub fn transmit(&mut self, now: Time, leaving: Leaving) -> Transmit {
+        // Blocks beside data would make a full segment exceed the MTU.
+        let has_blocks = leaving.pure && self.options.sack && self.receiver.has_blocks();
+        let sack = if has_blocks { self.blocks() } else { SackBlocks::default() };
         let Leaving { seq, flags, len, ecn_capable, pure } = leaving;
         let echo = if self.receiver.echo() { Flags::ECE } else { Flags::default() };
         let next = self.receiver.next();

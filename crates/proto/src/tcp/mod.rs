@@ -23,6 +23,6 @@ mod timers;
 pub mod wire;
 
 pub use config::{Config, Recovery};
-pub use endpoint::{Endpoint, Event, State, Transmit};
+pub use endpoint::{Endpoint, Event, Leaving, State, Transmit};
 pub use segment::{Flags, IP_HEADER, SackBlocks, Segment, SynOptions, TCP_HEADER};
 pub use stats::{ReceiverStats, SenderStats};

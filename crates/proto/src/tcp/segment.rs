@@ -48,14 +48,15 @@ impl SynOptions {
 /// At most four blocks, three beside timestamps: left edge, and right edge exclusive.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct SackBlocks {
-    len: u8,
+    /// As wide as what lies beside it: a processor waits if it reads more at once than what has just been written.
+    len: u32,
     blocks: [(u32, u32); 4],
 }
 
 impl SackBlocks {
     /// Appends a block; false if there is no room.
     pub fn push(&mut self, left: u32, right: u32) -> bool {
-        let Some(slot) = self.blocks.get_mut(usize::from(self.len)) else { return false };
+        let Some(slot) = self.blocks.get_mut(self.len as usize) else { return false };
         *slot = (left, right);
         self.len += 1;
         true
@@ -63,7 +64,7 @@ impl SackBlocks {
 
     /// The blocks, the one with the latest arrival first.
     pub fn as_slice(&self) -> &[(u32, u32)] {
-        &self.blocks[..usize::from(self.len)]
+        &self.blocks[..self.len as usize]
     }
 
     /// Whether there is none.
@@ -131,7 +132,7 @@ impl Segment {
         // Two bytes of padding, kind and length, and eight bytes a block.
         let sack = match self.sack.len {
             0 => 0,
-            blocks => 4 + 8 * u32::from(blocks),
+            blocks => 4 + 8 * blocks,
         };
         timestamps + sack + self.syn.as_ref().map_or(0, SynOptions::len)
     }

@@ -2,7 +2,7 @@ use fontis_base::Time;
 
 use super::super::receiver::Receiver;
 use super::super::segment::{Flags, Segment, SynOptions};
-use super::{Endpoint, Event, Negotiated, State, Transmit, timestamp};
+use super::{Endpoint, Event, Leaving, Negotiated, State, Transmit, timestamp};
 
 /// How often a SYN is sent again ("tcp_syn_retries" of Linux).
 const SYN_RETRIES: u8 = 6;
@@ -71,27 +71,37 @@ impl Endpoint {
         self.raise(Event::Connected);
     }
 
-    pub(super) fn poll_syn(&mut self, now: Time) -> Option<Transmit> {
-        if now < self.ends.syn_at {
+    /// Decides whether a SYN or SYNACK leaves at `now`.
+    #[cold]
+    pub(super) fn leave_syn(&mut self, now: Time) -> Option<Leaving> {
+        let ends = &mut self.ends;
+        if now < ends.syn_at {
             return None;
         }
-        if self.ends.syn_copies > SYN_RETRIES {
+        if ends.syn_copies > SYN_RETRIES {
             self.end(Event::Aborted);
             return None;
         }
-        if self.ends.syn_copies == 0 {
-            self.ends.syn_sent_at = now;
+        if ends.syn_copies == 0 {
+            ends.syn_sent_at = now;
         }
-        self.ends.syn_at = now + self.config.initial_rto * (1 << self.ends.syn_copies);
-        self.ends.syn_copies += 1;
-        let (config, options) = (&self.config, self.options);
-        let ecn = match self.state {
-            State::SynSent if config.ecn => Flags::ECE | Flags::CWR,
-            State::SynReceived if options.ecn => Flags::ECE,
-            _ => Flags::default(),
+        ends.syn_at = now + self.config.initial_rto * (1 << ends.syn_copies);
+        ends.syn_copies += 1;
+        let flags = match self.state {
+            State::SynSent if self.config.ecn => Flags::SYN | Flags::ECE | Flags::CWR,
+            State::SynReceived if self.options.ecn => Flags::SYN | Flags::ACK | Flags::ECE,
+            State::SynReceived => Flags::SYN | Flags::ACK,
+            _ => Flags::SYN,
         };
-        let answer = self.state == State::SynReceived;
-        let flags = Flags::SYN | ecn | if answer { Flags::ACK } else { Flags::default() };
+        Some(Leaving { seq: self.isn, flags, len: 0, ecn_capable: false, pure: false })
+    }
+
+    /// The SYN or SYNACK that leaves.
+    #[cold]
+    pub fn transmit_syn(&mut self, now: Time, leaving: Leaving) -> Transmit {
+        let Leaving { seq, flags, ecn_capable, .. } = leaving;
+        let (config, options) = (&self.config, self.options);
+        let answer = flags.has(Flags::ACK);
         let syn = SynOptions {
             mss: config.mss(),
             // An answer offers only what was offered; ours is zero then.
@@ -104,15 +114,8 @@ impl Endpoint {
             .timestamps
             .then(|| (timestamp(now), if answer { self.timestamp_recent } else { 0 }));
         let ack = if answer { self.peer_wire(0) } else { 0 };
-        let segment = Segment {
-            seq: self.isn,
-            ack,
-            window,
-            flags,
-            timestamps,
-            syn: Some(syn),
-            ..Segment::default()
-        };
-        Some(Transmit { segment, ecn_capable: false })
+        let segment =
+            Segment { seq, ack, window, flags, timestamps, syn: Some(syn), ..Segment::default() };
+        Transmit { segment, ecn_capable }
     }
 }
