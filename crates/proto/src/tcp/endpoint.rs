@@ -498,7 +498,7 @@ impl Endpoint {
     }
 
     /// What is selectively acknowledged.
-    #[cold]
+    #[inline(never)]
     fn blocks(&mut self) -> SackBlocks {
         let base = self.peer_isn.wrapping_add(1);
         let most = if self.options.timestamps { 3 } else { 4 };

@@ -315,7 +315,7 @@ impl Disorder {
         if self.above.is_empty() {
             return;
         }
-        for (index, (_, (start, end))) in self.recent.into_iter().enumerate() {
+        for (index, &(_, (start, end))) in self.recent.iter().enumerate() {
             if left == 0 {
                 break;
             }
