@@ -96,13 +96,14 @@ def several(run, **options):
 
 
 def beside(name, **options):
-    """A variant and CUBIC over FIFO in turn: how many times as long a packet of the variant takes."""
+    """A variant and CUBIC over FIFO in turn: how many times as long a run of the variant takes, and a packet in it."""
     pairs = [(simulate(), simulate(**options)) for _ in range(RUNS)]
     plain, variant = zip(*pairs)
     line(name, variant)
-    ratios = [one["rate"] / other["rate"] for one, other in pairs]
-    print(f"    time relative to CUBIC over FIFO: {statistics.median(ratios):.2f} [{min(ratios):.2f}–{max(ratios):.2f}]"
-          f", whose median was {statistics.median(one['rate'] for one in plain) / 1e6:.3f} M packets/s", flush=True)
+    times = [other["seconds"] / one["seconds"] for one, other in pairs]
+    packets = [one["rate"] / other["rate"] for one, other in pairs]
+    print(f"    time relative to CUBIC over FIFO: {statistics.median(times):.2f} [{min(times):.2f}–{max(times):.2f}]"
+          f", of a packet {statistics.median(packets):.2f} [{min(packets):.2f}–{max(packets):.2f}], whose median was {statistics.median(one['rate'] for one in plain) / 1e6:.3f} M packets/s", flush=True)
 
 
 def line(name, samples):

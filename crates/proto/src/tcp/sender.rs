@@ -51,7 +51,7 @@ pub(super) struct Sender {
     cwr: bool,
 }
 
-/// What is of no use before something was lost.
+/// What is of no use before something was lost or marked.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rare {
     counters: Counters,
