@@ -103,7 +103,8 @@ def beside(name, **options):
     times = [other["seconds"] / one["seconds"] for one, other in pairs]
     packets = [one["rate"] / other["rate"] for one, other in pairs]
     print(f"    time relative to CUBIC over FIFO: {statistics.median(times):.2f} [{min(times):.2f}–{max(times):.2f}]"
-          f", of a packet {statistics.median(packets):.2f} [{min(packets):.2f}–{max(packets):.2f}], whose median was {statistics.median(one['rate'] for one in plain) / 1e6:.3f} M packets/s", flush=True)
+          f", of a packet {statistics.median(packets):.2f} [{min(packets):.2f}–{max(packets):.2f}]"
+          f", whose median was {statistics.median(one['rate'] for one in plain) / 1e6:.3f} M packets/s", flush=True)
 
 
 def line(name, samples):

@@ -52,8 +52,8 @@ struct Repair {
     resent: VecDeque<(u64, Time)>,
 }
 
-impl Repair {
-    fn new() -> Self {
+impl Default for Repair {
+    fn default() -> Self {
         Self {
             sacked: Ranges::default(),
             told: Default::default(),
@@ -230,10 +230,10 @@ impl Scoreboard {
 
     /// The lowest lost segment leaves again.
     pub(super) fn resend_pending(&mut self, now: Time) -> Option<Piece> {
-        let repair = self.repair.as_mut().filter(|repair| repair.pending > 0)?;
-        let from = (repair.resend_from.saturating_sub(self.first) as usize).min(self.records.len());
+        let repair = self.repair.as_ref().filter(|repair| repair.pending > 0)?;
+        let from = self.index(repair.resend_from);
         let index = from + self.records.range(from..).position(Record::is_pending)?;
-        repair.resend_from = self.first + index as u64 + 1;
+        self.repair().resend_from = self.first + index as u64 + 1;
         Some(self.resend(now, index))
     }
 
@@ -258,12 +258,12 @@ impl Scoreboard {
     }
 
     fn repair(&mut self) -> &mut Repair {
-        self.repair.get_or_insert_with(|| Box::new(Repair::new()))
+        self.repair.get_or_insert_default()
     }
 
     /// Changes a record and keeps the sums that depend on it.
     fn change(&mut self, index: usize, change: impl FnOnce(&mut Record)) -> Piece {
-        let repair = self.repair.get_or_insert_with(|| Box::new(Repair::new()));
+        let repair = self.repair.get_or_insert_default();
         let record = &mut self.records[index];
         let len = record.sequence_len();
         self.pipe -= record.in_pipe();
