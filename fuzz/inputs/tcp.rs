@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 
 use fontis_base::{Duration, Ecn, Time};
 use fontis_proto::tcp::wire::{Addresses, decode_headers, encode_headers};
-use fontis_proto::tcp::{Config, Endpoint, Flags, Recovery, SackBlocks, Segment, SynOptions};
+use fontis_proto::tcp::{
+    Config, Endpoint, Flags, Options, Recovery, SackBlocks, Segment, SynOptions, Timestamps,
+};
 
 /// Bytes that the application wants to move.
 const MESSAGE: u64 = 200_000;
@@ -68,7 +70,7 @@ impl Pair {
                 }
             }
             5 => {
-                if let Some(segment) = self.ways[side].front().copied() {
+                if let Some(segment) = self.ways[side].front().cloned() {
                     self.deliver(side, &segment, false);
                 }
             }
@@ -80,7 +82,7 @@ impl Pair {
             }
             7 => {
                 // The same segment with another field.
-                if let Some(mut segment) = self.ways[side].front().copied() {
+                if let Some(mut segment) = self.ways[side].front().cloned() {
                     change(&mut segment, small, large);
                     self.deliver(side, &segment, false);
                 }
@@ -140,21 +142,28 @@ fn change(segment: &mut Segment, small: u8, large: u16) {
         4 => segment.len = u32::from(large),
         5 => segment.window = large,
         6 | 7 => segment.flags = Flags(large as u8),
-        8 => segment.timestamps = Some((wide, u32::from(large))),
-        9 => segment.timestamps = None,
+        8 => {
+            segment.has_timestamps = true;
+            segment.timestamps = Timestamps { value: wide, echo: u32::from(large) };
+        }
+        9 => {
+            segment.has_timestamps = false;
+            segment.timestamps = Timestamps::default();
+        }
         10 | 11 => {
             let mut sack = SackBlocks::default();
             let left = segment.ack.wrapping_add(u32::from(large));
             sack.push(left, left.wrapping_add(wide));
             sack.push(wide, left);
-            segment.sack = sack;
+            segment.options = Some(Box::new(Options::Sack(sack)));
         }
         12 => {
             let (window_scale, sack_permitted) = (Some(small % 15), large & 1 == 0);
-            segment.syn = Some(SynOptions { mss: large, window_scale, sack_permitted });
+            let syn = SynOptions { mss: large, window_scale, sack_permitted };
+            segment.options = Some(Box::new(Options::Syn(syn)));
             segment.flags = Flags::SYN;
         }
-        13 => segment.syn = None,
-        _ => *segment = Segment { flags: Flags(small), ..*segment },
+        13 => segment.options = None,
+        _ => segment.flags = Flags(small),
     }
 }

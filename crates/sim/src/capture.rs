@@ -131,7 +131,7 @@ pub(crate) fn addresses(packet: &Packet<Payload>) -> Addresses {
 fn encode(packet: &Packet<Payload>, out: &mut Vec<u8>) {
     let addresses = addresses(packet);
     match &packet.payload {
-        Payload::Tcp(packed) => encode_headers(&packed.segment(), packet.ecn, addresses, out),
+        Payload::Tcp(segment) => encode_headers(segment, packet.ecn, addresses, out),
         Payload::Dfcp(dfcp) => {
             let mut payload = Vec::new();
             // Resets are never made here; an empty datagram would stand for one.

@@ -53,7 +53,7 @@ pub use host::{Fetch, Host, Role, Serve};
 pub use network::{Network, RouterIndex};
 pub use object::PatternObject;
 pub use observation::{FlowCounters, Observation, Observed, Stations};
-pub use payload::{Packed, Payload};
+pub use payload::Payload;
 pub use published_host::PublishedHost;
 pub use qlog::Qlog;
 pub use recording::Recording;

@@ -92,13 +92,13 @@ impl Qlog {
     pub(crate) fn leaves(&mut self, now: Time, node: u32, packet: &Packet<Payload>) {
         let Some((records, told)) = self.flow(node) else { return };
         let (number, frames) = match &packet.payload {
-            Payload::Tcp(packed) if packed.segment().flags.has(Flags::SYN) => {
-                told.tcp.first = Some(packed.segment().seq.wrapping_add(1));
+            Payload::Tcp(segment) if segment.flags.has(Flags::SYN) => {
+                told.tcp.first = Some(segment.seq.wrapping_add(1));
                 (None, Vec::new())
             }
-            Payload::Tcp(packed) => {
+            Payload::Tcp(segment) => {
                 let number = told.sent;
-                let (again, frames) = told.tcp.sent(&packed.segment(), number, told.received);
+                let (again, frames) = told.tcp.sent(segment, number, told.received);
                 for lost in again {
                     records.event(now, &told.own, packet_lost(lost));
                 }
@@ -117,11 +117,11 @@ impl Qlog {
     pub(crate) fn comes(&mut self, now: Time, node: u32, packet: &Packet<Payload>) {
         let Some((records, told)) = self.flow(node).filter(|_| !packet.corrupt) else { return };
         let (number, frames) = match &packet.payload {
-            Payload::Tcp(packed) if packed.segment().flags.has(Flags::SYN) => {
-                told.tcp.peer_first = Some(packed.segment().seq.wrapping_add(1));
+            Payload::Tcp(segment) if segment.flags.has(Flags::SYN) => {
+                told.tcp.peer_first = Some(segment.seq.wrapping_add(1));
                 (None, Vec::new())
             }
-            Payload::Tcp(packed) => (Some(told.received), told.tcp.received(&packed.segment())),
+            Payload::Tcp(segment) => (Some(told.received), told.tcp.received(segment)),
             Payload::Published(_) => (Some(told.received), Vec::new()),
             Payload::Datagram(_) => (Some(told.received), vec![datagram(packet.size)]),
             Payload::Dfcp(_) | Payload::Rate(_) | Payload::Active(_) => return,
@@ -212,7 +212,7 @@ impl Tcp {
         while let Some(entry) = self.outstanding.first_entry().filter(|e| e.get().0 <= edge) {
             numbers.push(entry.remove().1);
         }
-        for (left, right) in segment.sack.as_slice() {
+        for (left, right) in segment.sack() {
             let [left, right] = [left, right].map(|edge| position(first, self.end, *edge));
             if left < right {
                 let inside = self.outstanding.range(left..right);

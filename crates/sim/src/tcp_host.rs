@@ -5,7 +5,7 @@ use fontis_proto::tcp::wire::{Addresses, decode_headers, encode_headers};
 use fontis_proto::tcp::{Config, Endpoint, Event, Leaving, ReceiverStats, SenderStats, Transmit};
 
 use crate::source::exponential;
-use crate::{Packed, Payload, Source};
+use crate::{Payload, Source};
 
 /// A host with one TCP connection and an application on it. What every packet touches is one line of the processor's cache.
 #[derive(Clone, Debug)]
@@ -330,11 +330,10 @@ impl TcpHost {
     /// Takes a packet that arrives.
     pub(crate) fn handle(&mut self, now: Time, packet: Packet<Payload>) {
         self.arrived += 1;
-        let Payload::Tcp(packed) = &packet.payload else { return };
+        let Payload::Tcp(segment) = &packet.payload else { return };
         if packet.corrupt || self.over {
             return;
         }
-        let segment = &packed.segment();
         let marked = packet.ecn == Ecn::Ce;
         if let Some(endpoint) = &mut self.endpoint {
             endpoint.handle(now, segment, marked);
@@ -423,7 +422,7 @@ impl Outgoing<'_> {
             true => self.packet_syn(now),
             false => {
                 let transmit = self.endpoint.transmit(now, self.leaving);
-                self.carrying(&transmit)
+                self.carrying(transmit)
             }
         }
     }
@@ -431,11 +430,11 @@ impl Outgoing<'_> {
     #[cold]
     fn packet_syn(self, now: Time) -> Packet<Payload> {
         let transmit = self.endpoint.transmit_syn(now, self.leaving);
-        self.carrying(&transmit)
+        self.carrying(transmit)
     }
 
     #[inline(always)]
-    fn carrying(&self, transmit: &Transmit) -> Packet<Payload> {
+    fn carrying(&self, transmit: Transmit) -> Packet<Payload> {
         let Transmit { segment, ecn_capable } = transmit;
         Packet {
             id: self.id,
@@ -444,10 +443,10 @@ impl Outgoing<'_> {
             flow: self.flow,
             size: segment.size(),
             segments: 1,
-            ecn: if *ecn_capable { Ecn::Ect0 } else { Ecn::NotEct },
+            ecn: if ecn_capable { Ecn::Ect0 } else { Ecn::NotEct },
             corrupt: false,
             class: self.class,
-            payload: Payload::Tcp(Packed::from(segment)),
+            payload: Payload::Tcp(segment),
         }
     }
 }
@@ -455,15 +454,15 @@ impl Outgoing<'_> {
 /// What the bytes of a packet say.
 #[cold]
 pub(crate) fn pass_wire(mut packet: Packet<Payload>) -> Packet<Payload> {
-    let Payload::Tcp(packed) = &mut packet.payload else { return packet };
+    let Payload::Tcp(segment) = &mut packet.payload else { return packet };
     let mut bytes = Vec::with_capacity(80);
     let addresses = Addresses { source: (1, 1), destination: (2, 2) };
-    encode_headers(&packed.segment(), packet.ecn, addresses, &mut bytes);
+    encode_headers(segment, packet.ecn, addresses, &mut bytes);
     match decode_headers(&bytes) {
         Ok((_, ecn, decoded)) => {
             packet.ecn = ecn;
             packet.size = bytes.len() as u32 + decoded.len;
-            *packed = Packed::from(&decoded);
+            *segment = decoded;
         }
         // The checksum of what cannot be read would be wrong too.
         Err(_) => packet.corrupt = true,

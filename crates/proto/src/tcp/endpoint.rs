@@ -8,7 +8,7 @@ use super::config::Config;
 use super::congestion::Phase;
 use super::receiver::{Arrival, Receiver};
 use super::scoreboard::Piece;
-use super::segment::{Flags, SackBlocks, Segment};
+use super::segment::{Flags, Options, SackBlocks, Segment, Timestamps};
 use super::sender::PeerAck;
 use super::sending::Sending;
 use super::stats::{ReceiverStats, SenderStats};
@@ -94,7 +94,7 @@ const EVENTS: [Event; 5] =
     [Event::Connected, Event::PeerFinished, Event::Delivered, Event::Closed, Event::Aborted];
 
 /// A segment to be sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transmit {
     /// The segment.
     pub segment: Segment,
@@ -144,7 +144,7 @@ impl Endpoint {
         syn: &Segment,
     ) -> Option<Self> {
         let options =
-            syn.syn.filter(|_| syn.flags.has(Flags::SYN) && !syn.flags.has(Flags::ACK))?;
+            syn.syn().filter(|_| syn.flags.has(Flags::SYN) && !syn.flags.has(Flags::ACK))?;
         let mut endpoint = Self::new(now, config.into(), isn, State::SynReceived);
         endpoint.on_syn(syn, options);
         Some(endpoint)
@@ -310,10 +310,8 @@ impl Endpoint {
             return;
         }
         let fin = segment.flags.has(Flags::FIN);
-        if let Some((value, _)) = segment.timestamps
-            && start <= self.receiver.acknowledged() as i64
-        {
-            self.timestamp_recent = value;
+        if segment.has_timestamps && start <= self.receiver.acknowledged() as i64 {
+            self.timestamp_recent = segment.timestamps.value;
         }
         if segment.len > 0 || fin {
             let Ok(start) = u64::try_from(start) else {
@@ -363,13 +361,14 @@ impl Endpoint {
             window_moved = window_end > core::mem::replace(&mut self.window_end, window_end);
         }
         let timestamp_rtt = segment
-            .timestamps
-            .filter(|(_, echo)| *echo != 0)
-            .map(|(_, echo)| Duration::from_millis(u64::from(timestamp(now).wrapping_sub(echo))));
+            .timestamps()
+            .filter(|timestamps| timestamps.echo != 0)
+            .map(|Timestamps { echo, .. }| timestamp(now).wrapping_sub(echo))
+            .map(|elapsed| Duration::from_millis(u64::from(elapsed)));
         let pure = segment.len == 0 && !segment.flags.has(Flags::FIN);
         let ece = self.options.ecn && segment.flags.has(Flags::ECE);
         let peer = PeerAck { ack, window_moved, ece, pure, timestamp_rtt };
-        let blocks = segment.sack.as_slice().iter().filter_map(|&(left, right)| {
+        let blocks = segment.sack().iter().filter_map(|&(left, right)| {
             let (left, right) = (position(left), position(right));
             (left >= 0 && left < right).then_some((left as u64, right as u64))
         });
@@ -478,7 +477,7 @@ impl Endpoint {
     pub fn transmit(&mut self, now: Time, leaving: Leaving) -> Transmit {
         // Blocks beside data would make a full segment exceed the MTU.
         let has_blocks = leaving.pure && self.options.sack && self.receiver.has_blocks();
-        let sack = if has_blocks { self.blocks() } else { SackBlocks::default() };
+        let options = has_blocks.then(|| self.blocks());
         let Leaving { seq, flags, len, ecn_capable, pure } = leaving;
         let echo = if self.receiver.echo() { Flags::ECE } else { Flags::default() };
         let next = self.receiver.next();
@@ -490,23 +489,30 @@ impl Endpoint {
             len,
             window,
             flags: flags | echo,
-            timestamps: self.options.timestamps.then(|| (timestamp(now), self.timestamp_recent)),
-            sack,
-            syn: None,
+            options,
+            ..Segment::default()
         };
+        let segment = segment.with_timestamps(self.timestamps(now, self.timestamp_recent));
         Transmit { segment, ecn_capable }
     }
 
     /// What is selectively acknowledged.
     #[inline(never)]
-    fn blocks(&mut self) -> SackBlocks {
+    fn blocks(&mut self) -> Box<Options> {
         let base = self.peer_isn.wrapping_add(1);
         let most = if self.options.timestamps { 3 } else { 4 };
-        let mut blocks = SackBlocks::default();
-        self.receiver.blocks(most, |start, end| {
-            blocks.push(wire(base, start), wire(base, end));
-        });
-        blocks
+        let mut options = Box::new(Options::Sack(SackBlocks::default()));
+        if let Options::Sack(blocks) = &mut *options {
+            self.receiver.blocks(most, |start, end| {
+                blocks.push(wire(base, start), wire(base, end));
+            });
+        }
+        options
+    }
+
+    /// What a segment that leaves now says of the time, if that was agreed on.
+    fn timestamps(&self, now: Time, echo: u32) -> Option<Timestamps> {
+        self.options.timestamps.then(|| Timestamps { value: timestamp(now), echo })
     }
 
     /// When the endpoint next has something to do if nothing arrives, and why.

@@ -24,5 +24,7 @@ pub mod wire;
 
 pub use config::{Config, Recovery};
 pub use endpoint::{Endpoint, Event, Leaving, State, Transmit};
-pub use segment::{Flags, IP_HEADER, SackBlocks, Segment, SynOptions, TCP_HEADER};
+pub use segment::{
+    Flags, IP_HEADER, Options, SackBlocks, Segment, SynOptions, TCP_HEADER, Timestamps,
+};
 pub use stats::{ReceiverStats, SenderStats};

@@ -5,7 +5,9 @@ use core::ops::{BitOr, BitOrAssign};
 ///
 /// Ports and addresses are not in it: the flow of the packet that carries it stands for them until the wire format
 /// writes bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+///
+/// It takes half a line of the cache, since simulated segments move from queue to queue: what few carry is boxed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
     /// Sequence number of the first byte, or of the SYN or FIN if there is none.
     pub seq: u32,
@@ -17,12 +19,30 @@ pub struct Segment {
     pub window: u16,
     /// Control bits.
     pub flags: Flags,
-    /// TSval and TSecr (RFC 7323 section 3.2).
-    pub timestamps: Option<(u32, u32)>,
-    /// Blocks of selective acknowledgement (RFC 2018).
-    pub sack: SackBlocks,
+    /// Whether it carries timestamps. Beside them, so that a packet is copied in whole words.
+    pub has_timestamps: bool,
+    /// The timestamps, zero if it carries none.
+    pub timestamps: Timestamps,
+    /// What few segments carry.
+    pub options: Option<Box<Options>>,
+}
+
+/// Timestamps (RFC 7323 section 3.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timestamps {
+    /// TSval: the sender's clock.
+    pub value: u32,
+    /// TSecr: the clock of the peer, as it last came from there.
+    pub echo: u32,
+}
+
+/// Options that few segments carry, none more than one of these kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Options {
     /// What a SYN offers.
-    pub syn: Option<SynOptions>,
+    Syn(SynOptions),
+    /// What is selectively acknowledged (RFC 2018).
+    Sack(SackBlocks),
 }
 
 /// The options that only a SYN carries.
@@ -37,8 +57,7 @@ pub struct SynOptions {
 }
 
 impl SynOptions {
-    /// Bytes that they take, with their padding. Apart, because most segments have none.
-    #[inline(never)]
+    /// Bytes that they take, with their padding.
     fn len(&self) -> u32 {
         4 + if self.window_scale.is_some() { 4 } else { 0 }
             + if self.sack_permitted { 4 } else { 0 }
@@ -48,7 +67,6 @@ impl SynOptions {
 /// At most four blocks, three beside timestamps: left edge, and right edge exclusive.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct SackBlocks {
-    /// As wide as what lies beside it: a processor waits if it reads more at once than what has just been written.
     len: u32,
     blocks: [(u32, u32); 4],
 }
@@ -125,16 +143,56 @@ pub const TCP_HEADER: u32 = 20;
 /// Bytes that the timestamps option takes, with its padding (RFC 7323 appendix A).
 pub(super) const TIMESTAMPS: u32 = 12;
 
+impl Options {
+    /// Bytes that they take, with their padding. Apart, because most segments have none.
+    #[inline(never)]
+    fn len(&self) -> u32 {
+        match self {
+            Self::Syn(syn) => syn.len(),
+            Self::Sack(SackBlocks { len: 0, .. }) => 0,
+            // Two bytes of padding, kind and length, and eight bytes a block.
+            Self::Sack(SackBlocks { len, .. }) => 4 + 8 * len,
+        }
+    }
+}
+
 impl Segment {
+    /// What it offers, if it is a SYN.
+    pub fn syn(&self) -> Option<SynOptions> {
+        match self.options.as_deref() {
+            Some(Options::Syn(syn)) => Some(*syn),
+            _ => None,
+        }
+    }
+
+    /// What it acknowledges selectively, the block with the latest arrival first: left edges, and right edges exclusive.
+    pub fn sack(&self) -> &[(u32, u32)] {
+        match self.options.as_deref() {
+            Some(Options::Sack(blocks)) => blocks.as_slice(),
+            _ => &[],
+        }
+    }
+
+    /// The timestamps, if it carries any.
+    pub fn timestamps(&self) -> Option<Timestamps> {
+        self.has_timestamps.then_some(self.timestamps)
+    }
+
+    /// The same segment with these timestamps, or with none.
+    pub fn with_timestamps(self, timestamps: Option<Timestamps>) -> Self {
+        let has_timestamps = timestamps.is_some();
+        Self { has_timestamps, timestamps: timestamps.unwrap_or_default(), ..self }
+    }
+
+    /// The same segment with other options.
+    pub fn with(self, options: Options) -> Self {
+        Self { options: Some(Box::new(options)), ..self }
+    }
+
     /// Bytes of the options, padded to whole words in the customary way.
     pub fn options_len(&self) -> u32 {
-        let timestamps = if self.timestamps.is_some() { TIMESTAMPS } else { 0 };
-        // Two bytes of padding, kind and length, and eight bytes a block.
-        let sack = match self.sack.len {
-            0 => 0,
-            blocks => 4 + 8 * blocks,
-        };
-        timestamps + sack + self.syn.as_ref().map_or(0, SynOptions::len)
+        let timestamps = if self.has_timestamps { TIMESTAMPS } else { 0 };
+        timestamps + self.options.as_ref().map_or(0, |options| options.len())
     }
 
     /// Bytes at the IP layer: headers, options and payload.
@@ -144,7 +202,8 @@ impl Segment {
 
     /// How many sequence numbers it takes: its payload, and one each for SYN and FIN.
     pub fn sequence_len(&self) -> u32 {
-        self.len + u32::from(self.flags.has(Flags::SYN)) + u32::from(self.flags.has(Flags::FIN))
+        let flag = |flag| u32::from(self.flags.has(flag));
+        self.len + flag(Flags::SYN) + flag(Flags::FIN)
     }
 }
 
@@ -154,18 +213,27 @@ mod tests {
 
     #[test]
     fn sizes_are_those_on_the_wire() {
-        let data = Segment { len: 1448, timestamps: Some((1, 2)), ..Segment::default() };
+        let timestamps = Some(Timestamps { value: 1, echo: 2 });
+        let data = Segment { len: 1448, ..Segment::default() }.with_timestamps(timestamps);
         assert_eq!(data.size(), 1500);
-        let mut ack = Segment { timestamps: Some((1, 2)), ..Segment::default() };
+        let ack = Segment::default().with_timestamps(timestamps);
         assert_eq!(ack.size(), 52);
+        let mut blocks = SackBlocks::default();
+        assert_eq!(ack.clone().with(Options::Sack(blocks)).size(), 52);
         for n in 0..3 {
-            assert!(ack.sack.push(n, n + 1));
+            assert!(blocks.push(n, n + 1));
         }
+        let ack = ack.with(Options::Sack(blocks));
         // Three blocks beside timestamps fill the 40 bytes that options may take.
         assert_eq!(ack.size(), 80);
         let syn = SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true };
-        let syn = Segment { flags: Flags::SYN, syn: Some(syn), ..data };
+        let syn = Segment { flags: Flags::SYN, ..data }.with(Options::Syn(syn));
         assert_eq!((syn.options_len(), syn.sequence_len()), (24, 1449));
+    }
+
+    #[test]
+    fn a_segment_takes_half_a_line_of_the_cache() {
+        assert_eq!(size_of::<Segment>(), 32);
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use fontis_base::Ecn;
 use thiserror::Error;
 
-use super::segment::{Flags, IP_HEADER, SackBlocks, Segment, SynOptions, TCP_HEADER};
+use super::segment::{
+    Flags, IP_HEADER, Options, SackBlocks, Segment, SynOptions, TCP_HEADER, Timestamps,
+};
 
 /// Who speaks to whom: IPv4 addresses and ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +52,7 @@ pub fn encode_headers(segment: &Segment, ecn: Ecn, addresses: Addresses, out: &m
     let begin = out.len();
     let options = segment.options_len();
     // Nothing larger than IPv4 can say is ever sent: the MTU is bounded.
-    let total = (IP_HEADER + TCP_HEADER + options + segment.len).min(0xffff) as u16;
+    let total = segment.size().min(0xffff) as u16;
     let ecn_bits = match ecn {
         Ecn::NotEct => 0,
         Ecn::Ect1 => 1,
@@ -82,22 +84,23 @@ pub fn encode_headers(segment: &Segment, ecn: Ecn, addresses: Addresses, out: &m
 
 /// Options in the order and with the padding of Linux.
 fn encode_options(segment: &Segment, out: &mut Vec<u8>) {
-    if let Some(syn) = segment.syn {
+    let syn = segment.syn();
+    if let Some(syn) = syn {
         out.extend_from_slice(&[MAXIMUM_SEGMENT_SIZE, 4]);
         out.extend_from_slice(&syn.mss.to_be_bytes());
         if syn.sack_permitted {
             out.extend_from_slice(&[NO_OPERATION, NO_OPERATION, SACK_PERMITTED, 2]);
         }
     }
-    if let Some((value, echo)) = segment.timestamps {
+    if let Some(Timestamps { value, echo }) = segment.timestamps() {
         out.extend_from_slice(&[NO_OPERATION, NO_OPERATION, TIMESTAMPS, 10]);
         out.extend_from_slice(&value.to_be_bytes());
         out.extend_from_slice(&echo.to_be_bytes());
     }
-    if let Some(scale) = segment.syn.and_then(|syn| syn.window_scale) {
+    if let Some(scale) = syn.and_then(|syn| syn.window_scale) {
         out.extend_from_slice(&[NO_OPERATION, WINDOW_SCALE, 3, scale]);
     }
-    let blocks = segment.sack.as_slice();
+    let blocks = segment.sack();
     if !blocks.is_empty() {
         out.extend_from_slice(&[NO_OPERATION, NO_OPERATION, SACK, 2 + 8 * blocks.len() as u8]);
         for (left, right) in blocks {
@@ -153,6 +156,7 @@ pub fn decode_headers(bytes: &[u8]) -> Result<(Addresses, Ecn, Segment), WireErr
 
 fn decode_options(mut options: &[u8], segment: &mut Segment) -> Result<(), WireError> {
     let mut syn = SynOptions { mss: 536, window_scale: None, sack_permitted: false };
+    let mut blocks = SackBlocks::default();
     while let Some((&kind, rest)) = options.split_first() {
         if kind == END {
             break;
@@ -171,11 +175,15 @@ fn decode_options(mut options: &[u8], segment: &mut Segment) -> Result<(), WireE
             (MAXIMUM_SEGMENT_SIZE, 2) => syn.mss = u16_at(value, 0),
             (WINDOW_SCALE, 1) => syn.window_scale = Some(value[0]),
             (SACK_PERMITTED, 0) => syn.sack_permitted = true,
-            (TIMESTAMPS, 8) => segment.timestamps = Some((u32_at(value, 0), u32_at(value, 4))),
+            (TIMESTAMPS, 8) => {
+                let (value, echo) = (u32_at(value, 0), u32_at(value, 4));
+                segment.has_timestamps = true;
+                segment.timestamps = Timestamps { value, echo };
+            }
             (SACK, 8 | 16 | 24 | 32) => {
-                segment.sack = SackBlocks::default();
+                blocks = SackBlocks::default();
                 for block in value.chunks_exact(8) {
-                    segment.sack.push(u32_at(block, 0), u32_at(block, 4));
+                    blocks.push(u32_at(block, 0), u32_at(block, 4));
                 }
             }
             (MAXIMUM_SEGMENT_SIZE | WINDOW_SCALE | SACK_PERMITTED | TIMESTAMPS | SACK, _) => {
@@ -186,8 +194,11 @@ fn decode_options(mut options: &[u8], segment: &mut Segment) -> Result<(), WireE
         }
         options = rest;
     }
+    // A SYN has nothing to acknowledge selectively.
     if segment.flags.has(Flags::SYN) {
-        segment.syn = Some(syn);
+        segment.options = Some(Box::new(Options::Syn(syn)));
+    } else if !blocks.is_empty() {
+        segment.options = Some(Box::new(Options::Sack(blocks)));
     }
     Ok(())
 }
@@ -235,14 +246,16 @@ mod tests {
 
     #[test]
     fn a_syn_has_the_bytes_that_linux_would_send() {
+        let syn = SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true };
         let segment = Segment {
             seq: 0x0102_0304,
             window: 64_240,
             flags: Flags::SYN,
-            timestamps: Some((0x1111_1111, 0)),
-            syn: Some(SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true }),
+            has_timestamps: true,
+            timestamps: Timestamps { value: 0x1111_1111, echo: 0 },
             ..Segment::default()
         };
+        let segment = segment.with(Options::Syn(syn));
         let mut bytes = Vec::new();
         encode_headers(&segment, Ecn::NotEct, ADDRESSES, &mut bytes);
         assert_eq!(bytes.len(), 64);
@@ -280,16 +293,21 @@ mod tests {
                 blocks,
             )| {
                 let flags = Flags(flags);
-                let mut segment =
-                    Segment { seq, ack, window, flags, len, timestamps, ..Segment::default() };
+                let timestamps = timestamps.map(|(value, echo)| Timestamps { value, echo });
+                let segment = Segment { seq, ack, window, flags, len, ..Segment::default() };
+                let segment = segment.with_timestamps(timestamps);
                 if flags.has(Flags::SYN) {
-                    segment.syn = Some(SynOptions { mss, window_scale, sack_permitted });
-                } else {
-                    for (left, right) in blocks {
-                        segment.sack.push(left, right);
-                    }
+                    return segment.with(Options::Syn(SynOptions {
+                        mss,
+                        window_scale,
+                        sack_permitted,
+                    }));
                 }
-                segment
+                let mut sack = SackBlocks::default();
+                for (left, right) in blocks {
+                    sack.push(left, right);
+                }
+                if sack.is_empty() { segment } else { segment.with(Options::Sack(sack)) }
             },
         )
     }

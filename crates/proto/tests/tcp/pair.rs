@@ -25,7 +25,7 @@ impl Pair {
     /// Whether a packet that leaves is lost.
     fn loses(&mut self, segment: &Segment) -> bool {
         let lost = self.stream.unit() < self.loss;
-        if lost && segment.syn.is_some() {
+        if lost && segment.syn().is_some() {
             let left = self.handshakes.checked_sub(1);
             self.handshakes = left.unwrap_or(0);
             return left.is_some();
@@ -43,8 +43,10 @@ impl Pair {
                 if !self.loses(&transmit.segment) {
                     self.sequence += 1;
                     let to = 1 - from;
-                    self.flight
-                        .insert((self.now + delay, self.sequence), (to, transmit.segment, marked));
+                    self.flight.insert(
+                        (self.now + delay, self.sequence),
+                        (to, transmit.segment.clone(), marked),
+                    );
                 }
             }
         }

@@ -1,5 +1,7 @@
 use fontis_base::{Duration, Time};
-use fontis_proto::tcp::{Config, Endpoint, Flags, Segment, SynOptions, congestion};
+use fontis_proto::tcp::{
+    Config, Endpoint, Flags, Options, SackBlocks, Segment, SynOptions, congestion,
+};
 
 /// Bytes of payload in a full segment of these tests.
 pub(crate) const MSS: u64 = 1000;
@@ -103,14 +105,14 @@ impl Script {
             ack: ISN.wrapping_add(1),
             window: 60_000,
             flags: Flags::SYN | Flags::ACK | if ecn { Flags::ECE } else { Flags::default() },
-            syn: Some(SynOptions {
-                mss: 1000,
-                window_scale: Some(4),
-                sack_permitted: syn.syn.is_some_and(|syn| syn.sack_permitted),
-            }),
             ..Segment::default()
         };
-        test.endpoint.handle(test.now, &answer, false);
+        let options = Options::Syn(SynOptions {
+            mss: 1000,
+            window_scale: Some(4),
+            sack_permitted: syn.syn().is_some_and(|syn| syn.sack_permitted),
+        });
+        test.endpoint.handle(test.now, &answer.with(options), false);
         test.peer_next = PEER_ISN.wrapping_add(1);
         let ack = test.endpoint.poll(test.now).expect("the handshake's third segment").segment;
         assert_eq!(ack.ack, test.peer_next);
@@ -133,7 +135,7 @@ impl Script {
             if segment.len == 0 || theirs(segment.ack) > 0 {
                 words.push(format!("ack {}", theirs(segment.ack)));
             }
-            for (left, right) in segment.sack.as_slice() {
+            for (left, right) in segment.sack() {
                 words.push(format!("sack {}:{}", theirs(*left), theirs(*right)));
             }
             for (flag, name) in
@@ -162,6 +164,7 @@ impl Script {
             ..Segment::default()
         };
         let mut marked = false;
+        let mut blocks = SackBlocks::default();
         let mut words = text.split_whitespace();
         let range = |word: &str| {
             let (from, to) = word.split_once(':').expect("FROM:TO");
@@ -177,7 +180,7 @@ impl Script {
                 "sack" => {
                     let (from, to) = range(words.next().expect("FROM:TO"));
                     let ours = ISN.wrapping_add(1);
-                    assert!(segment.sack.push(ours.wrapping_add(from), ours.wrapping_add(to)));
+                    assert!(blocks.push(ours.wrapping_add(from), ours.wrapping_add(to)));
                 }
                 "win" => {
                     let bytes: u32 = words.next().expect("bytes").parse().expect("a number");
@@ -199,6 +202,7 @@ impl Script {
                 }
             }
         }
-        (segment, marked)
+        let has_blocks = !blocks.is_empty();
+        (if has_blocks { segment.with(Options::Sack(blocks)) } else { segment }, marked)
     }
 }

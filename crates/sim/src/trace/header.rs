@@ -105,7 +105,7 @@ impl Header {
             () if segment.len > 0 => Kind::Data,
             () => Kind::Ack,
         };
-        let sack = segment.sack.as_slice().iter();
+        let sack = segment.sack().iter();
         Self {
             kind,
             seq: Some(u64::from(segment.seq) + u64::from(has(Flags::SYN))),
@@ -113,9 +113,9 @@ impl Header {
             ack: has(Flags::ACK).then_some(u64::from(segment.ack)),
             sack: sack.map(|(left, right)| (u64::from(*left), u64::from(*right))).collect(),
             window: Some(u32::from(segment.window)),
-            window_scale: segment.syn.and_then(|syn| syn.window_scale),
+            window_scale: segment.syn().and_then(|syn| syn.window_scale),
             syn: has(Flags::SYN),
-            timestamps: segment.timestamps,
+            timestamps: segment.timestamps().map(|at| (at.value, at.echo)),
             bits: 32,
             ..Self::default()
         }

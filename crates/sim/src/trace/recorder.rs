@@ -99,7 +99,7 @@ impl Recorder {
         marks: Marks,
     ) -> Option<Handle> {
         let header = match &packet.payload {
-            Payload::Tcp(packed) => Header::of_tcp(&packed.segment()),
+            Payload::Tcp(segment) => Header::of_tcp(segment),
             Payload::Dfcp(dfcp) => Header::of_dfcp(dfcp),
             Payload::Published(published) => Header::of_published(published),
             Payload::Datagram(number) => Header {

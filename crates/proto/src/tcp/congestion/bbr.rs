@@ -103,7 +103,7 @@ impl Bbr {
             return self.initial_window;
         }
         let bdp = self.rate().bytes_in(self.min_rtt);
-        (u128::from(bdp) * u128::from(gain) / 1000) as u64 + 3 * self.mss
+        bdp.saturating_mul(gain) / 1000 + 3 * self.mss
     }
 
     pub(super) fn on_ack(&mut self, ack: &Ack) {
@@ -138,6 +138,10 @@ impl Bbr {
         else {
             return;
         };
+        // Most samples: a greater one of the same round stays in the window as long.
+        if self.rates.back().is_some_and(|(round, last)| *round == self.round && *last >= rate) {
+            return;
+        }
         while self.rates.back().is_some_and(|(_, last)| *last <= rate) {
             self.rates.pop_back();
         }

@@ -1,8 +1,8 @@
 use fontis_base::Time;
 
 use super::super::receiver::Receiver;
-use super::super::segment::{Flags, Segment, SynOptions};
-use super::{Endpoint, Event, Leaving, Negotiated, State, Transmit, timestamp};
+use super::super::segment::{Flags, Options, Segment, SynOptions, TIMESTAMPS, Timestamps};
+use super::{Endpoint, Event, Leaving, Negotiated, State, Transmit};
 
 /// How often a SYN is sent again ("tcp_syn_retries" of Linux).
 const SYN_RETRIES: u8 = 6;
@@ -19,7 +19,7 @@ impl Endpoint {
             }
             return;
         }
-        let Some(options) = segment.syn.filter(|_| segment.flags.has(Flags::SYN)) else { return };
+        let Some(options) = segment.syn().filter(|_| segment.flags.has(Flags::SYN)) else { return };
         self.on_syn(segment, options);
         if acks_us {
             self.establish(now, segment);
@@ -42,17 +42,17 @@ impl Endpoint {
         };
         let config = &self.config;
         self.options = Negotiated {
-            timestamps: config.timestamps && segment.timestamps.is_some(),
+            timestamps: config.timestamps && segment.has_timestamps,
             sack: config.sack && options.sack_permitted,
             ecn: config.ecn && echoes,
             our_scale: options.window_scale.map_or(0, |_| config.window_scale()),
             peer_scale: options.window_scale.unwrap_or(0).min(14),
         };
-        if let Some((value, _)) = segment.timestamps {
+        if let Some(Timestamps { value, .. }) = segment.timestamps() {
             self.timestamp_recent = value;
         }
         let timestamps = self.options.timestamps;
-        let taken = if timestamps { super::super::segment::TIMESTAMPS } else { 0 };
+        let taken = if timestamps { TIMESTAMPS } else { 0 };
         let theirs = u32::from(options.mss).saturating_sub(taken).max(1);
         let len = config.segment_len(timestamps).min(theirs);
         self.sending.agree(config, len, self.options.sack, self.isn);
@@ -110,12 +110,10 @@ impl Endpoint {
             sack_permitted: options.sack,
         };
         let window = self.receiver.offer(0, config);
-        let timestamps = options
-            .timestamps
-            .then(|| (timestamp(now), if answer { self.timestamp_recent } else { 0 }));
-        let ack = if answer { self.peer_wire(0) } else { 0 };
-        let segment =
-            Segment { seq, ack, window, flags, timestamps, syn: Some(syn), ..Segment::default() };
+        let (ack, echo) = if answer { (self.peer_wire(0), self.timestamp_recent) } else { (0, 0) };
+        let timestamps = self.timestamps(now, echo);
+        let segment = Segment { seq, ack, window, flags, ..Segment::default() };
+        let segment = segment.with_timestamps(timestamps).with(Options::Syn(syn));
         Transmit { segment, ecn_capable }
     }
 }
