@@ -17,6 +17,10 @@ fn main() -> ExitCode {
         // The queues of a simulation grow, and nothing is of the size again that they leave behind. A transfer's buffers come
         // again and again: it takes half as long again if they are given back so soon.
         set_purge_delay(1);
+        // They are many and none is large: a huge page is cleared whole where a few kilobytes of it are wanted. That this
+        // cannot be set is no loss but of time.
+        #[cfg(target_os = "linux")]
+        let _ = rustix::thread::disable_transparent_huge_pages(true);
     }
     ExitCode::from(fontis_cli::run(args, &fontis_cli::Python::OnPath))
 }
