@@ -7,8 +7,8 @@ use fontis_base::{Duration, Time};
 use super::config::Config;
 use super::congestion::Phase;
 use super::receiver::{Arrival, Receiver};
-use super::scoreboard::Piece;
-use super::segment::{Flags, Options, SackBlocks, Segment, Timestamps};
+use super::scoreboard::{Blocks, Piece};
+use super::segment::{Flags, Options, SackBlocks, Segment, Timestamps, unwrap, wire};
 use super::sender::PeerAck;
 use super::sending::Sending;
 use super::stats::{ReceiverStats, SenderStats};
@@ -342,8 +342,8 @@ impl Endpoint {
 
     fn handle_ack(&mut self, now: Time, segment: &Segment, start: i64) {
         let (una, nxt) = (self.sending.una(), self.sending.nxt());
-        let position = |wire: u32| unwrap(una, self.isn.wrapping_add(1), wire);
-        let ack = position(segment.ack);
+        let base = self.isn.wrapping_add(1);
+        let ack = unwrap(una, base, segment.ack);
         if ack > nxt as i64 {
             // It acknowledges what was never sent.
             self.receiver.acknowledge_now();
@@ -368,10 +368,7 @@ impl Endpoint {
         let pure = segment.len == 0 && !segment.flags.has(Flags::FIN);
         let ece = self.options.ecn && segment.flags.has(Flags::ECE);
         let peer = PeerAck { ack, window_moved, ece, pure, timestamp_rtt };
-        let blocks = segment.sack().iter().filter_map(|&(left, right)| {
-            let (left, right) = (position(left), position(right));
-            (left >= 0 && left < right).then_some((left as u64, right as u64))
-        });
+        let blocks = Blocks { wire: segment.sack(), base };
         self.sending.on_ack(now, peer, blocks, &self.config);
     }
 
@@ -569,16 +566,6 @@ impl Endpoint {
     fn peer_position(&self, seq: u32) -> i64 {
         unwrap(self.receiver.next(), self.peer_isn.wrapping_add(1), seq)
     }
-}
-
-/// The sequence number of a position in a stream whose first byte has number `base`.
-fn wire(base: u32, position: u64) -> u32 {
-    base.wrapping_add(position as u32)
-}
-
-/// The position nearest to `near` that has this sequence number.
-fn unwrap(near: u64, base: u32, seq: u32) -> i64 {
-    near as i64 + i64::from(seq.wrapping_sub(wire(base, near)) as i32)
 }
 
 /// The clock of timestamps: milliseconds, as in Linux.

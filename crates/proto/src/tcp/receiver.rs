@@ -48,6 +48,7 @@ struct Disorder {
     /// What arrived above the next position.
     above: Ranges,
     /// Positions in the ranges that grew last, and those ranges, latest first: they are reported first (RFC 2018 section 4).
+    /// An empty range stands for none.
     recent: [(u64, (u64, u64)); 4],
     /// A copy that came again, reported before all else (RFC 2883).
     duplicate: Option<(u64, u64)>,
@@ -178,13 +179,7 @@ impl Receiver {
             return;
         }
         if arrival.start > self.next {
-            let mut new = false;
-            let disorder = self.disorder();
-            disorder.above.insert(arrival.start, end, |_, _| new = true);
-            if !new {
-                disorder.duplicate = Some((arrival.start, end));
-            }
-            disorder.remember(arrival.start);
+            let new = self.disorder().take(arrival.start, end);
             let rare = self.rare();
             rare.out_of_order += 1;
             rare.duplicates += u64::from(!new);
@@ -294,6 +289,25 @@ impl Disorder {
         next
     }
 
+    /// Takes what came from `start` to `end`; whether any of it is new.
+    fn take(&mut self, start: u64, end: u64) -> bool {
+        if let Some(from) = self.above.extend_last(start, end) {
+            // Most goes on where the last one ended, and then no other range has changed.
+            match &mut self.recent[0] {
+                (position, range) if range.1 == from => (*position, range.1) = (start, end),
+                _ => self.remember(start),
+            }
+            return true;
+        }
+        let mut new = false;
+        self.above.insert(start, end, |_, _| new = true);
+        if !new {
+            self.duplicate = Some((start, end));
+        }
+        self.remember(start);
+        new
+    }
+
     fn remember(&mut self, position: u64) {
         // A position of the same range counts as the same.
         let range = self.above.find(position).unwrap_or((position, position + 1));
@@ -302,8 +316,10 @@ impl Disorder {
         let last = known.unwrap_or(self.recent.len() - 1);
         self.recent.copy_within(0..last, 1);
         self.recent[0] = (position, range);
-        // Ranges may have grown together.
-        self.recent.iter_mut().filter(|recent| holds(recent)).for_each(|recent| recent.1 = range);
+        // Ranges may have grown together: one stands for all.
+        for recent in self.recent[1..].iter_mut().filter(|recent| holds(recent)) {
+            *recent = (0, (0, 0));
+        }
     }
 
     fn blocks(&mut self, most: usize, mut report: impl FnMut(u64, u64)) {
@@ -315,16 +331,8 @@ impl Disorder {
         if self.above.is_empty() {
             return;
         }
-        for (index, &(_, (start, end))) in self.recent.iter().enumerate() {
-            if left == 0 {
-                break;
-            }
-            let told = self.recent[..index].iter().any(|(p, _)| (start..end).contains(p));
-            if start < end && !told {
-                report(start, end);
-                left -= 1;
-            }
-        }
+        let ranges = self.recent.iter().map(|(_, range)| *range).filter(|(start, end)| start < end);
+        ranges.take(left).for_each(|(start, end)| report(start, end));
     }
 
     fn says_anything(&self) -> bool {

@@ -4,6 +4,7 @@ use fontis_base::{Duration, Time, append, prefetch, relax};
 
 use super::ranges::Ranges;
 use super::record::{APP_LIMITED, FIN, Knowledge, LOST, RESENT, Record, SACKED, TWICE};
+use super::segment::{SackBlocks, unwrap};
 
 /// What was sent and is not acknowledged cumulatively, segment by segment, with what is known of each.
 ///
@@ -37,9 +38,9 @@ struct Repair {
     /// What the peer holds above `una`.
     sacked: Ranges,
     /// The last blocks in which the peer said so; most it says again.
-    told: [(u64, u64); 4],
-    /// Which of them is the oldest.
-    oldest: u8,
+    told: SackBlocks,
+    /// The number of the record after the last that was marked: most are marked one after another.
+    marked: u64,
     /// Bytes that are lost and have not been sent again since.
     pending: u64,
     /// Bytes that are lost and have not been delivered since.
@@ -56,8 +57,8 @@ impl Default for Repair {
     fn default() -> Self {
         Self {
             sacked: Ranges::default(),
-            told: Default::default(),
-            oldest: 0,
+            told: SackBlocks::default(),
+            marked: 0,
             pending: 0,
             lost: 0,
             judged: 0,
@@ -94,6 +95,19 @@ impl Samples {
     fn present(&self, delivered: u64) -> Knowledge {
         let Self { delivered_at, first_sent_at, .. } = *self;
         Knowledge { delivered, delivered_at, first_sent_at }
+    }
+}
+
+/// The blocks of an acknowledgement as they stand in it, and the sequence number of the stream's first byte.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Blocks<'a> {
+    pub(super) wire: &'a [(u32, u32)],
+    pub(super) base: u32,
+}
+
+impl Blocks<'_> {
+    const fn is_empty(&self) -> bool {
+        self.wire.is_empty()
     }
 }
 
@@ -286,18 +300,15 @@ impl Scoreboard {
         &mut self,
         now: Time,
         ack: u64,
-        blocks: impl Iterator<Item = (u64, u64)>,
+        blocks: Blocks<'_>,
         min_rtt: Duration,
     ) -> Progress {
         // A copy that seems to have been acknowledged sooner than possible was not what was acknowledged
         // (RFC 8985 section 6.2 step 2).
         let trusted = now - if min_rtt == Duration::MAX { Duration::ZERO } else { min_rtt };
         let mut progress = Progress { trusted, ..Progress::default() };
-        for (start, end) in blocks {
-            let start = start.max(self.una);
-            if start < end && end <= self.nxt {
-                self.select(start, end, &mut progress);
-            }
+        if !blocks.is_empty() {
+            self.on_blocks(blocks, &mut progress);
         }
         if ack > self.una {
             progress.acked = ack - self.una;
@@ -355,14 +366,39 @@ impl Scoreboard {
         progress
     }
 
+    /// The peer says what it holds above holes.
+    fn on_blocks(&mut self, blocks: Blocks<'_>, progress: &mut Progress) {
+        let mut all_sent = true;
+        for &(left, right) in self.news(blocks.wire) {
+            let [left, right] = [left, right].map(|edge| unwrap(self.una, blocks.base, edge));
+            if left < 0 || left >= right {
+                continue;
+            }
+            let (start, end) = ((left as u64).max(self.una), right as u64);
+            all_sent &= end <= self.nxt;
+            if start < end && end <= self.nxt {
+                self.select(start, end, progress);
+            }
+        }
+        if let Some(repair) = &mut self.repair {
+            // What it cannot have yet, it may have when it says so again.
+            let told = if all_sent { blocks.wire } else { &[] };
+            repair.told = told.iter().copied().collect();
+        }
+    }
+
+    /// Of the blocks of an acknowledgement those that may say something new: what comes after the first nearly always came
+    /// with the last acknowledgement too, after its first or with it.
+    fn news<'a>(&self, blocks: &'a [(u32, u32)]) -> &'a [(u32, u32)] {
+        let (Some(repair), [_, others @ ..]) = (&self.repair, blocks) else { return blocks };
+        let told = repair.told.as_slice();
+        let were_told = told.get(1..).is_some_and(|told| told.starts_with(others));
+        if were_told || told.starts_with(others) { &blocks[..1] } else { blocks }
+    }
+
     /// The peer says that it holds what is from `start` to `end`.
     fn select(&mut self, start: u64, end: u64, progress: &mut Progress) {
         let repair = self.repair();
-        if repair.told.contains(&(start, end)) {
-            return;
-        }
-        repair.told[usize::from(repair.oldest)] = (start, end);
-        repair.oldest = (repair.oldest + 1) % repair.told.len() as u8;
         if let Some(from) = repair.sacked.extend_last(start, end) {
             return self.mark(from, end, progress);
         }
@@ -389,6 +425,8 @@ impl Scoreboard {
             }
             index += 1;
         }
+        let marked = self.first + index as u64;
+        self.repair().marked = marked;
     }
 
     /// Whether the peer holds all of a record.
@@ -561,6 +599,10 @@ impl Scoreboard {
 
     /// The index of the first record that ends above `position`.
     fn index_at(&self, position: u64) -> usize {
+        let after_marked = self.index(self.repair.as_ref().map_or(0, |repair| repair.marked));
+        if self.records.get(after_marked).is_some_and(|record| record.start == position) {
+            return after_marked;
+        }
         let Some(front) = self.records.front() else { return 0 };
         // Most segments are full ones, so arithmetic finds them; a search finds the others.
         let guess = (position.saturating_sub(front.start) / u64::from(self.mss)) as usize;

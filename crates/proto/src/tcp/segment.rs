@@ -91,6 +91,17 @@ impl SackBlocks {
     }
 }
 
+impl FromIterator<(u32, u32)> for SackBlocks {
+    /// The first four blocks.
+    fn from_iter<T: IntoIterator<Item = (u32, u32)>>(blocks: T) -> Self {
+        let mut taken = Self::default();
+        for (left, right) in blocks.into_iter().take(taken.blocks.len()) {
+            taken.push(left, right);
+        }
+        taken
+    }
+}
+
 impl fmt::Debug for SackBlocks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.as_slice()).finish()
@@ -205,6 +216,16 @@ impl Segment {
         let flag = |flag| u32::from(self.flags.has(flag));
         self.len + flag(Flags::SYN) + flag(Flags::FIN)
     }
+}
+
+/// The sequence number of a position in a stream whose first byte has number `base`.
+pub(super) fn wire(base: u32, position: u64) -> u32 {
+    base.wrapping_add(position as u32)
+}
+
+/// The position nearest to `near` that has this sequence number.
+pub(super) fn unwrap(near: u64, base: u32, seq: u32) -> i64 {
+    near as i64 + i64::from(seq.wrapping_sub(wire(base, near)) as i32)
 }
 
 #[cfg(test)]

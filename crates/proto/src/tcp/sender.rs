@@ -6,7 +6,7 @@ use super::config::{Config, Recovery};
 use super::congestion::{Ack, Congestion, Phase, RateSample};
 use super::pacer::Pacer;
 use super::rtt::RttEstimator;
-use super::scoreboard::{Piece, Progress, Scoreboard};
+use super::scoreboard::{Blocks, Piece, Progress, Scoreboard};
 use super::stats::{Counters, SenderStats};
 use super::timers::Timers;
 
@@ -227,13 +227,7 @@ impl Sender {
     }
 
     /// Takes an acknowledgement with its selective blocks.
-    pub(super) fn on_ack(
-        &mut self,
-        now: Time,
-        peer: PeerAck,
-        blocks: impl Iterator<Item = (u64, u64)>,
-        config: &Config,
-    ) {
+    pub(super) fn on_ack(&mut self, now: Time, peer: PeerAck, blocks: Blocks<'_>, config: &Config) {
         if self.board.is_empty() && self.phase == Phase::Open && !peer.ece {
             // Nothing is outstanding, as nearly always with one who only receives.
             if peer.window_moved {

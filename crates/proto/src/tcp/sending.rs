@@ -3,7 +3,7 @@ use fontis_base::{Duration, Time, prefetch};
 use super::config::Config;
 use super::congestion::Phase;
 use super::rtt::RttEstimator;
-use super::scoreboard::Piece;
+use super::scoreboard::{Blocks, Piece};
 use super::sender::{PeerAck, Sender};
 use super::stats::SenderStats;
 
@@ -108,13 +108,7 @@ impl Sending {
     }
 
     /// See [`Sender::on_ack`].
-    pub(super) fn on_ack(
-        &mut self,
-        now: Time,
-        peer: PeerAck,
-        blocks: impl Iterator<Item = (u64, u64)>,
-        config: &Config,
-    ) {
+    pub(super) fn on_ack(&mut self, now: Time, peer: PeerAck, blocks: Blocks<'_>, config: &Config) {
         if let Self::Something(sender) = self {
             sender.on_ack(now, peer, blocks, config);
         }
