@@ -489,13 +489,17 @@ impl Shared {
 }
 
 impl Transport {
+    /// The names of protocols.
+    pub(crate) const PROTOCOLS: [&'static str; 4] = ["TCP", "DFCP", "DFCP of 2015", "datagrams"];
+
     /// The name of its protocol.
     pub(crate) const fn protocol(&self) -> &'static str {
+        let [tcp, dfcp, published, datagrams] = Self::PROTOCOLS;
         match self {
-            Self::Tcp(_) => "TCP",
-            Self::Dfcp(..) => "DFCP",
-            Self::Published(..) => "DFCP of 2015",
-            Self::Datagrams | Self::Command { .. } => "datagrams",
+            Self::Tcp(_) => tcp,
+            Self::Dfcp(..) => dfcp,
+            Self::Published(..) => published,
+            Self::Datagrams | Self::Command { .. } => datagrams,
         }
     }
 }

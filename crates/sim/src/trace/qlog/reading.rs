@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use super::frames::{Said, Streams, as_number};
 use super::gaps::Gaps;
 use super::{dfcp, frames};
+use crate::Transport;
 use crate::trace::{Builder, Detail, Group, Handle, LaneKind, Marks, Packet, Trace};
 
 /// What the events of a qlog are turned into.
@@ -72,9 +73,8 @@ const TOLD: [&str; 5] =
 
 /// The protocol that a trace or an event says it is of, if the simulator or a transfer of ours has written it.
 fn protocol_of(types: &Value) -> Option<String> {
-    const OURS: [&str; 4] = [DFCP, "TCP", "DFCP of 2015", "datagrams"];
     let mut types = types.as_array()?.iter().filter_map(Value::as_str);
-    types.find(|name| OURS.contains(name)).map(str::to_owned)
+    types.find(|name| Transport::PROTOCOLS.contains(name)).map(str::to_owned)
 }
 
 impl Reading {
