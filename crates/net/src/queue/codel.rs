@@ -80,15 +80,17 @@ impl<P> CoDel<P> {
         now: Time,
         observer: &mut impl Observer<P>,
     ) -> Option<Packet<P>> {
-        let (mut packet, mut ok_to_drop) = self.take(now, observer);
+        let mut ok_to_drop = self.judge(now);
         if self.dropping {
             if !ok_to_drop {
                 self.dropping = false;
             }
             while self.dropping && now >= self.drop_next {
                 self.count += 1;
-                let marked;
-                (packet, ok_to_drop, marked) = self.signal(now, packet, ok_to_drop, observer);
+                let marked = self.signal(now, observer);
+                if !marked {
+                    ok_to_drop = self.judge(now);
+                }
                 if ok_to_drop {
                     self.drop_next = self.control_law(self.drop_next);
                 } else {
@@ -99,7 +101,9 @@ impl<P> CoDel<P> {
                 }
             }
         } else if ok_to_drop {
-            (packet, _, _) = self.signal(now, packet, ok_to_drop, observer);
+            if !self.signal(now, observer) {
+                self.judge(now);
+            }
             self.dropping = true;
             // "If min went above TARGET close to when it last went below, assume that the drop rate that
             // controlled the queue on the last cycle is a good starting point to control it now."
@@ -109,7 +113,7 @@ impl<P> CoDel<P> {
             self.drop_next = self.control_law(now);
             self.last_count = self.count;
         }
-        packet
+        self.take(observer)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -120,51 +124,47 @@ impl<P> CoDel<P> {
         self.bytes
     }
 
-    /// The routine "dodequeue": the head, and whether it may be dropped.
-    fn take(&mut self, now: Time, observer: &mut impl Observer<P>) -> (Option<Packet<P>>, bool) {
-        if let Some((_, packet)) = self.packets.get(NEAR + 1) {
-            observer.nears(packet);
-        }
-        let Some((entered, packet)) = self.packets.pop_front() else {
+    /// What the routine "dodequeue" finds out of the head: whether it may be dropped.
+    fn judge(&mut self, now: Time) -> bool {
+        let Some((entered, head)) = self.packets.front() else {
             self.first_above = None;
-            return (None, false);
+            return false;
         };
-        self.bytes -= u64::from(packet.size);
-        let ok_to_drop = if now.since(entered) < self.target || self.bytes <= MAX_PACKET {
+        let others = self.bytes - u64::from(head.size);
+        if now.since(*entered) < self.target || others <= MAX_PACKET {
             self.first_above = None;
             false
         } else {
             now >= *self.first_above.get_or_insert(now + self.interval)
-        };
-        (Some(packet), ok_to_drop)
-    }
-
-    /// Tells the sender of the standing queue: drops the packet and takes the next, or marks it and keeps it.
-    /// Gives the packet to send, whether it may be dropped, and whether it was marked.
-    fn signal(
-        &mut self,
-        now: Time,
-        packet: Option<Packet<P>>,
-        ok_to_drop: bool,
-        observer: &mut impl Observer<P>,
-    ) -> (Option<Packet<P>>, bool, bool) {
-        match packet {
-            Some(mut packet) if self.ecn && packet.ecn != Ecn::NotEct => {
-                packet.ecn = Ecn::Ce;
-                observer.marked(now, ELEMENT, &packet);
-                (Some(packet), ok_to_drop, true)
-            }
-            Some(packet) => {
-                observer.dropped(now, ELEMENT, &packet, STANDING);
-                let (packet, ok_to_drop) = self.take(now, observer);
-                (packet, ok_to_drop, false)
-            }
-            None => (None, false, false),
         }
     }
 
-    /// Takes the head for a drop.
-    pub(super) fn drop_head(&mut self) -> Option<Packet<P>> {
+    fn take(&mut self, observer: &mut impl Observer<P>) -> Option<Packet<P>> {
+        if let Some((_, packet)) = self.packets.get(NEAR + 1) {
+            observer.nears(packet);
+        }
+        self.take_head()
+    }
+
+    /// Tells the sender of the standing queue: marks the head, or drops it; whether it was marked.
+    fn signal(&mut self, now: Time, observer: &mut impl Observer<P>) -> bool {
+        match self.packets.front_mut() {
+            Some((_, head)) if self.ecn && head.ecn != Ecn::NotEct => {
+                head.ecn = Ecn::Ce;
+                observer.marked(now, ELEMENT, head);
+                true
+            }
+            _ => {
+                if let Some(head) = self.take(observer) {
+                    observer.dropped(now, ELEMENT, &head, STANDING);
+                }
+                false
+            }
+        }
+    }
+
+    /// Takes the head, whatever may be said of it.
+    pub(super) fn take_head(&mut self) -> Option<Packet<P>> {
         let (_, packet) = self.packets.pop_front()?;
         self.bytes -= u64::from(packet.size);
         Some(packet)

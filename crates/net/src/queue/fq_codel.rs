@@ -124,7 +124,7 @@ impl<P> FqCoDel<P> {
         let fattest = self.queues.values_mut().max_by_key(|queue| queue.codel.bytes());
         let Some(queue) = fattest else { return };
         for _ in 0..BATCH.min(queue.codel.len().div_ceil(2)) {
-            let Some(packet) = queue.codel.drop_head() else { return };
+            let Some(packet) = queue.codel.take_head() else { return };
             self.packets -= 1;
             self.bytes -= u64::from(packet.size);
             observer.dropped(now, ELEMENT, &packet, OVERFLOW);
