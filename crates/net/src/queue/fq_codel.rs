@@ -8,8 +8,12 @@ use super::{CoDel, ELEMENT, Limit, OVERFLOW, QueueOptions, bucket_of};
 /// each kept short by CoDel.
 #[derive(Clone, Debug)]
 pub struct FqCoDel<P> {
-    /// The queues that have packets or wait for their turn to end, and no others.
-    queues: BTreeMap<u32, SubQueue<P>>,
+    /// The queues that have packets or wait for their turn to end, and places that are free.
+    queues: Vec<SubQueue<P>>,
+    free: Vec<u32>,
+    /// Where the queues stand, by the bucket that each is for.
+    places: BTreeMap<u32, u32>,
+    /// Places of queues.
     new: VecDeque<u32>,
     old: VecDeque<u32>,
     packets: usize,
@@ -22,6 +26,7 @@ pub struct FqCoDel<P> {
 
 #[derive(Clone, Debug)]
 struct SubQueue<P> {
+    bucket: u32,
     codel: CoDel<P>,
     deficit: i64,
 }
@@ -33,7 +38,9 @@ impl<P> FqCoDel<P> {
     /// An empty queue. Which flows share a queue follows from `salt`.
     pub fn new(limit: Limit, options: &QueueOptions, salt: u64) -> Self {
         Self {
-            queues: BTreeMap::new(),
+            queues: Vec::new(),
+            free: Vec::new(),
+            places: BTreeMap::new(),
             new: VecDeque::new(),
             old: VecDeque::new(),
             packets: 0,
@@ -56,15 +63,12 @@ impl<P> FqCoDel<P> {
         packet: Packet<P>,
         observer: &mut impl Observer<P>,
     ) {
-        let id = bucket_of(packet.flow, self.salt, self.options.buckets);
-        let (options, ecn) = (&self.options, self.ecn);
-        let new = &mut self.new;
-        let queue = self.queues.entry(id).or_insert_with(|| {
-            new.push_back(id);
-            let codel = CoDel::new(Limit::UNLIMITED).with_options(options);
-            let codel = if ecn { codel.with_ecn() } else { codel };
-            SubQueue { codel, deficit: i64::from(options.quantum) }
-        });
+        let bucket = bucket_of(packet.flow, self.salt, self.options.buckets);
+        let place = match self.places.get(&bucket) {
+            Some(place) => *place,
+            None => self.begin(bucket),
+        };
+        let queue = &mut self.queues[place as usize];
         self.packets += 1;
         self.bytes += u64::from(packet.size);
         queue.codel.enqueue(now, packet, observer);
@@ -82,12 +86,12 @@ impl<P> FqCoDel<P> {
             let from_new = !self.new.is_empty();
             let others_wait = !self.old.is_empty();
             let list = if from_new { &mut self.new } else { &mut self.old };
-            let id = *list.front()?;
-            let queue = self.queues.get_mut(&id)?;
+            let place = *list.front()?;
+            let queue = &mut self.queues[place as usize];
             if queue.deficit <= 0 {
                 queue.deficit += i64::from(self.options.quantum);
                 list.pop_front();
-                self.old.push_back(id);
+                self.old.push_back(place);
                 continue;
             }
             let (before, bytes) = (queue.codel.len(), queue.codel.bytes());
@@ -102,11 +106,12 @@ impl<P> FqCoDel<P> {
                 // A new queue that is empty becomes an old one, or flows could starve the others by pausing.
                 None if from_new && others_wait => {
                     self.new.pop_front();
-                    self.old.push_back(id);
+                    self.old.push_back(place);
                 }
                 None => {
                     list.pop_front();
-                    self.queues.remove(&id);
+                    self.places.remove(&queue.bucket);
+                    self.free.push(place);
                 }
             }
         }
@@ -120,8 +125,30 @@ impl<P> FqCoDel<P> {
         self.bytes
     }
 
+    /// A new queue for a bucket that had none: its place.
+    fn begin(&mut self, bucket: u32) -> u32 {
+        let codel = CoDel::new(Limit::UNLIMITED).with_options(&self.options);
+        let codel = if self.ecn { codel.with_ecn() } else { codel };
+        let queue = SubQueue { bucket, codel, deficit: i64::from(self.options.quantum) };
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.queues[place as usize] = queue;
+                place
+            }
+            None => {
+                self.queues.push(queue);
+                self.queues.len() as u32 - 1
+            }
+        };
+        self.places.insert(bucket, place);
+        self.new.push_back(place);
+        place
+    }
+
     fn drop_from_fattest(&mut self, now: Time, observer: &mut impl Observer<P>) {
-        let fattest = self.queues.values_mut().max_by_key(|queue| queue.codel.bytes());
+        // A free place is an empty queue.
+        let fattest =
+            self.queues.iter_mut().max_by_key(|queue| (queue.codel.bytes(), queue.bucket));
         let Some(queue) = fattest else { return };
         for _ in 0..BATCH.min(queue.codel.len().div_ceil(2)) {
             let Some(packet) = queue.codel.take_head() else { return };
