@@ -11,15 +11,21 @@ use super::{ELEMENT, Limit, OVERFLOW};
 #[derive(Clone, Debug)]
 pub struct Wfq<P> {
     flows: BTreeMap<FlowId, Flow<P>>,
-    /// Flows whose head may begin, by its virtual finish.
-    eligible: BTreeSet<(u64, FlowId)>,
-    /// Flows whose head may not, by its virtual start.
-    waiting: BTreeSet<(u64, FlowId)>,
+    heads: Heads,
     virtual_time: u64,
     packets: usize,
     bytes: u64,
     limit: Limit,
     per_flow: bool,
+}
+
+/// The flows that have packets.
+#[derive(Clone, Debug, Default)]
+struct Heads {
+    /// Those whose first packet may begin, by its virtual finish.
+    eligible: BTreeSet<(u64, FlowId)>,
+    /// Those whose first packet may not, by its virtual start; and its finish.
+    waiting: BTreeSet<(u64, FlowId, u64)>,
 }
 
 #[derive(Clone, Debug)]
@@ -38,8 +44,7 @@ impl<P> Wfq<P> {
     pub fn new(limit: Limit, per_flow: bool) -> Self {
         Self {
             flows: BTreeMap::new(),
-            eligible: BTreeSet::new(),
-            waiting: BTreeSet::new(),
+            heads: Heads::default(),
             virtual_time: 0,
             packets: 0,
             bytes: 0,
@@ -71,7 +76,7 @@ impl<P> Wfq<P> {
         self.packets += 1;
         if flow.packets.len() == 1 {
             flow.start = flow.finish.max(virtual_time);
-            self.place(id);
+            self.heads.place(id, flow, virtual_time);
         }
         while !self.per_flow && !self.limit.holds(self.packets, self.bytes) {
             self.drop_from_longest(now, observer);
@@ -87,18 +92,19 @@ impl<P> Wfq<P> {
             return None;
         }
         // "V = max(V, the least start)": with no flow eligible, time jumps to the first that will be.
-        if let (true, Some((start, _))) = (self.eligible.is_empty(), self.waiting.first()) {
+        let Heads { eligible, waiting } = &mut self.heads;
+        if let (true, Some((start, ..))) = (eligible.is_empty(), waiting.first()) {
             self.virtual_time = self.virtual_time.max(*start);
         }
-        while let Some(&(start, id)) = self.waiting.first() {
+        while let Some(&(start, id, finish)) = waiting.first() {
             if start > self.virtual_time {
                 break;
             }
-            self.waiting.pop_first();
-            self.eligible.insert((self.flows[&id].finish, id));
+            waiting.pop_first();
+            eligible.insert((finish, id));
         }
-        let active = self.eligible.len() + self.waiting.len();
-        let (_, id) = self.eligible.pop_first()?;
+        let active = eligible.len() + waiting.len();
+        let (_, id) = eligible.pop_first()?;
         let flow = self.flows.get_mut(&id)?;
         let packet = flow.packets.pop_front()?;
         if let Some(next) = flow.packets.front() {
@@ -117,7 +123,7 @@ impl<P> Wfq<P> {
             }
         } else {
             flow.start = flow.finish;
-            self.place(id);
+            self.heads.place(id, flow, self.virtual_time);
         }
         Some(packet)
     }
@@ -130,18 +136,6 @@ impl<P> Wfq<P> {
         self.bytes
     }
 
-    /// Gives a flow's head its finish, and its place.
-    fn place(&mut self, id: FlowId) {
-        let Some(flow) = self.flows.get_mut(&id) else { return };
-        let Some(head) = flow.packets.front() else { return };
-        flow.finish = flow.start + u64::from(head.size) * PARTS;
-        if flow.start <= self.virtual_time {
-            self.eligible.insert((flow.finish, id));
-        } else {
-            self.waiting.insert((flow.start, id));
-        }
-    }
-
     fn drop_from_longest(&mut self, now: Time, observer: &mut impl Observer<P>) {
         let longest = self.flows.iter_mut().max_by_key(|(_, flow)| flow.bytes);
         let Some((&id, flow)) = longest else { return };
@@ -151,11 +145,24 @@ impl<P> Wfq<P> {
         self.bytes -= size;
         self.packets -= 1;
         if flow.packets.is_empty() {
-            self.eligible.remove(&(flow.finish, id));
-            self.waiting.remove(&(flow.start, id));
+            self.heads.eligible.remove(&(flow.finish, id));
+            self.heads.waiting.remove(&(flow.start, id, flow.finish));
             flow.finish = flow.start;
         }
         observer.dropped(now, ELEMENT, &packet, OVERFLOW);
+    }
+}
+
+impl Heads {
+    /// Gives a flow's first packet its finish, and its place.
+    fn place<P>(&mut self, id: FlowId, flow: &mut Flow<P>, virtual_time: u64) {
+        let Some(head) = flow.packets.front() else { return };
+        flow.finish = flow.start + u64::from(head.size) * PARTS;
+        if flow.start <= virtual_time {
+            self.eligible.insert((flow.finish, id));
+        } else {
+            self.waiting.insert((flow.start, id, flow.finish));
+        }
     }
 }
 
