@@ -40,6 +40,34 @@ fn the_loss_of_the_first_segment_is_repaired_after_three_blocks_above_it() {
 }
 
 #[test]
+fn what_a_lost_acknowledgement_said_is_learned_from_the_next_one() {
+    let test = run(
+        window(8),
+        8 * MSS,
+        "+0 > 0:1000
+         +0 > 1000:2000
+         +0 > 2000:3000
+         +0 > 3000:4000
+         +0 > 4000:5000
+         +0 > 5000:6000
+         +0 > 6000:7000
+         +0 > 7000:8000
+         +100 < ack 0 sack 1000:2000
+         // The one that told of 3000:4000 first was lost: with the others these are three blocks.
+         +0 < ack 0 sack 5000:6000 sack 3000:4000 sack 1000:2000
+         +0 > 0:1000
+         // The first block goes on, the others say nothing new.
+         +0 < ack 0 sack 5000:7000 sack 3000:4000 sack 1000:2000
+         +0 > 2000:3000
+         +0 < ack 0 sack 5000:8000 sack 3000:4000 sack 1000:2000
+         +0 > 4000:5000
+         +100 < ack 8000",
+    );
+    let stats = test.endpoint.sender_stats();
+    assert_eq!((stats.retransmitted, stats.recoveries, stats.timeouts), (3, 1, 0));
+}
+
+#[test]
 fn the_loss_of_two_in_the_middle_is_repaired_in_one_round_trip() {
     run(
         window(10),

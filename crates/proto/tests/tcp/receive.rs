@@ -52,6 +52,33 @@ fn a_hole_is_reported_at_once_with_the_latest_block_first() {
 }
 
 #[test]
+fn blocks_that_grew_together_are_reported_as_one_wherever_they_go_on() {
+    run(
+        delayed(),
+        0,
+        "+0 < 1000:2000
+         +0 > ack 0 sack 1000:2000
+         +0 < 3000:4000
+         +0 > ack 0 sack 3000:4000 sack 1000:2000
+         +0 < 2000:3000
+         +0 > ack 0 sack 1000:4000
+         // It goes on at its end,
+         +0 < 4000:5000
+         +0 > ack 0 sack 1000:5000
+         // another begins above it and goes on,
+         +0 < 6000:7000
+         +0 > ack 0 sack 6000:7000 sack 1000:5000
+         +0 < 7000:8000
+         +0 > ack 0 sack 6000:8000 sack 1000:5000
+         // and the hole between them is filled.
+         +0 < 5000:6000
+         +0 > ack 0 sack 1000:8000
+         +0 < 8000:9000
+         +0 > ack 0 sack 1000:9000",
+    );
+}
+
+#[test]
 fn a_fifth_hole_finds_no_room_in_the_report() {
     run(
         config(),
