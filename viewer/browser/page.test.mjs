@@ -120,6 +120,7 @@ test("a packet is hovered, followed, and so is its block; the link shows the sam
   const followed = page.locator("#followed");
   assert.match(await followed.innerText(), /at bottleneck/);
   await followed.getByRole("button", { name: "follow its block" }).click();
+  await drawn();
   assert.match(hash(), /block=0\.\d+\.\d+/);
   const text = await followed.innerText();
   assert.match(text, /symbols needed/);
