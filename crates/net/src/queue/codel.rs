@@ -139,13 +139,6 @@ impl<P> CoDel<P> {
         }
     }
 
-    fn take(&mut self, observer: &mut impl Observer<P>) -> Option<Packet<P>> {
-        if let Some((_, packet)) = self.packets.get(NEAR + 1) {
-            observer.nears(packet);
-        }
-        self.take_head()
-    }
-
     /// Tells the sender of the standing queue: marks the head, or drops it; whether it was marked.
     fn signal(&mut self, now: Time, observer: &mut impl Observer<P>) -> bool {
         match self.packets.front_mut() {
@@ -164,7 +157,10 @@ impl<P> CoDel<P> {
     }
 
     /// Takes the head, whatever may be said of it.
-    pub(super) fn take_head(&mut self) -> Option<Packet<P>> {
+    pub(super) fn take(&mut self, observer: &mut impl Observer<P>) -> Option<Packet<P>> {
+        if let Some((_, packet)) = self.packets.get(NEAR + 1) {
+            observer.nears(packet);
+        }
         let (_, packet) = self.packets.pop_front()?;
         self.bytes -= u64::from(packet.size);
         Some(packet)

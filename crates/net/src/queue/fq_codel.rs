@@ -1,6 +1,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use fontis_base::{Observer, Packet, Time};
+use slab::Slab;
 
 use super::{CoDel, ELEMENT, Limit, OVERFLOW, QueueOptions, bucket_of};
 
@@ -8,14 +9,13 @@ use super::{CoDel, ELEMENT, Limit, OVERFLOW, QueueOptions, bucket_of};
 /// each kept short by CoDel.
 #[derive(Clone, Debug)]
 pub struct FqCoDel<P> {
-    /// The queues that have packets or wait for their turn to end, and places that are free.
-    queues: Vec<SubQueue<P>>,
-    free: Vec<u32>,
-    /// Where the queues stand, by the bucket that each is for.
-    places: BTreeMap<u32, u32>,
-    /// Places of queues.
-    new: VecDeque<u32>,
-    old: VecDeque<u32>,
+    /// The queues that have packets or wait for their turn to end, and no others.
+    queues: Slab<SubQueue<P>>,
+    /// Where they stand, by the bucket that each is for.
+    places: BTreeMap<u32, usize>,
+    /// Places of those that are new, and of the others, in the order of their turns.
+    new: VecDeque<usize>,
+    old: VecDeque<usize>,
     packets: usize,
     bytes: u64,
     limit: Limit,
@@ -38,8 +38,7 @@ impl<P> FqCoDel<P> {
     /// An empty queue. Which flows share a queue follows from `salt`.
     pub fn new(limit: Limit, options: &QueueOptions, salt: u64) -> Self {
         Self {
-            queues: Vec::new(),
-            free: Vec::new(),
+            queues: Slab::new(),
             places: BTreeMap::new(),
             new: VecDeque::new(),
             old: VecDeque::new(),
@@ -68,7 +67,7 @@ impl<P> FqCoDel<P> {
             Some(place) => *place,
             None => self.begin(bucket),
         };
-        let queue = &mut self.queues[place as usize];
+        let queue = &mut self.queues[place];
         self.packets += 1;
         self.bytes += u64::from(packet.size);
         queue.codel.enqueue(now, packet, observer);
@@ -87,7 +86,7 @@ impl<P> FqCoDel<P> {
             let others_wait = !self.old.is_empty();
             let list = if from_new { &mut self.new } else { &mut self.old };
             let place = *list.front()?;
-            let queue = &mut self.queues[place as usize];
+            let queue = &mut self.queues[place];
             if queue.deficit <= 0 {
                 queue.deficit += i64::from(self.options.quantum);
                 list.pop_front();
@@ -111,7 +110,7 @@ impl<P> FqCoDel<P> {
                 None => {
                     list.pop_front();
                     self.places.remove(&queue.bucket);
-                    self.free.push(place);
+                    self.queues.remove(place);
                 }
             }
         }
@@ -126,32 +125,22 @@ impl<P> FqCoDel<P> {
     }
 
     /// A new queue for a bucket that had none: its place.
-    fn begin(&mut self, bucket: u32) -> u32 {
+    fn begin(&mut self, bucket: u32) -> usize {
         let codel = CoDel::new(Limit::UNLIMITED).with_options(&self.options);
         let codel = if self.ecn { codel.with_ecn() } else { codel };
-        let queue = SubQueue { bucket, codel, deficit: i64::from(self.options.quantum) };
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.queues[place as usize] = queue;
-                place
-            }
-            None => {
-                self.queues.push(queue);
-                self.queues.len() as u32 - 1
-            }
-        };
+        let deficit = i64::from(self.options.quantum);
+        let place = self.queues.insert(SubQueue { bucket, codel, deficit });
         self.places.insert(bucket, place);
         self.new.push_back(place);
         place
     }
 
     fn drop_from_fattest(&mut self, now: Time, observer: &mut impl Observer<P>) {
-        // A free place is an empty queue.
-        let fattest =
-            self.queues.iter_mut().max_by_key(|queue| (queue.codel.bytes(), queue.bucket));
+        let queues = self.queues.iter_mut().map(|(_, queue)| queue);
+        let fattest = queues.max_by_key(|queue| (queue.codel.bytes(), queue.bucket));
         let Some(queue) = fattest else { return };
         for _ in 0..BATCH.min(queue.codel.len().div_ceil(2)) {
-            let Some(packet) = queue.codel.take_head() else { return };
+            let Some(packet) = queue.codel.take(observer) else { return };
             self.packets -= 1;
             self.bytes -= u64::from(packet.size);
             observer.dropped(now, ELEMENT, &packet, OVERFLOW);

@@ -404,8 +404,8 @@ impl Endpoint {
     }
 
     /// Decides what leaves next at `now`; the segment is to be asked for at once, with [`transmit`](Self::transmit) or
-    /// [`transmit_syn`](Self::transmit_syn). A driver that does both by itself can make something else of the segment without
-    /// waiting for it to reach the memory.
+    /// [`transmit_syn`](Self::transmit_syn). A driver that does both by itself has the segment made where it
+    /// goes, without waiting for it to reach the memory on the way.
     pub fn leave(&mut self, now: Time) -> Option<Leaving> {
         match self.state {
             _ if self.reset => Some(self.leave_reset()),

@@ -196,7 +196,7 @@ impl Segment {
     }
 
     /// The same segment with other options.
-    pub fn with(self, options: Options) -> Self {
+    pub fn with_options(self, options: Options) -> Self {
         Self { options: Some(Box::new(options)), ..self }
     }
 
@@ -240,15 +240,15 @@ mod tests {
         let ack = Segment::default().with_timestamps(timestamps);
         assert_eq!(ack.size(), 52);
         let mut blocks = SackBlocks::default();
-        assert_eq!(ack.clone().with(Options::Sack(blocks)).size(), 52);
+        assert_eq!(ack.clone().with_options(Options::Sack(blocks)).size(), 52);
         for n in 0..3 {
             assert!(blocks.push(n, n + 1));
         }
-        let ack = ack.with(Options::Sack(blocks));
+        let ack = ack.with_options(Options::Sack(blocks));
         // Three blocks beside timestamps fill the 40 bytes that options may take.
         assert_eq!(ack.size(), 80);
         let syn = SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true };
-        let syn = Segment { flags: Flags::SYN, ..data }.with(Options::Syn(syn));
+        let syn = Segment { flags: Flags::SYN, ..data }.with_options(Options::Syn(syn));
         assert_eq!((syn.options_len(), syn.sequence_len()), (24, 1449));
     }
 

@@ -255,7 +255,7 @@ mod tests {
             timestamps: Timestamps { value: 0x1111_1111, echo: 0 },
             ..Segment::default()
         };
-        let segment = segment.with(Options::Syn(syn));
+        let segment = segment.with_options(Options::Syn(syn));
         let mut bytes = Vec::new();
         encode_headers(&segment, Ecn::NotEct, ADDRESSES, &mut bytes);
         assert_eq!(bytes.len(), 64);
@@ -297,7 +297,7 @@ mod tests {
                 let segment = Segment { seq, ack, window, flags, len, ..Segment::default() };
                 let segment = segment.with_timestamps(timestamps);
                 if flags.has(Flags::SYN) {
-                    return segment.with(Options::Syn(SynOptions {
+                    return segment.with_options(Options::Syn(SynOptions {
                         mss,
                         window_scale,
                         sack_permitted,
@@ -307,7 +307,7 @@ mod tests {
                 for (left, right) in blocks {
                     sack.push(left, right);
                 }
-                if sack.is_empty() { segment } else { segment.with(Options::Sack(sack)) }
+                if sack.is_empty() { segment } else { segment.with_options(Options::Sack(sack)) }
             },
         )
     }

@@ -112,7 +112,7 @@ impl Script {
             window_scale: Some(4),
             sack_permitted: syn.syn().is_some_and(|syn| syn.sack_permitted),
         });
-        test.endpoint.handle(test.now, &answer.with(options), false);
+        test.endpoint.handle(test.now, &answer.with_options(options), false);
         test.peer_next = PEER_ISN.wrapping_add(1);
         let ack = test.endpoint.poll(test.now).expect("the handshake's third segment").segment;
         assert_eq!(ack.ack, test.peer_next);
@@ -203,6 +203,6 @@ impl Script {
             }
         }
         let has_blocks = !blocks.is_empty();
-        (if has_blocks { segment.with(Options::Sack(blocks)) } else { segment }, marked)
+        (if has_blocks { segment.with_options(Options::Sack(blocks)) } else { segment }, marked)
     }
 }

@@ -113,7 +113,7 @@ impl Endpoint {
         let (ack, echo) = if answer { (self.peer_wire(0), self.timestamp_recent) } else { (0, 0) };
         let timestamps = self.timestamps(now, echo);
         let segment = Segment { seq, ack, window, flags, ..Segment::default() };
-        let segment = segment.with_timestamps(timestamps).with(Options::Syn(syn));
+        let segment = segment.with_timestamps(timestamps).with_options(Options::Syn(syn));
         Transmit { segment, ecn_capable }
     }
 }
