@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# Measures, and keeps what was measured with the date, the commit and the machine that it was measured on.
+# Measures, and keeps what was measured with the date, the commit and the machine that it was
+# measured on.
 #
-# What runs in virtual time (the examples wan and control) is the same on every machine; sim_bench.py measures the
-# simulator, ns2_fidelity.py sets it beside ns-2 if that is installed; the bench raptorq sets our codec beside others in
-# one process; testbed_bench.py measures the testbed where there can be one; viewer.sh opens large files in a browser;
-# bench.py moves real bytes between real processes on this one; speed_bench.py does so as fast as the machine can, beside
-# QUIC, TCP and a build of ours that does not encrypt; large_bench.py tries many files, a gigabit and memory; lab_bench.py
-# measures the Python package. BENCH_RUNS and its other settings are explained there.
+# What runs in virtual time (the examples wan and control) is the same on every machine;
+# sim_bench.py measures the simulator, ns2_fidelity.py sets it beside ns-2 if that is installed; the
+# bench raptorq sets our codec beside others in one process; testbed_bench.py measures the testbed
+# where there can be one; viewer.sh opens large files in a browser; bench.py moves real bytes
+# between real processes on this one; speed_bench.py does so as fast as the machine can, beside
+# QUIC, TCP and a build of ours that does not encrypt; large_bench.py tries many files, a gigabit
+# and memory; lab_bench.py measures the Python package. BENCH_RUNS and its other settings are
+# explained there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,7 +20,8 @@ mkdir -p "$folder"
     uname -srm
 } | tee "$folder/machine.txt"
 
-# Runs a measurement and keeps what it says. One that misses a figure does not keep the others from being run.
+# Runs a measurement and keeps what it says. One that misses a figure does not keep the others from
+# being run.
 missed=()
 measure() {
     local name=$1

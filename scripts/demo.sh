@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# A real file crosses a bad path: 100 Mbit/s, 100 ms round trip, 2 % of the packets towards the receiver lost. Fontis
-# races CUBIC, BBR and QUIC over it, in namespaces on this machine; where there can be none, it crosses `fontis relay`
-# alone.
+# A real file crosses a bad path: 100 Mbit/s, 100 ms round trip, 2 % of the packets towards the
+# receiver lost. Fontis races CUBIC, BBR and QUIC over it, in namespaces on this machine; where
+# there can be none, it crosses `fontis relay` alone.
 #
-#   FILE=…     what to send; by default the largest file of the Rust toolchain, which every machine that builds this has
-#   FONTIS=…   a built command, instead of building one
+#   FILE=…     what to send; by default the largest file of the Rust toolchain, which every machine
+#   that builds this has FONTIS=…   a built command, instead of building one
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -47,7 +47,8 @@ echo "instead Fontis alone, over a relay:"
 work=$(mktemp -d)
 pids=()
 finish() {
-    # Both end on an interrupt, as they would at Ctrl-C; each is waited for, so that none outlives the demo.
+    # Both end on an interrupt, as they would at Ctrl-C; each is waited for, so that none outlives
+    # the demo.
     for pid in "${pids[@]}"; do
         kill -INT "$pid" 2>/dev/null || true
     done

@@ -4,7 +4,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# Sanitizers need a nightly compiler. Without one libFuzzer runs all the same; what is safe Rust panics where it is wrong.
+# Sanitizers need a nightly compiler. Without one libFuzzer runs all the same; what is safe Rust
+# panics where it is wrong.
 if cargo +nightly --version >/dev/null 2>&1; then
     fuzz=(cargo +nightly fuzz run)
 else
@@ -16,7 +17,8 @@ if ! command -v cargo-fuzz >/dev/null; then
     echo "fuzz: installing cargo-fuzz"
     cargo install --locked cargo-fuzz
 fi
-# What the fuzzer finds stays out of the corpus in the tree: a person picks what is worth keeping there.
+# What the fuzzer finds stays out of the corpus in the tree: a person picks what is worth keeping
+# there.
 for target in "$@"; do
     echo "fuzz: $target for ${FUZZ_SECONDS:-60} s"
     mkdir -p "fuzz/found/$target"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests of the kernels and of the tables of the field in Miri, which says where unsafe code does what it must not:
-# scripts/miri.sh [FILTER...]
+# Runs the tests of the kernels and of the tables of the field in Miri, which says where unsafe code
+# does what it must not: scripts/miri.sh [FILTER...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,7 +9,8 @@ if ! cargo +nightly miri --version >/dev/null 2>&1; then
     exit 1
 fi
 
-# Miri has the instructions that it is told of, whatever this processor has: every kind of register is tried.
+# Miri has the instructions that it is told of, whatever this processor has: every kind of register
+# is tried.
 if [ "$(uname -m)" = x86_64 ]; then
     export RUSTFLAGS="-C target-feature=+avx2,+avx512f,+avx512bw,+gfni"
 fi

@@ -26,8 +26,8 @@ install() {
 # Moves a file with the command of an empty root, from server to client.
 try_in() {
     local where=$1 command=$2 log url
-    # Without being root, a user namespace lets us change the root. /dev is there, as in every container: a static binary
-    # reads randomness from it.
+    # Without being root, a user namespace lets us change the root. /dev is there, as in every
+    # container: a static binary reads randomness from it.
     local enter=(unshare --mount sh -c 'mount --rbind /dev "$0/dev" && exec chroot "$0" "$@"' "$where")
     [ "$(id -u)" = 0 ] || enter=(unshare --user --map-root-user "${enter[@]:1}")
     mkdir -p "$where/tmp/served" "$where/dev"
@@ -155,7 +155,8 @@ image_into() {
     $engine rm "$id" >/dev/null
 }
 
-# What the image's command says, from a container. Buildah's need neither control groups nor a runtime.
+# What the image's command says, from a container. Buildah's need neither control groups nor a
+# runtime.
 image_says() {
     local engine=$1 id
     shift

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# The Python package: `install` builds the wheel and installs it into target/venv, `lint` checks format, lints and types,
-# `test` installs and tests. Tools have the versions of python/requirements.txt.
+# The Python package: `install` builds the wheel and installs it into target/venv, `lint` checks
+# format, lints and types, `test` installs and tests. Tools have the versions of
+# python/requirements.txt.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 readonly VENV=target/venv
 readonly BIN=$VENV/bin
 readonly SOURCES=(python docs/notebooks scripts/lab_bench.py)
-# The same profile as the tests', so that nothing is built twice; PROFILE=release is what `pip install .` builds.
+# The same profile as the tests', so that nothing is built twice; PROFILE=release is what
+# `pip install .` builds.
 readonly PROFILE=${PROFILE:-dev}
 
 python() {

@@ -184,7 +184,8 @@ def main():
         beside(f"CUBIC over {queue}", queue=queue)
     for protocol in ("compound", "vegas", "bbr"):
         beside(f"{protocol} over FIFO", protocol=protocol)
-    # Before summaries of thousands of flows are read here: the peak of a child is never less than that of who made it.
+    # Before summaries of thousands of flows are read here: the peak of a child is never less than
+    # that of who made it.
     memory()
     scaling()
     huge = simulate(flows=100_000, rate="10 Gbit/s", seconds=10)

@@ -34,7 +34,8 @@ app = "object"
 size = "980 MB"
 """
 
-# In the order of viewer/browser/measure.mjs: the figure, what is aimed at, and whether more is better.
+# In the order of viewer/browser/measure.mjs: the figure, what is aimed at, and whether more is
+# better.
 AIMS = [
     # Of a million packets; larger files are to open, however long it takes.
     ("first picture, s", 3.0, False),
@@ -65,7 +66,8 @@ def whole(source, target):
             at += length
 
 
-# Of the qlog: symbols of a block, those of it that are sent, packets between two of feedback, and packets of a round trip.
+# Of the qlog: symbols of a block, those of it that are sent, packets between two of feedback, and
+# packets of a round trip.
 K, OF_A_BLOCK, EVERY, FLIGHT = 721, 735, 40, 400
 
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # The viewer's pages: scripts/viewer.sh build | check | test | bench
 #
-# build makes them in viewer/dist, where the command takes them in; check looks at types
-# and style; test tries them in a browser, with the command that FONTIS names; bench measures them over large files.
-# What is missing is installed if that is possible, else it is said, and the rest goes on: the command builds without pages.
+# build makes them in viewer/dist, where the command takes them in; check looks at types and style;
+# test tries them in a browser, with the command that FONTIS names; bench measures them over large
+# files. What is missing is installed if that is possible, else it is said, and the rest goes on:
+# the command builds without pages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,7 +20,8 @@ skip() {
 packages() {
     scripts/require.sh node=nodejs npm=npm >/dev/null 2>&1 || skip "$1: node is missing (apt-get install nodejs npm)"
     if [ viewer/package-lock.json -nt viewer/node_modules/.package-lock.json ]; then
-        # npm ci insists on packages for every platform, which a mirror need not have; install takes what is for this one.
+        # npm ci insists on packages for every platform, which a mirror need not have; install takes
+        # what is for this one.
         (cd viewer && { npm ci || npm install --no-save; } >/dev/null 2>&1) \
             || skip "$1: npm install failed in viewer/; run it there to see why"
     fi

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Builds the five pure crates for wasm32-unknown-unknown: what builds there has no socket, no file and no thread. The viewer's
-# binding above them is linked: it is what the playground runs, and lands in viewer/dist.
+# Builds the five pure crates for wasm32-unknown-unknown: what builds there has no socket, no file
+# and no thread. The viewer's binding above them is linked: it is what the playground runs, and
+# lands in viewer/dist.
 #
-# Two toolchains can do it: the project's own, if rustup has the target, or Debian's rustc-web, which lacks the
-# target's standard library and builds it from source. WASM_TOOLCHAIN=rustup or =debian insists on one of them.
+# Two toolchains can do it: the project's own, if rustup has the target, or Debian's rustc-web,
+# which lacks the target's standard library and builds it from source. WASM_TOOLCHAIN=rustup or
+# =debian insists on one of them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

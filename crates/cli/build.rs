@@ -1,5 +1,5 @@
-//! Takes the viewer's pages into the command, if they have been built: `make` builds them first. Without them the command
-//! builds all the same, and `fontis view` says what to run.
+//! Takes the viewer's pages into the command, if they have been built: `make` builds them first.
+//! Without them the command builds all the same, and `fontis view` says what to run.
 
 use std::path::Path;
 use std::{env, fs};

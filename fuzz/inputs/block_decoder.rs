@@ -1,7 +1,7 @@
 //! Symbols, true and false ones, into a decoder.
 //!
-//! The input is a head of seven bytes (flags, length of the block, symbol size) and commands of four: the identifier
-//! of the next symbol, what is wrong with it, and whether to decode ahead.
+//! The input is a head of seven bytes (flags, length of the block, symbol size) and commands of
+//! four: the identifier of the next symbol, what is wrong with it, and whether to decode ahead.
 
 use bytes::Bytes;
 use fontis_codes::{BlockDecoder, BlockEncoder, BlockShape, Code, Decoded};

@@ -1,7 +1,8 @@
-//! An established connection whose peer says anything that decodes, and whose application does anything that it may.
+//! An established connection whose peer says anything that decodes, and whose application does
+//! anything that it may.
 //!
-//! The input is a list of commands: a byte that says which, a byte of argument, and for packets that many bytes of
-//! frames.
+//! The input is a list of commands: a byte that says which, a byte of argument, and for packets
+//! that many bytes of frames.
 
 use bytes::Bytes;
 use fontis_base::{Duration, Ecn, Time};

@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use fontis_proto::dfcp::wire;
 
-/// Whatever decodes can be encoded, has the length that was foretold, and decodes to the same bytes again.
+/// Whatever decodes can be encoded, has the length that was foretold, and decodes to the same bytes
+/// again.
 pub(crate) fn run(data: &[u8]) {
     let Ok(frames) = wire::decode_frames(Bytes::copy_from_slice(data)) else { return };
     let mut first = Vec::new();

@@ -1,4 +1,5 @@
-//! The DFCP of 2015: bytes that may be a packet, and two endpoints in a network that does what it likes.
+//! The DFCP of 2015: bytes that may be a packet, and two endpoints in a network that does what it
+//! likes.
 
 use std::collections::VecDeque;
 
@@ -10,7 +11,8 @@ use fontis_proto::published::{
 /// Bytes that the application wants to move.
 const MESSAGE: u64 = 20_000;
 
-/// Whatever decodes is encoded to the same bytes; whatever packets come, endpoints go on, and nobody gets more than was sent.
+/// Whatever decodes is encoded to the same bytes; whatever packets come, endpoints go on, and
+/// nobody gets more than was sent.
 pub(crate) fn run(data: &[u8]) {
     bytes_are_a_packet_or_none(data);
     let (Some((&[a, b, c], steps)), now) = (data.split_first_chunk::<3>(), Time::ZERO) else {
@@ -133,7 +135,8 @@ impl Pair {
     }
 }
 
-/// A packet that nobody sent. Data are not forged: that they are right is the checksum's business, not the endpoint's.
+/// A packet that nobody sent. Data are not forged: that they are right is the checksum's business,
+/// not the endpoint's.
 fn forged(small: u8, large: u16) -> Packet {
     let flags = Flags(small & 0x3f);
     let is_data = flags.0 & (Flags::SYN.0 | Flags::ACK.0 | Flags::FIN.0 | Flags::RST.0) == 0;

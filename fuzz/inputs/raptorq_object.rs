@@ -1,6 +1,7 @@
 //! Any bytes as object transmission information, and any as packets for it.
 //!
-//! The input is twelve bytes of transmission information and packets, each behind a byte that says how long it is.
+//! The input is twelve bytes of transmission information and packets, each behind a byte that says
+//! how long it is.
 
 use fontis_codes::raptorq::{ObjectDecoder, Oti};
 
@@ -8,7 +9,8 @@ use fontis_codes::raptorq::{ObjectDecoder, Oti};
 const MAX_LENGTH: u64 = 1 << 16;
 const MAX_SYMBOLS: u32 = 200;
 
-/// Whatever comes in, nothing panics; transmission information that is accepted is what was written.
+/// Whatever comes in, nothing panics; transmission information that is accepted is what was
+/// written.
 pub(crate) fn run(data: &[u8]) {
     let Some((head, mut packets)) = data.split_first_chunk::<12>() else { return };
     let Ok(oti) = Oti::from_bytes(head) else { return };

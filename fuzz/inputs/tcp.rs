@@ -12,7 +12,8 @@ use fontis_proto::tcp::{
 const MESSAGE: u64 = 200_000;
 const ADDRESSES: Addresses = Addresses { source: (1, 2), destination: (3, 4) };
 
-/// Whatever decodes is encoded to the same bytes; whatever segments come, endpoints go on, and nobody gets more than was sent.
+/// Whatever decodes is encoded to the same bytes; whatever segments come, endpoints go on, and
+/// nobody gets more than was sent.
 pub(crate) fn run(data: &[u8]) {
     if let Ok((addresses, ecn, segment)) = decode_headers(data) {
         let mut bytes = Vec::new();

@@ -1,4 +1,5 @@
-//! Files that `fontis view` and `fontis estimate` are given: traces of ours, pcap, pcapng, qlog, and traces of ns-2.
+//! Files that `fontis view` and `fontis estimate` are given: traces of ours, pcap, pcapng, qlog,
+//! and traces of ns-2.
 
 use fontis_sim::trace::read::read;
 use fontis_sim::trace::{Detail, capture, figure, stream};

@@ -1,6 +1,7 @@
 //! Source and repair symbols, true and false ones, into a window decoder.
 //!
-//! The input is a head of four bytes that choose the code, and commands of eight: what comes, its numbers, and a byte of its value.
+//! The input is a head of four bytes that choose the code, and commands of eight: what comes, its
+//! numbers, and a byte of its value.
 
 use fontis_codes::window::{RepairSymbol, WindowCode, WindowDecoder};
 

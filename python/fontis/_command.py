@@ -9,6 +9,7 @@ def main() -> int:
     """Run the command with this process's arguments."""
     import signal
 
-    # Python's own handler would only note the interrupt; the command handles it, or dies of it as it does elsewhere.
+    # Python's own handler would only note the interrupt; the command handles it, or dies of it as
+    # it does elsewhere.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return run(["fontis", *sys.argv[1:]], sys.executable)

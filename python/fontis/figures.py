@@ -384,7 +384,8 @@ def _points(drawing: _Drawing) -> None:
         colour = plots.COLOURS[labels.index(point.series) % len(plots.COLOURS)]
         sign = {"le": " (at most)", "ge": " (at least)"}.get(comparison, "")
         if point.over:
-            # As many times below ours as it is said to be: a claim of ratios has no value of its own.
+            # As many times below ours as it is said to be: a claim of ratios has no value of its
+            # own.
             base = dict(drawing.curves.get(point.over, ())).get(point.x or 0.0)
             if base is None:
                 continue

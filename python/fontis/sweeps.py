@@ -230,8 +230,8 @@ def _run_all(
     at = 0
     try:
         while at < len(todo) or waiting:
-            # Two chunks for each worker: it need not wait for this process. They shrink towards the end, so that all
-            # workers end at about the same time.
+            # Two chunks for each worker: it need not wait for this process. They shrink towards the
+            # end, so that all workers end at about the same time.
             while at < len(todo) and len(waiting) < 2 * workers:
                 size = chunk or min(max(1, (len(todo) - at) // (4 * workers)), LARGEST_CHUNK)
                 waiting.add(pool.submit(run_chunk, recipe, tuple(todo[at : at + size]), token))

@@ -1,4 +1,5 @@
-// Pictures that are kept: another machine's fonts may differ, the picture may not. UPDATE=1 makes them anew.
+// Pictures that are kept: another machine's fonts may differ, the picture may not. UPDATE=1 makes
+// them anew.
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 

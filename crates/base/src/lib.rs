@@ -1,9 +1,10 @@
 //! The vocabulary that every other room of Fontis speaks.
 //!
-//! Start here: [`Time`] and [`Duration`] are integer nanoseconds, [`Rate`] is integer bits per second and
-//! [`Size`] integer bytes; all three read and print the notation that people write (`"100 Mbit/s"`, `"50 ms"`,
-//! `"1.25 MB"`). A [`Packet`] crosses the network; a [`Node`] is anything that packets go into and come out of,
-//! and it owns no clock, no socket and no randomness: they are passed in, the randomness as a [`Stream`].
+//! Start here: [`Time`] and [`Duration`] are integer nanoseconds, [`Rate`] is integer bits per
+//! second and [`Size`] integer bytes; all three read and print the notation that people write
+//! (`"100 Mbit/s"`, `"50 ms"`, `"1.25 MB"`). A [`Packet`] crosses the network; a [`Node`] is
+//! anything that packets go into and come out of, and it owns no clock, no socket and no
+//! randomness: they are passed in, the randomness as a [`Stream`].
 
 #![cfg_attr(not(test), no_std)]
 

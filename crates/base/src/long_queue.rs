@@ -3,9 +3,9 @@ use alloc::collections::VecDeque;
 use crate::relax::insert;
 use crate::{append, relax};
 
-/// A queue that may become long. It grows by pieces and gives each back when it is used up, so that it takes hardly more
-/// memory than what is in it, and what is in it is never copied to grow. A short one is a single piece that grows as with
-/// [`append`].
+/// A queue that may become long. It grows by pieces and gives each back when it is used up, so that
+/// it takes hardly more memory than what is in it, and what is in it is never copied to grow. A
+/// short one is a single piece that grows as with [`append`].
 #[derive(Clone, Debug)]
 pub struct LongQueue<T> {
     first: VecDeque<T>,
@@ -87,8 +87,8 @@ impl<T> LongQueue<T> {
         self.others.push_back(piece);
     }
 
-    /// Puts an entry before others. It costs as much as it moves: of each piece behind the entry one to the next, and a part
-    /// of its own piece.
+    /// Puts an entry before others. It costs as much as it moves: of each piece behind the entry
+    /// one to the next, and a part of its own piece.
     ///
     /// # Panics
     /// If `index` is greater than the length.
@@ -126,7 +126,8 @@ impl<T> LongQueue<T> {
         value
     }
 
-    /// Gives memory back if there is no entry, unless it is little; for how many entries the last piece had room, if so.
+    /// Gives memory back if there is no entry, unless it is little; for how many entries the last
+    /// piece had room, if so.
     pub fn relax(&mut self) -> Option<usize> {
         relax(&mut self.first)
     }

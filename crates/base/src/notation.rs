@@ -61,7 +61,8 @@ pub(crate) fn split(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim())
 }
 
-/// Reads a decimal number and a unit (any letter case), exactly: no float lies between text and integer.
+/// Reads a decimal number and a unit (any letter case), exactly: no float lies between text and
+/// integer.
 ///
 /// `units` maps a unit's name to its size in base units. Zero may stand without a unit.
 pub(crate) fn parse(
@@ -77,7 +78,8 @@ pub(crate) fn parse(
         return Err(no_number());
     }
     let too_large = || NotationError::TooLarge { text: text.to_owned(), kind };
-    // Digits beyond the eighteenth place are below any base unit; leaving them out keeps the sum in 128 bits.
+    // Digits beyond the eighteenth place are below any base unit; leaving them out keeps the sum in
+    // 128 bits.
     let fraction = &fraction[..fraction.len().min(18)];
     let digits: u128 = format!("0{whole}{fraction}").parse().map_err(|_| too_large())?;
     if digits == 0 && unit.is_empty() {

@@ -1,4 +1,5 @@
-/// Identifies a packet through a run; every packet put on a network gets a new one, copies included.
+/// Identifies a packet through a run; every packet put on a network gets a new one, copies
+/// included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PacketId(pub u64);
 
@@ -24,7 +25,8 @@ pub enum Ecn {
     Ce,
 }
 
-/// A packet on its way. The payload is whatever the driver moves: a typed protocol packet or IP bytes.
+/// A packet on its way. The payload is whatever the driver moves: a typed protocol packet or IP
+/// bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet<P> {
     /// Identity in this run.

@@ -1,7 +1,8 @@
 #![allow(unsafe_code)]
 
-/// Brings a value into the processor's cache while something else is done. It reads nothing and changes nothing but the
-/// time that reading takes later; on processors other than x86-64 it does nothing.
+/// Brings a value into the processor's cache while something else is done. It reads nothing and
+/// changes nothing but the time that reading takes later; on processors other than x86-64 it does
+/// nothing.
 #[inline]
 pub fn prefetch<T: ?Sized>(value: &T) {
     #[cfg(target_arch = "x86_64")]

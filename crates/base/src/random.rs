@@ -9,8 +9,8 @@ use crate::notation::{self, NotationError};
 
 /// A stream of random numbers that belongs to one element of a run.
 ///
-/// It is made from the run's seed and the element's name, so that adding or changing one element leaves the
-/// randomness of every other element as it was.
+/// It is made from the run's seed and the element's name, so that adding or changing one element
+/// leaves the randomness of every other element as it was.
 #[derive(Clone, Debug)]
 pub struct Stream(Xoshiro256PlusPlus);
 
@@ -34,7 +34,8 @@ impl Stream {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Uniform in `0..bound` (by multiplication; the bias is below 2⁻⁶⁴·bound); zero if `bound` is zero.
+    /// Uniform in `0..bound` (by multiplication; the bias is below 2⁻⁶⁴·bound); zero if `bound` is
+    /// zero.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }

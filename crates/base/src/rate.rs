@@ -44,8 +44,8 @@ impl Rate {
         self.0 as f64 * 1e-6
     }
 
-    /// How long `bytes` take at this rate, rounded up to a nanosecond; [`Duration::MAX`] at rate zero.
-    /// Where roundings must not add up, use a [`Serializer`].
+    /// How long `bytes` take at this rate, rounded up to a nanosecond; [`Duration::MAX`] at rate
+    /// zero. Where roundings must not add up, use a [`Serializer`].
     pub const fn time_for(self, bytes: u64) -> Duration {
         if self.0 == 0 {
             return Duration::MAX;
@@ -82,8 +82,8 @@ impl Rate {
     }
 }
 
-/// `a · b / c`, saturating. Packets ask for this often, and a division of 128 bits takes several times as long as one of
-/// 64, which they hardly ever need.
+/// `a · b / c`, saturating. Packets ask for this often, and a division of 128 bits takes several
+/// times as long as one of 64, which they hardly ever need.
 const fn mul_div(a: u64, b: u64, c: u64) -> u64 {
     let wide = a as u128 * b as u128;
     if wide <= u64::MAX as u128 {
@@ -105,7 +105,8 @@ impl fmt::Display for Rate {
 impl FromStr for Rate {
     type Err = NotationError;
 
-    /// Reads `"100 Mbit/s"`, `"100mbit"`, `"1.5Gbps"`, `"64 kbit/s"`. Rates count bits; prefixes are decimal.
+    /// Reads `"100 Mbit/s"`, `"100mbit"`, `"1.5Gbps"`, `"64 kbit/s"`. Rates count bits; prefixes
+    /// are decimal.
     fn from_str(text: &str) -> Result<Self, NotationError> {
         const UNITS: [(&str, u64); 12] = [
             ("bit/s", 1),
@@ -125,8 +126,9 @@ impl FromStr for Rate {
     }
 }
 
-/// A line that sends one packet after another at a given rate, to the bit: what one packet's time leaves of a
-/// nanosecond is carried to the next, so a run of any length drifts by less than a nanosecond.
+/// A line that sends one packet after another at a given rate, to the bit: what one packet's time
+/// leaves of a nanosecond is carried to the next, so a run of any length drifts by less than a
+/// nanosecond.
 #[derive(Clone, Debug)]
 pub struct Serializer {
     rate: Rate,
@@ -172,7 +174,8 @@ impl Serializer {
         }
         let rate = self.rate.0;
         let work = u128::from(bytes) * u128::from(8 * NANOS_PER_SEC) + u128::from(self.remainder);
-        // A division of 128 bits takes several times as long as one of 64, and packets never need it.
+        // A division of 128 bits takes several times as long as one of 64, and packets never need
+        // it.
         let nanos = if let Ok(work) = u64::try_from(work) {
             self.remainder = work % rate;
             work / rate
@@ -206,7 +209,8 @@ mod tests {
 
     #[test]
     fn a_serializer_carries_the_remainder() {
-        // 1500 B at 7 bit/s take 12000/7 s, which is not a whole number of nanoseconds; seven of them are.
+        // 1500 B at 7 bit/s take 12000/7 s, which is not a whole number of nanoseconds; seven of
+        // them are.
         let mut line = Serializer::new(Rate::from_bps(7));
         let mut end = Time::ZERO;
         for _ in 0..7 {

@@ -1,13 +1,15 @@
 use alloc::collections::VecDeque;
 
-/// Gives back the memory of a queue that has become empty, unless it is small: of thousands of queues each is long now
-/// and then, and all of them never. For how many entries there was room, if it was given back.
+/// Gives back the memory of a queue that has become empty, unless it is small: of thousands of
+/// queues each is long now and then, and all of them never. For how many entries there was room, if
+/// it was given back.
 pub fn relax<T>(queue: &mut VecDeque<T>) -> Option<usize> {
     (queue.is_empty() && queue.capacity() > SMALL).then(|| core::mem::take(queue).capacity())
 }
 
-/// Appends to a queue. It begins with two places, and a long one grows by a third and not to twice its size: of thousands
-/// of queues most are nearly as long as they ever were, and half of their memory would be unused.
+/// Appends to a queue. It begins with two places, and a long one grows by a third and not to twice
+/// its size: of thousands of queues most are nearly as long as they ever were, and half of their
+/// memory would be unused.
 #[inline]
 pub fn append<T>(queue: &mut VecDeque<T>, value: T) {
     if queue.len() == queue.capacity() {

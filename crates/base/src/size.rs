@@ -36,7 +36,8 @@ impl fmt::Display for Size {
 impl FromStr for Size {
     type Err = NotationError;
 
-    /// Reads `"1.25MB"`, `"64 KiB"`, `"1500 B"`, `"1500"`. Decimal prefixes are powers of 1000, `Ki`… of 1024.
+    /// Reads `"1.25MB"`, `"64 KiB"`, `"1500 B"`, `"1500"`. Decimal prefixes are powers of 1000,
+    /// `Ki`… of 1024.
     fn from_str(text: &str) -> Result<Self, NotationError> {
         const UNITS: [(&str, u64); 10] = [
             ("", 1),

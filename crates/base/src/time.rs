@@ -6,8 +6,8 @@ use crate::notation::{self, NotationError};
 
 /// A point in time: nanoseconds since an origin that the driver chose.
 ///
-/// The simulator counts from the start of the run, the UDP runtime from the start of the process. Two times
-/// from different drivers must not be compared.
+/// The simulator counts from the start of the run, the UDP runtime from the start of the process.
+/// Two times from different drivers must not be compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
@@ -41,7 +41,8 @@ impl Time {
         Duration(self.0.saturating_sub(earlier.0))
     }
 
-    /// The span since `earlier` in nanoseconds, signed: clocks of two hosts may disagree either way.
+    /// The span since `earlier` in nanoseconds, signed: clocks of two hosts may disagree either
+    /// way.
     pub const fn offset_from(self, earlier: Self) -> i64 {
         self.0.wrapping_sub(earlier.0) as i64
     }
@@ -98,7 +99,8 @@ impl Duration {
         self.0 as f64 * 1e-9
     }
 
-    /// `self · numerator / denominator` without overflow in between; a zero denominator gives [`Duration::MAX`].
+    /// `self · numerator / denominator` without overflow in between; a zero denominator gives
+    /// [`Duration::MAX`].
     pub const fn mul_ratio(self, numerator: u64, denominator: u64) -> Self {
         if denominator == 0 {
             return Self::MAX;
@@ -198,7 +200,8 @@ impl fmt::Display for Duration {
 impl FromStr for Duration {
     type Err = NotationError;
 
-    /// Reads `"50 ms"`, `"1.5s"`, `"200us"`, `"2 min"`, `"0"`; a number other than zero needs its unit.
+    /// Reads `"50 ms"`, `"1.5s"`, `"200us"`, `"2 min"`, `"0"`; a number other than zero needs its
+    /// unit.
     fn from_str(text: &str) -> Result<Self, NotationError> {
         const UNITS: [(&str, u64); 8] = [
             ("ns", 1),

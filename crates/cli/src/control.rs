@@ -1,5 +1,5 @@
-//! What is said to a command while it runs: how fast it may be, from its flags, from the keyboard, or by another process
-//! through a socket, which also tells what it is doing.
+//! What is said to a command while it runs: how fast it may be, from its flags, from the keyboard,
+//! or by another process through a socket, which also tells what it is doing.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -16,8 +16,8 @@ use crate::text::round;
 /// How fast a command may be.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ControlArgs {
-    /// Send, and be sent to, no faster than this, all connections together, as in 20mbit; `fontis limit` and the keys + and -
-    /// change it while it runs, the space bar pauses
+    /// Send, and be sent to, no faster than this, all connections together, as in 20mbit;
+    /// `fontis limit` and the keys + and - change it while it runs, the space bar pauses
     #[arg(long, value_name = "RATE", value_parser = rate)]
     limit: Option<Rate>,
 }
@@ -125,7 +125,8 @@ impl Control {
         (crate::socket::listen(self), crate::keyboard::Keyboard::listen(self))
     }
 
-    /// Where there are neither terminals nor sockets as on Unix, flags alone say how fast it may be.
+    /// Where there are neither terminals nor sockets as on Unix, flags alone say how fast it may
+    /// be.
     #[cfg(not(unix))]
     pub(crate) fn open(&self) {}
 

@@ -41,8 +41,9 @@ impl Answered {
     }
 }
 
-/// Runs `attempt` again when a connection that had been made is lost, and then `retries` times at most in a row; between
-/// them it waits, longer each time. `attempt` sets the flag when there is a connection.
+/// Runs `attempt` again when a connection that had been made is lost, and then `retries` times at
+/// most in a row; between them it waits, longer each time. `attempt` sets the flag when there is a
+/// connection.
 pub async fn persist<T>(
     retries: u32,
     attempt: impl AsyncFn(&AtomicBool) -> Result<T, Failure>,

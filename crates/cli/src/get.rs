@@ -19,16 +19,16 @@ use crate::serve::summary;
 
 /// Fetch a file or a folder that fontis serve serves
 ///
-/// What comes is verified, and has its name only when all of it is there; what was begun and not completed
-/// stays beside it, hidden, and the same command goes on from there.
+/// What comes is verified, and has its name only when all of it is there; what was begun and not
+/// completed stays beside it, hidden, and the same command goes on from there.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// What to fetch: a URL that fontis serve printed, with the path of a file or folder before the question mark.
-    /// Quote it: a shell reads ? and & as its own
+    /// What to fetch: a URL that fontis serve printed, with the path of a file or folder before the
+    /// question mark. Quote it: a shell reads ? and & as its own
     url: String,
-    /// Where to put it: an existing folder or a name ending in / receives it under its own name, anything else
-    /// becomes its name, - is standard output
+    /// Where to put it: an existing folder or a name ending in / receives it under its own name,
+    /// anything else becomes its name, - is standard output
     #[arg(default_value = ".")]
     dest: PathBuf,
     /// Replace what is at the destination
@@ -94,8 +94,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Fetches what a URL names, from the first address of its host that answers; again when the connection was lost. `bound` is
-/// told of each endpoint that is tried.
+/// Fetches what a URL names, from the first address of its host that answers; again when the
+/// connection was lost. `bound` is told of each endpoint that is tried.
 pub async fn fetch(
     url: &Url,
     dest: &Dest,

@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-/// The addresses of a listener, the likeliest first. A wildcard stands for those of all interfaces; loopback is
-/// among them only if there is nothing else.
+/// The addresses of a listener, the likeliest first. A wildcard stands for those of all interfaces;
+/// loopback is among them only if there is nothing else.
 pub(crate) fn reachable(listener: SocketAddr) -> Vec<SocketAddr> {
     if !listener.ip().is_unspecified() {
         return vec![listener];
@@ -21,7 +21,8 @@ pub(crate) fn reachable(listener: SocketAddr) -> Vec<SocketAddr> {
 }
 
 fn choose(mut found: Vec<IpAddr>, ipv6: bool) -> Vec<IpAddr> {
-    // A link-local IPv6 address means nothing without a zone, whose name is another one on each machine.
+    // A link-local IPv6 address means nothing without a zone, whose name is another one on each
+    // machine.
     let others = |ip: &IpAddr| match ip {
         IpAddr::V4(ip) => !ip.is_unspecified(),
         IpAddr::V6(ip) => ipv6 && !ip.is_unicast_link_local() && !ip.is_unspecified(),
@@ -45,7 +46,8 @@ fn rank(ip: &IpAddr) -> u8 {
     }
 }
 
-/// Whether an address is of this machine or of a network of one's own: loopback, RFC 1918, RFC 4193, or link-local.
+/// Whether an address is of this machine or of a network of one's own: loopback, RFC 1918, RFC
+/// 4193, or link-local.
 pub(crate) fn is_private(ip: IpAddr) -> bool {
     match ip.to_canonical() {
         IpAddr::V4(ip) => ip.is_loopback() || ip.is_private() || ip.is_link_local(),

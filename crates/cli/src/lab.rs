@@ -33,7 +33,8 @@ Examples:
 enum Command {
     Check(Check),
     Run(Runs),
-    /// Run a scenario over a grid of settings, on threads or on a cluster, into one dataset (Python)
+    /// Run a scenario over a grid of settings, on threads or on a cluster, into one dataset
+    /// (Python)
     Sweep(Passed),
     /// Draw figures of papers from recorded runs, with published values (Python)
     Figure(Passed),
@@ -54,7 +55,8 @@ struct Runs {
 /// How runs are made.
 #[derive(Debug, clap::Args)]
 struct How {
-    /// Run the quick variants of long scenarios; what needs a full run is left out, as are runs on the testbed
+    /// Run the quick variants of long scenarios; what needs a full run is left out, as are runs on
+    /// the testbed
     #[arg(long)]
     quick: bool,
     /// Run everything anew, whatever is recorded
@@ -70,8 +72,10 @@ struct How {
 
 /// Say of each claim whether it is reproduced, differs, or cannot be checked
 ///
-/// Claims stand in the folder "claims" (FONTIS_CLAIMS names another), each bound to formulas, to scenarios, or to scenarios
-/// with real kernels, which run where the machine has a testbed. Runs that are recorded there are not repeated. That a claim differs is a finding, not a failure: the exit code is 0.
+/// Claims stand in the folder "claims" (FONTIS_CLAIMS names another), each bound to formulas, to
+/// scenarios, or to scenarios with real kernels, which run where the machine has a testbed. Runs
+/// that are recorded there are not repeated. That a claim differs is a finding, not a failure: the
+/// exit code is 0.
 #[derive(Debug, clap::Args)]
 struct Check {
     /// Whose claims: a file NAME.jsonl in the folder, as in dfcp

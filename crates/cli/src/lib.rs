@@ -1,9 +1,10 @@
 //! The `fontis` command: flags in, calls out. Each subcommand is a file.
 //!
-//! Start here: [`run`] is the command, for the binary and for the Python package, whose wheel carries it. `Cli` lists the
-//! subcommands; `peer` holds the flags that several of them share, `failure` the exit codes, `progress` and `json` what a
-//! transfer shows while it runs. [`get::fetch`] and [`send::deliver`] are also for who makes
-//! transfers in the same way from elsewhere.
+//! Start here: [`run`] is the command, for the binary and for the Python package, whose wheel
+//! carries it. `Cli` lists the subcommands; `peer` holds the flags that several of them share,
+//! `failure` the exit codes, `progress` and `json` what a transfer shows while it runs.
+//! [`get::fetch`] and [`send::deliver`] are also for who makes transfers in the same way from
+//! elsewhere.
 
 mod analyse;
 mod code;
@@ -50,8 +51,8 @@ pub use crate::python::Python;
 
 /// Move data over networks where TCP is slow or cannot go, and make such networks
 ///
-/// Fontis sends a digital fountain over UDP: it does not matter which packets are lost, only that enough arrive. All
-/// that it sends is encrypted; all that it receives is verified.
+/// Fontis sends a digital fountain over UDP: it does not matter which packets are lost, only that
+/// enough arrive. All that it sends is encrypted; all that it receives is verified.
 #[derive(Debug, Parser)]
 #[command(name = "fontis", version, propagate_version = true, after_help = EXAMPLES)]
 struct Cli {
@@ -154,12 +155,13 @@ impl Command {
     }
 }
 
-/// Runs the command with these arguments, the first of which is its name; gives its exit code. What needs Python runs in
-/// `python`.
+/// Runs the command with these arguments, the first of which is its name; gives its exit code. What
+/// needs Python runs in `python`.
 pub fn run(args: impl IntoIterator<Item = OsString>, python: &Python) -> u8 {
     let Cli { command } = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
-        // Help ends here, and wrong usage, with an explanation and exit code 2. That nobody reads it is no failure.
+        // Help ends here, and wrong usage, with an explanation and exit code 2. That nobody reads
+        // it is no failure.
         Err(error) => {
             let _ = error.print();
             return u8::try_from(error.exit_code()).unwrap_or(2);

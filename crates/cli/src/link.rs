@@ -15,20 +15,22 @@ pub(crate) struct LinkArgs {
     /// Rate in each direction, as in 100mbit [default: no limit]
     #[arg(long, help_heading = LINE)]
     pub(crate) rate: Option<Rate>,
-    /// Change the rate in both directions at a time after the start, as in 10s:10mbit; may be given again
+    /// Change the rate in both directions at a time after the start, as in 10s:10mbit; may be given
+    /// again
     #[arg(long, value_name = "TIME:RATE", help_heading = LINE)]
     rate_at: Vec<RateChange>,
     /// One-way delay, in each direction, as in 50ms; a round trip takes twice that
     #[arg(long, value_name = "TIME", default_value = "0", help_heading = LINE)]
     delay: Duration,
-    /// Send towards the client or shell when a trace lets it, in place of a rate: a file in mahimahi's format, a line with the
-    /// millisecond of each 1500 bytes
+    /// Send towards the client or shell when a trace lets it, in place of a rate: a file in
+    /// mahimahi's format, a line with the millisecond of each 1500 bytes
     #[arg(long, value_name = "FILE", value_parser = trace, conflicts_with_all = ["rate", "rate_at"], help_heading = LINE)]
     trace: Option<DeliveryTrace>,
     /// The same for the other way
     #[arg(long, value_name = "FILE", value_parser = trace, conflicts_with_all = ["rate", "rate_at"], help_heading = LINE)]
     trace_up: Option<DeliveryTrace>,
-    /// Change the one-way delay in both directions at a time after the start, as in 10s:50ms; may be given again
+    /// Change the one-way delay in both directions at a time after the start, as in 10s:50ms; may
+    /// be given again
     #[arg(long, value_name = "TIME:DELAY", help_heading = LINE)]
     delay_at: Vec<DelayChange>,
     /// Extra random delay in each direction, from zero to this, that keeps the order of packets
@@ -42,11 +44,12 @@ pub(crate) struct LinkArgs {
     /// [default: one bandwidth-delay product, at least 20 packets]
     #[arg(long, value_name = "SIZE", help_heading = QUEUE)]
     buffer: Option<Limit>,
-    /// How it waits: fifo, fifo-ecn, drr, drr-literal, sfq and wfq (fair between flows; a relay's client is one), red,
-    /// red-ecn, codel, codel-ecn, fq-codel, fq-codel-ecn, priority, two-class
+    /// How it waits: fifo, fifo-ecn, drr, drr-literal, sfq and wfq (fair between flows; a relay's
+    /// client is one), red, red-ecn, codel, codel-ecn, fq-codel, fq-codel-ecn, priority, two-class
     #[arg(long, value_name = "NAME", default_value_t, help_heading = QUEUE)]
     queue: QueueKind,
-    /// Drop what exceeds a rate in each direction, before anything else; BURST is 10 ms of it if not given
+    /// Drop what exceeds a rate in each direction, before anything else; BURST is 10 ms of it if
+    /// not given
     #[arg(long, value_name = "RATE[:BURST]", help_heading = QUEUE)]
     policer: Option<Policer>,
     /// Random loss towards the client or shell, as in 1%
@@ -55,14 +58,15 @@ pub(crate) struct LinkArgs {
     /// Random loss the other way
     #[arg(long, value_name = "P", default_value = "0", help_heading = FAULTS)]
     loss_up: Probability,
-    /// Loss in bursts towards the client or shell, instead of --loss: gilbert:P,Q (P good to bad, Q bad to good, per
-    /// packet; all is lost in bad) or ge:P,Q,G,B (and the loss in good and in bad)
+    /// Loss in bursts towards the client or shell, instead of --loss: gilbert:P,Q (P good to bad, Q
+    /// bad to good, per packet; all is lost in bad) or ge:P,Q,G,B (and the loss in good and in bad)
     #[arg(long, value_name = "MODEL", conflicts_with = "loss", help_heading = FAULTS)]
     loss_model: Option<Loss>,
     /// Where loss happens: before the queue, or after the line, as on a radio
     #[arg(long, value_name = "before|after", default_value = "before", help_heading = FAULTS)]
     loss_at: LossPosition,
-    /// Hold some packets back in each direction so that later ones overtake them, by 10 ms if not given
+    /// Hold some packets back in each direction so that later ones overtake them, by 10 ms if not
+    /// given
     #[arg(long, value_name = "P[:BY]", help_heading = FAULTS)]
     reorder: Option<Reorder>,
     /// Deliver some packets twice, in each direction

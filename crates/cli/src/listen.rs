@@ -18,11 +18,12 @@ use crate::peer::{Keys, SECURITY};
 #[allow(rustdoc::broken_intra_doc_links, reason = "help texts have addresses in brackets")]
 #[derive(Debug, clap::Args)]
 pub struct ListenArgs {
-    /// Where to listen, as in 192.0.2.1:4433; 0.0.0.0 and [::] are all addresses of the machine, port 0 is any free
-    /// port [default: all addresses; port 4433 to serve, 4434 to receive]
+    /// Where to listen, as in 192.0.2.1:4433; 0.0.0.0 and [::] are all addresses of the machine,
+    /// port 0 is any free port [default: all addresses; port 4433 to serve, 4434 to receive]
     #[arg(long, value_name = "ADDR:PORT", value_parser = address)]
     pub listen: Option<SocketAddr>,
-    /// Accept only clients whose public keys are in this file, one a line as `fontis keygen` prints it
+    /// Accept only clients whose public keys are in this file, one a line as `fontis keygen` prints
+    /// it
     #[arg(long, value_name = "FILE", help_heading = SECURITY)]
     pub allow: Option<PathBuf>,
 }
@@ -40,7 +41,8 @@ impl ListenArgs {
         self.listen.unwrap_or_else(|| SocketAddr::from(([0; 8], port)))
     }
 
-    /// Binds to [`address`](Self::address). By default IPv4 alone will do where the system has no IPv6.
+    /// Binds to [`address`](Self::address). By default IPv4 alone will do where the system has no
+    /// IPv6.
     pub fn bind(&self, port: u16, keys: &Keys, rate: Kind) -> Result<Endpoint, Failure> {
         let accept = match &self.allow {
             None => Accept::Anyone,

@@ -29,15 +29,16 @@ pub struct KeyArgs {
     /// [default: fontis/identity in the user's configuration folder]
     #[arg(long, value_name = "FILE", help_heading = SECURITY)]
     pub identity: Option<PathBuf>,
-    /// A file with a secret of at least 16 bytes that the other side has too; without it nobody connects
+    /// A file with a secret of at least 16 bytes that the other side has too; without it nobody
+    /// connects
     #[arg(long, value_name = "FILE", help_heading = SECURITY)]
     pub psk_file: Option<PathBuf>,
-    /// Leave a qlog of every connection in this folder: each packet, its blocks and symbols, and what it taught, for
-    /// fontis view and qvis
+    /// Leave a qlog of every connection in this folder: each packet, its blocks and symbols, and
+    /// what it taught, for fontis view and qvis
     #[arg(long, value_name = "DIR")]
     pub qlog: Option<PathBuf>,
-    /// Append the keys of every connection to this file, for Wireshark. Debugging only: WARNING, whoever reads the file
-    /// can read everything that these connections carry
+    /// Append the keys of every connection to this file, for Wireshark. Debugging only: WARNING,
+    /// whoever reads the file can read everything that these connections carry
     #[arg(long, value_name = "FILE", env = "FONTIS_KEYLOG", hide_env_values = true, help_heading = SECURITY)]
     pub keylog: Option<PathBuf>,
 }
@@ -117,7 +118,8 @@ impl Keys {
             SocketAddr::V4(_) => SocketAddr::from(([0, 0, 0, 0], 0)),
             SocketAddr::V6(_) => SocketAddr::from(([0; 8], 0)),
         };
-        // The system knows at once whether there is a way at all; packets would be lost without a word.
+        // The system knows at once whether there is a way at all; packets would be lost without a
+        // word.
         let route = std::net::UdpSocket::bind(any).and_then(|socket| socket.connect(remote));
         route.map_err(|error| {
             Failure::Failed(format!("no way to {remote}: {error}; check this machine's network"))
@@ -161,8 +163,9 @@ fn read_psk(path: &Path) -> Result<[u8; 32], Failure> {
 /// How fast this side sends.
 #[derive(Debug, clap::Args)]
 pub struct RateArgs {
-    /// How fast to send: auto finds the path's rate and leaves it nearly no queue, friendly takes what TCP (CUBIC) would
-    /// take, a rate as in 20mbit holds that rate whatever happens, greedy sends as fast as the machine can
+    /// How fast to send: auto finds the path's rate and leaves it nearly no queue, friendly takes
+    /// what TCP (CUBIC) would take, a rate as in 20mbit holds that rate whatever happens, greedy
+    /// sends as fast as the machine can
     #[arg(long, value_name = "auto|friendly|greedy|RATE", default_value_t, value_parser = rate)]
     pub rate: Kind,
     /// Let greedy send to any network, which it overloads on purpose
@@ -186,7 +189,8 @@ const GREEDY: &str = "it overloads every network between the two machines on pur
                       who send with care; use --rate auto, or --force-greedy on a network of your own";
 
 impl RateArgs {
-    /// Refuses greedy for a listener that others than this machine reach: who will come is not known.
+    /// Refuses greedy for a listener that others than this machine reach: who will come is not
+    /// known.
     pub fn check_listener(&self, listener: SocketAddr) -> Result<(), Failure> {
         match self.rate {
             Kind::Greedy if !self.force_greedy && !listener.ip().to_canonical().is_loopback() => {
@@ -217,7 +221,8 @@ pub struct TimeoutArgs {
     /// How long to wait for an answer before giving up, as in 15s
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = positive)]
     pub timeout: Duration,
-    /// How often to try again in a row when the connection was lost: what has come is not sent twice
+    /// How often to try again in a row when the connection was lost: what has come is not sent
+    /// twice
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub retries: u32,
 }

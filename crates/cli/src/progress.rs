@@ -1,4 +1,5 @@
-//! What a transfer shows while it runs: a bar on a terminal, events for programs, nothing otherwise.
+//! What a transfer shows while it runs: a bar on a terminal, events for programs, nothing
+//! otherwise.
 
 use std::io::{IsTerminal, stderr};
 use std::sync::{Mutex, MutexGuard, PoisonError};

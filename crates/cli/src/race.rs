@@ -17,9 +17,10 @@ use crate::text::{self, round};
 
 /// Race a file over a bad path: Fontis against the kernel's TCP and QUIC
 ///
-/// Everybody fetches the same file at the same time, each over a lane of its own in a network on this machine, with the
-/// same rate, delay and loss. The clock runs from a receiver's first packet until the last byte is there and the hash of
-/// all is right. Shows how far each has come, then a table, and draws a picture. Needs what fontis testbed needs.
+/// Everybody fetches the same file at the same time, each over a lane of its own in a network on
+/// this machine, with the same rate, delay and loss. The clock runs from a receiver's first packet
+/// until the last byte is there and the hash of all is right. Shows how far each has come, then a
+/// table, and draws a picture. Needs what fontis testbed needs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -40,7 +41,8 @@ pub(crate) struct Args {
     /// How it waits, by the names that fontis testbed shell --help lists
     #[arg(long, value_name = "NAME", default_value_t)]
     queue: QueueKind,
-    /// Whom Fontis races against: cubic, bbr, reno, vegas (as far as the kernel has them), quic (quinn, with BBR)
+    /// Whom Fontis races against: cubic, bbr, reno, vegas (as far as the kernel has them), quic
+    /// (quinn, with BBR)
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_value = "cubic,bbr,quic")]
     against: Vec<Runner>,
     /// One after the other, so that they do not share the processors

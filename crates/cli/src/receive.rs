@@ -18,9 +18,9 @@ const PORT: u16 = 4434;
 
 /// Receive what others send with fontis send into a folder
 ///
-/// Prints a URL for each address under which others reach this machine. It holds a secret: give it only to those who
-/// may write into the folder. Each run makes a new one. Waits until Ctrl-C. Listens on UDP port 4434 unless told
-/// otherwise: a firewall must let it through.
+/// Prints a URL for each address under which others reach this machine. It holds a secret: give it
+/// only to those who may write into the folder. Each run makes a new one. Waits until Ctrl-C.
+/// Listens on UDP port 4434 unless told otherwise: a firewall must let it through.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {

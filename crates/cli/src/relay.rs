@@ -12,9 +12,10 @@ use crate::link::{self, LinkArgs};
 
 /// Put a bad path between any two programs that speak UDP
 ///
-/// Forwards every client's datagrams to a server and the answers back, at a limited rate, late, and not all of them.
-/// All clients share the path. Rates, buffers and sizes count what IP would: the datagram and 28 bytes of headers.
-/// Prints the address that it listens on and its seed; ends on Ctrl-C with a summary of what it did.
+/// Forwards every client's datagrams to a server and the answers back, at a limited rate, late, and
+/// not all of them. All clients share the path. Rates, buffers and sizes count what IP would: the
+/// datagram and 28 bytes of headers. Prints the address that it listens on and its seed; ends on
+/// Ctrl-C with a summary of what it did.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {

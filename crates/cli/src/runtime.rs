@@ -11,7 +11,8 @@ use crate::peer::Keys;
 /// How long a command that ends waits at most until its peers know.
 const FAREWELL: Duration = Duration::from_secs(3);
 
-/// Runs a command's future on a runtime with as many threads as the machine has cores, and says farewell to its peers.
+/// Runs a command's future on a runtime with as many threads as the machine has cores, and says
+/// farewell to its peers.
 pub(crate) fn block_on<T>(
     keys: &Keys,
     future: impl Future<Output = Result<T, Failure>>,

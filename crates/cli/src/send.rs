@@ -27,7 +27,8 @@ pub(crate) struct Args {
     /// What to send: files, folders, or - for standard input, which the receiver stores as stdin
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Whom to send it to: the URL that fontis receive printed. Quote it: a shell reads ? and & as its own
+    /// Whom to send it to: the URL that fontis receive printed. Quote it: a shell reads ? and & as
+    /// its own
     #[arg(required = true)]
     url: String,
     #[command(flatten)]
@@ -86,8 +87,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     sent
 }
 
-/// Sends files and folders to the receiver that a URL names, at the first of its addresses that answers; goes on when the
-/// connection was lost. `bound` is told of each endpoint that is tried, `progress` of each file or folder that is stored.
+/// Sends files and folders to the receiver that a URL names, at the first of its addresses that
+/// answers; goes on when the connection was lost. `bound` is told of each endpoint that is tried,
+/// `progress` of each file or folder that is stored.
 pub async fn deliver(
     paths: &[PathBuf],
     url: &Url,
@@ -123,7 +125,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is to be sent, and where standard input is kept meanwhile: it must be read to its end before its size is known.
+/// What is to be sent, and where standard input is kept meanwhile: it must be read to its end
+/// before its size is known.
 struct Input {
     paths: Vec<PathBuf>,
     _spool: Option<tempfile::TempDir>,

@@ -16,9 +16,10 @@ const PORT: u16 = 4433;
 
 /// Serve the files and folders beneath a folder to whoever has the URL
 ///
-/// Prints a URL for each address under which others reach this machine, then waits for clients until Ctrl-C. A path
-/// goes into the URL before the question mark; without one the URL stands for the whole folder. Listens on UDP port
-/// 4433 unless told otherwise: a firewall must let it through.
+/// Prints a URL for each address under which others reach this machine, then waits for clients
+/// until Ctrl-C. A path goes into the URL before the question mark; without one the URL stands for
+/// the whole folder. Listens on UDP port 4433 unless told otherwise: a firewall must let it
+/// through.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {

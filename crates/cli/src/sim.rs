@@ -18,16 +18,17 @@ use crate::text::round;
 
 /// Run experiments in virtual time: TCP and DFCP over simulated networks
 ///
-/// A scenario says what network, which flows, how long, and what is varied; docs/scenario.md has all that it may say.
-/// Every run is recorded as Parquet tables. What is recorded already is not run again, so an interrupted batch goes on
-/// where it stopped.
+/// A scenario says what network, which flows, how long, and what is varied; docs/scenario.md has
+/// all that it may say. Every run is recorded as Parquet tables. What is recorded already is not
+/// run again, so an interrupted batch goes on where it stopped.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Files, or ids of scenarios in the folder "scenarios" (FONTIS_SCENARIOS names another)
     #[arg(value_name = "SCENARIO", required_unless_present_any = ["list", "explain", "reference"])]
     scenarios: Vec<String>,
-    /// Set a key, as in topology.rtt=100ms; may be given again. A key that is swept is swept no more
+    /// Set a key, as in topology.rtt=100ms; may be given again. A key that is swept is swept no
+    /// more
     #[arg(long, value_name = "KEY=VALUE", value_parser = assignment)]
     set: Vec<(String, String)>,
     /// The seed of all randomness, in place of the scenario's
@@ -39,21 +40,23 @@ pub(crate) struct Args {
     /// Runs at the same time [default: one for each processor; on the testbed one]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
-    /// Where recordings go, in a folder for each scenario [default: recordings; of the testbed recordings/testbed]
+    /// Where recordings go, in a folder for each scenario [default: recordings; of the testbed
+    /// recordings/testbed]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Write what the flows' senders send and receive as packets.pcapng beside each recording, two million packets of a
-    /// run at most
+    /// Write what the flows' senders send and receive as packets.pcapng beside each recording, two
+    /// million packets of a run at most
     #[arg(long)]
     pcap: bool,
     /// Write every packet's life as packets.trace beside each recording, for fontis view
     #[arg(long)]
     packets: bool,
-    /// Write what the flows' senders send, receive and believe as packets.sqlog beside each recording, for fontis view
-    /// and qvis
+    /// Write what the flows' senders send, receive and believe as packets.sqlog beside each
+    /// recording, for fontis view and qvis
     #[arg(long)]
     qlog: bool,
-    /// Let every packet pass through its wire format and back; slower, and the recording is the same
+    /// Let every packet pass through its wire format and back; slower, and the recording is the
+    /// same
     #[arg(long)]
     wire: bool,
     /// Print JSON, one object a line

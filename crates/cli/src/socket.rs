@@ -1,4 +1,5 @@
-//! The socket through which other processes of the same user ask a running command, and tell it, by lines of JSON.
+//! The socket through which other processes of the same user ask a running command, and tell it, by
+//! lines of JSON.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
@@ -18,8 +19,8 @@ const MAX_REQUEST: u64 = 4096;
 /// How long a command has to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The folder of the sockets, which is nobody else's. A timer's command, whose environment names no such place, has to find
-/// that of a session's.
+/// The folder of the sockets, which is nobody else's. A timer's command, whose environment names no
+/// such place, has to find that of a session's.
 fn folder() -> io::Result<PathBuf> {
     let own = rustix::process::geteuid().as_raw();
     let named = std::env::var_os("XDG_RUNTIME_DIR").filter(|name| !name.is_empty());
@@ -53,7 +54,8 @@ impl Drop for Socket {
     }
 }
 
-/// Listens for `control`. A system on which that is impossible is one whose commands cannot be asked; they work all the same.
+/// Listens for `control`. A system on which that is impossible is one whose commands cannot be
+/// asked; they work all the same.
 pub(crate) fn listen(control: &Control) -> Option<Socket> {
     let path = folder().ok()?.join(format!("{}.sock", std::process::id()));
     // What a process of the same number left behind.

@@ -10,8 +10,8 @@ use crate::text;
 
 /// Show what running Fontis commands of this user are doing
 ///
-/// Of each serve, receive, get and send: what it is busy with, how fast it may be, and each connection's rate, round-trip time
-/// and loss.
+/// Of each serve, receive, get and send: what it is busy with, how fast it may be, and each
+/// connection's rate, round-trip time and loss.
 #[derive(Debug, clap::Args)]
 #[command(after_help = STATUS_EXAMPLES)]
 pub(crate) struct StatusArgs {
@@ -35,8 +35,8 @@ Examples:
 
 /// Tell running Fontis commands how fast they may be
 ///
-/// Nothing is lost by a change: transfers go on at the new rate. By time of day, from crontab: 0 8 * * * fontis limit 20mbit
-/// and 0 20 * * * fontis limit none.
+/// Nothing is lost by a change: transfers go on at the new rate. By time of day, from crontab:
+/// 0 8 * * * fontis limit 20mbit and 0 20 * * * fontis limit none.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LimitArgs {
     /// A rate as in 20mbit, none, pause, or continue

@@ -1,4 +1,5 @@
-//! The arrows between the rooms, as ARCHITECTURE.md draws them: who may depend on whom, and who may touch the machine.
+//! The arrows between the rooms, as ARCHITECTURE.md draws them: who may depend on whom, and who may
+//! touch the machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -6,7 +7,8 @@ use std::process::Command;
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package, PackageId};
 
-/// Every room, and the rooms that it may depend on. Development dependencies are free: they ship nothing.
+/// Every room, and the rooms that it may depend on. Development dependencies are free: they ship
+/// nothing.
 const ARROWS: [(&str, &[&str]); 10] = [
     ("fontis-base", &[]),
     ("fontis-codes", &["fontis-base"]),
@@ -49,8 +51,9 @@ const ARROWS: [(&str, &[&str]); 10] = [
 /// Rooms that own no socket, no clock, no thread and no source of randomness.
 const PURE: [&str; 5] = ["fontis-base", "fontis-codes", "fontis-net", "fontis-proto", "fontis-sim"];
 
-/// Packages that touch sockets, threads, files, clocks, the system's randomness or an async runtime. `libc` is not
-/// among them: `cpufeatures` asks it what the processor can do, and nothing else.
+/// Packages that touch sockets, threads, files, clocks, the system's randomness or an async
+/// runtime. `libc` is not among them: `cpufeatures` asks it what the processor can do, and nothing
+/// else.
 const MACHINE: [&str; 40] = [
     "async-executor",
     "async-fs",
@@ -112,8 +115,8 @@ fn cargo() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
 }
 
-/// The workspace as cargo resolves it for this machine: all of it is there once these tests have been built, so
-/// nothing need be fetched.
+/// The workspace as cargo resolves it for this machine: all of it is there once these tests have
+/// been built, so nothing need be fetched.
 fn metadata() -> Metadata {
     let version = Command::new(cargo()).arg("-vV").output().expect("cargo runs");
     let version = String::from_utf8(version.stdout).expect("cargo speaks UTF-8");

@@ -78,7 +78,8 @@ fn a_stream_with_gaps_rebuilds_the_file() {
     for size in [0usize, 1, 30_000] {
         fs::write(path.join("file"), content(size)).unwrap();
         let stream = fontis(path, &["encode", "file", "--stream", "--redundancy", "250%"]).stdout;
-        // A fifth of the bytes is gone, in the middle of symbols; of an empty file there is but one.
+        // A fifth of the bytes is gone, in the middle of symbols; of an empty file there is but
+        // one.
         let cut = if size == 0 { stream.len() } else { stream.len() / 2 };
         let damaged = [&stream[..cut], &stream[(cut * 7 / 5).min(stream.len())..]].concat();
         let mut decoder = Command::new(env!("CARGO_BIN_EXE_fontis"))

@@ -41,7 +41,8 @@ fn wrong_usage_exits_with_2_and_says_what_would_be_right() {
     }
 }
 
-/// Probes and bursts of datagrams from one namespace into another, over an emulated link of 4 Mbit/s.
+/// Probes and bursts of datagrams from one namespace into another, over an emulated link of 4
+/// Mbit/s.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_link_s_rate_is_found_live_between_two_hosts() {
@@ -51,7 +52,8 @@ fn a_link_s_rate_is_found_live_between_two_hosts() {
         eprintln!("not checked: {}", String::from_utf8_lossy(&possible.stderr));
         return;
     }
-    // For 600 ms twice what the link carries, so that probes in between are later and later; then it empties its queue.
+    // For 600 ms twice what the link carries, so that probes in between are later and later; then
+    // it empties its queue.
     let bursts = "import socket, sys, time\n\
         s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
         open('ready', 'w').close()\n\
@@ -65,8 +67,9 @@ fn a_link_s_rate_is_found_live_between_two_hosts() {
             time.sleep(1.1)\n";
     fs::write(here.path().join("bursts.py"), bursts).expect("written");
     let fontis_path = env!("CARGO_BIN_EXE_fontis");
-    // The shell is the sending side: its packets go up the link, to the namespace beside it. All begin when the interpreter has
-    // been loaded, which takes seconds where files come from a slow disk.
+    // The shell is the sending side: its packets go up the link, to the namespace beside it. All
+    // begin when the interpreter has been loaded, which takes seconds where files come from a slow
+    // disk.
     let wait = "while ! [ -e ready ]; do sleep 0.1; done";
     let inside = format!(
         "({wait}; exec {fontis_path} estimate --probe $FONTIS_GATEWAY:7440 --for 13s --json) & \
@@ -93,7 +96,8 @@ fn a_link_s_rate_is_found_live_between_two_hosts() {
     let periods = last["busy_periods"].as_array().map_or(0, Vec::len);
     assert_eq!(events.len(), periods + 1, "each busy period was said when it ended: {live}");
     assert!(periods >= 3 && last["probes"].as_u64() > Some(50), "{live}");
-    // Probes are late by what a busy machine adds; ten percent of a period of 150 ms is a lot of that.
+    // Probes are late by what a busy machine adds; ten percent of a period of 150 ms is a lot of
+    // that.
     let bps = last["bps"].as_f64().expect("an estimate");
     assert!((bps / 4e6 - 1.0).abs() < 0.3, "{bps}: {live}");
 }

@@ -1,4 +1,5 @@
-//! Subcommands that are written in Python: they run where the package is, and say how to get it where it is not.
+//! Subcommands that are written in Python: they run where the package is, and say how to get it
+//! where it is not.
 
 use std::process::{Command, Output};
 

@@ -1,5 +1,5 @@
-//! The `testbed` and `race` commands as a user meets them. Where this machine makes no networks, only errors are
-//! checked, and that is said.
+//! The `testbed` and `race` commands as a user meets them. Where this machine makes no networks,
+//! only errors are checked, and that is said.
 #![cfg(target_os = "linux")]
 
 use std::collections::BTreeSet;
@@ -68,7 +68,8 @@ fn who_may_not_make_networks_is_told_in_a_line_what_is_missing() {
     assert!(text.contains("run it as root") && text.contains("let "), "{text}");
 }
 
-/// Becomes nobody, who may use /dev/net/tun as users of most systems may, in a mount namespace of its own.
+/// Becomes nobody, who may use /dev/net/tun as users of most systems may, in a mount namespace of
+/// its own.
 const AS_NOBODY: &str = "set -e; at=$(mktemp -d); mknod $at/tun c 10 200; chmod 666 $at/tun
     mount --bind $at/tun /dev/net/tun; rm -r $at
     exec setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all \"$@\"";
@@ -91,7 +92,8 @@ fn who_is_not_root_gets_networks_in_a_user_namespace() {
     match command.stdin(Stdio::null()).output() {
         Err(error) => eprintln!("not checked: unshare: {error}"),
         Ok(output) if output.status.code() == Some(5) => {}
-        // Nobody may be unable to reach the command, the system to make such namespaces; ours is then the last word.
+        // Nobody may be unable to reach the command, the system to make such namespaces; ours is
+        // then the last word.
         Ok(output) => {
             let text = error(&output);
             let ours = text.lines().last().is_some_and(|line| line.contains("run it as root"));
@@ -425,8 +427,8 @@ fn ping_sees_the_delay_and_iperf_the_rate() {
         ]);
         let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
         let rate = report["end"]["sum_received"]["bits_per_second"].as_f64().unwrap_or(0.0);
-        // 1448 of 1500 bytes are payload. A link lets nothing more through; how much less the kernel's TCP makes of two seconds is
-        // its own affair, and the machine's.
+        // 1448 of 1500 bytes are payload. A link lets nothing more through; how much less the
+        // kernel's TCP makes of two seconds is its own affair, and the machine's.
         assert!(rate > 20e6 * 0.4 && rate < 20e6 * 1.02, "{report}");
     } else {
         eprintln!("not checked: there is no iperf3");

@@ -1,11 +1,14 @@
-//! Our RaptorQ beside the `raptorq` crate and `reed-solomon-simd`, in one process and one thread, run after run in
-//! turn: `cargo bench -p fontis-codes --bench raptorq [-- word…]` runs the lines that have every word.
+//! Our RaptorQ beside the `raptorq` crate and `reed-solomon-simd`, in one process and one thread,
+//! run after run in turn: `cargo bench -p fontis-codes --bench raptorq [-- word…]` runs the lines
+//! that have every word.
 //!
-//! Each figure is megabytes of source data a second of the processor's time, the median of the runs; the ratio is the median of the
-//! ratios of runs that followed each other. `FONTIS_BENCH_MS` is how long a line may take (2000).
+//! Each figure is megabytes of source data a second of the processor's time, the median of the
+//! runs; the ratio is the median of the ratios of runs that followed each other. `FONTIS_BENCH_MS`
+//! is how long a line may take (2000).
 //!
-//! A line "DFCP block" is all that the two ends of a DFCP transfer ask of the codec for one block of 1 MiB: repair symbols as they are
-//! wanted, and decoding from what came. Its ratio says how much less of it there is than with the crate `raptorq` in our codec's place.
+//! A line "DFCP block" is all that the two ends of a DFCP transfer ask of the codec for one block
+//! of 1 MiB: repair symbols as they are wanted, and decoding from what came. Its ratio says how
+//! much less of it there is than with the crate `raptorq` in our codec's place.
 #![allow(clippy::disallowed_types, reason = "a benchmark measures time")]
 
 use std::hint::black_box;
@@ -85,7 +88,8 @@ fn main() {
     }
 }
 
-/// The 2015 code, whole blocks: what encodes a message and a tenth more, and what decodes it from encoded symbols alone.
+/// The 2015 code, whole blocks: what encodes a message and a tenth more, and what decodes it from
+/// encoded symbols alone.
 fn prototype(decodes: bool) -> Line {
     let code = SparseCode::PROTOTYPE;
     let message = block(code.message as u32, 1);
@@ -226,8 +230,8 @@ fn survivors(k: u32, loss: u32) -> (Vec<u32>, u32) {
     (esis, lost)
 }
 
-/// One block of a DFCP transfer: source symbols are the block's own bytes; repair symbols are made one at a time until the other
-/// end has the block.
+/// One block of a DFCP transfer: source symbols are the block's own bytes; repair symbols are made
+/// one at a time until the other end has the block.
 fn transfer(loss: u32) -> Line {
     const SYMBOL_SIZE: u16 = 1192;
     let k = (1u32 << 20).div_ceil(u32::from(SYMBOL_SIZE));
@@ -279,7 +283,8 @@ fn transfer(loss: u32) -> Line {
     measure(data.len(), vec![Box::new(ours), Box::new(peer)])
 }
 
-/// What is left of the source symbols, and the first repair symbols that suffice with them, so that all decode at the first attempt.
+/// What is left of the source symbols, and the first repair symbols that suffice with them, so that
+/// all decode at the first attempt.
 fn sufficient(
     data: &Bytes,
     k: u32,
@@ -308,8 +313,9 @@ fn sufficient(
     }
 }
 
-/// From the last symbol to the block, with what can be done before done before, and in the peer's place the same without that. What
-/// counts as a megabyte a second is the block's size over that time.
+/// From the last symbol to the block, with what can be done before done before, and in the peer's
+/// place the same without that. What counts as a megabyte a second is the block's size over that
+/// time.
 fn last_symbol(k: u32, symbol_size: u16, loss: u32) -> Line {
     let data = block(k, symbol_size);
     let (shape, symbols) = sufficient(&data, k, symbol_size, loss, 0);
@@ -379,8 +385,9 @@ fn decode(k: u32, symbol_size: u16, loss: u32, extra: u32) -> Line {
     measure(data.len(), vec![Box::new(ours), Box::new(peer), Box::new(blocks)])
 }
 
-/// Ours, with a copy of the block to fresh memory in place of the peer: the ratio is the copy's time over ours. For a large block fresh
-/// memory costs more than copying; a decoder asks for huge pages, the copies take what they get.
+/// Ours, with a copy of the block to fresh memory in place of the peer: the ratio is the copy's
+/// time over ours. For a large block fresh memory costs more than copying; a decoder asks for huge
+/// pages, the copies take what they get.
 fn without_loss(k: u32, symbol_size: u16, copied: fn(&[u8]) -> Vec<u8>) -> Line {
     let data = block(k, symbol_size);
     let shape = BlockShape::new(Code::RaptorQ, data.len() as u32, symbol_size).unwrap();

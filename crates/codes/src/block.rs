@@ -4,8 +4,8 @@ use thiserror::Error;
 
 use crate::{Code, reed_solomon};
 
-/// How a block is cut: `len` bytes into k = ⌈len / symbol_size⌉ source symbols (at least one), the last of them
-/// padded with zeros that are never sent.
+/// How a block is cut: `len` bytes into k = ⌈len / symbol_size⌉ source symbols (at least one), the
+/// last of them padded with zeros that are never sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockShape {
     code: Code,
@@ -103,7 +103,8 @@ impl BlockShape {
         self.source_symbols() as usize * self.symbol_size as usize
     }
 
-    /// The bytes of the block that source symbol `esi` stands for; shorter than a symbol for the last.
+    /// The bytes of the block that source symbol `esi` stands for; shorter than a symbol for the
+    /// last.
     pub fn source_range(self, esi: u32) -> Range<usize> {
         let size = usize::from(self.symbol_size);
         let start = (esi as usize * size).min(self.len as usize);
@@ -126,7 +127,8 @@ impl BlockShape {
         if self.code.carries_bytes() { usize::from(self.symbol_size) } else { 0 }
     }
 
-    /// How many bytes symbol `esi` has on the wire: the padding of the last source symbol is not sent.
+    /// How many bytes symbol `esi` has on the wire: the padding of the last source symbol is not
+    /// sent.
     pub fn symbol_len(self, esi: u32) -> usize {
         if esi < self.source_symbols() {
             self.source_range(esi).len()

@@ -12,8 +12,8 @@ use crate::{counting, raptorq, reed_solomon};
 
 /// A block code, by the identifier that handshakes and descriptors carry.
 ///
-/// All are systematic here: the first k symbols are those of the source. One who wants to send as the published LT codes
-/// do begins with symbol k.
+/// All are systematic here: the first k symbols are those of the source. One who wants to send as
+/// the published LT codes do begins with symbol k.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Code {
     /// RaptorQ, RFC 6330: k + 0 / 1 / 2 symbols fail with probability below 10⁻² / 10⁻⁴ / 10⁻⁶.
@@ -22,14 +22,16 @@ pub enum Code {
     Raptor10,
     /// An LT code with robust soliton (c = 0.03, δ = 0.5), decoded by peeling.
     Lt,
-    /// An LT code with ideal soliton, decoded by peeling: what theory begins with, and no practice ends with.
+    /// An LT code with ideal soliton, decoded by peeling: what theory begins with, and no practice
+    /// ends with.
     LtIdeal,
     /// The code of the 2015 prototype of DFCP, made for symbols of one byte and blocks of 63,536
     /// ([`SparseCode::PROTOTYPE`]).
     LegacyByte,
     /// Reed-Solomon over GF(2¹⁶): any k symbols suffice, but there are only about 2 k to 3 k.
     ReedSolomon,
-    /// Counts symbols and fails as often as RaptorQ would, but carries no bytes: for long simulations.
+    /// Counts symbols and fails as often as RaptorQ would, but carries no bytes: for long
+    /// simulations.
     Counting,
     /// The same for R10.
     CountingRaptor10,
@@ -109,7 +111,8 @@ impl Code {
         }
     }
 
-    /// How many source symbols a block may have. The counting codes count what theirs could not number.
+    /// How many source symbols a block may have. The counting codes count what theirs could not
+    /// number.
     pub const fn source_symbols(self) -> RangeInclusive<u32> {
         match self {
             Self::RaptorQ => 1..=raptorq::MAX_SOURCE_SYMBOLS,
@@ -157,7 +160,8 @@ impl Code {
         )
     }
 
-    /// The probability that k + `extra` symbols of a block of `k` do not suffice, as measured (`docs/codes.md`).
+    /// The probability that k + `extra` symbols of a block of `k` do not suffice, as measured
+    /// (`docs/codes.md`).
     pub fn failure_probability(self, k: u32, extra: u32) -> f64 {
         match self {
             Self::RaptorQ | Self::Counting => counting::raptorq(extra),
@@ -182,7 +186,8 @@ impl Code {
         }
     }
 
-    /// How many symbols to wait for when those that came did not suffice and nobody knows how many are lacking.
+    /// How many symbols to wait for when those that came did not suffice and nobody knows how many
+    /// are lacking.
     pub(crate) const fn step(self, k: u32) -> u32 {
         match self {
             Self::Lt

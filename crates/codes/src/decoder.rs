@@ -38,7 +38,8 @@ use crate::sparse::SparseDecoder;
 /// ```
 pub struct BlockDecoder {
     shape: BlockShape,
-    /// The block with the source symbols that arrived in place, as far as it has been written: gaps are zero.
+    /// The block with the source symbols that arrived in place, as far as it has been written: gaps
+    /// are zero.
     data: Vec<u8>,
     have: Vec<bool>,
     sources: u32,
@@ -96,8 +97,9 @@ pub enum SymbolError {
 pub type Runs = Vec<(u32, u32)>;
 
 impl BlockDecoder {
-    /// A decoder that holds nothing. It keeps at most the padded block and k + k/4 + 64 further symbols, whatever
-    /// comes, and as much again while it decodes, which [`advance`](Self::advance) may begin.
+    /// A decoder that holds nothing. It keeps at most the padded block and k + k/4 + 64 further
+    /// symbols, whatever comes, and as much again while it decodes, which
+    /// [`advance`](Self::advance) may begin.
     pub fn new(shape: BlockShape) -> Self {
         let have = vec![false; shape.source_symbols() as usize];
         Self {
@@ -120,8 +122,8 @@ impl BlockDecoder {
         self.shape
     }
 
-    /// Takes symbol `esi`; true if it was of use. A symbol that is already there, and one beyond what
-    /// [`needed`](Self::needed) asked for, is of none.
+    /// Takes symbol `esi`; true if it was of use. A symbol that is already there, and one beyond
+    /// what [`needed`](Self::needed) asked for, is of none.
     pub fn add(&mut self, esi: u32, symbol: &[u8]) -> Result<bool, SymbolError> {
         if esi >= self.shape.esi_limit() {
             return Err(SymbolError::Identifier(esi));
@@ -155,7 +157,8 @@ impl BlockDecoder {
                 return Ok(false);
             }
             if self.repair.is_empty() {
-                // Room for all that may come, so that nothing is moved; what does not come is never touched.
+                // Room for all that may come, so that nothing is moved; what does not come is never
+                // touched.
                 self.repair.reserve_exact(needed as usize * expected);
                 huge_pages::prefer(self.repair.spare_capacity_mut());
             }
@@ -179,7 +182,8 @@ impl BlockDecoder {
         self.sources + self.repair_esis.len() as u32
     }
 
-    /// Starts anew with the source symbols: so many symbols beyond k fail only when somebody chose them to.
+    /// Starts anew with the source symbols: so many symbols beyond k fail only when somebody chose
+    /// them to.
     fn forget_repair(&mut self) {
         self.repair = Vec::new();
         self.repair_esis = Vec::new();
@@ -188,7 +192,8 @@ impl BlockDecoder {
         self.extra = self.shape.code().least_extra(self.shape.source_symbols());
     }
 
-    /// Puts a source symbol in its place. What is not there yet is not written, unless something behind it came.
+    /// Puts a source symbol in its place. What is not there yet is not written, unless something
+    /// behind it came.
     fn place(&mut self, esi: u32, symbol: &[u8]) {
         let range = self.shape.source_range(esi);
         if self.data.capacity() < self.shape.padded_len() {
@@ -206,8 +211,9 @@ impl BlockDecoder {
         }
     }
 
-    /// The bytes of the source symbols in a range, and which of them are there: the first of each run, and how many. What
-    /// lies between the runs is nothing. `None` if none of them is there, and with a counting code.
+    /// The bytes of the source symbols in a range, and which of them are there: the first of each
+    /// run, and how many. What lies between the runs is nothing. `None` if none of them is there,
+    /// and with a counting code.
     pub fn source_span(&self, esis: Range<u32>) -> Option<(&[u8], Runs)> {
         let esis = esis.start..esis.end.min(self.shape.source_symbols());
         let mut runs = Runs::new();
@@ -223,8 +229,8 @@ impl BlockDecoder {
         Some((self.data.get(start..end)?, runs))
     }
 
-    /// The probability that a decoding fails once [`needed`](Self::needed) more symbols came; one symbol more makes it
-    /// some hundred times smaller for RaptorQ.
+    /// The probability that a decoding fails once [`needed`](Self::needed) more symbols came; one
+    /// symbol more makes it some hundred times smaller for RaptorQ.
     pub fn failure_probability(&self) -> f64 {
         if self.is_systematic() {
             0.0
@@ -233,7 +239,8 @@ impl BlockDecoder {
         }
     }
 
-    /// Whether all source symbols are there, so that decoding is no more than handing out the buffer.
+    /// Whether all source symbols are there, so that decoding is no more than handing out the
+    /// buffer.
     pub fn is_systematic(&self) -> bool {
         self.sources == self.shape.source_symbols()
     }

@@ -10,7 +10,8 @@ use crate::simd::Level;
 use crate::sparse::SparseEncoder;
 use crate::{BlockShape, Code, reed_solomon};
 
-/// Makes the symbols of one block. The source data is borrowed from the caller's buffer, never copied.
+/// Makes the symbols of one block. The source data is borrowed from the caller's buffer, never
+/// copied.
 pub struct BlockEncoder {
     shape: BlockShape,
     data: Bytes,
@@ -58,7 +59,8 @@ impl BlockEncoder {
         &self.data
     }
 
-    /// The work that must be done, and given to [`set_repair`](Self::set_repair), before repair symbols can be had.
+    /// The work that must be done, and given to [`set_repair`](Self::set_repair), before repair
+    /// symbols can be had.
     pub fn repair_job(&self) -> RepairJob {
         RepairJob { shape: self.shape, data: self.data.clone() }
     }
@@ -73,8 +75,8 @@ impl BlockEncoder {
         self.repair.is_some()
     }
 
-    /// Symbol `esi`: a slice of the block for a source symbol (the last one without its padding). `None` for a
-    /// repair symbol that is not available yet, and beyond the code's limit.
+    /// Symbol `esi`: a slice of the block for a source symbol (the last one without its padding).
+    /// `None` for a repair symbol that is not available yet, and beyond the code's limit.
     pub fn symbol(&self, esi: u32) -> Option<Bytes> {
         if esi < self.shape.source_symbols() {
             let range = self.shape.source_range(esi);
@@ -93,8 +95,9 @@ impl BlockEncoder {
         Some(Bytes::from(symbol))
     }
 
-    /// Writes repair symbols, one after another, into the caller's buffer, which must have room for just these; false
-    /// if they are not available: before [`set_repair`](Self::set_repair), and outside k..limit.
+    /// Writes repair symbols, one after another, into the caller's buffer, which must have room for
+    /// just these; false if they are not available: before [`set_repair`](Self::set_repair), and
+    /// outside k..limit.
     ///
     /// # Panics
     /// If the buffer has another size.
@@ -151,7 +154,8 @@ impl RepairJob {
         RepairSymbols { shape, repair }
     }
 
-    /// Does the work with this plan, which must be of the code for blocks of so many symbols; a code without plans ignores it.
+    /// Does the work with this plan, which must be of the code for blocks of so many symbols; a
+    /// code without plans ignores it.
     ///
     /// # Panics
     /// If the plan is another block's.
@@ -164,8 +168,9 @@ impl RepairJob {
         RepairSymbols { shape, repair: Repair::Raptor(Box::new(intermediate)) }
     }
 
-    /// Writes these repair symbols into the caller's buffer, which must have room for just these, and keeps nothing.
-    /// With the Raptor codes this is quicker, and takes far less memory, than [`run`](Self::run) for one who knows what is wanted.
+    /// Writes these repair symbols into the caller's buffer, which must have room for just these,
+    /// and keeps nothing. With the Raptor codes this is quicker, and takes far less memory, than
+    /// [`run`](Self::run) for one who knows what is wanted.
     ///
     /// # Panics
     /// If the buffer has another size, or one of the symbols is no repair symbol of the block.
@@ -177,7 +182,8 @@ impl RepairJob {
         }
     }
 
-    /// Like [`write`](Self::write), with this plan, which must be of the code for blocks of so many symbols.
+    /// Like [`write`](Self::write), with this plan, which must be of the code for blocks of so many
+    /// symbols.
     ///
     /// # Panics
     /// As [`write`](Self::write), and if the plan is another block's.

@@ -1,7 +1,8 @@
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-/// A set of identifiers of repair symbols. Those near k, which are usual, cost a bit each, others a place in a tree.
+/// A set of identifiers of repair symbols. Those near k, which are usual, cost a bit each, others a
+/// place in a tree.
 #[derive(Default)]
 pub(crate) struct EsiSet {
     near: Vec<u64>,

@@ -1,5 +1,5 @@
-//! Arithmetic in GF(2⁸) with the polynomial x⁸ + x⁴ + x³ + x² + 1 (0x11d), whose generator is 2: the field of
-//! RFC 6330, section 5.7.
+//! Arithmetic in GF(2⁸) with the polynomial x⁸ + x⁴ + x³ + x² + 1 (0x11d), whose generator is 2:
+//! the field of RFC 6330, section 5.7.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -10,7 +10,8 @@ use crate::simd::{Kernel, LINE, Lane, Level};
 /// The low byte of the polynomial.
 pub(crate) const POLYNOMIAL: u8 = 0x1d;
 
-/// Powers of the generator, twice over, so that a sum of two logarithms needs no reduction (`OCT_EXP`).
+/// Powers of the generator, twice over, so that a sum of two logarithms needs no reduction
+/// (`OCT_EXP`).
 pub(crate) const EXP: [u8; 510] = {
     let mut table = [0; 510];
     let (mut i, mut power) = (0, 1u8);
@@ -44,7 +45,8 @@ pub(crate) const fn mul(a: u8, b: u8) -> u8 {
     if a == 0 || b == 0 { 0 } else { EXP[LOG[a as usize] as usize + LOG[b as usize] as usize] }
 }
 
-/// The products of a factor with every low and every high half of a byte, as the shuffles look them up.
+/// The products of a factor with every low and every high half of a byte, as the shuffles look them
+/// up.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(crate) static NIBBLES: [([u8; 16], [u8; 16]); 256] = {
     let mut tables = [([0; 16], [0; 16]); 256];
@@ -107,7 +109,8 @@ impl Matrix {
         result
     }
 
-    /// For a matrix of `rows` × `columns` of full column rank, a left inverse of `columns` × `rows`; `None` if the rank is less.
+    /// For a matrix of `rows` × `columns` of full column rank, a left inverse of `columns` ×
+    /// `rows`; `None` if the rank is less.
     pub(crate) fn left_inverse(&self, level: Level) -> Option<Self> {
         let rows = self.cells.len().checked_div(self.columns).unwrap_or(0);
         let stride = (self.columns + rows).div_ceil(LINE);
@@ -127,7 +130,8 @@ impl Matrix {
     }
 }
 
-/// Brings rows of `stride` lines to the identity in their first `columns` bytes; yields which row has which 1.
+/// Brings rows of `stride` lines to the identity in their first `columns` bytes; yields which row
+/// has which 1.
 struct Eliminate<'a> {
     work: &'a mut [[u8; LINE]],
     stride: usize,
@@ -221,7 +225,8 @@ mod tests {
 
     #[test]
     fn the_tables_are_the_rfcs() {
-        // Sections 5.7.3 and 5.7.4: the first and last entries as printed, and the whole by checksum.
+        // Sections 5.7.3 and 5.7.4: the first and last entries as printed, and the whole by
+        // checksum.
         assert_eq!(EXP[..10], [1, 2, 4, 8, 16, 32, 64, 128, 29, 58]);
         assert_eq!(EXP[505..], [108, 216, 173, 71, 142][..]);
         assert_eq!(LOG[1..9], [0, 1, 25, 2, 50, 26, 198, 3]);

@@ -4,9 +4,9 @@
 #[cfg(all(feature = "std", target_os = "linux"))]
 const LEAST: usize = 4 << 20;
 
-/// Asks the system for huge pages behind these bytes, if they are many. It helps when they have not been touched yet: fresh memory is
-/// then handed out 512 times as much at once, and walking through it misses the translation buffer less. A system that has none to give
-/// gives ordinary ones.
+/// Asks the system for huge pages behind these bytes, if they are many. It helps when they have not
+/// been touched yet: fresh memory is then handed out 512 times as much at once, and walking through
+/// it misses the translation buffer less. A system that has none to give gives ordinary ones.
 #[cfg(all(feature = "std", target_os = "linux"))]
 #[allow(unsafe_code)]
 pub(crate) fn prefer<Byte>(room: &mut [Byte]) {
@@ -19,7 +19,8 @@ pub(crate) fn prefer<Byte>(room: &mut [Byte]) {
     let Ok(page) = usize::try_from(page) else { return };
     let skipped = room.as_ptr().align_offset(page).min(room.len());
     let pages = &mut room[skipped..];
-    // SAFETY: the pages lie within the slice, and the advice changes neither their content nor what may be done with them.
+    // SAFETY: the pages lie within the slice, and the advice changes neither their content nor what
+    // may be done with them.
     let advised = unsafe {
         libc::madvise(pages.as_mut_ptr().cast(), pages.len() / page * page, libc::MADV_HUGEPAGE)
     };

@@ -1,20 +1,20 @@
 //! Erasure codes: symbols in, symbols out.
 //!
 //! Start here: a *block* of `len` bytes is cut into k source symbols of `symbol_size` bytes
-//! ([`BlockShape`]). A [`BlockEncoder`] makes symbol `esi` of the block for any `esi` below the code's limit; the
-//! first k are the source symbols themselves (the codes are systematic), so as long as nothing is lost nothing is
-//! encoded and nothing is decoded. A [`BlockDecoder`] takes symbols in any order, says how many more it needs and
-//! yields the block.
+//! ([`BlockShape`]). A [`BlockEncoder`] makes symbol `esi` of the block for any `esi` below the
+//! code's limit; the first k are the source symbols themselves (the codes are systematic), so as
+//! long as nothing is lost nothing is encoded and nothing is decoded. A [`BlockDecoder`] takes
+//! symbols in any order, says how many more it needs and yields the block.
 //!
-//! What costs time (solving for the repair symbols, decoding) is handed out as a job ([`RepairJob`],
-//! [`DecodeJob`]) that the caller runs where it likes and hands back.
+//! What costs time (solving for the repair symbols, decoding) is handed out as a job
+//! ([`RepairJob`], [`DecodeJob`]) that the caller runs where it likes and hands back.
 //!
-//! [`raptorq`] has what RFC 6330 says of whole objects, and encoding plans; [`window`] the codes for streams
-//! that cannot wait for a block; [`SparseCode`] LT codes and the 2015 prototype's with parameters of one's own.
-//! `docs/codes.md` says which code to choose when.
+//! [`raptorq`] has what RFC 6330 says of whole objects, and encoding plans; [`window`] the codes
+//! for streams that cannot wait for a block; [`SparseCode`] LT codes and the 2015 prototype's with
+//! parameters of one's own. `docs/codes.md` says which code to choose when.
 //!
-//! A symbol is identified by (object, block, esi) and never by a connection: that is what lets paths, sources and
-//! receivers be many.
+//! A symbol is identified by (object, block, esi) and never by a connection: that is what lets
+//! paths, sources and receivers be many.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 

@@ -27,7 +27,8 @@ impl Lines {
     pub(crate) fn unfilled(len: usize) -> Self {
         let kept = kept::take((len + 1) * LINE);
         let is_used = kept.is_some();
-        // Zeros straight from the allocator cost nothing where pages are fresh; an aligned type would be filled.
+        // Zeros straight from the allocator cost nothing where pages are fresh; an aligned type
+        // would be filled.
         let bytes = kept.unwrap_or_else(|| {
             let mut fresh = vec![0; (len + 1) * LINE];
             huge_pages::prefer(&mut fresh);
@@ -55,8 +56,9 @@ impl Drop for Lines {
     }
 }
 
-/// Large buffers that a thread keeps for the next that needs one: an allocator that gives pages back and fetches fresh ones for every
-/// block may take as long for it as solving and replaying take.
+/// Large buffers that a thread keeps for the next that needs one: an allocator that gives pages
+/// back and fetches fresh ones for every block may take as long for it as solving and replaying
+/// take.
 #[cfg(feature = "std")]
 mod kept {
     use alloc::vec::Vec;

@@ -5,11 +5,13 @@ use alloc::vec::Vec;
 use crate::lt::{LtGraph, LtReader};
 use crate::precode::Precode;
 
-/// The equations that each symbol is in: the checks, and the first encoded symbols. They are the same for every message of a code.
+/// The equations that each symbol is in: the checks, and the first encoded symbols. They are the
+/// same for every message of a code.
 #[derive(Debug)]
 pub(crate) struct Lists {
-    /// For each check, which is an equation that always holds, how many symbols it ties together, and the exclusive or of their
-    /// numbers. They are the first equations; encoded symbol i is the ith behind them.
+    /// For each check, which is an equation that always holds, how many symbols it ties together,
+    /// and the exclusive or of their numbers. They are the first equations; encoded symbol i is the
+    /// ith behind them.
     pub(crate) checks: Vec<(u16, u16)>,
     /// Encoded symbols that are listed.
     pub(crate) listed: u32,

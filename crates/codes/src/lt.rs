@@ -10,8 +10,8 @@ use core::ops::Range;
 use crate::degrees::{Distribution, Sampler};
 use crate::taus88::Taus88;
 
-/// Draws the graph of an LT code, row after row, all from one generator: one number for the degree, then one for each
-/// neighbour, repeats rejected.
+/// Draws the graph of an LT code, row after row, all from one generator: one number for the degree,
+/// then one for each neighbour, repeats rejected.
 #[derive(Clone, Debug)]
 pub(crate) struct RowGenerator {
     sampler: Arc<Sampler>,
@@ -103,8 +103,8 @@ impl Chunk {
     }
 }
 
-/// The graph of an LT code. As rows come from one generator, they are cheap in order; chunks of them are kept for all who
-/// share the graph, as far as a limit, and states on the way beyond it.
+/// The graph of an LT code. As rows come from one generator, they are cheap in order; chunks of
+/// them are kept for all who share the graph, as far as a limit, and states on the way beyond it.
 #[derive(Debug)]
 pub(crate) struct LtGraph {
     begin: RowGenerator,
@@ -131,7 +131,8 @@ struct Kept {
 pub(crate) struct LtReader {
     graph: Arc<LtGraph>,
     chunk: Option<(u32, Arc<Chunk>)>,
-    /// Beyond what is kept: states before every chunk as far as anybody has asked, and the generator behind the last of them.
+    /// Beyond what is kept: states before every chunk as far as anybody has asked, and the
+    /// generator behind the last of them.
     states: Vec<[u32; 3]>,
     generator: Option<RowGenerator>,
 }
@@ -187,7 +188,8 @@ impl LtGraph {
         Some(Arc::clone(&chunks[number as usize]))
     }
 
-    /// The number of the encoded symbol whose row the generator makes from `state`; `None` if it is not among those of kept chunks.
+    /// The number of the encoded symbol whose row the generator makes from `state`; `None` if it is
+    /// not among those of kept chunks.
     #[cfg(feature = "std")]
     fn find(&self, state: [u32; 3]) -> Option<u32> {
         let mut generator = self.generator(state);
@@ -240,7 +242,8 @@ impl LtReader {
         }
     }
 
-    /// The number of the encoded symbol whose row the generator makes from `state`, if that is cheap to say.
+    /// The number of the encoded symbol whose row the generator makes from `state`, if that is
+    /// cheap to say.
     pub(crate) fn find(&self, state: [u32; 3]) -> Option<u32> {
         self.graph.find(state)
     }

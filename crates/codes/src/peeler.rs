@@ -6,12 +6,13 @@ use core::ops::Range;
 use crate::lists::Lists;
 use crate::simd::prefetch;
 
-/// Belief propagation over erasures: equations of one unknown give it, and it goes out of all others. When nothing
-/// more follows, the state stays, and the next equation goes on from it.
+/// Belief propagation over erasures: equations of one unknown give it, and it goes out of all
+/// others. When nothing more follows, the state stays, and the next equation goes on from it.
 pub(crate) struct Peeler {
     /// The equations of each unknown, whether they have come or not.
     lists: Arc<Lists>,
-    /// For each unknown, the list of equations that have it and are not in `lists`: index into `links`. Made for the first of them.
+    /// For each unknown, the list of equations that have it and are not in `lists`: index into
+    /// `links`. Made for the first of them.
     heads: Vec<u32>,
     links: Vec<(u32, u32)>,
     state: State,
@@ -27,15 +28,16 @@ struct State {
     wanted: usize,
     missing: usize,
     equations: Vec<Equation>,
-    /// What the unknowns that are left of an equation sum to: one sum for each equation, or, if symbols are large, for those that
-    /// came, and `places` says where.
+    /// What the unknowns that are left of an equation sum to: one sum for each equation, or, if
+    /// symbols are large, for those that came, and `places` says where.
     sums: Vec<u8>,
     places: Vec<u32>,
     /// What has become known and is still in equations.
     ripple: Vec<u16>,
 }
 
-/// It has at most 65,535 unknowns, as rows that are drawn have; one of 65,536 is dropped ([`State::take`]).
+/// It has at most 65,535 unknowns, as rows that are drawn have; one of 65,536 is dropped
+/// ([`State::take`]).
 #[derive(Clone, Copy)]
 struct Equation {
     /// Unknowns left; none if the equation has not come.
@@ -208,8 +210,9 @@ fn place(places: &[u32], number: usize, size: usize) -> Range<usize> {
 }
 
 impl State {
-    /// What is left of the equation that the sum of these unknowns is `sum`, which is put in its place. `None` if that is no
-    /// more than one unknown, which thereby is known, or if they are too many to count.
+    /// What is left of the equation that the sum of these unknowns is `sum`, which is put in its
+    /// place. `None` if that is no more than one unknown, which thereby is known, or if they are
+    /// too many to count.
     #[inline(always)]
     fn take(&mut self, number: usize, unknowns: &[u16], sum: &[u8]) -> Option<Equation> {
         if unknowns.len() > usize::from(u16::MAX) {

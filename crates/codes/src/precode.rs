@@ -3,8 +3,8 @@ use alloc::vec::Vec;
 
 use crate::taus88::Taus88;
 
-/// Sparse checks of a message: which checks each of its symbols is in. A check is a symbol of its own, behind those of the
-/// message: the sum of its members and of itself is zero.
+/// Sparse checks of a message: which checks each of its symbols is in. A check is a symbol of its
+/// own, behind those of the message: the sum of its members and of itself is zero.
 #[derive(Debug)]
 pub(crate) struct Precode {
     message: usize,

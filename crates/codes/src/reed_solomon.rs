@@ -7,7 +7,8 @@ use reed_solomon_simd::{ReedSolomonDecoder, ReedSolomonEncoder};
 /// Source symbols that a block may have.
 pub(crate) const MAX_SOURCE_SYMBOLS: u32 = 32_768;
 
-/// Repair symbols that there are for `k` source symbols: the least power of two that is not less than k, at least 2.
+/// Repair symbols that there are for `k` source symbols: the least power of two that is not less
+/// than k, at least 2.
 pub(crate) fn repair_symbols(k: u32) -> u32 {
     k.next_power_of_two().max(2)
 }

@@ -1,5 +1,5 @@
-//! Codes of sums over GF(2) that peeling decodes: LT codes, and the code of the 2015 prototype, an LT code over a
-//! message and sparse checks of it.
+//! Codes of sums over GF(2) that peeling decodes: LT codes, and the code of the 2015 prototype, an
+//! LT code over a message and sparse checks of it.
 
 use alloc::sync::Arc;
 use alloc::vec;
@@ -26,12 +26,14 @@ pub struct SparseCode {
     pub seed: [u32; 3],
 }
 
-/// Any seed does, as long as both ends have the same; this is the one of the specification's vectors.
+/// Any seed does, as long as both ends have the same; this is the one of the specification's
+/// vectors.
 const SEED: [u32; 3] = [12_345, 67_890, 13_579];
 
 impl SparseCode {
-    /// The code of the 2015 prototype: 63,536 symbols and 2,000 checks make the 65,536 that are LT-coded. The published texts leave open
-    /// the distributions and the generator; this takes three checks for each symbol, Shokrollahi's degrees and taus88.
+    /// The code of the 2015 prototype: 63,536 symbols and 2,000 checks make the 65,536 that are
+    /// LT-coded. The published texts leave open the distributions and the generator; this takes
+    /// three checks for each symbol, Shokrollahi's degrees and taus88.
     pub const PROTOTYPE: Self = Self {
         message: 63_536,
         checks: 2000,
@@ -87,7 +89,8 @@ impl Parts {
     }
 }
 
-/// The graphs that were used last, for all threads of the process, and how many bytes they may take.
+/// The graphs that were used last, for all threads of the process, and how many bytes they may
+/// take.
 #[cfg(feature = "std")]
 static PARTS: std::sync::Mutex<Vec<(SparseCode, Parts)>> = std::sync::Mutex::new(Vec::new());
 #[cfg(feature = "std")]
@@ -135,7 +138,8 @@ pub struct SparseEncoder {
     reader: Shared,
 }
 
-/// A reader that goes on from where the last caller left it, which is where the next one mostly begins.
+/// A reader that goes on from where the last caller left it, which is where the next one mostly
+/// begins.
 #[cfg(feature = "std")]
 struct Shared(std::sync::Mutex<LtReader>);
 
@@ -196,7 +200,8 @@ impl SparseEncoder {
         self.reader.with(|reader| self.write_from(reader, first, out));
     }
 
-    /// The state of the generator before encoded symbol `first`: what a decoder needs to know which symbols follow.
+    /// The state of the generator before encoded symbol `first`: what a decoder needs to know which
+    /// symbols follow.
     pub fn state(&self, first: u32) -> [u32; 3] {
         self.reader.with(|reader| reader.state(first))
     }
@@ -229,7 +234,8 @@ pub struct SparseDecoder {
 }
 
 impl SparseDecoder {
-    /// A decoder of a message of `len` symbols, the others being padding. Its memory grows with the symbols it is given.
+    /// A decoder of a message of `len` symbols, the others being padding. Its memory grows with the
+    /// symbols it is given.
     ///
     /// # Panics
     /// If the message is longer than the code's.
@@ -281,7 +287,8 @@ impl SparseDecoder {
         self.peeler.missing()
     }
 
-    /// The message with its padding, once nothing is [`missing`](Self::missing); before, zeros stand for what is.
+    /// The message with its padding, once nothing is [`missing`](Self::missing); before, zeros
+    /// stand for what is.
     pub fn message(&self) -> &[u8] {
         self.peeler.wanted()
     }
@@ -292,7 +299,8 @@ mod tests {
     use super::*;
     use crate::counting::{self, mix};
 
-    /// The overhead at which a message is known, if encoded symbols come without loss from `first` on.
+    /// The overhead at which a message is known, if encoded symbols come without loss from `first`
+    /// on.
     fn overhead(code: &SparseCode, first: u32) -> f64 {
         let message: Vec<u8> =
             (0..code.message as u64).map(|i| mix(i ^ u64::from(first) << 32) as u8).collect();
@@ -317,8 +325,8 @@ mod tests {
         values.iter().sum::<f64>() / values.len() as f64
     }
 
-    /// Long: the constants of `counting.rs` come from `FONTIS_RUNS=500 cargo test --release -p fontis-codes --lib prototype
-    /// -- --nocapture`.
+    /// Long: the constants of `counting.rs` come from
+    /// `FONTIS_RUNS=500 cargo test --release -p fontis-codes --lib prototype -- --nocapture`.
     #[test]
     fn the_prototype_needs_about_four_percent() {
         let runs =
@@ -336,8 +344,8 @@ mod tests {
         assert!(runs.iter().all(|run| (0.030..0.055).contains(run)), "{runs:?}");
     }
 
-    /// Long: the constants of `counting::lt_ideal` come from `FONTIS_RUNS=4000 cargo test --release -p fontis-codes --lib ideal_soliton
-    /// -- --nocapture`.
+    /// Long: the constants of `counting::lt_ideal` come from
+    /// `FONTIS_RUNS=4000 cargo test --release -p fontis-codes --lib ideal_soliton -- --nocapture`.
     #[test]
     fn an_ideal_soliton_fails_as_often_as_its_counting_code() {
         let runs =
@@ -368,7 +376,8 @@ mod tests {
             let [tenth, median, ninth] =
                 [1, 5, 9].map(|tenths| f64::from(extras[extras.len() * tenths / 10]) / k as f64);
             println!("k = {k}: {tenth:.3}, {median:.3}, {ninth:.3} of {n}; distance {distance:.4}");
-            // Kolmogorov and Smirnov's bound, which chance passes once in a hundred, beside the fit's own error.
+            // Kolmogorov and Smirnov's bound, which chance passes once in a hundred, beside the
+            // fit's own error.
             assert!(distance < 1.63 / n.sqrt() + counting::LT_IDEAL_ERROR, "k = {k}: {distance}");
         }
     }

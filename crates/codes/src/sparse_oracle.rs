@@ -1,4 +1,5 @@
-//! The sparse codes decoded in another way, to test the peeler against, and to count as others may have counted.
+//! The sparse codes decoded in another way, to test the peeler against, and to count as others may
+//! have counted.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -15,7 +16,8 @@ use crate::sparse::{SparseCode, SparseDecoder, SparseEncoder};
 enum Schedule {
     /// Before the next symbol comes.
     AtOnce,
-    /// One round of belief propagation for each symbol that comes: what a round makes known waits for the next.
+    /// One round of belief propagation for each symbol that comes: what a round makes known waits
+    /// for the next.
     OneRound,
 }
 
@@ -120,10 +122,12 @@ fn the_peeler_needs_the_same_symbols() {
     }
 }
 
-/// The specification's table of overheads is that of a decoder that makes one round for each symbol that comes: in the last
-/// avalanche, which takes some two hundred rounds, so many more symbols are counted.
+/// The specification's table of overheads is that of a decoder that makes one round for each symbol
+/// that comes: in the last avalanche, which takes some two hundred rounds, so many more symbols are
+/// counted.
 ///
-/// Long, with narrower intervals: `FONTIS_RUNS=200 cargo test --release -p fontis-codes --lib one_round -- --nocapture`.
+/// Long, with narrower intervals:
+/// `FONTIS_RUNS=200 cargo test --release -p fontis-codes --lib one_round -- --nocapture`.
 #[test]
 fn one_round_for_each_symbol_gives_the_specifications_overheads() {
     let runs = std::env::var("FONTIS_RUNS").ok().and_then(|runs| runs.parse().ok());
@@ -141,7 +145,8 @@ fn one_round_for_each_symbol_gives_the_specifications_overheads() {
     ] {
         let mean = |schedule| {
             let counts = (0..runs).map(|run| {
-                // Another graph for each run. The generator is linear: seeds that are alike make graphs that are.
+                // Another graph for each run. The generator is linear: seeds that are alike make
+                // graphs that are.
                 let seed = [0, 1, 2].map(|word| mix(u64::from(run) << 2 | word) as u32);
                 let code = SparseCode { seed, ..code };
                 f64::from(needed(&code, 0, schedule)) / code.message as f64 - 1.0

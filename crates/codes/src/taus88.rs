@@ -1,12 +1,13 @@
-/// L'Ecuyer's combined Tausworthe generator taus88 (1996), whose three words are the S1, S2, S3 of the 2015 header.
+/// L'Ecuyer's combined Tausworthe generator taus88 (1996), whose three words are the S1, S2, S3 of
+/// the 2015 header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taus88 {
     s: [u32; 3],
 }
 
 impl Taus88 {
-    /// A generator in this state; words that would make it degenerate are raised to the least that do not (S1 > 1, S2 > 7,
-    /// S3 > 15).
+    /// A generator in this state; words that would make it degenerate are raised to the least that
+    /// do not (S1 > 1, S2 > 7, S3 > 15).
     pub const fn new([s1, s2, s3]: [u32; 3]) -> Self {
         Self {
             s: [

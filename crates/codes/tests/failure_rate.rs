@@ -1,5 +1,6 @@
-//! How often k + h symbols do not suffice, against what the code's documentation says: a sample here, and 10⁵ trials a
-//! point with `FONTIS_RUNS=100000` (`make soak`). The crate `raptorq` is given the same sets.
+//! How often k + h symbols do not suffice, against what the code's documentation says: a sample
+//! here, and 10⁵ trials a point with `FONTIS_RUNS=100000` (`make soak`). The crate `raptorq` is
+//! given the same sets.
 
 use bytes::Bytes;
 use fontis_base::Stream;
@@ -10,8 +11,8 @@ fn runs(default: u32) -> u32 {
     std::env::var("FONTIS_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(default)
 }
 
-/// Of `trials` sets of k + h random symbols, how many did not suffice for h = 0, 1, 2; and how many of k the crate
-/// `raptorq` could not decode.
+/// Of `trials` sets of k + h random symbols, how many did not suffice for h = 0, 1, 2; and how many
+/// of k the crate `raptorq` could not decode.
 fn failures(k: u32, trials: u32) -> ([u32; 3], u32) {
     let mut stream = Stream::new(u64::from(k), "failure rate");
     let mut data = vec![0; k as usize];
@@ -76,7 +77,8 @@ fn raptorq_fails_as_seldom_as_documented() {
         );
         assert_eq!(failures[0], of_peer, "what fails is a property of the code");
         for (extra, limit) in [(0, 6e-3), (1, 5e-5), (2, 0.0)] {
-            // Three standard deviations above the limit is chance, and with it one failure where few are expected.
+            // Three standard deviations above the limit is chance, and with it one failure where
+            // few are expected.
             let bound = n * limit + 3.0 * (n * limit).sqrt() + f64::from(u8::from(limit > 0.0));
             assert!(
                 f64::from(failures[extra as usize]) <= bound,

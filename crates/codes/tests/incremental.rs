@@ -1,11 +1,12 @@
-//! Symbols one at a time: what is decoded early, and what a decoder goes on with, changes neither the block nor how many symbols it takes.
+//! Symbols one at a time: what is decoded early, and what a decoder goes on with, changes neither
+//! the block nor how many symbols it takes.
 
 use bytes::Bytes;
 use fontis_base::Stream;
 use fontis_codes::{BlockDecoder, BlockEncoder, BlockShape, Code, Decoded};
 
-/// The number of symbols that each of the decoders takes: one that decodes ahead, one that goes on where it failed, and one that starts
-/// over each time.
+/// The number of symbols that each of the decoders takes: one that decodes ahead, one that goes on
+/// where it failed, and one that starts over each time.
 fn taken(code: Code, k: u32, symbol_size: u16, seed: u64) -> [u32; 3] {
     let mut stream = Stream::new(seed, "one at a time");
     let mut data = vec![0; (k * u32::from(symbol_size)) as usize - 1];
@@ -13,7 +14,8 @@ fn taken(code: Code, k: u32, symbol_size: u16, seed: u64) -> [u32; 3] {
     let shape = BlockShape::new(code, data.len() as u32, symbol_size).unwrap();
     let mut encoder = BlockEncoder::new(shape, Bytes::from(data.clone()));
     encoder.set_repair(encoder.repair_job().run());
-    // Most source symbols, then repair symbols with some source symbols that were delayed among them.
+    // Most source symbols, then repair symbols with some source symbols that were delayed among
+    // them.
     let (loss, delay) = (stream.unit() * 0.6, stream.unit() * 0.1);
     let (mut order, mut delayed) = (Vec::new(), Vec::new());
     for esi in 0..k {

@@ -1,4 +1,5 @@
-//! Objects of several source blocks and sub-blocks, in both directions with the `raptorq` crate, and hostile packets.
+//! Objects of several source blocks and sub-blocks, in both directions with the `raptorq` crate,
+//! and hostile packets.
 
 use bytes::Bytes;
 use fontis_base::Stream;

@@ -1,6 +1,7 @@
 //! Our RaptorQ against the `raptorq` crate: the same bytes on the wire, in both directions.
 //!
-//! `FONTIS_RUNS` sets how many random blocks are compared; a failure names the seed that repeats it.
+//! `FONTIS_RUNS` sets how many random blocks are compared; a failure names the seed that repeats
+//! it.
 
 use bytes::Bytes;
 use fontis_base::Stream;

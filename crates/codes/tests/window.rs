@@ -77,7 +77,8 @@ fn as_many_repair_symbols_as_losses_suffice_almost_always() {
         deliver(&mut decoder, 4, &mut delivered);
         failures += u32::from(delivered < 32);
     }
-    // A random matrix over GF(256) is singular once in 254; four standard deviations more are chance.
+    // A random matrix over GF(256) is singular once in 254; four standard deviations more are
+    // chance.
     let expected = f64::from(trials) / 254.0;
     assert!(f64::from(failures) < expected + 4.0 * expected.sqrt(), "{failures} of {trials}");
 }

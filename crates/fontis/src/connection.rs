@@ -15,7 +15,8 @@ use crate::endpoint::{ChannelEvent, Handle, Inboxes, Message, Offered, Opened};
 /// Bytes that a stream holds before writing to it waits.
 const STREAM_BUFFER: u64 = 4 << 20;
 
-/// A connection to a peer. Clones share it; it stays open until one of them closes it, the peer does, or all are gone.
+/// A connection to a peer. Clones share it; it stays open until one of them closes it, the peer
+/// does, or all are gone.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -91,7 +92,8 @@ impl Connection {
         self.shared.peer
     }
 
-    /// Sends a message. It is delivered whole or not at all; `options` say when and whether in order.
+    /// Sends a message. It is delivered whole or not at all; `options` say when and whether in
+    /// order.
     pub fn send_message(&self, data: impl Into<Bytes>, options: SendOptions) {
         let data = data.into();
         self.shared.handle.call(self.shared.id, move |slot, _| {
@@ -123,8 +125,9 @@ impl Connection {
         })
     }
 
-    /// Sends an object in blocks, without those that the peer says it holds; `label` is for the peer's application, at
-    /// most 1024 bytes. `None` when the connection is over or the peer does not accept such a shape.
+    /// Sends an object in blocks, without those that the peer says it holds; `label` is for the
+    /// peer's application, at most 1024 bytes. `None` when the connection is over or the peer does
+    /// not accept such a shape.
     pub async fn send_object(
         &self,
         shape: ObjectShape,
@@ -167,7 +170,8 @@ impl Connection {
         self.ask(|slot| slot.machine.stats()).await
     }
 
-    /// Closes the connection; what has not been delivered never will be. The peer sees `code` and `reason`.
+    /// Closes the connection; what has not been delivered never will be. The peer sees `code` and
+    /// `reason`.
     pub fn close(&self, code: u32, reason: &str) {
         let reason = reason.to_owned();
         self.shared
@@ -257,7 +261,8 @@ pub struct RecvObject {
 pub enum Received {
     /// A block: check it, store it, then release or reject it.
     Block(u32, Bytes),
-    /// Part of a block that is slow in coming. Who stores it need not fetch it again if the connection ends.
+    /// Part of a block that is slow in coming. Who stores it need not fetch it again if the
+    /// connection ends.
     Checkpoint(Checkpoint),
     /// The peer has given it up, for the reason it numbers so.
     Abandoned(u32),

@@ -10,8 +10,8 @@ use crate::sink::SinkError;
 pub enum Dest {
     /// `-`: standard output, for [`StreamSink`](crate::StreamSink).
     Stdout,
-    /// An existing folder, or a name ending in `/`, receives the object under its own name; anything else becomes
-    /// the object's name.
+    /// An existing folder, or a name ending in `/`, receives the object under its own name;
+    /// anything else becomes the object's name.
     Path(PathBuf),
 }
 
@@ -23,7 +23,8 @@ impl Dest {
     }
 }
 
-/// Folder and name that an object called `name` gets at `path`; a folder that `path` asks for is made.
+/// Folder and name that an object called `name` gets at `path`; a folder that `path` asks for is
+/// made.
 pub(crate) fn resolve(path: &Path, name: &str) -> Result<(PathBuf, OsString), SinkError> {
     let into = path.as_os_str().to_string_lossy().ends_with(is_separator);
     if path.is_dir() || into {
@@ -50,8 +51,8 @@ pub(crate) fn parent_of(path: &Path) -> &Path {
     }
 }
 
-/// Whether Windows would take this component for something else than a plain file name: a device, a stream, a
-/// path, or the same name without its last dot.
+/// Whether Windows would take this component for something else than a plain file name: a device, a
+/// stream, a path, or the same name without its last dot.
 pub(crate) fn is_odd_on_windows(component: &str) -> bool {
     let stem = component.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
     let port = stem.strip_prefix("COM").or_else(|| stem.strip_prefix("LPT"));

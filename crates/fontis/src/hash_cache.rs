@@ -11,8 +11,9 @@ use crate::source::{Source, SourceError};
 
 type Slot = Arc<Mutex<Option<Arc<HashTree>>>>;
 
-/// Remembers the hash trees of the sources asked for last, so that a server hashes an object once, however many ask
-/// for it at the same time. Lives in memory; may be used from several threads at once.
+/// Remembers the hash trees of the sources asked for last, so that a server hashes an object once,
+/// however many ask for it at the same time. Lives in memory; may be used from several threads at
+/// once.
 #[derive(Debug)]
 pub struct HashCache {
     slots: Mutex<LruCache<Hash, Slot>>,
@@ -26,9 +27,10 @@ impl HashCache {
 
     /// The hash tree of `source`: remembered, or hashed now, with `progress` told the bytes so far.
     ///
-    /// Two states of a file are told apart by inode, size and the times of modification and of any change (where the
-    /// system notes it, for that one cannot be set). A file that changed in the
-    /// last two seconds is hashed anew each time, because it may change again within one tick of that clock.
+    /// Two states of a file are told apart by inode, size and the times of modification and of any
+    /// change (where the system notes it, for that one cannot be set). A file that changed in the
+    /// last two seconds is hashed anew each time, because it may change again within one tick of
+    /// that clock.
     ///
     /// # Errors
     /// Those of [`Source::hash_tree`].
@@ -55,7 +57,8 @@ impl HashCache {
         self.slot(source)?.try_lock().ok()?.clone()
     }
 
-    /// Remembers the hash tree of `source`, unless the source may still change unseen or its tree is being made.
+    /// Remembers the hash tree of `source`, unless the source may still change unseen or its tree
+    /// is being made.
     pub fn put(&self, source: &Source, tree: Arc<HashTree>) {
         if let Some(slot) = self.slot(source)
             && let Ok(mut slot) = slot.try_lock()

@@ -1,8 +1,9 @@
 //! The BLAKE3 tree of an object, cut off at its blocks, so that blocks are checked one by one.
 //!
-//! A block whose size is a power of two of at least one chunk (1024 bytes) is a complete subtree of the BLAKE3
-//! tree (BLAKE3 paper, section 2.1); its non-root output is its *chaining value*. The chaining values of all
-//! blocks merge to the root, which is the plain BLAKE3 hash of the object, what `b3sum` prints.
+//! A block whose size is a power of two of at least one chunk (1024 bytes) is a complete subtree of
+//! the BLAKE3 tree (BLAKE3 paper, section 2.1); its non-root output is its *chaining value*. The
+//! chaining values of all blocks merge to the root, which is the plain BLAKE3 hash of the object,
+//! what `b3sum` prints.
 
 mod builder;
 
@@ -16,12 +17,13 @@ pub use builder::HashTreeBuilder;
 
 /// Bytes of a chaining value.
 const VALUE: usize = blake3::OUT_LEN;
-/// Blocks hashed in parallel lie within this many bytes of each other, so that a disk reads nearly in order.
+/// Blocks hashed in parallel lie within this many bytes of each other, so that a disk reads nearly
+/// in order.
 const WINDOW: u64 = 32 << 20;
 const MAX_BLOCK: u32 = 1 << 20;
 
-/// The block size in bytes that Fontis gives an object of `size` bytes: up to 1 MiB an object is one block
-/// of the next power of two, at least 1024; a larger one has blocks of 1 MiB.
+/// The block size in bytes that Fontis gives an object of `size` bytes: up to 1 MiB an object is
+/// one block of the next power of two, at least 1024; a larger one has blocks of 1 MiB.
 pub fn block_size_for(size: u64) -> u32 {
     match u32::try_from(size) {
         Ok(size) if size <= MAX_BLOCK => size.next_power_of_two().max(blake3::CHUNK_LEN as u32),
@@ -69,8 +71,8 @@ pub struct HashTree {
 }
 
 impl HashTree {
-    /// Hashes everything that `reader` yields, in blocks of `block_size` bytes, on all cores. `progress` is told
-    /// the bytes hashed so far.
+    /// Hashes everything that `reader` yields, in blocks of `block_size` bytes, on all cores.
+    /// `progress` is told the bytes hashed so far.
     ///
     /// # Errors
     /// What `reader` returns, and [`HashTreeError::BlockSize`] as [`io::ErrorKind::InvalidInput`].
@@ -108,8 +110,9 @@ impl HashTree {
         }
     }
 
-    /// Hashes an object of `size` bytes, of which `read(offset, len, out)` appends a block to `out`, called from several
-    /// threads at once; `progress` is told the bytes hashed so far. To cancel, let `read` fail.
+    /// Hashes an object of `size` bytes, of which `read(offset, len, out)` appends a block to
+    /// `out`, called from several threads at once; `progress` is told the bytes hashed so far. To
+    /// cancel, let `read` fail.
     ///
     /// # Errors
     /// The first error of `read`.
@@ -194,7 +197,8 @@ impl HashTree {
         }
     }
 
-    /// The chaining values one after another, 32 bytes a block; empty for an object of at most one block.
+    /// The chaining values one after another, 32 bytes a block; empty for an object of at most one
+    /// block.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.values.concat()
     }
@@ -207,8 +211,9 @@ impl HashTree {
         }
     }
 
-    /// Takes a list of chaining values from anyone: only one that merges to `root` is accepted, so the list needs
-    /// no other authentication. A wrong `size` can pass here, yet then the last block can never be verified.
+    /// Takes a list of chaining values from anyone: only one that merges to `root` is accepted, so
+    /// the list needs no other authentication. A wrong `size` can pass here, yet then the last
+    /// block can never be verified.
     ///
     /// # Errors
     /// [`HashTreeError`] if block size, length or merged root are wrong.
@@ -301,7 +306,8 @@ fn merge(values: &[ChainingValue]) -> ChainingValue {
     }
 }
 
-/// The left subtree of a BLAKE3 tree is the largest complete one that leaves something to the right.
+/// The left subtree of a BLAKE3 tree is the largest complete one that leaves something to the
+/// right.
 fn split(values: &[ChainingValue]) -> (&[ChainingValue], &[ChainingValue]) {
     values.split_at(values.len().next_power_of_two() / 2)
 }

@@ -1,4 +1,5 @@
-//! Who a user is: an X25519 key pair (RFC 7748), the static key of the Noise handshake, and lists of keys.
+//! Who a user is: an X25519 key pair (RFC 7748), the static key of the Noise handshake, and lists
+//! of keys.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -28,7 +29,8 @@ pub enum IdentityError {
     /// The text is no public key.
     #[error("'{}' is not a public key: expected 43 characters of base64url", Printable(.0))]
     Key(String),
-    /// A secret key where a public one belongs. It is not repeated here, since messages end up in logs.
+    /// A secret key where a public one belongs. It is not repeated here, since messages end up in
+    /// logs.
     #[error(
         "this is a secret key: give the public key, and make a new identity if others saw this"
     )]
@@ -94,8 +96,8 @@ impl PublicKey {
     /// The key with these bytes.
     ///
     /// # Errors
-    /// [`IdentityError::Weak`] for a point of small order, with which every shared secret would be known (RFC 7748,
-    /// section 6.1).
+    /// [`IdentityError::Weak`] for a point of small order, with which every shared secret would be
+    /// known (RFC 7748, section 6.1).
     pub fn new(bytes: [u8; KEY_LEN]) -> Result<Self, IdentityError> {
         // Any scalar tells: clamping makes it a multiple of the small orders.
         let any = x25519_dalek::StaticSecret::from([1; KEY_LEN]);
@@ -161,8 +163,8 @@ impl Identity {
         Self { secret, public }
     }
 
-    /// The user's own file: `fontis/identity` in the configuration folder, which is `$XDG_CONFIG_HOME` or
-    /// `~/.config`, on Windows `%APPDATA%`.
+    /// The user's own file: `fontis/identity` in the configuration folder, which is
+    /// `$XDG_CONFIG_HOME` or `~/.config`, on Windows `%APPDATA%`.
     ///
     /// # Errors
     /// [`IdentityError::NoHome`].
@@ -276,8 +278,8 @@ pub struct AllowList {
 }
 
 impl AllowList {
-    /// Reads a file with one public key a line; blank lines and what follows `#` are ignored. An empty list allows
-    /// nobody.
+    /// Reads a file with one public key a line; blank lines and what follows `#` are ignored. An
+    /// empty list allows nobody.
     ///
     /// # Errors
     /// [`IdentityError::Line`] with the first line that is no key, `Long`, or `Io`.

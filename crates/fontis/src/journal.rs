@@ -1,8 +1,9 @@
 //! What a partial holds of blocks that are not complete, in a small file beside it.
 //!
-//! The bytes themselves lie in the partial, at their places. The journal says which of them are symbols that came; what
-//! it says is believed only until the block's hash has been checked. A journal that is torn, or that lies after a power
-//! failure, costs the blocks that it names a second transfer and nothing else.
+//! The bytes themselves lie in the partial, at their places. The journal says which of them are
+//! symbols that came; what it says is believed only until the block's hash has been checked. A
+//! journal that is torn, or that lies after a power failure, costs the blocks that it names a
+//! second transfer and nothing else.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -65,8 +66,8 @@ impl Journal {
         Ok(Self { file })
     }
 
-    /// What the journal of an earlier transfer says, and the journal, to be continued; `None` if there is none that can
-    /// be read.
+    /// What the journal of an earlier transfer says, and the journal, to be continued; `None` if
+    /// there is none that can be read.
     pub(crate) fn open(dir: &Dir, name: &OsStr) -> Option<(Self, Header, Vec<Record>)> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).follow(FollowSymlinks::No);

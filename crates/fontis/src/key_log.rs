@@ -5,17 +5,19 @@ use std::sync::Arc;
 
 use fontis_proto::dfcp::ConnectionId;
 
-/// Appends the keys of connections to a file, so that captures of them can be read: for debugging only.
+/// Appends the keys of connections to a file, so that captures of them can be read: for debugging
+/// only.
 ///
-/// Section 2.3 of `docs/protocol.md` specifies the lines. Whoever has the file can read, and while they last forge, what
-/// those connections carry.
+/// Section 2.3 of `docs/protocol.md` specifies the lines. Whoever has the file can read, and while
+/// they last forge, what those connections carry.
 #[derive(Clone, Debug)]
 pub struct KeyLog {
     file: Arc<File>,
 }
 
 impl KeyLog {
-    /// Opens `path` to append to; a new file is its owner's alone, and one that others may open is refused.
+    /// Opens `path` to append to; a new file is its owner's alone, and one that others may open is
+    /// refused.
     pub fn append(path: &Path) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.append(true).create(true);
@@ -36,7 +38,8 @@ impl KeyLog {
         Ok(Self { file: Arc::new(file) })
     }
 
-    /// Writes a connection's line: the initiator's and the responder's identifiers, the keys of packets from them.
+    /// Writes a connection's line: the initiator's and the responder's identifiers, the keys of
+    /// packets from them.
     pub(crate) fn record(&self, ids: [ConnectionId; 2], keys: [[u8; 16]; 2]) {
         let words = ids.map(|id| hex(&id.0)).into_iter().chain(keys.map(|key| hex(&key)));
         self.line("FONTIS_1", words);
@@ -49,7 +52,8 @@ impl KeyLog {
 
     fn line(&self, label: &str, words: impl IntoIterator<Item = String>) {
         let words: String = words.into_iter().map(|word| format!(" {word}")).collect();
-        // One write, so that lines of processes that share the file stay whole. A full disk is no reason to end a transfer.
+        // One write, so that lines of processes that share the file stay whole. A full disk is no
+        // reason to end a transfer.
         let _ = (&*self.file).write_all(format!("{label}{words}\n").as_bytes());
     }
 }

@@ -1,15 +1,17 @@
 //! Reliable transport over bad networks with digital fountain codes.
 //!
-//! Start here: [`transfer`] moves files and folders: [`transfer::get`] from a [`transfer::FileServer`],
-//! [`transfer::send`] to a [`transfer::Receiver`]. Beneath it an [`Endpoint`] is a UDP socket that [`Connection`]s are
-//! made from and accepted on; a connection carries messages, streams and objects. The protocol itself is
-//! `fontis_proto::dfcp`; [`protection`] is its cryptography.
+//! Start here: [`transfer`] moves files and folders: [`transfer::get`] from a
+//! [`transfer::FileServer`], [`transfer::send`] to a [`transfer::Receiver`]. Beneath it an
+//! [`Endpoint`] is a UDP socket that [`Connection`]s are made from and accepted on; a connection
+//! carries messages, streams and objects. The protocol itself is `fontis_proto::dfcp`;
+//! [`protection`] is its cryptography.
 //!
-//! A [`Url`] says where an object is, an [`Identity`] who this user is and an [`AllowList`] who may come. A [`Source`]
-//! is a file or a folder to send; its [`Manifest`] says what the object holds, its [`HashTree`] checks every block, and
-//! a [`HashCache`] spares hashing twice. A [`Sink`] writes verified blocks in any order to a [`Dest`], and gives the
-//! object its name only when it is complete; a [`StreamSink`] writes in order to a stream. What deals with files blocks:
-//! call it from worker threads.
+//! A [`Url`] says where an object is, an [`Identity`] who this user is and an [`AllowList`] who may
+//! come. A [`Source`] is a file or a folder to send; its [`Manifest`] says what the object holds,
+//! its [`HashTree`] checks every block, and a [`HashCache`] spares hashing twice. A [`Sink`] writes
+//! verified blocks in any order to a [`Dest`], and gives the object its name only when it is
+//! complete; a [`StreamSink`] writes in order to a stream. What deals with files blocks: call it
+//! from worker threads.
 
 mod connection;
 mod dest;

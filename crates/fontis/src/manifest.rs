@@ -1,8 +1,9 @@
 //! What an object holds: one file, or a folder with all that is in it.
 //!
-//! The object's content is the content of its files, one after another in the manifest's order; that order is
-//! fixed (ascending by path components), so that one folder has one manifest. A manifest that exists is valid:
-//! [`Manifest::new`] and [`Manifest::decode`] refuse everything else, because what follows writes these paths.
+//! The object's content is the content of its files, one after another in the manifest's order;
+//! that order is fixed (ascending by path components), so that one folder has one manifest. A
+//! manifest that exists is valid: [`Manifest::new`] and [`Manifest::decode`] refuse everything
+//! else, because what follows writes these paths.
 
 mod error;
 #[cfg(test)]
@@ -84,8 +85,8 @@ struct Head<'a> {
 }
 
 impl Manifest {
-    /// An object called `name` with `entries` in ascending order of their path components. The first entry is
-    /// the root, with an empty path: a file, alone, or a directory.
+    /// An object called `name` with `entries` in ascending order of their path components. The
+    /// first entry is the root, with an empty path: a file, alone, or a directory.
     ///
     /// # Errors
     /// [`ManifestError`]: the first rule that something breaks.
@@ -108,8 +109,8 @@ impl Manifest {
         }
     }
 
-    /// The sender's name for the object, one path component. A receiver that asked for a certain name should
-    /// not let the sender choose another.
+    /// The sender's name for the object, one path component. A receiver that asked for a certain
+    /// name should not let the sender choose another.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -148,7 +149,8 @@ impl Manifest {
         if bytes.len() > MAX_BYTES { Err(ManifestError::TooLong(bytes.len())) } else { Ok(bytes) }
     }
 
-    /// Reads what [`encode`](Self::encode) wrote, from anyone. Memory stays in proportion to `bytes`.
+    /// Reads what [`encode`](Self::encode) wrote, from anyone. Memory stays in proportion to
+    /// `bytes`.
     ///
     /// # Errors
     /// [`ManifestError`]: too long, damaged, or the first rule that something breaks.
@@ -275,8 +277,9 @@ fn check_order(entries: &[Entry]) -> Result<HashMap<&str, &EntryKind>, ManifestE
 
 /// Checks that a symlink stays within the object, whatever its other symlinks are.
 ///
-/// Counting `..` against depth is sound only as long as the walk passes through real directories: after a
-/// symlink, or a name that is not there, the physical depth is unknown, so `..` is refused from there on.
+/// Counting `..` against depth is sound only as long as the walk passes through real directories:
+/// after a symlink, or a name that is not there, the physical depth is unknown, so `..` is refused
+/// from there on.
 fn check_target(
     link: &str,
     target: &str,

@@ -15,7 +15,8 @@ use crate::sink::SinkError;
 use crate::stamp;
 
 const SUFFIX: &str = ".fontis-partial";
-/// How often someone else may take or remove the partial between two of our steps before we give up.
+/// How often someone else may take or remove the partial between two of our steps before we give
+/// up.
 const ATTEMPTS: usize = 8;
 
 /// Whether a file of this name is the partial of some transfer.
@@ -40,7 +41,8 @@ pub(crate) fn partial_name(name: &OsStr) -> OsString {
     partial
 }
 
-/// A locked partial; dropping it removes it and its journal, unless it was kept or got its final name.
+/// A locked partial; dropping it removes it and its journal, unless it was kept or got its final
+/// name.
 #[derive(Debug)]
 pub(crate) struct Partial {
     pub(crate) parent: Dir,
@@ -58,8 +60,9 @@ pub(crate) struct Partial {
 }
 
 impl Partial {
-    /// A partial for `name` in `parent`, which is at `place`. What a dead transfer left is adopted if `adopt` tells the
-    /// permission bits allowed then, and replaced otherwise; one that a live transfer writes is [`SinkError::Busy`].
+    /// A partial for `name` in `parent`, which is at `place`. What a dead transfer left is adopted
+    /// if `adopt` tells the permission bits allowed then, and replaced otherwise; one that a live
+    /// transfer writes is [`SinkError::Busy`].
     pub(crate) fn create(
         parent: Dir,
         place: &Path,
@@ -79,8 +82,8 @@ impl Partial {
         self.parent.open_dir(&self.name)
     }
 
-    /// Gives the partial its final name. Without `overwrite`, what has that name makes this fail with
-    /// [`io::ErrorKind::AlreadyExists`]; with it, it is replaced, a folder as a whole.
+    /// Gives the partial its final name. Without `overwrite`, what has that name makes this fail
+    /// with [`io::ErrorKind::AlreadyExists`]; with it, it is replaced, a folder as a whole.
     pub(crate) fn publish(&self, name: &OsStr, overwrite: bool) -> io::Result<()> {
         if !overwrite {
             rename_new(&self.parent, &self.name, name, self.folder)?;
@@ -94,7 +97,8 @@ impl Partial {
             self.keep();
         }
         let _ = self.parent.remove_file(self.journal());
-        // The name is safe once the directory is on disk; one that cannot be opened or synced still has it.
+        // The name is safe once the directory is on disk; one that cannot be opened or synced still
+        // has it.
         if let Ok(dir) = self.parent.open(".") {
             let _ = dir.sync_all();
         }
@@ -122,8 +126,8 @@ impl Drop for Partial {
     }
 }
 
-/// Creates or adopts the partial `name`, and locks it: the open file or directory, the permission bits allowed, and
-/// whether it was adopted.
+/// Creates or adopts the partial `name`, and locks it: the open file or directory, the permission
+/// bits allowed, and whether it was adopted.
 fn take(
     parent: &Dir,
     name: &OsStr,
@@ -243,7 +247,8 @@ fn rename_new(dir: &Dir, from: &OsStr, to: &OsStr, folder: bool) -> io::Result<(
         }
     }
     if !folder {
-        // A hard link, too, fails where something exists; file systems without either get the plain check.
+        // A hard link, too, fails where something exists; file systems without either get the plain
+        // check.
         match dir.hard_link(from, dir, to) {
             Ok(()) => return dir.remove_file(from),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),

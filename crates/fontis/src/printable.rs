@@ -3,8 +3,8 @@
 use std::fmt;
 use std::path::Path;
 
-/// Prints a name with control and invisible characters escaped, so that it can neither move the cursor nor
-/// reverse the direction of the text around it.
+/// Prints a name with control and invisible characters escaped, so that it can neither move the
+/// cursor nor reverse the direction of the text around it.
 pub(crate) struct Printable<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Printable<'_> {

@@ -11,7 +11,8 @@ use serde_json::{Map, json};
 /// Writes one connection's trace as a qlog.
 pub(crate) struct Qlog {
     out: File,
-    /// Whole records that wait to be written: whoever reads along, or comes when the process is gone, finds no part of one.
+    /// Whole records that wait to be written: whoever reads along, or comes when the process is
+    /// gone, finds no part of one.
     pending: Records,
     written: Time,
 }

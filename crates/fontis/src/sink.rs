@@ -34,9 +34,9 @@ const HANDLES: NonZero<usize> = NonZero::new(64).unwrap();
 /// Objects of more entries are flushed by one `syncfs` instead of an `fsync` for each.
 const FEW_ENTRIES: usize = 64;
 
-/// An object on its way to the disk. It is written under `.NAME.fontis-partial`, readable by this user only, beside
-/// its destination. Dropping the sink leaves that, if anything was written, for a later one to go on from. Several
-/// threads may write different blocks at once.
+/// An object on its way to the disk. It is written under `.NAME.fontis-partial`, readable by this
+/// user only, beside its destination. Dropping the sink leaves that, if anything was written, for a
+/// later one to go on from. Several threads may write different blocks at once.
 #[derive(Debug)]
 pub struct Sink {
     manifest: Manifest,
@@ -80,15 +80,17 @@ enum Progress {
 }
 
 impl Sink {
-    /// Prepares to write `manifest`'s object at `dest`, whose content goes by any of the names `content` (its BLAKE3 hash is one), under the manifest's
-    /// name if `dest` is a folder. With `overwrite`, [`finish`](Self::finish) replaces what is there: a file by a file, a symlink itself and not what
-    /// it points to, a folder by a folder as a whole.
+    /// Prepares to write `manifest`'s object at `dest`, whose content goes by any of the names
+    /// `content` (its BLAKE3 hash is one), under the manifest's name if `dest` is a folder. With
+    /// `overwrite`, [`finish`](Self::finish) replaces what is there: a file by a file, a symlink
+    /// itself and not what it points to, a folder by a folder as a whole.
     ///
     /// # Errors
     /// [`SinkError`]: the destination exists, cannot be written, is too small, or another transfer writes there.
     ///
     /// # Panics
-    /// If `dest` is [`Dest::Stdout`], which is for [`StreamSink`](crate::StreamSink), or `content` is empty.
+    /// If `dest` is [`Dest::Stdout`], which is for [`StreamSink`](crate::StreamSink), or `content`
+    /// is empty.
     pub fn create(
         dest: &Dest,
         manifest: Manifest,
@@ -157,8 +159,8 @@ impl Sink {
         self.state().written.covered()
     }
 
-    /// Writes verified bytes of the object at `offset`. A file that one call holds as a whole is finished by it;
-    /// writing it again changes nothing.
+    /// Writes verified bytes of the object at `offset`. A file that one call holds as a whole is
+    /// finished by it; writing it again changes nothing.
     ///
     /// # Errors
     /// `Range`, or what the system says, as [`SinkError`].
@@ -180,12 +182,13 @@ impl Sink {
         Ok(())
     }
 
-    /// Sets modes and times, brings everything to disk, then gives the object its name, at once. Returns that
-    /// path. Modes are the sender's without what this user's umask denies to new files, as with `cp`.
+    /// Sets modes and times, brings everything to disk, then gives the object its name, at once.
+    /// Returns that path. Modes are the sender's without what this user's umask denies to new
+    /// files, as with `cp`.
     ///
     /// # Errors
-    /// `Incomplete` if a byte was never written; `Appeared` if something took the name meanwhile; or what the
-    /// system says, as [`SinkError`].
+    /// `Incomplete` if a byte was never written; `Appeared` if something took the name meanwhile;
+    /// or what the system says, as [`SinkError`].
     pub fn finish(self) -> Result<PathBuf, SinkError> {
         let missing = self.manifest.size() - self.written();
         if missing > 0 {
@@ -194,8 +197,8 @@ impl Sink {
         self.state().handles.clear();
         let flush_each = self.manifest.entries().len() <= FEW_ENTRIES;
         let entries = self.manifest.entries();
-        // Files and symlinks before directories, whose times they change; directories deepest first, because
-        // one that loses its write or search permission locks what is below.
+        // Files and symlinks before directories, whose times they change; directories deepest
+        // first, because one that loses its write or search permission locks what is below.
         let (below, directories): (Vec<_>, Vec<_>) =
             (0..entries.len()).partition(|&i| entries[i].kind != EntryKind::Directory);
         for i in below.into_iter().chain(directories.into_iter().rev()) {
@@ -331,7 +334,8 @@ impl Sink {
 
     fn set_attributes(&self, file: &File, i: usize) -> io::Result<()> {
         let Entry { mode, modified, .. } = self.manifest.entries()[i];
-        // Times first: setting them needs no permission that the mode could take away on any system.
+        // Times first: setting them needs no permission that the mode could take away on any
+        // system.
         if let Some(time) = stamp::to_system_time(modified) {
             file.set_times(FileTimes::new().set_modified(time))?;
         }
@@ -382,7 +386,8 @@ fn check_names(manifest: &Manifest, path: &Path) -> Result<(), SinkError> {
     Ok(())
 }
 
-/// Fails early where the object cannot fit. File systems that tell no size are taken at their word later.
+/// Fails early where the object cannot fit. File systems that tell no size are taken at their word
+/// later.
 #[cfg(unix)]
 fn check_space(file: &File, path: &Path, needed: u64) -> Result<(), SinkError> {
     if let Ok(told) = rustix::fs::fstatvfs(file) {

@@ -90,9 +90,11 @@ pub enum SourceError {
 pub struct Source {
     manifest: Manifest,
     layout: Layout,
-    /// One per entry of the manifest, as it was when the source was opened; none for data in memory.
+    /// One per entry of the manifest, as it was when the source was opened; none for data in
+    /// memory.
     stamps: Vec<Stamp>,
-    /// Whether every file was last changed so long before it was opened that no later change has the same time.
+    /// Whether every file was last changed so long before it was opened that no later change has
+    /// the same time.
     at_rest: bool,
     place: Place,
     /// For messages.
@@ -108,8 +110,9 @@ enum Place {
 }
 
 impl Source {
-    /// The file or folder at `path`, which the user named and may be a symlink. Symlinks within a folder are
-    /// sent as symlinks; partial files of transfers under way are left out. File contents are not read yet.
+    /// The file or folder at `path`, which the user named and may be a symlink. Symlinks within a
+    /// folder are sent as symlinks; partial files of transfers under way are left out. File
+    /// contents are not read yet.
     ///
     /// # Errors
     /// [`SourceError`]: not there, not readable, or nothing that a manifest can hold.
@@ -131,11 +134,12 @@ impl Source {
         }
     }
 
-    /// The file or folder at `path` below the served folder `root`. No symlink leads out of `root`; an empty
-    /// path means all of it.
+    /// The file or folder at `path` below the served folder `root`. No symlink leads out of `root`;
+    /// an empty path means all of it.
     ///
     /// # Errors
-    /// [`SourceError`]; a server should tell strangers the same for `NotFound`, `Outside` and `Unreadable`.
+    /// [`SourceError`]; a server should tell strangers the same for `NotFound`, `Outside` and
+    /// `Unreadable`.
     pub fn beneath(root: &Dir, path: &Path) -> Result<Self, SourceError> {
         let error = |error| source_error(path, error);
         let within = if path.as_os_str().is_empty() { Path::new(".") } else { path };
@@ -211,8 +215,8 @@ impl Source {
     /// Appends `len` of the object's bytes, from `offset` on, to `out`.
     ///
     /// # Errors
-    /// [`SourceError::Changed`] if a file is not what it was when the source was opened, `Unreadable`, or
-    /// `Range` beyond the object's end.
+    /// [`SourceError::Changed`] if a file is not what it was when the source was opened,
+    /// `Unreadable`, or `Range` beyond the object's end.
     pub fn read_block(
         &self,
         offset: u64,
@@ -230,8 +234,8 @@ impl Source {
         self.layout.pieces(offset, len).try_for_each(|piece| self.read_piece(piece, out))
     }
 
-    /// Hashes the whole object, in blocks of [`block_size_for`] its size; `progress` is told the bytes hashed so
-    /// far.
+    /// Hashes the whole object, in blocks of [`block_size_for`] its size; `progress` is told the
+    /// bytes hashed so far.
     ///
     /// # Errors
     /// Those of [`read_block`](Self::read_block).
@@ -240,8 +244,8 @@ impl Source {
         HashTree::of_blocks(self.size(), block_size_for(self.size()), read, progress)
     }
 
-    /// A value that is the same for two sources only if they are the same files in the same state; `None` for
-    /// data in memory, and for files that may change unseen.
+    /// A value that is the same for two sources only if they are the same files in the same state;
+    /// `None` for data in memory, and for files that may change unseen.
     pub(crate) fn state(&self) -> Option<Hash> {
         let mut hasher = blake3::Hasher::new();
         for (entry, stamp) in self.manifest.entries().iter().zip(&self.stamps) {
@@ -251,13 +255,15 @@ impl Source {
         (self.at_rest && !self.stamps.is_empty()).then(|| hasher.finalize())
     }
 
-    /// Whether a change shows: [`read_block`](Self::read_block) cannot tell one that came within a tick of the file system's clock.
+    /// Whether a change shows: [`read_block`](Self::read_block) cannot tell one that came within a
+    /// tick of the file system's clock.
     pub(crate) const fn is_at_rest(&self) -> bool {
         self.at_rest
     }
 
-    /// Fails if any file has been touched since the source was opened, even by somebody who set its time of modification back.
-    /// Reading alone cannot tell, and so needs a hash from before to compare with; this needs none.
+    /// Fails if any file has been touched since the source was opened, even by somebody who set its
+    /// time of modification back. Reading alone cannot tell, and so needs a hash from before to
+    /// compare with; this needs none.
     ///
     /// # Errors
     /// [`SourceError::Changed`], `Unreadable`.
@@ -306,7 +312,8 @@ impl Source {
             io::ErrorKind::UnexpectedEof => changed(),
             _ => unreadable(error),
         })?;
-        // After reading: a change before or during it shows, a later one does not concern these bytes.
+        // After reading: a change before or during it shows, a later one does not concern these
+        // bytes.
         let now = Metadata::from_file(file).map_err(unreadable)?;
         if Stamp::of(&now).is_same_content(&self.stamps[entry]) { Ok(()) } else { Err(changed()) }
     }
@@ -430,8 +437,8 @@ pub(crate) fn append_at(file: &File, offset: u64, len: usize, out: &mut Vec<u8>)
     let end = out.len() + len;
     #[cfg(unix)]
     {
-        // Into memory that nobody clears before, which would take as long again as the reading itself. There may be more
-        // room than bytes wanted.
+        // Into memory that nobody clears before, which would take as long again as the reading
+        // itself. There may be more room than bytes wanted.
         let mut offset = offset;
         out.reserve(len);
         while out.len() < end {

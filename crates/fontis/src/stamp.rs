@@ -13,8 +13,8 @@ pub(crate) struct Stamp {
     pub(crate) file: (u64, u64),
     pub(crate) size: u64,
     pub(crate) modified: Modified,
-    /// When anything of it was changed, its modification time too, which anybody may set; this one nobody can. The
-    /// modification time where the system has none such.
+    /// When anything of it was changed, its modification time too, which anybody may set; this one
+    /// nobody can. The modification time where the system has none such.
     pub(crate) touched: Modified,
 }
 

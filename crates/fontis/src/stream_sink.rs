@@ -6,7 +6,8 @@ use std::path::Path;
 use crate::manifest::Manifest;
 use crate::sink::SinkError;
 
-/// Takes the blocks of a single file in order. What it was given is out: a stream cannot be taken back.
+/// Takes the blocks of a single file in order. What it was given is out: a stream cannot be taken
+/// back.
 #[derive(Debug)]
 pub struct StreamSink<W> {
     writer: W,

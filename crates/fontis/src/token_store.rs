@@ -11,10 +11,11 @@ use crate::protection::TOKEN_LIFE;
 /// Larger files are not of ours.
 const MAX_SIZE: u64 = 1024;
 
-/// The tokens that servers gave this user, in a folder: each saves the next connection to its server a round trip.
+/// The tokens that servers gave this user, in a folder: each saves the next connection to its
+/// server a round trip.
 ///
-/// Whatever cannot be read or written here is only a token less. A token that is taken is gone, since a server
-/// accepts each once.
+/// Whatever cannot be read or written here is only a token less. A token that is taken is gone,
+/// since a server accepts each once.
 #[derive(Clone, Debug)]
 pub struct TokenStore {
     folder: PathBuf,

@@ -1,4 +1,5 @@
-//! Where an object is, and the key of who serves it: `fontis://HOST:PORT/PATH?key=KEY[&secret=SECRET]`.
+//! Where an object is, and the key of who serves it:
+//! `fontis://HOST:PORT/PATH?key=KEY[&secret=SECRET]`.
 
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -65,7 +66,8 @@ pub const MIN_SECRET: usize = 16;
 /// Bytes of a [`Secret`] at most.
 pub const MAX_SECRET: usize = 32;
 
-/// What lets its holder fetch an object: 16 to 32 bytes, wiped from memory when dropped, and never in debug output.
+/// What lets its holder fetch an object: 16 to 32 bytes, wiped from memory when dropped, and never
+/// in debug output.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<Vec<u8>>);
 
@@ -108,7 +110,8 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// A Fontis URL. [`Display`](fmt::Display) writes all of it, the secret included; debug output leaves that out.
+/// A Fontis URL. [`Display`](fmt::Display) writes all of it, the secret included; debug output
+/// leaves that out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
     /// A name or an address; IPv6 without brackets, perhaps with a zone (`fe80::1%eth0`).

@@ -1,7 +1,8 @@
 //! A server flooded with forged connection requests, and the client that it is there for.
 //!
-//! `FONTIS_FLOOD=100000x10 cargo test --release -p fontis --test flood -- --nocapture` sends so many a second for so many
-//! seconds and prints what it measured; without the variable it is a small sample.
+//! `FONTIS_FLOOD=100000x10 cargo test --release -p fontis --test flood -- --nocapture` sends so
+//! many a second for so many seconds and prints what it measured; without the variable it is a
+//! small sample.
 
 #![cfg(target_os = "linux")]
 
@@ -21,7 +22,8 @@ use fontis_proto::dfcp::{
     VERSION,
 };
 
-/// What the honest client may use: far from what the machine can do, so that only time on the processor is missing.
+/// What the honest client may use: far from what the machine can do, so that only time on the
+/// processor is missing.
 const RATE: Rate = Rate::from_mbps(100);
 
 fn endpoint(identity: &Identity, accept: Accept) -> Endpoint {
@@ -58,7 +60,8 @@ struct Flood {
     bytes_answered: u64,
 }
 
-/// Sends `rate` requests a second until `over`, each from another address; every second one opens, the others are noise.
+/// Sends `rate` requests a second until `over`, each from another address; every second one opens,
+/// the others are noise.
 fn flood(to: SocketAddr, request: &[u8], rate: u64, over: &AtomicBool) -> Flood {
     let socket = Socket::bind("0.0.0.0:0".parse().unwrap()).unwrap();
     let (mut batch, mut seen) = (Batch::new(), Flood::default());

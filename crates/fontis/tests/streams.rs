@@ -113,7 +113,8 @@ async fn a_qlog_tells_of_every_packet() {
     panic!("{sent} packets in the qlog, {} counted before the close", stats.packets_sent);
 }
 
-/// What measures the path follows the SYNACK (type 0x02); when that is lost, it waits for the next one instead of being lost too.
+/// What measures the path follows the SYNACK (type 0x02); when that is lost, it waits for the next
+/// one instead of being lost too.
 #[tokio::test]
 async fn what_comes_before_the_synack_is_not_lost() {
     let identity = Identity::generate();

@@ -89,8 +89,8 @@ fn write_in_the_past(path: &Path, content: &[u8]) {
     std::fs::File::options().write(true).open(path).unwrap().set_modified(past).unwrap();
 }
 
-/// A file of 8 MB in the folder `from` that has been at rest for some time: until then it may change without a trace, is hashed
-/// before it is sent, and what is read of it is hashed again.
+/// A file of 8 MB in the folder `from` that has been at rest for some time: until then it may
+/// change without a trace, is hashed before it is sent, and what is read of it is hashed again.
 async fn at_rest(from: &Path) -> PathBuf {
     let path = from.join("x.bin");
     write_in_the_past(&path, &pattern(8_000_000));
@@ -98,8 +98,8 @@ async fn at_rest(from: &Path) -> PathBuf {
     path
 }
 
-/// Changes a byte of the last block of a file of 8 MB soon, and leaves its size and time of modification: who reads it does
-/// not see it.
+/// Changes a byte of the last block of a file of 8 MB soon, and leaves its size and time of
+/// modification: who reads it does not see it.
 async fn tamper(path: &Path) {
     tokio::time::sleep(Duration::from_millis(300)).await;
     let mut content = pattern(8_000_000);
@@ -107,8 +107,8 @@ async fn tamper(path: &Path) {
     write_in_the_past(path, &content);
 }
 
-/// A served file whose content somebody changes while it is fetched, and sets its time back: what comes of fetching it after
-/// `before` fetches of the file as it was.
+/// A served file whose content somebody changes while it is fetched, and sets its time back: what
+/// comes of fetching it after `before` fetches of the file as it was.
 async fn tampered(before: usize) -> (TransferError, SocketAddr, Identity) {
     let from = tempfile::tempdir().unwrap();
     let to = tempfile::tempdir().unwrap();
@@ -208,7 +208,8 @@ async fn what_changes_while_it_is_hashed_and_sent_to_a_receiver_is_given_up_too(
     client.limit(Some(fontis_base::Rate::from_mbps(32)));
     let paths = [path.clone()];
     let sending = transfer::send(&client, server.local_addr(), &url, &paths, |_| {});
-    // Hashed before, all of it but the last block would be what was promised, and the receiver would name the sender.
+    // Hashed before, all of it but the last block would be what was promised, and the receiver
+    // would name the sender.
     let (sent, ()) = tokio::join!(sending, tamper(&path));
     let error = sent.unwrap_err();
     assert!(matches!(error, TransferError::Source(SourceError::Changed { .. })), "{error}");

@@ -1,4 +1,5 @@
-//! The BLAKE3 hash of a file, as `b3sum --no-names` prints it: what the demo compares Fontis's own hash with.
+//! The BLAKE3 hash of a file, as `b3sum --no-names` prints it: what the demo compares Fontis's own
+//! hash with.
 //!
 //! `cargo run --release -p fontis-lab --example b3sum FILE`
 

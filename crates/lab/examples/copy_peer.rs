@@ -1,5 +1,5 @@
-//! Copies a file over QUIC (quinn) or TCP, as `fontis serve` and `fontis get` do over DFCP: what `scripts/speed_bench.py`
-//! sets beside them.
+//! Copies a file over QUIC (quinn) or TCP, as `fontis serve` and `fontis get` do over DFCP: what
+//! `scripts/speed_bench.py` sets beside them.
 //!
 //! ```sh
 //! cargo run --release -p fontis-lab --example copy_peer -- quic serve 127.0.0.1:4433 FILE CERTIFICATE
@@ -7,10 +7,10 @@
 //! cargo run --release -p fontis-lab --example copy_peer -- floor 1000000000
 //! ```
 //!
-//! The sender reads and hashes (BLAKE3), the receiver hashes, compares and writes. QUIC encrypts with AES-128-GCM and uses the
-//! system's segmentation offloads; its flow control windows are wide enough for any path here. The server writes its
-//! certificate where the client reads it. `floor` says how many CPU seconds nothing but the hash and the sealing of
-//! 1472-byte datagrams take.
+//! The sender reads and hashes (BLAKE3), the receiver hashes, compares and writes. QUIC encrypts
+//! with AES-128-GCM and uses the system's segmentation offloads; its flow control windows are wide
+//! enough for any path here. The server writes its certificate where the client reads it. `floor`
+//! says how many CPU seconds nothing but the hash and the sealing of 1472-byte datagrams take.
 
 use std::error::Error;
 use std::fs::File;

@@ -1,5 +1,6 @@
-//! How late a bare thread wakes from `clock_nanosleep` on this machine: `sleep_lateness SECONDS INTERVAL_US`. What a
-//! link emulator adds is to be seen beside it, under the same load.
+//! How late a bare thread wakes from `clock_nanosleep` on this machine:
+//! `sleep_lateness SECONDS INTERVAL_US`. What a link emulator adds is to be seen beside it, under
+//! the same load.
 
 #[cfg(target_os = "linux")]
 fn main() {

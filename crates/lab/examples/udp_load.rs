@@ -1,19 +1,22 @@
-//! Sends numbered datagrams through a UDP path at a steady rate and says what came out of it, and when.
+//! Sends numbered datagrams through a UDP path at a steady rate and says what came out of it, and
+//! when.
 //!
 //! ```sh
 //! fontis relay --listen 127.0.0.1:4434 --to 127.0.0.1:4433 --rate 1gbit --delay 20ms &
 //! cargo run --release -p fontis-lab --example udp_load -- 127.0.0.1:4434 127.0.0.1:4433 100mbit 10s
 //! ```
 //!
-//! On a virtual machine with two cores, which sender, relay and receiver shared, all packets came through, and the relay
-//! sent them this long after they were due (its own summary, 8 s, `--rate 1gbit --delay 20ms`):
+//! On a virtual machine with two cores, which sender, relay and receiver shared, all packets came
+//! through, and the relay sent them this long after they were due (its own summary, 8 s,
+//! `--rate 1gbit --delay 20ms`):
 //!
 //! | load | median | 99 % | CPU of the relay |
 //! |---|---|---|---|
 //! | 100 Mbit/s | 25 us | 63 us | 20 % of a core |
 //! | 500 Mbit/s | 29 us | 60 us | 49 % of a core |
 //!
-//! The arguments: where to send, where to receive, the rate (of 1250-byte packets, headers included), for how long.
+//! The arguments: where to send, where to receive, the rate (of 1250-byte packets, headers
+//! included), for how long.
 
 use std::error::Error;
 use std::net::UdpSocket;
@@ -48,7 +51,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut late = Histogram::<u64>::new(2)?;
     for i in 0..packets {
         let due = Duration::from(rate.time_for((i + 1) * PACKET));
-        // Short sleeps overshoot, and a late packet is followed at once by the next, so the rate holds.
+        // Short sleeps overshoot, and a late packet is followed at once by the next, so the rate
+        // holds.
         while let Some(wait) = due.checked_sub(origin.elapsed()).filter(|wait| !wait.is_zero()) {
             std::thread::sleep(wait);
         }

@@ -60,7 +60,8 @@ fn a_wrong_book_is_refused_in_one_line() {
     assert!(error("b").contains("valu"), "{}", error("b"));
 }
 
-/// A book of two claims on a scenario that takes no time, the second of which is wrong; `on` is what follows the scenario's name.
+/// A book of two claims on a scenario that takes no time, the second of which is wrong; `on` is
+/// what follows the scenario's name.
 fn tiny(here: &Path, on: &str) -> Book {
     let scenario = here.join("run.toml");
     let text = "[scenario]\nid = \"tiny\"\nduration = \"2 s\"\nwarmup = \"1 s\"\n[topology]\nrate = \"10 Mbit/s\"\nrtt = \"10 ms\"\n";

@@ -1,5 +1,5 @@
-//! The relay over real sockets on the loopback. Bounds are loose above, because the machine is shared; below they
-//! are strict, because nothing may ever be early.
+//! The relay over real sockets on the loopback. Bounds are loose above, because the machine is
+//! shared; below they are strict, because nothing may ever be early.
 
 use std::io::IoSliceMut;
 use std::net::{SocketAddr, UdpSocket};
@@ -249,7 +249,8 @@ fn a_fair_queue_keeps_a_flood_from_pushing_out_another_client() {
     for _ in 0..5 {
         modest.send(&[2; 972]).unwrap();
     }
-    // The buffer of twenty is full of the flood, yet all five get in, and out before what was there before them.
+    // The buffer of twenty is full of the flood, yet all five get in, and out before what was there
+    // before them.
     let mut order = Vec::new();
     for _ in 0..20 {
         let mut buffer = [0; 2000];

@@ -1,5 +1,5 @@
-//! Closed-form checks of the testbed's links through real sockets. Where this process cannot make networks, nothing is
-//! checked, and that is said.
+//! Closed-form checks of the testbed's links through real sockets. Where this process cannot make
+//! networks, nothing is checked, and that is said.
 #![cfg(target_os = "linux")]
 
 use std::io::{Read, Write};
@@ -107,7 +107,8 @@ fn a_flood_arrives_at_the_rate_of_the_line() {
             arrivals.push(Instant::now());
         }
         sending.join().expect("it sends");
-        // A tenth of a second each. In the median one: a host that pauses for longer than the queue lasts leaves the line idle.
+        // A tenth of a second each. In the median one: a host that pauses for longer than the queue
+        // lasts leaves the line idle.
         let starts: Vec<_> = arrivals.iter().step_by(250).collect();
         let mut spans: Vec<_> =
             starts.windows(2).map(|pair| pair[1].duration_since(*pair[0])).collect();

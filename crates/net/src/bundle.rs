@@ -3,18 +3,19 @@ use fontis_base::{Duration, Packet, Port, Rate, Serializer, Stream, Time, prefet
 use crate::flight::Flight;
 use crate::{Count, Delivery, LinkConfig};
 
-/// The lines of many hosts that lead to one place, side by side. They are of one rate, one delay and one jitter; nothing is
-/// lost on them, and any number of packets may wait for each.
+/// The lines of many hosts that lead to one place, side by side. They are of one rate, one delay
+/// and one jitter; nothing is lost on them, and any number of packets may wait for each.
 ///
-/// Each line does what a [`Link`](crate::Link) of that configuration does. But what travels on all of them stands in one
-/// order, so that a packet of thousands of hosts costs little more than one of ten: nothing is touched of its line but
-/// when it is free.
+/// Each line does what a [`Link`](crate::Link) of that configuration does. But what travels on all
+/// of them stands in one order, so that a packet of thousands of hosts costs little more than one
+/// of ten: nothing is touched of its line but when it is free.
 #[derive(Clone, Debug)]
 pub struct Bundle<P> {
     rate: Rate,
     delay: Duration,
     jitter: Duration,
-    /// Empty if the lines are infinitely fast and without jitter: then nothing is to be known of them.
+    /// Empty if the lines are infinitely fast and without jitter: then nothing is to be known of
+    /// them.
     lines: Vec<Line>,
     ports: Port,
     flight: Flight<P>,
@@ -48,7 +49,8 @@ impl<P> Bundle<P> {
         })
     }
 
-    /// Adds a line; the port by which packets enter it. Its jitter comes from the run's seed and its name.
+    /// Adds a line; the port by which packets enter it. Its jitter comes from the run's seed and
+    /// its name.
     pub fn add(&mut self, name: &str, seed: u64) -> Port {
         if self.remembers() {
             self.lines.push(Line {
@@ -66,7 +68,8 @@ impl<P> Bundle<P> {
         self.rate != Rate::MAX || self.jitter > Duration::ZERO
     }
 
-    /// How many packets have entered, and how many were delivered. The others wait or are in flight: none is ever dropped.
+    /// How many packets have entered, and how many were delivered. The others wait or are in
+    /// flight: none is ever dropped.
     pub fn counts(&self) -> (Count, Count) {
         (self.entered, self.delivered)
     }
@@ -76,7 +79,8 @@ impl<P> Bundle<P> {
         self.flight.len()
     }
 
-    /// Takes a packet that enters a line at `now`, which never goes backwards; whether it is now the next to be delivered.
+    /// Takes a packet that enters a line at `now`, which never goes backwards; whether it is now
+    /// the next to be delivered.
     #[inline]
     pub fn enter(&mut self, now: Time, port: Port, packet: Packet<P>) -> bool {
         self.entered.add(&packet);
@@ -97,8 +101,8 @@ impl<P> Bundle<P> {
         is_next
     }
 
-    /// The next packet that is due at `now`, and when it was due: in the order of due times, and of those in the order in
-    /// which the packets entered.
+    /// The next packet that is due at `now`, and when it was due: in the order of due times, and of
+    /// those in the order in which the packets entered.
     #[inline]
     pub fn deliver(&mut self, now: Time) -> Option<Delivery<P>> {
         let delivery = self.flight.pop(now)?;

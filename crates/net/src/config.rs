@@ -7,7 +7,8 @@ use crate::{
     Schedule, SpecError,
 };
 
-/// What a link does to its packets. The default does nothing: infinite rate, no delay, no impairments.
+/// What a link does to its packets. The default does nothing: infinite rate, no delay, no
+/// impairments.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkConfig {
     /// How fast the line sends.
@@ -34,7 +35,8 @@ pub struct LinkConfig {
     pub outage: Option<Outage>,
     /// How many packets come twice; a copy goes through queue and line behind its original.
     pub duplicate: Probability,
-    /// How many packets have a bit flipped, shown by [`Packet::corrupt`](fontis_base::Packet::corrupt).
+    /// How many packets have a bit flipped, shown by
+    /// [`Packet::corrupt`](fontis_base::Packet::corrupt).
     pub corrupt: Probability,
     /// Extra delay, uniform in [0, jitter] but never so that packets change order.
     pub jitter: Duration,
@@ -84,7 +86,8 @@ impl LinkConfig {
         }
     }
 
-    /// Whether anything may happen to a packet beside waiting and travelling, with jitter or without.
+    /// Whether anything may happen to a packet beside waiting and travelling, with jitter or
+    /// without.
     pub(crate) fn has_faults(&self) -> bool {
         self.loss != Loss::None
             || self.outage.is_some()

@@ -29,15 +29,17 @@ impl FromStr for DelayChange {
     }
 }
 
-/// The changes of a link's delay. A packet never overtakes another by them: after a shorter delay begins, packets arrive
-/// together with the last that had the longer one, as on a path whose queue is emptied.
+/// The changes of a link's delay. A packet never overtakes another by them: after a shorter delay
+/// begins, packets arrive together with the last that had the longer one, as on a path whose queue
+/// is emptied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DelaySchedule {
     changes: Vec<DelayChange>,
 }
 
 impl DelaySchedule {
-    /// A schedule of these changes, in any order; of two at the same time, the later given one holds.
+    /// A schedule of these changes, in any order; of two at the same time, the later given one
+    /// holds.
     pub fn new(changes: impl IntoIterator<Item = DelayChange>) -> Self {
         let mut changes: Vec<_> = changes.into_iter().collect();
         changes.sort_by_key(|change| change.at);

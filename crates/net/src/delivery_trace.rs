@@ -6,10 +6,12 @@ use fontis_base::{Duration, Rate, Time};
 
 use crate::SpecError;
 
-/// When a link can deliver 1500 bytes, as measured of a real one: mahimahi's format, a line with the millisecond of each
-/// opportunity, in order (mahimahi, USENIX ATC 2015, section 3.2). After the last one it begins anew.
+/// When a link can deliver 1500 bytes, as measured of a real one: mahimahi's format, a line with
+/// the millisecond of each opportunity, in order (mahimahi, USENIX ATC 2015, section 3.2). After
+/// the last one it begins anew.
 ///
-/// What an opportunity has room for is taken from the packets that wait at that time; what is not used is lost.
+/// What an opportunity has room for is taken from the packets that wait at that time; what is not
+/// used is lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryTrace {
     /// In milliseconds.
@@ -23,7 +25,8 @@ const MILLISECOND: u64 = 1_000_000;
 const LAST: u64 = u64::MAX / MILLISECOND / 1000;
 
 impl DeliveryTrace {
-    /// A trace of these opportunities, in milliseconds. An error says which of them, counted from 1, is wrong, and how.
+    /// A trace of these opportunities, in milliseconds. An error says which of them, counted from
+    /// 1, is wrong, and how.
     pub fn new(opportunities: Vec<u64>) -> Result<Self, (usize, &'static str)> {
         if let Some(at) = opportunities.windows(2).position(|pair| pair[0] > pair[1]) {
             return Err((at + 2, "is earlier than the one before"));

@@ -9,7 +9,8 @@ use crate::{
     TokenBucket,
 };
 
-/// A delay of each packet's own. The links of hosts have it, thousands of them, and nothing else of what may happen.
+/// A delay of each packet's own. The links of hosts have it, thousands of them, and nothing else of
+/// what may happen.
 #[derive(Clone, Debug)]
 pub(crate) struct Jitter {
     /// What it stays below, in nanoseconds.
@@ -110,7 +111,8 @@ impl Chance {
     }
 }
 
-/// Copies have the upper half of the packet ids to themselves; each link begins at a random place in it.
+/// Copies have the upper half of the packet ids to themselves; each link begins at a random place
+/// in it.
 pub(crate) const FIRST_COPY: u64 = 1 << 63;
 
 /// Why a packet is dropped, not by the queue.

@@ -4,32 +4,37 @@ use fontis_base::{Duration, LongQueue, Packet, Time, prefetch};
 
 use crate::Delivery;
 
-/// The packets that propagate, delivered in the order of due times, and of those in the order in which they came.
+/// The packets that propagate, delivered in the order of due times, and of those in the order in
+/// which they came.
 ///
-/// All but the ones held back for reordering are due in the order in which they come, so a plain queue holds them
-/// and a tree the others. Behind them may stand packets that wait for the line and will travel in their order.
+/// All but the ones held back for reordering are due in the order in which they come, so a plain
+/// queue holds them and a tree the others. Behind them may stand packets that wait for the line and
+/// will travel in their order.
 #[derive(Clone, Debug)]
 pub(crate) struct Flight<P> {
     /// Those that wait are due at [`Time::MAX`].
     in_order: LongQueue<Delivery<P>>,
     /// How many of them are on their way.
     moving: u32,
-    /// When the next delivery is due; [`Time::MAX`] if nothing is on its way. It is asked for more often than it changes, and
-    /// the packet may be long out of the processor's cache.
+    /// When the next delivery is due; [`Time::MAX`] if nothing is on its way. It is asked for more
+    /// often than it changes, and the packet may be long out of the processor's cache.
     next_at: Time,
     /// When the latest of the packets in order is or was due.
     last_due: Time,
-    /// For how many packets in order there is to be room as soon as there are [`MANY`]: bursts come again, and the memory for
-    /// one is had at once instead of bit by bit. A few packets keep to the little room that is never given back.
+    /// For how many packets in order there is to be room as soon as there are [`MANY`]: bursts come
+    /// again, and the memory for one is had at once instead of bit by bit. A few packets keep to
+    /// the little room that is never given back.
     room: u16,
     /// Most links hold none back.
     late: Option<Box<Late<P>>>,
 }
 
-/// The packets that are held back, and what decides between one of them and one in order that are due at the same time.
+/// The packets that are held back, and what decides between one of them and one in order that are
+/// due at the same time.
 #[derive(Clone, Debug)]
 struct Late<P> {
-    /// By when they are due and their number: a tree needs no room for more than there are, however many come at once.
+    /// By when they are due and their number: a tree needs no room for more than there are, however
+    /// many come at once.
     packets: BTreeMap<(Time, u64), HeldBack<P>>,
     next_seq: u64,
     /// Packets in order that have been delivered.
@@ -43,9 +48,11 @@ struct HeldBack<P> {
     packet: Packet<P>,
 }
 
-/// Packets of a burst that is long: for the rest of it room is made at once, for as many as the last one had.
+/// Packets of a burst that is long: for the rest of it room is made at once, for as many as the
+/// last one had.
 const MANY: usize = 8;
-/// A packet that is due before so many of the last is held with those held back, and not put among them.
+/// A packet that is due before so many of the last is held with those held back, and not put among
+/// them.
 const FAR: usize = 128;
 
 impl<P> Flight<P> {
@@ -100,7 +107,8 @@ impl<P> Flight<P> {
         self.in_order.push_back(delivery);
     }
 
-    /// Takes a packet that is due at `at`, before those that came earlier and are due later. None may be waiting.
+    /// Takes a packet that is due at `at`, before those that came earlier and are due later. None
+    /// may be waiting.
     #[inline]
     pub(crate) fn insert(&mut self, at: Time, packet: Packet<P>) {
         match at >= self.last_due {
@@ -121,7 +129,8 @@ impl<P> Flight<P> {
         self.moving += 1;
     }
 
-    /// Takes a packet that is due `by` later than [`push`](Self::push) would have it, and lets others overtake it.
+    /// Takes a packet that is due `by` later than [`push`](Self::push) would have it, and lets
+    /// others overtake it.
     pub(crate) fn push_held_back(&mut self, at: Time, by: Duration, packet: Packet<P>) {
         self.hold_back(self.last_due.max(at) + by, packet);
     }

@@ -1,19 +1,21 @@
 //! What happens to a packet between two hosts.
 //!
-//! Start here: a [`Link`] is one direction of a path, a [`Node`](fontis_base::Node) that a [`LinkConfig`]
-//! describes. A packet meets its elements in this order, each of which may be absent:
+//! Start here: a [`Link`] is one direction of a path, a [`Node`](fontis_base::Node) that a
+//! [`LinkConfig`] describes. A packet meets its elements in this order, each of which may be
+//! absent:
 //!
 //! ```text
 //! policer → loss (before) → outage → duplicate → queue → line (rate) → loss (after) → corrupt → delay, jitter, reorder
 //! ```
 //!
-//! The [`Queue`] is passive: the line takes the next packet from it when it is free, so a queue discipline decides
-//! order and drops only. Propagation is not queueing: what is in flight never counts against the buffer.
+//! The [`Queue`] is passive: the line takes the next packet from it when it is free, so a queue
+//! discipline decides order and drops only. Propagation is not queueing: what is in flight never
+//! counts against the buffer.
 //!
 //! The links of many hosts that do no more than send and delay are one [`Bundle`].
 //!
-//! A new loss model is a variant of [`Loss`]; a new queue discipline is a file in `queue/` and a line in its
-//! registry, [`QueueKind`].
+//! A new loss model is a variant of [`Loss`]; a new queue discipline is a file in `queue/` and a
+//! line in its registry, [`QueueKind`].
 
 mod bundle;
 mod config;

@@ -11,15 +11,15 @@ use crate::{Count, DeliveryTrace, Drops, LinkConfig, LinkStats, LossPosition, Sc
 
 /// One direction of a path: what goes in by port 0 comes out by port 0, later, or not at all.
 ///
-/// Everything is computed from theoretical times: the line takes its next packet when it became free, however late
-/// the driver calls, so a driver's lateness delays a delivery but never the deliveries after it. The only input is
-/// when packets enter.
+/// Everything is computed from theoretical times: the line takes its next packet when it became
+/// free, however late the driver calls, so a driver's lateness delays a delivery but never the
+/// deliveries after it. The only input is when packets enter.
 ///
 /// A super-packet meets one fate: it is lost, copied, corrupted or held back as a whole.
 #[derive(Clone, Debug)]
 pub struct Link<P, O = ()> {
-    /// When the next packet that waits goes on the line; [`Time::MAX`] if there is none or never. So that a link that
-    /// is touched while nothing begins does no more than compare.
+    /// When the next packet that waits goes on the line; [`Time::MAX`] if there is none or never.
+    /// So that a link that is touched while nothing begins does no more than compare.
     begins_at: Time,
     /// When a packet last entered.
     entered_at: Time,
@@ -77,14 +77,15 @@ impl Counts {
 
 /// A packet that has crossed a link.
 ///
-/// The packet comes first, so that it is moved out with the same words with which it is moved on: a processor waits for what
-/// it has just written if it reads it otherwise.
+/// The packet comes first, so that it is moved out with the same words with which it is moved on: a
+/// processor waits for what it has just written if it reads it otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Delivery<P> {
     /// The packet.
     pub packet: Packet<P>,
-    /// When it was due: what a next element must compute with, and what a driver's lateness is measured from.
+    /// When it was due: what a next element must compute with, and what a driver's lateness is
+    /// measured from.
     pub at: Time,
 }
 
@@ -179,7 +180,8 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         self.waiting.len()
     }
 
-    /// The packet before which so many others will leave; `None` if that is not known yet. Those held back do not count.
+    /// The packet before which so many others will leave; `None` if that is not known yet. Those
+    /// held back do not count.
     pub fn coming(&self, after: usize) -> Option<&Packet<P>> {
         self.flight.get(after)
     }
@@ -215,7 +217,8 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         &mut self.observer
     }
 
-    /// Changes the rate at `now`, as an entry of the schedule would have done. A trace ends with it.
+    /// Changes the rate at `now`, as an entry of the schedule would have done. A trace ends with
+    /// it.
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
         self.advance(now);
         if let Some(variation) = &mut self.variation {
@@ -227,8 +230,9 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         self.set_begin();
     }
 
-    /// Takes a packet that enters at `now`. A time before that of the last packet is read as that time; it may be
-    /// before that of the last [`deliver`](Self::deliver), for a driver that learns of arrivals late.
+    /// Takes a packet that enters at `now`. A time before that of the last packet is read as that
+    /// time; it may be before that of the last [`deliver`](Self::deliver), for a driver that learns
+    /// of arrivals late.
     pub fn enter(&mut self, now: Time, packet: Packet<P>) {
         let now = now.max(self.entered_at);
         self.entered_at = now;
@@ -266,7 +270,8 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         true
     }
 
-    /// The next packet that is due at `now`, and when it was due, in the order of (due time, sequence).
+    /// The next packet that is due at `now`, and when it was due, in the order of (due time,
+    /// sequence).
     pub fn deliver(&mut self, now: Time) -> Option<Delivery<P>> {
         self.advance(now);
         let delivery = self.flight.pop(now);
@@ -295,7 +300,8 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         self.flight.has_in_order()
     }
 
-    /// Moves packets from the queue to the line, each at the time at which the line was free for it.
+    /// Moves packets from the queue to the line, each at the time at which the line was free for
+    /// it.
     #[inline]
     fn advance(&mut self, now: Time) {
         if self.begins_at <= now {
@@ -385,7 +391,8 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         self.variation.as_ref()?.trace.as_ref()
     }
 
-    /// When the next queued packet goes on the line, and at which rate; `None` if there is none or never.
+    /// When the next queued packet goes on the line, and at which rate; `None` if there is none or
+    /// never.
     fn begin(&self) -> Option<(Time, Rate)> {
         if self.waiting.is_empty() {
             return None;
@@ -419,7 +426,8 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
     #[inline(never)]
     fn transmit_faulty(&mut self, begin: Time, sent: Time, mut packet: Packet<P>) {
         let Some(faults) = &mut self.faults else { return };
-        // It is lost at `sent`, but that lies ahead of the driver's time; reports keep to the order of their times.
+        // It is lost at `sent`, but that lies ahead of the driver's time; reports keep to the order
+        // of their times.
         if faults.loss_position == LossPosition::AfterLine && faults.loss.next_is_lost() {
             return self.drop(begin, &packet, Reason::Loss);
         }
@@ -438,7 +446,8 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         self.line.free_at() <= now && self.variation.is_none() && self.line.rate() != Rate::ZERO
     }
 
-    /// Puts a packet on the line if nothing keeps it from it, else into the queue; whether it went there.
+    /// Puts a packet on the line if nothing keeps it from it, else into the queue; whether it went
+    /// there.
     fn enqueue(&mut self, now: Time, packet: Packet<P>) -> bool {
         if self.is_free(now) && self.waiting.lets_pass(&packet) {
             // Nothing waits: what the queue would do with it is known.

@@ -17,15 +17,16 @@ pub enum Loss {
     Bernoulli(Probability),
     /// Two states; every packet in the bad one is lost (E. N. Gilbert, 1960, with h = 0).
     ///
-    /// The state moves before each packet and begins good, so that the losses before a delivered packet
-    /// number l with probability 1−p for l = 0 and p(1−q)ˡ⁻¹q otherwise.
+    /// The state moves before each packet and begins good, so that the losses before a delivered
+    /// packet number l with probability 1−p for l = 0 and p(1−q)ˡ⁻¹q otherwise.
     Gilbert {
         /// Good to bad, per packet.
         p: Probability,
         /// Bad to good, per packet.
         q: Probability,
     },
-    /// Two states, each with its own loss (E. O. Elliott, 1963). The state moves before each packet and begins good.
+    /// Two states, each with its own loss (E. O. Elliott, 1963). The state moves before each packet
+    /// and begins good.
     GilbertElliott {
         /// Good to bad, per packet.
         p: Probability,
@@ -39,14 +40,15 @@ pub enum Loss {
 }
 
 impl Loss {
-    /// The share of packets lost in the long run: p/(p+q) for Gilbert, (q·g + p·b)/(p+q) for Gilbert–Elliott.
+    /// The share of packets lost in the long run: p/(p+q) for Gilbert, (q·g + p·b)/(p+q) for
+    /// Gilbert–Elliott.
     pub fn stationary_rate(&self) -> f64 {
         let [good, bad] = self.states();
         good.share * good.loss + bad.share * bad.loss
     }
 
-    /// The mean number of packets lost in a row: 1/(1−p) for Bernoulli, 1/q for Gilbert; zero if nothing is ever
-    /// lost, infinite if nothing ever passes.
+    /// The mean number of packets lost in a row: 1/(1−p) for Bernoulli, 1/q for Gilbert; zero if
+    /// nothing is ever lost, infinite if nothing ever passes.
     ///
     /// For every model it is P(lost) / (P(lost) − P(lost and the next lost too)).
     pub fn mean_burst(&self) -> f64 {

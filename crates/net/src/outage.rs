@@ -20,8 +20,8 @@ impl Outage {
         Self { at, length, every: None }
     }
 
-    /// An outage that begins at `at` and comes back with period `every`; it never ends if its length reaches the
-    /// period.
+    /// An outage that begins at `at` and comes back with period `every`; it never ends if its
+    /// length reaches the period.
     pub const fn repeated(at: Time, length: Duration, every: Duration) -> Self {
         Self { at, length, every: Some(every) }
     }

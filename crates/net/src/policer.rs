@@ -6,8 +6,8 @@ use crate::SpecError;
 
 /// What a policer lets pass: a long-run rate and a burst above it.
 ///
-/// Reads `"RATE"` and `"RATE:BURST"`, as in `"10mbit:64kB"`; the burst is 10 ms of the rate, at least 15 kB, if not
-/// given.
+/// Reads `"RATE"` and `"RATE:BURST"`, as in `"10mbit:64kB"`; the burst is 10 ms of the rate, at
+/// least 15 kB, if not given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policer {
     /// The rate at which tokens come.
@@ -30,8 +30,8 @@ impl FromStr for Policer {
     }
 }
 
-/// A policer at work: a bucket that begins full, gains tokens at the rate up to the burst, and pays for each packet
-/// that passes. It counts in bit-nanoseconds, so nothing is ever rounded.
+/// A policer at work: a bucket that begins full, gains tokens at the rate up to the burst, and pays
+/// for each packet that passes. It counts in bit-nanoseconds, so nothing is ever rounded.
 #[derive(Clone, Debug)]
 pub struct TokenBucket {
     rate: u128,

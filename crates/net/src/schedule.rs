@@ -37,7 +37,8 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// A schedule of these changes, in any order; of two at the same time, the later given one holds.
+    /// A schedule of these changes, in any order; of two at the same time, the later given one
+    /// holds.
     pub fn new(changes: impl IntoIterator<Item = RateChange>) -> Self {
         let mut changes: Vec<_> = changes.into_iter().collect();
         changes.sort_by_key(|change| change.at);
@@ -50,8 +51,8 @@ impl Schedule {
         self.changes.is_empty()
     }
 
-    /// When a line that could send at `from` and has the rate `rate` can really begin, and at which rate; `None` if
-    /// it stands still forever.
+    /// When a line that could send at `from` and has the rate `rate` can really begin, and at which
+    /// rate; `None` if it stands still forever.
     pub(crate) fn begin(&self, from: Time, mut rate: Rate) -> Option<(Time, Rate)> {
         let mut begin = from;
         for change in self.changes.iter().rev() {

@@ -58,7 +58,8 @@ impl Drops {
 
 /// What a link has done so far.
 ///
-/// Nothing vanishes: `entered + duplicated = delivered + dropped.total() + held`, in packets and in bytes.
+/// Nothing vanishes: `entered + duplicated = delivered + dropped.total() + held`, in packets and in
+/// bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkStats {
     /// What was given to the link.
@@ -83,8 +84,10 @@ pub struct LinkStats {
     pub max_queue_bytes: u64,
     /// When the queue first dropped a packet.
     pub first_queue_drop: Option<Time>,
-    /// The integral over time of the packets that waited, in packet-nanoseconds, up to the queue's last change.
+    /// The integral over time of the packets that waited, in packet-nanoseconds, up to the queue's
+    /// last change.
     pub queue_packet_nanos: u128,
-    /// The integral over time of the bytes that waited, in byte-nanoseconds, up to the queue's last change.
+    /// The integral over time of the bytes that waited, in byte-nanoseconds, up to the queue's last
+    /// change.
     pub queue_byte_nanos: u128,
 }

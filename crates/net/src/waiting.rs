@@ -6,7 +6,8 @@ use crate::{LinkConfig, Queue};
 /// What waits for a line.
 #[derive(Clone, Debug)]
 pub(crate) enum Waiting<P> {
-    /// In the order in which it will travel: it stands behind what travels, and need not be moved when its turn comes.
+    /// In the order in which it will travel: it stands behind what travels, and need not be moved
+    /// when its turn comes.
     Behind(Tail),
     /// In a queue that decides.
     In(Box<Queue<P>>),
@@ -40,7 +41,8 @@ impl<P> Waiting<P> {
         }
     }
 
-    /// Whether a packet that came now, for a line that is free, would leave at once, and nothing would be dropped or marked.
+    /// Whether a packet that came now, for a line that is free, would leave at once, and nothing
+    /// would be dropped or marked.
     pub(crate) fn lets_pass(&self, packet: &Packet<P>) -> bool {
         match self {
             Self::Behind(tail) => tail.lets_pass(packet),

@@ -1,4 +1,5 @@
-//! Links checked against what queueing theory and arithmetic say, to one percent or to the nanosecond.
+//! Links checked against what queueing theory and arithmetic say, to one percent or to the
+//! nanosecond.
 
 use fontis_base::{Duration, FlowId, HostId, Node, Packet, PacketId, Rate, Stream, Time};
 use fontis_net::{Link, LinkConfig, QueueKind};
@@ -86,7 +87,8 @@ fn a_late_driver_changes_no_due_time() {
 
 #[test]
 fn bytes_in_flight_do_not_count_against_the_buffer() {
-    // Two packets of buffer, a second of propagation: a hundred packets at half the line's rate all pass.
+    // Two packets of buffer, a second of propagation: a hundred packets at half the line's rate all
+    // pass.
     let mut link = link(LinkConfig {
         rate: Rate::from_mbps(12),
         delay: ms(1000),
@@ -308,7 +310,8 @@ fn losses_come_before_the_queue_or_after_the_line() {
         let last = deliveries.last().unwrap().0;
         (deliveries.len() as u64, last.as_nanos() / 10_000_000)
     };
-    // A packet takes 10 ms. Before the queue, only what passes takes time; after the line, all does.
+    // A packet takes 10 ms. Before the queue, only what passes takes time; after the line, all
+    // does.
     let (passed, slots) = run("before");
     assert_eq!(passed, slots);
     let (passed, slots) = run("after");
@@ -344,7 +347,8 @@ fn copies_follow_their_originals_under_new_ids() {
 
 #[test]
 fn the_occupancy_of_a_queue_obeys_little_s_law() {
-    // Every packet's waiting time is summed at the far end; the mean occupancy must be rate of arrivals times mean wait.
+    // Every packet's waiting time is summed at the far end; the mean occupancy must be rate of
+    // arrivals times mean wait.
     let rate = Rate::from_mbps(100);
     let service = rate.time_for(1250).as_secs_f64();
     let mut link = link(LinkConfig { rate, ..Default::default() });

@@ -1,8 +1,8 @@
-//! qlog 0.3 (the JSON-SEQ form of draft-ietf-quic-qlog-main-schema-02): how connections are told, of real transfers and of
-//! simulated ones, for `fontis view`, qvis and people.
+//! qlog 0.3 (the JSON-SEQ form of draft-ietf-quic-qlog-main-schema-02): how connections are told,
+//! of real transfers and of simulated ones, for `fontis view`, qvis and people.
 //!
-//! Start here: [`Records`] is the text of a file. Events and their fields are those of QUIC; what DFCP adds is in its
-//! frames, which `docs/view.md` lists.
+//! Start here: [`Records`] is the text of a file. Events and their fields are those of QUIC; what
+//! DFCP adds is in its frames, which `docs/view.md` lists.
 
 use fontis_base::{Duration, Time};
 use serde_json::{Map, Value, json};
@@ -22,8 +22,8 @@ pub type Event = (&'static str, Value);
 const RECORD: u8 = 0x1e;
 
 impl Records {
-    /// What the file begins with. `common` holds what is true of all events; times are counted from `reference_time`, in
-    /// milliseconds since 1970.
+    /// What the file begins with. `common` holds what is true of all events; times are counted from
+    /// `reference_time`, in milliseconds since 1970.
     pub fn head(
         &mut self,
         title: &str,

@@ -553,7 +553,8 @@ fn what_is_kept_of_a_packet_does_not_keep_the_packet() {
             side.handle_frames(now, 0, number, &frames, 1300, Ecn::NotEct);
         }
         drop(frames);
-        // Whoever reads datagrams joined into 64 KiB would otherwise lend all of them to one small frame.
+        // Whoever reads datagrams joined into 64 KiB would otherwise lend all of them to one small
+        // frame.
         assert!(packet.is_unique(), "{what} refers to the packet's memory");
     }
     assert_eq!(pair.server().stats().violations, 0);

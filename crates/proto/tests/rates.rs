@@ -1,4 +1,5 @@
-//! How fast a connection sends: limits, what an earlier connection found out, pauses, and hosts that are late.
+//! How fast a connection sends: limits, what an earlier connection found out, pauses, and hosts
+//! that are late.
 
 #[allow(unreachable_pub, dead_code, reason = "a module of helpers")]
 mod pair;
@@ -110,7 +111,8 @@ fn a_limit_that_was_overtaken_is_ignored() {
     assert!(pair.events_of(Side::Server).iter().any(|e| matches!(e, Event::Message { .. })));
 }
 
-/// A client that asks with its first packet, a server that knows the path (100 ms there and back) from before.
+/// A client that asks with its first packet, a server that knows the path (100 ms there and back)
+/// from before.
 fn recalled(rate: Option<Rate>, token: Option<&'static [u8]>) -> Pair {
     let known = Some(KnownPath { rate, rtt: Some(millis(100)) });
     let next = Some(Bytes::from_static(b"the next"));
@@ -199,7 +201,8 @@ fn a_sender_that_has_nothing_to_send_for_a_moment_keeps_its_rate() {
     let mut pair = Pair::new(Config::default(), server, Duration::from_micros(100), None);
     pair.run_for(millis(10));
     let stream = pair.server().open_stream(SendOptions::default());
-    // Some milliseconds' worth each time, so that the last packet leaves at any moment between two feedbacks.
+    // Some milliseconds' worth each time, so that the last packet leaves at any moment between two
+    // feedbacks.
     for len in (150_000..350_000).step_by(700) {
         pair.server().write(stream, vec![1; len].into());
         pair.run_for(millis(20));
@@ -226,9 +229,9 @@ fn a_host_that_is_always_late_finds_its_rate_all_the_same() {
     }
 }
 
-/// Lets a server send over a path of 0.2 ms whose hosts both pause for longer than that, again and again, as where more threads
-/// than processors want to run. Pauses in milliseconds, and the time between them. How long it takes, and the least rate that it
-/// sends at.
+/// Lets a server send over a path of 0.2 ms whose hosts both pause for longer than that, again and
+/// again, as where more threads than processors want to run. Pauses in milliseconds, and the time
+/// between them. How long it takes, and the least rate that it sends at.
 fn sends_between(pauses: [u64; 6], apart: u64, known: Option<Rate>) -> (Duration, Rate) {
     let known = KnownPath { rate: known, rtt: Some(Duration::from_micros(200)) };
     let server = Config { rate: rate::Kind::Auto, known: Some(known), ..Config::default() };

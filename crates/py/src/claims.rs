@@ -27,7 +27,8 @@ pub(crate) struct Judged {
     /// The page that `fontis lab check --report` writes, and the same as HTML.
     markdown: String,
     html: String,
-    /// How many runs each scenario has, and the seconds of computing that those took that are recorded.
+    /// How many runs each scenario has, and the seconds of computing that those took that are
+    /// recorded.
     seconds: BTreeMap<String, (usize, f64)>,
 }
 
@@ -155,7 +156,8 @@ pub(crate) fn document(title: &str, body: &str) -> String {
     claims::document(title, body)
 }
 
-/// Runs what is not recorded yet of a scenario, and keeps summaries in a folder, as `fontis lab run` does.
+/// Runs what is not recorded yet of a scenario, and keeps summaries in a folder, as
+/// `fontis lab run` does.
 #[pyfunction]
 pub(crate) fn run_scenario(
     py: Python<'_>,

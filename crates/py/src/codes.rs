@@ -101,8 +101,9 @@ impl Decoder {
         self.decoder.as_ref().map_or(0, BlockDecoder::needed)
     }
 
-    /// Does what can be done of the decoding with the symbols that came, so that less is left to do when the last one comes. It changes no
-    /// result, and pays only where there is time between symbols.
+    /// Does what can be done of the decoding with the symbols that came, so that less is left to do
+    /// when the last one comes. It changes no result, and pays only where there is time between
+    /// symbols.
     fn advance(&mut self, py: Python<'_>) {
         if let Some(decoder) = &mut self.decoder {
             py.detach(|| decoder.advance());

@@ -54,7 +54,8 @@ pub(crate) fn govern(
     Err(usage(format!("congestion: there is no TCP flow called {flow:?}; there are {names}")))
 }
 
-/// What an acknowledgement says to a congestion control: times in seconds, rates in bit/s, all else in bytes.
+/// What an acknowledgement says to a congestion control: times in seconds, rates in bit/s, all else
+/// in bytes.
 #[pyclass(frozen, get_all, module = "fontis.congestion")]
 pub(crate) struct Ack {
     /// When it came.
@@ -116,8 +117,8 @@ impl From<&congestion::Ack> for Ack {
     }
 }
 
-/// An object in Python at work. It is told what happens, and its attributes are read after that; when it raises, it is not
-/// asked again, and the run ends at its next sample.
+/// An object in Python at work. It is told what happens, and its attributes are read after that;
+/// when it raises, it is not asked again, and the run ends at its next sample.
 #[derive(Debug)]
 struct Governor {
     object: Option<Py<PyAny>>,

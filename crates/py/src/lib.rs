@@ -1,9 +1,11 @@
-//! The extension module `fontis._native`: a thin binding, no logic. What users see is `python/fontis`.
+//! The extension module `fontis._native`: a thin binding, no logic. What users see is
+//! `python/fontis`.
 //!
-//! Start here: a `Scenario` stands for runs, a `Run` gives a `Recording`, whose tables go out as Arrow streams without a
-//! copy. `transfer` moves files, `codes` makes symbols, `congestion` lets a class in Python govern a flow, `claims` judges
-//! papers, `command` is the `fontis` command. Long calls release the interpreter and ask it every now and then whether the
-//! user wants them to end (`interrupt`); errors become exceptions with the same words (`error`).
+//! Start here: a `Scenario` stands for runs, a `Run` gives a `Recording`, whose tables go out as
+//! Arrow streams without a copy. `transfer` moves files, `codes` makes symbols, `congestion` lets a
+//! class in Python govern a flow, `claims` judges papers, `command` is the `fontis` command. Long
+//! calls release the interpreter and ask it every now and then whether the user wants them to end
+//! (`interrupt`); errors become exceptions with the same words (`error`).
 
 mod claims;
 mod codes;

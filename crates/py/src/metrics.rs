@@ -21,8 +21,8 @@ pub(crate) fn quantile(values: Vec<f64>, share: f64) -> f64 {
     metrics::quantile(&values, share)
 }
 
-/// How long after `start` two flows first have (1−δ)/2 of the capacity each; None if that never comes. Samples are (time,
-/// first, second).
+/// How long after `start` two flows first have (1−δ)/2 of the capacity each; None if that never
+/// comes. Samples are (time, first, second).
 #[pyfunction]
 pub(crate) fn delta_fair_convergence(
     samples: Vec<(f64, f64, f64)>,

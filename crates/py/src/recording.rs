@@ -18,7 +18,8 @@ use crate::error::failed;
 
 /// A table of a recording, in Arrow's layout.
 ///
-/// Whatever reads Arrow takes it as it is, without a copy: pyarrow.table(t), polars.DataFrame(t), duckdb, pandas.
+/// Whatever reads Arrow takes it as it is, without a copy: pyarrow.table(t), polars.DataFrame(t),
+/// duckdb, pandas.
 #[pyclass(frozen, module = "fontis")]
 pub(crate) struct Table(RecordBatch);
 

@@ -80,8 +80,8 @@ impl Run {
         format!("<fontis.Run {}: {}>", self.index, self.label())
     }
 
-    /// Runs it in the simulator. Ctrl-C ends it, and so does `stop`, with KeyboardInterrupt. `congestion` has classes that
-    /// govern TCP flows, by name.
+    /// Runs it in the simulator. Ctrl-C ends it, and so does `stop`, with KeyboardInterrupt.
+    /// `congestion` has classes that govern TCP flows, by name.
     #[pyo3(signature = (stop=None, wire=false, congestion=None))]
     fn simulate(
         &self,

@@ -30,7 +30,8 @@ impl From<Value> for Setting {
 
 #[pymethods]
 impl Scenario {
-    /// Reads the text of a scenario file; files that it names are looked for in a folder, and then in the present one.
+    /// Reads the text of a scenario file; files that it names are looked for in a folder, and then
+    /// in the present one.
     #[staticmethod]
     #[pyo3(signature = (text, folder = ""))]
     fn parse(text: &str, folder: &str) -> PyResult<Self> {

@@ -101,7 +101,8 @@ fn runtime() -> PyResult<Runtime> {
     runtime.map_err(|error| failed(format!("cannot start threads: {error}")))
 }
 
-/// Runs a transfer to its end, without the interpreter but for callbacks and signals. A callback that raises ends it.
+/// Runs a transfer to its end, without the interpreter but for callbacks and signals. A callback
+/// that raises ends it.
 fn drive<T>(
     py: Python<'_>,
     stop: Option<&Stop>,
@@ -235,7 +236,8 @@ pub(crate) struct Server {
 
 #[pymethods]
 impl Server {
-    /// `receives` says which of the two; `events` is called with a dict for all that happens, from another thread.
+    /// `receives` says which of the two; `events` is called with a dict for all that happens, from
+    /// another thread.
     #[new]
     #[pyo3(signature = (folder, *, receives, overwrite, listen, rate, identity, psk_file, allow, events))]
     #[expect(

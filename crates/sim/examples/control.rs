@@ -1,4 +1,5 @@
-//! The rate controller on paths that are shared, that change, or whose queue is other than expected.
+//! The rate controller on paths that are shared, that change, or whose queue is other than
+//! expected.
 //!
 //! `cargo run --release -p fontis-sim --example control [SEED]`
 

@@ -2,14 +2,16 @@ use core::ops::{Index, IndexMut};
 
 use fontis_base::{Time, prefetch};
 
-/// The nodes of a world, and their pending events, at most one for each: side by side, because whoever asks for one
-/// nearly always asks for the other.
+/// The nodes of a world, and their pending events, at most one for each: side by side, because
+/// whoever asks for one nearly always asks for the other.
 ///
-/// The next events stand sorted. The later ones are in a hierarchy of wheels of 64 slots: a slot of the lowest is
-/// a nanosecond, one of the next 64 of them, and so on, so that any time has its slot. An event goes to the wheel of the
-/// highest digit (to the base 64) in which its time differs from the present of the wheels, and moves down as that draws
-/// near, until there are few enough in its slot to be sorted. Events at the same time come in the order in which they were
-/// made: they move together, and nothing is put before them. All costs the same however many events are pending.
+/// The next events stand sorted. The later ones are in a hierarchy of wheels of 64 slots: a slot of
+/// the lowest is a nanosecond, one of the next 64 of them, and so on, so that any time has its
+/// slot. An event goes to the wheel of the highest digit (to the base 64) in which its time differs
+/// from the present of the wheels, and moves down as that draws near, until there are few enough in
+/// its slot to be sorted. Events at the same time come in the order in which they were made: they
+/// move together, and nothing is put before them. All costs the same however many events are
+/// pending.
 #[derive(Clone, Debug)]
 pub(crate) struct Agenda<N> {
     now: u64,
@@ -44,7 +46,8 @@ struct Event {
     index: u32,
 }
 
-/// The events of a slot, in the order in which they were made: of thousands of nodes none need be touched to find the next.
+/// The events of a slot, in the order in which they were made: of thousands of nodes none need be
+/// touched to find the next.
 #[derive(Clone, Debug, Default)]
 struct Row {
     /// When, and the node; [`NONE`] where an event was taken back.
@@ -57,7 +60,8 @@ const BITS: u32 = 6;
 const SLOTS: u64 = 1 << BITS;
 const WHEELS: usize = 64usize.div_ceil(BITS as usize);
 const NONE: u32 = u32::MAX;
-/// So many events that were taken back may always lie in a slot, and it may keep the memory for so many.
+/// So many events that were taken back may always lie in a slot, and it may keep the memory for so
+/// many.
 const MANY: usize = 64;
 /// A node is brought near so many events before its own is moved.
 const NEAR: usize = 8;
@@ -118,7 +122,8 @@ impl<N> Agenda<N> {
         (event.slot != NONE).then(|| Time::from_nanos(event.at))
     }
 
-    /// Sets a node's event, in place of the one that it has. A time that has passed is read as the present.
+    /// Sets a node's event, in place of the one that it has. A time that has passed is read as the
+    /// present.
     pub(crate) fn set(&mut self, node: u32, at: Time) {
         self.clear(node);
         self.insert(node, at.as_nanos().max(self.now));
@@ -191,7 +196,8 @@ impl<N> Agenda<N> {
 
     /// Takes events from the wheels, until there are some to be the next.
     fn refill(&mut self, until: u64) {
-        // What is taken is later than what is there; it is appended in its own order, and turned round at the end.
+        // What is taken is later than what is there; it is appended in its own order, and turned
+        // round at the end.
         let known = self.next.len();
         while self.wheels != 0 && self.next.len() < SOME {
             let begin = self.next_slot();
@@ -388,7 +394,8 @@ mod tests {
         let mut agenda = Agenda::default();
         let nodes = 4 * MOST as u32;
         (0..2 * nodes + 1).for_each(|node| assert_eq!(agenda.add(node), node as usize));
-        // At one time in the wheels; at many times, some of them shared, once all before the horizon are sorted.
+        // At one time in the wheels; at many times, some of them shared, once all before the
+        // horizon are sorted.
         (0..nodes).for_each(|node| agenda.set(node, Time::from_nanos(1 << 30)));
         agenda.set(2 * nodes, Time::from_nanos(1));
         assert_eq!(agenda.pop(Time::from_nanos(1)), Some((Time::from_nanos(1), 2 * nodes)));

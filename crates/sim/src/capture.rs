@@ -4,8 +4,8 @@ use fontis_proto::tcp::wire::{Addresses, encode_headers};
 
 use crate::{Clear, Payload};
 
-/// Packets as pcapng, for Wireshark: what some nodes send and receive, as raw IPv4 with nanosecond times. Of TCP only
-/// the headers are kept; original lengths say how long packets were.
+/// Packets as pcapng, for Wireshark: what some nodes send and receive, as raw IPv4 with nanosecond
+/// times. Of TCP only the headers are kept; original lengths say how long packets were.
 #[derive(Clone, Debug)]
 pub struct Capture {
     out: Vec<u8>,
@@ -72,8 +72,8 @@ impl Capture {
         self.keep(now, &bytes, original);
     }
 
-    /// Keeps what there is of a packet of `original` bytes that was seen at `now`, and no earlier than the one before, as
-    /// threads that watch together may come to have it.
+    /// Keeps what there is of a packet of `original` bytes that was seen at `now`, and no earlier
+    /// than the one before, as threads that watch together may come to have it.
     pub fn keep(&mut self, now: Time, bytes: &[u8], original: u32) {
         if self.is_full() {
             return;
@@ -117,8 +117,8 @@ impl Capture {
     }
 }
 
-/// Addresses that stand for a packet's hosts and flow: 10.0.0.0/8 by host; the sender of a flow's data has port 5001,
-/// its receiver one that is the flow's.
+/// Addresses that stand for a packet's hosts and flow: 10.0.0.0/8 by host; the sender of a flow's
+/// data has port 5001, its receiver one that is the flow's.
 pub(crate) fn addresses(packet: &Packet<Payload>) -> Addresses {
     let port = 10_000 + (packet.flow.0 % 50_000) as u16;
     // A flow's sender has the even number of its two hosts.
@@ -153,7 +153,8 @@ fn encode(packet: &Packet<Payload>, out: &mut Vec<u8>) {
 
 const UDP: u8 = 17;
 
-/// An IPv4 and a UDP header without a checksum (RFC 768 allows none), and what there is of the payload.
+/// An IPv4 and a UDP header without a checksum (RFC 768 allows none), and what there is of the
+/// payload.
 fn encode_datagram(addresses: Addresses, payload: &[u8], size: u32, out: &mut Vec<u8>) {
     let begin = out.len();
     let total = size.clamp(28, 0xffff) as u16;

@@ -1,5 +1,5 @@
-//! A cellular downlink as a trace of delivery opportunities, and web traffic over it: what the bandwidth estimator is judged
-//! on, with a truth that is known.
+//! A cellular downlink as a trace of delivery opportunities, and web traffic over it: what the
+//! bandwidth estimator is judged on, with a truth that is known.
 
 use fontis_base::{Duration, Stream, Time};
 use fontis_net::{DeliveryLine, DeliveryTrace};
@@ -8,9 +8,9 @@ use crate::source::exponential;
 
 /// The times at which a link can deliver 1500 bytes, as mahimahi's traces have them.
 ///
-/// The rate is that of an HSDPA phone: the logarithm of the mean rate of each 100 ms follows a first-order
-/// autoregressive process with a time constant of 5 s, so that the rate's coefficient of variation is the one that is asked
-/// for; within 100 ms opportunities lie evenly.
+/// The rate is that of an HSDPA phone: the logarithm of the mean rate of each 100 ms follows a
+/// first-order autoregressive process with a time constant of 5 s, so that the rate's coefficient
+/// of variation is the one that is asked for; within 100 ms opportunities lie evenly.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cellular {
     /// In milliseconds, ascending.
@@ -29,7 +29,8 @@ const MEMORY: f64 = 5.0;
 /// Page loads as a person makes them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Web {
-    /// Mean bytes of a page; sizes have a Pareto distribution of shape 1.5, and none is above fifty times the mean.
+    /// Mean bytes of a page; sizes have a Pareto distribution of shape 1.5, and none is above fifty
+    /// times the mean.
     pub page: f64,
     /// Mean seconds between a page and the next, exponentially distributed.
     pub think: f64,
@@ -76,8 +77,8 @@ impl Cellular {
         Self::varying(0, rate, 0.0, seconds)
     }
 
-    /// The trace for a link, whose opportunities come at the end of their milliseconds. An error says what is wrong if there
-    /// is none.
+    /// The trace for a link, whose opportunities come at the end of their milliseconds. An error
+    /// says what is wrong if there is none.
     pub fn trace(&self) -> Result<DeliveryTrace, (usize, &'static str)> {
         DeliveryTrace::new(self.opportunities.iter().map(|at| at + 1).collect())
     }
@@ -87,7 +88,8 @@ impl Cellular {
         self.opportunities.len() as f64 * f64::from(OPPORTUNITY) * 8e3 / self.length.max(1) as f64
     }
 
-    /// Lets web traffic and probes of [`PROBE`] bytes, one in `distance` seconds, pass it through a queue without end.
+    /// Lets web traffic and probes of [`PROBE`] bytes, one in `distance` seconds, pass it through a
+    /// queue without end.
     pub fn carry(&self, seed: u64, web: &Web, distance: f64) -> Arrivals {
         let (mut probes, mut traffic) = (Vec::new(), Vec::new());
         let Ok(trace) = self.trace() else { return (probes, traffic) };

@@ -1,8 +1,8 @@
 use bytes::{Buf, Bytes, BytesMut};
 use fontis_proto::dfcp::{ConnectionId, OpenError, Packet, SealError, Session, wire};
 
-/// Packet protection that protects nothing: every packet passes through the wire format and back. It exists for
-/// simulations and nowhere else.
+/// Packet protection that protects nothing: every packet passes through the wire format and back.
+/// It exists for simulations and nowhere else.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Clear;
 

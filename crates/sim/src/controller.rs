@@ -6,8 +6,9 @@ use fontis_net::Schedule;
 use crate::Payload;
 use crate::analysis::{Demand, max_min_network};
 
-/// A controller with a central view (section 3.5.4 of the dissertation): it knows the links, is told which flows there are,
-/// and tells each sender its max-min fair rate, late and not quite right.
+/// A controller with a central view (section 3.5.4 of the dissertation): it knows the links, is
+/// told which flows there are, and tells each sender its max-min fair rate, late and not quite
+/// right.
 #[derive(Clone, Debug)]
 pub struct Controller {
     id: HostId,
@@ -73,8 +74,8 @@ impl Controller {
         Self { id, config, links, flows, stream, next, decided, sent: 0 }
     }
 
-    /// Computes all rates, which arrive when the response time is over; a flow that has just begun waits for none, since
-    /// it asked.
+    /// Computes all rates, which arrive when the response time is over; a flow that has just begun
+    /// waits for none, since it asked.
     fn decide(&mut self, now: Time, beginner: Option<FlowId>) {
         let instant = now + Duration::from_nanos(1);
         let capacities: Vec<f64> =

@@ -6,7 +6,8 @@ use fontis_proto::dfcp::Config;
 use crate::timeline::{Moment, Timeline};
 use crate::{Element, Fetch, Host, NodeIndex, PatternObject, Role, Serve, World};
 
-/// Objects fetched by DFCP through one bottleneck: as many clients as servers, one link for all of them each way.
+/// Objects fetched by DFCP through one bottleneck: as many clients as servers, one link for all of
+/// them each way.
 ///
 /// By default symbols are only counted, which makes long runs cheap.
 #[derive(Clone, Debug)]

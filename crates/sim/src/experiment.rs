@@ -32,11 +32,13 @@ pub struct Experiment {
     pub warmup: Duration,
     /// How often counters are read.
     pub sample: Duration,
-    /// Of each flow, the time that so many bytes take from the window's beginning is recorded; the run ends when all have them.
+    /// Of each flow, the time that so many bytes take from the window's beginning is recorded; the
+    /// run ends when all have them.
     pub measure: Option<u64>,
     /// Whether to stop as soon as every flow that has an end has come to it.
     pub until_done: bool,
-    /// Whether every packet of TCP and DFCP passes through the wire format and back; the recording is the same.
+    /// Whether every packet of TCP and DFCP passes through the wire format and back; the recording
+    /// is the same.
     pub wire: bool,
 }
 
@@ -76,7 +78,8 @@ pub struct FlowSpec {
     pub back: Arc<LinkConfig>,
     /// The traffic class of its packets.
     pub class: u8,
-    /// What the subflows of the kernel's Multipath TCP cross, which the testbed has; none is plain TCP.
+    /// What the subflows of the kernel's Multipath TCP cross, which the testbed has; none is plain
+    /// TCP.
     pub subflows: Vec<Subflow>,
 }
 
@@ -100,7 +103,8 @@ pub enum Transport {
     Published(Box<published::Config>, Control),
     /// Nothing: datagrams.
     Datagrams,
-    /// What a command makes of it. It runs at the sender, another perhaps at the receiver; on the testbed only.
+    /// What a command makes of it. It runs at the sender, another perhaps at the receiver; on the
+    /// testbed only.
     Command {
         /// The command line for `sh` at the sender, from the flow's start on.
         sender: String,
@@ -130,7 +134,8 @@ pub enum Application {
 /// What is to be kept of a run beside its recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Watch {
-    /// A capture of so many of the first packets that the flows' senders send and receive; zero for none.
+    /// A capture of so many of the first packets that the flows' senders send and receive; zero for
+    /// none.
     pub capture: u64,
     /// Every packet's life, in this detail.
     pub packets: Option<Detail>,
@@ -143,7 +148,8 @@ pub struct Watch {
 pub struct Seen<'a> {
     /// Who watches the packets, if somebody does.
     pub recorder: Option<&'a Recorder>,
-    /// What the qlog says since the last sample, whole records; at the last sample that is all that is left.
+    /// What the qlog says since the last sample, whole records; at the last sample that is all that
+    /// is left.
     pub qlog: Option<Records>,
 }
 
@@ -183,14 +189,15 @@ impl Experiment {
         })
     }
 
-    /// The links that packets from one router to another cross, in their order: as few as possible; of several such ways,
-    /// the one whose first link was made first. `None` if no way leads there.
+    /// The links that packets from one router to another cross, in their order: as few as possible;
+    /// of several such ways, the one whose first link was made first. `None` if no way leads there.
     pub fn route(&self, from: usize, to: usize) -> Option<Vec<usize>> {
         let ends: Vec<_> = self.links.iter().map(|link| (link.from, link.to)).collect();
         network::route(self.routers, &ends, from, to)
     }
 
-    /// Runs it and gives what was recorded; `None` if `stop` said so, which is asked at each sample.
+    /// Runs it and gives what was recorded; `None` if `stop` said so, which is asked at each
+    /// sample.
     pub fn run(&self, mut stop: impl FnMut() -> bool) -> Option<Recording> {
         Some(self.run_watched(Watch::default(), |_| stop())?.recording)
     }
@@ -335,7 +342,8 @@ impl Experiment {
         HostId(2 * self.flows.len() as u32)
     }
 
-    /// Adds a controller if there is a flow for it, with a way to the senders that is nobody else's.
+    /// Adds a controller if there is a flow for it, with a way to the senders that is nobody
+    /// else's.
     fn add_controller(&self, network: &mut Network, senders: &[NodeIndex]) {
         let is_controlled = |spec: &FlowSpec| match &spec.transport {
             Transport::Published(_, control) => control.by_controller,

@@ -45,7 +45,8 @@ pub struct Fetch {
 #[derive(Clone, Debug, Default)]
 pub struct Serve {
     shape: Option<ObjectShape>,
-    /// The size to send without being asked: with a code that carries no bytes no request can travel.
+    /// The size to send without being asked: with a code that carries no bytes no request can
+    /// travel.
     pub unasked: Option<u64>,
     /// Bytes in a block, if not what the size of the object suggests.
     pub block_size: Option<u32>,
@@ -56,7 +57,8 @@ pub struct Serve {
 }
 
 impl Serve {
-    /// A server for a connection with `code`: if no request can travel, it sends `size` bytes unasked.
+    /// A server for a connection with `code`: if no request can travel, it sends `size` bytes
+    /// unasked.
     pub fn new(code: Option<Code>, size: u64) -> Self {
         let unasked = code.is_some_and(|code| !code.carries_bytes()).then_some(size);
         Self { unasked, ..Self::default() }
@@ -176,7 +178,8 @@ impl Host {
         Clear.open(BytesMut::from(&bytes[..])).ok()
     }
 
-    /// Drains the connection: jobs run at once, events go to the application, packets to the network.
+    /// Drains the connection: jobs run at once, events go to the application, packets to the
+    /// network.
     fn drive(&mut self, now: Time) {
         if self.connection.is_none()
             && matches!(self.role, Role::Fetch(_))
@@ -236,7 +239,8 @@ impl Host {
             Role::Fetch(fetch) => match event {
                 Event::Connected => {
                     fetch.connected_at = Some(now);
-                    // A counting code carries no bytes, so the size cannot travel in a message: the server knows it.
+                    // A counting code carries no bytes, so the size cannot travel in a message: the
+                    // server knows it.
                 }
                 Event::ObjectOpened { channel, shape, .. } => {
                     self.fetch_channel = Some((channel, shape));

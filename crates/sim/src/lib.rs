@@ -1,9 +1,10 @@
 //! The laboratory in virtual time: hosts, applications and networks without I/O.
 //!
-//! Start here: a [`World`] joins nodes by wires and moves packets between them, each at its time; a [`Network`] builds
-//! one of routers, links and hosts. A [`Transfer`] is the simplest experiment: two hosts, a link each way, and an
-//! object fetched by DFCP; it says what came of it. In a [`Dumbbell`] several share one bottleneck; its [`Timeline`]
-//! says who got how much of it, and when.
+//! Start here: a [`World`] joins nodes by wires and moves packets between them, each at its time; a
+//! [`Network`] builds one of routers, links and hosts. A [`Transfer`] is the simplest experiment:
+//! two hosts, a link each way, and an object fetched by DFCP; it says what came of it. In a
+//! [`Dumbbell`] several share one bottleneck; its [`Timeline`] says who got how much of it, and
+//! when.
 
 mod agenda;
 pub mod analysis;

@@ -1,19 +1,21 @@
-//! What comes next is known some events ahead. In a world of thousands of flows each event touches what was last touched
-//! long ago: to bring it near while others are processed takes a part of the waiting away, and changes nothing else.
+//! What comes next is known some events ahead. In a world of thousands of flows each event touches
+//! what was last touched long ago: to bring it near while others are processed takes a part of the
+//! waiting away, and changes nothing else.
 
 use fontis_base::{HostId, prefetch};
 
 use crate::{Element, NodeIndex, Switch, World};
 
-/// How many events ahead what they touch is brought near: a node, what it is, what leaves it or the connection on it, and
-/// the sender of that. Each lies behind a pointer in what comes before it.
+/// How many events ahead what they touch is brought near: a node, what it is, what leaves it or the
+/// connection on it, and the sender of that. Each lies behind a pointer in what comes before it.
 const NODE: usize = 14;
 const ELEMENT: usize = 10;
 const CONTENT: usize = 6;
 const SENDER: usize = 3;
 
 impl World {
-    /// Brings near what lies so many steps behind a node's number: the node, its host, the connection, its sending half.
+    /// Brings near what lies so many steps behind a node's number: the node, its host, the
+    /// connection, its sending half.
     pub(crate) fn bring_near(&self, node: NodeIndex, steps: u8) {
         if steps == 0 {
             return self.agenda.bring_near(node as u32);
@@ -57,8 +59,8 @@ impl World {
         }
     }
 
-    /// One pointer is followed for each of these packets, those of a host some packets apart: what is to be followed next
-    /// must have come, and what has come must not have gone.
+    /// One pointer is followed for each of these packets, those of a host some packets apart: what
+    /// is to be followed next must have come, and what has come must not have gone.
     #[inline(never)]
     fn look_along_busy(&self, node: u32) {
         let slot = &self.agenda[node as usize];
@@ -72,7 +74,8 @@ impl World {
         let Some(first) = self.switch_at(slot.to) else { return };
         let mut last = first;
         if let Element::Bundle(_) = slot.element {
-            // Packets do not wait long for a line with a short queue: it is as if they arrived behind it.
+            // Packets do not wait long for a line with a short queue: it is as if they arrived
+            // behind it.
             let next = first.leads(host(0)).and_then(|next| self.agenda.get(next));
             first.bring_near(host(16));
             match next.map(|next| (&next.element, self.switch_at(next.to))) {
@@ -100,7 +103,8 @@ impl World {
         }
     }
 
-    /// Brings near what lies so many steps behind a host's node, and behind that of its link, which what it answers enters.
+    /// Brings near what lies so many steps behind a host's node, and behind that of its link, which
+    /// what it answers enters.
     fn bring_host_near(&self, node: u32, step: u8) {
         let Some(slot) = self.agenda.get(node) else { return };
         let Element::Tcp(host) = &slot.element else { return };

@@ -1,5 +1,5 @@
-//! What experiments are judged by: pure functions of what was counted. Times are in seconds, rates in one unit
-//! throughout; `specs` of the papers give the definitions that each cites.
+//! What experiments are judged by: pure functions of what was counted. Times are in seconds, rates
+//! in one unit throughout; `specs` of the papers give the definitions that each cites.
 
 /// Useful bytes per time, in bit/s (Móczár 2015, section 3.5.1).
 pub fn goodput(bytes: u64, seconds: f64) -> f64 {
@@ -28,25 +28,27 @@ pub fn performance_utilisation(goodput: f64, unlimited: f64) -> f64 {
     ratio(goodput, unlimited)
 }
 
-/// Buffer occupancy: the time average of the queue relative to the buffer. `integral` is bytes (or packets) times
-/// seconds.
+/// Buffer occupancy: the time average of the queue relative to the buffer. `integral` is bytes (or
+/// packets) times seconds.
 pub fn buffer_occupancy(integral: f64, seconds: f64, buffer: f64) -> f64 {
     ratio(integral, seconds * buffer)
 }
 
-/// Normalised aggregate goodput: the sum of all flows' goodputs relative to what a single flow can have at most.
+/// Normalised aggregate goodput: the sum of all flows' goodputs relative to what a single flow can
+/// have at most.
 pub fn normalised_aggregate_goodput(goodputs: &[f64], single: f64) -> f64 {
     ratio(goodputs.iter().sum(), single)
 }
 
-/// Network utilisation at one time: the mean of the utilisations of all bottleneck links and of the occupancies of
-/// their buffers, each between 0 and 1.
+/// Network utilisation at one time: the mean of the utilisations of all bottleneck links and of the
+/// occupancies of their buffers, each between 0 and 1.
 pub fn network_utilisation(links: &[f64], buffers: &[f64]) -> f64 {
     let count = links.len() + buffers.len();
     ratio(links.iter().chain(buffers).sum(), count as f64)
 }
 
-/// Shares of the time that a network is underloaded (below 0.2), normally loaded, and overloaded (from 0.8 on).
+/// Shares of the time that a network is underloaded (below 0.2), normally loaded, and overloaded
+/// (from 0.8 on).
 pub fn utilisation_regimes(samples: &[f64]) -> [f64; 3] {
     let mut regimes = [0.0; 3];
     for sample in samples {
@@ -56,8 +58,9 @@ pub fn utilisation_regimes(samples: &[f64]) -> [f64; 3] {
     regimes.map(|count| ratio(count, samples.len() as f64))
 }
 
-/// δ-fair convergence time: how long after the second flow's start the two first have shares of at least
-/// (1−δ)/2 of the capacity each. `samples` are (time, first, second); `None` if that never comes.
+/// δ-fair convergence time: how long after the second flow's start the two first have shares of at
+/// least (1−δ)/2 of the capacity each. `samples` are (time, first, second); `None` if that never
+/// comes.
 pub fn delta_fair_convergence(
     samples: &[(f64, f64, f64)],
     start: f64,
@@ -75,8 +78,8 @@ pub fn adaptation_error_per_flow(goodputs: &[f64], fair: &[f64]) -> f64 {
     ratio(errors.sum(), goodputs.len() as f64)
 }
 
-/// Adaptation error of the aggregate: |Σ goodput − Σ fair share| / Σ fair share. The printed formula has the sum of
-/// the differences in it, which contradicts the published values.
+/// Adaptation error of the aggregate: |Σ goodput − Σ fair share| / Σ fair share. The printed
+/// formula has the sum of the differences in it, which contradicts the published values.
 pub fn adaptation_error_aggregate(goodputs: &[f64], fair: &[f64]) -> f64 {
     let (got, due): (f64, f64) = (goodputs.iter().sum(), fair.iter().sum());
     ratio((got - due).abs(), due)
@@ -87,14 +90,14 @@ pub fn queue_saturation_time(start: f64, first_drop: Option<f64>) -> Option<f64>
     first_drop.map(|drop| drop - start)
 }
 
-/// Drop rate: packets dropped relative to packets that arrived. At a bottleneck behind another it is the rate of dead
-/// packets: they took capacity upstream in vain.
+/// Drop rate: packets dropped relative to packets that arrived. At a bottleneck behind another it
+/// is the rate of dead packets: they took capacity upstream in vain.
 pub fn drop_rate(dropped: u64, arrived: u64) -> f64 {
     ratio(dropped as f64, arrived as f64)
 }
 
-/// The highest drop rate between two samples, and the time of the second. `samples` are (time, arrived, dropped), counted
-/// from the beginning; `None` if nothing was dropped.
+/// The highest drop rate between two samples, and the time of the second. `samples` are (time,
+/// arrived, dropped), counted from the beginning; `None` if nothing was dropped.
 pub fn drop_peak(samples: &[(f64, f64, f64)]) -> Option<(f64, f64)> {
     let between = samples.windows(2).map(|pair| {
         let [(_, arrived_before, dropped_before), (time, arrived, dropped)] = [pair[0], pair[1]];

@@ -9,8 +9,8 @@ use crate::{Element, NodeIndex, World};
 /// Names a router of a network.
 pub type RouterIndex = usize;
 
-/// A world under construction: routers, links between them, and hosts behind them. Packets take the way with the
-/// fewest links; of several such, the one whose first link was made first.
+/// A world under construction: routers, links between them, and hosts behind them. Packets take the
+/// way with the fewest links; of several such, the one whose first link was made first.
 #[derive(Default)]
 pub struct Network {
     world: World,
@@ -55,8 +55,8 @@ impl Network {
         link
     }
 
-    /// Adds a host behind a router, with a link that leads from it, or none if packets get there at once. The router's
-    /// links must have been added before.
+    /// Adds a host behind a router, with a link that leads from it, or none if packets get there at
+    /// once. The router's links must have been added before.
     pub fn host(
         &mut self,
         id: HostId,
@@ -76,7 +76,8 @@ impl Network {
 
     /// Makes the link of a host to a router: where packets enter it.
     fn uplink(&mut self, name: &str, router: RouterIndex, config: LinkConfig) -> (NodeIndex, Port) {
-        // Where much would wait for slow lines, all of it in one order would take longer than each line by itself.
+        // Where much would wait for slow lines, all of it in one order would take longer than each
+        // line by itself.
         let mut beyond = self.links.iter().filter(|(from, ..)| *from == router);
         let is_fast = beyond.all(|(.., link)| self.world.link(*link).rate() <= config.rate);
         let Some(bundle) = Bundle::new(&config).filter(|_| is_fast) else {
@@ -139,7 +140,8 @@ impl Network {
     }
 }
 
-/// For each router, the first link of the way that leads there from `from`; links lead from one router to another.
+/// For each router, the first link of the way that leads there from `from`; links lead from one
+/// router to another.
 pub(crate) fn first_links(
     routers: usize,
     links: &[(RouterIndex, RouterIndex)],
@@ -160,7 +162,8 @@ pub(crate) fn first_links(
     first
 }
 
-/// The links that packets from one router to another cross, in their order; `None` if no way leads there.
+/// The links that packets from one router to another cross, in their order; `None` if no way leads
+/// there.
 pub(crate) fn route(
     routers: usize,
     links: &[(RouterIndex, RouterIndex)],

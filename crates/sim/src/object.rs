@@ -1,7 +1,8 @@
 use bytes::Bytes;
 use fontis_base::Stream;
 
-/// An object whose bytes follow from a seed, so that either end can make any block of it and compare.
+/// An object whose bytes follow from a seed, so that either end can make any block of it and
+/// compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PatternObject {
     /// Decides the bytes.

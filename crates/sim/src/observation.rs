@@ -97,7 +97,8 @@ impl Observation {
     pub fn new(experiment: &Experiment) -> Self {
         let mut recording = Recording::new();
         if !experiment.until_done && experiment.measure.is_none() {
-            // It runs to its end, so that as many rows come as were planned: none need be moved to make room for more.
+            // It runs to its end, so that as many rows come as were planned: none need be moved to
+            // make room for more.
             let samples = experiment.duration.as_nanos() / experiment.sample.as_nanos().max(1) + 2;
             let rows = samples.saturating_mul(experiment.flows.len() as u64);
             recording.flow.reserve(rows.min(MOST_PLANNED) as usize);
@@ -200,7 +201,8 @@ impl Observation {
         (0..self.flows.len()).map(|flow| running.stations(flow)).collect()
     }
 
-    /// Sums up, and gives the recording. What ran needs not be there any more: the tables may take its memory.
+    /// Sums up, and gives the recording. What ran needs not be there any more: the tables may take
+    /// its memory.
     pub fn finish(
         mut self,
         experiment: &Experiment,

@@ -2,8 +2,8 @@ use fontis_base::Rate;
 use fontis_proto::tcp::Segment;
 use fontis_proto::{dfcp, published};
 
-/// What simulated packets carry: typed protocol packets, no bytes. What is large and rare is boxed: packets move from
-/// queue to queue, and one takes a line of the cache.
+/// What simulated packets carry: typed protocol packets, no bytes. What is large and rare is boxed:
+/// packets move from queue to queue, and one takes a line of the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Payload {
     /// A DFCP packet.

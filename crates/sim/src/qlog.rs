@@ -10,12 +10,13 @@ use serde_json::{Map, Value, json};
 
 use crate::Payload;
 
-/// What flows' senders send, receive and believe, as one qlog: each flow is a group of events. Who sends a flow's data is
-/// called the server.
+/// What flows' senders send, receive and believe, as one qlog: each flow is a group of events. Who
+/// sends a flow's data is called the server.
 ///
-/// Of DFCP it tells what a real transfer's does. TCP numbers its bytes: its packets are counted as they leave and as
-/// they come, its data is that of stream 0, what it acknowledges is told by those counts, and a copy counts as lost when
-/// it is sent again. Of other transports it tells packets alone.
+/// Of DFCP it tells what a real transfer's does. TCP numbers its bytes: its packets are counted as
+/// they leave and as they come, its data is that of stream 0, what it acknowledges is told by those
+/// counts, and a copy counts as lost when it is sent again. Of other transports it tells packets
+/// alone.
 #[derive(Clone, Debug)]
 pub struct Qlog {
     records: Records,
@@ -51,7 +52,8 @@ struct Tcp {
 }
 
 impl Qlog {
-    /// A qlog of these flows: the node that sends one's data, its name, and the name of its protocol.
+    /// A qlog of these flows: the node that sends one's data, its name, and the name of its
+    /// protocol.
     pub fn new<'a>(flows: impl IntoIterator<Item = (usize, &'a str, &'a str)>) -> Self {
         let flows: Vec<_> = flows.into_iter().collect();
         let mut protocols: Vec<&str> = flows.iter().map(|(.., protocol)| *protocol).collect();
@@ -179,7 +181,8 @@ impl Tcp {
     fn sent(&mut self, segment: &Segment, number: u64, received: u64) -> (Vec<u64>, Vec<Value>) {
         let (mut again, mut frames) = (Vec::new(), Vec::new());
         if let Some((start, end)) = range(self.first, self.end, segment) {
-            // They do not overlap each other, so what this one overlaps are the last that begin before its end.
+            // They do not overlap each other, so what this one overlaps are the last that begin
+            // before its end.
             while let Some((at, (_, copy))) =
                 self.outstanding.range(..end).next_back().filter(|(_, (until, _))| *until > start)
             {

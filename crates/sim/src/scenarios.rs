@@ -1,7 +1,8 @@
-//! What a rate controller must stand: paths that are shared, that change, or whose queue is other than expected.
+//! What a rate controller must stand: paths that are shared, that change, or whose queue is other
+//! than expected.
 //!
-//! Each function runs one experiment in virtual time and returns its figures beside their targets. All are the same
-//! on every machine; the ones without random loss hardly depend on their seed.
+//! Each function runs one experiment in virtual time and returns its figures beside their targets.
+//! All are the same on every machine; the ones without random loss hardly depend on their seed.
 
 use fontis_base::{Duration, Probability, Rate, Size, Time};
 use fontis_net::{Limit, LinkConfig, Loss, Policer, QueueKind, RateChange, Schedule};
@@ -14,8 +15,8 @@ use crate::{Dumbbell, Figure, Flow, Shared, Target, Transfer};
 pub const RTT: Duration = Duration::from_millis(100);
 /// More than any flow can fetch while an experiment lasts.
 const ENDLESS: u64 = 10 << 30;
-/// Goodput is judged over so many round trips: the controller empties the queue every few seconds, and feedback of a
-/// slow path comes in lumps.
+/// Goodput is judged over so many round trips: the controller empties the queue every few seconds,
+/// and feedback of a slow path comes in lumps.
 const WINDOW: Duration = Duration::from_millis(500);
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -28,8 +29,8 @@ fn link(rate: Rate) -> LinkConfig {
     LinkConfig { rate, delay: RTT / 2, buffer, ..LinkConfig::default() }
 }
 
-/// Two flows on one FIFO bottleneck of 100 Mbit/s with a buffer of one bandwidth-delay product; the second starts
-/// `later`.
+/// Two flows on one FIFO bottleneck of 100 Mbit/s with a buffer of one bandwidth-delay product; the
+/// second starts `later`.
 pub fn two_flows(seed: u64, later: Duration) -> Vec<Figure> {
     let start = at(later);
     let flow = |start| Flow { start, size: ENDLESS };
@@ -62,8 +63,8 @@ pub fn two_flows(seed: u64, later: Duration) -> Vec<Figure> {
     ]
 }
 
-/// Pairs of flows as in [`two_flows`], with `pairs` different seeds and times between their starts: the worst of each
-/// figure.
+/// Pairs of flows as in [`two_flows`], with `pairs` different seeds and times between their starts:
+/// the worst of each figure.
 pub fn worst_of_pairs(seed: u64, pairs: u64) -> Vec<Figure> {
     let runs = (0..pairs).map(|pair| {
         // Steps that share no period with the controller's own clocks.
@@ -104,7 +105,8 @@ impl Single {
         let flow = Flow { start: Time::ZERO, size: ENDLESS };
         let Shared { timeline, .. } =
             Dumbbell { down, up, until: end, ..Dumbbell::new(seed, vec![flow]) }.run();
-        // A flow that begins with the experiment has nothing to settle before its first data arrive.
+        // A flow that begins with the experiment has nothing to settle before its first data
+        // arrive.
         let first =
             timeline.moments.iter().find(|moment| moment.clients[0].data_packets_received > 0);
         let begin = first.map_or(end, |moment| moment.at).max(change);
@@ -180,7 +182,8 @@ pub fn slow_start(seed: u64) -> Vec<Figure> {
     let name = "cold at 5 Mbit/s, 20 packets";
     let flow = Flow { start: Time::ZERO, size: ENDLESS };
     let until = at(SECOND * 2);
-    // With real bytes the request travels in the first packet, and its answer says how fast the path is.
+    // With real bytes the request travels in the first packet, and its answer says how fast the
+    // path is.
     let shared = Dumbbell {
         down: down.clone(),
         up: link(rate),
@@ -203,8 +206,9 @@ pub fn slow_start(seed: u64) -> Vec<Figure> {
     figures
 }
 
-/// Objects of `size` bytes fetched by a new connection over 100 Mbit/s: the time over two round trips and the object
-/// at the line's rate, of which the median should be at most `target`, and the slowest in a hundred beside it.
+/// Objects of `size` bytes fetched by a new connection over 100 Mbit/s: the time over two round
+/// trips and the object at the line's rate, of which the median should be at most `target`, and the
+/// slowest in a hundred beside it.
 pub fn small(size: u64, loss: f64, seeds: core::ops::Range<u64>, target: f64) -> Vec<Figure> {
     let rate = Rate::from_mbps(100);
     let mut times: Vec<f64> = seeds

@@ -150,7 +150,8 @@ impl Series {
         }
     }
 
-    /// How long each flow takes from `begin` to deliver so many bits; between samples it delivers evenly.
+    /// How long each flow takes from `begin` to deliver so many bits; between samples it delivers
+    /// evenly.
     fn deliveries(&self, experiment: &Experiment, begin: Time, bits: f64, found: &mut Found) {
         let window = self.since(begin);
         let mut longest = 0f64;
@@ -226,8 +227,8 @@ impl Series {
         }
     }
 
-    /// How far goodputs are from fair shares of the first bottleneck, in goodput: its rate less headers and redundancy
-    /// (D-27). Samples in which not all flows run do not count.
+    /// How far goodputs are from fair shares of the first bottleneck, in goodput: its rate less
+    /// headers and redundancy (D-27). Samples in which not all flows run do not count.
     fn adaptation(
         &self,
         experiment: &Experiment,

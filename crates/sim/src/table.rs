@@ -51,7 +51,8 @@ pub struct Texts {
     /// For each row, the place of its text in `values`.
     keys: Vec<u32>,
     values: Vec<Box<str>>,
-    /// The places of the texts in `values`, found by their hashes: a map would keep every text a second time.
+    /// The places of the texts in `values`, found by their hashes: a map would keep every text a
+    /// second time.
     places: HashTable<u32>,
     hasher: DefaultHashBuilder,
 }

@@ -7,7 +7,8 @@ use fontis_proto::tcp::{Config, Endpoint, Event, Leaving, ReceiverStats, SenderS
 use crate::source::exponential;
 use crate::{Payload, Source};
 
-/// A host with one TCP connection and an application on it. What every packet touches is one line of the processor's cache.
+/// A host with one TCP connection and an application on it. What every packet touches is one line
+/// of the processor's cache.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub struct TcpHost {
@@ -19,7 +20,8 @@ pub struct TcpHost {
     wire: bool,
     over: bool,
     endpoint: Option<Box<Endpoint>>,
-    /// What it does with its connection; half of all hosts take what comes, and so do those that have sent all they had to.
+    /// What it does with its connection; half of all hosts take what comes, and so do those that
+    /// have sent all they had to.
     role: Option<Box<Role>>,
     packets: u64,
     arrived: u64,
@@ -171,7 +173,8 @@ impl TcpHost {
         Self { class, ..self }
     }
 
-    /// The same host, each of whose segments passes through the wire format and back if `wire` says so.
+    /// The same host, each of whose segments passes through the wire format and back if `wire` says
+    /// so.
     pub fn with_wire(self, wire: bool) -> Self {
         Self { wire, ..self }
     }
@@ -215,8 +218,8 @@ impl TcpHost {
         self.over
     }
 
-    /// Brings what lies so many steps from here into the processor's cache: the host, the connection, its sender, what that
-    /// holds.
+    /// Brings what lies so many steps from here into the processor's cache: the host, the
+    /// connection, its sender, what that holds.
     pub(crate) fn bring_near(&self, steps: u8) {
         if steps == 0 {
             return prefetch(self);

@@ -40,7 +40,8 @@ impl Timeline {
         if span > 0.0 { bytes as f64 * 8.0 / span } else { 0.0 }
     }
 
-    /// Jain's index of the flows' throughputs between two times: 1 if all are equal, 1/n if one of n has it all.
+    /// Jain's index of the flows' throughputs between two times: 1 if all are equal, 1/n if one of
+    /// n has it all.
     pub fn jain(&self, from: Time, to: Time) -> f64 {
         let flows = self.moments.first().map_or(0, |moment| moment.clients.len());
         let shares: Vec<f64> = (0..flows).map(|flow| self.throughput(flow, from, to)).collect();
@@ -49,8 +50,8 @@ impl Timeline {
         if squares > 0.0 { sum * sum / (flows as f64 * squares) } else { 1.0 }
     }
 
-    /// The first time not before `from` since which every window of length `window` that ends there or later was as
-    /// `good` says of its beginning and end; `None` if the last was not.
+    /// The first time not before `from` since which every window of length `window` that ends there
+    /// or later was as `good` says of its beginning and end; `None` if the last was not.
     pub fn settled(
         &self,
         from: Time,
@@ -62,15 +63,17 @@ impl Timeline {
         ends.take_while(|end| good(*end - window, *end)).last()
     }
 
-    /// Packets that the bottleneck's queue dropped between two times, and packets that entered the bottleneck.
+    /// Packets that the bottleneck's queue dropped between two times, and packets that entered the
+    /// bottleneck.
     pub fn queue_drops(&self, from: Time, to: Time) -> (u64, u64) {
         let (from, to) = (self.at(from).down, self.at(to).down);
         let dropped = to.dropped.queue.packets - from.dropped.queue.packets;
         (dropped, to.entered.packets - from.entered.packets)
     }
 
-    /// How many packets of a flow were sent in vain for each that was of use, between two times: dropped by the
-    /// network or not needed any more. Random loss counts too; whoever has some takes it into account.
+    /// How many packets of a flow were sent in vain for each that was of use, between two times:
+    /// dropped by the network or not needed any more. Random loss counts too; whoever has some
+    /// takes it into account.
     pub fn waste(&self, flow: usize, from: Time, to: Time) -> f64 {
         let (from, to) = (self.at(from), self.at(to));
         let (before, after) = (&from.clients[flow], &to.clients[flow]);

@@ -59,8 +59,8 @@ impl Transfer {
         }
     }
 
-    /// The least time that the transfer could take: two round trips, and the object at the link's rate in packets of
-    /// 1500 bytes of which all but the IP and UDP headers is payload.
+    /// The least time that the transfer could take: two round trips, and the object at the link's
+    /// rate in packets of 1500 bytes of which all but the IP and UDP headers is payload.
     pub fn bound(&self, rate: Rate, rtt: Duration) -> Duration {
         let wire_bytes = self.size.saturating_mul(1500) / (1500 - 28);
         rtt * 2 + rate.time_for(wire_bytes)

@@ -49,7 +49,8 @@ impl Watchers {
         }
     }
 
-    /// A node has given all that it had to give: what it has dropped meanwhile, and what it tells of itself.
+    /// A node has given all that it had to give: what it has dropped meanwhile, and what it tells
+    /// of itself.
     pub(crate) fn drained(&mut self, node: u32, element: &mut Element) {
         match element {
             Element::Link(link) => {

@@ -15,8 +15,8 @@ use crate::{
 /// Names a node of a world.
 pub type NodeIndex = usize;
 
-/// A node of a world. All are boxed: of thousands of nodes what says where they are and where they lead stays in the
-/// processor's cache.
+/// A node of a world. All are boxed: of thousands of nodes what says where they are and where they
+/// lead stays in the processor's cache.
 pub enum Element {
     /// One direction of a path.
     Link(Box<SimLink>),
@@ -58,7 +58,8 @@ impl Element {
         }
     }
 
-    /// What leaves a node that is neither link nor TCP, apart from them: the loop that all packets go through stays small.
+    /// What leaves a node that is neither link nor TCP, apart from them: the loop that all packets
+    /// go through stays small.
     #[inline(never)]
     fn poll_other(&mut self, now: Time) -> Option<(Port, Packet<Payload>)> {
         match self {
@@ -97,11 +98,12 @@ impl Element {
 /// As small as can be: every packet passes several of them.
 pub(crate) struct Slot {
     pub(crate) element: Element,
-    /// Where the first port leads, node and port: nearly all nodes have one only. [`NOWHERE`] if there is none.
+    /// Where the first port leads, node and port: nearly all nodes have one only. [`NOWHERE`] if
+    /// there is none.
     pub(crate) to: u32,
     pub(crate) to_port: Port,
-    /// A host, and the node at which the switches behind the first port let packets to it arrive; [`NOWHERE`] if none is
-    /// known. The last one asked for: most nodes send to one host only.
+    /// A host, and the node at which the switches behind the first port let packets to it arrive;
+    /// [`NOWHERE`] if none is known. The last one asked for: most nodes send to one host only.
     pub(crate) known: (HostId, u32),
     /// It waits to be drained.
     touched: bool,
@@ -115,8 +117,8 @@ const FEW: usize = 4000;
 
 /// Nodes, wires, and virtual time.
 ///
-/// Every node has at most one pending event; events at the same time come in the order in which they were made, so a
-/// run is the same every time.
+/// Every node has at most one pending event; events at the same time come in the order in which
+/// they were made, so a run is the same every time.
 #[derive(Default)]
 pub struct World {
     pub(crate) now: Time,
@@ -147,7 +149,8 @@ impl World {
         self.agenda.add(Slot { element, to: NOWHERE, to_port: 0, known: UNKNOWN, touched: false })
     }
 
-    /// Leads what leaves `from` by the next of its ports to port `port` of `to`; returns the port of `from`.
+    /// Leads what leaves `from` by the next of its ports to port `port` of `to`; returns the port
+    /// of `from`.
     pub fn wire(&mut self, from: NodeIndex, to: NodeIndex, port: Port) -> Port {
         let slot = &mut self.agenda[from];
         if slot.to == NOWHERE {
@@ -303,8 +306,8 @@ impl World {
                 self.look_ahead();
             }
             let element = &self.agenda[index as usize].element;
-            // A host that has put its deadline off is asked when the old one comes: that is cheaper than moving an event with
-            // every acknowledgement.
+            // A host that has put its deadline off is asked when the old one comes: that is cheaper
+            // than moving an event with every acknowledgement.
             if !matches!(element, Element::Link(_) | Element::Bundle(_)) {
                 match element.timeout() {
                     None => continue,
@@ -325,7 +328,8 @@ impl World {
         false
     }
 
-    /// Runs until `done` says so, nothing is left to happen, or time `until` has come; true in the first case.
+    /// Runs until `done` says so, nothing is left to happen, or time `until` has come; true in the
+    /// first case.
     pub fn run_until(&mut self, until: Time, mut done: impl FnMut(&Self) -> bool) -> bool {
         loop {
             if done(self) {
@@ -371,7 +375,8 @@ impl World {
         if self.agenda.len() > FEW {
             self.look_along(index);
         }
-        // If there is none, or a later one, the event that is pending comes too early, which is found out then.
+        // If there is none, or a later one, the event that is pending comes too early, which is
+        // found out then.
         if let Some(next) = next {
             self.agenda.set_no_later(index, next);
         }
@@ -399,7 +404,8 @@ impl World {
         self.agenda[index as usize].element.timeout()
     }
 
-    /// Passes on what a link delivers; when it is to be asked again. It is asked for nothing that is not due.
+    /// Passes on what a link delivers; when it is to be asked again. It is asked for nothing that
+    /// is not due.
     fn drain_link(&mut self, index: u32) -> Option<Time> {
         loop {
             let Element::Link(link) = &mut self.agenda[index as usize].element else { return None };
@@ -442,8 +448,8 @@ impl World {
         (slot.to != NOWHERE).then_some((slot.to, slot.to_port))
     }
 
-    /// The node at which packets to a host arrive that leave a node by a port, and the port there: behind all switches on
-    /// the way.
+    /// The node at which packets to a host arrive that leave a node by a port, and the port there:
+    /// behind all switches on the way.
     fn beyond(&mut self, from: u32, by: Port, host: HostId) -> Option<(u32, Port)> {
         let (mut to, port) = self.way(from, by)?;
         while let Element::Switch(switch) = &mut self.agenda[to as usize].element {

@@ -1,4 +1,5 @@
-//! What the rate controller holds on paths that are shared, that change, or whose queue is other than expected.
+//! What the rate controller holds on paths that are shared, that change, or whose queue is other
+//! than expected.
 //!
 //! The bounds are the targets in `scenarios`, or tighter. The example
 //! `control` prints figures and targets. `FONTIS_SEED` chooses the seed; a failure names it.

@@ -1,4 +1,5 @@
-//! The rate controller `friendly`: CUBIC's response to loss, and its share of a queue that does not separate flows.
+//! The rate controller `friendly`: CUBIC's response to loss, and its share of a queue that does not
+//! separate flows.
 
 use fontis_sim::Recording;
 use fontis_sim::scenario::Scenario;
@@ -56,7 +57,8 @@ fn it_is_as_fast_as_cubic_over_the_same_random_loss() {
 
 #[test]
 fn beside_cubic_in_a_fifo_it_takes_about_as_much() {
-    // Beyond buffers of some twenty packets; in shorter ones its even spacing spares it losses that TCP's bursts meet.
+    // Beyond buffers of some twenty packets; in shorter ones its even spacing spares it losses that
+    // TCP's bursts meet.
     let mut all: Vec<f64> = Vec::new();
     for (flows, rate, rtt, buffer) in [
         (1, 10, 50, "1"),

@@ -1,4 +1,5 @@
-//! The DFCP of 2015 in a network: what theory says of it, and what must go wrong when a part of it is broken.
+//! The DFCP of 2015 in a network: what theory says of it, and what must go wrong when a part of it
+//! is broken.
 
 use fontis_sim::Recording;
 use fontis_sim::analysis::fountain;

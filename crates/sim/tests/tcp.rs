@@ -23,9 +23,9 @@ fn check(what: &str, got: f64, want: f64, tolerance: f64) {
 
 #[test]
 fn the_mean_window_of_a_sawtooth_is_seven_ninths_of_its_peak() {
-    // The queue never runs empty, so the window grows by a packet each time that it is served: its square grows
-    // linearly from half the peak, and its mean in time is 7/9 of it; but for the round trip at half the peak in
-    // which the loss is repaired.
+    // The queue never runs empty, so the window grows by a packet each time that it is served: its
+    // square grows linearly from half the peak, and its mean in time is 7/9 of it; but for the
+    // round trip at half the peak in which the loss is repaired.
     let (rate, rtt, buffer): (f64, f64, f64) = (10e6 / 8.0 / 1500.0, 0.1, 100.0);
     let recording = run(r#"
         [scenario]
@@ -46,8 +46,8 @@ fn the_mean_window_of_a_sawtooth_is_seven_ninths_of_its_peak() {
     let windows: Vec<f64> =
         rows.filter(|(time, _)| *time > 100.0).map(|(_, bytes)| bytes / 1460.0).collect();
     let mean = windows.iter().sum::<f64>() / windows.len() as f64;
-    // The pipe, the buffer, and the packet on the line; the first whole window above that loses a packet, and when
-    // that is known, a round trip later, the window is one more.
+    // The pipe, the buffer, and the packet on the line; the first whole window above that loses a
+    // packet, and when that is known, a round trip later, the window is one more.
     let peak = (rate * rtt + buffer + 1.0).floor() + 2.0;
     let cycle = 0.75 * peak * peak / 2.0 / rate;
     let repair = peak / rate;
@@ -58,8 +58,8 @@ fn the_mean_window_of_a_sawtooth_is_seven_ninths_of_its_peak() {
 
 #[test]
 fn the_goodput_under_random_loss_is_that_of_mathis_and_padhye() {
-    // Mathis and others (1997), and Padhye and others (1998, equation 32) with b = 1: bytes are counted, so that
-    // delayed acknowledgements do not halve the growth.
+    // Mathis and others (1997), and Padhye and others (1998, equation 32) with b = 1: bytes are
+    // counted, so that delayed acknowledgements do not halve the growth.
     for (percent, tolerance) in [(0.1, 0.2), (0.5, 0.2), (2.0, 0.2)] {
         let p: f64 = percent / 100.0;
         let recording = run(&format!(
@@ -89,7 +89,8 @@ fn every_algorithm_fills_a_path_with_a_buffer_of_one_bandwidth_delay_product() {
              [[flow]]\nprotocol = \"{name}\"\ncount = 2"
         ));
         let used = goodput(&recording) / most;
-        // BBR drains the path every ten seconds on purpose. What waits behind a hole when the window begins counts in it.
+        // BBR drains the path every ten seconds on purpose. What waits behind a hole when the
+        // window begins counts in it.
         assert!((0.9..=1.003).contains(&used), "{name}: {used}");
     }
 }
@@ -213,8 +214,8 @@ fn a_host_without_jitter_and_one_with_it_send_at_other_times() {
     assert!(on.queue == again.queue && on.summary == again.summary && on.event == again.event);
 }
 
-/// Two hosts each way over two routers, with random loss and a short queue. The links of most hosts are in bundles; those
-/// of the last two are slower than what follows.
+/// Two hosts each way over two routers, with random loss and a short queue. The links of most hosts
+/// are in bundles; those of the last two are slower than what follows.
 struct Conserved {
     world: World,
     hosts: Vec<usize>,
@@ -285,7 +286,8 @@ fn at_every_node_what_comes_in_goes_out_is_dropped_or_held() {
                 passed_on += delivered.packets;
             }
             assert_eq!(hosts.iter().map(|index| host(*index).packets()).sum::<u64>(), sent);
-            // Routers hold nothing: what the uplinks deliver enters the core, what that delivers arrives.
+            // Routers hold nothing: what the uplinks deliver enters the core, what that delivers
+            // arrives.
             assert_eq!(passed_on, sum(&core, |s| s.entered.packets));
             let arrived: u64 = hosts.iter().map(|index| host(*index).arrived()).sum();
             assert_eq!(sum(&core, |s| s.delivered.packets), arrived);

@@ -1,7 +1,9 @@
-//! Random transfers over random bad paths, with the real code: every byte equal, every run ends, little is wasted.
+//! Random transfers over random bad paths, with the real code: every byte equal, every run ends,
+//! little is wasted.
 //!
-//! `FONTIS_RUNS` sets how many (200 by default, 10,000 in `make soak`), `FONTIS_SEED` the first seed. A failure names
-//! the seed that repeats it: `FONTIS_SEED=n FONTIS_RUNS=1 cargo test -p fontis-sim --test transfers`.
+//! `FONTIS_RUNS` sets how many (200 by default, 10,000 in `make soak`), `FONTIS_SEED` the first
+//! seed. A failure names the seed that repeats it:
+//! `FONTIS_SEED=n FONTIS_RUNS=1 cargo test -p fontis-sim --test transfers`.
 
 use fontis_base::{Duration, Probability, Rate, Size, Stream, Time};
 use fontis_net::{Limit, LinkConfig, Loss, LossPosition, Outage, Reorder};
@@ -102,10 +104,10 @@ fn random_transfers_over_bad_paths_end_with_every_byte_equal_and_little_waste() 
         let outcome = case.transfer.run();
         let needed = outcome.server.symbols_needed as f64;
         let sent = outcome.server.symbols_sent as f64;
-        // What a path of this loss asks for on average, the deviation that a short transfer covers beforehand, what the
-        // search for the path's rate may send too much (the first round trip at 9 Mbit/s on a path that is slower, one
-        // bandwidth-delay product on one that is faster), and what an outage swallows, after which the search may begin
-        // anew.
+        // What a path of this loss asks for on average, the deviation that a short transfer covers
+        // beforehand, what the search for the path's rate may send too much (the first round trip
+        // at 9 Mbit/s on a path that is slower, one bandwidth-delay product on one that is faster),
+        // and what an outage swallows, after which the search may begin anew.
         let mean = needed / (1.0 - case.loss);
         let tail =
             5.0 * (needed.min(1000.0) * case.loss.max(0.08)).sqrt() / (1.0 - case.loss) + 24.0;
@@ -114,7 +116,8 @@ fn random_transfers_over_bad_paths_end_with_every_byte_equal_and_little_waste() 
         // A buffer that is shorter than the hosts' own jitter cannot be steered by its delay.
         let share = if case.buffer_time < 4e-3 { 1.6 } else { 1.1 };
         let most = share * mean + tail + overshoot + outage;
-        // All copies of a SYN, or what answers them, may be lost: that is an end too, and the application is told.
+        // All copies of a SYN, or what answers them, may be lost: that is an end too, and the
+        // application is told.
         if outcome.closed == Some(CloseReason::NoAnswer) && sent == 0.0 {
             continue;
         }

@@ -1,8 +1,9 @@
 //! A page's way to the simulator and to the readers of traces: bytes in, bytes out.
 //!
-//! Start here: a page asks [`fontis_reserve`] for room, writes its input there, calls [`fontis_simulate`] or
-//! [`fontis_read`], and reads the output at [`fontis_output`], [`fontis_output_len`] bytes long: a trace as
-//! [`fontis_sim::trace::stream`] has it, or what was wrong, as text.
+//! Start here: a page asks [`fontis_reserve`] for room, writes its input there, calls
+//! [`fontis_simulate`] or [`fontis_read`], and reads the output at [`fontis_output`],
+//! [`fontis_output_len`] bytes long: a trace as [`fontis_sim::trace::stream`] has it, or what was
+//! wrong, as text.
 
 // That a function keeps its name is what the compiler calls unsafe here; nothing else is.
 #![allow(unsafe_code)]

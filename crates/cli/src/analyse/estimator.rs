@@ -10,9 +10,10 @@ use crate::text::round;
 
 /// What the bandwidth estimator finds on web pages over a cellular link whose rate is known
 ///
-/// For each threshold and gap, over several hours: the estimate ÷ the link's mean rate, as published and improved (mean, and the
-/// least and most of all hours), and how many busy periods an hour has. Link and pages are models: the rate of each 100 ms is
-/// log-normal with a memory of 5 s; pages have Pareto-distributed sizes around 400 kB, and come 8 s apart.
+/// For each threshold and gap, over several hours: the estimate ÷ the link's mean rate, as
+/// published and improved (mean, and the least and most of all hours), and how many busy periods an
+/// hour has. Link and pages are models: the rate of each 100 ms is log-normal with a memory of 5 s;
+/// pages have Pareto-distributed sizes around 400 kB, and come 8 s apart.
 #[derive(Debug, clap::Args)]
 pub(super) struct Estimator {
     /// The link's mean rate

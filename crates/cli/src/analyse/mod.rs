@@ -13,7 +13,8 @@ use crate::failure::Failure;
 use crate::json::say;
 use crate::text;
 
-/// Compute what theory says of fountains: packets to send, fair shares, goodput, redundancy; what an estimator finds
+/// Compute what theory says of fountains: packets to send, fair shares, goodput, redundancy; what
+/// an estimator finds
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -49,7 +50,8 @@ struct NStar {
     /// The probability that a packet is lost after one that arrived
     #[arg(long, value_name = "P")]
     loss: Probability,
-    /// The probability that a packet arrives after one that was lost [default: 1 − P, independent losses]
+    /// The probability that a packet arrives after one that was lost [default: 1 − P, independent
+    /// losses]
     #[arg(long, value_name = "Q")]
     recovery: Option<Probability>,
     /// How surely they must arrive
@@ -91,7 +93,8 @@ struct Goodput {
     headers: u32,
 }
 
-/// The redundancy at which a fountain would be as fast as a transfer was, and what it gains with a practical one
+/// The redundancy at which a fountain would be as fast as a transfer was, and what it gains with a
+/// practical one
 #[derive(Debug, clap::Args)]
 struct Redundancy {
     /// The rate of the bottleneck

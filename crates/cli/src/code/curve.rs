@@ -11,7 +11,8 @@ use crate::json;
 
 /// Measure how often k symbols and some more do not suffice
 ///
-/// The table is plot data too: gnuplot and others read it as it is. The bounds are those of a 95 % confidence interval (Wilson).
+/// The table is plot data too: gnuplot and others read it as it is. The bounds are those of a 95 %
+/// confidence interval (Wilson).
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The code, by the name that an error lists
@@ -77,7 +78,8 @@ fn extra(args: &Args, encoder: &BlockEncoder, stream: &mut Stream) -> Result<u32
             take(&mut decoder, esi)?;
         }
     }
-    // A random place, with room behind it for thrice as many symbols; a block code has but one place.
+    // A random place, with room behind it for thrice as many symbols; a block code has but one
+    // place.
     let room = (shape.esi_limit() - k).saturating_sub(3 * k + 100);
     let mut esi = k + stream.below(u64::from(room.min(100_000)) + 1) as u32;
     let mut all = 0;

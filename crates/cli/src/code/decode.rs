@@ -12,8 +12,8 @@ use crate::json;
 
 /// Rebuild a file from symbols: folders, symbol files, streams
 ///
-/// Damaged symbols are left out, and whatever else is in between. The file appears under its name when all of it is there and has
-/// been checked.
+/// Damaged symbols are left out, and whatever else is in between. The file appears under its name
+/// when all of it is there and has been checked.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Symbol files, recorded streams, folders of them, or - for standard input

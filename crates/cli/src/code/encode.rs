@@ -17,7 +17,8 @@ pub(crate) struct Args {
     /// The file
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The folder to write symbol files to, which is made if it is not there [default: FILE.symbols]
+    /// The folder to write symbol files to, which is made if it is not there [default:
+    /// FILE.symbols]
     #[arg(long, value_name = "FOLDER", conflicts_with = "stream")]
     out: Option<PathBuf>,
     /// Write all symbols to standard output, one after another
@@ -29,7 +30,8 @@ pub(crate) struct Args {
     /// Repair symbols to write, as a part of the source symbols; 100% or more is allowed
     #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = redundancy)]
     redundancy: f64,
-    /// The most symbols in a source block, up to 56403: larger blocks code better, and take more memory
+    /// The most symbols in a source block, up to 56403: larger blocks code better, and take more
+    /// memory
     #[arg(long, value_name = "NUMBER", default_value_t = 10_000)]
     block_symbols: u32,
     /// Say what was done as JSON

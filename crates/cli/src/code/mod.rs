@@ -13,8 +13,8 @@ use crate::failure::Failure;
 
 /// Turn files into fountain symbols and back, without a network
 ///
-/// Any symbols rebuild the file, if there are a few more of them than it has pieces: for data diodes, tapes, QR codes, buckets, and whatever
-/// else loses some.
+/// Any symbols rebuild the file, if there are a few more of them than it has pieces: for data
+/// diodes, tapes, QR codes, buckets, and whatever else loses some.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {

@@ -16,7 +16,8 @@ pub(super) fn watch(args: &Args, name: &str) -> Result<(), Failure> {
     let mut monitor = Monitor::new(args.estimator());
     let deadline = Deadline::new(args.time)?;
     let (mut probes, mut packets) = (0, 0);
-    // The clock's time of the first packet, and whom probes go to: nobody else's packets cross the link.
+    // The clock's time of the first packet, and whom probes go to: nobody else's packets cross the
+    // link.
     let (mut begin, mut here) = (None, None);
     if !args.json {
         status(&format_args!("watching {name}; Ctrl-C ends it"));

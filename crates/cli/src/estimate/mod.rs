@@ -19,15 +19,17 @@ use crate::text::{rate, round};
 
 /// Estimate a link's rate from probes that queue behind other traffic, in a capture or live
 ///
-/// Small UDP packets that were sent at equal distances queue behind other traffic; while they are late, the link is busy, and what
-/// arrives meanwhile is its rate. Without a busy period there is no estimate.
+/// Small UDP packets that were sent at equal distances queue behind other traffic; while they are
+/// late, the link is busy, and what arrives meanwhile is its rate. Without a busy period there is
+/// no estimate.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("what").required(true), after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// A pcap or pcapng file from the link's receiver
     #[arg(value_name = "CAPTURE", group = "what")]
     capture: Option<PathBuf>,
-    /// Watch what arrives at an interface of this machine, until Ctrl-C; it takes root or CAP_NET_RAW, and --probe-port
+    /// Watch what arrives at an interface of this machine, until Ctrl-C; it takes root or
+    /// CAP_NET_RAW, and --probe-port
     #[arg(long, value_name = "INTERFACE", group = "what", requires = "probe_port")]
     live: Option<String>,
     /// Send probes to the address and port of a machine that watches, until Ctrl-C

@@ -29,7 +29,8 @@ pub(super) fn send(args: &Args, to: SocketAddr) -> Result<(), Failure> {
     let (mut sent, mut due) = (0u64, Instant::now());
     while !deadline.is_over() {
         let mut outcome = socket.send(&probe);
-        // Nobody listens at the port: who watches need not. That the last probe found nobody is told in place of sending.
+        // Nobody listens at the port: who watches need not. That the last probe found nobody is
+        // told in place of sending.
         if outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
             outcome = socket.send(&probe);
         }

@@ -11,9 +11,9 @@ use crate::sim;
 
 /// Put real programs behind bad links, on this machine
 ///
-/// The networks are made of network namespaces and the links of the simulator in real time. They need no set-up and
-/// leave nothing behind, however they end. Works as root, or for any user where the system allows user namespaces and
-/// /dev/net/tun.
+/// The networks are made of network namespaces and the links of the simulator in real time. They
+/// need no set-up and leave nothing behind, however they end. Works as root, or for any user where
+/// the system allows user namespaces and /dev/net/tun.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -25,9 +25,9 @@ enum Command {
     Shell(Box<shell::Args>),
     /// Run experiments with real kernels and sockets: the scenarios of fontis sim, in real time
     ///
-    /// Senders and receivers stand in namespaces of this machine, the network between them is the scenario's. TCP is the
-    /// kernel's own, DFCP encodes and encrypts; both are sampled into the same tables as the simulator's, and run.json
-    /// says on which machine.
+    /// Senders and receivers stand in namespaces of this machine, the network between them is the
+    /// scenario's. TCP is the kernel's own, DFCP encodes and encrypts; both are sampled into the
+    /// same tables as the simulator's, and run.json says on which machine.
     #[command(after_help = EXAMPLES)]
     Run(sim::Args),
 }

@@ -14,9 +14,10 @@ use crate::listen::status;
 
 /// Run a shell, or any command, behind a bad link
 ///
-/// What it starts reaches this machine at the address in FONTIS_GATEWAY (and FONTIS_GATEWAY6), and nothing else: there
-/// listens what listens on all addresses here. Everything crosses the link: TCP, UDP, ICMP, over IPv4 and IPv6.
-/// Without root the other side is a namespace of its own, in which only --beside starts anything.
+/// What it starts reaches this machine at the address in FONTIS_GATEWAY (and FONTIS_GATEWAY6), and
+/// nothing else: there listens what listens on all addresses here. Everything crosses the link:
+/// TCP, UDP, ICMP, over IPv4 and IPv6. Without root the other side is a namespace of its own, in
+/// which only --beside starts anything.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -25,9 +26,9 @@ pub(crate) struct Args {
     /// A command line for sh to run on the other side of the link for as long, as in 'iperf3 -s'
     #[arg(long, value_name = "COMMAND")]
     beside: Option<String>,
-    /// What becomes of the super-packets that a kernel makes of many: auto (whole where nothing happens to single
-    /// packets), whole (each charged as the packets that it stands for), cut (before the link), none (the kernel makes
-    /// none)
+    /// What becomes of the super-packets that a kernel makes of many: auto (whole where nothing
+    /// happens to single packets), whole (each charged as the packets that it stands for), cut
+    /// (before the link), none (the kernel makes none)
     #[arg(long, value_name = "auto|whole|cut|none", default_value = "auto", value_parser = super_packets)]
     super_packets: SuperPackets,
     /// Print what the links did at the end, on standard error

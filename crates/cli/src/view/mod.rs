@@ -17,14 +17,15 @@ use crate::json::say;
 
 /// Show every packet's life, in the browser: of a simulation, a capture, a qlog, or an ns-2 trace
 ///
-/// Opens a page of this machine alone; nothing is fetched from elsewhere. Two captures of the same packets are taken for both ends of
-/// one path and put on one clock; other files are shown side by side. Everything is analysed, but of very many packets
-/// the ordinary ones are thinned out; --from and --until show a part in full.
+/// Opens a page of this machine alone; nothing is fetched from elsewhere. Two captures of the same
+/// packets are taken for both ends of one path and put on one clock; other files are shown side by
+/// side. Everything is analysed, but of very many packets the ordinary ones are thinned out; --from
+/// and --until show a part in full.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// What to show: packets.trace, pcap, pcapng, qlog, or an ns-2 trace, or a folder, of which the newest counts; up to
-    /// four. Without any, the playground
+    /// What to show: packets.trace, pcap, pcapng, qlog, or an ns-2 trace, or a folder, of which the
+    /// newest counts; up to four. Without any, the playground
     #[arg(value_name = "FILE", num_args = 0..=4)]
     files: Vec<PathBuf>,
     /// Write one page that holds all of it, instead of showing it
@@ -36,8 +37,8 @@ pub(crate) struct Args {
     /// Show two captures side by side even if they are of the same packets
     #[arg(long)]
     compare: bool,
-    /// Follow what is being written: a capture, the folder of a transfer's --qlog, or of recordings that fontis sim
-    /// --packets is making. Waits until something is there
+    /// Follow what is being written: a capture, the folder of a transfer's --qlog, or of recordings
+    /// that fontis sim --packets is making. Waits until something is there
     #[arg(long, conflicts_with_all = ["export", "svg"], requires = "files")]
     live: bool,
     /// Packets from this time on, in seconds after the first

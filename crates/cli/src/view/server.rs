@@ -18,7 +18,8 @@ struct Shown {
     detail: Detail,
     live: bool,
     ready: Vec<Mutex<Option<Ready>>>,
-    /// What a request must say it was sent to: a page elsewhere that a name leads here says something else.
+    /// What a request must say it was sent to: a page elsewhere that a name leads here says
+    /// something else.
     hosts: [String; 2],
 }
 

@@ -46,8 +46,8 @@ pub(crate) fn sources(
     Ok(sources)
 }
 
-/// The file that a path stands for: itself, or what its folder has of a recording, of the newest run, or of qlogs; captures,
-/// which say less, if there is nothing else.
+/// The file that a path stands for: itself, or what its folder has of a recording, of the newest
+/// run, or of qlogs; captures, which say less, if there is nothing else.
 fn file_of(path: &Path) -> Result<PathBuf, Failure> {
     if !path.is_dir() {
         return Ok(path.to_owned());

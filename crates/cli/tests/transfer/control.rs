@@ -63,7 +63,8 @@ fn a_receiver_limits_its_sender_and_lifts_the_limit() {
     let bench = Bench::new();
     let (server, get) = begin(&bench, &[]);
     let (pid, asked) = (get.id(), server.id());
-    // The time includes that of both questions: on a busy machine the rate looks lower than it is, never higher.
+    // The time includes that of both questions: on a busy machine the rate looks lower than it is,
+    // never higher.
     let start = Instant::now();
     let from = received(&bench, pid);
     std::thread::sleep(Duration::from_secs(2));

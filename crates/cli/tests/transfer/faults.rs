@@ -1,5 +1,5 @@
-//! Real transfers over bad paths: the real command at both ends and a relay between them, both directions, IPv4 and
-//! IPv6. The relay's seed is in its arguments, and a failure shows them.
+//! Real transfers over bad paths: the real command at both ends and a relay between them, both
+//! directions, IPv4 and IPv6. The relay's seed is in its arguments, and a failure shows them.
 
 use std::fs;
 use std::net::UdpSocket;

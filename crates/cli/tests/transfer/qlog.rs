@@ -1,4 +1,5 @@
-//! What `--qlog` leaves at both ends of a real transfer over a lossy path, as `fontis view` reads it.
+//! What `--qlog` leaves at both ends of a real transfer over a lossy path, as `fontis view` reads
+//! it.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -75,8 +76,8 @@ fn qlogs_of_both_ends_show_the_blocks_of_a_lossy_transfer() {
         let most = most.fold(0.0f32, f32::max);
         assert!((2_990_000.0..3_100_000.0).contains(&most), "{name}: {most}");
     }
-    // What the sender was told is what the receiver saw. Of the last block that is only said to be done: after that nobody
-    // needs to be told.
+    // What the sender was told is what the receiver saw. Of the last block that is only said to be
+    // done: after that nobody needs to be told.
     for (at_sender, at_receiver) in blocks(&sent).iter().zip(blocks(&received)) {
         assert_eq!(at_sender.k, at_receiver.k);
         let untold = at_receiver.received.checked_sub(at_sender.received);

@@ -34,7 +34,8 @@ fn delivered(mut relay: Running, direction: &str) -> u64 {
     }
 }
 
-/// Either side is killed at random moments, `FONTIS_RUNS` times in all, over as many transfers as that takes.
+/// Either side is killed at random moments, `FONTIS_RUNS` times in all, over as many transfers as
+/// that takes.
 #[test]
 fn fetches_whose_ends_are_killed_again_and_again_are_right_and_send_little_twice() {
     let number =

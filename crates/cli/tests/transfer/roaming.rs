@@ -1,4 +1,5 @@
-//! Transfers whose client appears under another address in the middle, as behind a NAT that forgot, or in another network.
+//! Transfers whose client appears under another address in the middle, as behind a NAT that forgot,
+//! or in another network.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -13,7 +14,8 @@ use crate::support::{Bench, Running, content, hash};
 /// How soon what was sent must flow again. On a quiet machine it takes less than a second.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// Passes datagrams between one client and a server, and shows the server an address that can change.
+/// Passes datagrams between one client and a server, and shows the server an address that can
+/// change.
 struct Nat {
     port: u16,
     change: Sender<Ipv4Addr>,

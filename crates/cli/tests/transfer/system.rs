@@ -23,8 +23,8 @@ const FAULTS: [(&str, &str, &str); 12] = [
     ("epoll_wait,epoll_pwait", "EINTR", "2+100"),
 ];
 
-/// Runs the command while some of these calls fail, of those on one file if one is given; also, how many did. Calls are
-/// counted by thread.
+/// Runs the command while some of these calls fail, of those on one file if one is given; also, how
+/// many did. Calls are counted by thread.
 fn under(
     bench: &Bench,
     fault: (&str, &str, &str),

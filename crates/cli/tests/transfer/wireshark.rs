@@ -1,4 +1,5 @@
-//! Captures of real transfers, read by the dissector in `contrib/wireshark` with the keys that `--keylog` leaves.
+//! Captures of real transfers, read by the dissector in `contrib/wireshark` with the keys that
+//! `--keylog` leaves.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -43,7 +44,8 @@ impl Capture {
     }
 }
 
-/// Passes datagrams between a client and a server and captures them, until `is_over` and all is quiet.
+/// Passes datagrams between a client and a server and captures them, until `is_over` and all is
+/// quiet.
 fn tap(socket: &UdpSocket, server: u16, capture: &mut Capture, mut is_over: impl FnMut() -> bool) {
     let outside = UdpSocket::bind("127.0.0.1:0").unwrap();
     outside.connect(("127.0.0.1", server)).unwrap();
@@ -191,7 +193,8 @@ fn cookies_and_later_generations_of_keys_are_read_too() {
     for number in [0, (1 << 22) - 1, 1 << 22, (2 << 22) - 1, 2 << 22] {
         capture.add(1, 2, &ping(number));
     }
-    // Changed in its number, so far ahead that it would put off those that follow if it counted; in its frames; in its tag.
+    // Changed in its number, so far ahead that it would put off those that follow if it counted; in
+    // its frames; in its tag.
     let honest = ping((2 << 22) + 1);
     for at in [9, 13, honest.len() - 1] {
         let mut changed = honest.clone();

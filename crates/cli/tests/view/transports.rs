@@ -1,5 +1,5 @@
-//! Transports that this kernel may not have, and link layers: packets made by hand that tshark finds correct, read as it reads
-//! them.
+//! Transports that this kernel may not have, and link layers: packets made by hand that tshark
+//! finds correct, read as it reads them.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,8 @@ use crate::packets::{
 use crate::tshark::has;
 use crate::{ours, text};
 
-/// The fields of every frame that has the first of them, as tshark reads them with every checksum checked.
+/// The fields of every frame that has the first of them, as tshark reads them with every checksum
+/// checked.
 fn tshark(path: &Path, fields: &[&str]) -> Vec<Vec<String>> {
     let mut command = Command::new("tshark");
     for preference in [
@@ -69,7 +70,8 @@ fn same_ends(trace: &Trace, path: &Path, ip: &str) {
     }
 }
 
-/// A connection of SCTP: handshake, six chunks of which one is late, in two directions of addresses.
+/// A connection of SCTP: handshake, six chunks of which one is late, in two directions of
+/// addresses.
 fn association(one: End, two: End) -> Vec<Vec<u8>> {
     let (up, down) = ((one, two), (two, one));
     let (mine, yours, first, other) = (0x1111_2222, 0x3333_4444, 0xffff_fffe, 700);
@@ -207,8 +209,8 @@ fn compare_dccp(path: &Path, ip: &str, count: usize, first: u64, other: u64) {
     }
 }
 
-/// The beginning of a QUIC packet with a long header of this version and type (RFC 9000 section 17.2), and what else is in it
-/// as nobody without the keys can tell it from chance.
+/// The beginning of a QUIC packet with a long header of this version and type (RFC 9000 section
+/// 17.2), and what else is in it as nobody without the keys can tell it from chance.
 fn quic(first: u8, version: u32, id: u8) -> Vec<u8> {
     let mut data = vec![first];
     data.extend(version.to_be_bytes());
@@ -269,7 +271,8 @@ fn quic_is_a_flow_of_opaque_datagrams_as_tshark_has_them() {
     }
 }
 
-/// The option of Multipath TCP with the connection's numbers (RFC 8684 section 3.3), in its forms of four and eight bytes.
+/// The option of Multipath TCP with the connection's numbers (RFC 8684 section 3.3), in its forms
+/// of four and eight bytes.
 fn sequence(ack: u64, mapping: Option<(u64, u32, u16)>, is_long: bool) -> Vec<u8> {
     let mut option = vec![30, 0, 0x20, 1 | u8::from(is_long) << 1];
     let mut number = |value: u64| {
@@ -401,7 +404,8 @@ fn the_options_of_multipath_tcp_are_read_as_tshark_reads_them() {
     }
 }
 
-/// An IPv6 packet and an IPv4 one of the same flow's ports, in every link layer and form of file that is read.
+/// An IPv6 packet and an IPv4 one of the same flow's ports, in every link layer and form of file
+/// that is read.
 #[test]
 fn every_link_layer_and_form_of_file_is_read_as_tshark_reads_it() {
     if !has("tshark") || !has("editcap") {

@@ -12,9 +12,11 @@ use crate::{done, fontis, ours, simulate};
 /// A packet as both read it: frame, bytes, first byte, how many, acknowledged.
 type Row = (u64, u32, u64, u32, u64);
 
-/// What tshark reads of a capture's TCP: each packet, and the frames that it takes for retransmissions.
+/// What tshark reads of a capture's TCP: each packet, and the frames that it takes for
+/// retransmissions.
 fn tshark(path: &Path) -> (Vec<Row>, BTreeSet<u64>) {
-    // What is sent again has several names, after how long it took; at its sender, out of order is one of them.
+    // What is sent again has several names, after how long it took; at its sender, out of order is
+    // one of them.
     let fields = [
         "frame.number",
         "ip.len",

@@ -10,7 +10,8 @@ use crate::reed_solomon;
 use crate::sparse::{SparseCode, SparseDecoder};
 
 impl BlockDecoder {
-    /// Restores the missing source symbols; yields how many more symbols are needed, zero if it is done.
+    /// Restores the missing source symbols; yields how many more symbols are needed, zero if it is
+    /// done.
     pub(super) fn decode(&mut self) -> usize {
         let (code, k) = (self.shape.code(), self.shape.source_symbols());
         let symbol_size = usize::from(self.shape.symbol_size());
@@ -65,11 +66,13 @@ impl BlockDecoder {
         (received, &mut self.decoding)
     }
 
-    /// Does what can be done of the decoding with the symbols that came, so that less is left to do when the last one comes: for one
-    /// who has time between symbols, and calls it after each or after some. As long as nothing but source symbols came it does nothing.
+    /// Does what can be done of the decoding with the symbols that came, so that less is left to do
+    /// when the last one comes: for one who has time between symbols, and calls it after each or
+    /// after some. As long as nothing but source symbols came it does nothing.
     ///
-    /// LT codes and the prototype's are decoded as far as symbols go. For the Raptor codes it is one of two things: with few
-    /// missing symbols, all that the others contribute; with many, when the last ones are about to come, how the intermediate symbols follow.
+    /// LT codes and the prototype's are decoded as far as symbols go. For the Raptor codes it is
+    /// one of two things: with few missing symbols, all that the others contribute; with many, when
+    /// the last ones are about to come, how the intermediate symbols follow.
     pub fn advance(&mut self) {
         let (code, k) = (self.shape.code(), self.shape.source_symbols());
         if !code.carries_bytes() || self.repair_esis.is_empty() || self.is_systematic() {

@@ -5,7 +5,8 @@ use super::encoding_plan::EncodingPlan;
 use super::parameters::{Family, Parameters};
 use super::template::Template;
 
-/// Encoding plans by K', the least recently used ones dropped when they take more memory than allowed.
+/// Encoding plans by K', the least recently used ones dropped when they take more memory than
+/// allowed.
 pub struct PlanCache(Cache<EncodingPlan>);
 
 impl PlanCache {
@@ -96,7 +97,8 @@ impl<T: Kept> Cache<T> {
     }
 }
 
-/// A value is a function of K' alone, so remembering it changes no result: one cache serves all threads of a process.
+/// A value is a function of K' alone, so remembering it changes no result: one cache serves all
+/// threads of a process.
 #[cfg(feature = "std")]
 struct Shared<T>(std::sync::Mutex<Cache<T>>);
 

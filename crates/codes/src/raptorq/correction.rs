@@ -1,4 +1,5 @@
-//! Few symbols are missing: encode with zeros in their place, and solve a small system for the difference.
+//! Few symbols are missing: encode with zeros in their place, and solve a small system for the
+//! difference.
 
 use alloc::sync::Arc;
 use alloc::vec;

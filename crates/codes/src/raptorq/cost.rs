@@ -1,4 +1,5 @@
-//! Which way of decoding or encoding is cheaper, by what its steps take, in hundredths of a nanosecond.
+//! Which way of decoding or encoding is cheaper, by what its steps take, in hundredths of a
+//! nanosecond.
 
 use super::parameters::Parameters;
 use crate::simd::{LINE, Level};
@@ -17,7 +18,8 @@ pub(crate) enum Kind {
     Solve,
 }
 
-/// What a plan's replay takes for each line of each intermediate symbol; in strips of one line it takes twice that.
+/// What a plan's replay takes for each line of each intermediate symbol; in strips of one line it
+/// takes twice that.
 const fn replay(level: Level) -> usize {
     match level {
         Level::Portable => 3500,
@@ -100,15 +102,16 @@ impl Loss<'_> {
         kinds.into_iter().min_by_key(|kind| self.cost(*kind)).expect("there are three")
     }
 
-    /// Whether to replay the encoding plan before all symbols are there: it leaves half of the work at most, and what it saves is not
-    /// little in comparison with the replay.
+    /// Whether to replay the encoding plan before all symbols are there: it leaves half of the work
+    /// at most, and what it saves is not little in comparison with the replay.
     pub(crate) fn is_corrected_ahead(&self) -> bool {
         let cost = self.cost(self.cheapest());
         2 * self.solution() < cost && self.replay() < 2 * cost
     }
 }
 
-/// Whether `count` encoding symbols are made from source symbols sooner than from intermediate ones.
+/// Whether `count` encoding symbols are made from source symbols sooner than from intermediate
+/// ones.
 pub(crate) fn is_direct(
     level: Level,
     parameters: &Parameters,

@@ -36,8 +36,8 @@ pub(crate) struct Received<'a> {
     pub(crate) repairs: &'a [u8],
 }
 
-/// A decoding that can go on when it lacked symbols: further repair symbols may come, and source symbols that were missing
-/// ([`came`](Self::came)).
+/// A decoding that can go on when it lacked symbols: further repair symbols may come, and source
+/// symbols that were missing ([`came`](Self::came)).
 pub(crate) struct Decoding {
     level: Level,
     parameters: Parameters,
@@ -47,16 +47,18 @@ pub(crate) struct Decoding {
 }
 
 enum Way {
-    /// Very few symbols are missing: the repair symbols are sums of source symbols, by their coefficients.
+    /// Very few symbols are missing: the repair symbols are sums of source symbols, by their
+    /// coefficients.
     Direct(Arc<EncodingPlan>),
     Correction(Box<Correction>),
-    /// Many are: solve for the intermediate symbols from what there is. With the number of repair symbols that the solver knows.
+    /// Many are: solve for the intermediate symbols from what there is. With the number of repair
+    /// symbols that the solver knows.
     Solve(Box<Solver>, usize),
 }
 
 impl Decoding {
-    /// `None` if these symbols would take too long to decode: others must come. No set of symbols that was not
-    /// chosen for it does.
+    /// `None` if these symbols would take too long to decode: others must come. No set of symbols
+    /// that was not chosen for it does.
     pub(crate) fn new(received: &Received) -> Option<Self> {
         let level = Level::detect();
         let parameters = Parameters::of(received.family, received.k)?;
@@ -126,11 +128,13 @@ impl Decoding {
         }
     }
 
-    /// Restores the missing symbols in place; false if symbols are lacking, and then nothing was changed.
+    /// Restores the missing symbols in place; false if symbols are lacking, and then nothing was
+    /// changed.
     pub(crate) fn run(&mut self, received: Received) -> bool {
         self.advance(&received);
         if let Way::Direct(plan) = &self.way {
-            // More symbols than have a place in a line have come if somebody chose them so that they lack rank.
+            // More symbols than have a place in a line have come if somebody chose them so that
+            // they lack rank.
             if received.esis.len() <= LINE {
                 return direct::decode(self.level, plan, received);
             }
@@ -157,7 +161,8 @@ pub(crate) enum Beginning {
 }
 
 impl Beginning {
-    /// What is worth beginning when `missing` source symbols are missing and `needed` symbols are still to come.
+    /// What is worth beginning when `missing` source symbols are missing and `needed` symbols are
+    /// still to come.
     pub(crate) fn of(
         family: Family,
         k: u32,

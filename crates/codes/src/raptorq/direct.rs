@@ -1,5 +1,5 @@
-//! Encoding symbols straight from the source block, each a sum of all of its symbols times coefficients: for few of them less work
-//! than to solve for the intermediate symbols.
+//! Encoding symbols straight from the source block, each a sum of all of its symbols times
+//! coefficients: for few of them less work than to solve for the intermediate symbols.
 
 use core::ops::Range;
 
@@ -35,7 +35,8 @@ pub(crate) fn encode(
     }
 }
 
-/// Restores what is missing from the first [`LINE`] repair symbols; false if they do not suffice, and then nothing was changed.
+/// Restores what is missing from the first [`LINE`] repair symbols; false if they do not suffice,
+/// and then nothing was changed.
 pub(crate) fn decode(level: Level, plan: &EncodingPlan, received: Received) -> bool {
     let Received { k, symbol_size, data, missing, esis, repairs, .. } = received;
     let p = &plan.plan.parameters;

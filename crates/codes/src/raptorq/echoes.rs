@@ -12,8 +12,9 @@ pub(crate) struct Echoes {
 }
 
 impl Echoes {
-    /// Those of so many columns. `sums` gives each peeled column, and the columns that it is the sum of, in an order in which each
-    /// needs only those before it and inactive ones; that it is among them itself makes no difference.
+    /// Those of so many columns. `sums` gives each peeled column, and the columns that it is the
+    /// sum of, in an order in which each needs only those before it and inactive ones; that it is
+    /// among them itself makes no difference.
     pub(crate) fn new<'a>(
         columns: usize,
         inactive: Vec<u16>,

@@ -1,4 +1,5 @@
-//! Gaussian elimination over GF(2), one equation at a time, that remembers which equations each result is made of.
+//! Gaussian elimination over GF(2), one equation at a time, that remembers which equations each
+//! result is made of.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -9,14 +10,16 @@ const NONE: u16 = u16::MAX;
 #[derive(Clone)]
 pub(crate) struct Elimination {
     unknowns: usize,
-    /// Words for the coefficients of a row, and as many for the accepted equations that it is the sum of.
+    /// Words for the coefficients of a row, and as many for the accepted equations that it is the
+    /// sum of.
     words: usize,
     rows: Vec<u64>,
     /// The row whose first coefficient is at an unknown.
     row_of: Vec<u16>,
 }
 
-/// The solution of what was accepted: each pivot unknown as a sum of accepted equations and of free unknowns.
+/// The solution of what was accepted: each pivot unknown as a sum of accepted equations and of free
+/// unknowns.
 pub(crate) struct Reduced {
     words: usize,
     rows: Vec<u64>,
@@ -41,7 +44,8 @@ impl Elimination {
         self.rows.len().checked_div(2 * self.words).unwrap_or(0)
     }
 
-    /// Takes an equation; true if it was independent of those before it, and then it is number `rank() - 1`.
+    /// Takes an equation; true if it was independent of those before it, and then it is number
+    /// `rank() - 1`.
     pub(crate) fn insert(&mut self, coefficients: &[u64]) -> bool {
         let stride = 2 * self.words;
         let (index, start) = (self.rank(), self.rows.len());
@@ -90,7 +94,8 @@ impl Elimination {
                     left &= left - 1;
                     let other = self.row_of[word * 64 + bit as usize];
                     if other != NONE {
-                        // Already reduced, so it has no pivot but its own and changes none that is still to come.
+                        // Already reduced, so it has no pivot but its own and changes none that is
+                        // still to come.
                         let other = &rows[usize::from(other) * stride..][..stride];
                         row.iter_mut().zip(other).for_each(|(a, b)| *a ^= b);
                     }
@@ -116,7 +121,8 @@ impl Reduced {
         self.bit(row, 0, usize::from(unknown))
     }
 
-    /// Bits `from..from + count` (at most 8) of the accepted equations in the sum for the pivot of `row`.
+    /// Bits `from..from + count` (at most 8) of the accepted equations in the sum for the pivot of
+    /// `row`.
     pub(crate) fn equations(&self, row: usize, from: usize, count: usize) -> u8 {
         let part = &self.rows[(row * 2 + 1) * self.words..][..self.words];
         let (word, shift) = (from / 64, from % 64);

@@ -10,8 +10,8 @@ use super::template::Template;
 use super::transposed;
 use crate::simd::{LINE, Level};
 
-/// How the intermediate symbols of a block follow from its source symbols. It depends on K' alone and is made once
-/// for all blocks of a size; threads may share it.
+/// How the intermediate symbols of a block follow from its source symbols. It depends on K' alone
+/// and is made once for all blocks of a size; threads may share it.
 #[derive(Clone, Debug)]
 pub struct EncodingPlan {
     pub(crate) plan: Plan,
@@ -81,7 +81,8 @@ impl EncodingPlan {
         Cow::Owned(self.plan.echoes())
     }
 
-    /// The coefficients of encoding symbols with these internal identifiers, at most [`LINE`] of them.
+    /// The coefficients of encoding symbols with these internal identifiers, at most [`LINE`] of
+    /// them.
     pub(crate) fn coefficients(
         &self,
         level: Level,

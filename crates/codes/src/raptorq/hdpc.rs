@@ -19,10 +19,12 @@ pub(crate) fn targets(p: &Parameters) -> Vec<[u8; 2]> {
         .collect()
 }
 
-/// Columns whose Y are computed before they are added up: few enough for a processor's first-level cache.
+/// Columns whose Y are computed before they are added up: few enough for a processor's first-level
+/// cache.
 pub(crate) const CHUNK: usize = 32;
 
-/// The same by equation: for each chunk of columns, for each equation, how many of the chunk's Y it takes, and which.
+/// The same by equation: for each chunk of columns, for each equation, how many of the chunk's Y it
+/// takes, and which.
 pub(crate) fn schedule(p: &Parameters, targets: &[[u8; 2]]) -> Vec<u8> {
     let mut schedule = Vec::with_capacity(targets.len() * 3);
     for chunk in targets.chunks(CHUNK) {
@@ -61,8 +63,8 @@ pub(crate) fn coefficients(
     result
 }
 
-/// Coefficients of `W` words of unknowns: byte `i` of one is bit `i` of eight planes, in which multiplying by α is three exclusive
-/// ors and a renaming.
+/// Coefficients of `W` words of unknowns: byte `i` of one is bit `i` of eight planes, in which
+/// multiplying by α is three exclusive ors and a renaming.
 type Planes<const W: usize> = [[u64; W]; 8];
 
 /// The unknowns of words `from..from + W`; yields W.
@@ -106,8 +108,8 @@ fn part<const W: usize>(
 /// Multiplications between moves of Y.
 const STEPS: usize = 64;
 
-/// Multiplies Y by α, which is eight planes from `start` on: what was plane i becomes plane i + 1, and plane 7 becomes planes 0, 2, 3
-/// and 4.
+/// Multiplies Y by α, which is eight planes from `start` on: what was plane i becomes plane i + 1,
+/// and plane 7 becomes planes 0, 2, 3 and 4.
 fn times_alpha<const W: usize>(planes: &mut [[u64; W]; STEPS + 8], start: &mut usize) {
     if *start == 0 {
         planes.copy_within(..8, STEPS);

@@ -37,7 +37,8 @@ impl Intermediate {
         let all: Vec<_> = strips(symbol_size, slots).collect();
         let widest = all.iter().map(|strip| strip.lines).max().unwrap_or(0);
         let total: usize = all.iter().map(|strip| strip.lines).sum();
-        // What a replay needs beyond the L symbols lies where the next strip will be, and behind the last.
+        // What a replay needs beyond the L symbols lies where the next strip will be, and behind
+        // the last.
         let more = slots - parameters.intermediate + plan.table_slots();
         let mut lines = Lines::zero(total * parameters.intermediate + widest * more);
         let mut rest = lines.get_mut();
@@ -81,8 +82,8 @@ impl Intermediate {
     }
 }
 
-/// Writes encoding symbols into `out`, as [`Intermediate::symbols`] does, but keeps no intermediate symbols: it
-/// takes no more memory than one strip of them, and no time to write the others.
+/// Writes encoding symbols into `out`, as [`Intermediate::symbols`] does, but keeps no intermediate
+/// symbols: it takes no more memory than one strip of them, and no time to write the others.
 pub(crate) fn encode_once(
     level: Level,
     plan: &EncodingPlan,

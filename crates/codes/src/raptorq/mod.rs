@@ -1,13 +1,15 @@
 //! RaptorQ, RFC 6330.
 //!
-//! Start here: a block's K source symbols are extended to K' (`parameters`). An encoding symbol is the sum of
-//! a few of L *intermediate symbols* (`tuple`); these follow from the source symbols by sparse equations (`rows`) and
-//! H dense ones (`hdpc`). A `solver` finds out how, without touching a byte: `peeling` gives most of them one after another
-//! in terms of a few inactive ones, `elimination` gives those. What it found is a `plan`, which `replay`
-//! carries out on bytes, strip after strip (`strips`), as far as what is wanted needs it (`shortcut`).
+//! Start here: a block's K source symbols are extended to K' (`parameters`). An encoding symbol is
+//! the sum of a few of L *intermediate symbols* (`tuple`); these follow from the source symbols by
+//! sparse equations (`rows`) and H dense ones (`hdpc`). A `solver` finds out how, without touching
+//! a byte: `peeling` gives most of them one after another in terms of a few inactive ones,
+//! `elimination` gives those. What it found is a `plan`, which `replay` carries out on bytes, strip
+//! after strip (`strips`), as far as what is wanted needs it (`shortcut`).
 //!
 //! The plan of an encoder depends on K' alone and is kept (`cache`). A decoder (`decoding`) either
-//! makes a plan of its own, or, when little was lost, uses the encoder's and solves for the difference.
+//! makes a plan of its own, or, when little was lost, uses the encoder's and solves for the
+//! difference.
 
 mod cache;
 mod correction;

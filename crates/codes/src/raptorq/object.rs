@@ -45,7 +45,8 @@ pub enum ObjectError {
 
 fn shape(oti: Oti, block: &SourceBlock) -> Result<BlockShape, ShapeError> {
     let symbol_size = oti.symbol_size();
-    // With sub-blocks the padding is spread over the ends of sub-symbols, so that symbols are whole.
+    // With sub-blocks the padding is spread over the ends of sub-symbols, so that symbols are
+    // whole.
     let len = if oti.sub_blocks() == 1 {
         block.range.end - block.range.start
     } else {
@@ -57,7 +58,8 @@ fn shape(oti: Oti, block: &SourceBlock) -> Result<BlockShape, ShapeError> {
     BlockShape::new(Code::RaptorQ, u32::try_from(len).map_err(|_| too_large)?, symbol_size)
 }
 
-/// Calls `copy` with the places in the block, and in its symbols, of each sub-symbol and its length (section 4.4.1.2).
+/// Calls `copy` with the places in the block, and in its symbols, of each sub-symbol and its length
+/// (section 4.4.1.2).
 fn sub_symbols(oti: Oti, symbols: usize, mut copy: impl FnMut(usize, usize, usize)) {
     let (mut in_block, mut in_symbol) = (0, 0);
     for size in oti.sub_symbols() {
@@ -70,8 +72,8 @@ fn sub_symbols(oti: Oti, symbols: usize, mut copy: impl FnMut(usize, usize, usiz
 }
 
 impl SourceBlockEncoder {
-    /// An encoder of a source block of an object; `data` are the block's bytes, without padding. They are copied
-    /// only if the block has sub-blocks.
+    /// An encoder of a source block of an object; `data` are the block's bytes, without padding.
+    /// They are copied only if the block has sub-blocks.
     ///
     /// # Panics
     /// If `data` has another length than the block.
@@ -99,7 +101,8 @@ impl SourceBlockEncoder {
         Ok(Self { encoder, number })
     }
 
-    /// A packet with symbol `esi`: payload identifier and symbol; the padding of a source symbol is not sent. `None` beyond 24 bits.
+    /// A packet with symbol `esi`: payload identifier and symbol; the padding of a source symbol is
+    /// not sent. `None` beyond 24 bits.
     pub fn packet(&self, esi: u32) -> Option<Bytes> {
         let id = PayloadId { block: self.number, esi }.to_bytes()?;
         let symbol = self.encoder.symbol(esi)?;
@@ -111,13 +114,14 @@ impl SourceBlockEncoder {
 }
 
 impl ObjectDecoder {
-    /// A decoder that holds nothing. It never holds more than the object and, for each block that is not complete, what
-    /// [`BlockDecoder::new`] says.
+    /// A decoder that holds nothing. It never holds more than the object and, for each block that
+    /// is not complete, what [`BlockDecoder::new`] says.
     pub fn new(oti: Oti) -> Self {
         Self { oti, decoders: BTreeMap::new(), blocks: BTreeMap::new() }
     }
 
-    /// Takes a packet: a payload identifier, and the symbol with that identifier and those after it. True if that completed a block.
+    /// Takes a packet: a payload identifier, and the symbol with that identifier and those after
+    /// it. True if that completed a block.
     pub fn add(&mut self, packet: &[u8]) -> Result<bool, ObjectError> {
         let (id, mut symbols) =
             packet.split_first_chunk::<4>().ok_or(ObjectError::Packet(packet.len()))?;

@@ -1,4 +1,5 @@
-//! A decoder as the RFC writes it down, slow and plain: all equations in one dense matrix over GF(2⁸), and Gauss.
+//! A decoder as the RFC writes it down, slow and plain: all equations in one dense matrix over
+//! GF(2⁸), and Gauss.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -37,7 +38,8 @@ fn hdpc(p: &Parameters) -> Matrix {
     result
 }
 
-/// The intermediate symbols from symbols (internal identifier, value of one byte); `None` if the equations lack rank.
+/// The intermediate symbols from symbols (internal identifier, value of one byte); `None` if the
+/// equations lack rank.
 fn solve(p: &Parameters, known: &[(u32, u8)]) -> Option<Vec<u8>> {
     let sparse = Rows::precode(p);
     let mut rows: Vec<Vec<u8>> = Vec::new();

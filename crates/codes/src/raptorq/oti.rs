@@ -9,8 +9,8 @@ use super::systematic_table::TABLE;
 /// The longest object: F (RFC 6330, section 3.3.2).
 pub const MAX_TRANSFER_LENGTH: u64 = 946_270_874_880;
 
-/// FEC Object Transmission Information: how an object is cut into source blocks, sub-blocks and symbols (RFC 6330,
-/// section 3.3). One that exists is valid.
+/// FEC Object Transmission Information: how an object is cut into source blocks, sub-blocks and
+/// symbols (RFC 6330, section 3.3). One that exists is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Oti {
     transfer_length: u64,
@@ -82,8 +82,8 @@ fn partition(total: u64, blocks: u64) -> (u64, u64) {
 }
 
 impl Oti {
-    /// The cut of an object of `transfer_length` bytes (F) into `source_blocks` (Z) of `sub_blocks` (N) each, with
-    /// symbols of `symbol_size` bytes (T) aligned to `alignment` bytes (Al).
+    /// The cut of an object of `transfer_length` bytes (F) into `source_blocks` (Z) of `sub_blocks`
+    /// (N) each, with symbols of `symbol_size` bytes (T) aligned to `alignment` bytes (Al).
     pub fn new(
         transfer_length: u64,
         symbol_size: u16,
@@ -113,8 +113,9 @@ impl Oti {
         Ok(oti)
     }
 
-    /// The cut that the RFC's example algorithm derives (section 4.3): symbols of `symbol_size` bytes, blocks that can be decoded
-    /// in `memory` bytes (WS), sub-symbols of at least `min_sub_symbol` units of alignment (SS).
+    /// The cut that the RFC's example algorithm derives (section 4.3): symbols of `symbol_size`
+    /// bytes, blocks that can be decoded in `memory` bytes (WS), sub-symbols of at least
+    /// `min_sub_symbol` units of alignment (SS).
     pub fn derive(
         transfer_length: u64,
         symbol_size: u16,

@@ -39,8 +39,8 @@ pub(crate) struct Parameters {
 }
 
 impl Parameters {
-    /// The parameters of a block of `k` source symbols: those of the least K' ≥ k. `None` for more than
-    /// [`MAX_SOURCE_SYMBOLS`].
+    /// The parameters of a block of `k` source symbols: those of the least K' ≥ k. `None` for more
+    /// than [`MAX_SOURCE_SYMBOLS`].
     pub(crate) fn for_source_symbols(k: u32) -> Option<Self> {
         let index = TABLE.partition_point(|row| u32::from(row.0) < k);
         TABLE.get(index).map(|row| Self::from_row(*row))
@@ -78,7 +78,8 @@ impl Parameters {
         TABLE.into_iter().map(Self::from_row)
     }
 
-    /// The intermediate symbols that are added up for the symbol with this internal identifier (ISI).
+    /// The intermediate symbols that are added up for the symbol with this internal identifier
+    /// (ISI).
     pub(crate) fn neighbours(&self, isi: u32) -> Neighbours {
         match self.family {
             Family::RaptorQ => Tuple::new(self, isi).neighbours(self),
@@ -86,8 +87,8 @@ impl Parameters {
         }
     }
 
-    /// The internal identifier (ISI) of encoding symbol `esi` of a block of `k` symbols: padding symbols have
-    /// internal identifiers only (section 5.3.1).
+    /// The internal identifier (ISI) of encoding symbol `esi` of a block of `k` symbols: padding
+    /// symbols have internal identifiers only (section 5.3.1).
     pub(crate) const fn isi(&self, k: u32, esi: u32) -> u32 {
         if esi < k { esi } else { esi + (self.extended as u32 - k) }
     }

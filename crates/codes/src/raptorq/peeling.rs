@@ -1,5 +1,5 @@
-//! Peeling with inactivation (RFC 6330, section 5.4.2.2): the order in which sparse equations give one LT symbol
-//! each, in terms of symbols before it and of a few inactive ones.
+//! Peeling with inactivation (RFC 6330, section 5.4.2.2): the order in which sparse equations give
+//! one LT symbol each, in terms of symbols before it and of a few inactive ones.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -12,13 +12,14 @@ const PEELED: u16 = u16::MAX;
 /// A column whose turn has not come.
 const ACTIVE: u16 = u16::MAX - 1;
 
-/// What must be solved densely costs the cube of its number. Symbols as they come leave fewer than 2 P; this bound
-/// is for symbols that somebody chose to make work.
+/// What must be solved densely costs the cube of its number. Symbols as they come leave fewer than
+/// 2 P; this bound is for symbols that somebody chose to make work.
 pub(crate) const MAX_INACTIVE: usize = 2048;
 
 /// What peeling found.
 pub(crate) struct Peeling {
-    /// Equation and the column that it gives, in an order in which each needs only those before it and inactive ones.
+    /// Equation and the column that it gives, in an order in which each needs only those before it
+    /// and inactive ones.
     pub(crate) order: Vec<(u32, u16)>,
     /// The inactive columns: the P permanent ones, then those that peeling had to set aside.
     pub(crate) inactive: Vec<u16>,
@@ -61,12 +62,15 @@ struct Work<'a> {
     rows: &'a Rows,
     /// LT columns.
     lt: u16,
-    /// How many active columns each equation has, and the exclusive or of them: the last one needs no search.
+    /// How many active columns each equation has, and the exclusive or of them: the last one needs
+    /// no search.
     sums: Vec<ColumnSum>,
-    /// Equations with each column (none with permanently inactive ones): `users[starts[c]..starts[c + 1]]`.
+    /// Equations with each column (none with permanently inactive ones):
+    /// `users[starts[c]..starts[c + 1]]`.
     users: Vec<u32>,
     starts: Vec<u32>,
-    /// Equations with one active column: each comes to that at most once. From `next` on they are still to be followed.
+    /// Equations with one active column: each comes to that at most once. From `next` on they are
+    /// still to be followed.
     ripple: Vec<u32>,
     next: usize,
     end: usize,
@@ -80,7 +84,8 @@ struct Work<'a> {
 
 impl<'a> Work<'a> {
     fn new(p: &Parameters, rows: &'a Rows) -> Self {
-        // Permanently inactive columns are counted, too: leaving them out would cost more than the room for them.
+        // Permanently inactive columns are counted, too: leaving them out would cost more than the
+        // room for them.
         let mut starts = vec![0u32; p.intermediate + 1];
         for column in rows.columns() {
             starts[usize::from(*column) + 1] += 1;
@@ -175,8 +180,9 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// The column to set aside next: equations of two columns connect columns, and one column of a component gives
-    /// all of it, so one of the largest component; if there is none, the column in most equations.
+    /// The column to set aside next: equations of two columns connect columns, and one column of a
+    /// component gives all of it, so one of the largest component; if there is none, the column in
+    /// most equations.
     fn choose(&mut self) -> Option<u16> {
         let place = &self.place;
         let is_active = |column: u16| place[usize::from(column)] == ACTIVE;
@@ -192,7 +198,8 @@ impl<'a> Work<'a> {
     }
 }
 
-/// Columns that equations of two active columns connect. A component is used up as a whole, so none is ever split.
+/// Columns that equations of two active columns connect. A component is used up as a whole, so none
+/// is ever split.
 struct Components {
     parents: Vec<u16>,
     sizes: Vec<u16>,

@@ -5,15 +5,16 @@ use super::hdpc::CHUNK;
 use super::parameters::Parameters;
 use crate::gf256::Matrix;
 
-/// What turns the symbols that are known into the intermediate symbols of a block: solved once from which symbols
-/// these are, and replayed on their bytes as often as wanted.
+/// What turns the symbols that are known into the intermediate symbols of a block: solved once from
+/// which symbols these are, and replayed on their bytes as often as wanted.
 ///
-/// It works on *slots* of one symbol (or a strip of one): the L intermediate symbols, then `dense.rank` sums, then
-/// H more for the dense equations.
+/// It works on *slots* of one symbol (or a strip of one): the L intermediate symbols, then
+/// `dense.rank` sums, then H more for the dense equations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) parameters: Parameters,
-    /// Each peeled column from its equation, as if all inactive columns were zero; then the left-over equations.
+    /// Each peeled column from its equation, as if all inactive columns were zero; then the
+    /// left-over equations.
     pub(crate) forward: Sums,
     pub(crate) dense: Dense,
     /// Each peeled column from its equation, with the true inactive ones.
@@ -41,7 +42,8 @@ pub(crate) struct Dense {
     pub(crate) corrections: Vec<u16>,
 }
 
-/// A list of instructions: slot `target` becomes the sum of an input (or nothing) and of some slots.
+/// A list of instructions: slot `target` becomes the sum of an input (or nothing) and of some
+/// slots.
 ///
 /// Each takes 4 + n words of 16 bits: target, n, the input (low and high half), and n slots.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -104,7 +106,8 @@ impl Dense {
         self.solved.iter().chain(&self.free).copied()
     }
 
-    /// How many equations a table should serve: filling it costs 2^bits sums, using it one for each column.
+    /// How many equations a table should serve: filling it costs 2^bits sums, using it one for each
+    /// column.
     pub(crate) fn best_table_bits(equations: usize) -> usize {
         (1..=8)
             .min_by_key(|bits| equations.div_ceil(*bits) * ((1 << bits) + equations))

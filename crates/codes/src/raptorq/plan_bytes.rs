@@ -1,4 +1,5 @@
-//! Plans as bytes, for those who keep them on a disk. Bytes from elsewhere make a plan that harms nobody, or none.
+//! Plans as bytes, for those who keep them on a disk. Bytes from elsewhere make a plan that harms
+//! nobody, or none.
 
 use alloc::vec::Vec;
 
@@ -59,8 +60,8 @@ impl EncodingPlan {
         bytes
     }
 
-    /// The plan that [`to_bytes`](Self::to_bytes) wrote. That it stays inside of its block is checked; that it computes the
-    /// right symbols is not, so do not take plans from strangers.
+    /// The plan that [`to_bytes`](Self::to_bytes) wrote. That it stays inside of its block is
+    /// checked; that it computes the right symbols is not, so do not take plans from strangers.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, PlanError> {
         let rest = bytes.strip_prefix(HEAD).ok_or(PlanError::Format)?;
         let mut reader = Reader(rest);

@@ -1,5 +1,6 @@
-//! The first generation, R10 (RFC 5053): the same machinery over GF(2) alone. In place of HDPC equations it has *half*
-//! equations, each of half of the symbols, and no symbol is permanently inactive.
+//! The first generation, R10 (RFC 5053): the same machinery over GF(2) alone. In place of HDPC
+//! equations it has *half* equations, each of half of the symbols, and no symbol is permanently
+//! inactive.
 
 use alloc::vec::Vec;
 
@@ -57,8 +58,8 @@ pub(crate) fn checks(p: &Parameters, i: usize) -> [usize; 3] {
     [b, (b + a) % p.ldpc, (b + 2 * a) % p.ldpc]
 }
 
-/// For each of the first K + S intermediate symbols, the half equations that it is in, as bits: m[j, ⌈H/2⌉], the Gray
-/// codes of that many ones in order.
+/// For each of the first K + S intermediate symbols, the half equations that it is in, as bits:
+/// m[j, ⌈H/2⌉], the Gray codes of that many ones in order.
 pub(crate) fn half_members(p: &Parameters) -> impl Iterator<Item = u32> {
     let ones = (p.half as u32).div_ceil(2);
     let gray = (0..1u32 << p.half).map(|i| i ^ i >> 1);

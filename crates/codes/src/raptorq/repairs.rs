@@ -4,8 +4,8 @@ use super::rows::Rows;
 /// Equations in a chunk.
 const CHUNK: usize = 128;
 
-/// The equations of the first K' repair symbols, a chunk of which is made when one of them is first asked for: block after block
-/// is decoded from the same ones.
+/// The equations of the first K' repair symbols, a chunk of which is made when one of them is first
+/// asked for: block after block is decoded from the same ones.
 pub(crate) struct Repairs {
     #[cfg(feature = "std")]
     chunks: alloc::boxed::Box<[std::sync::OnceLock<Rows>]>,
@@ -24,7 +24,8 @@ impl Repairs {
         Self {}
     }
 
-    /// Adds the equation of the repair symbol with internal identifier `isi`, whose value is input `input`.
+    /// Adds the equation of the repair symbol with internal identifier `isi`, whose value is input
+    /// `input`.
     pub(crate) fn push(&self, rows: &mut Rows, p: &Parameters, isi: u32, input: u32) {
         let number = isi as usize - p.extended;
         match self.chunk(p, number / CHUNK) {

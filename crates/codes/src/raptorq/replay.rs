@@ -6,15 +6,16 @@ use super::shortcut::Shortcut;
 use super::strips::{Inputs, Strip};
 use crate::simd::{Kernel, LINE, Lane, Level};
 
-/// Instructions between asking for an input and using it: inputs come from memory, in an order that no processor
-/// guesses, while slots are in a cache.
+/// Instructions between asking for an input and using it: inputs come from memory, in an order that
+/// no processor guesses, while slots are in a cache.
 const AHEAD: usize = 8;
 
 /// Slots of a strip: each has the strip's lines.
 type Slots<'a, const N: usize> = &'a mut [[[u8; LINE]; N]];
 
-/// Computes the intermediate symbols in the first L slots of `slots`, or only as much of them as a shortcut takes; `slots` must have
-/// the lines of a strip for all slots of the plan and for its tables.
+/// Computes the intermediate symbols in the first L slots of `slots`, or only as much of them as a
+/// shortcut takes; `slots` must have the lines of a strip for all slots of the plan and for its
+/// tables.
 pub(crate) fn replay(
     level: Level,
     plan: &Plan,
@@ -136,7 +137,8 @@ fn step<L: Lane, const N: usize>(y: &mut [L; N], column: &[[u8; LINE]; N]) {
     }
 }
 
-/// The right-hand sides of the HDPC equations, as far as peeled columns go, into the slots behind the left-over sums.
+/// The right-hand sides of the HDPC equations, as far as peeled columns go, into the slots behind
+/// the left-over sums.
 #[inline(always)]
 fn hdpc<L: Lane, const N: usize>(plan: &Plan, slots: Slots<N>) {
     let p = &plan.parameters;
@@ -195,7 +197,8 @@ fn tables<L: Lane, const N: usize>(plan: &Plan, slots: Slots<N>) {
     }
 }
 
-/// Adds a summand to a table of all sums of `bit` ones: the sum of those in `choice` is `table[choice]`.
+/// Adds a summand to a table of all sums of `bit` ones: the sum of those in `choice` is
+/// `table[choice]`.
 #[inline(always)]
 fn double<L: Lane, const N: usize>(table: Slots<N>, bit: usize, summand: [L; N]) {
     let (done, new) = table.split_at_mut(1 << bit);

@@ -1,4 +1,5 @@
-//! The sparse equations of a block: the LDPC relations and one for each encoding symbol that is known.
+//! The sparse equations of a block: the LDPC relations and one for each encoding symbol that is
+//! known.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -24,7 +25,8 @@ pub(crate) struct Rows {
     sums: Vec<ColumnSum>,
 }
 
-/// How many columns, and the exclusive or of their numbers: one column less is one subtraction and one exclusive or.
+/// How many columns, and the exclusive or of their numbers: one column less is one subtraction and
+/// one exclusive or.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ColumnSum(u32);
 
@@ -66,8 +68,8 @@ impl Rows {
         }
     }
 
-    /// The relations among intermediate symbols that are over GF(2): the S LDPC relations of RFC 6330 (section 5.3.3.3), or
-    /// the S LDPC and H half relations of RFC 5053 (section 5.4.2.3).
+    /// The relations among intermediate symbols that are over GF(2): the S LDPC relations of RFC
+    /// 6330 (section 5.3.3.3), or the S LDPC and H half relations of RFC 5053 (section 5.4.2.3).
     pub(crate) fn precode(p: &Parameters) -> Self {
         let first = match p.family {
             Family::RaptorQ => p.lt - p.ldpc,
@@ -137,7 +139,8 @@ impl Rows {
         self.sums.reserve(rows);
     }
 
-    /// Adds the equation of the encoding symbol with internal identifier `isi`, whose value is input `input`.
+    /// Adds the equation of the encoding symbol with internal identifier `isi`, whose value is
+    /// input `input`.
     pub(crate) fn push(&mut self, p: &Parameters, isi: u32, input: u32) {
         let neighbours = p.neighbours(isi);
         self.push_columns(neighbours.all(), neighbours.lt().len(), input);

@@ -1,8 +1,9 @@
 //! A replay's end for few sums of intermediate symbols.
 //!
-//! Before its last part a replay has the inactive columns, and the peeled ones as if these were zero. What a peeled column lacks is a sum
-//! of inactive ones, its echo. To add them to all peeled columns takes as long as the rest of the replay; a few sums of columns have
-//! echoes of their own, which are looked up in tables of sums of inactive columns (the method of the four Russians).
+//! Before its last part a replay has the inactive columns, and the peeled ones as if these were
+//! zero. What a peeled column lacks is a sum of inactive ones, its echo. To add them to all peeled
+//! columns takes as long as the rest of the replay; a few sums of columns have echoes of their own,
+//! which are looked up in tables of sums of inactive columns (the method of the four Russians).
 
 use alloc::borrow::Cow;
 use alloc::vec;
@@ -11,7 +12,8 @@ use alloc::vec::Vec;
 use super::echoes::Echoes;
 use super::plan::{Plan, Sums};
 
-/// Tables of all sums of some inactive columns, of the next ones, and so on, and the sums that use them.
+/// Tables of all sums of some inactive columns, of the next ones, and so on, and the sums that use
+/// them.
 pub(crate) struct Shortcut<'a> {
     echoes: Cow<'a, Echoes>,
     /// For each column, whether the tables have it.
@@ -23,7 +25,8 @@ pub(crate) struct Shortcut<'a> {
 }
 
 impl<'a> Shortcut<'a> {
-    /// The one for `count` sums of columns of so many lines; `None` if the whole replay is no more work.
+    /// The one for `count` sums of columns of so many lines; `None` if the whole replay is no more
+    /// work.
     pub(crate) fn new(
         plan: &Plan,
         count: usize,
@@ -77,7 +80,8 @@ impl<'a> Shortcut<'a> {
     }
 }
 
-/// Adds the instruction for the sum of these columns and an input, at the end of the whole replay or of a shorter one.
+/// Adds the instruction for the sum of these columns and an input, at the end of the whole replay
+/// or of a shorter one.
 pub(crate) fn push(
     shortcut: Option<&Shortcut>,
     program: &mut Sums,

@@ -15,7 +15,8 @@ pub(crate) struct Solution {
 }
 
 impl Solution {
-    /// From a matrix that has for each sum its coefficients of the missing symbols; `None` if its rank is too low.
+    /// From a matrix that has for each sum its coefficients of the missing symbols; `None` if its
+    /// rank is too low.
     pub(crate) fn new(level: Level, matrix: &Matrix) -> Option<Self> {
         let inverse = matrix.left_inverse(level)?;
         let missing = matrix.columns;
@@ -28,7 +29,8 @@ impl Solution {
         Some(Self { coefficients, columns: (0..missing as u16).collect() })
     }
 
-    /// Writes a strip of the missing symbols to their places in `data`, from the same of the sums, which begins at `offset`.
+    /// Writes a strip of the missing symbols to their places in `data`, from the same of the sums,
+    /// which begins at `offset`.
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn write(
         &self,

@@ -1,4 +1,5 @@
-//! Which symbols are known decides how the intermediate symbols follow from them; this finds out how.
+//! Which symbols are known decides how the intermediate symbols follow from them; this finds out
+//! how.
 
 use alloc::sync::Arc;
 use alloc::vec;
@@ -14,8 +15,8 @@ use super::template::Template;
 use crate::gf256::Matrix;
 use crate::simd::Level;
 
-/// Solves the equations of a block without touching a byte of it. If they lack rank, it takes further ones and goes
-/// on from where it was.
+/// Solves the equations of a block without touching a byte of it. If they lack rank, it takes
+/// further ones and goes on from where it was.
 pub(crate) struct Solver {
     template: Arc<Template>,
     rows: Rows,
@@ -31,8 +32,9 @@ pub(crate) struct Solver {
 }
 
 impl Solver {
-    /// A solver that knows the symbols with these internal identifiers to be these inputs. The inputs of padding
-    /// symbols are [`NO_INPUT`](super::rows::NO_INPUT). `None` if these symbols would take too long to solve.
+    /// A solver that knows the symbols with these internal identifiers to be these inputs. The
+    /// inputs of padding symbols are [`NO_INPUT`](super::rows::NO_INPUT). `None` if these symbols
+    /// would take too long to solve.
     pub(crate) fn new(template: Arc<Template>, known: &[(u32, u32)]) -> Option<Self> {
         let parameters = template.parameters;
         let mut rows = template.precode.clone();
@@ -174,7 +176,8 @@ impl Solver {
         }
         let p = &self.template.parameters;
         let mut hdpc = hdpc::coefficients(p, &self.template.targets, &self.echoes);
-        // Each equation also has an HDPC symbol of its own; these are the last permanently inactive columns.
+        // Each equation also has an HDPC symbol of its own; these are the last permanently inactive
+        // columns.
         for equation in 0..p.hdpc {
             hdpc[p.permanent - p.hdpc + equation][equation] ^= 1;
         }

@@ -1,5 +1,5 @@
-//! Symbols are worked on in strips: some lines of every symbol at a time, so that a strip of all of them stays in
-//! the processor's cache.
+//! Symbols are worked on in strips: some lines of every symbol at a time, so that a strip of all of
+//! them stays in the processor's cache.
 
 use alloc::vec;
 
@@ -22,8 +22,8 @@ pub(crate) struct Strip {
 
 /// Cuts symbols of `symbol_size` bytes into strips for a work area of `slots`.
 pub(crate) fn strips(symbol_size: usize, slots: usize) -> impl Iterator<Item = Strip> {
-    // Wide strips make the most of each instruction, but narrower ones are better where they fit a cache that wider
-    // ones do not.
+    // Wide strips make the most of each instruction, but narrower ones are better where they fit a
+    // cache that wider ones do not.
     let size = |lines| lines * slots * LINE;
     let widest = if size(4) <= SECOND_LEVEL || size(8) > THIRD_LEVEL { 4 } else { 8 };
     let mut offset = 0;
@@ -42,8 +42,8 @@ pub(crate) fn strips(symbol_size: usize, slots: usize) -> impl Iterator<Item = S
     })
 }
 
-/// The symbols that a plan's instructions name as inputs: those in `first`, then those in `second`; beyond them all
-/// are zero.
+/// The symbols that a plan's instructions name as inputs: those in `first`, then those in `second`;
+/// beyond them all are zero.
 #[derive(Clone, Copy)]
 pub(crate) struct Inputs<'a> {
     pub(crate) symbol_size: usize,
@@ -57,8 +57,8 @@ impl<'a> Inputs<'a> {
         Self { symbol_size: lines * LINE, first: symbols.as_flattened(), second: &[] }
     }
 
-    /// Calls `work` with inputs that have the whole lines of a strip, and with its offset in them: the last strip may
-    /// have less, so that it must be copied and padded.
+    /// Calls `work` with inputs that have the whole lines of a strip, and with its offset in them:
+    /// the last strip may have less, so that it must be copied and padded.
     pub(crate) fn whole_lines<R>(&self, strip: Strip, work: impl FnOnce(Inputs, usize) -> R) -> R {
         if strip.len == strip.lines * LINE {
             return work(*self, strip.offset);

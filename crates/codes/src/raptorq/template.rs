@@ -13,7 +13,8 @@ pub(crate) struct Template {
     /// One equation for each of the K' symbols of the extended source block, without inputs.
     pub(crate) sources: Rows,
     pub(crate) repairs: Repairs,
-    /// The two HDPC equations of each column, and the same by equation; both empty where there is none.
+    /// The two HDPC equations of each column, and the same by equation; both empty where there is
+    /// none.
     pub(crate) targets: Vec<[u8; 2]>,
     pub(crate) schedule: Vec<u8>,
 }

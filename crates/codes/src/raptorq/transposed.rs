@@ -1,7 +1,9 @@
-//! A plan replayed backwards: what every symbol of the extended source block contributes to an encoding symbol.
+//! A plan replayed backwards: what every symbol of the extended source block contributes to an
+//! encoding symbol.
 //!
-//! A replay is a linear map from inputs to intermediate symbols, and an encoding symbol is a sum of these. Its coefficients follow by
-//! the transposed map: each step in reverse order, with what it reads and what it writes exchanged.
+//! A replay is a linear map from inputs to intermediate symbols, and an encoding symbol is a sum of
+//! these. Its coefficients follow by the transposed map: each step in reverse order, with what it
+//! reads and what it writes exchanged.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -13,8 +15,9 @@ use crate::simd::{Kernel, LINE, Lane, Level};
 
 type Line = [u8; LINE];
 
-/// The coefficients of encoding symbols with these internal identifiers, at most [`LINE`] of them: for each of the K' symbols of the
-/// extended source block a line, whose byte `i` is what it is multiplied by in encoding symbol `i`.
+/// The coefficients of encoding symbols with these internal identifiers, at most [`LINE`] of them:
+/// for each of the K' symbols of the extended source block a line, whose byte `i` is what it is
+/// multiplied by in encoding symbol `i`.
 pub(crate) fn coefficients(
     level: Level,
     plan: &Plan,
@@ -135,14 +138,16 @@ fn tables<L: Lane>(plan: &Plan, slots: &mut [Line]) {
     }
 }
 
-/// With Y[j] = α·Y[j−1] + C[j], what is taken from Y[j] is taken from C[j] and, times α, from Y[j−1].
+/// With Y[j] = α·Y[j−1] + C[j], what is taken from Y[j] is taken from C[j] and, times α, from
+/// Y[j−1].
 #[inline(always)]
 fn hdpc<L: Lane>(plan: &Plan, slots: &mut [Line]) {
     let p = &plan.parameters;
     let (columns, rest) = slots.split_at_mut(p.intermediate);
     let sums = &rest[plan.dense.solved.len()..][..p.hdpc];
     let (last, most) = columns[..p.extended + p.ldpc].split_last_mut().expect("there are columns");
-    // Some lines more than there are columns: a chunk's members are below CHUNK, whatever the plan says.
+    // Some lines more than there are columns: a chunk's members are below CHUNK, whatever the plan
+    // says.
     let mut taken = vec![[0; LINE]; most.len().next_multiple_of(CHUNK)];
     let mut schedule = plan.dense.schedule.as_slice();
     for taken in taken.chunks_exact_mut(CHUNK) {

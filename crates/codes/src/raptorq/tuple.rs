@@ -9,7 +9,8 @@ const DEGREES: [u32; 30] = [
     1_048_576,
 ];
 
-/// The most intermediate symbols in an encoding symbol: 40 of R10, or 30 LT and 3 permanently inactive ones.
+/// The most intermediate symbols in an encoding symbol: 40 of R10, or 30 LT and 3 permanently
+/// inactive ones.
 const MAX_NEIGHBOURS: usize = 40;
 
 /// Which intermediate symbols make an encoding symbol (RFC 6330, section 5.3.5.4).

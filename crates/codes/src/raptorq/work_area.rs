@@ -18,7 +18,8 @@ impl WorkArea {
         Self::with(symbol_size, plan, shortcut, Lines::zero)
     }
 
-    /// An area with anything in it, for plans that write every slot before they read it, as a solver's do.
+    /// An area with anything in it, for plans that write every slot before they read it, as a
+    /// solver's do.
     pub(crate) fn unfilled(symbol_size: usize, plan: &Plan, shortcut: Option<&Shortcut>) -> Self {
         Self::with(symbol_size, plan, shortcut, Lines::unfilled)
     }

@@ -3,8 +3,8 @@
 /// Bytes in a line: one cache line.
 pub(crate) const LINE: usize = 64;
 
-/// Registers that hold a line. All methods must be inlined into a function that has the processor's feature
-/// enabled; [`Level`](super::Level) is what chooses it.
+/// Registers that hold a line. All methods must be inlined into a function that has the processor's
+/// feature enabled; [`Level`](super::Level) is what chooses it.
 pub(crate) trait Lane: Copy {
     /// A factor in GF(2⁸), prepared for [`mul`](Self::mul).
     type Factor: Copy;

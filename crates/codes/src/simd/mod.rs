@@ -1,7 +1,7 @@
 //! Kernels over lines of 64 bytes, in the widest registers that the processor has.
 //!
-//! A kernel is written once, over [`Lane`], and compiled for each kind of register; [`Level::run`] calls the one that
-//! fits. The portable one is the safe twin that the others are tested against.
+//! A kernel is written once, over [`Lane`], and compiled for each kind of register; [`Level::run`]
+//! calls the one that fits. The portable one is the safe twin that the others are tested against.
 
 mod lane;
 #[cfg(target_arch = "aarch64")]
@@ -42,9 +42,10 @@ pub(crate) enum Level {
     Neon,
 }
 
-/// Work that is compiled once for each kind of register. `run` must be `#[inline(always)]`, and so must everything
-/// that it calls with a [`Lane`]: not a closure, and so nothing like `array::map`, for what is compiled by itself is compiled without
-/// the processor's feature, and calls a function for each instruction.
+/// Work that is compiled once for each kind of register. `run` must be `#[inline(always)]`, and so
+/// must everything that it calls with a [`Lane`]: not a closure, and so nothing like `array::map`,
+/// for what is compiled by itself is compiled without the processor's feature, and calls a function
+/// for each instruction.
 pub(crate) trait Kernel {
     type Output;
     fn run<L: Lane>(self) -> Self::Output;

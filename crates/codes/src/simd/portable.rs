@@ -1,5 +1,5 @@
-//! Lines in eight words of 64 bits: for processors without a kernel of their own, and as the twin that every
-//! other kernel is tested against.
+//! Lines in eight words of 64 bits: for processors without a kernel of their own, and as the twin
+//! that every other kernel is tested against.
 
 use super::lane::{LINE, Lane};
 use crate::gf256;

@@ -1,8 +1,8 @@
 //! Lines in the registers of x86-64: AVX2, AVX-512, and AVX-512 with GFNI.
 //!
-//! Safety of all that is unsafe here: loads and stores are given references to 64 bytes, and the instructions
-//! exist because these types are only used inside functions that [`Level`](super::Level) calls after it found the
-//! features.
+//! Safety of all that is unsafe here: loads and stores are given references to 64 bytes, and the
+//! instructions exist because these types are only used inside functions that
+//! [`Level`](super::Level) calls after it found the features.
 #![allow(unsafe_code)]
 
 use core::arch::x86_64::*;
@@ -11,7 +11,8 @@ use super::lane::{LINE, Lane};
 use super::prefetch;
 use crate::gf256;
 
-/// Multiplication by a factor as the 8 × 8 bit matrix that `gf2p8affineqb` takes: byte 7−i is the row that makes bit i.
+/// Multiplication by a factor as the 8 × 8 bit matrix that `gf2p8affineqb` takes: byte 7−i is the
+/// row that makes bit i.
 const AFFINE: [u64; 256] = {
     let mut matrices = [0; 256];
     let mut factor = 0;

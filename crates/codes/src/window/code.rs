@@ -11,8 +11,8 @@ use crate::tinymt32::TinyMt32;
 /// A window code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WindowCode {
-    /// A systematic convolutional code (n, k, m): after every k source symbols n − k repair symbols, each over these and
-    /// the m groups of k before them. Written `conv:n,k,m`.
+    /// A systematic convolutional code (n, k, m): after every k source symbols n − k repair
+    /// symbols, each over these and the m groups of k before them. Written `conv:n,k,m`.
     Convolutional {
         /// Symbols sent for each group.
         n: u8,
@@ -21,7 +21,8 @@ pub enum WindowCode {
         /// Groups that the code remembers.
         m: u8,
     },
-    /// On-the-fly coding in the manner of Tetrys (RFC 9407), with coefficients of RFC 8681 and packets of our own: repair symbols whenever wanted, over all source symbols that nobody has
+    /// On-the-fly coding in the manner of Tetrys (RFC 9407), with coefficients of RFC 8681 and
+    /// packets of our own: repair symbols whenever wanted, over all source symbols that nobody has
     /// acknowledged, up to a limit. Written `tetrys:limit`.
     Tetrys {
         /// The most source symbols in a window.
@@ -45,7 +46,8 @@ const TETRYS: u8 = 0x41;
 const MAX_WINDOW: u16 = 4096;
 
 impl WindowCode {
-    /// What two ends must agree on, as four bytes for a handshake: the identifier, then n, k and m, or the limit and a zero.
+    /// What two ends must agree on, as four bytes for a handshake: the identifier, then n, k and m,
+    /// or the limit and a zero.
     pub const fn to_bytes(self) -> [u8; 4] {
         match self {
             Self::Convolutional { n, k, m } => [self.id(), n, k, m],
@@ -56,7 +58,8 @@ impl WindowCode {
         }
     }
 
-    /// The code that these bytes name; `None` if there is none with this identifier or these parameters.
+    /// The code that these bytes name; `None` if there is none with this identifier or these
+    /// parameters.
     pub const fn from_bytes([id, a, b, c]: [u8; 4]) -> Option<Self> {
         match (id, c) {
             (CONVOLUTIONAL, _) => Self::convolutional(a, b, c),
@@ -95,10 +98,11 @@ impl WindowCode {
         }
     }
 
-    /// The factors of the `count` source symbols of a window, first to last, in repair symbol `repair`: those of RFC 8681 (section
-    /// 3.6) in GF(2⁸) with a density of 15, so none is zero. An on-the-fly code's key is the repair symbol's number. A convolutional
-    /// code's is that of the repair symbol in its group, and its factors are drawn from the last source symbol backwards, so that they
-    /// depend on the distance from it alone and are the same at any time.
+    /// The factors of the `count` source symbols of a window, first to last, in repair symbol
+    /// `repair`: those of RFC 8681 (section 3.6) in GF(2⁸) with a density of 15, so none is zero.
+    /// An on-the-fly code's key is the repair symbol's number. A convolutional code's is that of
+    /// the repair symbol in its group, and its factors are drawn from the last source symbol
+    /// backwards, so that they depend on the distance from it alone and are the same at any time.
     pub(crate) fn coefficients(self, repair: u32, count: usize) -> Vec<u8> {
         let draw = |key| {
             let mut generator = TinyMt32::new(key);

@@ -60,8 +60,8 @@ struct Row {
 }
 
 impl WindowDecoder {
-    /// A decoder of source symbols of `symbol_size` bytes. It keeps at most three of the code's windows of symbols, and one of
-    /// equations.
+    /// A decoder of source symbols of `symbol_size` bytes. It keeps at most three of the code's
+    /// windows of symbols, and one of equations.
     pub fn new(code: WindowCode, symbol_size: u16) -> Self {
         let symbol_size = usize::from(symbol_size);
         let level = Level::detect();
@@ -123,8 +123,8 @@ impl WindowDecoder {
         Some((self.next - 1, symbol))
     }
 
-    /// Gives up waiting for source symbols before number `next`: [`pop`](Self::pop) goes on from there. They may still be
-    /// of use to restore later ones.
+    /// Gives up waiting for source symbols before number `next`: [`pop`](Self::pop) goes on from
+    /// there. They may still be of use to restore later ones.
     pub fn skip(&mut self, next: u32) {
         self.next = self.next.max(next.min(self.end));
     }
@@ -167,7 +167,8 @@ impl WindowDecoder {
         Ok(())
     }
 
-    /// Reduces an equation by those that are there, and takes it if anything is left; true if it was.
+    /// Reduces an equation by those that are there, and takes it if anything is left; true if it
+    /// was.
     fn insert(&mut self, mut row: Row) -> bool {
         for (pivot, other) in &self.rows {
             let factor = row.factor(*pivot);

@@ -32,13 +32,15 @@ pub struct WindowEncoder {
 }
 
 impl WindowEncoder {
-    /// An encoder of source symbols of `symbol_size` bytes. It keeps no more of them than the code's window.
+    /// An encoder of source symbols of `symbol_size` bytes. It keeps no more of them than the
+    /// code's window.
     pub fn new(code: WindowCode, symbol_size: u16) -> Self {
         let level = Level::detect();
         Self { code, symbol_size, window: VecDeque::new(), first: 0, repairs: 0, level }
     }
 
-    /// Takes the next source symbol; yields its number. Beyond the code's window the oldest goes out of the sums.
+    /// Takes the next source symbol; yields its number. Beyond the code's window the oldest goes
+    /// out of the sums.
     pub fn add(&mut self, symbol: Bytes) -> Result<u32, WindowError> {
         let expected = usize::from(self.symbol_size);
         if symbol.len() != expected {
@@ -61,8 +63,9 @@ impl WindowEncoder {
         }
     }
 
-    /// How many repair symbols the code wants now, behind the source symbol that was added last: a convolutional code n − k
-    /// at the end of each group, an on-the-fly code as many as its user likes.
+    /// How many repair symbols the code wants now, behind the source symbol that was added last: a
+    /// convolutional code n − k at the end of each group, an on-the-fly code as many as its user
+    /// likes.
     pub fn due(&self) -> u32 {
         let added = self.first + self.window.len() as u32;
         match self.code {

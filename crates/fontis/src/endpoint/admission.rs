@@ -1,4 +1,5 @@
-//! Who is let in, and at what price: strangers' packets cost the endpoint work and memory before it knows whose they are.
+//! Who is let in, and at what price: strangers' packets cost the endpoint work and memory before it
+//! knows whose they are.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -21,9 +22,11 @@ use crate::protection::{
 
 /// Answers in a second to packets that nobody vouches for.
 const ANSWERS: u64 = 200;
-/// SYNs in a second that are opened without a cookie. Each costs two Diffie–Hellman operations, some 0.1 ms.
+/// SYNs in a second that are opened without a cookie. Each costs two Diffie–Hellman operations,
+/// some 0.1 ms.
 const OPENED: u64 = 500;
-/// The same of SYNs with a cookie, so that a flood from addresses of its own leaves the thread time for the others.
+/// The same of SYNs with a cookie, so that a flood from addresses of its own leaves the thread time
+/// for the others.
 const OPENED_PROVED: u64 = 2000;
 /// Cookies sent in a second. A cookie costs a system call; who asks in vain asks again.
 const COOKIES: u64 = 50_000;

@@ -14,7 +14,8 @@ pub struct EndpointStatus {
     pub limit: Option<Rate>,
     /// Connections that clients have made so far.
     pub accepted: u64,
-    /// SYNs that were answered by a request for a cookie, or not at all, because there were too many.
+    /// SYNs that were answered by a request for a cookie, or not at all, because there were too
+    /// many.
     pub turned_away: u64,
     /// Datagrams dropped because they did not open, on connections that are still there.
     pub forged: u64,
@@ -36,8 +37,8 @@ pub struct ConnectionStatus {
 }
 
 impl Endpoint {
-    /// Limits what all connections together send, and what they are sent, each to `rate` at the IP layer: those that are at it
-    /// get equal shares. Zero pauses them; none lifts the limit.
+    /// Limits what all connections together send, and what they are sent, each to `rate` at the IP
+    /// layer: those that are at it get equal shares. Zero pauses them; none lifts the limit.
     pub fn limit(&self, rate: Option<Rate>) {
         self.inner.handle.post(Box::new(move |driver, _| driver.limit = rate));
     }

@@ -29,9 +29,11 @@ const ALARM: Token = Token(2);
 const PACKETS_IN_TURN: u32 = 256;
 /// Batches read before packets are sent again.
 const READS_IN_TURN: u32 = 8;
-/// How often what has come of a block that is not complete can be stored: on a fast path a block takes less.
+/// How often what has come of a block that is not complete can be stored: on a fast path a block
+/// takes less.
 const CHECKPOINT_EVERY: Duration = Duration::from_millis(50);
-/// After a peer has said that it cannot read the SYN, how long it may still turn out to be somebody else's lie.
+/// After a peer has said that it cannot read the SYN, how long it may still turn out to be somebody
+/// else's lie.
 const UNREADABLE_PATIENCE: Duration = Duration::from_millis(1500);
 
 /// Where a datagram comes from, when, and what the path says by it.
@@ -50,7 +52,8 @@ pub(super) struct Driver {
     alarm: Alarm,
     pub(super) socket: Socket,
     pub(super) outbox: Outbox,
-    /// The datagrams of a read while it is handled, with their slots; `None` stands for one that is not opened where it is.
+    /// The datagrams of a read while it is handled, with their slots; `None` stands for one that is
+    /// not opened where it is.
     opened: Vec<Option<(u64, Result<Opened, OpenError>)>>,
     pub(super) config: EndpointConfig,
     pub(super) reset_secret: [u8; 32],
@@ -125,7 +128,8 @@ impl Driver {
         Ok(ended)
     }
 
-    /// The endpoint is gone: these connections are closed, and the thread ends with the last of all.
+    /// The endpoint is gone: these connections are closed, and the thread ends with the last of
+    /// all.
     pub(super) fn stop(&mut self, now: Time, closes: impl Fn(&Slot) -> bool) {
         self.stopping = true;
         for (id, slot) in self.slots.iter_mut().filter(|(_, slot)| closes(slot)) {
@@ -256,8 +260,8 @@ impl Driver {
         true
     }
 
-    /// Handles what one read has brought in the first `length` of `bytes`: datagrams of `stride` bytes, of which the last
-    /// may be shorter. Returns all of `bytes`.
+    /// Handles what one read has brought in the first `length` of `bytes`: datagrams of `stride`
+    /// bytes, of which the last may be shorter. Returns all of `bytes`.
     fn read(&mut self, origin: Origin, length: usize, stride: usize, mut bytes: BytesMut) -> Bytes {
         let (length, stride) = (length.min(bytes.len()), stride.max(1));
         let mut opened = std::mem::take(&mut self.opened);
@@ -285,8 +289,9 @@ impl Driver {
         bytes
     }
 
-    /// Opens a datagram where it is if it follows the handshake and its connection has the keys; else it stays as it is.
-    /// `last` is the connection of the one before, which mostly is the same.
+    /// Opens a datagram where it is if it follows the handshake and its connection has the keys;
+    /// else it stays as it is. `last` is the connection of the one before, which mostly is the
+    /// same.
     fn open(
         &mut self,
         last: &mut Option<(ConnectionId, u64)>,
@@ -320,7 +325,8 @@ impl Driver {
                 self.hand(at, destination, Packet::VersionNegotiation { destination, versions });
             }
             Header::Reset { destination, token } => {
-                // A reset names the identifier that this side had sent to, so it is found by the token.
+                // A reset names the identifier that this side had sent to, so it is found by the
+                // token.
                 let owner = self
                     .slots
                     .iter()
@@ -359,7 +365,8 @@ impl Driver {
         }
     }
 
-    /// A datagram of a connection that is not opened where it is: a SYNACK, or what came before the keys.
+    /// A datagram of a connection that is not opened where it is: a SYNACK, or what came before the
+    /// keys.
     fn for_slot(&mut self, origin: Origin, id: u64, bytes: &[u8]) {
         let Some(slot) = self.slots.get_mut(&id) else { return };
         match slot.protection.open(bytes.into()) {
@@ -435,7 +442,8 @@ impl Driver {
         }
         self.outbox.flush(&self.socket);
         if self.outbox.is_blocked() {
-            // The socket's next writable event wakes the thread; until then only what arrives matters.
+            // The socket's next writable event wakes the thread; until then only what arrives
+            // matters.
             return Some(now + Duration::from_millis(1));
         }
         self.slots.values().filter_map(Slot::due).min()

@@ -1,7 +1,7 @@
 //! One UDP socket, one thread, and the connections that share them.
 //!
-//! The driver thread owns every connection's state machine; handles send it closures. Coding runs on the thread pool, so
-//! that packets leave on time.
+//! The driver thread owns every connection's state machine; handles send it closures. Coding runs
+//! on the thread pool, so that packets leave on time.
 
 mod admission;
 mod control;
@@ -47,11 +47,13 @@ pub struct EndpointConfig {
     pub transport: Config,
     /// Whether connections are accepted, and from whom.
     pub accept: Accept,
-    /// A folder in which every connection leaves its qlog; nothing there is no error of the connection's.
+    /// A folder in which every connection leaves its qlog; nothing there is no error of the
+    /// connection's.
     pub qlog: Option<PathBuf>,
     /// Where connections leave their keys, for debugging.
     pub key_log: Option<KeyLog>,
-    /// Where tokens of servers are kept, so that the next connection to one needs a round trip less.
+    /// Where tokens of servers are kept, so that the next connection to one needs a round trip
+    /// less.
     pub tokens: Option<TokenStore>,
 }
 
@@ -162,8 +164,8 @@ impl Handle {
     }
 }
 
-/// A UDP socket that connections are made from and accepted on. Clones share it; when the last clone and the last
-/// connection are gone, the socket closes.
+/// A UDP socket that connections are made from and accepted on. Clones share it; when the last
+/// clone and the last connection are gone, the socket closes.
 #[derive(Clone)]
 pub struct Endpoint {
     inner: Arc<Inner>,
@@ -195,9 +197,9 @@ impl Endpoint {
         Ok(Self { inner: Arc::new(Inner { handle, local, incoming, running }) })
     }
 
-    /// Closes the endpoint and its connections, and waits until their peers know or have had time to: a process that ends
-    /// sooner takes the socket along before they are told. Nothing happens before the future runs, and it does not keep the
-    /// endpoint.
+    /// Closes the endpoint and its connections, and waits until their peers know or have had time
+    /// to: a process that ends sooner takes the socket along before they are told. Nothing happens
+    /// before the future runs, and it does not keep the endpoint.
     pub fn farewell(&self) -> impl Future<Output = ()> + Send + use<> {
         let handle = self.inner.handle.clone();
         let mut running = self.inner.running.clone();
@@ -212,8 +214,9 @@ impl Endpoint {
         self.inner.local
     }
 
-    /// Connects to the peer at `address` that has this public key. `early` travels with the first packet: it can be
-    /// replayed and is not forward-secret, so it may only ask for something that changes nothing.
+    /// Connects to the peer at `address` that has this public key. `early` travels with the first
+    /// packet: it can be replayed and is not forward-secret, so it may only ask for something that
+    /// changes nothing.
     pub async fn connect(
         &self,
         address: SocketAddr,

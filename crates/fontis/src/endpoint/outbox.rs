@@ -9,8 +9,8 @@ use crate::udp::Socket;
 /// The most bytes that one call may send.
 const MAX_BATCH: usize = 60_000;
 
-/// Datagrams on their way to the socket: joined for segmentation offload where they may be, kept where the socket is
-/// full.
+/// Datagrams on their way to the socket: joined for segmentation offload where they may be, kept
+/// where the socket is full.
 pub(super) struct Outbox {
     batch: Batch,
     backlog: VecDeque<Batch>,
@@ -24,7 +24,8 @@ struct Batch {
     bytes: Vec<u8>,
     segment: usize,
     count: usize,
-    /// Whether nothing may be joined to it any more: its last datagram is shorter, or it must travel alone.
+    /// Whether nothing may be joined to it any more: its last datagram is shorter, or it must
+    /// travel alone.
     closed: bool,
 }
 

@@ -74,7 +74,8 @@ pub(crate) struct Slot {
     pub(super) counted: bool,
     /// Datagrams dropped because they did not open.
     pub(super) forged: u64,
-    /// What came before the SYNACK, or instead of one that was lost: without it they do not open yet.
+    /// What came before the SYNACK, or instead of one that was lost: without it they do not open
+    /// yet.
     pub(super) early: Vec<Early>,
     /// The peer's public key.
     pub(super) peer: [u8; 32],
@@ -116,8 +117,9 @@ pub(super) enum Waiting {
 }
 
 impl Slot {
-    /// A new packet of the peer came from another address. If the peer is not known to be there, it is asked; when it has answered from
-    /// there, packets go there. Only a responder follows its peer: an initiator knows where it has connected to.
+    /// A new packet of the peer came from another address. If the peer is not known to be there, it
+    /// is asked; when it has answered from there, packets go there. Only a responder follows its
+    /// peer: an initiator knows where it has connected to.
     pub(super) fn follow(&mut self, now: Time, from: SocketAddr, local_ip: Option<IpAddr>) {
         let answered = self.machine.challenge_answered();
         if self.is_initiator() {
@@ -140,8 +142,8 @@ impl Slot {
         self.candidate = Some(candidate);
     }
 
-    /// A token that came, if it is time to keep it: a server that sends many has this side write few files, and the last one at
-    /// the end.
+    /// A token that came, if it is time to keep it: a server that sends many has this side write
+    /// few files, and the last one at the end.
     pub(super) fn token_to_keep(&mut self, now: Time) -> Option<Bytes> {
         let is_soon = self.token_kept.is_some_and(|kept| now.since(kept) < TOKEN_EVERY);
         if self.token.is_none() || is_soon && !self.machine.is_closed() {
@@ -171,7 +173,8 @@ impl Slot {
                 (Event::Closed(reason), Some(Waiting::Connect(_, reply))) => {
                     let _ = reply.send(Err(self.explain(reason)));
                 }
-                // A request that came with the first packet is answered at once, before the client has confirmed.
+                // A request that came with the first packet is answered at once, before the client
+                // has confirmed.
                 (
                     Event::Message { early: true, .. } | Event::Connected,
                     Some(Waiting::Accept(connection, queue)),
@@ -185,7 +188,8 @@ impl Slot {
         any
     }
 
-    /// What the next token should say, if it is time for one: what is known of the path has changed.
+    /// What the next token should say, if it is time for one: what is known of the path has
+    /// changed.
     pub(super) fn news_for_token(&mut self, now: Time) -> Option<KnownPath> {
         if self.is_initiator() || !self.machine.is_established() {
             return None;
@@ -268,7 +272,8 @@ impl Slot {
         keeps
     }
 
-    /// Takes what came early, at the times at which it came: it measures the path before any data does.
+    /// Takes what came early, at the times at which it came: it measures the path before any data
+    /// does.
     pub(super) fn take_early(&mut self, overhead: u32) {
         for Early { at, ecn, bytes } in std::mem::take(&mut self.early) {
             let size = bytes.len() as u32 + overhead;

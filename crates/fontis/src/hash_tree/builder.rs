@@ -2,7 +2,8 @@ use blake3::hazmat::ChainingValue;
 
 use super::{BlockCheck, HashTree, HashTreeError, VALUE, check_block_size, merge_root};
 
-/// A tree whose chaining values become known block after block: an object can be on its way while it is being hashed.
+/// A tree whose chaining values become known block after block: an object can be on its way while
+/// it is being hashed.
 #[derive(Debug)]
 pub struct HashTreeBuilder {
     size: u64,
@@ -14,8 +15,8 @@ impl HashTreeBuilder {
     /// A tree of which nothing is known yet; its object has `size` bytes.
     ///
     /// # Errors
-    /// [`HashTreeError::BlockSize`]; [`HashTreeError::Single`] if the object is no longer than one block, which has no
-    /// chaining value.
+    /// [`HashTreeError::BlockSize`]; [`HashTreeError::Single`] if the object is no longer than one
+    /// block, which has no chaining value.
     pub fn new(size: u64, block_size: u32) -> Result<Self, HashTreeError> {
         check_block_size(block_size)?;
         if size <= u64::from(block_size) {
@@ -44,8 +45,9 @@ impl HashTreeBuilder {
         self.size.div_ceil(self.block_size as u64) - self.known()
     }
 
-    /// Takes the chaining values of the blocks from `first` on, as they are in [`HashTree::to_bytes`]. False, and nothing
-    /// is taken, if `first` is not the next block, there are not so many blocks, or part of a value is left over.
+    /// Takes the chaining values of the blocks from `first` on, as they are in
+    /// [`HashTree::to_bytes`]. False, and nothing is taken, if `first` is not the next block, there
+    /// are not so many blocks, or part of a value is left over.
     pub fn extend(&mut self, first: u64, bytes: &[u8]) -> bool {
         let (values, rest) = bytes.as_chunks::<VALUE>();
         let fits = first == self.known() && values.len() as u64 <= self.missing();

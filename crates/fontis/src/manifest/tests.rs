@@ -185,7 +185,8 @@ fn symlinks_stay_within_the_object() {
 
 #[test]
 fn a_chain_of_symlinks_cannot_climb_out() {
-    // Each `..` is within its depth when symlinks are taken for directories, yet `out` would leave the root.
+    // Each `..` is within its depth when symlinks are taken for directories, yet `out` would leave
+    // the root.
     let refused = folder([
         dir("deep"),
         dir("deep/deeper"),

@@ -64,7 +64,8 @@ fn prologue(version: u32, source: ConnectionId) -> Vec<u8> {
     [&b"fontis"[..], &version.to_be_bytes(), &source.0].concat()
 }
 
-/// Cookies taken by a handshake. More than one comes when one expires; many, when somebody wants to cause SYNs.
+/// Cookies taken by a handshake. More than one comes when one expires; many, when somebody wants to
+/// cause SYNs.
 const MAX_PROOFS: u32 = 4;
 const SYN_HEADER: usize = 1 + 4 + 8 + 2;
 const SYNACK_HEADER: usize = 1 + 8 + 2;
@@ -90,7 +91,8 @@ impl Initiator {
         Self { key_log: log, ..self }
     }
 
-    /// Shows the cookie with all further copies of the SYN; gives one to send at once, unless it was given before.
+    /// Shows the cookie with all further copies of the SYN; gives one to send at once, unless it
+    /// was given before.
     pub fn prove(&mut self, cookie: &Cookie) -> Option<&[u8]> {
         let shown = self.cookie.as_ref().is_some_and(|(shown, _)| shown == cookie);
         if shown || self.proofs >= MAX_PROOFS {
@@ -134,15 +136,16 @@ impl Initiator {
         Ok(syn)
     }
 
-    /// Opens a datagram that follows the handshake where it is. One that cannot be opened may be overwritten, but not for
-    /// want of keys.
+    /// Opens a datagram that follows the handshake where it is. One that cannot be opened may be
+    /// overwritten, but not for want of keys.
     pub fn open_in_place(&mut self, datagram: &mut [u8]) -> Result<Opened, OpenError> {
         self.keys.as_mut().ok_or(OpenError::NoKeys)?.open_in_place(datagram)
     }
 
     fn open_synack(&mut self, datagram: &[u8]) -> Result<Packet, OpenError> {
         let (destination, message) = synack_fields(datagram).ok_or(OpenError::Malformed)?;
-        // Failing to read leaves Noise's state as it was: a forged SYNACK does not spoil the true one.
+        // Failing to read leaves Noise's state as it was: a forged SYNACK does not spoil the true
+        // one.
         let noise = self.noise.as_mut().ok_or(OpenError::NoKeys)?;
         let mut payload = vec![0; message.len()];
         let length = noise.read_message(message, &mut payload).map_err(|_| OpenError::Forged)?;
@@ -228,8 +231,8 @@ pub fn open_syn(
 }
 
 impl Responder {
-    /// Opens a datagram that follows the handshake where it is. One that cannot be opened may be overwritten, but not for
-    /// want of keys.
+    /// Opens a datagram that follows the handshake where it is. One that cannot be opened may be
+    /// overwritten, but not for want of keys.
     pub fn open_in_place(&mut self, datagram: &mut [u8]) -> Result<Opened, OpenError> {
         self.keys.as_mut().ok_or(OpenError::NoKeys)?.open_in_place(datagram)
     }
@@ -369,7 +372,8 @@ mod tests {
         assert_eq!(responder.open(BytesMut::from(&late[..])).unwrap_err(), OpenError::Forged);
         // An earlier number would need a key that is gone.
         assert!(initiator.seal(&sealed(5), &mut Vec::new()).is_err());
-        // The other direction has keys of its own; a generation that was skipped is beyond what is derived.
+        // The other direction has keys of its own; a generation that was skipped is beyond what is
+        // derived.
         assert!(carries(&mut responder, &mut initiator, 7));
         assert!(!carries(&mut responder, &mut initiator, 2 * LENGTH));
     }

@@ -8,10 +8,12 @@ use crate::key_log::KeyLog;
 /// Bytes before a sealed packet's ciphertext: type and path, connection identifier, packet number.
 const HEADER: usize = 1 + 8 + 4;
 const TAG: usize = 16;
-/// Built so, packets are neither sealed nor opened, and the place of the tag stays empty: for measuring what encryption costs.
-/// It is no feature of the crate, because a feature that one package asks for is there for all.
+/// Built so, packets are neither sealed nor opened, and the place of the tag stays empty: for
+/// measuring what encryption costs. It is no feature of the crate, because a feature that one
+/// package asks for is there for all.
 const PLAINTEXT: bool = cfg!(fontis_plaintext);
-/// Packets of a generation of keys, as a power of two: half of what RFC 9001, appendix B.1, allows AES-GCM.
+/// Packets of a generation of keys, as a power of two: half of what RFC 9001, appendix B.1, allows
+/// AES-GCM.
 const GENERATION_BITS: u32 = 22;
 /// The path whose packets there are.
 const PATH: u8 = 0;
@@ -48,8 +50,9 @@ fn derive(context: &str, secret: &[u8; 32]) -> [u8; 16] {
     key
 }
 
-/// The keys of an established connection, one for each direction. Others take their place every 2²² packets; the packet
-/// number says which, and whoever learns the present ones cannot read what was sent under earlier ones.
+/// The keys of an established connection, one for each direction. Others take their place every 2²²
+/// packets; the packet number says which, and whoever learns the present ones cannot read what was
+/// sent under earlier ones.
 pub(super) struct TrafficKeys {
     seal: Generation,
     open: Generation,
@@ -57,7 +60,8 @@ pub(super) struct TrafficKeys {
     before: Option<Generation>,
     /// The first packet that opens with it makes it the present one.
     after: Generation,
-    /// The number after the highest that was opened: truncated numbers are expanded to what is nearest to it.
+    /// The number after the highest that was opened: truncated numbers are expanded to what is
+    /// nearest to it.
     expected: u64,
     key_log: Option<KeyLog>,
     /// This side's identifier.
@@ -65,7 +69,8 @@ pub(super) struct TrafficKeys {
 }
 
 impl TrafficKeys {
-    /// From the two halves of Noise's split, which belong to packets of the initiator, and of the responder.
+    /// From the two halves of Noise's split, which belong to packets of the initiator, and of the
+    /// responder.
     pub(super) fn new(
         split: ([u8; 32], [u8; 32]),
         ids: [ConnectionId; 2],

@@ -1,9 +1,11 @@
-//! Packet protection: the Noise IK handshake and AES-128-GCM, as the [`Session`](fontis_proto::dfcp::Session) between
-//! typed packets and datagrams. `docs/protocol.md` specifies every byte.
+//! Packet protection: the Noise IK handshake and AES-128-GCM, as the
+//! [`Session`](fontis_proto::dfcp::Session) between typed packets and datagrams. `docs/protocol.md`
+//! specifies every byte.
 //!
-//! Start here: a client has an [`Initiator`]; a server opens a SYN with [`open_syn`], which costs two Diffie–Hellman
-//! operations and yields a [`Responder`] for the connection. When the second message has passed, both have the keys of
-//! sealed packets, which change every four million packets.
+//! Start here: a client has an [`Initiator`]; a server opens a SYN with [`open_syn`], which costs
+//! two Diffie–Hellman operations and yields a [`Responder`] for the connection. When the second
+//! message has passed, both have the keys of sealed packets, which change every four million
+//! packets.
 
 use std::net::IpAddr;
 

@@ -44,7 +44,8 @@ pub enum Header {
         /// The proof.
         token: ResetToken,
     },
-    /// The other side could not read the SYN. Anybody could have sent this: it is a hint, not a fact.
+    /// The other side could not read the SYN. Anybody could have sent this: it is a hint, not a
+    /// fact.
     UnknownKey {
         /// The initiator's identifier.
         destination: ConnectionId,
@@ -105,7 +106,8 @@ pub fn header(datagram: &[u8]) -> Option<Header> {
     })
 }
 
-/// The datagram of a reset: smaller than any sealed packet, so that two sides cannot reset each other for ever.
+/// The datagram of a reset: smaller than any sealed packet, so that two sides cannot reset each
+/// other for ever.
 pub fn reset(destination: ConnectionId, token: &ResetToken) -> Vec<u8> {
     [&[RESET], &destination.0[..], &token[..]].concat()
 }
@@ -132,7 +134,8 @@ pub(super) fn proved_syn(cookie: &Cookie, syn: &[u8]) -> Vec<u8> {
     [&[PROVED_SYN], &cookie[..], syn].concat()
 }
 
-/// The token that resets the connection `id`: only who holds `secret` can make it, and it survives a restart.
+/// The token that resets the connection `id`: only who holds `secret` can make it, and it survives
+/// a restart.
 pub fn reset_token(secret: &[u8; 32], id: ConnectionId) -> ResetToken {
     let mut token = [0; 16];
     token.copy_from_slice(&blake3::keyed_hash(secret, &id.0).as_bytes()[..16]);

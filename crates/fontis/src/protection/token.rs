@@ -21,10 +21,11 @@ const TAG: usize = 16;
 
 type Id = [u8; NONCE];
 
-/// Makes the tokens of one endpoint, and redeems them: each once, for the client and the address that it was made for.
+/// Makes the tokens of one endpoint, and redeems them: each once, for the client and the address
+/// that it was made for.
 ///
-/// The key is never stored: with the process that made them all tokens lose their worth, so that none can be used again
-/// after a restart that has forgotten which were.
+/// The key is never stored: with the process that made them all tokens lose their worth, so that
+/// none can be used again after a restart that has forgotten which were.
 pub(crate) struct Tokens {
     key: LessSafeKey,
     used: HashMap<Id, Time>,

@@ -25,7 +25,8 @@ pub enum SinkError {
         /// Whether it is a folder now.
         folder: bool,
     },
-    /// Something took the destination during the transfer; the complete object stays under its partial name.
+    /// Something took the destination during the transfer; the complete object stays under its
+    /// partial name.
     #[error(
         "{} appeared during the transfer: move it away, then rename {} to it",
         printable(.path), printable(.partial)

@@ -75,8 +75,8 @@ fn header_of(manifest: &Manifest, content: &Hash, allowed: u32) -> Header {
 }
 
 impl Sink {
-    /// Whether an interrupted transfer to `dest` left something; of any object, if it is not known what this one will be
-    /// called.
+    /// Whether an interrupted transfer to `dest` left something; of any object, if it is not known
+    /// what this one will be called.
     pub fn is_begun(dest: &Dest, name: Option<&str>) -> bool {
         let Dest::Path(path) = dest else { return false };
         let into = path.is_dir() || path.as_os_str().to_string_lossy().ends_with(is_separator);
@@ -129,8 +129,9 @@ impl Sink {
         Ok(())
     }
 
-    /// What an earlier transfer left of this object: every block is read and checked against `tree`; of others, the
-    /// symbols that came are believed for now. `checked` is told how many bytes have been looked at.
+    /// What an earlier transfer left of this object: every block is read and checked against
+    /// `tree`; of others, the symbols that came are believed for now. `checked` is told how many
+    /// bytes have been looked at.
     ///
     /// # Errors
     /// What the system says, as [`SinkError`].
@@ -167,7 +168,8 @@ impl Sink {
         Ok(kept)
     }
 
-    /// Stores symbols of a block that is not complete, so that a later transfer need not fetch them again.
+    /// Stores symbols of a block that is not complete, so that a later transfer need not fetch them
+    /// again.
     ///
     /// # Errors
     /// As [`write_block`](Self::write_block).

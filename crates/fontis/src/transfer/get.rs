@@ -12,7 +12,8 @@ use crate::{Connection, Dest, Endpoint, Sink, SinkOptions, Url};
 /// How often a peer that waits is told that this side lives.
 const ALIVE_EVERY: Duration = Duration::from_secs(5);
 
-/// Fetches what `url` names from the server at `remote`, and returns when it is verified and has its name.
+/// Fetches what `url` names from the server at `remote`, and returns when it is verified and has
+/// its name.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -39,7 +40,8 @@ pub async fn get(
 ) -> Result<Report, TransferError> {
     let begin = Instant::now();
     let id = 0;
-    // What was left may belong to another object; whether it does is known only when this one has been offered.
+    // What was left may belong to another object; whether it does is known only when this one has
+    // been offered.
     let resume = !options.restart && Sink::is_begun(dest, url.name());
     let path = url.path.clone().unwrap_or_default();
     let request = encode(&Request::Get { id, path, resume });
@@ -114,8 +116,8 @@ async fn fetch(
     Ok(Report { name, path, bytes, resumed, hash, duration, stats })
 }
 
-/// Runs `work` on a worker thread, and calls `alive` every few seconds until it is done: the peer must not take it for
-/// silence.
+/// Runs `work` on a worker thread, and calls `alive` every few seconds until it is done: the peer
+/// must not take it for silence.
 pub(super) async fn meanwhile<T: Send + 'static>(
     alive: impl Fn(),
     work: impl FnOnce() -> Result<T, TransferError> + Send + 'static,

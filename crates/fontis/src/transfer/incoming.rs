@@ -32,7 +32,8 @@ pub(super) struct Incoming {
     store: Store,
 }
 
-/// Where a complete object is, if it is a file or folder, its hash, and what the connection had counted.
+/// Where a complete object is, if it is a file or folder, its hash, and what the connection had
+/// counted.
 pub(super) type Stored = (Option<PathBuf>, String, Stats);
 
 /// What blocks are checked against.
@@ -97,8 +98,8 @@ struct Stream {
 }
 
 impl Incoming {
-    /// Checks what the peer offers, prepares its place and finds out what is there already. `name` is what it shall be
-    /// called, if not as it says.
+    /// Checks what the peer offers, prepares its place and finds out what is there already. `name`
+    /// is what it shall be called, if not as it says.
     pub(super) fn prepare(
         remote: SocketAddr,
         announced: &Announced,
@@ -122,7 +123,8 @@ impl Incoming {
                 what: "the manifest and the object differ in size",
             });
         }
-        // What the content is called in the journal: an opening's is what the same state's offer says besides the root.
+        // What the content is called in the journal: an opening's is what the same state's offer
+        // says besides the root.
         let (tree, content) = match announced {
             Announced::Offer(Offer { root, block_size, tree, state, .. }) => {
                 let tree = HashTree::from_bytes((*root).into(), size, *block_size, tree);
@@ -176,8 +178,8 @@ impl Incoming {
         shape.size == own.size && shape.block_size == own.block_size
     }
 
-    /// Receives, checks and stores every block, then gives the object its name. `id` is that of the request; `moved` is
-    /// told now and then how many bytes are stored.
+    /// Receives, checks and stores every block, then gives the object its name. `id` is that of the
+    /// request; `moved` is told now and then how many bytes are stored.
     pub(super) async fn receive(
         self,
         connection: &Connection,
@@ -221,7 +223,8 @@ impl Incoming {
             let length = data.len() as u64;
             let due = told.elapsed() >= PROGRESS_EVERY || done + length == shape.size;
             if due {
-                // Counted before the block is released: releasing the last ends the peer's interest.
+                // Counted before the block is released: releasing the last ends the peer's
+                // interest.
                 stats = connection.stats().await.unwrap_or(stats);
             }
             match self.store(shape, block, data, &check) {

@@ -24,10 +24,11 @@ pub(super) enum Request {
 /// By the server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Response {
-    /// The object that was asked for; its content follows on a channel whose label is the request's id.
+    /// The object that was asked for; its content follows on a channel whose label is the request's
+    /// id.
     Offer { id: u32, offer: Offer },
-    /// The object that was asked for, from its beginning: it has not been hashed yet. Content follows as after an offer,
-    /// and what it is checked against with it, as `Values`.
+    /// The object that was asked for, from its beginning: it has not been hashed yet. Content
+    /// follows as after an offer, and what it is checked against with it, as `Values`.
     Opening { id: u32, opening: Opening },
     /// The chaining values of the blocks of an opening, from `first` on.
     Values { id: u32, first: u32, values: Vec<u8> },
@@ -39,12 +40,13 @@ pub(super) enum Response {
     Stored { id: u32 },
     /// It cannot be done.
     Error { id: u32, text: String },
-    /// Something is there already, and whether it belongs to the object that was opened shows its offer: hash it, and
-    /// put that.
+    /// Something is there already, and whether it belongs to the object that was opened shows its
+    /// offer: hash it, and put that.
     Hash { id: u32 },
 }
 
-/// How either side says the chaining values of the blocks of an opening, from the second argument on.
+/// How either side says the chaining values of the blocks of an opening, from the second argument
+/// on.
 pub(super) type Tell = fn(u32, u32, Vec<u8>) -> Bytes;
 
 impl Request {
@@ -119,7 +121,8 @@ pub(super) struct Opening {
     pub(super) manifest: Vec<u8>,
 }
 
-/// What the sending side says of an object: its name, what it holds, and what it is checked against.
+/// What the sending side says of an object: its name, what it holds, and what it is checked
+/// against.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Announced {
     Offer(Offer),

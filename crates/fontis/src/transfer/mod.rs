@@ -1,7 +1,8 @@
 //! Files and folders over connections: what the `fontis` command does.
 //!
-//! Start here: [`get`] fetches what a [`FileServer`] serves; [`send`] delivers to a [`Receiver`]. Every block is checked
-//! against the object's BLAKE3 tree as it comes, and a name appears only when all of it is verified.
+//! Start here: [`get`] fetches what a [`FileServer`] serves; [`send`] delivers to a [`Receiver`].
+//! Every block is checked against the object's BLAKE3 tree as it comes, and a name appears only
+//! when all of it is verified.
 
 mod error;
 mod get;
@@ -34,7 +35,8 @@ pub use serve::FileServer;
 /// How often progress is told.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
-/// Runs `work`, which may block, on a thread of its own. Without anybody who waits for it, it ends where it awaits next.
+/// Runs `work`, which may block, on a thread of its own. Without anybody who waits for it, it ends
+/// where it awaits next.
 async fn on_own_thread<T: Send + 'static>(
     name: &str,
     work: impl Future<Output = T> + Send + 'static,
@@ -54,7 +56,8 @@ async fn on_own_thread<T: Send + 'static>(
     done.await.map_err(|_| TransferError::Worker)
 }
 
-/// Runs `work` to its end, and `moved` with what it tells meanwhile: bytes, and what the connection has counted.
+/// Runs `work` to its end, and `moved` with what it tells meanwhile: bytes, and what the connection
+/// has counted.
 async fn telling<T>(
     work: impl Future<Output = T>,
     mut told: mpsc::UnboundedReceiver<(u64, Stats)>,

@@ -20,17 +20,17 @@ use crate::{
 pub(super) const CODE_UNREADABLE: u32 = 1;
 /// The code of an object that the receiving side does not want or cannot store.
 pub(super) const CODE_UNWANTED: u32 = 2;
-/// The code of a connection that a client closes because it has verified and stored what it asked for. The last
-/// acknowledgement may be lost; a close is repeated until it is answered.
+/// The code of a connection that a client closes because it has verified and stored what it asked
+/// for. The last acknowledgement may be lost; a close is repeated until it is answered.
 pub(super) const CODE_COMPLETE: u32 = 3;
 
-/// Transfers that have a thread each to read their blocks: a block waits for one thread to wake up then, not for three.
-/// Blocks of others are read by the runtime's threads, however many there are.
+/// Transfers that have a thread each to read their blocks: a block waits for one thread to wake up
+/// then, not for three. Blocks of others are read by the runtime's threads, however many there are.
 const READERS_AT_ONCE: usize = 64;
 static READERS: Semaphore = Semaphore::const_new(READERS_AT_ONCE);
 
-/// Bytes of an object that is hashed before it is sent: it takes a few milliseconds, and whoever asks has the whole
-/// object's hash at once.
+/// Bytes of an object that is hashed before it is sent: it takes a few milliseconds, and whoever
+/// asks has the whole object's hash at once.
 const HASHED_FIRST: u64 = 4 << 20;
 
 /// A block, and its chaining value if nobody knew it.
@@ -52,8 +52,8 @@ pub(super) enum Tree {
 }
 
 impl Tree {
-    /// That of a source whose hash nobody knows: it is not hashed before its first byte leaves, unless it is small or may
-    /// still change without a trace.
+    /// That of a source whose hash nobody knows: it is not hashed before its first byte leaves,
+    /// unless it is small or may still change without a trace.
     pub(super) fn unknown(source: &Source) -> Option<Self> {
         source.state().filter(|_| source.size() > HASHED_FIRST).map(Self::Unknown)
     }
@@ -96,8 +96,9 @@ impl Outgoing {
         held.done().iter().map(|run| offset(run.end) - offset(run.start)).sum()
     }
 
-    /// Sends the content and returns its hash tree when the peer has verified all of it. `tell` says the chaining values of
-    /// an unknown tree; `moved` is told now and then of what has been read, and of the last block.
+    /// Sends the content and returns its hash tree when the peer has verified all of it. `tell`
+    /// says the chaining values of an unknown tree; `moved` is told now and then of what has been
+    /// read, and of the last block.
     pub(super) async fn send(
         &self,
         connection: &Connection,
@@ -216,7 +217,8 @@ impl Outgoing {
         let Tree::Known(tree) = &self.tree else {
             let value = chaining_value(offset, &buffer);
             if offset + buffer.len() as u64 == self.source.size() {
-                // Without this value nobody takes the object for whole: no two states of it are ever mixed.
+                // Without this value nobody takes the object for whole: no two states of it are
+                // ever mixed.
                 self.source.check_untouched()?;
             }
             return Ok((buffer.into(), Some(value)));

@@ -42,7 +42,8 @@ impl Shared {
         lock(&self.busy)
     }
 
-    /// A sender that comes again has lost its connection, whether this side has noticed or not: the old transfer ends.
+    /// A sender that comes again has lost its connection, whether this side has noticed or not: the
+    /// old transfer ends.
     async fn supersede(&self, claimant: &Claimant) {
         let begin = Instant::now();
         loop {
@@ -85,7 +86,8 @@ struct Expected {
 const VALUES_AHEAD: usize = 64;
 
 impl Receiver {
-    /// A receiver into the folder `dir`, from those whom the endpoint accepts and who know `secret`.
+    /// A receiver into the folder `dir`, from those whom the endpoint accepts and who know
+    /// `secret`.
     pub fn new(
         endpoint: Endpoint,
         dir: &Path,
@@ -278,7 +280,8 @@ async fn receive(
     Ok(Response::Stored { id })
 }
 
-/// Prepares the place of an object; `None` if something is there that may belong to it and the object has not been hashed.
+/// Prepares the place of an object; `None` if something is there that may belong to it and the
+/// object has not been hashed.
 fn prepare(
     shared: &Shared,
     remote: SocketAddr,

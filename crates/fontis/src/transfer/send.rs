@@ -11,8 +11,9 @@ use super::outgoing::{Outgoing, Tree, close, lost};
 use super::{Progress, Report, TransferError};
 use crate::{Connection, Endpoint, Source, Url};
 
-/// Sends files and folders, one after another, to the receiver that printed `url`; returns when the last is verified
-/// and stored there. [`Progress::Stored`] reports on each. What is large is hashed while it is sent.
+/// Sends files and folders, one after another, to the receiver that printed `url`; returns when the
+/// last is verified and stored there. [`Progress::Stored`] reports on each. What is large is hashed
+/// while it is sent.
 pub async fn send(
     endpoint: &Endpoint,
     remote: SocketAddr,

@@ -6,7 +6,8 @@ use fontis_base::{Duration, Time};
 #[derive(Clone, Copy, Debug)]
 pub struct Clock(Instant);
 
-/// A timestamp older than this says more about the system's clock having been set than about the packet.
+/// A timestamp older than this says more about the system's clock having been set than about the
+/// packet.
 const OLDEST: Duration = Duration::from_secs(1);
 
 impl Clock {
@@ -20,8 +21,8 @@ impl Clock {
         Time::ZERO + self.0.elapsed().into()
     }
 
-    /// The arrival times of a batch of datagrams, from the kernel's time stamps: by the time a datagram is read it
-    /// may have waited for others to be handled, which is no part of the path.
+    /// The arrival times of a batch of datagrams, from the kernel's time stamps: by the time a
+    /// datagram is read it may have waited for others to be handled, which is no part of the path.
     pub fn arrivals(&self) -> impl Fn(Option<core::time::Duration>) -> Time + use<> {
         // In this order, a pause between the two readings makes arrivals late, never early.
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -14,8 +14,9 @@ pub struct Socket {
     state: UdpSocketState,
 }
 
-/// What is asked of the system for a socket's buffers: 25 ms of 5 Gbit/s, as long as a busy system may keep the thread
-/// that reads from its processor. The memory is taken only while there is something in it.
+/// What is asked of the system for a socket's buffers: 25 ms of 5 Gbit/s, as long as a busy system
+/// may keep the thread that reads from its processor. The memory is taken only while there is
+/// something in it.
 const BUFFER: usize = 16 << 20;
 
 impl Socket {
@@ -51,7 +52,8 @@ impl Socket {
         match read {
             Ok(filled) => {
                 batch.filled = filled;
-                // A batch that is not full ended because nothing was left: the next arrival raises a new event.
+                // A batch that is not full ended because nothing was left: the next arrival raises
+                // a new event.
                 filled == BATCH_SIZE
             }
             // Other errors are those of earlier sends, told in the place of one read.
@@ -64,7 +66,8 @@ impl Socket {
         self.state.max_gso_segments()
     }
 
-    /// Sends one datagram, or several of `segment` bytes each (the last may be shorter), from `source` if given.
+    /// Sends one datagram, or several of `segment` bytes each (the last may be shorter), from
+    /// `source` if given.
     pub fn send(
         &self,
         destination: SocketAddr,
@@ -85,7 +88,8 @@ impl Socket {
     }
 }
 
-/// Asks for large buffers: as root beyond the system's limit, else up to it. Small ones are no error.
+/// Asks for large buffers: as root beyond the system's limit, else up to it. Small ones are no
+/// error.
 fn enlarge_buffers(socket: &RawSocket) {
     #[cfg(target_os = "linux")]
     {
@@ -139,8 +143,9 @@ impl Batch {
         })
     }
 
-    /// Hands every read to `handle`, with the length of the datagrams that are joined in it. Its memory serves again
-    /// unless a part of what `handle` returns, which is all of it, is kept elsewhere.
+    /// Hands every read to `handle`, with the length of the datagrams that are joined in it. Its
+    /// memory serves again unless a part of what `handle` returns, which is all of it, is kept
+    /// elsewhere.
     pub fn handle(&mut self, mut handle: impl FnMut(&RecvMeta, BytesMut) -> Bytes) {
         for (meta, read) in self.metas.iter().zip(&mut self.reads).take(self.filled) {
             let handled = handle(meta, core::mem::take(read)).try_into_mut();

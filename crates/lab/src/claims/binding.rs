@@ -4,7 +4,8 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Binding {
-    /// Identifiers; `{name}` stands for letters, digits and dots, and for what they were in all other texts of the binding.
+    /// Identifiers; `{name}` stands for letters, digits and dots, and for what they were in all
+    /// other texts of the binding.
     pub(super) claims: Vec<String>,
     /// An expression for our value, in the claim's unit, or with `holds` to be shown.
     #[serde(default)]
@@ -29,7 +30,8 @@ pub(super) struct Binding {
     /// Whether only full runs can answer it.
     #[serde(default)]
     pub(super) full: bool,
-    /// Texts for captures: `names.c."0.1G"` is what `{c}` stands for in expressions where it was `0.1G`.
+    /// Texts for captures: `names.c."0.1G"` is what `{c}` stands for in expressions where it was
+    /// `0.1G`.
     #[serde(default)]
     pub(super) names:
         std::collections::BTreeMap<String, std::collections::BTreeMap<String, String>>,

@@ -108,7 +108,8 @@ impl Book {
         &self.claims
     }
 
-    /// Checks the claims whose identifier begins with one of these, or all if there are none; runs what that takes.
+    /// Checks the claims whose identifier begins with one of these, or all if there are none; runs
+    /// what that takes.
     pub fn check(
         &self,
         wanted: &[String],

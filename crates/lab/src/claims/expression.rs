@@ -3,9 +3,10 @@
 //! ```text
 //! mean([X07 | cubic, rtt=100 ms | goodput all]) / 200 < 1.25 and increasing({1, 2, 3}, 0)
 //! ```
-//! `[SCENARIO | SELECTORS | METRIC SUBJECT]` is the list of what was measured, run by run: a selector is a variant, or
-//! `KEY=VALUE` of the sweep, where the key may be its last part; repetitions are averaged. `*` as subject is all of them.
-//! `SCENARIO@testbed` is the scenario with real kernels and sockets.
+//! `[SCENARIO | SELECTORS | METRIC SUBJECT]` is the list of what was measured, run by run: a
+//! selector is a variant, or `KEY=VALUE` of the sweep, where the key may be its last part;
+//! repetitions are averaged. `*` as subject is all of them. `SCENARIO@testbed` is the scenario with
+//! real kernels and sockets.
 
 use super::value::Value;
 

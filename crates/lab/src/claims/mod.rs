@@ -1,8 +1,9 @@
 //! Claims of papers, each bound to what can be computed or simulated of it.
 //!
-//! Start here: a [`Book`] holds a paper's claims (`claims/NAME.jsonl`) and their bindings (`claims/NAME.toml`);
-//! [`Results`] runs the scenarios that bindings ask for and keeps their summaries; [`Book::check`] gives a [`Verdict`] for
-//! each claim. [`report`](fn@report) writes all of it as a page, in Markdown or as [`html`].
+//! Start here: a [`Book`] holds a paper's claims (`claims/NAME.jsonl`) and their bindings
+//! (`claims/NAME.toml`); [`Results`] runs the scenarios that bindings ask for and keeps their
+//! summaries; [`Book::check`] gives a [`Verdict`] for each claim. [`report`](fn@report) writes all
+//! of it as a page, in Markdown or as [`html`].
 
 mod binding;
 mod book;

@@ -18,7 +18,8 @@ pub struct Section {
     pub markdown: String,
 }
 
-/// The page on what was reproduced of a book's claims: Markdown. `findings` stands above the tables.
+/// The page on what was reproduced of a book's claims: Markdown. `findings` stands above the
+/// tables.
 pub fn report(book: &str, findings: &str, checked: &[Checked], results: &Results) -> String {
     let mut text = format!(
         "# What of {book} is reproduced\n\nThis page is made by `fontis lab check {book} --report FILE`; \

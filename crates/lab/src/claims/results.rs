@@ -28,10 +28,11 @@ pub struct Budget {
     pub jobs: usize,
 }
 
-/// Summaries of scenarios' runs, in a folder with a file for each scenario. What is there is not run again, as long as
-/// the scenario's settings and the version are the same.
+/// Summaries of scenarios' runs, in a folder with a file for each scenario. What is there is not
+/// run again, as long as the scenario's settings and the version are the same.
 ///
-/// Scenarios are named by their ids; `ID@testbed` stands for one that runs on the testbed, in real time, one run at a time.
+/// Scenarios are named by their ids; `ID@testbed` stands for one that runs on the testbed, in real
+/// time, one run at a time.
 pub struct Results {
     folder: PathBuf,
     budget: Budget,
@@ -117,7 +118,8 @@ impl Results {
         self.folder.join(format!("{name}{on}.jsonl"))
     }
 
-    /// Runs what is needed and not yet known, `jobs` at a time, and keeps the summaries. `tell` is told what is done.
+    /// Runs what is needed and not yet known, `jobs` at a time, and keeps the summaries. `tell` is
+    /// told what is done.
     pub fn run(
         &mut self,
         id: &str,
@@ -272,7 +274,8 @@ impl Loaded {
         Ok(groups)
     }
 
-    /// The values of a metric in a run; several for the subject `*`. `None` if the run is not known.
+    /// The values of a metric in a run; several for the subject `*`. `None` if the run is not
+    /// known.
     pub(super) fn values(&self, run: usize, metric: &str, subject: &str) -> Option<Vec<f64>> {
         let summary = self.summaries[run].as_ref()?;
         if subject == "*" {

@@ -36,7 +36,8 @@ impl Value {
         Self::Number(f64::from(u8::from(truth)))
     }
 
-    /// Applies an operation to two numbers, to each of a list and a number, or to two lists of equal length.
+    /// Applies an operation to two numbers, to each of a list and a number, or to two lists of
+    /// equal length.
     pub(super) fn zip(&self, other: &Self, of: impl Fn(f64, f64) -> f64) -> Result<Self, String> {
         Ok(match (self, other) {
             (Self::Number(a), Self::Number(b)) => Self::Number(of(*a, *b)),

@@ -7,7 +7,8 @@ use mio::{Interest, Registry, Token};
 
 use fontis::udp::Socket;
 
-/// Someone who sends to the relay, with a socket of its own towards the server so that answers find their way.
+/// Someone who sends to the relay, with a socket of its own towards the server so that answers find
+/// their way.
 #[derive(Debug)]
 pub(super) struct Client {
     pub(super) address: SocketAddr,
@@ -17,7 +18,8 @@ pub(super) struct Client {
     pub(super) seen: Time,
 }
 
-/// All clients, by flow and by address. Flows are never used again, so a late packet finds its client or none.
+/// All clients, by flow and by address. Flows are never used again, so a late packet finds its
+/// client or none.
 #[derive(Debug)]
 pub(super) struct Clients {
     by_flow: HashMap<FlowId, Client>,
@@ -44,7 +46,8 @@ impl Clients {
         self.by_flow.get_mut(&flow)
     }
 
-    /// The flow of the client at `address`, who is new if not known; `None` if there is no room for it.
+    /// The flow of the client at `address`, who is new if not known; `None` if there is no room for
+    /// it.
     pub(super) fn flow_of(
         &mut self,
         now: Time,

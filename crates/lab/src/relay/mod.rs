@@ -1,16 +1,18 @@
 //! A bad path for any UDP program.
 //!
-//! Start here: a [`Relay`] listens on an address, forwards every client's datagrams to a server and the answers back,
-//! and lets both directions cross a [`Link`](fontis_net::Link) each. All clients share the two links, as they would
-//! share a bottleneck; each is a flow of its own, so a fair queue is fair between clients.
+//! Start here: a [`Relay`] listens on an address, forwards every client's datagrams to a server and
+//! the answers back, and lets both directions cross a [`Link`](fontis_net::Link) each. All clients
+//! share the two links, as they would share a bottleneck; each is a flow of its own, so a fair
+//! queue is fair between clients.
 //!
 //! ```text
 //! client ──► listening socket ──► up   ──► the client's own socket ──► server
 //! client ◄── listening socket ◄── down ◄── the client's own socket ◄── server
 //! ```
 //!
-//! One thread does it all, and sleeps between deliveries. Due times come from the links, which compute them from
-//! arrivals alone: a late wake-up makes a delivery late, never the next one, and never one early.
+//! One thread does it all, and sleeps between deliveries. Due times come from the links, which
+//! compute them from arrivals alone: a late wake-up makes a delivery late, never the next one, and
+//! never one early.
 
 mod client;
 mod path;
@@ -34,8 +36,8 @@ pub const OVERHEAD: u32 = 28;
 
 /// What a relay is to do.
 ///
-/// A link's buffer bounds what waits, not what is in flight: without a rate, memory grows with what the clients send
-/// in one delay.
+/// A link's buffer bounds what waits, not what is in flight: without a rate, memory grows with what
+/// the clients send in one delay.
 #[derive(Clone, Debug)]
 pub struct RelayConfig {
     /// Where clients send to; port zero takes any free port.

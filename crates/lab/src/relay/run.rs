@@ -128,7 +128,8 @@ impl Relay {
         Ok(())
     }
 
-    /// Reads one batch from each socket that has something, so that a busy one does not hold up the others.
+    /// Reads one batch from each socket that has something, so that a busy one does not hold up the
+    /// others.
     fn receive(&mut self) {
         let mut ready = core::mem::take(&mut self.ready);
         ready.retain(|token| match *token {
@@ -192,7 +193,8 @@ impl Relay {
         }
     }
 
-    /// Counts a datagram that was due at `due` and that the system has taken, refused, or had no one to send to.
+    /// Counts a datagram that was due at `due` and that the system has taken, refused, or had no
+    /// one to send to.
     fn note(&mut self, due: Time, sent: Option<io::Result<()>>) {
         if !matches!(sent, Some(Ok(()))) {
             self.stats.unsent += 1;

@@ -60,9 +60,10 @@ pub struct Extras {
 /// The most packets in a capture: some hundred megabytes of them.
 const MOST_CAPTURED: u64 = 2_000_000;
 
-/// Runs what has not been recorded yet, on `jobs` threads, and records it; gives what is done, in the order of the runs.
-/// Of packets is written what `extras` says; every packet's life is known to the simulator only. When `stop` is set, runs that are not finished are given up; the rest is kept, and the next batch goes on
-/// from there.
+/// Runs what has not been recorded yet, on `jobs` threads, and records it; gives what is done, in
+/// the order of the runs. Of packets is written what `extras` says; every packet's life is known to
+/// the simulator only. When `stop` is set, runs that are not finished are given up; the rest is
+/// kept, and the next batch goes on from there.
 pub fn run(
     runs: &[Run],
     platform: Platform,
@@ -113,7 +114,8 @@ struct Snapshots<'a> {
     next: Instant,
 }
 
-/// The first picture of a run under way, and how much of its time pictures may take: one part in so many.
+/// The first picture of a run under way, and how much of its time pictures may take: one part in so
+/// many.
 const FIRST_SNAPSHOT: Duration = Duration::from_secs(1);
 const SNAPSHOT_SHARE: u32 = 10;
 
@@ -126,7 +128,8 @@ impl<'a> Snapshots<'a> {
         let Some(recorder) = recorder else { return };
         let begun = Instant::now();
         if begun >= self.next {
-            // Whoever looks on misses a picture; the run goes on, and says what is wrong with the folder at its end.
+            // Whoever looks on misses a picture; the run goes on, and says what is wrong with the
+            // folder at its end.
             let _ = self.folder.record_snapshot(self.run, &recorder.snapshot());
             self.next = Instant::now() + FIRST_SNAPSHOT.max(begun.elapsed() * SNAPSHOT_SHARE);
         }

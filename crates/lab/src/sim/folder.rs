@@ -35,7 +35,8 @@ pub enum RecordError {
     },
 }
 
-/// Where a scenario's recordings go: a folder for each run, which has its name only when it is complete.
+/// Where a scenario's recordings go: a folder for each run, which has its name only when it is
+/// complete.
 #[derive(Clone, Debug)]
 pub struct Folder {
     path: PathBuf,
@@ -84,8 +85,8 @@ impl Folder {
         self.path.join(format!("{:05}", run.index))
     }
 
-    /// The metrics of a run that was recorded before by this version with these settings, with what is wanted
-    /// of its packets.
+    /// The metrics of a run that was recorded before by this version with these settings, with what
+    /// is wanted of its packets.
     pub fn recorded(&self, run: &Run, platform: Platform, extras: Extras) -> Option<Vec<Metric>> {
         let wanted = [(extras.capture, CAPTURE), (extras.packets, TRACE), (extras.qlog, QLOG)];
         if wanted.iter().any(|(wanted, name)| *wanted && !self.of_run(run).join(name).is_file()) {
@@ -131,7 +132,8 @@ impl Folder {
         let _ = fs::remove_dir_all(self.partial(run));
     }
 
-    /// Writes a run's recording beside its qlog, in place of any other; of a testbed, with the machine that it was made on.
+    /// Writes a run's recording beside its qlog, in place of any other; of a testbed, with the
+    /// machine that it was made on.
     pub fn record(
         &self,
         run: &Run,

@@ -1,6 +1,7 @@
 use fontis_sim::scenario::Run;
 
-/// What decides a run's result, hashed: its settings with the traces that they name, its seed, this version. What is only said about it does not count.
+/// What decides a run's result, hashed: its settings with the traces that they name, its seed, this
+/// version. What is only said about it does not count.
 pub fn key(run: &Run) -> String {
     const ABOUT: [&str; 5] = ["id", "title", "paper", "figure", "minutes"];
     let is_about =

@@ -15,7 +15,8 @@ pub struct ScenarioFile {
 /// Folders hold folders, and those hold scenarios: `scenarios/<paper>/<figure>.toml`.
 const DEPTH: usize = 4;
 
-/// The folder of scenarios: the one that `FONTIS_SCENARIOS` names, or `scenarios` here or in a folder above.
+/// The folder of scenarios: the one that `FONTIS_SCENARIOS` names, or `scenarios` here or in a
+/// folder above.
 pub fn folder() -> Option<PathBuf> {
     if let Some(path) = std::env::var_os("FONTIS_SCENARIOS") {
         return Some(path.into());
@@ -33,7 +34,8 @@ pub fn read(path: &Path) -> Result<ScenarioFile, String> {
     Ok(ScenarioFile { path: path.to_owned(), scenario })
 }
 
-/// Reads the text of a scenario; files that it names are looked for in a folder, and then in the present one.
+/// Reads the text of a scenario; files that it names are looked for in a folder, and then in the
+/// present one.
 pub fn parse(text: &str, folder: &str) -> Result<Scenario, ScenarioError> {
     let read = |folder: &str, name: &str| {
         let beside = Path::new(folder).join(name);

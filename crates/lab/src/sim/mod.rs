@@ -1,4 +1,5 @@
-//! Scenarios on this machine: finding them, running many at once or on the testbed, recording what came of it.
+//! Scenarios on this machine: finding them, running many at once or on the testbed, recording what
+//! came of it.
 
 mod batch;
 mod folder;

@@ -12,7 +12,8 @@ use super::Namespace;
 use super::error::{TestbedError, system};
 use super::system as sys;
 
-/// A command in a namespace. All that it starts ends with it, and with this process, whatever ends that.
+/// A command in a namespace. All that it starts ends with it, and with this process, whatever ends
+/// that.
 #[derive(Debug)]
 pub struct Job {
     handle: JobHandle,
@@ -82,7 +83,8 @@ impl Job {
         self.thread.is_finished()
     }
 
-    /// Waits for its end. A signal that ended it shows as the exit code 128 and its number, as in a shell.
+    /// Waits for its end. A signal that ended it shows as the exit code 128 and its number, as in a
+    /// shell.
     pub fn wait(self) -> Result<ExitStatus, TestbedError> {
         let end = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         end.map_err(system("wait for a command"))

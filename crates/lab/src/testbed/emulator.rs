@@ -15,8 +15,9 @@ use super::tun::{MAX_READ, Tun};
 use super::way::Way;
 use crate::lateness::{Lateness, LatenessRecorder};
 
-/// Carries packets between two interfaces over a way each, on a thread each. Time is real: what enters is due at a time
-/// that follows from its arrival alone, and leaves as soon after it as the machine wakes up, never before.
+/// Carries packets between two interfaces over a way each, on a thread each. Time is real: what
+/// enters is due at a time that follows from its arrival alone, and leaves as soon after it as the
+/// machine wakes up, never before.
 #[derive(Debug)]
 pub(super) struct Emulator {
     clock: Clock,
@@ -43,12 +44,13 @@ struct Stop {
 
 /// How many packets are read before those that are due are released.
 const BATCH: usize = 32;
-/// What is read up to this size is kept in a buffer of its own size; the others keep the one that they were read into.
+/// What is read up to this size is kept in a buffer of its own size; the others keep the one that
+/// they were read into.
 const SMALL: usize = 16 << 10;
 
 impl Emulator {
-    /// Begins to carry what `a` gives to `b` by the first way, and what `b` gives to `a` by the second. Times count
-    /// from the start of `clock`.
+    /// Begins to carry what `a` gives to `b` by the first way, and what `b` gives to `a` by the
+    /// second. Times count from the start of `clock`.
     pub(super) fn start(
         clock: Clock,
         a: Tun,
@@ -181,7 +183,8 @@ impl Carrier {
         Ok(true)
     }
 
-    /// Writes everything that is due. Packets that one super-packet stood for leave together if they are due together.
+    /// Writes everything that is due. Packets that one super-packet stood for leave together if
+    /// they are due together.
     fn release(&self, lane: &mut Lane) {
         let now = self.clock.now();
         let mut run: Option<(Time, Frame, Ecn)> = None;

@@ -6,7 +6,8 @@ use fontis_base::Ecn;
 use super::checksum::{Sum, partial};
 use super::system::VNET_LEN;
 
-/// What a read from an interface gave: a packet, or a super-packet of TCP or UDP that stands for several.
+/// What a read from an interface gave: a packet, or a super-packet of TCP or UDP that stands for
+/// several.
 #[derive(Debug)]
 pub(super) struct Datagram {
     /// The interface's header and the packet.
@@ -48,7 +49,8 @@ pub(super) const TCP: u8 = 6;
 pub(super) const UDP: u8 = 17;
 /// The most that headers of an interface, of IP and of TCP take together, extensions included.
 const MOST_HEADERS: usize = 512;
-/// Of a packet that is captured: IPv6 and TCP with all its options, or a datagram's header and more.
+/// Of a packet that is captured: IPv6 and TCP with all its options, or a datagram's header and
+/// more.
 const BEGINNING: usize = 128;
 const TCP_FLAGS: usize = 13;
 const TCP_FIN_PSH: u8 = 0x09;
@@ -73,7 +75,8 @@ impl Datagram {
             let segment = packet.len();
             return Some(Self { bytes, ipv6, ip, headers: 0, segment, segments: 1 });
         }
-        // The transport's header begins where its checksum does, behind extensions of IPv6 if there are any.
+        // The transport's header begins where its checksum does, behind extensions of IPv6 if there
+        // are any.
         let transport = usize::from(word(&bytes, vnet::CSUM_START));
         let headers = transport
             + match kind {
@@ -127,7 +130,8 @@ impl Datagram {
         }
     }
 
-    /// A number that the packets of a transport's flow have in common, and those of others mostly not.
+    /// A number that the packets of a transport's flow have in common, and those of others mostly
+    /// not.
     pub(super) fn flow_hash(&self) -> u32 {
         let packet = self.packet();
         let (protocol, addresses) =
@@ -164,8 +168,8 @@ impl Frame {
         (0..self.count).map(|index| Self::one(&self.datagram, self.first + index))
     }
 
-    /// The first bytes of its packet, with all headers, and how many it has. Checksums that the interface was to do are not
-    /// done.
+    /// The first bytes of its packet, with all headers, and how many it has. Checksums that the
+    /// interface was to do are not done.
     pub(super) fn beginning(&self, ecn: Ecn) -> (Vec<u8>, u32) {
         self.emit(ecn, |header, payload| {
             let header = &header[VNET_LEN..];
@@ -220,7 +224,8 @@ impl Frame {
         write(header, self.payload())
     }
 
-    /// The packets with all checksums done, and then the bit `flip` of them, counted around, the other way.
+    /// The packets with all checksums done, and then the bit `flip` of them, counted around, the
+    /// other way.
     pub(super) fn damaged(&self, ecn: Ecn, flip: u64) -> Vec<u8> {
         let mut bytes = self.emit(ecn, |header, payload| [header, payload].concat());
         if bytes[vnet::FLAGS] & vnet::NEEDS_CSUM != 0 && bytes[vnet::GSO_TYPE] == vnet::GSO_NONE {
@@ -240,7 +245,8 @@ impl Frame {
         bytes
     }
 
-    /// The headers of these packets alone: lengths, sequence number, flags and checksums are theirs.
+    /// The headers of these packets alone: lengths, sequence number, flags and checksums are
+    /// theirs.
     fn fill_headers(&self, header: &mut [u8]) {
         let datagram = &*self.datagram;
         header.copy_from_slice(&datagram.bytes[..header.len()]);

@@ -7,7 +7,8 @@ use super::error::{TestbedError, system};
 use super::netlink::Netlink;
 use super::system as sys;
 
-/// A network namespace without a name: it lives as long as this value, what was opened in it, and the processes in it.
+/// A network namespace without a name: it lives as long as this value, what was opened in it, and
+/// the processes in it.
 #[derive(Debug)]
 pub struct Namespace {
     descriptor: OwnedFd,
@@ -60,8 +61,8 @@ impl Namespace {
         Ok(Self { descriptor: copy })
     }
 
-    /// Sets kernel parameters of the namespace, as `net/ipv4/tcp_sack`; gives those that this kernel does not have or
-    /// does not let be set there.
+    /// Sets kernel parameters of the namespace, as `net/ipv4/tcp_sack`; gives those that this
+    /// kernel does not have or does not let be set there.
     pub(super) fn set_parameters(
         &self,
         parameters: &[(&'static str, String)],
@@ -86,7 +87,8 @@ fn scoped<T: Send>(act: impl FnOnce() -> T + Send) -> T {
     result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Whether this process may make namespaces and configure interfaces: CAP_NET_ADMIN and CAP_SYS_ADMIN.
+/// Whether this process may make namespaces and configure interfaces: CAP_NET_ADMIN and
+/// CAP_SYS_ADMIN.
 fn is_capable() -> bool {
     const NEEDED: u64 = 1 << 12 | 1 << 21;
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -95,10 +97,11 @@ fn is_capable() -> bool {
     effective.is_some_and(|mask| mask & NEEDED == NEEDED)
 }
 
-/// Gets this process what it needs to make networks: nothing if it has it, else a user namespace in which it has it.
+/// Gets this process what it needs to make networks: nothing if it has it, else a user namespace in
+/// which it has it.
 ///
-/// Call it before the process has a second thread. Says whether networks of the machine itself can be changed, which
-/// is so without a user namespace only.
+/// Call it before the process has a second thread. Says whether networks of the machine itself can
+/// be changed, which is so without a user namespace only.
 pub fn gain_privilege() -> Result<bool, TestbedError> {
     let tun = || fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun");
     let forbidden = |what, advice| move |source| TestbedError::Forbidden { what, source, advice };

@@ -21,9 +21,11 @@ impl Netlink {
         Ok(Self { socket, sequence: 0 })
     }
 
-    /// Sets an interface up, with this MTU if one is given and a queue that is long enough for bursts.
+    /// Sets an interface up, with this MTU if one is given and a queue that is long enough for
+    /// bursts.
     pub(super) fn set_up(&mut self, name: &str, mtu: Option<u32>) -> io::Result<()> {
-        // What a TUN interface holds until it is read: packets beyond it are lost without being counted anywhere.
+        // What a TUN interface holds until it is read: packets beyond it are lost without being
+        // counted anywhere.
         const QUEUE: u32 = 20_000;
         let up = libc::IFF_UP as u32;
         let link = [&[0; 4][..], &index(name)?.to_ne_bytes(), &up.to_ne_bytes(), &up.to_ne_bytes()];
@@ -35,7 +37,8 @@ impl Netlink {
         self.request(libc::RTM_NEWLINK, 0, &body)
     }
 
-    /// Gives an interface an address, and the way to its neighbours in a network of this prefix length.
+    /// Gives an interface an address, and the way to its neighbours in a network of this prefix
+    /// length.
     pub(super) fn add_address(
         &mut self,
         name: &str,

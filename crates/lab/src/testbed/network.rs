@@ -13,11 +13,11 @@ use super::tun::{Interface, Tun};
 use super::way::{Flows, Route, SIDE, Tap, Way};
 use crate::lateness::Lateness;
 
-/// A namespace with an address for every sender, one with an address for every receiver, and between them the links of
-/// an experiment.
+/// A namespace with an address for every sender, one with an address for every receiver, and
+/// between them the links of an experiment.
 ///
-/// The kernels of all senders are one, and those of all receivers: what they share is the machine, not a queue, since
-/// their interface waits for nobody.
+/// The kernels of all senders are one, and those of all receivers: what they share is the machine,
+/// not a queue, since their interface waits for nobody.
 #[derive(Debug)]
 pub(super) struct Network {
     senders: Namespace,
@@ -55,8 +55,8 @@ fn addresses6(flow: usize) -> [IpAddr; 2] {
     [number, number | SIDE].map(address)
 }
 
-/// The subflows beside the first of a flow of Multipath TCP, by their flow and their places in it. Their addresses have
-/// the numbers behind those of all flows.
+/// The subflows beside the first of a flow of Multipath TCP, by their flow and their places in it.
+/// Their addresses have the numbers behind those of all flows.
 fn beside(experiment: &Experiment) -> impl Iterator<Item = (usize, usize)> {
     let flows = experiment.flows.iter().enumerate();
     flows.flat_map(|(flow, spec)| (1..spec.subflows.len()).map(move |subflow| (flow, subflow)))
@@ -114,7 +114,8 @@ impl Network {
         self.receivers.set_parameters(parameters)
     }
 
-    /// Lets the links begin; their time is that of `clock`. The namespaces remain. A capture sees what senders send and receive.
+    /// Lets the links begin; their time is that of `clock`. The namespaces remain. A capture sees
+    /// what senders send and receive.
     pub(super) fn start(
         self,
         experiment: &Experiment,
@@ -153,7 +154,8 @@ impl Network {
     }
 }
 
-/// The links that each flow's packets cross towards the receiver, and back; behind them those of further subflows.
+/// The links that each flow's packets cross towards the receiver, and back; behind them those of
+/// further subflows.
 fn routes(experiment: &Experiment) -> Result<Vec<[Vec<usize>; 2]>, TestbedError> {
     let route = |flow: &FlowSpec, from, to| {
         experiment.route(from, to).ok_or_else(|| {
@@ -173,7 +175,8 @@ fn routes(experiment: &Experiment) -> Result<Vec<[Vec<usize>; 2]>, TestbedError>
     firsts.chain(others.map(|subflow| Ok(of_subflow(subflow)))).collect()
 }
 
-/// On which side of the testbed each link is: that of what goes to receivers, or of what comes back. Each side is a thread.
+/// On which side of the testbed each link is: that of what goes to receivers, or of what comes
+/// back. Each side is a thread.
 fn sides(experiment: &Experiment, routes: &[[Vec<usize>; 2]]) -> Result<Vec<usize>, TestbedError> {
     let mut sides = vec![None; experiment.links.len()];
     for routes in routes {

@@ -16,9 +16,9 @@ use super::flow::{Commands, Datagrams, Dfcp, Flow, Object, Place, Stage, Tcp};
 use super::namespace::Namespace;
 use super::network::{Network, Running, addresses, addresses_beside};
 
-/// Runs an experiment with real kernels and sockets; gives what was recorded, with a capture of the first `captured` packets
-/// that senders send and receive, if there are to be any; and on what machine. `None` if `stop` said so, which is asked at each
-/// sample.
+/// Runs an experiment with real kernels and sockets; gives what was recorded, with a capture of the
+/// first `captured` packets that senders send and receive, if there are to be any; and on what
+/// machine. `None` if `stop` said so, which is asked at each sample.
 pub fn run(
     experiment: &Experiment,
     captured: u64,
@@ -132,7 +132,8 @@ impl<'a> Theatre<'a> {
         for asked in asked {
             self.runtime.block_on(asked);
         }
-        // A sample has the time for which it was meant, unless the machine was late by more than that means.
+        // A sample has the time for which it was meant, unless the machine was late by more than
+        // that means.
         let late = self.stage.clock.now().since(at);
         self.now = if late < Duration::from_millis(1) { at } else { at + late };
     }

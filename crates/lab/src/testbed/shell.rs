@@ -55,7 +55,8 @@ pub struct ShellConfig {
     pub super_packets: SuperPackets,
 }
 
-/// Least, first and largest buffer of a TCP socket: a link may have a large bandwidth-delay product.
+/// Least, first and largest buffer of a TCP socket: a link may have a large bandwidth-delay
+/// product.
 const WINDOW: &str = "4096 131072 67108864";
 
 /// A namespace behind a bad link.
@@ -80,7 +81,8 @@ pub struct ShellStats {
 }
 
 impl Shell {
-    /// Makes a namespace and the links between it and `outside`, which gets an interface and an address for it.
+    /// Makes a namespace and the links between it and `outside`, which gets an interface and an
+    /// address for it.
     pub fn new(outside: &Namespace, config: &ShellConfig) -> Result<Self, TestbedError> {
         let inner = Namespace::new()?;
         // What is not there, or not to be set here, stays as it is.
@@ -121,7 +123,8 @@ impl Shell {
         &self.inner
     }
 
-    /// Starts a command in the shell, which finds the outside's addresses in `FONTIS_GATEWAY` and `FONTIS_GATEWAY6`.
+    /// Starts a command in the shell, which finds the outside's addresses in `FONTIS_GATEWAY` and
+    /// `FONTIS_GATEWAY6`.
     pub fn start(&self, mut command: Command) -> Result<Job, TestbedError> {
         command.env("FONTIS_GATEWAY", self.gateway[0].to_string());
         command.env("FONTIS_GATEWAY6", self.gateway[1].to_string());

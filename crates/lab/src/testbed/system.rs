@@ -16,8 +16,9 @@ fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
 /// Bytes of the header that a TUN interface puts before each packet (`struct virtio_net_hdr`).
 pub(super) const VNET_LEN: usize = 10;
 
-/// A new TUN interface in the present network namespace, which vanishes with its descriptor, and its name. Every packet has a
-/// header of [`VNET_LEN`] bytes; with `offload` the kernel gives super-packets and leaves checksums to be done.
+/// A new TUN interface in the present network namespace, which vanishes with its descriptor, and
+/// its name. Every packet has a header of [`VNET_LEN`] bytes; with `offload` the kernel gives
+/// super-packets and leaves checksums to be done.
 pub(super) fn open_tun(name: &str, offload: bool) -> io::Result<(OwnedFd, String)> {
     let file = OpenOptions::new()
         .read(true)
@@ -67,32 +68,37 @@ pub(super) fn unshare(kinds: libc::c_int) -> io::Result<()> {
 /// Lets this thread's sleeps end as exactly as the hardware can, instead of 50 µs later.
 pub(super) fn sleep_exactly() {
     const NANOSECOND: libc::c_ulong = 1;
-    // SAFETY: it takes numbers and changes a setting of this thread. If it fails, sleeps are less exact.
+    // SAFETY: it takes numbers and changes a setting of this thread. If it fails, sleeps are less
+    // exact.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, NANOSECOND) };
 }
 
 /// Gives this thread precedence over ordinary ones, if that is allowed.
 pub(super) fn take_precedence() {
     const NICE: libc::c_int = -10;
-    // SAFETY: it takes numbers and changes a setting of this thread. If it fails, the thread is as good as others.
+    // SAFETY: it takes numbers and changes a setting of this thread. If it fails, the thread is as
+    // good as others.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
 }
 
-/// Makes `command` the only child of a process that is the first of a new process namespace: when that dies, and it
-/// does so with the thread that starts the command, everything that the command has started dies too, whatever kills
-/// this process. The thread must have asked for the process namespace.
+/// Makes `command` the only child of a process that is the first of a new process namespace: when
+/// that dies, and it does so with the thread that starts the command, everything that the command
+/// has started dies too, whatever kills this process. The thread must have asked for the process
+/// namespace.
 ///
-/// `alive` is the reading end of a pipe whose writing end, `hold`, is open as long as this process lives.
+/// `alive` is the reading end of a pipe whose writing end, `hold`, is open as long as this process
+/// lives.
 pub(super) fn confine(command: &mut Command, alive: &OwnedFd, hold: &OwnedFd) {
     let (alive, hold) = (alive.as_raw_fd(), hold.as_raw_fd());
-    // SAFETY: between fork and exec only calls that POSIX allows there are made; nothing is allocated or locked.
+    // SAFETY: between fork and exec only calls that POSIX allows there are made; nothing is
+    // allocated or locked.
     unsafe { command.pre_exec(move || become_first(alive, hold)) };
 }
 
 /// In the first process of its namespace: returns in a child of it, and stays to bury the dead.
 fn become_first(alive: RawFd, hold: RawFd) -> io::Result<()> {
-    // SAFETY: every call takes numbers, constants or pointers to what lives until it returns; descriptors are this
-    // process's own copies.
+    // SAFETY: every call takes numbers, constants or pointers to what lives until it returns;
+    // descriptors are this process's own copies.
     unsafe {
         checked(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL))?;
         libc::close(hold);
@@ -101,7 +107,8 @@ fn become_first(alive: RawFd, hold: RawFd) -> io::Result<()> {
         if libc::poll(&raw mut end, 1, 0) > 0 {
             libc::_exit(1);
         }
-        // Processes are to be seen as they are numbered here. Where it is not allowed, the old ones are.
+        // Processes are to be seen as they are numbered here. Where it is not allowed, the old ones
+        // are.
         if libc::unshare(libc::CLONE_NEWNS) == 0 {
             let slave = libc::MS_REC | libc::MS_SLAVE;
             let none = c"none".as_ptr();
@@ -152,8 +159,8 @@ pub(super) fn tcp_info(socket: &impl AsFd) -> io::Result<libc::tcp_info> {
     Ok(info)
 }
 
-/// What the kernel knows of the subflows of a Multipath TCP connection, the first nine at most (`MPTCP_TCPINFO`,
-/// linux/mptcp.h). An error for a connection that is plain TCP.
+/// What the kernel knows of the subflows of a Multipath TCP connection, the first nine at most
+/// (`MPTCP_TCPINFO`, linux/mptcp.h). An error for a connection that is plain TCP.
 pub(super) fn subflow_infos(socket: &impl AsFd) -> io::Result<Vec<libc::tcp_info>> {
     const SOL_MPTCP: libc::c_int = 284;
     const MPTCP_TCPINFO: libc::c_int = 2;
@@ -181,7 +188,8 @@ pub(super) fn subflow_infos(socket: &impl AsFd) -> io::Result<Vec<libc::tcp_info
     Ok(answer.infos[..count].to_vec())
 }
 
-/// Reads and throws away what a TCP socket has, `most` bytes at most, without copying it; how much it was.
+/// Reads and throws away what a TCP socket has, `most` bytes at most, without copying it; how much
+/// it was.
 pub(super) fn discard(socket: &impl AsFd, most: usize) -> io::Result<usize> {
     let fd = socket.as_fd().as_raw_fd();
     // SAFETY: with MSG_TRUNC TCP writes nothing to the buffer (tcp(7)), so there need be none.

@@ -7,7 +7,8 @@ use super::error::{TestbedError, system};
 use super::netlink::Netlink;
 use super::system as sys;
 
-/// An interface through which the packets of a network namespace come to us. It vanishes with this value.
+/// An interface through which the packets of a network namespace come to us. It vanishes with this
+/// value.
 #[derive(Debug)]
 pub(super) struct Tun {
     descriptor: OwnedFd,

@@ -7,7 +7,8 @@ use fontis_sim::Capture;
 
 use super::frame::{Datagram, Frame};
 
-/// One direction through a network: links in a row, and which of them the packets of each flow cross.
+/// One direction through a network: links in a row, and which of them the packets of each flow
+/// cross.
 #[derive(Debug)]
 pub(super) struct Way {
     links: Vec<Link<Frame>>,
@@ -121,7 +122,8 @@ impl Way {
         let (flow, number) = match self.flows {
             Flows::Transport => (FlowId(datagram.flow_hash()), 0),
             Flows::Address => {
-                // A subflow's own address is at one end of it, and the highest; groups and such are no host of ours.
+                // A subflow's own address is at one end of it, and the highest; groups and such are
+                // no host of ours.
                 let ends = [datagram.source(), datagram.destination()].map(flow_of);
                 let number = ends.into_iter().flatten().filter(|n| *n < self.routes.len()).max();
                 let Some(number) = number else {

@@ -2,9 +2,11 @@ use fontis_base::{Observer, Packet, Probability, Time};
 
 use super::{Drr, Fifo, Limit, QueueOptions};
 
-/// Strict priority between traffic classes: of what waits, the highest class goes first, in the order of arrival.
+/// Strict priority between traffic classes: of what waits, the highest class goes first, in the
+/// order of arrival.
 ///
-/// Every class has the whole limit as its own, so that a flood of the lowest cannot push out the others.
+/// Every class has the whole limit as its own, so that a flood of the lowest cannot push out the
+/// others.
 #[derive(Clone, Debug)]
 pub struct Priority<P> {
     /// By class, the lowest first; made as classes appear.
@@ -48,14 +50,16 @@ impl<P> Priority<P> {
     }
 }
 
-/// A line and a buffer divided between two traffic classes: class 0 in a FIFO, as TCP is used to, all others in
-/// deficit round robin between flows. What one class leaves unused of the line, the other gets.
+/// A line and a buffer divided between two traffic classes: class 0 in a FIFO, as TCP is used to,
+/// all others in deficit round robin between flows. What one class leaves unused of the line, the
+/// other gets.
 #[derive(Clone, Debug)]
 pub struct TwoClass<P> {
     first: Fifo<P>,
     second: Drr<P>,
     share: f64,
-    /// How much more than its share the first class was served, in bytes, while both had something to send.
+    /// How much more than its share the first class was served, in bytes, while both had something
+    /// to send.
     ahead: f64,
 }
 

@@ -4,8 +4,9 @@ use fontis_base::{Duration, Ecn, Observer, Packet, Time};
 
 use super::{ELEMENT, Limit, NEAR, OVERFLOW, QueueOptions};
 
-/// Controlled delay (RFC 8289) over one FIFO: when packets have waited more than a target (5 ms) for an interval (100 ms), it drops from the
-/// head at a rate that grows with the square root of the number of drops, until the standing queue is gone.
+/// Controlled delay (RFC 8289) over one FIFO: when packets have waited more than a target (5 ms)
+/// for an interval (100 ms), it drops from the head at a rate that grows with the square root of
+/// the number of drops, until the standing queue is gone.
 ///
 /// With ECN it marks those packets whose transport understands marks, and keeps them.
 #[derive(Clone, Debug)]
@@ -105,8 +106,9 @@ impl<P> CoDel<P> {
                 self.judge(now);
             }
             self.dropping = true;
-            // "If min went above TARGET close to when it last went below, assume that the drop rate that
-            // controlled the queue on the last cycle is a good starting point to control it now."
+            // "If min went above TARGET close to when it last went below, assume that the drop rate
+            // that controlled the queue on the last cycle is a good starting point to control it
+            // now."
             let delta = self.count - self.last_count;
             let recent = now.since(self.drop_next) < self.interval * 16;
             self.count = if delta > 1 && recent { delta } else { 1 };
@@ -166,7 +168,8 @@ impl<P> CoDel<P> {
         Some(packet)
     }
 
-    /// "the next drop time in inverse proportion to the square root of the number of drops" (section 3).
+    /// "the next drop time in inverse proportion to the square root of the number of drops"
+    /// (section 3).
     fn control_law(&self, from: Time) -> Time {
         // The square root is exactly rounded by IEEE 754, so this is the same on every machine.
         from + Duration::from_secs_f64(self.interval.as_secs_f64() / f64::from(self.count).sqrt())
@@ -218,8 +221,8 @@ mod tests {
         let mut queue = CoDel::new(Limit::UNLIMITED);
         let mut log = Log::default();
         serve(&mut queue, &mut log, 50, 2_000);
-        // The first drop comes at 105 ms, and n drops after it take the sum of 100 ms/sqrt(i), which is
-        // 100 ms · (2·sqrt(n) + ζ(1/2)), in the 1895 ms that are left.
+        // The first drop comes at 105 ms, and n drops after it take the sum of 100 ms/sqrt(i),
+        // which is 100 ms · (2·sqrt(n) + ζ(1/2)), in the 1895 ms that are left.
         let want = ((18.95 + 1.4604f64) / 2.0).powi(2);
         let drops = log.dropped.len() as f64;
         assert!((drops / want - 1.0).abs() < 0.02, "{drops}, not {want}");
@@ -228,7 +231,8 @@ mod tests {
 
     #[test]
     fn a_sender_that_backs_off_is_held_near_the_target() {
-        // Increases its window by a packet a round trip (20 ms and the queue), halves it at each drop.
+        // Increases its window by a packet a round trip (20 ms and the queue), halves it at each
+        // drop.
         let mut queue = CoDel::new(Limit::UNLIMITED);
         let mut log = Log::default();
         let mut window = 20.0f64;

@@ -4,11 +4,12 @@ use fontis_base::{FlowId, Observer, Packet, Time};
 
 use super::{ELEMENT, Limit, OVERFLOW, QueueOptions, bucket_of};
 
-/// Deficit round robin (Shreedhar and Varghese, 1996): flows take turns, and in each turn a flow may send a quantum
-/// of bytes and what it saved before, so flows with unequal packets share the line equally in bytes.
+/// Deficit round robin (Shreedhar and Varghese, 1996): flows take turns, and in each turn a flow
+/// may send a quantum of bytes and what it saved before, so flows with unequal packets share the
+/// line equally in bytes.
 ///
-/// The buffer is shared. When it overflows, the longest flow in bytes loses the last packet that it put in (the
-/// paper's buffer stealing), so a flood cannot push out others.
+/// The buffer is shared. When it overflows, the longest flow in bytes loses the last packet that it
+/// put in (the paper's buffer stealing), so a flood cannot push out others.
 #[derive(Clone, Debug)]
 pub struct Drr<P> {
     /// The flows that have packets here, and no others.
@@ -20,7 +21,8 @@ pub struct Drr<P> {
     quantum: u64,
     limit: Limit,
     per_flow: bool,
-    /// As printed: one packet a turn, and a flow keeps its place and its deficit when it has nothing to send.
+    /// As printed: one packet a turn, and a flow keeps its place and its deficit when it has
+    /// nothing to send.
     literal: bool,
     /// Salt and number of the queues that flows are spread over, if they have none of their own.
     hashed: Option<(u64, u32)>,
@@ -58,13 +60,15 @@ impl<P> Drr<P> {
         Self { quantum: u64::from(options.quantum.max(1)), per_flow: options.per_flow, ..self }
     }
 
-    /// The scheduler as section 4.4 of the dissertation prints it, for comparison: a turn ends after one packet, and
-    /// a flow's deficit is never reset. With a quantum above the packet size it serves flows equally in packets.
+    /// The scheduler as section 4.4 of the dissertation prints it, for comparison: a turn ends
+    /// after one packet, and a flow's deficit is never reset. With a quantum above the packet size
+    /// it serves flows equally in packets.
     pub fn literal(self) -> Self {
         Self { literal: true, ..self }
     }
 
-    /// Stochastic fair queueing (McKenney, 1990): flows are spread over `buckets` queues that take the turns.
+    /// Stochastic fair queueing (McKenney, 1990): flows are spread over `buckets` queues that take
+    /// the turns.
     pub fn hashed(self, salt: u64, buckets: u32) -> Self {
         Self { hashed: Some((salt, buckets)), ..self }
     }
@@ -188,7 +192,8 @@ mod tests {
     use crate::queue::testing::{Log, packet};
     use fontis_base::Size;
 
-    /// Serves `packets` packets while every flow of `flows` (id, packet size) stays backlogged; bytes per flow.
+    /// Serves `packets` packets while every flow of `flows` (id, packet size) stays backlogged;
+    /// bytes per flow.
     fn shares(queue: &mut Drr<()>, flows: &[(u32, u32)], packets: u64) -> BTreeMap<u32, u64> {
         let mut served = BTreeMap::new();
         for id in 0..packets {

@@ -5,8 +5,8 @@ use slab::Slab;
 
 use super::{CoDel, ELEMENT, Limit, OVERFLOW, QueueOptions, bucket_of};
 
-/// Flow queue CoDel (RFC 8290): flows are spread over queues that take turns by deficit round robin, new ones first,
-/// each kept short by CoDel.
+/// Flow queue CoDel (RFC 8290): flows are spread over queues that take turns by deficit round
+/// robin, new ones first, each kept short by CoDel.
 #[derive(Clone, Debug)]
 pub struct FqCoDel<P> {
     /// The queues that have packets or wait for their turn to end, and no others.
@@ -31,7 +31,8 @@ struct SubQueue<P> {
     deficit: i64,
 }
 
-/// How many packets a full queue loses at once, at most half of what it has (RFC 8290 section 4.1.3).
+/// How many packets a full queue loses at once, at most half of what it has (RFC 8290 section
+/// 4.1.3).
 const BATCH: usize = 64;
 
 impl<P> FqCoDel<P> {
@@ -102,7 +103,8 @@ impl<P> FqCoDel<P> {
                     queue.deficit -= i64::from(packet.size);
                     return Some(packet);
                 }
-                // A new queue that is empty becomes an old one, or flows could starve the others by pausing.
+                // A new queue that is empty becomes an old one, or flows could starve the others by
+                // pausing.
                 None if from_new && others_wait => {
                     self.new.pop_front();
                     self.old.push_back(place);

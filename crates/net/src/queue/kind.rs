@@ -18,7 +18,8 @@ pub enum QueueKind {
     FifoEcn,
     /// `drr`: deficit round robin between flows.
     Drr,
-    /// `drr-literal`: the same as the dissertation prints it, which serves one packet a turn and forgets no deficit.
+    /// `drr-literal`: the same as the dissertation prints it, which serves one packet a turn and
+    /// forgets no deficit.
     DrrLiteral,
     /// `sfq`: the same between a limited number of queues that flows are spread over.
     Sfq,
@@ -26,7 +27,8 @@ pub enum QueueKind {
     Wfq,
     /// `red`: random early detection by drops.
     Red,
-    /// `red-ecn`: random early detection by marks where the transport understands them, else by drops.
+    /// `red-ecn`: random early detection by marks where the transport understands them, else by
+    /// drops.
     RedEcn,
     /// `codel`: controlled delay by drops.
     CoDel,

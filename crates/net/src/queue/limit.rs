@@ -18,7 +18,8 @@ impl Limit {
     /// No limit.
     pub const UNLIMITED: Self = Self::Bytes(Size::from_bytes(u64::MAX));
 
-    /// One bandwidth-delay product, and at least twenty packets of 1500 bytes; no limit on a line of infinite rate.
+    /// One bandwidth-delay product, and at least twenty packets of 1500 bytes; no limit on a line
+    /// of infinite rate.
     pub fn one_bdp(rate: Rate, rtt: Duration) -> Self {
         if rate == Rate::MAX {
             return Self::UNLIMITED;

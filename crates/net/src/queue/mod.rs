@@ -29,8 +29,8 @@ use fontis_base::{FlowId, Observer, Packet, Time};
 /// A packet before which no more than so many wait will leave soon.
 pub(crate) const NEAR: usize = 3;
 
-/// Packets that wait for a line. The line calls [`dequeue`](Self::dequeue) when it is free; the queue decides order
-/// and drops only.
+/// Packets that wait for a line. The line calls [`dequeue`](Self::dequeue) when it is free; the
+/// queue decides order and drops only.
 #[derive(Clone, Debug)]
 pub enum Queue<P> {
     /// First in, first out.
@@ -74,7 +74,8 @@ impl<P> Queue<P> {
         each!(self, queue => queue.enqueue(now, packet, observer));
     }
 
-    /// Gives the next packet, or none if none is left. What it drops or marks on the way, it tells the observer.
+    /// Gives the next packet, or none if none is left. What it drops or marks on the way, it tells
+    /// the observer.
     #[inline(never)]
     pub fn dequeue(&mut self, now: Time, observer: &mut impl Observer<P>) -> Option<Packet<P>> {
         each!(self, queue => queue.dequeue(now, observer))

@@ -15,7 +15,8 @@ pub struct QueueOptions {
     pub mark_above: Limit,
     /// `red`: the mean queue at which drops begin; a sixth of the buffer if not set.
     pub min_threshold: Option<Limit>,
-    /// `red`: the mean queue at which the probability of a drop reaches its maximum; half the buffer if not set.
+    /// `red`: the mean queue at which the probability of a drop reaches its maximum; half the
+    /// buffer if not set.
     pub max_threshold: Option<Limit>,
     /// `red`: the probability of a drop at the upper threshold.
     pub max_probability: Probability,

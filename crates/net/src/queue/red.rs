@@ -4,8 +4,9 @@ use fontis_base::{Duration, Ecn, Observer, Packet, Stream, Time};
 
 use super::{ELEMENT, Limit, NEAR, OVERFLOW, QueueOptions};
 
-/// Random early detection (Floyd and Jacobson, 1993) in its gentle form (Floyd, 2000): between two thresholds of the
-/// mean queue, arriving packets are dropped or marked with a probability that grows linearly.
+/// Random early detection (Floyd and Jacobson, 1993) in its gentle form (Floyd, 2000): between two
+/// thresholds of the mean queue, arriving packets are dropped or marked with a probability that
+/// grows linearly.
 ///
 /// The mean counts packets if the buffer does, else bytes.
 #[derive(Clone, Debug)]
@@ -23,7 +24,8 @@ pub struct Red<P> {
     /// Packets since the last drop, -1 below the lower threshold ("count").
     since_drop: i64,
     idle_since: Option<Time>,
-    /// The time that a packet takes on the line, learnt from busy periods, for the decay while idle.
+    /// The time that a packet takes on the line, learnt from busy periods, for the decay while
+    /// idle.
     packet_time: Option<Duration>,
     last_dequeue: Option<Time>,
     stream: Stream,
@@ -116,7 +118,8 @@ impl<P> Red<P> {
         self.bytes
     }
 
-    /// Moves the mean by one arrival; for a time of idleness, as if as many packets as fit had found it empty.
+    /// Moves the mean by one arrival; for a time of idleness, as if as many packets as fit had
+    /// found it empty.
     fn average(&mut self, now: Time) {
         if self.packets.is_empty() {
             if let (Some(since), Some(packet)) = (self.idle_since.take(), self.packet_time) {
@@ -174,7 +177,8 @@ mod tests {
         Time::ZERO + Duration::from_millis(millis)
     }
 
-    /// Holds a queue of 60 packets at `standing`, a packet a millisecond; drops per arrival once the mean has settled.
+    /// Holds a queue of 60 packets at `standing`, a packet a millisecond; drops per arrival once
+    /// the mean has settled.
     fn drop_rate(standing: usize) -> f64 {
         let options = QueueOptions { weight: 0.02, ..QueueOptions::default() };
         let mut queue = Red::new(Limit::Packets(60), &options, Stream::new(1, "red"));
@@ -195,8 +199,8 @@ mod tests {
 
     #[test]
     fn the_probability_grows_linearly_between_the_thresholds() {
-        // Thresholds 10 and 30, at most 10 %. Gaps are uniform on 1…1/p - 1, so that the rate is 2p. An arrival finds a
-        // packet less than the standing queue.
+        // Thresholds 10 and 30, at most 10 %. Gaps are uniform on 1…1/p - 1, so that the rate is
+        // 2p. An arrival finds a packet less than the standing queue.
         assert_eq!(drop_rate(9), 0.0);
         for standing in [16, 21, 26] {
             let p = 0.1 * (standing as f64 - 1.0 - 10.0) / 20.0;

@@ -17,7 +17,8 @@ impl Tail {
         Self { packets: 0, bytes: 0, limit, mark_above: None }
     }
 
-    /// The same, but it marks what finds more than `threshold` waiting, as DCTCP wants it (RFC 8257 section 3.1).
+    /// The same, but it marks what finds more than `threshold` waiting, as DCTCP wants it (RFC 8257
+    /// section 3.1).
     pub(crate) fn marking_above(self, threshold: Limit) -> Self {
         Self { mark_above: Some(Box::new(threshold)), ..self }
     }

@@ -4,8 +4,9 @@ use fontis_base::{FlowId, Observer, Packet, Time};
 
 use super::{ELEMENT, Limit, OVERFLOW};
 
-/// Weighted fair queueing between flows of equal weight, as WF²Q+ (Bennett and Zhang, 1997): of the packets whose
-/// service a fluid system would have begun, the one that it would finish first is next.
+/// Weighted fair queueing between flows of equal weight, as WF²Q+ (Bennett and Zhang, 1997): of the
+/// packets whose service a fluid system would have begun, the one that it would finish first is
+/// next.
 ///
 /// Virtual time advances by the bytes served, divided by the number of flows that wait.
 #[derive(Clone, Debug)]
@@ -91,7 +92,8 @@ impl<P> Wfq<P> {
         if self.packets == 0 {
             return None;
         }
-        // "V = max(V, the least start)": with no flow eligible, time jumps to the first that will be.
+        // "V = max(V, the least start)": with no flow eligible, time jumps to the first that will
+        // be.
         let Heads { eligible, waiting } = &mut self.heads;
         if let (true, Some((start, ..))) = (eligible.is_empty(), waiting.first()) {
             self.virtual_time = self.virtual_time.max(*start);

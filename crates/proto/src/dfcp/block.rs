@@ -61,7 +61,8 @@ impl Block {
         self.tail_target = loss.packets_almost_surely(self.needed);
     }
 
-    /// The next `count` symbols of this block, the `index`-th of `channel`; `whole` says that the last is to be padded.
+    /// The next `count` symbols of this block, the `index`-th of `channel`; `whole` says that the
+    /// last is to be padded.
     pub(super) fn take_symbols(
         &mut self,
         channel: ChannelId,

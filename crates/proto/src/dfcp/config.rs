@@ -50,7 +50,8 @@ pub struct Config {
     pub window: u32,
     /// The largest block accepted, in bytes.
     pub max_block: u32,
-    /// Bytes in a symbol of messages and streams. It is not negotiated: both sides must have the same.
+    /// Bytes in a symbol of messages and streams. It is not negotiated: both sides must have the
+    /// same.
     pub symbol_size: u16,
     /// Bytes in a block of a stream or long message.
     pub live_block: u32,
@@ -64,11 +65,13 @@ pub struct Config {
     pub max_packet_size: u32,
     /// How often the symbols of an object's block that is not complete are handed out; none: never.
     pub checkpoint: Option<Duration>,
-    /// Of an initiator: the token to show. Of a responder: the one to give with its answer. At most [`MAX_TOKEN`] bytes.
+    /// Of an initiator: the token to show. Of a responder: the one to give with its answer. At most
+    /// [`MAX_TOKEN`] bytes.
     ///
     /// [`MAX_TOKEN`]: super::wire::MAX_TOKEN
     pub token: Option<Bytes>,
-    /// Of a responder: what it knows from an earlier connection to this peer, which is proved to be at its address.
+    /// Of a responder: what it knows from an earlier connection to this peer, which is proved to be
+    /// at its address.
     pub known: Option<KnownPath>,
     /// What a reset by this side carries.
     pub reset_token: ResetToken,

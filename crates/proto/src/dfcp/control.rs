@@ -7,8 +7,8 @@ use super::packet::Frame;
 /// Identifies a control frame until it is known to have arrived.
 pub(super) type ControlId = u32;
 
-/// Copies of a control frame that are sent without waiting for a timeout, and when after the first: so little is
-/// saved by not sending them, and so much waits for them.
+/// Copies of a control frame that are sent without waiting for a timeout, and when after the first:
+/// so little is saved by not sending them, and so much waits for them.
 const COPIES: [Duration; 2] = [Duration::from_millis(8), Duration::from_millis(24)];
 
 struct Entry {
@@ -69,8 +69,8 @@ impl Control {
         self.entries.remove(&id);
     }
 
-    /// A packet that carried the frame was lost on a path that carries packets: it goes out again at once, and the
-    /// patience that silence has taught is forgotten.
+    /// A packet that carried the frame was lost on a path that carries packets: it goes out again
+    /// at once, and the patience that silence has taught is forgotten.
     pub(super) fn lost(&mut self, now: Time, id: ControlId) {
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.due = entry.due.min(now);

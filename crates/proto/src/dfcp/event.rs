@@ -10,8 +10,8 @@ use super::resume::Checkpoint;
 pub enum Event {
     /// The handshake is complete and the peer's address is proved.
     Connected,
-    /// The responder gave a token, which takes the place of all that it gave before: shown with the next connection to it
-    /// from this address, it saves a round trip, once.
+    /// The responder gave a token, which takes the place of all that it gave before: shown with the
+    /// next connection to it from this address, it saves a round trip, once.
     Token {
         /// Its bytes.
         token: Bytes,
@@ -48,8 +48,8 @@ pub enum Event {
         /// Its bytes (none with a counting code).
         data: Bytes,
     },
-    /// Part of a block that takes long to complete, if the configuration asks for it: stored, it need not be sent again
-    /// by a later connection.
+    /// Part of a block that takes long to complete, if the configuration asks for it: stored, it
+    /// need not be sent again by a later connection.
     Checkpoint {
         /// The channel.
         channel: ChannelId,

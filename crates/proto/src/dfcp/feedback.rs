@@ -19,12 +19,14 @@ pub struct Feedback {
     pub ce: u64,
     /// Lengths of alternating runs downward from `largest`: received, missing, received, …
     pub runs: SmallVec<[u32; 16]>,
-    /// Receive times of further packets: how far below `largest`, and how many microseconds before it.
+    /// Receive times of further packets: how far below `largest`, and how many microseconds before
+    /// it.
     pub samples: SmallVec<[(u32, u32); 16]>,
 }
 
 impl Feedback {
-    /// The receive times that it reports: packet number, time on the receiver's clock in microseconds.
+    /// The receive times that it reports: packet number, time on the receiver's clock in
+    /// microseconds.
     pub(super) fn arrivals(&self) -> impl Iterator<Item = (u64, i64)> {
         let at = self.received_at_us as i64;
         let samples = self.samples.iter().filter_map(move |(below, before)| {

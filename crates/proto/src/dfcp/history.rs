@@ -24,7 +24,8 @@ pub(super) struct Sent {
     pub(super) mtu_probe: bool,
     /// Whether the receiver answers it at all: packets of nothing but feedback are not missed.
     pub(super) counted: bool,
-    /// Why less was sent before it than the path's rate, if it was: when it arrives says nothing about the path's.
+    /// Why less was sent before it than the path's rate, if it was: when it arrives says nothing
+    /// about the path's.
     pub(super) late: Option<Late>,
     fate: Fate,
 }
@@ -118,9 +119,10 @@ impl History {
         self.reordering.max(MIN_REORDERING)
     }
 
-    /// Decides the fate of packets: a missing one is lost when as many later ones have come as reordering may separate,
-    /// or one that was sent later by more than `patience`. `decide` is told of each newly decided one, from the highest down. False if the
-    /// feedback speaks of packets that were never sent, in which case nothing happens.
+    /// Decides the fate of packets: a missing one is lost when as many later ones have come as
+    /// reordering may separate, or one that was sent later by more than `patience`. `decide` is
+    /// told of each newly decided one, from the highest down. False if the feedback speaks of
+    /// packets that were never sent, in which case nothing happens.
     pub(super) fn resolve(
         &mut self,
         feedback: &Feedback,
@@ -169,15 +171,15 @@ impl History {
                 decide(number, &self.sent[index], outcome);
             }
         }
-        // A packet that was late must not be taken for lost next time. More than the packets of a round trip is no
-        // reordering that waiting would help against.
+        // A packet that was late must not be taken for lost next time. More than the packets of a
+        // round trip is no reordering that waiting would help against.
         self.reordering = self.reordering.max(latest.min(self.sent.len() as u64));
         self.forget(lowest, largest, decide);
         true
     }
 
-    /// Drops what needs no remembering: decided packets beyond reach of reordering, and whatever feedback no longer
-    /// reports on.
+    /// Drops what needs no remembering: decided packets beyond reach of reordering, and whatever
+    /// feedback no longer reports on.
     fn forget(&mut self, lowest: u64, largest: u64, mut decide: impl FnMut(u64, &Sent, Outcome)) {
         let keep = largest.saturating_sub(4 * self.reordering() + 1024);
         while let Some(sent) = self.sent.front() {
@@ -195,7 +197,8 @@ impl History {
                     self.in_flight -= u64::from(sent.size);
                     self.unresolved -= 1;
                 }
-                // On a fast path that reorders, feedback no longer reaches what it was too early to give up.
+                // On a fast path that reorders, feedback no longer reaches what it was too early to
+                // give up.
                 let missing = sent.fate == Fate::Missing;
                 let outcome = if missing { Outcome::Lost } else { Outcome::Forgotten };
                 decide(self.first, sent, outcome);

@@ -1,13 +1,14 @@
 //! DFCP, the digital-fountain transport, without I/O.
 //!
 //! Start here: [`Connection`] is one side of a connection. Its driver feeds it typed packets
-//! ([`handle`](Connection::handle)) and finished jobs, drains packets ([`poll`](Connection::poll)), events and jobs after
-//! every touch, and comes back when [`timeout`](Connection::timeout) says so. A [`Session`] turns typed packets into
-//! protected datagrams and back; the connection never sees a key.
+//! ([`handle`](Connection::handle)) and finished jobs, drains packets ([`poll`](Connection::poll)),
+//! events and jobs after every touch, and comes back when [`timeout`](Connection::timeout) says so.
+//! A [`Session`] turns typed packets into protected datagrams and back; the connection never sees a
+//! key.
 //!
-//! What is sent travels in *channels*: messages, streams and objects, all cut into blocks, each block into symbols of
-//! an erasure code. Feedback tells the sender, block by block, how many symbols are still lacking; nothing is ever sent
-//! again, only something more.
+//! What is sent travels in *channels*: messages, streams and objects, all cut into blocks, each
+//! block into symbols of an erasure code. Feedback tells the sender, block by block, how many
+//! symbols are still lacking; nothing is ever sent again, only something more.
 
 mod block;
 mod config;

@@ -6,10 +6,11 @@ const TRIES: u32 = 3;
 const PATIENCE: Duration = Duration::from_millis(600);
 /// The packet of Ethernet, which most paths carry.
 const ETHERNET: u32 = 1500;
-/// Sizes that are tried, last first: Ethernet's packet, then a jumbo frame, then what is left of Ethernet's in most
-/// tunnels.
+/// Sizes that are tried, last first: Ethernet's packet, then a jumbo frame, then what is left of
+/// Ethernet's in most tunnels.
 const SIZES: [u32; 3] = [1420, 9000, ETHERNET];
-/// Large packets lost in a row that make a black hole, if as many small ones as here arrive meanwhile.
+/// Large packets lost in a row that make a black hole, if as many small ones as here arrive
+/// meanwhile.
 const BLACK_HOLE: (u32, u32) = (10, 3);
 
 /// Path MTU discovery by padded probes (after RFC 8899).
@@ -44,12 +45,14 @@ impl Mtu {
         self.size
     }
 
-    /// The size to try with the very first packets, if it is worth a packet before anything is known.
+    /// The size to try with the very first packets, if it is worth a packet before anything is
+    /// known.
     pub(super) fn first_probe(&self) -> Option<u32> {
         self.candidates.last().copied().filter(|size| *size == ETHERNET)
     }
 
-    /// The size of a probe that is due after `packets` data packets: a size that most paths carry is soon worth it.
+    /// The size of a probe that is due after `packets` data packets: a size that most paths carry
+    /// is soon worth it.
     pub(super) fn probe(&mut self, now: Time, packets: u64) -> Option<u32> {
         if now < self.next {
             return None;
@@ -76,8 +79,8 @@ impl Mtu {
         }
     }
 
-    /// A packet that was no probe arrived or was lost. True if large packets vanish where small ones pass: the path
-    /// has changed, and the size falls back to what every path carries.
+    /// A packet that was no probe arrived or was lost. True if large packets vanish where small
+    /// ones pass: the path has changed, and the size falls back to what every path carries.
     pub(super) fn decided(&mut self, size: u32, received: bool) -> bool {
         match (size > self.least, received) {
             (true, true) => (self.large_lost, self.small_arrived) = (0, 0),

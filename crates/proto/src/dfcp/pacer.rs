@@ -1,6 +1,7 @@
 use fontis_base::{Duration, Rate, Time};
 
-/// The longest burst, in time at the pacing rate: short against any queue, long enough for segmentation offload.
+/// The longest burst, in time at the pacing rate: short against any queue, long enough for
+/// segmentation offload.
 const BURST: Duration = Duration::from_micros(500);
 /// How much lateness of the driver is made up for by sending faster afterwards, at least.
 const CATCH_UP: Duration = Duration::from_millis(4);
@@ -37,8 +38,8 @@ impl Pacer {
         self.open
     }
 
-    /// How much lateness is made up for. A pause once in a while is not: what would have left meanwhile would meet others'
-    /// packets in a queue all at once.
+    /// How much lateness is made up for. A pause once in a while is not: what would have left
+    /// meanwhile would meet others' packets in a queue all at once.
     pub(super) fn catch_up(&self) -> Duration {
         (self.usual + self.usual / 4).clamp(CATCH_UP, MOST_CATCH_UP)
     }
@@ -63,7 +64,8 @@ impl Pacer {
         }
     }
 
-    /// The rate turns out to be another than what was sent so far was charged at: what is still owed is charged anew.
+    /// The rate turns out to be another than what was sent so far was charged at: what is still
+    /// owed is charged anew.
     pub(super) fn recharge(&mut self, now: Time, before: Rate, after: Rate) {
         if self.next > now {
             let owed = before.bytes_in(self.next.since(now));

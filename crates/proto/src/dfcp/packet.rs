@@ -80,7 +80,8 @@ pub type Frames = SmallVec<[Frame; 1]>;
 pub struct Hello {
     /// What this side offers or has chosen.
     pub params: Params,
-    /// Frames that travel with the handshake. In a SYN they can be replayed and are not forward-secret.
+    /// Frames that travel with the handshake. In a SYN they can be replayed and are not
+    /// forward-secret.
     pub frames: Vec<Frame>,
 }
 
@@ -112,7 +113,8 @@ pub enum Frame {
         channel: ChannelId,
         /// Why, as the application numbers it.
         code: u32,
-        /// Its place among the sender's ordered messages, if it is one: those behind it need not wait.
+        /// Its place among the sender's ordered messages, if it is one: those behind it need not
+        /// wait.
         sequence: Option<u32>,
     },
     /// No new channel will come; the connection ends when the open ones have.
@@ -123,7 +125,8 @@ pub enum Frame {
     Challenge([u8; 8]),
     /// The answer to a challenge, with its bytes.
     Response([u8; 8]),
-    /// From a responder: what its initiator may show at its next connection. In a SYN: what is shown.
+    /// From a responder: what its initiator may show at its next connection. In a SYN: what is
+    /// shown.
     Token(Bytes),
     /// How fast the peer may send symbols from now on.
     Limit {
@@ -186,9 +189,11 @@ pub struct Symbols {
     pub count: u16,
     /// What describes the block, on channels that no [`Open`] described.
     pub live: Option<Live>,
-    /// Whether the block's symbols have the size of these, not the one that [`Open`] told: all of them are sent whole.
+    /// Whether the block's symbols have the size of these, not the one that [`Open`] told: all of
+    /// them are sent whole.
     pub whole: bool,
-    /// Whether the block takes four bytes and the ESI at least two, where fewer would do. It means nothing to who receives.
+    /// Whether the block takes four bytes and the ESI at least two, where fewer would do. It means
+    /// nothing to who receives.
     pub long: bool,
     /// Bytes of all the symbols on the wire.
     pub len: u16,
@@ -228,7 +233,8 @@ pub struct Open {
     pub channel: ChannelId,
     /// The object.
     pub object: ObjectShape,
-    /// What the application says of the object: its root hash, name or manifest; at most 1024 bytes.
+    /// What the application says of the object: its root hash, name or manifest; at most 1024
+    /// bytes.
     pub label: Bytes,
 }
 
@@ -246,8 +252,9 @@ pub struct ObjectShape {
 }
 
 impl ObjectShape {
-    /// The partition of an object of `size` bytes: up to 1 MiB it is one block, the next power of two; beyond, blocks
-    /// have 1 MiB. A block of 2ⁿ KiB is a whole subtree of the object's BLAKE3 tree.
+    /// The partition of an object of `size` bytes: up to 1 MiB it is one block, the next power of
+    /// two; beyond, blocks have 1 MiB. A block of 2ⁿ KiB is a whole subtree of the object's BLAKE3
+    /// tree.
     pub fn partition(size: u64, symbol_size: u16, code: Code) -> Self {
         let block_size = size.next_power_of_two().clamp(1 << 10, 1 << 20) as u32;
         Self { size, block_size, symbol_size, code: code.id() }
@@ -277,7 +284,8 @@ pub struct BlockStatus {
     pub floor: u32,
     /// Blocks from here on may not be sent yet.
     pub limit: u32,
-    /// Blocks at or above the floor that are done or lack a known number of symbols, in rising order.
+    /// Blocks at or above the floor that are done or lack a known number of symbols, in rising
+    /// order.
     pub blocks: Vec<BlockNeed>,
 }
 

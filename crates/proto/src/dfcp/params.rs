@@ -1,7 +1,7 @@
 use super::packet::ResetToken;
 
-/// The version of the protocol that this implementation speaks. One that is built to be measured without encryption has one
-/// of its own, so that it talks to nobody else.
+/// The version of the protocol that this implementation speaks. One that is built to be measured
+/// without encryption has one of its own, so that it talks to nobody else.
 pub const VERSION: u32 = if cfg!(fontis_plaintext) { 0x464e_ff01 } else { 0x464e_0001 };
 
 /// A SYN is padded so that its packet has this many bytes of UDP payload.

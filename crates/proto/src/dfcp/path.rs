@@ -11,7 +11,8 @@ use super::rtt::{Rtt, feedback_interval};
 use super::trains::Trains;
 use crate::rate::{Controller, Kind, Sample};
 
-/// On paths shorter than this, a host's own pauses are longer than a round trip: they are no silence of the path.
+/// On paths shorter than this, a host's own pauses are longer than a round trip: they are no
+/// silence of the path.
 const LEAST_SILENCE: Duration = Duration::from_millis(20);
 /// Unanswered packets that make a silence.
 const SILENT_PACKETS: u64 = 5;
@@ -118,7 +119,8 @@ impl Path {
         self.limits.contains(&Some(Rate::ZERO))
     }
 
-    /// Whether a data packet may leave now, and whether it belongs to a train. The first packets leave back to back.
+    /// Whether a data packet may leave now, and whether it belongs to a train. The first packets
+    /// leave back to back.
     pub(super) fn may_send(&mut self, now: Time, size: u32) -> Option<bool> {
         let allowance = self.controller.allowance(self.rtt.smoothed());
         if self.is_paused() {
@@ -134,7 +136,8 @@ impl Path {
         self.pacer.ready(now).then_some(false)
     }
 
-    /// Whether a packet of this size may be in flight too. With none in flight nothing would ever change that it may not.
+    /// Whether a packet of this size may be in flight too. With none in flight nothing would ever
+    /// change that it may not.
     fn has_room(&self, size: u32, allowance: u64) -> bool {
         let in_flight = self.history.in_flight();
         in_flight == 0 || in_flight + u64::from(size) <= allowance
@@ -145,8 +148,8 @@ impl Path {
         self.has_room(self.mtu.size(), self.controller.allowance(self.rtt.smoothed()))
     }
 
-    /// Why a packet that leaves now tells nothing of the path's rate, if less was sent than that: data late, or no data although it
-    /// could. To wait for room in flight is neither.
+    /// Why a packet that leaves now tells nothing of the path's rate, if less was sent than that:
+    /// data late, or no data although it could. To wait for room in flight is neither.
     pub(super) fn lateness(&self, now: Time, data: bool) -> Option<Late> {
         let slack = if data { self.pacer.catch_up() } else { Duration::ZERO };
         let late = self.pacer.has_begun() && self.pacer.next().max(self.room_since) + slack < now;

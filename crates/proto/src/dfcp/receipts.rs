@@ -5,8 +5,8 @@ use fontis_base::{Ecn, Time};
 use super::feedback::Feedback;
 use super::wire::{MAX_RUNS, MAX_SAMPLES};
 
-/// How many packet numbers below the highest are remembered. Anything older is dropped as too old to tell from a
-/// replay: at 1 Gbit/s this is 1.3 s of reordering.
+/// How many packet numbers below the highest are remembered. Anything older is dropped as too old
+/// to tell from a replay: at 1 Gbit/s this is 1.3 s of reordering.
 const WINDOW: u64 = 1 << 17;
 /// How far below the highest packet number feedback reaches, if the runs fit.
 const REPORT: u64 = 1 << 13;
@@ -42,8 +42,8 @@ impl Receipts {
         if number < self.base {
             return false;
         }
-        // A forged number cannot come here, so the gap is no larger than what the peer really skipped; but a peer
-        // may be hostile, and the window bounds what it costs.
+        // A forged number cannot come here, so the gap is no larger than what the peer really
+        // skipped; but a peer may be hostile, and the window bounds what it costs.
         if number - self.base >= 2 * WINDOW {
             self.words.clear();
             self.base = (number - WINDOW) & !63;
@@ -101,7 +101,8 @@ impl Receipts {
         Some(feedback)
     }
 
-    /// How many numbers in a row from `highest` downwards, to `lowest` at most, have come, or have not.
+    /// How many numbers in a row from `highest` downwards, to `lowest` at most, have come, or have
+    /// not.
     fn run(&self, highest: u64, lowest: u64, come: bool) -> u32 {
         let mut next = highest;
         loop {
@@ -136,7 +137,8 @@ impl Receipts {
         }
     }
 
-    /// Spreads the samples evenly over what came since the last feedback; a short train is reported whole.
+    /// Spreads the samples evenly over what came since the last feedback; a short train is reported
+    /// whole.
     fn samples(&mut self, largest: u64, at: Time, feedback: &mut Feedback) {
         let step = self.recent.len().div_ceil(MAX_SAMPLES).max(1);
         for (number, time) in self.recent.iter().step_by(step) {

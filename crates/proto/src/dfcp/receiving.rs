@@ -261,8 +261,8 @@ impl RecvChannel {
         }
     }
 
-    /// Takes the result of a decoding; the block's data if the application is to have it now. A live channel keeps
-    /// it for [`take_ready`](Self::take_ready).
+    /// Takes the result of a decoding; the block's data if the application is to have it now. A
+    /// live channel keeps it for [`take_ready`](Self::take_ready).
     pub(super) fn decoded(&mut self, index: u32, result: Decoded) -> Option<Bytes> {
         let Some(Block::Decoding { live }) = self.blocks.get(&index) else { return None };
         let live = *live;
@@ -286,8 +286,8 @@ impl RecvChannel {
         }
     }
 
-    /// Moves live blocks that are in order to where they are read from. A message's blocks count as done at once; a
-    /// stream's when they are read.
+    /// Moves live blocks that are in order to where they are read from. A message's blocks count as
+    /// done at once; a stream's when they are read.
     fn collect(&mut self) {
         let Sink::Live { ready, kind } = &mut self.sink else { return };
         let mut next = self.floor + if *kind == LiveKind::Stream { ready.len() as u32 } else { 0 };
@@ -376,7 +376,8 @@ impl RecvChannel {
             (self.blocks.get(&index), &self.sink)
             && let Ok(shape) = BlockShape::new(self.code, object.block_len(index), self.symbol_size)
         {
-            // It stays in the status as one that lacks everything: left out, it would read as unchanged.
+            // It stays in the status as one that lacks everything: left out, it would read as
+            // unchanged.
             let decoder = BlockDecoder::new(shape);
             self.blocks.insert(
                 index,

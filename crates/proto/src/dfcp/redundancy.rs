@@ -69,8 +69,8 @@ impl LossModel {
         }
     }
 
-    /// Whether so little loss as came last cannot be chance on a path that loses as it did: an overload has passed, or
-    /// a link was changed. More loss may be an outage, and is waited for.
+    /// Whether so little loss as came last cannot be chance on a path that loses as it did: an
+    /// overload has passed, or a link was changed. More loss may be an outage, and is waited for.
     fn is_another_path(&self) -> bool {
         let (known, recent) = (self.known.loss(), self.recent.loss());
         // Losses of a run are no independent witnesses.
@@ -98,8 +98,9 @@ impl LossModel {
         self.known.mean_burst()
     }
 
-    /// (p, q) of the Gilbert process, pulled towards a loss of `PRIOR` while little has been seen. On a path that has
-    /// shown hundreds of packets and no loss, p is zero: there nothing should ever be encoded.
+    /// (p, q) of the Gilbert process, pulled towards a loss of `PRIOR` while little has been seen.
+    /// On a path that has shown hundreds of packets and no loss, p is zero: there nothing should
+    /// ever be encoded.
     fn gilbert(&self) -> (f64, f64) {
         const PRIOR_PACKETS: f64 = 20.0;
         const PRIOR_LOSS: f64 = 0.08;
@@ -112,9 +113,10 @@ impl LossModel {
         ((bursts / received).min(1.0), (bursts / lost).clamp(0.01, 1.0))
     }
 
-    /// How many packets to send at first so that `needed` arrive and few more, by what has been measured and nothing
-    /// else: somewhat fewer than suffice on average, because what a block lacks can follow and what it has too much of
-    /// was sent in vain. Few are not worth another round trip.
+    /// How many packets to send at first so that `needed` arrive and few more, by what has been
+    /// measured and nothing else: somewhat fewer than suffice on average, because what a block
+    /// lacks can follow and what it has too much of was sent in vain. Few are not worth another
+    /// round trip.
     pub(super) fn packets_at_first(&self, needed: u32) -> u32 {
         let average = libm::ceil(f64::from(needed) / (1.0 - self.loss()).max(0.02) - 1e-9) as u32;
         let known = &self.known;
@@ -125,8 +127,8 @@ impl LossModel {
         n_star(needed, p, known.bursts / known.lost, SPARING_QUANTILE).clamp(needed, average)
     }
 
-    /// n*: how many packets to send so that `needed` arrive almost surely (specs: Gilbert loss; it reduces to
-    /// Bernoulli's formula where p = 1 − q). Zero if none is needed.
+    /// n*: how many packets to send so that `needed` arrive almost surely (specs: Gilbert loss; it
+    /// reduces to Bernoulli's formula where p = 1 − q). Zero if none is needed.
     pub(super) fn packets_almost_surely(&self, needed: u32) -> u32 {
         if needed == 0 {
             return 0;
@@ -136,8 +138,9 @@ impl LossModel {
     }
 }
 
-/// n* = ⌈k(p+q)/q + R·√(kp(2−p−q))/q⌉ for k packets over a Gilbert channel (report of 2011, section 5.2); Bernoulli's
-/// where q = 1 − p. `quantile` is R, the standard normal quantile of the success probability asked for.
+/// n* = ⌈k(p+q)/q + R·√(kp(2−p−q))/q⌉ for k packets over a Gilbert channel (report of 2011, section
+/// 5.2); Bernoulli's where q = 1 − p. `quantile` is R, the standard normal quantile of the success
+/// probability asked for.
 pub fn n_star(k: u32, p: f64, q: f64, quantile: f64) -> u32 {
     let k = f64::from(k);
     let mean = k * (p + q) / q;

@@ -43,11 +43,13 @@ pub struct KeptBlock {
     pub block: u32,
     /// Bytes in a symbol.
     pub symbol_size: u16,
-    /// The first symbol of each run, and the bytes of the run; the last symbol of a block without its padding.
+    /// The first symbol of each run, and the bytes of the run; the last symbol of a block without
+    /// its padding.
     pub runs: Vec<(u32, Bytes)>,
 }
 
-/// Source symbols of a block that is not complete yet, so that they outlive the connection if they are stored.
+/// Source symbols of a block that is not complete yet, so that they outlive the connection if they
+/// are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
     /// Which block.
@@ -100,8 +102,8 @@ impl Held {
         self.done.first().filter(|range| range.start == 0).map_or(0, |range| range.end)
     }
 
-    /// What is there of a block of `len` bytes; nothing if it makes no sense, or its symbols have more bytes than
-    /// `room`.
+    /// What is there of a block of `len` bytes; nothing if it makes no sense, or its symbols have
+    /// more bytes than `room`.
     pub(super) fn begun_block(
         &self,
         block: u32,

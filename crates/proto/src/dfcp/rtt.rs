@@ -65,7 +65,8 @@ impl Rtt {
     }
 }
 
-/// How often feedback is sent while data arrives: often enough to steer by, seldom enough to cost nothing.
+/// How often feedback is sent while data arrives: often enough to steer by, seldom enough to cost
+/// nothing.
 pub(crate) fn feedback_interval(srtt: Duration) -> Duration {
     (srtt / 8).max(Duration::from_millis(1)).min(Duration::from_millis(25))
 }

@@ -9,7 +9,8 @@ use super::packet::{BlockStatus, ChannelId, Live, LiveKind, ObjectShape, Symbols
 use super::redundancy::LossModel;
 use super::resume::Held;
 
-/// Blocks whose data is asked for before they can be sent, so that reading does not hold up sending.
+/// Blocks whose data is asked for before they can be sent, so that reading does not hold up
+/// sending.
 const READ_AHEAD: u32 = 2;
 /// Blocks of fewer wide symbols would lose more to the last one's padding than they gain.
 const LEAST_WIDE: u32 = 32;
@@ -41,8 +42,8 @@ pub(super) struct SendChannel {
     /// Blocks from `floor` on, as far as they have been begun or asked for.
     blocks: VecDeque<Block>,
     floor: u32,
-    /// Every block below has as much in flight as it shall have on average, or is done: of a long window's many blocks the
-    /// first that lacks something is looked up once, not for every packet.
+    /// Every block below has as much in flight as it shall have on average, or is done: of a long
+    /// window's many blocks the first that lacks something is looked up once, not for every packet.
     settled: u32,
     limit: u32,
     /// The number of the packet that brought the newest status.
@@ -199,7 +200,8 @@ impl SendChannel {
         }
     }
 
-    /// Packets have become smaller: blocks whose symbols no longer fit are sent anew in smaller ones.
+    /// Packets have become smaller: blocks whose symbols no longer fit are sent anew in smaller
+    /// ones.
     pub(super) fn refit(&mut self, room: usize, loss: &LossModel) {
         let (code, symbol_size) = (self.code, self.symbol_size);
         for block in self.blocks.iter_mut().filter(|block| !block.done && block.live.is_none()) {
@@ -288,7 +290,8 @@ impl SendChannel {
 
     /// Cuts or announces the blocks that may come next, and asks for their data.
     ///
-    /// Blocks of an object have symbols of `wide` bytes if a packet holds that much more than the object's own.
+    /// Blocks of an object have symbols of `wide` bytes if a packet holds that much more than the
+    /// object's own.
     pub(super) fn prepare(&mut self, loss: &LossModel, wide: Option<u16>, room: usize) {
         loop {
             let unsent = |block: &&Block| block.done || !block.begun;
@@ -369,13 +372,14 @@ impl SendChannel {
         drained && self.blocks.iter().all(|block| block.done || block.begun)
     }
 
-    /// Whether [`next_symbols`](Self::next_symbols) may give some: most channels have sent all, and wait for their end.
+    /// Whether [`next_symbols`](Self::next_symbols) may give some: most channels have sent all, and
+    /// wait for their end.
     pub(super) fn may_lack(&self, pass: Pass) -> bool {
         pass != Pass::Mean || self.settled < self.floor + self.blocks.len() as u32
     }
 
-    /// The next symbols to send, at most `room` bytes of them, and how many source symbols their block has; the oldest
-    /// block that lacks some comes first.
+    /// The next symbols to send, at most `room` bytes of them, and how many source symbols their
+    /// block has; the oldest block that lacks some comes first.
     pub(super) fn next_symbols(&mut self, pass: Pass, room: usize) -> Option<(Symbols, u32)> {
         if pass == Pass::Tail && !self.is_tail() {
             return None;
@@ -402,8 +406,9 @@ impl SendChannel {
             let Data::Present(encoder) = &block.data else { continue };
             let shape = encoder.shape();
             let k = shape.source_symbols();
-            // Repair symbols take time to prepare: ask while the source symbols are still being sent. A probe needs one symbol, and
-            // so one block's: a host that paused is no reason to encode all that is on its way.
+            // Repair symbols take time to prepare: ask while the source symbols are still being
+            // sent. A probe needs one symbol, and so one block's: a host that paused is no reason
+            // to encode all that is on its way.
             let short = target - block.in_flight;
             let last_wanted = block.next_esi + short;
             let is_enough = pass == Pass::Probe && waiting;
@@ -453,12 +458,14 @@ impl SendChannel {
     }
 }
 
-/// How many symbols a packet holds: one, however large it is. Most packets hold one, which takes no division.
+/// How many symbols a packet holds: one, however large it is. Most packets hold one, which takes no
+/// division.
 pub(super) const fn symbols_in(room: usize, symbol: usize) -> usize {
     if room < 2 * symbol { 1 } else { room / symbol }
 }
 
-/// How a block of a message or stream is cut: a short block has a short symbol, so that its repair is short too.
+/// How a block of a message or stream is cut: a short block has a short symbol, so that its repair
+/// is short too.
 pub(super) fn live_shape(code: Code, block_len: u32, symbol_size: u16) -> Option<BlockShape> {
     let short = block_len.next_multiple_of(8).clamp(8, u32::from(symbol_size)) as u16;
     BlockShape::new(code, block_len, short).ok()

@@ -3,8 +3,8 @@ use thiserror::Error;
 
 use super::packet::Packet;
 
-/// Packet protection: turns typed packets into datagrams and back. It owns the handshake's keys; the connection
-/// never sees a byte of cryptography.
+/// Packet protection: turns typed packets into datagrams and back. It owns the handshake's keys;
+/// the connection never sees a byte of cryptography.
 pub trait Session {
     /// Appends the datagram of `packet` to `out`.
     fn seal(&mut self, packet: &Packet, out: &mut Vec<u8>) -> Result<(), SealError>;

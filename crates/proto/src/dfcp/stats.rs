@@ -35,8 +35,8 @@ pub struct Stats {
     pub bytes_received: u64,
     /// Packets received that carried symbols.
     pub data_packets_received: u64,
-    /// Source symbols of the blocks that were begun, sending, and of those that were complete, receiving: without loss
-    /// no more are sent.
+    /// Source symbols of the blocks that were begun, sending, and of those that were complete,
+    /// receiving: without loss no more are sent.
     pub symbols_needed: u64,
     /// Symbols received.
     pub symbols_received: u64,

@@ -8,17 +8,19 @@ use super::history::History;
 
 /// Packets of the first flight that leave back to back.
 const LENGTH: u64 = 16;
-/// When the path is known to be fast, a second and longer train, of as much as passes in this time, measures it better.
+/// When the path is known to be fast, a second and longer train, of as much as passes in this time,
+/// measures it better.
 const SECOND_TIME: Duration = Duration::from_millis(5);
 const SECOND_LENGTHS: RangeInclusive<u64> = 24..=48;
 /// A train shorter than this is no basis for more than a first guess.
 const LONG: usize = 8;
-/// A train that took longer, by the peer's word, measures nothing: not even a line of 1 kbit/s needs as much.
+/// A train that took longer, by the peer's word, measures nothing: not even a line of 1 kbit/s
+/// needs as much.
 const LONGEST: Duration = Duration::from_secs(600);
 /// What a host's own pauses may do to the spacing of a train.
 const MOST_UNEVEN: Duration = Duration::from_millis(1);
-/// What a host's clock and scheduler commonly add to the time that a few packets take, of which they make up to half: a line of
-/// 100 Mbit/s passes two small ones in 50 µs.
+/// What a host's clock and scheduler commonly add to the time that a few packets take, of which
+/// they make up to half: a line of 100 Mbit/s passes two small ones in 50 µs.
 const HOST_SPACING_US: u64 = 200;
 
 /// Packets that leave back to back, and what their dispersion says of the bottleneck.
@@ -103,7 +105,8 @@ impl Trains {
         self.broken = false;
     }
 
-    /// There is nothing more to send: a train that is long enough is over, a shorter one begins anew.
+    /// There is nothing more to send: a train that is long enough is over, a shorter one begins
+    /// anew.
     pub(super) const fn end(&mut self) {
         let sent = self.length - self.left;
         if self.left > 0 && sent > 0 {
@@ -120,8 +123,8 @@ impl Trains {
         }
     }
 
-    /// What the longest train says when a feedback completes the last that is under way; a short one says what it can at
-    /// once. A train's packets may be reported in several feedbacks.
+    /// What the longest train says when a feedback completes the last that is under way; a short
+    /// one says what it can at once. A train's packets may be reported in several feedbacks.
     pub(super) fn measure(&mut self, feedback: &Feedback, history: &History) -> Option<Dispersion> {
         let Self { under_way, times, sizes, .. } = self;
         let in_train =
@@ -135,7 +138,8 @@ impl Trains {
         }
         let mut longest = self.measured.take();
         while let Some((first, last)) = self.under_way.first().copied() {
-            // The first precedes all data: it had all the time that it takes when the first feedback was sent.
+            // The first precedes all data: it had all the time that it takes when the first
+            // feedback was sent.
             let early = first == 0 && self.times.len() > 1;
             if last > feedback.largest && !early {
                 break;
@@ -180,7 +184,8 @@ impl Trains {
         let ((&before, &left), (&after, &arrived)) =
             gaps.max_by_key(|(a, b)| b.1.saturating_sub(*a.1))?;
         if arrived.abs_diff(left) > span / 2 {
-            // In two clumps: something else than the bottleneck held it up. A few stragglers do not spoil the others.
+            // In two clumps: something else than the bottleneck held it up. A few stragglers do not
+            // spoil the others.
             let clumps = [(first, before), (after, last)];
             let count = |(low, high): (u64, u64)| self.sizes.range(low..=high).count();
             let most = clumps.into_iter().max_by_key(|clump| count(*clump))?;
@@ -199,8 +204,8 @@ impl Trains {
 mod tests {
     use super::*;
 
-    /// What packets of 1250 bytes say of the bottleneck: the number of each behind the train's first, and when it arrived, in
-    /// microseconds.
+    /// What packets of 1250 bytes say of the bottleneck: the number of each behind the train's
+    /// first, and when it arrived, in microseconds.
     fn measured(packets: impl IntoIterator<Item = (u64, i64)>) -> Option<(Rate, usize)> {
         let mut trains = Trains::new(true);
         trains.times = packets.into_iter().map(|(number, at)| (10 + number, at)).collect();

@@ -1,5 +1,6 @@
-//! The wire format of frames and handshake payloads: what packet protection seals. `docs/protocol.md` is its
-//! specification. Decoding never panics and never allocates more than the input's length justifies.
+//! The wire format of frames and handshake payloads: what packet protection seals.
+//! `docs/protocol.md` is its specification. Decoding never panics and never allocates more than the
+//! input's length justifies.
 
 use bytes::{Buf, Bytes};
 use fontis_base::Rate;
@@ -54,11 +55,13 @@ mod flag {
     pub(super) const COUNT: u8 = 0x20;
 }
 
-/// Bytes that packet protection adds to the frames of a sealed packet: type, connection identifier, packet number, tag.
+/// Bytes that packet protection adds to the frames of a sealed packet: type, connection identifier,
+/// packet number, tag.
 pub const SEALED_OVERHEAD: usize = 1 + 8 + 4 + 16;
 /// Bytes of a SYN around its hello: type, version, identifier, length, and Noise's keys and tags.
 pub const SYN_OVERHEAD: usize = 1 + 4 + 8 + 2 + 96;
-/// Bytes of a SYNACK around its hello: type, destination, length, Noise's key and tag, and the sender's identifier.
+/// Bytes of a SYNACK around its hello: type, destination, length, Noise's key and tag, and the
+/// sender's identifier.
 pub const SYNACK_OVERHEAD: usize = 1 + 8 + 2 + 48 + 8;
 /// Bytes of a RESET.
 pub const RESET_LEN: usize = 1 + 8 + 16;
@@ -136,14 +139,16 @@ impl Sink for Counter {
     }
 }
 
-/// Encodes frames; only the last may be of indefinite length, so only there is a symbol's length left out.
+/// Encodes frames; only the last may be of indefinite length, so only there is a symbol's length
+/// left out.
 pub fn encode_frames(frames: &[Frame], out: &mut Vec<u8>) {
     for (index, frame) in frames.iter().enumerate() {
         encode(frame, index + 1 == frames.len(), out);
     }
 }
 
-/// The number of bytes that [`encode_frames`] writes (for symbols without bytes, what they stand for).
+/// The number of bytes that [`encode_frames`] writes (for symbols without bytes, what they stand
+/// for).
 pub fn frames_len(frames: &[Frame]) -> usize {
     let mut counter = Counter(0);
     for (index, frame) in frames.iter().enumerate() {
@@ -159,7 +164,8 @@ pub fn frame_len(frame: &Frame) -> usize {
     counter.0
 }
 
-/// Decodes the frames of a sealed packet. Symbols, and nothing else, refer to the packet's bytes without copying them.
+/// Decodes the frames of a sealed packet. Symbols, and nothing else, refer to the packet's bytes
+/// without copying them.
 pub fn decode_frames(bytes: Bytes) -> Result<Frames, WireError> {
     let mut frames = Frames::new();
     decode_frames_into(bytes, &mut frames)?;
@@ -501,7 +507,8 @@ fn take(bytes: &mut Bytes, count: usize) -> Result<Bytes, WireError> {
     Ok(bytes.split_to(count))
 }
 
-/// What is kept when its packet has been handled has memory of its own: a packet's may be part of a much larger read.
+/// What is kept when its packet has been handled has memory of its own: a packet's may be part of a
+/// much larger read.
 fn copy(bytes: &mut Bytes, count: usize) -> Result<Bytes, WireError> {
     take(bytes, count).map(|taken| Bytes::copy_from_slice(&taken))
 }

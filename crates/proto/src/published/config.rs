@@ -1,7 +1,7 @@
 use fontis_base::{Duration, Rate};
 
-/// What can be set of an endpoint. The defaults are the values of the dissertation's chapter 5, and the specification's
-/// decisions (D-nn) where it says nothing.
+/// What can be set of an endpoint. The defaults are the values of the dissertation's chapter 5, and
+/// the specification's decisions (D-nn) where it says nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// k, bytes of a block (section 3.3.4).
@@ -10,7 +10,8 @@ pub struct Config {
     pub window: u32,
     /// ε, the redundancy of LDPC and LT code together, as a share of the block.
     pub redundancy: f64,
-    /// Encoded bytes in a full packet: 1500 less the IPv4 header and this protocol's (section 3.3.5).
+    /// Encoded bytes in a full packet: 1500 less the IPv4 header and this protocol's (section
+    /// 3.3.5).
     pub payload: u32,
     /// Which packets are sent when (D-13).
     pub sending: Sending,
@@ -22,7 +23,8 @@ pub struct Config {
     pub last_packet: LastPacket,
     /// Whether bytes are encoded or only counted.
     pub coding: Coding,
-    /// Of the switches of section 3.3.6, `coding` is the one for the encoder; whether the receiver decodes or only counts …
+    /// Of the switches of section 3.3.6, `coding` is the one for the encoder; whether the receiver
+    /// decodes or only counts …
     pub decode: bool,
     /// … and whether it acknowledges blocks. Without, a block is done when its first pass is.
     pub acknowledge: bool,
@@ -37,8 +39,8 @@ pub struct Config {
 /// Which packets are sent when.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sending {
-    /// A first pass over each block in turn, as far as the window goes; then some more of each block whose acknowledgement
-    /// is overdue, and of all in turn when the window is full.
+    /// A first pass over each block in turn, as far as the window goes; then some more of each
+    /// block whose acknowledgement is overdue, and of all in turn when the window is full.
     #[default]
     TwoPhase,
     /// One packet of each block of the window in turn, until it is acknowledged.
@@ -47,12 +49,12 @@ pub enum Sending {
     UntilAcknowledged,
 }
 
-/// How much of a block the first pass sends (D-13, D-20). The text says that the redundancy should fit the loss, not how it
-/// is made to.
+/// How much of a block the first pass sends (D-13, D-20). The text says that the redundancy should
+/// fit the loss, not how it is made to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Plan {
-    /// (1+ε)k bytes, and more after a while in which most blocks had to be repaired: about as many as lose themselves on
-    /// the way, so that (1+ε)k arrive.
+    /// (1+ε)k bytes, and more after a while in which most blocks had to be repaired: about as many
+    /// as lose themselves on the way, so that (1+ε)k arrive.
     #[default]
     Measured,
     /// (1+ε)k bytes always.
@@ -82,7 +84,8 @@ pub enum LastPacket {
 /// Whether bytes are encoded or only counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Coding {
-    /// They are counted: no bytes move. What a block needs is drawn from the distribution measured for the real code.
+    /// They are counted: no bytes move. What a block needs is drawn from the distribution measured
+    /// for the real code.
     #[default]
     Counting,
     /// They are encoded and decoded with the 2015 code.
@@ -95,8 +98,8 @@ pub enum Control {
     /// Nobody: the rate stays, unless [`Endpoint::set_rate`](super::Endpoint::set_rate) changes it.
     #[default]
     Told,
-    /// Marks that the receiver echoes: rate·(1 − gain·share of marked packets), and two per cent more after a
-    /// block without any, once in two round trips. Experimental: no text defines it.
+    /// Marks that the receiver echoes: rate·(1 − gain·share of marked packets), and two per cent
+    /// more after a block without any, once in two round trips. Experimental: no text defines it.
     Marks {
         /// How strongly.
         gain: f64,

@@ -12,8 +12,8 @@ use super::sender::Sender;
 
 /// One side of a connection.
 ///
-/// Its driver hands in packets with [`handle`](Self::handle), then drains [`poll`](Self::poll) and [`event`](Self::event), and
-/// comes back when [`timeout`](Self::timeout) says so.
+/// Its driver hands in packets with [`handle`](Self::handle), then drains [`poll`](Self::poll) and
+/// [`event`](Self::event), and comes back when [`timeout`](Self::timeout) says so.
 pub struct Endpoint {
     config: Config,
     state: State,

@@ -1,8 +1,9 @@
 use bytes::BufMut;
 use thiserror::Error;
 
-/// The header (figure 3.5). The figure leaves gaps between its fields; this is the layout whose gaps are those of TCP's
-/// header: 28 bytes, block for sequence number, S1 for acknowledgement number, S2 and S3 behind (D-04).
+/// The header (figure 3.5). The figure leaves gaps between its fields; this is the layout whose
+/// gaps are those of TCP's header: 28 bytes, block for sequence number, S1 for acknowledgement
+/// number, S2 and S3 behind (D-04).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     /// The sender's port.
@@ -11,7 +12,8 @@ pub struct Header {
     pub destination: u16,
     /// The block that the packet belongs to, from 1; 0 in all that is of no block.
     pub block: u32,
-    /// S1, S2, S3: the state of the generator before the packet's first symbol; in SYN and SYNACK the initial one (D-06).
+    /// S1, S2, S3: the state of the generator before the packet's first symbol; in SYN and SYNACK
+    /// the initial one (D-06).
     pub state: [u32; 3],
     /// What kind of packet it is.
     pub flags: Flags,
@@ -39,7 +41,8 @@ impl Flags {
         Self(self.0 | other.0)
     }
 
-    /// Whether a packet with these carries data: one that also begins, ends, breaks off or acknowledges does not.
+    /// Whether a packet with these carries data: one that also begins, ends, breaks off or
+    /// acknowledges does not.
     pub const fn carry_data(self) -> bool {
         self.0 & (Self::SYN.0 | Self::FIN.0 | Self::RST.0 | Self::ACK.0) == 0
     }

@@ -20,8 +20,8 @@ pub enum Body {
     Parameters(Parameters),
     /// Encoded bytes.
     Symbols(Symbols),
-    /// Of an acknowledgement, with [`Control::Marks`](super::Control::Marks): packets of the block that arrived, and how many of
-    /// them were marked.
+    /// Of an acknowledgement, with [`Control::Marks`](super::Control::Marks): packets of the block
+    /// that arrived, and how many of them were marked.
     Marks {
         /// Packets that arrived.
         packets: u32,
@@ -48,7 +48,8 @@ pub struct Symbols {
     pub len: u32,
     /// The bytes, or none if they are only counted.
     pub bytes: Bytes,
-    /// How many bytes of the block count, if they are only counted; otherwise the block itself says it.
+    /// How many bytes of the block count, if they are only counted; otherwise the block itself says
+    /// it.
     pub message: u32,
 }
 

@@ -1,7 +1,8 @@
 use fontis_base::{Duration, Time};
 
-/// The timer of handshake and close: 1 s at first, doubled with each retransmission, of which there are five (section
-/// 3.3.2). Whether the first copy counts is open (D-09); here it does not, so that an attempt ends after 63 s.
+/// The timer of handshake and close: 1 s at first, doubled with each retransmission, of which there
+/// are five (section 3.3.2). Whether the first copy counts is open (D-09); here it does not, so
+/// that an attempt ends after 63 s.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Retry {
     pub(super) at: Time,

@@ -21,14 +21,16 @@ pub(super) struct Sender {
     open: usize,
     /// The block whose pass is under way.
     current: u32,
-    /// Blocks whose pass is over, the one that waits longest first; some may be acknowledged by now.
+    /// Blocks whose pass is over, the one that waits longest first; some may be acknowledged by
+    /// now.
     waiting: VecDeque<u32>,
     /// Bytes of a first pass.
     plan: u32,
     /// The round trip of the handshake, and how long an acknowledgement is waited for.
     min_rtt: Duration,
     patience: Duration,
-    /// Acknowledgements of repaired blocks since patience was last judged, and those that answered an earlier packet.
+    /// Acknowledgements of repaired blocks since patience was last judged, and those that answered
+    /// an earlier packet.
     answered: u32,
     hasty: u32,
     judged: Time,
@@ -202,8 +204,9 @@ impl Sender {
         Some(number)
     }
 
-    /// Bytes of the next repair pass: what brings about one packet, and twice as much with each pass that was in vain. So a
-    /// path that loses most of what is sent is known after a few round trips.
+    /// Bytes of the next repair pass: what brings about one packet, and twice as much with each
+    /// pass that was in vain. So a path that loses most of what is sent is known after a few round
+    /// trips.
     fn repair_bytes(&self, number: u32) -> u32 {
         let (payload, first) = (self.config.payload, self.config.first_pass().max(1));
         if self.config.plan == Plan::Fixed || self.config.sending != Sending::TwoPhase {
@@ -294,8 +297,9 @@ impl Sender {
         }
     }
 
-    /// What comes sooner after a repair pass began than any round trip answers an earlier one: that pass was begun in vain,
-    /// for want of patience. Once in a while it is made longer if that happened to more than one in five, and shorter otherwise.
+    /// What comes sooner after a repair pass began than any round trip answers an earlier one: that
+    /// pass was begun in vain, for want of patience. Once in a while it is made longer if that
+    /// happened to more than one in five, and shorter otherwise.
     fn learn_patience(&mut self, now: Time, waited: Duration, repaired: bool) {
         if !repaired {
             self.patience = self.patience.max(waited + waited / 8).min(MOST_PATIENCE);
@@ -315,8 +319,9 @@ impl Sender {
         (self.answered, self.hasty, self.judged) = (0, 0, now);
     }
 
-    /// The plan follows what blocks turn out to need, and stays below it by what six packets bring: what is short is
-    /// repaired packet by packet, what is long was sent in vain. A block that needed no repair may have needed much less.
+    /// The plan follows what blocks turn out to need, and stays below it by what six packets bring:
+    /// what is short is repaired packet by packet, what is long was sent in vain. A block that
+    /// needed no repair may have needed much less.
     fn learn_plan(&mut self, repaired: bool, first: u32, sent: u32) {
         if self.config.plan == Plan::Fixed {
             return;
@@ -333,7 +338,8 @@ impl Sender {
     }
 }
 
-/// The 2015 code for blocks of so many bytes; all but the prototype's own have checks in the same proportion.
+/// The 2015 code for blocks of so many bytes; all but the prototype's own have checks in the same
+/// proportion.
 pub(super) fn code(block: u32) -> SparseCode {
     let prototype = SparseCode::PROTOTYPE;
     if block as usize == prototype.message {

@@ -10,13 +10,14 @@ use super::start::{Growth, Start};
 
 /// Never slower: about a packet a second.
 const MIN_RATE: f64 = 12e3;
-/// The queueing delay aimed at, for a flow that delivers 100 Mbit/s. It falls with this power of the rate, so that of
-/// two flows in one queue the slower aims higher: they meet at equal rates, the faster the higher the power.
+/// The queueing delay aimed at, for a flow that delivers 100 Mbit/s. It falls with this power of
+/// the rate, so that of two flows in one queue the slower aims higher: they meet at equal rates,
+/// the faster the higher the power.
 const QUEUE_TARGET_AT_100_MBPS: f64 = 4e-3;
 const QUEUE_TARGET_EXPONENT: f64 = 0.7;
 const QUEUE_TARGET_RANGE: (f64, f64) = (1e-3, 60e-3);
-/// How much of the queue's deviation is corrected in one round trip. Beyond π/2 a loop with one round trip of dead
-/// time oscillates.
+/// How much of the queue's deviation is corrected in one round trip. Beyond π/2 a loop with one
+/// round trip of dead time oscillates.
 const GAIN: f64 = 0.5;
 /// The same for a queue far above its target, which takes many round trips to be emptied.
 const GAIN_OF_LONG_QUEUE: f64 = 0.15;
@@ -24,11 +25,13 @@ const GAIN_OF_LONG_QUEUE: f64 = 0.15;
 const MIN_CONTROL_TIME: f64 = 10e-3;
 /// The delivery rate is measured over no shorter time.
 const MIN_DELIVERY_WINDOW: Duration = Duration::from_millis(8);
-/// The time, in seconds, in which a rate that hosts do not keep up with is forgotten while nothing shows that the path does not.
+/// The time, in seconds, in which a rate that hosts do not keep up with is forgotten while nothing
+/// shows that the path does not.
 const HOST_MEMORY: f64 = 0.1;
 /// Acceleration while no queue shows: from the first to the second, doubling every round.
 const BOOST: (f64, f64) = (0.02, 0.25);
-/// The most acceleration near a rate that was found to be the bottleneck's, and how long that is remembered.
+/// The most acceleration near a rate that was found to be the bottleneck's, and how long that is
+/// remembered.
 const BOOST_NEAR: f64 = 0.03;
 const CAPACITY_AGE: Duration = Duration::from_secs(20);
 /// Rounds of acceleration that may bring nothing.
@@ -40,11 +43,11 @@ const LEAST_JUDGED: f64 = 40.0;
 
 /// Fills a path and leaves nearly no queue, at any random loss.
 ///
-/// The delivery rate d at the receiver is what the bottleneck lets through; while a queue stands it is the
-/// bottleneck's rate exactly. With a loss probability p that no rate would avoid, sending at d/(1 − p) keeps the
-/// bottleneck just busy; a factor 1 + g·(q* − q)/RTT steers the queueing delay q to its target q*. While no queue
-/// shows, the rate grows faster and faster. Loss beyond p is tested: if it goes away when the rate is reduced,
-/// it was overload, otherwise p has changed.
+/// The delivery rate d at the receiver is what the bottleneck lets through; while a queue stands it
+/// is the bottleneck's rate exactly. With a loss probability p that no rate would avoid, sending at
+/// d/(1 − p) keeps the bottleneck just busy; a factor 1 + g·(q* − q)/RTT steers the queueing delay
+/// q to its target q*. While no queue shows, the rate grows faster and faster. Loss beyond p is
+/// tested: if it goes away when the rate is reduced, it was overload, otherwise p has changed.
 #[derive(Clone, Debug)]
 pub struct Auto {
     rate: f64,
@@ -55,8 +58,8 @@ pub struct Auto {
     queue: f64,
     /// Loss that no rate would avoid.
     random_loss: Option<f64>,
-    /// The delivery rate when loss was first measured, and rounds since: until more is delivered, or a test has said
-    /// so, that loss may be the work of a policer.
+    /// The delivery rate when loss was first measured, and rounds since: until more is delivered,
+    /// or a test has said so, that loss may be the work of a policer.
     unverified: Option<(f64, u32)>,
     boost: f64,
     /// Rounds in a row in which acceleration brought nothing.
@@ -76,10 +79,12 @@ pub struct Auto {
     /// What was taken for random loss then.
     tested_loss: f64,
     cautious: u32,
-    /// Rounds in a row with a long queue that did not get shorter, and its delay in the last of them.
+    /// Rounds in a row with a long queue that did not get shorter, and its delay in the last of
+    /// them.
     standing: (u32, f64),
     drain: Drain,
-    /// Until this time the delivery rate counts as no less: a pause of our own making says nothing about the path.
+    /// Until this time the delivery rate counts as no less: a pause of our own making says nothing
+    /// about the path.
     hold: Option<(f64, Time)>,
     /// The rate when last a round's worth of feedback confirmed it, reductions of our own apart.
     confirmed: f64,
@@ -100,7 +105,8 @@ struct Round {
     most_queue: f64,
     limited: bool,
     marked: u64,
-    /// What is reported in this round was sent before the rate was raised: it says nothing about the new rate.
+    /// What is reported in this round was sent before the rate was raised: it says nothing about
+    /// the new rate.
     waiting: bool,
     /// The delivery rate at the end of the last round.
     delivered: f64,
@@ -156,16 +162,16 @@ impl Auto {
         Rate::from_bps(self.rate as u64)
     }
 
-    /// Bytes allowed in flight: half a round trip more than the rate fills, so that an outage costs no more, and a whole
-    /// one while each round is faster than the last.
+    /// Bytes allowed in flight: half a round trip more than the rate fills, so that an outage costs
+    /// no more, and a whole one while each round is faster than the last.
     pub fn allowance(&self, rtt: Duration) -> u64 {
         let rounds = if self.start.is_on() { 2.0 } else { 1.5 };
         let fill = self.rate / 8.0 * (rtt.as_secs_f64() * rounds + 0.010);
         fill as u64 + 24 * 1500
     }
 
-    /// A few packets' dispersion says how fast the bottleneck is: begin at half of that. Only the first hint counts;
-    /// whether this one does.
+    /// A few packets' dispersion says how fast the bottleneck is: begin at half of that. Only the
+    /// first hint counts; whether this one does.
     pub fn on_capacity_hint(&mut self, capacity: Rate) -> bool {
         let taken = self.start.on_capacity_hint(capacity);
         if taken {
@@ -222,7 +228,8 @@ impl Auto {
         let reduced = self.is_reduced();
         let window = delivery_window(sample);
         if sample.limited {
-            // What arrives while less is sent than allowed says nothing about what the path could carry.
+            // What arrives while less is sent than allowed says nothing about what the path could
+            // carry.
             self.delivery.pause();
         } else if sample.late {
             self.delivery.skip();
@@ -267,7 +274,8 @@ impl Auto {
         }
     }
 
-    /// Whether less is sent for a moment than the path carries, to test its loss or to empty its queue.
+    /// Whether less is sent for a moment than the path carries, to test its loss or to empty its
+    /// queue.
     fn is_reduced(&self) -> bool {
         self.test.is_some() || self.steered_at < self.drain.until
     }
@@ -289,7 +297,8 @@ impl Auto {
         arrival / (1.0 - loss).max(0.1)
     }
 
-    /// The next feedbacks tell of a reduction of our own: until it has passed, go by what was delivered before.
+    /// The next feedbacks tell of a reduction of our own: until it has passed, go by what was
+    /// delivered before.
     fn hold_delivered(&mut self, sample: &Sample, delivered: f64) {
         let window = sample.min_rtt / 2 + MIN_DELIVERY_WINDOW;
         self.hold = Some((delivered, sample.now + sample.srtt + window));
@@ -349,7 +358,8 @@ impl Auto {
                 window: self.delivery.is_current().then(|| delivery_window(sample)),
             });
         } else {
-            // Near the rate at which a queue stood not long ago, small steps; far from it, ever larger ones.
+            // Near the rate at which a queue stood not long ago, small steps; far from it, ever
+            // larger ones.
             let delivered = self.delivered().unwrap_or(0.0);
             let judged = total >= LEAST_JUDGED && self.boost > BOOST_NEAR;
             let stalled = judged && delivered < 1.02 * round.delivered;
@@ -365,15 +375,17 @@ impl Auto {
         }
     }
 
-    /// By how much more or less than what is delivered should be sent, for the queue to come to its target.
+    /// By how much more or less than what is delivered should be sent, for the queue to come to its
+    /// target.
     fn correction(&self, sample: &Sample, delivered: f64) -> f64 {
         let control_time = control_time(sample);
         let target = self.queue_target();
         if !self.is_far_above(target) {
             return GAIN * (target - self.queue) / control_time;
         }
-        // The delay of so long a queue is told when it is over. By Little's law, what is in flight tells the delay
-        // that a packet sent now will meet; too much of it while losses at its end are not known, hence gently.
+        // The delay of so long a queue is told when it is over. By Little's law, what is in flight
+        // tells the delay that a packet sent now will meet; too much of it while losses at its end
+        // are not known, hence gently.
         let coming = sample.in_flight as f64 * 8.0 / delivered - sample.min_rtt.as_secs_f64();
         GAIN_OF_LONG_QUEUE * (target - coming.clamp(0.0, self.queue)) / control_time
     }
@@ -397,7 +409,8 @@ impl Auto {
         if self.is_far_above(target)
             && let Some(delivered) = self.delivery.rate()
         {
-            // While such a queue is emptied, less is sent than the bottleneck carries: go back to that at once.
+            // While such a queue is emptied, less is sent than the bottleneck carries: go back to
+            // that at once.
             self.hold_delivered(sample, delivered);
         }
         let Some(delivered) = self.delivered() else { return };
@@ -409,7 +422,8 @@ impl Auto {
             return;
         }
         if now.since(self.drain.last) > DRAIN_EVERY && self.queue > target / 4.0 {
-            // Half the rate for five times the queue's length empties it even if another flow fills a half of it.
+            // Half the rate for five times the queue's length empties it even if another flow fills
+            // a half of it.
             let span = (5.0 * self.queue).min(0.5 * control_time(sample));
             self.drain = Drain { last: now, until: now + Duration::from_secs_f64(span) };
             self.rate = self.sending(delivered) * 0.5;
@@ -429,8 +443,9 @@ impl Auto {
         };
     }
 
-    /// Whether packets that come slower than they were sent wait for a host and not for the path: on a short path hosts pause for
-    /// longer than a round trip takes, and a path that is slower than its sender has a queue.
+    /// Whether packets that come slower than they were sent wait for a host and not for the path:
+    /// on a short path hosts pause for longer than a round trip takes, and a path that is slower
+    /// than its sender has a queue.
     fn waits_for_hosts(&self, sample: &Sample, target: f64) -> bool {
         sample.min_rtt.as_secs_f64() < MIN_CONTROL_TIME
             && self.queue < target / 4.0

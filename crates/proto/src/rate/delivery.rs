@@ -53,7 +53,8 @@ impl Delivery {
         self.is_full = false;
     }
 
-    /// Leaves a gap of the sender's own making out. A host that makes one in each window is as fast as that.
+    /// Leaves a gap of the sender's own making out. A host that makes one in each window is as fast
+    /// as that.
     pub(super) fn skip(&mut self) {
         if self.is_full {
             self.pause();

@@ -4,12 +4,13 @@ use super::Sample;
 use crate::dfcp::feedback_interval;
 use crate::tcp::congestion::{Ack, Congestion, Kind, Phase};
 
-/// Keeps to what a CUBIC flow would take in its place: for networks that are shared with TCP by queues that do not
-/// separate flows.
+/// Keeps to what a CUBIC flow would take in its place: for networks that are shared with TCP by
+/// queues that do not separate flows.
 ///
-/// It holds a congestion window by CUBIC's rules (RFC 9438, with HyStart) over the packets that feedback reports, paced
-/// as Linux paces: losses count as congestion, once a round trip, whatever their cause. So it has CUBIC's response
-/// function because it has its window, and is as slow as CUBIC where packets are lost at random.
+/// It holds a congestion window by CUBIC's rules (RFC 9438, with HyStart) over the packets that
+/// feedback reports, paced as Linux paces: losses count as congestion, once a round trip, whatever
+/// their cause. So it has CUBIC's response function because it has its window, and is as slow as
+/// CUBIC where packets are lost at random.
 #[derive(Clone, Debug)]
 pub struct Friendly {
     window: Congestion,
@@ -25,7 +26,8 @@ pub struct Friendly {
 const SEGMENT: u64 = 1500;
 /// Segments of the initial window (RFC 6928).
 const INITIAL_WINDOW: u64 = 10;
-/// Segments that may always be in flight, which is the least that a loss leaves TCP (RFC 5681, equation 4).
+/// Segments that may always be in flight, which is the least that a loss leaves TCP (RFC 5681,
+/// equation 4).
 const LEAST: u64 = 2;
 /// Round trips without feedback that count as a timeout.
 const SILENCES: u32 = 8;
@@ -92,8 +94,8 @@ impl Friendly {
         }
     }
 
-    /// The rate to pace at, counted in bytes at the IP layer: twice the window a round trip in slow start, then 1.2
-    /// times it, as Linux does.
+    /// The rate to pace at, counted in bytes at the IP layer: twice the window a round trip in slow
+    /// start, then 1.2 times it, as Linux does.
     pub fn rate(&self) -> Rate {
         if self.srtt == Duration::ZERO {
             return Rate::MAX;
@@ -103,7 +105,8 @@ impl Friendly {
         Rate::from_bytes_over(cwnd, self.srtt).mul_ratio(percent, 100)
     }
 
-    /// How many bytes may be sent that nothing is known of: the window, and what has arrived and is not reported yet.
+    /// How many bytes may be sent that nothing is known of: the window, and what has arrived and is
+    /// not reported yet.
     pub fn allowance(&self) -> u64 {
         let cwnd = self.window.cwnd();
         let unreported = match self.srtt {

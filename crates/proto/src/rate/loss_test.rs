@@ -31,9 +31,11 @@ impl Tally {
 /// What a test found out about losses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Verdict {
-    /// They stayed when the rate was reduced: the path loses packets at random, with this probability.
+    /// They stayed when the rate was reduced: the path loses packets at random, with this
+    /// probability.
     Random(f64),
-    /// They went when the rate was reduced: somebody dropped what was too much; this is what remained.
+    /// They went when the rate was reduced: somebody dropped what was too much; this is what
+    /// remained.
     Congestive(f64),
 }
 
@@ -57,8 +59,9 @@ const PACKETS: (f64, f64) = (40.0, 600.0);
 const APART: f64 = 4.0;
 
 impl LossTest {
-    /// Begins a test with packet number `first`: the rate is reduced to `factor` of what it was when packets were
-    /// lost with probability `loss`, in runs of `mean_burst`, and `delivered` bits per second arrived.
+    /// Begins a test with packet number `first`: the rate is reduced to `factor` of what it was
+    /// when packets were lost with probability `loss`, in runs of `mean_burst`, and `delivered`
+    /// bits per second arrived.
     pub(super) fn new(first: u64, loss: f64, mean_burst: f64, factor: f64, delivered: f64) -> Self {
         let loss_if_congestive = (1.0 - (1.0 - loss) / factor).max(0.0);
         let gap = (loss - loss_if_congestive).max(0.01);

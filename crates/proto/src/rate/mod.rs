@@ -1,8 +1,9 @@
 //! Rate controllers: one drives each path.
 //!
-//! Start here: a [`Controller`] is told what was sent, what a feedback said ([`Sample`]) and when feedback stays away;
-//! it answers a pacing rate and an allowance of bytes in flight. [`Auto`] is the default, [`Friendly`] keeps to what CUBIC
-//! would take, [`Kind::Fixed`] holds a rate, [`Kind::Greedy`] sends as fast as the host can, as the published protocol does.
+//! Start here: a [`Controller`] is told what was sent, what a feedback said ([`Sample`]) and when
+//! feedback stays away; it answers a pacing rate and an allowance of bytes in flight. [`Auto`] is
+//! the default, [`Friendly`] keeps to what CUBIC would take, [`Kind::Fixed`] holds a rate,
+//! [`Kind::Greedy`] sends as fast as the host can, as the published protocol does.
 
 mod auto;
 mod base_delay;
@@ -29,7 +30,8 @@ pub enum Kind {
     Friendly,
     /// Holds a rate, counted in bytes at the IP layer, whatever happens.
     Fixed(Rate),
-    /// As fast as the host can. It overloads every network on purpose: only for networks of one's own.
+    /// As fast as the host can. It overloads every network on purpose: only for networks of one's
+    /// own.
     Greedy,
 }
 
@@ -67,8 +69,8 @@ pub struct Sample {
     pub srtt: Duration,
     /// The least round-trip time seen.
     pub min_rtt: Duration,
-    /// The least one-way delay among the packets that the feedback reports, in nanoseconds; the two clocks differ by
-    /// an unknown constant. `None` if it reports no new packet's time.
+    /// The least one-way delay among the packets that the feedback reports, in nanoseconds; the two
+    /// clocks differ by an unknown constant. `None` if it reports no new packet's time.
     pub one_way_ns: Option<i64>,
     /// When the highest packet came, on the receiver's clock.
     pub received_at: Time,
@@ -86,7 +88,8 @@ pub struct Sample {
     pub train: Option<Rate>,
     /// Whether the sender had nothing to send, or was not allowed to, since the last feedback.
     pub limited: bool,
-    /// Whether the sender's host was late with what it had, so that less was sent than allowed for a moment.
+    /// Whether the sender's host was late with what it had, so that less was sent than allowed for
+    /// a moment.
     pub late: bool,
     /// Bytes sent that nothing is known of yet.
     pub in_flight: u64,
@@ -136,7 +139,8 @@ impl Controller {
         }
     }
 
-    /// The bottleneck's rate was measured before any data was sent; whether the rate is another for it.
+    /// The bottleneck's rate was measured before any data was sent; whether the rate is another for
+    /// it.
     pub fn on_capacity_hint(&mut self, capacity: Rate) -> bool {
         match self {
             Self::Auto(auto) => auto.on_capacity_hint(capacity),

@@ -13,8 +13,8 @@ pub enum Recovery {
     RackTlp,
 }
 
-/// How a TCP endpoint behaves. The defaults are those of Linux where it and the standards differ, except where a
-/// field says otherwise.
+/// How a TCP endpoint behaves. The defaults are those of Linux where it and the standards differ,
+/// except where a field says otherwise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// Bytes of a full packet at the IP layer.
@@ -33,23 +33,27 @@ pub struct Config {
     pub ecn: bool,
     /// The initial window in segments (RFC 6928).
     pub initial_window: u32,
-    /// The most bytes outstanding, whatever the congestion window and the peer allow: the fixed window that some
-    /// stacks and experiments had.
+    /// The most bytes outstanding, whatever the congestion window and the peer allow: the fixed
+    /// window that some stacks and experiments had.
     pub max_window: Option<u64>,
     /// Bytes that wait for the application at the receiver: the window that it offers.
     pub receive_buffer: u64,
-    /// Whether arriving bytes are taken by the application at once; else by [`read`](super::Endpoint::read).
+    /// Whether arriving bytes are taken by the application at once; else by
+    /// [`read`](super::Endpoint::read).
     pub auto_read: bool,
-    /// How long an acknowledgement may wait for a second segment (RFC 9293 section 3.8.6.3); `None` acknowledges
-    /// every segment.
+    /// How long an acknowledgement may wait for a second segment (RFC 9293 section 3.8.6.3); `None`
+    /// acknowledges every segment.
     pub delayed_ack: Option<Duration>,
-    /// Whether a short segment waits while another short one is unacknowledged: Nagle's algorithm (RFC 9293 section
-    /// 3.7.4) as Minshall changed it and Linux has it, so that the end of a long message does not wait.
+    /// Whether a short segment waits while another short one is unacknowledged: Nagle's algorithm
+    /// (RFC 9293 section 3.7.4) as Minshall changed it and Linux has it, so that the end of a long
+    /// message does not wait.
     pub nagle: bool,
-    /// Whether the window shrinks to the initial one after a pause of one timeout (RFC 5681 section 4.1).
+    /// Whether the window shrinks to the initial one after a pause of one timeout (RFC 5681 section
+    /// 4.1).
     pub slow_start_after_idle: bool,
-    /// Whether segments leave evenly spaced, at twice the rate of window per round trip in slow start and 1.2 times it
-    /// after, as with Linux's `fq`. An algorithm that has a rate of its own is always paced.
+    /// Whether segments leave evenly spaced, at twice the rate of window per round trip in slow
+    /// start and 1.2 times it after, as with Linux's `fq`. An algorithm that has a rate of its own
+    /// is always paced.
     pub pacing: bool,
     /// The timeout before the first round-trip time is known (RFC 6298 rule 2.1).
     pub initial_rto: Duration,
@@ -57,8 +61,8 @@ pub struct Config {
     pub min_rto: Duration,
     /// How often a SYN or a segment is sent again before the connection is given up.
     pub retries: u32,
-    /// How long the side that closed first answers copies of the last segment. Twice 30 s in real stacks; in a
-    /// simulation nothing outlives its longest queue.
+    /// How long the side that closed first answers copies of the last segment. Twice 30 s in real
+    /// stacks; in a simulation nothing outlives its longest queue.
     pub time_wait: Duration,
 }
 

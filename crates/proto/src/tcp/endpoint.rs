@@ -15,9 +15,9 @@ use super::stats::{ReceiverStats, SenderStats};
 
 /// One end of a TCP connection.
 ///
-/// It takes segments and gives segments; after each call of [`handle`](Self::handle), of the application, and when
-/// [`timeout`](Self::timeout) has come, the driver calls [`poll`](Self::poll) until it gives nothing more. The stream's
-/// bytes are only counted.
+/// It takes segments and gives segments; after each call of [`handle`](Self::handle), of the
+/// application, and when [`timeout`](Self::timeout) has come, the driver calls [`poll`](Self::poll)
+/// until it gives nothing more. The stream's bytes are only counted.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     config: Arc<Config>,
@@ -32,7 +32,8 @@ pub struct Endpoint {
     timestamp_recent: u32,
     sending: Sending,
     receiver: Receiver,
-    /// The highest position that the peer's window admits, exclusive, and the positions of the segment that last told it.
+    /// The highest position that the peer's window admits, exclusive, and the positions of the
+    /// segment that last told it.
     window_end: u64,
     window_told_by: (u64, u64),
     ends: Box<Ends>,
@@ -50,7 +51,8 @@ struct Ends {
     closed_first: bool,
 }
 
-/// The states of RFC 9293 section 3.3.2, except LISTEN: an endpoint begins with the SYN that it answers.
+/// The states of RFC 9293 section 3.3.2, except LISTEN: an endpoint begins with the SYN that it
+/// answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// A SYN was sent.
@@ -182,8 +184,9 @@ impl Endpoint {
         }
     }
 
-    /// Brings the sending half into the processor's cache: its own place first, and if that is there (`contents`), what
-    /// it points to. It changes nothing but the time that the next call takes.
+    /// Brings the sending half into the processor's cache: its own place first, and if that is
+    /// there (`contents`), what it points to. It changes nothing but the time that the next call
+    /// takes.
     pub fn bring_near(&self, contents: bool) {
         match contents {
             false => self.sending.bring_near(),
@@ -203,8 +206,8 @@ impl Endpoint {
         self.sending.finish(&self.config);
     }
 
-    /// Takes at most `most` bytes of those that have arrived in order; how many. Needed only without
-    /// [`auto_read`](Config::auto_read).
+    /// Takes at most `most` bytes of those that have arrived in order; how many. Needed only
+    /// without [`auto_read`](Config::auto_read).
     pub fn read(&mut self, most: u64) -> u64 {
         self.receiver.read(most, &self.config)
     }
@@ -403,9 +406,10 @@ impl Endpoint {
         })
     }
 
-    /// Decides what leaves next at `now`; the segment is to be asked for at once, with [`transmit`](Self::transmit) or
-    /// [`transmit_syn`](Self::transmit_syn). A driver that does both by itself has the segment made where it
-    /// goes, without waiting for it to reach the memory on the way.
+    /// Decides what leaves next at `now`; the segment is to be asked for at once, with
+    /// [`transmit`](Self::transmit) or [`transmit_syn`](Self::transmit_syn). A driver that does
+    /// both by itself has the segment made where it goes, without waiting for it to reach the
+    /// memory on the way.
     pub fn leave(&mut self, now: Time) -> Option<Leaving> {
         match self.state {
             _ if self.reset => Some(self.leave_reset()),
@@ -448,7 +452,8 @@ impl Endpoint {
             if fin || start + u64::from(len) >= self.sending.written() {
                 flags |= Flags::PSH;
             }
-            // Copies are not marked, or a router could hide that they were lost (RFC 3168 section 6.1.5).
+            // Copies are not marked, or a router could hide that they were lost (RFC 3168 section
+            // 6.1.5).
             let is_new = start >= before;
             if is_new && self.sending.take_cwr() {
                 flags |= Flags::CWR;
@@ -468,8 +473,9 @@ impl Endpoint {
     }
 
     /// The segment that [leaves](Self::leave), if it is no SYN. It acknowledges what has arrived.
-    // Inline, so that its parts stay in registers until they are where they go: who reads in large words what has just been
-    // written in small ones waits until all that was written before has reached the memory.
+    // Inline, so that its parts stay in registers until they are where they go: who reads in large
+    // words what has just been written in small ones waits until all that was written before has
+    // reached the memory.
     #[inline(always)]
     pub fn transmit(&mut self, now: Time, leaving: Leaving) -> Transmit {
         // Blocks beside data would make a full segment exceed the MTU.

@@ -1,6 +1,7 @@
 use fontis_base::{Rate, Time};
 
-/// Spreads segments in time: a few of them at once, and then none until all of them would have left at the rate.
+/// Spreads segments in time: a few of them at once, and then none until all of them would have left
+/// at the rate.
 #[derive(Clone, Debug)]
 pub(super) struct Pacer {
     /// When all that was sent would have left.
@@ -24,7 +25,8 @@ impl Pacer {
         self.at
     }
 
-    /// A segment of `len` bytes, `size` with its headers, leaves; `quantum` tells how many bytes may at once.
+    /// A segment of `len` bytes, `size` with its headers, leaves; `quantum` tells how many bytes
+    /// may at once.
     pub(super) fn sent(
         &mut self,
         now: Time,

@@ -14,7 +14,8 @@ impl Ranges {
         self.ranges.is_empty()
     }
 
-    /// Adds a range and tells `new` of every part of it that was not in the set, in ascending order.
+    /// Adds a range and tells `new` of every part of it that was not in the set, in ascending
+    /// order.
     pub(super) fn insert(&mut self, start: u64, end: u64, mut new: impl FnMut(u64, u64)) {
         if start >= end {
             return;
@@ -49,8 +50,8 @@ impl Ranges {
         }
     }
 
-    /// Adds a range that begins in the last one or at its end, and goes beyond it, as most do; where what is new begins.
-    /// `None`, and nothing is added, if it is another.
+    /// Adds a range that begins in the last one or at its end, and goes beyond it, as most do;
+    /// where what is new begins. `None`, and nothing is added, if it is another.
     pub(super) fn extend_last(&mut self, start: u64, end: u64) -> Option<u64> {
         let (low, high) = self.ranges.back_mut()?;
         let extends = *low <= start && start <= *high && *high < end;

@@ -5,9 +5,11 @@ use super::congestion::Kind;
 use super::ranges::Ranges;
 use super::stats::ReceiverStats;
 
-/// The half of an endpoint that receives: what has arrived, what is acknowledged when, and the window it offers.
+/// The half of an endpoint that receives: what has arrived, what is acknowledged when, and the
+/// window it offers.
 ///
-/// How it does so stands in the configuration, which is passed in: thousands of endpoints share one.
+/// How it does so stands in the configuration, which is passed in: thousands of endpoints share
+/// one.
 #[derive(Clone, Debug)]
 pub(super) struct Receiver {
     /// The next position that is expected.
@@ -28,7 +30,8 @@ pub(super) struct Receiver {
     rare: Option<Box<Rare>>,
     segment_len: u32,
     ack_now: bool,
-    /// Congestion was experienced, and the sender has not said that it knows (RFC 3168 section 6.1.3).
+    /// Congestion was experienced, and the sender has not said that it knows (RFC 3168 section
+    /// 6.1.3).
     echo: bool,
 }
 
@@ -42,13 +45,14 @@ struct Rare {
     marked: u64,
 }
 
-/// What came out of order, and what is to be said of it. A host that only sends never has it, others seldom.
+/// What came out of order, and what is to be said of it. A host that only sends never has it,
+/// others seldom.
 #[derive(Clone, Debug, Default)]
 struct Disorder {
     /// What arrived above the next position.
     above: Ranges,
-    /// Positions in the ranges that grew last, and those ranges, latest first: they are reported first (RFC 2018 section 4).
-    /// An empty range stands for none.
+    /// Positions in the ranges that grew last, and those ranges, latest first: they are reported
+    /// first (RFC 2018 section 4). An empty range stands for none.
     recent: [(u64, (u64, u64)); 4],
     /// A copy that came again, reported before all else (RFC 2883).
     duplicate: Option<(u64, u64)>,
@@ -154,7 +158,8 @@ impl Receiver {
             self.rare().marked += 1;
         }
         if config.ecn && config.congestion == Kind::Dctcp {
-            // Every segment is acknowledged by itself, and its own mark echoed (RFC 8257 section 3.2).
+            // Every segment is acknowledged by itself, and its own mark echoed (RFC 8257 section
+            // 3.2).
             self.echo = arrival.marked;
             self.ack_now = true;
         }
@@ -193,7 +198,8 @@ impl Receiver {
             let bytes = self.received() - before;
             self.rare().unread += bytes;
         }
-        // Two full segments, a filled hole and the end are acknowledged at once (RFC 5681 section 4.2).
+        // Two full segments, a filled hole and the end are acknowledged at once (RFC 5681 section
+        // 4.2).
         let two = self.next - self.acknowledged >= 2 * u64::from(self.segment_len);
         match config.delayed_ack {
             Some(delay) if !(two || filled || arrival.fin) => {

@@ -52,7 +52,8 @@ impl Record {
         self.state & (SACKED | LOST) == LOST
     }
 
-    /// How much of the pipe it takes: once for the original, once for the retransmission ("SetPipe").
+    /// How much of the pipe it takes: once for the original, once for the retransmission
+    /// ("SetPipe").
     pub(super) fn in_pipe(&self) -> u64 {
         let copies = match self.state & (SACKED | LOST | RESENT) {
             0 => 1,

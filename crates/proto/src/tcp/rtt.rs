@@ -4,9 +4,9 @@ use super::config::Config;
 
 /// The retransmission timer's estimate (RFC 6298).
 ///
-/// The floor stands where Linux has it: RTO = SRTT + max(floor, 4·RTTVAR), so that a long path with a steady
-/// round-trip time does not time out on the first late acknowledgement. With a floor of 1 s this is never less than
-/// the RFC's own rule (2.4).
+/// The floor stands where Linux has it: RTO = SRTT + max(floor, 4·RTTVAR), so that a long path with
+/// a steady round-trip time does not time out on the first late acknowledgement. With a floor of 1
+/// s this is never less than the RFC's own rule (2.4).
 #[derive(Clone, Debug)]
 pub(super) struct RttEstimator {
     /// [`Duration::MAX`] before the first sample.
@@ -46,7 +46,8 @@ impl RttEstimator {
         self.latest
     }
 
-    /// Takes a sample for the timer; `fresh` is the one without the receiver's delay, which may be the same.
+    /// Takes a sample for the timer; `fresh` is the one without the receiver's delay, which may be
+    /// the same.
     pub(super) fn sample(&mut self, rtt: Duration, fresh: Duration) {
         self.min_rtt = self.min_rtt.min(fresh);
         self.latest = fresh;

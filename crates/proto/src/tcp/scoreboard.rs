@@ -10,11 +10,12 @@ use super::ranges::Ranges;
 use super::record::{APP_LIMITED, FIN, Knowledge, LOST, RESENT, Record, SACKED, TWICE};
 use super::segment::SackBlocks;
 
-/// What was sent and is not acknowledged cumulatively, segment by segment, with what is known of each.
+/// What was sent and is not acknowledged cumulatively, segment by segment, with what is known of
+/// each.
 ///
-/// Whether a segment is lost is decided by what was delivered above it (RFC 6675) or after it (RACK, RFC 8985). Both
-/// walk through the segments with a mark that only moves forwards, so that a segment costs the same however many are
-/// outstanding.
+/// Whether a segment is lost is decided by what was delivered above it (RFC 6675) or after it
+/// (RACK, RFC 8985). Both walk through the segments with a mark that only moves forwards, so that a
+/// segment costs the same however many are outstanding.
 #[derive(Clone, Debug)]
 pub(super) struct Scoreboard {
     records: VecDeque<Record>,
@@ -79,7 +80,8 @@ struct Rack {
     newest: (Time, u64),
     /// The highest position that was delivered ("RACK.fack").
     highest: u64,
-    /// Whether a segment was delivered after one that was sent later, without having been sent twice.
+    /// Whether a segment was delivered after one that was sent later, without having been sent
+    /// twice.
     reordering_seen: bool,
 }
 
@@ -123,7 +125,8 @@ pub(super) struct Progress {
     pub(super) last_sent: Option<Time>,
     /// Copies sent after this cannot have been acknowledged yet.
     trusted: Time,
-    /// What the last of the delivered segments to be sent, copies included, knew when it left, if samples are wanted.
+    /// What the last of the delivered segments to be sent, copies included, knew when it left, if
+    /// samples are wanted.
     pub(super) newest: Option<SentState>,
 }
 
@@ -138,8 +141,8 @@ pub(super) struct SentState {
 }
 
 impl Scoreboard {
-    /// A scoreboard of nothing; `rack` if losses are recognised by time, `samples` if it is to say of the rate of delivery
-    /// what it can.
+    /// A scoreboard of nothing; `rack` if losses are recognised by time, `samples` if it is to say
+    /// of the rate of delivery what it can.
     pub(super) fn new(mss: u32, rack: bool, samples: bool) -> Self {
         Self {
             records: VecDeque::new(),
@@ -155,7 +158,8 @@ impl Scoreboard {
         }
     }
 
-    /// Brings the ends of the records into the cache: what is acknowledged next, and where the next segment's goes.
+    /// Brings the ends of the records into the cache: what is acknowledged next, and where the next
+    /// segment's goes.
     pub(super) fn bring_near(&self) {
         // An acknowledgement covers two segments mostly, and looks at the next.
         let ends = [self.records.front(), self.records.get(2), self.records.back()];
@@ -294,8 +298,8 @@ impl Scoreboard {
         blocks: Blocks<'_>,
         min_rtt: Duration,
     ) -> Progress {
-        // A copy that seems to have been acknowledged sooner than possible was not what was acknowledged
-        // (RFC 8985 section 6.2 step 2).
+        // A copy that seems to have been acknowledged sooner than possible was not what was
+        // acknowledged (RFC 8985 section 6.2 step 2).
         let trusted = now - if min_rtt == Duration::MAX { Duration::ZERO } else { min_rtt };
         let mut progress = Progress { trusted, ..Progress::default() };
         if !blocks.wire.is_empty() {
@@ -419,10 +423,12 @@ impl Scoreboard {
         lost
     }
 
-    /// Marks as lost what was sent more than `window` before a segment that was delivered (RFC 8985 section 6.2 step
-    /// 5); bytes newly lost, and when the next segment will be if nothing more is delivered.
+    /// Marks as lost what was sent more than `window` before a segment that was delivered (RFC 8985
+    /// section 6.2 step 5); bytes newly lost, and when the next segment will be if nothing more is
+    /// delivered.
     ///
-    /// A segment also counts as sent before the delivered one if both were sent at the same time and it is the lower.
+    /// A segment also counts as sent before the delivered one if both were sent at the same time
+    /// and it is the lower.
     pub(super) fn judge_by_time(
         &mut self,
         now: Time,
@@ -476,7 +482,8 @@ impl Scoreboard {
         (lost, next)
     }
 
-    /// Marks the lowest segment as lost unless it is already or was sent again (RFC 6582); bytes newly lost.
+    /// Marks the lowest segment as lost unless it is already or was sent again (RFC 6582); bytes
+    /// newly lost.
     pub(super) fn lose_head(&mut self) -> u64 {
         match self.records.front() {
             Some(record) if !record.is(SACKED | LOST | RESENT) => {
@@ -487,8 +494,8 @@ impl Scoreboard {
         }
     }
 
-    /// Marks everything outstanding as lost, retransmissions too; bytes newly lost. What the peer said to hold it is
-    /// believed to hold.
+    /// Marks everything outstanding as lost, retransmissions too; bytes newly lost. What the peer
+    /// said to hold it is believed to hold.
     pub(super) fn lose_all(&mut self) -> u64 {
         let before = self.repair().pending;
         for index in 0..self.records.len() {
@@ -507,7 +514,8 @@ impl Scoreboard {
         self.repair.as_ref().map_or(0, |repair| self.index(repair.judged))
     }
 
-    /// All records before this one are judged. As long as nothing is to be repaired it is not kept: none is lost then.
+    /// All records before this one are judged. As long as nothing is to be repaired it is not kept:
+    /// none is lost then.
     fn set_judged(&mut self, index: usize) {
         if let Some(repair) = &mut self.repair {
             repair.judged = repair.judged.max(self.first + index as u64);

@@ -3,10 +3,11 @@ use core::ops::{BitOr, BitOrAssign};
 
 /// A TCP segment (RFC 9293 section 3.1) whose payload is only counted.
 ///
-/// Ports and addresses are not in it: the flow of the packet that carries it stands for them until the wire format
-/// writes bytes.
+/// Ports and addresses are not in it: the flow of the packet that carries it stands for them until
+/// the wire format writes bytes.
 ///
-/// It takes half a line of the cache, since simulated segments move from queue to queue: what few carry is boxed.
+/// It takes half a line of the cache, since simulated segments move from queue to queue: what few
+/// carry is boxed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
     /// Sequence number of the first byte, or of the SYN or FIN if there is none.
@@ -176,7 +177,8 @@ impl Segment {
         }
     }
 
-    /// What it acknowledges selectively, the block with the latest arrival first: left edges, and right edges exclusive.
+    /// What it acknowledges selectively, the block with the latest arrival first: left edges, and
+    /// right edges exclusive.
     pub fn sack(&self) -> &[(u32, u32)] {
         match self.options.as_deref() {
             Some(Options::Sack(blocks)) => blocks.as_slice(),

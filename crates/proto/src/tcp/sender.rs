@@ -10,7 +10,8 @@ use super::scoreboard::{Blocks, Piece, Progress, Scoreboard};
 use super::stats::{Counters, SenderStats};
 use super::timers::Timers;
 
-/// The half of an endpoint that sends: what is outstanding, how much may be, and what is sent again when.
+/// The half of an endpoint that sends: what is outstanding, how much may be, and what is sent again
+/// when.
 ///
 /// How it does so stands in the configuration, which is passed in: thousands of senders share one.
 #[derive(Clone, Debug)]
@@ -128,7 +129,8 @@ impl Sender {
         self.rare.get_or_insert_default()
     }
 
-    /// How losses are recognised. Without selective acknowledgement nothing is known of what was delivered when.
+    /// How losses are recognised. Without selective acknowledgement nothing is known of what was
+    /// delivered when.
     fn recovery(&self, config: &Config) -> Recovery {
         if self.sack { config.recovery } else { Recovery::Rfc6675 }
     }
@@ -209,8 +211,8 @@ impl Sender {
         }
     }
 
-    /// The handshake is over: it was lost, so the window begins with one segment (RFC 5681 section 3.1), or it has measured
-    /// the round-trip time.
+    /// The handshake is over: it was lost, so the window begins with one segment (RFC 5681 section
+    /// 3.1), or it has measured the round-trip time.
     pub(super) fn on_handshake(&mut self, lossy: bool, rtt: Option<Duration>) {
         if lossy {
             self.congestion.on_idle(u64::from(self.mss));
@@ -260,7 +262,8 @@ impl Sender {
         self.note_lost(now, lost);
         if peer.ece && self.phase == Phase::Open && self.board.una() >= self.reduced_until {
             self.reduce(now, Congestion::on_mark);
-            // The echo goes on until the peer has heard of it, which is above what is outstanding now.
+            // The echo goes on until the peer has heard of it, which is above what is outstanding
+            // now.
             self.reduced_until += 1;
             self.cwr = true;
             self.rare().counters.ecn_reductions += 1;
@@ -271,7 +274,8 @@ impl Sender {
         if progress.delivered > 0 {
             self.congestion.on_ack(&Ack {
                 now,
-                // What was delivered before counted then, and nothing counts before the hole below it is filled.
+                // What was delivered before counted then, and nothing counts before the hole below
+                // it is filled.
                 acked: if progress.acked > 0 { progress.delivered } else { 0 },
                 delivered: progress.delivered,
                 lost,
@@ -371,7 +375,8 @@ impl Sender {
     /// RACK (RFC 8985 section 6.2).
     fn judge_by_time(&mut self, now: Time) -> u64 {
         let Some(srtt) = self.rtt.srtt() else { return 0 };
-        // "If no reordering has been observed, during recovery or with DupThresh segments sacked: no window."
+        // "If no reordering has been observed, during recovery or with DupThresh segments sacked:
+        // no window."
         let eager = self.phase != Phase::Open || self.board.sacked_segments(DUP_THRESH);
         let window = if !self.board.reordering_seen() && eager {
             Duration::ZERO

@@ -7,8 +7,8 @@ use super::scoreboard::{Blocks, Piece};
 use super::sender::{PeerAck, Sender};
 use super::stats::SenderStats;
 
-/// The sending half of an endpoint as the endpoint sees it. A [`Sender`] is made when there is something to send: of
-/// thousands of receivers none needs one before the end.
+/// The sending half of an endpoint as the endpoint sees it. A [`Sender`] is made when there is
+/// something to send: of thousands of receivers none needs one before the end.
 #[derive(Clone, Debug)]
 pub(super) enum Sending {
     /// There was nothing to send so far.

@@ -1,4 +1,5 @@
-//! Segments as bytes: an IPv4 header (RFC 791) and a TCP header (RFC 9293 section 3.1). The payload is zeros.
+//! Segments as bytes: an IPv4 header (RFC 791) and a TCP header (RFC 9293 section 3.1). The payload
+//! is zeros.
 
 use fontis_base::Ecn;
 use thiserror::Error;
@@ -46,8 +47,8 @@ const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
 
-/// Appends the headers of a packet. Its payload of [`Segment::len`] zeros is counted in lengths and checksum, but not
-/// appended.
+/// Appends the headers of a packet. Its payload of [`Segment::len`] zeros is counted in lengths and
+/// checksum, but not appended.
 pub fn encode_headers(segment: &Segment, ecn: Ecn, addresses: Addresses, out: &mut Vec<u8>) {
     let begin = out.len();
     let options = segment.options_len();

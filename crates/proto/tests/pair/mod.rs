@@ -58,10 +58,11 @@ pub struct Pair {
     pub sent: Vec<Sent>,
     pub loss: Loss,
     pub one_way: Duration,
-    /// What the path carries from the client and from the server, with queues that never overflow; as much as is sent if
-    /// none.
+    /// What the path carries from the client and from the server, with queues that never overflow;
+    /// as much as is sent if none.
     pub bottleneck: Option<[Serializer; 2]>,
-    /// How often the hosts find time for their connections; zero is whenever they have something to do.
+    /// How often the hosts find time for their connections; zero is whenever they have something to
+    /// do.
     pub tick: Duration,
     /// Whether packets after the first are asked for by `poll_again`.
     pub again: bool,

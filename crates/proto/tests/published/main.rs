@@ -1,4 +1,5 @@
-//! The published protocol: handshake, close, blocks and acknowledgements, over a path that loses what a test says.
+//! The published protocol: handshake, close, blocks and acknowledgements, over a path that loses
+//! what a test says.
 
 mod close;
 mod data;

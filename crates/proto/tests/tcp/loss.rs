@@ -85,8 +85,8 @@ fn the_loss_of_two_in_the_middle_is_repaired_in_one_round_trip() {
          +100 < ack 3000
          +0 < ack 3000 sack 5000:6000
          +0 < ack 3000 sack 5000:7000
-         // More than two segments above 3000 and 4000: both are lost. Half of the seven outstanding is the window;
-         // three blocks and two losses leave two in flight.
+         // More than two segments above 3000 and 4000: both are lost. Half of the seven outstanding
+         // is the window; three blocks and two losses leave two in flight.
          +0 < ack 3000 sack 5000:8000
          +0 > 3000:4000
          +0 < ack 3000 sack 5000:10000

@@ -14,7 +14,8 @@ struct Pair {
     sequence: u64,
     stream: Stream,
     loss: f64,
-    /// Of the handshake's packets so many may still be lost: it is given up after some tries, as by Linux.
+    /// Of the handshake's packets so many may still be lost: it is given up after some tries, as by
+    /// Linux.
     handshakes: u32,
     copies: f64,
     jitter: Duration,

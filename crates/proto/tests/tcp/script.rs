@@ -31,10 +31,11 @@ pub(crate) const RTT: u64 = 100;
 
 /// Runs a script with an endpoint that has connected to a peer.
 ///
-/// Each line is `+MS` (time since the last line), `<` (the peer's segment arrives) or `>` (the endpoint sends), then
-/// in any order: `FROM:TO` payload, `ack N`, `sack FROM:TO…`, `win BYTES`, `F` (FIN), `R` (RST), `E` (ECE), `C` (CWR),
-/// `M` (marked, arriving) or `T` (ECN-capable, leaving). Positions are in bytes from the beginning of each stream. All
-/// that the endpoint sends must be in the script, in its order, and at its time to the millisecond.
+/// Each line is `+MS` (time since the last line), `<` (the peer's segment arrives) or `>` (the
+/// endpoint sends), then in any order: `FROM:TO` payload, `ack N`, `sack FROM:TO…`, `win BYTES`,
+/// `F` (FIN), `R` (RST), `E` (ECE), `C` (CWR), `M` (marked, arriving) or `T` (ECN-capable,
+/// leaving). Positions are in bytes from the beginning of each stream. All that the endpoint sends
+/// must be in the script, in its order, and at its time to the millisecond.
 pub(crate) fn run(config: Config, write: u64, script: &str) -> Script {
     run_until(Script::connected(config), write, script)
 }

@@ -1,14 +1,18 @@
-/// Algorithm 1 of the dissertation (section 6.3): the rate of a link from small probe packets that are sent at equal distances
-/// and queue behind other traffic. While they find a queue, the link is busy, and what arrives meanwhile is its rate.
+/// Algorithm 1 of the dissertation (section 6.3): the rate of a link from small probe packets that
+/// are sent at equal distances and queue behind other traffic. While they find a queue, the link is
+/// busy, and what arrives meanwhile is its rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimator {
     /// d, the distance at which probes are sent, in seconds.
     pub distance: f64,
-    /// th, the queueing delay from which on the link is busy, in seconds. The text leaves the unit open.
+    /// th, the queueing delay from which on the link is busy, in seconds. The text leaves the unit
+    /// open.
     pub threshold: f64,
-    /// gap, the distance of two arrivals that says that there is no queue to be known any more, in seconds.
+    /// gap, the distance of two arrivals that says that there is no queue to be known any more, in
+    /// seconds.
     pub gap: f64,
-    /// How far two probes' distance may be from d to say that the queue is empty (D-38; on paper it is exactly d).
+    /// How far two probes' distance may be from d to say that the queue is empty (D-38; on paper it
+    /// is exactly d).
     pub tolerance: f64,
     /// Which form.
     pub form: Form,
@@ -17,12 +21,13 @@ pub struct Estimator {
 /// Which form of the algorithm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
-    /// As it is printed: a busy period begins with the probe before the one that was delayed, ends with the one before the
-    /// first that is not, and all count the same.
+    /// As it is printed: a busy period begins with the probe before the one that was delayed, ends
+    /// with the one before the first that is not, and all count the same.
     #[default]
     Printed,
-    /// A busy period is what lies between two probes that were both delayed, queueing delay is never less than none, and
-    /// periods count as long as they are: what idles before the first is no part of it, and short ones decide little.
+    /// A busy period is what lies between two probes that were both delayed, queueing delay is
+    /// never less than none, and periods count as long as they are: what idles before the first is
+    /// no part of it, and short ones decide little.
     Improved,
 }
 
@@ -60,7 +65,8 @@ impl Default for Estimator {
 }
 
 impl Estimator {
-    /// The estimate from the arrival times of probes and of the other packets with their bytes, both in order.
+    /// The estimate from the arrival times of probes and of the other packets with their bytes,
+    /// both in order.
     pub fn estimate(&self, probes: &[f64], traffic: &[(f64, u32)]) -> Estimate {
         let mut monitor = Monitor::new(*self);
         let mut traffic = traffic.iter().peekable();
@@ -74,7 +80,8 @@ impl Estimator {
     }
 }
 
-/// The algorithm while packets arrive. What it keeps does not grow but by the busy periods that it has found.
+/// The algorithm while packets arrive. What it keeps does not grow but by the busy periods that it
+/// has found.
 #[derive(Clone, Debug)]
 pub struct Monitor {
     estimator: Estimator,
@@ -115,7 +122,8 @@ impl Monitor {
         }
     }
 
-    /// Takes the arrival of a packet that is no probe: when, in seconds, no earlier than the one before, and how many bytes.
+    /// Takes the arrival of a packet that is no probe: when, in seconds, no earlier than the one
+    /// before, and how many bytes.
     pub fn packet(&mut self, at: f64, bytes: u32) {
         if at > self.latest.0 {
             self.latest = (at, self.total);

@@ -1,9 +1,11 @@
-//! What a fountain with fair queueing achieves, in closed form (report of 2011, sections 5.4 to 9; dissertation,
-//! equation 3.4). Rates are in one unit throughout, redundancies are shares of the message.
+//! What a fountain with fair queueing achieves, in closed form (report of 2011, sections 5.4 to 9;
+//! dissertation, equation 3.4). Rates are in one unit throughout, redundancies are shares of the
+//! message.
 
 use super::{Demand, hop_by_hop_shares, max_min_network};
 
-/// Goodput of a flow with this share and redundancy ε: s/(1+ε). The print divides twice in two of its three cases.
+/// Goodput of a flow with this share and redundancy ε: s/(1+ε). The print divides twice in two of
+/// its three cases.
 pub fn goodput(share: f64, redundancy: f64) -> f64 {
     share / (1.0 + redundancy)
 }
@@ -28,12 +30,14 @@ pub fn packets_to_send(k: f64, redundancy: f64, success: f64) -> f64 {
     (1.0 + redundancy) * k / success
 }
 
-/// Transmission redundancy: how much more is sent than arrives, 1/t − 1, whatever the size of the message.
+/// Transmission redundancy: how much more is sent than arrives, 1/t − 1, whatever the size of the
+/// message.
 pub fn transmission_redundancy(success: f64) -> f64 {
     1.0 / success - 1.0
 }
 
-/// Redundancy at which an ideal fountain would be as fast as this transfer: T·C/(D·N) − 1 (section 7).
+/// Redundancy at which an ideal fountain would be as fast as this transfer: T·C/(D·N) − 1 (section
+/// 7).
 pub fn equivalent_redundancy(seconds: f64, capacity: f64, bits: f64, flows: f64) -> f64 {
     if bits > 0.0 { seconds * capacity / (bits * flows) - 1.0 } else { f64::INFINITY }
 }
@@ -43,8 +47,8 @@ pub fn rate_increase(equivalent: f64, practical: f64) -> f64 {
     (1.0 + equivalent) / (1.0 + practical) - 1.0
 }
 
-/// Of what max-min fair rates would carry over these links, the share that fair queues carry that know nothing of one
-/// another (section 9).
+/// Of what max-min fair rates would carry over these links, the share that fair queues carry that
+/// know nothing of one another (section 9).
 pub fn hop_by_hop_efficiency(capacities: &[f64], demands: &[Demand]) -> f64 {
     let sum = |rates: Vec<f64>| rates.iter().sum::<f64>();
     sum(hop_by_hop_shares(capacities, demands)) / sum(max_min_network(capacities, demands))
@@ -69,7 +73,8 @@ mod tests {
         {
             near(redundancy_cost(redundancy), cost, 5e-4);
         }
-        // 1 Gbit/s, MTU 1500, 28-byte header over IPv4, without and with 38 bytes of Ethernet; the 24-byte header.
+        // 1 Gbit/s, MTU 1500, 28-byte header over IPv4, without and with 38 bytes of Ethernet; the
+        // 24-byte header.
         for (redundancy, payload, headers, goodput_mbps) in [
             (0.10, 1452.0, 48.0, 880.0),
             (0.10, 1452.0, 86.0, 858.0),

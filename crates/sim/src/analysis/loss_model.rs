@@ -10,8 +10,8 @@ pub enum LossModel {
         /// The probability.
         p: f64,
     },
-    /// After a packet that arrived the next is lost with probability p; after a lost one, the next arrives with
-    /// probability q.
+    /// After a packet that arrived the next is lost with probability p; after a lost one, the next
+    /// arrives with probability q.
     Gilbert {
         /// Good to bad.
         p: f64,
@@ -48,15 +48,15 @@ impl LossModel {
         (k * (p + q) / q, libm::sqrt(k * p * (2.0 - p - q).max(0.0)) / q)
     }
 
-    /// n* by the central limit theorem, as the report has it: below the exact number where loss is bursty or the
-    /// success probability high, though the report calls it a tight bound.
+    /// n* by the central limit theorem, as the report has it: below the exact number where loss is
+    /// bursty or the success probability high, though the report calls it a tight bound.
     pub fn n_star_clt(self, k: u32, success: f64) -> u32 {
         let (p, q) = self.gilbert();
         dfcp::n_star(k, p, q, quantile(success))
     }
 
-    /// n* exactly: the least number of packets of which k arrive with probability `success` at least. `None` where that is
-    /// more than [`MOST`](Self::MOST).
+    /// n* exactly: the least number of packets of which k arrive with probability `success` at
+    /// least. `None` where that is more than [`MOST`](Self::MOST).
     pub fn n_star_exact(self, k: u32, success: f64) -> Option<u32> {
         if k == 0 {
             return Some(0);
@@ -87,10 +87,11 @@ impl LossModel {
     /// The most packets that [`n_star_exact`](Self::n_star_exact) looks at.
     pub const MOST: u32 = 4_000_000;
 
-    /// The probability that k packets have arrived when `extra` more than k were sent: that the runs of losses before the
-    /// k packets come to no more than `extra`. Each of the k is preceded by a run with probability p, whose length is
-    /// geometric with parameter q; so M runs, binomial in k and p, must end within `extra` lost packets, and they do if of
-    /// so many trials with parameter q at least M succeed.
+    /// The probability that k packets have arrived when `extra` more than k were sent: that the
+    /// runs of losses before the k packets come to no more than `extra`. Each of the k is preceded
+    /// by a run with probability p, whose length is geometric with parameter q; so M runs, binomial
+    /// in k and p, must end within `extra` lost packets, and they do if of so many trials with
+    /// parameter q at least M succeed.
     fn arrival_probability(self, k: u32, extra: u32) -> f64 {
         let (p, q) = self.gilbert();
         let runs = Binomial::new(k, p);
@@ -131,8 +132,8 @@ impl Binomial {
     }
 }
 
-/// By how many packets Gilbert's n* exceeds Bernoulli's at the same p, from the report's closed form with the sign of its
-/// second bracket put right (section 5.3).
+/// By how many packets Gilbert's n* exceeds Bernoulli's at the same p, from the report's closed
+/// form with the sign of its second bracket put right (section 5.3).
 pub fn n_difference(k: u32, p: f64, q: f64, success: f64) -> f64 {
     let (mean, spread) = difference_terms(k, p, q);
     libm::ceil(mean + quantile(success) * spread)

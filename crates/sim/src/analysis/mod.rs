@@ -1,8 +1,9 @@
-//! The mathematics of the DFCP works: pure functions, with the errata of the printed formulas put right and the printed
-//! forms beside them.
+//! The mathematics of the DFCP works: pure functions, with the errata of the printed formulas put
+//! right and the printed forms beside them.
 //!
-//! Start here: [`LossModel`] says how many packets must be sent so that k arrive; [`max_min_shares`] what a fair queue
-//! leaves each flow; [`fountain`] what a fountain makes of its share; [`Estimator`] finds a link's rate from probes.
+//! Start here: [`LossModel`] says how many packets must be sent so that k arrive;
+//! [`max_min_shares`] what a fair queue leaves each flow; [`fountain`] what a fountain makes of its
+//! share; [`Estimator`] finds a link's rate from probes.
 
 mod estimator;
 pub mod fountain;

@@ -3,7 +3,8 @@ pub fn distribution(x: f64) -> f64 {
     0.5 * libm::erfc(-x * core::f64::consts::FRAC_1_SQRT_2)
 }
 
-/// R = Φ⁻¹(p), the standard normal quantile: −∞ at 0, ∞ at 1. Found by bisection, which needs no constants.
+/// R = Φ⁻¹(p), the standard normal quantile: −∞ at 0, ∞ at 1. Found by bisection, which needs no
+/// constants.
 pub fn quantile(p: f64) -> f64 {
     if p <= 0.0 {
         return f64::NEG_INFINITY;
@@ -11,8 +12,8 @@ pub fn quantile(p: f64) -> f64 {
     if p >= 1.0 {
         return f64::INFINITY;
     }
-    // Beyond 40 standard deviations nothing is left in double precision. In the upper half the other tail is looked
-    // for, where the numbers are small and exact.
+    // Beyond 40 standard deviations nothing is left in double precision. In the upper half the
+    // other tail is looked for, where the numbers are small and exact.
     let (tail, sign) = if p > 0.5 { (1.0 - p, 1.0) } else { (p, -1.0) };
     let (mut low, mut high) = (0.0, 40.0);
     for _ in 0..200 {

@@ -12,8 +12,9 @@ pub fn max_min_shares(capacity: f64, limits: &[f64]) -> Vec<f64> {
     shares
 }
 
-/// Shares of one link as the report of 2011 prints them (section 5.4): what slow flows leave is shared out once, so that a
-/// flow may be given more than its limit. Max-min is what a fair queue does.
+/// Shares of one link as the report of 2011 prints them (section 5.4): what slow flows leave is
+/// shared out once, so that a flow may be given more than its limit. Max-min is what a fair queue
+/// does.
 pub fn printed_shares(capacity: f64, limits: &[f64]) -> Vec<f64> {
     let equal = capacity / limits.len() as f64;
     let slow: f64 = limits.iter().filter(|limit| **limit < equal).sum();
@@ -35,8 +36,8 @@ pub struct Demand {
     pub links: Vec<usize>,
 }
 
-/// Max-min fair rates over a network: all flows rise together, and one stops when its limit or a link of its path is full.
-/// Capacities and limits are in one unit.
+/// Max-min fair rates over a network: all flows rise together, and one stops when its limit or a
+/// link of its path is full. Capacities and limits are in one unit.
 pub fn max_min_network(capacities: &[f64], demands: &[Demand]) -> Vec<f64> {
     let mut rates = vec![0.0; demands.len()];
     let mut rising: Vec<bool> = demands.iter().map(|demand| demand.limit > 0.0).collect();
@@ -79,8 +80,9 @@ pub fn max_min_network(capacities: &[f64], demands: &[Demand]) -> Vec<f64> {
     rates
 }
 
-/// What arrives of flows that send at their limits through fair queues that know nothing of one another: each link shares
-/// itself max-min between what reaches it. Links are crossed in the order of their numbers.
+/// What arrives of flows that send at their limits through fair queues that know nothing of one
+/// another: each link shares itself max-min between what reaches it. Links are crossed in the order
+/// of their numbers.
 pub fn hop_by_hop_shares(capacities: &[f64], demands: &[Demand]) -> Vec<f64> {
     let mut rates: Vec<f64> = demands.iter().map(|demand| demand.limit).collect();
     for (link, capacity) in capacities.iter().enumerate() {

@@ -14,7 +14,8 @@ pub(crate) type Traces = BTreeMap<String, DeliveryTrace>;
 pub struct Files {
     /// Where the scenario is.
     pub folder: String,
-    /// Gives the text of a file, by the scenario's folder and the name that it gives; or what is wrong.
+    /// Gives the text of a file, by the scenario's folder and the name that it gives; or what is
+    /// wrong.
     pub read: fn(folder: &str, name: &str) -> Result<String, String>,
 }
 
@@ -58,7 +59,8 @@ const CELLULAR: &str = "cellular:";
 /// The most opportunities of a trace that is made, of eight bytes each: an hour at 160 Mbit/s.
 const MOST: f64 = 5e7;
 
-/// A trace of the model in [`cellular`](crate::cellular), by mean rate, coefficient of variation, length and seed.
+/// A trace of the model in [`cellular`](crate::cellular), by mean rate, coefficient of variation,
+/// length and seed.
 fn cellular(model: &str) -> Result<DeliveryTrace, String> {
     let form = "write cellular:MEAN,VARIATION,LENGTH[,SEED], as in \"cellular:10 Mbit/s,30%,60 s\"";
     let parts: Vec<&str> = model.split(',').map(str::trim).collect();

@@ -57,7 +57,8 @@ pub(super) const PATHS: &[&str] = &["all", "first", "second"];
 
 use Form::*;
 
-/// Every key, table by table. Documentation, schema, checks and suggestions are all made from this list.
+/// Every key, table by table. Documentation, schema, checks and suggestions are all made from this
+/// list.
 pub const KEYS: &[Key] = &[
     key("scenario", "id", Text, "", "the experiment's identifier, as `X21`; files are known by it"),
     key("scenario", "title", Text, "", "what it is about, in a line"),

@@ -1,8 +1,8 @@
 //! Scenarios: experiments as people write them, in TOML.
 //!
-//! Start here: [`Scenario::parse`] reads a file, [`Scenario::runs`] gives the runs that it stands for: one for each
-//! variant, point of the sweep and repetition. [`KEYS`] is the list of all that can be set; the reference page and the
-//! JSON Schema are made from it.
+//! Start here: [`Scenario::parse`] reads a file, [`Scenario::runs`] gives the runs that it stands
+//! for: one for each variant, point of the sweep and repetition. [`KEYS`] is the list of all that
+//! can be set; the reference page and the JSON Schema are made from it.
 
 mod build;
 mod error;
@@ -138,8 +138,9 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Sets a key as if the file had; a sweep or a variant that sets it too has the last word. Whether it goes with the
-    /// others is seen when the runs are asked for: there may be more to be set.
+    /// Sets a key as if the file had; a sweep or a variant that sets it too has the last word.
+    /// Whether it goes with the others is seen when the runs are asked for: there may be more to be
+    /// set.
     pub fn set(&mut self, key: &str, value: impl Into<Setting>) -> Result<(), ScenarioError> {
         self.settings.set(key, value.into(), "")?;
         // A swept key that is set is swept no more.
@@ -147,7 +148,8 @@ impl Scenario {
         self.load()
     }
 
-    /// Sweeps a key over these values, inside of what is swept already, or in place of its present values.
+    /// Sweeps a key over these values, inside of what is swept already, or in place of its present
+    /// values.
     pub fn vary(&mut self, key: &str, values: Vec<Setting>) -> Result<(), ScenarioError> {
         let form = known(key, "")?.form;
         if values.is_empty() {
@@ -175,8 +177,8 @@ impl Scenario {
         Some(values.iter().map(Setting::text).collect())
     }
 
-    /// Its quick variant, which takes less time and says less, if there is one: the table `quick` sets keys, and where a key
-    /// is swept, other values for it.
+    /// Its quick variant, which takes less time and says less, if there is one: the table `quick`
+    /// sets keys, and where a key is swept, other values for it.
     pub fn quick(&self) -> Option<Self> {
         if self.quick.is_empty() {
             return None;
@@ -376,7 +378,8 @@ impl Scenario {
 }
 
 impl Settings {
-    /// Sets a key; `flow.KEY` sets it of every kind of flow, `flow.NAME.KEY` of those of that name; the same for links.
+    /// Sets a key; `flow.KEY` sets it of every kind of flow, `flow.NAME.KEY` of those of that name;
+    /// the same for links.
     fn set(&mut self, path: &str, value: Setting, at: &str) -> Result<(), ScenarioError> {
         let key = known(path, at)?;
         key.form.check(&value).map_err(|message| bad(path, &message, at))?;

@@ -97,7 +97,8 @@ fn property(key: &Key) -> String {
     format!("{}: {{{kind}, \"description\": {}}}", quoted(key.name), quoted(key.meaning))
 }
 
-/// A text as a JSON string; the texts here are our own and hold nothing but quotation marks to escape.
+/// A text as a JSON string; the texts here are our own and hold nothing but quotation marks to
+/// escape.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

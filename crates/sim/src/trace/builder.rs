@@ -149,8 +149,8 @@ impl Builder {
         flow.halves.iter().filter_map(|half| half.smallest_rtt).min()
     }
 
-    /// A packet leaves, which is noticed at `at`; `back` if the flow's second speaker sent it. With `follow`, its fate
-    /// will be concluded from acknowledgements.
+    /// A packet leaves, which is noticed at `at`; `back` if the flow's second speaker sent it. With
+    /// `follow`, its fate will be concluded from acknowledgements.
     pub fn sent(
         &mut self,
         at: Time,
@@ -218,7 +218,8 @@ impl Builder {
         self.close(handle, open);
     }
 
-    /// A packet that was seen to leave, and of which acknowledgements will tell, says what its sender has received.
+    /// A packet that was seen to leave, and of which acknowledgements will tell, says what its
+    /// sender has received.
     pub fn arrived_soon(&mut self, handle: Handle, at: Time) {
         let at = self.relative(at);
         let Some(mut open) = self.open.remove(&handle) else { return };
@@ -229,7 +230,8 @@ impl Builder {
         self.close(handle, open);
     }
 
-    /// A packet whose fate acknowledgements will tell says itself, at this time, what its sender has received.
+    /// A packet whose fate acknowledgements will tell says itself, at this time, what its sender
+    /// has received.
     pub fn tells(&mut self, handle: Handle, at: Time) {
         let at = self.relative(at);
         let Some(open) = self.open.get(&handle) else { return };

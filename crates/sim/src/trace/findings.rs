@@ -26,7 +26,8 @@ pub struct Finding {
 
 /// Spans of one kind that are told one by one; what is beyond is summed up.
 const TOLD: usize = 3;
-/// Windows are full for a moment all the time: what is shorter than this share of the flow's time is no finding.
+/// Windows are full for a moment all the time: what is shorter than this share of the flow's time
+/// is no finding.
 const SHORT: f64 = 0.02;
 /// Round trips this much longer than the shortest mean that queues stand.
 const STANDING: f64 = 2.0;

@@ -45,7 +45,8 @@ pub(crate) struct Half {
     /// Bytes of data that arrived and were new, and how they grew.
     delivered: u64,
     progress: Series,
-    /// Bytes of data that were sent, by which the items of acknowledgements are counted as bytes, and how many.
+    /// Bytes of data that were sent, by which the items of acknowledgements are counted as bytes,
+    /// and how many.
     items: (u64, u64),
     flight: Series,
     windows: Series,
@@ -154,7 +155,8 @@ impl Half {
         all.min_by_key(|candidate| candidate.abs_diff(near)).unwrap_or(offset)
     }
 
-    /// A packet of this direction leaves; `at` is when that is noticed. `follow` keeps its copies until acknowledged.
+    /// A packet of this direction leaves; `at` is when that is noticed. `follow` keeps its copies
+    /// until acknowledged.
     pub(crate) fn sent(
         &mut self,
         at: Time,
@@ -342,7 +344,8 @@ impl Half {
                 self.round_trip(at, at.since(last.sent + header.ack_delay));
             }
             for sent in done.into_values() {
-                // Eifel (RFC 3522): the acknowledgement echoes a timestamp older than that of the copy.
+                // Eifel (RFC 3522): the acknowledgement echoes a timestamp older than that of the
+                // copy.
                 let echo = header.timestamps.map(|(_, echo)| echo);
                 let older = |(echo, sent): (u32, u32)| (sent.wrapping_sub(echo) as i32) > 0;
                 let first = sent.copies.len() > 1 && echo.zip(sent.timestamp).is_some_and(older);

@@ -31,7 +31,8 @@ pub struct Header {
     pub syn: bool,
     /// TSval and TSecr (RFC 7323), or what the transport has like them.
     pub timestamps: Option<(u32, u32)>,
-    /// Bits in the counters of the wire: they wrap at two to this power. 64 where packets are numbered, each once.
+    /// Bits in the counters of the wire: they wrap at two to this power. 64 where packets are
+    /// numbered, each once.
     pub bits: u8,
     /// The path, if the header names one.
     pub path: u8,

@@ -36,7 +36,8 @@ impl Kept {
         Self { detail, packets: Vec::new(), hops: Vec::new(), strides: [1, 1] }
     }
 
-    /// A packet whose life is over, by the number that it had while the trace was built, and the queues that it passed.
+    /// A packet whose life is over, by the number that it had while the trace was built, and the
+    /// queues that it passed.
     pub(crate) fn push(&mut self, number: u64, packet: Packet, hops: Vec<Hop>) {
         let since = packet.sent.since(Time::ZERO);
         if since < self.detail.from || since >= self.detail.until || !self.keeps(number, &packet) {
@@ -62,7 +63,8 @@ impl Kept {
         number.is_multiple_of(self.strides[usize::from(packet.is_remarkable())])
     }
 
-    /// Puts hosts that speak first on the left, others on the right, and queues between; gives the new place of each lane.
+    /// Puts hosts that speak first on the left, others on the right, and queues between; gives the
+    /// new place of each lane.
     pub(crate) fn order_lanes(&mut self, lanes: &mut Vec<Lane>) -> Vec<u8> {
         let mut first = vec![true; lanes.len()];
         let mut packets: Vec<&(u64, Packet)> = self.packets.iter().collect();

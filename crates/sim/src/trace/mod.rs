@@ -1,13 +1,14 @@
 //! Traces: every packet's life, wherever it was seen.
 //!
-//! Start here: a [`Trace`] is what `fontis view` shows. A [`Builder`] makes one of what is seen of packets in the order of
-//! time: the [`Recorder`] watches the simulator, [`capture`], [`qlog`] and [`ns2`] read files. On the way it concludes what
-//! no packet says: what was retransmitted, useless or held back; rates, round trips and windows as [`Series`]; and
-//! [`Finding`]s in plain words. [`stream`] is the form in which a trace travels to the browser and lies in files, [`figure`]
+//! Start here: a [`Trace`] is what `fontis view` shows. A [`Builder`] makes one of what is seen of
+//! packets in the order of time: the [`Recorder`] watches the simulator, [`capture`], [`qlog`] and
+//! [`ns2`] read files. On the way it concludes what no packet says: what was retransmitted, useless
+//! or held back; rates, round trips and windows as [`Series`]; and [`Finding`]s in plain words.
+//! [`stream`] is the form in which a trace travels to the browser and lies in files, [`figure`]
 //! draws a part of it.
 //!
-//! A trace stays small however large its source: everything is analysed, but of very many packets the ordinary ones are
-//! thinned out, and series keep their extremes only.
+//! A trace stays small however large its source: everything is analysed, but of very many packets
+//! the ordinary ones are thinned out, and series keep their extremes only.
 
 mod blocks;
 mod builder;
@@ -113,6 +114,7 @@ pub struct Hop {
     pub lane: u8,
     /// When it came there.
     pub enter: Time,
-    /// When it left the queue for the line; of lines of which that is not known, when it left the line.
+    /// When it left the queue for the line; of lines of which that is not known, when it left the
+    /// line.
     pub leave: Time,
 }

@@ -1,8 +1,9 @@
 //! Trace files of ns-2 (`$ns trace-all`), what the original PacketViz read.
 //!
-//! A line is an event at a link: `+` into its queue, `-` out of it, `r` received behind it, `d` dropped; then time, the link's
-//! two nodes, type, size, flags, flow, source, destination, sequence number, the packet's number. With `show_sctphdr_` there
-//! is a line for each chunk, with the number of chunks, TSN, stream and place in the stream (trace/trace.cc of ns-2.35).
+//! A line is an event at a link: `+` into its queue, `-` out of it, `r` received behind it, `d`
+//! dropped; then time, the link's two nodes, type, size, flags, flow, source, destination, sequence
+//! number, the packet's number. With `show_sctphdr_` there is a line for each chunk, with the
+//! number of chunks, TSN, stream and place in the stream (trace/trace.cc of ns-2.35).
 
 use std::collections::BTreeMap;
 use std::io::BufRead;

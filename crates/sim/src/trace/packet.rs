@@ -3,8 +3,8 @@ use fontis_base::Time;
 /// One packet's life: who sent it when, what it carried, and what became of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Packet {
-    /// What the source of the trace calls it: the frame's number in a capture, the uid in ns-2, the packet number in a
-    /// qlog, the count of packets in the simulator.
+    /// What the source of the trace calls it: the frame's number in a capture, the uid in ns-2, the
+    /// packet number in a qlog, the count of packets in the simulator.
     pub number: u64,
     /// The flow, as the trace numbers them.
     pub flow: u16,
@@ -162,7 +162,8 @@ impl Packet {
         }
     }
 
-    /// Whether it says more than that it was sent and arrived: such packets are kept when others are thinned out.
+    /// Whether it says more than that it was sent and arrived: such packets are kept when others
+    /// are thinned out.
     pub const fn is_remarkable(&self) -> bool {
         const ORDINARY: u16 = Marks::ESTIMATED.0 | Marks::REDUNDANT.0 | Marks::CONGESTION.0;
         matches!(self.fate, Fate::Lost)

@@ -6,7 +6,8 @@ use super::builder::{Builder, Handle};
 use super::{Detail, Group, Header, Kind, LaneKind, Marks, Packet, Trace};
 use crate::{FlowCounters, Payload};
 
-/// Watches the packets of a simulated world: each from the host that sends it, through queues, to where it ends.
+/// Watches the packets of a simulated world: each from the host that sends it, through queues, to
+/// where it ends.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     builder: Builder,

@@ -1,7 +1,7 @@
 use fontis_base::{Duration, Time};
 
-/// A quantity over time, thinned out so that it stays small however long the trace is: of each span of time the
-/// smallest and the largest value are kept.
+/// A quantity over time, thinned out so that it stays small however long the trace is: of each span
+/// of time the smallest and the largest value are kept.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
     /// What it is: series of the same group share a plot.
@@ -129,7 +129,8 @@ impl Series {
         self.read = 0;
     }
 
-    /// Keeps what was read last, too, and puts all in order: what is concluded of a time may be concluded late.
+    /// Keeps what was read last, too, and puts all in order: what is concluded of a time may be
+    /// concluded late.
     pub fn finish(&mut self) {
         if self.read > 0 {
             self.keep();

@@ -8,7 +8,8 @@ pub(crate) struct Spans {
 }
 
 impl Spans {
-    /// Whether it is so from `at` on; `patience` is how long an interruption may be that does not count.
+    /// Whether it is so from `at` on; `patience` is how long an interruption may be that does not
+    /// count.
     pub(crate) fn say(&mut self, at: Time, is_so: bool, patience: Duration) {
         match (self.since, is_so) {
             (None, true) => {

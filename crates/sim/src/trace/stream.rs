@@ -1,8 +1,9 @@
 //! A trace as bytes: what the browser receives, and what lies in `.trace` files.
 //!
-//! `FONTISTR`, a version (4 bytes), the length of a head (4), the head, padding to 8 bytes, columns. The head is JSON: all that
-//! is little, and where each column lies, what its values are and how many. Columns are arrays of little-endian numbers, each
-//! at a multiple of 8 bytes: a browser looks at them where they lie. Times are nanoseconds, as 64-bit floats; NaN is none.
+//! `FONTISTR`, a version (4 bytes), the length of a head (4), the head, padding to 8 bytes,
+//! columns. The head is JSON: all that is little, and where each column lies, what its values are
+//! and how many. Columns are arrays of little-endian numbers, each at a multiple of 8 bytes: a
+//! browser looks at them where they lie. Times are nanoseconds, as 64-bit floats; NaN is none.
 //! `docs/view.md` has the columns.
 
 use fontis_base::Time;

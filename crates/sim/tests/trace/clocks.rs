@@ -12,8 +12,9 @@ const BASE: u64 = 1_700_000_000_000_000_000;
 const WAY: u64 = 10_000_000;
 const MILLI: u64 = 1_000_000;
 
-/// A segment and its acknowledgement every 20 ms for a minute; `queue` says how long a segment waits that leaves at this time. The
-/// second clock is ahead by `ahead` ns in the beginning and gains `drift`.
+/// A segment and its acknowledgement every 20 ms for a minute; `queue` says how long a segment
+/// waits that leaves at this time. The second clock is ahead by `ahead` ns in the beginning and
+/// gains `drift`.
 fn captured(ahead: u64, drift: f64, queue: impl Fn(u64, u64) -> u64, acks: bool) -> Trace {
     let mut stream = Stream::new(9, "clocks");
     let mut seen: [Vec<(u64, Vec<u8>)>; 2] = [Vec::new(), Vec::new()];
@@ -46,7 +47,8 @@ fn captured(ahead: u64, drift: f64, queue: impl Fn(u64, u64) -> u64, acks: bool)
     capture::read_both(here, there, "both", Detail::default()).expect("captures")
 }
 
-/// The shortest way in milliseconds of each direction, in the first and in the last tenth of the packets.
+/// The shortest way in milliseconds of each direction, in the first and in the last tenth of the
+/// packets.
 fn shortest(trace: &Trace) -> [[f64; 2]; 2] {
     let tenth = trace.packets.len() / 10;
     let parts = [&trace.packets[..tenth], &trace.packets[trace.packets.len() - tenth..]];

@@ -148,8 +148,8 @@ pub(crate) fn frame(nanos: u64, back: bool, seq: u32, ack: u32, len: u16, flags:
     record
 }
 
-/// The same connection seen by its sender and, with a clock that is ahead by `ahead` ns, by its receiver, 10 ms away. The
-/// third segment is lost.
+/// The same connection seen by its sender and, with a clock that is ahead by `ahead` ns, by its
+/// receiver, 10 ms away. The third segment is lost.
 fn two_ends(ahead: u64) -> (Vec<u8>, Vec<u8>) {
     let head = [0xa1b2_3c4d_u32, 2 | 4 << 16, 0, 0, 65_535, 101].map(u32::to_le_bytes).concat();
     let (mut here, mut there) = (head.clone(), head);
@@ -241,7 +241,8 @@ fn captures_of_both_ends_are_put_on_one_clock() {
     assert!(!capture::are_of_the_same(std::io::Cursor::new(here), std::io::Cursor::new(other)));
 }
 
-/// The kernel's Multipath TCP over three pairs of addresses: 700,000 bytes, captured where they were sent.
+/// The kernel's Multipath TCP over three pairs of addresses: 700,000 bytes, captured where they
+/// were sent.
 const MPTCP: &[u8] = include_bytes!("../../../../fuzz/corpus/trace/mptcp.pcapng");
 
 #[test]
@@ -273,8 +274,9 @@ fn subflows_of_multipath_tcp_are_paths_of_one_connection() {
     assert!(acknowledged.is_some_and(|ack| (700_000..=700_001).contains(&ack)), "{acknowledged:?}");
 }
 
-/// What `--qlog` leaves at a sender: an object of one block with two symbols. Of five that are sent the first is lost; when the
-/// second and third have come, the receiver says that it is done, and the last two come too late.
+/// What `--qlog` leaves at a sender: an object of one block with two symbols. Of five that are sent
+/// the first is lost; when the second and third have come, the receiver says that it is done, and
+/// the last two come too late.
 fn dfcp_qlog() -> String {
     let head = r#"{"qlog_format":"JSON-SEQ","qlog_version":"0.3","trace":{"vantage_point":{"type":"server"},"common_fields":{"ODCID":"ab","time_format":"relative","protocol_type":["DFCP"]}}}"#;
     let event = |time: f64, name: &str, number: u64, frames: &str| {

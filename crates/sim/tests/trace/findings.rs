@@ -175,7 +175,8 @@ fn a_receiver_blocked_by_a_slow_path_is_found_with_the_path() {
     let mut talk = Talk::new();
     assert_eq!(talk.builder.path(talk.flow, "fast"), 0);
     assert_eq!(talk.builder.path(talk.flow, "slow"), 1);
-    // Every round the first segment takes the slow path, and three others wait for it from 21 to 60 ms.
+    // Every round the first segment takes the slow path, and three others wait for it from 21 to 60
+    // ms.
     let mut arrivals = Vec::new();
     for round in 0..50u64 {
         for part in 0..4u64 {
@@ -264,7 +265,8 @@ fn useless_symbols_are_found() {
     builder.lane("receiver", LaneKind::Host);
     let flow = builder.flow("flow", "DFCP", "symbols");
     let at = |millis: u64| Time::ZERO + Duration::from_millis(millis);
-    // Ten blocks of 25 symbols; of each one more arrives after the receiver said that enough were there.
+    // Ten blocks of 25 symbols; of each one more arrives after the receiver said that enough were
+    // there.
     let mut under_way = Vec::new();
     for block in 0..10u32 {
         for esi in 0..26u32 {

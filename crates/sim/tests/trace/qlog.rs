@@ -50,8 +50,8 @@ fn a_qlog_read_again_has_the_packets_losses_and_blocks_that_were_counted() {
         // The sender is the second speaker, whom the client asks.
         assert_eq!([here[1].packets; 2], [sent, there[0].packets], "{}", flow.name);
         assert_eq!(here[1].bytes, there[0].bytes, "{}", flow.name);
-        // What the network lost on the way back never came, and a connection of DFCP cannot tell of the packet that
-        // asks for it.
+        // What the network lost on the way back never came, and a connection of DFCP cannot tell of
+        // the packet that asks for it.
         let untold = u64::from(flow.protocol == "DFCP");
         let came = there[1].packets - there[1].lost;
         assert_eq!(here[0].packets - here[0].lost + untold, came, "{}", flow.name);

@@ -31,7 +31,8 @@ fn every_packet_is_there_and_ends_where_it_did() {
         let lost = trace.packets.iter().filter(|p| p.fate == Fate::Lost).count();
         assert_eq!(lost, queue("dropped") + queue("lost"), "{protocol}");
         assert!(lost > 10, "{protocol}: {lost}");
-        // What was lost was lost at the bottleneck, the second lane; what crossed it has a stay there.
+        // What was lost was lost at the bottleneck, the second lane; what crossed it has a stay
+        // there.
         let bottleneck = |p: &&fontis_sim::trace::Packet| p.fate == Fate::Lost && p.place == 1;
         assert_eq!(trace.packets.iter().filter(bottleneck).count(), lost);
         assert_eq!(trace.lanes[1].name, "bottleneck");
@@ -66,7 +67,8 @@ fn useless_symbols_in(mtu: u16) {
     let Watched { recording, trace, .. } = run_in(mtu, "dfcp", loss, 1_000_000);
     let trace = trace.expect("it was asked for");
     let share = recording.metric("wasted_symbols", "flow1").expect("a metric");
-    // The endpoint counts until it has all and closes; the recorder sees what comes after that, too.
+    // The endpoint counts until it has all and closes; the recorder sees what comes after that,
+    // too.
     let events = recording.event.texts("event").expect("events");
     let completed = events.iter().position(|event| event == "completed");
     let completed = recording.event.numbers("time")[completed.expect("it completes")];
@@ -79,7 +81,8 @@ fn useless_symbols_in(mtu: u16) {
             useless += if packet.marks.has(Marks::USELESS) { packet.len } else { 0 };
         }
     }
-    // Of the packet that completes a block the endpoint knows which of its symbols were too many; a trace does not.
+    // Of the packet that completes a block the endpoint knows which of its symbols were too many; a
+    // trace does not.
     let most =
         trace.packets.iter().filter(|p| p.kind == Kind::Data).map(|p| p.len).max().expect("data");
     let between = trace.blocks.len() as u32 * (most - 1);

@@ -96,7 +96,8 @@ pub(super) fn probe(name: &str) -> Result<Value, String> {
     })
 }
 
-/// The result of the experiment of this name that takes long, or measures time: it is kept as those of runs are.
+/// The result of the experiment of this name that takes long, or measures time: it is kept as those
+/// of runs are.
 pub(super) fn long_probe(name: &str) -> Result<Vec<f64>, String> {
     Ok(match name {
         "raptorq failures" => vec![f64::from(failures(10, TRIALS)), f64::from(TRIALS)],
@@ -207,8 +208,8 @@ fn copies(silence: Silence, flags: Flags) -> Vec<f64> {
     times
 }
 
-/// Bytes delivered, bytes open, and blocks held at most, after a transfer of so many blocks over 10 ms with block 3 held up; with
-/// every other acknowledgement lost if it is said.
+/// Bytes delivered, bytes open, and blocks held at most, after a transfer of so many blocks over 10
+/// ms with block 3 held up; with every other acknowledgement lost if it is said.
 fn transfer(config: &Config, blocks: u64, lose_acks: bool) -> (u64, u64, u64) {
     let config = Config { rate: Rate::from_mbps(100), ..config.clone() };
     let mut sender = Endpoint::connect(Time::ZERO, config.clone(), [9, 99, 999]);
@@ -284,8 +285,8 @@ fn message(len: usize) -> Vec<u8> {
     (0..len).map(|_| generator.next_u32() as u8).collect()
 }
 
-/// Whether message and checks of a block sum up to nothing, check by check: a decoder that has the message knows the checks
-/// from these equations alone, and encoded symbols agree with them.
+/// Whether message and checks of a block sum up to nothing, check by check: a decoder that has the
+/// message knows the checks from these equations alone, and encoded symbols agree with them.
 fn parity() -> bool {
     let code = SparseCode::PROTOTYPE;
     let message = message(code.message);
@@ -352,14 +353,14 @@ fn most_symbols() -> u32 {
     low
 }
 
-/// The work of encoding for each of so many source symbols of RaptorQ: bytes of its plan, in which all operations on symbols
-/// are written down.
+/// The work of encoding for each of so many source symbols of RaptorQ: bytes of its plan, in which
+/// all operations on symbols are written down.
 fn work(k: u32) -> f64 {
     EncodingPlan::new(k).map_or(f64::NAN, |plan| plan.memory() as f64 / f64::from(k))
 }
 
-/// Whether receivers that lose 1 %, 10 % and 30 % of one row of symbols, in which none comes twice, all decode the same message
-/// from it.
+/// Whether receivers that lose 1 %, 10 % and 30 % of one row of symbols, in which none comes twice,
+/// all decode the same message from it.
 fn broadcast() -> bool {
     const K: u32 = 1000;
     let message = Bytes::from(message(16 * K as usize));
@@ -390,8 +391,8 @@ fn broadcast() -> bool {
 /// Decodings that make a probability of one in a million show.
 const TRIALS: u32 = 3_000_000;
 
-/// How many of so many sets of k + 2 symbols of RaptorQ do not suffice. A set loses a random share of the source symbols; repair
-/// symbols from a random place make up for them.
+/// How many of so many sets of k + 2 symbols of RaptorQ do not suffice. A set loses a random share
+/// of the source symbols; repair symbols from a random place make up for them.
 fn failures(k: u32, trials: u32) -> u32 {
     let message = Bytes::from(message(k as usize));
     let Ok(shape) = BlockShape::new(Code::RaptorQ, k, 1) else { return trials };
@@ -428,7 +429,8 @@ fn failures(k: u32, trials: u32) -> u32 {
     failed
 }
 
-/// The share of a message that the sparse LT code knows without a precode from 5 % more symbols than it has.
+/// The share of a message that the sparse LT code knows without a precode from 5 % more symbols
+/// than it has.
 fn lt_fraction() -> f64 {
     let code = SparseCode::lt(65_536, Distribution::Shokrollahi);
     let message = message(code.message);
@@ -455,7 +457,8 @@ fn resumed() -> bool {
     stalled && decoder.missing() == 0
 }
 
-/// Symbols that a block needs, relative to its own, if they come from two places of the row in turn.
+/// Symbols that a block needs, relative to its own, if they come from two places of the row in
+/// turn.
 fn two_servers() -> f64 {
     let code = SparseCode::PROTOTYPE;
     let message = message(code.message);

@@ -27,8 +27,9 @@ fn packet<P>(id: u64, flow: u32, size: u32, payload: P) -> Packet<P> {
     }
 }
 
-/// Useful bits per second, in millions, of the DFCP of 2015 over paths with these rates in Mbit/s, on each of which it sends as
-/// fast as that takes: before 5 s and after, when the first path is cut if it is said. Acknowledgements return over the last path.
+/// Useful bits per second, in millions, of the DFCP of 2015 over paths with these rates in Mbit/s,
+/// on each of which it sends as fast as that takes: before 5 s and after, when the first path is
+/// cut if it is said. Acknowledgements return over the last path.
 fn over_paths(rates: &[u64], cut: bool) -> [f64; 2] {
     const HALF: Duration = Duration::from_secs(5);
     let config = Config {
@@ -103,8 +104,8 @@ fn over_paths(rates: &[u64], cut: bool) -> [f64; 2] {
     [megabits(at_half), megabits(delivered(&receiver) - at_half)]
 }
 
-/// Goodput over two paths relative to the sum of the goodputs over each alone; and, once the first is cut, relative to that over the
-/// second.
+/// Goodput over two paths relative to the sum of the goodputs over each alone; and, once the first
+/// is cut, relative to that over the second.
 pub(super) fn two_paths() -> Vec<f64> {
     let [first, _] = over_paths(&[60], false);
     let [second, _] = over_paths(&[30], false);
@@ -112,8 +113,9 @@ pub(super) fn two_paths() -> Vec<f64> {
     vec![before / (first + second), after / second]
 }
 
-/// Encoded bytes that come in vain, for each byte of the message, over 100 Mbit/s and 10 ms: if a block is acknowledged as soon as
-/// enough has come, and if it is once it is decoded, which takes 5 ms (what the byte code takes for its block of 63,536 bytes).
+/// Encoded bytes that come in vain, for each byte of the message, over 100 Mbit/s and 10 ms: if a
+/// block is acknowledged as soon as enough has come, and if it is once it is decoded, which takes 5
+/// ms (what the byte code takes for its block of 63,536 bytes).
 pub(super) fn early_acknowledgement() -> Vec<f64> {
     [Duration::ZERO, Duration::from_millis(5)].map(in_vain).to_vec()
 }
@@ -159,8 +161,9 @@ fn in_vain(decoding: Duration) -> f64 {
     stats.bytes_wasted as f64 / stats.delivered.max(1) as f64
 }
 
-/// What NewReno without selective acknowledgements does when `lost` segments in a row are lost once, of a window of some hundred,
-/// over 100 ms: timeouts, copies, and the least time between two copies in round trips.
+/// What NewReno without selective acknowledgements does when `lost` segments in a row are lost
+/// once, of a window of some hundred, over 100 ms: timeouts, copies, and the least time between two
+/// copies in round trips.
 pub(super) fn new_reno(lost: u64) -> Vec<f64> {
     const FIRST_LOST: u64 = 200;
     let rtt = Duration::from_millis(100);
@@ -216,8 +219,8 @@ pub(super) fn new_reno(lost: u64) -> Vec<f64> {
     vec![timeouts, copies.len() as f64, gaps.fold(f64::INFINITY, f64::min)]
 }
 
-/// Nanoseconds that deficit round robin takes for a packet, in and out, among a hundred flows with 50 ms of packets waiting at
-/// 0.1, 1 and 10 Gbit/s; the least of five.
+/// Nanoseconds that deficit round robin takes for a packet, in and out, among a hundred flows with
+/// 50 ms of packets waiting at 0.1, 1 and 10 Gbit/s; the least of five.
 pub(super) fn fair_queueing() -> Vec<f64> {
     let cost = |megabits: u64| {
         let waiting = Rate::from_mbps(megabits).bytes_in(Duration::from_millis(50)) / 1500;

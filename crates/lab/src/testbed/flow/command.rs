@@ -20,8 +20,8 @@ pub(in crate::testbed) struct Commands {
 const TICK: Duration = Duration::from_millis(5);
 
 impl Commands {
-    /// Starts the receiver's command, if there is one, and the sender's when it is time; with its end the flow has come
-    /// to its own. What still runs at the end of the run is killed.
+    /// Starts the receiver's command, if there is one, and the sender's when it is time; with its
+    /// end the flow has come to its own. What still runs at the end of the run is killed.
     pub(in crate::testbed) fn start(
         stage: &Stage,
         place: &Place<'_>,

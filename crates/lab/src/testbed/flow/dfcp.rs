@@ -39,7 +39,8 @@ pub(in crate::testbed) struct Object {
 }
 
 impl Dfcp {
-    /// Lets the sender wait for the receiver, which connects when it is time, and is then sent the object.
+    /// Lets the sender wait for the receiver, which connects when it is time, and is then sent the
+    /// object.
     pub(in crate::testbed) fn start(
         stage: &Stage,
         place: &Place<'_>,

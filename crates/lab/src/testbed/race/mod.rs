@@ -1,8 +1,8 @@
 //! The same file over the same path by several transports: who is there first.
 //!
-//! Start here: a [`Race`] is a path, a file and the [`Runner`]s. Each has a lane of its own: links like the others', and
-//! addresses of its own. A receiver asks for the file, and the clock stops when the last byte is there and the BLAKE3
-//! hash of all is what it should be.
+//! Start here: a [`Race`] is a path, a file and the [`Runner`]s. Each has a lane of its own: links
+//! like the others', and addresses of its own. A receiver asks for the file, and the clock stops
+//! when the last byte is there and the BLAKE3 hash of all is what it should be.
 
 mod picture;
 mod quic;
@@ -136,7 +136,8 @@ impl Standing {
 pub struct Finish {
     /// Who.
     pub runner: Runner,
-    /// From the first packet to the last verified byte; `None` if it did not arrive in time, or why it never will.
+    /// From the first packet to the last verified byte; `None` if it did not arrive in time, or why
+    /// it never will.
     pub time: Result<Option<Span>, String>,
     /// Bytes that arrived.
     pub bytes: u64,
@@ -147,14 +148,15 @@ pub struct Finish {
 }
 
 impl Race {
-    /// The least time that the file can take: two round trips, and the file in packets of 1500 bytes, of which IP and UDP
-    /// take 28.
+    /// The least time that the file can take: two round trips, and the file in packets of 1500
+    /// bytes, of which IP and UDP take 28.
     pub fn bound(&self, size: u64) -> Duration {
         let bytes = size.saturating_mul(1500) / 1472;
         self.rtt * 2 + self.rate.time_for(bytes)
     }
 
-    /// Runs it, all at the same time. `watch` is called ten times a second; the race ends if it answers false.
+    /// Runs it, all at the same time. `watch` is called ten times a second; the race ends if it
+    /// answers false.
     pub fn run(
         &self,
         mut watch: impl FnMut(&Standing) -> bool,
@@ -404,8 +406,8 @@ fn start_fontis(
         let dest = Dest::new(&track.arrival);
         let options = SinkOptions { overwrite: true, restart: true };
         let got = transfer::get(&client, track.from, &url, &dest, options, moved).await;
-        // The report's time ends when the file is checked and has its name; then the connection is closed, which takes a
-        // round trip that says nothing about the file.
+        // The report's time ends when the file is checked and has its name; then the connection is
+        // closed, which takes a round trip that says nothing about the file.
         let took = got.as_ref().map_or(Span::ZERO, |report| report.duration);
         track.arrived(took, got.map(|report| report.hash).map_err(|error| error.to_string()));
     });

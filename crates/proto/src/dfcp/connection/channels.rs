@@ -90,7 +90,8 @@ impl Connection {
         }
     }
 
-    /// Bytes of a channel that the peer does not have yet and that are held here; zero when it is delivered.
+    /// Bytes of a channel that the peer does not have yet and that are held here; zero when it is
+    /// delivered.
     pub fn buffered(&self, channel: ChannelId) -> u64 {
         self.send.get(&channel).map_or(0, SendChannel::buffered)
     }
@@ -105,8 +106,8 @@ impl Connection {
         self.peer.as_ref().map_or(self.config.max_block, |peer| peer.max_block)
     }
 
-    /// Sends an object; its blocks are asked for by [`Event::BlockWanted`]. `None` if the shape is impossible or
-    /// larger than the peer accepts.
+    /// Sends an object; its blocks are asked for by [`Event::BlockWanted`]. `None` if the shape is
+    /// impossible or larger than the peer accepts.
     pub fn send_object(
         &mut self,
         now: Time,

@@ -17,8 +17,8 @@ const EARLY_SYMBOLS: usize = 256;
 const MAX_CHANNELS: usize = 1024;
 /// Windows of blocks that all channels together may hold.
 const MAX_WINDOWS: u64 = 4;
-/// How far a channel may lie ahead of those that are over, and how many ordered messages may wait: beyond, a peer only
-/// wants memory.
+/// How far a channel may lie ahead of those that are over, and how many ordered messages may wait:
+/// beyond, a peer only wants memory.
 const MAX_AHEAD: u32 = 1 << 17;
 /// Challenges that wait for their answer; a peer needs one.
 const MAX_ANSWERS: usize = 2;
@@ -26,10 +26,11 @@ const MAX_ANSWERS: usize = 2;
 const EAGER_PACKETS: u64 = 4;
 
 impl Connection {
-    /// Takes a packet that has been opened, with its bytes at the IP layer and its congestion notification.
+    /// Takes a packet that has been opened, with its bytes at the IP layer and its congestion
+    /// notification.
     ///
-    /// `arrived` may lie before the time of the last call: a packet may have waited while others were handled, which
-    /// is no part of the path's delay.
+    /// `arrived` may lie before the time of the last call: a packet may have waited while others
+    /// were handled, which is no part of the path's delay.
     pub fn handle(&mut self, arrived: Time, packet: Packet, size: u32, ecn: Ecn) {
         let Some(now) = self.arrive(arrived, size) else { return };
         match packet {
@@ -64,8 +65,8 @@ impl Connection {
         }
     }
 
-    /// Takes the frames of a sealed packet, as [`handle`](Self::handle) takes the packet: a packet is moved a few times
-    /// until it is there, which takes longer than reading it.
+    /// Takes the frames of a sealed packet, as [`handle`](Self::handle) takes the packet: a packet
+    /// is moved a few times until it is there, which takes longer than reading it.
     pub fn handle_frames(
         &mut self,
         arrived: Time,
@@ -80,7 +81,8 @@ impl Connection {
         }
     }
 
-    /// A packet of `size` bytes has come; what is to be taken for the present, if anything of it matters still.
+    /// A packet of `size` bytes has come; what is to be taken for the present, if anything of it
+    /// matters still.
     fn arrive(&mut self, arrived: Time, size: u32) -> Option<Time> {
         if self.state == State::Closed {
             return None;
@@ -265,7 +267,8 @@ impl Connection {
         }
     }
 
-    /// After the end only two things matter: that the peer learns of it, and that this side learns that it has.
+    /// After the end only two things matter: that the peer learns of it, and that this side learns
+    /// that it has.
     fn on_frame_at_end(&mut self, now: Time, frame: &Frame) {
         match frame {
             Frame::Close { .. } | Frame::FinAck if self.state == State::Closing => {
@@ -471,7 +474,8 @@ impl Connection {
         if self.recv.len() > 1
             && self.recv.get(&id).is_some_and(|channel| !channel.knows(symbols.block))
         {
-            // One symbol makes room for a whole block; many channels together must not take more than a few windows.
+            // One symbol makes room for a whole block; many channels together must not take more
+            // than a few windows.
             let held: u64 = self.recv.values().map(RecvChannel::held).sum();
             if held > MAX_WINDOWS * u64::from(self.config.window) {
                 self.stats.symbols_wasted += u64::from(symbols.count);
@@ -503,7 +507,8 @@ impl Connection {
         }
     }
 
-    /// The code that the peer uses for messages and streams: the first of its list that this side knows.
+    /// The code that the peer uses for messages and streams: the first of its list that this side
+    /// knows.
     fn peer_code(&self) -> Code {
         let theirs = self.peer.as_ref().map_or(&[][..], |peer| &peer.codes[..]);
         theirs
@@ -543,7 +548,8 @@ impl Connection {
         }
     }
 
-    /// Delivers ordered messages as far as they follow each other; `None` stands for one that was given up.
+    /// Delivers ordered messages as far as they follow each other; `None` stands for one that was
+    /// given up.
     fn deliver_ordered(&mut self, sequence: u32, message: Option<(ChannelId, bytes::Bytes)>) {
         if sequence < self.ordered_in || sequence - self.ordered_in > MAX_AHEAD {
             return;

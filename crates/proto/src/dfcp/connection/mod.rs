@@ -1,5 +1,5 @@
-//! The connection: handshake, channels, feedback, timers. `input` takes packets, `output` makes them, `timer` says
-//! when; `channels` is the application's side.
+//! The connection: handshake, channels, feedback, timers. `input` takes packets, `output` makes
+//! them, `timer` says when; `channels` is the application's side.
 
 mod channels;
 mod input;
@@ -32,8 +32,8 @@ use timer::Handshake;
 
 /// Packets of the responder's first flight that measure the path beside the SYNACK.
 const HINT_TRAIN: u8 = 4;
-/// Their bytes: of each, and of all but the last if that one probes for packets of 1500 bytes. With the SYNACK they
-/// stay below three times a SYN.
+/// Their bytes: of each, and of all but the last if that one probes for packets of 1500 bytes. With
+/// the SYNACK they stay below three times a SYN.
 const HINT_SIZES: (u32, u32) = (860, 660);
 
 /// Whose limit of the sending rate it is.
@@ -47,7 +47,8 @@ pub struct Outgoing {
     pub packet: Packet,
     /// Its bytes at the IP layer.
     pub size: u32,
-    /// Whether it must be sent by itself, without segmentation offload, because its spacing is measured.
+    /// Whether it must be sent by itself, without segmentation offload, because its spacing is
+    /// measured.
     pub alone: bool,
     /// Whether it goes to the address that [`challenge`](Connection::challenge) asked about.
     pub probe: bool,
@@ -98,7 +99,8 @@ pub struct Connection {
     events: VecDeque<Event>,
     jobs: VecDeque<Job>,
     feedback: FeedbackState,
-    /// Whether the peer's address is proved; until then the responder sends at most three times what it received.
+    /// Whether the peer's address is proved; until then the responder sends at most three times
+    /// what it received.
     validated: bool,
     /// Of a responder: nothing has opened yet that proves the initiator to hold its keys.
     unconfirmed: bool,
@@ -151,8 +153,9 @@ struct Fin {
 }
 
 impl Connection {
-    /// The initiating side. `early` is a message that travels in the SYN: it can be replayed and is not
-    /// forward-secret, so it may only ask for something that changes nothing; at most [`MAX_EARLY`] bytes.
+    /// The initiating side. `early` is a message that travels in the SYN: it can be replayed and is
+    /// not forward-secret, so it may only ask for something that changes nothing; at most
+    /// [`MAX_EARLY`] bytes.
     pub fn connect(now: Time, config: Config, local: ConnectionId, early: Option<Bytes>) -> Self {
         let mut connection = Self::new(now, config, true, local);
         connection.version = super::params::VERSION;
@@ -163,8 +166,8 @@ impl Connection {
         connection
     }
 
-    /// The responding side, made when a SYN by a peer that may connect has been opened. `size` is the SYN packet's
-    /// bytes at the IP layer.
+    /// The responding side, made when a SYN by a peer that may connect has been opened. `size` is
+    /// the SYN packet's bytes at the IP layer.
     pub fn accept(
         now: Time,
         config: Config,
@@ -258,8 +261,8 @@ impl Connection {
         self.peer.as_ref().map(|peer| peer.reset_token)
     }
 
-    /// Asks whether the peer is where its packets seem to come from now, by an unguessable `token`: the next packet that
-    /// is a [`probe`](Outgoing::probe) goes there.
+    /// Asks whether the peer is where its packets seem to come from now, by an unguessable `token`:
+    /// the next packet that is a [`probe`](Outgoing::probe) goes there.
     pub fn challenge(&mut self, token: [u8; 8]) {
         self.address.ask = Some(token);
     }
@@ -269,8 +272,8 @@ impl Connection {
         self.address.answered.take()
     }
 
-    /// Limits the rate of this side's data packets, together, whatever the rate controller finds; zero pauses, none lifts
-    /// the limit.
+    /// Limits the rate of this side's data packets, together, whatever the rate controller finds;
+    /// zero pauses, none lifts the limit.
     pub fn limit(&mut self, now: Time, rate: Option<Rate>) {
         self.set_limit(now, OURS, rate);
     }
@@ -381,7 +384,8 @@ impl Connection {
         }
     }
 
-    /// The peer has ended the connection: tell the application, and answer late packets for a while.
+    /// The peer has ended the connection: tell the application, and answer late packets for a
+    /// while.
     fn drain(&mut self, now: Time, reason: CloseReason) {
         self.finish_with(reason);
         self.state = State::Draining;

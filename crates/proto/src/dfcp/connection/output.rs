@@ -14,9 +14,11 @@ use super::super::wire;
 use super::{Connection, HINT_SIZES, Outgoing, SendOptions, State};
 use crate::rate::Kind;
 
-/// Every so many feedbacks one asks for an answer, so that a side that only receives knows its round-trip time.
+/// Every so many feedbacks one asks for an answer, so that a side that only receives knows its
+/// round-trip time.
 const PING_EVERY: u64 = 32;
-/// Rates at which it is rather processors than the path that limit what is sent. The largest of all says that none is known.
+/// Rates at which it is rather processors than the path that limit what is sent. The largest of all
+/// says that none is known.
 const FAST: Range<Rate> = Rate::from_mbps(2000)..Rate::MAX;
 
 impl Connection {
@@ -33,7 +35,8 @@ impl Connection {
                 answer.then(|| self.seal(now, smallvec![Frame::FinAck], Meta::UNCOUNTED)).flatten()
             }
             State::Closing => {
-                // A connection that is refused is one all the same: without the SYNACK the reason could not be read.
+                // A connection that is refused is one all the same: without the SYNACK the reason
+                // could not be read.
                 let answer = if self.unconfirmed { self.poll_handshake(now) } else { None };
                 answer.or_else(|| self.poll_control(now))
             }
@@ -72,8 +75,8 @@ impl Connection {
         }
     }
 
-    /// The same, if the last call of all was one to [`poll`](Self::poll) or to this at the same time: then what comes before
-    /// symbols need not be looked for again.
+    /// The same, if the last call of all was one to [`poll`](Self::poll) or to this at the same
+    /// time: then what comes before symbols need not be looked for again.
     pub fn poll_again(&mut self, now: Time) -> Option<Outgoing> {
         if core::mem::take(&mut self.streams)
             && let packet @ Some(_) = self.poll_symbols(now)
@@ -130,14 +133,15 @@ impl Connection {
         Some(Outgoing { packet, size, alone: true, probe: false, ecn: Ecn::NotEct })
     }
 
-    /// A few padded packets right behind the SYNACK: their dispersion tells how fast the bottleneck is before the
-    /// first byte of data leaves.
+    /// A few padded packets right behind the SYNACK: their dispersion tells how fast the bottleneck
+    /// is before the first byte of data leaves.
     fn poll_hint_train(&mut self, now: Time) -> Option<Outgoing> {
         if self.hint_train == 0 || !matches!(self.config.rate, Kind::Auto) {
             return None;
         }
         let left = u32::from(self.hint_train) - 1;
-        // Receive offload would hide the spacing of equal packets, and of one that a shorter one follows.
+        // Receive offload would hide the spacing of equal packets, and of one that a shorter one
+        // follows.
         let (size, mtu_probe) = match self.path.mtu.first_probe() {
             Some(size) if left == 0 => (size, true),
             Some(_) => (HINT_SIZES.1 - left, false),
@@ -256,8 +260,8 @@ impl Connection {
         };
         // A block that begins leaves room for another to be prepared.
         self.streams = symbols.esi > 0 && !self.unconfirmed;
-        // With a header of eight bytes the frame is whole blocks of the cipher: two or three bytes more cost a fast path less than
-        // a last block that is not full.
+        // With a header of eight bytes the frame is whole blocks of the cipher: two or three bytes
+        // more cost a fast path less than a last block that is not full.
         symbols.long = FAST.contains(&self.path.rate())
             && (symbols.live, symbols.count, symbols.len % 16) == (None, 1, 8);
         self.stats.data_packets_sent += 1;
@@ -289,8 +293,8 @@ impl Connection {
         self.seal(now, smallvec![Frame::Ping, Frame::Padding(padding)], meta)
     }
 
-    /// The next symbols of whichever channel is to be served, the most urgent, equals in turn; and how many source symbols
-    /// their block has.
+    /// The next symbols of whichever channel is to be served, the most urgent, equals in turn; and
+    /// how many source symbols their block has.
     fn next_symbols(&mut self) -> Option<(Symbols, u32, Pass)> {
         let room = self.symbol_room();
         let mut passes = [Some(Pass::Mean), Some(Pass::Tail), None];
@@ -304,7 +308,8 @@ impl Connection {
             }
         }
         if core::mem::take(&mut self.probe_symbols) {
-            // Something is missing and nobody says what: a symbol of the oldest block is more use than a ping.
+            // Something is missing and nobody says what: a symbol of the oldest block is more use
+            // than a ping.
             let mut channels = self.send.values_mut();
             let symbols = channels.find_map(|channel| channel.next_symbols(Pass::Probe, room));
             return symbols.map(|(symbols, k)| (symbols, k, Pass::Probe));
@@ -411,7 +416,8 @@ impl Connection {
 
 /// Bytes of a padding frame before its zeros.
 const PADDING_HEADER: u32 = 3;
-/// Bytes of a symbols frame before its symbols, at most (two-byte channel, four-byte block and identifier).
+/// Bytes of a symbols frame before its symbols, at most (two-byte channel, four-byte block and
+/// identifier).
 const SYMBOL_HEADER: usize = 11;
 
 /// What the history remembers of a packet.

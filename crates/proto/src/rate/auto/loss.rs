@@ -14,7 +14,8 @@ const SOME_LOSS: f64 = 0.02;
 const LEAST_TEST_RATE: f64 = 0.1;
 /// How much loss that was found to be random may grow before it is tested again.
 const MAX_CREEP: f64 = 0.03;
-/// Packets whose loss outweighs a new round's: a path's own loss changes slowly, and noise in it is noise in the rate.
+/// Packets whose loss outweighs a new round's: a path's own loss changes slowly, and noise in it is
+/// noise in the rate.
 const LOSS_MEMORY: f64 = 5000.0;
 /// Packets that a first estimate of loss takes.
 const FIRST_ESTIMATE: f64 = 100.0;
@@ -29,7 +30,8 @@ const STANDING_ROUNDS: u32 = 6;
 
 /// What of the loss is the path's own, and what is overload.
 impl Auto {
-    /// Tests what is taken for random loss, if a round has ended with a long queue of `queue` seconds once more.
+    /// Tests what is taken for random loss, if a round has ended with a long queue of `queue`
+    /// seconds once more.
     pub(super) fn test_standing_queue(
         &mut self,
         sample: &Sample,
@@ -37,8 +39,8 @@ impl Auto {
         queue: f64,
         most_queue: f64,
     ) {
-        // A long queue that does not get shorter, or one that stays exactly as long as it is, may be a full buffer, fed
-        // by what makes up for loss that is its own overflow.
+        // A long queue that does not get shorter, or one that stays exactly as long as it is, may
+        // be a full buffer, fed by what makes up for loss that is its own overflow.
         let full = queue > QUEUE_TARGET_RANGE.0 && queue > 0.9 * most_queue;
         let stands = (full || self.is_far_above(target)) && queue > 0.9 * self.standing.1;
         self.standing = (if stands { self.standing.0 + 1 } else { 0 }, queue);
@@ -103,7 +105,8 @@ impl Auto {
                 self.tested_loss = loss;
                 return;
             }
-            // A policer lets no more through however much is sent; a path that loses at random does.
+            // A policer lets no more through however much is sent; a path that loses at random
+            // does.
             if delivered > 0.0 && self.delivery.rate().is_some_and(|rate| rate > 1.2 * delivered) {
                 self.tested_at = sample.now;
             } else if rounds >= 3 {
@@ -128,7 +131,8 @@ impl Auto {
             }
         }
         if excess && most_queue > 2.0 * QUEUE_TARGET_RANGE.1 {
-            // No test is needed to know whose fault it is: a queue this long overflows, and its delay is steered.
+            // No test is needed to know whose fault it is: a queue this long overflows, and its
+            // delay is steered.
             self.recent = Tally::default();
         } else if excess {
             self.recent = Tally::default();
@@ -139,7 +143,8 @@ impl Auto {
             let factor = ((1.0 - loss) / (1.0 - known)).clamp(LEAST_TEST_RATE, 0.95);
             self.begin_test(sample, loss, factor);
         } else {
-            // Loss seen beside a queue may be overflow; it is only believed when it is clearly less than before.
+            // Loss seen beside a queue may be overflow; it is only believed when it is clearly less
+            // than before.
             if loss < known - 4.0 * deviation(total) - 0.01 {
                 // So little loss cannot be chance, whatever else is lost beside it.
                 self.random_loss = Some(loss);
@@ -156,7 +161,8 @@ impl Auto {
         }
     }
 
-    /// Sends less for a round: `factor` of the rate at which packets were lost with probability `loss`.
+    /// Sends less for a round: `factor` of the rate at which packets were lost with probability
+    /// `loss`.
     fn begin_test(&mut self, sample: &Sample, loss: f64, factor: f64) {
         let delivered = self.delivered().unwrap_or(self.rate * (1.0 - loss));
         self.test =
@@ -174,7 +180,8 @@ impl Auto {
     pub(super) fn continue_test(&mut self, sample: &Sample) {
         let Some(test) = &mut self.test else { return };
         if test.is_sending() {
-            // One round trip of packets: when the first of them is reported, as many as fit have been sent.
+            // One round trip of packets: when the first of them is reported, as many as fit have
+            // been sent.
             if test.suffices(sample.largest) {
                 test.end(sample.next_number);
             }

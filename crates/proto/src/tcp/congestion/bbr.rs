@@ -4,22 +4,25 @@ use fontis_base::{Duration, Rate, Time};
 
 use super::{Ack, Phase};
 
-/// BBR version 1 (draft-cardwell-iccrg-bbr-congestion-control-00): sends at the rate at which was delivered, found as
-/// a maximum over ten round trips, with as much in flight as that rate and the least round-trip time ask for.
+/// BBR version 1 (draft-cardwell-iccrg-bbr-congestion-control-00): sends at the rate at which was
+/// delivered, found as a maximum over ten round trips, with as much in flight as that rate and the
+/// least round-trip time ask for.
 #[derive(Clone, Debug)]
 pub struct Bbr {
     mss: u64,
     cwnd: u64,
     initial_window: u64,
     mode: Mode,
-    /// Samples of the rate of delivery by round, falling: the first is the maximum of the last ten rounds.
+    /// Samples of the rate of delivery by round, falling: the first is the maximum of the last ten
+    /// rounds.
     rates: VecDeque<(u64, Rate)>,
     min_rtt: Duration,
     min_rtt_at: Time,
     round: u64,
     /// The round ends when what is delivered now was sent after this much had been.
     round_end: u64,
-    /// Slow growth in Startup: the rate that counts as the best, and for how many rounds it was not beaten by far.
+    /// Slow growth in Startup: the rate that counts as the best, and for how many rounds it was not
+    /// beaten by far.
     full_rate: Rate,
     full_rounds: u32,
     filled: bool,
@@ -97,7 +100,8 @@ impl Bbr {
         }
     }
 
-    /// "BBRInflight": what a gain asks to be in flight, with room for what hosts gather into bursts.
+    /// "BBRInflight": what a gain asks to be in flight, with room for what hosts gather into
+    /// bursts.
     fn inflight(&self, gain: u64) -> u64 {
         if self.min_rtt == Duration::MAX || self.rates.is_empty() {
             return self.initial_window;
@@ -291,7 +295,8 @@ impl Bbr {
         self.pacing
     }
 
-    /// `BBR.send_quantum` of draft-cardwell-iccrg-bbr-congestion-control-00, section 4.2.2; Linux sends as much at once.
+    /// `BBR.send_quantum` of draft-cardwell-iccrg-bbr-congestion-control-00, section 4.2.2; Linux
+    /// sends as much at once.
     pub(super) fn send_quantum(&self) -> u64 {
         match self.pacing {
             Some(rate) if rate >= Rate::from_mbps(24) => {

@@ -4,8 +4,9 @@ use super::newreno::slow_start;
 use super::round::Round;
 use super::{Ack, Phase};
 
-/// Compound TCP (Tan and others, 2006; draft-sridharan-tcpm-ctcp): beside the window that follows losses there is one
-/// that follows delay. It grows fast while the path's queue is short, and gives way when the queue builds up.
+/// Compound TCP (Tan and others, 2006; draft-sridharan-tcpm-ctcp): beside the window that follows
+/// losses there is one that follows delay. It grows fast while the path's queue is short, and gives
+/// way when the queue builds up.
 #[derive(Clone, Debug)]
 pub struct Compound {
     mss: f64,
@@ -108,8 +109,8 @@ mod tests {
     use super::super::{Congestion, Kind};
     use super::*;
 
-    /// The window after `rounds` of congestion avoidance from 100 segments, with the given round-trip time over a
-    /// least one of 100 ms.
+    /// The window after `rounds` of congestion avoidance from 100 segments, with the given
+    /// round-trip time over a least one of 100 ms.
     fn grow(kind: Kind, rtt: u64, rounds: u64) -> f64 {
         let mut congestion = Congestion::new(kind, MSS, 200 * MSS, 0);
         congestion.on_congestion(Time::ZERO, 200 * MSS);

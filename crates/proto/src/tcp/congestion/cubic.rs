@@ -4,7 +4,8 @@ use super::hystart::HyStart;
 use super::newreno::slow_start;
 use super::{Ack, Phase};
 
-/// CUBIC (RFC 9438): after a loss the window follows a cubic in real time whose plateau is the window of that loss.
+/// CUBIC (RFC 9438): after a loss the window follows a cubic in real time whose plateau is the
+/// window of that loss.
 #[derive(Clone, Debug)]
 pub struct Cubic {
     mss: f64,
@@ -16,7 +17,8 @@ pub struct Cubic {
     cwnd_prior: f64,
     epoch: Option<Epoch>,
     last_ack: Time,
-    /// What Linux has, beside its window as small as Reno's where that is larger (RFC 8312 section 4.2).
+    /// What Linux has, beside its window as small as Reno's where that is larger (RFC 8312 section
+    /// 4.2).
     hystart: Option<Box<HyStart>>,
 }
 
@@ -176,7 +178,8 @@ mod tests {
 
     #[test]
     fn on_a_short_path_it_grows_as_reno_would() {
-        // α segments a round trip from β·w_max, for 50 round trips: the cubic would hardly have moved.
+        // α segments a round trip from β·w_max, for 50 round trips: the cubic would hardly have
+        // moved.
         let got = window_after(100, 2, 100);
         let want = 100.0 * BETA + ALPHA * 50.0;
         assert!((got / want - 1.0).abs() < 0.01, "{got}, not {want}");

@@ -5,8 +5,8 @@ use super::{Ack, NewReno};
 /// The share of each round trip in the estimate of marks, g of RFC 8257 section 4.2.
 const GAIN: f64 = 1.0 / 16.0;
 
-/// Data Center TCP (RFC 8257): the window shrinks by half of the share of bytes that came back marked, instead of by half of
-/// itself. Growth and what follows losses are NewReno's.
+/// Data Center TCP (RFC 8257): the window shrinks by half of the share of bytes that came back
+/// marked, instead of by half of itself. Growth and what follows losses are NewReno's.
 #[derive(Clone, Debug)]
 pub struct Dctcp {
     reno: NewReno,

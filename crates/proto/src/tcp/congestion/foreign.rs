@@ -5,7 +5,8 @@ use fontis_base::{Rate, Time};
 
 use super::Ack;
 
-/// An algorithm that whoever drives the connection brings; methods are those of [`Congestion`](super::Congestion).
+/// An algorithm that whoever drives the connection brings; methods are those of
+/// [`Congestion`](super::Congestion).
 pub trait Algorithm: fmt::Debug + Send + Sync {
     /// An acknowledgement came.
     fn on_ack(&mut self, ack: &Ack);

@@ -2,8 +2,9 @@ use fontis_base::{Duration, Time};
 
 use super::Ack;
 
-/// HyStart (Ha and Rhee, 2011) as Linux has it: leaves slow start when the acknowledgements of a round come as a train
-/// of half the round-trip time, or when the round-trip time has grown by an eighth.
+/// HyStart (Ha and Rhee, 2011) as Linux has it: leaves slow start when the acknowledgements of a
+/// round come as a train of half the round-trip time, or when the round-trip time has grown by an
+/// eighth.
 #[derive(Clone, Debug)]
 pub(super) struct HyStart {
     /// The round ends when this position is acknowledged.
@@ -20,7 +21,8 @@ const LOW_WINDOW: u64 = 16;
 const MIN_SAMPLES: u32 = 8;
 /// Acknowledgements so close belong to one train ("hystart_ack_delta_us").
 const ACK_GAP: Duration = Duration::from_millis(2);
-/// The bounds of the growth in round-trip time that is taken for a queue ("HYSTART_DELAY_MIN", "HYSTART_DELAY_MAX").
+/// The bounds of the growth in round-trip time that is taken for a queue ("HYSTART_DELAY_MIN",
+/// "HYSTART_DELAY_MAX").
 const DELAY: [Duration; 2] = [Duration::from_millis(4), Duration::from_millis(16)];
 
 impl HyStart {
@@ -67,8 +69,9 @@ mod tests {
     use super::super::testing::*;
     use super::*;
 
-    /// Acknowledges windows that double, spread over the round trip up to the rate that a segment a `gap_us` is, with
-    /// the round-trip time growing as given; the window in segments at which slow start ended.
+    /// Acknowledges windows that double, spread over the round trip up to the rate that a segment a
+    /// `gap_us` is, with the round-trip time growing as given; the window in segments at which slow
+    /// start ended.
     fn run(gap_us: u64, rtt: impl Fn(u64) -> u64) -> Option<u64> {
         let mut hystart = HyStart::new();
         let (mut window, mut now, mut una) = (10u64, Time::ZERO + ms(1), 0);

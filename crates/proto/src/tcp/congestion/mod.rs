@@ -1,9 +1,10 @@
 //! Congestion control algorithms: one governs each sender.
 //!
-//! Start here: [`Congestion`] is told of acknowledgements ([`Ack`]), of losses and of timeouts, and answers a window
-//! and, if the algorithm has one, a pacing rate. When a loss is recognised and what is sent again is not its business:
-//! the sender does that for all of them. A new algorithm is a file here, a variant of [`Kind`] and of [`Congestion`]; one
-//! from outside is an [`Algorithm`] that a [`Maker`] in [`Config`](super::Config) makes.
+//! Start here: [`Congestion`] is told of acknowledgements ([`Ack`]), of losses and of timeouts, and
+//! answers a window and, if the algorithm has one, a pacing rate. When a loss is recognised and
+//! what is sent again is not its business: the sender does that for all of them. A new algorithm is
+//! a file here, a variant of [`Kind`] and of [`Congestion`]; one from outside is an [`Algorithm`]
+//! that a [`Maker`] in [`Config`](super::Config) makes.
 
 mod bbr;
 mod compound;
@@ -37,7 +38,8 @@ pub enum Kind {
     /// `cubic`: RFC 9438 with the constants of Linux.
     #[default]
     Cubic,
-    /// `cubic-hystart`: as Linux has it: slow start ends by HyStart, and where Reno's window is larger it grows as in RFC 8312.
+    /// `cubic-hystart`: as Linux has it: slow start ends by HyStart, and where Reno's window is
+    /// larger it grows as in RFC 8312.
     CubicHyStart,
     /// `compound`: Compound TCP.
     Compound,
@@ -99,11 +101,13 @@ pub struct Ack {
     pub now: Time,
     /// Bytes that let a window grow: delivered anew, if the acknowledgement moves the left edge.
     pub acked: u64,
-    /// Bytes that it shows to have arrived and that were not known to have, selectively acknowledged ones included.
+    /// Bytes that it shows to have arrived and that were not known to have, selectively
+    /// acknowledged ones included.
     pub delivered: u64,
     /// Bytes that were recognised as lost with it.
     pub lost: u64,
-    /// The round-trip time of the newest segment that it acknowledges, unless that was sent more than once.
+    /// The round-trip time of the newest segment that it acknowledges, unless that was sent more
+    /// than once.
     pub rtt: Option<Duration>,
     /// The least round-trip time seen.
     pub min_rtt: Duration,
@@ -185,8 +189,8 @@ macro_rules! each {
 }
 
 impl Congestion {
-    /// An algorithm at its beginning, for segments of `mss` bytes and an initial window in bytes. `salt` tells apart
-    /// flows that would otherwise act in step.
+    /// An algorithm at its beginning, for segments of `mss` bytes and an initial window in bytes.
+    /// `salt` tells apart flows that would otherwise act in step.
     pub fn new(kind: Kind, mss: u64, initial_window: u64, salt: u64) -> Self {
         let compound = |delay| Box::new(Compound::new(mss, initial_window, delay));
         match kind {
@@ -219,13 +223,14 @@ impl Congestion {
         each!(self, algorithm => algorithm.on_ack(ack));
     }
 
-    /// A loss was recognised, at most once a round trip. `window` is the congestion window, or what was
-    /// outstanding if that was less.
+    /// A loss was recognised, at most once a round trip. `window` is the congestion window, or what
+    /// was outstanding if that was less.
     pub fn on_congestion(&mut self, now: Time, window: u64) {
         each!(self, algorithm => algorithm.on_congestion(now, window));
     }
 
-    /// A mark was echoed, at most once a round trip; else as for [`on_congestion`](Self::on_congestion), which is what most do.
+    /// A mark was echoed, at most once a round trip; else as for
+    /// [`on_congestion`](Self::on_congestion), which is what most do.
     pub fn on_mark(&mut self, now: Time, window: u64) {
         match self {
             Self::Dctcp(dctcp) => dctcp.on_mark(window),
@@ -286,7 +291,8 @@ pub(crate) mod testing {
         Duration::from_millis(millis)
     }
 
-    /// An acknowledgement of `segments` segments at `millis` by a sender that used its whole window.
+    /// An acknowledgement of `segments` segments at `millis` by a sender that used its whole
+    /// window.
     pub(crate) fn ack(millis: u64, segments: u64, rtt: u64) -> Ack {
         Ack {
             now: Time::ZERO + ms(millis),

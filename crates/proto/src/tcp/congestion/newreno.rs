@@ -2,8 +2,8 @@ use fontis_base::Time;
 
 use super::{Ack, Phase};
 
-/// Slow start and congestion avoidance of RFC 5681, counting bytes (RFC 3465): one segment a round trip, and half the
-/// window after a loss.
+/// Slow start and congestion avoidance of RFC 5681, counting bytes (RFC 3465): one segment a round
+/// trip, and half the window after a loss.
 #[derive(Clone, Debug)]
 pub struct NewReno {
     mss: u64,
@@ -61,7 +61,8 @@ impl NewReno {
     }
 }
 
-/// Grows a window below its threshold by what was acknowledged; gives what is left for congestion avoidance.
+/// Grows a window below its threshold by what was acknowledged; gives what is left for congestion
+/// avoidance.
 pub(super) fn slow_start(cwnd: &mut u64, ssthresh: u64, acked: u64) -> u64 {
     let grow = acked.min(ssthresh.saturating_sub(*cwnd));
     *cwnd += grow;

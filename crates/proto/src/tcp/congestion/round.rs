@@ -16,8 +16,8 @@ impl Round {
         Self { end: 0, least: Duration::MAX, samples: 0 }
     }
 
-    /// Takes an acknowledgement; if a round ends with it, the least round-trip time in it. A round with fewer than
-    /// three samples says nothing: a delayed acknowledgement could have made it up.
+    /// Takes an acknowledgement; if a round ends with it, the least round-trip time in it. A round
+    /// with fewer than three samples says nothing: a delayed acknowledgement could have made it up.
     pub(super) fn on_ack(&mut self, ack: &Ack) -> Option<Duration> {
         if let Some(rtt) = ack.rtt {
             self.least = self.least.min(rtt);

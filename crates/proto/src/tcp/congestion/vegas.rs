@@ -4,7 +4,8 @@ use super::newreno::slow_start;
 use super::round::Round;
 use super::{Ack, Phase};
 
-/// Vegas (Brakmo, O'Malley and Peterson, 1994) as Linux has it: keeps between two and four packets in the queue.
+/// Vegas (Brakmo, O'Malley and Peterson, 1994) as Linux has it: keeps between two and four packets
+/// in the queue.
 #[derive(Clone, Debug)]
 pub struct Vegas {
     mss: u64,

@@ -64,7 +64,8 @@ impl Endpoint {
         self.state = State::Established;
         self.ends.syn_at = Time::MAX;
         let scale = if segment.flags.has(Flags::SYN) { 0 } else { self.options.peer_scale };
-        // A handshake that needed copies measures nothing and begins with one segment (RFC 5681 section 3.1).
+        // A handshake that needed copies measures nothing and begins with one segment (RFC 5681
+        // section 3.1).
         let rtt = (self.ends.syn_copies == 1).then(|| now.since(self.ends.syn_sent_at));
         self.window_end = u64::from(segment.window) << scale;
         self.sending.on_handshake(self.ends.syn_copies > 1, rtt);

@@ -2,7 +2,8 @@ use super::super::record::{LOST, RESENT, Record, SACKED};
 use super::super::segment::unwrap;
 use super::{Progress, Scoreboard};
 
-/// The blocks of an acknowledgement as they stand in it, and the sequence number of the stream's first byte.
+/// The blocks of an acknowledgement as they stand in it, and the sequence number of the stream's
+/// first byte.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Blocks<'a> {
     pub(in super::super) wire: &'a [(u32, u32)],
@@ -32,8 +33,8 @@ impl Scoreboard {
         }
     }
 
-    /// Of the blocks of an acknowledgement those that may say something new: what comes after the first nearly always came
-    /// with the last acknowledgement too, after its first or with it.
+    /// Of the blocks of an acknowledgement those that may say something new: what comes after the
+    /// first nearly always came with the last acknowledgement too, after its first or with it.
     fn news<'a>(&self, blocks: &'a [(u32, u32)]) -> &'a [(u32, u32)] {
         let (Some(repair), [_, others @ ..]) = (&self.repair, blocks) else { return blocks };
         let told = repair.told.as_slice();

@@ -5,7 +5,8 @@ use super::super::congestion::Phase;
 use super::super::timers::Timers;
 use super::{LEAST_PROBE, Sender};
 
-/// "WCDelAckT": how long a peer may hold back the acknowledgement of a lone segment (RFC 8985 section 7.2).
+/// "WCDelAckT": how long a peer may hold back the acknowledgement of a lone segment (RFC 8985
+/// section 7.2).
 const WORST_DELAYED_ACK: Duration = Duration::from_millis(200);
 
 /// When a sender sets its timers, and what it does when they expire.
@@ -57,7 +58,8 @@ impl Sender {
     }
 
     fn probe_tail(&mut self, now: Time, window_end: u64, config: &Config) {
-        // A probe is new data if there is any, else the last segment again; the timer takes over from it.
+        // A probe is new data if there is any, else the last segment again; the timer takes over
+        // from it.
         self.rare().counters.probes += 1;
         let new = self.written > self.board.nxt() && window_end > self.board.nxt();
         self.probe_last = !new;

@@ -85,8 +85,8 @@ impl Topology {
         let parking_lot = self.kind == Kind::ParkingLot;
         let rtt = read.duration("topology.rtt");
         let buffer = read.buffer("topology.buffer").unwrap_or(BufferSize::Bdp(1.0));
-        // A parking lot's hosts have no delay of their own, so each bottleneck has that of its segment; a dumbbell's
-        // flows may differ, so the delay is theirs.
+        // A parking lot's hosts have no delay of their own, so each bottleneck has that of its
+        // segment; a dumbbell's flows may differ, so the delay is theirs.
         let delay = |rtt: Duration| if parking_lot { rtt / 2 } else { Duration::ZERO };
         let mut first = line(&read, "topology", delay(rtt), rtt, buffer)?;
         first.loss = read.get("topology.loss").unwrap_or(Loss::None);

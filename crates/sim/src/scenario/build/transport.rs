@@ -8,7 +8,8 @@ use super::reader::{Reader, bad, senseless};
 use crate::scenario::ScenarioError;
 use crate::{Control, Transport};
 
-/// What transports a flow whose sender's link has the rate `access`, over a path of this round-trip time.
+/// What transports a flow whose sender's link has the rate `access`, over a path of this round-trip
+/// time.
 pub(super) fn transport(
     read: &Reader<'_>,
     protocol: &str,

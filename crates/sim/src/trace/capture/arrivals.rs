@@ -25,7 +25,8 @@ impl Arrival {
         Self { nanos, size: seen.size, destination, udp_port: is_udp.then_some(port) }
     }
 
-    /// Reads a packet that begins with its IP header, and was seen at `nanos`; `None` if it is none.
+    /// Reads a packet that begins with its IP header, and was seen at `nanos`; `None` if it is
+    /// none.
     pub fn read(nanos: u64, packet: &[u8]) -> Option<Self> {
         Some(Self::of(nanos, &wire::read(wire::RAW, packet)?))
     }

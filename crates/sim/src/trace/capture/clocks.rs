@@ -9,8 +9,9 @@ use super::{CaptureError, End, Numbered, prelude};
 
 /// How the second capture's clock differs from the first's: by how much, and how fast that changes.
 ///
-/// The difference is such that the fastest packets of both directions take equally long. A drift shows as a change of the
-/// fastest packets' times in both directions alike; queues that grow change one direction only.
+/// The difference is such that the fastest packets of both directions take equally long. A drift
+/// shows as a change of the fastest packets' times in both directions alike; queues that grow
+/// change one direction only.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Clocks {
     /// Nanoseconds by which the second is ahead at `since`.
@@ -21,7 +22,8 @@ pub(crate) struct Clocks {
     pub(crate) drift: f64,
     /// Whether packets of both directions were compared.
     pub(crate) is_two_way: bool,
-    /// Whether what goes from the first place to the second goes from the lower address to the higher.
+    /// Whether what goes from the first place to the second goes from the lower address to the
+    /// higher.
     goes_up: bool,
     /// When the first packet was captured, on the first clock.
     pub(crate) origin: u64,
@@ -226,8 +228,9 @@ impl Lowest {
         }
     }
 
-    /// The slope of the line below all values that is nearest to them: the edge of their convex hull over the mean of
-    /// their times (Moon, Skelly and Towsley, "Estimation and removal of clock skew from network delay measurements").
+    /// The slope of the line below all values that is nearest to them: the edge of their convex
+    /// hull over the mean of their times (Moon, Skelly and Towsley, "Estimation and removal of
+    /// clock skew from network delay measurements").
     fn slope(&self) -> Option<f64> {
         let points: Vec<(f64, f64)> = self.bins.iter().flatten().copied().collect();
         if points.len() < FEWEST {

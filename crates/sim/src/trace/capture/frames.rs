@@ -41,7 +41,8 @@ pub(crate) struct Frames<'a> {
     unknown: Option<i32>,
 }
 
-/// The largest block that is read: jumbo frames and super-packets fit, and a length that lies asks for no more.
+/// The largest block that is read: jumbo frames and super-packets fit, and a length that lies asks
+/// for no more.
 const CAPACITY: usize = 1 << 20;
 const NANOS: u64 = 1_000_000_000;
 
@@ -60,8 +61,8 @@ impl<'a> Frames<'a> {
         })
     }
 
-    /// The next IP packet, and when it was captured in nanoseconds since 1970; `None` at the end, or where the file is damaged
-    /// if something could be read before.
+    /// The next IP packet, and when it was captured in nanoseconds since 1970; `None` at the end,
+    /// or where the file is damaged if something could be read before.
     pub(crate) fn next(&mut self) -> Result<Option<Numbered>, CaptureError> {
         while !self.is_cut && self.damage.is_none() {
             let (offset, found) = match self.reader.next() {

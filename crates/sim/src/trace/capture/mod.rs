@@ -1,8 +1,9 @@
 //! Captures: pcap and pcapng, of one place or of both ends.
 //!
-//! At one place only one of a packet's two times is seen. Which end it is follows from who is answered faster; the other time is
-//! computed with half of the shortest round trip and marked so, and losses are concluded from acknowledgements. With captures
-//! of both ends every packet has both times: `clocks.rs` finds out by how much and how fast the two clocks differ.
+//! At one place only one of a packet's two times is seen. Which end it is follows from who is
+//! answered faster; the other time is computed with half of the shortest round trip and marked so,
+//! and losses are concluded from acknowledgements. With captures of both ends every packet has both
+//! times: `clocks.rs` finds out by how much and how fast the two clocks differ.
 
 mod arrivals;
 mod both;

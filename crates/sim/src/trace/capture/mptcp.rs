@@ -1,7 +1,8 @@
-//! Multipath TCP (RFC 8684): subflows as paths of one connection, in the connection's own sequence numbers.
+//! Multipath TCP (RFC 8684): subflows as paths of one connection, in the connection's own sequence
+//! numbers.
 //!
-//! A subflow joins the connection whose key has its token; where the handshake of the first subflow was not captured, or is of
-//! version 0, each subflow stays a flow of its own.
+//! A subflow joins the connection whose key has its token; where the handshake of the first subflow
+//! was not captured, or is of version 0, each subflow stays a flow of its own.
 
 use std::collections::BTreeMap;
 
@@ -112,7 +113,8 @@ impl Connections {
             return;
         };
         header.seq = Some(u64::from(number));
-        // Subflows send what they were given at their own pace: what is late is not what is sent again.
+        // Subflows send what they were given at their own pace: what is late is not what is sent
+        // again.
         let first = connection.first[side].unwrap_or(0);
         let highest = connection.highest[side];
         let step = number.wrapping_sub(first).wrapping_sub(highest as u32) as i32;

@@ -4,7 +4,8 @@ use std::net::IpAddr;
 use super::wire::Seen;
 use super::{End, FlowKey, Numbered, key};
 
-/// What is known of how captures see a flow: which end they are at, and how long a round trip takes.
+/// What is known of how captures see a flow: which end they are at, and how long a round trip
+/// takes.
 pub(super) struct Views {
     flows: BTreeMap<FlowKey, (IpAddr, u64)>,
     /// The address that is this end of the most flows.

@@ -1,8 +1,9 @@
-//! qlog files (draft-ietf-quic-qlog-main-schema): of QUIC implementations, and what `--qlog` writes of DFCP.
+//! qlog files (draft-ietf-quic-qlog-main-schema): of QUIC implementations, and what `--qlog` writes
+//! of DFCP.
 //!
-//! One JSON text, or a sequence of them (RFC 7464, or one a line); events as objects, or as arrays as in the first drafts. A file
-//! of any size is read event by event. A qlog is written at one end: what became of a packet follows from acknowledgements and
-//! losses that it reports.
+//! One JSON text, or a sequence of them (RFC 7464, or one a line); events as objects, or as arrays
+//! as in the first drafts. A file of any size is read event by event. A qlog is written at one end:
+//! what became of a packet follows from acknowledgements and losses that it reports.
 
 mod dfcp;
 mod frames;

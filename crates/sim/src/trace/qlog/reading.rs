@@ -71,7 +71,8 @@ const DFCP: &str = "DFCP";
 const TOLD: [&str; 5] =
     ["packet_sent", "packet_received", "packet_lost", "metrics_updated", "metric_update"];
 
-/// The protocol that a trace or an event says it is of, if the simulator or a transfer of ours has written it.
+/// The protocol that a trace or an event says it is of, if the simulator or a transfer of ours has
+/// written it.
 fn protocol_of(types: &Value) -> Option<String> {
     let mut types = types.as_array()?.iter().filter_map(Value::as_str);
     types.find(|name| Transport::PROTOCOLS.contains(name)).map(str::to_owned)
@@ -288,7 +289,8 @@ impl Reading {
             connection.sample(at.since(sent) - delay);
         }
         let before = connection.answered;
-        // Answers are small and rarely wait: what a round trip takes beyond the shortest, the data took.
+        // Answers are small and rarely wait: what a round trip takes beyond the shortest, the data
+        // took.
         let departed = Time::from_nanos(at.as_nanos().saturating_sub(connection.back().as_nanos()));
         let departed = departed.max(before);
         if let Some(sent) = largest {

@@ -1,6 +1,8 @@
-//! Headers in bytes: Ethernet and what is like it, IP, TCP with the options of Multipath TCP, SCTP, DCCP, UDP with DFCP and QUIC.
+//! Headers in bytes: Ethernet and what is like it, IP, TCP with the options of Multipath TCP, SCTP,
+//! DCCP, UDP with DFCP and QUIC.
 //!
-//! A capture may keep only the first bytes of each packet: what is not there is left out, and nothing panics.
+//! A capture may keep only the first bytes of each packet: what is not there is left out, and
+//! nothing panics.
 
 mod dccp;
 mod mptcp;
@@ -24,7 +26,8 @@ pub(crate) struct Seen {
     /// What tells this packet from others of its flow: both ends see the same.
     pub(crate) identity: u64,
     pub(crate) header: Header,
-    /// Names the connection where ports do not: SCTP's verification tags, the one that is announced included.
+    /// Names the connection where ports do not: SCTP's verification tags, the one that is announced
+    /// included.
     pub(crate) tags: [Option<u32>; 2],
     /// Of a sealed DFCP packet: its path, and the low 32 bits of its number.
     pub(crate) sealed: Option<(u8, u64)>,

@@ -7,7 +7,8 @@ pub(crate) enum Multipath {
     Capable([Option<u64>; 2]),
     /// It joins the connection whose other end has this token.
     Join(u32),
-    /// It belongs to one: the low half of the connection's acknowledgement, and where its bytes belong.
+    /// It belongs to one: the low half of the connection's acknowledgement, and where its bytes
+    /// belong.
     Part { ack: Option<u32>, mapping: Option<Mapping> },
 }
 

@@ -64,7 +64,8 @@ pub(super) fn read(body: &[u8], seen: &mut Seen) -> Option<()> {
         seen.header.seq = Some(u64::from(tsn));
         seen.header.kind = Kind::Data;
     }
-    // Windows count bytes, sequence numbers chunks: they cannot be compared, so the window is only told when closed.
+    // Windows count bytes, sequence numbers chunks: they cannot be compared, so the window is only
+    // told when closed.
     seen.header.window = seen.header.window.filter(|window| *window == 0);
     seen.header.window_is_whole = true;
     seen.identity = identity;
