@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the five pure crates for wasm32-unknown-unknown: what builds there has no socket, no file
+# Builds the six pure crates for wasm32-unknown-unknown: what builds there has no socket, no file
 # and no thread. The viewer's binding above them is linked: it is what the playground runs, and
 # lands in viewer/dist.
 #
@@ -10,7 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 readonly TARGET=wasm32-unknown-unknown
-readonly CRATES=(-p fontis-base -p fontis-codes -p fontis-proto -p fontis-net -p fontis-sim -p fontis-viewer-wasm)
+readonly CRATES=(-p fontis-base -p fontis-codes -p fontis-proto -p fontis-net -p fontis-trace -p fontis-sim -p fontis-viewer-wasm)
 readonly DEBIAN_PACKAGES=(rustc-web cargo-web rust-web-src lld-19)
 readonly DEBIAN_LINKER=wasm-ld-19
 # A folder of its own: two compilers that take turns in one would rebuild everything each time.
@@ -82,4 +82,4 @@ esac
 if ! cmp -s "$built/fontis_viewer_wasm.wasm" viewer/dist/fontis.wasm; then
     cp "$built/fontis_viewer_wasm.wasm" viewer/dist/fontis.wasm
 fi
-echo "wasm-check: base, codes, proto, net and sim build for $TARGET ($toolchain)"
+echo "wasm-check: base, codes, proto, net, trace and sim build for $TARGET ($toolchain)"

@@ -1,8 +1,8 @@
 //! Files that `fontis view` and `fontis estimate` are given: traces of ours, pcap, pcapng, qlog,
 //! and traces of ns-2.
 
-use fontis_sim::trace::read::read;
-use fontis_sim::trace::{Detail, capture, figure, stream};
+use fontis_trace::read::read;
+use fontis_trace::{Detail, capture, figure, stream};
 
 /// Whatever is read can be written, read again and drawn; whatever is not is refused in one line.
 pub(crate) fn run(data: &[u8]) {

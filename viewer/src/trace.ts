@@ -1,4 +1,4 @@
-/** A trace as the Rust side writes it (crates/sim/src/trace/stream.rs): a JSON head, then columns that are looked at where they lie. */
+/** A trace as the Rust side writes it (crates/trace/src/stream.rs): a JSON head, then columns that are looked at where they lie. */
 
 export interface Lane {
   name: string;

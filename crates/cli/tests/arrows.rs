@@ -9,17 +9,26 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package, Package
 
 /// Every room, and the rooms that it may depend on. Development dependencies are free: they ship
 /// nothing.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("fontis-base", &[]),
     ("fontis-codes", &["fontis-base"]),
     ("fontis-net", &["fontis-base"]),
     ("fontis-proto", &["fontis-base", "fontis-codes"]),
-    ("fontis-sim", &["fontis-base", "fontis-codes", "fontis-net", "fontis-proto"]),
-    ("fontis-viewer-wasm", &["fontis-sim"]),
+    ("fontis-trace", &["fontis-base", "fontis-codes", "fontis-proto"]),
+    ("fontis-sim", &["fontis-base", "fontis-codes", "fontis-net", "fontis-proto", "fontis-trace"]),
+    ("fontis-viewer-wasm", &["fontis-trace", "fontis-sim"]),
     ("fontis", &["fontis-base", "fontis-codes", "fontis-proto"]),
     (
         "fontis-lab",
-        &["fontis-base", "fontis-codes", "fontis-net", "fontis-proto", "fontis-sim", "fontis"],
+        &[
+            "fontis-base",
+            "fontis-codes",
+            "fontis-net",
+            "fontis-proto",
+            "fontis-trace",
+            "fontis-sim",
+            "fontis",
+        ],
     ),
     (
         "fontis-cli",
@@ -28,6 +37,7 @@ const ARROWS: [(&str, &[&str]); 10] = [
             "fontis-codes",
             "fontis-net",
             "fontis-proto",
+            "fontis-trace",
             "fontis-sim",
             "fontis",
             "fontis-lab",
@@ -40,6 +50,7 @@ const ARROWS: [(&str, &[&str]); 10] = [
             "fontis-codes",
             "fontis-net",
             "fontis-proto",
+            "fontis-trace",
             "fontis-sim",
             "fontis",
             "fontis-lab",
@@ -49,7 +60,8 @@ const ARROWS: [(&str, &[&str]); 10] = [
 ];
 
 /// Rooms that own no socket, no clock, no thread and no source of randomness.
-const PURE: [&str; 5] = ["fontis-base", "fontis-codes", "fontis-net", "fontis-proto", "fontis-sim"];
+const PURE: [&str; 6] =
+    ["fontis-base", "fontis-codes", "fontis-net", "fontis-proto", "fontis-trace", "fontis-sim"];
 
 /// Packages that touch sockets, threads, files, clocks, the system's randomness or an async
 /// runtime. `libc` is not among them: `cpufeatures` asks it what the processor can do, and nothing

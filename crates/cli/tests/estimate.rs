@@ -114,8 +114,8 @@ fn fontis(folder: &Path, args: &[&str]) -> Output {
 #[test]
 fn a_capture_of_a_simulated_link_gives_its_rate() {
     let here = TempDir::new().expect("a folder");
-    let link = fontis_sim::cellular::Cellular::constant(3e6, 300.0);
-    let (probes, traffic) = link.carry(1, &fontis_sim::cellular::Web::default(), 0.1);
+    let link = fontis_sim::analysis::cellular::Cellular::constant(3e6, 300.0);
+    let (probes, traffic) = link.carry(1, &fontis_sim::analysis::cellular::Web::default(), 0.1);
     let mut packets: Vec<(f64, u32)> = probes.into_iter().map(|at| (at, 60)).collect();
     packets.extend(traffic);
     packets.sort_by(|a, b| a.0.total_cmp(&b.0));

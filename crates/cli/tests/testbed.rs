@@ -228,7 +228,7 @@ fn a_capture_has_what_the_senders_sent_and_received() {
     );
     let capture = folder.path().join("out/tiny/00000/packets.pcapng");
     let file = std::fs::File::open(&capture).expect("it is written");
-    let trace = fontis_sim::trace::capture::read(file, "senders", Default::default());
+    let trace = fontis_trace::capture::read(file, "senders", Default::default());
     let flow = &trace.expect("a capture").flows[0].counts;
     // Super-packets were cut into packets, and every one was new once.
     let least = 2_000_000 / 1460;

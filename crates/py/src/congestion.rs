@@ -2,7 +2,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use fontis_base::{Duration, Rate, Time};
 use fontis_proto::tcp::congestion::{self, Algorithm, Maker, Phase};
-use fontis_sim::{Experiment, Transport};
+use fontis_sim::Experiment;
+use fontis_sim::experiment::Transport;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

@@ -1,6 +1,7 @@
 //! What experiments are judged by, as the simulator computes it.
 
-use fontis_sim::{analysis, metrics};
+use fontis_sim::analysis;
+use fontis_sim::recording::metrics;
 use pyo3::prelude::*;
 
 /// Jain's index: 1 if all are equal, 1/n if one of n has it all.

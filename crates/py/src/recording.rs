@@ -10,7 +10,7 @@ use arrow_array::{
 use arrow_buffer::{Buffer, ScalarBuffer};
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, Field, Schema};
-use fontis_sim::Column;
+use fontis_sim::recording::table::Column;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
@@ -41,7 +41,7 @@ pub(crate) struct Recording {
 
 impl Table {
     /// Takes the columns over: numbers are not copied, and of texts only the different ones.
-    fn new(table: fontis_sim::Table) -> Result<Self, ArrowError> {
+    fn new(table: fontis_sim::recording::table::Table) -> Result<Self, ArrowError> {
         let schema = table.schema();
         let mut fields = Vec::new();
         let mut arrays: Vec<ArrayRef> = Vec::new();

@@ -3,8 +3,12 @@
 //!
 //! `cargo run --release -p fontis-sim --example control [SEED]`
 
+#[path = "../tests/support/mod.rs"]
+mod support;
+
 use fontis_base::Duration;
-use fontis_sim::{Figure, scenarios};
+use support::figure::Figure;
+use support::scenarios;
 
 fn main() {
     let seed = std::env::args().nth(1).map_or(1, |text| text.parse().expect("a seed"));

@@ -2,9 +2,12 @@
 //!
 //! `cargo run --release -p fontis-sim --example wan [BYTES]`
 
+#[path = "../tests/support/mod.rs"]
+mod support;
+
 use fontis_base::{Duration, Probability, Rate};
 use fontis_net::{Limit, LinkConfig, Loss};
-use fontis_sim::Transfer;
+use support::transfer::Transfer;
 
 fn main() {
     let size = std::env::args().nth(1).map_or(100_000_000, |text| text.parse().expect("bytes"));

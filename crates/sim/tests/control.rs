@@ -4,8 +4,11 @@
 //! The bounds are the targets in `scenarios`, or tighter. The example
 //! `control` prints figures and targets. `FONTIS_SEED` chooses the seed; a failure names it.
 
+mod support;
+
 use fontis_base::Duration;
-use fontis_sim::{Figure, scenarios};
+use support::figure::Figure;
+use support::scenarios;
 
 fn seed() -> u64 {
     std::env::var("FONTIS_SEED").map_or(1, |text| text.parse().expect("a number"))

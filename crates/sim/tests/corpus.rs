@@ -2,8 +2,6 @@
 
 #[path = "../../../fuzz/inputs/scenario.rs"]
 mod scenario;
-#[path = "../../../fuzz/inputs/trace.rs"]
-mod trace;
 
 #[path = "../../../fuzz/inputs/replay.rs"]
 mod replay;
@@ -11,9 +9,4 @@ mod replay;
 #[test]
 fn the_corpus_of_scenario_replays() {
     replay::replay("scenario", scenario::run);
-}
-
-#[test]
-fn the_corpus_of_trace_replays() {
-    replay::replay("trace", trace::run);
 }

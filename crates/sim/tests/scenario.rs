@@ -2,8 +2,9 @@
 
 use fontis_base::{Duration, Rate, Size, Time};
 use fontis_net::{Limit, QueueKind};
+use fontis_sim::Recording;
+use fontis_sim::experiment::Transport;
 use fontis_sim::scenario::{Files, Form, KEYS, Scenario};
-use fontis_sim::{Recording, Transport};
 use proptest::prelude::*;
 
 fn error(text: &str) -> String {

@@ -3,8 +3,12 @@
 use fontis_base::{Duration, FlowId, HostId, Rate, Stream, Time};
 use fontis_net::{Limit, LinkConfig, QueueKind};
 use fontis_proto::tcp;
+use fontis_sim::app::source::{Pattern, Source};
+use fontis_sim::host::tcp::TcpHost;
 use fontis_sim::scenario::Scenario;
-use fontis_sim::{Element, Network, Pattern, Recording, Source, TcpHost, World};
+use fontis_sim::world::Element;
+use fontis_sim::world::network::Network;
+use fontis_sim::{Recording, World};
 
 /// Runs the only run of a scenario.
 fn run(text: &str) -> Recording {

@@ -5,10 +5,12 @@
 //! seed. A failure names the seed that repeats it:
 //! `FONTIS_SEED=n FONTIS_RUNS=1 cargo test -p fontis-sim --test transfers`.
 
+mod support;
+
 use fontis_base::{Duration, Probability, Rate, Size, Stream, Time};
 use fontis_net::{Limit, LinkConfig, Loss, LossPosition, Outage, Reorder};
 use fontis_proto::dfcp::CloseReason;
-use fontis_sim::Transfer;
+use support::transfer::Transfer;
 
 /// What a sender that knows nothing of its path begins with.
 const FIRST_RATE: Rate = Rate::from_mbps(9);

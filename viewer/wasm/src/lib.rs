@@ -2,7 +2,7 @@
 //!
 //! Start here: a page asks [`fontis_reserve`] for room, writes its input there, calls
 //! [`fontis_simulate`] or [`fontis_read`], and reads the output at [`fontis_output`],
-//! [`fontis_output_len`] bytes long: a trace as [`fontis_sim::trace::stream`] has it, or what was
+//! [`fontis_output_len`] bytes long: a trace as [`fontis_trace::stream`] has it, or what was
 //! wrong, as text.
 
 // That a function keeps its name is what the compiler calls unsafe here; nothing else is.
@@ -10,9 +10,9 @@
 
 use std::cell::RefCell;
 
-use fontis_sim::Watch;
+use fontis_sim::experiment::Watch;
 use fontis_sim::scenario::Scenario;
-use fontis_sim::trace::{Detail, read, stream};
+use fontis_trace::{Detail, read, stream};
 
 thread_local! {
     static INPUT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };

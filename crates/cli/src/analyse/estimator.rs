@@ -1,8 +1,8 @@
 //! What the bandwidth estimator finds where the truth is known.
 
 use fontis_base::{Duration, Probability, Rate};
-use fontis_sim::analysis::{Estimator as Algorithm, Form};
-use fontis_sim::cellular::{Cellular, Web};
+use fontis_sim::analysis::cellular::{Cellular, Web};
+use fontis_sim::analysis::estimator::{Estimator as Algorithm, Form};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;

@@ -4,8 +4,10 @@ mod estimator;
 
 use clap::Subcommand;
 use fontis_base::{Probability, Rate, Size};
-use fontis_sim::analysis::{
-    Demand, LossModel, fountain, hop_by_hop_shares, max_min_network, max_min_shares, printed_shares,
+use fontis_sim::analysis::fountain;
+use fontis_sim::analysis::loss_model::LossModel;
+use fontis_sim::analysis::share::{
+    Demand, hop_by_hop_shares, max_min_network, max_min_shares, printed_shares,
 };
 use serde_json::{Value, json};
 

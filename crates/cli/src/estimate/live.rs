@@ -1,6 +1,6 @@
 use fontis_lab::live::Interface;
-use fontis_sim::analysis::Monitor;
-use fontis_sim::trace::capture::Arrival;
+use fontis_sim::analysis::estimator::Monitor;
+use fontis_trace::capture::Arrival;
 use serde_json::json;
 
 use super::{Args, as_json, conclude, text};

@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use fontis_base::Duration;
-use fontis_sim::analysis::{BusyPeriod, Estimate, Estimator, Form};
-use fontis_sim::trace::capture::{Arrival, arrivals};
+use fontis_sim::analysis::estimator::{BusyPeriod, Estimate, Estimator, Form};
+use fontis_trace::capture::{Arrival, arrivals};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;

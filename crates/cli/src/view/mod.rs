@@ -8,8 +8,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use fontis_base::{Duration, Time};
-use fontis_sim::trace::Detail;
-use fontis_sim::trace::figure::{Figure, MOST_PACKETS};
+use fontis_trace::Detail;
+use fontis_trace::figure::{Figure, MOST_PACKETS};
 
 use self::source::Source;
 use crate::failure::Failure;

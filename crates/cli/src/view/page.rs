@@ -5,7 +5,7 @@ use std::io::Write;
 use data_encoding::BASE64;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use fontis_sim::trace::{Detail, stream};
+use fontis_trace::{Detail, stream};
 use serde_json::json;
 
 use super::source::Source;

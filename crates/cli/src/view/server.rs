@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use fontis_base::Duration;
-use fontis_sim::trace::{Detail, stream};
+use fontis_trace::{Detail, stream};
 use serde_json::json;
 use tiny_http::{Header, Method, Request, Response, Server};
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use fontis_lab::sim::{CAPTURE, PARTIAL, QLOG, TRACE};
-use fontis_sim::trace::read::{Format, read};
-use fontis_sim::trace::{Detail, Trace, capture};
+use fontis_trace::read::{Format, read};
+use fontis_trace::{Detail, Trace, capture};
 
 use crate::failure::Failure;
 

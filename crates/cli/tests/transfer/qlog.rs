@@ -4,8 +4,8 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use fontis_sim::trace::read::read;
-use fontis_sim::trace::{Block, Detail, Fate, Kind, Trace};
+use fontis_trace::read::read;
+use fontis_trace::{Block, Detail, Fate, Kind, Trace};
 use serde_json::Value;
 
 use crate::support::{Bench, content, hash};

@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use fontis_sim::trace::{Detail, Trace, capture};
+use fontis_trace::{Detail, Trace, capture};
 
 fn fontis(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_fontis")).args(args).output().unwrap()

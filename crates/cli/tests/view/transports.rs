@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use fontis_sim::trace::{Kind, Trace};
+use fontis_trace::{Kind, Trace};
 use sha2::{Digest, Sha256};
 
 use crate::packets::{
@@ -52,7 +52,7 @@ fn timed(frames: impl IntoIterator<Item = Vec<u8>>) -> Vec<(u64, Vec<u8>)> {
     (0..).zip(frames).map(|(index, frame)| (BASE + index * 1_000_000, frame)).collect()
 }
 
-fn packet(trace: &Trace, number: usize) -> &fontis_sim::trace::Packet {
+fn packet(trace: &Trace, number: usize) -> &fontis_trace::Packet {
     trace.packets.iter().find(|packet| packet.number == number as u64).unwrap()
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use fontis_sim::trace::{Kind, Marks, Trace};
+use fontis_trace::{Kind, Marks, Trace};
 
 use crate::{done, fontis, ours, simulate};
 

@@ -1,7 +1,8 @@
-use fontis_sim::analysis::{
-    Demand, LossModel, fountain, hop_by_hop_shares, max_min_network, max_min_shares, n_difference,
-    n_difference_printed, printed_shares, quantile,
+use fontis_sim::analysis::loss_model::{LossModel, n_difference, n_difference_printed};
+use fontis_sim::analysis::share::{
+    Demand, hop_by_hop_shares, max_min_network, max_min_shares, printed_shares,
 };
+use fontis_sim::analysis::{fountain, quantile};
 
 use super::probes;
 use super::value::Value;
@@ -82,7 +83,7 @@ fn of_lists(name: &str, arguments: &[Value]) -> Result<Option<Value>, String> {
         }
         // Spearman's rank correlation with the place in the list.
         "trend" => Value::Number(spearman(&list)),
-        "jain" => Value::Number(fontis_sim::metrics::jain(&list)),
+        "jain" => Value::Number(fontis_sim::recording::metrics::jain(&list)),
         "max_min" => Value::List(max_min_shares(list[0], &list[1..])),
         "printed_shares" => Value::List(printed_shares(list[0], &list[1..])),
         _ => return Ok(None),

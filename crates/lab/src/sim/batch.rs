@@ -3,9 +3,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use fontis_sim::experiment::{Watch, Watched};
 use fontis_sim::scenario::Run;
-use fontis_sim::trace::{Detail, Recorder};
-use fontis_sim::{Watch, Watched};
+use fontis_sim::world::observers::recorder::Recorder;
+use fontis_trace::Detail;
 use serde_json::Value;
 
 use super::folder::{Folder, Metric, RecordError};

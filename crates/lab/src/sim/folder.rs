@@ -2,9 +2,10 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use fontis_sim::experiment::Watched;
+use fontis_sim::recording::table::Table;
 use fontis_sim::scenario::Run;
-use fontis_sim::trace::{Trace, stream};
-use fontis_sim::{Table, Watched};
+use fontis_trace::{Trace, stream};
 use serde_json::{Value, json};
 use thiserror::Error;
 
@@ -222,7 +223,7 @@ pub const PARTIAL: &str = ".partial";
 /// Every packet's life, for `fontis view`.
 pub const TRACE: &str = "packets.trace";
 
-use fontis_sim::{ColumnKind, ColumnSchema};
+use fontis_sim::recording::table::{ColumnKind, ColumnSchema};
 
 const fn column(name: &'static str, kind: ColumnKind, meaning: &'static str) -> ColumnSchema {
     ColumnSchema { name, unit: "", meaning, kind }

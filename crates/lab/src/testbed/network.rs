@@ -3,7 +3,9 @@ use std::sync::{Arc, Mutex};
 
 use fontis::udp::Clock;
 use fontis_net::{LinkConfig, LinkStats};
-use fontis_sim::{Capture, Experiment, FlowSpec, LinkSpec, Subflow};
+use fontis_sim::Experiment;
+use fontis_sim::experiment::{FlowSpec, LinkSpec, Subflow};
+use fontis_sim::world::observers::capture::Capture;
 
 use super::emulator::Emulator;
 use super::error::TestbedError;

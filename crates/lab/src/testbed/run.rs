@@ -5,10 +5,11 @@ use fontis::udp::Clock;
 use fontis_base::{Duration, Rate, Time};
 use fontis_net::{Limit, LinkStats};
 use fontis_proto::tcp;
-use fontis_sim::{
-    Application, Capture, Experiment, FlowCounters, FlowSpec, Observation, Observed, Pattern,
-    Stations, Transport, Watched,
-};
+use fontis_sim::Experiment;
+use fontis_sim::app::source::Pattern;
+use fontis_sim::experiment::observation::{FlowCounters, Observation, Observed, Stations};
+use fontis_sim::experiment::{Application, FlowSpec, Transport, Watched};
+use fontis_sim::world::observers::capture::Capture;
 
 use super::environment::{Environment, Lateness};
 use super::error::{TestbedError, system};

@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use fontis_base::{Ecn, FlowId, HostId, Packet, PacketId, Stream, Time};
 use fontis_net::{Delivery, Link, LinkConfig};
-use fontis_sim::Capture;
+use fontis_sim::world::observers::capture::Capture;
 
 use super::frame::{Datagram, Frame};
 

@@ -1,3 +1,5 @@
+//! The bandwidth estimator of the DFCP works: the rate of a link from probes.
+
 /// Algorithm 1 of the dissertation (section 6.3): the rate of a link from small probe packets that
 /// are sent at equal distances and queue behind other traffic. While they find a queue, the link is
 /// busy, and what arrives meanwhile is its rate.
@@ -188,7 +190,7 @@ impl Monitor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cellular::{Cellular, Web};
+    use crate::analysis::cellular::{Cellular, Web};
 
     #[test]
     fn busy_periods_of_the_specification_s_vector() {

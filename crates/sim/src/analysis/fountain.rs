@@ -2,7 +2,7 @@
 //! dissertation, equation 3.4). Rates are in one unit throughout, redundancies are shares of the
 //! message.
 
-use super::{Demand, hop_by_hop_shares, max_min_network};
+use crate::analysis::share::{Demand, hop_by_hop_shares, max_min_network};
 
 /// Goodput of a flow with this share and redundancy ε: s/(1+ε). The print divides twice in two of
 /// its three cases.

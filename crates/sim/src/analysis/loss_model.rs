@@ -1,6 +1,8 @@
+//! The number of packets that must be sent so that k arrive.
+
 use fontis_proto::dfcp;
 
-use super::quantile;
+use crate::analysis::normal::quantile;
 
 /// Random loss, as the report of 2011 models it (section 5).
 #[derive(Clone, Copy, Debug, PartialEq)]

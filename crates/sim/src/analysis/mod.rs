@@ -5,11 +5,12 @@
 //! [`max_min_shares`] what a fair queue leaves each flow; [`fountain`] what a fountain makes of its
 //! share; [`Estimator`] finds a link's rate from probes.
 
-mod estimator;
+pub mod cellular;
+pub mod estimator;
 pub mod fountain;
-mod loss_model;
-mod normal;
-mod share;
+pub mod loss_model;
+pub mod normal;
+pub mod share;
 
 pub use estimator::{BusyPeriod, Estimate, Estimator, Form, Monitor};
 pub use loss_model::{LossModel, n_difference, n_difference_printed};

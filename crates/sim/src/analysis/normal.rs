@@ -1,3 +1,5 @@
+//! The normal distribution and its quantiles.
+
 /// Φ(x), the standard normal distribution function.
 pub fn distribution(x: f64) -> f64 {
     0.5 * libm::erfc(-x * core::f64::consts::FRAC_1_SQRT_2)

@@ -1,3 +1,5 @@
+//! The shares that fair queues leave to flows.
+
 /// Max-min fair shares of one link between flows with the given limits, in the limits' unit.
 pub fn max_min_shares(capacity: f64, limits: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..limits.len()).collect();

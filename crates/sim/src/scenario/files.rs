@@ -3,8 +3,9 @@ use std::collections::BTreeMap;
 use fontis_base::{Duration, Probability, Rate};
 use fontis_net::DeliveryTrace;
 
-use super::{Form, Setting, find};
-use crate::cellular::Cellular;
+use crate::analysis::cellular::Cellular;
+use crate::scenario::keys::find;
+use crate::scenario::value::{Form, Setting};
 
 /// Traces by what names them in a scenario.
 pub(crate) type Traces = BTreeMap<String, DeliveryTrace>;

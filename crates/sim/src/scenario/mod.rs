@@ -22,7 +22,7 @@ pub use keys::{KEYS, Key, TABLES, find, nearest};
 pub use reference::{explain, reference, schema};
 pub use value::{Form, Setting};
 
-use crate::Experiment;
+use crate::experiment::Experiment;
 use files::Traces;
 
 /// An experiment with all its cases.

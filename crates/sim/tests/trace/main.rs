@@ -1,8 +1,4 @@
-//! Traces: what the simulator's recorder sees, what is found in traces that were built to contain
-//! one fault, and files.
+//! Traces of simulations: the recorder and the qlog, against the counters of links and endpoints.
 
-mod clocks;
-mod files;
-mod findings;
 mod qlog;
 mod recorder;

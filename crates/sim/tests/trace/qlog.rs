@@ -1,9 +1,10 @@
 //! The qlog of a simulation, read again, against what its endpoints and its recorder have counted.
 
+use fontis_sim::Experiment;
+use fontis_sim::experiment::{Seen, Watch, Watched};
 use fontis_sim::scenario::Scenario;
-use fontis_sim::trace::read::read;
-use fontis_sim::trace::{Detail, Trace};
-use fontis_sim::{Experiment, Seen, Watch, Watched};
+use fontis_trace::read::read;
+use fontis_trace::{Detail, Trace};
 use serde_json::Value;
 
 /// Two flows of TCP and two of DFCP over a lossy bottleneck.
@@ -39,8 +40,7 @@ fn a_qlog_read_again_has_the_packets_losses_and_blocks_that_were_counted() {
     assert_eq!(told.flows.len(), 4);
     for (index, flow) in seen.flows.iter().enumerate() {
         // Flows come in the order in which they begin to speak.
-        let found =
-            |other: &&fontis_sim::trace::Flow| other.name == format!("{} (server)", flow.name);
+        let found = |other: &&fontis_trace::Flow| other.name == format!("{} (server)", flow.name);
         let other = told.flows.iter().find(found).expect("the same flow");
         assert_eq!(other.protocol, flow.protocol);
         let last = rows - seen.flows.len() + index;

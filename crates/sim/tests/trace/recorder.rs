@@ -1,8 +1,8 @@
 //! The simulator's packets, against what its links and endpoints have counted themselves.
 
+use fontis_sim::experiment::{Watch, Watched};
 use fontis_sim::scenario::Scenario;
-use fontis_sim::trace::{Detail, Fate, Kind, Marks, NOWHERE, capture, stream};
-use fontis_sim::{Watch, Watched};
+use fontis_trace::{Detail, Fate, Kind, Marks, NOWHERE, capture, stream};
 
 fn run(protocol: &str, topology: &str, most: usize) -> Watched {
     run_in(1500, protocol, topology, most)
@@ -33,7 +33,7 @@ fn every_packet_is_there_and_ends_where_it_did() {
         assert!(lost > 10, "{protocol}: {lost}");
         // What was lost was lost at the bottleneck, the second lane; what crossed it has a stay
         // there.
-        let bottleneck = |p: &&fontis_sim::trace::Packet| p.fate == Fate::Lost && p.place == 1;
+        let bottleneck = |p: &&fontis_trace::Packet| p.fate == Fate::Lost && p.place == 1;
         assert_eq!(trace.packets.iter().filter(bottleneck).count(), lost);
         assert_eq!(trace.lanes[1].name, "bottleneck");
         assert!(trace.packets.iter().all(|p| p.fate == Fate::Lost || p.place == NOWHERE));
@@ -110,9 +110,8 @@ fn a_thinned_trace_is_small_and_keeps_what_stands_out() {
         (thin.total, &thin.flows, &thin.findings),
         (whole.total, &whole.flows, &whole.findings)
     );
-    let lost = |trace: &fontis_sim::trace::Trace| {
-        trace.packets.iter().filter(|p| p.fate == Fate::Lost).count()
-    };
+    let lost =
+        |trace: &fontis_trace::Trace| trace.packets.iter().filter(|p| p.fate == Fate::Lost).count();
     assert_eq!(lost(&thin), lost(&whole), "lost packets are kept");
     assert!(thin.hops.iter().all(|hop| (hop.packet as usize) < thin.packets.len()));
 }

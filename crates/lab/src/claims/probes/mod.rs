@@ -12,8 +12,8 @@ use fontis_codes::{
     SparseEncoder, Taus88,
 };
 use fontis_proto::published::{Coding, Config, Endpoint, Flags, Header, Need, Packet};
-use fontis_sim::analysis::{Estimate, Estimator, Form};
-use fontis_sim::cellular::{Cellular, PROBE, Web};
+use fontis_sim::analysis::cellular::{Cellular, PROBE, Web};
+use fontis_sim::analysis::estimator::{Estimate, Estimator, Form};
 
 use super::value::Value;
 

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use fontis_sim::Stations;
+use fontis_sim::experiment::observation::Stations;
 
 use super::{Meter, Place, Stage};
 use crate::testbed::command::Job;

@@ -4,7 +4,8 @@ use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 
 use fontis_base::Stream;
-use fontis_sim::{FlowCounters, Pattern, Source, Stations};
+use fontis_sim::app::source::{Pattern, Source};
+use fontis_sim::experiment::observation::{FlowCounters, Stations};
 
 use super::{LOOK, Meter, PORT, Place, Stage, only_waited};
 use crate::testbed::error::{TestbedError, system};

@@ -6,7 +6,8 @@ use bytes::Bytes;
 use fontis::{Accept, Connection, Endpoint, EndpointConfig, Identity, Received, SendProgress};
 use fontis_codes::Code;
 use fontis_proto::dfcp::{Config, Held, ObjectShape, SYMBOL_SIZE, SendOptions, Stats};
-use fontis_sim::{FlowCounters, PatternObject, Stations};
+use fontis_sim::experiment::observation::{FlowCounters, Stations};
+use fontis_sim::host::object::PatternObject;
 use tokio::runtime::Runtime;
 
 use super::{Meter, PORT, Place, Stage};

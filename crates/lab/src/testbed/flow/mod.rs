@@ -13,7 +13,8 @@ use std::time::Duration as Span;
 
 use fontis::udp::Clock;
 use fontis_base::Time;
-use fontis_sim::{FlowCounters, FlowSpec, Stations};
+use fontis_sim::experiment::FlowSpec;
+use fontis_sim::experiment::observation::{FlowCounters, Stations};
 
 pub(super) use command::Commands;
 pub(super) use datagrams::Datagrams;

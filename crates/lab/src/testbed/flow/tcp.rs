@@ -6,7 +6,10 @@ use std::thread::{self, JoinHandle};
 
 use fontis_base::{Duration, Stream};
 use fontis_proto::tcp::{Config, congestion};
-use fontis_sim::{Application, FlowCounters, Requests, Source, Stations};
+use fontis_sim::app::source::Source;
+use fontis_sim::experiment::Application;
+use fontis_sim::experiment::observation::{FlowCounters, Stations};
+use fontis_sim::host::tcp::Requests;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::{LOOK, Meter, PORT, Place, Stage, only_waited};

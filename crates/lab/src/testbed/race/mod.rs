@@ -22,7 +22,9 @@ use fontis::udp::Clock;
 use fontis::{Accept, Dest, Endpoint, EndpointConfig, Identity, SinkOptions, Url};
 use fontis_base::{Duration, Rate, Time};
 use fontis_net::{Limit, LinkConfig, Loss, QueueKind};
-use fontis_sim::{Application, Experiment, FlowSpec, LinkSpec, Pattern, Transport};
+use fontis_sim::Experiment;
+use fontis_sim::app::source::Pattern;
+use fontis_sim::experiment::{Application, FlowSpec, LinkSpec, Transport};
 
 pub use picture::draw;
 

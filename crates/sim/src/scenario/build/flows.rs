@@ -6,9 +6,12 @@ use fontis_net::{LinkConfig, Loss};
 use super::reader::{Reader, senseless};
 use super::topology::Topology;
 use super::transport::transport;
-use crate::scenario::{ScenarioError, Setting};
-use crate::source::exponential;
-use crate::{Application, FlowSpec, Pattern, Requests, Transport};
+use crate::app::source::Pattern;
+use crate::app::source::exponential;
+use crate::experiment::{Application, FlowSpec, Transport};
+use crate::host::tcp::Requests;
+use crate::scenario::error::ScenarioError;
+use crate::scenario::value::Setting;
 
 /// The most flows in a run.
 const MOST_FLOWS: u64 = 1_000_000;

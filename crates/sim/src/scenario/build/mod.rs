@@ -7,9 +7,11 @@ mod transport;
 
 use fontis_base::{Duration, Probability, Size};
 
+use super::Settings;
 use super::files::Traces;
-use super::{ScenarioError, Settings};
-use crate::{ControllerConfig, ErrorModel, Experiment};
+use crate::experiment::Experiment;
+use crate::host::controller::{ControllerConfig, ErrorModel};
+use crate::scenario::error::ScenarioError;
 use flows::add_flows;
 use reader::{Reader, senseless};
 use topology::Topology;

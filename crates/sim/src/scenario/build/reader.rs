@@ -3,9 +3,12 @@ use std::collections::BTreeMap;
 use fontis_base::{Duration, Size};
 use fontis_net::{DeliveryTrace, SpecError};
 
+use crate::scenario::Settings;
+use crate::scenario::error::ScenarioError;
 use crate::scenario::files::Traces;
+use crate::scenario::keys::find;
 use crate::scenario::value::BufferSize;
-use crate::scenario::{ScenarioError, Setting, Settings, find};
+use crate::scenario::value::Setting;
 
 /// A run's settings, typed. Every value was checked when it was set, so reading one cannot fail.
 #[derive(Clone, Copy)]

@@ -4,10 +4,10 @@ use fontis_net::{
 };
 
 use super::reader::{Reader, bad, senseless};
-use crate::network::route;
-use crate::scenario::ScenarioError;
+use crate::experiment::{LinkSpec, Subflow};
+use crate::scenario::error::ScenarioError;
 use crate::scenario::value::BufferSize;
-use crate::{LinkSpec, Subflow};
+use crate::world::network::route;
 
 /// The routers, and the links between them.
 pub(super) struct Topology {

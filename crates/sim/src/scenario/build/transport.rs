@@ -5,8 +5,8 @@ use fontis_codes::Code;
 use fontis_proto::{dfcp, published, rate, tcp};
 
 use super::reader::{Reader, bad, senseless};
-use crate::scenario::ScenarioError;
-use crate::{Control, Transport};
+use crate::experiment::{Control, Transport};
+use crate::scenario::error::ScenarioError;
 
 /// What transports a flow whose sender's link has the rate `access`, over a path of this round-trip
 /// time.

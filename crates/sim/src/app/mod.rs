@@ -1,0 +1,3 @@
+//! Sources of traffic, whatever transports it.
+
+pub mod source;

@@ -1,0 +1,218 @@
+//! The recorder of packets' lives.
+
+use std::collections::BTreeMap;
+
+use fontis_base::{Duration, Ecn, HostId, Packet as NetPacket, Time};
+
+use crate::experiment::observation::FlowCounters;
+use crate::host::payload::Payload;
+use fontis_trace::{Builder, Detail, Group, Handle, Header, Kind, LaneKind, Marks, Packet, Trace};
+
+/// Watches the packets of a simulated world: each from the host that sends it, through queues, to
+/// where it ends.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    builder: Builder,
+    /// By node.
+    places: BTreeMap<u32, Place>,
+    /// By host: its lane.
+    hosts: Vec<u8>,
+    /// By flow of the world: the one in the trace.
+    flows: Vec<u16>,
+    under_way: BTreeMap<u64, UnderWay>,
+    count: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Host(u8),
+    Queue { lane: u8, delay: Duration },
+    Line,
+}
+
+#[derive(Clone, Debug)]
+struct UnderWay {
+    handle: Handle,
+    entered: Time,
+}
+
+impl Recorder {
+    /// One that watches nothing yet.
+    pub fn new(title: &str, detail: Detail) -> Self {
+        Self {
+            builder: Builder::new(title, Time::ZERO, detail),
+            places: BTreeMap::new(),
+            hosts: Vec::new(),
+            flows: Vec::new(),
+            under_way: BTreeMap::new(),
+            count: 0,
+        }
+    }
+
+    /// A node is where packets begin and end that go to this host.
+    pub(crate) fn host(&mut self, node: usize, HostId(host): HostId, name: &str) {
+        let lane = self.builder.lane(name, LaneKind::Host);
+        let host = host as usize;
+        if self.hosts.len() <= host {
+            self.hosts.resize(host + 1, lane);
+        }
+        self.hosts[host] = lane;
+        self.places.insert(node as u32, Place::Host(lane));
+    }
+
+    /// A node is a link whose queue is to be seen; `delay` is that of its line.
+    pub(crate) fn queue(&mut self, node: usize, name: &str, delay: Duration) {
+        let lane = self.builder.lane(name, LaneKind::Queue);
+        self.places.insert(node as u32, Place::Queue { lane, delay });
+    }
+
+    /// A node is a link that has no lane, where packets may yet be dropped.
+    pub(crate) fn line(&mut self, node: usize) {
+        self.places.insert(node as u32, Place::Line);
+    }
+
+    /// The next flow of the world.
+    pub(crate) fn flow(&mut self, name: &str, protocol: &str, unit: &'static str) {
+        self.flows.push(self.builder.flow(name, protocol, unit));
+    }
+
+    /// A packet leaves a node.
+    pub(crate) fn leaves(&mut self, now: Time, node: u32, packet: &NetPacket<Payload>) {
+        match self.places.get(&node) {
+            Some(Place::Host(lane)) => {
+                let lane = *lane;
+                self.begin(now, lane, packet, Marks(0));
+            }
+            Some(Place::Queue { lane, delay }) => {
+                let (lane, delay) = (*lane, *delay);
+                let Some(under_way) = self.under_way.get(&packet.id.0) else { return };
+                let left = Time::from_nanos(now.as_nanos().saturating_sub(delay.as_nanos()));
+                let entered = under_way.entered;
+                self.builder.hop(under_way.handle, lane, entered, left.max(entered));
+            }
+            Some(Place::Line) | None => {}
+        }
+    }
+
+    fn begin(
+        &mut self,
+        now: Time,
+        lane: u8,
+        packet: &NetPacket<Payload>,
+        marks: Marks,
+    ) -> Option<Handle> {
+        let header = match &packet.payload {
+            Payload::Tcp(segment) => Header::of_tcp(segment),
+            Payload::Dfcp(dfcp) => Header::of_dfcp(dfcp),
+            Payload::Published(published) => Header::of_published(published),
+            Payload::Datagram(number) => Header {
+                kind: Kind::Data,
+                seq: Some(*number),
+                len: 1,
+                bits: 64,
+                ..Header::default()
+            },
+            // What a controller says goes by ways of its own.
+            Payload::Rate(_) | Payload::Active(_) => return None,
+        };
+        self.count += 1;
+        let mut seen = Packet::sent(self.count, now, lane, lane, packet.size);
+        seen.flow = self.flows.get(packet.flow.0 as usize).copied().unwrap_or(0);
+        seen.path = header.path;
+        seen.marks = marks;
+        // A flow's sender has the even number of its two hosts.
+        let back = !packet.src.0.is_multiple_of(2);
+        seen.to = self.hosts.get(packet.dst.0 as usize).copied().unwrap_or(lane);
+        let handle = self.builder.sent(now, seen, header, back, false);
+        self.under_way.insert(packet.id.0, UnderWay { handle, entered: now });
+        Some(handle)
+    }
+
+    /// A packet comes to a node.
+    pub(crate) fn comes(&mut self, now: Time, node: u32, packet: &NetPacket<Payload>) {
+        match self.places.get(&node) {
+            Some(Place::Queue { .. }) => {
+                if let Some(under_way) = self.under_way.get_mut(&packet.id.0) {
+                    under_way.entered = now;
+                }
+            }
+            Some(Place::Host(lane)) => {
+                let lane = *lane;
+                let known = self.under_way.remove(&packet.id.0).map(|under_way| under_way.handle);
+                let handle = match known {
+                    Some(handle) => handle,
+                    // The network has copied it.
+                    None => {
+                        let Some(handle) = self.begin(now, lane, packet, Marks::COPY) else {
+                            return;
+                        };
+                        self.under_way.remove(&packet.id.0);
+                        handle
+                    }
+                };
+                if packet.corrupt {
+                    self.builder.lost(handle, Some(lane), Some(now));
+                    return;
+                }
+                if packet.ecn == Ecn::Ce {
+                    self.builder.mark(handle, Marks::CONGESTION);
+                }
+                self.builder.arrived(handle, now);
+            }
+            Some(Place::Line) | None => {}
+        }
+    }
+
+    /// A packet is dropped at a node.
+    pub(crate) fn dropped(&mut self, at: Time, node: u32, id: u64) {
+        let Some(under_way) = self.under_way.remove(&id) else { return };
+        let lane = match self.places.get(&node) {
+            Some(Place::Queue { lane, .. } | Place::Host(lane)) => Some(*lane),
+            Some(Place::Line) | None => None,
+        };
+        self.builder.lost(under_way.handle, lane, Some(at));
+    }
+
+    /// What a flow has counted.
+    pub(crate) fn flow_counters(
+        &mut self,
+        now: Time,
+        flow: usize,
+        name: &str,
+        counters: FlowCounters,
+    ) {
+        let flow = self.flows.get(flow).copied();
+        let mut tell = |group, what: &str, value: f64| {
+            self.builder.measure(group, &format!("{name} {what}"), flow, now, value);
+        };
+        if counters.window > 0 && counters.window < MOST_WINDOW {
+            tell(Group::Window, "congestion window", counters.window as f64);
+        }
+        if let Some(srtt) = counters.srtt {
+            tell(Group::RoundTrip, "smoothed", srtt.as_secs_f64() * 1e3);
+        }
+    }
+
+    /// What waits in a bottleneck.
+    pub(crate) fn queue_bytes(&mut self, now: Time, name: &str, bytes: u64) {
+        self.builder.measure(Group::Queue, name, None, now, bytes as f64);
+    }
+
+    /// Adds what the reader of the trace should know.
+    pub fn note(&mut self, text: impl Into<String>) {
+        self.builder.note(text);
+    }
+
+    /// The trace as it is now, while the run goes on.
+    pub fn snapshot(&self) -> Trace {
+        self.clone().finish()
+    }
+
+    /// The trace.
+    pub fn finish(self) -> Trace {
+        self.builder.finish()
+    }
+}
+
+/// A window beyond all networks is none.
+const MOST_WINDOW: u64 = 1 << 40;

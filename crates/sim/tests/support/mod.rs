@@ -1,0 +1,9 @@
+//! Experiments that several tests and the examples share: one transfer, several flows over one
+//! bottleneck, and the figures that the rate controller is judged by.
+#![allow(dead_code, unreachable_pub, reason = "each program uses a part of it")]
+
+pub mod dumbbell;
+pub mod figure;
+pub mod scenarios;
+pub mod timeline;
+pub mod transfer;

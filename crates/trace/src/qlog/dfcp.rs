@@ -1,0 +1,117 @@
+use bytes::Bytes;
+use fontis_proto::dfcp::{
+    self, BlockNeed, BlockStatus, ConnectionId, Feedback, Frame, Live, LiveKind, ObjectShape, Open,
+    Symbols,
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::frames::Said;
+use crate::header::Header;
+use crate::packet::Kind;
+
+/// A frame as `--qlog` tells it.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "frame_type", rename_all = "snake_case")]
+enum Told {
+    Symbols {
+        channel: u32,
+        block: u32,
+        esi: u32,
+        count: u16,
+        length: u16,
+        block_length: Option<u32>,
+        #[serde(default)]
+        fin: bool,
+        #[serde(default)]
+        whole: bool,
+    },
+    Feedback {
+        /// Milliseconds.
+        ack_delay: f64,
+        acked_ranges: Vec<(u64, u64)>,
+    },
+    Blocks {
+        channel: u32,
+        floor: u32,
+        blocks: Vec<Need>,
+    },
+    Open {
+        channel: u32,
+        size: u64,
+        block_size: u32,
+        symbol_size: u16,
+    },
+    Done {
+        channel: u32,
+    },
+    Confirm,
+    Fin,
+    FinAck,
+    Close,
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Debug, Deserialize)]
+struct Need {
+    block: u32,
+    needed: u32,
+}
+
+/// What a packet of DFCP says.
+pub(super) fn said(number: Option<u64>, frames: &[Value]) -> Said {
+    let mut acks = Vec::new();
+    let frames = frames.iter().filter_map(|frame| of(Told::deserialize(frame).ok()?, &mut acks));
+    let packet = dfcp::Packet::Sealed {
+        destination: ConnectionId([0; 8]),
+        path: 0,
+        number: number.unwrap_or(0),
+        frames: frames.collect(),
+    };
+    let mut header = Header::of_dfcp(&packet);
+    if number.is_none() {
+        // The handshake's messages are not numbered.
+        (header.seq, header.len) = (None, 0);
+        if header.kind != Kind::Data {
+            header.kind = Kind::Handshake;
+        }
+    }
+    Said { header, acks, stream: None, again: false }
+}
+
+fn of(told: Told, acks: &mut Vec<(u64, u64)>) -> Option<Frame> {
+    Some(match told {
+        Told::Symbols { channel, block, esi, count, length, block_length, fin, whole } => {
+            // Which kind of channel it is does not matter here.
+            let kind = LiveKind::Message;
+            let live = block_length.map(|block_len| Live { kind, block_len, fin });
+            let (long, len, data) = (false, length, Bytes::new());
+            Frame::Symbols(Symbols { channel, block, esi, count, live, whole, long, len, data })
+        }
+        Told::Feedback { ack_delay, acked_ranges } => {
+            let largest = acked_ranges.iter().map(|(_, high)| *high).max()?;
+            acks.extend(acked_ranges);
+            let delay_us = (ack_delay.max(0.0) * 1e3) as u32;
+            Frame::Feedback(Box::new(Feedback { largest, delay_us, ..Feedback::default() }))
+        }
+        Told::Blocks { channel, floor, blocks } => {
+            let blocks = blocks.into_iter();
+            let blocks = blocks
+                .map(|Need { block, needed }| BlockNeed { block, needed, done: needed == 0 })
+                .collect();
+            Frame::Blocks(Box::new(BlockStatus { channel, floor, limit: u32::MAX, blocks }))
+        }
+        Told::Open { channel, size, block_size, symbol_size } => Frame::Open(Box::new(Open {
+            channel,
+            object: ObjectShape { size, block_size, symbol_size, code: 0 },
+            label: Bytes::new(),
+        })),
+        Told::Done { channel } => Frame::Done { channel },
+        Told::Confirm => Frame::Confirm,
+        Told::Fin => Frame::Fin,
+        Told::FinAck => Frame::FinAck,
+        Told::Close => Frame::Close { code: 0, reason: String::new() },
+        Told::Other => return None,
+    })
+}
