@@ -24,7 +24,7 @@ mod time;
 pub use long_queue::LongQueue;
 pub use node::{Node, Observer, Port};
 pub use notation::NotationError;
-pub use packet::{Ecn, FlowId, HostId, Packet, PacketId};
+pub use packet::{Address, Ecn, FlowId, Packet, PacketId};
 pub use prefetch::prefetch;
 pub use random::{Probability, Stream};
 pub use rate::{Rate, Serializer};

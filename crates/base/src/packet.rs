@@ -3,9 +3,23 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PacketId(pub u64);
 
-/// A host: where packets begin and end.
+/// The address of an interface of a host, or of a group of interfaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct HostId(pub u32);
+pub struct Address(pub u32);
+
+impl Address {
+    const GROUP: u32 = 1 << 31;
+
+    /// The address of group `number`.
+    pub const fn group(number: u32) -> Self {
+        Self(Self::GROUP | number)
+    }
+
+    /// Whether it is the address of a group.
+    pub const fn is_group(self) -> bool {
+        self.0 & Self::GROUP != 0
+    }
+}
 
 /// A flow: what a fair queue serves equally and what a host delivers to one endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,10 +45,10 @@ pub enum Ecn {
 pub struct Packet<P> {
     /// Identity in this run.
     pub id: PacketId,
-    /// Where it began.
-    pub src: HostId,
-    /// Where it is to end.
-    pub dst: HostId,
+    /// The interface that sent it.
+    pub src: Address,
+    /// The interface or the group that it is for.
+    pub dst: Address,
     /// The flow that it belongs to.
     pub flow: FlowId,
     /// Bytes at the IP layer, headers included.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use fontis_lab::sim::{self, Extras, Folder, Metric, Outcome, Platform, Progress, ScenarioFile};
 use fontis_sim::Recording;
-use fontis_sim::scenario::{Run, explain, nearest, reference, schema};
+use fontis_sim::scenario::{Language, Run};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
@@ -299,8 +299,12 @@ fn print_table(runs: &[Run], outcomes: &[Outcome]) {
 }
 
 fn explain_key(key: &str) -> Result<(), Failure> {
-    let Some(text) = explain(key) else {
-        let hint = nearest(key).map_or(String::new(), |name| format!("; did you mean {name}?"));
+    let language = Language::standard();
+    let Some(text) = language.explain(key) else {
+        let hint = language
+            .catalogue()
+            .nearest(key)
+            .map_or(String::new(), |name| format!("; did you mean {name}?"));
         return Err(Failure::Usage(format!("there is no key {key:?}{hint}")));
     };
     say(&text.trim_end());
@@ -309,8 +313,8 @@ fn explain_key(key: &str) -> Result<(), Failure> {
 
 fn write_reference(folder: &std::path::Path) -> Result<(), Failure> {
     let pages = [
-        ("scenario.md", reference()),
-        ("scenario.schema.json", schema()),
+        ("scenario.md", Language::standard().reference()),
+        ("scenario.schema.json", Language::standard().schema()),
         ("recording.md", Recording::describe()),
     ];
     for (name, text) in pages {

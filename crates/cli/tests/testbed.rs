@@ -319,7 +319,7 @@ fn a_scenario_runs_with_real_tcp_datagrams_and_fontis_and_is_recorded() {
         app = "constant"
         rate = "4 Mbit/s"
         [[flow]]
-        name = "tcp"
+        name = "cubic"
         path = "second"
         [[flow]]
         name = "file"
@@ -339,8 +339,8 @@ fn a_scenario_runs_with_real_tcp_datagrams_and_fontis_and_is_recorded() {
     );
     // Generous: machines that test are slow and busy.
     assert!((metric(&run, "goodput", "steady") - 4.0).abs() < 0.4, "{run}");
-    assert!(metric(&run, "goodput", "tcp") > 10.0, "{run}");
-    assert!(metric(&run, "goodput", "tcp") < 50.0, "{run}");
+    assert!(metric(&run, "goodput", "cubic") > 10.0, "{run}");
+    assert!(metric(&run, "goodput", "cubic") < 50.0, "{run}");
     assert_eq!(metric(&run, "completed", "all"), 1.0, "{run}");
     // Three round trips over both bottlenecks at least: handshake, request, data.
     assert!(metric(&run, "fct", "file") > 0.04, "{run}");

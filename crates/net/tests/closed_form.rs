@@ -1,7 +1,7 @@
 //! Links checked against what queueing theory and arithmetic say, to one percent or to the
 //! nanosecond.
 
-use fontis_base::{Duration, FlowId, HostId, Node, Packet, PacketId, Rate, Stream, Time};
+use fontis_base::{Address, Duration, FlowId, Node, Packet, PacketId, Rate, Stream, Time};
 use fontis_net::{Link, LinkConfig, QueueKind};
 
 const SEED: u64 = 5;
@@ -10,8 +10,8 @@ const SEED: u64 = 5;
 fn packet(sent: Time, flow: u32, size: u32) -> Packet<Time> {
     Packet {
         id: PacketId(sent.as_nanos()),
-        src: HostId(0),
-        dst: HostId(1),
+        src: Address(0),
+        dst: Address(1),
         flow: FlowId(flow),
         size,
         segments: 1,

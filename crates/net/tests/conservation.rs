@@ -1,7 +1,7 @@
 //! Nothing vanishes on a link, whatever its configuration, its load and its driver's lateness.
 
 use fontis_base::{
-    Duration, Ecn, FlowId, HostId, Node, Observer, Packet, PacketId, Probability, Rate, Size, Time,
+    Address, Duration, Ecn, FlowId, Node, Observer, Packet, PacketId, Probability, Rate, Size, Time,
 };
 use fontis_net::{
     DelayChange, DelaySchedule, DeliveryTrace, Limit, Link, LinkConfig, Loss, LossPosition, Outage,
@@ -112,8 +112,8 @@ impl<P> Observer<P> for Drops {
 fn packet(id: u64, flow: u32, size: u32) -> Packet<()> {
     Packet {
         id: PacketId(id),
-        src: HostId(0),
-        dst: HostId(1),
+        src: Address(0),
+        dst: Address(1),
         flow: FlowId(flow),
         size,
         segments: 1,

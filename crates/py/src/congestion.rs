@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use fontis_base::{Duration, Rate, Time};
 use fontis_proto::tcp::congestion::{self, Algorithm, Maker, Phase};
 use fontis_sim::Experiment;
-use fontis_sim::experiment::Transport;
+use fontis_sim::host::rows::tcp::Tcp;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -40,10 +40,12 @@ pub(crate) fn govern(
     let mut names = Vec::new();
     let mut governed = false;
     for spec in &mut experiment.flows {
-        let Transport::Tcp(config) = &mut spec.transport else { continue };
+        let Some(tcp) = spec.transport.as_any().downcast_ref::<Tcp>() else { continue };
         let is_of_count = spec.name.strip_prefix(flow).is_some_and(|rest| rest.starts_with('.'));
         if spec.name == flow || is_of_count {
-            Arc::make_mut(config).foreign = Some(maker.clone());
+            let mut config = (*tcp.config).clone();
+            config.foreign = Some(maker.clone());
+            spec.transport = Arc::new(Tcp { config: Arc::new(config) });
             governed = true;
         }
         names.push(&*spec.name);

@@ -1,14 +1,15 @@
 //! The laboratory in virtual time: hosts, applications and networks without I/O.
 //!
-//! Start here: a [`scenario::Scenario`] becomes one [`Experiment`] for each of its runs. An experiment
-//! builds a [`World`], which joins nodes by wires and moves packets between them, each at its time, and
-//! fills a [`Recording`].
+//! Start here: a [`scenario::Scenario`] becomes one [`Experiment`] for each of its runs. An
+//! experiment builds a [`World`], which joins nodes by wires and moves packets between them, each at
+//! its time, and fills a [`Recording`].
 //!
 //! | room | what it holds |
 //! |---|---|
 //! | [`analysis`] | formulas and models, without a simulation |
+//! | [`settings`] | keys, forms of values, typed reading |
 //! | [`app`] | sources of traffic |
-//! | [`host`] | endpoints: a transport with an application |
+//! | [`host`] | endpoints: a transport with an application; the table of transports |
 //! | [`world`] | nodes, wires, virtual time, observers |
 //! | [`recording`] | tables and metrics |
 //! | [`experiment`] | one run: network, flows, measurement |
@@ -20,6 +21,7 @@ pub mod experiment;
 pub mod host;
 pub mod recording;
 pub mod scenario;
+pub mod settings;
 pub mod world;
 
 pub use experiment::Experiment;

@@ -7,7 +7,7 @@ use fontis_sim::scenario::Scenario;
 /// Runs flows over 100 s of which the last 80 count.
 fn run(topology: &str, flows: &[(&str, u32)], seed: u64) -> Recording {
     let flow = |(protocol, count): &(&str, u32)| {
-        format!("[[flow]]\nname = \"{protocol}\"\nprotocol = \"{protocol}\"\ncount = {count}\n")
+        format!("[[flow]]\nname = \"of-{protocol}\"\nprotocol = \"{protocol}\"\ncount = {count}\n")
     };
     let flows: String = flows.iter().map(flow).collect();
     let text = format!(
@@ -36,7 +36,7 @@ fn share(flows: u32, rate: u32, rtt: u32, buffer: &str, seed: u64) -> f64 {
     let recording = run(&topology, &[("dfcp", flows), ("cubic-hystart", flows)], seed);
     let sum = |name: &str| -> f64 {
         let name = |n| if flows == 1 { name.to_owned() } else { format!("{name}.{n}") };
-        (1..=flows).filter_map(|n| recording.metric("goodput", &name(n))).sum()
+        (1..=flows).filter_map(|n| recording.metric("goodput", &format!("of-{}", name(n)))).sum()
     };
     sum("dfcp") / sum("cubic-hystart")
 }

@@ -1,14 +1,20 @@
 //! Scenario files: what they stand for, and what is said when one is wrong.
 
 use fontis_base::{Duration, Rate, Size, Time};
-use fontis_net::{Limit, QueueKind};
+use fontis_net::{Limit, LinkConfig, QueueKind};
 use fontis_sim::Recording;
-use fontis_sim::experiment::Transport;
-use fontis_sim::scenario::{Files, Form, KEYS, Scenario};
+use fontis_sim::experiment::spec::{Destination, End, FlowSpec};
+use fontis_sim::scenario::{Files, Form, Language, Scenario};
 use proptest::prelude::*;
 
 fn error(text: &str) -> String {
     Scenario::parse(text).expect_err("it is wrong").to_string()
+}
+
+/// The link of a flow's own sender.
+fn access(flow: &FlowSpec) -> &LinkConfig {
+    let End::Own { link, .. } = &flow.from else { panic!("its sender is its own") };
+    link
 }
 
 #[test]
@@ -19,7 +25,7 @@ fn without_any_key_it_is_one_cubic_flow() {
     assert_eq!((link.rate, link.queue), (Rate::from_mbps(100), QueueKind::Fifo));
     // 100 Mbit/s for 50 ms.
     assert_eq!(link.buffer, Limit::Bytes(Size::from_bytes(625_000)));
-    assert!(matches!(runs[0].experiment.flows[0].transport, Transport::Tcp(_)));
+    assert_eq!(runs[0].experiment.flows[0].transport.row().name, "TCP");
 }
 
 #[test]
@@ -144,12 +150,17 @@ fn links_of_ones_own_carry_flows_by_the_shortest_way() {
     assert!(experiment.links[5].bottleneck && !experiment.links[4].bottleneck);
     // Two links lead from a to d either way: by b, which comes first.
     let [first, second] = [0, 1].map(|flow| &experiment.flows[flow]);
-    assert_eq!(experiment.route(first.from, first.to), Some(vec![0]));
-    assert_eq!(experiment.route(second.from, second.to), Some(vec![0, 6]));
-    assert_eq!(experiment.route(second.to, second.from), Some(vec![5, 1]));
+    let ends = |flow: &FlowSpec| {
+        let Destination::One(to) = &flow.to else { panic!("it has one receiver") };
+        [experiment.router(&flow.from), experiment.router(to)]
+    };
+    let ([a, b], [c, d]) = (ends(first), ends(second));
+    assert_eq!(experiment.route(a, b), Some(vec![0]));
+    assert_eq!(experiment.route(c, d), Some(vec![0, 6]));
+    assert_eq!(experiment.route(d, c), Some(vec![5, 1]));
     // The path takes 20 ms of the second flow's 80; its own links take the rest, half each way.
-    assert_eq!(second.access.delay, Duration::from_millis(30));
-    assert_eq!(first.access.delay, Duration::ZERO);
+    assert_eq!(access(second).delay, Duration::from_millis(30));
+    assert_eq!(access(first).delay, Duration::ZERO);
     let recording = experiment.run(|| false).expect("nobody stops it");
     assert!(recording.metric("goodput", "flow1").is_some_and(|goodput| goodput > 3.0));
     assert!(recording.metric("utilisation", "a-b").is_some_and(|share| share > 0.9));
@@ -208,7 +219,7 @@ fn a_trace_comes_from_a_file_beside_the_scenario_or_from_a_model() {
     let recording = runs[0].experiment.run(|| false).expect("nobody stops it");
     // What else of the scenario goes by a rate goes by the mean.
     assert_eq!(runs[0].experiment.links[0].config.rate, Rate::from_mbps(12));
-    assert_eq!(runs[0].experiment.flows[0].access.rate, Rate::from_mbps(120));
+    assert_eq!(access(&runs[0].experiment.flows[0]).rate, Rate::from_mbps(120));
     assert!(recording.metric("utilisation", "bottleneck").is_some_and(|share| share > 0.97));
     assert!(recording.metric("goodput", "all").is_some_and(|mbps| mbps > 11.0 && mbps < 11.7));
     for (name, parts) in [
@@ -232,7 +243,8 @@ fn a_trace_comes_from_a_file_beside_the_scenario_or_from_a_model() {
 
 #[test]
 fn every_key_is_read_with_its_default() {
-    for key in KEYS.iter().filter(|key| !key.default.is_empty()) {
+    for key in Language::standard().catalogue().keys().iter().filter(|key| !key.default.is_empty())
+    {
         let line = format!("{} = \"{}\"", key.name, key.default);
         let text = match key.table {
             "flow" => format!("[[flow]]\n{line}"),
@@ -276,6 +288,12 @@ fn value_for(form: Form) -> BoxedStrategy<String> {
             "[\"10 ms:0\", \"50 ms:5 Mbit/s\"]".to_owned(),
         ])
         .boxed(),
+        Form::Texts => prop::sample::select(vec![
+            "[]".to_owned(),
+            "[\"h0\"]".to_owned(),
+            "[\"h1\", \"h2\"]".to_owned(),
+        ])
+        .boxed(),
         Form::Outage => pick(&["10 ms:30 ms", "0:5 ms:20 ms"]),
         Form::Policer => pick(&["1 Mbit/s", "2 Mbit/s:3 kB", "64 kbit/s:0"]),
         Form::Reorder => pick(&["1%", "50%:3 ms", "100%:1 us"]),
@@ -288,10 +306,11 @@ fn value_for(form: Form) -> BoxedStrategy<String> {
 }
 
 fn any_line() -> impl Strategy<Value = (String, String)> {
-    (0..KEYS.len()).prop_flat_map(|key| {
-        let key = &KEYS[key];
-        value_for(key.form)
-            .prop_map(|value| (key.table.to_owned(), format!("{} = {value}", key.name)))
+    let keys = Language::standard().catalogue().keys().to_vec();
+    (0..keys.len()).prop_flat_map(move |key| {
+        let key = keys[key].clone();
+        value_for(key.form.clone())
+            .prop_map(move |value| (key.table.to_owned(), format!("{} = {value}", key.name)))
     })
 }
 

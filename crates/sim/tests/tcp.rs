@@ -1,12 +1,14 @@
 //! TCP in the simulated network, against what theory says of it.
 
-use fontis_base::{Duration, FlowId, HostId, Rate, Stream, Time};
+use fontis_base::{Address, Duration, FlowId, Rate, Stream, Time};
 use fontis_net::{Limit, LinkConfig, QueueKind};
 use fontis_proto::tcp;
+use fontis_sim::app::App;
 use fontis_sim::app::source::{Pattern, Source};
+use fontis_sim::host::identity::Identity;
 use fontis_sim::host::tcp::TcpHost;
 use fontis_sim::scenario::Scenario;
-use fontis_sim::world::Element;
+use fontis_sim::world::element::Element;
 use fontis_sim::world::network::Network;
 use fontis_sim::{Recording, World};
 
@@ -243,11 +245,20 @@ fn conserved(kind: QueueKind, seed: u64) -> Conserved {
     let mut hosts = Vec::new();
     for flow in 0..4u32 {
         let (near, far) = if flow % 2 == 0 { (a, b) } else { (b, a) };
-        let ids = [HostId(2 * flow), HostId(2 * flow + 1)];
+        let ids = [Address(2 * flow), Address(2 * flow + 1)];
         let config = || tcp::Config { ecn: true, ..tcp::Config::default() };
         let source = Source::new(Pattern::Bulk, Time::ZERO, Stream::new(seed, "source"));
-        let sender = TcpHost::sender(ids[0], ids[1], FlowId(flow), config(), source, 7);
-        let receiver = TcpHost::receiver(ids[1], ids[0], FlowId(flow), config(), None, 9);
+        let identity = |local: Address, peer| Identity {
+            number: local.0,
+            local,
+            peer,
+            flow: FlowId(flow),
+            class: 0,
+        };
+        let app = Some(App::Source(source));
+        let start = Some(Time::ZERO);
+        let sender = TcpHost::new(identity(ids[0], ids[1]), config(), 7, app, start);
+        let receiver = TcpHost::new(identity(ids[1], ids[0]), config(), 9, None, None);
         for (id, router, host) in [(ids[0], near, sender), (ids[1], far, receiver)] {
             let rate = Rate::from_mbps(if flow < 3 { 50 } else { 5 });
             let link = LinkConfig { rate, ..LinkConfig::default() };
@@ -255,7 +266,7 @@ fn conserved(kind: QueueKind, seed: u64) -> Conserved {
             hosts.push(network.host(id, router, Element::Tcp(Box::new(host)), Some((&name, link))));
         }
     }
-    let world = network.build();
+    let (world, _) = network.build();
     // A host's link is made right after it, and a bundle after the first of its hosts.
     let (bundles, slow) = ([hosts[0] + 1, hosts[1] + 1], [hosts[6] + 1, hosts[7] + 1]);
     Conserved { world, hosts, bundles, slow, core }

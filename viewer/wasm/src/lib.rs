@@ -10,7 +10,7 @@
 
 use std::cell::RefCell;
 
-use fontis_sim::experiment::Watch;
+use fontis_sim::experiment::run::Watch;
 use fontis_sim::scenario::Scenario;
 use fontis_trace::{Detail, read, stream};
 

@@ -1,10 +1,10 @@
-use fontis_base::{Ecn, FlowId, HostId, Packet, PacketId, Stream, Time};
+use fontis_base::{Address, Ecn, FlowId, Packet, PacketId, Stream, Time};
 use fontis_net::{Delivery, Link};
 
 use super::{OVERHEAD, RelayConfig};
 
-const CLIENT: HostId = HostId(0);
-const SERVER: HostId = HostId(1);
+const CLIENT: Address = Address(0);
+const SERVER: Address = Address(1);
 
 /// The two links between the clients and the server.
 #[derive(Debug)]

@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fontis_sim::experiment::{Watch, Watched};
+use fontis_sim::experiment::run::{Watch, Watched};
 use fontis_sim::scenario::Run;
 use fontis_sim::world::observers::recorder::Recorder;
 use fontis_trace::Detail;

@@ -2,7 +2,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use fontis_sim::experiment::Watched;
+use fontis_sim::experiment::run::Watched;
 use fontis_sim::recording::table::Table;
 use fontis_sim::scenario::Run;
 use fontis_trace::{Trace, stream};

@@ -1,10 +1,10 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use fontis::udp::Clock;
 use fontis_net::{LinkConfig, LinkStats};
 use fontis_sim::Experiment;
-use fontis_sim::experiment::{FlowSpec, LinkSpec, Subflow};
+use fontis_sim::experiment::spec::{Destination, End, FlowSpec, LinkSpec, Subflow};
 use fontis_sim::world::observers::capture::Capture;
 
 use super::emulator::Emulator;
@@ -73,6 +73,11 @@ pub(super) fn addresses_beside(experiment: &Experiment, flow: usize) -> Vec<[IpA
 impl Network {
     /// Makes the namespaces and interfaces of an experiment.
     pub(super) fn new(experiment: &Experiment, mtu: u32) -> Result<Self, TestbedError> {
+        if !experiment.machines.is_empty() {
+            return Err(TestbedError::Unsupported(
+                "hosts that flows share are for the simulator".to_owned(),
+            ));
+        }
         let flows = experiment.flows.len();
         if flows > MOST_FLOWS {
             return Err(TestbedError::Unsupported(format!(
@@ -135,7 +140,8 @@ impl Network {
         for ((flow, subflow), routes) in firsts.chain(beside(experiment)).zip(routes) {
             let flow = &experiment.flows[flow];
             for (side, (direction, route)) in directions.iter_mut().zip(routes).enumerate() {
-                let (name, config) = [("access", &*flow.access), ("back", &*flow.back)][side];
+                let (name, config) =
+                    [("access", own_link(&flow.from)), ("back", own_link(receiver(flow)))][side];
                 let name = match subflow {
                     0 => format!("{}/{name}", flow.name),
                     _ => format!("{}/{name}.{}", flow.name, subflow + 1),
@@ -156,6 +162,20 @@ impl Network {
     }
 }
 
+/// The link of a flow's own host.
+fn own_link(end: &End) -> &LinkConfig {
+    static NONE: LazyLock<LinkConfig> = LazyLock::new(LinkConfig::default);
+    end.own_link().unwrap_or(&NONE)
+}
+
+/// The only receiver of a flow.
+fn receiver(flow: &FlowSpec) -> &End {
+    match &flow.to {
+        Destination::One(end) => end,
+        Destination::Group(_) => unreachable!("groups have machines"),
+    }
+}
+
 /// The links that each flow's packets cross towards the receiver, and back; behind them those of
 /// further subflows.
 fn routes(experiment: &Experiment) -> Result<Vec<[Vec<usize>; 2]>, TestbedError> {
@@ -170,7 +190,10 @@ fn routes(experiment: &Experiment) -> Result<Vec<[Vec<usize>; 2]>, TestbedError>
     let of_subflow = |subflow: &Subflow| [subflow.forth.clone(), subflow.back.clone()];
     let firsts = experiment.flows.iter().map(|flow| match flow.subflows.first() {
         Some(first) => Ok(of_subflow(first)),
-        None => Ok([route(flow, flow.from, flow.to)?, route(flow, flow.to, flow.from)?]),
+        None => {
+            let ends = [experiment.router(&flow.from), experiment.router(receiver(flow))];
+            Ok([route(flow, ends[0], ends[1])?, route(flow, ends[1], ends[0])?])
+        }
     });
     let others =
         beside(experiment).map(|(flow, subflow)| &experiment.flows[flow].subflows[subflow]);

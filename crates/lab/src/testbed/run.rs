@@ -6,9 +6,13 @@ use fontis_base::{Duration, Rate, Time};
 use fontis_net::{Limit, LinkStats};
 use fontis_proto::tcp;
 use fontis_sim::Experiment;
+use fontis_sim::app::Application;
 use fontis_sim::app::source::Pattern;
-use fontis_sim::experiment::observation::{FlowCounters, Observation, Observed, Stations};
-use fontis_sim::experiment::{Application, FlowSpec, Transport, Watched};
+use fontis_sim::experiment::observation::{Observation, Observed};
+use fontis_sim::experiment::run::Watched;
+use fontis_sim::experiment::spec::{End, FlowSpec};
+use fontis_sim::host::rows;
+use fontis_sim::host::{Counters, Milestones};
 use fontis_sim::world::observers::capture::Capture;
 
 use super::environment::{Environment, Lateness};
@@ -31,7 +35,7 @@ pub fn run(
     let mut environment = Environment::read(network.senders(), network.mtu())?;
     environment.refused = refused;
     environment.ignored = ignored(experiment);
-    let capture = (captured > 0).then(|| Capture::new(std::iter::empty(), captured));
+    let capture = (captured > 0).then(|| Capture::new(Vec::new(), captured));
     let capture = capture.map(|capture| Arc::new(Mutex::new(capture)));
     let mut stage = Theatre::open(experiment, network, capture.clone())?;
     let mut observation = Observation::new(experiment);
@@ -62,8 +66,8 @@ pub fn run(
             break;
         }
     }
-    let stations = observation.stations(&stage);
-    let recording = observation.finish(experiment, &stations, stage.now);
+    let outcome = observation.outcome(&stage);
+    let recording = observation.finish(experiment, &outcome, stage.now);
     environment.lateness = stage.running.lateness().map(Lateness::from);
     (environment.unsent, environment.strangers) = stage.running.astray();
     stage.close()?;
@@ -165,18 +169,18 @@ impl Observed for Theatre<'_> {
         self.now
     }
 
-    fn flow(&self, index: usize) -> FlowCounters {
+    fn counters(&self, index: usize) -> Counters {
         match &self.flows[index] {
             Flow::Commands(_) => {
                 let received = self.running.carried(index);
-                FlowCounters { received, ..FlowCounters::default() }
+                Counters { received, ..Counters::default() }
             }
             flow => flow.counters(),
         }
     }
 
-    fn stations(&self, index: usize) -> Stations {
-        self.flows[index].stations()
+    fn milestones(&self, index: usize) -> Milestones {
+        self.flows[index].milestones()
     }
 
     fn link(&mut self, index: usize) -> (LinkStats, usize) {
@@ -192,43 +196,44 @@ fn start(
     runtime: &tokio::runtime::Runtime,
 ) -> Result<Flow, TestbedError> {
     let (spec, seed) = (place.spec, experiment.seed);
-    Ok(match &spec.transport {
-        Transport::Tcp(config) => Flow::Tcp(Tcp::start(stage, place, config, sides, seed)?),
-        Transport::Dfcp(config, block) => {
-            let size = match spec.application {
-                Application::Source(Pattern::Object { size }) => size,
-                _ => experiment.more_than(spec),
-            };
-            let seed = seed ^ place.number as u64;
-            let object = Object { size, block: *block, seed };
-            Flow::Dfcp(Dfcp::start(stage, place, config, &object, sides, runtime)?)
-        }
-        Transport::Command { sender, receiver } => {
-            Flow::Commands(Commands::start(stage, place, [sender, receiver], sides)?)
-        }
-        Transport::Published(..) => {
+    let transport = spec.transport.as_any();
+    if let Some(tcp) = transport.downcast_ref::<rows::tcp::Tcp>() {
+        return Ok(Flow::Tcp(Tcp::start(stage, place, &tcp.config, sides, seed)?));
+    }
+    if let Some(dfcp) = transport.downcast_ref::<rows::dfcp::Dfcp>() {
+        let size = match spec.application {
+            Application::Source(Pattern::Object { size }) => size,
+            _ => experiment.more_than_fits(spec),
+        };
+        let object = Object { size, block: Some(dfcp.block), seed: seed ^ place.number as u64 };
+        let flow = Dfcp::start(stage, place, &dfcp.config, &object, sides, runtime)?;
+        return Ok(Flow::Dfcp(flow));
+    }
+    if let Some(command) = transport.downcast_ref::<rows::command::Command>() {
+        let lines = [&*command.sender, &*command.receiver];
+        return Ok(Flow::Commands(Commands::start(stage, place, lines, sides)?));
+    }
+    if transport.is::<rows::datagrams::Datagrams>() {
+        let Application::Source(pattern) = spec.application else {
             return Err(TestbedError::Unsupported(format!(
-                "{}: dfcp-published is for the simulator only: it knows no sockets",
+                "{}: datagrams make no requests",
                 spec.name
             )));
-        }
-        Transport::Datagrams => {
-            let Application::Source(pattern) = spec.application else {
-                return Err(TestbedError::Unsupported(format!(
-                    "{}: datagrams make no requests",
-                    spec.name
-                )));
-            };
-            Flow::Datagrams(Datagrams::start(stage, place, pattern, sides, seed)?)
-        }
-    })
+        };
+        return Ok(Flow::Datagrams(Datagrams::start(stage, place, pattern, sides, seed)?));
+    }
+    Err(TestbedError::Unsupported(format!(
+        "{}: {} is for the simulator only: it knows no sockets",
+        spec.name,
+        spec.transport.row().name
+    )))
 }
 
 /// The TCP flows' settings, which kernels have in common.
 fn tcp_configs(experiment: &Experiment) -> impl Iterator<Item = (&FlowSpec, &tcp::Config)> {
-    experiment.flows.iter().filter_map(|flow| match &flow.transport {
-        Transport::Tcp(config) => Some((flow, &**config)),
-        _ => None,
+    experiment.flows.iter().filter_map(|flow| {
+        let tcp = flow.transport.as_any().downcast_ref::<rows::tcp::Tcp>()?;
+        Some((flow, &*tcp.config))
     })
 }
 
@@ -275,7 +280,11 @@ fn socket_buffer(experiment: &Experiment) -> u64 {
     const MOST: u64 = 1 << 30;
     let links = || experiment.links.iter().filter(|link| link.bottleneck);
     let rate = links().map(|link| link.config.rate).max().unwrap_or(Rate::MAX);
-    let delay = |flow: &FlowSpec| flow.access.delay + flow.back.delay;
+    let own = |end: &End| end.own_link().map_or(Duration::ZERO, |link| link.delay);
+    let delay = |flow: &FlowSpec| {
+        let ends = experiment.receivers(flow);
+        own(&flow.from) + ends.iter().map(own).max().unwrap_or(Duration::ZERO)
+    };
     let own = experiment.flows.iter().map(delay).max().unwrap_or(Duration::ZERO);
     let rtt = links().fold(own, |sum, link| sum + link.config.delay * 2);
     let queue = links().map(|link| match link.config.buffer {

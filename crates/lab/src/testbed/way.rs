@@ -1,7 +1,7 @@
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fontis_base::{Ecn, FlowId, HostId, Packet, PacketId, Stream, Time};
+use fontis_base::{Address, Ecn, FlowId, Packet, PacketId, Stream, Time};
 use fontis_net::{Delivery, Link, LinkConfig};
 use fontis_sim::world::observers::capture::Capture;
 
@@ -147,7 +147,7 @@ impl Way {
             let id = PacketId(self.next_packet);
             self.next_packet += 1;
             let size = frame.size() as u32;
-            let (src, dst) = (HostId(0), HostId(1));
+            let (src, dst) = (Address(0), Address(1));
             let payload = frame;
             Packet { id, src, dst, flow, size, segments, ecn, corrupt: false, class, payload }
         };

@@ -2,6 +2,8 @@
 
 use fontis_base::{Duration, Rate, Stream, Time};
 
+use crate::app::socket::{Message, Socket};
+
 /// When an application has how much to send, whatever the transport makes of it.
 #[derive(Clone, Debug)]
 pub struct Source {
@@ -107,6 +109,22 @@ impl Source {
                 whole(u64::from(piece))
             }
         }
+    }
+}
+
+impl Source {
+    /// Writes the pieces that are due. False once nothing follows.
+    pub(super) fn act(&mut self, now: Time, socket: &mut impl Socket) -> bool {
+        while let Some(piece) = self.next(now) {
+            match socket.keeps_messages() {
+                true => socket.send(now, Message::of_size(piece.bytes)),
+                false => socket.write(now, piece.bytes),
+            }
+            if piece.last {
+                socket.finish(now);
+            }
+        }
+        self.due().is_some()
     }
 }
 

@@ -3,35 +3,48 @@
 use fontis_base::{Duration, Rate, Time};
 use fontis_net::LinkStats;
 
+use crate::app::message::MessageLog;
+use crate::experiment::messages::{self, MessageMetrics};
 use crate::experiment::series;
-use crate::experiment::{Ends, Experiment, Running};
-use crate::host::dfcp::Role;
-use crate::host::tcp::Moments;
-use crate::recording::METRICS;
-use crate::recording::Recording;
-use crate::recording::metrics;
-use crate::world::{Element, World};
+use crate::experiment::spec::{Experiment, Subject};
+use crate::host::{Counters, Milestones};
+use crate::recording::{METRICS, Recording, metrics};
 
-/// A running experiment whose counters can be read, wherever it runs.
+/// A running experiment whose counters can be read, on any platform. Subjects are numbered as
+/// [`Experiment::subjects`] lists them.
 pub trait Observed {
     /// How long it has run.
     fn now(&self) -> Time;
-    /// What a flow has counted.
-    fn flow(&self, index: usize) -> FlowCounters;
-    /// What a flow has passed.
-    fn stations(&self, index: usize) -> Stations;
-    /// What a link has counted up to now, and packets that wait in it.
+    /// The counters of a subject.
+    fn counters(&self, subject: usize) -> Counters;
+    /// The milestones of a subject.
+    fn milestones(&self, subject: usize) -> Milestones;
+    /// The messages of a flow, if its application sends messages.
+    fn messages(&self, _flow: usize) -> Option<MessageLog> {
+        None
+    }
+    /// The counters of a link up to now, and the packets that wait in it.
     fn link(&mut self, index: usize) -> (LinkStats, usize);
-    /// What was read of a flow just now, for who watches packets.
-    fn tell_flow(&mut self, _index: usize, _name: &str, _counters: FlowCounters) {}
-    /// What was read of a queue.
+    /// Hands counters of a flow that were just read to the observers of packets.
+    fn tell_flow(&mut self, _flow: usize, _name: &str, _counters: Counters) {}
+    /// Hands a queue's length that was just read to the observers of packets.
     fn tell_queue(&mut self, _name: &str, _bytes: u64) {}
+}
+
+/// The milestones and the messages of a run at its end.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// By subject.
+    pub milestones: Vec<Milestones>,
+    /// By flow.
+    pub messages: Vec<Option<MessageLog>>,
 }
 
 /// Fills a recording while an experiment runs.
 pub struct Observation {
     recording: Recording,
-    /// Counters at the last sample, by flow and by link.
+    subjects: Vec<Subject>,
+    /// Counters at the last sample, by subject and by link.
     flows: Vec<Arrived>,
     links: Vec<LinkCounters>,
     /// Bytes received by each flow and the links' counters when the measurement window began.
@@ -54,46 +67,6 @@ struct Arrived {
 /// When a link was read, and what it had counted.
 type LinkCounters = (Time, LinkStats);
 
-/// What a flow has counted, as the recording's table of flows explains.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct FlowCounters {
-    /// Useful bytes that reached the application.
-    pub received: u64,
-    /// Packets that its sender sent.
-    pub sent: u64,
-    /// Of them, copies or repair symbols.
-    pub retransmitted: u64,
-    /// Packets believed or reported lost.
-    pub lost: u64,
-    /// The congestion window in bytes.
-    pub window: u64,
-    /// Bytes in flight.
-    pub in_flight: u64,
-    /// The smoothed round-trip time.
-    pub srtt: Option<Duration>,
-    /// Symbols received in vain.
-    pub wasted: u64,
-    /// Symbols received.
-    pub symbols: u64,
-}
-
-/// When a flow's stations were passed, as far as they were.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Stations {
-    /// Its first packet was sent.
-    pub first_sent: Option<Time>,
-    /// Data could be exchanged.
-    pub connected: Option<Time>,
-    /// The first data arrived.
-    pub first_data: Option<Time>,
-    /// The last data arrived so far.
-    pub last_data: Option<Time>,
-    /// All had arrived.
-    pub completed: Option<Time>,
-    /// It ended before its time.
-    pub aborted: bool,
-}
-
 /// For so many rows room is made at the beginning, if as many are to come.
 const MOST_PLANNED: u64 = 1 << 22;
 
@@ -101,16 +74,18 @@ impl Observation {
     /// An empty one.
     pub fn new(experiment: &Experiment) -> Self {
         let mut recording = Recording::new();
+        let subjects = experiment.subjects();
         if !experiment.until_done && experiment.measure.is_none() {
             // It runs to its end, so that as many rows come as were planned: none need be moved to
             // make room for more.
             let samples = experiment.duration.as_nanos() / experiment.sample.as_nanos().max(1) + 2;
-            let rows = samples.saturating_mul(experiment.flows.len() as u64);
+            let rows = samples.saturating_mul(subjects.len() as u64);
             recording.flow.reserve(rows.min(MOST_PLANNED) as usize);
         }
         Self {
             recording,
-            flows: vec![Arrived::default(); experiment.flows.len()],
+            flows: vec![Arrived::default(); subjects.len()],
+            subjects,
             links: vec![(Time::ZERO, LinkStats::default()); experiment.links.len()],
             window: None,
             first_drops: vec![None; experiment.links.len()],
@@ -124,15 +99,18 @@ impl Observation {
     pub fn sample(&mut self, experiment: &Experiment, running: &mut impl Observed) {
         self.now = running.now();
         let time = self.now.as_secs_f64();
-        for (index, spec) in experiment.flows.iter().enumerate() {
-            let counters = running.flow(index);
-            let FlowCounters { received, wasted, symbols, .. } = counters;
+        for (index, subject) in self.subjects.iter().enumerate() {
+            let counters = running.counters(index);
+            let Counters { received, wasted, symbols, .. } = counters;
             self.flows[index] = Arrived { received, wasted, symbols };
-            running.tell_flow(index, &spec.name, counters);
+            let name = subject.name(experiment);
+            if subject.receiver == 0 {
+                running.tell_flow(subject.flow, &experiment.flows[subject.flow].name, counters);
+            }
             self.recording.flow.push([
                 time.into(),
-                (index as u64).into(),
-                spec.name.as_str().into(),
+                (subject.flow as u64).into(),
+                name.into(),
                 counters.received.into(),
                 counters.sent.into(),
                 counters.retransmitted.into(),
@@ -201,19 +179,17 @@ impl Observation {
         self.flows.iter().zip(before).all(|(now, before)| now.received - before >= bytes)
     }
 
-    /// What the flows have passed in the end.
-    pub fn stations(&self, running: &impl Observed) -> Vec<Stations> {
-        (0..self.flows.len()).map(|flow| running.stations(flow)).collect()
+    /// The milestones and the messages at the end of a run.
+    pub fn outcome(&self, running: &impl Observed) -> Outcome {
+        let flows = self.subjects.last().map_or(0, |last| last.flow + 1);
+        Outcome {
+            milestones: (0..self.subjects.len()).map(|at| running.milestones(at)).collect(),
+            messages: (0..flows).map(|flow| running.messages(flow)).collect(),
+        }
     }
 
-    /// Sums up, and gives the recording. What ran needs not be there any more: the tables may take
-    /// its memory.
-    pub fn finish(
-        mut self,
-        experiment: &Experiment,
-        stations: &[Stations],
-        end: Time,
-    ) -> Recording {
+    /// Sums up, and gives the recording. The world may be gone: the tables may take its memory.
+    pub fn finish(mut self, experiment: &Experiment, outcome: &Outcome, end: Time) -> Recording {
         let (flows_before, links_before) = self.window.take().unwrap_or_else(|| {
             // The run ended before its window began: all of it counts.
             let zero = (Time::ZERO, LinkStats::default());
@@ -223,27 +199,34 @@ impl Observation {
         let span = end.since(begin).as_secs_f64();
         let mut goodputs = Vec::with_capacity(self.flows.len());
         let (mut with_end, mut completed) = (0u32, 0u32);
-        for (index, spec) in experiment.flows.iter().enumerate() {
+        for (index, subject) in core::mem::take(&mut self.subjects).iter().enumerate() {
+            let spec = &experiment.flows[subject.flow];
+            let name = subject.name(experiment);
             let (now, before) = (self.flows[index], flows_before[index]);
             let goodput = metrics::goodput(now.received - before, span);
             goodputs.push(goodput);
-            self.put("goodput", &spec.name, goodput * 1e-6);
-            let stations = stations[index];
-            self.put_events(&spec.name, stations);
+            self.put("goodput", name, goodput * 1e-6);
+            let milestones = outcome.milestones[index];
+            self.put_events(name, milestones);
             if spec.has_end() {
                 with_end += 1;
-                completed += u32::from(stations.completed.is_some());
-                self.put_completion(&spec.name, stations);
+                completed += u32::from(milestones.completed.is_some());
+                self.put_completion(name, milestones);
             }
             if now.symbols > 0 {
-                self.put(
-                    "wasted_symbols",
-                    &spec.name,
-                    metrics::wasted_symbols(now.wasted, now.symbols),
-                );
+                self.put("wasted_symbols", name, metrics::wasted_symbols(now.wasted, now.symbols));
+            }
+            if let (Some(log), Some(deadline)) =
+                (&outcome.messages[subject.flow], spec.application.deadline())
+            {
+                let window = [begin, end];
+                let messages = MessageMetrics::read(log, subject.receiver, window, deadline);
+                self.put_messages(name, &messages);
+                let of = (subject.flow, subject.receiver, name);
+                messages::record(&mut self.recording.message, log, of);
             }
         }
-        let connected = stations.iter().filter(|flow| flow.connected.is_some()).count();
+        let connected = outcome.milestones.iter().filter(|flow| flow.connected.is_some()).count();
         self.put("connected", "all", connected as f64 / self.flows.len().max(1) as f64);
         self.put("goodput", "all", goodputs.iter().sum::<f64>() * 1e-6);
         self.put("jain", "all", metrics::jain(&goodputs));
@@ -322,25 +305,40 @@ impl Observation {
         self.recording.summary.push([metric.into(), subject.into(), value.into(), unit.into()]);
     }
 
-    fn put_events(&mut self, name: &str, stations: Stations) {
+    fn put_messages(&mut self, name: &str, messages: &MessageMetrics) {
+        self.put("messages", name, messages.made as f64);
+        self.put("messages_in_time", name, messages.in_time);
+        self.put("messages_lost", name, messages.lost);
+        for (metric, share) in
+            [("message_delay", 0.5), ("message_delay_p95", 0.95), ("message_delay_p99", 0.99)]
+        {
+            if let Some(delay) = messages.delay(share) {
+                self.put(metric, name, delay);
+            }
+        }
+    }
+
+    fn put_events(&mut self, name: &str, milestones: Milestones) {
         let mut put = |at: Option<Time>, event: &str| {
             if let Some(at) = at {
                 self.recording.event.push([at.as_secs_f64().into(), name.into(), event.into()]);
             }
         };
-        put(stations.first_sent, "start");
-        put(stations.connected, "connected");
-        put(stations.first_data, "first data");
-        put(stations.completed, if stations.aborted { "aborted" } else { "completed" });
+        put(milestones.first_sent, "start");
+        put(milestones.connected, "connected");
+        put(milestones.first_data, "first data");
+        put(milestones.completed, if milestones.aborted { "aborted" } else { "completed" });
     }
 
-    fn put_completion(&mut self, name: &str, stations: Stations) {
-        let (Some(last), true) = (stations.last_data, stations.completed.is_some()) else { return };
+    fn put_completion(&mut self, name: &str, milestones: Milestones) {
+        let (Some(last), true) = (milestones.last_data, milestones.completed.is_some()) else {
+            return;
+        };
         let last = last.as_secs_f64();
-        if let Some(first) = stations.first_sent {
+        if let Some(first) = milestones.first_sent {
             self.put("fct", name, metrics::fct_defined(first.as_secs_f64(), last));
         }
-        if let Some(first) = stations.first_data {
+        if let Some(first) = milestones.first_data {
             self.put("fct_received", name, metrics::fct_received(first.as_secs_f64(), last));
         }
     }
@@ -356,141 +354,4 @@ fn is_named(name: &str, metric: &str) -> bool {
 
 fn utilisation(bits: f64, capacity: f64) -> f64 {
     if capacity > 0.0 { (bits / capacity).min(1.0) } else { 0.0 }
-}
-
-impl Observed for Running {
-    fn now(&self) -> Time {
-        self.world.now()
-    }
-
-    fn flow(&self, index: usize) -> FlowCounters {
-        // Of thousands of flows the next ones are brought near while this one is read.
-        for (step, after) in (0..).zip([10, 8, 6, 4]) {
-            if let Some(ends) = self.ends.get(index + after) {
-                self.world.bring_near(ends.sender, step);
-                self.world.bring_near(ends.receiver, step);
-            }
-        }
-        FlowCounters::read(&self.world, self.ends[index])
-    }
-
-    fn stations(&self, index: usize) -> Stations {
-        Stations::read(&self.world, self.ends[index])
-    }
-
-    fn tell_flow(&mut self, index: usize, name: &str, counters: FlowCounters) {
-        let now = self.world.now();
-        if let Some(recorder) = self.world.recorder_mut() {
-            recorder.flow_counters(now, index, name, counters);
-        }
-    }
-
-    fn tell_queue(&mut self, name: &str, bytes: u64) {
-        let now = self.world.now();
-        if let Some(recorder) = self.world.recorder_mut() {
-            recorder.queue_bytes(now, name, bytes);
-        }
-    }
-
-    fn link(&mut self, index: usize) -> (LinkStats, usize) {
-        let now = self.world.now();
-        let link = self.world.link_mut(self.links[index]);
-        (link.observe(now), link.queue_len())
-    }
-}
-
-impl FlowCounters {
-    fn read(world: &World, ends: Ends) -> Self {
-        match (world.element(ends.sender), world.element(ends.receiver)) {
-            (Element::Tcp(sender), Element::Tcp(receiver)) => {
-                let (sent, got) = (sender.sender_stats(), receiver.receiver_stats());
-                Self {
-                    received: got.received,
-                    sent: sender.packets(),
-                    retransmitted: sent.retransmitted,
-                    lost: sent.lost / 1448,
-                    window: sent.cwnd,
-                    in_flight: sent.in_flight,
-                    srtt: sent.srtt,
-                    ..Self::default()
-                }
-            }
-            (Element::Host(sender), Element::Host(receiver)) => {
-                let (sent, got) = (sender.stats(), receiver.stats());
-                let received = match receiver.role() {
-                    Role::Fetch(fetch) => fetch.bytes,
-                    Role::Serve(_) => 0,
-                };
-                Self {
-                    received,
-                    sent: sent.packets_sent,
-                    retransmitted: sent.repair_symbols_sent,
-                    lost: sent.packets_lost,
-                    window: 0,
-                    in_flight: sent.in_flight,
-                    srtt: (sent.srtt > Duration::ZERO).then_some(sent.srtt),
-                    wasted: got.symbols_wasted,
-                    symbols: got.symbols_received,
-                }
-            }
-            (Element::Published(sender), Element::Published(receiver)) => {
-                let (sent, got) = (sender.stats(), receiver.stats());
-                Self {
-                    received: got.delivered,
-                    sent: sender.packets(),
-                    retransmitted: sent.repairs_sent,
-                    in_flight: sent.in_flight,
-                    wasted: got.bytes_wasted,
-                    symbols: got.bytes_received,
-                    ..Self::default()
-                }
-            }
-            (Element::Datagram(sender), Element::Datagram(receiver)) => {
-                Self { received: receiver.received_bytes(), sent: sender.sent(), ..Self::default() }
-            }
-            _ => unreachable!("both ends of a flow speak the same"),
-        }
-    }
-}
-
-impl Stations {
-    /// What the two ends of a connection noted.
-    fn of(from: Moments, to: Moments) -> Self {
-        let first = [from.first_sent, to.first_sent].into_iter().flatten().min();
-        Self {
-            first_sent: first,
-            connected: from.connected,
-            first_data: to.first_data,
-            last_data: to.last_data,
-            completed: to.completed.or(to.closed),
-            aborted: from.aborted || to.aborted,
-        }
-    }
-
-    fn read(world: &World, ends: Ends) -> Self {
-        match (world.element(ends.sender), world.element(ends.receiver)) {
-            (Element::Tcp(sender), Element::Tcp(receiver)) => {
-                Self::of(sender.moments(), receiver.moments())
-            }
-            (Element::Published(sender), Element::Published(receiver)) => {
-                Self::of(sender.moments(), receiver.moments())
-            }
-            (_, Element::Host(receiver)) => match receiver.role() {
-                Role::Fetch(fetch) => Self {
-                    first_sent: Some(receiver.start()),
-                    connected: fetch.connected_at,
-                    first_data: fetch.first_data_at,
-                    last_data: fetch.completed_at.or(fetch.block_times.last().copied()),
-                    completed: fetch.completed_at,
-                    aborted: false,
-                },
-                Role::Serve(_) => Self::default(),
-            },
-            (_, Element::Datagram(receiver)) => {
-                let (first_data, last_data) = receiver.arrivals();
-                Self { first_data, last_data, ..Self::default() }
-            }
-            _ => Self::default(),
-        }
-    }
 }

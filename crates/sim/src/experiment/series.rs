@@ -3,7 +3,7 @@
 use fontis_base::{Duration, Rate, Time};
 
 use crate::analysis::fountain;
-use crate::experiment::{Experiment, Transport};
+use crate::experiment::spec::{Experiment, Subject};
 use crate::recording::Recording;
 use crate::recording::metrics::spread;
 use crate::recording::metrics::{self, quantile};
@@ -37,6 +37,7 @@ type Found = Vec<(String, String, f64)>;
 /// Goodputs by flow and sample, in bit/s: those of sample i are of the time from i−1 to i.
 struct Series {
     times: Vec<f64>,
+    subjects: Vec<Subject>,
     flows: Vec<Vec<f64>>,
 }
 
@@ -51,11 +52,12 @@ const MOST_BINNED: usize = 10;
 
 impl Series {
     fn new(experiment: &Experiment, recording: &Recording) -> Self {
-        let count = experiment.flows.len();
+        let subjects = experiment.subjects();
+        let count = subjects.len();
         let times = recording.flow.numbers("time");
         let received = recording.flow.numbers("received");
         if count == 0 {
-            return Self { times: Vec::new(), flows: Vec::new() };
+            return Self { times: Vec::new(), subjects, flows: Vec::new() };
         }
         let times: Vec<f64> = times.into_iter().step_by(count).collect();
         let mut flows = vec![vec![0.0; times.len()]; count];
@@ -68,7 +70,7 @@ impl Series {
                 }
             }
         }
-        Self { times, flows }
+        Self { times, subjects, flows }
     }
 
     fn since(&self, begin: Time) -> std::ops::Range<usize> {
@@ -117,7 +119,7 @@ impl Series {
     }
 
     fn goodputs(&self, experiment: &Experiment, window: std::ops::Range<usize>, found: &mut Found) {
-        let names = experiment.flows.iter().map(|flow| flow.name.clone());
+        let names = self.subjects.iter().map(|subject| subject.name(experiment).to_owned());
         let series = names.zip(self.flows.iter().map(|flow| flow[window.clone()].to_vec()));
         let all: Vec<f64> = window.clone().map(|sample| self.total(sample)).collect();
         let few = self.flows.len() <= MOST_BINNED;
@@ -137,7 +139,7 @@ impl Series {
             return;
         }
         let end = self.times.last().copied().unwrap_or(0.0);
-        for (flow, spec) in self.flows.iter().zip(&experiment.flows) {
+        for (flow, subject) in self.flows.iter().zip(&self.subjects) {
             for bin in 0..BINS {
                 let edge = |bin: usize| end * bin as f64 / BINS as f64;
                 let inside = (1..self.times.len())
@@ -145,7 +147,7 @@ impl Series {
                 let values: Vec<f64> = inside.map(|at| flow[at] * 1e-6).collect();
                 if !values.is_empty() {
                     let name = format!("goodput_bin_{bin:02}");
-                    found.push((name, spec.name.clone(), spread(&values).0));
+                    found.push((name, subject.name(experiment).to_owned(), spread(&values).0));
                 }
             }
         }
@@ -156,7 +158,7 @@ impl Series {
     fn deliveries(&self, experiment: &Experiment, begin: Time, bits: f64, found: &mut Found) {
         let window = self.since(begin);
         let mut longest = 0f64;
-        for (flow, spec) in self.flows.iter().zip(&experiment.flows) {
+        for (flow, subject) in self.flows.iter().zip(&self.subjects) {
             let (mut left, mut time) = (bits, f64::INFINITY);
             for at in window.clone() {
                 let span = self.times[at] - self.times[at - 1];
@@ -168,7 +170,7 @@ impl Series {
             }
             let time = time.min(1e9);
             longest = longest.max(time);
-            found.push(("delivery_time".to_owned(), spec.name.clone(), time));
+            found.push(("delivery_time".to_owned(), subject.name(experiment).to_owned(), time));
         }
         found.push(("delivery_time".to_owned(), "all".to_owned(), longest));
         let (Some(link), Some(flow)) =
@@ -177,7 +179,7 @@ impl Series {
             return;
         };
         if link.config.rate < Rate::MAX && longest < 1e9 {
-            let capacity = link.config.rate.as_bps() as f64 * efficiency(&flow.transport);
+            let capacity = link.config.rate.as_bps() as f64 * flow.transport.efficiency();
             let flows = experiment.flows.len() as f64;
             let equivalent = fountain::equivalent_redundancy(longest, capacity, bits, flows);
             found.push(("equivalent_redundancy".to_owned(), "all".to_owned(), equivalent));
@@ -241,7 +243,7 @@ impl Series {
             return;
         }
         let efficiencies: Vec<f64> =
-            experiment.flows.iter().map(|flow| efficiency(&flow.transport)).collect();
+            self.subjects.iter().map(|s| experiment.flows[s.flow].transport.efficiency()).collect();
         let (mut each, mut all) = (Vec::new(), Vec::new());
         for sample in window {
             let time = |at: usize| Time::ZERO + Duration::from_secs_f64(self.times[at]);
@@ -272,23 +274,6 @@ impl Series {
         put("aggregate_error_median", quantile(&all, 0.5));
         let small = all.iter().filter(|error| **error < 0.1).count();
         put("aggregate_error_small", small as f64 / all.len() as f64);
-    }
-}
-
-/// The share of what a flow sends without loss that is useful.
-fn efficiency(transport: &Transport) -> f64 {
-    match transport {
-        Transport::Tcp(config) => {
-            let headers = if config.timestamps { 52.0 } else { 40.0 };
-            1.0 - headers / f64::from(config.mtu)
-        }
-        Transport::Published(config, _) => {
-            let payload = f64::from(config.payload);
-            payload / (payload + 48.0) / (1.0 + config.redundancy)
-        }
-        // What its packets carry differs little from this.
-        Transport::Dfcp(..) => 0.95,
-        Transport::Datagrams | Transport::Command { .. } => 1.0,
     }
 }
 

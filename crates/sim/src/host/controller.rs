@@ -1,19 +1,21 @@
 //! The controller that assigns rates to senders of the published DFCP.
 
+use core::any::Any;
 use std::collections::VecDeque;
 
-use fontis_base::{Duration, FlowId, HostId, Node, Packet, PacketId, Port, Rate, Stream, Time};
+use fontis_base::{Address, Duration, FlowId, Node, Packet, PacketId, Port, Rate, Stream, Time};
 use fontis_net::Schedule;
 
 use crate::analysis::share::{Demand, max_min_network};
 use crate::host::payload::Payload;
+use crate::host::{Counters, Host, Milestones};
 
 /// A controller with a central view (section 3.5.4 of the dissertation): it knows the links, is
 /// told which flows there are, and tells each sender its max-min fair rate, late and not quite
 /// right.
 #[derive(Clone, Debug)]
 pub struct Controller {
-    id: HostId,
+    id: Address,
     config: ControllerConfig,
     links: Vec<(Rate, Schedule)>,
     flows: Vec<Controlled>,
@@ -54,7 +56,7 @@ pub struct Controlled {
     /// Its number.
     pub flow: FlowId,
     /// Its sender.
-    pub sender: HostId,
+    pub sender: Address,
     /// The most that it can send.
     pub limit: Rate,
     /// The links that it crosses.
@@ -66,7 +68,7 @@ pub struct Controlled {
 impl Controller {
     /// A controller of these flows over links with these rates; random draws come from `stream`.
     pub fn new(
-        id: HostId,
+        id: Address,
         config: ControllerConfig,
         links: Vec<(Rate, Schedule)>,
         flows: Vec<Controlled>,
@@ -146,5 +148,23 @@ impl Node<Payload> for Controller {
         let decided = self.decided.front().map(|(at, ..)| (*at, "rate"));
         let poll = (self.next < Time::MAX).then_some((self.next, "poll"));
         [decided, poll].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+}
+
+impl Host for Controller {
+    fn counters(&self) -> Counters {
+        Counters { sent: self.sent, ..Counters::default() }
+    }
+
+    fn milestones(&self) -> Milestones {
+        Milestones::default()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
     }
 }

@@ -1,55 +1,60 @@
 //! Datagrams without a transport.
 
-use fontis_base::{Duration, FlowId, HostId, Node, Packet, PacketId, Port, Time};
+use core::any::Any;
+use std::collections::{BTreeMap, VecDeque};
 
-use crate::app::source::Source;
-use crate::host::payload::Payload;
+use fontis_base::{Duration, Node, Packet, PacketId, Port, Rate, Time};
 
-/// A host that sends datagrams without a transport, or counts those that arrive.
+use crate::app::App;
+use crate::app::socket::{Message, Socket};
+use crate::host::identity::Identity;
+use crate::host::payload::{Datagram, Payload};
+use crate::host::{Counters, Host, Milestones};
+
+/// One end of a flow of datagrams: an application sends messages, or takes those that arrive.
 #[derive(Clone, Debug)]
 pub struct DatagramHost {
-    id: HostId,
-    peer: HostId,
-    flow: FlowId,
-    class: u8,
-    source: Option<Source>,
+    identity: Identity,
+    app: Option<App>,
+    out: Outbox,
     sent: u64,
     received: u64,
     received_bytes: u64,
     first: Option<Time>,
     last: Option<Time>,
+    /// Of messages in several datagrams, the fragments that have arrived.
+    partial: BTreeMap<u64, Vec<bool>>,
+}
+
+/// Datagrams that are to leave, and their bytes of payload.
+#[derive(Clone, Debug, Default)]
+struct Outbox {
+    waiting: VecDeque<(u32, Datagram)>,
 }
 
 /// Bytes of IP and UDP headers.
 const HEADERS: u32 = 28;
-/// Pieces are sent whole; none is larger than a datagram can be.
+/// The largest datagram.
 const LARGEST: u64 = 65_507;
+/// Bytes of payload in a fragment of a message.
+const FRAGMENT: u64 = 1472;
+/// The most messages whose fragments are waited for at a time.
+const MOST_PARTIAL: usize = 1024;
 
 impl DatagramHost {
-    /// A host that sends what its source gives, a datagram a piece.
-    pub fn sender(id: HostId, peer: HostId, flow: FlowId, source: Source) -> Self {
-        Self { source: Some(source), ..Self::receiver(id, peer, flow) }
-    }
-
-    /// A host that counts.
-    pub fn receiver(id: HostId, peer: HostId, flow: FlowId) -> Self {
+    /// One end of a flow, with the application that sends or takes its messages.
+    pub fn new(identity: Identity, app: Option<App>) -> Self {
         Self {
-            id,
-            peer,
-            flow,
-            class: 0,
-            source: None,
+            identity,
+            app,
+            out: Outbox::default(),
             sent: 0,
             received: 0,
             received_bytes: 0,
             first: None,
             last: None,
+            partial: BTreeMap::new(),
         }
-    }
-
-    /// The same host, whose packets are of another traffic class.
-    pub fn with_class(self, class: u8) -> Self {
-        Self { class, ..self }
     }
 
     /// Datagrams sent.
@@ -72,42 +77,130 @@ impl DatagramHost {
         Some(self.last?.since(self.first?))
     }
 
-    /// When the first and the last datagram arrived.
-    pub const fn arrivals(&self) -> (Option<Time>, Option<Time>) {
-        (self.first, self.last)
+    fn due(&self) -> Option<Time> {
+        self.app.as_ref().map(App::due).filter(|due| *due < Time::MAX)
+    }
+
+    /// Notes a fragment; whether its message is complete with it.
+    fn completes(&mut self, datagram: Datagram) -> bool {
+        let Datagram { message, fragment, fragments, .. } = datagram;
+        if fragments <= 1 {
+            return true;
+        }
+        let seen = self.partial.entry(message).or_insert_with(|| vec![false; fragments.into()]);
+        if let Some(seen) = seen.get_mut(usize::from(fragment)) {
+            *seen = true;
+        }
+        let complete = seen.iter().all(|seen| *seen);
+        if complete {
+            self.partial.remove(&message);
+        } else if self.partial.len() > MOST_PARTIAL {
+            self.partial.pop_first();
+        }
+        complete
+    }
+}
+
+impl Socket for Outbox {
+    fn write(&mut self, now: Time, bytes: u64) {
+        self.send(now, Message::of_size(bytes));
+    }
+
+    fn finish(&mut self, _now: Time) {}
+
+    fn delivered(&self) -> u64 {
+        0
+    }
+
+    fn send(&mut self, _now: Time, message: Message) {
+        // A message with a number is cut into packets of the usual size. A piece without one is a
+        // datagram, however large.
+        let Some(number) = message.number else {
+            let datagram = Datagram { message: u64::MAX, ..Datagram::default() };
+            self.waiting.push_back((message.bytes.min(LARGEST) as u32, datagram));
+            return;
+        };
+        let fragments = message.bytes.div_ceil(FRAGMENT).clamp(1, u64::from(u16::MAX));
+        let mut left = message.bytes;
+        for fragment in 0..fragments as u16 {
+            let bytes = left.min(FRAGMENT);
+            left -= bytes;
+            let fragments = fragments as u16;
+            let datagram = Datagram { number: 0, message: number, fragment, fragments };
+            self.waiting.push_back((bytes as u32, datagram));
+        }
+    }
+
+    fn rate(&self) -> Option<Rate> {
+        None
+    }
+
+    fn keeps_messages(&self) -> bool {
+        true
     }
 }
 
 impl Node<Payload> for DatagramHost {
     fn handle(&mut self, now: Time, _port: Port, packet: Packet<Payload>) {
-        if packet.corrupt || !matches!(packet.payload, Payload::Datagram(_)) {
+        let Payload::Datagram(datagram) = packet.payload else { return };
+        if packet.corrupt {
             return;
         }
         self.received += 1;
         self.received_bytes += u64::from(packet.size.saturating_sub(HEADERS));
         self.first.get_or_insert(now);
         self.last = Some(now);
+        if self.app.is_some() && self.completes(datagram) {
+            let app = self.app.as_mut();
+            app.into_iter().for_each(|app| app.on_message(now, datagram.message));
+        }
     }
 
     fn poll(&mut self, now: Time) -> Option<(Port, Packet<Payload>)> {
-        let piece = self.source.as_mut()?.next(now)?;
+        if self.due().is_some_and(|due| due <= now)
+            && let Some(app) = &mut self.app
+            && !app.act(now, &mut self.out)
+        {
+            self.app = None;
+        }
+        let (bytes, datagram) = self.out.waiting.pop_front()?;
         self.sent += 1;
+        let datagram = Datagram { number: self.sent, ..datagram };
+        let Identity { number, local, peer, flow, class } = self.identity;
         let packet = Packet {
-            id: PacketId(u64::from(self.id.0) << 40 | self.sent),
-            src: self.id,
-            dst: self.peer,
-            flow: self.flow,
-            size: piece.bytes.min(LARGEST) as u32 + HEADERS,
+            id: PacketId(u64::from(number) << 40 | self.sent),
+            src: local,
+            dst: peer,
+            flow,
+            size: bytes + HEADERS,
             segments: 1,
             ecn: Default::default(),
             corrupt: false,
-            class: self.class,
-            payload: Payload::Datagram(self.sent),
+            class,
+            payload: Payload::Datagram(datagram),
         };
         Some((0, packet))
     }
 
     fn timeout(&self) -> Option<(Time, &'static str)> {
-        Some((self.source.as_ref()?.due()?, "source"))
+        Some((self.due()?, "application"))
+    }
+}
+
+impl Host for DatagramHost {
+    fn counters(&self) -> Counters {
+        Counters { sent: self.sent, received: self.received_bytes, ..Counters::default() }
+    }
+
+    fn milestones(&self) -> Milestones {
+        Milestones { first_data: self.first, last_data: self.last, ..Milestones::default() }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
     }
 }

@@ -1,25 +1,49 @@
 //! Hosts of DFCP.
 
+use core::any::Any;
 use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
-use fontis_base::{FlowId, HostId, Node, Packet, PacketId, Port, Stream, Time};
+use fontis_base::{Duration, Node, Packet, PacketId, Port, Rate, Stream, Time};
 use fontis_codes::Code;
 use fontis_proto::dfcp::{
     ChannelId, CloseReason, Config, Connection, ConnectionId, Event, ObjectShape,
     Packet as DfcpPacket, SendOptions, Session, Stats, TraceEvent,
 };
-
-use crate::host::object::PatternObject;
-use crate::host::payload::Payload;
+use fontis_proto::qlog;
 use fontis_trace::Clear;
 
-/// What a host does.
+use crate::app::App;
+use crate::app::socket::{Message, Socket};
+use crate::host::identity::Identity;
+use crate::host::object::PatternObject;
+use crate::host::payload::Payload;
+use crate::host::{Counters, Host, Milestones, PathMetrics};
+
+/// The use that a host makes of its connection.
 pub enum Role {
     /// Fetches one object and closes.
     Fetch(Fetch),
     /// Answers a request for an object.
     Serve(Serve),
+    /// Carries streams and messages of an application.
+    Carry(Box<Carry>),
+}
+
+/// An application on a connection, and what it has received.
+#[derive(Clone, Debug, Default)]
+pub struct Carry {
+    /// The application; `None` takes whatever arrives.
+    pub app: Option<App>,
+    /// When it connects; `None` if the peer does.
+    pub connects_at: Option<Time>,
+    /// The stream towards the peer, once something was written to it.
+    stream: Option<ChannelId>,
+    /// Bytes of the peer's stream that were read.
+    delivered: u64,
+    /// Bytes of the peer's messages.
+    message_bytes: u64,
+    milestones: Milestones,
 }
 
 /// A client that fetches one object.
@@ -80,11 +104,8 @@ impl Serve {
 }
 
 /// A host with one DFCP connection and an application on it.
-pub struct Host {
-    id: HostId,
-    peer: HostId,
-    flow: FlowId,
-    class: u8,
+pub struct DfcpHost {
+    identity: Identity,
     config: Config,
     connection: Option<Connection>,
     stats: Stats,
@@ -97,17 +118,14 @@ pub struct Host {
     packets: u64,
     out: VecDeque<Packet<Payload>>,
     fetch_channel: Option<(ChannelId, ObjectShape)>,
-    /// What the connection has told of itself, if it is to.
+    /// The connection's own events since they were last taken.
     trace: Vec<TraceEvent>,
 }
 
-impl Host {
+impl DfcpHost {
     /// A host at rest; a client begins at `start`.
-    #[expect(clippy::too_many_arguments, reason = "each is one fact of a host")]
     pub fn new(
-        id: HostId,
-        peer: HostId,
-        flow: FlowId,
+        identity: Identity,
         config: Config,
         role: Role,
         object: PatternObject,
@@ -115,11 +133,8 @@ impl Host {
         start: Time,
     ) -> Self {
         Self {
-            ids: Stream::new(object.seed, &format!("host {}", id.0)),
-            id,
-            peer,
-            flow,
-            class: 0,
+            ids: Stream::new(object.seed, &format!("host {}", identity.number)),
+            identity,
             config,
             connection: None,
             stats: Stats::default(),
@@ -132,26 +147,6 @@ impl Host {
             fetch_channel: None,
             trace: Vec::new(),
         }
-    }
-
-    /// The same host, whose packets are of another traffic class.
-    pub fn with_class(self, class: u8) -> Self {
-        Self { class, ..self }
-    }
-
-    /// Lets the connection, which has not begun, tell what happens in it.
-    pub(crate) fn keep_trace(&mut self) {
-        self.config.trace = true;
-    }
-
-    /// What the connection has told since the last time.
-    pub(crate) fn take_trace(&mut self) -> Vec<TraceEvent> {
-        core::mem::take(&mut self.trace)
-    }
-
-    /// When its client begins.
-    pub const fn start(&self) -> Time {
-        self.start
     }
 
     /// What the host does, and what came of it.
@@ -169,7 +164,18 @@ impl Host {
         match &self.role {
             Role::Fetch(fetch) => fetch.closed.is_some(),
             Role::Serve(serve) => serve.closed.is_some(),
+            Role::Carry(carry) => carry.milestones.closed.is_some(),
         }
+    }
+
+    /// When it connects, if it does and has not yet.
+    fn connects_at(&self) -> Option<Time> {
+        let at = match &self.role {
+            Role::Fetch(_) => Some(self.start),
+            Role::Serve(_) => None,
+            Role::Carry(carry) => carry.connects_at,
+        };
+        at.filter(|_| self.connection.is_none() && !self.is_finished())
     }
 
     fn new_id(&mut self) -> ConnectionId {
@@ -182,22 +188,36 @@ impl Host {
         Clear.open(BytesMut::from(&bytes[..])).ok()
     }
 
+    fn connect(&mut self, now: Time) {
+        let request = match &mut self.role {
+            // A code that only counts carries no request: the server knows the size.
+            Role::Fetch(fetch)
+                if self.config.codes.first().is_some_and(|code| code.carries_bytes()) =>
+            {
+                Some(Bytes::copy_from_slice(&fetch.size.to_be_bytes()))
+            }
+            Role::Fetch(_) | Role::Serve(_) => None,
+            Role::Carry(carry) => {
+                carry.milestones.first_sent = Some(now);
+                None
+            }
+        };
+        let id = self.new_id();
+        self.connection = Some(Connection::connect(now, self.config.clone(), id, request));
+    }
+
     /// Drains the connection: jobs run at once, events go to the application, packets to the
     /// network.
     fn drive(&mut self, now: Time) {
-        if self.connection.is_none()
-            && matches!(self.role, Role::Fetch(_))
-            && now >= self.start
-            && !self.is_finished()
-        {
-            let Role::Fetch(fetch) = &self.role else { return };
-            let request = Bytes::copy_from_slice(&fetch.size.to_be_bytes());
-            let early = self.config.codes.first().is_some_and(|code| code.carries_bytes());
-            let id = self.new_id();
-            let early = early.then_some(request);
-            self.connection = Some(Connection::connect(now, self.config.clone(), id, early));
+        if self.connects_at().is_some_and(|at| now >= at) {
+            self.connect(now);
         }
         let Some(mut connection) = self.connection.take() else { return };
+        if let Role::Carry(carry) = &mut self.role
+            && carry.milestones.connected.is_some()
+        {
+            carry.act_if_due(now, &mut connection);
+        }
         loop {
             let mut idle = true;
             while let Some(out) = connection.poll(now) {
@@ -206,15 +226,15 @@ impl Host {
                 let Some(packet) = packet else { continue };
                 self.packets += 1;
                 self.out.push_back(Packet {
-                    id: PacketId(u64::from(self.id.0) << 48 | self.packets),
-                    src: self.id,
-                    dst: self.peer,
-                    flow: self.flow,
+                    id: PacketId(u64::from(self.identity.number) << 40 | self.packets),
+                    src: self.identity.local,
+                    dst: self.identity.peer,
+                    flow: self.identity.flow,
                     size: out.size,
                     segments: 1,
                     ecn: out.ecn,
                     corrupt: false,
-                    class: self.class,
+                    class: self.identity.class,
                     payload: Payload::Dfcp(Box::new(packet)),
                 });
             }
@@ -299,18 +319,24 @@ impl Host {
                 Event::Closed(reason) => serve.closed = Some(reason),
                 _ => {}
             },
+            Role::Carry(carry) => carry.on_event(now, connection, event),
         }
     }
 }
 
-impl Node<Payload> for Host {
+impl Node<Payload> for DfcpHost {
     fn handle(&mut self, now: Time, _port: Port, packet: Packet<Payload>) {
         if packet.corrupt {
             return;
         }
         let Payload::Dfcp(dfcp) = packet.payload else { return };
         let dfcp = *dfcp;
-        if self.connection.is_none() && matches!(self.role, Role::Serve(_)) && !self.is_finished() {
+        let waits = match &self.role {
+            Role::Fetch(_) => false,
+            Role::Serve(_) => true,
+            Role::Carry(carry) => carry.connects_at.is_none(),
+        };
+        if self.connection.is_none() && waits && !self.is_finished() {
             let DfcpPacket::Syn { version, source, hello } = &dfcp else { return };
             let id = self.new_id();
             self.connection = Some(Connection::accept(
@@ -325,10 +351,12 @@ impl Node<Payload> for Host {
         } else if let Some(connection) = &mut self.connection {
             connection.handle(now, dfcp, packet.size, packet.ecn);
             let has_data = connection.stats().data_packets_received > 0;
-            if let Role::Fetch(fetch) = &mut self.role
-                && has_data
-            {
-                fetch.first_data_at.get_or_insert(now);
+            match &mut self.role {
+                Role::Fetch(fetch) if has_data => _ = fetch.first_data_at.get_or_insert(now),
+                Role::Carry(carry) if has_data => {
+                    carry.milestones.first_data.get_or_insert(now);
+                }
+                _ => {}
             }
         }
         self.drive(now);
@@ -342,12 +370,187 @@ impl Node<Payload> for Host {
     }
 
     fn timeout(&self) -> Option<(Time, &'static str)> {
-        match &self.connection {
-            Some(connection) => connection.timeout(),
-            None if matches!(self.role, Role::Fetch(_)) && !self.is_finished() => {
-                Some((self.start, "start"))
-            }
-            None => None,
+        let Some(connection) = &self.connection else {
+            return self.connects_at().map(|at| (at, "start"));
+        };
+        let app = match &self.role {
+            Role::Carry(carry) if carry.milestones.connected.is_some() => carry.due(),
+            _ => None,
+        };
+        [connection.timeout(), app].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+}
+
+impl Host for DfcpHost {
+    fn counters(&self) -> Counters {
+        let stats = self.stats();
+        let received = match &self.role {
+            Role::Fetch(fetch) => fetch.bytes,
+            Role::Serve(_) => 0,
+            Role::Carry(carry) => carry.delivered + carry.message_bytes,
+        };
+        Counters {
+            sent: stats.packets_sent,
+            retransmitted: stats.repair_symbols_sent,
+            lost: stats.packets_lost,
+            window: 0,
+            in_flight: stats.in_flight,
+            srtt: (stats.srtt > Duration::ZERO).then_some(stats.srtt),
+            received,
+            wasted: stats.symbols_wasted,
+            symbols: stats.symbols_received,
         }
+    }
+
+    fn milestones(&self) -> Milestones {
+        match &self.role {
+            Role::Fetch(fetch) => Milestones {
+                first_sent: Some(self.start),
+                connected: fetch.connected_at,
+                first_data: fetch.first_data_at,
+                last_data: fetch.completed_at.or(fetch.block_times.last().copied()),
+                completed: fetch.completed_at,
+                ..Milestones::default()
+            },
+            Role::Serve(_) => Milestones::default(),
+            Role::Carry(carry) => carry.milestones,
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_finished()
+    }
+
+    fn path_metrics(&self) -> Option<PathMetrics> {
+        // The connection's own events have them.
+        None
+    }
+
+    fn keep_events(&mut self) {
+        self.config.trace = true;
+    }
+
+    fn take_events(&mut self) -> Vec<(Time, qlog::Event)> {
+        let events = core::mem::take(&mut self.trace);
+        events.iter().map(|event| (event.time, qlog::of_dfcp(event))).collect()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+impl Carry {
+    /// An application; it connects at `connects_at`, or waits for a connection.
+    pub fn new(app: Option<App>, connects_at: Option<Time>) -> Self {
+        Self { app, connects_at, ..Self::default() }
+    }
+
+    fn due(&self) -> Option<(Time, &'static str)> {
+        let due = self.app.as_ref().map(App::due).filter(|due| *due < Time::MAX)?;
+        Some((due, "application"))
+    }
+
+    fn act_if_due(&mut self, now: Time, connection: &mut Connection) {
+        if self.due().is_some_and(|(due, _)| due <= now) {
+            self.act(now, connection);
+        }
+    }
+
+    fn act(&mut self, now: Time, connection: &mut Connection) {
+        let Self { app: Some(app), stream, delivered, .. } = self else { return };
+        if !app.act(now, &mut DfcpSocket { connection, stream, delivered: *delivered }) {
+            self.app = None;
+        }
+    }
+
+    fn on_event(&mut self, now: Time, connection: &mut Connection, event: Event) {
+        match event {
+            Event::Connected => {
+                self.milestones.connected = Some(now);
+                self.act(now, connection);
+            }
+            Event::Message { data, .. } => {
+                self.message_bytes += data.len() as u64;
+                self.milestones.last_data = Some(now);
+                if let (Some(app), Some(number)) = (&mut self.app, data.first_chunk()) {
+                    app.on_message(now, u64::from_be_bytes(*number));
+                }
+            }
+            Event::Readable { channel } => {
+                while let Some(data) = connection.read(now, channel) {
+                    self.delivered += data.len() as u64;
+                }
+                self.milestones.last_data = Some(now);
+                self.act(now, connection);
+            }
+            Event::Closed(reason) => {
+                self.milestones.closed = Some(now);
+                match reason {
+                    CloseReason::Local | CloseReason::Finished => {}
+                    CloseReason::Peer { code: 0, .. } => {}
+                    _ => self.milestones.aborted = true,
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A connection as its application sees it.
+struct DfcpSocket<'a> {
+    connection: &'a mut Connection,
+    stream: &'a mut Option<ChannelId>,
+    delivered: u64,
+}
+
+/// The content of streams and messages.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+/// Bytes of a message's number, which its content begins with.
+const NUMBER: u64 = 8;
+
+impl Socket for DfcpSocket<'_> {
+    fn write(&mut self, _now: Time, bytes: u64) {
+        let connection = &mut *self.connection;
+        let stream =
+            *self.stream.get_or_insert_with(|| connection.open_stream(SendOptions::default()));
+        let mut left = bytes;
+        while left > 0 {
+            let piece = left.min(ZEROS.len() as u64);
+            self.connection.write(stream, Bytes::from_static(&ZEROS[..piece as usize]));
+            left -= piece;
+        }
+    }
+
+    fn finish(&mut self, now: Time) {
+        if let Some(stream) = *self.stream {
+            self.connection.finish_stream(stream);
+        }
+        self.connection.close(now, 0, "");
+    }
+
+    fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    fn send(&mut self, _now: Time, message: Message) {
+        let bytes = message.bytes.max(NUMBER) as usize;
+        let mut content = BytesMut::zeroed(bytes);
+        let number = message.number.unwrap_or(u64::MAX);
+        content[..NUMBER as usize].copy_from_slice(&number.to_be_bytes());
+        let options = SendOptions { deadline: message.deadline, ..SendOptions::default() };
+        self.connection.send_message(content.freeze(), options);
+    }
+
+    fn rate(&self) -> Option<Rate> {
+        Some(self.connection.stats().rate).filter(|rate| *rate > Rate::ZERO)
+    }
+
+    fn keeps_messages(&self) -> bool {
+        true
     }
 }

@@ -1,5 +1,8 @@
 //! The contents of simulated packets.
 
+use core::any::Any;
+use core::fmt;
+
 use fontis_base::Rate;
 use fontis_proto::tcp::Segment;
 use fontis_proto::{dfcp, published};
@@ -18,9 +21,48 @@ pub enum Payload {
     Rate(Rate),
     /// What a sender tells a controller: whether it has something to send.
     Active(bool),
-    /// A datagram without a transport, and its number.
-    Datagram(u64),
+    /// A datagram without a transport.
+    Datagram(Datagram),
+    /// A packet of a transport that was added from outside.
+    Other(Box<dyn OtherPayload>),
 }
+
+/// The header of a datagram without a transport.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Datagram {
+    /// Its number in its flow, from one.
+    pub number: u64,
+    /// The message that it belongs to; [`u64::MAX`] if nobody asks after it.
+    pub message: u64,
+    /// Its place in the message.
+    pub fragment: u16,
+    /// The message's datagrams.
+    pub fragments: u16,
+}
+
+/// A packet of a transport that was added from outside.
+pub trait OtherPayload: Any + fmt::Debug + Send {
+    /// A copy.
+    fn clone_box(&self) -> Box<dyn OtherPayload>;
+    /// Itself, for the transport that knows its type.
+    fn as_any(&self) -> &dyn Any;
+    /// Whether another packet is the same.
+    fn is_same(&self, other: &dyn OtherPayload) -> bool;
+}
+
+impl Clone for Box<dyn OtherPayload> {
+    fn clone(&self) -> Self {
+        (**self).clone_box()
+    }
+}
+
+impl PartialEq for Box<dyn OtherPayload> {
+    fn eq(&self, other: &Self) -> bool {
+        (**self).is_same(&**other)
+    }
+}
+
+impl Eq for Box<dyn OtherPayload> {}
 
 #[cfg(test)]
 mod tests {

@@ -1,89 +1,76 @@
 //! Hosts of the DFCP of 2015.
 
-use bytes::Bytes;
-use fontis_base::{Ecn, FlowId, HostId, Node, Packet, PacketId, Port, Rate, Time};
-use fontis_proto::published::{Coding, Config, Endpoint, Event, Stats};
+use core::any::Any;
 
-use crate::app::source::Source;
+use bytes::Bytes;
+use fontis_base::{Address, Ecn, Node, Packet, PacketId, Port, Rate, Time};
+use fontis_proto::published::{Coding, Config, Control, Endpoint, Event, Stats};
+
+use crate::app::App;
+use crate::app::socket::{Message, Socket};
+use crate::host::identity::Identity;
 use crate::host::payload::Payload;
-use crate::host::tcp::Moments;
+use crate::host::{Counters, Host, Milestones};
 
 /// A host with one connection of the DFCP of 2015, and an application on it.
 pub struct PublishedHost {
-    id: HostId,
-    peer: HostId,
-    flow: FlowId,
-    class: u8,
+    identity: Identity,
     control_class: u8,
     config: Config,
     /// Whether every packet passes through its bytes and back.
     wire: bool,
-    /// Who decides its rate, if it is not itself.
-    controller: Option<HostId>,
-    /// What the controller is still to be told.
+    /// The controller of its rate, if it does not set its rate itself.
+    controller: Option<Address>,
+    /// The report that the controller is still to get.
     report: Option<bool>,
     seed: [u32; 3],
-    source: Option<Source>,
+    app: Option<App>,
+    /// When it connects; [`Time::MAX`] if the peer does.
     start: Time,
     endpoint: Option<Box<Endpoint>>,
     packets: u64,
     written: u64,
     read: u64,
     is_intact: bool,
-    moments: Moments,
+    milestones: Milestones,
     stats: Stats,
     over: bool,
 }
 
 impl PublishedHost {
-    /// A host that connects when its source begins, and sends what it gives.
-    pub fn sender(
-        id: HostId,
-        peer: HostId,
-        flow: FlowId,
-        config: Config,
-        source: Source,
-        seed: [u32; 3],
-    ) -> Self {
-        let start = source.due().unwrap_or(Time::MAX);
-        Self { source: Some(source), start, ..Self::receiver(id, peer, flow, config, seed) }
-    }
-
-    /// A host that waits for a connection and takes what comes.
-    pub fn receiver(
-        id: HostId,
-        peer: HostId,
-        flow: FlowId,
+    /// A host of a flow. It connects at `connects_at`, or waits for a connection; `app` uses the
+    /// connection.
+    pub fn new(
+        identity: Identity,
         config: Config,
         seed: [u32; 3],
+        app: Option<App>,
+        connects_at: Option<Time>,
     ) -> Self {
         Self {
-            id,
-            peer,
-            flow,
-            class: 0,
+            identity,
             control_class: 0,
             config,
             wire: false,
             controller: None,
             report: None,
             seed,
-            source: None,
-            start: Time::MAX,
+            app,
+            start: connects_at.unwrap_or(Time::MAX),
             endpoint: None,
             packets: 0,
             written: 0,
             read: 0,
             is_intact: true,
-            moments: Moments::default(),
+            milestones: Milestones::default(),
             stats: Stats::default(),
             over: false,
         }
     }
 
-    /// The same host, whose packets with data are of one traffic class, and all others of another.
-    pub fn with_classes(self, class: u8, control_class: u8) -> Self {
-        Self { class, control_class, ..self }
+    /// The same host, whose packets without data are of another traffic class.
+    pub fn with_control_class(self, control_class: u8) -> Self {
+        Self { control_class, ..self }
     }
 
     /// The same host, each of whose packets passes through its bytes and back if `wire` says so.
@@ -92,14 +79,9 @@ impl PublishedHost {
     }
 
     /// The same host, whose rate a controller decides; it sends no data before it is told one.
-    pub fn with_controller(self, controller: HostId) -> Self {
+    pub fn with_controller(self, controller: Address) -> Self {
         let controller = Some(controller);
         Self { controller, config: Config { rate: Rate::ZERO, ..self.config }, ..self }
-    }
-
-    /// When things happened.
-    pub const fn moments(&self) -> Moments {
-        self.moments
     }
 
     /// The connection's counters; the last ones if it is gone.
@@ -117,20 +99,17 @@ impl PublishedHost {
         self.is_intact
     }
 
+    fn due(&self) -> Option<Time> {
+        self.app.as_ref().map(App::due).filter(|due| *due < Time::MAX)
+    }
+
     fn act(&mut self, now: Time) {
-        let (Some(endpoint), Some(source)) = (&mut self.endpoint, &mut self.source) else { return };
-        while let Some(piece) = source.next(now) {
-            match self.config.coding {
-                Coding::Counting => endpoint.write(piece.bytes),
-                Coding::Real => {
-                    let end = self.written + piece.bytes;
-                    endpoint.write_data((self.written..end).map(byte).collect::<Bytes>());
-                }
-            }
-            self.written += piece.bytes;
-            if piece.last {
-                endpoint.finish();
-            }
+        let Self { endpoint: Some(endpoint), app: Some(app), config, written, .. } = self else {
+            return;
+        };
+        let mut socket = PublishedSocket { endpoint, coding: config.coding, written };
+        if !app.act(now, &mut socket) {
+            self.app = None;
         }
     }
 
@@ -142,15 +121,15 @@ impl PublishedHost {
         }
         while let Some(event) = endpoint.event() {
             match event {
-                Event::Connected => self.moments.connected = Some(now),
+                Event::Connected => self.milestones.connected = Some(now),
                 Event::PeerFinished => {
-                    self.moments.completed = Some(now);
+                    self.milestones.completed = Some(now);
                     endpoint.finish();
                 }
-                Event::Closed => self.moments.closed = Some(now),
+                Event::Closed => self.milestones.closed = Some(now),
                 Event::Aborted => {
-                    self.moments.closed = Some(now);
-                    self.moments.aborted = true;
+                    self.milestones.closed = Some(now);
+                    self.milestones.aborted = true;
                 }
             }
         }
@@ -166,17 +145,17 @@ impl PublishedHost {
 
     fn packet(&mut self, size: u32, is_data: bool, payload: Payload) -> Packet<Payload> {
         self.packets += 1;
-        let uses_marks = !matches!(self.config.control, fontis_proto::published::Control::Told);
+        let uses_marks = !matches!(self.config.control, Control::Told);
         Packet {
-            id: PacketId(u64::from(self.id.0) << 40 | self.packets),
-            src: self.id,
-            dst: self.peer,
-            flow: self.flow,
+            id: PacketId(u64::from(self.identity.number) << 40 | self.packets),
+            src: self.identity.local,
+            dst: self.identity.peer,
+            flow: self.identity.flow,
             size,
             segments: 1,
             ecn: if is_data && uses_marks { Ecn::Ect0 } else { Ecn::NotEct },
             corrupt: false,
-            class: if is_data { self.class } else { self.control_class },
+            class: if is_data { self.identity.class } else { self.control_class },
             payload,
         }
     }
@@ -194,16 +173,16 @@ impl Node<Payload> for PublishedHost {
         }
         match (&packet.payload, &mut self.endpoint) {
             (Payload::Rate(rate), Some(endpoint)) => endpoint.set_rate(now, *rate),
-            // Whoever has not connected yet will hear of its rate when it has.
+            // A host that has not connected yet will be told its rate when it has.
             (Payload::Rate(_), None) => {}
             (Payload::Published(inner), Some(endpoint)) => {
                 if matches!(inner.body, fontis_proto::published::Body::Symbols(_)) {
-                    self.moments.first_data.get_or_insert(now);
-                    self.moments.last_data = Some(now);
+                    self.milestones.first_data.get_or_insert(now);
+                    self.milestones.last_data = Some(now);
                 }
                 endpoint.handle(now, inner, packet.ecn == Ecn::Ce);
             }
-            (Payload::Published(inner), None) if self.source.is_none() => {
+            (Payload::Published(inner), None) if self.start == Time::MAX => {
                 let accepted = Endpoint::accept(now, self.config.clone(), self.seed, inner);
                 self.endpoint = accepted.map(Box::new);
             }
@@ -225,20 +204,20 @@ impl Node<Payload> for PublishedHost {
             }
             let endpoint = Endpoint::connect(now, self.config.clone(), self.seed);
             self.endpoint = Some(Box::new(endpoint));
-            self.moments.first_sent = Some(now);
+            self.milestones.first_sent = Some(now);
             if self.controller.is_some() {
                 self.report = Some(true);
                 return self.poll(now);
             }
         }
-        if self.source.as_ref().and_then(Source::due).is_some_and(|due| due <= now) {
+        if self.due().is_some_and(|due| due <= now) {
             self.act(now);
         }
         let Some(inner) = self.endpoint.as_mut()?.poll(now) else {
             self.note(now);
             return None;
         };
-        self.moments.first_sent.get_or_insert(now);
+        self.milestones.first_sent.get_or_insert(now);
         let is_data = matches!(inner.body, fontis_proto::published::Body::Symbols(_));
         let size = inner.size();
         let inner = if self.wire { pass_wire(inner) } else { inner };
@@ -255,8 +234,75 @@ impl Node<Payload> for PublishedHost {
         let Some(endpoint) = &self.endpoint else {
             return (self.start < Time::MAX).then_some((self.start, "start"));
         };
-        let source = self.source.as_ref().and_then(Source::due).map(|at| (at, "application"));
-        [endpoint.timeout(), source].into_iter().flatten().min_by_key(|(at, _)| *at)
+        let app = self.due().map(|at| (at, "application"));
+        [endpoint.timeout(), app].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+}
+
+/// A connection as its application sees it.
+struct PublishedSocket<'a> {
+    endpoint: &'a mut Endpoint,
+    coding: Coding,
+    written: &'a mut u64,
+}
+
+impl Socket for PublishedSocket<'_> {
+    fn write(&mut self, _now: Time, bytes: u64) {
+        let end = *self.written + bytes;
+        match self.coding {
+            Coding::Counting => self.endpoint.write(bytes),
+            Coding::Real => {
+                self.endpoint.write_data((*self.written..end).map(byte).collect::<Bytes>());
+            }
+        }
+        *self.written = end;
+    }
+
+    fn finish(&mut self, _now: Time) {
+        self.endpoint.finish();
+    }
+
+    fn delivered(&self) -> u64 {
+        self.endpoint.stats().delivered
+    }
+
+    fn send(&mut self, now: Time, message: Message) {
+        self.write(now, message.bytes);
+    }
+
+    fn rate(&self) -> Option<Rate> {
+        Some(self.endpoint.rate()).filter(|rate| *rate > Rate::ZERO)
+    }
+
+    fn keeps_messages(&self) -> bool {
+        false
+    }
+}
+
+impl Host for PublishedHost {
+    fn counters(&self) -> Counters {
+        let stats = self.stats();
+        Counters {
+            sent: self.packets,
+            retransmitted: stats.repairs_sent,
+            in_flight: stats.in_flight,
+            received: stats.delivered,
+            wasted: stats.bytes_wasted,
+            symbols: stats.bytes_received,
+            ..Counters::default()
+        }
+    }
+
+    fn milestones(&self) -> Milestones {
+        self.milestones
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
     }
 }
 

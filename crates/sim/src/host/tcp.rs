@@ -1,179 +1,90 @@
 //! Hosts of TCP.
 
+use core::any::Any;
 use std::sync::Arc;
 
-use fontis_base::{Duration, Ecn, FlowId, HostId, Packet, PacketId, Stream, Time, prefetch};
+use fontis_base::{
+    Address, Duration, Ecn, FlowId, Node, Packet, PacketId, Port, Rate, Time, prefetch,
+};
 use fontis_proto::tcp::wire::{Addresses, decode_headers, encode_headers};
 use fontis_proto::tcp::{Config, Endpoint, Event, Leaving, ReceiverStats, SenderStats, Transmit};
 
-use crate::app::source::Source;
-use crate::app::source::exponential;
+use crate::app::App;
+use crate::app::socket::{Message, Socket};
+use crate::host::identity::Identity;
 use crate::host::payload::Payload;
+use crate::host::{Counters, Host, Milestones, PathMetrics};
 
-/// A host with one TCP connection and an application on it. What every packet touches is one line
-/// of the processor's cache.
+/// A host with one TCP connection and an application on it. The state that every packet touches is
+/// one line of the processor's cache.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub struct TcpHost {
-    id: HostId,
-    peer: HostId,
+    local: Address,
+    peer: Address,
     flow: FlowId,
     class: u8,
     /// Whether every segment passes through the wire format and back.
     wire: bool,
     over: bool,
     endpoint: Option<Box<Endpoint>>,
-    /// What it does with its connection; half of all hosts take what comes, and so do those that
-    /// have sent all they had to.
-    role: Option<Box<Role>>,
-    packets: u64,
+    /// Half of all hosts take whatever arrives and have no application, and so do those whose
+    /// application has ended.
+    app: Option<Box<App>>,
+    /// The identifier of the last packet sent: the host's number and a count.
+    last_id: u64,
     arrived: u64,
     /// When the last packet with data arrived; [`Time::MAX`] if none has.
     last_data: Time,
-    rare: Box<Rare>,
+    cold: Box<ColdState>,
 }
 
-/// What a host is seldom asked for.
+/// State that few packets touch.
 #[derive(Clone, Debug)]
-struct Rare {
+struct ColdState {
     config: Arc<Config>,
     isn: u32,
-    moments: Moments,
+    /// When it connects; [`Time::MAX`] if the peer does.
+    connects_at: Time,
+    milestones: Milestones,
     /// The counters of a connection that is gone.
     last_stats: Option<Box<(SenderStats, ReceiverStats)>>,
 }
 
-/// What a host does with its connection.
-#[derive(Clone, Debug)]
-enum Role {
-    /// Connects and sends what a source gives.
-    Send(Sending),
-    /// Connects, asks, and asks again after each answer.
-    Ask(Asking),
-    /// Waits for a connection and answers each request.
-    Answer(Answering),
-}
-
-#[derive(Clone, Debug)]
-struct Sending {
-    start: Time,
-    source: Source,
-}
-
-#[derive(Clone, Debug)]
-struct Asking {
-    start: Time,
-    requests: Requests,
-    asked: u64,
-    next: Option<Time>,
-    stream: Stream,
-}
-
-#[derive(Clone, Debug)]
-struct Answering {
-    requests: Requests,
-    answered: u64,
-}
-
-/// Requests and answers, one after the other on one connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Requests {
-    /// Bytes of a request.
-    pub request: u64,
-    /// Bytes of an answer.
-    pub response: u64,
-    /// Mean of the exponentially distributed time between an answer and the next request.
-    pub think: Duration,
-    /// How many requests there are; `None` is without end.
-    pub count: Option<u64>,
-}
-
-/// When things happened to a flow, seen from this host.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Moments {
-    /// The first packet was sent.
-    pub first_sent: Option<Time>,
-    /// Data could be exchanged.
-    pub connected: Option<Time>,
-    /// The first packet with data arrived.
-    pub first_data: Option<Time>,
-    /// The last packet with data arrived so far.
-    pub last_data: Option<Time>,
-    /// All that the peer sent had arrived.
-    pub completed: Option<Time>,
-    /// The connection was over.
-    pub closed: Option<Time>,
-    /// It ended because the peer did not answer or broke it off.
-    pub aborted: bool,
-}
+/// The bits of a packet's identifier that count.
+const COUNT: u64 = (1 << 40) - 1;
 
 impl TcpHost {
-    fn new(
-        id: HostId,
-        peer: HostId,
-        flow: FlowId,
-        config: Arc<Config>,
+    /// A host of a flow. It connects at `connects_at`, or waits for a connection; `app` uses the
+    /// connection.
+    pub fn new(
+        identity: Identity,
+        config: impl Into<Arc<Config>>,
         isn: u32,
-        role: Option<Role>,
+        app: Option<App>,
+        connects_at: Option<Time>,
     ) -> Self {
+        let Identity { number, local, peer, flow, class } = identity;
         Self {
-            id,
+            local,
             peer,
             flow,
-            class: 0,
+            class,
             wire: false,
             over: false,
             endpoint: None,
-            role: role.map(Box::new),
-            packets: 0,
+            app: app.map(Box::new),
+            last_id: u64::from(number) << 40,
             arrived: 0,
             last_data: Time::MAX,
-            rare: Box::new(Rare { config, isn, moments: Moments::default(), last_stats: None }),
+            cold: Box::new(ColdState {
+                config: config.into(),
+                isn,
+                connects_at: connects_at.unwrap_or(Time::MAX),
+                milestones: Milestones::default(),
+                last_stats: None,
+            }),
         }
-    }
-
-    /// A host that connects when its source begins, and sends what it gives.
-    pub fn sender(
-        id: HostId,
-        peer: HostId,
-        flow: FlowId,
-        config: impl Into<Arc<Config>>,
-        source: Source,
-        isn: u32,
-    ) -> Self {
-        let start = source.due().unwrap_or(Time::MAX);
-        Self::new(id, peer, flow, config.into(), isn, Some(Role::Send(Sending { start, source })))
-    }
-
-    /// A host that connects at `start` and makes requests.
-    pub fn asker(
-        id: HostId,
-        peer: HostId,
-        flow: FlowId,
-        config: impl Into<Arc<Config>>,
-        (start, requests, stream): (Time, Requests, Stream),
-        isn: u32,
-    ) -> Self {
-        let asking = Asking { start, requests, asked: 0, next: None, stream };
-        Self::new(id, peer, flow, config.into(), isn, Some(Role::Ask(asking)))
-    }
-
-    /// A host that waits for a connection; it answers requests, or takes what comes.
-    pub fn receiver(
-        id: HostId,
-        peer: HostId,
-        flow: FlowId,
-        config: impl Into<Arc<Config>>,
-        requests: Option<Requests>,
-        isn: u32,
-    ) -> Self {
-        let role = requests.map(|requests| Role::Answer(Answering { requests, answered: 0 }));
-        Self::new(id, peer, flow, config.into(), isn, role)
-    }
-
-    /// The same host, whose packets are of another traffic class.
-    pub fn with_class(self, class: u8) -> Self {
-        Self { class, ..self }
     }
 
     /// The same host, each of whose segments passes through the wire format and back if `wire` says
@@ -182,17 +93,11 @@ impl TcpHost {
         Self { wire, ..self }
     }
 
-    /// When things happened.
-    pub fn moments(&self) -> Moments {
-        let last_data = Some(self.last_data).filter(|at| *at < Time::MAX);
-        Moments { last_data, ..self.rare.moments }
-    }
-
     /// The counters of the connection's sending half; the last ones if it is gone.
     pub fn sender_stats(&self) -> SenderStats {
         match &self.endpoint {
             Some(endpoint) => endpoint.sender_stats(),
-            None => self.rare.last_stats.as_ref().map_or_else(SenderStats::default, |last| last.0),
+            None => self.cold.last_stats.as_ref().map_or_else(SenderStats::default, |last| last.0),
         }
     }
 
@@ -201,17 +106,17 @@ impl TcpHost {
         match &self.endpoint {
             Some(endpoint) => endpoint.receiver_stats(),
             None => {
-                self.rare.last_stats.as_ref().map_or_else(ReceiverStats::default, |last| last.1)
+                self.cold.last_stats.as_ref().map_or_else(ReceiverStats::default, |last| last.1)
             }
         }
     }
 
     /// Packets sent.
     pub const fn packets(&self) -> u64 {
-        self.packets
+        self.last_id & COUNT
     }
 
-    /// Packets that arrived, of use or not.
+    /// Packets that arrived, useful or not.
     pub const fn arrived(&self) -> u64 {
         self.arrived
     }
@@ -236,65 +141,25 @@ impl TcpHost {
         }
     }
 
-    /// When the application next has something to do; [`Time::MAX`] if nothing.
+    /// When the application next acts by itself; [`Time::MAX`] if never.
     #[inline]
     fn due(&self) -> Time {
-        self.role.as_ref().and_then(|role| role.due()).unwrap_or(Time::MAX)
+        self.app.as_ref().map_or(Time::MAX, |app| app.due())
     }
 
-    /// Lets the application do what it has to at `now`.
+    /// Lets the application act.
     fn act(&mut self, now: Time) {
-        let Some(endpoint) = &mut self.endpoint else { return };
-        let Some(role) = &mut self.role else { return };
-        match &mut **role {
-            Role::Send(sending) => {
-                while let Some(piece) = sending.source.next(now) {
-                    endpoint.write(piece.bytes);
-                    if piece.last {
-                        endpoint.finish();
-                    }
-                }
-                if sending.source.due().is_none() {
-                    self.role = None;
-                }
-            }
-            Role::Ask(asking) => {
-                let Asking { requests, asked, next, stream, .. } = asking;
-                let got = endpoint.receiver_stats().received;
-                if next.is_none() && got >= *asked * requests.response {
-                    // The answer is there: think, and ask again, or end.
-                    if requests.count.is_some_and(|count| *asked >= count) {
-                        endpoint.finish();
-                        return;
-                    }
-                    let think = if *asked == 0 {
-                        Duration::ZERO
-                    } else {
-                        exponential(stream, requests.think)
-                    };
-                    *next = Some(now + think);
-                }
-                if next.is_some_and(|next| now >= next) {
-                    *next = None;
-                    *asked += 1;
-                    endpoint.write(requests.request);
-                }
-            }
-            Role::Answer(Answering { requests, answered }) => {
-                let got = endpoint.receiver_stats().received;
-                while got >= (*answered + 1) * requests.request.max(1) {
-                    *answered += 1;
-                    endpoint.write(requests.response);
-                }
-            }
+        let (Some(endpoint), Some(app)) = (&mut self.endpoint, &mut self.app) else { return };
+        if !app.act(now, &mut TcpSocket { endpoint }) {
+            self.app = None;
         }
     }
 
     fn start(&mut self, now: Time) {
-        if self.connects_at().is_some_and(|start| now >= start) {
-            let Rare { config, isn, moments, .. } = &mut *self.rare;
+        if now >= self.cold.connects_at {
+            let ColdState { config, isn, milestones, .. } = &mut *self.cold;
             self.endpoint = Some(Box::new(Endpoint::connect(now, config.clone(), *isn)));
-            moments.first_sent = Some(now);
+            milestones.first_sent = Some(now);
         }
     }
 
@@ -309,19 +174,19 @@ impl TcpHost {
     #[cold]
     fn note_all_events(&mut self, now: Time) {
         let Some(endpoint) = &mut self.endpoint else { return };
-        let Rare { moments, last_stats, .. } = &mut *self.rare;
+        let ColdState { milestones, last_stats, .. } = &mut *self.cold;
         while let Some(event) = endpoint.event() {
             match event {
-                Event::Connected => moments.connected = Some(now),
+                Event::Connected => milestones.connected = Some(now),
                 Event::PeerFinished => {
-                    moments.completed = Some(now);
+                    milestones.completed = Some(now);
                     endpoint.finish();
                 }
                 Event::Delivered => {}
-                Event::Closed => moments.closed = Some(now),
+                Event::Closed => milestones.closed = Some(now),
                 Event::Aborted => {
-                    moments.closed = Some(now);
-                    moments.aborted = true;
+                    milestones.closed = Some(now);
+                    milestones.aborted = true;
                 }
             }
         }
@@ -334,7 +199,7 @@ impl TcpHost {
     }
 
     /// Takes a packet that arrives.
-    pub(crate) fn handle(&mut self, now: Time, packet: Packet<Payload>) {
+    pub(crate) fn receive(&mut self, now: Time, packet: Packet<Payload>) {
         self.arrived += 1;
         let Payload::Tcp(segment) = &packet.payload else { return };
         if packet.corrupt || self.over {
@@ -343,24 +208,24 @@ impl TcpHost {
         let marked = packet.ecn == Ecn::Ce;
         if let Some(endpoint) = &mut self.endpoint {
             endpoint.handle(now, segment, marked);
-        } else if self.connects_at().is_none() {
-            let endpoint = Endpoint::accept(now, self.rare.config.clone(), self.rare.isn, segment);
+        } else if self.cold.connects_at == Time::MAX {
+            let ColdState { config, isn, .. } = &*self.cold;
+            let endpoint = Endpoint::accept(now, config.clone(), *isn, segment);
             self.endpoint = endpoint.map(Box::new);
         } else {
             return;
         }
         if segment.len > 0 {
             if self.last_data == Time::MAX {
-                self.rare.moments.first_data = Some(now);
+                self.cold.milestones.first_data = Some(now);
             }
             self.last_data = now;
         }
         self.note_events(now);
-        match self.role.as_deref() {
+        match self.app.as_deref() {
             None => {}
-            // It does what it does by time alone.
-            Some(Role::Send(_)) if self.due() > now => {}
-            _ => self.act(now),
+            Some(app) if app.ignores_arrivals() && self.due() > now => {}
+            Some(_) => self.act(now),
         }
     }
 
@@ -378,12 +243,12 @@ impl TcpHost {
             self.note_events(now);
             return None;
         };
-        self.packets += 1;
-        if self.packets == 1 {
-            self.rare.moments.first_sent.get_or_insert(now);
+        self.last_id += 1;
+        if self.packets() == 1 {
+            self.cold.milestones.first_sent.get_or_insert(now);
         }
-        let id = PacketId(u64::from(self.id.0) << 40 | self.packets);
-        let Self { id: src, peer: dst, flow, class, .. } = *self;
+        let id = PacketId(self.last_id);
+        let Self { local: src, peer: dst, flow, class, .. } = *self;
         let endpoint = self.endpoint.as_deref_mut()?;
         Some(Outgoing { endpoint, leaving, id, src, dst, flow, class })
     }
@@ -393,18 +258,13 @@ impl TcpHost {
         self.wire
     }
 
-    /// When it connects, if it does.
-    fn connects_at(&self) -> Option<Time> {
-        self.role.as_ref().and_then(|role| role.start())
-    }
-
     /// When it next has something to do if nothing arrives; [`Time::MAX`] if nothing.
     #[inline]
     pub(crate) fn deadline(&self) -> Time {
         match &self.endpoint {
             _ if self.over => Time::MAX,
             Some(endpoint) => endpoint.deadline().min(self.due()),
-            None => self.connects_at().unwrap_or(Time::MAX),
+            None => self.cold.connects_at,
         }
     }
 }
@@ -414,8 +274,8 @@ pub(crate) struct Outgoing<'a> {
     endpoint: &'a mut Endpoint,
     leaving: Leaving,
     id: PacketId,
-    src: HostId,
-    dst: HostId,
+    src: Address,
+    dst: Address,
     flow: FlowId,
     class: u8,
 }
@@ -476,23 +336,93 @@ pub(crate) fn pass_wire(mut packet: Packet<Payload>) -> Packet<Payload> {
     packet
 }
 
-impl Role {
-    /// When it connects, if it does.
-    fn start(&self) -> Option<Time> {
-        match self {
-            Self::Send(sending) => Some(sending.start),
-            Self::Ask(asking) => Some(asking.start),
-            Self::Answer(_) => None,
+/// A connection as its application sees it.
+struct TcpSocket<'a> {
+    endpoint: &'a mut Endpoint,
+}
+
+impl Socket for TcpSocket<'_> {
+    fn write(&mut self, _now: Time, bytes: u64) {
+        self.endpoint.write(bytes);
+    }
+
+    fn finish(&mut self, _now: Time) {
+        self.endpoint.finish();
+    }
+
+    fn delivered(&self) -> u64 {
+        self.endpoint.receiver_stats().received
+    }
+
+    fn send(&mut self, _now: Time, message: Message) {
+        self.endpoint.write(message.bytes);
+    }
+
+    fn rate(&self) -> Option<Rate> {
+        let SenderStats { cwnd, srtt, .. } = self.endpoint.sender_stats();
+        let srtt = srtt.filter(|srtt| *srtt > Duration::ZERO)?;
+        Some(Rate::from_bytes_over(cwnd, srtt))
+    }
+
+    fn keeps_messages(&self) -> bool {
+        false
+    }
+}
+
+impl Node<Payload> for TcpHost {
+    fn handle(&mut self, now: Time, _port: Port, packet: Packet<Payload>) {
+        self.receive(now, packet);
+    }
+
+    fn poll(&mut self, now: Time) -> Option<(Port, Packet<Payload>)> {
+        let wire = self.wire;
+        let packet = self.next(now)?.packet(now);
+        Some((0, if wire { pass_wire(packet) } else { packet }))
+    }
+
+    fn timeout(&self) -> Option<(Time, &'static str)> {
+        Some((self.deadline(), "connection")).filter(|(at, _)| *at < Time::MAX)
+    }
+}
+
+impl Host for TcpHost {
+    fn counters(&self) -> Counters {
+        let (sent, got) = (self.sender_stats(), self.receiver_stats());
+        let segment = self.cold.config.segment_len(self.cold.config.timestamps).max(1);
+        Counters {
+            sent: self.packets(),
+            retransmitted: sent.retransmitted,
+            lost: sent.lost / u64::from(segment),
+            window: sent.cwnd,
+            in_flight: sent.in_flight,
+            srtt: sent.srtt,
+            received: got.received,
+            ..Counters::default()
         }
     }
 
-    /// When the application next has something to do.
-    fn due(&self) -> Option<Time> {
-        match self {
-            Self::Send(sending) => sending.source.due(),
-            Self::Ask(asking) => asking.next,
-            Self::Answer(_) => None,
-        }
+    fn milestones(&self) -> Milestones {
+        let last_data = Some(self.last_data).filter(|at| *at < Time::MAX);
+        Milestones { last_data, ..self.cold.milestones }
+    }
+
+    fn path_metrics(&self) -> Option<PathMetrics> {
+        let stats = self.sender_stats();
+        Some(PathMetrics {
+            srtt: stats.srtt,
+            min_rtt: stats.min_rtt,
+            window: stats.cwnd,
+            in_flight: stats.in_flight,
+            threshold: (stats.ssthresh < u64::MAX).then_some(stats.ssthresh),
+        })
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
     }
 }
 

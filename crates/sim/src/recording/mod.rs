@@ -14,6 +14,8 @@ pub struct Recording {
     pub queue: Table,
     /// What happened when: flows begin and end, the first drop of each bottleneck.
     pub event: Table,
+    /// The messages of flows that send messages.
+    pub message: Table,
     /// One number for each metric and subject, over the measurement window.
     pub summary: Table,
     /// Events that the world processed.
@@ -29,6 +31,7 @@ impl Recording {
             flow: Table::new(FLOW),
             queue: Table::new(QUEUE),
             event: Table::new(EVENT),
+            message: Table::new(MESSAGE),
             summary: Table::new(SUMMARY),
             events: 0,
             packets: 0,
@@ -36,11 +39,12 @@ impl Recording {
     }
 
     /// The tables and their names.
-    pub const fn tables(&self) -> [(&'static str, &Table); 4] {
+    pub const fn tables(&self) -> [(&'static str, &Table); 5] {
         [
             ("flow", &self.flow),
             ("queue", &self.queue),
             ("event", &self.event),
+            ("message", &self.message),
             ("summary", &self.summary),
         ]
     }
@@ -159,6 +163,16 @@ const EVENT: &[ColumnSchema] = &[
     ),
 ];
 
+const MESSAGE: &[ColumnSchema] = &[
+    column("time", "s", Real, "when the message was made"),
+    column("flow", "", Integer, "the flow's number, from 0 in the order of the scenario"),
+    column("name", "", Text, "the flow's name; of a group's members `flow@host`"),
+    column("number", "", Integer, "the message's number in its flow, from 0"),
+    column("kind", "", Text, "of a video the kind of frame: `I`, `P` or `B`"),
+    column("bytes", "B", Integer, "its length"),
+    column("delay", "s", Real, "until it had arrived whole; NaN if it never did"),
+];
+
 const SUMMARY: &[ColumnSchema] = &[
     column("metric", "", Text, "the metric, as listed below"),
     column("subject", "", Text, "the flow, the bottleneck, or `all`"),
@@ -184,6 +198,12 @@ pub(crate) const METRICS: &[(&str, &str, &str, &str)] = &[
         "from the first data received to the last, if the flow completed",
     ),
     ("completed", "", "all", "share of the flows with an end that completed"),
+    ("messages", "", "flow", "messages made in the measurement window"),
+    ("messages_in_time", "", "flow", "share of them that arrived before their deadline"),
+    ("messages_lost", "", "flow", "share of them that never arrived"),
+    ("message_delay", "ms", "flow", "median delay of the messages that arrived"),
+    ("message_delay_p95", "ms", "flow", "95th percentile of the same"),
+    ("message_delay_p99", "ms", "flow", "99th percentile of the same"),
     ("utilisation", "", "bottleneck", "bits that crossed the link relative to what it could carry"),
     ("occupancy", "", "bottleneck", "time average of the queue relative to the buffer"),
     ("mean_queue", "packets", "bottleneck", "time average of the queue"),

@@ -1,14 +1,12 @@
-use std::collections::BTreeMap;
+//! Files that scenarios name.
 
 use fontis_base::{Duration, Probability, Rate};
 use fontis_net::DeliveryTrace;
 
 use crate::analysis::cellular::Cellular;
-use crate::scenario::keys::find;
-use crate::scenario::value::{Form, Setting};
-
-/// Traces by what names them in a scenario.
-pub(crate) type Traces = BTreeMap<String, DeliveryTrace>;
+use crate::settings::catalogue::Catalogue;
+use crate::settings::form::{Form, Setting};
+use crate::settings::reader::Traces;
 
 /// How a scenario gets at the files that it names: this crate reads none itself.
 #[derive(Clone, Debug)]
@@ -32,11 +30,12 @@ impl Files {
     /// Adds the traces that a key's value names, if it is a key for such.
     pub(super) fn load(
         &self,
+        catalogue: &Catalogue,
         path: &str,
         value: &Setting,
         traces: &mut Traces,
     ) -> Result<(), String> {
-        if find(&super::plain_path(path)).is_none_or(|key| key.form != Form::Trace) {
+        if catalogue.key_of(path).is_none_or(|key| key.form != Form::Trace) {
             return Ok(());
         }
         for name in value.list() {
@@ -60,7 +59,7 @@ const CELLULAR: &str = "cellular:";
 /// The most opportunities of a trace that is made, of eight bytes each: an hour at 160 Mbit/s.
 const MOST: f64 = 5e7;
 
-/// A trace of the model in [`cellular`](crate::cellular), by mean rate, coefficient of variation,
+/// A trace of the model in [`cellular`](crate::analysis::cellular), by mean rate, coefficient of variation,
 /// length and seed.
 fn cellular(model: &str) -> Result<DeliveryTrace, String> {
     let form = "write cellular:MEAN,VARIATION,LENGTH[,SEED], as in \"cellular:10 Mbit/s,30%,60 s\"";

@@ -1,65 +1,72 @@
-use super::value::Form;
+//! The tables and keys of scenarios, but for those of transports.
 
-/// A key that scenario files may set.
-#[derive(Clone, Copy, Debug)]
-pub struct Key {
-    /// Its table: `scenario`, `topology`, `queue`, `link`, `tcp`, `dfcp`, `flow` and so on.
-    pub table: &'static str,
-    /// Its name in the table.
-    pub name: &'static str,
-    /// What its value must be.
-    pub form: Form,
-    /// What it is if it is not set; empty if nothing.
-    pub default: &'static str,
-    /// What it means.
-    pub meaning: &'static str,
-}
+use crate::scenario::apps;
+use crate::settings::catalogue::{Key, Place, TableRow, key, names};
+use crate::settings::form::Form::{
+    Buffer, Changes, Count, Duration, Flag, Loss, LossAt, Number, Outage, Policer, Probability,
+    Queue, Rate, Reorder, Size, Text, Texts, Trace,
+};
 
-impl Key {
-    /// The name with its table, as sweeps and `--set` write it.
-    pub fn path(&self) -> String {
-        format!("{}.{}", self.table, self.name)
-    }
-}
-
-const fn key(
-    table: &'static str,
-    name: &'static str,
-    form: Form,
-    default: &'static str,
-    meaning: &'static str,
-) -> Key {
-    Key { table, name, form, default, meaning }
-}
-
-/// What transports there are.
-pub(super) const PROTOCOLS: &[&str] = &[
-    "newreno",
-    "cubic",
-    "cubic-hystart",
-    "compound",
-    "compound-loss-only",
-    "vegas",
-    "bbr",
-    "dctcp",
-    "dfcp",
-    "dfcp-published",
-    "datagrams",
-    "command",
+/// The tables of scenarios that stand before those of transports.
+pub(super) const TABLES: &[TableRow] = &[
+    TableRow {
+        name: "scenario",
+        meaning: "What the experiment is, how long it lasts and how often it is repeated.",
+        keys: SCENARIO,
+        place: Place::Single,
+    },
+    TableRow {
+        name: "topology",
+        meaning: "The network between the hosts.",
+        keys: TOPOLOGY,
+        place: Place::Single,
+    },
+    TableRow {
+        name: "link",
+        meaning: "`[[link]]`, once for each link of a network of one's own, in place of \
+                  `topology.kind`. Links join routers and hosts, alike both ways. Packets cross as \
+                  few links as they can.",
+        keys: LINK,
+        place: Place::List,
+    },
+    TableRow {
+        name: "host",
+        meaning: "`[[host]]`, once for each machine that flows share. Each link that begins there is \
+                  an interface. A flow without a host has hosts of its own behind the routers that it \
+                  names.",
+        keys: HOST,
+        place: Place::List,
+    },
+    TableRow {
+        name: "group",
+        meaning: "`[[group]]`, once for each group of hosts that one packet reaches. `flow.to` may \
+                  name it, if the transport can reach groups.",
+        keys: GROUP,
+        place: Place::List,
+    },
+    TableRow {
+        name: "queue",
+        meaning: "What is set of the queue discipline; each looks at what concerns it.",
+        keys: QUEUE,
+        place: Place::Single,
+    },
 ];
-/// What topologies there are.
-pub(super) const TOPOLOGIES: &[&str] = &["dumbbell", "parking-lot"];
-/// What applications there are.
-pub(super) const APPLICATIONS: &[&str] =
-    &["bulk", "object", "constant", "poisson", "on-off", "requests", "short-flows", "list"];
-/// Ways through a parking lot.
-pub(super) const PATHS: &[&str] = &["all", "first", "second"];
 
-use Form::*;
+/// The table of flows, which stands behind those of transports.
+pub(super) const FLOWS: TableRow = TableRow {
+    name: "flow",
+    meaning: "`[[flow]]`, once for each kind of flow. The table of its transport may stand in it, as \
+              in `tcp = { sack = false }`, for this flow alone.",
+    keys: FLOW,
+    place: Place::List,
+};
 
-/// Every key, table by table. Documentation, schema, checks and suggestions are all made from this
-/// list.
-pub const KEYS: &[Key] = &[
+/// The topologies.
+const TOPOLOGIES: &[&str] = &["dumbbell", "parking-lot"];
+/// The ways through a parking lot.
+const PATHS: &[&str] = &["all", "first", "second"];
+
+const SCENARIO: &[Key] = &[
     key("scenario", "id", Text, "", "the experiment's identifier, as `X21`; files are known by it"),
     key("scenario", "title", Text, "", "what it is about, in a line"),
     key("scenario", "paper", Text, "", "the paper it is taken from"),
@@ -104,7 +111,10 @@ pub const KEYS: &[Key] = &[
         "uniform random delay of each packet at its sender, against phase effects; 0 switches it off",
     ),
     key("scenario", "start_jitter", Duration, "0", "uniform random delay of each flow's start"),
-    key("topology", "kind", Names(TOPOLOGIES), "dumbbell", "one bottleneck, or two in a row"),
+];
+
+const TOPOLOGY: &[Key] = &[
+    key("topology", "kind", names(TOPOLOGIES), "dumbbell", "one bottleneck, or two in a row"),
     key(
         "topology",
         "rate",
@@ -235,9 +245,12 @@ pub const KEYS: &[Key] = &[
         "0",
         "in how many packets the first bottleneck flips a bit",
     ),
+];
+
+const LINK: &[Key] = &[
     key("link", "name", Text, "", "the link's name; FROM-TO if not set"),
-    key("link", "from", Text, "", "the router where it begins"),
-    key("link", "to", Text, "", "the router where it leads"),
+    key("link", "from", Text, "", "the router or host where it begins"),
+    key("link", "to", Text, "", "the router or host where it leads"),
     key(
         "link",
         "one_way",
@@ -291,6 +304,19 @@ pub const KEYS: &[Key] = &[
     ),
     key("link", "duplicate", Probability, "0", "how many packets come twice"),
     key("link", "corrupt", Probability, "0", "in how many packets a bit is flipped"),
+];
+
+const HOST: &[Key] =
+    &[key("host", "name", Text, "", "the host's name; routers and hosts share one name space")];
+
+const GROUP: &[Key] = &[
+    key("group", "name", Text, "", "the group's name, in the name space of routers and hosts"),
+    key("group", "members", Texts, "", "hosts, or HOST/LINK for one interface, from the beginning"),
+    key("group", "join", Changes, "", "a list of TIME:HOST; the host is a member from then on"),
+    key("group", "leave", Changes, "", "a list of TIME:HOST; the host is a member until then"),
+];
+
+const QUEUE: &[Key] = &[
     key(
         "queue",
         "quantum",
@@ -350,123 +376,9 @@ pub const KEYS: &[Key] = &[
         "codel, fq-codel: the order of a worst-case round-trip time",
     ),
     key("queue", "share", Probability, "50%", "two-class: the share of traffic class 0"),
-    key("tcp", "mtu", Count, "1500", "bytes of a full packet"),
-    key("tcp", "recovery", Names(&["rfc6675", "rack-tlp"]), "rfc6675", "how losses are recognised"),
-    key("tcp", "sack", Flag, "true", "selective acknowledgement"),
-    key("tcp", "timestamps", Flag, "true", "timestamps, 12 bytes of every segment"),
-    key("tcp", "ecn", Flag, "false", "explicit congestion notification"),
-    key("tcp", "pacing", Flag, "false", "segments leave evenly spaced"),
-    key("tcp", "initial_window", Count, "10", "segments sent before the first acknowledgement"),
-    key(
-        "tcp",
-        "max_window",
-        Size,
-        "",
-        "the most bytes outstanding, as in stacks with a fixed window; no limit if not set",
-    ),
-    key(
-        "tcp",
-        "delayed_ack",
-        Duration,
-        "40 ms",
-        "how long an acknowledgement may wait; 0 acknowledges every segment",
-    ),
-    key(
-        "tcp",
-        "min_rto",
-        Duration,
-        "200 ms",
-        "the least that the timeout lies above the round-trip time",
-    ),
-    key(
-        "dfcp",
-        "rate",
-        Text,
-        "greedy",
-        "greedy (the access link's rate), auto, friendly (as CUBIC), or a rate",
-    ),
-    key(
-        "dfcp",
-        "redundancy",
-        Names(&["measured", "until-acknowledged"]),
-        "measured",
-        "how many symbols are sent: as many as the loss asks for, or until the block is acknowledged",
-    ),
-    key(
-        "dfcp",
-        "mtu",
-        Count,
-        "1500",
-        "bytes of a full packet that paths carry, as path MTU discovery finds out",
-    ),
-    key("dfcp", "window", Count, "1000", "blocks sent and not acknowledged at most"),
-    key("dfcp", "block", Size, "63536 B", "bytes in a block"),
-    key(
-        "published",
-        "rate",
-        Text,
-        "greedy",
-        "greedy (the access link's rate), a rate, oracle (max-min fair, at once), sdn (a controller's, see there), or marks (experimental: slows down for marked packets)",
-    ),
-    key("published", "redundancy", Number, "0.05", "ε, as a share of the block"),
-    key("published", "window", Count, "1000", "W, blocks sent and not acknowledged at most"),
-    key("published", "block", Size, "63536 B", "k, bytes of a block"),
-    key("published", "payload", Size, "1452 B", "encoded bytes in a full packet"),
-    key(
-        "published",
-        "sending",
-        Names(&["two-phase", "round-robin", "until-acknowledged"]),
-        "two-phase",
-        "which packets are sent when (D-13)",
-    ),
-    key(
-        "published",
-        "plan",
-        Names(&["measured", "fixed"]),
-        "measured",
-        "two-phase: whether the first pass over a block is as long as the loss asks for, or (1+ε)k bytes",
-    ),
-    key(
-        "published",
-        "need",
-        Names(&["redundancy", "code"]),
-        "redundancy",
-        "what a block needs: (1+ε)k bytes, or what the code needs",
-    ),
-    key(
-        "published",
-        "last_packet",
-        Names(&["short", "full"]),
-        "short",
-        "how the first pass over a block ends (D-14)",
-    ),
-    key(
-        "published",
-        "coding",
-        Names(&["counting", "real"]),
-        "counting",
-        "whether bytes are only counted, or encoded and decoded",
-    ),
-    key("published", "decode", Flag, "true", "whether receivers decode, where bytes are encoded"),
-    key("published", "acknowledge", Flag, "true", "whether receivers acknowledge blocks"),
-    key(
-        "published",
-        "control_class",
-        Count,
-        "0",
-        "the traffic class of handshakes and acknowledgements (D-03)",
-    ),
-    key("published", "gain", Number, "0.5", "marks: how strongly a sender slows down"),
-    key("sdn", "response", Duration, "50 ms", "from a change to the sender's adaptation"),
-    key("sdn", "poll", Duration, "100 ms", "how often the controller looks"),
-    key("sdn", "error", Probability, "0", "how wrong its rates are"),
-    key(
-        "sdn",
-        "error_model",
-        Names(&["over", "uniform"]),
-        "over",
-        "whether rates are always too high by the error, or uniform around the right one (D-37)",
-    ),
+];
+
+const FLOW: &[Key] = &[
     key(
         "flow",
         "name",
@@ -475,9 +387,9 @@ pub const KEYS: &[Key] = &[
         "the flow's name; with a count, a number is added. `flow1` and so on if not set",
     ),
     key("flow", "count", Count, "1", "how many such flows there are"),
-    key("flow", "protocol", Names(PROTOCOLS), "cubic", "what transports it"),
+    key("flow", "protocol", names(&[]), "cubic", "what transports it"),
     key("flow", "start", Duration, "0", "when it begins"),
-    key("flow", "app", Names(APPLICATIONS), "bulk", "what is transported"),
+    key("flow", "app", names(apps::NAMES), "bulk", "what is transported"),
     key(
         "flow",
         "size",
@@ -490,17 +402,17 @@ pub const KEYS: &[Key] = &[
         "rate",
         Rate,
         "1 Mbit/s",
-        "constant, poisson, on-off: bytes of payload per time; short-flows: the load that they offer",
+        "constant, poisson, on-off: bytes of payload per time; short-flows: the load that they offer; voice, video: the codec's rate, 64 kbit/s and 2 Mbit/s if not set",
     ),
     key(
         "flow",
         "piece",
         Size,
         "1000 B",
-        "constant, poisson, on-off: bytes written at a time; of a datagram",
+        "constant, poisson, on-off: bytes written at a time; of a datagram; voice: of a frame, 160 B if not set",
     ),
-    key("flow", "on", Duration, "1 s", "on-off: mean length of a burst"),
-    key("flow", "off", Duration, "1 s", "on-off: mean length of a pause"),
+    key("flow", "on", Duration, "1 s", "on-off: mean length of a burst; voice: of a talk spurt"),
+    key("flow", "off", Duration, "1 s", "on-off, voice: mean length of a pause"),
     key("flow", "request", Size, "200 B", "requests: bytes of a request"),
     key(
         "flow",
@@ -517,12 +429,18 @@ pub const KEYS: &[Key] = &[
     key(
         "flow",
         "path",
-        Names(PATHS),
+        names(PATHS),
         "all",
         "parking lot: whether it crosses both bottlenecks or one",
     ),
-    key("flow", "from", Text, "", "links of one's own: the router that its sender is behind"),
-    key("flow", "to", Text, "", "links of one's own: the router that its receiver is behind"),
+    key(
+        "flow",
+        "from",
+        Text,
+        "",
+        "links of one's own: the router that its sender is behind, or its sender's host, or HOST/LINK",
+    ),
+    key("flow", "to", Text, "", "links of one's own: the same for its receiver; or a group"),
     key(
         "flow",
         "command",
@@ -552,45 +470,24 @@ pub const KEYS: &[Key] = &[
         "subflows in links of one's own: the routers that they pass, one for each, as in \"sat, cell\"; the others take the shortest way",
     ),
     key("flow", "class", Count, "0", "the traffic class of its packets"),
-    key("flow", "max_window", Size, "", "tcp.max_window of this flow"),
-];
-
-/// The tables that there are.
-pub const TABLES: &[(&str, &str)] = &[
-    ("scenario", "What the experiment is, how long it lasts and how often it is repeated."),
-    ("topology", "The network between the hosts."),
-    (
-        "link",
-        "`[[link]]`, once for each link of a network of one's own, in place of `topology.kind`: links lead from router to router, alike both ways; flows say between which routers they go, and packets cross as few links as they can.",
+    key(
+        "flow",
+        "deadline",
+        Duration,
+        "",
+        "voice, video: how long after it was made a message is of use; 150 ms and 300 ms if not set",
     ),
-    ("queue", "What is set of the queue discipline; each looks at what concerns it."),
-    ("tcp", "All TCP endpoints."),
-    ("dfcp", "All DFCP endpoints. Symbols are counted, not encoded."),
-    (
-        "published",
-        "All endpoints of the DFCP of 2015, protocol `dfcp-published`. D-nn are what its texts leave open.",
+    key("flow", "fps", Count, "25", "video: frames a second"),
+    key("flow", "gop", Count, "12", "video: frames from one I frame to the next"),
+    key("flow", "b_frames", Count, "2", "video: B frames between two frames that are references"),
+    key("flow", "weights", Text, "5:2:1", "video: the sizes of I, P and B frames, as I:P:B"),
+    key("flow", "variation", Number, "0.2", "video: coefficient of variation of a frame's size"),
+    key(
+        "flow",
+        "adaptive",
+        Flag,
+        "false",
+        "video: the encoder follows the rate that the transport reports, between flow.least and flow.rate",
     ),
-    ("sdn", "The controller that tells flows of `dfcp-published` their rates."),
-    ("flow", "`[[flow]]`, once for each kind of flow."),
+    key("flow", "least", Rate, "200 kbit/s", "video: the least rate of an adaptive encoder"),
 ];
-
-/// The key of this path, as `topology.rate`.
-pub fn find(path: &str) -> Option<&'static Key> {
-    let (table, name) = path.split_once('.')?;
-    KEYS.iter().find(|key| key.table == table && key.name == name)
-}
-
-/// The path that is written most like this one.
-pub fn nearest(path: &str) -> Option<String> {
-    let paths = KEYS.iter().map(Key::path);
-    closest(path, paths)
-}
-
-/// Of the candidates, the one most like `text`, if any is like it at all.
-pub(super) fn closest(text: &str, candidates: impl Iterator<Item = String>) -> Option<String> {
-    candidates
-        .map(|candidate| (strsim::damerau_levenshtein(text, &candidate), candidate))
-        .min()
-        .filter(|(distance, candidate)| *distance <= candidate.len().max(text.len()) / 2)
-        .map(|(_, candidate)| candidate)
-}

@@ -4,30 +4,37 @@
 //! for: one for each variant, point of the sweep and repetition. [`KEYS`] is the list of all that
 //! can be set; the reference page and the JSON Schema are made from it.
 
+mod apps;
 mod build;
-mod error;
+mod entries;
 mod files;
 mod keys;
+pub mod language;
 mod reference;
-mod value;
+mod toml_text;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use toml::Spanned;
-use toml::de::{DeArray, DeTable, DeValue};
+use toml::de::{DeTable, DeValue};
 
-pub use error::ScenarioError;
+pub use crate::settings::catalogue::{Catalogue, Key};
+pub use crate::settings::error::ScenarioError;
+pub use crate::settings::form::{Form, Setting};
 pub use files::Files;
-pub use keys::{KEYS, Key, TABLES, find, nearest};
-pub use reference::{explain, reference, schema};
-pub use value::{Form, Setting};
+pub use language::Language;
 
-use crate::experiment::Experiment;
-use files::Traces;
+use crate::experiment::spec::Experiment;
+use crate::scenario::entries::{bad_at, count, known, set, text, unknown};
+use crate::scenario::toml_text::{leaves, line, list, place, plain, setting, table};
+use crate::settings::Settings;
+use crate::settings::reader::Traces;
 
 /// An experiment with all its cases.
 #[derive(Clone, Debug)]
 pub struct Scenario {
+    language: Arc<Language>,
     settings: Settings,
     /// The axes of the sweep, in the order of the file.
     sweep: Vec<(String, Vec<Setting>)>,
@@ -37,14 +44,6 @@ pub struct Scenario {
     quick: Vec<(String, Setting)>,
     files: Files,
     traces: Traces,
-}
-
-/// What is set, by path; and of each kind of flow and each link, by name.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Settings {
-    pub(crate) keys: BTreeMap<String, Setting>,
-    pub(crate) flows: Vec<BTreeMap<String, Setting>>,
-    pub(crate) links: Vec<BTreeMap<String, Setting>>,
 }
 
 /// One run of a scenario.
@@ -91,11 +90,21 @@ impl Scenario {
 
     /// Reads a scenario, with what gives it the files that it names.
     pub fn parse_with(text: &str, files: Files) -> Result<Self, ScenarioError> {
+        Self::parse_in(Language::standard(), text, files)
+    }
+
+    /// Reads a scenario that may use the transports of `language`.
+    pub fn parse_in(
+        language: Arc<Language>,
+        text: &str,
+        files: Files,
+    ) -> Result<Self, ScenarioError> {
         let document = DeTable::parse(text).map_err(|error| ScenarioError::Syntax {
             line: error.span().map_or(1, |span| line(text, span.start)),
             message: error.message().to_owned(),
         })?;
         let mut scenario = Self {
+            language,
             settings: Settings::default(),
             sweep: Vec::new(),
             variants: Vec::new(),
@@ -109,23 +118,20 @@ impl Scenario {
                 "sweep" => scenario.read_sweep(text, item, &at)?,
                 "variants" => scenario.read_variants(text, item, &at)?,
                 "quick" => scenario.read_quick(text, item, &at)?,
-                "flow" | "link" => scenario.settings.read_entries(text, name, item, &at)?,
-                _ if TABLES.iter().any(|(table, _)| *table == name) => {
+                _ if scenario.catalogue().is_list(name) => {
+                    scenario.read_entries(text, name, item, &at)?;
+                }
+                _ if scenario.catalogue().table(name).is_some() => {
                     let table = table(item, name, &at)?;
                     for (key, item) in table.iter() {
                         let (key, at) = (key.get_ref(), place(text, key));
-                        scenario.settings.set(
-                            &format!("{name}.{key}"),
-                            setting(item, key, &at)?,
-                            &at,
-                        )?;
+                        let path = format!("{name}.{key}");
+                        scenario.set_at(&path, setting(item, key, &at)?, &at)?;
                     }
                 }
                 _ => {
-                    let names = TABLES
-                        .iter()
-                        .map(|(table, _)| *table)
-                        .chain(["sweep", "variants", "quick"]);
+                    let names = scenario.catalogue().tables().iter().map(|table| table.name);
+                    let names = names.chain(["sweep", "variants", "quick"]);
                     return Err(unknown(name, names.map(str::to_owned), &at));
                 }
             }
@@ -142,7 +148,7 @@ impl Scenario {
     /// Whether it goes with the others is seen when the runs are asked for: there may be more to be
     /// set.
     pub fn set(&mut self, key: &str, value: impl Into<Setting>) -> Result<(), ScenarioError> {
-        self.settings.set(key, value.into(), "")?;
+        self.set_at(key, value.into(), "")?;
         // A swept key that is set is swept no more.
         self.sweep.retain(|(swept, _)| swept != key);
         self.load()
@@ -151,12 +157,12 @@ impl Scenario {
     /// Sweeps a key over these values, inside of what is swept already, or in place of its present
     /// values.
     pub fn vary(&mut self, key: &str, values: Vec<Setting>) -> Result<(), ScenarioError> {
-        let form = known(key, "")?.form;
+        let form = known(self.catalogue(), key, "")?.form.clone();
         if values.is_empty() {
-            return Err(bad(key, "a sweep needs values", ""));
+            return Err(bad_at(key, "a sweep needs values", ""));
         }
         for value in &values {
-            form.check(value).map_err(|message| bad(key, &message, ""))?;
+            form.check(value).map_err(|message| bad_at(key, &message, ""))?;
         }
         match self.sweep.iter_mut().find(|(swept, _)| swept == key) {
             Some((_, old)) => *old = values,
@@ -168,7 +174,7 @@ impl Scenario {
     /// What a key is set to, or its default; of flows, the first kind's.
     pub fn get(&self, key: &str) -> String {
         let flow = key.strip_prefix("flow.").and_then(|key| self.settings.flows.first()?.get(key));
-        flow.map_or_else(|| self.settings.text(key), Setting::text)
+        flow.map_or_else(|| text(&self.settings, self.catalogue(), key), Setting::text)
     }
 
     /// The values that a sweep gives a key.
@@ -190,15 +196,54 @@ impl Scenario {
                     *values = value.list().iter().cloned().map(Setting::One).collect();
                 }
                 // It was accepted when the file was read.
-                None => quick.settings.set(key, value.clone(), "").ok()?,
+                None => quick.set_at(key, value.clone(), "").ok()?,
             }
         }
         Some(quick)
     }
 
+    fn catalogue(&self) -> &Catalogue {
+        self.language.catalogue()
+    }
+
+    fn set_at(&mut self, path: &str, value: Setting, at: &str) -> Result<(), ScenarioError> {
+        set(&mut self.settings, self.language.catalogue(), path, value, at)
+    }
+
+    /// Reads all tables of a list, as `[[flow]]`.
+    fn read_entries(
+        &mut self,
+        text: &str,
+        name: &str,
+        item: &Spanned<DeValue<'_>>,
+        at: &str,
+    ) -> Result<(), ScenarioError> {
+        let wrong = || bad_at(name, &format!("write [[{name}]], once for each"), at);
+        for item in item.get_ref().as_array().ok_or_else(wrong)?.iter() {
+            let mut entry = BTreeMap::new();
+            let keys = item.get_ref().as_table().ok_or_else(wrong)?;
+            // A table in a flow is that of its transport.
+            for (key, item, at) in leaves(text, keys, "") {
+                let (path, value) = (format!("{name}.{key}"), setting(item, &key, &at)?);
+                let form = &known(self.catalogue(), &path, &at)?.form;
+                form.check(&value).map_err(|message| bad_at(&path, &message, &at))?;
+                if key == "name" && self.catalogue().table(&value.text()).is_some() {
+                    let message = format!("{:?} is the name of a table", value.text());
+                    return Err(bad_at(&path, &message, &at));
+                }
+                entry.insert(key, value);
+            }
+            if let Some(entries) = self.settings.entries_mut(name) {
+                entries.push(entry);
+            }
+        }
+        Ok(())
+    }
+
     /// How many runs there are.
     pub fn len(&self) -> usize {
-        let repetitions = self.settings.count("scenario.repetitions").max(1) as usize;
+        let repetitions =
+            count(&self.settings, self.catalogue(), "scenario.repetitions").max(1) as usize;
         let points =
             self.sweep.iter().fold(1usize, |n, (_, values)| n.saturating_mul(values.len()));
         points.saturating_mul(self.variants.len().max(1)).saturating_mul(repetitions)
@@ -214,10 +259,11 @@ impl Scenario {
         self.check_length()?;
         let mut runs = Vec::with_capacity(self.len());
         self.each_case(|settings, variant, sweep| {
-            let repetitions = settings.count("scenario.repetitions").max(1);
+            let repetitions = count(settings, self.catalogue(), "scenario.repetitions").max(1);
             for repetition in 0..repetitions {
-                let seed = settings.count("scenario.seed").wrapping_add(repetition);
-                let experiment = build::experiment(settings, &self.traces, seed)?;
+                let seed =
+                    count(settings, self.catalogue(), "scenario.seed").wrapping_add(repetition);
+                let experiment = build::experiment(&self.language, settings, &self.traces, seed)?;
                 runs.push(Run {
                     index: runs.len(),
                     variant: variant.to_owned(),
@@ -237,16 +283,18 @@ impl Scenario {
         self.load()?;
         if let Some(quick) = self.quick() {
             quick.each_case(|settings, _, _| {
-                build::experiment(settings, &self.traces, 1).map(drop)
+                build::experiment(&self.language, settings, &self.traces, 1).map(drop)
             })?;
         }
         self.check_length()?;
-        self.each_case(|settings, _, _| build::experiment(settings, &self.traces, 1).map(drop))
+        self.each_case(|settings, _, _| {
+            build::experiment(&self.language, settings, &self.traces, 1).map(drop)
+        })
     }
 
     fn check_length(&self) -> Result<(), ScenarioError> {
         if self.len() > MOST_RUNS {
-            return Err(ScenarioError::Senseless {
+            return Err(ScenarioError::Contradiction {
                 run: String::new(),
                 message: format!("{} runs are more than the {MOST_RUNS} allowed", self.len()),
             });
@@ -264,8 +312,8 @@ impl Scenario {
         let links = self.settings.links.iter().flatten();
         let links = links.map(|(key, value)| (format!("link.{key}"), value));
         for (key, value) in sets.chain(swept).chain(keys).chain(links) {
-            let loaded = self.files.load(&key, value, &mut self.traces);
-            loaded.map_err(|message| bad(&key, &message, ""))?;
+            let loaded = self.files.load(self.language.catalogue(), &key, value, &mut self.traces);
+            loaded.map_err(|message| bad_at(&key, &message, ""))?;
         }
         Ok(())
     }
@@ -280,7 +328,7 @@ impl Scenario {
         for (variant, sets) in variants {
             let mut settings = self.settings.clone();
             for (key, value) in sets {
-                settings.set(key, value.clone(), "")?;
+                set(&mut settings, self.catalogue(), key, value.clone(), "")?;
             }
             let points: usize = self.sweep.iter().map(|(_, values)| values.len()).product();
             for point in 0..points {
@@ -290,7 +338,7 @@ impl Scenario {
                 for (key, values) in self.sweep.iter().rev() {
                     let value = &values[rest % values.len()];
                     rest /= values.len();
-                    settings.set(key, value.clone(), "")?;
+                    set(&mut settings, self.catalogue(), key, value.clone(), "")?;
                     sweep.insert(0, (key.clone(), value.text()));
                 }
                 call(&settings, variant, &sweep).map_err(|error| {
@@ -298,8 +346,8 @@ impl Scenario {
                         .chain(sweep.iter().map(|(key, value)| format!("{key} = {value}")));
                     let case: Vec<String> = case.filter(|part| !part.is_empty()).collect();
                     match error {
-                        ScenarioError::Senseless { message, .. } if !case.is_empty() => {
-                            ScenarioError::Senseless {
+                        ScenarioError::Contradiction { message, .. } if !case.is_empty() => {
+                            ScenarioError::Contradiction {
                                 run: format!("{}: ", case.join(", ")),
                                 message,
                             }
@@ -319,17 +367,21 @@ impl Scenario {
         at: &str,
     ) -> Result<(), ScenarioError> {
         for (path, item, at) in leaves(text, table(item, "sweep", at)?, "") {
-            let key = known(&path, &at)?;
+            let form = known(self.catalogue(), &path, &at)?.form.clone();
             let values =
                 item.get_ref().as_array().filter(|values| !values.is_empty()).ok_or_else(|| {
-                    bad(&path, "a sweep needs a list of values, as in [\"10 ms\", \"20 ms\"]", &at)
+                    bad_at(
+                        &path,
+                        "a sweep needs a list of values, as in [\"10 ms\", \"20 ms\"]",
+                        &at,
+                    )
                 })?;
             let mut axis = Vec::new();
             for value in values.iter().map(Spanned::get_ref) {
                 let value = plain(value)
                     .or_else(|| value.as_array().and_then(list))
-                    .ok_or_else(|| bad(&path, "a value must be a text or a number", &at))?;
-                key.form.check(&value).map_err(|message| bad(&path, &message, &at))?;
+                    .ok_or_else(|| bad_at(&path, "a value must be a text or a number", &at))?;
+                form.check(&value).map_err(|message| bad_at(&path, &message, &at))?;
                 axis.push(value);
             }
             self.sweep.push((path, axis));
@@ -345,10 +397,10 @@ impl Scenario {
     ) -> Result<(), ScenarioError> {
         for (path, item, at) in leaves(text, table(item, "quick", at)?, "") {
             let value = setting(item, &path, &at)?;
-            let key = known(&path, &at)?;
+            let form = known(self.catalogue(), &path, &at)?.form.clone();
             // A list is a shorter sweep.
             for one in value.list().iter().cloned().map(Setting::One) {
-                key.form.check(&one).map_err(|message| bad(&path, &message, &at))?;
+                form.check(&one).map_err(|message| bad_at(&path, &message, &at))?;
             }
             self.quick.push((path, value));
         }
@@ -367,197 +419,12 @@ impl Scenario {
             let mut sets = Vec::new();
             for (path, item, at) in leaves(text, table(item, name, &at)?, "") {
                 let value = setting(item, &path, &at)?;
-                let key = known(&path, &at)?;
-                key.form.check(&value).map_err(|message| bad(&path, &message, &at))?;
+                let key = known(self.catalogue(), &path, &at)?;
+                key.form.check(&value).map_err(|message| bad_at(&path, &message, &at))?;
                 sets.push((path, value));
             }
             self.variants.push((name.to_string(), sets));
         }
         Ok(())
     }
-}
-
-impl Settings {
-    /// Sets a key; `flow.KEY` sets it of every kind of flow, `flow.NAME.KEY` of those of that name;
-    /// the same for links.
-    fn set(&mut self, path: &str, value: Setting, at: &str) -> Result<(), ScenarioError> {
-        let key = known(path, at)?;
-        key.form.check(&value).map_err(|message| bad(path, &message, at))?;
-        let Some((table, rest)) = path.split_once('.').filter(|(table, _)| is_list(table)) else {
-            self.keys.insert(path.to_owned(), value);
-            return Ok(());
-        };
-        let (name, key) =
-            rest.rsplit_once('.').map_or((None, rest), |(name, key)| (Some(name), key));
-        let mut found = false;
-        for entry in self.entries(table) {
-            if name.is_none() || name == name_of(entry).as_deref() {
-                found = true;
-                entry.insert(key.to_owned(), value.clone());
-            }
-        }
-        if !found {
-            let names = self.entries(table).iter().filter_map(name_of);
-            let names = names.map(|name| format!("{table}.{name}.{key}"));
-            return Err(unknown(path, names.collect::<Vec<_>>().into_iter(), at));
-        }
-        Ok(())
-    }
-
-    /// The kinds of flows, or the links.
-    fn entries(&mut self, table: &str) -> &mut Vec<BTreeMap<String, Setting>> {
-        if table == "link" { &mut self.links } else { &mut self.flows }
-    }
-
-    /// Reads all `[[flow]]` or `[[link]]`.
-    fn read_entries(
-        &mut self,
-        text: &str,
-        name: &str,
-        item: &Spanned<DeValue<'_>>,
-        at: &str,
-    ) -> Result<(), ScenarioError> {
-        let wrong = || bad(name, &format!("write [[{name}]], once for each"), at);
-        for item in item.get_ref().as_array().ok_or_else(wrong)?.iter() {
-            let mut entry = BTreeMap::new();
-            for (key, item) in item.get_ref().as_table().ok_or_else(wrong)?.iter() {
-                let (key, at) = (key.get_ref(), place(text, key));
-                let (path, value) = (format!("{name}.{key}"), setting(item, key, &at)?);
-                let form = known(&path, &at)?.form;
-                form.check(&value).map_err(|message| bad(&path, &message, &at))?;
-                entry.insert(key.to_string(), value);
-            }
-            self.entries(name).push(entry);
-        }
-        Ok(())
-    }
-
-    /// What a key is set to, or its default, as text.
-    pub(crate) fn text(&self, path: &str) -> String {
-        let default = || find(path).map_or("", |key| key.default).to_owned();
-        self.keys.get(path).map_or_else(default, Setting::text)
-    }
-
-    pub(crate) fn count(&self, path: &str) -> u64 {
-        self.text(path).parse().unwrap_or(0)
-    }
-
-    /// Everything that is set, for the record.
-    fn listed(&self) -> Vec<(String, String)> {
-        let keys = self.keys.iter().map(|(path, value)| (path.clone(), value.text()));
-        let lists = [("flow", &self.flows), ("link", &self.links)];
-        let entries = lists.into_iter().flat_map(|(table, entries)| {
-            entries.iter().enumerate().flat_map(move |(index, entry)| {
-                let path = move |key: &String| format!("{table}[{index}].{key}");
-                entry.iter().map(move |(key, value)| (path(key), value.text()))
-            })
-        });
-        keys.chain(entries).collect()
-    }
-}
-
-/// Whether a table is one that there may be several of.
-fn is_list(table: &str) -> bool {
-    matches!(table, "flow" | "link")
-}
-
-/// The name of a kind of flow or of a link; a link without one has that of its ends.
-fn name_of(entry: &BTreeMap<String, Setting>) -> Option<String> {
-    let text = |key| entry.get(key).map(Setting::text);
-    text("name").or_else(|| Some(format!("{}-{}", text("from")?, text("to")?)))
-}
-
-/// The path without the name in `flow.NAME.KEY`.
-fn plain_path(path: &str) -> String {
-    match (path.split_once('.'), path.rsplit_once('.')) {
-        (Some((table, _)), Some((_, key))) if is_list(table) => format!("{table}.{key}"),
-        _ => path.to_owned(),
-    }
-}
-
-fn known(path: &str, at: &str) -> Result<&'static Key, ScenarioError> {
-    let plain = plain_path(path);
-    find(&plain).ok_or_else(|| ScenarioError::UnknownKey {
-        place: at.to_owned(),
-        key: path.to_owned(),
-        hint: nearest(&plain).map_or(String::new(), |name| format!("; did you mean {name:?}?")),
-    })
-}
-
-fn unknown(key: &str, names: impl Iterator<Item = String>, at: &str) -> ScenarioError {
-    let names: Vec<String> = names.collect();
-    let hint = keys::closest(key, names.iter().cloned());
-    let hint = match hint {
-        Some(name) => format!("; did you mean {name:?}?"),
-        None if names.is_empty() => String::new(),
-        None => format!("; there are {}", names.join(", ")),
-    };
-    ScenarioError::UnknownKey { place: at.to_owned(), key: key.to_owned(), hint }
-}
-
-fn bad(key: &str, message: &str, at: &str) -> ScenarioError {
-    ScenarioError::BadValue {
-        place: at.to_owned(),
-        key: key.to_owned(),
-        message: message.to_owned(),
-    }
-}
-
-/// The line of a byte, from 1.
-fn line(text: &str, byte: usize) -> usize {
-    text.bytes().take(byte).filter(|byte| *byte == b'\n').count() + 1
-}
-
-/// "line 7: ", for a key.
-fn place<T>(text: &str, key: &Spanned<T>) -> String {
-    format!("line {}: ", line(text, key.span().start))
-}
-
-fn table<'a, 'i>(
-    item: &'a Spanned<DeValue<'i>>,
-    name: &str,
-    at: &str,
-) -> Result<&'a DeTable<'i>, ScenarioError> {
-    item.get_ref().as_table().ok_or_else(|| bad(name, "it must be a table", at))
-}
-
-/// The values of a table and of the tables in it, each with its path and place.
-fn leaves<'a, 'i>(
-    text: &str,
-    table: &'a DeTable<'i>,
-    prefix: &str,
-) -> Vec<(String, &'a Spanned<DeValue<'i>>, String)> {
-    let mut found = Vec::new();
-    for (key, item) in table.iter() {
-        let name = key.get_ref();
-        let path = if prefix.is_empty() { name.to_string() } else { format!("{prefix}.{name}") };
-        match item.get_ref().as_table() {
-            Some(inner) => found.extend(leaves(text, inner, &path)),
-            None => found.push((path, item, place(text, key))),
-        }
-    }
-    found
-}
-
-fn setting(item: &Spanned<DeValue<'_>>, key: &str, at: &str) -> Result<Setting, ScenarioError> {
-    let value = item.get_ref();
-    plain(value).or_else(|| value.as_array().and_then(list)).ok_or_else(|| {
-        bad(key, "it must be a text, a number, true or false, or a list of these", at)
-    })
-}
-
-fn plain(value: &DeValue<'_>) -> Option<Setting> {
-    let text = match value {
-        DeValue::String(text) => text.to_string(),
-        DeValue::Integer(number) => number.as_str().to_owned(),
-        DeValue::Float(number) => number.as_str().to_owned(),
-        DeValue::Boolean(flag) => flag.to_string(),
-        _ => return None,
-    };
-    Some(Setting::One(text))
-}
-
-fn list(values: &DeArray<'_>) -> Option<Setting> {
-    let texts = values.iter().map(|value| plain(value.get_ref()).map(|setting| setting.text()));
-    texts.collect::<Option<Vec<String>>>().map(Setting::List)
 }

@@ -2,10 +2,12 @@
 //! what was last touched long ago: to bring it near while others are processed takes a part of the
 //! waiting away, and changes nothing else.
 
-use fontis_base::{HostId, prefetch};
+use fontis_base::{Address, prefetch};
 
+use crate::world::World;
+use crate::world::element::Element;
+use crate::world::switch::NodeIndex;
 use crate::world::switch::Switch;
-use crate::world::{Element, NodeIndex, World};
 
 /// How many events ahead what they touch is brought near: a node, what it is, what leaves it or the
 /// connection on it, and the sender of that. Each lies behind a pointer in what comes before it.
@@ -71,7 +73,7 @@ impl World {
             _ => None,
         };
         coming(20).into_iter().for_each(prefetch);
-        let host = |after| coming(after).map_or(HostId(u32::MAX), |packet| packet.dst);
+        let host = |after| coming(after).map_or(Address(u32::MAX), |packet| packet.dst);
         let Some(first) = self.switch_at(slot.to) else { return };
         let mut last = first;
         if let Element::Bundle(_) = slot.element {

@@ -2,6 +2,8 @@
 
 mod agenda;
 pub mod drops;
+pub mod element;
+pub mod group;
 mod lookahead;
 pub mod network;
 pub mod observers;
@@ -9,106 +11,19 @@ pub mod switch;
 
 use std::collections::BTreeMap;
 
-use fontis_base::{HostId, Node, Packet, Port, Time};
+use fontis_base::{Address, Packet, PacketId, Port, Time};
 use fontis_net::Bundle;
 
-use crate::host::controller::Controller;
-use crate::host::datagram::DatagramHost;
-use crate::host::dfcp::Host;
 use crate::host::payload::Payload;
-use crate::host::published::PublishedHost;
-use crate::host::tcp::TcpHost;
 use crate::host::tcp::pass_wire;
 use crate::world::agenda::Agenda;
 use crate::world::drops::SimLink;
-use crate::world::observers::Watchers;
+use crate::world::element::Element;
+use crate::world::observers::Observers;
 use crate::world::observers::capture::Capture;
 use crate::world::observers::qlog::Qlog;
 use crate::world::observers::recorder::Recorder;
-use crate::world::switch::Switch;
-
-/// Names a node of a world.
-pub type NodeIndex = usize;
-
-/// A node of a world. All are boxed: of thousands of nodes what says where they are and where they
-/// lead stays in the processor's cache.
-pub enum Element {
-    /// One direction of a path.
-    Link(Box<SimLink>),
-    /// The links of many hosts to one router.
-    Bundle(Box<Bundle<Payload>>),
-    /// Where DFCP flows begin and end.
-    Host(Box<Host>),
-    /// Where TCP flows begin and end.
-    Tcp(Box<TcpHost>),
-    /// Where flows of the DFCP of 2015 begin and end.
-    Published(Box<PublishedHost>),
-    /// Who tells senders their rates.
-    Controller(Box<Controller>),
-    /// Where datagrams without a transport begin and end.
-    Datagram(Box<DatagramHost>),
-    /// Where the ways of several hosts part.
-    Switch(Box<Switch>),
-}
-
-impl Element {
-    fn handle(&mut self, now: Time, port: Port, packet: Packet<Payload>) {
-        match self {
-            Self::Link(link) => link.enter(now, packet),
-            Self::Bundle(bundle) => _ = bundle.enter(now, port, packet),
-            Self::Tcp(host) => host.handle(now, packet),
-            other => other.handle_other(now, port, packet),
-        }
-    }
-
-    #[inline(never)]
-    fn handle_other(&mut self, now: Time, port: Port, packet: Packet<Payload>) {
-        match self {
-            Self::Host(host) => host.handle(now, port, packet),
-            Self::Published(host) => host.handle(now, port, packet),
-            Self::Controller(host) => host.handle(now, port, packet),
-            Self::Datagram(host) => host.handle(now, port, packet),
-            Self::Link(_) | Self::Bundle(_) | Self::Tcp(_) => {}
-            Self::Switch(_) => unreachable!("a switch forwards at once"),
-        }
-    }
-
-    /// What leaves a node that is neither link nor TCP, apart from them: the loop that all packets
-    /// go through stays small.
-    #[inline(never)]
-    fn poll_other(&mut self, now: Time) -> Option<(Port, Packet<Payload>)> {
-        match self {
-            Self::Host(host) => host.poll(now),
-            Self::Published(host) => host.poll(now),
-            Self::Controller(host) => host.poll(now),
-            Self::Datagram(host) => host.poll(now),
-            Self::Link(_) | Self::Bundle(_) | Self::Tcp(_) | Self::Switch(_) => None,
-        }
-    }
-
-    #[inline]
-    fn timeout(&self) -> Option<Time> {
-        match self {
-            // What moves inside a link is computed when it is next touched.
-            Self::Link(link) => link.next_delivery(),
-            Self::Bundle(bundle) => Some(bundle.next_delivery()).filter(|at| *at < Time::MAX),
-            Self::Tcp(host) => Some(host.deadline()).filter(|at| *at < Time::MAX),
-            other => other.other_timeout(),
-        }
-    }
-
-    #[inline(never)]
-    fn other_timeout(&self) -> Option<Time> {
-        let timeout = match self {
-            Self::Host(host) => host.timeout(),
-            Self::Published(host) => host.timeout(),
-            Self::Controller(host) => host.timeout(),
-            Self::Datagram(host) => host.timeout(),
-            Self::Link(_) | Self::Bundle(_) | Self::Tcp(_) | Self::Switch(_) => None,
-        };
-        timeout.map(|(at, _)| at)
-    }
-}
+use crate::world::switch::{NodeIndex, Switch};
 
 /// As small as can be: every packet passes several of them.
 pub(crate) struct Slot {
@@ -119,13 +34,13 @@ pub(crate) struct Slot {
     pub(crate) to_port: Port,
     /// A host, and the node at which the switches behind the first port let packets to it arrive;
     /// [`NOWHERE`] if none is known. The last one asked for: most nodes send to one host only.
-    pub(crate) known: (HostId, u32),
+    pub(crate) known: (Address, u32),
     /// It waits to be drained.
     touched: bool,
 }
 
 const NOWHERE: u32 = u32::MAX;
-const UNKNOWN: (HostId, u32) = (HostId(0), NOWHERE);
+const UNKNOWN: (Address, u32) = (Address(0), NOWHERE);
 
 /// So many nodes stay in the processor's cache by themselves.
 const FEW: usize = 4000;
@@ -141,11 +56,13 @@ pub struct World {
     /// Where the other ports lead, by node, of those that have others.
     more_wires: BTreeMap<u32, Vec<(u32, Port)>>,
     processed: u64,
+    /// Copies that switches have made.
+    copies: u64,
     /// Nodes to be drained, kept for its memory.
     touched: Vec<u32>,
     /// Some node knows what switches said.
     knows: bool,
-    watchers: Option<Box<Watchers>>,
+    observers: Option<Box<Observers>>,
 }
 
 impl World {
@@ -177,35 +94,33 @@ impl World {
         more.len() as Port
     }
 
-    fn watchers(&mut self) -> &mut Watchers {
-        self.watchers.get_or_insert_default()
+    fn observers(&mut self) -> &mut Observers {
+        self.observers.get_or_insert_default()
     }
 
     /// Listens to what nodes send and receive from now on.
     pub fn set_capture(&mut self, capture: Capture) {
-        self.watchers().capture = Some(capture);
+        self.observers().capture = Some(capture);
     }
 
     /// What was heard.
     pub fn capture(&self) -> Option<&Capture> {
-        self.watchers.as_ref()?.capture.as_ref()
+        self.observers.as_ref()?.capture.as_ref()
     }
 
-    /// Tells in a qlog what its nodes do from now on.
+    /// Logs packets and events from now on.
     pub fn set_qlog(&mut self, qlog: Qlog) {
-        for (node, slot) in (0..).zip(self.agenda.iter_mut()) {
-            if let Element::Host(host) = &mut slot.element
-                && qlog.tells(node)
-            {
-                host.keep_trace();
+        for node in qlog.nodes_with_events() {
+            if let Element::Host(host) = &mut self.agenda[node as usize].element {
+                host.keep_events();
             }
         }
-        self.watchers().qlog = Some(qlog);
+        self.observers().qlog = Some(qlog);
     }
 
     /// What is told in a qlog.
     pub fn qlog_mut(&mut self) -> Option<&mut Qlog> {
-        self.watchers.as_mut()?.qlog.as_mut()
+        self.observers.as_mut()?.qlog.as_mut()
     }
 
     /// Watches packets from now on.
@@ -215,22 +130,22 @@ impl World {
                 link.observer_mut().watch();
             }
         }
-        self.watchers().recorder = Some(recorder);
+        self.observers().recorder = Some(recorder);
     }
 
     /// Who watches packets.
     pub fn recorder(&self) -> Option<&Recorder> {
-        self.watchers.as_ref()?.recorder.as_ref()
+        self.observers.as_ref()?.recorder.as_ref()
     }
 
     /// Who watches packets, to be told more.
     pub fn recorder_mut(&mut self) -> Option<&mut Recorder> {
-        self.watchers.as_mut()?.recorder.as_mut()
+        self.observers.as_mut()?.recorder.as_mut()
     }
 
     /// Takes who watched packets.
     pub fn take_recorder(&mut self) -> Option<Recorder> {
-        self.watchers.as_mut()?.recorder.take()
+        self.observers.as_mut()?.recorder.take()
     }
 
     /// The time.
@@ -241,17 +156,6 @@ impl World {
     /// Events processed so far.
     pub const fn processed(&self) -> u64 {
         self.processed
-    }
-
-    /// A DFCP host.
-    ///
-    /// # Panics
-    /// If the node is not one.
-    pub fn host(&self, index: NodeIndex) -> &Host {
-        match &self.agenda[index].element {
-            Element::Host(host) => host,
-            _ => panic!("node {index} is no DFCP host"),
-        }
     }
 
     /// A link.
@@ -290,6 +194,11 @@ impl World {
     /// A node.
     pub fn element(&self, index: NodeIndex) -> &Element {
         &self.agenda[index].element
+    }
+
+    /// A node, to be changed.
+    pub(crate) fn element_mut(&mut self, index: NodeIndex) -> &mut Element {
+        &mut self.agenda[index].element
     }
 
     /// A switch, to be told ways.
@@ -384,7 +293,7 @@ impl World {
             Element::Bundle(_) => self.drain_bundle(index),
             _ => self.drain_host(index),
         };
-        if self.watchers.is_some() {
+        if self.observers.is_some() {
             self.tell_drained(index);
         }
         if self.agenda.len() > FEW {
@@ -411,7 +320,7 @@ impl World {
                     }
                 }
                 other => {
-                    let Some((port, packet)) = other.poll_other(self.now) else { break };
+                    let Some((port, packet)) = other.poll_host(self.now) else { break };
                     self.forward(index, port, packet);
                 }
             }
@@ -449,8 +358,8 @@ impl World {
 
     #[cold]
     fn tell_drained(&mut self, index: u32) {
-        if let Some(watchers) = &mut self.watchers {
-            watchers.drained(index, &mut self.agenda[index as usize].element);
+        if let Some(observers) = &mut self.observers {
+            observers.drained(index, &mut self.agenda[index as usize].element);
         }
     }
 
@@ -465,7 +374,8 @@ impl World {
 
     /// The node at which packets to a host arrive that leave a node by a port, and the port there:
     /// behind all switches on the way.
-    fn beyond(&mut self, from: u32, by: Port, host: HostId) -> Option<(u32, Port)> {
+    fn beyond(&mut self, from: u32, by: Port, host: Address) -> Option<(u32, Port)> {
+        // A switch leads to the first port of the next node: hosts behind switches have no other.
         let (mut to, port) = self.way(from, by)?;
         while let Element::Switch(switch) = &mut self.agenda[to as usize].element {
             to = switch.way(host)? as u32;
@@ -479,12 +389,13 @@ impl World {
 
     /// Brings a packet to the node that its wire leads to.
     fn forward(&mut self, from: u32, by: Port, packet: Packet<Payload>) {
-        if self.watchers.is_some() {
+        if self.observers.is_some() {
             return self.forward_watched(from, by, packet);
         }
         let Slot { known, to_port, .. } = self.agenda[from as usize];
         let (to, port) = match known.0 == packet.dst && known.1 != NOWHERE && by == 0 {
             true => (known.1, to_port),
+            false if packet.dst.is_group() => return self.forward_to_group(from, by, packet),
             false => match self.beyond(from, by, packet.dst) {
                 Some(there) => there,
                 None => return,
@@ -509,24 +420,68 @@ impl World {
         self.touch(to);
     }
 
-    /// The same, if somebody looks on.
+    /// The same, if there are observers.
     #[cold]
     fn forward_watched(&mut self, from: u32, by: Port, packet: Packet<Payload>) {
         if self.way(from, by).is_none() {
             return;
         }
-        if let Some(watchers) = &mut self.watchers {
-            watchers.leaves(self.now, from, &packet);
+        if let Some(observers) = &mut self.observers {
+            observers.leaves(self.now, from, &packet);
+        }
+        if packet.dst.is_group() {
+            return self.forward_to_group(from, by, packet);
         }
         let Some((to, port)) = self.beyond(from, by, packet.dst) else { return };
+        self.arrive(to, port, packet);
+    }
+
+    /// Brings a packet to a node, and tells the observers.
+    fn arrive(&mut self, to: u32, port: Port, packet: Packet<Payload>) {
         let element = &mut self.agenda[to as usize].element;
-        if let Some(watchers) = &mut self.watchers {
-            watchers.comes(self.now, to, &packet);
+        let flow = packet.flow;
+        if let Some(observers) = &mut self.observers {
+            observers.comes(self.now, to, &packet);
         }
         element.handle(self.now, port, packet);
-        if let Some(watchers) = &mut self.watchers {
-            watchers.handled(self.now, to, element);
+        if let Some(observers) = &mut self.observers {
+            observers.handled(self.now, to, flow, element);
         }
         self.touch(to);
     }
+
+    /// Brings a copy of a packet to each node that leads to members of its group: one for each link.
+    #[cold]
+    fn forward_to_group(&mut self, from: u32, by: Port, packet: Packet<Payload>) {
+        let Some((to, port)) = self.way(from, by) else { return };
+        let mut ends = Vec::new();
+        let mut next = vec![(to, port)];
+        while let Some((to, port)) = next.pop() {
+            match &mut self.agenda[to as usize].element {
+                Element::Switch(switch) => {
+                    let ways = switch.group_ways(packet.src, packet.dst);
+                    next.extend(ways.iter().rev().map(|to| (*to, 0)));
+                }
+                _ => ends.push((to, port)),
+            }
+        }
+        let Some(((first, port), others)) = ends.split_first() else {
+            if let Some(observers) = &mut self.observers {
+                observers.ends(self.now, &packet);
+            }
+            return;
+        };
+        for (to, port) in others {
+            self.copies += 1;
+            let copy = Packet { id: PacketId(COPY | self.copies), ..packet.clone() };
+            if let Some(observers) = &mut self.observers {
+                observers.copied(self.now, &packet, &copy);
+            }
+            self.arrive(*to, *port, copy);
+        }
+        self.arrive(*first, *port, packet);
+    }
 }
+
+/// The identifiers of copies that switches make.
+const COPY: u64 = 1 << 63;

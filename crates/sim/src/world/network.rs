@@ -1,15 +1,19 @@
-//! A world under construction: routers, links, hosts.
+//! A world under construction: routers, machines, links and hosts.
 
 use std::collections::BTreeMap;
 
-use fontis_base::{Duration, HostId, Port, Rate};
+use fontis_base::{Address, Duration, Port, Rate};
 use fontis_net::{Bundle, LinkConfig};
 
+use crate::host::shared::SharedHost;
+use crate::world::World;
 use crate::world::drops::link;
-use crate::world::{Element, NodeIndex, World};
+use crate::world::element::Element;
+use crate::world::group::Groups;
+use crate::world::switch::NodeIndex;
 
-/// Names a router of a network.
-pub type RouterIndex = usize;
+/// Names a router or a machine of a network: both are counted together.
+pub type VertexIndex = usize;
 
 /// A world under construction: routers, links between them, and hosts behind them. Packets take the
 /// way with the fewest links; of several such, the one whose first link was made first.
@@ -17,12 +21,29 @@ pub type RouterIndex = usize;
 pub struct Network {
     world: World,
     seed: u64,
-    routers: Vec<NodeIndex>,
-    links: Vec<(RouterIndex, RouterIndex, NodeIndex)>,
+    vertices: Vec<Vertex>,
+    links: Vec<GraphLink>,
     /// The lines of hosts that lead to a router, by rate, delay and jitter.
-    bundles: BTreeMap<(RouterIndex, Rate, Duration, Duration), NodeIndex>,
-    /// Each host, its router, and the node by which packets reach it from there.
-    hosts: Vec<(HostId, RouterIndex, NodeIndex)>,
+    bundles: BTreeMap<(VertexIndex, Rate, Duration, Duration), NodeIndex>,
+    /// Each host of a flow's own, its router, and the node by which packets reach it from there.
+    hosts: Vec<(Address, VertexIndex, NodeIndex)>,
+    /// Each interface of a machine: its address, and the link that leads to it.
+    interfaces: Vec<(Address, usize)>,
+}
+
+/// A place that links join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Vertex {
+    Router(NodeIndex),
+    Machine(NodeIndex),
+}
+
+/// A link of a network: where it begins, where it leads, and its node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GraphLink {
+    pub(crate) from: VertexIndex,
+    pub(crate) to: VertexIndex,
+    pub(crate) node: NodeIndex,
 }
 
 impl Network {
@@ -38,50 +59,101 @@ impl Network {
     }
 
     /// Adds a router.
-    pub fn router(&mut self) -> RouterIndex {
-        self.routers.push(self.world.add(Element::Switch(Box::default())));
-        self.routers.len() - 1
+    pub fn router(&mut self) -> VertexIndex {
+        let node = self.world.add(Element::Switch(Box::default()));
+        self.vertices.push(Vertex::Router(node));
+        self.vertices.len() - 1
     }
 
-    /// Adds a link from one router to another, in this direction only.
+    /// Adds a machine for any number of flows. Its interfaces come with [`interface`].
+    ///
+    /// [`interface`]: Self::interface
+    pub fn machine(&mut self) -> VertexIndex {
+        let node = self.world.add(Element::Host(Box::<SharedHost>::default()));
+        self.vertices.push(Vertex::Machine(node));
+        self.vertices.len() - 1
+    }
+
+    /// The node of a router or a machine.
+    pub fn node(&self, vertex: VertexIndex) -> NodeIndex {
+        match self.vertices[vertex] {
+            Vertex::Router(node) | Vertex::Machine(node) => node,
+        }
+    }
+
+    /// The host of a machine.
+    ///
+    /// # Panics
+    /// If the vertex is a router.
+    pub fn machine_mut(&mut self, vertex: VertexIndex) -> &mut SharedHost {
+        let node = self.node(vertex);
+        self.world.element_mut(node).shared_mut().expect("the vertex is a machine")
+    }
+
+    fn switch(&self, router: VertexIndex) -> NodeIndex {
+        match self.vertices[router] {
+            Vertex::Router(node) => node,
+            Vertex::Machine(_) => panic!("vertex {router} is a machine, not a router"),
+        }
+    }
+
+    /// Adds a link from one vertex to another, in this direction only.
     pub fn link(
         &mut self,
         name: &str,
-        from: RouterIndex,
-        to: RouterIndex,
+        from: VertexIndex,
+        to: VertexIndex,
         config: LinkConfig,
     ) -> NodeIndex {
-        let link = self.world.add(Element::Link(Box::new(link(name, self.seed, config))));
-        self.world.wire(link, self.routers[to], 0);
-        self.links.push((from, to, link));
-        link
+        let node = self.world.add(Element::Link(Box::new(link(name, self.seed, config))));
+        if let Vertex::Router(switch) = self.vertices[to] {
+            self.world.wire(node, switch, 0);
+        }
+        self.links.push(GraphLink { from, to, node });
+        node
+    }
+
+    /// Gives a machine its next interface: packets leave it by link `out` and come by link `back`,
+    /// by their order. Returns the port.
+    pub fn interface(
+        &mut self,
+        machine: VertexIndex,
+        address: Address,
+        out: usize,
+        back: usize,
+    ) -> Port {
+        let node = self.node(machine);
+        let port = self.world.wire(node, self.links[out].node, 0);
+        self.world.wire(self.links[back].node, node, port);
+        self.interfaces.push((address, back));
+        port
     }
 
     /// Adds a host behind a router, with a link that leads from it, or none if packets get there at
     /// once. The router's links must have been added before.
     pub fn host(
         &mut self,
-        id: HostId,
-        router: RouterIndex,
+        address: Address,
+        router: VertexIndex,
         element: Element,
         uplink: Option<(&str, LinkConfig)>,
     ) -> NodeIndex {
         let host = self.world.add(element);
         let (first, port) = match uplink {
-            None => (self.routers[router], 0),
+            None => (self.switch(router), 0),
             Some((name, config)) => self.uplink(name, router, config),
         };
         self.world.wire(host, first, port);
-        self.hosts.push((id, router, host));
+        self.hosts.push((address, router, host));
         host
     }
 
     /// Makes the link of a host to a router: where packets enter it.
-    fn uplink(&mut self, name: &str, router: RouterIndex, config: LinkConfig) -> (NodeIndex, Port) {
+    fn uplink(&mut self, name: &str, router: VertexIndex, config: LinkConfig) -> (NodeIndex, Port) {
         // Where much would wait for slow lines, all of it in one order would take longer than each
         // line by itself.
-        let mut beyond = self.links.iter().filter(|(from, ..)| *from == router);
-        let is_fast = beyond.all(|(.., link)| self.world.link(*link).rate() <= config.rate);
+        let mut beyond = self.links.iter().filter(|link| link.from == router);
+        let is_fast = beyond.all(|link| self.world.link(link.node).rate() <= config.rate);
         let Some(bundle) = Bundle::new(&config).filter(|_| is_fast) else {
             let link = link(name, self.seed, config).unnamed();
             return (self.add_before(router, Element::Link(Box::new(link))), 0);
@@ -95,18 +167,18 @@ impl Network {
         (node, self.world.bundle_mut(node).add(name, self.seed))
     }
 
-    fn add_before(&mut self, router: RouterIndex, element: Element) -> NodeIndex {
+    fn add_before(&mut self, router: VertexIndex, element: Element) -> NodeIndex {
         let node = self.world.add(element);
-        self.world.wire(node, self.routers[router], 0);
+        self.world.wire(node, self.switch(router), 0);
         node
     }
 
     /// Adds a host that has a way of its own to some others, by their second port.
     pub fn aside(
         &mut self,
-        id: HostId,
+        id: Address,
         element: Element,
-        others: impl IntoIterator<Item = (HostId, NodeIndex)>,
+        others: impl IntoIterator<Item = (Address, NodeIndex)>,
     ) -> NodeIndex {
         let host = self.world.add(element);
         let switch = self.world.add(Element::Switch(Box::default()));
@@ -119,81 +191,141 @@ impl Network {
         host
     }
 
-    /// Tells every router the ways to all hosts, and gives the world, ready to start.
-    pub fn build(mut self) -> World {
-        let ends: Vec<_> = self.links.iter().map(|&(from, to, _)| (from, to)).collect();
-        for router in 0..self.routers.len() {
-            let first = first_links(self.routers.len(), &ends, router);
-            let switch = self.routers[router];
-            if let Some(last) = self.hosts.iter().map(|(host, ..)| *host).max() {
+    /// Tells every router the ways to all hosts, and gives the world, ready to start, with the
+    /// routing of its groups.
+    pub fn build(mut self) -> (World, Groups) {
+        let graph = self.graph();
+        let hosts = self.hosts.iter().map(|(address, ..)| *address);
+        let last = hosts.chain(self.interfaces.iter().map(|(address, _)| *address)).max();
+        for router in 0..self.vertices.len() {
+            let Vertex::Router(switch) = self.vertices[router] else { continue };
+            let first = graph.first_links(router);
+            if let Some(last) = last {
                 self.world.switch_mut(switch).reserve(last);
             }
-            for &(host, at, node) in &self.hosts {
-                let way = match at == router {
-                    true => Some(node),
-                    false => first[at].map(|link| self.links[link].2),
-                };
+            let towards = |to: VertexIndex, there: NodeIndex| match to == router {
+                true => Some(there),
+                false => first[to].map(|link| self.links[link].node),
+            };
+            let hosts = self.hosts.iter().map(|&(address, at, node)| (address, towards(at, node)));
+            let interfaces = self.interfaces.iter().map(|&(address, back)| {
+                let back = self.links[back];
+                (address, towards(back.from, back.node))
+            });
+            let ways: Vec<_> = hosts.chain(interfaces).collect();
+            for (address, way) in ways {
                 if let Some(way) = way {
-                    self.world.switch_mut(switch).route(host, way);
+                    self.world.switch_mut(switch).route(address, way);
                 }
             }
         }
-        self.world
+        let switches = self.vertices.iter().map(|vertex| match vertex {
+            Vertex::Router(node) => Some(*node),
+            Vertex::Machine(_) => None,
+        });
+        let groups = Groups::new(switches.collect(), self.links);
+        (self.world, groups)
     }
-}
 
-/// For each router, the first link of the way that leads there from `from`; links lead from one
-/// router to another.
-pub(crate) fn first_links(
-    routers: usize,
-    links: &[(RouterIndex, RouterIndex)],
-    from: RouterIndex,
-) -> Vec<Option<usize>> {
-    let mut first: Vec<Option<usize>> = vec![None; routers];
-    let mut reached = vec![from];
-    let mut next = 0;
-    while let Some(&at) = reached.get(next) {
-        next += 1;
-        for (link, &(begin, end)) in links.iter().enumerate() {
-            if begin == at && end != from && first[end].is_none() {
-                first[end] = first[at].or(Some(link));
-                reached.push(end);
-            }
+    fn graph(&self) -> Graph {
+        Graph {
+            forwards: self.vertices.iter().map(|v| matches!(v, Vertex::Router(_))).collect(),
+            links: self.links.iter().map(|link| (link.from, link.to)).collect(),
         }
     }
-    first
 }
 
-/// The links that packets from one router to another cross, in their order; `None` if no way leads
-/// there.
-pub(crate) fn route(
-    routers: usize,
-    links: &[(RouterIndex, RouterIndex)],
-    from: RouterIndex,
-    to: RouterIndex,
-) -> Option<Vec<usize>> {
-    let (mut at, mut way) = (from, Vec::new());
-    while at != to {
-        // Each router decides by itself; with every link the way that is left is shorter by one.
-        let link = first_links(routers, links, at)[to]?;
-        way.push(link);
-        at = links[link].1;
+/// The vertices of a network and its links, by which ways are found.
+#[derive(Clone, Debug)]
+pub struct Graph {
+    /// By vertex, whether packets may pass it.
+    pub forwards: Vec<bool>,
+    /// Where each link begins and leads.
+    pub links: Vec<(VertexIndex, VertexIndex)>,
+}
+
+impl Graph {
+    /// For each vertex, the first link of the way that leads there from `from`.
+    pub fn first_links(&self, from: VertexIndex) -> Vec<Option<usize>> {
+        let mut first: Vec<Option<usize>> = vec![None; self.forwards.len()];
+        let mut reached = vec![from];
+        let mut next = 0;
+        while let Some(&at) = reached.get(next) {
+            next += 1;
+            if at != from && !self.forwards[at] {
+                continue;
+            }
+            for (link, &(begin, end)) in self.links.iter().enumerate() {
+                if begin == at && end != from && first[end].is_none() {
+                    first[end] = first[at].or(Some(link));
+                    reached.push(end);
+                }
+            }
+        }
+        first
     }
-    Some(way)
+
+    /// For each vertex, the last link of the way that leads there from `from`: a tree.
+    pub fn last_links(&self, from: VertexIndex) -> Vec<Option<usize>> {
+        let mut last: Vec<Option<usize>> = vec![None; self.forwards.len()];
+        let mut reached = vec![from];
+        let mut next = 0;
+        while let Some(&at) = reached.get(next) {
+            next += 1;
+            if at != from && !self.forwards[at] {
+                continue;
+            }
+            for (link, &(begin, end)) in self.links.iter().enumerate() {
+                if begin == at && end != from && last[end].is_none() {
+                    last[end] = Some(link);
+                    reached.push(end);
+                }
+            }
+        }
+        last
+    }
+
+    /// The links that packets from one vertex to another cross, in their order; `None` if no way
+    /// leads there.
+    pub fn route(&self, from: VertexIndex, to: VertexIndex) -> Option<Vec<usize>> {
+        let (mut at, mut way) = (from, Vec::new());
+        while at != to {
+            // Each router decides by itself; with every link the way that is left is shorter by one.
+            let link = self.first_links(at)[to]?;
+            way.push(link);
+            at = self.links[link].1;
+        }
+        Some(way)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn graph(vertices: usize, links: &[(usize, usize)]) -> Graph {
+        Graph { forwards: vec![true; vertices], links: links.to_vec() }
+    }
+
     #[test]
     fn packets_take_the_way_with_the_fewest_links() {
         let links = [(0, 1), (1, 2), (0, 3), (2, 3), (3, 0)];
-        assert_eq!(first_links(4, &links, 0), [None, Some(0), Some(0), Some(2)]);
+        let net = graph(4, &links);
+        assert_eq!(net.first_links(0), [None, Some(0), Some(0), Some(2)]);
         // Nothing leads from 3 to 2 but by way of 0 and 1.
-        assert_eq!(first_links(4, &links, 3)[2], Some(4));
-        assert_eq!(route(4, &links, 3, 2), Some(vec![4, 0, 1]));
-        assert_eq!(route(5, &links, 0, 4), None);
-        assert_eq!(route(4, &links, 1, 1), Some(vec![]));
+        assert_eq!(net.first_links(3)[2], Some(4));
+        assert_eq!(net.route(3, 2), Some(vec![4, 0, 1]));
+        assert_eq!(graph(5, &links).route(0, 4), None);
+        assert_eq!(net.route(1, 1), Some(vec![]));
+    }
+
+    #[test]
+    fn no_way_leads_through_a_machine() {
+        // The short way from 0 to 2 passes 1, which is a machine with two interfaces.
+        let links = vec![(0, 1), (1, 2), (0, 3), (3, 4), (4, 2)];
+        let net = Graph { forwards: vec![true, false, true, true, true], links };
+        assert_eq!(net.route(0, 2), Some(vec![2, 3, 4]));
+        assert_eq!(net.route(0, 1), Some(vec![0]));
+        assert_eq!(net.route(1, 2), Some(vec![1]), "it may begin there");
     }
 }

@@ -1,8 +1,11 @@
 //! The forwarding of packets at routers.
 
-use fontis_base::{HostId, prefetch};
+use std::collections::BTreeMap;
 
-use crate::world::NodeIndex;
+use fontis_base::{Address, prefetch};
+
+/// Names a node of a world.
+pub type NodeIndex = usize;
 
 /// Sends each packet towards its destination, at once and without a queue: links have the queues.
 ///
@@ -11,6 +14,8 @@ use crate::world::NodeIndex;
 pub struct Switch {
     /// By host, the node that its packets go to next.
     ways: Vec<u32>,
+    /// By sender and group, the nodes that its packets go to next.
+    groups: BTreeMap<(Address, Address), Vec<u32>>,
     unroutable: u64,
 }
 
@@ -23,7 +28,7 @@ impl Switch {
     }
 
     /// Makes room for ways to hosts up to this one.
-    pub(crate) fn reserve(&mut self, last: HostId) {
+    pub(crate) fn reserve(&mut self, last: Address) {
         let places = last.0 as usize + 1;
         self.ways.reserve_exact(places.saturating_sub(self.ways.len()));
     }
@@ -32,12 +37,26 @@ impl Switch {
     ///
     /// # Panics
     /// With more than four thousand million nodes.
-    pub fn route(&mut self, host: HostId, node: NodeIndex) {
+    pub fn route(&mut self, host: Address, node: NodeIndex) {
         let index = host.0 as usize;
         if self.ways.len() <= index {
             self.ways.resize(index + 1, NOWHERE);
         }
         self.ways[index] = u32::try_from(node).expect("nodes are counted with 32 bits");
+    }
+
+    /// From now on packets from `sender` to `group` go to each of these nodes.
+    ///
+    /// # Panics
+    /// With more than four thousand million nodes.
+    pub fn route_group(&mut self, sender: Address, group: Address, nodes: &[NodeIndex]) {
+        let nodes = nodes.iter().map(|node| u32::try_from(*node).expect("nodes have 32 bits"));
+        self.groups.insert((sender, group), nodes.collect());
+    }
+
+    /// The nodes that a packet to a group goes to.
+    pub(crate) fn group_ways(&self, sender: Address, group: Address) -> &[u32] {
+        self.groups.get(&(sender, group)).map_or(&[], Vec::as_slice)
     }
 
     /// Packets dropped because no way leads to where they should go.
@@ -46,17 +65,17 @@ impl Switch {
     }
 
     /// Where a packet to `host` would go.
-    pub(crate) fn leads(&self, host: HostId) -> Option<u32> {
+    pub(crate) fn leads(&self, host: Address) -> Option<u32> {
         self.ways.get(host.0 as usize).copied().filter(|node| *node != NOWHERE)
     }
 
     /// Brings near what is known of the way to `host`.
-    pub(crate) fn bring_near(&self, host: HostId) {
+    pub(crate) fn bring_near(&self, host: Address) {
         self.ways.get(host.0 as usize).into_iter().for_each(prefetch);
     }
 
     /// Where a packet to `host` goes; counts it if there is no way.
-    pub(crate) fn way(&mut self, host: HostId) -> Option<NodeIndex> {
+    pub(crate) fn way(&mut self, host: Address) -> Option<NodeIndex> {
         match self.ways.get(host.0 as usize) {
             Some(&node) if node != NOWHERE => Some(node as NodeIndex),
             _ => {

@@ -1,14 +1,17 @@
-use fontis_base::{Duration, FlowId, HostId, Time};
+use fontis_base::{Address, Duration, FlowId, Time};
 use fontis_codes::Code;
 use fontis_net::LinkConfig;
 use fontis_proto::dfcp::Config;
 
 use fontis_sim::World;
-use fontis_sim::host::dfcp::{Fetch, Host, Role, Serve};
+use fontis_sim::host::dfcp::{DfcpHost, Fetch, Role, Serve};
+use fontis_sim::host::identity::Identity;
 use fontis_sim::host::object::PatternObject;
 use fontis_sim::world::drops::link;
-use fontis_sim::world::{Element, NodeIndex};
+use fontis_sim::world::element::Element;
+use fontis_sim::world::switch::NodeIndex;
 
+use super::hosts::dfcp;
 use super::timeline::{Moment, Timeline};
 
 /// Objects fetched by DFCP through one bottleneck: as many clients as servers, one link for all of
@@ -72,20 +75,14 @@ impl Dumbbell {
         let to_clients = world.add(Element::Switch(Box::default()));
         let to_servers = world.add(Element::Switch(Box::default()));
         for (number, flow) in (0..).zip(&self.flows) {
-            let [client, server] = [HostId(2 * number + 1), HostId(2 * number + 2)];
+            let [client, server] = [Address(2 * number + 1), Address(2 * number + 2)];
             let object = PatternObject { seed: self.seed + u64::from(number) };
-            let host = |id, peer, role| {
+            let host = |local: Address, peer, role| {
                 let config = self.config.clone();
-                Element::Host(Box::new(Host::new(
-                    id,
-                    peer,
-                    FlowId(number),
-                    config,
-                    role,
-                    object,
-                    false,
-                    flow.start,
-                )))
+                let flow_id = FlowId(number);
+                let identity = Identity { number: local.0, local, peer, flow: flow_id, class: 0 };
+                let host = DfcpHost::new(identity, config, role, object, false, flow.start);
+                Element::Host(Box::new(host))
             };
             let fetch = Role::Fetch(Fetch { size: flow.size, ..Fetch::default() });
             let serve = Role::Serve(Serve::new(self.config.codes.first().copied(), flow.size));
@@ -109,7 +106,7 @@ impl Dumbbell {
         let mut at = Time::ZERO;
         loop {
             let finished = world.run_until(at, |world| {
-                pairs.iter().all(|(client, _)| world.host(*client).is_finished())
+                pairs.iter().all(|(client, _)| dfcp(world, *client).is_finished())
             });
             timeline.moments.push(Self::look(&world, at, &pairs, down));
             if finished || at >= self.until {
@@ -117,9 +114,9 @@ impl Dumbbell {
             }
             at = (at + self.every).min(self.until);
         }
-        let completed = pairs.iter().map(|(client, _)| match world.host(*client).role() {
+        let completed = pairs.iter().map(|(client, _)| match dfcp(&world, *client).role() {
             Role::Fetch(fetch) => fetch.completed_at,
-            Role::Serve(_) => unreachable!("the client fetches"),
+            Role::Serve(_) | Role::Carry(_) => unreachable!("the client fetches"),
         });
         Shared { completed: completed.collect(), timeline }
     }
@@ -127,8 +124,8 @@ impl Dumbbell {
     fn look(world: &World, at: Time, pairs: &[(NodeIndex, NodeIndex)], down: NodeIndex) -> Moment {
         Moment {
             at,
-            clients: pairs.iter().map(|(client, _)| world.host(*client).stats()).collect(),
-            servers: pairs.iter().map(|(_, server)| world.host(*server).stats()).collect(),
+            clients: pairs.iter().map(|(client, _)| dfcp(world, *client).stats()).collect(),
+            servers: pairs.iter().map(|(_, server)| dfcp(world, *server).stats()).collect(),
             down: world.link(down).stats(),
         }
     }

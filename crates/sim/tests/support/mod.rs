@@ -4,6 +4,7 @@
 
 pub mod dumbbell;
 pub mod figure;
+pub mod hosts;
 pub mod scenarios;
 pub mod timeline;
 pub mod transfer;

@@ -1,13 +1,16 @@
-use fontis_base::{Duration, FlowId, HostId, Rate, Time};
+use fontis_base::{Address, Duration, FlowId, Rate, Time};
 use fontis_codes::Code;
 use fontis_net::{LinkConfig, LinkStats};
 use fontis_proto::dfcp::{CloseReason, Config, Stats};
 
 use fontis_sim::World;
-use fontis_sim::host::dfcp::{Fetch, Host, Role, Serve};
+use fontis_sim::host::dfcp::{DfcpHost, Fetch, Role, Serve};
+use fontis_sim::host::identity::Identity;
 use fontis_sim::host::object::PatternObject;
-use fontis_sim::world::Element;
 use fontis_sim::world::drops;
+use fontis_sim::world::element::Element;
+
+use super::hosts::dfcp;
 
 /// One object fetched over one path, in virtual time, with the real protocol code.
 #[derive(Clone, Debug)]
@@ -72,10 +75,11 @@ impl Transfer {
     /// Runs it.
     pub fn run(&self) -> Outcome {
         let mut world = World::new();
-        let (client_id, server_id, flow) = (HostId(1), HostId(2), FlowId(0));
+        let (client_id, server_id, flow) = (Address(1), Address(2), FlowId(0));
         let object = PatternObject { seed: self.seed };
-        let host = |id, peer, role| {
-            Host::new(id, peer, flow, self.config.clone(), role, object, self.wire, Time::ZERO)
+        let host = |local: Address, peer, role| {
+            let identity = Identity { number: local.0, local, peer, flow, class: 0 };
+            DfcpHost::new(identity, self.config.clone(), role, object, self.wire, Time::ZERO)
         };
         let fetch = Role::Fetch(Fetch { size: self.size, ..Fetch::default() });
         let client = world.add(Element::Host(Box::new(host(client_id, server_id, fetch))));
@@ -89,8 +93,8 @@ impl Transfer {
         world.wire(server, down, 0);
         world.wire(down, client, 0);
         world.start();
-        world.run_until(Time::ZERO + PATIENCE, |world| world.host(client).is_finished());
-        let Role::Fetch(fetch) = world.host(client).role() else {
+        world.run_until(Time::ZERO + PATIENCE, |world| dfcp(world, client).is_finished());
+        let Role::Fetch(fetch) = dfcp(&world, client).role() else {
             unreachable!("the client fetches")
         };
         Outcome {
@@ -98,8 +102,8 @@ impl Transfer {
             wrong_bytes: fetch.wrong_bytes,
             block_times: fetch.block_times.clone(),
             closed: fetch.closed.clone(),
-            server: world.host(server).stats(),
-            client: world.host(client).stats(),
+            server: dfcp(&world, server).stats(),
+            client: dfcp(&world, client).stats(),
             down: world.link(down).stats(),
             up: world.link(up).stats(),
             events: world.processed(),

@@ -1,7 +1,7 @@
 //! The qlog of a simulation, read again, against what its endpoints and its recorder have counted.
 
 use fontis_sim::Experiment;
-use fontis_sim::experiment::{Seen, Watch, Watched};
+use fontis_sim::experiment::run::{RunView, Watch, Watched};
 use fontis_sim::scenario::Scenario;
 use fontis_trace::read::read;
 use fontis_trace::{Detail, Trace};
@@ -10,7 +10,7 @@ use serde_json::Value;
 /// Two flows of TCP and two of DFCP over a lossy bottleneck.
 fn experiment() -> Experiment {
     let text = "[scenario]\nid = \"T\"\nduration = \"20 s\"\nuntil_done = true\nwarmup = \"0 s\"\n[topology]\nrate = \"20 Mbit/s\"\n\
-         rtt = \"50 ms\"\nbuffer = \"0.5 BDP\"\nloss = \"1%\"\n[dfcp]\nrate = \"auto\"\n\
+         rtt = \"50 ms\"\nbuffer = \"0.5 BDP\"\nloss = \"1%\"\n[tcp]\nrecovery = \"rfc6675\"\n[dfcp]\nrate = \"auto\"\n\
          [[flow]]\nname = \"t\"\ncount = 2\nprotocol = \"cubic\"\napp = \"object\"\nsize = \"2 MB\"\n\
          [[flow]]\nname = \"d\"\ncount = 2\nprotocol = \"dfcp\"\napp = \"object\"\nsize = \"3 MB\"\n";
     Scenario::parse(text).expect("a scenario").runs().expect("runs").remove(0).experiment
@@ -20,7 +20,7 @@ fn experiment() -> Experiment {
 fn run() -> (Watched, Vec<u8>) {
     let watch = Watch { packets: Some(Detail::default()), qlog: true, ..Watch::default() };
     let mut qlog = Vec::new();
-    let watched = experiment().run_watched(watch, |Seen { qlog: records, .. }| {
+    let watched = experiment().run_watched(watch, |RunView { qlog: records, .. }| {
         qlog.extend_from_slice(records.expect("it was asked for").as_bytes());
         false
     });

@@ -1,6 +1,6 @@
 //! The simulator's packets, against what its links and endpoints have counted themselves.
 
-use fontis_sim::experiment::{Watch, Watched};
+use fontis_sim::experiment::run::{Watch, Watched};
 use fontis_sim::scenario::Scenario;
 use fontis_trace::{Detail, Fate, Kind, Marks, NOWHERE, capture, stream};
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use fontis_base::{
-    Duration, Ecn, FlowId, HostId, Packet, PacketId, Rate, Serializer, Stream, Time,
+    Address, Duration, Ecn, FlowId, Packet, PacketId, Rate, Serializer, Stream, Time,
 };
 use fontis_net::{Limit, Link, LinkConfig, Outage, QueueKind, QueueOptions};
 use fontis_proto::published::{self, Config, Need, Sending};
@@ -15,8 +15,8 @@ const STEP: Duration = Duration::from_micros(10);
 fn packet<P>(id: u64, flow: u32, size: u32, payload: P) -> Packet<P> {
     Packet {
         id: PacketId(id),
-        src: HostId(0),
-        dst: HostId(1),
+        src: Address(0),
+        dst: Address(1),
         flow: FlowId(flow),
         size,
         segments: 1,

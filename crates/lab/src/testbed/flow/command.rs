@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use fontis_sim::experiment::observation::Stations;
+use fontis_sim::host::Milestones;
 
 use super::{Meter, Place, Stage};
 use crate::testbed::command::Job;
@@ -58,14 +58,14 @@ impl Commands {
         Ok(Self { meter, threads: vec![thread.map_err(system("start a thread"))?] })
     }
 
-    pub(super) fn stations(&self) -> Stations {
-        self.meter.stations()
+    pub(super) fn milestones(&self) -> Milestones {
+        self.meter.milestones()
     }
 }
 
 fn run(stage: &Stage, meter: &Meter, name: &str, namespace: &Namespace, command: Command) {
     let now = stage.clock.now();
-    meter.note(|stations| stations.first_sent = Some(now));
+    meter.note(|milestones| milestones.first_sent = Some(now));
     let job = match Job::start(namespace, command) {
         Ok(job) => job,
         Err(error) => return stage.fail(name, error),
@@ -79,10 +79,10 @@ fn run(stage: &Stage, meter: &Meter, name: &str, namespace: &Namespace, command:
     let now = stage.clock.now();
     let killed = stage.is_over();
     match job.wait() {
-        Ok(status) if status.success() => meter.note(|stations| stations.completed = Some(now)),
+        Ok(status) if status.success() => meter.note(|milestones| milestones.completed = Some(now)),
         Ok(_) if killed => {}
         Ok(status) => {
-            meter.note(|stations| stations.aborted = true);
+            meter.note(|milestones| milestones.aborted = true);
             let code = status.code().unwrap_or(1);
             stage.fail(name, format!("its command ended with exit code {code}"));
         }

@@ -5,7 +5,7 @@ use std::thread::{self, JoinHandle};
 
 use fontis_base::Stream;
 use fontis_sim::app::source::{Pattern, Source};
-use fontis_sim::experiment::observation::{FlowCounters, Stations};
+use fontis_sim::host::{Counters, Milestones};
 
 use super::{LOOK, Meter, PORT, Place, Stage, only_waited};
 use crate::testbed::error::{TestbedError, system};
@@ -57,18 +57,18 @@ impl Datagrams {
         Ok(Self { meter, threads })
     }
 
-    pub(super) fn counters(&self) -> FlowCounters {
-        FlowCounters {
+    pub(super) fn counters(&self) -> Counters {
+        Counters {
             received: self.meter.received.load(Ordering::Relaxed),
             sent: self.meter.sent.load(Ordering::Relaxed),
-            ..FlowCounters::default()
+            ..Counters::default()
         }
     }
 
-    pub(super) fn stations(&self) -> Stations {
+    pub(super) fn milestones(&self) -> Milestones {
         // Of datagrams the recording knows only arrivals.
-        let Stations { first_data, last_data, .. } = self.meter.stations();
-        Stations { first_data, last_data, ..Stations::default() }
+        let Milestones { first_data, last_data, .. } = self.meter.milestones();
+        Milestones { first_data, last_data, ..Milestones::default() }
     }
 }
 

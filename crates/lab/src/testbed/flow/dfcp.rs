@@ -6,8 +6,8 @@ use bytes::Bytes;
 use fontis::{Accept, Connection, Endpoint, EndpointConfig, Identity, Received, SendProgress};
 use fontis_codes::Code;
 use fontis_proto::dfcp::{Config, Held, ObjectShape, SYMBOL_SIZE, SendOptions, Stats};
-use fontis_sim::experiment::observation::{FlowCounters, Stations};
 use fontis_sim::host::object::PatternObject;
+use fontis_sim::host::{Counters, Milestones};
 use tokio::runtime::Runtime;
 
 use super::{Meter, PORT, Place, Stage};
@@ -108,10 +108,10 @@ impl Dfcp {
         self.ends.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn counters(&self) -> FlowCounters {
+    pub(super) fn counters(&self) -> Counters {
         let ends = self.ends();
         let (sent, got) = (&ends.sent, &ends.got);
-        FlowCounters {
+        Counters {
             received: self.meter.received.load(std::sync::atomic::Ordering::Relaxed),
             sent: sent.packets_sent,
             retransmitted: sent.repair_symbols_sent,
@@ -124,8 +124,8 @@ impl Dfcp {
         }
     }
 
-    pub(super) fn stations(&self) -> Stations {
-        self.meter.stations()
+    pub(super) fn milestones(&self) -> Milestones {
+        self.meter.milestones()
     }
 }
 
@@ -169,13 +169,13 @@ impl End {
     async fn fetch(self, endpoint: Endpoint, to: SocketAddr, key: [u8; 32]) {
         let now = || self.stage.clock.now();
         let start = now();
-        self.meter.note(|stations| stations.first_sent = Some(start));
+        self.meter.note(|milestones| milestones.first_sent = Some(start));
         let connection = match endpoint.connect(to, key, None).await {
             Ok(connection) => connection,
             Err(error) => return self.stage.fail(&self.name, error),
         };
         let connected = now();
-        self.meter.note(|stations| stations.connected = Some(connected));
+        self.meter.note(|milestones| milestones.connected = Some(connected));
         self.ends.lock().unwrap_or_else(PoisonError::into_inner).receiver =
             Some(connection.clone());
         let Some(mut object) = connection.recv_object().await else {
@@ -195,12 +195,12 @@ impl End {
                 // What comes is not stored.
                 Some(Received::Checkpoint(_)) => {}
                 Some(Received::Abandoned(_)) | None => {
-                    self.meter.note(|stations| stations.aborted = true);
+                    self.meter.note(|milestones| milestones.aborted = true);
                     return self.stage.fail(&self.name, "the connection ended before its time");
                 }
             }
         }
         let end = now();
-        self.meter.note(|stations| stations.completed = Some(end));
+        self.meter.note(|milestones| milestones.completed = Some(end));
     }
 }

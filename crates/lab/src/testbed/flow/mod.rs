@@ -13,8 +13,8 @@ use std::time::Duration as Span;
 
 use fontis::udp::Clock;
 use fontis_base::Time;
-use fontis_sim::experiment::FlowSpec;
-use fontis_sim::experiment::observation::{FlowCounters, Stations};
+use fontis_sim::experiment::spec::FlowSpec;
+use fontis_sim::host::{Counters, Milestones};
 
 pub(super) use command::Commands;
 pub(super) use datagrams::Datagrams;
@@ -82,24 +82,24 @@ impl Stage {
 struct Meter {
     received: AtomicU64,
     sent: AtomicU64,
-    stations: Mutex<Stations>,
+    milestones: Mutex<Milestones>,
 }
 
 impl Meter {
-    fn note(&self, act: impl FnOnce(&mut Stations)) {
-        act(&mut self.stations.lock().unwrap_or_else(PoisonError::into_inner));
+    fn note(&self, act: impl FnOnce(&mut Milestones)) {
+        act(&mut self.milestones.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    fn stations(&self) -> Stations {
-        *self.stations.lock().unwrap_or_else(PoisonError::into_inner)
+    fn milestones(&self) -> Milestones {
+        *self.milestones.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Useful bytes have reached the application at `now`.
     fn arrived(&self, now: Time, bytes: u64) {
         if self.received.fetch_add(bytes, Ordering::Relaxed) == 0 {
-            self.note(|stations| stations.first_data = Some(now));
+            self.note(|milestones| milestones.first_data = Some(now));
         }
-        self.note(|stations| stations.last_data = Some(now));
+        self.note(|milestones| milestones.last_data = Some(now));
     }
 }
 
@@ -112,29 +112,29 @@ pub(super) enum Flow {
 }
 
 impl Flow {
-    pub(super) fn counters(&self) -> FlowCounters {
+    pub(super) fn counters(&self) -> Counters {
         match self {
             Self::Tcp(flow) => flow.counters(),
             Self::Datagrams(flow) => flow.counters(),
             Self::Dfcp(flow) => flow.counters(),
             // What they move is only seen on the network.
-            Self::Commands(_) => FlowCounters::default(),
+            Self::Commands(_) => Counters::default(),
         }
     }
 
-    pub(super) fn stations(&self) -> Stations {
+    pub(super) fn milestones(&self) -> Milestones {
         match self {
-            Self::Tcp(flow) => flow.stations(),
-            Self::Datagrams(flow) => flow.stations(),
-            Self::Dfcp(flow) => flow.stations(),
-            Self::Commands(flow) => flow.stations(),
+            Self::Tcp(flow) => flow.milestones(),
+            Self::Datagrams(flow) => flow.milestones(),
+            Self::Dfcp(flow) => flow.milestones(),
+            Self::Commands(flow) => flow.milestones(),
         }
     }
 
     /// Whether all that it had to transport has arrived.
     pub(super) fn is_done(&self) -> bool {
-        let stations = self.stations();
-        stations.completed.is_some() || stations.aborted
+        let milestones = self.milestones();
+        milestones.completed.is_some() || milestones.aborted
     }
 
     /// Waits for its threads, once the run is over.

@@ -6,10 +6,10 @@ use std::thread::{self, JoinHandle};
 
 use fontis_base::{Duration, Stream};
 use fontis_proto::tcp::{Config, congestion};
+use fontis_sim::app::Application;
+use fontis_sim::app::requests::Requests;
 use fontis_sim::app::source::Source;
-use fontis_sim::experiment::Application;
-use fontis_sim::experiment::observation::{FlowCounters, Stations};
-use fontis_sim::host::tcp::Requests;
+use fontis_sim::host::{Counters, Milestones};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::{LOOK, Meter, PORT, Place, Stage, only_waited};
@@ -141,13 +141,14 @@ impl Tcp {
                         active.send(&socket, Source::new(pattern, start, stream));
                     }
                     Application::Requests(requests) => active.ask(&socket, requests, stream),
+                    Application::Messages(_) => {}
                 }
             }
         };
         let accepting = move || {
             if let Some(socket) = passive.accept(&listener) {
                 match application {
-                    Application::Source(_) => passive.take(&socket),
+                    Application::Source(_) | Application::Messages(_) => passive.take(&socket),
                     Application::Requests(requests) => passive.answer(&socket, requests),
                 }
             }
@@ -162,7 +163,7 @@ impl Tcp {
         Ok(Self { meter: end.meter, socket: end.socket, is_multipath, threads })
     }
 
-    pub(super) fn counters(&self) -> FlowCounters {
+    pub(super) fn counters(&self) -> Counters {
         let received = self.meter.received.load(Ordering::Relaxed);
         let infos = self.socket.get().map_or(Vec::new(), |socket| {
             match self.is_multipath {
@@ -172,7 +173,7 @@ impl Tcp {
             }
             .unwrap_or_else(|_: io::Error| Vec::new())
         });
-        let mut counters = FlowCounters { received, ..FlowCounters::default() };
+        let mut counters = Counters { received, ..Counters::default() };
         for info in infos {
             let mss = u64::from(info.tcpi_snd_mss);
             let outstanding = info.tcpi_unacked + info.tcpi_retrans;
@@ -189,15 +190,15 @@ impl Tcp {
         counters
     }
 
-    pub(super) fn stations(&self) -> Stations {
-        self.meter.stations()
+    pub(super) fn milestones(&self) -> Milestones {
+        self.meter.milestones()
     }
 }
 
 impl End {
     fn connect(&self, socket: Socket, to: SocketAddr) -> Option<TcpStream> {
         let now = self.stage.clock.now();
-        self.meter.note(|stations| stations.first_sent = Some(now));
+        self.meter.note(|milestones| milestones.first_sent = Some(now));
         loop {
             match socket.connect(&to.into()) {
                 Ok(()) => break,
@@ -216,7 +217,7 @@ impl End {
             }
         }
         let now = self.stage.clock.now();
-        self.meter.note(|stations| stations.connected = Some(now));
+        self.meter.note(|milestones| milestones.connected = Some(now));
         let socket = TcpStream::from(socket);
         Some(socket)
     }
@@ -292,7 +293,7 @@ impl End {
             match sys::discard(socket, 1 << 20) {
                 Ok(0) => {
                     let now = self.stage.clock.now();
-                    self.meter.note(|stations| stations.completed = Some(now));
+                    self.meter.note(|milestones| milestones.completed = Some(now));
                     return;
                 }
                 Ok(bytes) => self.meter.arrived(self.stage.clock.now(), bytes as u64),
@@ -335,7 +336,7 @@ impl End {
         }
         let now = self.stage.clock.now();
         if !self.stage.is_over() {
-            self.meter.note(|stations| stations.completed = Some(now));
+            self.meter.note(|milestones| milestones.completed = Some(now));
         }
         let _ = socket.shutdown(Shutdown::Write);
     }
@@ -366,7 +367,7 @@ impl End {
     }
 
     fn abort(&self, problem: String) {
-        self.meter.note(|stations| stations.aborted = true);
+        self.meter.note(|milestones| milestones.aborted = true);
         self.stage.fail(&self.name, problem);
     }
 }

@@ -23,8 +23,10 @@ use fontis::{Accept, Dest, Endpoint, EndpointConfig, Identity, SinkOptions, Url}
 use fontis_base::{Duration, Rate, Time};
 use fontis_net::{Limit, LinkConfig, Loss, QueueKind};
 use fontis_sim::Experiment;
+use fontis_sim::app::Application;
 use fontis_sim::app::source::Pattern;
-use fontis_sim::experiment::{Application, FlowSpec, LinkSpec, Transport};
+use fontis_sim::experiment::spec::{Destination, End, FlowSpec, LinkSpec};
+use fontis_sim::host::rows::datagrams::Datagrams;
 
 pub use picture::draw;
 
@@ -263,19 +265,19 @@ impl Race {
         let back = lanes.clone().map(|lane| spec(lane, false));
         let flow = |lane: usize| FlowSpec {
             name: self.runners[lane].to_string(),
-            from: 2 * lane,
-            to: 2 * lane + 1,
+            from: End::Own { router: 2 * lane, link: Arc::default() },
+            to: Destination::One(End::Own { router: 2 * lane + 1, link: Arc::default() }),
             start: Time::ZERO,
-            transport: Transport::Datagrams,
+            transport: Arc::new(Datagrams),
             application: Application::Source(Pattern::Bulk),
-            access: Arc::default(),
-            back: Arc::default(),
             class: 0,
             subflows: Vec::new(),
         };
         Experiment {
             seed: self.seed,
-            routers: 2 * self.runners.len(),
+            vertices: 2 * self.runners.len(),
+            machines: Vec::new(),
+            groups: Vec::new(),
             links: forth.chain(back).collect(),
             flows: lanes.map(flow).collect(),
             duration: self.limit,

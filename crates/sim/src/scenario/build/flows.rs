@@ -1,23 +1,25 @@
-use std::collections::BTreeMap;
+//! From `[[flow]]` to flows.
 
 use fontis_base::{Duration, Rate, Size, Stream, Time};
 use fontis_net::{LinkConfig, Loss};
 
-use super::reader::{Reader, senseless};
-use super::topology::Topology;
-use super::transport::transport;
-use crate::app::source::Pattern;
-use crate::app::source::exponential;
-use crate::experiment::{Application, FlowSpec, Transport};
-use crate::host::tcp::Requests;
-use crate::scenario::error::ScenarioError;
-use crate::scenario::value::Setting;
+use crate::app::Application;
+use crate::app::source::{Pattern, exponential};
+use crate::experiment::spec::{Destination, End, FlowSpec};
+use crate::host::table::PathFacts;
+use crate::scenario::apps::application;
+use crate::scenario::build::topology::{Topology, Way};
+use crate::scenario::language::Language;
+use crate::settings::Entry;
+use crate::settings::error::{ScenarioError, invalid};
+use crate::settings::reader::Reader;
 
 /// The most flows in a run.
 const MOST_FLOWS: u64 = 1_000_000;
 
 /// Adds the flows of a kind.
 pub(super) fn add_flows(
+    language: &Language,
     read: &Reader<'_>,
     topology: &Topology,
     kind: usize,
@@ -27,7 +29,7 @@ pub(super) fn add_flows(
 ) -> Result<(), ScenarioError> {
     let count = read.count("flow.count");
     if count + flows.len() as u64 > MOST_FLOWS {
-        return senseless(format!("there are more than {MOST_FLOWS} flows"));
+        return invalid(format!("there are more than {MOST_FLOWS} flows"));
     }
     let base = match read.text("flow.name") {
         name if name.is_empty() => format!("flow{}", kind + 1),
@@ -44,7 +46,7 @@ pub(super) fn add_flows(
             let (rate, mean) =
                 (read.get("flow.rate").unwrap_or(Rate::ZERO), read.size("flow.size"));
             if rate == Rate::ZERO || rate == Rate::MAX || mean == 0 {
-                return senseless("short-flows need flow.rate and flow.size above zero".to_owned());
+                return invalid("short-flows need flow.rate and flow.size above zero".to_owned());
             }
             let gap = rate.time_for(mean);
             let end = Time::ZERO + duration;
@@ -55,7 +57,7 @@ pub(super) fn add_flows(
                     break;
                 }
                 if plans.len() as u64 + flows.len() as u64 >= MOST_FLOWS {
-                    return senseless(format!("there are more than {MOST_FLOWS} short flows"));
+                    return invalid(format!("there are more than {MOST_FLOWS} short flows"));
                 }
                 let size = (-libm::log(1.0 - starts.unit()) * mean as f64) as u64;
                 plans.push((at, Application::Source(Pattern::Object { size: size.max(1) })));
@@ -68,14 +70,14 @@ pub(super) fn add_flows(
                     Some((at, size.trim().parse::<Size>().ok()?))
                 });
                 let Some((at, size)) = parsed else {
-                    return senseless(format!("flow.list: {entry:?} must be TIME:SIZE"));
+                    return invalid(format!("flow.list: {entry:?} must be TIME:SIZE"));
                 };
                 let object = Pattern::Object { size: size.as_bytes() };
                 plans.push((start + at, Application::Source(object)));
             }
         }
         _ => {
-            let application = application(read, &app);
+            let application = application(read, &app)?;
             for _ in 0..count {
                 let offset = starts.below(jitter.as_nanos().saturating_add(1));
                 plans.push((start + Duration::from_nanos(offset), application));
@@ -90,7 +92,7 @@ pub(super) fn add_flows(
         let name = if alone { base.clone() } else { format!("{base}.{}", index + 1) };
         let spec = match &first {
             Some(first) => FlowSpec { name, start, application, ..first.clone() },
-            None => flow(read, topology, name, start, application)?,
+            None => flow(language, read, topology, name, start, application)?,
         };
         first.get_or_insert_with(|| spec.clone());
         flows.push(spec);
@@ -99,35 +101,12 @@ pub(super) fn add_flows(
 }
 
 /// How many flows a kind stands for.
-fn count_of(flow: &BTreeMap<String, Setting>) -> u64 {
+fn count_of(flow: &Entry) -> u64 {
     flow.get("count").and_then(|count| count.one().parse().ok()).unwrap_or(1)
 }
 
-fn application(read: &Reader<'_>, app: &str) -> Application {
-    let rate = read.get("flow.rate").unwrap_or(Rate::ZERO);
-    let piece = read.size("flow.piece").clamp(1, 65_000) as u32;
-    Application::Source(match app {
-        "object" => Pattern::Object { size: read.size("flow.size") },
-        "constant" => Pattern::ConstantRate { rate, piece },
-        "poisson" => Pattern::Poisson { rate, piece },
-        "on-off" => {
-            let (on, off) = (read.duration("flow.on"), read.duration("flow.off"));
-            Pattern::OnOff { rate, piece, on, off }
-        }
-        "requests" => {
-            let count = read.count("flow.requests");
-            return Application::Requests(Requests {
-                request: read.size("flow.request").max(1),
-                response: read.size("flow.size"),
-                think: read.duration("flow.think"),
-                count: (count > 0).then_some(count),
-            });
-        }
-        _ => Pattern::Bulk,
-    })
-}
-
 fn flow(
+    language: &Language,
     read: &Reader<'_>,
     topology: &Topology,
     name: String,
@@ -137,54 +116,89 @@ fn flow(
     let overload = read.get::<f64>("topology.overload").filter(|overload| *overload > 0.0);
     let all: u64 = read.settings.flows.iter().map(count_of).sum();
     let shared = overload.map(|overload| topology.rate.scale(overload / all.max(1) as f64));
-    let rate = read.get("flow.access").or(shared).unwrap_or(topology.access);
-    if rate == Rate::ZERO {
-        return senseless(format!("{name}: the access link's rate must be more than zero"));
+    let access = read.get("flow.access").or(shared).unwrap_or(topology.access);
+    if access == Rate::ZERO {
+        return invalid(format!("{name}: the access link's rate must be more than zero"));
     }
     let way = topology.way(read, &name)?;
     let rtt = read.get("flow.rtt").unwrap_or(way.rtt);
-    let transport = transport(read, &read.text("flow.protocol"), rate, rtt)?;
-    let is_datagrams = matches!(transport, Transport::Datagrams);
-    let is_endless = matches!(application, Application::Source(Pattern::Bulk));
-    if is_datagrams && (is_endless || matches!(application, Application::Requests(_))) {
-        return senseless(format!(
-            "{name}: datagrams have no control of their own; use app constant, poisson or on-off"
-        ));
-    }
-    let is_dfcp = matches!(transport, Transport::Dfcp(..) | Transport::Published(..));
-    let of_object = matches!(application, Application::Source(Pattern::Object { .. }));
-    if is_dfcp && !of_object && !is_endless {
-        return senseless(format!("{name}: DFCP transports bulk and object only"));
-    }
     if rtt < way.inner {
         let inner = way.inner;
-        return senseless(format!(
-            "{name}: flow.rtt ({rtt}) is less than its path takes ({inner})"
-        ));
+        return invalid(format!("{name}: flow.rtt ({rtt}) is less than its path takes ({inner})"));
+    }
+    let (from, to) = ends(read, topology, &name, &way, access, rtt)?;
+    let access = match &from {
+        End::Own { link, .. } => link.rate,
+        End::Shared(at) => topology.interface_rate(*at),
+    };
+    let protocol = read.text("flow.protocol");
+    let Some(row) = language.transport(&protocol) else {
+        return invalid(format!("{name}: there is no protocol {protocol:?}"));
+    };
+    let path = PathFacts { protocol: &protocol, application: &application, access, rtt };
+    let transport = (row.read)(read, &path)?;
+    if let Some(reason) = transport.refuses(&application) {
+        return invalid(format!("{name}: {reason}"));
+    }
+    if matches!(to, Destination::Group(_)) && !transport.reaches_groups() {
+        return invalid(format!("{name}: {protocol} reaches one receiver, not a group"));
     }
     let subflows = topology.subflows(read, &name, &way)?;
-    if !subflows.is_empty() && !matches!(transport, Transport::Tcp(_)) {
-        return senseless(format!("{name}: only TCP has subflows; leave flow.subflows out"));
+    if !subflows.is_empty() && row.name != "TCP" {
+        return invalid(format!("{name}: only TCP has subflows; leave flow.subflows out"));
     }
-    let delay = (rtt - way.inner) / 2;
-    let access = LinkConfig {
-        rate,
-        delay,
-        jitter: topology.jitter,
-        loss: read.get("flow.loss").unwrap_or(Loss::None),
-        ..LinkConfig::default()
+    let class = u8::try_from(read.count("flow.class")).unwrap_or(u8::MAX);
+    Ok(FlowSpec { name, from, to, start, transport, application, class, subflows })
+}
+
+/// The ends of a flow. What the links between the routers do not take of the round-trip time, the
+/// links of its own hosts take.
+fn ends(
+    read: &Reader<'_>,
+    topology: &Topology,
+    name: &str,
+    way: &Way,
+    access: Rate,
+    rtt: Duration,
+) -> Result<(End, Destination), ScenarioError> {
+    let own = [way.from.interface.is_none(), way.group.is_none() && way.to.interface.is_none()];
+    if !own[0] {
+        for key in ["flow.access", "flow.loss"] {
+            if read.sets(key) {
+                return invalid(format!(
+                    "{name}: {key} is of a sender's own link; a host has those of its [[link]]"
+                ));
+            }
+        }
+    }
+    let left = rtt - way.inner;
+    let delay = match own {
+        [true, true] => left / 2,
+        [false, false] if left > Duration::ZERO => {
+            return invalid(format!(
+                "{name}: flow.rtt ({rtt}) differs from its path's ({}): both hosts have links of \
+                 their own",
+                way.inner
+            ));
+        }
+        _ => left,
     };
-    let back = LinkConfig { delay, ..LinkConfig::default() };
-    Ok(FlowSpec {
-        name,
-        from: way.from,
-        to: way.to,
-        start,
-        transport,
-        application,
-        access: access.into(),
-        back: back.into(),
-        class: u8::try_from(read.count("flow.class")).unwrap_or(u8::MAX),
-        subflows,
-    })
+    let from = match way.from.interface {
+        Some(at) => End::Shared(at),
+        None => {
+            let loss = read.get("flow.loss").unwrap_or(Loss::None);
+            let jitter = topology.jitter;
+            let link = LinkConfig { rate: access, delay, jitter, loss, ..LinkConfig::default() };
+            End::Own { router: way.from.vertex, link: link.into() }
+        }
+    };
+    let to = match (way.group, way.to.interface) {
+        (Some(group), _) => Destination::Group(group),
+        (None, Some(at)) => Destination::One(End::Shared(at)),
+        (None, None) => {
+            let link = LinkConfig { delay, ..LinkConfig::default() };
+            Destination::One(End::Own { router: way.to.vertex, link: link.into() })
+        }
+    };
+    Ok((from, to))
 }

@@ -1,53 +1,55 @@
 //! From a run's settings to its experiment.
 
 mod flows;
-mod reader;
+mod machines;
 mod topology;
-mod transport;
 
 use fontis_base::{Duration, Probability, Size};
 
-use super::Settings;
-use super::files::Traces;
-use crate::experiment::Experiment;
+use crate::experiment::spec::Experiment;
 use crate::host::controller::{ControllerConfig, ErrorModel};
-use crate::scenario::error::ScenarioError;
-use flows::add_flows;
-use reader::{Reader, senseless};
-use topology::Topology;
+use crate::scenario::build::flows::add_flows;
+use crate::scenario::build::topology::Topology;
+use crate::scenario::language::Language;
+use crate::settings::Settings;
+use crate::settings::error::{ScenarioError, invalid};
+use crate::settings::reader::{Reader, Traces};
 
 /// The experiment that the settings describe.
 pub(super) fn experiment(
+    language: &Language,
     settings: &Settings,
     traces: &Traces,
     seed: u64,
 ) -> Result<Experiment, ScenarioError> {
-    let read = Reader { settings, traces, entry: None };
+    let read = Reader { catalogue: language.catalogue(), settings, traces, entry: None };
     let duration = read.duration("scenario.duration");
     let warmup = read.duration("scenario.warmup");
     let sample = read.duration("scenario.sample");
     if duration == Duration::ZERO {
-        return senseless("scenario.duration must be longer than zero".to_owned());
+        return invalid("scenario.duration must be longer than zero".to_owned());
     }
     if warmup >= duration {
-        return senseless(format!(
+        return invalid(format!(
             "scenario.warmup ({warmup}) leaves nothing of scenario.duration ({duration}) to measure"
         ));
     }
     if sample == Duration::ZERO || duration.as_nanos() / sample.as_nanos() > 10_000_000 {
-        return senseless(format!(
+        return invalid(format!(
             "scenario.sample ({sample}) asks for more than ten million samples in {duration}"
         ));
     }
     let topology = Topology::read(read)?;
     let mut flows = Vec::new();
     for (index, flow) in settings.flows.iter().enumerate() {
-        add_flows(&read.of("flow", flow), &topology, index, seed, duration, &mut flows)?;
+        add_flows(language, &read.of("flow", flow), &topology, index, seed, duration, &mut flows)?;
     }
     Ok(Experiment {
         seed,
-        routers: topology.routers(),
+        vertices: topology.vertices(),
+        machines: topology.machines,
         links: topology.links,
+        groups: topology.groups,
         flows,
         duration,
         warmup,

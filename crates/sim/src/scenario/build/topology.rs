@@ -1,19 +1,23 @@
+//! From `[topology]`, `[[link]]`, `[[host]]` and `[[group]]` to a network.
+
 use fontis_base::{Duration, Probability, Rate};
 use fontis_net::{
     DelayChange, DelaySchedule, LinkConfig, Loss, QueueOptions, RateChange, Schedule,
 };
 
-use super::reader::{Reader, bad, senseless};
-use crate::experiment::{LinkSpec, Subflow};
-use crate::scenario::error::ScenarioError;
-use crate::scenario::value::BufferSize;
-use crate::world::network::route;
+use crate::experiment::spec::{GroupSpec, InterfaceIndex, LinkSpec, MachineSpec, Subflow};
+use crate::settings::error::{ScenarioError, bad, invalid};
+use crate::settings::form::BufferSize;
+use crate::settings::reader::Reader;
+use crate::world::network::Graph;
 
-/// The routers, and the links between them.
+/// The routers and the machines, and the links between them.
 pub(super) struct Topology {
     pub(super) links: Vec<LinkSpec>,
-    /// Of routers that have names, these.
-    names: Vec<String>,
+    pub(super) machines: Vec<MachineSpec>,
+    pub(super) groups: Vec<GroupSpec>,
+    /// The names of routers and machines, of a network of links.
+    pub(super) names: Vec<String>,
     kind: Kind,
     /// The bottleneck's rate; of several, the first one's; of links of one's own, the highest.
     pub(super) rate: Rate,
@@ -35,14 +39,31 @@ enum Kind {
 /// The most subflows: what kernels allow beside the first, and that one.
 const MOST_SUBFLOWS: u64 = 9;
 
-/// Where a flow goes.
+/// The way of a flow.
 pub(super) struct Way {
-    pub(super) from: usize,
-    pub(super) to: usize,
-    /// The round-trip time that it has if it asks for no other.
+    pub(super) from: Place,
+    pub(super) to: Place,
+    /// The group that it leads to, if it leads to one.
+    pub(super) group: Option<usize>,
+    /// The round-trip time that the flow has if it asks for no other.
     pub(super) rtt: Duration,
-    /// What the links between the routers take of it.
+    /// The part of it that the links between the ends take.
     pub(super) inner: Duration,
+}
+
+/// One end of a way.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    /// The router or the machine.
+    pub(super) vertex: usize,
+    /// The interface, of a machine.
+    pub(super) interface: Option<InterfaceIndex>,
+}
+
+impl Place {
+    const fn router(vertex: usize) -> Self {
+        Self { vertex, interface: None }
+    }
 }
 
 impl Topology {
@@ -54,6 +75,8 @@ impl Topology {
         };
         let mut topology = Self {
             links: Vec::new(),
+            machines: Vec::new(),
+            groups: Vec::new(),
             names: Vec::new(),
             kind,
             rate: Rate::MAX,
@@ -62,8 +85,22 @@ impl Topology {
             rtts: Vec::new(),
         };
         match kind {
-            Kind::Links => topology.read_links(read)?,
-            Kind::Dumbbell | Kind::ParkingLot => topology.read_row(read)?,
+            Kind::Links => {
+                topology.read_links(read)?;
+                topology.read_machines(read)?;
+                topology.read_groups(read)?;
+            }
+            Kind::Dumbbell | Kind::ParkingLot => {
+                let settings = read.settings;
+                if !settings.hosts.is_empty() || !settings.groups.is_empty() {
+                    return invalid(
+                        "[[host]] and [[group]] need routers with names: describe the network by \
+                         [[link]]"
+                            .to_owned(),
+                    );
+                }
+                topology.read_row(read)?;
+            }
         }
         topology.access = read
             .get("topology.access")
@@ -71,8 +108,8 @@ impl Topology {
         Ok(topology)
     }
 
-    /// How many routers there are.
-    pub(super) const fn routers(&self) -> usize {
+    /// The number of routers and machines.
+    pub(super) const fn vertices(&self) -> usize {
         match self.kind {
             Kind::Dumbbell => 2,
             Kind::ParkingLot => 3,
@@ -139,7 +176,7 @@ impl Topology {
             ["rate", "rtt", "buffer", "queue", "access", "access_ratio", "overload"];
         for key in read.settings.keys.keys() {
             if key.strip_prefix("topology.").is_some_and(|name| !SHARED.contains(&name)) {
-                return senseless(format!(
+                return invalid(format!(
                     "{key} says nothing where there are [[link]]; what is set of a link is link.KEY, \
                      as in link.delay"
                 ));
@@ -151,19 +188,22 @@ impl Topology {
             let ends = [read.text("link.from"), read.text("link.to")];
             if let Some(key) = ["from", "to"].into_iter().zip(&ends).find(|(_, end)| end.is_empty())
             {
-                return senseless(format!("link {number} needs {:?}, the name of a router", key.0));
+                return invalid(format!(
+                    "link {number} needs {:?}, the name of a router or a host",
+                    key.0
+                ));
             }
             if ends[0] == ends[1] {
-                return senseless(format!("link {number} leads from {:?} to itself", ends[0]));
+                return invalid(format!("link {number} leads from {:?} to itself", ends[0]));
             }
             let name = match read.text("link.name") {
                 name if name.is_empty() => format!("{}-{}", ends[0], ends[1]),
                 name => name,
             };
             if self.links.iter().any(|link| link.name == name) {
-                return senseless(format!("two links are called {name:?}: give them names"));
+                return invalid(format!("two links are called {name:?}: give them names"));
             }
-            let [from, to] = ends.map(|end| self.router(end));
+            let [from, to] = ends.map(|end| self.vertex(end));
             let buffer = read
                 .buffer("link.buffer")
                 .or_else(|| read.buffer("topology.buffer"))
@@ -189,8 +229,8 @@ impl Topology {
         Ok(())
     }
 
-    /// The number of a router; a name that is new gets the next.
-    fn router(&mut self, name: String) -> usize {
+    /// The number of a router or a machine; a name that is new gets the next.
+    fn vertex(&mut self, name: String) -> usize {
         let known = self.names.iter().position(|known| *known == name);
         known.unwrap_or_else(|| {
             self.names.push(name);
@@ -198,7 +238,7 @@ impl Topology {
         })
     }
 
-    /// Where a flow goes.
+    /// The way of a flow.
     pub(super) fn way(&self, read: &Reader<'_>, flow: &str) -> Result<Way, ScenarioError> {
         if self.kind == Kind::Links {
             return self.way_over_links(read, flow);
@@ -206,7 +246,7 @@ impl Topology {
         for key in ["from", "to"] {
             if !read.text(&format!("flow.{key}")).is_empty() {
                 let message = "needs routers with names: describe the network by [[link]]";
-                return senseless(format!("{flow}: flow.{key} {message}"));
+                return invalid(format!("{flow}: flow.{key} {message}"));
             }
         }
         let parking_lot = self.kind == Kind::ParkingLot;
@@ -219,49 +259,79 @@ impl Topology {
         let rtt = self.rtts[from..to].iter().fold(Duration::ZERO, |sum, rtt| sum + *rtt);
         // What the bottlenecks do not delay, the flow's own links do, the same both ways.
         let inner = if parking_lot { rtt } else { Duration::ZERO };
-        Ok(Way { from, to, rtt, inner })
+        let [from, to] = [from, to].map(Place::router);
+        Ok(Way { from, to, group: None, rtt, inner })
     }
 
     fn way_over_links(&self, read: &Reader<'_>, flow: &str) -> Result<Way, ScenarioError> {
-        let router = |key| self.router_of(flow, key, &read.text(&format!("flow.{key}")));
-        let (from, to) = (router("from")?, router("to")?);
-        if from == to {
-            return senseless(format!("{flow}: flow.from and flow.to are the same router"));
+        let [from, to] = ["from", "to"].map(|key| read.text(&format!("flow.{key}")));
+        if let Some(group) = self.groups.iter().position(|group| group.name == to) {
+            let from = self.place(flow, "flow.from", &from, None)?;
+            let (to, zero) = (Place::router(from.vertex), Duration::ZERO);
+            return Ok(Way { from, to, group: Some(group), rtt: zero, inner: zero });
+        }
+        // Each end's interface is the one that leads to the other end, unless the flow names one.
+        let ends = [self.vertex_of(flow, "flow.from", &from)?, self.vertex_of(flow, "flow.to", &to)?];
+        let from = self.place(flow, "flow.from", &from, Some(ends[1]))?;
+        let to = self.place(flow, "flow.to", &to, Some(ends[0]))?;
+        if from.vertex == to.vertex {
+            let kind = if from.interface.is_some() { "host" } else { "router" };
+            return invalid(format!("{flow}: flow.from and flow.to are the same {kind}"));
         }
         let mut inner = Duration::ZERO;
         for (from, to) in [(from, to), (to, from)] {
-            let links = self.path(flow, &[from, to])?;
+            let links = self.links_between(flow, from, to)?;
             inner = links.iter().fold(inner, |sum, link| sum + self.links[*link].config.delay);
         }
-        Ok(Way { from, to, rtt: inner, inner })
+        Ok(Way { from, to, group: None, rtt: inner, inner })
     }
 
-    /// The router that key `flow.KEY` names.
+    /// The links from one end to another, with those of their interfaces.
+    fn links_between(
+        &self,
+        flow: &str,
+        from: Place,
+        to: Place,
+    ) -> Result<Vec<usize>, ScenarioError> {
+        let out = from.interface.map(|at| self.interface(at).out);
+        let back = to.interface.map(|at| self.interface(at).back);
+        let first = out.map_or(from.vertex, |link| self.links[link].to);
+        let last = back.map_or(to.vertex, |link| self.links[link].from);
+        let mut links: Vec<usize> = out.into_iter().collect();
+        links.extend(self.path(flow, &[first, last])?);
+        links.extend(back);
+        Ok(links)
+    }
+
+    /// The router that a key names.
     fn router_of(&self, flow: &str, key: &str, name: &str) -> Result<usize, ScenarioError> {
-        self.names.iter().position(|known| known == name).ok_or_else(|| {
-            let names = self.names.join(", ");
-            let message = match name {
-                "" => format!("{flow}: flow.{key} must name a router; there are {names}"),
-                name => {
-                    format!("{flow}: flow.{key}: no link leads to {name:?}; there are {names}")
-                }
-            };
-            ScenarioError::Senseless { run: String::new(), message }
-        })
+        let vertex = self.vertex_of(flow, key, name)?;
+        if self.machine_at(vertex).is_some() {
+            return invalid(format!("{flow}: {key}: {name:?} is a host, not a router"));
+        }
+        Ok(vertex)
     }
 
     /// The links from router to router.
     fn path(&self, flow: &str, routers: &[usize]) -> Result<Vec<usize>, ScenarioError> {
         let mut path = Vec::new();
+        let graph = self.graph();
         for leg in routers.windows(2) {
-            let Some(links) = route(self.routers(), &self.ends(), leg[0], leg[1]) else {
+            let Some(links) = graph.route(leg[0], leg[1]) else {
                 let name = |router: usize| self.names.get(router).map_or("", String::as_str);
                 let [from, to] = [leg[0], leg[1]].map(name);
-                return senseless(format!("{flow}: no links lead from {from:?} to {to:?}"));
+                return invalid(format!("{flow}: no links lead from {from:?} to {to:?}"));
             };
             path.extend(links);
         }
         Ok(path)
+    }
+
+    /// The vertices and links by which ways are found.
+    pub(super) fn graph(&self) -> Graph {
+        let forwards = (0..self.vertices()).map(|vertex| self.machine_at(vertex).is_none());
+        let links = self.links.iter().map(|link| (link.from, link.to)).collect();
+        Graph { forwards: forwards.collect(), links }
     }
 
     /// What the subflows of Multipath TCP cross; none for other flows.
@@ -274,33 +344,29 @@ impl Topology {
         let (count, via) = (read.count("flow.subflows"), read.text("flow.via"));
         let via: Vec<&str> = if via.is_empty() { Vec::new() } else { via.split(',').collect() };
         if count > MOST_SUBFLOWS {
-            return senseless(format!("{flow}: at most {MOST_SUBFLOWS} subflows are possible"));
+            return invalid(format!("{flow}: at most {MOST_SUBFLOWS} subflows are possible"));
         }
         if !via.is_empty() && self.kind != Kind::Links {
-            return senseless(format!(
+            return invalid(format!(
                 "{flow}: flow.via needs routers with names: describe the network by [[link]]"
             ));
         }
         if via.len() as u64 > count {
-            return senseless(format!(
+            return invalid(format!(
                 "{flow}: flow.via names {} routers for {count} subflows: set flow.subflows",
                 via.len()
             ));
         }
         let subflow = |index: usize| {
-            let mut routers = vec![way.from, way.to];
+            let mut routers = vec![way.from.vertex, way.to.vertex];
             if let Some(name) = via.get(index).map(|name| name.trim()).filter(|n| !n.is_empty()) {
-                routers.insert(1, self.router_of(flow, "via", name)?);
+                routers.insert(1, self.router_of(flow, "flow.via", name)?);
             }
             let forth = self.path(flow, &routers)?;
             routers.reverse();
             Ok(Subflow { forth, back: self.path(flow, &routers)? })
         };
         (0..count as usize).map(subflow).collect()
-    }
-
-    fn ends(&self) -> Vec<(usize, usize)> {
-        self.links.iter().map(|link| (link.from, link.to)).collect()
     }
 }
 
@@ -351,7 +417,7 @@ fn line(
 
 fn positive(rate: Rate, key: &str) -> Result<Rate, ScenarioError> {
     if rate == Rate::ZERO {
-        return senseless(format!("{key} must be more than zero"));
+        return invalid(format!("{key} must be more than zero"));
     }
     Ok(rate)
 }

@@ -1,14 +1,25 @@
 //! Captures of simulated packets in pcapng.
 
 use bytes::BufMut;
-use fontis_base::{HostId, Packet, Time};
-use fontis_proto::tcp::wire::{Addresses, encode_headers};
+use fontis_base::{Address, FlowId, Packet, Time};
+use fontis_proto::tcp::wire::Addresses;
 
 use crate::host::payload::Payload;
-use fontis_trace::Clear;
+use crate::host::table::TransportRow;
 
-/// Packets as pcapng, for Wireshark: what some nodes send and receive, as raw IPv4 with nanosecond
-/// times. Of TCP only the headers are kept; original lengths say how long packets were.
+/// The sender of a flow whose packets are captured.
+#[derive(Clone, Copy, Debug)]
+pub struct Sender {
+    /// Its node.
+    pub node: usize,
+    /// Its address.
+    pub address: Address,
+    /// The flow's transport.
+    pub transport: &'static TransportRow,
+}
+
+/// Packets as pcapng, for Wireshark: those that flows' senders send and receive, as raw IPv4 with
+/// nanosecond times. Of TCP only the headers are kept; original lengths say how long packets were.
 #[derive(Clone, Debug)]
 pub struct Capture {
     out: Vec<u8>,
@@ -16,8 +27,8 @@ pub struct Capture {
     /// When the last one was seen.
     last: Time,
     most: u64,
-    /// By node: whether it is listened to.
-    nodes: Vec<bool>,
+    /// The senders of flows that are listened to.
+    senders: Vec<Sender>,
 }
 
 const SECTION: u32 = 0x0a0d_0d0a;
@@ -30,17 +41,9 @@ const RAW: u16 = 101;
 const RESOLUTION: u16 = 9;
 
 impl Capture {
-    /// A capture of the first `most` packets of these nodes.
-    pub fn new(nodes: impl IntoIterator<Item = usize>, most: u64) -> Self {
-        let mut listened = Vec::new();
-        for node in nodes {
-            if listened.len() <= node {
-                listened.resize(node + 1, false);
-            }
-            listened[node] = true;
-        }
-        let mut capture =
-            Self { out: Vec::new(), packets: 0, last: Time::ZERO, most, nodes: listened };
+    /// A capture of the first `most` packets of these flows' senders.
+    pub fn new(senders: Vec<Sender>, most: u64) -> Self {
+        let mut capture = Self { out: Vec::new(), packets: 0, last: Time::ZERO, most, senders };
         let mut section = Vec::new();
         section.put_u32_le(BYTE_ORDER);
         section.put_u16_le(1);
@@ -59,9 +62,9 @@ impl Capture {
         capture
     }
 
-    /// Whether a node is listened to.
-    pub(crate) fn listens(&self, node: u32) -> bool {
-        self.nodes.get(node as usize).copied().unwrap_or(false)
+    /// Whether a packet of a flow is kept at a node.
+    pub(crate) fn listens(&self, node: u32, flow: FlowId) -> bool {
+        self.senders.get(flow.0 as usize).is_some_and(|sender| sender.node == node as usize)
     }
 
     /// Keeps a packet that a node sends or receives at `now`.
@@ -70,7 +73,12 @@ impl Capture {
             return;
         }
         let mut bytes = Vec::with_capacity(80);
-        encode(packet, &mut bytes);
+        let Some(sender) = self.senders.get(packet.flow.0 as usize) else { return };
+        if matches!(packet.payload, Payload::Rate(_) | Payload::Active(_)) {
+            // The messages of a controller take no part in the network.
+            return;
+        }
+        (sender.transport.encode)(packet, addresses(packet, sender.address), &mut bytes);
         let original = (bytes.len() as u32).max(packet.size);
         self.keep(now, &bytes, original);
     }
@@ -120,84 +128,42 @@ impl Capture {
     }
 }
 
-/// Addresses that stand for a packet's hosts and flow: 10.0.0.0/8 by host; the sender of a flow's
-/// data has port 5001, its receiver one that is the flow's.
-pub(crate) fn addresses(packet: &Packet<Payload>) -> Addresses {
+/// Addresses that stand for a packet's hosts and flow: 10.0.0.0/8 by interface, 239.0.0.0/8 by group
+/// (RFC 2365); the sender of a flow's data has port 5001, its receivers one that is the flow's.
+fn addresses(packet: &Packet<Payload>, sender: Address) -> Addresses {
     let port = 10_000 + (packet.flow.0 % 50_000) as u16;
-    // A flow's sender has the even number of its two hosts.
-    let of = |host: HostId| {
-        (0x0a00_0000 | (host.0 & 0x00ff_ffff), if host.0.is_multiple_of(2) { 5001 } else { port })
+    let of = |address: Address| {
+        let network = if address.is_group() { 0xef00_0000 } else { 0x0a00_0000 };
+        let port = if address == sender { 5001 } else { port };
+        (network | (address.0 & 0x00ff_ffff), port)
     };
     Addresses { source: of(packet.src), destination: of(packet.dst) }
-}
-
-fn encode(packet: &Packet<Payload>, out: &mut Vec<u8>) {
-    let addresses = addresses(packet);
-    match &packet.payload {
-        Payload::Tcp(segment) => encode_headers(segment, packet.ecn, addresses, out),
-        Payload::Dfcp(dfcp) => {
-            let mut payload = Vec::new();
-            // Resets are never made here; an empty datagram would stand for one.
-            let _ = fontis_proto::dfcp::Session::seal(&mut Clear, dfcp, &mut payload);
-            encode_datagram(addresses, &payload, packet.size, out);
-        }
-        Payload::Published(published) => {
-            let mut payload = Vec::new();
-            published.encode(&[], &mut payload);
-            encode_datagram(addresses, &payload, packet.size, out);
-        }
-        // These take no part of the network.
-        Payload::Rate(_) | Payload::Active(_) => {}
-        Payload::Datagram(number) => {
-            encode_datagram(addresses, &number.to_be_bytes(), packet.size, out);
-        }
-    }
-}
-
-const UDP: u8 = 17;
-
-/// An IPv4 and a UDP header without a checksum (RFC 768 allows none), and what there is of the
-/// payload.
-fn encode_datagram(addresses: Addresses, payload: &[u8], size: u32, out: &mut Vec<u8>) {
-    let begin = out.len();
-    let total = size.clamp(28, 0xffff) as u16;
-    out.put_slice(&[0x45, 0]);
-    out.put_u16(total);
-    out.put_slice(&[0, 0, 0x40, 0, 64, UDP, 0, 0]);
-    out.put_u32(addresses.source.0);
-    out.put_u32(addresses.destination.0);
-    let words = out[begin..].chunks_exact(2).map(|w| u32::from(w[0]) << 8 | u32::from(w[1]));
-    let sum: u32 = words.sum();
-    let folded = (sum >> 16) + (sum & 0xffff);
-    let check = !((folded >> 16) as u16 + folded as u16);
-    out[begin + 10..begin + 12].copy_from_slice(&check.to_be_bytes());
-    out.put_u16(addresses.source.1);
-    out.put_u16(addresses.destination.1);
-    out.put_u16(total - 20);
-    out.put_u16(0);
-    let room = usize::from(total) - 28;
-    out.put_slice(&payload[..payload.len().min(room)]);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::payload::Datagram;
+    use crate::host::rows::datagrams;
 
     #[test]
     fn blocks_state_their_length_at_both_ends_and_lie_on_words() {
-        let mut capture = Capture::new([1], 1);
-        assert!(capture.listens(1) && !capture.listens(0) && !capture.listens(7));
+        let sender = Sender { node: 1, address: Address(0), transport: &datagrams::ROW };
+        let mut capture = Capture::new(vec![sender], 1);
+        let flow = FlowId::default();
+        assert!(capture.listens(1, flow) && !capture.listens(0, flow));
+        assert!(!capture.listens(1, FlowId(1)));
         let packet = Packet {
             id: Default::default(),
-            src: HostId(0),
-            dst: HostId(1),
+            src: Address(0),
+            dst: Address(1),
             flow: Default::default(),
             size: 33,
             segments: 1,
             ecn: Default::default(),
             corrupt: false,
             class: 0,
-            payload: Payload::Datagram(7),
+            payload: Payload::Datagram(Datagram { number: 7, ..Datagram::default() }),
         };
         capture.take(Time::from_nanos(5), &packet);
         // The second is one too many.

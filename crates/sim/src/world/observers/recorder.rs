@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use fontis_base::{Duration, Ecn, HostId, Packet as NetPacket, Time};
+use fontis_base::{Address, Duration, Ecn, Packet as NetPacket, Time};
 
-use crate::experiment::observation::FlowCounters;
+use crate::host::Counters;
 use crate::host::payload::Payload;
-use fontis_trace::{Builder, Detail, Group, Handle, Header, Kind, LaneKind, Marks, Packet, Trace};
+use crate::host::table::TransportRow;
+use fontis_trace::{Builder, Detail, Group, Handle, LaneKind, Marks, Packet, Trace};
 
 /// Watches the packets of a simulated world: each from the host that sends it, through queues, to
 /// where it ends.
@@ -17,10 +18,19 @@ pub struct Recorder {
     places: BTreeMap<u32, Place>,
     /// By host: its lane.
     hosts: Vec<u8>,
-    /// By flow of the world: the one in the trace.
-    flows: Vec<u16>,
+    flows: Vec<RecordedFlow>,
     under_way: BTreeMap<u64, UnderWay>,
     count: u64,
+}
+
+/// A flow of the world.
+#[derive(Clone, Copy, Debug)]
+struct RecordedFlow {
+    /// Its number in the trace.
+    number: u16,
+    /// The address of its sender.
+    sender: Address,
+    transport: &'static TransportRow,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -49,14 +59,16 @@ impl Recorder {
         }
     }
 
-    /// A node is where packets begin and end that go to this host.
-    pub(crate) fn host(&mut self, node: usize, HostId(host): HostId, name: &str) {
+    /// A node is a host with these addresses.
+    pub(crate) fn host(&mut self, node: usize, addresses: &[Address], name: &str) {
         let lane = self.builder.lane(name, LaneKind::Host);
-        let host = host as usize;
-        if self.hosts.len() <= host {
-            self.hosts.resize(host + 1, lane);
+        for address in addresses {
+            let address = address.0 as usize;
+            if self.hosts.len() <= address {
+                self.hosts.resize(address + 1, lane);
+            }
+            self.hosts[address] = lane;
         }
-        self.hosts[host] = lane;
         self.places.insert(node as u32, Place::Host(lane));
     }
 
@@ -72,8 +84,9 @@ impl Recorder {
     }
 
     /// The next flow of the world.
-    pub(crate) fn flow(&mut self, name: &str, protocol: &str, unit: &'static str) {
-        self.flows.push(self.builder.flow(name, protocol, unit));
+    pub(crate) fn flow(&mut self, name: &str, sender: Address, transport: &'static TransportRow) {
+        let number = self.builder.flow(name, transport.name, transport.unit);
+        self.flows.push(RecordedFlow { number, sender, transport });
     }
 
     /// A packet leaves a node.
@@ -101,27 +114,15 @@ impl Recorder {
         packet: &NetPacket<Payload>,
         marks: Marks,
     ) -> Option<Handle> {
-        let header = match &packet.payload {
-            Payload::Tcp(segment) => Header::of_tcp(segment),
-            Payload::Dfcp(dfcp) => Header::of_dfcp(dfcp),
-            Payload::Published(published) => Header::of_published(published),
-            Payload::Datagram(number) => Header {
-                kind: Kind::Data,
-                seq: Some(*number),
-                len: 1,
-                bits: 64,
-                ..Header::default()
-            },
-            // What a controller says goes by ways of its own.
-            Payload::Rate(_) | Payload::Active(_) => return None,
-        };
+        let flow = *self.flows.get(packet.flow.0 as usize)?;
+        // The messages of a controller go by ways of their own, and no transport reads them.
+        let header = (flow.transport.header)(&packet.payload)?;
         self.count += 1;
         let mut seen = Packet::sent(self.count, now, lane, lane, packet.size);
-        seen.flow = self.flows.get(packet.flow.0 as usize).copied().unwrap_or(0);
+        seen.flow = flow.number;
         seen.path = header.path;
         seen.marks = marks;
-        // A flow's sender has the even number of its two hosts.
-        let back = !packet.src.0.is_multiple_of(2);
+        let back = packet.src != flow.sender;
         seen.to = self.hosts.get(packet.dst.0 as usize).copied().unwrap_or(lane);
         let handle = self.builder.sent(now, seen, header, back, false);
         self.under_way.insert(packet.id.0, UnderWay { handle, entered: now });
@@ -163,6 +164,24 @@ impl Recorder {
         }
     }
 
+    /// A switch has made a copy of a packet, which goes another way.
+    pub(crate) fn copied(
+        &mut self,
+        now: Time,
+        packet: &NetPacket<Payload>,
+        copy: &NetPacket<Payload>,
+    ) {
+        let lane = self.hosts.get(packet.src.0 as usize).copied().unwrap_or(0);
+        self.begin(now, lane, copy, Marks(0));
+    }
+
+    /// A packet has reached nobody: its group has no members.
+    pub(crate) fn unwanted(&mut self, now: Time, packet: &NetPacket<Payload>) {
+        if let Some(under_way) = self.under_way.remove(&packet.id.0) {
+            self.builder.lost(under_way.handle, None, Some(now));
+        }
+    }
+
     /// A packet is dropped at a node.
     pub(crate) fn dropped(&mut self, at: Time, node: u32, id: u64) {
         let Some(under_way) = self.under_way.remove(&id) else { return };
@@ -174,14 +193,8 @@ impl Recorder {
     }
 
     /// What a flow has counted.
-    pub(crate) fn flow_counters(
-        &mut self,
-        now: Time,
-        flow: usize,
-        name: &str,
-        counters: FlowCounters,
-    ) {
-        let flow = self.flows.get(flow).copied();
+    pub(crate) fn flow_counters(&mut self, now: Time, flow: usize, name: &str, counters: Counters) {
+        let flow = self.flows.get(flow).map(|flow| flow.number);
         let mut tell = |group, what: &str, value: f64| {
             self.builder.measure(group, &format!("{name} {what}"), flow, now, value);
         };

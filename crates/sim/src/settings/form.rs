@@ -1,10 +1,14 @@
+//! The forms of keys' values.
+
+use std::borrow::Cow;
+
 use fontis_base as base;
 use fontis_net as net;
 
-use super::keys::closest;
+use crate::settings::suggestion::closest;
 
 /// What the value of a key must be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Form {
     /// A rate.
     Rate,
@@ -23,7 +27,7 @@ pub enum Form {
     /// True or false.
     Flag,
     /// One of these names.
-    Names(&'static [&'static str]),
+    Names(Cow<'static, [&'static str]>),
     /// A size, a number of packets, or bandwidth-delay products.
     Buffer,
     /// A loss model.
@@ -32,6 +36,8 @@ pub enum Form {
     LossAt,
     /// A queue discipline.
     Queue,
+    /// A list of texts.
+    Texts,
     /// A list of texts, each of a time and something.
     Changes,
     /// When all is lost.
@@ -74,14 +80,14 @@ impl Setting {
         }
     }
 
-    pub(super) fn one(&self) -> &str {
+    pub(crate) fn one(&self) -> &str {
         match self {
             Self::One(text) => text,
             Self::List(texts) => texts.first().map_or("", String::as_str),
         }
     }
 
-    pub(super) fn list(&self) -> &[String] {
+    pub(crate) fn list(&self) -> &[String] {
         match self {
             Self::One(text) => core::slice::from_ref(text),
             Self::List(texts) => texts,
@@ -91,13 +97,13 @@ impl Setting {
 
 /// A buffer as scenarios write it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum BufferSize {
+pub(crate) enum BufferSize {
     Limit(net::Limit),
     Bdp(f64),
 }
 
 impl BufferSize {
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let Some(number) = text.trim().strip_suffix("BDP").map(str::trim) else {
             return text
                 .parse()
@@ -111,7 +117,7 @@ impl BufferSize {
     }
 
     /// The limit for a line of this rate on a path of this round-trip time; a packet at least.
-    pub(super) fn limit(self, rate: base::Rate, rtt: base::Duration) -> net::Limit {
+    pub(crate) fn limit(self, rate: base::Rate, rtt: base::Duration) -> net::Limit {
         match self {
             Self::Limit(limit) => limit,
             Self::Bdp(_) if rate == base::Rate::MAX => net::Limit::UNLIMITED,
@@ -125,12 +131,15 @@ impl BufferSize {
 
 impl Form {
     /// Checks a value; an error says what would be right.
-    pub fn check(self, setting: &Setting) -> Result<(), String> {
-        if self == Self::Changes {
+    pub fn check(&self, setting: &Setting) -> Result<(), String> {
+        if *self == Self::Changes {
             return setting.list().iter().try_for_each(|text| match text.split_once(':') {
                 Some((at, _)) => at.parse::<base::Duration>().map(drop).map_err(|e| e.to_string()),
                 None => Err(format!("{text:?} must be TIME:VALUE, as in \"100 s:500 Mbit/s\"")),
             });
+        }
+        if *self == Self::Texts {
+            return Ok(());
         }
         let Setting::One(text) = setting else {
             return Err(format!("it must be {}, not a list", self.describe()));
@@ -164,12 +173,12 @@ impl Form {
             Self::Reorder => parsed::<net::Reorder>(text),
             // Whether there is such a file is seen when it is read.
             Self::Text | Self::Trace => Ok(()),
-            Self::Changes => unreachable!("checked above"),
+            Self::Texts | Self::Changes => unreachable!("checked above"),
         }
     }
 
     /// What it is, with its article.
-    pub fn describe(self) -> String {
+    pub fn describe(&self) -> String {
         match self {
             Self::Rate => "a rate, as in \"100 Mbit/s\"".to_owned(),
             Self::Duration => "a time, as in \"50 ms\"".to_owned(),
@@ -186,6 +195,7 @@ impl Form {
             Self::Queue => {
                 format!("one of {}", net::QueueKind::ALL.map(|(name, _)| name).join(", "))
             }
+            Self::Texts => "a list of names".to_owned(),
             Self::Changes => "a list of TIME:VALUE".to_owned(),
             Self::Outage => "AT:FOR or AT:FOR:EVERY, as in \"10s:2s:30s\"".to_owned(),
             Self::Policer => "RATE or RATE:BURST, as in \"10mbit:50kB\"".to_owned(),
@@ -195,7 +205,7 @@ impl Form {
     }
 
     /// The names that are allowed, if only some are.
-    pub fn names(self) -> Option<Vec<&'static str>> {
+    pub fn names(&self) -> Option<Vec<&'static str>> {
         match self {
             Self::Names(names) => Some(names.to_vec()),
             Self::Queue => Some(net::QueueKind::ALL.map(|(name, _)| name).to_vec()),

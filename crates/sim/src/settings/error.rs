@@ -1,3 +1,5 @@
+//! Errors of scenarios.
+
 use thiserror::Error;
 
 /// A scenario that cannot be read or makes no sense: where, what, and what would be right.
@@ -33,10 +35,20 @@ pub enum ScenarioError {
     },
     /// Settings that are right alone contradict each other.
     #[error("{run}{message}")]
-    Senseless {
+    Contradiction {
         /// The run, if there is more than one.
         run: String,
         /// What is wrong.
         message: String,
     },
+}
+
+/// Settings that contradict each other.
+pub(crate) fn invalid<T>(message: String) -> Result<T, ScenarioError> {
+    Err(ScenarioError::Contradiction { run: String::new(), message })
+}
+
+/// A value that its key does not take.
+pub(crate) fn bad(key: &str, message: String) -> ScenarioError {
+    ScenarioError::BadValue { place: String::new(), key: key.to_owned(), message }
 }

@@ -1,0 +1,18 @@
+//! The identity of one end of a flow.
+
+use fontis_base::{Address, FlowId};
+
+/// One end of a flow: its addresses, and the number that its packets' identifiers begin with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// No other end in the world has it.
+    pub number: u32,
+    /// The address of its interface.
+    pub local: Address,
+    /// The address of its peer, or of the group that it sends to.
+    pub peer: Address,
+    /// The flow.
+    pub flow: FlowId,
+    /// The traffic class of its packets.
+    pub class: u8,
+}

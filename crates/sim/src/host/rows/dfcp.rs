@@ -1,0 +1,192 @@
+//! The row of DFCP.
+
+use core::any::Any;
+use std::sync::Arc;
+
+use fontis_base::{Duration, Packet, Stream};
+use fontis_codes::Code;
+use fontis_proto::dfcp::{Config, Redundancy, Session};
+use fontis_proto::rate;
+use fontis_proto::tcp::wire::Addresses;
+use fontis_trace::{Clear, Header};
+
+use crate::app::Application;
+use crate::app::source::Pattern;
+use crate::host::dfcp::{Carry, DfcpHost, Fetch, Role, Serve};
+use crate::host::identity::Identity;
+use crate::host::object::PatternObject;
+use crate::host::payload::Payload;
+use crate::host::rows::capture::encode_datagram;
+use crate::host::table::{
+    AnyHost, FlowContext, Hosts, PathFacts, SharedConfigs, Transport, TransportRow,
+};
+use crate::settings::catalogue::{Key, Place, TableRow, key, names};
+use crate::settings::error::{ScenarioError, bad};
+use crate::settings::form::Form::{Count, Size, Text};
+use crate::settings::reader::Reader;
+
+/// DFCP as a scenario configures it.
+#[derive(Clone, Debug)]
+pub struct Dfcp {
+    /// Both ends' configuration.
+    pub config: Config,
+    /// Bytes in a block of an object.
+    pub block: u32,
+}
+
+/// The row of DFCP.
+pub static ROW: TransportRow = TransportRow {
+    name: "DFCP",
+    unit: "symbols",
+    protocols: || vec!["dfcp"],
+    tables: &[TableRow {
+        name: "dfcp",
+        meaning: "DFCP. Symbols of objects are counted, not encoded; streams and messages carry real \
+                  bytes.",
+        keys: KEYS,
+        place: Place::Transport,
+    }],
+    read,
+    header,
+    encode,
+    // Its hosts give the events that real transfers give.
+    qlog: None,
+};
+
+const KEYS: &[Key] = &[
+    key(
+        "dfcp",
+        "rate",
+        Text,
+        "auto",
+        "auto, friendly (as CUBIC), greedy (the access link's rate), or a rate",
+    ),
+    key(
+        "dfcp",
+        "redundancy",
+        names(&["measured", "until-acknowledged"]),
+        "measured",
+        "the number of symbols sent: as many as the loss asks for, or until the block is acknowledged",
+    ),
+    key(
+        "dfcp",
+        "mtu",
+        Count,
+        "1500",
+        "bytes of a full packet that paths carry, as path MTU discovery finds out",
+    ),
+    key("dfcp", "window", Count, "1000", "blocks sent and not acknowledged at most"),
+    key("dfcp", "block", Size, "63536 B", "bytes in a block of an object"),
+];
+
+fn read(read: &Reader<'_>, path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, ScenarioError> {
+    let text = read.text("dfcp.rate");
+    let rate = match &*text {
+        // The host is as fast as its link: more would only wait there.
+        "greedy" => rate::Kind::Fixed(path.access),
+        text => text.parse().map_err(|_| {
+            bad("dfcp.rate", format!("{text:?} must be auto, friendly, greedy or a rate"))
+        })?,
+    };
+    let block = u32::try_from(read.size("dfcp.block")).unwrap_or(u32::MAX).max(1);
+    let window = read.count("dfcp.window").max(1).saturating_mul(u64::from(block));
+    let until = read.text("dfcp.redundancy") == "until-acknowledged";
+    let config = Config {
+        rate,
+        redundancy: if until { Redundancy::UntilAcknowledged } else { Redundancy::Measured },
+        codes: vec![Code::Counting],
+        max_packet_size: u32::try_from(read.count("dfcp.mtu")).unwrap_or(u32::MAX),
+        window: u32::try_from(window).unwrap_or(u32::MAX),
+        max_block: Config::default().max_block.max(block),
+        ..Config::default()
+    };
+    Ok(Arc::new(Dfcp { config, block }))
+}
+
+fn header(payload: &Payload) -> Option<Header> {
+    let Payload::Dfcp(packet) = payload else { return None };
+    Some(Header::of_dfcp(packet))
+}
+
+fn encode(packet: &Packet<Payload>, addresses: Addresses, out: &mut Vec<u8>) {
+    let Payload::Dfcp(dfcp) = &packet.payload else { return };
+    let mut payload = Vec::new();
+    // Resets are never made here; an empty datagram would stand for one.
+    let _ = Clear.seal(dfcp, &mut payload);
+    encode_datagram(addresses, &payload, packet.size, out);
+}
+
+impl Transport for Dfcp {
+    fn row(&self) -> &'static TransportRow {
+        &ROW
+    }
+
+    fn hosts(&self, flow: &FlowContext<'_>, _shared: &mut SharedConfigs) -> Hosts {
+        let size = match flow.application {
+            Application::Source(Pattern::Object { size }) => *size,
+            Application::Source(Pattern::Bulk) => flow.more_than_fits,
+            _ => return self.carrying(flow),
+        };
+        let object = PatternObject { seed: flow.seed ^ u64::from(flow.number) };
+        let mut serve = Serve::new(self.config.codes.first().copied(), size);
+        serve.block_size = Some(self.block);
+        let fetch = Role::Fetch(Fetch { size, ..Fetch::default() });
+        let host = |identity, role| {
+            let config = self.config.clone();
+            AnyHost::boxed(DfcpHost::new(identity, config, role, object, flow.wire, flow.start))
+        };
+        Hosts {
+            sender: host(flow.sender, Role::Serve(serve)),
+            receivers: flow
+                .receivers
+                .first()
+                .map(|identity| host(*identity, fetch))
+                .into_iter()
+                .collect(),
+            log: None,
+        }
+    }
+
+    fn efficiency(&self) -> f64 {
+        // The shares of its packets' sizes differ little from this.
+        0.95
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// Longer than any run: a connection outlives the pauses of its application.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(1 << 20);
+
+impl Dfcp {
+    /// The hosts of a flow of streams or messages, which carry real bytes.
+    fn carrying(&self, flow: &FlowContext<'_>) -> Hosts {
+        let config = Config {
+            codes: vec![Code::RaptorQ],
+            idle_timeout: IDLE_TIMEOUT,
+            ..self.config.clone()
+        };
+        let mut stream = Stream::new(flow.seed, &format!("{}/application", flow.name));
+        // Two draws that transports with sequence numbers use: an application does the same over
+        // each.
+        stream.next_u64();
+        stream.next_u64();
+        let pair = flow.application.pair(flow.start, flow.receivers.len(), stream);
+        let object = PatternObject { seed: flow.seed ^ u64::from(flow.number) };
+        let host = |identity: Identity, app, connects_at| {
+            let role = Role::Carry(Box::new(Carry::new(app, connects_at)));
+            let config = config.clone();
+            AnyHost::boxed(DfcpHost::new(identity, config, role, object, flow.wire, flow.start))
+        };
+        let receivers = flow.receivers.iter().zip(pair.receivers);
+        Hosts {
+            sender: host(flow.sender, pair.sender, pair.sender_connects),
+            receivers: receivers
+                .map(|(identity, app)| host(*identity, app, pair.receiver_connects))
+                .collect(),
+            log: pair.log,
+        }
+    }
+}

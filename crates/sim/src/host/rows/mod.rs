@@ -1,0 +1,16 @@
+//! The rows of the table of transports, each in a file of its own: keys, configuration, hosts, and
+//! the reading of packets.
+
+pub mod capture;
+pub mod command;
+pub mod datagrams;
+pub mod dfcp;
+pub mod published;
+pub mod tcp;
+mod tcp_qlog;
+
+use crate::host::table::TransportRow;
+
+/// The transports of the laboratory.
+pub const TRANSPORTS: &[&TransportRow] =
+    &[&tcp::ROW, &dfcp::ROW, &published::ROW, &datagrams::ROW, &command::ROW];

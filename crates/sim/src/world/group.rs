@@ -1,0 +1,92 @@
+//! Groups: who is a member, and the trees by which packets reach the members.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fontis_base::Address;
+
+use crate::world::World;
+use crate::world::network::{Graph, GraphLink, VertexIndex};
+use crate::world::switch::NodeIndex;
+
+/// The groups of a world. Packets of a sender follow the tree of shortest ways from its first
+/// router, so that each link carries one copy (as source-specific multicast, RFC 4607).
+#[derive(Clone, Debug)]
+pub struct Groups {
+    switches: Vec<Option<NodeIndex>>,
+    links: Vec<GraphLink>,
+    /// By sender and group, the router behind which the sender is, and its machine if it is one.
+    senders: BTreeMap<(Address, Address), (VertexIndex, Option<VertexIndex>)>,
+    /// By group, the links that lead to members.
+    members: BTreeMap<Address, BTreeSet<usize>>,
+}
+
+impl Groups {
+    pub(crate) const fn new(switches: Vec<Option<NodeIndex>>, links: Vec<GraphLink>) -> Self {
+        Self { switches, links, senders: BTreeMap::new(), members: BTreeMap::new() }
+    }
+
+    /// From now on packets of `sender`, which is behind `router`, reach the members of `group`. A
+    /// sender on a machine gets no copies itself.
+    pub fn add_sender(
+        &mut self,
+        world: &mut World,
+        sender: Address,
+        group: Address,
+        router: VertexIndex,
+        machine: Option<VertexIndex>,
+    ) {
+        self.senders.insert((sender, group), (router, machine));
+        self.route(world, group);
+    }
+
+    /// The interface that link `back` leads to joins a group.
+    pub fn join(&mut self, world: &mut World, group: Address, back: usize) {
+        self.members.entry(group).or_default().insert(back);
+        self.route(world, group);
+    }
+
+    /// The interface that link `back` leads to leaves a group.
+    pub fn leave(&mut self, world: &mut World, group: Address, back: usize) {
+        self.members.entry(group).or_default().remove(&back);
+        self.route(world, group);
+    }
+
+    /// Tells all routers the ways to the members of a group.
+    fn route(&self, world: &mut World, group: Address) {
+        let graph = Graph {
+            forwards: self.switches.iter().map(Option::is_some).collect(),
+            links: self.links.iter().map(|link| (link.from, link.to)).collect(),
+        };
+        let members = self.members.get(&group);
+        for (&(sender, of), &(router, machine)) in &self.senders {
+            if of != group {
+                continue;
+            }
+            let last = graph.last_links(router);
+            let mut tree = BTreeSet::new();
+            for &back in members.into_iter().flatten() {
+                if Some(self.links[back].to) == machine {
+                    continue;
+                }
+                let mut branch = vec![back];
+                let mut at = self.links[back].from;
+                while at != router {
+                    let Some(link) = last[at] else { break };
+                    branch.push(link);
+                    at = self.links[link].from;
+                }
+                // A member that no way leads to gets nothing.
+                if at == router {
+                    tree.extend(branch);
+                }
+            }
+            for (vertex, switch) in self.switches.iter().enumerate() {
+                let Some(switch) = *switch else { continue };
+                let links = tree.iter().map(|link| self.links[*link]);
+                let nodes: Vec<_> =
+                    links.filter(|link| link.from == vertex).map(|link| link.node).collect();
+                world.switch_mut(switch).route_group(sender, group, &nodes);
+            }
+        }
+    }
+}
