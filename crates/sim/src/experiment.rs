@@ -421,7 +421,7 @@ impl Experiment {
                 };
                 let object = PatternObject { seed: self.seed ^ u64::from(number) };
                 let config = |_| (**config).clone();
-                let mut serve = Serve::new(config(()).codes.first().copied(), size);
+                let mut serve = Serve::new(config(()).params.codes().next(), size);
                 serve.block_size = *block_size;
                 let fetch = Role::Fetch(Fetch { size, ..Fetch::default() });
                 let host = |id, peer, role| {

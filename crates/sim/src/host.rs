@@ -188,7 +188,7 @@ impl Host {
         {
             let Role::Fetch(fetch) = &self.role else { return };
             let request = Bytes::copy_from_slice(&fetch.size.to_be_bytes());
-            let early = self.config.codes.first().is_some_and(|code| code.carries_bytes());
+            let early = self.config.params.codes().next().is_some_and(Code::carries_bytes);
             let id = self.new_id();
             let early = early.then_some(request);
             self.connection = Some(Connection::connect(now, self.config.clone(), id, early));
@@ -275,13 +275,13 @@ impl Host {
             Role::Serve(serve) => match event {
                 Event::Connected => {
                     if let Some(size) = serve.unasked {
-                        serve.answer(now, connection, size, self.config.symbol_size);
+                        serve.answer(now, connection, size, self.config.params.symbol_size());
                     }
                 }
                 Event::Message { data, .. } => {
                     let Ok(size) = <[u8; 8]>::try_from(&data[..]) else { return };
                     let size = u64::from_be_bytes(size);
-                    serve.answer(now, connection, size, self.config.symbol_size);
+                    serve.answer(now, connection, size, self.config.params.symbol_size());
                 }
                 Event::BlockWanted { channel, block } => {
                     let Some(shape) = serve.shape else { return };

@@ -38,6 +38,13 @@ pub(super) fn transport(
             let block = u32::try_from(read.size("dfcp.block")).unwrap_or(u32::MAX).max(1);
             let window = read.count("dfcp.window").max(1).saturating_mul(u64::from(block));
             let until = read.text("dfcp.redundancy") == "until-acknowledged";
+            let fields = dfcp::ParamFields::default();
+            let params = dfcp::Params::new(dfcp::ParamFields {
+                window: u32::try_from(window).unwrap_or(u32::MAX),
+                max_block: fields.max_block.max(block),
+                ..fields
+            })
+            .map_err(|error| bad("dfcp.block", error.to_string()))?;
             let config = dfcp::Config {
                 rate,
                 redundancy: if until {
@@ -45,10 +52,8 @@ pub(super) fn transport(
                 } else {
                     dfcp::Redundancy::Measured
                 },
-                codes: vec![Code::Counting],
+                params: params.with_code(Code::Counting),
                 max_packet_size: u32::try_from(read.count("dfcp.mtu")).unwrap_or(u32::MAX),
-                window: u32::try_from(window).unwrap_or(u32::MAX),
-                max_block: dfcp::Config::default().max_block.max(block),
                 ..dfcp::Config::default()
             };
             Transport::Dfcp(Box::new(config), Some(block))
