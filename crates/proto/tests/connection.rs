@@ -11,7 +11,7 @@ use fontis_proto::dfcp::{
     ObjectShape, Open, Packet, ParamFields, Params, Redundancy, SendOptions, Symbols, Timers,
     VERSION, wire,
 };
-use fontis_proto::rate;
+use fontis_proto::rate::RateKind;
 use pair::{Pair, Side};
 
 fn millis(ms: u64) -> Duration {
@@ -327,7 +327,7 @@ fn a_foreign_version_ends_the_attempt() {
 fn sending_until_acknowledged_never_waits_for_feedback() {
     let config = Config {
         redundancy: Redundancy::UntilAcknowledged,
-        rate: rate::Kind::Fixed(fontis_base::Rate::from_mbps(10)),
+        rate: RateKind::Fixed(fontis_base::Rate::from_mbps(10)),
         ..Config::default()
     };
     let mut pair = Pair::new(config, Config::default(), millis(50), None);
@@ -422,7 +422,7 @@ fn hostile_frames_are_counted_and_survived() {
 #[test]
 fn symbols_fill_the_packets_of_the_path_and_become_smaller_when_the_path_does() {
     const SIZE: usize = 6_000_000;
-    let config = Config { rate: rate::Kind::Auto, ..Config::default() };
+    let config = Config { rate: RateKind::Auto, ..Config::default() };
     let mut pair = Pair::new(config.clone(), config, millis(10), Some(b"ask"));
     pair.run_for(millis(60));
     assert_eq!(pair.server().stats().packet_size, 1500, "the first packets probe for it");
@@ -475,7 +475,7 @@ fn symbols_fill_the_packets_of_the_path_and_become_smaller_when_the_path_does() 
 
 /// All that a client sends that has an object and messages for its server, over a path with losses.
 fn sent_by_a_busy_client(again: bool) -> Vec<(Time, Packet)> {
-    let config = Config { rate: rate::Kind::Auto, ..Config::default() };
+    let config = Config { rate: RateKind::Auto, ..Config::default() };
     let mut pair = Pair::new(config.clone(), config, millis(10), None);
     (pair.again, pair.tick) = (again, millis(10));
     pair.run_for(millis(60));

@@ -4,6 +4,7 @@ use std::time::Duration as Span;
 use fontis::udp::Clock;
 use fontis_base::{Duration, Rate, Time};
 use fontis_net::{Limit, LinkStats};
+use fontis_proto::congestion::CongestionKind;
 use fontis_proto::tcp;
 use fontis_sim::{
     Application, Capture, Experiment, FlowCounters, FlowSpec, Observation, Observed, Pattern,
@@ -303,7 +304,7 @@ fn ignored(experiment: &Experiment) -> Vec<&'static str> {
     if any(&|config| config.pacing) {
         ignored.push("tcp.pacing");
     }
-    if any(&|config| config.congestion == tcp::congestion::Kind::Cubic) {
+    if any(&|config| config.congestion == CongestionKind::Cubic) {
         ignored.push("cubic without HyStart: the kernel's has it");
     }
     ignored

@@ -2,7 +2,7 @@ use bytes::Bytes;
 use fontis_base::{Duration, Rate};
 
 use super::params::Params;
-use crate::rate;
+use crate::rate::kind::RateKind;
 
 /// Which retransmission timers a connection uses while it has no round-trip time to go by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct KnownPath {
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The rate controller of each path.
-    pub rate: rate::Kind,
+    pub rate: RateKind,
     /// Retransmission timers of the handshake.
     pub timers: Timers,
     /// How many symbols are sent.
@@ -69,7 +69,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            rate: rate::Kind::default(),
+            rate: RateKind::default(),
             timers: Timers::default(),
             redundancy: Redundancy::default(),
             params: Params::default(),

@@ -45,7 +45,6 @@ pub use packet::{
 pub use params::{ParamFields, Params, ParamsError, SYMBOL_SIZE, SYN_SIZE, VERSION};
 pub use redundancy::n_star;
 pub use resume::{Begun, Checkpoint, Held, Kept, KeptBlock};
-pub(crate) use rtt::feedback_interval;
 pub use session::{OpenError, SealError, Session};
 pub use stats::Stats;
 pub use trace::{TraceEvent, Traced};

@@ -1,7 +1,6 @@
 use fontis_base::Time;
 
 use super::config::Config;
-use super::congestion::Kind;
 use super::ranges::Ranges;
 use super::stats::ReceiverStats;
 
@@ -157,7 +156,7 @@ impl Receiver {
             self.echo = true;
             self.rare().marked += 1;
         }
-        if config.ecn && config.congestion == Kind::Dctcp {
+        if config.ecn && config.congestion.wants_every_mark() {
             // Every segment is acknowledged by itself, and its own mark echoed (RFC 8257 section
             // 3.2).
             self.echo = arrival.marked;

@@ -9,9 +9,9 @@ use super::super::packet::{
     BlockStatus, ChannelId, ConnectionId, Frame, Hello, LiveKind, Open, Packet, Symbols,
 };
 use super::super::receiving::{Received, RecvChannel};
-use super::super::rtt::feedback_interval;
 use super::super::trace::{TraceEvent, Traced};
 use super::{Connection, State, THEIRS, early_limit};
+use crate::rate::feedback::feedback_interval;
 
 /// Symbols kept for channels that are not open yet.
 const EARLY_SYMBOLS: usize = 256;

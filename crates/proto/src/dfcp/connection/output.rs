@@ -12,7 +12,7 @@ use super::super::sending::{Pass, symbols_in};
 use super::super::trace::{TraceEvent, Traced};
 use super::super::wire;
 use super::{Connection, HINT_SIZES, Outgoing, SendOptions, State, early_limit};
-use crate::rate::Kind;
+use crate::rate::kind::RateKind;
 
 /// Every so many feedbacks one asks for an answer, so that a side that only receives knows its
 /// round-trip time.
@@ -139,7 +139,7 @@ impl Connection {
     /// A few padded packets right behind the SYNACK: their dispersion tells how fast the bottleneck
     /// is before the first byte of data leaves.
     fn poll_hint_train(&mut self, now: Time) -> Option<Outgoing> {
-        if self.hint_train == 0 || !matches!(self.config.rate, Kind::Auto) {
+        if self.hint_train == 0 || !matches!(self.config.rate, RateKind::Auto) {
             return None;
         }
         let left = u32::from(self.hint_train) - 1;
@@ -395,7 +395,7 @@ impl Connection {
         self.count(now, Some(number), size, &frames);
         let packet =
             Packet::Sealed { destination: self.remote?, path: self.path.id, number, frames };
-        let ecn = if meta.data && matches!(self.config.rate, Kind::Auto | Kind::Friendly) {
+        let ecn = if meta.data && matches!(self.config.rate, RateKind::Auto | RateKind::Friendly) {
             Ecn::Ect0
         } else {
             Ecn::NotEct

@@ -30,7 +30,7 @@ pub(super) fn transport(
             let text = read.text("dfcp.rate");
             let rate = match &*text {
                 // As fast as the host can is as fast as its link: more would only wait there.
-                "greedy" => rate::Kind::Fixed(access),
+                "greedy" => rate::RateKind::Fixed(access),
                 text => text.parse().map_err(|_| {
                     bad("dfcp.rate", format!("{text:?} must be greedy, auto, friendly or a rate"))
                 })?,
