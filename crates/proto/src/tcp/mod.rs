@@ -10,7 +10,6 @@
 mod config;
 mod endpoint;
 mod pacer;
-mod ranges;
 mod receiver;
 mod record;
 mod rtt;

@@ -22,7 +22,6 @@ mod kept;
 pub mod ns2;
 mod packet;
 pub mod qlog;
-mod ranges;
 pub mod read;
 mod recorder;
 mod series;
