@@ -233,6 +233,10 @@ impl CongestionControl for Governor {
         true
     }
 
+    fn paces(&self) -> bool {
+        true
+    }
+
     fn pacing_rate(&self) -> Option<Rate> {
         self.pacing_rate
     }

@@ -298,6 +298,10 @@ impl CongestionControl for Bbr {
         true
     }
 
+    fn paces(&self) -> bool {
+        true
+    }
+
     fn pacing_rate(&self) -> Option<Rate> {
         self.pacing
     }

@@ -37,6 +37,12 @@ pub trait CongestionControl: fmt::Debug + Send + Sync {
         false
     }
 
+    /// Whether it may have a pacing rate of its own; asked once, so that a transport need not ask
+    /// most algorithms with every packet.
+    fn paces(&self) -> bool {
+        false
+    }
+
     /// The rate to pace at; `None` leaves pacing to the transport.
     fn pacing_rate(&self) -> Option<Rate> {
         None

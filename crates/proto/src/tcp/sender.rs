@@ -54,6 +54,8 @@ pub(super) struct Sender {
     cwnd_limited: bool,
     /// Whether the next new segment tells the peer that its congestion echo was heeded.
     cwr: bool,
+    /// Whether the algorithm may have a pacing rate of its own.
+    paces: bool,
 }
 
 /// What is of no use before something was lost or marked.
@@ -106,6 +108,7 @@ impl Sender {
                 congestion.wants_delivery(),
             ),
             cwnd: congestion.cwnd(),
+            paces: congestion.paces(),
             congestion,
             rtt: RttEstimator::new(),
             timers: Timers::NONE,
@@ -516,7 +519,9 @@ impl Sender {
     }
 
     fn pacing_rate(&self, config: &Config) -> Option<Rate> {
-        if let Some(rate) = self.congestion.pacing_rate() {
+        if self.paces
+            && let Some(rate) = self.congestion.pacing_rate()
+        {
             return Some(rate);
         }
         if !config.pacing {
