@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 CARGO ?= cargo
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS := frames hello notation block_decoder raptorq_object encoding_plan window_decoder connection published tcp scenario trace
+FUZZ_TARGETS := frames hello notation block_decoder raptorq_object encoding_plan window_decoder connection peer published tcp scenario trace
 
 export FILE FUZZ_SECONDS
 

@@ -2,5 +2,7 @@
 
 #[path = "../inputs/connection.rs"]
 mod input;
+#[path = "../inputs/side.rs"]
+mod side;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| input::run(data));

@@ -10,6 +10,7 @@
 
 extern crate alloc;
 
+mod interval_set;
 mod long_queue;
 mod node;
 mod notation;
@@ -21,6 +22,7 @@ mod relax;
 mod size;
 mod time;
 
+pub use interval_set::IntervalSet;
 pub use long_queue::LongQueue;
 pub use node::{Node, Observer, Port};
 pub use notation::NotationError;

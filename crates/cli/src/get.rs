@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use fontis::transfer::{self, Progress, Report};
 use fontis::{Dest, Endpoint, SinkOptions, Url};
-use fontis_proto::rate::Kind;
+use fontis_proto::rate::RateKind;
 
 use crate::control::{Control, ControlArgs};
 use crate::dial::{dial, persist};
@@ -110,7 +110,7 @@ pub async fn fetch(
     let retries = if *dest == Dest::Stdout { 0 } else { timeout.retries };
     persist(retries, async |connected| {
         dial(url, timeout.timeout.into(), async |remote, answered| {
-            let endpoint = keys.bind_towards(remote, Kind::Auto)?;
+            let endpoint = keys.bind_towards(remote, RateKind::Auto)?;
             bound(&endpoint);
             // Only the first attempt is to begin anew.
             let options = SinkOptions { restart: restart.load(Ordering::Relaxed), ..options };

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
 use fontis::{Accept, AllowList, BindError, Endpoint, Secret, Url};
-use fontis_proto::rate::Kind;
+use fontis_proto::rate::RateKind;
 use serde_json::json;
 
 use crate::failure::Failure;
@@ -43,7 +43,7 @@ impl ListenArgs {
 
     /// Binds to [`address`](Self::address). By default IPv4 alone will do where the system has no
     /// IPv6.
-    pub fn bind(&self, port: u16, keys: &Keys, rate: Kind) -> Result<Endpoint, Failure> {
+    pub fn bind(&self, port: u16, keys: &Keys, rate: RateKind) -> Result<Endpoint, Failure> {
         let accept = match &self.allow {
             None => Accept::Anyone,
             Some(file) => {

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use fontis::{Accept, Endpoint, EndpointConfig, Identity, KeyLog, TokenStore, Url};
 use fontis_base::{Duration, Rate};
 use fontis_proto::dfcp::Config;
-use fontis_proto::rate::Kind;
+use fontis_proto::rate::RateKind;
 use tokio::task::JoinSet;
 
 use crate::failure::Failure;
@@ -85,7 +85,7 @@ impl Keys {
     pub fn bind(
         &self,
         address: SocketAddr,
-        rate: Kind,
+        rate: RateKind,
         accept: Accept,
     ) -> Result<Endpoint, fontis::BindError> {
         let config = EndpointConfig {
@@ -113,7 +113,7 @@ impl Keys {
     }
 
     /// Binds to any port, to connect to `remote`.
-    pub fn bind_towards(&self, remote: SocketAddr, rate: Kind) -> Result<Endpoint, Failure> {
+    pub fn bind_towards(&self, remote: SocketAddr, rate: RateKind) -> Result<Endpoint, Failure> {
         let any = match remote {
             SocketAddr::V4(_) => SocketAddr::from(([0, 0, 0, 0], 0)),
             SocketAddr::V6(_) => SocketAddr::from(([0; 8], 0)),
@@ -167,16 +167,16 @@ pub struct RateArgs {
     /// what TCP (CUBIC) would take, a rate as in 20mbit holds that rate whatever happens, greedy
     /// sends as fast as the machine can
     #[arg(long, value_name = "auto|friendly|greedy|RATE", default_value_t, value_parser = rate)]
-    pub rate: Kind,
+    pub rate: RateKind,
     /// Let greedy send to any network, which it overloads on purpose
     #[arg(long)]
     pub force_greedy: bool,
 }
 
 /// Reads a rate as the flag has it.
-pub fn rate(text: &str) -> Result<Kind, String> {
+pub fn rate(text: &str) -> Result<RateKind, String> {
     match text.parse() {
-        Ok(Kind::Fixed(rate)) if rate == Rate::default() || rate.as_bps() == 0 => {
+        Ok(RateKind::Fixed(rate)) if rate == Rate::default() || rate.as_bps() == 0 => {
             Err("at this rate nothing is ever sent; write something like 20mbit".to_owned())
         }
         Ok(kind) => Ok(kind),
@@ -193,7 +193,9 @@ impl RateArgs {
     /// known.
     pub fn check_listener(&self, listener: SocketAddr) -> Result<(), Failure> {
         match self.rate {
-            Kind::Greedy if !self.force_greedy && !listener.ip().to_canonical().is_loopback() => {
+            RateKind::Greedy
+                if !self.force_greedy && !listener.ip().to_canonical().is_loopback() =>
+            {
                 Err(Failure::Usage(format!(
                     "greedy is refused on {listener}, which is not a loopback address: {GREEDY}"
                 )))
@@ -205,7 +207,9 @@ impl RateArgs {
     /// Refuses greedy towards a public address.
     pub fn check_remote(&self, remote: SocketAddr) -> Result<(), Failure> {
         match self.rate {
-            Kind::Greedy if !self.force_greedy && !crate::interfaces::is_private(remote.ip()) => {
+            RateKind::Greedy
+                if !self.force_greedy && !crate::interfaces::is_private(remote.ip()) =>
+            {
                 Err(Failure::Usage(format!(
                     "greedy is refused towards {remote}, which is a public address: {GREEDY}"
                 )))
@@ -247,7 +251,7 @@ mod tests {
     #[test]
     fn greedy_needs_loopback_a_network_of_ones_own_or_force() {
         let args = |rate, force_greedy| RateArgs { rate, force_greedy };
-        let greedy = args(Kind::Greedy, false);
+        let greedy = args(RateKind::Greedy, false);
         for (address, listener, remote) in [
             ("127.0.0.1:1", true, true),
             ("[::1]:1", true, true),
@@ -259,15 +263,15 @@ mod tests {
             let address = address.parse().unwrap();
             assert_eq!(greedy.check_listener(address).is_ok(), listener, "{address}");
             assert_eq!(greedy.check_remote(address).is_ok(), remote, "{address}");
-            assert!(args(Kind::Greedy, true).check_listener(address).is_ok());
-            assert!(args(Kind::Auto, false).check_remote(address).is_ok());
+            assert!(args(RateKind::Greedy, true).check_listener(address).is_ok());
+            assert!(args(RateKind::Auto, false).check_remote(address).is_ok());
         }
     }
 
     #[test]
     fn a_rate_of_nothing_is_refused() {
         assert!(rate("0mbit").is_err() && rate("fast").unwrap_err().contains("greedy"));
-        assert_eq!(rate("20mbit"), Ok(Kind::Fixed(Rate::from_mbps(20))));
+        assert_eq!(rate("20mbit"), Ok(RateKind::Fixed(Rate::from_mbps(20))));
     }
 
     #[cfg(unix)]

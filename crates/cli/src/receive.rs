@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use fontis::Secret;
 use fontis::transfer::{Receiver, ServerEvent};
-use fontis_proto::rate::Kind;
+use fontis_proto::rate::RateKind;
 
 use crate::control::{Control, ControlArgs};
 use crate::failure::Failure;
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let keys = args.keys.load()?;
     let (as_json, verbose) = (args.json, args.verbose);
     block_on(&keys, async {
-        let endpoint = args.listen.bind(PORT, &keys, Kind::Auto)?;
+        let endpoint = args.listen.bind(PORT, &keys, RateKind::Auto)?;
         let secret = Secret::generate();
         let urls = urls(&endpoint, &keys, Some(&secret));
         let receiver = Receiver::new(endpoint.clone(), &args.dir, secret, args.force)?;

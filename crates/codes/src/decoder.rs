@@ -1,12 +1,11 @@
+mod sources;
 mod work;
 
 use alloc::boxed::Box;
-use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
 use bytes::Bytes;
-use fontis_base::prefetch;
 use thiserror::Error;
 
 use crate::BlockShape;
@@ -15,6 +14,7 @@ use crate::esi_set::EsiSet;
 use crate::huge_pages;
 use crate::raptorq::Decoding;
 use crate::sparse::SparseDecoder;
+use sources::{Sources, room};
 
 /// Rebuilds one block from its symbols.
 ///
@@ -38,15 +38,8 @@ use crate::sparse::SparseDecoder;
 /// ```
 pub struct BlockDecoder {
     shape: BlockShape,
-    /// The block with the source symbols that arrived in place, as far as it has been written: gaps
-    /// are zero.
-    data: Vec<u8>,
-    have: Vec<bool>,
-    sources: u32,
-    /// The repair symbols in order of arrival, and which they are.
-    repair: Vec<u8>,
-    repair_esis: Vec<u32>,
-    repair_set: Box<EsiSet>,
+    sources: Sources,
+    repairs: Box<Repairs>,
     /// A decoding that was begun early, or lacked rank, and goes on with what came since.
     decoding: Option<Begun>,
     /// Symbols demanded beyond k: one more after each decode that lacked rank.
@@ -54,6 +47,15 @@ pub struct BlockDecoder {
     /// Hash of the set of symbols, and what it was at the first decoding, for the counting codes.
     digest: u64,
     luck: Option<u64>,
+}
+
+/// The repair symbols that have arrived, in order of arrival.
+#[derive(Default)]
+struct Repairs {
+    symbols: Vec<u8>,
+    esis: Vec<u32>,
+    /// The same identifiers, without order.
+    set: EsiSet,
 }
 
 enum Begun {
@@ -97,19 +99,15 @@ pub enum SymbolError {
 pub type Runs = Vec<(u32, u32)>;
 
 impl BlockDecoder {
-    /// A decoder that holds nothing. It keeps at most the padded block and k + k/4 + 64 further
+    /// A decoder that holds nothing. What it keeps grows with what has arrived: a block's announced
+    /// length alone costs nothing. It keeps at most the padded block and k + k/4 + 64 further
     /// symbols, whatever comes, and as much again while it decodes, which
     /// [`advance`](Self::advance) may begin.
     pub fn new(shape: BlockShape) -> Self {
-        let have = vec![false; shape.source_symbols() as usize];
         Self {
             shape,
-            data: Vec::new(),
-            have,
-            sources: 0,
-            repair: Vec::new(),
-            repair_esis: Vec::new(),
-            repair_set: Box::default(),
+            sources: Sources::new(),
+            repairs: Box::default(),
             decoding: None,
             extra: shape.code().least_extra(shape.source_symbols()),
             digest: u64::from(shape.len()),
@@ -134,36 +132,33 @@ impl BlockDecoder {
             return Err(SymbolError::Length { esi, expected, got: symbol.len() });
         }
         if esi < self.shape.source_symbols() {
-            if self.have[esi as usize] {
+            if !self.sources.insert(self.shape, esi, symbol) {
                 return Ok(false);
-            }
-            self.have[esi as usize] = true;
-            self.sources += 1;
-            if expected > 0 {
-                self.place(esi, symbol);
             }
             // What was begun took this symbol to be missing.
             match &mut self.decoding {
                 Some(Begun::Raptor(decoding)) => decoding.came(esi),
                 Some(Begun::Sparse(decoder, _)) => {
                     let size = usize::from(self.shape.symbol_size());
-                    decoder.add_source(esi, &self.data[esi as usize * size..][..size]);
+                    decoder.add_source(esi, &self.sources.data()[esi as usize * size..][..size]);
                 }
                 Some(Begun::Refused) | None => {}
             }
         } else {
             let needed = self.needed();
-            if needed == 0 || !self.repair_set.insert(esi - self.shape.source_symbols()) {
+            if needed == 0 || !self.repairs.set.insert(esi - self.shape.source_symbols()) {
                 return Ok(false);
             }
-            if self.repair.is_empty() {
+            let held = self.held();
+            let Repairs { symbols, esis, .. } = &mut *self.repairs;
+            if symbols.capacity() - symbols.len() < expected {
                 // Room for all that may come, so that nothing is moved; what does not come is never
-                // touched.
-                self.repair.reserve_exact(needed as usize * expected);
-                huge_pages::prefer(self.repair.spare_capacity_mut());
+                // touched. Of a block that has hardly begun less may come.
+                symbols.reserve_exact(needed.min(room(held)) as usize * expected);
+                huge_pages::prefer(symbols.spare_capacity_mut());
             }
-            self.repair_esis.push(esi);
-            self.repair.extend_from_slice(symbol);
+            esis.push(esi);
+            symbols.extend_from_slice(symbol);
         }
         self.digest = self.digest.wrapping_add(mix(u64::from(esi)));
         Ok(true)
@@ -172,52 +167,31 @@ impl BlockDecoder {
     /// How many more symbols are needed before a decoding is worth trying.
     pub fn needed(&self) -> u32 {
         let k = self.shape.source_symbols();
-        if self.sources == k {
+        if self.sources.count() == k {
             return 0;
         }
         (k + self.extra).saturating_sub(self.held())
     }
 
     fn held(&self) -> u32 {
-        self.sources + self.repair_esis.len() as u32
+        self.sources.count() + self.repairs.esis.len() as u32
     }
 
     /// Starts anew with the source symbols: so many symbols beyond k fail only when somebody chose
     /// them to.
     fn forget_repair(&mut self) {
-        self.repair = Vec::new();
-        self.repair_esis = Vec::new();
-        *self.repair_set = EsiSet::default();
+        *self.repairs = Repairs::default();
         self.decoding = None;
         self.extra = self.shape.code().least_extra(self.shape.source_symbols());
     }
 
-    /// Puts a source symbol in its place. What is not there yet is not written, unless something
-    /// behind it came.
-    fn place(&mut self, esi: u32, symbol: &[u8]) {
-        let range = self.shape.source_range(esi);
-        if self.data.capacity() < self.shape.padded_len() {
-            self.data.reserve_exact(self.shape.padded_len() - self.data.len());
-            huge_pages::prefer(self.data.spare_capacity_mut());
-        }
-        if range.start >= self.data.len() {
-            self.data.resize(range.start, 0);
-            self.data.extend_from_slice(symbol);
-            // The next symbol's place is mostly in another thread's cache, or in none.
-            let next = self.data.spare_capacity_mut();
-            prefetch(&next[..symbol.len().min(next.len())]);
-        } else {
-            self.data[range].copy_from_slice(symbol);
-        }
-    }
-
     /// The bytes of the source symbols in a range, and which of them are there: the first of each
-    /// run, and how many. What lies between the runs is nothing. `None` if none of them is there,
-    /// and with a counting code.
+    /// run, and how many. What lies between the runs is nothing. A symbol far beyond all others is
+    /// left out. `None` if none of them is there, and with a counting code.
     pub fn source_span(&self, esis: Range<u32>) -> Option<(&[u8], Runs)> {
         let esis = esis.start..esis.end.min(self.shape.source_symbols());
         let mut runs = Runs::new();
-        for esi in esis.clone().filter(|esi| self.have[*esi as usize]) {
+        for esi in esis.clone().filter(|esi| self.sources.is_placed(*esi)) {
             match runs.last_mut() {
                 Some((first, count)) if *first + *count == esi => *count += 1,
                 _ => runs.push((esi, 1)),
@@ -226,7 +200,7 @@ impl BlockDecoder {
         let (last, count) = runs.last()?;
         let start = self.shape.source_range(esis.start).start;
         let end = self.shape.source_range(last + count - 1).end;
-        Some((self.data.get(start..end)?, runs))
+        Some((self.sources.data().get(start..end)?, runs))
     }
 
     /// The probability that a decoding fails once [`needed`](Self::needed) more symbols came; one
@@ -242,7 +216,7 @@ impl BlockDecoder {
     /// Whether all source symbols are there, so that decoding is no more than handing out the
     /// buffer.
     pub fn is_systematic(&self) -> bool {
-        self.sources == self.shape.source_symbols()
+        self.sources.count() == self.shape.source_symbols()
     }
 
     /// The work of decoding what is there; sensible once [`needed`](Self::needed) is zero.
@@ -272,7 +246,7 @@ impl DecodeJob {
             Decoded::Block(Bytes::from(data))
         };
         if decoder.is_systematic() {
-            return finish(decoder.data);
+            return finish(decoder.sources.into_data());
         }
         let held = decoder.held();
         let k = shape.source_symbols();
@@ -281,7 +255,7 @@ impl DecodeJob {
         }
         let lacking = decoder.decode();
         if lacking == 0 {
-            return finish(decoder.data);
+            return finish(decoder.sources.into_data());
         }
         decoder.extra = held - k + lacking as u32;
         if decoder.extra > shape.code().most_extra(k) {

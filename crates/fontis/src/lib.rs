@@ -28,7 +28,6 @@ mod printable;
 pub mod protection;
 mod qlog;
 mod random;
-mod ranges;
 mod sink;
 mod source;
 mod stamp;

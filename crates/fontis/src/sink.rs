@@ -22,12 +22,13 @@ use lru::LruCache;
 pub use error::SinkError;
 
 use self::resume::{Found, new_journal};
+use fontis_base::IntervalSet;
+
 use crate::dest::{self, Dest};
 use crate::journal::{Journal, Record};
 use crate::layout::{Layout, Piece};
 use crate::manifest::{Entry, EntryKind, Manifest};
 use crate::partial::{self, Partial};
-use crate::ranges::Ranges;
 use crate::stamp;
 
 const HANDLES: NonZero<usize> = NonZero::new(64).unwrap();
@@ -68,7 +69,7 @@ struct State {
     handles: LruCache<usize, Arc<File>>,
     /// How far each entry of the manifest is.
     progress: Vec<Progress>,
-    written: Ranges,
+    written: IntervalSet,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,7 +138,7 @@ impl Sink {
         let state = Mutex::new(State {
             handles: LruCache::new(HANDLES),
             progress: vec![Progress::Absent; manifest.entries().len()],
-            written: Ranges::default(),
+            written: IntervalSet::default(),
         });
         let layout = Layout::new(&manifest);
         let sink =
@@ -156,7 +157,7 @@ impl Sink {
 
     /// Bytes written so far, each counted once.
     pub fn written(&self) -> u64 {
-        self.state().written.covered()
+        self.state().written.total()
     }
 
     /// Writes verified bytes of the object at `offset`. A file that one call holds as a whole is

@@ -18,7 +18,7 @@ use fontis::udp::{Batch, Socket};
 use fontis::{Accept, Dest, Endpoint, EndpointConfig, Identity, SinkOptions, Url};
 use fontis_base::{Ecn, Rate};
 use fontis_proto::dfcp::{
-    Config, ConnectionId, Frame, Hello, Live, LiveKind, Packet, SendOptions, Session, Symbols,
+    ConnectionId, Frame, Hello, Live, LiveKind, Packet, Params, SendOptions, Session, Symbols,
     VERSION,
 };
 
@@ -33,7 +33,7 @@ fn endpoint(identity: &Identity, accept: Accept) -> Endpoint {
 
 /// A request that opens, as somebody recorded it: whoever has the URL can make one.
 fn recorded(server: &Identity, id: [u8; 8], message: Option<&'static [u8]>) -> Vec<u8> {
-    let params = Config::default().params();
+    let params = Params::default();
     let symbols = |message: &'static [u8]| {
         let live =
             Some(Live { kind: LiveKind::Message, block_len: message.len() as u32, fin: true });

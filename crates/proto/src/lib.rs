@@ -6,6 +6,7 @@
 //! is compared with, [`published`] the protocol of 2015 from which it comes. [`qlog`] tells what
 //! happened in a connection.
 
+pub mod congestion;
 pub mod dfcp;
 pub mod published;
 pub mod qlog;

@@ -8,13 +8,20 @@ use fontis_base::{Duration, Ecn, Time};
 use fontis_codes::Code;
 use fontis_proto::dfcp::{
     CloseReason, Config, Connection, ConnectionId, DEADLINE_PASSED, Event, Frame, Live, LiveKind,
-    ObjectShape, Open, Packet, Redundancy, SendOptions, Symbols, Timers, VERSION, wire,
+    ObjectShape, Open, Packet, ParamFields, Params, Redundancy, SendOptions, Symbols, Timers,
+    VERSION, wire,
 };
-use fontis_proto::rate;
+use fontis_proto::rate::RateKind;
 use pair::{Pair, Side};
 
 fn millis(ms: u64) -> Duration {
     Duration::from_millis(ms)
+}
+
+/// A side that announces these parameters.
+fn with(fields: ParamFields) -> Config {
+    let params = Params::new(fields).expect("parameters within their limits");
+    Config { params, ..Config::default() }
 }
 
 fn lonely(config: Config) -> (Vec<u64>, Pair) {
@@ -102,7 +109,7 @@ fn messages_arrive_whole_whatever_is_lost() {
 
 #[test]
 fn sides_that_cut_blocks_into_symbols_of_their_own_size_understand_each_other() {
-    let coarse = Config { symbol_size: 1024, ..Config::default() };
+    let coarse = with(ParamFields { symbol_size: 1024, ..ParamFields::default() });
     let mut pair = Pair::new(Config::default(), coarse, millis(10), Some(&[7; 900]));
     pair.run_for(millis(100));
     let long = Bytes::from(vec![5; 100_000]);
@@ -163,7 +170,7 @@ fn a_passed_deadline_gives_a_message_up_and_frees_those_behind_it() {
 #[test]
 fn a_stream_is_read_in_order_and_holds_back_a_sender_whose_reader_sleeps() {
     let window = 1 << 20;
-    let server = Config { window, max_block: 256 << 10, ..Config::default() };
+    let server = with(ParamFields { window, max_block: 256 << 10, ..ParamFields::default() });
     let mut pair = Pair::new(Config::default(), server, millis(10), None);
     pair.run_for(millis(100));
     let stream = pair.client.open_stream(SendOptions::default());
@@ -287,7 +294,7 @@ fn both_sides_finish_when_everything_has_been_delivered() {
 #[test]
 fn only_the_true_token_resets() {
     let token = [3; 16];
-    let server = Config { reset_token: token, ..Config::default() };
+    let server = with(ParamFields { reset_token: token, ..ParamFields::default() });
     let mut pair = Pair::new(Config::default(), server, millis(10), None);
     pair.run_for(millis(100));
     let destination = ConnectionId([2; 8]);
@@ -320,7 +327,7 @@ fn a_foreign_version_ends_the_attempt() {
 fn sending_until_acknowledged_never_waits_for_feedback() {
     let config = Config {
         redundancy: Redundancy::UntilAcknowledged,
-        rate: rate::Kind::Fixed(fontis_base::Rate::from_mbps(10)),
+        rate: RateKind::Fixed(fontis_base::Rate::from_mbps(10)),
         ..Config::default()
     };
     let mut pair = Pair::new(config, Config::default(), millis(50), None);
@@ -345,7 +352,7 @@ fn a_clean_path_carries_no_repair_symbols() {
 
 #[test]
 fn an_idle_connection_ends_and_one_with_work_is_kept_alive() {
-    let idle = Config { idle_timeout: Duration::from_secs(5), ..Config::default() };
+    let idle = with(ParamFields { idle_timeout_ms: 5_000, ..ParamFields::default() });
     let mut pair = Pair::new(idle.clone(), idle.clone(), millis(10), None);
     pair.run_for(Duration::from_secs(20));
     assert!(pair.events_of(Side::Client).contains(&&Event::Closed(CloseReason::IdleTimeout)));
@@ -415,7 +422,7 @@ fn hostile_frames_are_counted_and_survived() {
 #[test]
 fn symbols_fill_the_packets_of_the_path_and_become_smaller_when_the_path_does() {
     const SIZE: usize = 6_000_000;
-    let config = Config { rate: rate::Kind::Auto, ..Config::default() };
+    let config = Config { rate: RateKind::Auto, ..Config::default() };
     let mut pair = Pair::new(config.clone(), config, millis(10), Some(b"ask"));
     pair.run_for(millis(60));
     assert_eq!(pair.server().stats().packet_size, 1500, "the first packets probe for it");
@@ -468,7 +475,7 @@ fn symbols_fill_the_packets_of_the_path_and_become_smaller_when_the_path_does() 
 
 /// All that a client sends that has an object and messages for its server, over a path with losses.
 fn sent_by_a_busy_client(again: bool) -> Vec<(Time, Packet)> {
-    let config = Config { rate: rate::Kind::Auto, ..Config::default() };
+    let config = Config { rate: RateKind::Auto, ..Config::default() };
     let mut pair = Pair::new(config.clone(), config, millis(10), None);
     (pair.again, pair.tick) = (again, millis(10));
     pair.run_for(millis(60));

@@ -6,8 +6,12 @@ mod connection;
 mod frames;
 #[path = "../../../fuzz/inputs/hello.rs"]
 mod hello;
+#[path = "../../../fuzz/inputs/peer.rs"]
+mod peer;
 #[path = "../../../fuzz/inputs/published.rs"]
 mod published;
+#[path = "../../../fuzz/inputs/side.rs"]
+mod side;
 #[path = "../../../fuzz/inputs/tcp.rs"]
 mod tcp;
 
@@ -29,6 +33,11 @@ fn the_corpus_of_hello_replays() {
 #[test]
 fn the_corpus_of_connection_replays() {
     replay("connection", connection::run);
+}
+
+#[test]
+fn the_corpus_of_peer_replays() {
+    replay("peer", peer::run);
 }
 
 #[test]

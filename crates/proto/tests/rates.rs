@@ -10,7 +10,7 @@ use fontis_codes::Code;
 use fontis_proto::dfcp::{
     CloseReason, Config, Event, Frame, KnownPath, ObjectShape, Packet, SendOptions, wire,
 };
-use fontis_proto::rate;
+use fontis_proto::rate::RateKind;
 use pair::{Pair, Side};
 
 fn millis(ms: u64) -> Duration {
@@ -65,7 +65,7 @@ fn limits_of_either_side_hold_within_two_percent_and_pause() {
 #[test]
 fn on_fast_paths_the_frames_of_objects_are_whole_blocks_of_the_cipher() {
     for (mbps, is_fast) in [(1000, false), (10_000, true)] {
-        let rate = rate::Kind::Fixed(Rate::from_mbps(mbps));
+        let rate = RateKind::Fixed(Rate::from_mbps(mbps));
         let config = Config { rate, ..Config::default() };
         let mut pair = Pair::new(config, Config::default(), millis(1), None);
         pair.run_for(millis(10));
@@ -116,7 +116,7 @@ fn a_limit_that_was_overtaken_is_ignored() {
 fn recalled(rate: Option<Rate>, token: Option<&'static [u8]>) -> Pair {
     let known = Some(KnownPath { rate, rtt: Some(millis(100)) });
     let next = Some(Bytes::from_static(b"the next"));
-    let server = Config { rate: rate::Kind::Auto, known, token: next, ..Config::default() };
+    let server = Config { rate: RateKind::Auto, known, token: next, ..Config::default() };
     let client = Config { token: token.map(Bytes::from_static), ..server.clone() };
     let mut pair = Pair::new(Config { known: None, ..client }, server, millis(50), Some(b"ask"));
     pair.run_for(millis(50));
@@ -176,7 +176,7 @@ fn a_path_of_which_nothing_is_known_is_measured_even_if_the_address_is_proved() 
 fn a_rate_at_which_a_queue_is_emptied_is_not_what_the_path_is_known_to_carry() {
     // With some round trips a round ends meanwhile, with others none does.
     for one_way in 50..57 {
-        let config = Config { rate: rate::Kind::Auto, ..Config::default() };
+        let config = Config { rate: RateKind::Auto, ..Config::default() };
         let mut pair = Pair::new(config.clone(), config, millis(one_way), None);
         pair.bottleneck = Some([0; 2].map(|_| Serializer::new(Rate::from_mbps(100))));
         pair.run_for(millis(200));
@@ -197,7 +197,7 @@ fn a_rate_at_which_a_queue_is_emptied_is_not_what_the_path_is_known_to_carry() {
 fn a_sender_that_has_nothing_to_send_for_a_moment_keeps_its_rate() {
     let known =
         KnownPath { rate: Some(Rate::from_mbps(500)), rtt: Some(Duration::from_micros(200)) };
-    let server = Config { rate: rate::Kind::Auto, known: Some(known), ..Config::default() };
+    let server = Config { rate: RateKind::Auto, known: Some(known), ..Config::default() };
     let mut pair = Pair::new(Config::default(), server, Duration::from_micros(100), None);
     pair.run_for(millis(10));
     let stream = pair.server().open_stream(SendOptions::default());
@@ -217,7 +217,7 @@ fn a_sender_that_has_nothing_to_send_for_a_moment_keeps_its_rate() {
 fn a_host_that_is_always_late_finds_its_rate_all_the_same() {
     // The last is the timer of Windows.
     for (tick, size) in [(1, 40_000_000), (5, 40_000_000), (10, 40_000_000), (16, 10_000_000)] {
-        let config = Config { rate: rate::Kind::Auto, ..Config::default() };
+        let config = Config { rate: RateKind::Auto, ..Config::default() };
         let mut pair = Pair::new(config.clone(), config, millis(20), None);
         pair.tick = millis(tick);
         pair.run_for(millis(200));
@@ -234,7 +234,7 @@ fn a_host_that_is_always_late_finds_its_rate_all_the_same() {
 /// between them. How long it takes, and the least rate that it sends at.
 fn sends_between(pauses: [u64; 6], apart: u64, known: Option<Rate>) -> (Duration, Rate) {
     let known = KnownPath { rate: known, rtt: Some(Duration::from_micros(200)) };
-    let server = Config { rate: rate::Kind::Auto, known: Some(known), ..Config::default() };
+    let server = Config { rate: RateKind::Auto, known: Some(known), ..Config::default() };
     let mut pair = Pair::new(Config::default(), server, Duration::from_micros(100), None);
     pair.run_for(millis(3));
     pair.server().send_message(vec![1; 60_000_000].into(), SendOptions::default());

@@ -1,7 +1,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fontis_base::{Duration, Rate, Time};
-use fontis_proto::tcp::congestion::{self, Algorithm, Maker, Phase};
+use fontis_proto::congestion::{Acknowledgement, CongestionControl, CongestionMaker, Phase};
 use fontis_sim::Experiment;
 use fontis_sim::host::rows::tcp::Tcp;
 use pyo3::exceptions::PyValueError;
@@ -35,8 +35,9 @@ pub(crate) fn govern(
     raised: &Raised,
 ) -> PyResult<()> {
     let raised = raised.clone();
-    let maker =
-        Maker::new(move |mss, window| Box::new(Governor::new(&class, mss, window, &raised)));
+    let maker = CongestionMaker::new(move |mss, window| {
+        Box::new(Governor::new(&class, mss, window, &raised))
+    });
     let mut names = Vec::new();
     let mut governed = false;
     for spec in &mut experiment.flows {
@@ -93,9 +94,9 @@ pub(crate) struct Ack {
     app_limited: bool,
 }
 
-impl From<&congestion::Ack> for Ack {
-    fn from(ack: &congestion::Ack) -> Self {
-        let rate = ack.rate.as_ref();
+impl From<&Acknowledgement> for Ack {
+    fn from(ack: &Acknowledgement) -> Self {
+        let rate = ack.delivery.as_ref();
         Self {
             now: ack.now.as_secs_f64(),
             acked: ack.acked,
@@ -107,8 +108,8 @@ impl From<&congestion::Ack> for Ack {
             marked: ack.marked,
             in_flight: ack.in_flight,
             cwnd_limited: ack.cwnd_limited,
-            una: ack.una,
-            nxt: ack.nxt,
+            una: ack.acked_to,
+            nxt: ack.sent_to,
             phase: match ack.phase {
                 Phase::Open => "open",
                 Phase::Recovery => "recovery",
@@ -202,8 +203,8 @@ impl Answer {
     }
 }
 
-impl Algorithm for Governor {
-    fn on_ack(&mut self, ack: &congestion::Ack) {
+impl CongestionControl for Governor {
+    fn on_ack(&mut self, ack: &Acknowledgement) {
         self.tell(|py, object| object.call_method1(py, "on_ack", (Ack::from(ack),)).map(drop));
     }
 
@@ -231,11 +232,19 @@ impl Algorithm for Governor {
         self.ssthresh
     }
 
+    fn wants_delivery(&self) -> bool {
+        true
+    }
+
+    fn paces(&self) -> bool {
+        true
+    }
+
     fn pacing_rate(&self) -> Option<Rate> {
         self.pacing_rate
     }
 
-    fn copy(&self) -> Box<dyn Algorithm> {
+    fn copy(&self) -> Box<dyn CongestionControl> {
         let object = self.object.as_ref().and_then(|object| {
             Python::attach(|py| {
                 let deepcopy = py.import("copy").and_then(|module| module.getattr("deepcopy"));

@@ -89,7 +89,8 @@ fn the_goodput_under_random_loss_is_that_of_mathis_and_padhye() {
 fn every_algorithm_fills_a_path_with_a_buffer_of_one_bandwidth_delay_product() {
     // 1448 of 1500 bytes are of use.
     let most = 20e6 * 1448.0 / 1500.0;
-    for (name, _) in tcp::congestion::Kind::ALL {
+    for kind in fontis_proto::congestion::CongestionKind::ALL {
+        let name = kind.name();
         let recording = run(&format!(
             "[scenario]\nduration = \"40 s\"\nwarmup = \"10 s\"\n[topology]\nrate = \"20 Mbit/s\"\n\
              [[flow]]\nprotocol = \"{name}\"\ncount = 2"

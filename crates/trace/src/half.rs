@@ -1,9 +1,8 @@
 use std::collections::BTreeMap;
 
-use fontis_base::{Duration, Time};
+use fontis_base::{Duration, IntervalSet, Time};
 
 use super::builder::Handle;
-use super::ranges::Ranges;
 use super::series::{Group, RateBins, Series};
 use super::spans::Spans;
 use crate::header::Header;
@@ -27,7 +26,7 @@ pub(crate) struct Half {
     most: u32,
     /// Sent and not acknowledged, by their end.
     outstanding: BTreeMap<u64, Outstanding>,
-    received: Ranges,
+    received: IntervalSet,
     in_order: u64,
     /// By path: when the packet that arrived last of those sent latest had been sent.
     latest: BTreeMap<u8, Time>,
@@ -118,7 +117,7 @@ impl Half {
             is_numbered: false,
             most: 0,
             outstanding: BTreeMap::new(),
-            received: Ranges::default(),
+            received: IntervalSet::default(),
             in_order: 0,
             latest: BTreeMap::new(),
             last_sent: Time::ZERO,
@@ -249,7 +248,7 @@ impl Half {
         let new = if end <= self.in_order {
             0
         } else {
-            self.received.add(packet.seq.max(self.in_order), end)
+            self.received.insert(packet.seq.max(self.in_order), end)
         };
         self.counts.delivered += new;
         if new == 0 {
@@ -263,8 +262,8 @@ impl Half {
             return 0;
         }
         let before = self.in_order;
-        self.in_order = self.received.reach(self.in_order);
-        self.received.forget_below(self.in_order);
+        self.in_order = self.received.first_missing(self.in_order);
+        self.received.remove_below(self.in_order);
         let held = self.received.total();
         self.buffer.push(at, held as f64);
         if self.in_order > before

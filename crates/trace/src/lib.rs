@@ -23,7 +23,6 @@ mod lane;
 pub mod ns2;
 mod packet;
 pub mod qlog;
-mod ranges;
 pub mod read;
 mod series;
 mod spans;

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use fontis::protection::{Initiator, cookie, open_syn};
 use fontis::{Identity, KeyLog};
-use fontis_proto::dfcp::{Config, ConnectionId, Frame, Frames, Hello, Packet, Session, VERSION};
+use fontis_proto::dfcp::{ConnectionId, Frame, Frames, Hello, Packet, Params, Session, VERSION};
 
 use crate::support::{Bench, content, hash};
 
@@ -166,7 +166,7 @@ fn cookies_and_later_generations_of_keys_are_read_too() {
     let [(client, _), (server, public)] =
         identities.map(|identity| (*identity.secret(), *identity.public().as_bytes()));
     let ids = [ConnectionId([1; 8]), ConnectionId([2; 8])];
-    let params = Config::default().params();
+    let params = Params::default();
     let hello = || Hello { params: params.clone(), frames: Vec::new() };
     let captured = bench.path("capture.pcap");
     let mut capture = Capture::create(&captured);

@@ -1,7 +1,6 @@
 //! What a decoder makes of the symbols that it holds.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 
 use super::{Begun, BlockDecoder};
 use crate::counting::fails;
@@ -20,20 +19,21 @@ impl BlockDecoder {
             let failed = fails(luck, code.failure_probability(k, self.held() - k));
             return if failed { code.step(k) as usize } else { 0 };
         }
-        self.data.resize(self.shape.padded_len(), 0);
+        self.sources.fill(self.shape);
         if let Some(code) = code.sparse(k) {
             let decoder = self.peel(&code);
             if decoder.missing() > 0 {
                 return self.shape.code().step(k) as usize;
             }
             let Some(Begun::Sparse(decoder, _)) = self.decoding.take() else { return 0 };
-            self.data.copy_from_slice(&decoder.message()[..self.shape.padded_len()]);
+            self.sources.data_mut().copy_from_slice(&decoder.message()[..self.shape.padded_len()]);
             return 0;
         }
-        let missing = self.missing();
+        let missing = self.sources.missing(k);
         let Some(family) = code.family() else {
-            let (esis, repair) = (&self.repair_esis, &self.repair);
-            let done = reed_solomon::decode(k, symbol_size, &mut self.data, &missing, esis, repair);
+            let (esis, repair) = (&self.repairs.esis, &self.repairs.symbols);
+            let data = self.sources.data_mut();
+            let done = reed_solomon::decode(k, symbol_size, data, &missing, esis, repair);
             return usize::from(!done);
         };
         let (received, begun) = self.received(family, &missing);
@@ -42,10 +42,6 @@ impl BlockDecoder {
         }
         let Some(Begun::Raptor(decoding)) = begun else { return k as usize / 64 + 1 };
         if decoding.run(received) { 0 } else { decoding.lacking().max(1) }
-    }
-
-    fn missing(&self) -> Vec<u32> {
-        (0..).zip(&self.have).filter(|(_, have)| !**have).map(|(esi, _)| esi).collect()
     }
 
     /// What is there for decoding, and what was begun.
@@ -58,40 +54,46 @@ impl BlockDecoder {
             family,
             k: self.shape.source_symbols(),
             symbol_size: usize::from(self.shape.symbol_size()),
-            data: &mut self.data,
+            data: self.sources.data_mut(),
             missing,
-            esis: &self.repair_esis,
-            repairs: &self.repair,
+            esis: &self.repairs.esis,
+            repairs: &self.repairs.symbols,
         };
         (received, &mut self.decoding)
     }
 
     /// Does what can be done of the decoding with the symbols that came, so that less is left to do
     /// when the last one comes: for one who has time between symbols, and calls it after each or
-    /// after some. As long as nothing but source symbols came it does nothing.
+    /// after some. As long as nothing but source symbols came, or less than a quarter of the block,
+    /// it does nothing.
     ///
     /// LT codes and the prototype's are decoded as far as symbols go. For the Raptor codes it is
     /// one of two things: with few missing symbols, all that the others contribute; with many, when
     /// the last ones are about to come, how the intermediate symbols follow.
     pub fn advance(&mut self) {
         let (code, k) = (self.shape.code(), self.shape.source_symbols());
-        if !code.carries_bytes() || self.repair_esis.is_empty() || self.is_systematic() {
+        if !code.carries_bytes() || self.repairs.esis.is_empty() || self.is_systematic() {
+            return;
+        }
+        // Decoding takes as much memory as the whole block, which must not depend on what was
+        // announced alone.
+        if u64::from(self.held()) * 4 < u64::from(k) {
             return;
         }
         if let Some(code) = code.sparse(k) {
-            self.data.resize(self.shape.padded_len(), 0);
+            self.sources.fill(self.shape);
             self.peel(&code);
             return;
         }
         let Some(family) = code.family() else { return };
         if self.decoding.is_none() {
-            let (missing, needed) = ((k - self.sources) as usize, self.needed() as usize);
+            let (missing, needed) = ((k - self.sources.count()) as usize, self.needed() as usize);
             let symbol_size = usize::from(self.shape.symbol_size());
             let Some(beginning) = Beginning::of(family, k, symbol_size, missing, needed) else {
                 return;
             };
-            self.data.resize(self.shape.padded_len(), 0);
-            let missing = self.missing();
+            self.sources.fill(self.shape);
+            let missing = self.sources.missing(k);
             let (received, begun) = self.received(family, &missing);
             let decoding = Decoding::ahead(&received, beginning).map(Box::new);
             *begun = Some(decoding.map_or(Begun::Refused, Begun::Raptor));
@@ -108,18 +110,18 @@ impl BlockDecoder {
         let size = usize::from(self.shape.symbol_size());
         if !matches!(self.decoding, Some(Begun::Sparse(..))) {
             let mut decoder = SparseDecoder::new(code, size, k as usize);
-            for (esi, _) in (0..).zip(&self.have).filter(|(_, have)| **have) {
-                decoder.add_source(esi, &self.data[esi as usize * size..][..size]);
+            for esi in (0..k).filter(|esi| self.sources.is_placed(*esi)) {
+                decoder.add_source(esi, &self.sources.data()[esi as usize * size..][..size]);
             }
             self.decoding = Some(Begun::Sparse(Box::new(decoder), 0));
         }
         let Some(Begun::Sparse(decoder, given)) = &mut self.decoding else {
             unreachable!("it was just begun")
         };
-        let new = self.repair_esis[*given..].iter();
-        new.zip(self.repair.chunks_exact(size).skip(*given))
+        let new = self.repairs.esis[*given..].iter();
+        new.zip(self.repairs.symbols.chunks_exact(size).skip(*given))
             .for_each(|(esi, symbol)| decoder.add(esi - k, symbol));
-        *given = self.repair_esis.len();
+        *given = self.repairs.esis.len();
         decoder
     }
 }

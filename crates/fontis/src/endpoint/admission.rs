@@ -4,9 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use fontis_base::{Ecn, Time};
-use fontis_proto::dfcp::{
-    Config, Connection as Machine, ConnectionId, Frame, Hello, Packet, Params, SYN_SIZE, VERSION,
-};
+use fontis_proto::dfcp::{Config, Connection as Machine, ConnectionId, Frame, SYN_SIZE, VERSION};
 
 use super::control::Shares;
 use super::driver::Driver;
@@ -183,22 +181,22 @@ impl Driver {
 
     /// Another copy of a SYN whose content was read when the first came.
     fn copy(&mut self, at: Time, slot: u64, syn: &Syn, length: usize) {
-        let params = Params {
-            codes: Vec::new(),
-            window: 0,
-            max_block: 0,
-            symbol_size: 0,
-            idle_timeout_ms: 0,
-            reset_token: [0; 16],
-        };
-        let hello = Hello { params, frames: Vec::new() };
-        let packet = Packet::Syn { version: syn.version, source: syn.source, hello };
         let size = length as u32 + 28;
-        self.with(slot, at, |slot, now| slot.machine.handle(now, packet, size, Ecn::NotEct));
+        self.with(slot, at, |slot, now| slot.machine.handle_syn_copy(now, syn.source, size));
     }
 
-    fn accept(&mut self, at: Time, syn: &Syn, proved: bool, opened: OpenedSyn, length: usize) {
+    fn accept(&mut self, at: Time, syn: &Syn, proved: bool, mut opened: OpenedSyn, length: usize) {
         let Some(handle) = self.handle.clone() else { return };
+        let allowed = match &self.config.accept {
+            Accept::Keys(keys) => keys.contains(&opened.client),
+            Accept::Anyone => true,
+            Accept::None => false,
+        };
+        if !allowed {
+            // The connection only carries the refusal: nothing of the message is kept. A wrong
+            // pre-shared key shows in the next packet, so it cannot be checked here.
+            opened.hello.frames.clear();
+        }
         let id = self.new_id();
         let ip = syn.from.ip();
         let tokens = &mut self.admission.tokens;
@@ -216,11 +214,6 @@ impl Driver {
         let size = length as u32 + config.overhead;
         let mut machine =
             Machine::accept(at, config, id, opened.source, opened.version, &opened.hello, size);
-        let allowed = match &self.config.accept {
-            Accept::Keys(keys) => keys.contains(&opened.client),
-            Accept::Anyone => true,
-            Accept::None => false,
-        };
         let (router, inboxes) = Router::new();
         let connection = Connection::new(handle, self.next_slot, syn.from, opened.client, inboxes);
         let waiting = if allowed {

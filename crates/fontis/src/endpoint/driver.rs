@@ -230,12 +230,14 @@ impl Driver {
 
     pub(super) fn transport(&self, remote: SocketAddr, id: ConnectionId) -> Config {
         let overhead = if remote.ip().to_canonical().is_ipv4() { 28 } else { 48 };
+        let transport = self.config.transport.clone();
+        let token = reset_token(&self.reset_secret, id);
         Config {
             overhead,
-            reset_token: reset_token(&self.reset_secret, id),
+            params: transport.params.clone().with_reset_token(token),
             checkpoint: Some(CHECKPOINT_EVERY),
             trace: self.config.qlog.is_some(),
-            ..self.config.transport.clone()
+            ..transport
         }
     }
 

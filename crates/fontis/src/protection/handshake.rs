@@ -285,7 +285,7 @@ impl Session for Responder {
 
 #[cfg(test)]
 mod tests {
-    use fontis_proto::dfcp::{Config, Frame, Frames, VERSION};
+    use fontis_proto::dfcp::{Frame, Frames, Params, VERSION};
 
     use super::super::packets::PROVED_SYN_HEADER;
     use super::*;
@@ -296,7 +296,7 @@ mod tests {
     }
 
     fn hello() -> Hello {
-        Hello { params: Config::default().params(), frames: vec![Frame::Ping] }
+        Hello { params: Params::default(), frames: vec![Frame::Ping] }
     }
 
     fn syn() -> Packet {

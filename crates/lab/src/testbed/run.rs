@@ -4,6 +4,7 @@ use std::time::Duration as Span;
 use fontis::udp::Clock;
 use fontis_base::{Duration, Rate, Time};
 use fontis_net::{Limit, LinkStats};
+use fontis_proto::congestion::CongestionKind;
 use fontis_proto::tcp;
 use fontis_sim::Experiment;
 use fontis_sim::app::Application;
@@ -313,7 +314,7 @@ fn ignored(experiment: &Experiment) -> Vec<&'static str> {
     if any(&|config| config.pacing) {
         ignored.push("tcp.pacing");
     }
-    if any(&|config| config.congestion == tcp::congestion::Kind::Cubic) {
+    if any(&|config| config.congestion == CongestionKind::Cubic) {
         ignored.push("cubic without HyStart: the kernel's has it");
     }
     ignored

@@ -1,10 +1,8 @@
 use bytes::Bytes;
 use fontis_base::{Duration, Rate};
-use fontis_codes::Code;
 
-use super::packet::ResetToken;
 use super::params::Params;
-use crate::rate;
+use crate::rate::kind::RateKind;
 
 /// Which retransmission timers a connection uses while it has no round-trip time to go by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,24 +37,15 @@ pub struct KnownPath {
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The rate controller of each path.
-    pub rate: rate::Kind,
+    pub rate: RateKind,
     /// Retransmission timers of the handshake.
     pub timers: Timers,
     /// How many symbols are sent.
     pub redundancy: Redundancy,
-    /// Codes that this side decodes, best first.
-    pub codes: Vec<Code>,
-    /// Bytes of blocks held for each channel that is received.
-    pub window: u32,
-    /// The largest block accepted, in bytes.
-    pub max_block: u32,
-    /// Bytes in a symbol of messages and streams. It is not negotiated: both sides must have the
-    /// same.
-    pub symbol_size: u16,
+    /// The parameters announced to the peer.
+    pub params: Params,
     /// Bytes in a block of a stream or long message.
     pub live_block: u32,
-    /// How long a silent connection is kept.
-    pub idle_timeout: Duration,
     /// Bytes of IP and UDP headers on the path: 28 for IPv4, 48 for IPv6.
     pub overhead: u32,
     /// Bytes of a packet with its IP header: the size that every path carries.
@@ -73,8 +62,6 @@ pub struct Config {
     /// Of a responder: what it knows from an earlier connection to this peer, which is proved to be
     /// at its address.
     pub known: Option<KnownPath>,
-    /// What a reset by this side carries.
-    pub reset_token: ResetToken,
     /// Whether to keep a trace of what happens, for qlog.
     pub trace: bool,
 }
@@ -82,40 +69,18 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            rate: rate::Kind::default(),
+            rate: RateKind::default(),
             timers: Timers::default(),
             redundancy: Redundancy::default(),
-            codes: vec![Code::RaptorQ],
-            window: 64 << 20,
-            max_block: 4 << 20,
-            symbol_size: SYMBOL_SIZE,
+            params: Params::default(),
             live_block: 256 << 10,
-            idle_timeout: Duration::from_secs(60),
             overhead: 28,
             packet_size: 1280,
             max_packet_size: 9000,
             checkpoint: None,
             token: None,
             known: None,
-            reset_token: [0; 16],
             trace: false,
-        }
-    }
-}
-
-/// Bytes in a symbol: with its frame and packet headers it fills a packet of 1280 bytes over IPv6.
-pub const SYMBOL_SIZE: u16 = 1192;
-
-impl Config {
-    /// What this side tells of itself when it connects.
-    pub fn params(&self) -> Params {
-        Params {
-            codes: self.codes.iter().map(|code| code.id()).collect(),
-            window: self.window,
-            max_block: self.max_block,
-            symbol_size: self.symbol_size,
-            idle_timeout_ms: u32::try_from(self.idle_timeout.as_millis()).unwrap_or(u32::MAX),
-            reset_token: self.reset_token,
         }
     }
 }

@@ -34,7 +34,7 @@ mod trace;
 mod trains;
 pub mod wire;
 
-pub use config::{Config, KnownPath, Redundancy, SYMBOL_SIZE, Timers};
+pub use config::{Config, KnownPath, Redundancy, Timers};
 pub use connection::{Connection, DEADLINE_PASSED, MAX_EARLY, Outgoing, SendOptions};
 pub use event::{CloseReason, Event, Job, JobDone};
 pub use feedback::Feedback;
@@ -42,10 +42,9 @@ pub use packet::{
     BlockNeed, BlockStatus, ChannelId, ConnectionId, Frame, Frames, Hello, Live, LiveKind,
     ObjectShape, Open, Packet, ResetToken, Symbols,
 };
-pub use params::{Params, SYN_SIZE, VERSION};
+pub use params::{ParamFields, Params, ParamsError, SYMBOL_SIZE, SYN_SIZE, VERSION};
 pub use redundancy::n_star;
 pub use resume::{Begun, Checkpoint, Held, Kept, KeptBlock};
-pub(crate) use rtt::feedback_interval;
 pub use session::{OpenError, SealError, Session};
 pub use stats::Stats;
 pub use trace::{TraceEvent, Traced};

@@ -7,9 +7,11 @@ use super::mtu::Mtu;
 use super::pacer::Pacer;
 use super::receipts::Receipts;
 use super::redundancy::LossModel;
-use super::rtt::{Rtt, feedback_interval};
+use super::rtt::Rtt;
 use super::trains::Trains;
-use crate::rate::{Controller, Kind, Sample};
+use crate::rate::controller::Controller;
+use crate::rate::feedback::{FeedbackSummary, feedback_interval};
+use crate::rate::kind::RateKind;
 
 /// On paths shorter than this, a host's own pauses are longer than a round trip: they are no
 /// silence of the path.
@@ -49,7 +51,7 @@ pub(super) struct Path {
 }
 
 impl Path {
-    pub(super) fn new(id: u8, kind: Kind, mtu: Mtu) -> Self {
+    pub(super) fn new(id: u8, kind: RateKind, mtu: Mtu) -> Self {
         let controller = Controller::new(kind);
         let trains = Trains::new(controller.wants_train());
         Self {
@@ -89,7 +91,7 @@ impl Path {
     }
 
     /// Begins anew on another network.
-    pub(super) fn restart(&mut self, now: Time, kind: Kind) {
+    pub(super) fn restart(&mut self, now: Time, kind: RateKind) {
         self.controller = Controller::new(kind);
         self.rtt = Rtt::new();
         self.pacer = Pacer::new();
@@ -245,7 +247,7 @@ impl Path {
             self.probes = 0;
             self.probe_from = now;
         }
-        let mut sample = Sample {
+        let mut sample = FeedbackSummary {
             now,
             srtt: self.rtt.smoothed(),
             min_rtt: self.rtt.least(),
@@ -368,7 +370,7 @@ mod tests {
 
     #[test]
     fn only_the_first_hint_is_a_reason_for_a_long_train() {
-        let mut path = Path::new(0, Kind::Auto, Mtu::new(1280, 1500));
+        let mut path = Path::new(0, RateKind::Auto, Mtu::new(1280, 1500));
         let leave = |path: &mut Path| {
             let mut packets = 0;
             while path.trains.goes_on() {

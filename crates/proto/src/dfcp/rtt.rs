@@ -1,5 +1,7 @@
 use fontis_base::Duration;
 
+use crate::rate::feedback::feedback_interval;
+
 /// The round-trip time as RFC 6298 smooths it, and its minimum.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rtt {
@@ -63,10 +65,4 @@ impl Rtt {
             + (self.variation * 4).max(Duration::from_millis(2))
             + feedback_interval(smoothed) * 2
     }
-}
-
-/// How often feedback is sent while data arrives: often enough to steer by, seldom enough to cost
-/// nothing.
-pub(crate) fn feedback_interval(srtt: Duration) -> Duration {
-    (srtt / 8).max(Duration::from_millis(1)).min(Duration::from_millis(25))
 }

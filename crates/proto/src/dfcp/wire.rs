@@ -11,7 +11,7 @@ use super::feedback::Feedback;
 use super::packet::{
     BlockNeed, BlockStatus, Frame, Frames, Hello, Live, LiveKind, ObjectShape, Open, Symbols,
 };
-use super::params::Params;
+use super::params::{ParamFields, Params};
 
 /// Bytes of a token at most.
 pub const MAX_TOKEN: usize = 128;
@@ -196,20 +196,21 @@ pub fn hello_len(hello: &Hello) -> usize {
 pub fn decode_hello(mut bytes: Bytes) -> Result<Hello, WireError> {
     let count = usize::from(u8_of(&mut bytes)?);
     let codes = take(&mut bytes, count)?.to_vec();
-    let params = Params {
+    let params = Params::new(ParamFields {
         codes,
         window: u32_of(&mut bytes, "window")?,
         max_block: u32_of(&mut bytes, "max_block")?,
         symbol_size: u16_of(&mut bytes, "symbol_size")?,
         idle_timeout_ms: u32_of(&mut bytes, "idle_timeout")?,
         reset_token: array(&mut bytes)?,
-    };
+    })
+    .map_err(|error| WireError::Forbidden(error.field))?;
     let frames = decode_frames(bytes)?.into_vec();
     Ok(Hello { params, frames })
 }
 
 fn hello_into(hello: &Hello, out: &mut impl Sink) {
-    let params = &hello.params;
+    let params = hello.params.fields();
     out.slice(&[params.codes.len() as u8]);
     out.slice(&params.codes);
     out.varint(u64::from(params.window));

@@ -2,9 +2,9 @@ mod loss;
 
 use fontis_base::{Duration, Rate, Time};
 
-use super::Sample;
 use super::base_delay::BaseDelay;
 use super::delivery::Delivery;
+use super::feedback::FeedbackSummary;
 use super::loss_test::{LossTest, Tally};
 use super::start::{Growth, Start};
 
@@ -202,7 +202,7 @@ impl Auto {
     }
 
     /// Takes a feedback.
-    pub fn on_feedback(&mut self, sample: &Sample) {
+    pub fn on_feedback(&mut self, sample: &FeedbackSummary) {
         let silent_rounds = core::mem::take(&mut self.silent_rounds);
         if silent_rounds > 0 {
             // A short silence was an accident; after a long one the path may be another.
@@ -253,7 +253,7 @@ impl Auto {
         self.steer(sample);
     }
 
-    fn on_train(&mut self, sample: &Sample, capacity: f64) {
+    fn on_train(&mut self, sample: &FeedbackSummary, capacity: f64) {
         if !self.start.is_on() {
             return;
         }
@@ -299,13 +299,13 @@ impl Auto {
 
     /// The next feedbacks tell of a reduction of our own: until it has passed, go by what was
     /// delivered before.
-    fn hold_delivered(&mut self, sample: &Sample, delivered: f64) {
+    fn hold_delivered(&mut self, sample: &FeedbackSummary, delivered: f64) {
         let window = sample.min_rtt / 2 + MIN_DELIVERY_WINDOW;
         self.hold = Some((delivered, sample.now + sample.srtt + window));
     }
 
     /// Judges a round; `reduced` if the rate was, by ourselves.
-    fn end_round(&mut self, sample: &Sample, reduced: bool) {
+    fn end_round(&mut self, sample: &FeedbackSummary, reduced: bool) {
         let unjudged = self.random_loss.is_none();
         let round = core::mem::replace(
             &mut self.round,
@@ -377,7 +377,7 @@ impl Auto {
 
     /// By how much more or less than what is delivered should be sent, for the queue to come to its
     /// target.
-    fn correction(&self, sample: &Sample, delivered: f64) -> f64 {
+    fn correction(&self, sample: &FeedbackSummary, delivered: f64) -> f64 {
         let control_time = control_time(sample);
         let target = self.queue_target();
         if !self.is_far_above(target) {
@@ -394,7 +394,7 @@ impl Auto {
         self.queue > QUEUE_TARGET_RANGE.1.max(2.0 * target)
     }
 
-    fn steer(&mut self, sample: &Sample) {
+    fn steer(&mut self, sample: &FeedbackSummary) {
         let target = self.queue_target();
         let now = sample.now;
         let passed = now.since(core::mem::replace(&mut self.steered_at, now));
@@ -446,7 +446,7 @@ impl Auto {
     /// Whether packets that come slower than they were sent wait for a host and not for the path:
     /// on a short path hosts pause for longer than a round trip takes, and a path that is slower
     /// than its sender has a queue.
-    fn waits_for_hosts(&self, sample: &Sample, target: f64) -> bool {
+    fn waits_for_hosts(&self, sample: &FeedbackSummary, target: f64) -> bool {
         sample.min_rtt.as_secs_f64() < MIN_CONTROL_TIME
             && self.queue < target / 4.0
             && self.cautious == 0
@@ -454,7 +454,7 @@ impl Auto {
 }
 
 /// The time over which the delivery rate is measured.
-fn delivery_window(sample: &Sample) -> Duration {
+fn delivery_window(sample: &FeedbackSummary) -> Duration {
     (sample.min_rtt / 2).max(MIN_DELIVERY_WINDOW)
 }
 
@@ -466,6 +466,6 @@ fn queue_target_at(rate: f64) -> f64 {
 }
 
 /// The time, in seconds, in which the queue is steered.
-fn control_time(sample: &Sample) -> f64 {
+fn control_time(sample: &FeedbackSummary) -> f64 {
     sample.min_rtt.as_secs_f64().max(MIN_CONTROL_TIME)
 }

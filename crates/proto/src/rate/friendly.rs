@@ -1,8 +1,9 @@
 use fontis_base::{Duration, Rate, Time};
 
-use super::Sample;
-use crate::dfcp::feedback_interval;
-use crate::tcp::congestion::{Ack, Congestion, Kind, Phase};
+use super::feedback::{FeedbackSummary, feedback_interval};
+use crate::congestion::control::CongestionControl;
+use crate::congestion::sample::{Acknowledgement, Phase};
+use crate::congestion::table::{CongestionKind, Setup};
 
 /// Keeps to what a CUBIC flow would take in its place: for networks that are shared with TCP by
 /// queues that do not separate flows.
@@ -13,7 +14,7 @@ use crate::tcp::congestion::{Ack, Congestion, Kind, Phase};
 /// CUBIC where packets are lost at random.
 #[derive(Clone, Debug)]
 pub struct Friendly {
-    window: Congestion,
+    window: Box<dyn CongestionControl>,
     srtt: Duration,
     received_bytes: u64,
     /// Losses of packets before this number belong to a round trip that has paid for them.
@@ -34,7 +35,9 @@ const SILENCES: u32 = 8;
 
 impl Default for Friendly {
     fn default() -> Self {
-        let window = Congestion::new(Kind::CubicHyStart, SEGMENT, INITIAL_WINDOW * SEGMENT, 0);
+        let initial_window = INITIAL_WINDOW * SEGMENT;
+        let setup = Setup { mss: SEGMENT, initial_window, salt: 0 };
+        let window = CongestionKind::CubicHyStart.start(setup);
         Self {
             window,
             srtt: Duration::ZERO,
@@ -48,7 +51,7 @@ impl Default for Friendly {
 
 impl Friendly {
     /// Takes a feedback.
-    pub fn on_feedback(&mut self, sample: &Sample) {
+    pub fn on_feedback(&mut self, sample: &FeedbackSummary) {
         self.now = sample.now;
         self.srtt = sample.srtt;
         self.silences = 0;
@@ -68,7 +71,7 @@ impl Friendly {
             self.recovered_at = sample.next_number;
         }
         let in_recovery = sample.largest < self.recovered_at && self.recovered_at > 0;
-        self.window.on_ack(&Ack {
+        self.window.on_ack(&Acknowledgement {
             now: sample.now,
             acked,
             delivered: acked,
@@ -79,10 +82,10 @@ impl Friendly {
             marked: sample.marked > 0,
             in_flight: sample.in_flight,
             cwnd_limited: used >= full,
-            una: sample.largest + 1,
-            nxt: sample.next_number,
+            acked_to: sample.largest + 1,
+            sent_to: sample.next_number,
             phase: if in_recovery { Phase::Recovery } else { Phase::Open },
-            rate: None,
+            delivery: None,
         });
     }
 

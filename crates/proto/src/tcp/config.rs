@@ -1,7 +1,8 @@
 use fontis_base::Duration;
 
-use super::congestion;
 use super::segment::{IP_HEADER, TCP_HEADER, TIMESTAMPS};
+use crate::congestion::maker::CongestionMaker;
+use crate::congestion::table::CongestionKind;
 
 /// How a lost segment is recognised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,9 +21,9 @@ pub struct Config {
     /// Bytes of a full packet at the IP layer.
     pub mtu: u32,
     /// The congestion control algorithm.
-    pub congestion: congestion::Kind,
-    /// What makes an algorithm of another's, in place of that.
-    pub foreign: Option<congestion::Maker>,
+    pub congestion: CongestionKind,
+    /// The constructor of an algorithm from outside, which takes the place of `congestion`.
+    pub foreign: Option<CongestionMaker>,
     /// How losses are recognised.
     pub recovery: Recovery,
     /// Selective acknowledgement (RFC 2018). Without it losses are recovered as in RFC 6582.
@@ -70,7 +71,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             mtu: 1500,
-            congestion: congestion::Kind::default(),
+            congestion: CongestionKind::default(),
             foreign: None,
             recovery: Recovery::default(),
             sack: true,

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use fontis_base::{Duration, Time};
 
 use super::config::Config;
-use super::congestion::Phase;
 use super::receiver::{Arrival, Receiver};
 use super::scoreboard::{Blocks, Piece};
 use super::segment::{Flags, Options, SackBlocks, Segment, Timestamps, unwrap, wire};
 use super::sender::PeerAck;
 use super::sending::Sending;
 use super::stats::{ReceiverStats, SenderStats};
+use crate::congestion::sample::Phase;
 
 /// One end of a TCP connection.
 ///

@@ -1,8 +1,6 @@
-use fontis_base::Time;
+use fontis_base::{IntervalSet, Time};
 
 use super::config::Config;
-use super::congestion::Kind;
-use super::ranges::Ranges;
 use super::stats::ReceiverStats;
 
 /// The half of an endpoint that receives: what has arrived, what is acknowledged when, and the
@@ -50,7 +48,7 @@ struct Rare {
 #[derive(Clone, Debug, Default)]
 struct Disorder {
     /// What arrived above the next position.
-    above: Ranges,
+    above: IntervalSet,
     /// Positions in the ranges that grew last, and those ranges, latest first: they are reported
     /// first (RFC 2018 section 4). An empty range stands for none.
     recent: [(u64, (u64, u64)); 4],
@@ -157,7 +155,7 @@ impl Receiver {
             self.echo = true;
             self.rare().marked += 1;
         }
-        if config.ecn && config.congestion == Kind::Dctcp {
+        if config.ecn && config.congestion.wants_every_mark() {
             // Every segment is acknowledged by itself, and its own mark echoed (RFC 8257 section
             // 3.2).
             self.echo = arrival.marked;
@@ -306,7 +304,7 @@ impl Disorder {
             return true;
         }
         let mut new = false;
-        self.above.insert(start, end, |_, _| new = true);
+        self.above.insert_with(start, end, |_, _| new = true);
         if !new {
             self.duplicate = Some((start, end));
         }

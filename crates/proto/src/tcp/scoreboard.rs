@@ -2,11 +2,10 @@ mod blocks;
 
 use std::collections::VecDeque;
 
-use fontis_base::{Duration, Time, append, prefetch, relax};
+use fontis_base::{Duration, IntervalSet, Time, append, prefetch, relax};
 
 pub(super) use blocks::Blocks;
 
-use super::ranges::Ranges;
 use super::record::{APP_LIMITED, FIN, Knowledge, LOST, RESENT, Record, SACKED, TWICE};
 use super::segment::SackBlocks;
 
@@ -41,7 +40,7 @@ pub(super) struct Scoreboard {
 #[derive(Clone, Debug)]
 struct Repair {
     /// What the peer holds above `una`.
-    sacked: Ranges,
+    sacked: IntervalSet,
     /// The last blocks in which the peer said so; most it says again.
     told: SackBlocks,
     /// The number of the record after the last that was marked: most are marked one after another.
@@ -61,7 +60,7 @@ struct Repair {
 impl Default for Repair {
     fn default() -> Self {
         Self {
-            sacked: Ranges::default(),
+            sacked: IntervalSet::default(),
             told: SackBlocks::default(),
             marked: 0,
             pending: 0,

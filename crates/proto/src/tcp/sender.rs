@@ -1,14 +1,16 @@
 mod timeouts;
 
-use fontis_base::{Duration, Rate, Time};
+use fontis_base::{Duration, Rate, Time, prefetch};
 
 use super::config::{Config, Recovery};
-use super::congestion::{Ack, Congestion, Phase, RateSample};
 use super::pacer::Pacer;
 use super::rtt::RttEstimator;
 use super::scoreboard::{Blocks, Piece, Progress, Scoreboard};
 use super::stats::{Counters, SenderStats};
 use super::timers::Timers;
+use crate::congestion::control::CongestionControl;
+use crate::congestion::sample::{Acknowledgement, DeliverySample, Phase};
+use crate::congestion::table::Setup;
 
 /// The half of an endpoint that sends: what is outstanding, how much may be, and what is sent again
 /// when.
@@ -17,7 +19,7 @@ use super::timers::Timers;
 #[derive(Clone, Debug)]
 pub(super) struct Sender {
     board: Scoreboard,
-    congestion: Congestion,
+    congestion: Box<dyn CongestionControl>,
     /// Its window, which is asked for much more often than it changes.
     cwnd: u64,
     rtt: RttEstimator,
@@ -52,6 +54,8 @@ pub(super) struct Sender {
     cwnd_limited: bool,
     /// Whether the next new segment tells the peer that its congestion echo was heeded.
     cwr: bool,
+    /// Whether the algorithm may have a pacing rate of its own.
+    paces: bool,
 }
 
 /// What is of no use before something was lost or marked.
@@ -91,16 +95,20 @@ impl Sender {
     pub(super) fn new(config: &Config, mss: u32, sack: bool, salt: u64) -> Self {
         let initial = initial_window(config, mss);
         let congestion = match &config.foreign {
-            Some(maker) => Congestion::Foreign(maker.make(u64::from(mss), initial)),
-            None => Congestion::new(config.congestion, u64::from(mss), initial, salt),
+            Some(maker) => maker.make(u64::from(mss), initial),
+            None => {
+                let mss = u64::from(mss);
+                config.congestion.start(Setup { mss, initial_window: initial, salt })
+            }
         };
         Self {
             board: Scoreboard::new(
                 mss,
                 sack && config.recovery == Recovery::RackTlp,
-                congestion.wants_rate(),
+                congestion.wants_delivery(),
             ),
             cwnd: congestion.cwnd(),
+            paces: congestion.paces(),
             congestion,
             rtt: RttEstimator::new(),
             timers: Timers::NONE,
@@ -138,7 +146,7 @@ impl Sender {
     /// Brings into the cache what an acknowledgement is about to touch.
     pub(super) fn bring_contents_near(&self) {
         self.board.bring_near();
-        self.congestion.bring_near();
+        prefetch(&*self.congestion);
     }
 
     pub(super) fn write(&mut self, bytes: u64) {
@@ -261,7 +269,7 @@ impl Sender {
         };
         self.note_lost(now, lost);
         if peer.ece && self.phase == Phase::Open && self.board.una() >= self.reduced_until {
-            self.reduce(now, Congestion::on_mark);
+            self.reduce(|congestion, window| congestion.on_mark(now, window));
             // The echo goes on until the peer has heard of it, which is above what is outstanding
             // now.
             self.reduced_until += 1;
@@ -272,7 +280,7 @@ impl Sender {
         let held = self.phase == Phase::Open && self.board.una() < self.reduced_until;
         let phase = if held { Phase::Recovery } else { self.phase };
         if progress.delivered > 0 {
-            self.congestion.on_ack(&Ack {
+            self.congestion.on_ack(&Acknowledgement {
                 now,
                 // What was delivered before counted then, and nothing counts before the hole below
                 // it is filled.
@@ -285,10 +293,10 @@ impl Sender {
                 marked: peer.ece,
                 in_flight: self.pipe(),
                 cwnd_limited: self.cwnd_limited,
-                una: self.board.una(),
-                nxt: self.board.nxt(),
+                acked_to: self.board.una(),
+                sent_to: self.board.nxt(),
                 phase,
-                rate: self.rate_sample(&progress),
+                delivery: self.delivery_sample(&progress),
             });
             self.cwnd = self.congestion.cwnd();
         }
@@ -314,7 +322,7 @@ impl Sender {
         fresh
     }
 
-    fn rate_sample(&self, progress: &Progress) -> Option<RateSample> {
+    fn delivery_sample(&self, progress: &Progress) -> Option<DeliverySample> {
         let newest = progress.newest?;
         let send = newest.sent_at.since(newest.first_sent_at);
         let ack = self.board.delivered_at().since(newest.delivered_at);
@@ -322,7 +330,7 @@ impl Sender {
         // What is measured over less than a round trip is an artefact of compression (section 3.3).
         let measured = interval >= self.rtt.min_rtt() && interval > Duration::ZERO;
         let bytes = self.board.delivered() - newest.delivered;
-        Some(RateSample {
+        Some(DeliverySample {
             rate: measured.then(|| Rate::from_bytes_over(bytes, interval)),
             prior_delivered: newest.delivered,
             delivered: self.board.delivered(),
@@ -396,14 +404,14 @@ impl Sender {
         self.timers.probe = Time::MAX;
         self.rare().counters.recoveries += 1;
         if self.board.una() >= self.reduced_until {
-            self.reduce(now, Congestion::on_congestion);
+            self.reduce(|congestion, window| congestion.on_congestion(now, window));
         }
     }
 
-    fn reduce(&mut self, now: Time, tell: fn(&mut Congestion, Time, u64)) {
+    fn reduce(&mut self, tell: impl FnOnce(&mut dyn CongestionControl, u64)) {
         let outstanding = self.board.nxt() - self.board.una();
         let window = self.cwnd.min(outstanding);
-        tell(&mut self.congestion, now, window);
+        tell(&mut *self.congestion, window);
         self.cwnd = self.congestion.cwnd();
         self.reduced_until = self.board.nxt();
     }
@@ -511,7 +519,9 @@ impl Sender {
     }
 
     fn pacing_rate(&self, config: &Config) -> Option<Rate> {
-        if let Some(rate) = self.congestion.pacing_rate() {
+        if self.paces
+            && let Some(rate) = self.congestion.pacing_rate()
+        {
             return Some(rate);
         }
         if !config.pacing {

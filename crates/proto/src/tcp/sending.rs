@@ -1,11 +1,11 @@
 use fontis_base::{Duration, Time, prefetch};
 
 use super::config::Config;
-use super::congestion::Phase;
 use super::rtt::RttEstimator;
 use super::scoreboard::{Blocks, Piece};
 use super::sender::{PeerAck, Sender};
 use super::stats::SenderStats;
+use crate::congestion::sample::Phase;
 
 /// The sending half of an endpoint as the endpoint sees it. A [`Sender`] is made when there is
 /// something to send: of thousands of receivers none needs one before the end.

@@ -1,12 +1,12 @@
 use std::collections::BTreeMap;
 
 use fontis_base::{Duration, Rate, Serializer, Time};
-use fontis_proto::tcp::congestion::Kind;
+use fontis_proto::congestion::CongestionKind;
 use fontis_proto::tcp::{Config, Endpoint};
 
 /// The longest run of segments that leave at one time, and all segments: of data without end over a
 /// line of this rate and 20 ms there and back, in the third second.
-fn bursts(congestion: Kind, rate: Rate) -> (u32, u32) {
+fn bursts(congestion: CongestionKind, rate: Rate) -> (u32, u32) {
     let config = Config { congestion, ..Config::default() };
     let mut near = Endpoint::connect(Time::ZERO, config.clone(), 0);
     let syn = near.poll(Time::ZERO).expect("a SYN").segment;
@@ -48,7 +48,7 @@ fn bbr_sends_a_millisecond_s_worth_at_once_and_no_more_than_the_line_carries() {
     // At one and a quarter of the rate, which it probes with: 10.4 segments of 1500 bytes. Below 24
     // Mbit/s two, below 1.2 one.
     for (mbps, burst) in [(100, 8..=10), (10, 2..=2), (1, 1..=2)] {
-        let (longest, all) = bursts(Kind::Bbr, Rate::from_mbps(mbps));
+        let (longest, all) = bursts(CongestionKind::Bbr, Rate::from_mbps(mbps));
         assert!(burst.contains(&longest), "{longest} segments at once at {mbps} Mbit/s");
         let share = f64::from(all) * 12e3 / (mbps as f64 * 1e6);
         assert!((0.85..1.1).contains(&share), "{all} segments in a second at {mbps} Mbit/s");

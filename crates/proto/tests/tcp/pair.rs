@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 
 use fontis_base::{Duration, Stream, Time};
-use fontis_proto::tcp::{Config, Endpoint, Event, Recovery, Segment, congestion};
+use fontis_proto::congestion::CongestionKind;
+use fontis_proto::tcp::{Config, Endpoint, Event, Recovery, Segment};
 use proptest::prelude::*;
 
 /// A network between two endpoints that loses, copies and delays.
@@ -84,7 +85,7 @@ impl Pair {
 }
 
 fn config() -> impl Strategy<Value = Config> {
-    let kinds = congestion::Kind::ALL.map(|(_, kind)| kind);
+    let kinds = CongestionKind::ALL;
     (
         prop::sample::select(kinds.to_vec()),
         any::<(bool, bool, bool, bool, bool)>(),

@@ -1,7 +1,6 @@
 use fontis_base::{Duration, Time};
-use fontis_proto::tcp::{
-    Config, Endpoint, Flags, Options, SackBlocks, Segment, SynOptions, congestion,
-};
+use fontis_proto::congestion::CongestionKind;
+use fontis_proto::tcp::{Config, Endpoint, Flags, Options, SackBlocks, Segment, SynOptions};
 
 /// Bytes of payload in a full segment of these tests.
 pub(crate) const MSS: u64 = 1000;
@@ -21,7 +20,7 @@ pub(crate) fn config() -> Config {
         mtu: 1040,
         timestamps: false,
         delayed_ack: None,
-        congestion: congestion::Kind::NewReno,
+        congestion: CongestionKind::NewReno,
         ..Config::default()
     }
 }

@@ -192,7 +192,7 @@ impl DfcpHost {
         let request = match &mut self.role {
             // A code that only counts carries no request: the server knows the size.
             Role::Fetch(fetch)
-                if self.config.codes.first().is_some_and(|code| code.carries_bytes()) =>
+                if self.config.params.codes().next().is_some_and(Code::carries_bytes) =>
             {
                 Some(Bytes::copy_from_slice(&fetch.size.to_be_bytes()))
             }
@@ -299,13 +299,13 @@ impl DfcpHost {
             Role::Serve(serve) => match event {
                 Event::Connected => {
                     if let Some(size) = serve.unasked {
-                        serve.answer(now, connection, size, self.config.symbol_size);
+                        serve.answer(now, connection, size, self.config.params.symbol_size());
                     }
                 }
                 Event::Message { data, .. } => {
                     let Ok(size) = <[u8; 8]>::try_from(&data[..]) else { return };
                     let size = u64::from_be_bytes(size);
-                    serve.answer(now, connection, size, self.config.symbol_size);
+                    serve.answer(now, connection, size, self.config.params.symbol_size());
                 }
                 Event::BlockWanted { channel, block } => {
                     let Some(shape) = serve.shape else { return };

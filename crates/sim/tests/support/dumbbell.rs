@@ -1,7 +1,7 @@
 use fontis_base::{Address, Duration, FlowId, Time};
 use fontis_codes::Code;
 use fontis_net::LinkConfig;
-use fontis_proto::dfcp::Config;
+use fontis_proto::dfcp::{Config, Params};
 
 use fontis_sim::World;
 use fontis_sim::host::dfcp::{DfcpHost, Fetch, Role, Serve};
@@ -62,7 +62,10 @@ impl Dumbbell {
             flows,
             down: LinkConfig::default(),
             up: LinkConfig::default(),
-            config: Config { codes: vec![Code::Counting], ..Config::default() },
+            config: Config {
+                params: Params::default().with_code(Code::Counting),
+                ..Config::default()
+            },
             until: Time::ZERO + Duration::from_secs(60),
             every: Duration::from_millis(10),
         }
@@ -85,7 +88,7 @@ impl Dumbbell {
                 Element::Host(Box::new(host))
             };
             let fetch = Role::Fetch(Fetch { size: flow.size, ..Fetch::default() });
-            let serve = Role::Serve(Serve::new(self.config.codes.first().copied(), flow.size));
+            let serve = Role::Serve(Serve::new(self.config.params.codes().next(), flow.size));
             let ends =
                 (world.add(host(client, server, fetch)), world.add(host(server, client, serve)));
             world.switch_mut(to_clients).route(client, ends.0);

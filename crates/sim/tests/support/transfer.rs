@@ -83,7 +83,7 @@ impl Transfer {
         };
         let fetch = Role::Fetch(Fetch { size: self.size, ..Fetch::default() });
         let client = world.add(Element::Host(Box::new(host(client_id, server_id, fetch))));
-        let serve = Role::Serve(Serve::new(self.config.codes.first().copied(), self.size));
+        let serve = Role::Serve(Serve::new(self.config.params.codes().next(), self.size));
         let server = world.add(Element::Host(Box::new(host(server_id, client_id, serve))));
         let link = |name: &str, config: &LinkConfig| drops::link(name, self.seed, config.clone());
         let down = world.add(Element::Link(Box::new(link("down", &self.down))));
@@ -112,7 +112,7 @@ impl Transfer {
 
     /// The same transfer with symbols that are only counted.
     pub fn counting(mut self) -> Self {
-        self.config.codes = vec![Code::Counting];
+        self.config.params = self.config.params.with_code(Code::Counting);
         self
     }
 }

@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 
+use fontis_base::IntervalSet;
 use sha2::{Digest, Sha256};
 
 use crate::capture::wire::mptcp::{Mapping, Multipath};
 use crate::header::Header;
-use crate::ranges::Ranges;
 
 /// The connections of a capture.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ struct Connection {
     /// By end: the number of its first byte.
     first: [Option<u32>; 2],
     /// By end: what it has sent, on whatever subflow, and one beyond the highest.
-    sent: [Ranges; 2],
+    sent: [IntervalSet; 2],
     highest: [u64; 2],
 }
 
@@ -121,6 +121,6 @@ impl Connections {
         let from = highest.saturating_add_signed(step.into());
         let end = from.saturating_add(u64::from(header.len));
         connection.highest[side] = highest.max(end);
-        header.again = Some(connection.sent[side].add(from, end) == 0);
+        header.again = Some(connection.sent[side].insert(from, end) == 0);
     }
 }

@@ -1,11 +1,10 @@
 use std::collections::BTreeMap;
 
-use fontis_base::Duration;
+use fontis_base::{Duration, IntervalSet};
 use serde_json::Value;
 
 use crate::header::Header;
 use crate::packet::Kind;
-use crate::ranges::Ranges;
 
 /// What a packet's frames say.
 pub(super) struct Said {
@@ -19,7 +18,7 @@ pub(super) struct Said {
 }
 
 /// Of each stream, what was sent.
-pub(super) type Streams = BTreeMap<u64, Ranges>;
+pub(super) type Streams = BTreeMap<u64, IntervalSet>;
 
 /// More holes than this in a stream say that the file does not tell all of it.
 const MOST_RANGES: usize = 10_000;
@@ -48,8 +47,8 @@ pub(super) fn said(
                     (offset.zip(length), streams.as_deref_mut())
                 {
                     let known = streams.entry(id).or_default();
-                    let new = known.add(offset, offset.saturating_add(length));
-                    again |= length > 0 && new == 0 && known.len() < MOST_RANGES;
+                    let new = known.insert(offset, offset.saturating_add(length));
+                    again |= length > 0 && new == 0 && known.intervals() < MOST_RANGES;
                 }
             }
             "ack" => {

@@ -7,8 +7,9 @@ use fontis_base::{
     Address, Duration, Ecn, FlowId, Packet, PacketId, Rate, Serializer, Stream, Time,
 };
 use fontis_net::{Limit, Link, LinkConfig, Outage, QueueKind, QueueOptions};
+use fontis_proto::congestion::CongestionKind;
 use fontis_proto::published::{self, Config, Need, Sending};
-use fontis_proto::tcp::{self, congestion};
+use fontis_proto::tcp;
 
 const STEP: Duration = Duration::from_micros(10);
 
@@ -168,7 +169,7 @@ pub(super) fn new_reno(lost: u64) -> Vec<f64> {
     const FIRST_LOST: u64 = 200;
     let rtt = Duration::from_millis(100);
     let config = tcp::Config {
-        congestion: congestion::Kind::NewReno,
+        congestion: CongestionKind::NewReno,
         sack: false,
         timestamps: false,
         delayed_ack: None,

@@ -52,7 +52,8 @@ impl Dfcp {
     ) -> Result<Self, TestbedError> {
         let identity = Identity::generate();
         // What the simulator only counts is really encoded here.
-        let transport = Config { codes: vec![Code::RaptorQ], ..config.clone() };
+        let params = config.params.clone().with_code(Code::RaptorQ);
+        let transport = Config { params, ..config.clone() };
         let bind = |namespace: &Namespace, address, secret: &Identity, accept| {
             let config = EndpointConfig {
                 transport: transport.clone(),

@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 
 use fontis_base::{Duration, Stream};
-use fontis_proto::tcp::{Config, congestion};
+use fontis_proto::congestion::CongestionKind;
+use fontis_proto::tcp::Config;
 use fontis_sim::app::Application;
 use fontis_sim::app::requests::Requests;
 use fontis_sim::app::source::Source;
@@ -30,14 +31,14 @@ pub(in crate::testbed) struct Tcp {
 /// What is written or thrown away at a time.
 const PIECE: usize = 256 << 10;
 
-/// What the kernel calls a congestion control.
-pub(in crate::testbed) fn kernel_name(kind: congestion::Kind) -> Option<&'static str> {
+/// The name that the kernel gives a congestion control.
+pub(in crate::testbed) fn kernel_name(kind: CongestionKind) -> Option<&'static str> {
     Some(match kind {
-        congestion::Kind::NewReno => "reno",
-        congestion::Kind::Cubic | congestion::Kind::CubicHyStart => "cubic",
-        congestion::Kind::Vegas => "vegas",
-        congestion::Kind::Bbr => "bbr",
-        congestion::Kind::Dctcp => "dctcp",
+        CongestionKind::NewReno => "reno",
+        CongestionKind::Cubic | CongestionKind::CubicHyStart => "cubic",
+        CongestionKind::Vegas => "vegas",
+        CongestionKind::Bbr => "bbr",
+        CongestionKind::Dctcp => "dctcp",
         _ => return None,
     })
 }

@@ -4,6 +4,7 @@ use fontis_codes::Code;
 
 use super::super::event::{Event, Job, JobDone};
 use super::super::packet::{ChannelId, Frame, LiveKind, ObjectShape, Open};
+use super::super::params::Params;
 use super::super::receiving::window_blocks;
 use super::super::resume::{Held, Kept};
 use super::super::sending::{SendChannel, Want};
@@ -35,13 +36,12 @@ impl Connection {
 
     /// Blocks of `block_size` bytes that the peer takes before it has said more.
     fn initial_limit(&self, block_size: u32) -> u32 {
-        let window = self.peer.as_ref().map_or(self.config.window, |peer| peer.window);
-        window_blocks(window, block_size)
+        window_blocks(self.peer_params().window(), block_size)
     }
 
     fn add_live(&mut self, kind: LiveKind, options: SendOptions) -> ChannelId {
         let id = self.new_channel();
-        let most = self.peer.as_ref().map_or(self.config.live_block, |peer| peer.max_block);
+        let most = self.peer.as_ref().map_or(self.config.live_block, Params::max_block);
         let block_size = self.config.live_block.min(most).max(1);
         let channel = SendChannel::live(
             id,
@@ -49,7 +49,7 @@ impl Connection {
             options.priority,
             options.deadline,
             self.code,
-            self.config.symbol_size,
+            self.config.params.symbol_size(),
             block_size,
             self.initial_limit(most),
         );
@@ -103,7 +103,7 @@ impl Connection {
 
     /// The largest block that the peer accepts.
     pub fn peer_max_block(&self) -> u32 {
-        self.peer.as_ref().map_or(self.config.max_block, |peer| peer.max_block)
+        self.peer_params().max_block()
     }
 
     /// Sends an object; its blocks are asked for by [`Event::BlockWanted`]. `None` if the shape is

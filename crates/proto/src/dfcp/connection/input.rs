@@ -5,11 +5,13 @@ use smallvec::SmallVec;
 
 use super::super::event::{CloseReason, Event, Job};
 use super::super::history::Outcome;
-use super::super::packet::{BlockStatus, ChannelId, Frame, LiveKind, Open, Packet, Symbols};
+use super::super::packet::{
+    BlockStatus, ChannelId, ConnectionId, Frame, Hello, LiveKind, Open, Packet, Symbols,
+};
 use super::super::receiving::{Received, RecvChannel};
-use super::super::rtt::feedback_interval;
 use super::super::trace::{TraceEvent, Traced};
-use super::{Connection, State, THEIRS};
+use super::{Connection, State, THEIRS, early_limit};
+use crate::rate::feedback::feedback_interval;
 
 /// Symbols kept for channels that are not open yet.
 const EARLY_SYMBOLS: usize = 256;
@@ -34,12 +36,7 @@ impl Connection {
     pub fn handle(&mut self, arrived: Time, packet: Packet, size: u32, ecn: Ecn) {
         let Some(now) = self.arrive(arrived, size) else { return };
         match packet {
-            Packet::Syn { source, .. } => {
-                if self.unconfirmed && Some(source) == self.remote {
-                    self.received_before_validation += u64::from(size);
-                    self.handshake.again();
-                }
-            }
+            Packet::Syn { source, .. } => self.on_syn_copy(source, size),
             Packet::SynAck { source, hello, .. } => {
                 if self.initiator {
                     self.note_received(now, None, size, &hello.frames);
@@ -50,7 +47,7 @@ impl Connection {
                 self.on_sealed(arrived, path, number, &frames, size, ecn);
             }
             Packet::Reset { token, .. } => {
-                if self.peer.as_ref().is_some_and(|peer| peer.reset_token == token) {
+                if self.peer.as_ref().is_some_and(|peer| peer.reset_token() == token) {
                     self.finish_with(CloseReason::Reset);
                 }
             }
@@ -78,6 +75,21 @@ impl Connection {
     ) {
         if self.arrive(arrived, size).is_some() {
             self.on_sealed(arrived, path, number, frames, size, ecn);
+        }
+    }
+
+    /// Takes another copy of the SYN that began the connection, whose hello need not be opened
+    /// again: it asks for another SYNACK.
+    pub fn handle_syn_copy(&mut self, arrived: Time, source: ConnectionId, size: u32) {
+        if self.arrive(arrived, size).is_some() {
+            self.on_syn_copy(source, size);
+        }
+    }
+
+    fn on_syn_copy(&mut self, source: ConnectionId, size: u32) {
+        if self.unconfirmed && Some(source) == self.remote {
+            self.received_before_validation += u64::from(size);
+            self.handshake.again();
         }
     }
 
@@ -132,7 +144,7 @@ impl Connection {
         }
     }
 
-    fn on_synack(&mut self, now: Time, source: super::ConnectionId, hello: super::Hello) {
+    fn on_synack(&mut self, now: Time, source: ConnectionId, hello: Hello) {
         if !self.initiator {
             return;
         }
@@ -175,14 +187,32 @@ impl Connection {
         }
     }
 
-    /// Frames of the first message may be replayed: only whole messages are taken.
-    pub(super) fn on_early_frame(&mut self, now: Time, frame: &Frame) {
-        if let Frame::Symbols(symbols) = frame
-            && symbols.live.is_some_and(|live| live.kind == LiveKind::Message && live.fin)
-            && symbols.block == 0
-        {
-            self.on_symbols(now, 0, symbols);
+    /// Takes the early message of a SYN, if there is exactly one and it is whole.
+    ///
+    /// A SYN may be a stranger's or a replay. A message in one symbol is decoded at once, so that
+    /// an early message never leaves a half-filled block behind.
+    pub(super) fn on_early_frames(&mut self, now: Time, frames: &[Frame]) {
+        let mut symbols = frames.iter().filter_map(|frame| match frame {
+            Frame::Symbols(symbols) => Some(symbols),
+            _ => None,
+        });
+        let Some(first) = symbols.next() else { return };
+        if symbols.next().is_none() && self.is_early_message(first) {
+            self.on_symbols(now, 0, first);
+        } else {
+            self.stats.violations += 1;
         }
+    }
+
+    /// Whether these symbols are a whole message that may travel in a SYN.
+    fn is_early_message(&self, symbols: &Symbols) -> bool {
+        let Some(live) = symbols.live else { return false };
+        let most = early_limit(self.peer_params());
+        live.kind == LiveKind::Message
+            && live.fin
+            && live.block_len as usize <= most
+            && (symbols.block, symbols.esi, symbols.count) == (0, 0, 1)
+            && symbols.data.len() <= most
     }
 
     fn on_frames(&mut self, now: Time, number: u64, frames: &[Frame]) {
@@ -398,10 +428,10 @@ impl Connection {
             return;
         }
         let shape = open.object;
-        let code = Code::from_id(shape.code).filter(|code| self.config.codes.contains(code));
+        let code = Code::from_id(shape.code).filter(|code| self.config.params.decodes(*code));
         let valid = code.is_some_and(|code| {
             shape.blocks().is_some()
-                && shape.block_size <= self.config.max_block
+                && shape.block_size <= self.config.params.max_block()
                 && BlockShape::new(code, shape.block_size, shape.symbol_size).is_ok()
         });
         let (Some(code), true) = (code, valid && self.recv.len() < MAX_CHANNELS) else {
@@ -409,7 +439,7 @@ impl Connection {
             return;
         };
         let kept = self.expected.remove(&open.label).unwrap_or_default();
-        let window = self.config.window;
+        let window = self.config.params.window();
         let channel = RecvChannel::object(open.channel, shape, code, window, kept);
         self.recv.insert(open.channel, channel);
         self.feedback.dirty.insert(open.channel);
@@ -459,15 +489,15 @@ impl Connection {
                 self.stats.violations += 1;
                 return;
             }
-            let config = &self.config;
+            let ours = &self.config.params;
             let code = self.peer_code();
             let channel = RecvChannel::live(
                 id,
                 live,
                 code,
-                self.peer.as_ref().map_or(config.symbol_size, |peer| peer.symbol_size),
-                config.max_block,
-                config.window,
+                self.peer.as_ref().unwrap_or(ours).symbol_size(),
+                ours.max_block(),
+                ours.window(),
             );
             self.recv.insert(id, channel);
         }
@@ -477,7 +507,7 @@ impl Connection {
             // One symbol makes room for a whole block; many channels together must not take more
             // than a few windows.
             let held: u64 = self.recv.values().map(RecvChannel::held).sum();
-            if held > MAX_WINDOWS * u64::from(self.config.window) {
+            if held > MAX_WINDOWS * u64::from(self.config.params.window()) {
                 self.stats.symbols_wasted += u64::from(symbols.count);
                 return;
             }
@@ -510,11 +540,8 @@ impl Connection {
     /// The code that the peer uses for messages and streams: the first of its list that this side
     /// knows.
     fn peer_code(&self) -> Code {
-        let theirs = self.peer.as_ref().map_or(&[][..], |peer| &peer.codes[..]);
-        theirs
-            .iter()
-            .filter_map(|id| Code::from_id(*id))
-            .find(|code| self.config.codes.contains(code))
+        let peer = self.peer.as_ref();
+        peer.and_then(|peer| peer.codes().find(|code| self.config.params.decodes(*code)))
             .unwrap_or(self.code)
     }
 

@@ -153,13 +153,13 @@ struct Fin {
 }
 
 impl Connection {
-    /// The initiating side. `early` is a message that travels in the SYN: it can be replayed and is
-    /// not forward-secret, so it may only ask for something that changes nothing; at most
-    /// [`MAX_EARLY`] bytes.
+    /// The initiating side. `early` is a message that travels in the SYN if it fits into one symbol
+    /// and has at most [`MAX_EARLY`] bytes: it can be replayed and is not forward-secret, so it may
+    /// only ask for something that changes nothing. A longer message follows the handshake.
     pub fn connect(now: Time, config: Config, local: ConnectionId, early: Option<Bytes>) -> Self {
         let mut connection = Self::new(now, config, true, local);
         connection.version = super::params::VERSION;
-        if let Some(message) = early.filter(|message| message.len() <= MAX_EARLY) {
+        if let Some(message) = early {
             connection.queue_early(message);
         }
         connection.handshake.begin(now);
@@ -194,20 +194,19 @@ impl Connection {
             }
         }
         connection.note_received(now, None, size, &hello.frames);
-        for frame in &hello.frames {
-            connection.on_early_frame(now, frame);
-        }
+        connection.on_early_frames(now, &hello.frames);
         connection
     }
 
     fn new(now: Time, config: Config, initiator: bool, local: ConnectionId) -> Self {
         let frames = config.token.iter().map(|token| Frame::Token(token.clone())).collect();
-        let hello = Hello { params: config.params(), frames };
+        let hello = Hello { params: config.params.clone(), frames };
         let least = config.packet_size.max(SYN_SIZE + config.overhead);
         let mtu = Mtu::new(least, config.max_packet_size);
+        let code = config.params.codes().next().unwrap_or(Code::RaptorQ);
         Self {
             path: Path::new(0, config.rate, mtu),
-            code: config.codes.first().copied().unwrap_or(Code::RaptorQ),
+            code,
             handshake: Handshake::new(config.timers),
             initiator,
             state: State::Handshake,
@@ -258,7 +257,7 @@ impl Connection {
 
     /// What the peer's reset would carry, once the handshake has told.
     pub fn peer_reset_token(&self) -> Option<super::packet::ResetToken> {
-        self.peer.as_ref().map(|peer| peer.reset_token)
+        self.peer.as_ref().map(Params::reset_token)
     }
 
     /// Asks whether the peer is where its packets seem to come from now, by an unguessable `token`:
@@ -394,9 +393,8 @@ impl Connection {
 
     /// Takes the peer's parameters; false if there is no code in common.
     fn agree(&mut self, params: Params) -> bool {
-        let ours = &self.config.codes;
         // The sender picks: the first of its own codes that the receiver decodes.
-        let code = ours.iter().copied().find(|code| params.codes.contains(&code.id()));
+        let code = self.config.params.codes().find(|code| params.decodes(*code));
         self.peer = Some(params);
         match code {
             Some(code) => {
@@ -408,12 +406,19 @@ impl Connection {
     }
 
     fn idle_timeout(&self) -> Duration {
-        let peer = self.peer.as_ref().map_or(Duration::MAX, |peer| {
-            Duration::from_millis(u64::from(peer.idle_timeout_ms).max(1000))
-        });
-        self.config.idle_timeout.min(peer)
+        self.config.params.idle_timeout().min(self.peer_params().idle_timeout())
+    }
+
+    /// The peer's parameters; before the handshake has told them, a guess: this side's own.
+    fn peer_params(&self) -> &Params {
+        self.peer.as_ref().unwrap_or(&self.config.params)
     }
 }
 
 /// The longest message that fits into a SYN.
 pub const MAX_EARLY: usize = 900;
+
+/// The longest early message of a side with these parameters: it must fit into one symbol.
+fn early_limit(params: &Params) -> usize {
+    MAX_EARLY.min(usize::from(params.symbol_size()))
+}

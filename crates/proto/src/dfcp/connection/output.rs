@@ -11,8 +11,8 @@ use super::super::params::SYN_SIZE;
 use super::super::sending::{Pass, symbols_in};
 use super::super::trace::{TraceEvent, Traced};
 use super::super::wire;
-use super::{Connection, HINT_SIZES, Outgoing, SendOptions, State};
-use crate::rate::Kind;
+use super::{Connection, HINT_SIZES, Outgoing, SendOptions, State, early_limit};
+use crate::rate::kind::RateKind;
 
 /// Every so many feedbacks one asks for an answer, so that a side that only receives knows its
 /// round-trip time.
@@ -86,10 +86,13 @@ impl Connection {
         self.poll(now)
     }
 
-    /// Puts a message into the SYN as the only block of channel 0.
+    /// Puts a message into the SYN as the only block of channel 0, if it fits into one symbol.
     pub(super) fn queue_early(&mut self, message: Bytes) {
         let len = message.len() as u32;
         let id = self.send_message(message.clone(), SendOptions::default());
+        if message.len() > early_limit(&self.config.params) {
+            return;
+        }
         let live = Live { kind: LiveKind::Message, block_len: len, fin: true };
         self.hello.frames.push(Frame::Symbols(Symbols {
             channel: id,
@@ -136,7 +139,7 @@ impl Connection {
     /// A few padded packets right behind the SYNACK: their dispersion tells how fast the bottleneck
     /// is before the first byte of data leaves.
     fn poll_hint_train(&mut self, now: Time) -> Option<Outgoing> {
-        if self.hint_train == 0 || !matches!(self.config.rate, Kind::Auto) {
+        if self.hint_train == 0 || !matches!(self.config.rate, RateKind::Auto) {
             return None;
         }
         let left = u32::from(self.hint_train) - 1;
@@ -351,14 +354,14 @@ impl Connection {
 
     pub(super) fn data_packet_size(&self) -> u32 {
         let room = self.symbol_room();
-        let symbol = usize::from(self.wide_symbol().unwrap_or(self.config.symbol_size));
+        let symbol = usize::from(self.wide_symbol().unwrap_or(self.config.params.symbol_size()));
         let frames = symbols_in(room, symbol) * symbol + SYMBOL_HEADER;
         (frames + wire::SEALED_OVERHEAD) as u32 + self.config.overhead
     }
 
     /// The symbol that fills the packets that the path carries, if that is worth it.
     pub(super) fn wide_symbol(&self) -> Option<u16> {
-        let (room, base) = (self.symbol_room(), usize::from(self.config.symbol_size));
+        let (room, base) = (self.symbol_room(), usize::from(self.config.params.symbol_size()));
         let count = symbols_in(room, base);
         let wide = if count == 1 { room } else { room / count } & !7;
         (wide >= base + base / 16).then(|| u16::try_from(wide).ok()).flatten()
@@ -392,7 +395,7 @@ impl Connection {
         self.count(now, Some(number), size, &frames);
         let packet =
             Packet::Sealed { destination: self.remote?, path: self.path.id, number, frames };
-        let ecn = if meta.data && matches!(self.config.rate, Kind::Auto | Kind::Friendly) {
+        let ecn = if meta.data && matches!(self.config.rate, RateKind::Auto | RateKind::Friendly) {
             Ecn::Ect0
         } else {
             Ecn::NotEct

@@ -113,6 +113,44 @@ fn frame() -> impl Strategy<Value = Frame> {
     ]
 }
 
+/// The bytes of a hello with these values, which need not be allowed.
+fn hello_bytes(codes: &[u8], values: [u64; 4]) -> Bytes {
+    let mut bytes = vec![codes.len() as u8];
+    bytes.extend_from_slice(codes);
+    values.into_iter().for_each(|value| bytes.varint(value));
+    bytes.extend_from_slice(&[9; 16]);
+    bytes.into()
+}
+
+#[test]
+fn a_hello_with_a_parameter_outside_its_limits_is_malformed() {
+    let codes = |count: u32| vec![1; count as usize];
+    let good = [1 << 20, 1 << 20, 1192, 60_000];
+    assert!(decode_hello(hello_bytes(&[1], good)).is_ok());
+    for (count, field) in [(0, Err("codes")), (1, Ok(())), (16, Ok(())), (17, Err("codes"))] {
+        let decoded = decode_hello(hello_bytes(&codes(count), good));
+        assert_eq!(decoded.map(drop), field.map_err(WireError::Forbidden), "{count} codes");
+    }
+    let limits = [
+        ("window", Params::WINDOW),
+        ("max_block", Params::MAX_BLOCK),
+        ("symbol_size", Params::SYMBOL_SIZE),
+        ("idle_timeout", Params::IDLE_TIMEOUT_MS),
+    ];
+    for (place, (field, limits)) in limits.into_iter().enumerate() {
+        let with = |value: u64| {
+            let mut values = good;
+            values[place] = value;
+            decode_hello(hello_bytes(&[1], values)).map(|hello| hello.params)
+        };
+        let (least, most) = (u64::from(*limits.start()), u64::from(*limits.end()));
+        for value in [0, least - 1, most + 1, u64::MAX >> 2] {
+            assert_eq!(with(value), Err(WireError::Forbidden(field)), "{field} = {value}");
+        }
+        assert!(with(least).is_ok() && with(most).is_ok(), "{field}");
+    }
+}
+
 #[test]
 fn long_symbols_have_a_header_of_eight_bytes() {
     let data = Bytes::from(vec![7; 1432]);

@@ -1,6 +1,6 @@
 use fontis_base::Duration;
 
-use super::super::Sample;
+use super::super::feedback::FeedbackSummary;
 use super::super::loss_test::{LossTest, Tally, Verdict};
 use super::{Auto, LEAST_JUDGED, QUEUE_TARGET_RANGE, Round};
 
@@ -34,7 +34,7 @@ impl Auto {
     /// seconds once more.
     pub(super) fn test_standing_queue(
         &mut self,
-        sample: &Sample,
+        sample: &FeedbackSummary,
         target: f64,
         queue: f64,
         most_queue: f64,
@@ -57,7 +57,7 @@ impl Auto {
     /// Judges the losses of a round that has ended, unless a test does.
     pub(super) fn judge_round(
         &mut self,
-        sample: &Sample,
+        sample: &FeedbackSummary,
         tally: Tally,
         queue: f64,
         most_queue: f64,
@@ -78,7 +78,14 @@ impl Auto {
     }
 
     /// Compares a round's loss with what the path is known to lose.
-    fn judge_loss(&mut self, sample: &Sample, loss: f64, total: f64, queue: f64, most_queue: f64) {
+    fn judge_loss(
+        &mut self,
+        sample: &FeedbackSummary,
+        loss: f64,
+        total: f64,
+        queue: f64,
+        most_queue: f64,
+    ) {
         let Some(known) = self.random_loss else {
             if total < FIRST_ESTIMATE {
                 return;
@@ -163,7 +170,7 @@ impl Auto {
 
     /// Sends less for a round: `factor` of the rate at which packets were lost with probability
     /// `loss`.
-    fn begin_test(&mut self, sample: &Sample, loss: f64, factor: f64) {
+    fn begin_test(&mut self, sample: &FeedbackSummary, loss: f64, factor: f64) {
         let delivered = self.delivered().unwrap_or(self.rate * (1.0 - loss));
         self.test =
             Some(LossTest::new(sample.next_number, loss, sample.mean_burst, factor, delivered));
@@ -177,7 +184,7 @@ impl Auto {
     }
 
     /// Goes on with a test, and believes what it finds out.
-    pub(super) fn continue_test(&mut self, sample: &Sample) {
+    pub(super) fn continue_test(&mut self, sample: &FeedbackSummary) {
         let Some(test) = &mut self.test else { return };
         if test.is_sending() {
             // One round trip of packets: when the first of them is reported, as many as fit have

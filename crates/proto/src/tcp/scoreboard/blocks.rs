@@ -49,7 +49,7 @@ impl Scoreboard {
             return self.mark(from, end, progress);
         }
         let mut new = NewRanges::default();
-        repair.sacked.insert(start, end, |a, b| new.push(a, b));
+        repair.sacked.insert_with(start, end, |a, b| new.push(a, b));
         for (start, end) in new.iter() {
             self.mark(start, end, progress);
         }

@@ -1,9 +1,9 @@
 use fontis_base::{Duration, Time};
 
 use super::super::config::{Config, Recovery};
-use super::super::congestion::Phase;
 use super::super::timers::Timers;
 use super::{LEAST_PROBE, Sender};
+use crate::congestion::sample::Phase;
 
 /// "WCDelAckT": how long a peer may hold back the acknowledgement of a lone segment (RFC 8985
 /// section 7.2).

@@ -3,10 +3,10 @@
 use core::any::Any;
 use std::sync::Arc;
 
-use fontis_base::{Duration, Packet, Stream};
+use fontis_base::{Packet, Stream};
 use fontis_codes::Code;
-use fontis_proto::dfcp::{Config, Redundancy, Session};
-use fontis_proto::rate;
+use fontis_proto::dfcp::{Config, ParamFields, Params, Redundancy, Session};
+use fontis_proto::rate::RateKind;
 use fontis_proto::tcp::wire::Addresses;
 use fontis_trace::{Clear, Header};
 
@@ -83,7 +83,7 @@ fn read(read: &Reader<'_>, path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, S
     let text = read.text("dfcp.rate");
     let rate = match &*text {
         // The host is as fast as its link: more would only wait there.
-        "greedy" => rate::Kind::Fixed(path.access),
+        "greedy" => RateKind::Fixed(path.access),
         text => text.parse().map_err(|_| {
             bad("dfcp.rate", format!("{text:?} must be auto, friendly, greedy or a rate"))
         })?,
@@ -91,13 +91,18 @@ fn read(read: &Reader<'_>, path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, S
     let block = u32::try_from(read.size("dfcp.block")).unwrap_or(u32::MAX).max(1);
     let window = read.count("dfcp.window").max(1).saturating_mul(u64::from(block));
     let until = read.text("dfcp.redundancy") == "until-acknowledged";
+    let fields = ParamFields::default();
+    let params = Params::new(ParamFields {
+        window: u32::try_from(window).unwrap_or(u32::MAX),
+        max_block: fields.max_block.max(block),
+        ..fields
+    });
+    let params = params.map_err(|error| bad("dfcp.block", error.to_string()))?;
     let config = Config {
         rate,
+        params: params.with_code(Code::Counting),
         redundancy: if until { Redundancy::UntilAcknowledged } else { Redundancy::Measured },
-        codes: vec![Code::Counting],
         max_packet_size: u32::try_from(read.count("dfcp.mtu")).unwrap_or(u32::MAX),
-        window: u32::try_from(window).unwrap_or(u32::MAX),
-        max_block: Config::default().max_block.max(block),
         ..Config::default()
     };
     Ok(Arc::new(Dfcp { config, block }))
@@ -128,7 +133,7 @@ impl Transport for Dfcp {
             _ => return self.carrying(flow),
         };
         let object = PatternObject { seed: flow.seed ^ u64::from(flow.number) };
-        let mut serve = Serve::new(self.config.codes.first().copied(), size);
+        let mut serve = Serve::new(self.config.params.codes().next(), size);
         serve.block_size = Some(self.block);
         let fetch = Role::Fetch(Fetch { size, ..Fetch::default() });
         let host = |identity, role| {
@@ -157,17 +162,12 @@ impl Transport for Dfcp {
     }
 }
 
-/// Longer than any run: a connection outlives the pauses of its application.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(1 << 20);
-
 impl Dfcp {
     /// The hosts of a flow of streams or messages, which carry real bytes.
     fn carrying(&self, flow: &FlowContext<'_>) -> Hosts {
-        let config = Config {
-            codes: vec![Code::RaptorQ],
-            idle_timeout: IDLE_TIMEOUT,
-            ..self.config.clone()
-        };
+        let params = self.config.params.clone().with_code(Code::RaptorQ);
+        let params = params.with_longest_idle_timeout();
+        let config = Config { params, ..self.config.clone() };
         let mut stream = Stream::new(flow.seed, &format!("{}/application", flow.name));
         // Two draws that transports with sequence numbers use: an application does the same over
         // each.

@@ -4,7 +4,7 @@ use core::any::Any;
 use std::sync::Arc;
 
 use fontis_base::{Duration, Packet, Size, Stream};
-use fontis_proto::tcp::congestion::Kind;
+use fontis_proto::congestion::CongestionKind;
 use fontis_proto::tcp::wire::{Addresses, encode_headers};
 use fontis_proto::tcp::{Config, Recovery};
 use fontis_trace::Header;
@@ -32,7 +32,7 @@ pub struct Tcp {
 pub static ROW: TransportRow = TransportRow {
     name: "TCP",
     unit: "bytes",
-    protocols: || Kind::ALL.map(|(name, _)| name).to_vec(),
+    protocols: || CongestionKind::ALL.iter().map(|kind| kind.name()).collect(),
     tables: &[TableRow {
         name: "tcp",
         meaning: "TCP, whatever its congestion control, which `flow.protocol` names.",

@@ -271,7 +271,8 @@ impl Topology {
             return Ok(Way { from, to, group: Some(group), rtt: zero, inner: zero });
         }
         // Each end's interface is the one that leads to the other end, unless the flow names one.
-        let ends = [self.vertex_of(flow, "flow.from", &from)?, self.vertex_of(flow, "flow.to", &to)?];
+        let ends =
+            [self.vertex_of(flow, "flow.from", &from)?, self.vertex_of(flow, "flow.to", &to)?];
         let from = self.place(flow, "flow.from", &from, Some(ends[1]))?;
         let to = self.place(flow, "flow.to", &to, Some(ends[0]))?;
         if from.vertex == to.vertex {

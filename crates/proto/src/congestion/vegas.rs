@@ -1,13 +1,14 @@
 use fontis_base::Time;
 
+use super::control::CongestionControl;
 use super::newreno::slow_start;
 use super::round::Round;
-use super::{Ack, Phase};
+use super::sample::{Acknowledgement, Phase};
 
 /// Vegas (Brakmo, O'Malley and Peterson, 1994) as Linux has it: keeps between two and four packets
 /// in the queue.
 #[derive(Clone, Debug)]
-pub struct Vegas {
+pub(super) struct Vegas {
     mss: u64,
     cwnd: u64,
     ssthresh: u64,
@@ -25,8 +26,10 @@ impl Vegas {
     pub(super) fn new(mss: u64, initial_window: u64) -> Self {
         Self { mss, cwnd: initial_window, ssthresh: u64::MAX, round: Round::new() }
     }
+}
 
-    pub(super) fn on_ack(&mut self, ack: &Ack) {
+impl CongestionControl for Vegas {
+    fn on_ack(&mut self, ack: &Acknowledgement) {
         let round = self.round.on_ack(ack);
         if ack.phase == Phase::Recovery {
             return;
@@ -57,39 +60,42 @@ impl Vegas {
         }
     }
 
-    pub(super) fn on_congestion(&mut self, _now: Time, window: u64) {
+    fn on_congestion(&mut self, _now: Time, window: u64) {
         self.ssthresh = (window / 2).max(2 * self.mss);
         self.cwnd = self.ssthresh;
     }
 
-    pub(super) fn on_timeout(&mut self, now: Time, window: u64) {
+    fn on_timeout(&mut self, now: Time, window: u64) {
         self.on_congestion(now, window);
         self.cwnd = self.mss;
     }
 
-    pub(super) fn on_idle(&mut self, restart: u64) {
+    fn on_idle(&mut self, restart: u64) {
         self.cwnd = self.cwnd.min(restart);
     }
 
-    pub(super) fn cwnd(&self) -> u64 {
+    fn cwnd(&self) -> u64 {
         self.cwnd
     }
 
-    pub(super) fn ssthresh(&self) -> u64 {
+    fn ssthresh(&self) -> u64 {
         self.ssthresh
+    }
+
+    fn copy(&self) -> Box<dyn CongestionControl> {
+        Box::new(self.clone())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::testing::*;
-    use super::super::{Congestion, Kind};
     use super::*;
 
     #[test]
     fn the_window_settles_where_two_to_four_packets_are_queued() {
         // A path that holds 50 segments in 100 ms: every further one waits 2 ms.
-        let mut congestion = Congestion::new(Kind::Vegas, MSS, 10 * MSS, 0);
+        let mut congestion = Vegas::new(MSS, 10 * MSS);
         let (mut now, mut una) = (1_000, 0);
         for _ in 0..100 {
             let segments = congestion.cwnd() / MSS;
@@ -97,7 +103,12 @@ mod tests {
             let nxt = una + segments * MSS;
             for _ in 0..segments {
                 una += MSS;
-                congestion.on_ack(&Ack { una, nxt, min_rtt: ms(100), ..ack(now, 1, rtt) });
+                congestion.on_ack(&Acknowledgement {
+                    acked_to: una,
+                    sent_to: nxt,
+                    min_rtt: ms(100),
+                    ..ack(now, 1, rtt)
+                });
             }
             now += rtt;
         }

@@ -1,13 +1,14 @@
 use fontis_base::Time;
 
+use super::control::CongestionControl;
 use super::hystart::HyStart;
 use super::newreno::slow_start;
-use super::{Ack, Phase};
+use super::sample::{Acknowledgement, Phase};
 
 /// CUBIC (RFC 9438): after a loss the window follows a cubic in real time whose plateau is the
 /// window of that loss.
 #[derive(Clone, Debug)]
-pub struct Cubic {
+pub(super) struct Cubic {
     mss: f64,
     /// Segments, with the fraction that has not become one yet.
     cwnd: f64,
@@ -58,7 +59,35 @@ impl Cubic {
         }
     }
 
-    pub(super) fn on_ack(&mut self, ack: &Ack) {
+    /// Congestion avoidance (sections 4.2 to 4.5).
+    fn avoid(&mut self, ack: &Acknowledgement, acked: f64) {
+        let (cwnd, w_max, cwnd_prior) = (self.cwnd, self.w_max, self.cwnd_prior);
+        let epoch = self.epoch.get_or_insert_with(|| {
+            // A window that is above the old plateau, or that knows none, has one of its own.
+            let (k, origin) =
+                if cwnd < w_max { (libm::cbrt((w_max - cwnd) / C), w_max) } else { (0.0, cwnd) };
+            Epoch { start: ack.now, k, origin, w_est: cwnd }
+        });
+        let t = ack.now.since(epoch.start).as_secs_f64();
+        let cubic = |t: f64| {
+            let d = t - epoch.k;
+            epoch.origin + C * d * d * d
+        };
+        // Linux keeps to RFC 8312, in which Reno's increase never grows to a segment.
+        let catches_up = self.hystart.is_none() && epoch.w_est >= cwnd_prior;
+        let alpha = if catches_up { 1.0 } else { ALPHA };
+        epoch.w_est += alpha * acked / cwnd;
+        if cubic(t) < epoch.w_est {
+            self.cwnd = cwnd.max(epoch.w_est);
+        } else {
+            let target = cubic(t + ack.srtt.as_secs_f64()).clamp(cwnd, 1.5 * cwnd);
+            self.cwnd = cwnd + acked * (target - cwnd) / cwnd;
+        }
+    }
+}
+
+impl CongestionControl for Cubic {
+    fn on_ack(&mut self, ack: &Acknowledgement) {
         let since = ack.now.since(core::mem::replace(&mut self.last_ack, ack.now));
         if ack.phase == Phase::Recovery {
             return;
@@ -88,33 +117,7 @@ impl Cubic {
         }
     }
 
-    /// Congestion avoidance (sections 4.2 to 4.5).
-    fn avoid(&mut self, ack: &Ack, acked: f64) {
-        let (cwnd, w_max, cwnd_prior) = (self.cwnd, self.w_max, self.cwnd_prior);
-        let epoch = self.epoch.get_or_insert_with(|| {
-            // A window that is above the old plateau, or that knows none, has one of its own.
-            let (k, origin) =
-                if cwnd < w_max { (libm::cbrt((w_max - cwnd) / C), w_max) } else { (0.0, cwnd) };
-            Epoch { start: ack.now, k, origin, w_est: cwnd }
-        });
-        let t = ack.now.since(epoch.start).as_secs_f64();
-        let cubic = |t: f64| {
-            let d = t - epoch.k;
-            epoch.origin + C * d * d * d
-        };
-        // Linux keeps to RFC 8312, in which Reno's increase never grows to a segment.
-        let catches_up = self.hystart.is_none() && epoch.w_est >= cwnd_prior;
-        let alpha = if catches_up { 1.0 } else { ALPHA };
-        epoch.w_est += alpha * acked / cwnd;
-        if cubic(t) < epoch.w_est {
-            self.cwnd = cwnd.max(epoch.w_est);
-        } else {
-            let target = cubic(t + ack.srtt.as_secs_f64()).clamp(cwnd, 1.5 * cwnd);
-            self.cwnd = cwnd + acked * (target - cwnd) / cwnd;
-        }
-    }
-
-    pub(super) fn on_congestion(&mut self, _now: Time, window: u64) {
+    fn on_congestion(&mut self, _now: Time, window: u64) {
         let window = window as f64 / self.mss;
         self.cwnd_prior = window;
         // Fast convergence (section 4.7): a flow whose share shrinks gives way sooner.
@@ -124,7 +127,7 @@ impl Cubic {
         self.epoch = None;
     }
 
-    pub(super) fn on_timeout(&mut self, now: Time, window: u64) {
+    fn on_timeout(&mut self, now: Time, window: u64) {
         self.on_congestion(now, window);
         self.cwnd = 1.0;
         if self.hystart.is_some() {
@@ -132,29 +135,32 @@ impl Cubic {
         }
     }
 
-    pub(super) fn on_idle(&mut self, restart: u64) {
+    fn on_idle(&mut self, restart: u64) {
         self.cwnd = self.cwnd.min(restart as f64 / self.mss);
         self.epoch = None;
     }
 
-    pub(super) fn cwnd(&self) -> u64 {
+    fn cwnd(&self) -> u64 {
         (self.cwnd * self.mss) as u64
     }
 
-    pub(super) fn ssthresh(&self) -> u64 {
+    fn ssthresh(&self) -> u64 {
         (self.ssthresh * self.mss) as u64
+    }
+
+    fn copy(&self) -> Box<dyn CongestionControl> {
+        Box::new(self.clone())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::testing::*;
-    use super::super::{Congestion, Kind};
     use super::*;
 
     /// The window in segments after a loss at `w_max`, `millis` later.
     fn window_after(w_max: u64, rtt: u64, millis: u64) -> f64 {
-        let mut congestion = Congestion::new(Kind::Cubic, MSS, 10 * MSS, 0);
+        let mut congestion = Cubic::new(MSS, 10 * MSS, false);
         congestion.on_congestion(Time::ZERO, w_max * MSS);
         let mut now = 0;
         while now < millis {
@@ -188,8 +194,8 @@ mod tests {
     #[test]
     fn beyond_the_window_of_the_loss_it_grows_by_a_segment_a_round_trip_but_as_slowly_as_before_in_linux()
      {
-        let after = |kind| {
-            let mut congestion = Congestion::new(kind, MSS, 10 * MSS, 0);
+        let after = |as_in_linux| {
+            let mut congestion = Cubic::new(MSS, 10 * MSS, as_in_linux);
             congestion.on_congestion(Time::ZERO, 20 * MSS);
             let mut now = 0;
             // 14 segments grow to 20 in some twelve round trips, in which the cubic hardly moves.
@@ -201,9 +207,9 @@ mod tests {
         let linux = 20.0 * BETA + ALPHA * 40.0;
         let till_there = 20.0 * (1.0 - BETA) / ALPHA;
         let standard = 20.0 + (40.0 - till_there);
-        for (kind, want) in [(Kind::CubicHyStart, linux), (Kind::Cubic, standard)] {
-            let got = after(kind);
-            assert!((got / want - 1.0).abs() < 0.03, "{kind}: {got}, not {want}");
+        for (as_in_linux, want) in [(true, linux), (false, standard)] {
+            let got = after(as_in_linux);
+            assert!((got / want - 1.0).abs() < 0.03, "{as_in_linux}: {got}, not {want}");
         }
     }
 
@@ -223,7 +229,7 @@ mod tests {
         cubic.on_congestion(Time::ZERO, 100 * MSS);
         cubic.on_ack(&ack(100, 1, 100));
         for second in 1..60 {
-            cubic.on_ack(&Ack { cwnd_limited: false, ..ack(second * 1000, 1, 100) });
+            cubic.on_ack(&Acknowledgement { cwnd_limited: false, ..ack(second * 1000, 1, 100) });
         }
         let before = cubic.cwnd;
         cubic.on_ack(&ack(60_000, 1, 100));

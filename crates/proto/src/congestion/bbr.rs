@@ -2,13 +2,14 @@ use std::collections::VecDeque;
 
 use fontis_base::{Duration, Rate, Time};
 
-use super::{Ack, Phase};
+use super::control::CongestionControl;
+use super::sample::{Acknowledgement, Phase};
 
 /// BBR version 1 (draft-cardwell-iccrg-bbr-congestion-control-00): sends at the rate at which was
 /// delivered, found as a maximum over ten round trips, with as much in flight as that rate and the
 /// least round-trip time ask for.
 #[derive(Clone, Debug)]
-pub struct Bbr {
+pub(super) struct Bbr {
     mss: u64,
     cwnd: u64,
     initial_window: u64,
@@ -110,21 +111,8 @@ impl Bbr {
         bdp.saturating_mul(gain) / 1000 + 3 * self.mss
     }
 
-    pub(super) fn on_ack(&mut self, ack: &Ack) {
-        let round_starts = self.count_round(ack);
-        self.update_rate(ack);
-        self.check_full(ack, round_starts);
-        self.advance_cycle(ack);
-        if self.mode == Mode::Drain && ack.in_flight <= self.inflight(1000) {
-            self.enter_probe_bw(ack.now);
-        }
-        self.update_min_rtt(ack, round_starts);
-        self.set_pacing(ack);
-        self.set_cwnd(ack);
-    }
-
-    fn count_round(&mut self, ack: &Ack) -> bool {
-        let Some(sample) = ack.rate.filter(|sample| sample.prior_delivered >= self.round_end)
+    fn count_round(&mut self, ack: &Acknowledgement) -> bool {
+        let Some(sample) = ack.delivery.filter(|sample| sample.prior_delivered >= self.round_end)
         else {
             return false;
         };
@@ -136,8 +124,8 @@ impl Bbr {
         true
     }
 
-    fn update_rate(&mut self, ack: &Ack) {
-        let Some(sample) = ack.rate else { return };
+    fn update_rate(&mut self, ack: &Acknowledgement) {
+        let Some(sample) = ack.delivery else { return };
         let Some(rate) = sample.rate.filter(|rate| *rate >= self.rate() || !sample.app_limited)
         else {
             return;
@@ -156,8 +144,8 @@ impl Bbr {
     }
 
     /// "BBRCheckFullPipe": three rounds without a quarter more.
-    fn check_full(&mut self, ack: &Ack, round_starts: bool) {
-        let app_limited = ack.rate.is_some_and(|sample| sample.app_limited);
+    fn check_full(&mut self, ack: &Acknowledgement, round_starts: bool) {
+        let app_limited = ack.delivery.is_some_and(|sample| sample.app_limited);
         if !self.filled && round_starts && !app_limited {
             if self.rate() >= self.full_rate.mul_ratio(5, 4) {
                 self.full_rate = self.rate();
@@ -177,7 +165,7 @@ impl Bbr {
         self.phase_at = now;
     }
 
-    fn advance_cycle(&mut self, ack: &Ack) {
+    fn advance_cycle(&mut self, ack: &Acknowledgement) {
         if self.mode != Mode::ProbeBw {
             return;
         }
@@ -195,7 +183,7 @@ impl Bbr {
         }
     }
 
-    fn update_min_rtt(&mut self, ack: &Ack, round_starts: bool) {
+    fn update_min_rtt(&mut self, ack: &Acknowledgement, round_starts: bool) {
         let expired = ack.now > self.min_rtt_at + MIN_RTT_FOR;
         if let Some(rtt) = ack.rtt
             && (rtt <= self.min_rtt || expired)
@@ -229,7 +217,7 @@ impl Bbr {
         }
     }
 
-    fn set_pacing(&mut self, ack: &Ack) {
+    fn set_pacing(&mut self, ack: &Acknowledgement) {
         let rate = if self.rates.is_empty() {
             // Before the first sample: the initial window over the round-trip time.
             let srtt = ack.srtt.max(Duration::from_millis(1));
@@ -243,7 +231,7 @@ impl Bbr {
         }
     }
 
-    fn set_cwnd(&mut self, ack: &Ack) {
+    fn set_cwnd(&mut self, ack: &Acknowledgement) {
         if ack.phase == Phase::Open && !self.was_open {
             self.cwnd = self.cwnd.max(self.saved_cwnd);
             self.saved_cwnd = 0;
@@ -266,38 +254,61 @@ impl Bbr {
             self.cwnd = self.cwnd.min(least);
         }
     }
+}
 
-    pub(super) fn on_congestion(&mut self, _now: Time, _window: u64) {
+impl CongestionControl for Bbr {
+    fn on_ack(&mut self, ack: &Acknowledgement) {
+        let round_starts = self.count_round(ack);
+        self.update_rate(ack);
+        self.check_full(ack, round_starts);
+        self.advance_cycle(ack);
+        if self.mode == Mode::Drain && ack.in_flight <= self.inflight(1000) {
+            self.enter_probe_bw(ack.now);
+        }
+        self.update_min_rtt(ack, round_starts);
+        self.set_pacing(ack);
+        self.set_cwnd(ack);
+    }
+
+    fn on_congestion(&mut self, _now: Time, _window: u64) {
         // A loss says nothing about the rate: for a round, what leaves is what was delivered.
         self.saved_cwnd = self.saved_cwnd.max(self.cwnd);
         self.conserve_until = Some(self.round + 1);
     }
 
-    pub(super) fn on_timeout(&mut self, now: Time, window: u64) {
+    fn on_timeout(&mut self, now: Time, window: u64) {
         self.on_congestion(now, window);
         self.cwnd = self.mss;
         self.was_open = false;
     }
 
-    pub(super) fn on_idle(&mut self, _restart: u64) {
+    fn on_idle(&mut self, _restart: u64) {
         // Paced at its rate it needs no new start.
     }
 
-    pub(super) fn cwnd(&self) -> u64 {
+    fn cwnd(&self) -> u64 {
         self.cwnd
     }
 
-    pub(super) fn ssthresh(&self) -> u64 {
+    fn ssthresh(&self) -> u64 {
         u64::MAX
     }
 
-    pub(super) fn pacing_rate(&self) -> Option<Rate> {
+    fn wants_delivery(&self) -> bool {
+        true
+    }
+
+    fn paces(&self) -> bool {
+        true
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
         self.pacing
     }
 
     /// `BBR.send_quantum` of draft-cardwell-iccrg-bbr-congestion-control-00, section 4.2.2; Linux
     /// sends as much at once.
-    pub(super) fn send_quantum(&self) -> u64 {
+    fn send_quantum(&self) -> u64 {
         match self.pacing {
             Some(rate) if rate >= Rate::from_mbps(24) => {
                 rate.bytes_in(Duration::from_millis(1)).min(64 << 10)
@@ -305,5 +316,9 @@ impl Bbr {
             Some(rate) if rate >= Rate::from_bps(1_200_000) => 2 * self.mss,
             _ => self.mss,
         }
+    }
+
+    fn copy(&self) -> Box<dyn CongestionControl> {
+        Box::new(self.clone())
     }
 }

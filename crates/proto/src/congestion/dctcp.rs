@@ -1,6 +1,8 @@
 use fontis_base::Time;
 
-use super::{Ack, NewReno};
+use super::control::CongestionControl;
+use super::newreno::NewReno;
+use super::sample::Acknowledgement;
 
 /// The share of each round trip in the estimate of marks, g of RFC 8257 section 4.2.
 const GAIN: f64 = 1.0 / 16.0;
@@ -8,7 +10,7 @@ const GAIN: f64 = 1.0 / 16.0;
 /// Data Center TCP (RFC 8257): the window shrinks by half of the share of bytes that came back
 /// marked, instead of by half of itself. Growth and what follows losses are NewReno's.
 #[derive(Clone, Debug)]
-pub struct Dctcp {
+pub(super) struct Dctcp {
     reno: NewReno,
     /// The estimated share of marked bytes: one at first, the cautious choice (section 3.3).
     alpha: f64,
@@ -24,56 +26,61 @@ impl Dctcp {
         let reno = NewReno::new(mss, initial_window);
         Self { reno, alpha: 1.0, delivered: 0, marked: 0, window_end: 0 }
     }
+}
 
-    pub(super) fn on_ack(&mut self, ack: &Ack) {
+impl CongestionControl for Dctcp {
+    fn on_ack(&mut self, ack: &Acknowledgement) {
         self.delivered += ack.delivered;
         if ack.marked {
             self.marked += ack.delivered;
         }
-        if ack.una > self.window_end && self.delivered > 0 {
+        if ack.acked_to > self.window_end && self.delivered > 0 {
             let share = self.marked as f64 / self.delivered as f64;
             self.alpha += GAIN * (share - self.alpha);
             self.delivered = 0;
             self.marked = 0;
-            self.window_end = ack.nxt;
+            self.window_end = ack.sent_to;
         }
         self.reno.on_ack(ack);
     }
 
-    /// "cwnd = cwnd * (1 - DCTCP.Alpha / 2)" (section 3.3).
-    pub(super) fn on_mark(&mut self, window: u64) {
-        self.reno.shrink((window as f64 * (1.0 - self.alpha / 2.0)) as u64);
-    }
-
-    pub(super) fn on_congestion(&mut self, now: Time, window: u64) {
+    fn on_congestion(&mut self, now: Time, window: u64) {
         self.reno.on_congestion(now, window);
     }
 
-    pub(super) fn on_timeout(&mut self, now: Time, window: u64) {
+    /// "cwnd = cwnd * (1 - DCTCP.Alpha / 2)" (section 3.3).
+    fn on_mark(&mut self, _now: Time, window: u64) {
+        self.reno.shrink((window as f64 * (1.0 - self.alpha / 2.0)) as u64);
+    }
+
+    fn on_timeout(&mut self, now: Time, window: u64) {
         self.reno.on_timeout(now, window);
     }
 
-    pub(super) fn on_idle(&mut self, restart: u64) {
+    fn on_idle(&mut self, restart: u64) {
         self.reno.on_idle(restart);
     }
 
-    pub(super) fn cwnd(&self) -> u64 {
+    fn cwnd(&self) -> u64 {
         self.reno.cwnd()
     }
 
-    pub(super) fn ssthresh(&self) -> u64 {
+    fn ssthresh(&self) -> u64 {
         self.reno.ssthresh()
+    }
+
+    fn copy(&self) -> Box<dyn CongestionControl> {
+        Box::new(self.clone())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::testing::*;
-    use super::super::{Congestion, Kind};
     use super::*;
 
-    fn observed(windows: u64, marked: impl Fn(u64) -> bool) -> Congestion {
-        let mut congestion = Congestion::new(Kind::Dctcp, MSS, 10 * MSS, 0);
+    fn observed(windows: u64, marked: impl Fn(u64) -> bool) -> Dctcp {
+        let mut congestion = Dctcp::new(MSS, 10 * MSS);
         // Out of slow start, with a window of ten segments.
         congestion.on_congestion(Time::ZERO, 20 * MSS);
         for window in 0..windows {
@@ -81,9 +88,9 @@ mod tests {
                 let una = (window * 10 + n) * MSS;
                 let nxt = una + 10 * MSS;
                 let cwnd_limited = false;
-                congestion.on_ack(&Ack {
-                    una,
-                    nxt,
+                congestion.on_ack(&Acknowledgement {
+                    acked_to: una,
+                    sent_to: nxt,
                     marked: marked(n),
                     cwnd_limited,
                     ..ack(0, 1, 1)

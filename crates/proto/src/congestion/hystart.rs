@@ -1,6 +1,6 @@
 use fontis_base::{Duration, Time};
 
-use super::Ack;
+use super::sample::Acknowledgement;
 
 /// HyStart (Ha and Rhee, 2011) as Linux has it: leaves slow start when the acknowledgements of a
 /// round come as a train of half the round-trip time, or when the round-trip time has grown by an
@@ -37,10 +37,10 @@ impl HyStart {
     }
 
     /// Whether slow start should end with this acknowledgement.
-    pub(super) fn should_exit(&mut self, ack: &Ack, cwnd: u64, mss: u64) -> bool {
+    pub(super) fn should_exit(&mut self, ack: &Acknowledgement, cwnd: u64, mss: u64) -> bool {
         let Some(rtt) = ack.rtt else { return false };
-        if ack.una > self.round_end || self.round_start == Time::ZERO {
-            self.round_end = ack.nxt;
+        if ack.acked_to > self.round_end || self.round_start == Time::ZERO {
+            self.round_end = ack.sent_to;
             self.round_start = ack.now;
             self.last_ack = ack.now;
             self.samples = 0;
@@ -80,10 +80,10 @@ mod tests {
             for n in 0..window {
                 now = begin + Duration::from_micros(gap_us) * n;
                 una += MSS;
-                let sample = super::Ack {
+                let sample = Acknowledgement {
                     now,
-                    una,
-                    nxt,
+                    acked_to: una,
+                    sent_to: nxt,
                     min_rtt: ms(100),
                     rtt: Some(ms(rtt(window))),
                     ..ack(0, 1, 100)

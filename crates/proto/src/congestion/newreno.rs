@@ -1,11 +1,12 @@
 use fontis_base::Time;
 
-use super::{Ack, Phase};
+use super::control::CongestionControl;
+use super::sample::{Acknowledgement, Phase};
 
 /// Slow start and congestion avoidance of RFC 5681, counting bytes (RFC 3465): one segment a round
 /// trip, and half the window after a loss.
 #[derive(Clone, Debug)]
-pub struct NewReno {
+pub(super) struct NewReno {
     mss: u64,
     cwnd: u64,
     ssthresh: u64,
@@ -18,7 +19,16 @@ impl NewReno {
         Self { mss, cwnd: initial_window, ssthresh: u64::MAX, acked: 0 }
     }
 
-    pub(super) fn on_ack(&mut self, ack: &Ack) {
+    /// Goes on in congestion avoidance with this window.
+    pub(super) fn shrink(&mut self, window: u64) {
+        self.ssthresh = window.max(2 * self.mss);
+        self.cwnd = self.ssthresh;
+        self.acked = 0;
+    }
+}
+
+impl CongestionControl for NewReno {
+    fn on_ack(&mut self, ack: &Acknowledgement) {
         if ack.phase == Phase::Recovery || !ack.cwnd_limited {
             return;
         }
@@ -32,32 +42,29 @@ impl NewReno {
         }
     }
 
-    pub(super) fn on_congestion(&mut self, _now: Time, window: u64) {
+    fn on_congestion(&mut self, _now: Time, window: u64) {
         self.shrink(window / 2);
     }
 
-    /// Goes on in congestion avoidance with this window.
-    pub(super) fn shrink(&mut self, window: u64) {
-        self.ssthresh = window.max(2 * self.mss);
-        self.cwnd = self.ssthresh;
-        self.acked = 0;
-    }
-
-    pub(super) fn on_timeout(&mut self, now: Time, window: u64) {
+    fn on_timeout(&mut self, now: Time, window: u64) {
         self.on_congestion(now, window);
         self.cwnd = self.mss;
     }
 
-    pub(super) fn on_idle(&mut self, restart: u64) {
+    fn on_idle(&mut self, restart: u64) {
         self.cwnd = self.cwnd.min(restart);
     }
 
-    pub(super) fn cwnd(&self) -> u64 {
+    fn cwnd(&self) -> u64 {
         self.cwnd
     }
 
-    pub(super) fn ssthresh(&self) -> u64 {
+    fn ssthresh(&self) -> u64 {
         self.ssthresh
+    }
+
+    fn copy(&self) -> Box<dyn CongestionControl> {
+        Box::new(self.clone())
     }
 }
 
@@ -72,12 +79,11 @@ pub(super) fn slow_start(cwnd: &mut u64, ssthresh: u64, acked: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::super::testing::*;
-    use super::super::{Congestion, Kind};
     use super::*;
 
     #[test]
     fn congestion_avoidance_adds_a_segment_a_round_trip() {
-        let mut congestion = Congestion::new(Kind::NewReno, MSS, 10 * MSS, 0);
+        let mut congestion = NewReno::new(MSS, 10 * MSS);
         congestion.on_congestion(Time::ZERO, 40 * MSS);
         assert_eq!(congestion.cwnd(), 20 * MSS);
         let mut millis = 0;
@@ -89,14 +95,14 @@ mod tests {
 
     #[test]
     fn the_window_does_not_grow_in_recovery() {
-        let mut congestion = Congestion::new(Kind::NewReno, MSS, 10 * MSS, 0);
-        congestion.on_ack(&Ack { phase: Phase::Recovery, ..ack(0, 5, 100) });
+        let mut congestion = NewReno::new(MSS, 10 * MSS);
+        congestion.on_ack(&Acknowledgement { phase: Phase::Recovery, ..ack(0, 5, 100) });
         assert_eq!(congestion.cwnd(), 10 * MSS);
     }
 
     #[test]
     fn the_threshold_is_at_least_two_segments() {
-        let mut congestion = Congestion::new(Kind::NewReno, MSS, MSS, 0);
+        let mut congestion = NewReno::new(MSS, MSS);
         congestion.on_congestion(Time::ZERO, MSS);
         assert_eq!(congestion.ssthresh(), 2 * MSS);
     }

@@ -1,0 +1,97 @@
+//! Peers that break the rules over real sockets, beside an honest client.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use fontis::transfer::{self, FileServer};
+use fontis::{Accept, Dest, Endpoint, EndpointConfig, Identity, SinkOptions, Url};
+use fontis_proto::dfcp::{SYN_SIZE, VERSION};
+
+fn endpoint(identity: &Identity, accept: Accept) -> Endpoint {
+    let config = EndpointConfig { accept, ..EndpointConfig::new(*identity.secret()) };
+    Endpoint::bind("127.0.0.1:0".parse().unwrap(), config).unwrap()
+}
+
+/// A SYN that the server can open, with these bytes as its hello.
+fn syn(server: &Identity, source: [u8; 8], hello: &[u8]) -> Vec<u8> {
+    let prologue = [&b"fontis"[..], &VERSION.to_be_bytes(), &source].concat();
+    let secret = *Identity::generate().secret();
+    let public = server.public();
+    let mut noise = snow::Builder::new("Noise_IK_25519_AESGCM_BLAKE2s".parse().unwrap())
+        .local_private_key(&secret)
+        .and_then(|builder| builder.remote_public_key(public.as_bytes()))
+        .and_then(|builder| builder.prologue(&prologue))
+        .and_then(snow::Builder::build_initiator)
+        .unwrap();
+    let mut message = vec![0; hello.len() + 96];
+    let length = noise.write_message(hello, &mut message).unwrap();
+    let mut datagram = vec![1];
+    datagram.extend(VERSION.to_be_bytes());
+    datagram.extend(source);
+    datagram.extend((length as u16).to_be_bytes());
+    datagram.extend(&message[..length]);
+    datagram.resize(SYN_SIZE as usize, 0);
+    datagram
+}
+
+/// A variable-length integer of four bytes (RFC 9000, section 16).
+fn varint(value: u32) -> [u8; 4] {
+    (value | 0x8000_0000).to_be_bytes()
+}
+
+/// A hello whose symbols have `symbol_size` bytes, with the symbol `esi` of an early message of
+/// `block_len` bytes.
+fn hello(symbol_size: u32, block_len: u32, esi: u32, data: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![1, 1];
+    for value in [64 << 20, 4 << 20, symbol_size, 60_000] {
+        bytes.extend(varint(value));
+    }
+    bytes.extend([7; 16]);
+    // Symbols of a message, with their length and the message's end.
+    bytes.push(0x4f);
+    for value in [0, 0, esi, block_len, data.len() as u32] {
+        bytes.extend(varint(value));
+    }
+    bytes.extend(data);
+    bytes
+}
+
+/// Whether the server answers a SYN with a SYNACK.
+fn is_answered(server: SocketAddr, syn: &[u8]) -> bool {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    socket.send_to(syn, server).unwrap();
+    let mut answer = [0; 2000];
+    socket.recv(&mut answer).is_ok_and(|_| answer[0] == 2)
+}
+
+async fn fetches(server: SocketAddr, identity: &Identity, dest: &std::path::Path) {
+    let url: Url = format!("fontis://{server}/file?key={}", identity.public()).parse().unwrap();
+    let client = endpoint(&Identity::generate(), Accept::None);
+    let options = SinkOptions::default();
+    transfer::get(&client, server, &url, &Dest::new(dest), options, |_| {}).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hostile_syns_are_dropped_and_an_honest_client_still_fetches() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file"), vec![7; 100_000]).unwrap();
+    let identity = Identity::generate();
+    let server = endpoint(&identity, Accept::Anyone);
+    tokio::spawn(FileServer::new(server.clone(), folder.path()).unwrap().run(|_| {}));
+    let address = server.local_addr();
+    fetches(address, &identity, &folder.path().join("before")).await;
+
+    let honest = syn(&identity, [1; 8], &hello(1192, 3, 0, b"ask"));
+    assert!(is_answered(address, &honest), "a hello within its limits opens");
+    for (number, symbol_size) in [(2, 0), (3, 1), (4, 63)] {
+        let hostile = syn(&identity, [number; 8], &hello(symbol_size, 3, 0, b"ask"));
+        assert!(!is_answered(address, &hostile), "symbols of {symbol_size} bytes");
+    }
+    // The last symbol of a message of 4 MiB: the connection opens, and nothing is kept.
+    let incomplete = syn(&identity, [5; 8], &hello(1192, 4 << 20, 3518, &[1; 848]));
+    assert!(is_answered(address, &incomplete));
+
+    fetches(address, &identity, &folder.path().join("after")).await;
+    assert_eq!(std::fs::read(folder.path().join("after")).unwrap(), vec![7; 100_000]);
+}

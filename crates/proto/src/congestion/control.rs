@@ -1,0 +1,64 @@
+use core::fmt;
+
+use fontis_base::{Rate, Time};
+
+use super::sample::Acknowledgement;
+
+/// A congestion control algorithm at work. The transport tells it what happens; it answers a
+/// window and, if it has one, a pacing rate.
+pub trait CongestionControl: fmt::Debug + Send + Sync {
+    /// Takes an acknowledgement.
+    fn on_ack(&mut self, ack: &Acknowledgement);
+
+    /// Takes a loss; a transport reports at most one in a round trip. `window` is the congestion
+    /// window, or the bytes outstanding if they are fewer.
+    fn on_congestion(&mut self, now: Time, window: u64);
+
+    /// Takes a congestion mark; a transport reports at most one in a round trip. Most algorithms
+    /// answer as to a loss.
+    fn on_mark(&mut self, now: Time, window: u64) {
+        self.on_congestion(now, window);
+    }
+
+    /// Takes a timeout: all that is outstanding counts as lost.
+    fn on_timeout(&mut self, now: Time, window: u64);
+
+    /// Takes a pause of the sender after which the window must be no more than `restart` bytes.
+    fn on_idle(&mut self, restart: u64);
+
+    /// The congestion window in bytes.
+    fn cwnd(&self) -> u64;
+
+    /// The slow start threshold in bytes.
+    fn ssthresh(&self) -> u64;
+
+    /// Whether the transport must measure the rate of delivery ([`Acknowledgement::delivery`]).
+    fn wants_delivery(&self) -> bool {
+        false
+    }
+
+    /// Whether it may have a pacing rate of its own; asked once, so that a transport need not ask
+    /// most algorithms with every packet.
+    fn paces(&self) -> bool {
+        false
+    }
+
+    /// The rate to pace at; `None` leaves pacing to the transport.
+    fn pacing_rate(&self) -> Option<Rate> {
+        None
+    }
+
+    /// Bytes that may leave back to back where packets are paced; zero is one packet at a time.
+    fn send_quantum(&self) -> u64 {
+        0
+    }
+
+    /// A copy in the same state.
+    fn copy(&self) -> Box<dyn CongestionControl>;
+}
+
+impl Clone for Box<dyn CongestionControl> {
+    fn clone(&self) -> Self {
+        self.copy()
+    }
+}

@@ -1,0 +1,103 @@
+use fontis_base::{Duration, Rate};
+
+use super::auto::Auto;
+use super::feedback::FeedbackSummary;
+use super::friendly::Friendly;
+use super::kind::RateKind;
+
+/// A rate controller at work.
+#[derive(Clone, Debug)]
+pub enum Controller {
+    /// See [`RateKind::Auto`].
+    Auto(Box<Auto>),
+    /// See [`RateKind::Friendly`].
+    Friendly(Box<Friendly>),
+    /// See [`RateKind::Fixed`].
+    Fixed(Rate),
+    /// See [`RateKind::Greedy`].
+    Greedy,
+}
+
+impl Controller {
+    /// A controller of this kind at its beginning.
+    pub fn new(kind: RateKind) -> Self {
+        match kind {
+            RateKind::Auto => Self::Auto(Box::default()),
+            RateKind::Friendly => Self::Friendly(Box::default()),
+            RateKind::Fixed(rate) => Self::Fixed(rate),
+            RateKind::Greedy => Self::Greedy,
+        }
+    }
+
+    /// Takes a feedback.
+    pub fn on_feedback(&mut self, feedback: &FeedbackSummary) {
+        match self {
+            Self::Auto(auto) => auto.on_feedback(feedback),
+            Self::Friendly(friendly) => friendly.on_feedback(feedback),
+            Self::Fixed(_) | Self::Greedy => {}
+        }
+    }
+
+    /// Another round-trip time has passed without the feedback that was due.
+    pub fn on_silence(&mut self) {
+        match self {
+            Self::Auto(auto) => auto.on_silence(),
+            Self::Friendly(friendly) => friendly.on_silence(),
+            Self::Fixed(_) | Self::Greedy => {}
+        }
+    }
+
+    /// The bottleneck's rate was measured before any data was sent; whether the rate is another for
+    /// it.
+    pub fn on_capacity_hint(&mut self, capacity: Rate) -> bool {
+        match self {
+            Self::Auto(auto) => auto.on_capacity_hint(capacity),
+            Self::Friendly(_) | Self::Fixed(_) | Self::Greedy => false,
+        }
+    }
+
+    /// The path carried this rate not long ago: begin with it. Whether that changes anything.
+    pub fn on_known_rate(&mut self, rate: Rate) -> bool {
+        match self {
+            Self::Auto(auto) => {
+                auto.on_known_rate(rate);
+                true
+            }
+            Self::Friendly(_) | Self::Fixed(_) | Self::Greedy => false,
+        }
+    }
+
+    /// The rate when last a round trip's worth of feedback confirmed it, if any did.
+    pub fn confirmed(&self) -> Option<Rate> {
+        match self {
+            Self::Auto(auto) => auto.confirmed(),
+            Self::Friendly(_) | Self::Fixed(_) | Self::Greedy => None,
+        }
+    }
+
+    /// The rate to pace at, counted in bytes at the IP layer.
+    pub fn rate(&self) -> Rate {
+        match self {
+            Self::Auto(auto) => auto.rate(),
+            Self::Friendly(friendly) => friendly.rate(),
+            Self::Fixed(rate) => *rate,
+            Self::Greedy => Rate::MAX,
+        }
+    }
+
+    /// How many bytes may be in flight: sent, and not yet reported on.
+    pub fn allowance(&self, rtt: Duration) -> u64 {
+        match self {
+            Self::Auto(auto) => auto.allowance(rtt),
+            Self::Friendly(friendly) => friendly.allowance(),
+            // A fixed rate does not adapt, but a sender that nobody answers should still stop.
+            Self::Fixed(rate) => rate.bytes_in(rtt * 4 + Duration::from_millis(200)).max(64 * 1500),
+            Self::Greedy => u64::MAX,
+        }
+    }
+
+    /// Whether the first packets should leave back to back to measure their dispersion.
+    pub const fn wants_train(&self) -> bool {
+        matches!(self, Self::Auto(_))
+    }
+}
