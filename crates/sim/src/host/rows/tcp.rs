@@ -9,6 +9,7 @@ use fontis_proto::tcp::wire::{Addresses, encode_headers};
 use fontis_proto::tcp::{Config, Recovery};
 use fontis_trace::Header;
 
+use crate::app::Application;
 use crate::host::identity::Identity;
 use crate::host::payload::Payload;
 use crate::host::rows::tcp_qlog::TcpQlog;
@@ -58,6 +59,13 @@ const KEYS: &[Key] = &[
     key("tcp", "timestamps", Flag, "true", "timestamps, 12 bytes of every segment"),
     key("tcp", "ecn", Flag, "false", "explicit congestion notification"),
     key("tcp", "pacing", Flag, "false", "segments leave evenly spaced"),
+    key(
+        "tcp",
+        "nagle",
+        Flag,
+        "",
+        "a short segment waits while another is unacknowledged; true if not set, false for voice and video, as programs for them set it",
+    ),
     key("tcp", "initial_window", Count, "10", "segments sent before the first acknowledgement"),
     key(
         "tcp",
@@ -97,6 +105,10 @@ fn read(read: &Reader<'_>, path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, S
         timestamps: read.flag("tcp.timestamps"),
         ecn: read.flag("tcp.ecn") || path.protocol == "dctcp",
         pacing: read.flag("tcp.pacing"),
+        nagle: match read.sets("tcp.nagle") {
+            true => read.flag("tcp.nagle"),
+            false => !matches!(path.application, Application::Messages(_)),
+        },
         initial_window: u32::try_from(read.count("tcp.initial_window")).unwrap_or(u32::MAX).max(1),
         max_window: read.get::<Size>("tcp.max_window").map(Size::as_bytes),
         delayed_ack: (delayed_ack > Duration::ZERO).then_some(delayed_ack),
