@@ -352,6 +352,57 @@ fn a_scenario_runs_with_real_tcp_datagrams_and_fontis_and_is_recorded() {
     assert_eq!(environment["parameters"]["net.ipv4.tcp_no_metrics_save"], "1");
 }
 
+/// Runs a scenario of the library on the testbed, shortened; gives what it says of each run.
+fn library(name: &str, duration: &str) -> Vec<Value> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = format!("{}/../../scenarios/basic/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+    let set = format!("scenario.duration={duration}");
+    let out = folder.path().to_str().expect("a name");
+    let short = ["--set", &set, "--set", "scenario.warmup=0"];
+    let arguments = ["testbed", "run", &path, "--json", "-o", out];
+    let output = output(&[&arguments[..], &short[..]].concat());
+    assert!(output.status.success(), "{}", error(&output));
+    let lines = String::from_utf8_lossy(&output.stdout).into_owned();
+    let lines = lines.lines().map(|line| serde_json::from_str(line).expect("JSON"));
+    lines.filter(|line: &Value| line["event"] == "run").collect()
+}
+
+#[test]
+fn a_host_with_two_interfaces_is_a_namespace_with_two_and_a_group_is_ip_multicast() {
+    if !possible() {
+        return;
+    }
+    // Kernel TCP fills both of the host's links: 20 and 10 Mbit/s, 1448 of 1500 bytes.
+    let run = &library("machines", "5 s")[0];
+    let (wifi, phone) = (metric(run, "goodput", "over-wifi"), metric(run, "goodput", "over-phone"));
+    assert!((15.0..19.4).contains(&wifi), "{wifi}");
+    assert!((6.0..9.7).contains(&phone), "{phone}");
+
+    // The wall leaves after six of seven seconds, the phone joins after three.
+    let run = &library("group", "7 s")[0];
+    let of = |member: &str| metric(run, "goodput", &format!("picture@{member}"));
+    assert!(of("desk") > 1.7, "{}", of("desk"));
+    let (wall, phone) = (of("wall") / of("desk"), of("phone") / of("desk"));
+    assert!((0.78..0.93).contains(&wall), "{wall}");
+    assert!((0.45..0.65).contains(&phone), "{phone}");
+    assert_eq!(metric(run, "messages_lost", "picture@desk"), 0.0);
+}
+
+#[test]
+fn voice_and_video_run_over_real_datagrams_tcp_and_fontis() {
+    if !possible() {
+        return;
+    }
+    for run in library("media", "3 s") {
+        for flow in ["call", "film"] {
+            // Half of the round trip of 100 ms at least, and not much more.
+            let delay = metric(&run, "message_delay", flow);
+            assert!((50.0..150.0).contains(&delay), "{delay}: {run}");
+            assert!(metric(&run, "messages_lost", flow) < 0.2, "{run}");
+        }
+    }
+}
+
 #[test]
 fn ten_pairs_are_set_up_and_taken_down_quickly() {
     if !possible() {

@@ -15,9 +15,9 @@ use super::tun::{MAX_READ, Tun};
 use super::way::Way;
 use crate::lateness::{Lateness, LatenessRecorder};
 
-/// Carries packets between two interfaces over a way each, on a thread each. Time is real: what
-/// enters is due at a time that follows from its arrival alone, and leaves as soon after it as the
-/// machine wakes up, never before.
+/// Carries packets between interfaces over ways, each on a thread of its own. Time is real: a packet
+/// is due at a time that follows from its arrival alone, and leaves as soon after it as the machine
+/// wakes up, never before.
 #[derive(Debug)]
 pub(super) struct Emulator {
     clock: Clock,
@@ -26,7 +26,7 @@ pub(super) struct Emulator {
     threads: Vec<JoinHandle<io::Result<()>>>,
 }
 
-/// One direction at work.
+/// A way at work.
 #[derive(Debug)]
 pub(super) struct Lane {
     pub(super) way: Way,
@@ -49,28 +49,25 @@ const BATCH: usize = 32;
 const SMALL: usize = 16 << 10;
 
 impl Emulator {
-    /// Begins to carry what `a` gives to `b` by the first way, and what `b` gives to `a` by the
-    /// second. Times count from the start of `clock`.
+    /// Begins to carry. Each way takes the packets of some of the `ports`; its routes end at any of
+    /// them. Times count from the start of `clock`.
     pub(super) fn start(
         clock: Clock,
-        a: Tun,
-        b: Tun,
-        ways: [Way; 2],
+        ports: Vec<Tun>,
+        ways: Vec<(Way, Vec<usize>)>,
     ) -> Result<Self, TestbedError> {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let event = event.map_err(|error| system("create a descriptor")(error.into()))?;
         let stop = Arc::new(Stop { flag: AtomicBool::new(false), event });
         let mut emulator = Self { clock, lanes: Vec::new(), stop, threads: Vec::new() };
-        let [a, b] = [Arc::new(a), Arc::new(b)];
-        let ends = [(&a, &b, "forth"), (&b, &a, "back")];
-        for (way, (from, to, name)) in ways.into_iter().zip(ends) {
+        let ports: Arc<[Tun]> = ports.into();
+        for (number, (way, from)) in ways.into_iter().enumerate() {
             let lane = Lane { way, lateness: LatenessRecorder::new(), unsent: 0 };
             let lane = Arc::new(Mutex::new(lane));
             emulator.lanes.push(Arc::clone(&lane));
-            let (from, to) = (Arc::clone(from), Arc::clone(to));
-            let mut carrier =
-                Carrier { clock, lane, from, to, stop: Arc::clone(&emulator.stop), buffer: vec![] };
-            let thread = std::thread::Builder::new().name(format!("testbed {name}"));
+            let (ports, stop) = (Arc::clone(&ports), Arc::clone(&emulator.stop));
+            let mut carrier = Carrier { clock, lane, from, ports, stop, buffer: vec![] };
+            let thread = std::thread::Builder::new().name(format!("testbed {number}"));
             let thread = thread.spawn(move || carrier.run());
             emulator.threads.push(thread.map_err(system("start a thread"))?);
         }
@@ -82,7 +79,7 @@ impl Emulator {
         self.clock.now()
     }
 
-    /// One of the two directions.
+    /// One of the ways.
     pub(super) fn lane(&self, index: usize) -> MutexGuard<'_, Lane> {
         lock(&self.lanes[index])
     }
@@ -134,12 +131,13 @@ fn lock(lane: &Mutex<Lane>) -> MutexGuard<'_, Lane> {
     lane.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The thread of a direction.
+/// The thread of a way.
 struct Carrier {
     clock: Clock,
     lane: Arc<Mutex<Lane>>,
-    from: Arc<Tun>,
-    to: Arc<Tun>,
+    /// The ports whose packets it takes.
+    from: Vec<usize>,
+    ports: Arc<[Tun]>,
     stop: Arc<Stop>,
     /// Room for the next read.
     buffer: Vec<u8>,
@@ -163,11 +161,20 @@ impl Carrier {
         Ok(())
     }
 
-    /// Reads a batch; says whether there may be more.
+    /// Reads a batch of each port; says whether there may be more.
     fn read(&mut self, lane: &mut Lane) -> io::Result<bool> {
+        let mut more = false;
+        for port in 0..self.from.len() {
+            more |= self.read_port(lane, self.from[port])?;
+        }
+        Ok(more)
+    }
+
+    fn read_port(&mut self, lane: &mut Lane, port: usize) -> io::Result<bool> {
         for _ in 0..BATCH {
             self.buffer.resize(MAX_READ, 0);
-            let Some(length) = self.from.read(&mut self.buffer)? else { return Ok(false) };
+            let read = self.ports[port].read(&mut self.buffer)?;
+            let Some(length) = read else { return Ok(false) };
             // Read after the packet has come: a time before would let it leave early.
             let now = self.clock.now();
             let bytes = if length <= SMALL {
@@ -176,9 +183,7 @@ impl Carrier {
                 self.buffer.truncate(length);
                 std::mem::take(&mut self.buffer)
             };
-            if let Some(delivery) = lane.way.enter(now, bytes) {
-                self.write(lane, now, &delivery.packet.payload, delivery.packet.ecn);
-            }
+            lane.way.enter(now, bytes);
         }
         Ok(true)
     }
@@ -187,35 +192,35 @@ impl Carrier {
     /// they are due together.
     fn release(&self, lane: &mut Lane) {
         let now = self.clock.now();
-        let mut run: Option<(Time, Frame, Ecn)> = None;
-        while let Some(delivery) = lane.way.leave(now) {
+        let mut run: Option<(Time, Frame, Ecn, usize)> = None;
+        while let Some((delivery, port)) = lane.way.leave(now) {
             let (at, packet) = (delivery.at, delivery.packet);
-            if let Some((_, frame, ecn)) = &mut run
-                && *ecn == packet.ecn
+            if let Some((_, frame, ecn, of)) = &mut run
+                && (*ecn, *of) == (packet.ecn, port)
                 && !packet.corrupt
                 && frame.join(&packet.payload)
             {
                 continue;
             }
-            if let Some((at, frame, ecn)) = run.take() {
-                self.write(lane, at, &frame, ecn);
+            if let Some((at, frame, ecn, port)) = run.take() {
+                self.write(lane, at, &frame, ecn, port);
             }
             if packet.corrupt {
                 let flip = lane.way.flipped_bits.next_u64();
                 let bytes = packet.payload.damaged(packet.ecn, flip);
-                lane.note(self.clock.now(), at, self.to.write(&bytes, &[]));
+                lane.note(self.clock.now(), at, self.ports[port].write(&bytes, &[]));
             } else {
-                run = Some((at, packet.payload, packet.ecn));
+                run = Some((at, packet.payload, packet.ecn, port));
             }
         }
-        if let Some((at, frame, ecn)) = run {
-            self.write(lane, at, &frame, ecn);
+        if let Some((at, frame, ecn, port)) = run {
+            self.write(lane, at, &frame, ecn, port);
         }
     }
 
-    fn write(&self, lane: &mut Lane, due: Time, frame: &Frame, ecn: Ecn) {
+    fn write(&self, lane: &mut Lane, due: Time, frame: &Frame, ecn: Ecn, port: usize) {
         let now = self.clock.now();
-        let taken = frame.emit(ecn, |header, payload| self.to.write(header, payload));
+        let taken = frame.emit(ecn, |header, payload| self.ports[port].write(header, payload));
         lane.note(now, due, taken);
     }
 
@@ -229,10 +234,10 @@ impl Carrier {
             }),
             None => None,
         };
-        let mut sources = [
-            PollFd::from_borrowed_fd(self.from.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.stop.event.as_fd(), PollFlags::IN),
-        ];
+        let ports = self.from.iter().map(|port| self.ports[*port].as_fd());
+        let sources = ports.chain([self.stop.event.as_fd()]);
+        let mut sources: Vec<PollFd<'_>> =
+            sources.map(|source| PollFd::from_borrowed_fd(source, PollFlags::IN)).collect();
         match poll(&mut sources, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),

@@ -19,7 +19,7 @@ pub struct Environment {
     /// What the scenario sets and the kernel does otherwise.
     pub(super) ignored: Vec<&'static str>,
     /// How late packets were released, towards the receivers and back.
-    pub(super) lateness: [Lateness; 2],
+    pub(super) lateness: Vec<Lateness>,
     /// Packets that the system did not take.
     pub(super) unsent: u64,
     /// Packets of no flow.
@@ -98,7 +98,7 @@ impl Environment {
             "not_followed": self.ignored,
             "mtu": self.mtu,
             "offloads": "checksums, TCP and UDP segmentation at the interfaces; packets cut before rated or faulty links",
-            "lateness_us": { "forth": late(self.lateness[0]), "back": late(self.lateness[1]) },
+            "lateness_us": self.lateness.iter().copied().map(late).collect::<Vec<_>>(),
             "unsent": self.unsent,
             "strangers": self.strangers,
         })

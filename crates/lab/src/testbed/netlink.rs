@@ -64,6 +64,19 @@ impl Netlink {
         self.request(libc::RTM_NEWROUTE, libc::NLM_F_CREATE, &body)
     }
 
+    /// Sends packets to one address by this interface.
+    pub(super) fn add_host_route(&mut self, name: &str, to: IpAddr) -> io::Result<()> {
+        let (family, bytes) = parts(to);
+        let prefix = (8 * bytes.len()) as u8;
+        let (table, protocol) = (libc::RT_TABLE_MAIN, libc::RTPROT_STATIC);
+        let scope = libc::RT_SCOPE_LINK;
+        let mut body =
+            vec![family, prefix, 0, 0, table, protocol, scope, libc::RTN_UNICAST, 0, 0, 0, 0];
+        attribute(&mut body, libc::RTA_DST, &bytes);
+        attribute(&mut body, libc::RTA_OIF, &index(name)?.to_ne_bytes());
+        self.request(libc::RTM_NEWROUTE, libc::NLM_F_CREATE, &body)
+    }
+
     fn request(&mut self, kind: u16, flags: libc::c_int, body: &[u8]) -> io::Result<()> {
         self.sequence += 1;
         let length = (HEADER + body.len()) as u32;

@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 use fontis::udp::Clock;
 use fontis_net::{LinkConfig, LinkStats};
 use fontis_sim::Experiment;
-use fontis_sim::experiment::spec::{Destination, End, FlowSpec, LinkSpec, Subflow};
+use fontis_sim::experiment::spec::{Destination, End, FlowSpec, InterfaceIndex, LinkSpec, Subflow};
 use fontis_sim::world::observers::capture::Capture;
 
 use super::emulator::Emulator;
@@ -12,33 +12,55 @@ use super::error::TestbedError;
 use super::namespace::Namespace;
 use super::shell::SuperPackets;
 use super::tun::{Interface, Tun};
-use super::way::{Flows, Route, SIDE, Tap, Way};
+use super::way::{Flows, Hop, Route, SIDE, Tap, Way};
 use crate::lateness::Lateness;
 
-/// A namespace with an address for every sender, one with an address for every receiver, and
-/// between them the links of an experiment.
+/// A namespace with an address for every sender of a flow's own, one with an address for every such
+/// receiver, one for each machine with an interface for each of its links, and between them the links
+/// of an experiment.
 ///
-/// The kernels of all senders are one, and those of all receivers: what they share is the machine,
-/// not a queue, since their interface waits for nobody.
+/// The kernels of all senders are one, and those of all receivers: they share the machine, not a
+/// queue, since their interface waits for nobody.
 #[derive(Debug)]
 pub(super) struct Network {
-    senders: Namespace,
-    receivers: Namespace,
-    interfaces: [Tun; 2],
+    sites: Vec<Site>,
+    ports: Vec<Tun>,
     mtu: u32,
+}
+
+/// The machine of one end of flows, or of several.
+#[derive(Debug)]
+pub(super) struct Site {
+    pub(super) namespace: Namespace,
 }
 
 /// A network whose links are at work.
 #[derive(Debug)]
 pub(super) struct Running {
     emulator: Emulator,
-    /// Where each link of the experiment is: its direction and its place there.
+    /// Where each link of the experiment is: its way and its place there.
     links: Vec<(usize, usize)>,
+    /// Whether one way carries both directions.
+    both_sides: bool,
 }
+
+/// One end of a flow on the testbed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EndSite<'a> {
+    pub(super) namespace: &'a Namespace,
+    /// The address of the flow's end; of a group's member, that of its interface.
+    pub(super) address: IpAddr,
+}
+
+/// The site of senders of flows' own, and that of such receivers.
+const SENDERS: usize = 0;
+const RECEIVERS: usize = 1;
+/// The sites before those of machines.
+const OWN_SITES: usize = 2;
 
 /// The most flows that addresses are numbered for.
 const MOST_FLOWS: usize = 10_000;
-/// What the interfaces are called.
+/// The name of a namespace's first interface.
 pub(super) const INTERFACE: &str = "fontis0";
 
 /// The addresses of a flow's sender and receiver.
@@ -73,11 +95,6 @@ pub(super) fn addresses_beside(experiment: &Experiment, flow: usize) -> Vec<[IpA
 impl Network {
     /// Makes the namespaces and interfaces of an experiment.
     pub(super) fn new(experiment: &Experiment, mtu: u32) -> Result<Self, TestbedError> {
-        if !experiment.machines.is_empty() {
-            return Err(TestbedError::Unsupported(
-                "hosts that flows share are for the simulator".to_owned(),
-            ));
-        }
         let flows = experiment.flows.len();
         if flows > MOST_FLOWS {
             return Err(TestbedError::Unsupported(format!(
@@ -89,22 +106,36 @@ impl Network {
                 "only one flow of a run may have several subflows: the kernel's path manager would mix them".to_owned(),
             ));
         }
-        let (senders, receivers) = (Namespace::new()?, Namespace::new()?);
-        let hosts = flows + beside(experiment).count();
-        let side = |namespace: &Namespace, side: usize| {
-            let both = |flow| [(addresses(flow)[side], 16), (addresses6(flow)[side], 64)];
-            let addresses: Vec<(IpAddr, u8)> = (0..hosts).flat_map(both).collect();
-            let (name, addresses) = (INTERFACE, &addresses[..]);
-            let interface = Interface { name, addresses, mtu, default_route: false, offload: true };
-            Tun::open(namespace, &interface)
-        };
-        let interfaces = [side(&senders, 0)?, side(&receivers, 1)?];
-        Ok(Self { senders, receivers, interfaces, mtu })
+        let is_multipath = experiment.flows.iter().any(|flow| !flow.subflows.is_empty());
+        if is_multipath && !experiment.machines.is_empty() {
+            return Err(TestbedError::Unsupported(
+                "subflows and hosts with several flows do not go together".to_owned(),
+            ));
+        }
+        let plan = Plan::new(experiment);
+        let (mut sites, mut ports) = (Vec::new(), Vec::new());
+        for interfaces in &plan.sites {
+            let site = Site { namespace: Namespace::new()? };
+            for (number, port) in interfaces.iter().enumerate() {
+                let name = format!("fontis{number}");
+                let interface = Interface {
+                    name: &name,
+                    addresses: &port.addresses,
+                    mtu,
+                    default_route: false,
+                    host_routes: &port.routes,
+                    offload: true,
+                };
+                ports.push(Tun::open(&site.namespace, &interface)?);
+            }
+            sites.push(site);
+        }
+        Ok(Self { sites, ports, mtu })
     }
 
-    /// The namespace of the senders.
-    pub(super) const fn senders(&self) -> &Namespace {
-        &self.senders
+    /// The namespace of the flows' own senders.
+    pub(super) fn senders(&self) -> &Namespace {
+        &self.sites[SENDERS].namespace
     }
 
     /// The largest packet.
@@ -112,53 +143,283 @@ impl Network {
         self.mtu
     }
 
-    /// Sets kernel parameters on both sides; gives those that could not be set.
+    /// Sets kernel parameters everywhere; gives those that could not be set.
     pub(super) fn set_parameters(
         &self,
         parameters: &[(&'static str, String)],
     ) -> Result<Vec<&'static str>, TestbedError> {
-        self.senders.set_parameters(parameters)?;
-        self.receivers.set_parameters(parameters)
+        let mut refused = Vec::new();
+        for site in &self.sites {
+            refused = site.namespace.set_parameters(parameters)?;
+        }
+        Ok(refused)
     }
 
-    /// Lets the links begin; their time is that of `clock`. The namespaces remain. A capture sees
-    /// what senders send and receive.
+    /// Lets the links begin; their time is that of `clock`. The sites remain. A capture sees the
+    /// packets that senders send and receive.
     pub(super) fn start(
         self,
         experiment: &Experiment,
         clock: Clock,
         capture: Option<Arc<Mutex<Capture>>>,
-    ) -> Result<(Namespace, Namespace, Running), TestbedError> {
-        let routes = routes(experiment)?;
-        let sides = sides(experiment, &routes)?;
-        let mut directions = [Direction::default(), Direction::default()];
-        let add = |(link, side): (&LinkSpec, &usize)| {
-            (*side, directions[*side].add(&link.name, &link.config))
+    ) -> Result<(Vec<Site>, Running), TestbedError> {
+        let both_sides = !experiment.machines.is_empty();
+        let (mut ways, links) = match both_sides {
+            true => self.one_way(experiment)?,
+            false => two_ways(experiment)?,
         };
-        let links: Vec<(usize, usize)> = experiment.links.iter().zip(&sides).map(add).collect();
-        let firsts = (0..experiment.flows.len()).map(|flow| (flow, 0));
-        for ((flow, subflow), routes) in firsts.chain(beside(experiment)).zip(routes) {
-            let flow = &experiment.flows[flow];
-            for (side, (direction, route)) in directions.iter_mut().zip(routes).enumerate() {
-                let (name, config) =
-                    [("access", own_link(&flow.from)), ("back", own_link(receiver(flow)))][side];
-                let name = match subflow {
-                    0 => format!("{}/{name}", flow.name),
-                    _ => format!("{}/{name}.{}", flow.name, subflow + 1),
-                };
-                let route = route.iter().map(|link| links[*link].1).collect();
-                direction.add_route(flow.class, (name, config), route);
-            }
-        }
-        let mut ways = directions.map(|direction| direction.way(experiment.seed));
         if let Some(capture) = capture {
-            for (way, tap) in ways.iter_mut().zip([Tap::Begin, Tap::End]) {
+            for ((way, _), tap) in ways.iter_mut().zip([Tap::Begin, Tap::End]) {
                 way.watch(tap, Arc::clone(&capture));
             }
         }
-        let [a, b] = self.interfaces;
-        let emulator = Emulator::start(clock, a, b, ways)?;
-        Ok((self.senders, self.receivers, Running { emulator, links }))
+        let emulator = Emulator::start(clock, self.ports, ways)?;
+        Ok((self.sites, Running { emulator, links, both_sides }))
+    }
+
+    /// One way for all links and both directions: a machine may be a sender and a receiver.
+    fn one_way(&self, experiment: &Experiment) -> Result<Built, TestbedError> {
+        let mut links = LinkRow::default();
+        let places: Vec<(usize, usize)> =
+            experiment.links.iter().map(|link| (0, links.add(&link.name, &link.config))).collect();
+        let mut routes = Vec::new();
+        for flow in &experiment.flows {
+            let own = |links: &mut LinkRow, end: &End, side: &str| {
+                let config = end.own_link().filter(|config| **config != LinkConfig::default());
+                config.map(|config| links.add(&format!("{}/{side}", flow.name), config))
+            };
+            let access = own(&mut links, &flow.from, "access");
+            let Destination::One(to) = &flow.to else {
+                // Members come with the first change of the group.
+                routes.extend([Route::of_class(flow.class), Route::of_class(flow.class)]);
+                continue;
+            };
+            let back = own(&mut links, to, "back");
+            let ends = [&flow.from, to];
+            for ([from, to], own) in [(ends, access), ([to, &flow.from], back)] {
+                let mut row: Vec<usize> = own.into_iter().collect();
+                row.extend(crossed(experiment, flow, from, to)?);
+                let side = usize::from(routes.len() % 2 == 0);
+                routes.push(Route::row(&row, port_of(experiment, to, side), flow.class));
+            }
+        }
+        let ports = (0..self.ports.len()).collect();
+        Ok((vec![(links.way(experiment.seed, routes, Flows::BothSides), ports)], places))
+    }
+}
+
+/// Ways with the ports whose packets they take, and each link's way and place.
+type Built = (Vec<(Way, Vec<usize>)>, Vec<(usize, usize)>);
+
+/// A way for each direction, on a thread of its own.
+fn two_ways(experiment: &Experiment) -> Result<Built, TestbedError> {
+    let routes = routes(experiment)?;
+    let sides = sides(experiment, &routes)?;
+    let mut rows = [LinkRow::default(), LinkRow::default()];
+    let add =
+        |(link, side): (&LinkSpec, &usize)| (*side, rows[*side].add(&link.name, &link.config));
+    let links: Vec<(usize, usize)> = experiment.links.iter().zip(&sides).map(add).collect();
+    let firsts = (0..experiment.flows.len()).map(|flow| (flow, 0));
+    let mut built = [Vec::new(), Vec::new()];
+    for ((flow, subflow), routes) in firsts.chain(beside(experiment)).zip(routes) {
+        let flow = &experiment.flows[flow];
+        for (side, route) in routes.iter().enumerate() {
+            let (name, config) =
+                [("access", own_link(&flow.from)), ("back", own_link(receiver(flow)))][side];
+            let name = match subflow {
+                0 => format!("{}/{name}", flow.name),
+                _ => format!("{}/{name}.{}", flow.name, subflow + 1),
+            };
+            let mut row: Vec<usize> = route.iter().map(|link| links[*link].1).collect();
+            if *config != LinkConfig::default() {
+                row.insert(0, rows[side].add(&name, config));
+            }
+            built[side].push(Route::row(&row, 1 - side, flow.class));
+        }
+    }
+    let ways = rows.into_iter().zip(built).enumerate().map(|(side, (row, routes))| {
+        (row.way(experiment.seed, routes, Flows::Address), vec![side])
+    });
+    Ok((ways.collect(), links))
+}
+
+/// The links that packets from one end to another cross, those of machines' interfaces included.
+fn crossed(
+    experiment: &Experiment,
+    flow: &FlowSpec,
+    from: &End,
+    to: &End,
+) -> Result<Vec<usize>, TestbedError> {
+    let interface = |end: &End| match end {
+        End::Shared(at) => Some(experiment.interface(*at)),
+        End::Own { .. } => None,
+    };
+    let mut links: Vec<usize> = interface(from).map(|spec| spec.out).into_iter().collect();
+    let routers = [experiment.router(from), experiment.router(to)];
+    links.extend(route(experiment, flow, routers)?);
+    links.extend(interface(to).map(|spec| spec.back));
+    Ok(links)
+}
+
+/// The links that packets from one router to another cross.
+fn route(
+    experiment: &Experiment,
+    flow: &FlowSpec,
+    [from, to]: [usize; 2],
+) -> Result<Vec<usize>, TestbedError> {
+    experiment.route(from, to).ok_or_else(|| {
+        TestbedError::Unsupported(format!(
+            "{}: no link leads from router {from} towards router {to}",
+            flow.name
+        ))
+    })
+}
+
+/// The port at which packets reach an end: that of its machine's interface, or of all senders or
+/// receivers (`side` 0 or 1) of flows' own.
+fn port_of(experiment: &Experiment, end: &End, side: usize) -> usize {
+    match end {
+        End::Own { .. } => side,
+        End::Shared(at) => {
+            let before = &experiment.machines[..at.machine];
+            let before: usize = before.iter().map(|machine| machine.interfaces.len()).sum();
+            OWN_SITES + before + at.interface
+        }
+    }
+}
+
+/// The route of a flow to its group while `members` are the members.
+fn group_route(experiment: &Experiment, flow: &FlowSpec, members: &[InterfaceIndex]) -> Route {
+    let mut route = Route::of_class(flow.class);
+    let router = experiment.router(&flow.from);
+    let out = match &flow.from {
+        End::Shared(at) => Some(experiment.interface(*at).out),
+        // Groups have machines, whose senders have no links of their own but these.
+        End::Own { .. } => None,
+    };
+    let leaves: Vec<usize> = members.iter().map(|at| experiment.interface(*at).back).collect();
+    let tree = experiment.graph().tree(router, &leaves);
+    out.into_iter().for_each(|link| route.add(None, Hop::Link(link)));
+    for link in tree.iter().copied() {
+        let from = experiment.links[link].from;
+        if from == router {
+            route.add(out, Hop::Link(link));
+        } else {
+            // The link of the tree that leads to where this one begins.
+            let before = tree.iter().copied().find(|before| experiment.links[*before].to == from);
+            before.into_iter().for_each(|before| route.add(Some(before), Hop::Link(link)));
+        }
+    }
+    for at in members {
+        let port = port_of(experiment, &End::Shared(*at), 1);
+        let back = experiment.interface(*at).back;
+        if tree.contains(&back) {
+            route.add(Some(back), Hop::Port(port));
+        }
+    }
+    route
+}
+
+/// The interfaces of all sites, with their addresses.
+struct Plan {
+    /// By site and interface.
+    sites: Vec<Vec<PortPlan>>,
+}
+
+#[derive(Default)]
+struct PortPlan {
+    addresses: Vec<(IpAddr, u8)>,
+    /// Single addresses that packets reach by it.
+    routes: Vec<IpAddr>,
+}
+
+impl Plan {
+    fn new(experiment: &Experiment) -> Self {
+        let mut sites = vec![vec![PortPlan::default()], vec![PortPlan::default()]];
+        let hosts = experiment.flows.len() + beside(experiment).count();
+        for (number, machine) in experiment.machines.iter().enumerate() {
+            let ports = (0..machine.interfaces.len()).map(|interface| {
+                let at = InterfaceIndex { machine: number, interface };
+                let address = (interface_address(experiment, hosts, at), 32);
+                PortPlan { addresses: vec![address], routes: Vec::new() }
+            });
+            sites.push(ports.collect());
+        }
+        for flow in 0..hosts {
+            let spec = experiment.flows.get(flow);
+            let place = |end: Option<&End>, side: usize| match end {
+                Some(End::Shared(at)) => (OWN_SITES + at.machine, at.interface),
+                _ => (side, 0),
+            };
+            let to = spec.map(|spec| experiment.receivers(spec)).unwrap_or_default();
+            let is_group = spec.is_some_and(|spec| matches!(spec.to, Destination::Group(_)));
+            let ends = [spec.map(|spec| &spec.from), to.first().filter(|_| !is_group)];
+            for (side, end) in ends.into_iter().enumerate() {
+                if is_group && side == 1 {
+                    continue;
+                }
+                let (site, port) = place(end, side);
+                let [own, peer] = [addresses(flow)[side], addresses(flow)[1 - side]];
+                let port = &mut sites[site][port];
+                if site < OWN_SITES {
+                    port.addresses.push((own, 16));
+                    port.addresses.push((addresses6(flow)[side], 64));
+                } else {
+                    port.addresses.push((own, 32));
+                    port.routes.push(peer);
+                }
+            }
+            if is_group {
+                for end in &to {
+                    let (site, port) = place(Some(end), 1);
+                    sites[site][port].routes.push(addresses(flow)[0]);
+                }
+            }
+        }
+        Self { sites }
+    }
+}
+
+/// The address of an interface itself; those of flows come beside it. `hosts` numbers are taken.
+fn interface_address(experiment: &Experiment, hosts: usize, at: InterfaceIndex) -> IpAddr {
+    let port = port_of(experiment, &End::Shared(at), 0);
+    addresses(hosts + port)[0]
+}
+
+/// The address of the group that a flow sends to.
+pub(super) fn group_address(flow: usize) -> Ipv4Addr {
+    let [high, low] = (flow as u16 + 1).to_be_bytes();
+    // 239.0.0.0/8 is for groups of one site (RFC 2365).
+    Ipv4Addr::new(239, 77, high, low)
+}
+
+impl Site {
+    /// The ends of a flow: its sender, and its receivers.
+    pub(super) fn ends<'a>(
+        sites: &'a [Self],
+        experiment: &Experiment,
+        flow: usize,
+    ) -> (EndSite<'a>, Vec<EndSite<'a>>) {
+        let spec = &experiment.flows[flow];
+        let namespace = |end: &End, side: usize| {
+            let site = end.machine().map_or(side, |machine| OWN_SITES + machine);
+            &sites[site].namespace
+        };
+        let hosts = experiment.flows.len() + beside(experiment).count();
+        let [from, to] = addresses(flow);
+        let sender = EndSite { namespace: namespace(&spec.from, SENDERS), address: from };
+        let ends = experiment.receivers(spec);
+        let receivers = ends.iter().map(|end| EndSite {
+            namespace: namespace(end, RECEIVERS),
+            address: match (&spec.to, end) {
+                (Destination::Group(_), End::Shared(at)) => {
+                    interface_address(experiment, hosts, *at)
+                }
+                _ => to,
+            },
+        });
+        let receivers = receivers.collect();
+        (sender, receivers)
     }
 }
 
@@ -179,20 +440,13 @@ fn receiver(flow: &FlowSpec) -> &End {
 /// The links that each flow's packets cross towards the receiver, and back; behind them those of
 /// further subflows.
 fn routes(experiment: &Experiment) -> Result<Vec<[Vec<usize>; 2]>, TestbedError> {
-    let route = |flow: &FlowSpec, from, to| {
-        experiment.route(from, to).ok_or_else(|| {
-            TestbedError::Unsupported(format!(
-                "{}: no link leads from router {from} towards router {to}",
-                flow.name
-            ))
-        })
-    };
     let of_subflow = |subflow: &Subflow| [subflow.forth.clone(), subflow.back.clone()];
     let firsts = experiment.flows.iter().map(|flow| match flow.subflows.first() {
         Some(first) => Ok(of_subflow(first)),
         None => {
             let ends = [experiment.router(&flow.from), experiment.router(receiver(flow))];
-            Ok([route(flow, ends[0], ends[1])?, route(flow, ends[1], ends[0])?])
+            let [from, to] = ends;
+            Ok([route(experiment, flow, [from, to])?, route(experiment, flow, [to, from])?])
         }
     });
     let others =
@@ -220,31 +474,22 @@ fn sides(experiment: &Experiment, routes: &[[Vec<usize>; 2]]) -> Result<Vec<usiz
     Ok(sides.into_iter().map(|side| side.unwrap_or(0)).collect())
 }
 
-/// A way under construction.
+/// The links of a way under construction.
 #[derive(Default)]
-struct Direction {
+struct LinkRow {
     links: Vec<(String, LinkConfig)>,
-    routes: Vec<Route>,
 }
 
-impl Direction {
+impl LinkRow {
     fn add(&mut self, name: &str, config: &LinkConfig) -> usize {
         self.links.push((name.to_owned(), config.clone()));
         self.links.len() - 1
     }
 
-    fn add_route(&mut self, class: u8, own: (String, &LinkConfig), mut links: Vec<usize>) {
-        let (name, config) = own;
-        if *config != LinkConfig::default() {
-            links.insert(0, self.add(&name, config));
-        }
-        self.routes.push(Route { links, class });
-    }
-
-    fn way(self, seed: u64) -> Way {
+    fn way(self, seed: u64, routes: Vec<Route>, flows: Flows) -> Way {
         let configs: Vec<&LinkConfig> = self.links.iter().map(|(_, config)| config).collect();
         let whole = SuperPackets::Auto.whole(&configs);
-        Way::new(seed, self.links, self.routes, Flows::Address, whole)
+        Way::new(seed, self.links, routes, flows, whole)
     }
 }
 
@@ -260,22 +505,37 @@ impl Running {
 
     /// Bytes at the IP layer that have reached a flow's receiver.
     pub(super) fn carried(&self, flow: usize) -> u64 {
-        self.emulator.lane(0).way.carried(flow)
+        let route = if self.both_sides { 2 * flow } else { flow };
+        self.emulator.lane(0).way.carried(route)
     }
 
-    /// How long after their due times packets were released, towards the receivers and back.
-    pub(super) fn lateness(&self) -> [Lateness; 2] {
-        [0, 1].map(|side| self.emulator.lane(side).lateness())
+    /// Lets packets of a flow reach these members of its group, and nobody else.
+    pub(super) fn set_members(
+        &self,
+        experiment: &Experiment,
+        flow: usize,
+        members: &[InterfaceIndex],
+    ) {
+        let route = group_route(experiment, &experiment.flows[flow], members);
+        self.emulator.lane(0).way.set_route(2 * flow, route);
+    }
+
+    /// How long after their due times packets were released, by way.
+    pub(super) fn lateness(&self) -> Vec<Lateness> {
+        self.ways().map(|way| self.emulator.lane(way).lateness()).collect()
+    }
+
+    fn ways(&self) -> std::ops::Range<usize> {
+        0..if self.both_sides { 1 } else { 2 }
     }
 
     /// Packets that the system did not take, and packets of no flow.
     pub(super) fn astray(&self) -> (u64, u64) {
-        let count = |side| {
-            let lane = self.emulator.lane(side);
+        let counts = self.ways().map(|way| {
+            let lane = self.emulator.lane(way);
             (lane.unsent(), lane.way.strangers)
-        };
-        let (a, b) = (count(0), count(1));
-        (a.0 + b.0, a.1 + b.1)
+        });
+        counts.fold((0, 0), |sum, count| (sum.0 + count.0, sum.1 + count.1))
     }
 
     /// Whether a direction has ended before its time.

@@ -8,19 +8,18 @@ use fontis_proto::congestion::CongestionKind;
 use fontis_proto::tcp;
 use fontis_sim::Experiment;
 use fontis_sim::app::Application;
-use fontis_sim::app::source::Pattern;
+use fontis_sim::app::message::MessageLog;
 use fontis_sim::experiment::observation::{Observation, Observed};
 use fontis_sim::experiment::run::Watched;
-use fontis_sim::experiment::spec::{End, FlowSpec};
+use fontis_sim::experiment::spec::{Destination, End, FlowSpec, InterfaceIndex, Subject};
 use fontis_sim::host::rows;
 use fontis_sim::host::{Counters, Milestones};
 use fontis_sim::world::observers::capture::Capture;
 
 use super::environment::{Environment, Lateness};
 use super::error::{TestbedError, system};
-use super::flow::{Commands, Datagrams, Dfcp, Flow, Object, Place, Stage, Tcp};
-use super::namespace::Namespace;
-use super::network::{Network, Running, addresses, addresses_beside};
+use super::flow::{self, Flow, Place, Stage};
+use super::network::{Network, Running, Site, addresses_beside};
 
 /// Runs an experiment with real kernels and sockets; gives what was recorded, with a capture of the
 /// first `captured` packets that senders send and receive, if there are to be any; and on what
@@ -38,7 +37,7 @@ pub fn run(
     environment.ignored = ignored(experiment);
     let capture = (captured > 0).then(|| Capture::new(Vec::new(), captured));
     let capture = capture.map(|capture| Arc::new(Mutex::new(capture)));
-    let mut stage = Theatre::open(experiment, network, capture.clone())?;
+    let mut stage = TestbedRun::open(experiment, network, capture.clone())?;
     let mut observation = Observation::new(experiment);
     let end = Time::ZERO + experiment.duration;
     let window = Time::ZERO + experiment.warmup;
@@ -51,7 +50,7 @@ pub fn run(
     while at < end {
         let next = (at + experiment.sample.max(Duration::from_nanos(1))).min(end);
         at = if at < window { next.min(window) } else { next };
-        stage.wait_until(at);
+        stage.run_to(at);
         stage.refresh(at);
         observation.sample(experiment, &mut stage);
         if at == window {
@@ -69,7 +68,7 @@ pub fn run(
     }
     let outcome = observation.outcome(&stage);
     let recording = observation.finish(experiment, &outcome, stage.now);
-    environment.lateness = stage.running.lateness().map(Lateness::from);
+    environment.lateness = stage.running.lateness().into_iter().map(Lateness::from).collect();
     (environment.unsent, environment.strangers) = stage.running.astray();
     stage.close()?;
     // Whoever wrote to it has ended.
@@ -78,20 +77,24 @@ pub fn run(
     Ok(Some((Watched { recording, capture, trace: None }, environment)))
 }
 
-/// Everything that is at work during a run.
-struct Theatre<'a> {
+/// A run of an experiment: flows and links at work.
+struct TestbedRun<'a> {
     experiment: &'a Experiment,
     stage: Stage,
-    flows: Vec<Flow>,
+    flows: Vec<Box<dyn Flow>>,
+    logs: Vec<Option<MessageLog>>,
+    subjects: Vec<Subject>,
     running: Running,
+    /// The times at which members of groups come or go, the last first.
+    changes: Vec<Time>,
     /// When counters were last read.
     now: Time,
     runtime: tokio::runtime::Runtime,
     /// They live as long as sockets are opened in them.
-    _namespaces: [Namespace; 2],
+    _sites: Vec<Site>,
 }
 
-impl<'a> Theatre<'a> {
+impl<'a> TestbedRun<'a> {
     fn open(
         experiment: &'a Experiment,
         network: Network,
@@ -101,25 +104,77 @@ impl<'a> Theatre<'a> {
         let runtime = runtime.map_err(system("start threads"))?;
         // Time begins when all is built; what begins at zero begins at once.
         let clock = Clock::start();
-        let (senders, receivers, running) = network.start(experiment, clock, capture)?;
+        let (sites, running) = network.start(experiment, clock, capture)?;
         let stage = Stage::new(clock);
-        let mut flows = Vec::with_capacity(experiment.flows.len());
+        let log = |flow: &FlowSpec| {
+            let receivers = experiment.receivers(flow).len();
+            matches!(flow.application, Application::Messages(_)).then(|| MessageLog::new(receivers))
+        };
+        let logs: Vec<Option<MessageLog>> = experiment.flows.iter().map(log).collect();
+        let mut flows: Vec<Box<dyn Flow>> = Vec::with_capacity(experiment.flows.len());
         for (number, spec) in experiment.flows.iter().enumerate() {
-            let [sender, receiver] = addresses(number);
-            let beside = addresses_beside(experiment, number);
-            let place = Place { number, spec, sender, receiver, beside };
-            let sides = [&senders, &receivers];
-            match start(experiment, &stage, &place, sides, &runtime) {
+            let (sender, receivers) = Site::ends(&sites, experiment, number);
+            let place = Place {
+                experiment,
+                number,
+                spec,
+                sender,
+                receivers,
+                beside: addresses_beside(experiment, number),
+                log: logs[number].clone(),
+                runtime: &runtime,
+            };
+            match flow::start(&stage, &place) {
                 Ok(flow) => flows.push(flow),
                 Err(error) => {
                     stage.stop.store(true, std::sync::atomic::Ordering::Relaxed);
-                    flows.into_iter().for_each(Flow::join);
+                    flows.into_iter().for_each(|flow| flow.join());
                     return Err(error);
                 }
             }
         }
-        let _namespaces = [senders, receivers];
-        Ok(Self { experiment, stage, flows, running, now: Time::ZERO, runtime, _namespaces })
+        let (changes, subjects) = (changes(experiment), experiment.subjects());
+        let mut run = Self {
+            experiment,
+            stage,
+            flows,
+            logs,
+            subjects,
+            running,
+            changes,
+            now: Time::ZERO,
+            runtime,
+            _sites: sites,
+        };
+        run.change_groups(Time::ZERO);
+        Ok(run)
+    }
+
+    /// Lets packets reach the members that groups have at `now`.
+    fn change_groups(&mut self, now: Time) {
+        if self.changes.last().is_none_or(|at| *at > now) {
+            return;
+        }
+        while self.changes.pop_if(|at| *at <= now).is_some() {}
+        for (number, flow) in self.experiment.flows.iter().enumerate() {
+            let Destination::Group(group) = flow.to else { continue };
+            let members = self.experiment.groups[group].members.iter();
+            let present = members.filter(|member| {
+                let is_sender = flow.from.machine() == Some(member.at.machine);
+                !is_sender && member.join <= now && member.leave.is_none_or(|leave| leave > now)
+            });
+            let present: Vec<InterfaceIndex> = present.map(|member| member.at).collect();
+            self.running.set_members(self.experiment, number, &present);
+        }
+    }
+
+    /// Waits until a time; members of groups come and go at theirs.
+    fn run_to(&mut self, at: Time) {
+        while let Some(change) = self.changes.last().copied().filter(|change| *change <= at) {
+            self.wait_until(change);
+            self.change_groups(change);
+        }
+        self.wait_until(at);
     }
 
     fn wait_until(&self, at: Time) {
@@ -131,13 +186,7 @@ impl<'a> Theatre<'a> {
 
     /// Reads what has to be asked for, for a sample that is due at `at`.
     fn refresh(&mut self, at: Time) {
-        let asked = self.flows.iter().filter_map(|flow| match flow {
-            Flow::Dfcp(flow) => Some(flow.refresh()),
-            _ => None,
-        });
-        for asked in asked {
-            self.runtime.block_on(asked);
-        }
+        self.flows.iter().for_each(|flow| flow.refresh(&self.runtime));
         // A sample has the time for which it was meant, unless the machine was late by more than
         // that means.
         let late = self.stage.clock.now().since(at);
@@ -160,28 +209,33 @@ impl<'a> Theatre<'a> {
     fn close(self) -> Result<(), TestbedError> {
         self.stage.stop.store(true, std::sync::atomic::Ordering::Relaxed);
         self.runtime.shutdown_timeout(Span::from_millis(100));
-        self.flows.into_iter().for_each(Flow::join);
+        self.flows.into_iter().for_each(|flow| flow.join());
         self.running.stop()
     }
 }
 
-impl Observed for Theatre<'_> {
+impl Observed for TestbedRun<'_> {
     fn now(&self) -> Time {
         self.now
     }
 
-    fn counters(&self, index: usize) -> Counters {
-        match &self.flows[index] {
-            Flow::Commands(_) => {
-                let received = self.running.carried(index);
-                Counters { received, ..Counters::default() }
-            }
-            flow => flow.counters(),
+    fn counters(&self, subject: usize) -> Counters {
+        let Subject { flow, receiver, .. } = self.subjects[subject];
+        let counters = self.flows[flow].counters(receiver);
+        // The bytes of commands are only seen on the network.
+        match self.experiment.flows[flow].transport.is_simulated() {
+            true => counters,
+            false => Counters { received: self.running.carried(flow), ..counters },
         }
     }
 
-    fn milestones(&self, index: usize) -> Milestones {
-        self.flows[index].milestones()
+    fn milestones(&self, subject: usize) -> Milestones {
+        let Subject { flow, receiver, .. } = self.subjects[subject];
+        self.flows[flow].milestones(receiver)
+    }
+
+    fn messages(&self, flow: usize) -> Option<MessageLog> {
+        self.logs[flow].clone()
     }
 
     fn link(&mut self, index: usize) -> (LinkStats, usize) {
@@ -189,45 +243,15 @@ impl Observed for Theatre<'_> {
     }
 }
 
-fn start(
-    experiment: &Experiment,
-    stage: &Stage,
-    place: &Place<'_>,
-    sides: [&Namespace; 2],
-    runtime: &tokio::runtime::Runtime,
-) -> Result<Flow, TestbedError> {
-    let (spec, seed) = (place.spec, experiment.seed);
-    let transport = spec.transport.as_any();
-    if let Some(tcp) = transport.downcast_ref::<rows::tcp::Tcp>() {
-        return Ok(Flow::Tcp(Tcp::start(stage, place, &tcp.config, sides, seed)?));
-    }
-    if let Some(dfcp) = transport.downcast_ref::<rows::dfcp::Dfcp>() {
-        let size = match spec.application {
-            Application::Source(Pattern::Object { size }) => size,
-            _ => experiment.more_than_fits(spec),
-        };
-        let object = Object { size, block: Some(dfcp.block), seed: seed ^ place.number as u64 };
-        let flow = Dfcp::start(stage, place, &dfcp.config, &object, sides, runtime)?;
-        return Ok(Flow::Dfcp(flow));
-    }
-    if let Some(command) = transport.downcast_ref::<rows::command::Command>() {
-        let lines = [&*command.sender, &*command.receiver];
-        return Ok(Flow::Commands(Commands::start(stage, place, lines, sides)?));
-    }
-    if transport.is::<rows::datagrams::Datagrams>() {
-        let Application::Source(pattern) = spec.application else {
-            return Err(TestbedError::Unsupported(format!(
-                "{}: datagrams make no requests",
-                spec.name
-            )));
-        };
-        return Ok(Flow::Datagrams(Datagrams::start(stage, place, pattern, sides, seed)?));
-    }
-    Err(TestbedError::Unsupported(format!(
-        "{}: {} is for the simulator only: it knows no sockets",
-        spec.name,
-        spec.transport.row().name
-    )))
+/// The times at which members of groups come or go, the last first.
+fn changes(experiment: &Experiment) -> Vec<Time> {
+    let members = experiment.groups.iter().flat_map(|group| &group.members);
+    let mut changes: Vec<Time> =
+        members.flat_map(|member| [Some(member.join), member.leave]).flatten().collect();
+    changes.sort();
+    changes.dedup();
+    changes.reverse();
+    changes
 }
 
 /// The TCP flows' settings, which kernels have in common.

@@ -98,18 +98,20 @@ impl Shell {
             addresses,
             mtu: config.mtu,
             default_route,
+            host_routes: &[],
             offload,
         };
         let outer = Tun::open(outside, &interface("fontis%d", &near, false))?;
         let tun = Tun::open(&inner, &interface("fontis0", &far, true))?;
-        let way = |name: &str, link: &LinkConfig| {
+        let way = |name: &str, link: &LinkConfig, port| {
             let links = vec![(name.to_owned(), link.clone())];
-            let routes = vec![Route { links: vec![0], class: 0 }];
+            let routes = vec![Route::row(&[0], port, 0)];
             let whole = config.super_packets.whole(&[link]);
             Way::new(config.seed, links, routes, Flows::Transport, whole)
         };
-        let ways = [way("up", &config.up), way("down", &config.down)];
-        let emulator = Emulator::start(Clock::start(), tun, outer, ways)?;
+        let ways =
+            vec![(way("up", &config.up, 1), vec![0]), (way("down", &config.down, 0), vec![1])];
+        let emulator = Emulator::start(Clock::start(), vec![tun, outer], ways)?;
         Ok(Self { inner, gateway: near.map(|(address, _)| address), emulator })
     }
 

@@ -25,6 +25,8 @@ pub(super) struct Interface<'a> {
     pub(super) mtu: u32,
     /// Whether all that has no better way goes there.
     pub(super) default_route: bool,
+    /// Single addresses that are reached there.
+    pub(super) host_routes: &'a [IpAddr],
     /// Whether it gives super-packets.
     pub(super) offload: bool,
 }
@@ -38,7 +40,7 @@ impl Tun {
         namespace: &Namespace,
         interface: &Interface<'_>,
     ) -> Result<Self, TestbedError> {
-        let Interface { name, addresses, mtu, default_route, offload } = *interface;
+        let Interface { name, addresses, mtu, default_route, host_routes, offload } = *interface;
         namespace.run(move || {
             let (descriptor, name) = sys::open_tun(name, offload).map_err(|source| {
                 let (what, advice) = (
@@ -62,6 +64,9 @@ impl Tun {
                 netlink.add_default_route(&name, false).map_err(system("add a route"))?;
                 // As above.
                 let _ = netlink.add_default_route(&name, true);
+            }
+            for address in host_routes {
+                netlink.add_host_route(&name, *address).map_err(system("add a route"))?;
             }
             Ok(Self { descriptor })
         })

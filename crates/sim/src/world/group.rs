@@ -62,24 +62,10 @@ impl Groups {
             if of != group {
                 continue;
             }
-            let last = graph.last_links(router);
-            let mut tree = BTreeSet::new();
-            for &back in members.into_iter().flatten() {
-                if Some(self.links[back].to) == machine {
-                    continue;
-                }
-                let mut branch = vec![back];
-                let mut at = self.links[back].from;
-                while at != router {
-                    let Some(link) = last[at] else { break };
-                    branch.push(link);
-                    at = self.links[link].from;
-                }
-                // A member that no way leads to gets nothing.
-                if at == router {
-                    tree.extend(branch);
-                }
-            }
+            let leaves = members.into_iter().flatten().copied();
+            let leaves: Vec<usize> =
+                leaves.filter(|back| Some(self.links[*back].to) != machine).collect();
+            let tree = graph.tree(router, &leaves);
             for (vertex, switch) in self.switches.iter().enumerate() {
                 let Some(switch) = *switch else { continue };
                 let links = tree.iter().map(|link| self.links[*link]);

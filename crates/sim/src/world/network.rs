@@ -1,6 +1,6 @@
 //! A world under construction: routers, machines, links and hosts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fontis_base::{Address, Duration, Port, Rate};
 use fontis_net::{Bundle, LinkConfig};
@@ -266,7 +266,7 @@ impl Graph {
     }
 
     /// For each vertex, the last link of the way that leads there from `from`: a tree.
-    pub fn last_links(&self, from: VertexIndex) -> Vec<Option<usize>> {
+    fn last_links(&self, from: VertexIndex) -> Vec<Option<usize>> {
         let mut last: Vec<Option<usize>> = vec![None; self.forwards.len()];
         let mut reached = vec![from];
         let mut next = 0;
@@ -283,6 +283,27 @@ impl Graph {
             }
         }
         last
+    }
+
+    /// The tree of shortest ways from a router to the ends of the links `leaves`, which are its last
+    /// links: what a packet to a group crosses, each link once. A leaf that no way leads to is not
+    /// in it.
+    pub fn tree(&self, router: VertexIndex, leaves: &[usize]) -> BTreeSet<usize> {
+        let last = self.last_links(router);
+        let mut tree = BTreeSet::new();
+        for &leaf in leaves {
+            let mut branch = vec![leaf];
+            let mut at = self.links[leaf].0;
+            while at != router {
+                let Some(link) = last[at] else { break };
+                branch.push(link);
+                at = self.links[link].0;
+            }
+            if at == router {
+                tree.extend(branch);
+            }
+        }
+        tree
     }
 
     /// The links that packets from one vertex to another cross, in their order; `None` if no way
@@ -317,6 +338,15 @@ mod tests {
         assert_eq!(net.route(3, 2), Some(vec![4, 0, 1]));
         assert_eq!(graph(5, &links).route(0, 4), None);
         assert_eq!(net.route(1, 1), Some(vec![]));
+    }
+
+    #[test]
+    fn a_tree_crosses_each_link_once_and_leaves_out_what_no_way_leads_to() {
+        // 0 leads to 1; 1 leads to 2 and 3; nothing leads to 4, from which a link leads to 5.
+        let net = graph(6, &[(0, 1), (1, 2), (1, 3), (4, 5)]);
+        assert_eq!(Vec::from_iter(net.tree(0, &[1, 2, 3])), [0, 1, 2]);
+        assert_eq!(Vec::from_iter(net.tree(1, &[2])), [2]);
+        assert!(net.tree(0, &[]).is_empty());
     }
 
     #[test]

@@ -3,63 +3,72 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use fontis_sim::host::Milestones;
+use fontis_sim::host::rows::command::Command as CommandLines;
+use fontis_sim::host::{Counters, Milestones};
 
-use super::{Meter, Place, Stage};
+use super::{Flow, Meter, Place, Stage, join};
 use crate::testbed::command::Job;
 use crate::testbed::error::{TestbedError, system};
 use crate::testbed::namespace::Namespace;
 
 /// Commands at both ends of a flow.
-pub(in crate::testbed) struct Commands {
+struct Commands {
     meter: Arc<Meter>,
-    pub(super) threads: Vec<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 /// How soon the end of a command is noticed.
 const TICK: Duration = Duration::from_millis(5);
 
-impl Commands {
-    /// Starts the receiver's command, if there is one, and the sender's when it is time; with its
-    /// end the flow has come to its own. What still runs at the end of the run is killed.
-    pub(in crate::testbed) fn start(
-        stage: &Stage,
-        place: &Place<'_>,
-        [sender, receiver]: [&str; 2],
-        [senders, receivers]: [&Namespace; 2],
-    ) -> Result<Self, TestbedError> {
-        let line = |text: &str, own: std::net::IpAddr, peer: std::net::IpAddr| {
-            let mut command = Command::new("/bin/sh");
-            command.args(["-c", text]).stdin(Stdio::null()).stdout(Stdio::null());
-            command.env("FONTIS_ADDRESS", own.to_string()).env("FONTIS_PEER", peer.to_string());
-            command
-        };
-        let waiting = (!receiver.trim().is_empty())
-            .then(|| Job::start(receivers, line(receiver, place.receiver, place.sender)))
-            .transpose()?;
-        let command = line(sender, place.sender, place.receiver);
-        let (namespace, stage) = (senders.share()?, stage.clone());
-        let (name, begin) = (place.spec.name.clone(), place.spec.start);
-        let meter = Arc::new(Meter::default());
-        let noted = Arc::clone(&meter);
-        let body = move || {
-            if stage.wait_until(begin) {
-                run(&stage, &noted, &name, &namespace, command);
-            }
-            while waiting.as_ref().is_some_and(|job| !job.is_over()) && !stage.is_over() {
-                thread::sleep(TICK);
-            }
-            if let Some(job) = waiting {
-                job.handle().kill();
-                let _ = job.wait();
-            }
-        };
-        let thread = thread::Builder::new().name(place.spec.name.clone()).spawn(body);
-        Ok(Self { meter, threads: vec![thread.map_err(system("start a thread"))?] })
+/// Starts the receiver's command, if there is one, and the sender's when it is time; with its end the
+/// flow has come to its own. A command that still runs at the end of the run is killed.
+pub(super) fn start(stage: &Stage, place: &Place<'_>) -> Result<Box<dyn Flow>, TestbedError> {
+    let transport = place.spec.transport.as_any().downcast_ref::<CommandLines>();
+    let CommandLines { sender, receiver } = transport.expect("the table says commands");
+    let to = place.receiver();
+    let line = |text: &str, own: std::net::IpAddr, peer: std::net::IpAddr| {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", text]).stdin(Stdio::null()).stdout(Stdio::null());
+        command.env("FONTIS_ADDRESS", own.to_string()).env("FONTIS_PEER", peer.to_string());
+        command
+    };
+    let waiting = (!receiver.trim().is_empty())
+        .then(|| Job::start(to.namespace, line(receiver, to.address, place.sender.address)))
+        .transpose()?;
+    let command = line(sender, place.sender.address, to.address);
+    let (namespace, stage) = (place.sender.namespace.share()?, stage.clone());
+    let (name, begin) = (place.spec.name.clone(), place.spec.start);
+    let meter = Arc::new(Meter::default());
+    let noted = Arc::clone(&meter);
+    let body = move || {
+        if stage.wait_until(begin) {
+            run(&stage, &noted, &name, &namespace, command);
+        }
+        while waiting.as_ref().is_some_and(|job| !job.is_over()) && !stage.is_over() {
+            thread::sleep(TICK);
+        }
+        if let Some(job) = waiting {
+            job.handle().kill();
+            let _ = job.wait();
+        }
+    };
+    let thread = thread::Builder::new().name(place.spec.name.clone()).spawn(body);
+    let threads = vec![thread.map_err(system("start a thread"))?];
+    Ok(Box::new(Commands { meter, threads }))
+}
+
+impl Flow for Commands {
+    fn counters(&self, _receiver: usize) -> Counters {
+        // The bytes that they move are only seen on the network.
+        Counters::default()
     }
 
-    pub(super) fn milestones(&self) -> Milestones {
+    fn milestones(&self, _receiver: usize) -> Milestones {
         self.meter.milestones()
+    }
+
+    fn join(self: Box<Self>) {
+        join(self.threads);
     }
 }
 

@@ -3,25 +3,27 @@
 mod command;
 mod datagrams;
 mod dfcp;
+mod messages;
 mod tcp;
 
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration as Span;
 
 use fontis::udp::Clock;
-use fontis_base::Time;
+use fontis_base::{Stream, Time};
+use fontis_sim::Experiment;
+use fontis_sim::app::message::MessageLog;
 use fontis_sim::experiment::spec::FlowSpec;
 use fontis_sim::host::{Counters, Milestones};
 
-pub(super) use command::Commands;
-pub(super) use datagrams::Datagrams;
-pub(super) use dfcp::{Dfcp, Object};
-pub(super) use tcp::Tcp;
+use tokio::runtime::Runtime;
 
 use super::error::TestbedError;
+use super::network::EndSite;
 
 /// The port on which receivers of kernel flows listen, and senders of Fontis.
 const PORT: u16 = 5001;
@@ -104,65 +106,103 @@ impl Meter {
 }
 
 /// A flow at work.
-pub(super) enum Flow {
-    Tcp(Tcp),
-    Datagrams(Datagrams),
-    Dfcp(Dfcp),
-    Commands(Commands),
-}
+pub(super) trait Flow {
+    /// Its counters, with those of one of its receivers.
+    fn counters(&self, receiver: usize) -> Counters;
 
-impl Flow {
-    pub(super) fn counters(&self) -> Counters {
-        match self {
-            Self::Tcp(flow) => flow.counters(),
-            Self::Datagrams(flow) => flow.counters(),
-            Self::Dfcp(flow) => flow.counters(),
-            // What they move is only seen on the network.
-            Self::Commands(_) => Counters::default(),
-        }
-    }
-
-    pub(super) fn milestones(&self) -> Milestones {
-        match self {
-            Self::Tcp(flow) => flow.milestones(),
-            Self::Datagrams(flow) => flow.milestones(),
-            Self::Dfcp(flow) => flow.milestones(),
-            Self::Commands(flow) => flow.milestones(),
-        }
-    }
+    /// Its milestones, with those of one of its receivers.
+    fn milestones(&self, receiver: usize) -> Milestones;
 
     /// Whether all that it had to transport has arrived.
-    pub(super) fn is_done(&self) -> bool {
-        let milestones = self.milestones();
+    fn is_done(&self) -> bool {
+        let milestones = self.milestones(0);
         milestones.completed.is_some() || milestones.aborted
     }
 
+    /// Asks its connections for their counters.
+    fn refresh(&self, _runtime: &Runtime) {}
+
     /// Waits for its threads, once the run is over.
-    pub(super) fn join(self) {
-        let threads = match self {
-            Self::Tcp(flow) => flow.threads,
-            Self::Datagrams(flow) => flow.threads,
-            Self::Commands(flow) => flow.threads,
-            Self::Dfcp(_) => Vec::new(),
-        };
-        for thread in threads {
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        }
+    fn join(self: Box<Self>) {}
+}
+
+/// Waits for threads, once the run is over.
+fn join(threads: Vec<JoinHandle<()>>) {
+    for thread in threads {
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     }
 }
 
-/// Where a flow's ends are, and what it is.
+/// A flow that is to begin: its ends, and what it is.
 pub(super) struct Place<'a> {
+    pub(super) experiment: &'a Experiment,
     pub(super) number: usize,
     pub(super) spec: &'a FlowSpec,
-    pub(super) sender: IpAddr,
-    pub(super) receiver: IpAddr,
+    pub(super) sender: EndSite<'a>,
+    pub(super) receivers: Vec<EndSite<'a>>,
     /// The addresses of further subflows.
     pub(super) beside: Vec<[IpAddr; 2]>,
+    /// Its messages, if its application sends messages.
+    pub(super) log: Option<MessageLog>,
+    pub(super) runtime: &'a Runtime,
+}
+
+impl Place<'_> {
+    /// The receiver of a flow that has one.
+    fn receiver(&self) -> EndSite<'_> {
+        self.receivers[0]
+    }
+
+    /// The stream of the application's random draws.
+    fn stream(&self) -> Stream {
+        Stream::new(self.experiment.seed, &format!("{}/application", self.spec.name))
+    }
+}
+
+/// Starts a flow of a transport on the testbed.
+type Start = fn(&Stage, &Place<'_>) -> Result<Box<dyn Flow>, TestbedError>;
+
+/// The counterparts of the simulator's transports, by name. A transport that is not here runs in the
+/// simulator only.
+const COUNTERPARTS: &[(&str, Start)] = &[
+    ("TCP", tcp::start),
+    ("DFCP", dfcp::start),
+    ("datagrams", datagrams::start),
+    ("command", command::start),
+];
+
+/// Starts a flow.
+pub(super) fn start(stage: &Stage, place: &Place<'_>) -> Result<Box<dyn Flow>, TestbedError> {
+    let row = place.spec.transport.row();
+    match COUNTERPARTS.iter().find(|(name, _)| *name == row.name) {
+        Some((_, start)) => start(stage, place),
+        None => Err(TestbedError::Unsupported(format!(
+            "{}: {} is for the simulator only: it knows no sockets",
+            place.spec.name, row.name
+        ))),
+    }
 }
 
 /// Whether a call only ended because it is time to look whether the run is over.
 fn only_waited(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use fontis_sim::host::rows::TRANSPORTS;
+
+    use super::COUNTERPARTS;
+
+    #[test]
+    fn every_transport_of_the_simulator_has_a_counterpart_or_is_known_to_have_none() {
+        /// The DFCP of 2015 has no sockets.
+        const SIMULATED_ONLY: [&str; 1] = ["DFCP of 2015"];
+        for row in TRANSPORTS {
+            let has = COUNTERPARTS.iter().any(|(name, _)| *name == row.name);
+            assert_ne!(has, SIMULATED_ONLY.contains(&row.name), "{}", row.name);
+        }
+        assert_eq!(COUNTERPARTS.len() + SIMULATED_ONLY.len(), TRANSPORTS.len());
+    }
 }

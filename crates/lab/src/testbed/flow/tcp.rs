@@ -4,28 +4,29 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 
-use fontis_base::{Duration, Stream};
+use fontis_base::{Duration, Rate, Stream};
 use fontis_proto::congestion::CongestionKind;
-use fontis_proto::tcp::Config;
 use fontis_sim::app::Application;
+use fontis_sim::app::message::{MessageLog, MessageSource};
 use fontis_sim::app::requests::Requests;
 use fontis_sim::app::source::Source;
-use fontis_sim::host::{Counters, Milestones};
+use fontis_sim::host::{Counters, Milestones, rows};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::{LOOK, Meter, PORT, Place, Stage, only_waited};
+use super::messages::{Messages, in_stream};
+use super::{Flow, LOOK, Meter, PORT, Place, Stage, join, only_waited};
 use crate::testbed::error::{TestbedError, system};
 use crate::testbed::multipath;
 use crate::testbed::namespace::Namespace;
 use crate::testbed::system as sys;
 
 /// A connection of the kernel's TCP.
-pub(in crate::testbed) struct Tcp {
+struct Tcp {
     meter: Arc<Meter>,
     /// The sender's socket, once it is connected.
     socket: Arc<OnceLock<TcpStream>>,
     is_multipath: bool,
-    pub(super) threads: Vec<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 /// What is written or thrown away at a time.
@@ -52,119 +53,116 @@ struct End {
     name: String,
 }
 
-impl Tcp {
-    /// Lets the receiver listen, and the sender connect when it is time.
-    pub(in crate::testbed) fn start(
-        stage: &Stage,
-        place: &Place<'_>,
-        config: &Config,
-        [senders, receivers]: [&Namespace; 2],
-        seed: u64,
-    ) -> Result<Self, TestbedError> {
-        let spec = place.spec;
-        let algorithm = kernel_name(config.congestion).ok_or_else(|| {
+/// Lets the receiver listen, and the sender connect when it is time.
+pub(super) fn start(stage: &Stage, place: &Place<'_>) -> Result<Box<dyn Flow>, TestbedError> {
+    let spec = place.spec;
+    let transport = spec.transport.as_any().downcast_ref::<rows::tcp::Tcp>();
+    let config = &transport.expect("the table says TCP").config;
+    let algorithm = kernel_name(config.congestion).ok_or_else(|| {
+        TestbedError::Unsupported(format!(
+            "{}: no kernel has {}; the simulator does",
+            spec.name, config.congestion
+        ))
+    })?;
+    // The receiver of the data asks for it; the end that acts first connects.
+    let asks = matches!(spec.application, Application::Requests(_));
+    let ends = [&place.sender, &place.receivers[0]].map(|end| (end.namespace, end.address));
+    let [from, to] = if asks { [ends[1], ends[0]] } else { ends };
+    let is_multipath = !spec.subflows.is_empty();
+    let protocol = if is_multipath { multipath::PROTOCOL.into() } else { Protocol::TCP };
+    if is_multipath {
+        let own = |ends: &[IpAddr; 2]| ends[usize::from(asks)];
+        let own: Vec<IpAddr> = place.beside.iter().map(own).collect();
+        multipath::manage(from.0, own.len(), &own)?;
+        multipath::manage(to.0, own.len(), &[])?;
+    }
+    let open = |namespace: &Namespace, address| {
+        let address = SocketAddr::new(address, 0);
+        let opened = namespace.run(|| {
+            let (domain, kind) = (Domain::for_address(address), Type::STREAM);
+            Socket::new(domain, kind, Some(protocol)).map_err(|error| match error.raw_os_error() {
+                Some(libc::EPROTONOSUPPORT | libc::ENOPROTOOPT) if is_multipath => {
+                    TestbedError::Unsupported(format!(
+                        "{}: this kernel has no Multipath TCP, or net.mptcp.enabled is 0",
+                        spec.name
+                    ))
+                }
+                _ => system("open a socket")(error),
+            })
+        })?;
+        rustix::net::sockopt::set_tcp_congestion(&opened, algorithm).map_err(|_| {
             TestbedError::Unsupported(format!(
-                "{}: no kernel has {}; the simulator does",
-                spec.name, config.congestion
+                "{}: this kernel has no congestion control {algorithm}; load the module tcp_{algorithm}, or \
+                 choose one of /proc/sys/net/ipv4/tcp_available_congestion_control",
+                spec.name
             ))
         })?;
-        // Who asks is the receiver of the data; who connects is who acts first.
-        let asks = matches!(spec.application, Application::Requests(_));
-        let (from, to) = if asks {
-            ((receivers, place.receiver), (senders, place.sender))
-        } else {
-            ((senders, place.sender), (receivers, place.receiver))
-        };
-        let is_multipath = !spec.subflows.is_empty();
-        let protocol = if is_multipath { multipath::PROTOCOL.into() } else { Protocol::TCP };
-        if is_multipath {
-            let own = |ends: &[IpAddr; 2]| ends[usize::from(asks)];
-            let own: Vec<IpAddr> = place.beside.iter().map(own).collect();
-            multipath::manage(from.0, own.len(), &own)?;
-            multipath::manage(to.0, own.len(), &[])?;
+        if let Some(most) = config.max_window {
+            let most = u32::try_from(most).unwrap_or(u32::MAX);
+            sys::clamp_window(&opened, most).map_err(system("bound a window"))?;
         }
-        let open = |namespace: &Namespace, address| {
-            let address = SocketAddr::new(address, 0);
-            let opened = namespace.run(|| {
-                let (domain, kind) = (Domain::for_address(address), Type::STREAM);
-                Socket::new(domain, kind, Some(protocol)).map_err(|error| {
-                    match error.raw_os_error() {
-                        Some(libc::EPROTONOSUPPORT | libc::ENOPROTOOPT) if is_multipath => {
-                            TestbedError::Unsupported(format!(
-                                "{}: this kernel has no Multipath TCP, or net.mptcp.enabled is 0",
-                                spec.name
-                            ))
-                        }
-                        _ => system("open a socket")(error),
+        Ok(opened)
+    };
+    let (listener, client) = (open(to.0, to.1)?, open(from.0, from.1)?);
+    let bound = |socket: &Socket, address, port| {
+        let set = socket.set_reuse_address(true);
+        set.and_then(|()| socket.set_read_timeout(Some(LOOK)))
+            .and_then(|()| socket.set_write_timeout(Some(LOOK)))
+            .and_then(|()| socket.bind(&SocketAddr::new(address, port).into()))
+            .map_err(system("bind a socket"))
+    };
+    bound(&listener, to.1, PORT)?;
+    bound(&client, from.1, 0)?;
+    listener.listen(1).map_err(system("listen"))?;
+    let end = End {
+        stage: stage.clone(),
+        meter: Arc::default(),
+        socket: Arc::default(),
+        name: spec.name.clone(),
+    };
+    let (active, passive) = (end.clone(), end.clone());
+    let (start, application) = (spec.start, spec.application);
+    let (stream, log) = (place.stream(), place.log.clone());
+    let taken = log.clone();
+    let target = SocketAddr::new(to.1, PORT);
+    let connecting = move || {
+        if active.stage.wait_until(start)
+            && let Some(socket) = active.connect(client, target)
+        {
+            match application {
+                Application::Source(pattern) => {
+                    active.send(&socket, Source::new(pattern, start, stream));
+                }
+                Application::Requests(requests) => active.ask(&socket, requests, stream),
+                Application::Messages(messages) => {
+                    if let Some(log) = log {
+                        let source = MessageSource::new(messages, start, stream, log);
+                        active.send_messages(&socket, source);
                     }
-                })
-            })?;
-            rustix::net::sockopt::set_tcp_congestion(&opened, algorithm).map_err(|_| {
-                TestbedError::Unsupported(format!(
-                    "{}: this kernel has no congestion control {algorithm}; load the module tcp_{algorithm}, or \
-                     choose one of /proc/sys/net/ipv4/tcp_available_congestion_control",
-                    spec.name
-                ))
-            })?;
-            if let Some(most) = config.max_window {
-                let most = u32::try_from(most).unwrap_or(u32::MAX);
-                sys::clamp_window(&opened, most).map_err(system("bound a window"))?;
-            }
-            Ok(opened)
-        };
-        let (listener, client) = (open(to.0, to.1)?, open(from.0, from.1)?);
-        let bound = |socket: &Socket, address, port| {
-            let set = socket.set_reuse_address(true);
-            set.and_then(|()| socket.set_read_timeout(Some(LOOK)))
-                .and_then(|()| socket.set_write_timeout(Some(LOOK)))
-                .and_then(|()| socket.bind(&SocketAddr::new(address, port).into()))
-                .map_err(system("bind a socket"))
-        };
-        bound(&listener, to.1, PORT)?;
-        bound(&client, from.1, 0)?;
-        listener.listen(1).map_err(system("listen"))?;
-        let end = End {
-            stage: stage.clone(),
-            meter: Arc::default(),
-            socket: Arc::default(),
-            name: spec.name.clone(),
-        };
-        let (active, passive) = (end.clone(), end.clone());
-        let (start, application) = (spec.start, spec.application);
-        let stream = Stream::new(seed, &format!("{}/application", spec.name));
-        let target = SocketAddr::new(to.1, PORT);
-        let connecting = move || {
-            if active.stage.wait_until(start)
-                && let Some(socket) = active.connect(client, target)
-            {
-                match application {
-                    Application::Source(pattern) => {
-                        active.send(&socket, Source::new(pattern, start, stream));
-                    }
-                    Application::Requests(requests) => active.ask(&socket, requests, stream),
-                    Application::Messages(_) => {}
                 }
             }
-        };
-        let accepting = move || {
-            if let Some(socket) = passive.accept(&listener) {
-                match application {
-                    Application::Source(_) | Application::Messages(_) => passive.take(&socket),
-                    Application::Requests(requests) => passive.answer(&socket, requests),
+        }
+    };
+    let accepting = move || {
+        if let Some(socket) = passive.accept(&listener) {
+            match application {
+                Application::Source(_) => passive.take(&socket),
+                Application::Messages(_) => {
+                    taken.into_iter().for_each(|log| passive.take_messages(&socket, &log));
                 }
+                Application::Requests(requests) => passive.answer(&socket, requests),
             }
-        };
-        let spawn = |body: Box<dyn FnOnce() + Send>| {
-            thread::Builder::new()
-                .name(end.name.clone())
-                .spawn(body)
-                .map_err(system("start a thread"))
-        };
-        let threads = vec![spawn(Box::new(accepting))?, spawn(Box::new(connecting))?];
-        Ok(Self { meter: end.meter, socket: end.socket, is_multipath, threads })
-    }
+        }
+    };
+    let spawn = |body: Box<dyn FnOnce() + Send>| {
+        thread::Builder::new().name(end.name.clone()).spawn(body).map_err(system("start a thread"))
+    };
+    let threads = vec![spawn(Box::new(accepting))?, spawn(Box::new(connecting))?];
+    Ok(Box::new(Tcp { meter: end.meter, socket: end.socket, is_multipath, threads }))
+}
 
-    pub(super) fn counters(&self) -> Counters {
+impl Flow for Tcp {
+    fn counters(&self, _receiver: usize) -> Counters {
         let received = self.meter.received.load(Ordering::Relaxed);
         let infos = self.socket.get().map_or(Vec::new(), |socket| {
             match self.is_multipath {
@@ -191,8 +189,12 @@ impl Tcp {
         counters
     }
 
-    pub(super) fn milestones(&self) -> Milestones {
+    fn milestones(&self, _receiver: usize) -> Milestones {
         self.meter.milestones()
+    }
+
+    fn join(self: Box<Self>) {
+        join(self.threads);
     }
 }
 
@@ -304,6 +306,50 @@ impl End {
         }
     }
 
+    /// Sends messages, each when it is made.
+    fn send_messages(&self, socket: &TcpStream, mut source: MessageSource) {
+        self.watch(socket);
+        let _ = socket.set_nodelay(true);
+        let mut waiting: Vec<u8> = Vec::new();
+        while !self.stage.is_over() {
+            while let Some(message) = source.next(self.stage.clock.now(), rate(socket)) {
+                waiting.extend(in_stream(&message));
+            }
+            if waiting.is_empty() {
+                match source.due() {
+                    Some(due) => _ = self.stage.wait_until(due),
+                    None => return,
+                }
+                continue;
+            }
+            let mut out = socket;
+            match out.write(&waiting) {
+                Ok(written) => _ = waiting.drain(..written),
+                Err(error) if only_waited(&error) => {}
+                Err(error) => return self.abort(format!("cannot send: {error}")),
+            }
+        }
+    }
+
+    /// Takes messages, and notes when each has come.
+    fn take_messages(&self, mut socket: &TcpStream, log: &MessageLog) {
+        let (mut messages, mut buffer) = (Messages::default(), vec![0; PIECE]);
+        while !self.stage.is_over() {
+            match socket.read(&mut buffer) {
+                Ok(0) => return,
+                Ok(bytes) => {
+                    let now = self.stage.clock.now();
+                    self.meter.arrived(now, bytes as u64);
+                    for number in messages.take(&buffer[..bytes]) {
+                        log.arrived(0, number, now);
+                    }
+                }
+                Err(error) if only_waited(&error) => {}
+                Err(error) => return self.abort(format!("cannot receive: {error}")),
+            }
+        }
+    }
+
     /// Asks again and again.
     fn ask(&self, mut socket: &TcpStream, requests: Requests, mut stream: Stream) {
         let _ = socket.set_nodelay(true);
@@ -375,4 +421,11 @@ impl End {
 
 fn in_progress(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINPROGRESS | libc::EALREADY))
+}
+
+/// The rate of a connection by its window and round-trip time.
+fn rate(socket: &TcpStream) -> Option<Rate> {
+    let info = sys::tcp_info(socket).ok().filter(|info| info.tcpi_rtt > 0)?;
+    let window = u64::from(info.tcpi_snd_cwnd) * u64::from(info.tcpi_snd_mss);
+    Some(Rate::from_bytes_over(window, Duration::from_micros(info.tcpi_rtt.into())))
 }

@@ -32,7 +32,7 @@ pub use picture::draw;
 
 use super::error::{TestbedError, system};
 use super::namespace::Namespace;
-use super::network::{Network, addresses};
+use super::network::{Network, Site, addresses};
 
 /// A file, a path, and who races over it.
 #[derive(Clone, Debug)]
@@ -175,7 +175,7 @@ impl Race {
             ("net/ipv4/tcp_rmem", room),
         ])?;
         let clock = Clock::start();
-        let (senders, receivers, running) = network.start(&experiment, clock, None)?;
+        let (sites, running) = network.start(&experiment, clock, None)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(system("start threads"))?;
         let folder = tempfile::tempdir().map_err(system("make a folder for what arrives"))?;
@@ -195,7 +195,8 @@ impl Race {
                 stop: Arc::clone(&stop),
                 window: (8 * self.rate.bdp(self.rtt).as_bytes()).max(4 << 20),
             };
-            let (sides, start) = ([&senders, &receivers], (clock, start));
+            let (sender, receivers) = Site::ends(&sites, &experiment, index);
+            let (sides, start) = ([sender.namespace, receivers[0].namespace], (clock, start));
             match runner {
                 Runner::Tcp(name) => threads.extend(tcp::start(track, name, sides, start)?),
                 Runner::Quic => quic::start(track, sides, start, &runtime)?,

@@ -22,7 +22,7 @@ pub struct Command {
 
 /// The row of commands.
 pub static ROW: TransportRow = TransportRow {
-    name: "datagrams",
+    name: "command",
     unit: "datagrams",
     protocols: || vec!["command"],
     tables: &[],
