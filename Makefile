@@ -30,7 +30,8 @@ test: lint ## Check everything: lint, then every test
 python: prerequisites ## Build the Python package into target/venv, with what its tests need
 	scripts/python.sh install
 
-lint: viewer ## Check format, lints, documentation, licences, and that the pure crates need no machine
+lint: viewer ## Check format, house rules, lints, documentation, licences, and that the pure crates need no machine
+	python3 scripts/house.py
 	$(CARGO) fmt --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked

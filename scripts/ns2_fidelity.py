@@ -3,8 +3,8 @@
 
     scripts/ns2_fidelity.py PAGE        writes the Markdown page
 
-FONTIS is the command (target/release/fontis). ns-2 is Debian's package ns2. Everything is seeded; each cell is the
-mean of three seeds.
+FONTIS is the command (target/release/fontis). ns-2 is Debian's package ns2. Everything is seeded;
+each cell is the mean of three seeds.
 """
 
 import itertools

@@ -1,6 +1,7 @@
 """Figures of papers, redrawn from recorded runs, with published values where the text gives them.
 
-``figures.toml`` has every numbered figure of the three DFCP works that shows data: how it is redrawn, or why it is not.
+``figures.toml`` has every numbered figure of the three DFCP works that shows data: how it is
+redrawn, or why it is not.
 
 >>> figure = find("dfcp-000-f4.1")[0]
 >>> plots.save(draw(figure), "figure.pdf")

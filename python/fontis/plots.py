@@ -1,6 +1,7 @@
-"""Plots in the house's style: colours that the colour-blind tell apart (Okabe and Ito), and marks and dashes for print.
+"""Plots in one style: colours that the colour-blind tell apart (Okabe and Ito), marks, dashes.
 
-Each takes ``axes`` to draw into, or makes them, and gives them back: ``save(time_series(recording), "goodput.pdf")``.
+Each takes ``axes`` to draw into, or makes them, and gives them back:
+``save(time_series(recording), "goodput.pdf")``.
 """
 
 import math
@@ -120,7 +121,8 @@ def time_series(
 ) -> Any:
     """Plot a column of the flow or queue table over time, a line for each flow or bottleneck.
 
-    ``goodput`` is made of ``received``, in Mbit/s. ``smooth`` is a moving mean over so many seconds.
+    ``goodput`` is made of ``received``, in Mbit/s. ``smooth`` is a moving mean over so many
+    seconds.
     """
     table = _table(recording, column)
     name = "name" if "name" in table.column_names else "queue"
@@ -213,7 +215,7 @@ def heat_map(
 def lines(
     sweep: Any, x: str, metric: str = "goodput", *, subject: str = "all", confidence: float = 0.95, axes: Any = None
 ) -> Any:
-    """Plot a metric's mean over a parameter of a :class:`fontis.Sweep`, with its confidence interval; a line for all else."""
+    """Plot a metric's mean and confidence interval over a parameter of a :class:`fontis.Sweep`."""
     if x not in sweep.parameters:
         raise UsageError(f"{x!r} is not swept; {', '.join(sweep.parameters) or 'nothing'} is")
     others = [name for name in ("variant", *sweep.parameters) if name != x]

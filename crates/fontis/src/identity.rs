@@ -181,8 +181,8 @@ impl Identity {
     /// Reads the identity at `path`; on first use makes one there, readable by this user only.
     ///
     /// # Errors
-    /// [`IdentityError`]: `Open` if others may read it, `Secret` if it is something else, `Randomness` where nothing could be kept
-    /// secret, or `Io`.
+    /// [`IdentityError`]: `Open` if others may read it, `Secret` if it is not an identity,
+    /// `Randomness` if the system has no randomness, or `Io`.
     pub fn load_or_create(path: &Path) -> Result<Self, IdentityError> {
         match Self::load(path) {
             Err(IdentityError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}

@@ -86,7 +86,8 @@ impl Sink {
     /// itself and not what it points to, a folder by a folder as a whole.
     ///
     /// # Errors
-    /// [`SinkError`]: the destination exists, cannot be written, is too small, or another transfer writes there.
+    /// [`SinkError`]: the destination exists, cannot be written, is too small, or another transfer
+    /// writes there.
     ///
     /// # Panics
     /// If `dest` is [`Dest::Stdout`], which is for [`StreamSink`](crate::StreamSink), or `content`

@@ -25,7 +25,8 @@ const ALIVE_EVERY: Duration = Duration::from_secs(5);
 /// let endpoint = Endpoint::bind("0.0.0.0:0".parse()?, config)?;
 /// let url: Url = "fontis://example.org:4433/map.tif?key=…".parse()?;
 /// let remote = transfer::resolve(&url).await?[0];
-/// let report = transfer::get(&endpoint, remote, &url, &Dest::new("."), SinkOptions::default(), |_| {}).await?;
+/// let (dest, options) = (Dest::new("."), SinkOptions::default());
+/// let report = transfer::get(&endpoint, remote, &url, &dest, options, |_| {}).await?;
 /// println!("{} bytes, BLAKE3 {}", report.bytes, report.hash);
 /// # Ok(())
 /// # }
