@@ -3,7 +3,7 @@
 //!
 //! `FONTIS_RUNS` sets how many (200 by default, 10,000 in `make soak`), `FONTIS_SEED` the first
 //! seed. A failure names the seed that repeats it:
-//! `FONTIS_SEED=n FONTIS_RUNS=1 cargo test -p fontis-sim --test transfers`.
+//! `FONTIS_SEED=n FONTIS_RUNS=1 cargo test -p fontis-sim --test main transfers`.
 
 use fontis_base::{Duration, Probability, Rate, Size, Stream, Time};
 use fontis_net::{Limit, LinkConfig, Loss, LossPosition, Outage, Reorder};
