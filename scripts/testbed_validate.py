@@ -126,9 +126,9 @@ def main():
         print(f"cell {cell['index'] + 1} of {CELLS}", flush=True)
     text = [
         "# The simulator beside the testbed\n",
-        f"{CELLS} cells of a Latin hypercube (seed {SEED}) at {RATE} Mbit/s, {SECONDS} s each of which the first {WARMUP} do "
-        f"not count, {REPETITIONS} repetitions on either platform. A ratio is the testbed's value over the simulator's. "
-        "Made by `scripts/testbed_validate.py`.\n",
+        f"{CELLS} cells of a Latin hypercube (seed {SEED}) at {RATE} Mbit/s, {SECONDS} s each without the first {WARMUP} s,\n"
+        f"{REPETITIONS} repetitions on either platform. A ratio is the testbed's value ÷ the simulator's. Made by\n"
+        "`scripts/testbed_validate.py`.\n",
         "| protocol | metric | cells | geometric mean of ratios, 95 % interval | within 10 % | within 25 % |",
         "|---|---|---|---|---|---|",
     ]
