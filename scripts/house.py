@@ -66,7 +66,7 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
 KNOWN: dict[str, set[str]] = {
     "columns": {"docs/recording.md", "docs/scenario.md"},
     "circle": {"cli", "codes", "fontis", "lab", "net", "proto", "sim"},
-    "root": {"base", "codes", "fontis", "lab", "net", "sim"},
+    "root": {"base", "codes", "lab", "net", "sim"},
     "twice": {"base", "fontis", "lab", "net", "proto", "sim"},
     "arrow": {"proto"},
 }
@@ -117,9 +117,7 @@ def long_lines(path: Path, text: str) -> list[int]:
     return [
         number
         for number, line in enumerate(lines, 1)
-        if len(line) > COLUMNS
-        and "://" not in line
-        and (line.lstrip().startswith(marks) or number in docs)
+        if len(line) > COLUMNS and "://" not in line and (line.lstrip().startswith(marks) or number in docs)
     ]
 
 
@@ -216,9 +214,7 @@ def check() -> list[Finding]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--report", nargs="*", choices=RULES, help="list what is known, too")
     parser.add_argument("--crate", help="only findings of this folder of crates/, or of this file")
     arguments = parser.parse_args()

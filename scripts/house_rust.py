@@ -22,9 +22,7 @@ OPEN, CLOSE = "([{", ")]}"
 FUNCTION_START = re.compile(r"\bfn\s+(\w+)")
 MODULE_BLOCK = re.compile(r"\bmod\s+(\w+)\s*\{")
 MODULE_FILE = re.compile(r"\bmod\s+(\w+)\s*;")
-DEFINITION = re.compile(
-    r"\b(?:struct|enum|trait|type|fn|const|static|union)\s+(?:mut\s+)?(\w+)|macro_rules!\s*(\w+)"
-)
+DEFINITION = re.compile(r"\b(?:struct|enum|trait|type|fn|const|static|union)\s+(?:mut\s+)?(\w+)|macro_rules!\s*(\w+)")
 PUBLIC_TYPE = re.compile(r"\bpub\s+(?:unsafe\s+)?(?:struct|enum|trait|type|union)\s+(\w+)")
 USE = re.compile(r"(?P<public>\bpub(?:\s*\([^)]*\))?\s+)?\buse\s+(?P<tree>[^;]+);")
 PATH = re.compile(r"(?<![\w:.$])(?:r#)?([A-Za-z_]\w*)((?:\s*::\s*(?:r#)?\w+)+)")
@@ -174,11 +172,7 @@ class Crate:
                 self.files[() if parts == ("lib",) else strip_mod(parts)] = source
         self.drop_tests()
         self.blocks = {module: source.blocks(module) for module, source in self.files.items()}
-        self.modules = {
-            inner: self.files[module]
-            for module, blocks in self.blocks.items()
-            for _, _, inner in blocks
-        }
+        self.modules = {inner: self.files[module] for module, blocks in self.blocks.items() for _, _, inner in blocks}
         self.imports: dict[Module, list[Import]] = defaultdict(list)
         self.defined: dict[Module, set[str]] = defaultdict(set)
         self.uses: dict[Path, list[tuple[int, int]]] = defaultdict(list)
@@ -186,11 +180,7 @@ class Crate:
             self.read(module)
 
     def drop_tests(self) -> None:
-        tests = [
-            (*module, name)
-            for module, source in self.files.items()
-            for name in source.test_modules()
-        ]
+        tests = [(*module, name) for module, source in self.files.items() for name in source.test_modules()]
         for test in tests:
             for module in [one for one in self.files if one[: len(test)] == test]:
                 del self.files[module]
@@ -230,9 +220,7 @@ class Crate:
                 return None if start is None else start + path[1:]
         return None
 
-    def definition(
-        self, path: tuple[str, ...], seen: frozenset[tuple[str, ...]] = frozenset()
-    ) -> tuple[Module, str] | None:
+    def definition(self, path: tuple[str, ...], seen: frozenset[tuple[str, ...]] = frozenset()) -> tuple[Module, str] | None:
         """The module that defines what an absolute path names, and the name; "" is the module."""
         if path in seen:
             return None
@@ -283,8 +271,7 @@ class Crate:
         # A module and a method may have the name of a function: `name::` and `.name`.
         pattern = rf"(?<!mod )(?<!\.)\b{re.escape(one.name)}\b(?!\s*::\s*[a-z])"
         return one.name != "*" and any(
-            not any(a <= match.start() < b for a, b in self.uses[source.path])
-            for match in re.finditer(pattern, source.code)
+            not any(a <= match.start() < b for a, b in self.uses[source.path]) for match in re.finditer(pattern, source.code)
         )
 
     @cached_property
@@ -328,8 +315,7 @@ class Crate:
             inner = [edge for edge in self.edges if edge.source in files and edge.target in files]
             names = ", ".join(str(one.relative_to(self.root)) for one in sorted(files))
             text = f"{len(files)} files in a circle: {names}" + "".join(
-                f"\n    {edge.source}:{edge.line}: uses {edge.name} of"
-                f" {edge.target.relative_to(self.root)}"
+                f"\n    {edge.source}:{edge.line}: uses {edge.name} of {edge.target.relative_to(self.root)}"
                 for edge in sorted(inner)
             )
             first = min(inner)
@@ -340,10 +326,7 @@ class Crate:
         """Uses from folder to folder that the table does not allow."""
         places = []
         for edge in self.edges:
-            source, target = (
-                one.relative_to(self.root).with_suffix("").parts[0]
-                for one in (edge.source, edge.target)
-            )
+            source, target = (one.relative_to(self.root).with_suffix("").parts[0] for one in (edge.source, edge.target))
             if source not in ("lib", target) and target not in allowed.get(source, set()):
                 text = f"{source} may not use {target} ({edge.name})"
                 places.append(Place(edge.source, edge.line, text))
@@ -385,5 +368,3 @@ def components(graph: dict[Path, dict[Path, Edge]]) -> list[set[Path]]:
             if len(both) > 1:
                 found.append(both)
     return found
-
-

@@ -10,18 +10,15 @@ from house import long_lines, twice  # noqa: E402
 from house_rust import Crate, Source  # noqa: E402
 
 
-def crate(**files: str) -> Crate:
-    """A crate `x` of files; `a__b` is `a/b.rs`."""
-    paths = {name: Path("crates/x/src", name.replace("__", "/") + ".rs") for name in files}
-    return Crate("x", [Source(paths[name], text) for name, text in files.items()])
+def crate(crate_name: str = "x", **files: str) -> Crate:
+    """A crate of files; `a__b` is `a/b.rs`."""
+    paths = {name: Path("crates", crate_name, "src", name.replace("__", "/") + ".rs") for name in files}
+    return Crate(crate_name, [Source(paths[name], text) for name, text in files.items()])
 
 
 def edges(**files: str) -> set[tuple[str, str, str]]:
     root = Path("crates/x/src")
-    return {
-        (str(edge.source.relative_to(root)), str(edge.target.relative_to(root)), edge.name)
-        for edge in crate(**files).edges
-    }
+    return {(str(edge.source.relative_to(root)), str(edge.target.relative_to(root)), edge.name) for edge in crate(**files).edges}
 
 
 def test_a_path_leads_to_the_file_that_defines_the_name():
@@ -75,7 +72,7 @@ def test_an_arrow_that_the_table_does_not_have_is_found():
 
 def test_a_public_type_that_is_defined_twice_is_found():
     one = crate(lib="pub struct Flow; pub(crate) struct Own; trait T { type Item; }")
-    other = crate(lib="pub enum Flow {} pub(crate) enum Own {} impl T for Flow { type Item = (); }")
+    other = crate("y", lib="pub enum Flow {} pub(crate) enum Own {} impl T for Flow { type Item = (); }")
     assert [finding.text.split()[0] for finding in twice([one, other])] == ["Flow"]
 
 
