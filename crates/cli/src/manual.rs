@@ -14,7 +14,7 @@ use crate::failure::Failure;
 #[derive(Debug, clap::Args)]
 #[command(hide = true)]
 pub(crate) struct ManArgs {
-    /// The folder; it is made if need be
+    /// The folder, made if needed
     dir: PathBuf,
 }
 

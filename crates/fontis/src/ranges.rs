@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// Which bytes of an object are there.
+/// The ranges of an object's bytes that are there.
 #[derive(Debug, Default)]
 pub(crate) struct Ranges {
     /// End by start; ranges neither overlap nor touch.

@@ -1,4 +1,4 @@
-//! Erasure codes by themselves: files into symbols and back, and what the codes can do.
+//! Erasure codes without a network: files into symbols and back, and measurements.
 
 mod bench;
 mod curve;
@@ -13,8 +13,8 @@ use crate::failure::Failure;
 
 /// Turn files into fountain symbols and back, without a network
 ///
-/// Any symbols rebuild the file, if there are a few more of them than it has pieces: for data
-/// diodes, tapes, QR codes, buckets, and whatever else loses some.
+/// Any symbols rebuild the file if there are slightly more of them than source symbols: for data
+/// diodes, tapes, QR codes and other lossy media.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -41,7 +41,7 @@ enum Command {
 }
 
 impl Args {
-    /// Whether standard output is for JSON.
+    /// Returns true if standard output is JSON.
     pub(crate) const fn json(&self) -> bool {
         match &self.command {
             Command::Encode(args) => args.json,
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// The block's symbols if nobody says how many.
+/// The default number of symbols of a block.
 const fn default_symbols(code: Code, usual: u32) -> u32 {
     match code {
         Code::LegacyByte | Code::CountingLegacyByte => code.max_source_symbols(),
@@ -69,7 +69,7 @@ const fn default_symbols(code: Code, usual: u32) -> u32 {
     }
 }
 
-/// A block of so many whole symbols.
+/// A block of this number of whole symbols.
 fn shape(code: Code, symbols: u32, symbol_size: u16) -> Result<BlockShape, Failure> {
     let (min, max) = code.source_symbols().into_inner();
     if !(min..=max).contains(&symbols) {

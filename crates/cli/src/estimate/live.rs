@@ -10,7 +10,7 @@ use crate::listen::status;
 use crate::runtime::Deadline;
 use crate::text::rate;
 
-/// Watches an interface, and says of each busy period what it adds to the estimate.
+/// Watches an interface, and prints the estimate after each busy period.
 pub(super) fn watch(args: &Args, name: &str) -> Result<(), Failure> {
     let mut interface = Interface::open(name).map_err(Failure::Failed)?;
     let mut monitor = Monitor::new(args.estimator());

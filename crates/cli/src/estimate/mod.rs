@@ -19,38 +19,37 @@ use crate::text::{rate, round};
 
 /// Estimate a link's rate from probes that queue behind other traffic, in a capture or live
 ///
-/// Small UDP packets that were sent at equal distances queue behind other traffic; while they are
-/// late, the link is busy, and what arrives meanwhile is its rate. Without a busy period there is
-/// no estimate.
+/// Small UDP packets, sent at equal distances, queue behind other traffic. While they are late, the
+/// link is busy, and the rate of arrivals is its rate. Without a busy period there is no estimate.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("what").required(true), after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// A pcap or pcapng file from the link's receiver
     #[arg(value_name = "CAPTURE", group = "what")]
     capture: Option<PathBuf>,
-    /// Watch what arrives at an interface of this machine, until Ctrl-C; it takes root or
-    /// CAP_NET_RAW, and --probe-port
+    /// Watch the arrivals at an interface of this machine, until Ctrl-C; needs root or CAP_NET_RAW,
+    /// and --probe-port
     #[arg(long, value_name = "INTERFACE", group = "what", requires = "probe_port")]
     live: Option<String>,
-    /// Send probes to the address and port of a machine that watches, until Ctrl-C
+    /// Send probes to the address and port of a watching machine, until Ctrl-C
     #[arg(long, value_name = "ADDRESS:PORT", group = "what")]
     probe: Option<SocketAddr>,
-    /// End after so long, as in 30s, in place of Ctrl-C
+    /// End after this time, as in 30s, in place of Ctrl-C
     #[arg(long = "for", value_name = "TIME", conflicts_with = "capture")]
     time: Option<Duration>,
-    /// The UDP port that probes were sent to [default: UDP packets of 60 bytes are probes]
+    /// The UDP port of the probes [default: UDP packets of 60 bytes are probes]
     #[arg(long, value_name = "PORT")]
     probe_port: Option<u16>,
-    /// The distance at which probes were sent, in milliseconds
+    /// The distance of probes, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 100.0)]
     distance: f64,
-    /// The queueing delay from which on the link is busy, in milliseconds
+    /// The queueing delay above which the link is busy, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 50.0)]
     threshold: f64,
-    /// The distance of two probes after which nothing is known of the queue, in milliseconds
+    /// The distance of two probes after which the queue is unknown, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 1000.0)]
     gap: f64,
-    /// How far two probes' distance may be off to say that the queue is empty, in milliseconds
+    /// The tolerance of two probes' distance by which the queue counts as empty, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 5.0)]
     tolerance: f64,
     /// The algorithm as it was published, in place of the improved form
@@ -73,7 +72,7 @@ Examples:
 /// Bytes of a probe at the IP layer.
 const PROBE: u32 = 60;
 
-/// Estimates, watches or probes.
+/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let times = [args.distance, args.threshold, args.gap];
     if times.iter().any(|time| !(*time > 0.0 && time.is_finite())) || args.tolerance < 0.0 {
@@ -155,7 +154,7 @@ fn from_capture(args: &Args, path: &std::path::Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What was found in the end.
+/// Prints the result.
 fn conclude(args: &Args, estimate: &Estimate, probes: usize, packets: usize) {
     if args.json {
         let periods: Vec<Value> = estimate.periods.iter().map(as_json).collect();

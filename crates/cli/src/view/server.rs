@@ -18,8 +18,8 @@ struct Shown {
     detail: Detail,
     live: bool,
     ready: Vec<Mutex<Option<Ready>>>,
-    /// What a request must say it was sent to: a page elsewhere that a name leads here says
-    /// something else.
+    /// The required Host of a request: a page elsewhere whose name resolves to this machine sends
+    /// another.
     hosts: [String; 2],
 }
 
@@ -156,7 +156,7 @@ impl Shown {
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
-/// Nothing is fetched from elsewhere, and nothing is sent there.
+/// The page loads nothing from elsewhere, and sends nothing there.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval'; style-src 'unsafe-inline'; \
                       img-src data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'";
 

@@ -18,7 +18,7 @@ const LISTENER: Token = Token(usize::MAX);
 const ALARM: Token = Token(usize::MAX - 1);
 const STOP: Token = Token(usize::MAX - 2);
 
-/// How often statistics are published while something happens.
+/// The interval of publishing changed statistics.
 const PUBLISH_EVERY: Duration = Duration::from_millis(100);
 
 /// A relay between clients and one server.
@@ -39,7 +39,7 @@ pub struct Relay {
     ready: Vec<Token>,
     stats: RelayStats,
     lateness: LatenessRecorder,
-    /// When statistics are to be published, if they have changed.
+    /// The time of the next publication of changed statistics.
     publish_at: Option<Time>,
     forget_at: Time,
 }
@@ -77,17 +77,17 @@ impl Relay {
         })
     }
 
-    /// Where clients send to.
+    /// The address for clients.
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
     }
 
-    /// What stops the relay.
+    /// The handle that stops the relay.
     pub fn stopper(&self) -> Stopper {
         self.stopper.clone()
     }
 
-    /// What reads the relay's statistics.
+    /// The handle that reads the relay's statistics.
     pub fn monitor(&self) -> Monitor {
         self.monitor.clone()
     }

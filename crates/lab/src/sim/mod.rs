@@ -1,5 +1,5 @@
-//! Scenarios on this machine: finding them, running many at once or on the testbed, recording what
-//! came of it.
+//! Scenarios on this machine: finding them, running them in parallel or on the testbed, recording
+//! the results.
 
 mod batch;
 mod folder;

@@ -16,8 +16,8 @@ use crate::lateness::Lateness;
 /// A namespace with an address for every sender, one with an address for every receiver, and
 /// between them the links of an experiment.
 ///
-/// The kernels of all senders are one, and those of all receivers: what they share is the machine,
-/// not a queue, since their interface waits for nobody.
+/// All senders share a kernel, as do all receivers. They share the machine but no queue, since
+/// their interface queues no packets.
 #[derive(Debug)]
 pub(super) struct Network {
     senders: Namespace,
@@ -30,13 +30,13 @@ pub(super) struct Network {
 #[derive(Debug)]
 pub(super) struct Running {
     emulator: Emulator,
-    /// Where each link of the experiment is: its direction and its place there.
+    /// The direction and the place of each link of the experiment.
     links: Vec<(usize, usize)>,
 }
 
 /// The most flows that addresses are numbered for.
 const MOST_FLOWS: usize = 10_000;
-/// What the interfaces are called.
+/// The names of the interfaces.
 pub(super) const INTERFACE: &str = "fontis0";
 
 /// The addresses of a flow's sender and receiver.
@@ -175,8 +175,7 @@ fn routes(experiment: &Experiment) -> Result<Vec<[Vec<usize>; 2]>, TestbedError>
     firsts.chain(others.map(|subflow| Ok(of_subflow(subflow)))).collect()
 }
 
-/// On which side of the testbed each link is: that of what goes to receivers, or of what comes
-/// back. Each side is a thread.
+/// The side of each link: towards the receivers, or back. Each side is a thread.
 fn sides(experiment: &Experiment, routes: &[[Vec<usize>; 2]]) -> Result<Vec<usize>, TestbedError> {
     let mut sides = vec![None; experiment.links.len()];
     for routes in routes {
@@ -224,7 +223,7 @@ impl Direction {
 }
 
 impl Running {
-    /// What a link of the experiment has counted up to now, and packets that wait in it.
+    /// The present counters of a link of the experiment, and its waiting packets.
     pub(super) fn link(&self, index: usize) -> (LinkStats, usize) {
         let (side, place) = self.links[index];
         let now = self.emulator.now();
@@ -238,7 +237,7 @@ impl Running {
         self.emulator.lane(0).way.carried(flow)
     }
 
-    /// How long after their due times packets were released, towards the receivers and back.
+    /// The lateness of packets, towards the receivers and back.
     pub(super) fn lateness(&self) -> [Lateness; 2] {
         [0, 1].map(|side| self.emulator.lane(side).lateness())
     }
@@ -253,7 +252,7 @@ impl Running {
         (a.0 + b.0, a.1 + b.1)
     }
 
-    /// Whether a direction has ended before its time.
+    /// Returns true if a direction has ended early.
     pub(super) fn has_failed(&self) -> bool {
         self.emulator.has_failed()
     }

@@ -12,7 +12,7 @@ use super::frame::{Datagram, Frame};
 #[derive(Debug)]
 pub(super) struct Way {
     links: Vec<Link<Frame>>,
-    /// What each flow crosses, by its number; the last entry is for all that come after.
+    /// The links of each flow, by its number; the last entry is for all further flows.
     routes: Vec<Route>,
     flows: Flows,
     super_packets: bool,
@@ -20,21 +20,21 @@ pub(super) struct Way {
     /// Bytes at the IP layer that left, by flow; where flows are numbered.
     carried: Vec<u64>,
     pub(super) flipped_bits: Stream,
-    /// What was no IP packet, or no flow's.
+    /// Packets that were no IP packets, or of no flow.
     pub(super) strangers: u64,
     tap: Option<(Tap, Arc<Mutex<Capture>>)>,
 }
 
-/// Where a way's packets are captured.
+/// The place of the capture on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tap {
-    /// As they come, before the first link.
+    /// On arrival, before the first link.
     Begin,
     /// Behind the last link.
     End,
 }
 
-/// What the packets of a flow cross.
+/// The links of a flow's packets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Route {
     /// The links, by their numbers in the way.
@@ -43,7 +43,7 @@ pub(super) struct Route {
     pub(super) class: u8,
 }
 
-/// How packets are told apart.
+/// The fields that identify a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flows {
     /// Addresses and ports make a flow; all take the same route.
@@ -113,7 +113,7 @@ impl Way {
         self.carried.get(flow).copied().unwrap_or(0)
     }
 
-    /// Takes what an interface gave at `now`. What crosses no link comes back at once.
+    /// Takes a packet of an interface at `now`. A packet that crosses no link is returned at once.
     pub(super) fn enter(&mut self, now: Time, bytes: Vec<u8>) -> Option<Delivery<Frame>> {
         let Some(datagram) = Datagram::parse(bytes) else {
             self.strangers += 1;
@@ -168,7 +168,7 @@ impl Way {
         None
     }
 
-    /// When the next packet may be due somewhere.
+    /// The time at which the next packet may be due.
     pub(super) fn next(&self) -> Option<Time> {
         self.earliest().map(|(at, _)| at)
     }

@@ -16,7 +16,7 @@ pub(in crate::testbed) struct Commands {
     pub(super) threads: Vec<JoinHandle<()>>,
 }
 
-/// How soon the end of a command is noticed.
+/// The interval of checking for the end of a command.
 const TICK: Duration = Duration::from_millis(5);
 
 impl Commands {

@@ -19,7 +19,7 @@ pub(in crate::testbed) struct Dfcp {
     ends: Arc<Mutex<Ends>>,
 }
 
-/// Both connections, once they are there, and what they had counted when they were last asked.
+/// Both connections, if they exist, and their last counters.
 #[derive(Default)]
 struct Ends {
     sender: Option<Connection>,
@@ -28,7 +28,7 @@ struct Ends {
     got: Stats,
 }
 
-/// What an object is on this testbed.
+/// The form of an object on this testbed.
 pub(in crate::testbed) struct Object {
     /// Its bytes.
     pub(in crate::testbed) size: u64,
@@ -89,7 +89,7 @@ impl Dfcp {
         Ok(flow)
     }
 
-    /// Asks both connections what they have counted.
+    /// Queries the counters of both connections.
     pub(in crate::testbed) async fn refresh(&self) {
         let (sender, receiver) = {
             let ends = self.ends();
@@ -128,7 +128,7 @@ impl Dfcp {
     }
 }
 
-/// How long a connection may take to say what it has counted: it is busy, not gone.
+/// The time limit of that query: a connection may be busy.
 const PATIENCE: Span = Span::from_millis(50);
 
 async fn ask(connection: Option<Connection>) -> Option<Stats> {

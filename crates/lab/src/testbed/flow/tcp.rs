@@ -24,10 +24,10 @@ pub(in crate::testbed) struct Tcp {
     pub(super) threads: Vec<JoinHandle<()>>,
 }
 
-/// What is written or thrown away at a time.
+/// The bytes that are written or discarded at a time.
 const PIECE: usize = 256 << 10;
 
-/// What the kernel calls a congestion control.
+/// The kernel's name of a congestion control.
 pub(in crate::testbed) fn kernel_name(kind: congestion::Kind) -> Option<&'static str> {
     Some(match kind {
         congestion::Kind::NewReno => "reno",
@@ -244,7 +244,7 @@ impl End {
         None
     }
 
-    /// Sends what a source gives.
+    /// Sends the data of a source.
     fn send(&self, socket: &TcpStream, mut source: Source) {
         self.watch(socket);
         let mut left = 0u64;
@@ -269,7 +269,7 @@ impl End {
         }
     }
 
-    /// Writes some of what is left; `None` if the connection is gone.
+    /// Writes a part of the remaining data; `None` if the connection is gone.
     fn write(&self, mut socket: &TcpStream, left: u64) -> Option<u64> {
         static ZEROS: [u8; PIECE] = [0; PIECE];
         let piece = left.min(PIECE as u64) as usize;
@@ -283,7 +283,7 @@ impl End {
         }
     }
 
-    /// Takes what comes until its end.
+    /// Receives until the end.
     fn take(&self, socket: &TcpStream) {
         while !self.stage.is_over() {
             match sys::discard(socket, 1 << 20) {
