@@ -65,9 +65,9 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
 # nothing is left of it.
 KNOWN: dict[str, set[str]] = {
     "columns": {"docs/recording.md", "docs/scenario.md"},
-    "circle": {"cli", "codes", "fontis", "lab", "net", "proto", "sim"},
+    "circle": {"codes", "fontis", "lab", "net", "proto", "sim"},
     "root": {"base", "codes", "lab", "net", "sim"},
-    "twice": {"base", "fontis", "lab", "net", "proto", "sim"},
+    "twice": {"base", "fontis", "net", "proto", "sim"},
     "arrow": {"proto"},
 }
 

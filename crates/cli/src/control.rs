@@ -117,18 +117,6 @@ impl Control {
         state.apply();
     }
 
-    /// Accepts changes from keys and other processes while the returned value exists.
-    #[cfg(unix)]
-    pub(crate) fn open(
-        &self,
-    ) -> (Option<crate::socket::Socket>, Option<crate::keyboard::Keyboard>) {
-        (crate::socket::listen(self), crate::keyboard::Keyboard::listen(self))
-    }
-
-    /// On systems without the terminals and sockets of Unix, only flags set the limit.
-    #[cfg(not(unix))]
-    pub(crate) fn open(&self) {}
-
     /// Takes an event of a server.
     pub(crate) fn see(&self, event: &ServerEvent) {
         let mut state = self.state();

@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let progress = |progress| tracker.see(progress);
     let fetch = fetch(&url, &dest, options, &keys, &args.timeout, attach, progress);
     let fetched = block_on(&keys, async {
-        let _open = control.open();
+        let _open = crate::steering::open(&control);
         until_interrupted(fetch, interruption).await
     });
     tracker.finish();

@@ -36,6 +36,7 @@ mod sim;
 mod socket;
 #[cfg(unix)]
 mod status;
+mod steering;
 #[cfg(target_os = "linux")]
 mod testbed;
 mod text;
@@ -43,7 +44,7 @@ mod view;
 
 use std::ffi::OsString;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::failure::Failure;
 pub use crate::python::Python;
@@ -147,8 +148,8 @@ impl Command {
             Self::Lab(args) => return lab::run(&args, python),
             Self::Estimate(args) => estimate::run(&args),
             Self::Keygen(args) => keygen::run(&args),
-            Self::Man(args) => manual::man(&args),
-            Self::Completions(args) => manual::completions(&args),
+            Self::Man(args) => manual::man(&args, Cli::command()),
+            Self::Completions(args) => manual::completions(&args, Cli::command()),
         };
         done.map(|()| 0)
     }
@@ -186,8 +187,6 @@ pub fn run(args: impl IntoIterator<Item = OsString>, python: &Python) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let receiver = Receiver::new(endpoint.clone(), &args.dir, secret, args.force)?;
         let control = Control::new("receive", args.dir.display().to_string(), &args.control);
         control.attach(&endpoint);
-        let _open = control.open();
+        let _open = crate::steering::open(&control);
         announce(&urls, as_json);
         status(&format_args!("receiving into {}; Ctrl-C ends it", args.dir.display()));
         let events = move |event: ServerEvent| {

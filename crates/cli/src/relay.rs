@@ -5,7 +5,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 
 use fontis_base::Duration;
-use fontis_lab::relay::{Monitor, Relay, RelayConfig, RelayStats};
+use fontis_lab::relay::{Relay, RelayConfig, RelayMonitor, RelayStats};
 use serde_json::{Value, json};
 
 use crate::link::{self, LinkArgs};
@@ -101,7 +101,7 @@ fn say(line: &dyn Display) {
     let _ = writeln!(stdout(), "{line}");
 }
 
-fn report(monitor: &Monitor, json: bool) -> String {
+fn report(monitor: &RelayMonitor, json: bool) -> String {
     let stats = monitor.stats();
     if json { as_json(&stats).to_string() } else { as_text(&stats) }
 }

@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let attach = |endpoint: &Endpoint| control.attach(endpoint);
     let send = deliver(&input.paths, &url, &args.rate, &keys, &args.timeout, attach, progress);
     let sent = block_on(&keys, async {
-        let _open = control.open();
+        let _open = crate::steering::open(&control);
         until_interrupted(send, INTERRUPTION).await
     });
     tracker.finish();

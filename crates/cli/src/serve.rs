@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let server = FileServer::new(endpoint.clone(), &args.dir)?;
         let control = Control::new("serve", args.dir.display().to_string(), &args.control);
         control.attach(&endpoint);
-        let _open = control.open();
+        let _open = crate::steering::open(&control);
         announce(&urls, as_json);
         status(&format_args!("serving {}; Ctrl-C ends it", args.dir.display()));
         let events = move |event: ServerEvent| {

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use fontis_lab::sim::{self, Extras, Folder, Metric, Outcome, Platform, Progress, ScenarioFile};
+use fontis_lab::sim::{
+    self, BatchProgress, Extras, Folder, Metric, Platform, RunOutcome, ScenarioFile,
+};
 use fontis_sim::Recording;
 use fontis_sim::scenario::{Run, explain, nearest, reference, schema};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -178,7 +180,7 @@ fn one(
     let default = if alone { "recordings/testbed" } else { "recordings" };
     let output = args.output.clone().unwrap_or_else(|| default.into());
     let folder = Folder::new(&output, name);
-    let progress = Progress::default();
+    let progress = BatchProgress::default();
     let begin = Instant::now();
     let outcomes = std::thread::scope(|scope| {
         let (finished, watch) = mpsc::channel::<()>();
@@ -240,7 +242,7 @@ fn bar(args: &Args, name: &str, runs: &[Run]) -> ProgressBar {
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-fn run_json(name: &str, run: &Run, outcome: &Outcome) -> Value {
+fn run_json(name: &str, run: &Run, outcome: &RunOutcome) -> Value {
     let metrics: Vec<Value> = outcome
         .metrics
         .iter()
@@ -266,13 +268,13 @@ const SHOWN: [(&str, &str, usize); 6] = [
     ("drop rate", "drop_rate", 5),
 ];
 
-fn print_table(runs: &[Run], outcomes: &[Outcome]) {
-    let label = |outcome: &Outcome| match runs[outcome.run].label() {
+fn print_table(runs: &[Run], outcomes: &[RunOutcome]) {
+    let label = |outcome: &RunOutcome| match runs[outcome.run].label() {
         label if label.is_empty() => "-".to_owned(),
         label => label,
     };
     // One number for all flows, or for the first bottleneck.
-    let value = |outcome: &Outcome, metric: &str| {
+    let value = |outcome: &RunOutcome, metric: &str| {
         let of = |subject: &str| {
             let found = |m: &&Metric| m.metric == metric && m.subject == subject;
             outcome.metrics.iter().find(found).map(|m| m.value)

@@ -5,7 +5,7 @@ use fontis_base::{Probability, Stream};
 use fontis_codes::{BlockDecoder, BlockEncoder, Code, Decoded};
 use serde_json::json;
 
-use super::{default_symbols, shape};
+use super::block::{default_symbols, shape};
 use crate::failure::Failure;
 use crate::json;
 use crate::text::round;

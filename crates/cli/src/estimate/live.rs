@@ -3,7 +3,8 @@ use fontis_sim::analysis::Monitor;
 use fontis_sim::trace::capture::Arrival;
 use serde_json::json;
 
-use super::{Args, as_json, conclude, text};
+use super::args::Args;
+use super::output::{as_json, conclude, text};
 use crate::failure::Failure;
 use crate::json::say;
 use crate::listen::status;

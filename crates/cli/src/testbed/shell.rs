@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use fontis_lab::testbed::{
-    Job, Namespace, Shell, ShellConfig, ShellStats, SuperPackets, gain_privilege,
+    CommandJob, Namespace, Shell, ShellConfig, ShellStats, SuperPackets, gain_privilege,
 };
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
@@ -100,7 +100,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
     let beside = args.beside.as_ref().map(|line| {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", line]).stdin(std::process::Stdio::null());
-        Job::start(&outside, command)
+        CommandJob::start(&outside, command)
     });
     let beside = beside.transpose()?;
     let job = shell.start(command)?;

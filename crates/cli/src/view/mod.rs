@@ -110,7 +110,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         return Ok(());
     }
     page::view()?;
-    server::serve(sources, detail, args)
+    let settings = server::Settings {
+        port: args.port,
+        live: args.live,
+        playground: args.playground,
+        browser: !args.no_open,
+    };
+    server::serve(sources, detail, &settings)
 }
 
 /// The interval of looking for a file to follow.

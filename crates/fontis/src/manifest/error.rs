@@ -1,6 +1,6 @@
 //! The rules that a manifest can break.
 
-use super::{MAX_BYTES, MAX_COMPONENT, MAX_ENTRIES, MAX_PATH, VERSION};
+use super::limits::{MAX_BYTES, MAX_COMPONENT, MAX_ENTRIES, MAX_PATH, VERSION};
 use crate::printable::Printable;
 
 /// The reason why a manifest was refused. Paths are relative to the object's root, escaped for

@@ -151,9 +151,9 @@ impl Stopper {
 
 /// Reads a relay's statistics while it runs.
 #[derive(Clone, Debug, Default)]
-pub struct Monitor(Arc<Mutex<RelayStats>>);
+pub struct RelayMonitor(Arc<Mutex<RelayStats>>);
 
-impl Monitor {
+impl RelayMonitor {
     /// The counters of the relay, at most a tenth of a second old.
     pub fn stats(&self) -> RelayStats {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -169,7 +169,7 @@ impl Monitor {
 pub struct RelayHandle {
     local_addr: SocketAddr,
     stopper: Stopper,
-    monitor: Monitor,
+    monitor: RelayMonitor,
     thread: Option<JoinHandle<Result<(), RelayError>>>,
 }
 

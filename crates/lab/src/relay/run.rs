@@ -9,7 +9,7 @@ use mio::{Events, Interest, Poll, Token, Waker};
 
 use super::client::Clients;
 use super::path::{Direction, Path};
-use super::{Monitor, RelayConfig, RelayError, RelayStats, Stopper, system};
+use super::{RelayConfig, RelayError, RelayMonitor, RelayStats, Stopper, system};
 use crate::lateness::LatenessRecorder;
 use fontis::udp::{Alarm, Batch, Clock, Socket, ecn};
 
@@ -29,7 +29,7 @@ pub struct Relay {
     poll: Poll,
     alarm: Alarm,
     stopper: Stopper,
-    monitor: Monitor,
+    monitor: RelayMonitor,
     listener: Socket,
     local_addr: SocketAddr,
     clients: Clients,
@@ -61,7 +61,7 @@ impl Relay {
             clock: Clock::start(),
             alarm,
             stopper: Stopper { stop: Arc::new(AtomicBool::new(false)), waker: Arc::new(waker) },
-            monitor: Monitor::default(),
+            monitor: RelayMonitor::default(),
             listener,
             local_addr,
             clients: Clients::new(config.max_clients),
@@ -88,7 +88,7 @@ impl Relay {
     }
 
     /// The handle that reads the relay's statistics.
-    pub fn monitor(&self) -> Monitor {
+    pub fn monitor(&self) -> RelayMonitor {
         self.monitor.clone()
     }
 

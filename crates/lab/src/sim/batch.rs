@@ -12,7 +12,7 @@ use super::folder::{Folder, Metric, RecordError};
 
 /// The progress of a batch of runs, shared between the threads that run and the one that shows it.
 #[derive(Debug, Default)]
-pub struct Progress {
+pub struct BatchProgress {
     /// Samples taken in all runs.
     pub samples: AtomicU64,
     /// Runs done, recorded before or now.
@@ -31,7 +31,7 @@ pub enum Platform {
 
 /// The outcome of a run.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// Its place in the list of runs.
     pub run: usize,
     /// The metrics.
@@ -71,8 +71,8 @@ pub fn run(
     jobs: usize,
     extras: Extras,
     stop: &AtomicBool,
-    progress: &Progress,
-) -> Result<Vec<Outcome>, RecordError> {
+    progress: &BatchProgress,
+) -> Result<Vec<RunOutcome>, RecordError> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());
     let failed = Mutex::new(None);
@@ -84,7 +84,7 @@ pub fn run(
                 Ok(Some((metrics, kept))) => {
                     progress.runs.fetch_add(1, Ordering::Relaxed);
                     let mut done = done.lock().expect("no thread panics with it");
-                    done.push(Outcome { run: index, metrics, kept });
+                    done.push(RunOutcome { run: index, metrics, kept });
                 }
                 Ok(None) => break,
                 Err(error) => {
@@ -142,7 +142,7 @@ fn one(
     folder: &Folder,
     extras: Extras,
     stop: &AtomicBool,
-    progress: &Progress,
+    progress: &BatchProgress,
 ) -> Result<Option<(Vec<Metric>, bool)>, RecordError> {
     if let Some(metrics) = folder.recorded(run, platform, extras) {
         progress.samples.fetch_add(samples(run), Ordering::Relaxed);

@@ -8,7 +8,7 @@ mod library;
 mod parquet_file;
 
 pub(crate) use batch::on_testbed;
-pub use batch::{Extras, Outcome, Platform, Progress, run, samples};
+pub use batch::{BatchProgress, Extras, Platform, RunOutcome, run, samples};
 pub use folder::{CAPTURE, Folder, Metric, PARTIAL, QLOG, QlogFile, RecordError, TRACE};
 pub use key::key;
 pub use library::{ScenarioFile, find, folder, list, parse, read};

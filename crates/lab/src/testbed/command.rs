@@ -14,7 +14,7 @@ use super::system as sys;
 
 /// A command in a namespace. It ends with all its children when this process ends, for any reason.
 #[derive(Debug)]
-pub struct Job {
+pub struct CommandJob {
     handle: JobHandle,
     thread: JoinHandle<io::Result<ExitStatus>>,
 }
@@ -33,7 +33,7 @@ impl JobHandle {
     }
 }
 
-impl Job {
+impl CommandJob {
     /// Starts a command in a namespace.
     pub fn start(namespace: &Namespace, mut command: Command) -> Result<Self, TestbedError> {
         let namespace = namespace.share()?;

@@ -36,7 +36,7 @@ mod system;
 mod tun;
 mod way;
 
-pub use command::{Job, JobHandle};
+pub use command::{CommandJob, JobHandle};
 pub use environment::Environment;
 pub use error::TestbedError;
 pub use namespace::{Namespace, gain_privilege};

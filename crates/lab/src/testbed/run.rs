@@ -32,7 +32,7 @@ pub fn run(
     environment.ignored = ignored(experiment);
     let capture = (captured > 0).then(|| Capture::new(std::iter::empty(), captured));
     let capture = capture.map(|capture| Arc::new(Mutex::new(capture)));
-    let mut stage = Theatre::open(experiment, network, capture.clone())?;
+    let mut stage = TestbedRun::open(experiment, network, capture.clone())?;
     let mut observation = Observation::new(experiment);
     let end = Time::ZERO + experiment.duration;
     let window = Time::ZERO + experiment.warmup;
@@ -73,7 +73,7 @@ pub fn run(
 }
 
 /// Everything that is at work during a run.
-struct Theatre<'a> {
+struct TestbedRun<'a> {
     experiment: &'a Experiment,
     stage: Stage,
     flows: Vec<Flow>,
@@ -85,7 +85,7 @@ struct Theatre<'a> {
     _namespaces: [Namespace; 2],
 }
 
-impl<'a> Theatre<'a> {
+impl<'a> TestbedRun<'a> {
     fn open(
         experiment: &'a Experiment,
         network: Network,
@@ -159,7 +159,7 @@ impl<'a> Theatre<'a> {
     }
 }
 
-impl Observed for Theatre<'_> {
+impl Observed for TestbedRun<'_> {
     fn now(&self) -> Time {
         self.now
     }

@@ -4,7 +4,7 @@ use std::process::Command;
 use fontis::udp::Clock;
 use fontis_net::{LinkConfig, LinkStats};
 
-use super::command::Job;
+use super::command::CommandJob;
 use super::emulator::Emulator;
 use super::error::TestbedError;
 use super::namespace::Namespace;
@@ -125,10 +125,10 @@ impl Shell {
 
     /// Starts a command in the shell, which finds the outside's addresses in `FONTIS_GATEWAY` and
     /// `FONTIS_GATEWAY6`.
-    pub fn start(&self, mut command: Command) -> Result<Job, TestbedError> {
+    pub fn start(&self, mut command: Command) -> Result<CommandJob, TestbedError> {
         command.env("FONTIS_GATEWAY", self.gateway[0].to_string());
         command.env("FONTIS_GATEWAY6", self.gateway[1].to_string());
-        Job::start(&self.inner, command)
+        CommandJob::start(&self.inner, command)
     }
 
     /// The present counters.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use fontis_sim::Stations;
 
 use super::{Meter, Place, Stage};
-use crate::testbed::command::Job;
+use crate::testbed::command::CommandJob;
 use crate::testbed::error::{TestbedError, system};
 use crate::testbed::namespace::Namespace;
 
@@ -35,7 +35,7 @@ impl Commands {
             command
         };
         let waiting = (!receiver.trim().is_empty())
-            .then(|| Job::start(receivers, line(receiver, place.receiver, place.sender)))
+            .then(|| CommandJob::start(receivers, line(receiver, place.receiver, place.sender)))
             .transpose()?;
         let command = line(sender, place.sender, place.receiver);
         let (namespace, stage) = (senders.share()?, stage.clone());
@@ -66,7 +66,7 @@ impl Commands {
 fn run(stage: &Stage, meter: &Meter, name: &str, namespace: &Namespace, command: Command) {
     let now = stage.clock.now();
     meter.note(|stations| stations.first_sent = Some(now));
-    let job = match Job::start(namespace, command) {
+    let job = match CommandJob::start(namespace, command) {
         Ok(job) => job,
         Err(error) => return stage.fail(name, error),
     };
