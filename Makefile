@@ -3,6 +3,7 @@
 SHELL := /bin/bash
 CARGO ?= cargo
 FUZZ_SECONDS ?= 60
+PEERS := --manifest-path peers/Cargo.toml --target-dir target/peers
 FUZZ_TARGETS := frames hello notation block_decoder raptorq_object encoding_plan window_decoder connection peer published tcp scenario trace
 
 export FILE FUZZ_SECONDS
@@ -23,15 +24,18 @@ demo: prerequisites ## Watch Fontis race TCP and QUIC over a lossy, long path; F
 
 test: lint ## Check everything: lint, then every test
 	@scripts/require.sh strace=strace faketime=faketime tshark=tshark || echo "going on: what needs them is skipped, and says so"
-	$(CARGO) test --workspace --locked
+	$(CARGO) test --workspace --locked --tests
+	$(CARGO) test --workspace --locked --doc
 	scripts/viewer.sh test
 	scripts/python.sh test
 
 python: prerequisites ## Build the Python package into target/venv, with what its tests need
 	scripts/python.sh install
 
-lint: viewer ## Check format, lints, documentation, licences, and that the pure crates need no machine
+lint: viewer ## Check format, house rules, lints, documentation, licences, and that the pure crates need no machine
+	python3 scripts/house.py
 	$(CARGO) fmt --check
+	$(CARGO) fmt --check --manifest-path peers/Cargo.toml
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 	@for script in scripts/*.sh .ci/run; do bash -n $$script || exit 1; done
@@ -60,12 +64,14 @@ miri: prerequisites ## Run the tests of the codes' kernels in Miri, which finds 
 	@scripts/miri.sh
 
 soak: prerequisites ## Run the random tests at full length: transfers, connections, a flood, scenarios, blocks, decodings; a failure names its seed
-	FONTIS_RUNS=10000 $(CARGO) test --release --locked -p fontis-sim --test transfers --test scenario -- --nocapture
-	FONTIS_RUNS=20000 $(CARGO) test --release --locked -p fontis-proto --test tcp
+	FONTIS_RUNS=10000 $(CARGO) test --release --locked -p fontis-sim --test main -- --nocapture transfers scenario
+	FONTIS_RUNS=20000 $(CARGO) test --release --locked -p fontis-proto --test main tcp
 	FONTIS_RUNS=1000 $(CARGO) test --release --locked -p fontis-cli --test transfer killed_again -- --nocapture
 	FONTIS_FLOOD=100000x10 $(CARGO) test --release --locked -p fontis --test flood -- --nocapture
-	FONTIS_RUNS=10000 $(CARGO) test --release --locked -p fontis-codes --test raptorq_peer -- --nocapture
-	FONTIS_RUNS=100000 $(CARGO) test --release --locked -p fontis-codes --test failure_rate -- --nocapture
+	FONTIS_RUNS=100000 $(CARGO) test --release --locked -p fontis-codes --test main failure_rate -- --nocapture
+	$(CARGO) clippy --locked $(PEERS) --all-targets -- -D warnings
+	FONTIS_RUNS=10000 $(CARGO) test --release --locked $(PEERS) -- --nocapture block object
+	FONTIS_RUNS=100000 $(CARGO) test --release --locked $(PEERS) -- --nocapture failure_rate
 
 viewer: prerequisites ## Build the pages of fontis view, which the command takes in
 	@scripts/viewer.sh build

@@ -3,14 +3,14 @@
 
     fontis serve  <-  fontis relay --rate 100mbit --delay 50ms --loss P  <-  fontis get
 
-Every transfer has a relay and a connection of its own; nothing is repeated and nothing is left out. Every line that
-the programs print goes to FOLDER/raw.jsonl, the table to standard output.
+Every transfer has a relay and a connection of its own; nothing is repeated and nothing is left out.
+Every line that the programs print goes to FOLDER/raw.jsonl, the table to standard output.
 
-Beside the figures stand two that say how far they can be trusted: by how much the relay was late, and what else the
-machine did (its load average; the transfer itself makes about one).
+Beside the figures stand two that say how far they can be trusted: by how much the relay was late,
+and what else the machine did (its load average; the transfer itself makes about one).
 
-The bound of a transfer is 2 RTT + size / (rate x 1472/1500). The time is what `fontis get` reports, from its first
-packet to the last verified byte: the start of the process is not in it.
+The bound of a transfer is 2 RTT + size / (rate x 1472/1500). The time is what `fontis get` reports,
+from its first packet to the last verified byte: the start of the process is not in it.
 
     scripts/bench.py [FOLDER]
 
@@ -86,7 +86,7 @@ class Program:
         self.fresh.put(None)
 
     def wait_for(self, wanted, timeout):
-        """The next object that has the key `wanted`, or whose event it is; None if it does not come in time."""
+        """The next object with the key or the event `wanted`; None if it does not come in time."""
         while True:
             try:
                 value = self.fresh.get(timeout=timeout)
@@ -156,7 +156,7 @@ class Bench:
         return ["--identity", str(self.work / name)]
 
     def transfer(self, case, repetition, size, loss, warm=False):
-        """One transfer through a relay of its own: what the three programs say, or None if it failed."""
+        """One transfer through its own relay: what the programs print, or None if it failed."""
         if not warm:
             shutil.rmtree(self.work / "cache", ignore_errors=True)
         seed, self.seed = self.seed, self.seed + 1

@@ -32,7 +32,7 @@ measure() {
 for example in wan control; do
     measure "$example" cargo run --release --locked --quiet -p fontis-sim --example "$example"
 done
-measure raptorq cargo bench --locked --quiet -p fontis-codes --bench raptorq
+measure raptorq cargo bench --locked --quiet --manifest-path peers/Cargo.toml --target-dir target/peers
 cargo build --release --locked --quiet -p fontis-cli
 export FONTIS=${FONTIS:-${CARGO_TARGET_DIR:-target}/release/fontis}
 measure sim scripts/sim_bench.py

@@ -1,6 +1,9 @@
-"""Says how a transfer of the demo went: python3 scripts/demo_report.py FOLDER SIZE RATE_MBPS DELAY_MS HASH.
+"""Prints the result of a transfer of the demo.
 
-FOLDER holds get.out and serve.out, the events of both ends; HASH is what an independent tool makes of what arrived.
+    scripts/demo_report.py FOLDER SIZE RATE_MBPS DELAY_MS HASH
+
+FOLDER holds get.out and serve.out, the events of both ends; HASH is what an independent tool makes
+of what arrived.
 """
 
 import json
@@ -12,7 +15,7 @@ PAYLOAD_SHARE = 1472 / 1500
 
 
 def bound(size: int, rate_bps: float, rtt: float) -> float:
-    """The least seconds that a transfer can take: two round trips, and the object at the line's rate."""
+    """The fewest seconds a transfer can take: two round trips, and the object at line rate."""
     return 2 * rtt + size * 8 / (rate_bps * PAYLOAD_SHARE)
 
 

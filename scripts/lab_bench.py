@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Measures the laboratory in Python: sweeps, what Python costs a run, and large recordings.
 
-Run it in an environment that has the package, pandas, polars and distributed: scripts/bench.sh does, in target/venv.
+Run it in an environment that has the package, pandas, polars and distributed: scripts/bench.sh
+does, in target/venv.
 
-A sweep's efficiency is the share of its workers' time that runs took: the seconds that are recorded of the runs, over wall
-time and number of workers. So what other programs take of the machine does not count, and waiting, sending and writing do.
-The first sweep of a cluster, in which workers import the package, is not counted.
+A sweep's efficiency is the share of its workers' time that runs took: the seconds that are recorded
+of the runs, over wall time and number of workers. So what other programs take of the machine does
+not count, and waiting, sending and writing do. The first sweep of a cluster, in which workers
+import the package, is not counted.
 """
 
 import os
@@ -86,7 +88,7 @@ def on_cluster(scenario: dict) -> list[float]:
 
 
 def overhead(runs: int = 200) -> float:
-    """Milliseconds by which a run from Python takes longer than one of the command, which also writes it down."""
+    """Milliseconds that a run from Python takes longer than the command, which also records it."""
     text = fontis.Scenario(**SMALL).to_toml()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "small.toml"

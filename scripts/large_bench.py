@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Large transfers over bad paths: many files beside tar through TCP, a fast path that loses, memory over a long fat one.
+"""Measures large transfers over bad paths: many files, a fast lossy path, memory on a long one.
 
     scripts/large_bench.py [PART…]      files, gigabit, memory [all]
 
@@ -8,11 +8,13 @@
     BENCH_FILES     files of 4 KB in the folder [100000]
     BENCH_SEED      of the losses [1]
 
-files: the folder by `fontis get`, and by tar through the kernel's TCP (CUBIC), both behind `fontis testbed shell`, 100 Mbit/s
-and 100 ms with a buffer of one bandwidth-delay product. Where it loses, TCP is stopped after a minute, and its rate taken.
-gigabit: 1 GB over `fontis relay`, 1 Gbit/s, 50 ms, 5 % loss, over 2 RTT + size / (rate x 1472/1500 x 0.95).
-memory: 10 GB (of zeros, so that only the copy takes memory) over `fontis relay`, 1 Gbit/s and 200 ms: anonymous memory of
-both ends, sampled twice a second. All files lie in memory (/dev/shm).
+files: the folder by `fontis get`, and by tar through the kernel's TCP (CUBIC), both behind
+`fontis testbed shell`, 100 Mbit/s and 100 ms with a buffer of one bandwidth-delay product. Where it
+loses, TCP is stopped after a minute, and its rate taken.
+gigabit: 1 GB over `fontis relay`, 1 Gbit/s, 50 ms, 5 % loss, over 2 RTT + size / (rate x 1472/1500
+x 0.95).
+memory: 10 GB (of zeros, so that only the copy takes memory) over `fontis relay`, 1 Gbit/s and 200
+ms: anonymous memory of both ends, sampled twice a second. All files lie in memory (/dev/shm).
 """
 
 import json

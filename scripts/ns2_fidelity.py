@@ -3,8 +3,8 @@
 
     scripts/ns2_fidelity.py PAGE        writes the Markdown page
 
-FONTIS is the command (target/release/fontis). ns-2 is Debian's package ns2. Everything is seeded; each cell is the
-mean of three seeds.
+FONTIS is the command (target/release/fontis). ns-2 is Debian's package ns2. Everything is seeded;
+each cell is the mean of three seeds.
 """
 
 import itertools
@@ -121,15 +121,18 @@ def main():
     page.write_text(head + "\n".join(rows) + "\n\n" + MARK + notes)
 
 
-MARK = "## What the differences come from"
+MARK = "## Causes of the differences"
 
 HEAD = """# Beside ns-2.35
 
-The same dumbbells in Fontis and in ns-2.35 (`scripts/ns2/dumbbell.tcl`: TCP/Linux with its CUBIC, and Sack1 as Reno; sinks
-with selective acknowledgements): {cells} cells, {seconds} s each, of which the first {warmup} s do not count, means of {seeds}
-seeds. Each field is *Fontis / ns-2*: goodput of all flows in Mbit/s, packets dropped by the queue relative to arrivals, Jain's
-index, mean queue in packets. A star marks a difference of more than 10 % (of {cells} cells: goodput {goodput}, drops {loss}, Jain {jain},
-queue {queue}). Rates in Mbit/s, round trips in ms, buffers in bandwidth-delay products, random loss before the queue.
+The same dumbbells in Fontis and in ns-2.35: {cells} cells, {seconds} s each without the first
+{warmup} s, means of {seeds} seeds. ns-2 runs `scripts/ns2/dumbbell.tcl`: TCP/Linux with its CUBIC,
+and Sack1 as Reno, with selective acknowledgements.
+
+Each field is *Fontis / ns-2*: goodput of all flows in Mbit/s, packets dropped by the queue relative
+to arrivals, Jain's index, mean queue in packets. A star marks a difference of more than 10 % (of
+{cells} cells: goodput {goodput}, drops {loss}, Jain {jain}, queue {queue}). Rates are in Mbit/s,
+round trips in ms, buffers in bandwidth-delay products. Random loss is before the queue.
 
 Made by `scripts/ns2_fidelity.py docs/ns2.md`; `make bench` runs it into `results/`.
 

@@ -1,4 +1,4 @@
-"""Shows the events of `fontis get --json` as one line that moves: python3 scripts/progress.py < EVENTS."""
+"""Shows the events of `fontis get --json` as one moving line: scripts/progress.py < EVENTS."""
 
 import json
 import sys

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 readonly VENV=target/venv
 readonly BIN=$VENV/bin
-readonly SOURCES=(python docs/notebooks scripts/lab_bench.py)
+readonly SOURCES=(python docs/notebooks scripts/lab_bench.py scripts/house.py scripts/house_rust.py)
 # The same profile as the tests', so that nothing is built twice; PROFILE=release is what
 # `pip install .` builds.
 readonly PROFILE=${PROFILE:-dev}

@@ -3,8 +3,9 @@
 
     scripts/sim_bench.py
 
-A figure is packets through the bottleneck per second of processor time, start and recording included: the median of
-BENCH_RUNS (3) runs, and the range. FONTIS is the command (target/release/fontis).
+A figure is packets through the bottleneck per second of processor time, start and recording
+included: the median of BENCH_RUNS (3) runs, and the range. FONTIS is the command
+(target/release/fontis).
 """
 
 import json
@@ -81,7 +82,7 @@ def simulate(**options):
 
 
 def ns2(algorithm="cubic", delayed=0, headers="all", trace=None, seconds=20, warmup=4):
-    """ns-2.35: with all headers, as it comes, or only those that are needed; acknowledging every packet or every second."""
+    """ns-2.35, with all headers or the needed ones, acknowledging every packet or every second."""
     environment = dict(os.environ, NS2_ACCESS="10000")
     environment.update({"NS2_TRACE": trace} if trace else {})
     environment.update({"NS2_HEADERS": headers} if headers == "all" else {})
@@ -96,7 +97,7 @@ def several(run, **options):
 
 
 def beside(name, **options):
-    """A variant and CUBIC over FIFO in turn: how many times as long a run of the variant takes, and a packet in it."""
+    """The time of a variant's run, and of a packet in it, divided by those of CUBIC over FIFO."""
     pairs = [(simulate(), simulate(**options)) for _ in range(RUNS)]
     plain, variant = zip(*pairs)
     line(name, variant)
@@ -119,7 +120,7 @@ def line(name, samples):
 
 
 def beside_ns2(cubic):
-    """Our default recording on; ns-2 with its Sack1 sink, which acknowledges every packet, and as it is installed."""
+    """Our default recording; ns-2 with its Sack1 sink, which acknowledges every packet."""
     if not shutil.which("ns"):
         print("ns-2 is not installed (Debian: apt-get install ns2): nothing to compare with")
         return
@@ -141,8 +142,11 @@ def beside_ns2(cubic):
 
 
 def scaling():
-    """What a packet costs as flows become more. First as they share the cell above, which has 100 Mbit/s for each of ten;
-    then with 1 Mbit/s for each, so that each does the same however many there are, and without what the start takes."""
+    """The cost of a packet by the number of flows.
+
+    First in the cell above, which has 100 Mbit/s for each of ten; then with 1 Mbit/s a flow, so
+    that the work of a flow stays the same, without the start.
+    """
     print("CUBIC over FIFO, 1 Gbit/s or 1 Mbit/s for each flow if that is more, 10 s; then without samples")
     first = {}
     for flows in (10, 100, 1000, 10_000):

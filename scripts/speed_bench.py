@@ -1,22 +1,27 @@
 #!/usr/bin/env python3
-"""Copies a file over a veth pair (MTU 1500, no loss, no rate limit) with `fontis get`, with QUIC (quinn) and with TCP, in
-turn, and prints goodput and CPU seconds for each GB, of both ends together.
+"""Copies a file with `fontis get`, QUIC (quinn) and TCP in turn, over a veth pair.
+
+The pair has an MTU of 1500, no loss and no rate limit. Prints goodput, and CPU seconds a GB of both
+ends together.
 
     scripts/speed_bench.py
 
     FONTIS          the command [target/release/fontis]
     PEER            the example copy_peer of fontis-lab [beside it]
-    PLAIN           the command built with `--cfg fontis_plaintext`, which does not encrypt [none: not measured]
+    PLAIN           the command built with `--cfg fontis_plaintext`, which does not encrypt [none:
+                    not measured]
     BENCH_RUNS      rounds; each copies once with each tool [5]
     BENCH_MB        megabytes to copy [1000]
-    BENCH_COLD      if set, copies begin with the memory that the system has; else as much as a copy needs is touched before
-                    each, because a host that takes free memory back gives it anew at a fraction of the speed
-    BENCH_PROFILE   where to leave a profile of the CPU by what it is spent on (needs perf): only Fontis runs then [none]
+    BENCH_COLD      if set, copies begin with the memory that the system has; else the memory that a
+                    copy needs is touched before each, because a host that takes free memory back
+                    gives it anew at a fraction of the speed
+    BENCH_PROFILE   the file for a profile of the CPU (needs perf): only Fontis runs then [none]
 
-All read the file, hash it (BLAKE3) at both ends, compare and write it; Fontis and QUIC encrypt with AES-128-GCM, `plain` and
-TCP, which has its segmentation offload, do not. The file and its copies lie in memory (/dev/shm). Fontis is in its default:
-`auto` finds the rate. It needs root, for network namespaces. Every process is new in each round, so handshakes and the hash of
-the whole file are part of the time.
+All read the file, hash it (BLAKE3) at both ends, compare and write it; Fontis and QUIC encrypt with
+AES-128-GCM, `plain` and TCP, which has its segmentation offload, do not. The file and its copies
+lie in memory (/dev/shm). Fontis is in its default: `auto` finds the rate. It needs root, for
+network namespaces. Every process is new in each round, so handshakes and the hash of the whole file
+are part of the time.
 """
 
 import json

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Measures the testbed on this machine, beside what it must reach; a line for each figure, the median of the runs.
+"""Measures the testbed on this machine, beside its targets; prints the median of each figure.
 
-    scripts/testbed_bench.py [FIGURE…]      all figures if none is named: throughput, gigabit, lateness, rate, loss,
-                                            set-up, wan
+    scripts/testbed_bench.py [FIGURE…]      throughput, gigabit, lateness, rate, loss, set-up, wan
+                                            [all]
 
     FONTIS          the command [target/release/fontis]
     SLEEP           the example sleep_lateness of fontis-lab [beside it]
@@ -10,8 +10,8 @@
     BENCH_WAN_RUNS  races at each loss rate [5]
     BENCH_SECONDS   how long a measurement lasts [8]
 
-It needs root, or a user who may make namespaces, and iperf3. Other load on the machine shows in every figure; the load
-average stands beside each.
+It needs root, or a user who may make namespaces, and iperf3. Other load on the machine shows in
+every figure; the load average stands beside each.
 """
 
 import json
@@ -46,7 +46,7 @@ def line(figure, value, target, good):
 
 
 def shell(flags, script, server="iperf3 -s -1 -p 5298 >/dev/null", beside=None):
-    """Runs a script behind a link; what it printed as JSON, what the links did, and the output of `beside`."""
+    """Runs a script behind a link: its JSON, the links' counters, and the output of `beside`."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.json")
         other = subprocess.Popen(beside, stdout=subprocess.PIPE, text=True) if beside else None

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Runs the same random networks in the simulator and on the testbed, and writes how their results compare.
+"""Runs the same random networks in the simulator and on the testbed, and compares the results.
 
     scripts/testbed_validate.py PAGE        writes the Markdown page
 
-Cells are a seeded Latin hypercube over random loss (0 to 10 %), round-trip time (10 to 200 ms), buffer (0.05 to 2 BDP),
-FIFO or DRR, and 1 to 10 flows, at a rate that this machine carries without sweat. In each, every flow speaks the
-same protocol, and the kernel's (or the real Fontis) stands beside ours in virtual time. What is recorded already is not
-run again: interrupted, the same command goes on.
+Cells are a seeded Latin hypercube over random loss (0 to 10 %), round-trip time (10 to 200 ms),
+buffer (0.05 to 2 BDP), FIFO or DRR, and 1 to 10 flows, at a rate that this machine carries without
+sweat. In each, every flow speaks the same protocol, and the kernel's (or the real Fontis) stands
+beside ours in virtual time. What is recorded already is not run again: interrupted, the same
+command goes on.
 
     FONTIS          the command [target/release/fontis]
     CELLS           how many [48]
@@ -125,9 +126,9 @@ def main():
         print(f"cell {cell['index'] + 1} of {CELLS}", flush=True)
     text = [
         "# The simulator beside the testbed\n",
-        f"{CELLS} cells of a Latin hypercube (seed {SEED}) at {RATE} Mbit/s, {SECONDS} s each of which the first {WARMUP} do "
-        f"not count, {REPETITIONS} repetitions on either platform. A ratio is the testbed's value over the simulator's. "
-        "Made by `scripts/testbed_validate.py`.\n",
+        f"{CELLS} cells of a Latin hypercube (seed {SEED}) at {RATE} Mbit/s, {SECONDS} s each without the first {WARMUP} s,\n"
+        f"{REPETITIONS} repetitions on either platform. A ratio is the testbed's value ÷ the simulator's. Made by\n"
+        "`scripts/testbed_validate.py`.\n",
         "| protocol | metric | cells | geometric mean of ratios, 95 % interval | within 10 % | within 25 % |",
         "|---|---|---|---|---|---|",
     ]

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Measures fontis view over large files, in headless Chromium, beside what is aimed at.
 
-Makes, in a temporary folder, a capture of a million packets with the simulator, the same with every packet in full (a
-gigabyte), and a qlog of 300 MB, as a transfer of DFCP leaves one; then opens each with the command that FONTIS names, pans and
-zooms, and prints the figures. FILES in place of them: view_bench.py FILE...
+Makes, in a temporary folder, a capture of a million packets with the simulator, the same with every
+packet in full (a gigabyte), and a qlog of 300 MB, as a transfer of DFCP leaves one; then opens each
+with the command that FONTIS names, pans and zooms, and prints the figures. FILES in place of them:
+view_bench.py FILE...
 """
 
 import gzip
@@ -72,7 +73,7 @@ K, OF_A_BLOCK, EVERY, FLIGHT = 721, 735, 40, 400
 
 
 def qlog(target, size):
-    """A qlog in which a server sends blocks of symbols for as long as it takes, of which every fiftieth is lost."""
+    """A qlog of a server that sends blocks of symbols, of which every fiftieth is lost."""
     head = (
         '\x1e{"qlog_format":"JSON-SEQ","qlog_version":"0.3","title":"Fontis DFCP","trace":{"vantage_point":{"type":"server"},'
         '"common_fields":{"ODCID":"656908d6c3b31801","time_format":"relative","protocol_type":["DFCP"]}}}\n'

@@ -4,7 +4,7 @@
 use fontis_base::{Duration, Ecn, Time};
 use fontis_proto::dfcp::{Connection, ConnectionId, Packet};
 
-use crate::side::{SIZE, Side, config};
+use super::side::{SIZE, Side, config};
 
 /// The two sides after a handshake over a path of 10 ms.
 fn handshake() -> Option<(Time, Side, Side)> {

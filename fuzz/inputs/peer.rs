@@ -7,7 +7,7 @@ use bytes::Bytes;
 use fontis_base::{Duration, Ecn, Time};
 use fontis_proto::dfcp::{Connection, ConnectionId, Packet, VERSION, wire};
 
-use crate::side::{SIZE, Side, config};
+use super::side::{SIZE, Side, config};
 
 const OURS: ConnectionId = ConnectionId([1; 8]);
 const THEIRS: ConnectionId = ConnectionId([2; 8]);

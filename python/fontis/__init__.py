@@ -1,13 +1,15 @@
 """Digital fountain transport, and a laboratory around it.
 
-Start here: :func:`simulate` runs a scenario and gives a :class:`Recording`, whose tables pandas, polars, DuckDB and pyarrow
-take without a copy; :func:`sweep` runs many, on every core or on a cluster. :func:`get`, :func:`send`, :func:`serve` and
-:func:`receive` move files. :mod:`fontis.codes` has the erasure codes, :mod:`fontis.testbed` runs scenarios with real kernels,
-:mod:`fontis.claims` compares papers with what comes of them here, :mod:`fontis.plots` and :mod:`fontis.figures` draw,
-:mod:`fontis.aio` has the transfers for asyncio, :mod:`fontis.congestion` is for congestion control of your own.
+Start here: :func:`simulate` runs a scenario and gives a :class:`Recording`, whose tables pandas,
+polars, DuckDB and pyarrow take without a copy; :func:`sweep` runs many, on every core or on a
+cluster. :func:`get`, :func:`send`, :func:`serve` and :func:`receive` move files.
+:mod:`fontis.codes` has the erasure codes, :mod:`fontis.testbed` runs scenarios with real kernels,
+:mod:`fontis.claims` compares papers with what comes of them here, :mod:`fontis.plots` and
+:mod:`fontis.figures` draw, :mod:`fontis.aio` has the transfers for asyncio,
+:mod:`fontis.congestion` is for congestion control of your own.
 
-What fails raises :class:`FontisError` (it did not work this time) or :class:`UsageError` (it can never work as it was
-written), with the words that the command ``fontis`` has for it.
+What fails raises :class:`FontisError` (it did not work this time) or :class:`UsageError` (it can
+never work as it was written), with the words that the command ``fontis`` has for it.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Transfers and runs for asyncio: each waits in a thread of its own, and ends when its task is cancelled."""
+"""Transfers and runs for asyncio. Each has its own thread and ends if its task is cancelled."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -15,13 +15,13 @@ T = TypeVar("T")
 
 
 async def get(url: str, dest: AnyPath = ".", *, progress: Callback | None = None, **options: Any) -> Report:
-    """Fetch what a URL names, as :func:`fontis.get` does; ``progress`` is called in the event loop."""
+    """Fetch a URL as :func:`fontis.get` does; ``progress`` is called in the event loop."""
     tell = _in_loop(progress)
     return await _in_thread(lambda stop: transfer.get(url, dest, progress=tell, stop=stop, **options))
 
 
 async def send(paths: AnyPath | Sequence[AnyPath], url: str, *, progress: Callback | None = None, **options: Any) -> list[Report]:
-    """Send files and folders, as :func:`fontis.send` does; ``progress`` is called in the event loop."""
+    """Send files as :func:`fontis.send` does; ``progress`` is called in the event loop."""
     tell = _in_loop(progress)
     return await _in_thread(lambda stop: transfer.send(paths, url, progress=tell, stop=stop, **options))
 

@@ -53,11 +53,11 @@ class Book:
         return self.judge(*ids, run=run, quick=quick, fresh=fresh, jobs=jobs).claims
 
     def judge(self, *ids: str, run: bool = False, quick: bool = False, fresh: bool = False, jobs: int | None = None) -> Judged:
-        """Do the same, and give all that there is to show of it: tables by figure, the page as Markdown and as HTML."""
+        """Check as above; give tables by figure, and the page as Markdown and as HTML."""
         return self._book.check(list(ids), recorded=not run, quick=quick, fresh=fresh, jobs=jobs or os.cpu_count() or 1)
 
     def page(self, *ids: str) -> str:
-        """Give the page on what is reproduced, in Markdown, as ``fontis lab check --report`` writes it."""
+        """Give the page that ``fontis lab check --report`` writes, in Markdown."""
         return self.judge(*ids).markdown
 
     def html(self, *ids: str) -> str:

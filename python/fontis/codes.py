@@ -6,7 +6,8 @@
 ...     decoder.add(esi, encoder.symbol(esi))
 >>> decoder.decode() == data
 
-Who has time between symbols calls ``decoder.advance()`` after them: then less is left to do when the last one comes.
+Who has time between symbols calls ``decoder.advance()`` after them: then less is left to do when
+the last one comes.
 """
 
 from fontis._native import Decoder, Encoder, codes, failure_probability

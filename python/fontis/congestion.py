@@ -13,11 +13,12 @@ __all__ = ["Ack", "Controller"]
 
 
 class Controller:
-    """Governs one sender: it is told what happens, and what it answers is read from its attributes after each call.
+    """Controls one sender, which calls it for each event and then reads its attributes.
 
-    This one keeps its window, halves it when congestion is recognised, and begins again at one segment after a timeout.
-    What lost segments are and when they are sent again is the sender's business. An exception ends the run.
-    One is made when a connection begins, and one more when its segment size is agreed, which then does the work.
+    This one keeps its window, halves it when congestion is recognised, and begins again at one
+    segment after a timeout. What lost segments are and when they are sent again is the sender's
+    business. An exception ends the run. One is made when a connection begins, and one more when its
+    segment size is agreed, which then does the work.
     """
 
     #: The congestion window in bytes; less than a segment counts as one.
@@ -37,7 +38,10 @@ class Controller:
         """Take an acknowledgement."""
 
     def on_congestion(self, now: float, window: int) -> None:  # noqa: ARG002
-        """Take a loss or a mark, once a round trip at most; ``window`` is cwnd, or what was outstanding if that was less."""
+        """Take a loss or a mark, once a round trip at most.
+
+        ``window`` is cwnd, or the bytes in flight if they were fewer.
+        """
         self.ssthresh = max(window / 2, 2 * self.mss)
         self.cwnd = self.ssthresh
 
@@ -47,5 +51,5 @@ class Controller:
         self.cwnd = self.mss
 
     def on_idle(self, restart: int) -> None:
-        """Take it that the sender was idle for more than a timeout; its window is to be ``restart`` bytes at most."""
+        """Take the end of an idle time beyond a timeout; cwnd becomes at most ``restart`` bytes."""
         self.cwnd = min(self.cwnd, restart)

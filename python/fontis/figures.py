@@ -1,6 +1,7 @@
 """Figures of papers, redrawn from recorded runs, with published values where the text gives them.
 
-``figures.toml`` has every numbered figure of the three DFCP works that shows data: how it is redrawn, or why it is not.
+``figures.toml`` has every numbered figure of the three DFCP works that shows data: how it is
+redrawn, or why it is not.
 
 >>> figure = find("dfcp-000-f4.1")[0]
 >>> plots.save(draw(figure), "figure.pdf")
@@ -278,10 +279,13 @@ def _bins(drawing: _Drawing) -> None:
             continue
         if figure.all_flows:
             curves = [_binned(found[0], flow) for flow in _flows(found[0])]
-            for place, curve in enumerate(curves):
-                drawing.main.plot(*zip(*curve, strict=True), color="0.65", linewidth=0.6, label="" if place else "each flow")
+            if len(curves) > plots.SINGLE:
+                plots.curves(drawing.main, {str(place): curve for place, curve in enumerate(curves)})
+            else:
+                for place, curve in enumerate(curves):
+                    drawing.main.plot(*zip(*curve, strict=True), color="0.65", linewidth=0.6, label="" if place else "each flow")
             total = [(at[0][0], math.fsum(value for _, value in at)) for at in zip(*curves, strict=True)]
-            drawing.main.plot(*zip(*total, strict=True), label="all flows", **{**plots.look(0), "marker": ""})
+            drawing.main.plot(*zip(*total, strict=True), label="all flows", **{**plots.look(1), "marker": ""})
             _rate_line(drawing.main, found[0])
             continue
         curve = _binned(found[0], series.subject)

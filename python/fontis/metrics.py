@@ -1,4 +1,4 @@
-"""What experiments are judged by, computed as the simulator computes it; ``docs/recording.md`` lists what is recorded."""
+"""The metrics of experiments, as the simulator computes them; see ``docs/recording.md``."""
 
 from fontis._native import (
     delta_fair_convergence,

@@ -1,6 +1,7 @@
-"""Plots in the house's style: colours that the colour-blind tell apart (Okabe and Ito), and marks and dashes for print.
+"""Plots in one style: colours that the colour-blind tell apart (Okabe and Ito), marks, dashes.
 
-Each takes ``axes`` to draw into, or makes them, and gives them back: ``save(time_series(recording), "goodput.pdf")``.
+Each takes ``axes`` to draw into, or makes them, and gives them back:
+``save(time_series(recording), "goodput.pdf")``.
 """
 
 import math
@@ -18,6 +19,7 @@ try:
 except ImportError as error:
     raise ImportError("plots need matplotlib: pip install 'fontis[lab]', or matplotlib alone") from error
 
+import numpy as np
 import pyarrow as pa
 
 from fontis._native import Recording, Table, UsageError
@@ -54,6 +56,12 @@ STYLE: dict[Any, Any] = {
 }
 
 FORMATS = ("svg", "pdf", "png")
+
+#: The most curves that are drawn one by one. More cannot be told apart: their mean and range are
+#: drawn instead.
+SINGLE = 8
+
+Curve = Sequence[tuple[float, float]]
 
 
 @contextmanager
@@ -110,6 +118,29 @@ def logarithmic(axes: Any, which: str) -> None:
     axis.set_minor_formatter(FuncFormatter(lambda x, _: f"{x:g}" if f"{x:e}"[0] in digits else ""))
 
 
+def curves(axes: Any, named: Mapping[str, Curve]) -> None:
+    """Draw curves with their names, one by one if they can be told apart.
+
+    If there are more than :data:`SINGLE`, those whose names differ in the part after the last dot
+    alone, as the flows ``web.1`` and ``web.2``, become one curve of their mean over a band from the
+    least to the most; if that leaves more than :data:`SINGLE`, all become one. A curve counts from
+    its first to its last point.
+    """
+    if len(named) <= SINGLE:
+        for place, (label, curve) in enumerate(named.items()):
+            axes.plot(*zip(*curve, strict=True), label=label, **{**look(place), "marker": ""})
+        return
+    kinds: dict[str, list[Curve]] = {}
+    for label, curve in named.items():
+        kinds.setdefault(label.rpartition(".")[0], []).append(curve)
+    if len(kinds) > SINGLE:
+        kinds = {"": list(named.values())}
+    for place, (kind, several) in enumerate(kinds.items()):
+        xs = [x for x, _ in max(several, key=len)]
+        values = [np.interp(xs, [x for x, _ in curve], [y for _, y in curve], left=np.nan, right=np.nan) for curve in several]
+        _band(axes, xs, values, kind, place)
+
+
 def time_series(
     recording: Recording | Table | Any,
     column: str = "goodput",
@@ -120,7 +151,8 @@ def time_series(
 ) -> Any:
     """Plot a column of the flow or queue table over time, a line for each flow or bottleneck.
 
-    ``goodput`` is made of ``received``, in Mbit/s. ``smooth`` is a moving mean over so many seconds.
+    ``goodput`` is made of ``received``, in Mbit/s. ``smooth`` is the span of a moving mean, in
+    seconds. More than :data:`SINGLE` flows are drawn as :func:`curves` does.
     """
     table = _table(recording, column)
     name = "name" if "name" in table.column_names else "queue"
@@ -129,7 +161,8 @@ def time_series(
         raise UsageError(f"there is no column {column!r}; there are goodput, {', '.join(table.column_names)}")
     with style():
         axes = axes if axes is not None else new()[1][0]
-        for place, (label, rows) in enumerate(_groups(table, name, ("time", wanted)).items()):
+        named: dict[str, Curve] = {}
+        for label, rows in _groups(table, name, ("time", wanted)).items():
             if flows is not None and label not in flows:
                 continue
             times, values = [time for time, _ in rows], [float(value) for _, value in rows]
@@ -138,41 +171,57 @@ def time_series(
                 times = [later[0] for _, later in pairs]
                 values = [(b[1] - a[1]) * 8e-6 / (b[0] - a[0]) if b[0] > a[0] else 0.0 for a, b in pairs]
             values = _moving_mean(times, values, smooth) if smooth > 0 else values
-            axes.plot(times, values, label=label, **{**look(place), "marker": ""})
+            named[label] = list(zip(times, values, strict=True))
+        curves(axes, named)
         axes.set_xlabel("time [s]")
         unit = "Mbit/s" if column == "goodput" else _unit(table, wanted)
         axes.set_ylabel(f"{column.replace('_', ' ')} [{unit}]" if unit else column.replace("_", " "))
-        _legend(axes)
+        legend(axes)
     return axes
 
 
 def time_sequence(recording: Recording | Table | Any, *, flows: Sequence[str] | None = None, axes: Any = None) -> Any:
-    """Plot what each flow had delivered over time: the time–sequence plot of its useful bytes."""
+    """Plot the delivered bytes of each flow over time: its time–sequence plot.
+
+    More than :data:`SINGLE` flows are drawn as :func:`curves` does.
+    """
     table = _table(recording, "received")
     with style():
         axes = axes if axes is not None else new()[1][0]
-        for place, (label, rows) in enumerate(_groups(table, "name", ("time", "received")).items()):
-            if flows is None or label in flows:
-                axes.plot(*zip(*((t, b / 1e6) for t, b in rows), strict=True), label=label, **{**look(place), "marker": ""})
+        groups = _groups(table, "name", ("time", "received"))
+        named = {
+            label: [(time, received / 1e6) for time, received in rows]
+            for label, rows in groups.items()
+            if flows is None or label in flows
+        }
+        curves(axes, named)
         axes.set_xlabel("time [s]")
         axes.set_ylabel("delivered [MB]")
-        _legend(axes)
+        legend(axes)
     return axes
 
 
 def cdf(values: Mapping[str, Sequence[float]] | Sequence[float], *, label: str = "value", axes: Any = None) -> Any:
-    """Plot the cumulative distribution of values, a line for each name."""
+    """Plot the cumulative distribution of values, a line for each name.
+
+    More than :data:`SINGLE` names become the mean of their distributions and its range.
+    """
     named = values if isinstance(values, Mapping) else {"": values}
     with style():
         axes = axes if axes is not None else new()[1][0]
-        for place, (name, some) in enumerate(named.items()):
-            known = sorted(value for value in some if not math.isnan(value))
-            shares = [rank / len(known) for rank in range(1, len(known) + 1)]
-            axes.step(known, shares, where="post", label=name, **{**look(place), "marker": ""})
+        known = {name: sorted(value for value in some if not math.isnan(value)) for name, some in named.items()}
+        if len(known) > SINGLE:
+            xs = sorted({value for some in known.values() for value in some})
+            shares = [np.searchsorted(some, xs, "right") / len(some) for some in known.values() if some]
+            _band(axes, xs, shares, "", 0, step="post")
+        else:
+            for place, (name, some) in enumerate(known.items()):
+                ranks = [rank / len(some) for rank in range(1, len(some) + 1)]
+                axes.step(some, ranks, where="post", label=name, **{**look(place), "marker": ""})
         axes.set_xlabel(label)
         axes.set_ylabel("share of samples")
         axes.set_ylim(0, 1.02)
-        _legend(axes)
+        legend(axes)
     return axes
 
 
@@ -213,7 +262,11 @@ def heat_map(
 def lines(
     sweep: Any, x: str, metric: str = "goodput", *, subject: str = "all", confidence: float = 0.95, axes: Any = None
 ) -> Any:
-    """Plot a metric's mean over a parameter of a :class:`fontis.Sweep`, with its confidence interval; a line for all else."""
+    """Plot a metric's mean and confidence interval over a parameter of a :class:`fontis.Sweep`.
+
+    There is a line for each combination of the other parameters; more than :data:`SINGLE` of them
+    become one line of their mean, and its range.
+    """
     if x not in sweep.parameters:
         raise UsageError(f"{x!r} is not swept; {', '.join(sweep.parameters) or 'nothing'} is")
     others = [name for name in ("variant", *sweep.parameters) if name != x]
@@ -223,14 +276,21 @@ def lines(
     ticks = list(dict.fromkeys(row[x] for rows in series.values() for row in rows))
     with style():
         axes = axes if axes is not None else new()[1][0]
-        for place, (label, rows) in enumerate(series.items()):
-            means = [row["mean"] for row in rows]
-            bounds = [0.0 if math.isnan(row["high"]) else row["high"] - row["mean"] for row in rows]
-            axes.errorbar([ticks.index(row[x]) for row in rows], means, bounds, label=label, capsize=2, **look(place))
+        if len(series) > SINGLE:
+            values = np.full((len(series), len(ticks)), np.nan)
+            for line, rows in zip(values, series.values(), strict=True):
+                for row in rows:
+                    line[ticks.index(row[x])] = row["mean"]
+            _band(axes, range(len(ticks)), values, "", 0)
+        else:
+            for place, (label, rows) in enumerate(series.items()):
+                means = [row["mean"] for row in rows]
+                bounds = [0.0 if math.isnan(row["high"]) else row["high"] - row["mean"] for row in rows]
+                axes.errorbar([ticks.index(row[x]) for row in rows], means, bounds, label=label, capsize=2, **look(place))
         axes.set_xticks(range(len(ticks)), ticks)
         axes.set_xlabel(x)
         axes.set_ylabel(metric)
-        _legend(axes)
+        legend(axes)
     return axes
 
 
@@ -264,8 +324,18 @@ def _moving_mean(times: Sequence[float], values: Sequence[float], span: float) -
     return means
 
 
-def _legend(axes: Any) -> None:
-    labels = [label for label in axes.get_legend_handles_labels()[1] if label]
-    # More names than that tell nobody anything.
-    if 0 < len(labels) <= 12:
-        axes.legend()
+def _band(axes: Any, xs: Sequence[float], values: Any, name: str, place: int, step: str | None = None) -> None:
+    """Draw the mean of several curves at ``xs`` as a line, and the least to the most as a band."""
+    values = np.asarray(values)
+    label = f"{name}: mean\nand range of {len(values)}" if name else f"mean and\nrange of {len(values)}"
+    drawstyle = f"steps-{step}" if step else "default"
+    axes.plot(xs, np.nanmean(values, 0), label=label, **{**look(place), "marker": ""}, drawstyle=drawstyle)
+    least, most = np.nanmin(values, 0), np.nanmax(values, 0)
+    band = {"color": COLOURS[place % len(COLOURS)], "alpha": 0.2, "linewidth": 0.0}
+    axes.fill_between(xs, least, most, step=step, **band)
+
+
+def legend(axes: Any) -> None:
+    """Name the curves beside the axes, where the legend covers none of them."""
+    if any(axes.get_legend_handles_labels()[1]):
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.2)

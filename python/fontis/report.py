@@ -1,4 +1,4 @@
-"""The reproduction report: a static site, a page for each paper, each figure beside what is claimed about it.
+"""The reproduction report: a static site with a page a paper, each figure beside its claims.
 
 >>> build(Site("site"), "dfcp")
 """
@@ -209,14 +209,15 @@ def _figure(site: Site, figure: Figure) -> str:
 
 
 def tables(folder: str | os.PathLike[str], book: str = "dfcp") -> list[Path]:
-    """Write summary tables in Markdown: of the papers (README.md), and of their figures (figures.md)."""
+    """Write tables in Markdown: of the papers (README.md) and of their figures (figures.md)."""
     judged = claims.Book(book).judge()
     about = papers(judged)
     rows = [(paper.title, str(len(paper.claims)), *(str(paper.count[name]) for name in VERDICTS)) for paper in about]
     summary = f"""# What is reproduced
 
-Made by `fontis lab report --tables docs/reproduction`, from the runs in `claims/results`. [{book}.md]({book}.md) has every claim,
-[figures.md](figures.md) every figure; `fontis lab report` makes a site of both.
+Made by `fontis lab report --tables docs/reproduction`, from the runs in `claims/results`.
+[{book}.md]({book}.md) has every claim, [figures.md](figures.md) every figure; `fontis lab report`
+makes a site of both.
 
 {_markdown(("paper", "claims", "reproduced", "differ", "not checked"), rows)}"""
     drawn = []
@@ -226,8 +227,8 @@ Made by `fontis lab report --tables docs/reproduction`, from the runs in `claims
         drawn.append((f"`{figure.id}`", figure.title, figure.scenario, state))
     shown = f"""# Figures
 
-Every numbered figure of the works that shows data. Made by `fontis lab report --tables docs/reproduction`; `fontis lab figure ID`
-draws one.
+Every numbered figure of the works that shows data. Made by
+`fontis lab report --tables docs/reproduction`; `fontis lab figure ID` draws one.
 
 {_markdown(("figure", "what it shows", "scenario", "here"), drawn)}"""
     path = Path(folder)

@@ -1,4 +1,4 @@
-"""What ``claims/results`` has of the runs of scenarios: their summaries, and curves that summaries do not hold."""
+"""The runs in ``claims/results``: their summaries, and the curves that summaries do not hold."""
 
 import json
 import os
@@ -28,7 +28,7 @@ class Result:
 
 
 def results(scenario: str, *, run: bool = False, folder: Path | None = None) -> list[Result]:
-    """Give a scenario's runs with what is recorded of them by this version; with ``run``, what is missing is run."""
+    """Give a scenario's runs as this version recorded them; with ``run``, run those that miss."""
     folder = folder or claims.folder() / "results"
     if run:
         _native.run_scenario(folder, scenario, os.cpu_count() or 1)
@@ -42,7 +42,7 @@ def results(scenario: str, *, run: bool = False, folder: Path | None = None) -> 
 
 @lru_cache(maxsize=256)
 def _read(path: Path, _changed: int) -> Mapping[str, Mapping[tuple[str, str], float]]:
-    """Read a file of summaries, by key; ``_changed`` tells another version of it from the one that is remembered."""
+    """Read a file of summaries, by key; ``_changed`` tells versions of the file apart."""
     lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
     # What long probes gave stands beside the runs, without a key.
     of = ((one["key"], one["metrics"]) for one in lines if "key" in one)
@@ -50,7 +50,7 @@ def _read(path: Path, _changed: int) -> Mapping[str, Mapping[tuple[str, str], fl
 
 
 def queue_series(one: Run, *, run: bool = False, folder: Path | None = None) -> Sequence[tuple[float, float]] | None:
-    """Give (time, mean packets in the queue) of a run's first bottleneck; None if it is not recorded and not to be run."""
+    """Give (time, mean packets in the queue) of a run's first bottleneck; None without a run."""
     path = (folder or claims.folder() / "results") / "series" / f"{one.key}.csv"
     if not path.is_file():
         if not run:

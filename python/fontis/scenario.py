@@ -16,9 +16,10 @@ Table = Mapping[str, Value]
 
 @dataclass
 class Scenario:
-    """An experiment, table by table; ``docs/scenario.md`` has every key, and errors suggest what was meant.
+    """An experiment, table by table; ``docs/scenario.md`` has every key. Errors suggest repairs.
 
-    >>> Scenario(topology={"rate": "10 Mbit/s", "rtt": "20 ms"}, flow=[{"protocol": "cubic", "count": 2}])
+    >>> topology = {"rate": "10 Mbit/s", "rtt": "20 ms"}
+    >>> Scenario(topology=topology, flow=[{"protocol": "cubic", "count": 2}])
     """
 
     scenario: Table = field(default_factory=dict)
@@ -125,7 +126,7 @@ def setting(value: Any) -> str | tuple[str, ...]:
 
 
 def scenarios() -> list[dict[str, Any]]:
-    """List the scenarios in the folder ``scenarios`` here or above, or in what FONTIS_SCENARIOS names."""
+    """List the scenarios in the folder ``scenarios`` here or above, or in FONTIS_SCENARIOS."""
     names = ("id", "title", "figure", "path")
     return [dict(zip(names, about, strict=True)) for about in _native.scenarios()]
 

@@ -22,15 +22,18 @@ def simulate(
 ) -> Recording:
     """Run a scenario in virtual time, and give what was recorded.
 
-    ``scenario`` is a path, the id of a file in the folder ``scenarios``, TOML text, a dictionary, or a
-    :class:`fontis.Scenario`. ``set`` sets keys, as in ``{"topology.rtt": "20 ms"}``; keyword arguments do too, with two
-    underscores for the dot: ``topology__rtt="20 ms"``. ``wire`` lets every packet pass through its wire format. The same
-    seed gives the same recording. ``congestion`` has a :class:`fontis.congestion.Controller` for TCP flows, by the flow's
+    ``scenario`` is a path, the id of a file in the folder ``scenarios``, TOML text, a dictionary,
+    or a :class:`fontis.Scenario`. ``set`` sets keys, as in ``{"topology.rtt": "20 ms"}``; keyword
+    arguments do too, with two underscores for the dot: ``topology__rtt="20 ms"``. ``wire`` lets
+    every packet pass through its wire format. The same seed gives the same recording.
+    ``congestion`` has a :class:`fontis.congestion.Controller` for TCP flows, by the flow's
     name: it governs them in place of what the scenario says.
 
-    Ctrl-C ends it with KeyboardInterrupt; so does ``stop`` from another thread. Other threads run meanwhile.
+    Ctrl-C ends it with KeyboardInterrupt; so does ``stop`` from another thread. Other threads run
+    meanwhile.
 
-    >>> recording = fontis.simulate("scenarios/basic/fifo.toml", flow__protocol="bbr", flow__count=2)
+    >>> fifo = "scenarios/basic/fifo.toml"
+    >>> recording = fontis.simulate(fifo, flow__protocol="bbr", flow__count=2)
     >>> recording.metric("goodput")
     """
     run = the_run(scenario, {**(set or {}), **scenarios.overrides(overrides)}, variant, seed, quick)

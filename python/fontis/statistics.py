@@ -6,7 +6,7 @@ from functools import lru_cache
 
 
 def mean_and_half_width(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
-    """Give the mean and half the width of its confidence interval, which is NaN for fewer than two values."""
+    """Give the mean and half its confidence interval's width; NaN for fewer than two values."""
     mean = math.fsum(values) / len(values) if values else math.nan
     if len(values) < 2:
         return mean, math.nan
@@ -16,7 +16,7 @@ def mean_and_half_width(values: Sequence[float], confidence: float = 0.95) -> tu
 
 @lru_cache(maxsize=256)
 def student_t(confidence: float, freedom: int) -> float:
-    """Give the t that a share ``confidence`` of Student's distribution lies within, on both sides of zero."""
+    """Give the t for which a share ``confidence`` of Student's distribution lies within ±t."""
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"a confidence must lie between 0 and 1, as in 0.95: {confidence}")
     low, high = 0.0, 1.0
@@ -29,7 +29,7 @@ def student_t(confidence: float, freedom: int) -> float:
 
 
 def within(t: float, freedom: int) -> float:
-    """Give the share of Student's distribution within ±t (Abramowitz and Stegun 26.7.3 and 26.7.4)."""
+    """Give the share of Student's distribution within ±t (Abramowitz and Stegun 26.7.3, 26.7.4)."""
     theta = math.atan(t / math.sqrt(freedom))
     cosine2 = math.cos(theta) ** 2
     odd = freedom % 2

@@ -1,4 +1,4 @@
-"""Where the results of sweeps lie: one Parquet dataset, a partition for each version, a file for each chunk that finished."""
+"""The results of sweeps: a Parquet dataset, partitioned by version, a file a finished chunk."""
 
 import hashlib
 import os
@@ -38,7 +38,7 @@ class Done(NamedTuple):
 
 
 class Store:
-    """Results in a folder. What has a file is whole: a file gets its name when all of it is on the disk."""
+    """Results in a folder. Every file is whole: it gets its name when all of it is on the disk."""
 
     def __init__(self, folder: Path) -> None:
         """Open a folder, which is made when something is written."""

@@ -1,4 +1,4 @@
-"""Sweeps: a scenario over a grid of settings, on every core or on a cluster, into one dataset that grows as runs finish."""
+"""Sweeps: a scenario over a grid of settings, on every core or on a cluster, into one dataset."""
 
 import math
 import os
@@ -42,7 +42,8 @@ class Progress:
     kept: int
     #: Seconds since it began.
     elapsed: float
-    #: Seconds that are left, if what remains takes as long as what was; None before the first run is done.
+    #: Seconds that are left, if what remains takes as long as what was; None before the first run
+    #: is done.
     left: float | None
 
 
@@ -73,14 +74,16 @@ class Sweep:
     def table(self) -> pa.Table:
         """Give a row for each run and metric, in the order of the plan.
 
-        It has a column for each parameter, and variant, repetition, seed, metric, subject and value.
+        It has a column for each parameter, and variant, repetition, seed, metric, subject and
+        value.
         """
         return pa.table(self._columns())
 
     def statistics(self, metric: str, subject: str = "all", confidence: float = 0.95) -> pa.Table:
-        """Give the mean of a metric at each point of the grid, with its confidence interval over the repetitions.
+        """Give the mean of a metric at each point of the grid, and its confidence interval.
 
-        Columns are variant, the parameters, runs, mean, low and high; the bounds are NaN where there was one run only.
+        Columns are variant, the parameters, runs, mean, low and high; the bounds are NaN where
+        there was one run only.
         """
         columns = self._columns(metric, subject)
         points: dict[tuple[str, ...], list[float]] = {}
@@ -135,16 +138,19 @@ def sweep(
     """Run a scenario over a grid of settings, each point ``reps`` times with seeds of its own.
 
     ``grid`` is crossed with the sweep and the variants that the scenario has. ``executor`` is any
-    ``concurrent.futures.Executor`` or a ``distributed.Client``; a thread for each core if there is none, which is as good as
-    processes, since runs release the interpreter.
+    ``concurrent.futures.Executor`` or a ``distributed.Client``; a thread for each core if there is
+    none, which is as good as processes, since runs release the interpreter.
 
-    Results go to ``folder`` (``sweeps/`` and the scenario's id) as chunks of runs finish. A run is known by its settings,
-    its seed and this version: what is there is not run again, so an interrupted sweep, or one whose grid grew, does only
-    what is missing. On a cluster, only this process writes.
+    Results go to ``folder`` (``sweeps/`` and the scenario's id) as chunks of runs finish. A run is
+    known by its settings, its seed and this version: what is there is not run again, so an
+    interrupted sweep, or one whose grid grew, does only what is missing. On a cluster, only this
+    process writes.
 
-    ``progress`` is called with a :class:`Progress`; True shows a line on standard error, None does so on a terminal.
+    ``progress`` is called with a :class:`Progress`; True shows a line on standard error, None does
+    so on a terminal.
 
-    >>> done = fontis.sweep("ten.toml", {"topology.rtt": ["10 ms", "50 ms"], "topology.loss": ["0", "1%"]}, reps=5)
+    >>> grid = {"topology.rtt": ["10 ms", "50 ms"], "topology.loss": ["0", "1%"]}
+    >>> done = fontis.sweep("ten.toml", grid, reps=5)
     >>> done.statistics("goodput").to_pandas()
     """
     recipe = scenarios.recipe(scenario, set=set, vary=grid, quick=quick, seed=seed)
@@ -173,7 +179,7 @@ SEED, REPETITIONS = "scenario.seed", "scenario.repetitions"
 
 
 def _repeated(recipe: Recipe, built: _native.Scenario, reps: int | None) -> Recipe:
-    """Repeat each run by sweeping the seed: how often it is repeated decides nothing about a run, so its key must not say it."""
+    """Repeat each run by sweeping the seed, so that a run's key holds no number of runs."""
     if any(step == "vary" and key == SEED for step, key, _ in recipe.steps):
         raise UsageError(f"{SEED}: seeds are swept by reps; the first is seed")
     count = int(built.get(REPETITIONS)) if reps is None else reps
@@ -259,7 +265,7 @@ def _run_all(
 
 
 def run_chunk(recipe: Recipe, indices: Sequence[int], token: str) -> list[Done]:
-    """Run some of a scenario's runs; on a worker, so it must be picklable. A chunk that is stopped gives what it has."""
+    """Run some of a scenario's runs, on a worker. If it is stopped, give the runs that are done."""
     runs = scenarios.runs(recipe)
     stop = _stops.get(token)
     done: list[Done] = []

@@ -1,4 +1,4 @@
-"""Scenarios with real kernels and sockets, between network namespaces of this machine (``docs/testbed.md``)."""
+"""Scenarios with real kernels and sockets, between network namespaces (``docs/testbed.md``)."""
 
 from collections.abc import Mapping
 
@@ -20,9 +20,10 @@ def run(
     stop: Stop | None = None,
     **overrides: Value,
 ) -> Recording:
-    """Run a scenario in real time, and give what was recorded, as :func:`fontis.simulate` does in virtual time.
+    """Run a scenario in real time, and give its recording as :func:`fontis.simulate` does.
 
-    ``recording.environment`` is JSON that says on which machine. It takes Linux, ``/dev/net/tun``, and root or user namespaces.
+    ``recording.environment`` is JSON that says on which machine. It takes Linux, ``/dev/net/tun``,
+    and root or user namespaces.
     """
     one = the_run(scenario, {**(set or {}), **scenarios.overrides(overrides)}, variant, seed, quick)
     return one.testbed(stop)

@@ -1,8 +1,9 @@
-"""Files and folders over the network: what the commands ``fontis get``, ``send``, ``serve`` and ``receive`` do.
+"""Files and folders over the network: ``fontis get``, ``send``, ``serve`` and ``receive``.
 
-Progress comes as dictionaries: ``{"event": "connected", "remote"}``, ``{"event": "started", "name", "bytes", "entries",
-"resumed"}``, ``{"event": "moved", "done", "stats"}`` several times a second, ``{"event": "stored", "report"}``. A callback that
-raises ends the transfer with its exception.
+Progress comes as dictionaries: ``{"event": "connected", "remote"}``,
+``{"event": "started", "name", "bytes", "entries", "resumed"}``,
+``{"event": "moved", "done", "stats"}`` several times a second, ``{"event": "stored", "report"}``. A
+callback that raises ends the transfer with its exception.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,7 +51,8 @@ def get(
 ) -> Report:
     """Fetch what a URL names; it has its name only when all of it is there and verified.
 
-    What an interrupted transfer left is gone on with, unless ``restart``. Ctrl-C and ``stop`` end it with KeyboardInterrupt.
+    What an interrupted transfer left is gone on with, unless ``restart``. Ctrl-C and ``stop`` end
+    it with KeyboardInterrupt.
     """
     report = _native.get(
         url,
@@ -79,7 +81,7 @@ def send(
     progress: Callback | None = None,
     stop: Stop | None = None,
 ) -> list[Report]:
-    """Send files and folders to one who receives; they count as sent when they are verified and stored there."""
+    """Send files and folders to a receiver; returns when they are verified and stored there."""
     some = [paths] if isinstance(paths, str | PathLike) else list(paths)
     reports = _native.send(
         some,
@@ -105,7 +107,7 @@ def serve(
     allow: AnyPath | None = None,
     events: Callback | None = None,
 ) -> Server:
-    """Serve what is beneath a folder, in the background, until it is closed, or the ``with`` block ends.
+    """Serve a folder in the background until it is closed or the ``with`` block ends.
 
     ``events`` is called from another thread.
 
@@ -135,7 +137,7 @@ def receive(
     allow: AnyPath | None = None,
     events: Callback | None = None,
 ) -> Server:
-    """Take what others send into a folder, in the background, until it is closed; the URLs hold a secret."""
+    """Receive into a folder, in the background, until it is closed; the URLs hold a secret."""
     return Server(
         folder,
         receives=True,

@@ -55,6 +55,50 @@ def test_goodput_over_time_is_what_was_received(small):
     assert received == pytest.approx(most, rel=1e-9)
 
 
+TWENTY = """
+[scenario]
+duration = "4 s"
+sample = "100 ms"
+[topology]
+rate = "20 Mbit/s"
+rtt = "20 ms"
+[[flow]]
+count = 10
+protocol = "cubic"
+[[flow]]
+count = 10
+protocol = "dfcp"
+"""
+
+
+def test_many_flows_are_drawn_as_their_mean_and_range(tmp_path):
+    recording = fontis.simulate(TWENTY)
+    for axes in (plots.time_series(recording), plots.time_sequence(recording)):
+        assert [line.get_label() for line in axes.lines] == ["flow1: mean\nand range of 10", "flow2: mean\nand range of 10"]
+        assert len(axes.collections) == 2
+    axes = plots.time_series(recording, flows=[f"flow1.{number}" for number in range(1, plots.SINGLE + 1)])
+    assert len(axes.lines) == plots.SINGLE and not axes.collections
+
+
+def test_a_band_reaches_from_the_least_to_the_most():
+    axes = plots.new()[1][0]
+    plots.curves(axes, {f"a.{number}": [(0.0, float(number)), (1.0, 10.0)] for number in range(1, 10)})
+    (line,) = axes.lines
+    assert list(line.get_ydata()) == [5.0, 10.0]
+    (band,) = axes.collections
+    low, high = band.get_datalim(axes.transData).intervaly
+    assert (low, high) == (1.0, 10.0)
+    many = {f"{number}": [float(number), float(number + 1)] for number in range(plots.SINGLE + 1)}
+    assert len(plots.cdf(many).lines) == 1
+
+
+def test_a_legend_stands_beside_the_axes(tmp_path):
+    axes = plots.time_series(fontis.simulate(TWENTY))
+    plots.save(axes, tmp_path / "drawn.png")
+    assert axes.get_legend().get_window_extent().x0 >= axes.get_window_extent().x1
+    assert axes.get_window_extent().width > axes.figure.get_window_extent().width / 2
+
+
 def recording_column(recording):
     import pyarrow as pa
 

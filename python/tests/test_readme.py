@@ -1,4 +1,4 @@
-"""Every command of the README is run, where it must be on something smaller or with a stand-in for another machine."""
+"""Runs every command of the README, some on smaller input or with a stand-in for a machine."""
 
 import re
 import shlex
@@ -76,7 +76,7 @@ def run(command, line, more, desk):
 
 
 def capture():
-    """A link of 3 Mbit/s, busy every other second, that a probe crosses every 20 ms; seen at its end."""
+    """A link of 3 Mbit/s, busy every other second, as a probe every 20 ms sees it at its end."""
     packets = [(second + n * 0.004, 1500) for second in range(0, 20, 2) for n in range(250)]
     for at in (n * 0.02 for n in range(1000)):
         packets.append((at + (0.02 if at % 2 < 1 else 0.0), 60))

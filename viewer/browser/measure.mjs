@@ -14,7 +14,7 @@ await page.waitForSelector("body[data-ready]", { timeout: 120000 });
 await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
 const shown = performance.now();
 
-/** Turns the wheel and drags over the exchange view, a step a frame; gives the time of each frame. */
+/** Turns the wheel and drags over the exchange view, a step a frame; returns each frame's time. */
 const frames = await page.evaluate(async () => {
   const canvas = document.querySelector("#exchanges canvas");
   const box = canvas.getBoundingClientRect();

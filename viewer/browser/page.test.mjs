@@ -253,7 +253,7 @@ test("what is being written is followed", async () => {
   await until("the rest is shown", async () => (await count()) > half * 1.5);
 });
 
-/** Fetches a file over a real path that loses 2 % of the packets; gives the folder of its qlog, and its end. */
+/** Fetches a file over a path that loses 2 % of packets; returns the qlog's folder and its end. */
 async function fetchLossy(name, rate) {
   const served = join(folder, `${name}-served`);
   const logs = join(folder, `${name}-logs`);

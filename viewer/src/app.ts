@@ -1,4 +1,4 @@
-/** The page's frame: toolbar, exchange views side by side, timeline, findings, details, keyboard. */
+/** The page's frame: toolbar, exchange views, timeline, findings, details, keyboard. */
 
 import "uplot/dist/uPlot.min.css";
 import "./style.css";

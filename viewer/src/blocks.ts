@@ -79,7 +79,7 @@ export class BlockIndex {
 /** Of more rows than this some are left out: a pixel has room for one. */
 const MOST_ROWS = 1200;
 
-/** A bar for each block, from its first symbol until enough had arrived; it fills as symbols arrive. */
+/** A bar for each block, from its first symbol to its last needed one; symbols fill it. */
 export class BlocksPanel extends CanvasPanel {
   constructor(parent: HTMLElement, trace: Trace, store: Store) {
     super(parent, trace, store, 150);

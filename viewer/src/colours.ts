@@ -1,4 +1,4 @@
-/** Colours of packets: told apart by people who see colours differently too (after Okabe and Ito), on dark and on light. */
+/** Colours of packets on dark and on light: Okabe and Ito's, which the colour-blind tell apart. */
 
 import type { Colour } from "./state";
 import { Fate, type Trace } from "./trace";

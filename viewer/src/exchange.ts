@@ -1,4 +1,7 @@
-/** The exchange view: hosts and queues as vertical lines, time downwards, every packet a line from where it left to where it ended. */
+/**
+ * The exchange view: hosts and queues as vertical lines, time downwards, every packet a line from
+ * its departure to its end.
+ */
 
 import { axisLabel, niceStep } from "./axis";
 import { colourOf, isLost, palette } from "./colours";
@@ -10,7 +13,7 @@ const HEAD = 44;
 const FOOT = 8;
 const LEFT = 84;
 const RIGHT = 60;
-/** More lines than this in a pixel's height are ink: how many packets there were is shown in their place. */
+/** The most lines in a pixel's height; above it, the number of packets is shown instead. */
 const MOST_IN_A_PIXEL = 1.6;
 const MOST_LINES = 5000;
 const MOST_DASHED = 1200;

@@ -1,4 +1,4 @@
-/** Where traces come from: the page itself, the command that serves it, or a file that was dropped on it. */
+/** The sources of traces: the page itself, the command that serves it, or a dropped file. */
 
 import { decode, type Trace } from "./trace";
 

@@ -1,4 +1,4 @@
-/** The playground: CUBIC and DFCP over the same path, simulated in the page by the real protocol code. */
+/** The playground: CUBIC and DFCP over the same path, simulated in the page by protocol code. */
 
 import { App, chooseTheme } from "./app";
 import { QUEUES, SETTINGS, scenario, toStep, toValue } from "./scenario";

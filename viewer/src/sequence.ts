@@ -1,4 +1,7 @@
-/** Time and sequence number of every packet with data: sent, delivered, lost, sent again; acknowledged or decoded as a line. */
+/**
+ * Time and sequence number of every packet with data: sent, delivered, lost, retransmitted. A line
+ * shows the acknowledged or decoded data.
+ */
 
 import { niceStep } from "./axis";
 import { BlockIndex } from "./blocks";

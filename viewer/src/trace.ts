@@ -1,4 +1,7 @@
-/** A trace as the Rust side writes it (crates/trace/src/stream.rs): a JSON head, then columns that are looked at where they lie. */
+/**
+ * A trace as crates/trace/src/stream.rs writes it: a JSON head, then columns, which are read in
+ * place.
+ */
 
 export interface Lane {
   name: string;

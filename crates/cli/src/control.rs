@@ -1,5 +1,5 @@
-//! What is said to a command while it runs: how fast it may be, from its flags, from the keyboard,
-//! or by another process through a socket, which also tells what it is doing.
+//! The control of a running command: its limit, set by flags, by the keyboard, or by another
+//! process through a socket, which also reports its status.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use crate::listen::status;
 use crate::text::round;
 
-/// How fast a command may be.
+/// The limit of a command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ControlArgs {
-    /// Send, and be sent to, no faster than this, all connections together, as in 20mbit;
-    /// `fontis limit` and the keys + and - change it while it runs, the space bar pauses
+    /// Limit the rate in both directions, all connections together, as in 20mbit; `fontis limit`
+    /// and the keys + and - change it during the run, the space bar pauses
     #[arg(long, value_name = "RATE", value_parser = rate)]
     limit: Option<Rate>,
 }
@@ -36,20 +36,20 @@ pub(crate) fn rate(text: &str) -> Result<Rate, String> {
 /// The least limit, in bit/s: a packet of 1280 bytes each 1.3 s.
 const LEAST: u64 = 8_000;
 
-/// A change of what a command may do.
+/// A change of the limit or of pausing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Change {
-    /// No faster than this, or as fast as it goes; what was paused goes on.
+    /// Sets the limit, or removes it; ends a pause.
     Limit(Option<Rate>),
-    /// Faster or slower than now by this factor.
+    /// Multiplies the present rate by this factor.
     Scale(f64),
-    /// Send nothing, or go on.
+    /// Pauses, or continues.
     Pause(bool),
-    /// The other of the two.
+    /// Pauses if running, continues if paused.
     TogglePause,
 }
 
-/// A running command, as it is controlled from outside. Clones share it.
+/// A running command and its controls. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Control {
     command: &'static str,
@@ -70,7 +70,7 @@ struct State {
 }
 
 impl Control {
-    /// Of `command`, which is busy with `subject`.
+    /// Makes the control of `command`, whose task is `subject`.
     pub(crate) fn new(command: &'static str, subject: String, args: &ControlArgs) -> Self {
         let state = State { limit: args.limit, ..State::default() };
         let state = Arc::new(Mutex::new(state));
@@ -78,7 +78,7 @@ impl Control {
         Self { command, subject, began: Instant::now(), bar, state }
     }
 
-    /// What it says, it says above this bar.
+    /// Prints messages above this bar.
     pub(crate) fn above(self, bar: ProgressBar) -> Self {
         Self { bar, ..self }
     }
@@ -87,14 +87,14 @@ impl Control {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on it is this endpoint that works for the command.
+    /// Makes this the endpoint of the command.
     pub(crate) fn attach(&self, endpoint: &Endpoint) {
         let mut state = self.state();
         state.endpoint = Some(endpoint.clone());
         state.apply();
     }
 
-    /// Changes what the command may do.
+    /// Applies a change.
     pub(crate) async fn change(&self, change: Change) {
         let endpoint = self.state().endpoint.clone();
         // Where there is no limit, faster and slower are meant of the rate that there is.
@@ -117,20 +117,7 @@ impl Control {
         state.apply();
     }
 
-    /// Lets keys and other processes change it, as long as what this gives is there.
-    #[cfg(unix)]
-    pub(crate) fn open(
-        &self,
-    ) -> (Option<crate::socket::Socket>, Option<crate::keyboard::Keyboard>) {
-        (crate::socket::listen(self), crate::keyboard::Keyboard::listen(self))
-    }
-
-    /// Where there are neither terminals nor sockets as on Unix, flags alone say how fast it may
-    /// be.
-    #[cfg(not(unix))]
-    pub(crate) fn open(&self) {}
-
-    /// Takes notice of what happens at a server.
+    /// Takes an event of a server.
     pub(crate) fn see(&self, event: &ServerEvent) {
         let mut state = self.state();
         match event {
@@ -143,7 +130,7 @@ impl Control {
         }
     }
 
-    /// Says on standard error how fast the command may be now.
+    /// Prints the present limit on standard error.
     pub(crate) fn tell(&self) {
         let state = self.state();
         let line = match (state.paused, state.limit) {
@@ -154,7 +141,7 @@ impl Control {
         self.bar.suspend(|| status(&line));
     }
 
-    /// What the command is doing.
+    /// The status of the command.
     pub(crate) async fn report(&self) -> Value {
         let endpoint = self.state().endpoint.clone();
         let seen = match &endpoint {
@@ -213,7 +200,7 @@ fn connections(status: &EndpointStatus) -> Vec<Value> {
     status.connections.iter().map(one).collect()
 }
 
-/// The rate of all that send.
+/// The sum of the rates of all sending connections.
 fn rate_of(status: &EndpointStatus) -> Rate {
     let sending = status.connections.iter().filter(|connection| connection.sending);
     Rate::from_bps(sending.map(|connection| connection.stats.rate.as_bps()).sum())

@@ -1,4 +1,4 @@
-//! One address after another, until one answers.
+//! Connecting to the addresses of a host in turn.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,26 +12,26 @@ use tokio::sync::watch;
 use crate::failure::Failure;
 use crate::listen::status;
 
-/// How long an address has to answer while there are others to try.
+/// The time for an address to answer while there are others to try.
 const IMPATIENCE: Duration = Duration::from_secs(3);
 
-/// The first pause before a lost connection is made again, and the longest.
+/// The first pause before reconnecting, and the longest.
 const PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 
-/// Knows whether the peer has answered.
+/// Records whether the peer has answered.
 #[derive(Clone, Debug)]
 pub struct Answered(Arc<watch::Sender<bool>>);
 
 impl Answered {
-    /// Takes notice of progress.
+    /// Takes an event of progress.
     pub fn see(&self, progress: &Progress) {
         if matches!(progress, Progress::Connected { .. }) {
             self.0.send_replace(true);
         }
     }
 
-    /// Ends when `time` has passed without an answer; never, once there is one.
+    /// Completes when `time` has passed without an answer; never after an answer.
     async fn missing_for(&self, time: Duration) {
         let mut answered = self.0.subscribe();
         let answer = answered.wait_for(|answered| *answered);
@@ -41,9 +41,8 @@ impl Answered {
     }
 }
 
-/// Runs `attempt` again when a connection that had been made is lost, and then `retries` times at
-/// most in a row; between them it waits, longer each time. `attempt` sets the flag when there is a
-/// connection.
+/// Runs `attempt` again when an established connection is lost, at most `retries` times in a row,
+/// with growing pauses. `attempt` sets the flag when it has connected.
 pub async fn persist<T>(
     retries: u32,
     attempt: impl AsyncFn(&AtomicBool) -> Result<T, Failure>,
@@ -67,7 +66,7 @@ pub async fn persist<T>(
     }
 }
 
-/// Runs `transfer` with an address of the URL's host; as long as nobody answers, with the next.
+/// Runs `transfer` with the addresses of the URL's host in turn, until one answers.
 pub async fn dial<T>(
     url: &Url,
     timeout: Duration,
@@ -102,7 +101,7 @@ async fn attempt<T>(
     }
 }
 
-/// IPv6 before IPv4, each as the system orders them and once.
+/// The addresses, IPv6 before IPv4, in the system's order and without repetition.
 fn in_order(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     let (mut ordered, ipv4): (Vec<_>, Vec<_>) =
         addresses.into_iter().partition(SocketAddr::is_ipv6);

@@ -1,23 +1,23 @@
-//! How a command fails: in one line, and with an exit code.
+//! The failure of a command: one line, and an exit code.
 
 use thiserror::Error;
 
-/// Why a command did not do what was asked, in one line that says what to do.
+/// A failure of a command, with one line that names the repair.
 #[derive(Debug, Error)]
 pub enum Failure {
-    /// It can never work as it was written.
+    /// The command was used wrongly.
     #[error("{0}")]
     Usage(String),
-    /// It did not work this time.
+    /// The command failed this time.
     #[error("{0}")]
     Failed(String),
-    /// The peer cannot be reached, perhaps only for a while.
+    /// The peer cannot be reached, perhaps for a while.
     #[error("{0}")]
     Away(String),
 }
 
 impl Failure {
-    /// The exit code that says which.
+    /// The exit code.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,

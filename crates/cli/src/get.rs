@@ -17,24 +17,24 @@ use crate::progress::{Show, Side, Tracker};
 use crate::runtime::{block_on, until_interrupted};
 use crate::serve::summary;
 
-/// Fetch a file or a folder that fontis serve serves
+/// Fetch a file or a folder from fontis serve
 ///
-/// What comes is verified, and has its name only when all of it is there; what was begun and not
-/// completed stays beside it, hidden, and the same command goes on from there.
+/// All content is verified. The file gets its name when it is complete. The hidden partial file of
+/// an interrupted transfer stays, and the same command continues it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// What to fetch: a URL that fontis serve printed, with the path of a file or folder before the
-    /// question mark. Quote it: a shell reads ? and & as its own
+    /// The URL that fontis serve printed, with the path of a file or folder before the question
+    /// mark. Quote it: shells interpret ? and &
     url: String,
-    /// Where to put it: an existing folder or a name ending in / receives it under its own name,
-    /// anything else becomes its name, - is standard output
+    /// The destination: an existing folder or a name ending in / receives the object under its own
+    /// name, any other name becomes its name, - is standard output
     #[arg(default_value = ".")]
     dest: PathBuf,
-    /// Replace what is at the destination
+    /// Replace an existing destination
     #[arg(long, short)]
     force: bool,
-    /// Begin anew, and drop what an interrupted transfer left
+    /// Begin anew, and delete the partial file of an interrupted transfer
     #[arg(long)]
     restart: bool,
     #[command(flatten)]
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     /// Print JSON, one event a line, on standard output
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print the protocol's view once a second, on standard error
+    /// Print the protocol's statistics once a second, on standard error
     #[arg(long, short)]
     verbose: bool,
 }
@@ -60,7 +60,7 @@ Examples:
   Unpack an archive while it comes:
     fontis get 'fontis://[2001:db8::1]:4433/maps.tar?key=KEY' - | tar x";
 
-/// Fetches.
+/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let url = peer::url(&args.url)?;
     let dest = Dest::new(&args.dest);
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let progress = |progress| tracker.see(progress);
     let fetch = fetch(&url, &dest, options, &keys, &args.timeout, attach, progress);
     let fetched = block_on(&keys, async {
-        let _open = control.open();
+        let _open = crate::steering::open(&control);
         until_interrupted(fetch, interruption).await
     });
     tracker.finish();
@@ -94,8 +94,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Fetches what a URL names, from the first address of its host that answers; again when the
-/// connection was lost. `bound` is told of each endpoint that is tried.
+/// Fetches the object of a URL from the first address of its host that answers, and again after a
+/// lost connection. Calls `bound` with each endpoint that it tries.
 pub async fn fetch(
     url: &Url,
     dest: &Dest,

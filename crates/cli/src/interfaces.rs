@@ -36,7 +36,7 @@ fn choose(mut found: Vec<IpAddr>, ipv6: bool) -> Vec<IpAddr> {
     found
 }
 
-/// Public addresses first, then private ones, then what reaches no further than a cable.
+/// The order of addresses: public ones, then private ones, then link-local ones.
 fn rank(ip: &IpAddr) -> u8 {
     match ip {
         _ if ip.is_loopback() => 3,
@@ -46,7 +46,7 @@ fn rank(ip: &IpAddr) -> u8 {
     }
 }
 
-/// Whether an address is of this machine or of a network of one's own: loopback, RFC 1918, RFC
+/// Returns true for an address of this machine or of a private network: loopback, RFC 1918, RFC
 /// 4193, or link-local.
 pub(crate) fn is_private(ip: IpAddr) -> bool {
     match ip.to_canonical() {

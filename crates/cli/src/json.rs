@@ -1,4 +1,4 @@
-//! What goes to standard output: one event a line for programs.
+//! The output for programs: one event a line.
 
 use std::fmt::Display;
 use std::io::{Write, stdout};
@@ -10,18 +10,18 @@ use serde_json::{Value, json};
 use crate::failure::Failure;
 use crate::text::{mbps, round};
 
-/// Prints a line at once. That nobody reads it is no reason to stop.
+/// Prints a line at once. A closed output is no error.
 pub(crate) fn say(line: &dyn Display) {
     let mut out = stdout().lock();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
-/// A command failed.
+/// The failure of a command.
 pub(crate) fn error(failure: &Failure) -> Value {
     json!({ "event": "error", "message": failure.to_string() })
 }
 
-/// How far a transfer has come.
+/// The progress of a transfer.
 pub(crate) fn progress(bytes: u64, total: u64, rate_mbps: f64, stats: &Stats) -> Value {
     json!({
         "event": "progress",
@@ -33,7 +33,7 @@ pub(crate) fn progress(bytes: u64, total: u64, rate_mbps: f64, stats: &Stats) ->
     })
 }
 
-/// What was fetched.
+/// A fetched object.
 pub(crate) fn done(report: &Report) -> Value {
     let Report { name, path, bytes, resumed, hash, duration, stats } = report;
     json!({
@@ -54,7 +54,7 @@ pub(crate) fn done(report: &Report) -> Value {
     })
 }
 
-/// What was sent.
+/// A sent object.
 pub(crate) fn sent(report: &Report) -> Value {
     let Report { name, bytes, resumed, hash, duration, stats, .. } = report;
     json!({
@@ -73,7 +73,7 @@ pub(crate) fn sent(report: &Report) -> Value {
     })
 }
 
-/// What happens at a server; `finished` says what its transfers come to.
+/// An event of a server; `finished` is the name of the event of a finished transfer.
 pub(crate) fn server_event(event: &ServerEvent, finished: fn(&Report) -> Value) -> Value {
     match event {
         ServerEvent::Connected { remote, key } => {
@@ -93,7 +93,7 @@ pub(crate) fn server_event(event: &ServerEvent, finished: fn(&Report) -> Value) 
     }
 }
 
-/// What a receiver got.
+/// A received object.
 pub(crate) fn received(report: &Report) -> Value {
     let mut value = done(report);
     value["event"] = "received".into();

@@ -1,4 +1,4 @@
-//! Keys that steer a transfer from its terminal.
+//! Keys that control a transfer from its terminal.
 
 use std::io::{self, stdin};
 use std::os::fd::AsFd;
@@ -10,18 +10,18 @@ use rustix::termios::{
 
 use crate::control::{Change, Control};
 
-/// How often the thread looks whether the terminal is still its own.
+/// The interval of checking that the terminal still belongs to this process.
 const TURN: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
-/// One key's step.
+/// The step of one key.
 const STEP: f64 = 1.25;
 
-/// The terminal, set to give keys one by one as long as this is there.
+/// The terminal in a mode without line buffering, until this value is dropped.
 pub(crate) struct Keyboard {
     before: Termios,
 }
 
 impl Keyboard {
-    /// Listens to the terminal, if there is one and this process has it.
+    /// Listens to the terminal, if this process has one.
     pub(crate) fn listen(control: &Control) -> Option<Self> {
         if !isatty(stdin()) || !isatty(io::stderr()) || !is_ours() {
             return None;
@@ -53,7 +53,8 @@ impl Drop for Keyboard {
     }
 }
 
-/// Whether this process is in the foreground: one that reads in the background is stopped.
+/// Returns true if this process is in the foreground: the system stops a background process that
+/// reads.
 fn is_ours() -> bool {
     tcgetpgrp(stdin()).is_ok_and(|group| group == rustix::process::getpgrp())
 }

@@ -8,14 +8,12 @@ use crate::peer::identity;
 
 /// Print this user's public key, and make the identity if there is none
 ///
-/// The key is what a server's operator puts into the file given with `--allow`, a key a line. The
-/// identity is a file that only its user may read; the other commands make it too when they need it
-/// first.
+/// A server's operator puts the key into the file of `--allow`, a key a line. The identity is a
+/// file that only its user may read; the other commands also make it on first use.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The file that holds the identity [default: fontis/identity in the user's configuration
-    /// folder]
+    /// The file of the identity [default: fontis/identity in the user's configuration folder]
     #[arg(long, value_name = "FILE")]
     identity: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! The laboratory's books: what papers claim, and what comes of it here.
+//! The claims of papers, and their verdicts.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::json::say;
 use crate::python::{Passed, Python};
 use crate::text::round;
 
-/// Check what papers claim against simulation and analysis
+/// Check the claims of papers against simulation and analysis
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -42,7 +42,7 @@ enum Command {
     Report(Passed),
 }
 
-/// Run scenarios for the claims that rest on them, and keep their summaries
+/// Run the scenarios that claims need, and keep their summaries
 #[derive(Debug, clap::Args)]
 struct Runs {
     /// Files, or ids of scenarios; ID@testbed runs on the testbed, in real time
@@ -52,17 +52,16 @@ struct Runs {
     how: How,
 }
 
-/// How runs are made.
+/// The settings of runs.
 #[derive(Debug, clap::Args)]
 struct How {
-    /// Run the quick variants of long scenarios; what needs a full run is left out, as are runs on
-    /// the testbed
+    /// Run the quick variants of long scenarios, without claims that need full runs or the testbed
     #[arg(long)]
     quick: bool,
-    /// Run everything anew, whatever is recorded
+    /// Repeat recorded runs
     #[arg(long)]
     fresh: bool,
-    /// Where runs' summaries are kept [default: results in the folder of claims]
+    /// The folder of the runs' summaries [default: results in the folder of claims]
     #[arg(long, value_name = "DIR")]
     results: Option<PathBuf>,
     /// Runs at the same time [default: one for each processor]
@@ -70,15 +69,14 @@ struct How {
     jobs: Option<u16>,
 }
 
-/// Say of each claim whether it is reproduced, differs, or cannot be checked
+/// Check each claim: reproduced, different, or not checkable
 ///
-/// Claims stand in the folder "claims" (FONTIS_CLAIMS names another), each bound to formulas, to
-/// scenarios, or to scenarios with real kernels, which run where the machine has a testbed. Runs
-/// that are recorded there are not repeated. That a claim differs is a finding, not a failure: the
-/// exit code is 0.
+/// Claims are in the folder "claims" (or the one in FONTIS_CLAIMS), each bound to formulas, to
+/// scenarios, or to scenarios with real kernels, which run if the machine has a testbed. Recorded
+/// runs are not repeated. A difference is a finding, not a failure: the exit code is 0.
 #[derive(Debug, clap::Args)]
 struct Check {
-    /// Whose claims: a file NAME.jsonl in the folder, as in dfcp
+    /// The book of claims: a file NAME.jsonl in the folder, as in dfcp
     #[arg(value_name = "BOOK")]
     book: String,
     /// Claims by the beginning of their identifiers; all if none is given
@@ -86,10 +84,10 @@ struct Check {
     ids: Vec<String>,
     #[command(flatten)]
     how: How,
-    /// Run nothing; judge from what is recorded
+    /// Run nothing; judge by the recorded runs
     #[arg(long, conflicts_with = "fresh")]
     recorded: bool,
-    /// Write what was found as a page: Markdown, or HTML if the name ends in .html
+    /// Write the results as a page: Markdown, or HTML if the name ends in .html
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     /// Print the page as HTML
@@ -101,7 +99,7 @@ struct Check {
 }
 
 impl Args {
-    /// Whether standard output is for JSON.
+    /// Returns true if standard output is JSON.
     pub(crate) const fn json(&self) -> bool {
         match &self.command {
             Command::Check(args) => args.json,
@@ -120,7 +118,7 @@ pub(crate) fn run(args: &Args, python: &Python) -> Result<u8, Failure> {
     }
 }
 
-/// The folder of claims: the one that `FONTIS_CLAIMS` names, or `claims` here or in a folder above.
+/// The folder of claims: the one in `FONTIS_CLAIMS`, or `claims` here or in a folder above.
 fn folder() -> Option<PathBuf> {
     if let Some(path) = std::env::var_os("FONTIS_CLAIMS") {
         return Some(path.into());
@@ -148,7 +146,7 @@ fn results(how: &How, folder: &Path, nothing: bool) -> Results {
     Results::new(&kept, budget)
 }
 
-/// What happens while it takes.
+/// Prints progress.
 fn tell(text: String) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }

@@ -1,10 +1,9 @@
 //! The `fontis` command: flags in, calls out. Each subcommand is a file.
 //!
 //! Start here: [`run`] is the command, for the binary and for the Python package, whose wheel
-//! carries it. `Cli` lists the subcommands; `peer` holds the flags that several of them share,
-//! `failure` the exit codes, `progress` and `json` what a transfer shows while it runs.
-//! [`get::fetch`] and [`send::deliver`] are also for who makes transfers in the same way from
-//! elsewhere.
+//! contains it. `Cli` lists the subcommands; `peer` holds the flags that several of them share,
+//! `failure` the exit codes, `progress` and `json` the output of running transfers. [`get::fetch`]
+//! and [`send::deliver`] are also for other callers that make such transfers.
 
 mod analyse;
 mod code;
@@ -37,6 +36,7 @@ mod sim;
 mod socket;
 #[cfg(unix)]
 mod status;
+mod steering;
 #[cfg(target_os = "linux")]
 mod testbed;
 mod text;
@@ -44,15 +44,15 @@ mod view;
 
 use std::ffi::OsString;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::failure::Failure;
 pub use crate::python::Python;
 
-/// Move data over networks where TCP is slow or cannot go, and make such networks
+/// Move data over bad networks, and make such networks
 ///
-/// Fontis sends a digital fountain over UDP: it does not matter which packets are lost, only that
-/// enough arrive. All that it sends is encrypted; all that it receives is verified.
+/// Fontis sends a digital fountain over UDP: lost packets do not matter if enough packets arrive.
+/// Everything that it sends is encrypted, and everything that it receives is verified.
 #[derive(Debug, Parser)]
 #[command(name = "fontis", version, propagate_version = true, after_help = EXAMPLES)]
 struct Cli {
@@ -96,7 +96,7 @@ enum Command {
 }
 
 impl Command {
-    /// Whether standard output is for JSON, errors included. The relay has its own.
+    /// Returns true if standard output is JSON, errors included. The relay has its own flag.
     fn json(&self) -> bool {
         match self {
             Self::Serve(args) => args.json,
@@ -148,15 +148,15 @@ impl Command {
             Self::Lab(args) => return lab::run(&args, python),
             Self::Estimate(args) => estimate::run(&args),
             Self::Keygen(args) => keygen::run(&args),
-            Self::Man(args) => manual::man(&args),
-            Self::Completions(args) => manual::completions(&args),
+            Self::Man(args) => manual::man(&args, Cli::command()),
+            Self::Completions(args) => manual::completions(&args, Cli::command()),
         };
         done.map(|()| 0)
     }
 }
 
-/// Runs the command with these arguments, the first of which is its name; gives its exit code. What
-/// needs Python runs in `python`.
+/// Runs the command with these arguments, of which the first is its name, and returns its exit
+/// code. Subcommands in Python run in `python`.
 pub fn run(args: impl IntoIterator<Item = OsString>, python: &Python) -> u8 {
     let Cli { command } = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
@@ -187,8 +187,6 @@ pub fn run(args: impl IntoIterator<Item = OsString>, python: &Python) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

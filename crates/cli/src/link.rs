@@ -1,4 +1,4 @@
-//! Flags of the commands that put a bad path somewhere: what it does to packets.
+//! The flags of commands that make a bad path.
 
 use fontis_base::{Duration, Probability, Rate};
 use fontis_lab::Lateness;
@@ -9,7 +9,7 @@ use fontis_net::{
 };
 use serde_json::{Value, json};
 
-/// What a path does to packets.
+/// The properties of a path.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LinkArgs {
     /// Rate in each direction, as in 100mbit [default: no limit]
@@ -22,51 +22,51 @@ pub(crate) struct LinkArgs {
     /// One-way delay, in each direction, as in 50ms; a round trip takes twice that
     #[arg(long, value_name = "TIME", default_value = "0", help_heading = LINE)]
     delay: Duration,
-    /// Send towards the client or shell when a trace lets it, in place of a rate: a file in
-    /// mahimahi's format, a line with the millisecond of each 1500 bytes
+    /// Send towards the client or shell by a trace in place of a rate: a file in mahimahi's format,
+    /// a line with the millisecond of each 1500 bytes
     #[arg(long, value_name = "FILE", value_parser = trace, conflicts_with_all = ["rate", "rate_at"], help_heading = LINE)]
     trace: Option<DeliveryTrace>,
-    /// The same for the other way
+    /// The same in the other direction
     #[arg(long, value_name = "FILE", value_parser = trace, conflicts_with_all = ["rate", "rate_at"], help_heading = LINE)]
     trace_up: Option<DeliveryTrace>,
     /// Change the one-way delay in both directions at a time after the start, as in 10s:50ms; may
     /// be given again
     #[arg(long, value_name = "TIME:DELAY", help_heading = LINE)]
     delay_at: Vec<DelayChange>,
-    /// Extra random delay in each direction, from zero to this, that keeps the order of packets
+    /// Additional random delay in each direction, from zero to this; keeps the order of packets
     #[arg(long, value_name = "TIME", default_value = "0", help_heading = LINE)]
     jitter: Duration,
     /// The largest packet in bytes, headers included; larger ones are dropped
     #[arg(long, value_name = "BYTES", default_value_t = 1500, help_heading = LINE,
           value_parser = clap::value_parser!(u32).range(29..=65_535))]
     pub(crate) mtu: u32,
-    /// What waits for the line in each direction, as in 1.25MB or "100 packets"
-    /// [default: one bandwidth-delay product, at least 20 packets]
+    /// The buffer in each direction, as in 1.25MB or "100 packets" [default: one bandwidth-delay
+    /// product, at least 20 packets]
     #[arg(long, value_name = "SIZE", help_heading = QUEUE)]
     buffer: Option<Limit>,
-    /// How it waits: fifo, fifo-ecn, drr, drr-literal, sfq and wfq (fair between flows; a relay's
+    /// The queue: fifo, fifo-ecn, drr, drr-literal, sfq and wfq (fair between flows; a relay's
     /// client is one), red, red-ecn, codel, codel-ecn, fq-codel, fq-codel-ecn, priority, two-class
     #[arg(long, value_name = "NAME", default_value_t, help_heading = QUEUE)]
     queue: QueueKind,
-    /// Drop what exceeds a rate in each direction, before anything else; BURST is 10 ms of it if
-    /// not given
+    /// Drop packets above a rate in each direction, before all else [default BURST: 10 ms at the
+    /// rate]
     #[arg(long, value_name = "RATE[:BURST]", help_heading = QUEUE)]
     policer: Option<Policer>,
     /// Random loss towards the client or shell, as in 1%
     #[arg(long, value_name = "P", default_value = "0", help_heading = FAULTS)]
     loss: Probability,
-    /// Random loss the other way
+    /// Random loss in the other direction
     #[arg(long, value_name = "P", default_value = "0", help_heading = FAULTS)]
     loss_up: Probability,
     /// Loss in bursts towards the client or shell, instead of --loss: gilbert:P,Q (P good to bad, Q
-    /// bad to good, per packet; all is lost in bad) or ge:P,Q,G,B (and the loss in good and in bad)
+    /// bad to good, per packet; every packet is lost in bad) or ge:P,Q,G,B (with the loss in good
+    /// and in bad)
     #[arg(long, value_name = "MODEL", conflicts_with = "loss", help_heading = FAULTS)]
     loss_model: Option<Loss>,
-    /// Where loss happens: before the queue, or after the line, as on a radio
+    /// The place of loss: before the queue, or after the line, as on a radio
     #[arg(long, value_name = "before|after", default_value = "before", help_heading = FAULTS)]
     loss_at: LossPosition,
-    /// Hold some packets back in each direction so that later ones overtake them, by 10 ms if not
-    /// given
+    /// Delay some packets in each direction so that later ones overtake them [default BY: 10 ms]
     #[arg(long, value_name = "P[:BY]", help_heading = FAULTS)]
     reorder: Option<Reorder>,
     /// Deliver some packets twice, in each direction
@@ -75,10 +75,10 @@ pub(crate) struct LinkArgs {
     /// Flip a bit in some packets, in each direction
     #[arg(long, value_name = "P", default_value = "0", help_heading = FAULTS)]
     corrupt: Probability,
-    /// Drop everything for a while, at a time after the start, and again every EVERY if given
+    /// Drop all packets for a time, AT after the start, and again every EVERY if given
     #[arg(long, value_name = "AT:FOR[:EVERY]", help_heading = FAULTS)]
     outage: Option<Outage>,
-    /// The seed of all randomness, to have the same losses again [default: a random one, printed]
+    /// The seed of all randomness, to repeat the same losses [default: a random one, printed]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 }
@@ -128,13 +128,13 @@ impl LinkArgs {
         (way(loss(self.loss_up), &self.trace_up), way(down, &self.trace))
     }
 
-    /// The seed that is asked for, or a random one.
+    /// The requested seed, or a random one.
     pub(crate) fn seed(&self) -> Result<u64, getrandom::Error> {
         self.seed.map_or_else(getrandom::u64, Ok)
     }
 }
 
-/// What a link has done, in a line.
+/// The counters of a link, in a line.
 pub(crate) fn as_text(name: &str, stats: &LinkStats) -> String {
     let dropped = &stats.dropped;
     let mut text = format!(
@@ -161,7 +161,7 @@ pub(crate) fn as_text(name: &str, stats: &LinkStats) -> String {
     text + &format!("; queue at most {}", fontis_base::Size::from_bytes(stats.max_queue_bytes))
 }
 
-/// What a link has done, for programs.
+/// The counters of a link, for programs.
 pub(crate) fn as_json(stats: &LinkStats) -> Value {
     let count = |count: Count| json!({ "packets": count.packets, "bytes": count.bytes });
     json!({
@@ -183,7 +183,7 @@ pub(crate) fn as_json(stats: &LinkStats) -> Value {
     })
 }
 
-/// How late packets left, in a line.
+/// The lateness of packets, in a line.
 pub(crate) fn lateness(late: &Lateness) -> String {
     format!(
         "mean {} us, median {} us, p99 {} us, max {} us",
@@ -194,7 +194,7 @@ pub(crate) fn lateness(late: &Lateness) -> String {
     )
 }
 
-/// How late packets left, for programs.
+/// The lateness of packets, for programs.
 pub(crate) fn lateness_json(late: &Lateness) -> Value {
     json!({
         "mean": late.mean.as_micros(),

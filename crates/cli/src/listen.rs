@@ -14,12 +14,13 @@ use crate::interfaces::reachable;
 use crate::json;
 use crate::peer::{Keys, SECURITY};
 
-/// Where to listen, and for whom.
+/// The address to listen on, and the allowed clients.
 #[allow(rustdoc::broken_intra_doc_links, reason = "help texts have addresses in brackets")]
 #[derive(Debug, clap::Args)]
 pub struct ListenArgs {
-    /// Where to listen, as in 192.0.2.1:4433; 0.0.0.0 and [::] are all addresses of the machine,
-    /// port 0 is any free port [default: all addresses; port 4433 to serve, 4434 to receive]
+    /// Address to listen on, as in 192.0.2.1:4433; 0.0.0.0 and [::] are all addresses of the
+    /// machine, port 0 is any free port [default: all addresses; port 4433 to serve, 4434 to
+    /// receive]
     #[arg(long, value_name = "ADDR:PORT", value_parser = address)]
     pub listen: Option<SocketAddr>,
     /// Accept only clients whose public keys are in this file, one a line as `fontis keygen` prints
@@ -36,12 +37,12 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
 }
 
 impl ListenArgs {
-    /// The address that is asked for, or all of the machine with a port.
+    /// The requested address, or all addresses of the machine with a port.
     pub fn address(&self, port: u16) -> SocketAddr {
         self.listen.unwrap_or_else(|| SocketAddr::from(([0; 8], port)))
     }
 
-    /// Binds to [`address`](Self::address). By default IPv4 alone will do where the system has no
+    /// Binds to [`address`](Self::address). By default IPv4 alone suffices if the system has no
     /// IPv6.
     pub fn bind(&self, port: u16, keys: &Keys, rate: RateKind) -> Result<Endpoint, Failure> {
         let accept = match &self.allow {
@@ -73,7 +74,7 @@ pub fn urls(endpoint: &Endpoint, keys: &Keys, secret: Option<&Secret>) -> Vec<St
     reachable(endpoint.local_addr()).into_iter().map(|address| url(address).to_string()).collect()
 }
 
-/// Prints the URLs on standard output: whoever started this waits for them.
+/// Prints the URLs on standard output, for the program that started this one.
 pub fn announce(urls: &[String], as_json: bool) {
     if as_json {
         json::say(&json!({ "event": "listening", "urls": urls }));
@@ -82,7 +83,7 @@ pub fn announce(urls: &[String], as_json: bool) {
     }
 }
 
-/// Refuses what is no folder before anything listens.
+/// Fails if the path is no folder.
 pub fn check_folder(dir: &Path, what: &str) -> Result<(), Failure> {
     let shown = dir.display();
     match dir.metadata() {
@@ -105,7 +106,7 @@ pub fn check_inbox(dir: &Path) -> Result<(), Failure> {
     })
 }
 
-/// Prints a status line. That nobody reads it is no reason to stop.
+/// Prints a status line. A closed output is no error.
 pub fn status(line: &dyn Display) {
     let _ = writeln!(stderr(), "{line}");
 }

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// `mi_option_purge_delay` of `mimalloc.h`, which the crate does not name: milliseconds for which
-/// the allocator keeps what has been freed, before it gives it back to the system.
+/// `mi_option_purge_delay` of `mimalloc.h`, which the crate does not define: the milliseconds for
+/// which the allocator keeps freed memory before it returns it to the system.
 const PURGE_DELAY: c_int = 15;
 
 fn main() -> ExitCode {

@@ -4,17 +4,16 @@ use std::fs;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
 
-use clap::CommandFactory;
+use clap::Command;
 use clap_complete::Shell;
 
-use crate::Cli;
 use crate::failure::Failure;
 
 /// Write the manual into a folder, a page for each command
 #[derive(Debug, clap::Args)]
 #[command(hide = true)]
 pub(crate) struct ManArgs {
-    /// The folder; it is made if need be
+    /// The folder, made if needed
     dir: PathBuf,
 }
 
@@ -26,17 +25,17 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {
-    let written = fs::create_dir_all(&args.dir)
-        .and_then(|()| clap_mangen::generate_to(Cli::command(), &args.dir));
+pub(crate) fn man(args: &ManArgs, command: Command) -> Result<(), Failure> {
+    let written =
+        fs::create_dir_all(&args.dir).and_then(|()| clap_mangen::generate_to(command, &args.dir));
     written.map_err(|error| {
         Failure::Failed(format!("cannot write the manual into {}: {error}", args.dir.display()))
     })
 }
 
-pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
+pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> Result<(), Failure> {
     // The generator panics where it cannot write, and a pipe may be closed.
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "fontis", &mut script);
+    clap_complete::generate(args.shell, &mut command, "fontis", &mut script);
     stdout().write_all(&script).map_err(|error| Failure::Failed(format!("cannot print: {error}")))
 }

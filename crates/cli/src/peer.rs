@@ -16,35 +16,35 @@ use crate::failure::Failure;
 
 /// The heading of the flags about keys.
 pub const SECURITY: &str = "Keys";
-/// Bytes of a pre-shared secret at least.
+/// The least number of bytes of a pre-shared secret.
 const MIN_PSK: usize = 16;
 const MAX_PSK: u64 = 4096;
 /// Names the purpose of the key that is derived from a file (BLAKE3, derive_key mode).
 const PSK_CONTEXT: &str = "fontis 2026-11-01 pre-shared key from a file";
 
-/// Who this side is.
+/// The identity and keys of this side.
 #[derive(Debug, clap::Args)]
 pub struct KeyArgs {
-    /// The file that holds this side's identity; it is made on first use
-    /// [default: fontis/identity in the user's configuration folder]
+    /// The file with the identity of this side; made on first use [default: fontis/identity in the
+    /// user's configuration folder]
     #[arg(long, value_name = "FILE", help_heading = SECURITY)]
     pub identity: Option<PathBuf>,
-    /// A file with a secret of at least 16 bytes that the other side has too; without it nobody
-    /// connects
+    /// A file with a secret of at least 16 bytes that both sides hold; no connection succeeds
+    /// without it
     #[arg(long, value_name = "FILE", help_heading = SECURITY)]
     pub psk_file: Option<PathBuf>,
-    /// Leave a qlog of every connection in this folder: each packet, its blocks and symbols, and
-    /// what it taught, for fontis view and qvis
+    /// Write a qlog of every connection to this folder, for fontis view and qvis: each packet, its
+    /// blocks and symbols, and the estimates
     #[arg(long, value_name = "DIR")]
     pub qlog: Option<PathBuf>,
-    /// Append the keys of every connection to this file, for Wireshark. Debugging only: WARNING,
-    /// whoever reads the file can read everything that these connections carry
+    /// Append the keys of every connection to this file, for Wireshark. Debugging only. WARNING: a
+    /// reader of the file can read everything that these connections carry
     #[arg(long, value_name = "FILE", env = "FONTIS_KEYLOG", hide_env_values = true, help_heading = SECURITY)]
     pub keylog: Option<PathBuf>,
 }
 
 impl KeyArgs {
-    /// Reads the keys, makes the identity if need be.
+    /// Reads the keys, and makes the identity on first use.
     pub fn load(&self) -> Result<Keys, Failure> {
         let psk = self.psk_file.as_deref().map(read_psk).transpose()?;
         let key_log = self.keylog.as_deref().map(|path| {
@@ -68,7 +68,7 @@ pub fn identity(file: Option<&Path>) -> Result<Identity, Failure> {
     Ok(Identity::load_or_create(&path)?)
 }
 
-/// What an endpoint needs of this side's secrets, and the endpoints that were bound with them.
+/// The secrets of this side, and the endpoints that were bound with them.
 pub struct Keys {
     /// This side's key pair.
     pub identity: Identity,
@@ -102,7 +102,8 @@ impl Keys {
         Ok(endpoint)
     }
 
-    /// Closes every endpoint that was bound, and waits until the peers know or have had time to.
+    /// Closes every endpoint that was bound, and waits until the peers have acknowledged it or time
+    /// is up.
     pub async fn farewell(&self) {
         let farewells: JoinSet<()> = self.farewells().drain(..).collect();
         farewells.join_all().await;
@@ -128,7 +129,8 @@ impl Keys {
     }
 }
 
-/// Any file is a key if it is long enough; a line's end, which editors add, does not count.
+/// Reads a pre-shared key: any file that is long enough. A line end, which editors add, does not
+/// count.
 fn read_psk(path: &Path) -> Result<[u8; 32], Failure> {
     let shown = path.display();
     let failed = |what: String| Failure::Failed(format!("{shown} {what}"));
@@ -160,15 +162,14 @@ fn read_psk(path: &Path) -> Result<[u8; 32], Failure> {
     Ok(blake3::derive_key(PSK_CONTEXT, secret))
 }
 
-/// How fast this side sends.
+/// The sending rate of this side.
 #[derive(Debug, clap::Args)]
 pub struct RateArgs {
-    /// How fast to send: auto finds the path's rate and leaves it nearly no queue, friendly takes
-    /// what TCP (CUBIC) would take, a rate as in 20mbit holds that rate whatever happens, greedy
-    /// sends as fast as the machine can
+    /// The sending rate: auto measures the path and keeps its queue short, friendly takes the share
+    /// of a TCP (CUBIC) flow, a rate as in 20mbit is kept, greedy sends as fast as the machine can
     #[arg(long, value_name = "auto|friendly|greedy|RATE", default_value_t, value_parser = rate)]
     pub rate: RateKind,
-    /// Let greedy send to any network, which it overloads on purpose
+    /// Let greedy send to any network; it overloads networks on purpose
     #[arg(long)]
     pub force_greedy: bool,
 }
@@ -184,13 +185,12 @@ pub fn rate(text: &str) -> Result<RateKind, String> {
     }
 }
 
-/// Why greedy is refused, and what to do.
+/// The reason why greedy is refused, and the repair.
 const GREEDY: &str = "it overloads every network between the two machines on purpose, and takes the place of all \
                       who send with care; use --rate auto, or --force-greedy on a network of your own";
 
 impl RateArgs {
-    /// Refuses greedy for a listener that others than this machine reach: who will come is not
-    /// known.
+    /// Refuses greedy for a listener that other machines reach: its clients are unknown.
     pub fn check_listener(&self, listener: SocketAddr) -> Result<(), Failure> {
         match self.rate {
             RateKind::Greedy
@@ -219,14 +219,13 @@ impl RateArgs {
     }
 }
 
-/// How long to wait.
+/// The waiting times of this side.
 #[derive(Debug, clap::Args)]
 pub struct TimeoutArgs {
-    /// How long to wait for an answer before giving up, as in 15s
+    /// Time to wait for an answer before giving up, as in 15s
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = positive)]
     pub timeout: Duration,
-    /// How often to try again in a row when the connection was lost: what has come is not sent
-    /// twice
+    /// Attempts in a row to reconnect after a lost connection; received data is not sent twice
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub retries: u32,
 }

@@ -1,5 +1,4 @@
-//! What a transfer shows while it runs: a bar on a terminal, events for programs, nothing
-//! otherwise.
+//! The display of a transfer: a bar on a terminal, events for programs, nothing otherwise.
 
 use std::io::{IsTerminal, stderr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,25 +11,25 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::listen::status;
 use crate::{json, text};
 
-/// How often events for programs are printed at most.
+/// The shortest interval of events for programs.
 const EVENTS_EVERY: Duration = Duration::from_millis(200);
-/// How often the protocol's view is printed.
+/// The interval of the protocol's statistics.
 const VIEW_EVERY: Duration = Duration::from_secs(1);
-/// Over how long the rate is smoothed.
+/// The time over which the rate is smoothed.
 const RATE_OVER: f64 = 1.0;
 
 const BAR: &str = "{prefix} {wide_bar} {percent:>3}%  {decimal_bytes}/{decimal_total_bytes}  {msg}";
 
-/// Which side of a transfer this is: each counts other things.
+/// The side of a transfer; its counters differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// The one that has the content.
+    /// The sender of the content.
     Sending,
-    /// The one that gets it.
+    /// The receiver of the content.
     Receiving,
 }
 
-/// For whom progress is shown.
+/// The audience of progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Show {
     /// Programs: JSON on standard output.
@@ -42,7 +41,7 @@ pub(crate) enum Show {
 }
 
 impl Show {
-    /// What suits standard error, unless JSON is asked for.
+    /// The choice for standard error, unless JSON is requested.
     pub(crate) fn new(json: bool) -> Self {
         match json {
             true => Self::Events,
@@ -52,7 +51,7 @@ impl Show {
     }
 }
 
-/// Follows a transfer and shows it.
+/// Displays a transfer.
 #[derive(Debug)]
 pub(crate) struct Tracker {
     show: Show,
@@ -62,7 +61,7 @@ pub(crate) struct Tracker {
     state: Mutex<State>,
 }
 
-/// Where the present object stands.
+/// The progress of the present object.
 #[derive(Debug)]
 struct State {
     total: u64,
@@ -72,7 +71,7 @@ struct State {
 }
 
 impl Tracker {
-    /// Shows a transfer to `show`; `verbose` adds the protocol's view.
+    /// Displays a transfer to `show`; `verbose` adds the protocol's statistics.
     pub(crate) fn new(show: Show, verbose: bool, side: Side) -> Self {
         let bar = match show {
             Show::Bar => ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()),
@@ -92,7 +91,7 @@ impl Tracker {
         self.bar.clone()
     }
 
-    /// Takes notice of progress.
+    /// Takes an event of progress.
     pub(crate) fn see(&self, progress: Progress) {
         let now = Instant::now();
         match progress {
@@ -123,7 +122,7 @@ impl Tracker {
         }
     }
 
-    /// Takes the bar away, so that what follows stands alone.
+    /// Removes the bar before other output.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }
@@ -159,7 +158,7 @@ impl Tracker {
     }
 }
 
-/// Whether it is time again; then the next time begins.
+/// Returns true if an interval is over; then begins the next one.
 fn due(last: &mut Option<Instant>, now: Instant, every: Duration) -> bool {
     let due = last.is_none_or(|last| now.duration_since(last) >= every);
     if due {
@@ -187,7 +186,7 @@ fn clock(seconds: f64) -> String {
     }
 }
 
-/// What the protocol has counted, in a line.
+/// The counters of the protocol, in a line.
 pub(crate) fn view(stats: &Stats, side: Side) -> String {
     let ms = |time: fontis_base::Duration| format!("{:.1}", time.as_secs_f64() * 1e3);
     let rtt = format!("rtt {} ms (least {})", ms(stats.srtt), ms(stats.min_rtt));
@@ -221,7 +220,7 @@ fn share(part: u64, whole: u64) -> f64 {
     part as f64 * 100.0 / whole.max(1) as f64
 }
 
-/// The rate of late, in Mbit/s: an average whose weights fade over [`RATE_OVER`] seconds.
+/// The recent rate, in Mbit/s: an average whose weights fade over [`RATE_OVER`] seconds.
 #[derive(Debug)]
 struct Gauge {
     begin: Instant,

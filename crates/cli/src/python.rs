@@ -1,4 +1,4 @@
-//! Subcommands that are written in Python: they run in the package `fontis`.
+//! Subcommands in Python, which run in the package `fontis`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,29 +6,29 @@ use std::process::Command;
 
 use crate::failure::Failure;
 
-/// Where Python is.
+/// The Python interpreter.
 #[derive(Clone, Debug)]
 pub enum Python {
-    /// `python3` on the path, or what `FONTIS_PYTHON` names.
+    /// `python3` on the path, or the one in `FONTIS_PYTHON`.
     OnPath,
-    /// This one, which has the package: the command came with it.
+    /// The interpreter that this process is part of, which has the package.
     At(PathBuf),
 }
 
-/// What a subcommand of `fontis lab` passes on.
+/// The arguments of a subcommand of `fontis lab`.
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Passed {
-    /// What the subcommand takes; --help says it
+    /// The arguments of the subcommand; see its --help
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
     args: Vec<OsString>,
 }
 
-/// What imports nothing but the package itself, to see whether it is there.
+/// A program that imports the package alone, to test whether it is installed.
 const PROBE: &str = "import fontis";
 
 impl Python {
-    /// Runs `python -m fontis.lab NAME ARGS`, and gives its exit code.
+    /// Runs `python -m fontis.lab NAME ARGS`, and returns its exit code.
     pub(crate) fn lab(&self, name: &str, passed: &Passed) -> Result<u8, Failure> {
         let program = match self {
             Self::At(path) => path.clone(),

@@ -17,16 +17,16 @@ use crate::text::{self, round};
 
 /// Race a file over a bad path: Fontis against the kernel's TCP and QUIC
 ///
-/// Everybody fetches the same file at the same time, each over a lane of its own in a network on
-/// this machine, with the same rate, delay and loss. The clock runs from a receiver's first packet
-/// until the last byte is there and the hash of all is right. Shows how far each has come, then a
-/// table, and draws a picture. Needs what fontis testbed needs.
+/// Every transport fetches the same file at the same time, each over its own path in a network on
+/// this machine, with the same rate, delay and loss. The time runs from a receiver's first packet
+/// until the file is complete and its hash is right. Shows the progress, prints a table and draws a
+/// picture. Needs the same as fontis testbed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The file
     file: PathBuf,
-    /// Rate of each lane in each direction
+    /// Rate of each path in each direction
     #[arg(long, default_value = "100mbit")]
     rate: Rate,
     /// Round-trip time without queues
@@ -35,26 +35,26 @@ pub(crate) struct Args {
     /// Random loss towards the receivers: a probability, gilbert:P,Q or ge:P,Q,G,B
     #[arg(long, value_name = "P", default_value = "2%")]
     loss: Loss,
-    /// What waits for a line [default: one bandwidth-delay product, at least 20 packets]
+    /// The buffer [default: one bandwidth-delay product, at least 20 packets]
     #[arg(long, value_name = "SIZE")]
     buffer: Option<Limit>,
-    /// How it waits, by the names that fontis testbed shell --help lists
+    /// The queue, by the names in fontis testbed shell --help
     #[arg(long, value_name = "NAME", default_value_t)]
     queue: QueueKind,
-    /// Whom Fontis races against: cubic, bbr, reno, vegas (as far as the kernel has them), quic
-    /// (quinn, with BBR)
+    /// The other transports: cubic, bbr, reno, vegas (if the kernel has them), quic (quinn, with
+    /// BBR)
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_value = "cubic,bbr,quic")]
     against: Vec<Runner>,
-    /// One after the other, so that they do not share the processors
+    /// Run one after the other, so that they do not share the processors
     #[arg(long)]
     in_turn: bool,
-    /// How long to wait for those who do not arrive
+    /// Time limit of the race
     #[arg(long, value_name = "TIME", default_value = "2min")]
     limit: Duration,
-    /// Where to draw who had how much when, as SVG
+    /// File for the picture of progress over time, as SVG
     #[arg(long, value_name = "FILE", default_value = "race.svg")]
     picture: PathBuf,
-    /// The seed of the losses, to have the same again [default: a random one, printed]
+    /// The seed of the losses, to repeat them [default: a random one, printed]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Print JSON, one object a line
@@ -69,7 +69,7 @@ Examples:
   A radio link with bursts of loss, against BBR alone:
     fontis race maps.tar --rate 20mbit --rtt 60ms --loss gilbert:1%,25% --against bbr";
 
-/// Races.
+/// Runs the race.
 pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::Failed(error.to_string());
     check(args)?;
@@ -212,7 +212,8 @@ impl Bars {
     }
 }
 
-/// Time, goodput and share of the bound of who arrived; of the others what they had.
+/// Time, goodput and share of the bound of a finished transport; of the others the bytes until the
+/// limit.
 fn measures(finish: &Finish, size: u64, bound: Duration, limit: Duration) -> (f64, f64, f64) {
     let time = match finish.time {
         Ok(Some(time)) => time.as_secs_f64(),

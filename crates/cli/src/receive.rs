@@ -13,14 +13,14 @@ use crate::progress::Side;
 use crate::runtime::{block_on, interrupted};
 use crate::serve::tell;
 
-/// The port to receive on by default: another than the server's, so that both run on one machine.
+/// The port to receive on by default: not the server's, so that both run on one machine.
 const PORT: u16 = 4434;
 
-/// Receive what others send with fontis send into a folder
+/// Receive files from fontis send into a folder
 ///
-/// Prints a URL for each address under which others reach this machine. It holds a secret: give it
-/// only to those who may write into the folder. Each run makes a new one. Waits until Ctrl-C.
-/// Listens on UDP port 4434 unless told otherwise: a firewall must let it through.
+/// Prints a URL for each address under which others reach this machine. The URL contains a secret,
+/// new in each run, that permits writing into the folder. Receives until Ctrl-C. Listens on UDP
+/// port 4434 by default; a firewall must permit it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -33,13 +33,13 @@ pub(crate) struct Args {
     keys: KeyArgs,
     #[command(flatten)]
     control: ControlArgs,
-    /// Replace what has the name of something that comes
+    /// Replace existing files
     #[arg(long, short)]
     force: bool,
     /// Print JSON, one event a line, on standard output
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print what the protocol counted, after each transfer
+    /// Print the protocol's statistics after each transfer
     #[arg(long, short)]
     verbose: bool,
 }
@@ -51,7 +51,7 @@ Examples:
   Receive on port 9000, and replace what is there:
     fontis receive ~/inbox --listen 0.0.0.0:9000 --force";
 
-/// Receives until Ctrl-C.
+/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     check_inbox(&args.dir)?;
     let keys = args.keys.load()?;
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let receiver = Receiver::new(endpoint.clone(), &args.dir, secret, args.force)?;
         let control = Control::new("receive", args.dir.display().to_string(), &args.control);
         control.attach(&endpoint);
-        let _open = control.open();
+        let _open = crate::steering::open(&control);
         announce(&urls, as_json);
         status(&format_args!("receiving into {}; Ctrl-C ends it", args.dir.display()));
         let events = move |event: ServerEvent| {

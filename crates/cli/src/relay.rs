@@ -5,21 +5,20 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 
 use fontis_base::Duration;
-use fontis_lab::relay::{Monitor, Relay, RelayConfig, RelayStats};
+use fontis_lab::relay::{Relay, RelayConfig, RelayMonitor, RelayStats};
 use serde_json::{Value, json};
 
 use crate::link::{self, LinkArgs};
 
 /// Put a bad path between any two programs that speak UDP
 ///
-/// Forwards every client's datagrams to a server and the answers back, at a limited rate, late, and
-/// not all of them. All clients share the path. Rates, buffers and sizes count what IP would: the
-/// datagram and 28 bytes of headers. Prints the address that it listens on and its seed; ends on
-/// Ctrl-C with a summary of what it did.
+/// Forwards the datagrams of clients to a server and the answers back, with a limited rate, delay
+/// and loss. All clients share the path. Rates, buffers and sizes count datagrams with 28 bytes of
+/// IP and UDP headers. Prints its address and its seed. Ends on Ctrl-C and prints its counters.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Where clients send to; port 0 takes any free port
+    /// The address for clients; port 0 takes any free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0", value_parser = address)]
     listen: SocketAddr,
     /// The server to forward to
@@ -30,7 +29,7 @@ pub(crate) struct Args {
     /// Print JSON, one object a line
     #[arg(long)]
     json: bool,
-    /// Print the statistics again and again, to standard error
+    /// Print the statistics periodically, on standard error
     #[arg(long, value_name = "TIME", value_parser = period)]
     stats_every: Option<Duration>,
 }
@@ -66,7 +65,7 @@ impl Args {
     }
 }
 
-/// Relays until Ctrl-C.
+/// Runs the command.
 pub(crate) fn run(args: Args) -> Result<(), Box<dyn Error>> {
     let seed = args.link.seed()?;
     let mut relay = Relay::bind(args.config(seed))?;
@@ -97,12 +96,12 @@ pub(crate) fn run(args: Args) -> Result<(), Box<dyn Error>> {
     Ok(result?)
 }
 
-/// Prints a line. That nobody reads it is no reason to stop relaying.
+/// Prints a line. A closed output does not end the relay.
 fn say(line: &dyn Display) {
     let _ = writeln!(stdout(), "{line}");
 }
 
-fn report(monitor: &Monitor, json: bool) -> String {
+fn report(monitor: &RelayMonitor, json: bool) -> String {
     let stats = monitor.stats();
     if json { as_json(&stats).to_string() } else { as_text(&stats) }
 }

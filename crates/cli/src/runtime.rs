@@ -1,4 +1,4 @@
-//! The runtime that transfers run on, and how a user ends them.
+//! The runtime of transfers, and their interruption by the user.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -8,11 +8,10 @@ use std::time::{Duration, Instant};
 use crate::failure::Failure;
 use crate::peer::Keys;
 
-/// How long a command that ends waits at most until its peers know.
+/// The longest time that an ending command waits for its peers.
 const FAREWELL: Duration = Duration::from_secs(3);
 
-/// Runs a command's future on a runtime with as many threads as the machine has cores, and says
-/// farewell to its peers.
+/// Runs a command's future on a runtime with a thread for each core, then closes its connections.
 pub(crate) fn block_on<T>(
     keys: &Keys,
     future: impl Future<Output = Result<T, Failure>>,
@@ -27,7 +26,7 @@ pub(crate) fn block_on<T>(
     result
 }
 
-/// Ends when the user asks for it: Ctrl-C, or `kill`.
+/// Completes at Ctrl-C or `kill`.
 pub(crate) async fn interrupted() {
     #[cfg(unix)]
     {
@@ -43,7 +42,8 @@ pub(crate) async fn interrupted() {
     let _ = tokio::signal::ctrl_c().await;
 }
 
-/// Runs a transfer to its end or the user's, which fails with the text `interruption`.
+/// Runs a transfer until it ends or the user interrupts it; then it fails with the text
+/// `interruption`.
 pub(crate) async fn until_interrupted<T>(
     transfer: impl Future<Output = Result<T, Failure>>,
     interruption: &str,
@@ -57,7 +57,7 @@ pub(crate) async fn until_interrupted<T>(
     }
 }
 
-/// A flag that the user's interruption sets, for what runs without a runtime.
+/// A flag that the user's interruption sets, for code without a runtime.
 pub(crate) fn interruption() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
@@ -66,7 +66,7 @@ pub(crate) fn interruption() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
-/// When something without an end of its own is to end: after a time, or when the user says so.
+/// The end of a command that runs until a time or an interruption.
 #[derive(Debug)]
 pub(crate) struct Deadline {
     end: Option<Instant>,
@@ -74,13 +74,13 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    /// So long after now.
+    /// This time from now.
     pub(crate) fn new(time: Option<fontis_base::Duration>) -> Result<Self, Failure> {
         let end = time.and_then(|time| Instant::now().checked_add(time.into()));
         Ok(Self { end, stop: interruption()? })
     }
 
-    /// Whether that time has come.
+    /// Returns true if the time has come.
     pub(crate) fn is_over(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.end.is_some_and(|end| Instant::now() >= end)
     }

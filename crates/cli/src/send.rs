@@ -18,17 +18,17 @@ use crate::progress::{Show, Side, Tracker};
 use crate::runtime::{block_on, until_interrupted};
 use crate::serve::summary;
 
-/// Send files and folders to one who runs fontis receive
+/// Send files and folders to fontis receive
 ///
-/// They go one after another, and count as sent when the receiver has verified and stored them.
+/// They are sent one after another. Each counts as sent when the receiver has verified and stored
+/// it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// What to send: files, folders, or - for standard input, which the receiver stores as stdin
+    /// Files, folders, or - for standard input, which the receiver stores as stdin
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Whom to send it to: the URL that fontis receive printed. Quote it: a shell reads ? and & as
-    /// its own
+    /// The URL that fontis receive printed. Quote it: shells interpret ? and &
     #[arg(required = true)]
     url: String,
     #[command(flatten)]
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     /// Print JSON, one event a line, on standard output
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print the protocol's view once a second, on standard error
+    /// Print the protocol's statistics once a second, on standard error
     #[arg(long, short)]
     verbose: bool,
 }
@@ -57,7 +57,7 @@ Examples:
 const INTERRUPTION: &str =
     "interrupted: the receiver keeps what came, and the same command goes on";
 
-/// Sends.
+/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let url = peer::url(&args.url)?;
     let keys = args.keys.load()?;
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let attach = |endpoint: &Endpoint| control.attach(endpoint);
     let send = deliver(&input.paths, &url, &args.rate, &keys, &args.timeout, attach, progress);
     let sent = block_on(&keys, async {
-        let _open = control.open();
+        let _open = crate::steering::open(&control);
         until_interrupted(send, INTERRUPTION).await
     });
     tracker.finish();
@@ -87,9 +87,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     sent
 }
 
-/// Sends files and folders to the receiver that a URL names, at the first of its addresses that
-/// answers; goes on when the connection was lost. `bound` is told of each endpoint that is tried,
-/// `progress` of each file or folder that is stored.
+/// Sends files and folders to the receiver of a URL, at the first of its addresses that answers,
+/// and continues after a lost connection. Calls `bound` with each endpoint that it tries, and
+/// `progress` for each stored file or folder.
 pub async fn deliver(
     paths: &[PathBuf],
     url: &Url,
@@ -125,8 +125,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is to be sent, and where standard input is kept meanwhile: it must be read to its end
-/// before its size is known.
+/// The input, and the copy of standard input, which must be read to its end before its size is
+/// known.
 struct Input {
     paths: Vec<PathBuf>,
     _spool: Option<tempfile::TempDir>,

@@ -14,12 +14,11 @@ use crate::text;
 /// The port to serve on by default.
 const PORT: u16 = 4433;
 
-/// Serve the files and folders beneath a folder to whoever has the URL
+/// Serve a folder to everybody who has the URL
 ///
-/// Prints a URL for each address under which others reach this machine, then waits for clients
-/// until Ctrl-C. A path goes into the URL before the question mark; without one the URL stands for
-/// the whole folder. Listens on UDP port 4433 unless told otherwise: a firewall must let it
-/// through.
+/// Prints a URL for each address under which others reach this machine, then serves until Ctrl-C.
+/// Put a path into the URL before the question mark; a URL without one means the whole folder.
+/// Listens on UDP port 4433 by default; a firewall must permit it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -37,7 +36,7 @@ pub(crate) struct Args {
     /// Print JSON, one event a line, on standard output
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print what the protocol counted, after each transfer
+    /// Print the protocol's statistics after each transfer
     #[arg(long, short)]
     verbose: bool,
 }
@@ -51,7 +50,7 @@ Examples:
   Serve this machine only, on any free port, for a test through fontis relay:
     fontis serve --listen 127.0.0.1:0";
 
-/// Serves until Ctrl-C.
+/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     args.rate.check_listener(args.listen.address(PORT))?;
     check_folder(&args.dir, "serve the folder that it is in, and put its name into the URL")?;
@@ -63,7 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let server = FileServer::new(endpoint.clone(), &args.dir)?;
         let control = Control::new("serve", args.dir.display().to_string(), &args.control);
         control.attach(&endpoint);
-        let _open = control.open();
+        let _open = crate::steering::open(&control);
         announce(&urls, as_json);
         status(&format_args!("serving {}; Ctrl-C ends it", args.dir.display()));
         let events = move |event: ServerEvent| {
@@ -80,7 +79,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     })
 }
 
-/// Prints what happens at a server, for people.
+/// Prints an event of a server, for people.
 pub(crate) fn tell(event: &ServerEvent, finished: &str, verbose: bool, side: Side) {
     match event {
         ServerEvent::Connected { remote, key } => {
@@ -102,7 +101,7 @@ pub(crate) fn tell(event: &ServerEvent, finished: &str, verbose: bool, side: Sid
     }
 }
 
-/// One line on a transfer that is complete.
+/// A line about a complete transfer.
 pub(crate) fn summary(report: &Report, done: &str) -> String {
     let Report { name, bytes, duration, hash, .. } = report;
     format!(

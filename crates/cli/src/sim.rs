@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use fontis_lab::sim::{self, Extras, Folder, Metric, Outcome, Platform, Progress, ScenarioFile};
+use fontis_lab::sim::{
+    self, BatchProgress, Extras, Folder, Metric, Platform, RunOutcome, ScenarioFile,
+};
 use fontis_sim::Recording;
 use fontis_sim::scenario::{Language, Run};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -18,17 +20,16 @@ use crate::text::round;
 
 /// Run experiments in virtual time: TCP and DFCP over simulated networks
 ///
-/// A scenario says what network, which flows, how long, and what is varied; docs/scenario.md has
-/// all that it may say. Every run is recorded as Parquet tables. What is recorded already is not
-/// run again, so an interrupted batch goes on where it stopped.
+/// A scenario gives the network, the flows, the duration and the varied keys; docs/scenario.md has
+/// every key. Runs are recorded as Parquet tables. Recorded runs are not repeated, so an
+/// interrupted batch continues.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Files, or ids of scenarios in the folder "scenarios" (FONTIS_SCENARIOS names another)
     #[arg(value_name = "SCENARIO", required_unless_present_any = ["list", "explain", "reference"])]
     scenarios: Vec<String>,
-    /// Set a key, as in topology.rtt=100ms; may be given again. A key that is swept is swept no
-    /// more
+    /// Set a key, as in topology.rtt=100ms; may be given again. A swept key takes this value alone
     #[arg(long, value_name = "KEY=VALUE", value_parser = assignment)]
     set: Vec<(String, String)>,
     /// The seed of all randomness, in place of the scenario's
@@ -40,32 +41,31 @@ pub(crate) struct Args {
     /// Runs at the same time [default: one for each processor; on the testbed one]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
-    /// Where recordings go, in a folder for each scenario [default: recordings; of the testbed
-    /// recordings/testbed]
+    /// The folder of recordings, with a folder for each scenario [default: recordings; of the
+    /// testbed recordings/testbed]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Write what the flows' senders send and receive as packets.pcapng beside each recording, two
-    /// million packets of a run at most
+    /// Write the packets of the flows' senders as packets.pcapng beside each recording, at most two
+    /// million a run
     #[arg(long)]
     pcap: bool,
     /// Write every packet's life as packets.trace beside each recording, for fontis view
     #[arg(long)]
     packets: bool,
-    /// Write what the flows' senders send, receive and believe as packets.sqlog beside each
+    /// Write the packets and estimates of the flows' senders as packets.sqlog beside each
     /// recording, for fontis view and qvis
     #[arg(long)]
     qlog: bool,
-    /// Let every packet pass through its wire format and back; slower, and the recording is the
-    /// same
+    /// Encode and decode every packet by its wire format; slower, with the same recording
     #[arg(long)]
     wire: bool,
     /// Print JSON, one object a line
     #[arg(long)]
     pub(crate) json: bool,
-    /// List the scenarios that there are
+    /// List the scenarios
     #[arg(long)]
     list: bool,
-    /// Say what a key or a table of scenarios means, as in topology.buffer
+    /// Explain a key or a table of scenarios, as in topology.buffer
     #[arg(long, value_name = "KEY")]
     explain: Option<String>,
     /// Write the reference of scenarios and recordings, and the JSON Schema, into a folder
@@ -86,7 +86,7 @@ fn assignment(text: &str) -> Result<(String, String), String> {
 }
 
 impl Args {
-    /// Whether anything is to be run.
+    /// Returns true if there is a scenario to run.
     pub(crate) const fn runs(&self) -> bool {
         !self.list && self.explain.is_none() && self.reference.is_none()
     }
@@ -180,7 +180,7 @@ fn one(
     let default = if alone { "recordings/testbed" } else { "recordings" };
     let output = args.output.clone().unwrap_or_else(|| default.into());
     let folder = Folder::new(&output, name);
-    let progress = Progress::default();
+    let progress = BatchProgress::default();
     let begin = Instant::now();
     let outcomes = std::thread::scope(|scope| {
         let (finished, watch) = mpsc::channel::<()>();
@@ -242,7 +242,7 @@ fn bar(args: &Args, name: &str, runs: &[Run]) -> ProgressBar {
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-fn run_json(name: &str, run: &Run, outcome: &Outcome) -> Value {
+fn run_json(name: &str, run: &Run, outcome: &RunOutcome) -> Value {
     let metrics: Vec<Value> = outcome
         .metrics
         .iter()
@@ -258,7 +258,7 @@ fn run_json(name: &str, run: &Run, outcome: &Outcome) -> Value {
     })
 }
 
-/// What the table at the end shows: heading, metric, subjects, decimals.
+/// The columns of the table at the end: heading, metric, subjects, decimals.
 const SHOWN: [(&str, &str, usize); 6] = [
     ("goodput Mbit/s", "goodput", 2),
     ("Jain", "jain", 3),
@@ -268,13 +268,13 @@ const SHOWN: [(&str, &str, usize); 6] = [
     ("drop rate", "drop_rate", 5),
 ];
 
-fn print_table(runs: &[Run], outcomes: &[Outcome]) {
-    let label = |outcome: &Outcome| match runs[outcome.run].label() {
+fn print_table(runs: &[Run], outcomes: &[RunOutcome]) {
+    let label = |outcome: &RunOutcome| match runs[outcome.run].label() {
         label if label.is_empty() => "-".to_owned(),
         label => label,
     };
     // One number for all flows, or for the first bottleneck.
-    let value = |outcome: &Outcome, metric: &str| {
+    let value = |outcome: &RunOutcome, metric: &str| {
         let of = |subject: &str| {
             let found = |m: &&Metric| m.metric == metric && m.subject == subject;
             outcome.metrics.iter().find(found).map(|m| m.value)

@@ -1,4 +1,4 @@
-//! The socket through which other processes of the same user ask a running command, and tell it, by
+//! The socket by which other processes of the same user query and change a running command, with
 //! lines of JSON.
 
 use std::fs;
@@ -14,13 +14,13 @@ use tokio::net::UnixListener;
 
 use crate::control::{Change, Control, rate};
 
-/// Bytes of a request at most.
+/// The most bytes of a request.
 const MAX_REQUEST: u64 = 4096;
-/// How long a command has to answer.
+/// The time in which a command must answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The folder of the sockets, which is nobody else's. A timer's command, whose environment names no
-/// such place, has to find that of a session's.
+/// The folder of the sockets, which belongs to the user alone. Commands started by a timer, without
+/// XDG_RUNTIME_DIR, must find the same folder as those of a session.
 fn folder() -> io::Result<PathBuf> {
     let own = rustix::process::geteuid().as_raw();
     let named = std::env::var_os("XDG_RUNTIME_DIR").filter(|name| !name.is_empty());
@@ -41,7 +41,7 @@ fn folder() -> io::Result<PathBuf> {
     Ok(folder)
 }
 
-/// A socket that is there as long as this is.
+/// A socket that is removed when this value is dropped.
 pub(crate) struct Socket {
     path: PathBuf,
     task: tokio::task::JoinHandle<()>,
@@ -54,8 +54,7 @@ impl Drop for Socket {
     }
 }
 
-/// Listens for `control`. A system on which that is impossible is one whose commands cannot be
-/// asked; they work all the same.
+/// Listens for `control`. If the system does not permit it, the command works without a socket.
 pub(crate) fn listen(control: &Control) -> Option<Socket> {
     let path = folder().ok()?.join(format!("{}.sock", std::process::id()));
     // What a process of the same number left behind.
@@ -86,7 +85,7 @@ async fn answer(control: Control, stream: tokio::net::UnixStream) -> io::Result<
     write.write_all(format!("{answer}\n").as_bytes()).await
 }
 
-/// The change that a request asks for, if it asks for more than the status.
+/// The change in a request; none if it only asks for the status.
 fn change(line: &str) -> Result<Option<Change>, String> {
     let request: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
     match (request.get("limit"), request.get("pause")) {
@@ -98,7 +97,7 @@ fn change(line: &str) -> Result<Option<Change>, String> {
     }
 }
 
-/// The processes that can be asked, or the one that is meant.
+/// The processes with a socket, or the chosen one.
 pub(crate) fn processes(pid: Option<u32>) -> io::Result<Vec<(u32, PathBuf)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder()?)? {
@@ -112,7 +111,7 @@ pub(crate) fn processes(pid: Option<u32>) -> io::Result<Vec<(u32, PathBuf)>> {
     Ok(found)
 }
 
-/// Asks a process; nothing if there is none any more.
+/// Queries a process; `None` if it has ended.
 pub(crate) fn ask(path: &Path, request: &Value) -> io::Result<Option<Value>> {
     let mut stream = match UnixStream::connect(path) {
         Ok(stream) => stream,

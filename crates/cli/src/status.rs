@@ -1,4 +1,4 @@
-//! `fontis status` and `fontis limit`: running commands, asked and told.
+//! `fontis status` and `fontis limit`: queries and changes of running commands.
 
 use serde_json::{Value, json};
 
@@ -8,10 +8,10 @@ use crate::json::say;
 use crate::socket::{ask, processes};
 use crate::text;
 
-/// Show what running Fontis commands of this user are doing
+/// Show the running Fontis commands of this user
 ///
-/// Of each serve, receive, get and send: what it is busy with, how fast it may be, and each
-/// connection's rate, round-trip time and loss.
+/// Shows, of each serve, receive, get and send, its task, its limit, and each connection's rate,
+/// round-trip time and loss.
 #[derive(Debug, clap::Args)]
 #[command(after_help = STATUS_EXAMPLES)]
 pub(crate) struct StatusArgs {
@@ -21,7 +21,7 @@ pub(crate) struct StatusArgs {
     /// Print JSON, one process a line
     #[arg(long, conflicts_with = "prometheus")]
     pub(crate) json: bool,
-    /// Print metrics in Prometheus' text format, as its node exporter collects them from files
+    /// Print metrics in Prometheus' text format, for its node exporter's textfile collector
     #[arg(long)]
     prometheus: bool,
 }
@@ -33,10 +33,10 @@ Examples:
   Metrics for the node exporter's textfile collector, from a timer:
     fontis status --prometheus > /var/lib/node_exporter/fontis.prom";
 
-/// Tell running Fontis commands how fast they may be
+/// Limit the rate of running Fontis commands
 ///
-/// Nothing is lost by a change: transfers go on at the new rate. By time of day, from crontab:
-/// 0 8 * * * fontis limit 20mbit and 0 20 * * * fontis limit none.
+/// Transfers continue at the new rate. By time of day, from crontab: 0 8 * * * fontis limit 20mbit
+/// and 0 20 * * * fontis limit none.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LimitArgs {
     /// A rate as in 20mbit, none, pause, or continue
@@ -59,7 +59,7 @@ fn request(text: &str) -> Result<Value, String> {
     }
 }
 
-/// Shows.
+/// Runs `fontis status`.
 pub(crate) fn status(args: &StatusArgs) -> Result<(), Failure> {
     let found = asked(args.pid, &json!({}))?;
     if args.prometheus {
@@ -72,7 +72,7 @@ pub(crate) fn status(args: &StatusArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Tells.
+/// Runs `fontis limit`.
 pub(crate) fn limit(args: &LimitArgs) -> Result<(), Failure> {
     for one in asked(args.pid, &args.change)? {
         say(&headline(&one));
@@ -80,7 +80,7 @@ pub(crate) fn limit(args: &LimitArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What all processes that are meant answer.
+/// The answers of the chosen processes.
 fn asked(pid: Option<u32>, request: &Value) -> Result<Vec<Value>, Failure> {
     let failed = |error| Failure::Failed(format!("cannot ask running commands: {error}"));
     let (mut answers, mut silent) = (Vec::new(), Vec::new());

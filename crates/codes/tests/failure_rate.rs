@@ -1,52 +1,38 @@
-//! How often k + h symbols do not suffice, against what the code's documentation says: a sample
-//! here, and 10⁵ trials a point with `FONTIS_RUNS=100000` (`make soak`). The crate `raptorq` is
-//! given the same sets.
+//! The share of sets of k + h symbols that do not suffice, against the code's documentation.
+//!
+//! A sample here, and 10⁵ trials a point with `FONTIS_RUNS=100000` (`make soak`).
+//! `peers/tests/failure_rate.rs` compares with the crate `raptorq`.
 
 use bytes::Bytes;
 use fontis_base::Stream;
 use fontis_codes::{BlockDecoder, BlockEncoder, BlockShape, Code, Decoded};
-use raptorq::{EncodingPacket, ObjectTransmissionInformation, PayloadId, SourceBlockDecoder};
 
 fn runs(default: u32) -> u32 {
     std::env::var("FONTIS_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(default)
 }
 
-/// Of `trials` sets of k + h random symbols, how many did not suffice for h = 0, 1, 2; and how many
-/// of k the crate `raptorq` could not decode.
-fn failures(k: u32, trials: u32) -> ([u32; 3], u32) {
+/// The number of sets of k + h random symbols, of `trials`, that did not suffice for h = 0, 1, 2.
+fn failures(k: u32, trials: u32) -> [u32; 3] {
     let mut stream = Stream::new(u64::from(k), "failure rate");
     let mut data = vec![0; k as usize];
     stream.fill(&mut data);
     let shape = BlockShape::new(Code::RaptorQ, k, 1).unwrap();
     let mut encoder = BlockEncoder::new(shape, Bytes::from(data.clone()));
     encoder.set_repair(encoder.repair_job().run());
-    let config = ObjectTransmissionInformation::new(u64::from(k), 1, 1, 1, 1);
-    let (mut failures, mut failures_of_peer) = ([0; 3], 0);
+    let mut failures = [0; 3];
     for _ in 0..trials {
         let loss = stream.unit();
-        let mut packets = Vec::new();
         let mut decoder = BlockDecoder::new(shape);
         for esi in 0..k {
             if stream.unit() >= loss {
-                let symbol = encoder.symbol(esi).unwrap();
-                decoder.add(esi, &symbol).unwrap();
-                packets.push((esi, symbol));
+                decoder.add(esi, &encoder.symbol(esi).unwrap()).unwrap();
             }
         }
         let mut esi = k + stream.below(1 << 20) as u32;
-        for (extra, failure) in failures.iter_mut().enumerate() {
+        for failure in &mut failures {
             while decoder.needed() > 0 {
-                let symbol = encoder.symbol(esi).unwrap();
-                decoder.add(esi, &symbol).unwrap();
-                packets.push((esi, symbol));
+                decoder.add(esi, &encoder.symbol(esi).unwrap()).unwrap();
                 esi += 1 + stream.below(3) as u32;
-            }
-            if extra == 0 {
-                let packets = packets.drain(..).map(|(esi, symbol)| {
-                    EncodingPacket::new(PayloadId::new(0, esi), symbol.to_vec())
-                });
-                let decoded = SourceBlockDecoder::new(0, &config, u64::from(k)).decode(packets);
-                failures_of_peer += u32::from(decoded.is_none());
             }
             match decoder.decode_job().run() {
                 Decoded::Block(block) => {
@@ -60,22 +46,20 @@ fn failures(k: u32, trials: u32) -> ([u32; 3], u32) {
             }
         }
     }
-    (failures, failures_of_peer)
+    failures
 }
 
 #[test]
 fn raptorq_fails_as_seldom_as_documented() {
     let trials = runs(3000);
     for k in [10, 100] {
-        let (failures, of_peer) = failures(k, trials);
+        let failures = failures(k, trials);
         let n = f64::from(trials);
         let p = f64::from(failures[0]) / n;
         println!(
-            "K = {k}: {failures:?} of {trials} failed with 0, 1, 2 extra symbols (with none {p:.2e} ± {:.2e}); \
-             {of_peer} with none in the crate raptorq",
+            "K = {k}: {failures:?} of {trials} failed with 0, 1, 2 extra symbols (with none {p:.2e} ± {:.2e})",
             1.96 * (p * (1.0 - p) / n).sqrt()
         );
-        assert_eq!(failures[0], of_peer, "what fails is a property of the code");
         for (extra, limit) in [(0, 6e-3), (1, 5e-5), (2, 0.0)] {
             // Three standard deviations above the limit is chance, and with it one failure where
             // few are expected.

@@ -146,7 +146,7 @@ impl Connection {
         Some(SendObject { connection: self.clone(), channel, events })
     }
 
-    /// Says what is there already of an object that the peer will send under `label`.
+    /// Reports the held part of an object that the peer will send under `label`.
     pub fn expect_object(&self, label: Bytes, kept: Kept) {
         self.shared.handle.call(self.shared.id, move |slot, _| {
             slot.machine.expect_object(label, kept);
@@ -165,13 +165,12 @@ impl Connection {
         })
     }
 
-    /// What has been counted so far; `None` when the connection is over.
+    /// The counters; `None` when the connection is over.
     pub async fn stats(&self) -> Option<Stats> {
         self.ask(|slot| slot.machine.stats()).await
     }
 
-    /// Closes the connection; what has not been delivered never will be. The peer sees `code` and
-    /// `reason`.
+    /// Closes the connection; undelivered data is dropped. The peer gets `code` and `reason`.
     pub fn close(&self, code: u32, reason: &str) {
         let reason = reason.to_owned();
         self.shared
@@ -186,7 +185,7 @@ impl Connection {
         reason.ok().and_then(|reason| reason.clone()).unwrap_or(CloseReason::Local)
     }
 
-    /// Why the connection is over, if it is.
+    /// The reason why the connection is over, if it is.
     pub fn close_reason(&self) -> Option<CloseReason> {
         self.shared.closed.borrow().clone()
     }
@@ -206,7 +205,7 @@ pub struct SendObject {
     events: mpsc::UnboundedReceiver<ChannelEvent>,
 }
 
-/// What a [`SendObject`] wants, or what became of it.
+/// A request or a result of a [`SendObject`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendProgress {
     /// Supply this block.
@@ -218,7 +217,7 @@ pub enum SendProgress {
 }
 
 impl SendObject {
-    /// What is to be done next; `None` when the connection is over.
+    /// The next request; `None` when the connection is over.
     pub async fn next(&mut self) -> Option<SendProgress> {
         loop {
             return Some(match self.events.recv().await? {
@@ -256,7 +255,7 @@ pub struct RecvObject {
     events: mpsc::UnboundedReceiver<ChannelEvent>,
 }
 
-/// What has come of an object.
+/// A received part of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Received {
     /// A block: check it, store it, then release or reject it.
@@ -274,7 +273,7 @@ impl RecvObject {
         self.shape
     }
 
-    /// What the peer's application says of it.
+    /// The label that the peer's application gave it.
     pub const fn label(&self) -> &Bytes {
         &self.label
     }
@@ -296,7 +295,7 @@ impl RecvObject {
         self.with(move |slot, now, channel| slot.machine.release_block(now, channel, block));
     }
 
-    /// The block is not what it should be: it is collected anew.
+    /// Rejects the block: it is collected anew.
     pub fn reject(&self, block: u32) {
         self.with(move |slot, now, channel| slot.machine.reject_block(now, channel, block));
     }
@@ -320,7 +319,7 @@ impl RecvObject {
 pub struct SendStream {
     connection: Connection,
     channel: ChannelId,
-    /// How much is buffered, being asked after a write that may have filled the buffer.
+    /// The buffered bytes, queried after a write that may have filled the buffer.
     waiting: Option<oneshot::Receiver<u64>>,
     finished: bool,
 }
@@ -335,7 +334,7 @@ impl SendStream {
         }
     }
 
-    /// How much is buffered.
+    /// The buffered bytes.
     fn ask_buffered(&self) -> oneshot::Receiver<u64> {
         let (reply, answer) = oneshot::channel();
         let channel = self.channel;

@@ -1,4 +1,4 @@
-//! Where an object goes.
+//! The destination of an object.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf, is_separator};
@@ -16,7 +16,7 @@ pub enum Dest {
 }
 
 impl Dest {
-    /// What `text` on the command line means.
+    /// The destination that `text` on the command line means.
     pub fn new(text: impl Into<PathBuf>) -> Self {
         let path = text.into();
         if path.as_os_str() == "-" { Self::Stdout } else { Self::Path(path) }
@@ -51,8 +51,8 @@ pub(crate) fn parent_of(path: &Path) -> &Path {
     }
 }
 
-/// Whether Windows would take this component for something else than a plain file name: a device, a
-/// stream, a path, or the same name without its last dot.
+/// Returns true if Windows takes this component for something other than a plain file name: a
+/// device, a stream, a path, or the same name without its last dot.
 pub(crate) fn is_odd_on_windows(component: &str) -> bool {
     let stem = component.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
     let port = stem.strip_prefix("COM").or_else(|| stem.strip_prefix("LPT"));

@@ -27,10 +27,9 @@ impl HashCache {
 
     /// The hash tree of `source`: remembered, or hashed now, with `progress` told the bytes so far.
     ///
-    /// Two states of a file are told apart by inode, size and the times of modification and of any
-    /// change (where the system notes it, for that one cannot be set). A file that changed in the
-    /// last two seconds is hashed anew each time, because it may change again within one tick of
-    /// that clock.
+    /// Inode, size and the times of modification and of any change (if the system has it, since it
+    /// cannot be set) distinguish states of a file. A file that changed in the last two seconds is
+    /// hashed anew each time, because it may change again within one tick of that clock.
     ///
     /// # Errors
     /// Those of [`Source::hash_tree`].
@@ -67,7 +66,7 @@ impl HashCache {
         }
     }
 
-    /// Where the tree of `source` is remembered; nowhere if the source may change unseen.
+    /// The cache file of the tree of `source`; `None` if the source may change undetected.
     fn slot(&self, source: &Source) -> Option<Slot> {
         let key = source.state()?;
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);

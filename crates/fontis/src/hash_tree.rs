@@ -31,7 +31,7 @@ pub fn block_size_for(size: u64) -> u32 {
     }
 }
 
-/// Why a list of chaining values, or a block size, was refused.
+/// The reason why a list of chaining values, or a block size, was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HashTreeError {
     /// The block size is no power of two, or less than a BLAKE3 chunk.
@@ -71,8 +71,8 @@ pub struct HashTree {
 }
 
 impl HashTree {
-    /// Hashes everything that `reader` yields, in blocks of `block_size` bytes, on all cores.
-    /// `progress` is told the bytes hashed so far.
+    /// Hashes all bytes of `reader`, in blocks of `block_size` bytes, on all cores. Calls
+    /// `progress` with the number of hashed bytes.
     ///
     /// # Errors
     /// What `reader` returns, and [`HashTreeError::BlockSize`] as [`io::ErrorKind::InvalidInput`].
@@ -110,9 +110,9 @@ impl HashTree {
         }
     }
 
-    /// Hashes an object of `size` bytes, of which `read(offset, len, out)` appends a block to
-    /// `out`, called from several threads at once; `progress` is told the bytes hashed so far. To
-    /// cancel, let `read` fail.
+    /// Hashes an object of `size` bytes. `read(offset, len, out)` appends a block to `out`, and is
+    /// called from several threads at once; `progress` is called with the number of hashed bytes.
+    /// To cancel, let `read` fail.
     ///
     /// # Errors
     /// The first error of `read`.
@@ -179,12 +179,12 @@ impl HashTree {
         block_len(self.size, self.block_size, i)
     }
 
-    /// Whether `bytes` are exactly block `i` of the object.
+    /// Returns true if `bytes` are exactly block `i` of the object.
     pub fn verify_block(&self, i: u64, bytes: &[u8]) -> bool {
         self.check(i).is_some_and(|check| check.holds(bytes))
     }
 
-    /// How block `i` is checked; `None` beyond the last.
+    /// The check of block `i`; `None` beyond the last.
     pub fn check(&self, i: u64) -> Option<BlockCheck> {
         let len = self.block_len(i);
         match usize::try_from(i).ok().and_then(|i| self.values.get(i)) {
@@ -241,7 +241,7 @@ impl HashTree {
     }
 }
 
-/// What the bytes of one block must be.
+/// The check of one block.
 #[derive(Debug, Clone, Copy)]
 pub struct BlockCheck {
     offset: u64,
@@ -262,7 +262,7 @@ impl BlockCheck {
         Self { offset, len, expected: Expected::Value(value) }
     }
 
-    /// Whether `bytes` are exactly the block.
+    /// Returns true if `bytes` are exactly the block.
     pub fn holds(&self, bytes: &[u8]) -> bool {
         bytes.len() == self.len
             && match &self.expected {

@@ -1,5 +1,5 @@
-//! Who a user is: an X25519 key pair (RFC 7748), the static key of the Noise handshake, and lists
-//! of keys.
+//! The identity of a user: an X25519 key pair (RFC 7748), which is the static key of the Noise
+//! handshake, and lists of keys.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,13 +17,13 @@ use crate::random;
 
 /// Bytes of a public or secret key.
 pub const KEY_LEN: usize = 32;
-/// What a secret key's text begins with, so that people and scanners recognise one.
+/// The prefix of a secret key's text, by which people and scanners recognise one.
 const SECRET_PREFIX: &str = "fontis-secret-";
-/// Files with keys larger than this many bytes are not what they should be.
+/// Larger files with keys are refused, in bytes.
 const MAX_IDENTITY: u64 = 1 << 10;
 const MAX_ALLOW_LIST: u64 = 16 << 20;
 
-/// Why a key, an identity file or a list of keys was refused.
+/// The reason why a key, an identity file or a list of keys was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
     /// The text is no public key.
@@ -45,7 +45,7 @@ pub enum IdentityError {
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The fault.
         source: Box<IdentityError>,
     },
     /// The file holds something else than a secret key.
@@ -83,7 +83,7 @@ pub enum IdentityError {
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -181,8 +181,8 @@ impl Identity {
     /// Reads the identity at `path`; on first use makes one there, readable by this user only.
     ///
     /// # Errors
-    /// [`IdentityError`]: `Open` if others may read it, `Secret` if it is something else, `Randomness` where nothing could be kept
-    /// secret, or `Io`.
+    /// [`IdentityError`]: `Open` if others may read it, `Secret` if it is not an identity,
+    /// `Randomness` if the system has no randomness, or `Io`.
     pub fn load_or_create(path: &Path) -> Result<Self, IdentityError> {
         match Self::load(path) {
             Err(IdentityError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
@@ -278,7 +278,7 @@ pub struct AllowList {
 }
 
 impl AllowList {
-    /// Reads a file with one public key a line; blank lines and what follows `#` are ignored. An
+    /// Reads a file with one public key a line; blank lines and comments after `#` are ignored. An
     /// empty list allows nobody.
     ///
     /// # Errors
@@ -294,7 +294,7 @@ impl AllowList {
         Self::parse(&String::from_utf8_lossy(&bytes), path)
     }
 
-    /// Whether `key` is on the list.
+    /// Returns true if `key` is on the list.
     pub fn contains(&self, key: &PublicKey) -> bool {
         self.keys.contains(key)
     }

@@ -1,9 +1,8 @@
-//! What a partial holds of blocks that are not complete, in a small file beside it.
+//! The journal of the incomplete blocks of a partial file, in a small file beside it.
 //!
-//! The bytes themselves lie in the partial, at their places. The journal says which of them are
-//! symbols that came; what it says is believed only until the block's hash has been checked. A
-//! journal that is torn, or that lies after a power failure, costs the blocks that it names a
-//! second transfer and nothing else.
+//! The bytes are in the partial file, at their places. The journal lists the received symbols among
+//! them; they are used only if the block's hash is right. A journal that is torn, or wrong after a
+//! power failure, costs a second transfer of its blocks and nothing else.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,12 +15,12 @@ const MAGIC: &[u8; 16] = b"fontis-resume 1\n";
 const HEADER: usize = MAGIC.len() + 32 + 32 + 4;
 const RECORD: usize = 16;
 
-/// What the partial is a part of.
+/// The identity of the object of the partial file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
-    /// Which files, of which sizes: what the partial must look like.
+    /// The files and their sizes: the layout of the partial.
     pub(crate) layout: [u8; 32],
-    /// Which content.
+    /// The content.
     pub(crate) object: [u8; 32],
     /// The permission bits that the user's umask left to new files.
     pub(crate) allowed: u32,
@@ -66,8 +65,8 @@ impl Journal {
         Ok(Self { file })
     }
 
-    /// What the journal of an earlier transfer says, and the journal, to be continued; `None` if
-    /// there is none that can be read.
+    /// The entries of an earlier transfer's journal, and the journal, to be continued; `None` if
+    /// none can be read.
     pub(crate) fn open(dir: &Dir, name: &OsStr) -> Option<(Self, Header, Vec<Record>)> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).follow(FollowSymlinks::No);
@@ -131,7 +130,7 @@ pub(crate) fn journal_name(partial: &OsStr) -> OsString {
     name
 }
 
-/// What a journal's name has after the partial's.
+/// The suffix of a journal's name after the partial's.
 pub(crate) const SUFFIX: &str = "-log";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Where the bytes of an object lie: its offsets mapped to its files.
+//! The layout of an object: its offsets mapped to its files.
 
 use crate::manifest::{EntryKind, Manifest};
 
@@ -21,7 +21,7 @@ pub(crate) struct Piece {
     pub(crate) offset: u64,
     /// Bytes of the run, at least 1.
     pub(crate) len: usize,
-    /// Whether the run is the whole file.
+    /// Returns true if the run is the whole file.
     pub(crate) whole: bool,
 }
 
@@ -38,7 +38,7 @@ impl Layout {
         Self { starts, entries, size }
     }
 
-    /// Whether `len` bytes at `offset` lie within the object.
+    /// Returns true if `len` bytes at `offset` are within the object.
     pub(crate) fn contains(&self, offset: u64, len: usize) -> bool {
         offset.checked_add(len as u64).is_some_and(|end| end <= self.size)
     }

@@ -6,12 +6,12 @@
 //! carries messages, streams and objects. The protocol itself is `fontis_proto::dfcp`;
 //! [`protection`] is its cryptography.
 //!
-//! A [`Url`] says where an object is, an [`Identity`] who this user is and an [`AllowList`] who may
-//! come. A [`Source`] is a file or a folder to send; its [`Manifest`] says what the object holds,
-//! its [`HashTree`] checks every block, and a [`HashCache`] spares hashing twice. A [`Sink`] writes
-//! verified blocks in any order to a [`Dest`], and gives the object its name only when it is
-//! complete; a [`StreamSink`] writes in order to a stream. What deals with files blocks: call it
-//! from worker threads.
+//! A [`Url`] names an object and its server, an [`Identity`] this user, and an [`AllowList`] the
+//! accepted clients. A [`Source`] is a file or a folder to send; its [`Manifest`] lists the
+//! contents of the object, its [`HashTree`] checks every block, and a [`HashCache`] avoids hashing
+//! twice. A [`Sink`] writes verified blocks in any order to a [`Dest`], and gives the object its
+//! name when it is complete; a [`StreamSink`] writes in order to a stream. Functions on files
+//! block: call them from worker threads.
 
 mod connection;
 mod dest;

@@ -1,4 +1,4 @@
-//! What an object holds: one file, or a folder with all that is in it.
+//! The contents of an object: one file, or a folder with its entries.
 //!
 //! The object's content is the content of its files, one after another in the manifest's order;
 //! that order is fixed (ascending by path components), so that one folder has one manifest. A
@@ -6,6 +6,7 @@
 //! else, because what follows writes these paths.
 
 mod error;
+mod limits;
 #[cfg(test)]
 mod tests;
 
@@ -14,19 +15,9 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 
 pub use error::ManifestError;
+use limits::VERSION;
+pub use limits::{MAX_BYTES, MAX_COMPONENT, MAX_ENTRIES, MAX_PATH, MAX_SECONDS};
 
-/// Encoded bytes of a manifest at most: room for [`MAX_ENTRIES`] paths of 60 bytes.
-pub const MAX_BYTES: usize = 64 << 20;
-/// Entries of a manifest at most, the root included.
-pub const MAX_ENTRIES: usize = 1 << 20;
-/// Bytes of a path, and of a symlink's target, at most: Linux's `PATH_MAX` without its final NUL.
-pub const MAX_PATH: usize = 4095;
-/// Bytes of a path's component at most: `NAME_MAX` of the common file systems.
-pub const MAX_COMPONENT: usize = 255;
-/// Seconds that a time may lie before or after 1970 at most: about two thousand years.
-pub const MAX_SECONDS: u64 = 1 << 36;
-
-const VERSION: u8 = 1;
 const PERMISSIONS: u32 = 0o777;
 
 /// Name, contents and size of an object.
@@ -42,18 +33,18 @@ pub struct Manifest {
 pub struct Entry {
     /// Components below the root, joined by `/`; empty for the root itself.
     pub path: String,
-    /// What it is.
+    /// The kind of the entry.
     pub kind: EntryKind,
     /// Permission bits, at most `0o777`.
     pub mode: u32,
-    /// When the content last changed.
+    /// The time of the last change of the content.
     pub modified: Modified,
 }
 
-/// What an [`Entry`] is.
+/// The kind of an [`Entry`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EntryKind {
-    /// A regular file of so many bytes.
+    /// A regular file with its size in bytes.
     File {
         /// Bytes.
         size: u64,
@@ -70,13 +61,13 @@ pub enum EntryKind {
 /// A time since 1970-01-01 UTC.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Modified {
-    /// Whole seconds, rounded down; at most [`MAX_SECONDS`] either way.
+    /// Whole seconds, rounded down; at most [`MAX_SECONDS`] in either direction.
     pub seconds: i64,
     /// Nanoseconds on top, below 1 000 000 000.
     pub nanos: u32,
 }
 
-/// What precedes the entries in an encoded manifest, after the version byte.
+/// The head of an encoded manifest, after the version byte.
 #[derive(Serialize, Deserialize)]
 struct Head<'a> {
     name: &'a str,
@@ -125,7 +116,7 @@ impl Manifest {
         &self.entries[0]
     }
 
-    /// Whether the object is a folder, and not a single file.
+    /// Returns true if the object is a folder, false if it is a single file.
     pub fn is_folder(&self) -> bool {
         self.root().kind == EntryKind::Directory
     }

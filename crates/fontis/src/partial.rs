@@ -15,11 +15,11 @@ use crate::sink::SinkError;
 use crate::stamp;
 
 const SUFFIX: &str = ".fontis-partial";
-/// How often someone else may take or remove the partial between two of our steps before we give
-/// up.
+/// The number of attempts before giving up when another process takes or removes the partial
+/// between two steps.
 const ATTEMPTS: usize = 8;
 
-/// Whether a file of this name is the partial of some transfer.
+/// Returns true if a file of this name is the partial of a transfer.
 pub(crate) fn is_partial(name: &str) -> bool {
     name.starts_with('.') && name.strip_suffix(journal::SUFFIX).unwrap_or(name).ends_with(SUFFIX)
 }
@@ -54,7 +54,7 @@ pub(crate) struct Partial {
     pub(crate) handle: File,
     /// The permission bits that the user's umask leaves to a new file.
     pub(crate) allowed: u32,
-    /// Whether it was there already.
+    /// True if it existed before.
     pub(crate) adopted: bool,
     keep: AtomicBool,
 }
@@ -82,8 +82,9 @@ impl Partial {
         self.parent.open_dir(&self.name)
     }
 
-    /// Gives the partial its final name. Without `overwrite`, what has that name makes this fail
-    /// with [`io::ErrorKind::AlreadyExists`]; with it, it is replaced, a folder as a whole.
+    /// Gives the partial its final name. Without `overwrite` it fails with
+    /// [`io::ErrorKind::AlreadyExists`] if the name exists; with it, the existing object is
+    /// replaced, a folder as a whole.
     pub(crate) fn publish(&self, name: &OsStr, overwrite: bool) -> io::Result<()> {
         if !overwrite {
             rename_new(&self.parent, &self.name, name, self.folder)?;
@@ -195,7 +196,7 @@ pub(crate) fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     }
 }
 
-/// Opens what has this very name, not what it points to.
+/// Opens the object of this name, not the target of a link.
 pub(crate) fn open(dir: &Dir, path: impl AsRef<Path>, write: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(write).follow(FollowSymlinks::No);
@@ -207,7 +208,7 @@ pub(crate) fn open(dir: &Dir, path: impl AsRef<Path>, write: bool) -> io::Result
     dir.open_with(path, &options).map(cap_std::fs::File::into_std)
 }
 
-/// Creates the file with all the permissions that the umask leaves, which tells what it leaves.
+/// Creates the file with all permissions that the umask leaves, which reveals the umask.
 fn create_file(dir: &Dir, name: &OsStr) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true);
@@ -219,7 +220,7 @@ fn create_file(dir: &Dir, name: &OsStr) -> io::Result<File> {
     dir.open_with(name, &options).map(cap_std::fs::File::into_std)
 }
 
-/// Whether `name` still is the file that `handle` has open.
+/// Returns true if `name` is still the file that `handle` has open.
 fn is_at(dir: &Dir, name: &OsStr, handle: &File) -> bool {
     match (dir.symlink_metadata(name), Metadata::from_file(handle)) {
         (Ok(named), Ok(open)) => stamp::file_id(&named) == stamp::file_id(&open),

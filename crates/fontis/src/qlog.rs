@@ -11,18 +11,17 @@ use serde_json::{Map, json};
 /// Writes one connection's trace as a qlog.
 pub(crate) struct Qlog {
     out: File,
-    /// Whole records that wait to be written: whoever reads along, or comes when the process is
-    /// gone, finds no part of one.
+    /// Whole records to be written, so that a concurrent reader never finds a part of one.
     pending: Records,
     written: Time,
 }
 
-/// Records are written when there are so many bytes of them, or when they are so old.
+/// The number of bytes, or the age, at which records are written.
 const ENOUGH: usize = 8192;
 const OLD: Duration = Duration::from_millis(100);
 
 impl Qlog {
-    /// Creates `ID_ROLE.sqlog` in `folder`; `now` is the time by which events are told.
+    /// Creates `ID_ROLE.sqlog` in `folder`; event times count from `now`.
     pub(crate) fn create(
         folder: &Path,
         id: ConnectionId,

@@ -1,9 +1,9 @@
-/// Says whether the system has a source of randomness, so that who begins can be told.
+/// Fails if the system has no source of randomness, so that a command can report it at its start.
 pub(crate) fn check() -> std::io::Result<()> {
     getrandom::fill(&mut [0; 1]).map_err(std::io::Error::other)
 }
 
-/// Bytes that nobody can guess.
+/// Unpredictable bytes.
 ///
 /// # Panics
 /// Where the system has no source of randomness: on such a one nothing is safe.

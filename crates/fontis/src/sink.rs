@@ -35,9 +35,9 @@ const HANDLES: NonZero<usize> = NonZero::new(64).unwrap();
 /// Objects of more entries are flushed by one `syncfs` instead of an `fsync` for each.
 const FEW_ENTRIES: usize = 64;
 
-/// An object on its way to the disk. It is written under `.NAME.fontis-partial`, readable by this
-/// user only, beside its destination. Dropping the sink leaves that, if anything was written, for a
-/// later one to go on from. Several threads may write different blocks at once.
+/// An object that is being written to the disk. It is written under `.NAME.fontis-partial`,
+/// readable by this user only, beside its destination. Dropping the sink leaves a non-empty
+/// partial, from which a later sink continues. Several threads may write different blocks at once.
 #[derive(Debug)]
 pub struct Sink {
     manifest: Manifest,
@@ -51,23 +51,23 @@ pub struct Sink {
     state: Mutex<State>,
     partial: Partial,
     journal: Journal,
-    /// What the journal said of unfinished blocks when the sink was created.
+    /// The unfinished blocks in the journal when the sink was created.
     begun: Vec<Record>,
 }
 
-/// How an object is to be written.
+/// The options of writing an object.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SinkOptions {
-    /// Whether what is at the destination is replaced.
+    /// True if an existing destination is replaced.
     pub overwrite: bool,
-    /// Whether what an interrupted transfer left is dropped instead of continued.
+    /// True if the partial of an interrupted transfer is deleted instead of continued.
     pub restart: bool,
 }
 
 #[derive(Debug)]
 struct State {
     handles: LruCache<usize, Arc<File>>,
-    /// How far each entry of the manifest is.
+    /// The progress of each entry of the manifest.
     progress: Vec<Progress>,
     written: IntervalSet,
 }
@@ -81,13 +81,14 @@ enum Progress {
 }
 
 impl Sink {
-    /// Prepares to write `manifest`'s object at `dest`, whose content goes by any of the names
-    /// `content` (its BLAKE3 hash is one), under the manifest's name if `dest` is a folder. With
-    /// `overwrite`, [`finish`](Self::finish) replaces what is there: a file by a file, a symlink
-    /// itself and not what it points to, a folder by a folder as a whole.
+    /// Prepares to write `manifest`'s object at `dest`, under the manifest's name if `dest` is a
+    /// folder. `content` are the names of its content (its BLAKE3 hash is one). With `overwrite`,
+    /// [`finish`](Self::finish) replaces an existing object: a file by a file, a symlink itself and
+    /// not its target, a folder by a folder as a whole.
     ///
     /// # Errors
-    /// [`SinkError`]: the destination exists, cannot be written, is too small, or another transfer writes there.
+    /// [`SinkError`]: the destination exists, cannot be written, is too small, or another transfer
+    /// writes there.
     ///
     /// # Panics
     /// If `dest` is [`Dest::Stdout`], which is for [`StreamSink`](crate::StreamSink), or `content`
@@ -150,7 +151,7 @@ impl Sink {
         Ok(sink)
     }
 
-    /// Where the object will be.
+    /// The path of the object.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -24,19 +24,19 @@ const HANDLES: NonZero<usize> = NonZero::new(64).unwrap();
 /// The name of an object whose path has none, such as `/` or a served folder itself.
 const NAMELESS: &str = "files";
 
-/// Why something cannot be sent.
+/// The reason why an object cannot be sent.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// There is no such file or folder.
     #[error("{} does not exist: check the path", printable(.path))]
     NotFound {
-        /// What was asked for.
+        /// The requested path.
         path: PathBuf,
     },
     /// The path, or a symlink on it, leads out of the served folder.
     #[error("{} leads out of the served folder: ask for a path within it", printable(.path))]
     Outside {
-        /// What was asked for.
+        /// The requested path.
         path: PathBuf,
     },
     /// The system refuses to read it.
@@ -44,7 +44,7 @@ pub enum SourceError {
     Unreadable {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// A device, pipe or socket.
@@ -59,13 +59,13 @@ pub enum SourceError {
         /// The culprit.
         path: PathBuf,
     },
-    /// The file is no longer what it was when the source was opened.
+    /// The file has changed since the source was opened.
     #[error("{} changed while it was being sent: send it again when it is at rest", printable(.path))]
     Changed {
         /// The file.
         path: PathBuf,
     },
-    /// A manifest cannot hold what is there.
+    /// The contents do not fit into a manifest.
     #[error("cannot send {}: {source}", printable(.path))]
     Manifest {
         /// The file or folder.
@@ -93,8 +93,8 @@ pub struct Source {
     /// One per entry of the manifest, as it was when the source was opened; none for data in
     /// memory.
     stamps: Vec<Stamp>,
-    /// Whether every file was last changed so long before it was opened that no later change has
-    /// the same time.
+    /// True if every file was last changed so long before it was opened that a later change has a
+    /// different time.
     at_rest: bool,
     place: Place,
     /// For messages.
@@ -154,7 +154,7 @@ impl Source {
         }
     }
 
-    /// An object called `name` with the content `bytes`, for what comes from a pipe.
+    /// An object called `name` with the content `bytes`, as for input from a pipe.
     ///
     /// # Errors
     /// [`SourceError::Manifest`] if `name` is not a plain file name.
@@ -202,7 +202,7 @@ impl Source {
         Ok(Self { manifest, layout, stamps, at_rest, place, path: path.to_owned(), handles })
     }
 
-    /// What the object holds.
+    /// The contents of the object.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
@@ -234,8 +234,8 @@ impl Source {
         self.layout.pieces(offset, len).try_for_each(|piece| self.read_piece(piece, out))
     }
 
-    /// Hashes the whole object, in blocks of [`block_size_for`] its size; `progress` is told the
-    /// bytes hashed so far.
+    /// Hashes the whole object, in blocks of [`block_size_for`] its size; calls `progress` with the
+    /// number of hashed bytes.
     ///
     /// # Errors
     /// Those of [`read_block`](Self::read_block).
@@ -255,15 +255,15 @@ impl Source {
         (self.at_rest && !self.stamps.is_empty()).then(|| hasher.finalize())
     }
 
-    /// Whether a change shows: [`read_block`](Self::read_block) cannot tell one that came within a
-    /// tick of the file system's clock.
+    /// Returns true if changes are detected: [`read_block`](Self::read_block) cannot detect one
+    /// within a tick of the file system's clock.
     pub(crate) const fn is_at_rest(&self) -> bool {
         self.at_rest
     }
 
-    /// Fails if any file has been touched since the source was opened, even by somebody who set its
-    /// time of modification back. Reading alone cannot tell, and so needs a hash from before to
-    /// compare with; this needs none.
+    /// Fails if any file has been changed since the source was opened, even if its time of
+    /// modification was set back. Reading alone cannot detect that without an earlier hash; this
+    /// check needs none.
     ///
     /// # Errors
     /// [`SourceError::Changed`], `Unreadable`.
@@ -409,7 +409,7 @@ fn walk(dir: &Dir, shown: &Path) -> Result<(Vec<Entry>, Vec<Stamp>), SourceError
     Ok((entries, stamps))
 }
 
-/// What lies directly in the directory `path`, last name first.
+/// The entries of the directory `path`, last name first.
 fn children(dir: &Dir, path: &str, place: &Path) -> Result<Vec<(String, Metadata)>, SourceError> {
     let error = |error| source_error(place, error);
     let within = if path.is_empty() { "." } else { path };

@@ -1,4 +1,4 @@
-//! What tells one state of a file from another without reading it.
+//! The stamp of a file: it distinguishes states of the file without reading it.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,8 +13,8 @@ pub(crate) struct Stamp {
     pub(crate) file: (u64, u64),
     pub(crate) size: u64,
     pub(crate) modified: Modified,
-    /// When anything of it was changed, its modification time too, which anybody may set; this one
-    /// nobody can. The modification time where the system has none such.
+    /// The time of any change, also of the modification time, which users can set; they cannot set
+    /// this one. The modification time if the system has none.
     pub(crate) touched: Modified,
 }
 
@@ -31,7 +31,7 @@ impl Stamp {
         }
     }
 
-    /// Whether the content may be taken for the same: a new mode or link is no new content.
+    /// Returns true if the content counts as unchanged: a new mode or link is no new content.
     pub(crate) fn is_same_content(&self, other: &Self) -> bool {
         (self.file, self.size, self.modified) == (other.file, other.size, other.modified)
     }

@@ -8,13 +8,13 @@ use etcetera::{BaseStrategy, choose_base_strategy};
 
 use crate::protection::TOKEN_LIFE;
 
-/// Larger files are not of ours.
+/// Larger files are no token files.
 const MAX_SIZE: u64 = 1024;
 
 /// The tokens that servers gave this user, in a folder: each saves the next connection to its
 /// server a round trip.
 ///
-/// Whatever cannot be read or written here is only a token less. A token that is taken is gone,
+/// A failure to read or write costs a token and is no error. A token that is taken is removed,
 /// since a server accepts each once.
 #[derive(Clone, Debug)]
 pub struct TokenStore {

@@ -1,4 +1,4 @@
-//! Where an object is, and the key of who serves it:
+//! The address of an object, and the key of its server:
 //! `fontis://HOST:PORT/PATH?key=KEY[&secret=SECRET]`.
 
 use std::fmt;
@@ -14,17 +14,17 @@ use crate::printable::Printable;
 
 const SCHEME: &str = "fontis://";
 const EXAMPLE: &str = "expected something like fontis://192.0.2.1:4433/file?key=KEY";
-/// RFC 3986, section 3.3: what a path holds as it is; everything else is percent-encoded.
+/// RFC 3986, section 3.3: the characters of a path; all others are percent-encoded.
 const PATH: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
-/// Why a text is no Fontis URL.
+/// The reason why a text is no Fontis URL.
 #[derive(Debug, thiserror::Error)]
 pub enum UrlError {
     /// Another scheme, or none.
     #[error("'{}' does not begin with fontis://; {EXAMPLE}", Printable(.0))]
     Scheme(String),
-    /// Nothing before the port.
+    /// There is nothing before the port.
     #[error("the URL has no host; {EXAMPLE}")]
     NoHost,
     /// The host is neither a name nor an address.
@@ -50,7 +50,7 @@ pub enum UrlError {
         "the URL's secret is not {MIN_SECRET} to {MAX_SECRET} bytes of base64url: copy all of it"
     )]
     Secret,
-    /// A parameter that this version does not know could change what is meant.
+    /// An unknown parameter, which could change the meaning.
     #[error("the URL has the unknown parameter '{}': remove it, or update Fontis", Printable(.0))]
     Unknown(String),
     /// A parameter is there twice.
@@ -66,8 +66,8 @@ pub const MIN_SECRET: usize = 16;
 /// Bytes of a [`Secret`] at most.
 pub const MAX_SECRET: usize = 32;
 
-/// What lets its holder fetch an object: 16 to 32 bytes, wiped from memory when dropped, and never
-/// in debug output.
+/// A secret that permits fetching an object: 16 to 32 bytes, wiped from memory when dropped, and
+/// never in debug output.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<Vec<u8>>);
 
@@ -122,7 +122,7 @@ pub struct Url {
     pub path: Option<String>,
     /// Public key of the server.
     pub key: PublicKey,
-    /// What the server asks for before it serves, if anything.
+    /// The secret that the server requires, if any.
     pub secret: Option<Secret>,
 }
 
@@ -220,7 +220,7 @@ fn parse_authority(authority: &str) -> Result<(String, u16), UrlError> {
     }
 }
 
-/// Whether this may be a host's or a zone's name: what else it must be, the resolver knows.
+/// Returns true if this may be the name of a host or a zone; the resolver checks the rest.
 fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '.' | '_'))
 }

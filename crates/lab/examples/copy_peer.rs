@@ -2,9 +2,10 @@
 //! `scripts/speed_bench.py` sets beside them.
 //!
 //! ```sh
-//! cargo run --release -p fontis-lab --example copy_peer -- quic serve 127.0.0.1:4433 FILE CERTIFICATE
-//! cargo run --release -p fontis-lab --example copy_peer -- quic get 127.0.0.1:4433 COPY CERTIFICATE
-//! cargo run --release -p fontis-lab --example copy_peer -- floor 1000000000
+//! cargo build --release -p fontis-lab --example copy_peer
+//! target/release/examples/copy_peer quic serve 127.0.0.1:4433 FILE CERTIFICATE
+//! target/release/examples/copy_peer quic get 127.0.0.1:4433 COPY CERTIFICATE
+//! target/release/examples/copy_peer floor 1000000000
 //! ```
 //!
 //! The sender reads and hashes (BLAKE3), the receiver hashes, compares and writes. QUIC encrypts

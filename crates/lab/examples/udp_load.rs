@@ -3,7 +3,8 @@
 //!
 //! ```sh
 //! fontis relay --listen 127.0.0.1:4434 --to 127.0.0.1:4433 --rate 1gbit --delay 20ms &
-//! cargo run --release -p fontis-lab --example udp_load -- 127.0.0.1:4434 127.0.0.1:4433 100mbit 10s
+//! cargo run --release -p fontis-lab --example udp_load -- \
+//!     127.0.0.1:4434 127.0.0.1:4433 100mbit 10s
 //! ```
 //!
 //! On a virtual machine with two cores, which sender, relay and receiver shared, all packets came

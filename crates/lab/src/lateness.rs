@@ -1,14 +1,15 @@
 use fontis_base::Duration;
 use hdrhistogram::Histogram;
 
-/// How long after their due times packets were sent: what the machine adds to the path.
+/// The lateness of packets: the time from their due time to their departure, which the machine adds
+/// to the path.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lateness {
     /// The mean.
     pub mean: Duration,
-    /// What half of the packets stay below.
+    /// The median.
     pub median: Duration,
-    /// What 99 % of the packets stay below.
+    /// The 99th percentile.
     pub p99: Duration,
     /// The worst.
     pub max: Duration,

@@ -1,8 +1,8 @@
-//! What the laboratory needs of the machine.
+//! The parts of the laboratory that use the machine.
 //!
 //! Start here: [`relay`] puts a bad path between any two programs that speak UDP, `testbed` (on
-//! Linux) networks between any programs at all; [`sim`] runs scenarios and records them; [`claims`]
-//! compares papers with what comes of that.
+//! Linux) networks between any programs; [`sim`] runs scenarios and records them; [`claims`]
+//! compares papers with the results.
 
 pub mod claims;
 mod lateness;

@@ -21,15 +21,15 @@ pub struct Interface {
     buffer: Vec<u8>,
 }
 
-/// How long a look at the socket waits at most.
+/// The longest wait for the socket.
 const WAIT: Duration = Duration::from_millis(100);
-/// What is watched of a packet: all headers, and more.
+/// The captured bytes of a packet: all headers, and more.
 const SEEN: usize = 256;
 /// For bursts between two looks.
 const RECEIVE_BUFFER: usize = 8 << 20;
 
 impl Interface {
-    /// Begins to watch. An error says what is wrong and what it takes.
+    /// Begins to watch. An error names the fault and the requirement.
     pub fn open(name: &str) -> Result<Self, String> {
         let index = if_nametoindex(name).map_err(|_| {
             format!("there is no interface {name:?}: \"ip link\" or /sys/class/net has their names")

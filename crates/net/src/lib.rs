@@ -5,7 +5,8 @@
 //! absent:
 //!
 //! ```text
-//! policer → loss (before) → outage → duplicate → queue → line (rate) → loss (after) → corrupt → delay, jitter, reorder
+//! policer → loss (before) → outage → duplicate → queue → line (rate) → loss (after) → corrupt
+//!     → delay, jitter, reorder
 //! ```
 //!
 //! The [`Queue`] is passive: the line takes the next packet from it when it is free, so a queue

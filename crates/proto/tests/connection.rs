@@ -1,8 +1,5 @@
 //! What a connection does, event by event, over a path whose losses are chosen.
 
-#[allow(unreachable_pub, reason = "a module of helpers")]
-mod pair;
-
 use bytes::Bytes;
 use fontis_base::{Duration, Ecn, Time};
 use fontis_codes::Code;
@@ -12,7 +9,8 @@ use fontis_proto::dfcp::{
     VERSION, wire,
 };
 use fontis_proto::rate::RateKind;
-use pair::{Pair, Side};
+
+use crate::pair::{Pair, Side};
 
 fn millis(ms: u64) -> Duration {
     Duration::from_millis(ms)

@@ -1,9 +1,6 @@
 //! How fast a connection sends: limits, what an earlier connection found out, pauses, and hosts
 //! that are late.
 
-#[allow(unreachable_pub, dead_code, reason = "a module of helpers")]
-mod pair;
-
 use bytes::Bytes;
 use fontis_base::{Duration, Rate, Serializer};
 use fontis_codes::Code;
@@ -11,7 +8,8 @@ use fontis_proto::dfcp::{
     CloseReason, Config, Event, Frame, KnownPath, ObjectShape, Packet, SendOptions, wire,
 };
 use fontis_proto::rate::RateKind;
-use pair::{Pair, Side};
+
+use crate::pair::{Pair, Side};
 
 fn millis(ms: u64) -> Duration {
     Duration::from_millis(ms)

@@ -1,8 +1,8 @@
 //! The laboratory in virtual time: hosts, applications and networks without I/O.
 //!
 //! Start here: a [`scenario::Scenario`] becomes one [`Experiment`] for each of its runs. An
-//! experiment builds a [`World`], which joins nodes by wires and moves packets between them, each at
-//! its time, and fills a [`Recording`].
+//! experiment builds a [`World`], which joins nodes by wires and moves packets between them, each
+//! at its time, and fills a [`Recording`].
 //!
 //! | room | what it holds |
 //! |---|---|

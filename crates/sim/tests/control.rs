@@ -4,11 +4,9 @@
 //! The bounds are the targets in `scenarios`, or tighter. The example
 //! `control` prints figures and targets. `FONTIS_SEED` chooses the seed; a failure names it.
 
-mod support;
-
+use crate::support::figure::Figure;
+use crate::support::scenarios;
 use fontis_base::Duration;
-use support::figure::Figure;
-use support::scenarios;
 
 fn seed() -> u64 {
     std::env::var("FONTIS_SEED").map_or(1, |text| text.parse().expect("a number"))

@@ -1,5 +1,5 @@
-//! Machines with several interfaces, groups, applications over every transport, and keys of a flow's
-//! own transport.
+//! Machines with several interfaces, groups, applications over every transport, and keys of a
+//! flow's own transport.
 
 use fontis_sim::Recording;
 use fontis_sim::scenario::Scenario;

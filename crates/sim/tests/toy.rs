@@ -1,4 +1,5 @@
-//! A transport that is added from outside, run through scenario, recording, capture, qlog and trace.
+//! A transport that is added from outside, run through scenario, recording, capture, qlog and
+//! trace.
 
 use std::any::Any;
 use std::io::Cursor;

@@ -3,14 +3,12 @@
 //!
 //! `FONTIS_RUNS` sets how many (200 by default, 10,000 in `make soak`), `FONTIS_SEED` the first
 //! seed. A failure names the seed that repeats it:
-//! `FONTIS_SEED=n FONTIS_RUNS=1 cargo test -p fontis-sim --test transfers`.
+//! `FONTIS_SEED=n FONTIS_RUNS=1 cargo test -p fontis-sim --test main transfers`.
 
-mod support;
-
+use crate::support::transfer::Transfer;
 use fontis_base::{Duration, Probability, Rate, Size, Stream, Time};
 use fontis_net::{Limit, LinkConfig, Loss, LossPosition, Outage, Reorder};
 use fontis_proto::dfcp::CloseReason;
-use support::transfer::Transfer;
 
 /// What a sender that knows nothing of its path begins with.
 const FIRST_RATE: Rate = Rate::from_mbps(9);

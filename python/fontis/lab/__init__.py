@@ -1,1 +1,1 @@
-"""The sub-commands of ``fontis lab`` that are written in Python; the command ``fontis`` runs them as ``python -m fontis.lab``."""
+"""The sub-commands of ``fontis lab`` in Python; ``fontis`` runs ``python -m fontis.lab``."""

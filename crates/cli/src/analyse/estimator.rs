@@ -1,4 +1,4 @@
-//! What the bandwidth estimator finds where the truth is known.
+//! The accuracy of the bandwidth estimator on a link of known rate.
 
 use fontis_base::{Duration, Probability, Rate};
 use fontis_sim::analysis::cellular::{Cellular, Web};
@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use crate::failure::Failure;
 use crate::text::round;
 
-/// What the bandwidth estimator finds on web pages over a cellular link whose rate is known
+/// The accuracy of the bandwidth estimator on web pages over a cellular link of known rate
 ///
-/// For each threshold and gap, over several hours: the estimate ÷ the link's mean rate, as
-/// published and improved (mean, and the least and most of all hours), and how many busy periods an
-/// hour has. Link and pages are models: the rate of each 100 ms is log-normal with a memory of 5 s;
-/// pages have Pareto-distributed sizes around 400 kB, and come 8 s apart.
+/// Prints, for each threshold and gap, the estimate ÷ the link's mean rate over several hours, as
+/// published and improved (mean, least and most of all hours), and the number of busy periods an
+/// hour. Link and pages are models: the rate of each 100 ms is log-normal with a memory of 5 s;
+/// pages have Pareto-distributed sizes around 400 kB, 8 s apart.
 #[derive(Debug, clap::Args)]
 pub(super) struct Estimator {
     /// The link's mean rate
@@ -22,19 +22,19 @@ pub(super) struct Estimator {
     /// The standard deviation of its rate, as a share of the mean
     #[arg(long, value_name = "SHARE", default_value = "20%")]
     variation: Probability,
-    /// How long each run is
+    /// Length of each run
     #[arg(long, value_name = "TIME", default_value = "60min")]
     length: Duration,
-    /// How many runs there are, each with a seed of its own, from 1
+    /// Number of runs; their seeds count from 1
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
     runs: u64,
     /// The distance of probes
     #[arg(long, value_name = "TIME", default_value = "100ms")]
     distance: Duration,
-    /// Queueing delays from which on the link is busy
+    /// Queueing delays above which the link is busy
     #[arg(long, value_name = "TIMES", value_delimiter = ',', default_values = ["25ms", "50ms", "100ms", "200ms", "300ms"])]
     threshold: Vec<Duration>,
-    /// Distances of probes after which nothing is known of the queue
+    /// Distances of probes after which the queue is unknown
     #[arg(long, value_name = "TIMES", value_delimiter = ',', default_values = ["300ms", "1s", "3s"])]
     gap: Vec<Duration>,
 }

@@ -1,4 +1,4 @@
-//! The DFCP works' formulas, for people.
+//! The formulas of the DFCP works, for people.
 
 mod estimator;
 
@@ -15,8 +15,8 @@ use crate::failure::Failure;
 use crate::json::say;
 use crate::text;
 
-/// Compute what theory says of fountains: packets to send, fair shares, goodput, redundancy; what
-/// an estimator finds
+/// Compute the theory of fountains: packets to send, fair shares, goodput, redundancy, the accuracy
+/// of the estimator
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -43,7 +43,7 @@ enum Command {
     Estimator(estimator::Estimator),
 }
 
-/// How many packets to send so that k arrive: by the central limit theorem and exactly
+/// The number of packets to send so that k arrive: by the central limit theorem and exactly
 #[derive(Debug, clap::Args)]
 struct NStar {
     /// Packets that must arrive
@@ -56,18 +56,18 @@ struct NStar {
     /// losses]
     #[arg(long, value_name = "Q")]
     recovery: Option<Probability>,
-    /// How surely they must arrive
+    /// The probability that k packets arrive
     #[arg(long, value_name = "P", default_value = "99%")]
     success: Probability,
 }
 
-/// What a fair queue leaves each flow: max-min, and as the report of 2011 prints it
+/// The fair share of each flow: max-min, and as printed in the report of 2011
 #[derive(Debug, clap::Args)]
 struct Share {
     /// The rate of the bottleneck
     #[arg(value_name = "RATE")]
     bottleneck: Rate,
-    /// What each flow can send at most
+    /// The highest rate of each flow
     #[arg(value_name = "LIMIT", required = true)]
     limits: Vec<Rate>,
     /// A second bottleneck, which the first flow crosses too
@@ -75,40 +75,40 @@ struct Share {
     second: Option<Rate>,
 }
 
-/// What fountains make of their fair shares
+/// The goodput of fountains with fair shares
 #[derive(Debug, clap::Args)]
 struct Goodput {
     /// The rate of the bottleneck
     #[arg(value_name = "RATE")]
     bottleneck: Rate,
-    /// What each flow can send at most
+    /// The highest rate of each flow
     #[arg(value_name = "LIMIT", required = true)]
     limits: Vec<Rate>,
     /// Redundancy, as a share of the message
     #[arg(long, value_name = "PERCENT", default_value = "5%")]
     redundancy: Probability,
-    /// Bytes of a packet that are payload
+    /// Payload bytes of a packet
     #[arg(long, value_name = "BYTES", default_value_t = 1452)]
     payload: u32,
-    /// Bytes of a packet that are headers; 0 for goodput in encoded bytes
+    /// Header bytes of a packet; 0 for goodput in encoded bytes
     #[arg(long, value_name = "BYTES", default_value_t = 48)]
     headers: u32,
 }
 
-/// The redundancy at which a fountain would be as fast as a transfer was, and what it gains with a
-/// practical one
+/// The redundancy at which a fountain is as fast as a given transfer, and the gain with a practical
+/// redundancy
 #[derive(Debug, clap::Args)]
 struct Redundancy {
     /// The rate of the bottleneck
     #[arg(value_name = "RATE")]
     bottleneck: Rate,
-    /// How many flows shared it
+    /// The number of flows that shared it
     #[arg(value_name = "FLOWS")]
     flows: u32,
-    /// What a flow transferred
+    /// The bytes that a flow transferred
     #[arg(value_name = "SIZE")]
     size: Size,
-    /// How long that took, as in 12.5s
+    /// The time of that transfer, as in 12.5s
     #[arg(value_name = "TIME")]
     time: fontis_base::Duration,
     /// The redundancy of a practical fountain

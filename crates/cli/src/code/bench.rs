@@ -5,12 +5,12 @@ use fontis_base::{Probability, Stream};
 use fontis_codes::{BlockDecoder, BlockEncoder, Code, Decoded};
 use serde_json::json;
 
-use super::{default_symbols, shape};
+use super::block::{default_symbols, shape};
 use crate::failure::Failure;
 use crate::json;
 use crate::text::round;
 
-/// Measure how fast a code encodes and decodes on this machine, in one thread
+/// Measure the speed of a code on this machine, in one thread
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[arg(long, default_value = "raptorq", help = format!("The code: {}", measurable(", ")))]
@@ -21,10 +21,10 @@ pub(crate) struct Args {
     /// Bytes in a symbol [default: 1280; legacy-byte: 1]
     #[arg(long, value_name = "BYTES")]
     symbol_size: Option<u16>,
-    /// Source symbols that are lost, and replaced by repair symbols
+    /// Lost source symbols, which repair symbols replace
     #[arg(long, value_name = "PERCENT", default_value = "10%")]
     loss: Probability,
-    /// Measure as JSON
+    /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
 }

@@ -5,14 +5,14 @@ use fontis_base::{Probability, Stream};
 use fontis_codes::{BlockDecoder, BlockEncoder, Code, Decoded};
 use serde_json::json;
 
-use super::{default_symbols, shape};
+use super::block::{default_symbols, shape};
 use crate::failure::Failure;
 use crate::json;
 
-/// Measure how often k symbols and some more do not suffice
+/// Measure the share of blocks for which k symbols and some more do not suffice
 ///
-/// The table is plot data too: gnuplot and others read it as it is. The bounds are those of a 95 %
-/// confidence interval (Wilson).
+/// The table is also plot data, as for gnuplot. The bounds are those of a 95 % confidence interval
+/// (Wilson).
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The code, by the name that an error lists
@@ -24,18 +24,18 @@ pub(crate) struct Args {
     /// Blocks to decode
     #[arg(long, value_name = "NUMBER", default_value_t = 1000)]
     trials: u32,
-    /// Source symbols that are lost; 100% leaves nothing but encoded ones
+    /// Lost source symbols; 100% leaves encoded symbols alone
     #[arg(long, value_name = "PERCENT", default_value = "100%")]
     loss: Probability,
-    /// The seed of all that is random
+    /// The seed of all randomness
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
-    /// Say it as JSON, a line for each row
+    /// Print JSON, a line for each row
     #[arg(long)]
     pub(super) json: bool,
 }
 
-/// The table has no more rows than this.
+/// The most rows of the table.
 const ROWS: usize = 60;
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
@@ -60,7 +60,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How many symbols beyond k one block needed.
+/// The number of symbols beyond k that a block needed.
 fn extra(args: &Args, encoder: &BlockEncoder, stream: &mut Stream) -> Result<u32, Failure> {
     let shape = encoder.shape();
     let k = shape.source_symbols();

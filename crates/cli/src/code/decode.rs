@@ -12,32 +12,32 @@ use crate::json;
 
 /// Rebuild a file from symbols: folders, symbol files, streams
 ///
-/// Damaged symbols are left out, and whatever else is in between. The file appears under its name
-/// when all of it is there and has been checked.
+/// Damaged symbols, and bytes between symbols, are skipped. The file gets its name when it is
+/// complete and verified.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Symbol files, recorded streams, folders of them, or - for standard input
     #[arg(value_name = "SYMBOLS", required = true)]
     symbols: Vec<PathBuf>,
-    /// The file to write, which must not be there yet
+    /// The file to write, which must not exist
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// Say what was done as JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub(super) json: bool,
 }
 
-/// What has been read of the object.
+/// The symbols of the object so far.
 #[derive(Default)]
 struct Reading {
     decoder: Option<(Object, ObjectDecoder)>,
-    /// The payload identifiers that came.
+    /// The payload identifiers so far.
     symbols: HashSet<[u8; 4]>,
     foreign: u64,
 }
 
 impl Reading {
-    /// Takes the symbols that a file has; true if no more are needed.
+    /// Takes the symbols of a file; returns true if no more are needed.
     fn take(&mut self, bytes: &[u8]) -> bool {
         for (object, packet) in records(bytes) {
             let (of, decoder) =

@@ -17,8 +17,7 @@ pub(crate) struct Args {
     /// The file
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The folder to write symbol files to, which is made if it is not there [default:
-    /// FILE.symbols]
+    /// The folder for symbol files, made if needed [default: FILE.symbols]
     #[arg(long, value_name = "FOLDER", conflicts_with = "stream")]
     out: Option<PathBuf>,
     /// Write all symbols to standard output, one after another
@@ -27,19 +26,19 @@ pub(crate) struct Args {
     /// Bytes in a symbol, from 1 to 65535
     #[arg(long, value_name = "BYTES", default_value_t = 1280)]
     symbol_size: u16,
-    /// Repair symbols to write, as a part of the source symbols; 100% or more is allowed
+    /// Repair symbols, as a share of the source symbols; 100% or more is allowed
     #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = redundancy)]
     redundancy: f64,
-    /// The most symbols in a source block, up to 56403: larger blocks code better, and take more
+    /// The most symbols in a source block, up to 56403; larger blocks code better and take more
     /// memory
     #[arg(long, value_name = "NUMBER", default_value_t = 10_000)]
     block_symbols: u32,
-    /// Say what was done as JSON
+    /// Print the result as JSON
     #[arg(long, conflicts_with = "stream")]
     pub(super) json: bool,
 }
 
-/// Reads "10%", and "250 %" or "2.5" too.
+/// Reads "10%", "250 %" or "2.5".
 fn redundancy(text: &str) -> Result<f64, String> {
     if let Ok(part) = text.parse::<Probability>() {
         return Ok(part.get());
@@ -138,7 +137,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How the file is cut: as few blocks as the limit allows, all of about the same size.
+/// The blocks of the file: as few as the limit allows, of about the same size.
 fn cut(length: u64, args: &Args) -> Result<Oti, Failure> {
     let symbols = length.div_ceil(u64::from(args.symbol_size));
     let blocks = symbols.div_ceil(u64::from(args.block_symbols)).max(1);

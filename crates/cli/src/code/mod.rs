@@ -1,20 +1,20 @@
-//! Erasure codes by themselves: files into symbols and back, and what the codes can do.
+//! Erasure codes without a network: files into symbols and back, and measurements.
 
 mod bench;
+mod block;
 mod curve;
 mod decode;
 mod encode;
 mod symbol_file;
 
 use clap::Subcommand;
-use fontis_codes::{BlockShape, Code};
 
 use crate::failure::Failure;
 
 /// Turn files into fountain symbols and back, without a network
 ///
-/// Any symbols rebuild the file, if there are a few more of them than it has pieces: for data
-/// diodes, tapes, QR codes, buckets, and whatever else loses some.
+/// Any symbols rebuild the file if there are slightly more of them than source symbols: for data
+/// diodes, tapes, QR codes and other lossy media.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -41,7 +41,7 @@ enum Command {
 }
 
 impl Args {
-    /// Whether standard output is for JSON.
+    /// Returns true if standard output is JSON.
     pub(crate) const fn json(&self) -> bool {
         match &self.command {
             Command::Encode(args) => args.json,
@@ -59,33 +59,4 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Command::Bench(args) => bench::run(args),
         Command::Curve(args) => curve::run(args),
     }
-}
-
-/// The block's symbols if nobody says how many.
-const fn default_symbols(code: Code, usual: u32) -> u32 {
-    match code {
-        Code::LegacyByte | Code::CountingLegacyByte => code.max_source_symbols(),
-        _ => usual,
-    }
-}
-
-/// A block of so many whole symbols.
-fn shape(code: Code, symbols: u32, symbol_size: u16) -> Result<BlockShape, Failure> {
-    let (min, max) = code.source_symbols().into_inner();
-    if !(min..=max).contains(&symbols) {
-        return Err(Failure::Usage(format!(
-            "--symbols {symbols} is not from {min} to {max}, as {code} has in a block"
-        )));
-    }
-    if code == Code::LegacyByte && symbols < max {
-        return Err(Failure::Usage(format!(
-            "--symbols {symbols}: {code} fills every block up to {max}, and is measured with whole ones: leave --symbols out"
-        )));
-    }
-    let Some(len) = symbols.checked_mul(u32::from(symbol_size)) else {
-        return Err(Failure::Usage(format!(
-            "{symbols} symbols of {symbol_size} bytes are more than the 4 GiB that a block may have"
-        )));
-    };
-    BlockShape::new(code, len, symbol_size).map_err(|error| Failure::Usage(error.to_string()))
 }

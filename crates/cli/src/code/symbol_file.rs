@@ -1,4 +1,4 @@
-//! A symbol as a file, or as a record of a stream: all that a decoder must know, and a checksum.
+//! A symbol as a file, or as a record of a stream: all fields that a decoder needs, and a checksum.
 //!
 //! ```text
 //! 4 bytes   "FSYM"
@@ -15,7 +15,7 @@ pub(crate) const MAGIC: [u8; 4] = *b"FSYM";
 const HEAD: usize = 4 + 12 + 32;
 const CHECKSUM: usize = 8;
 
-/// Which object a symbol belongs to.
+/// The identity of a symbol's object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Object {
     pub(crate) oti: Oti,
@@ -42,7 +42,7 @@ impl Object {
     }
 }
 
-/// Finds the records in what was read, whatever lies between them: object, and packet.
+/// Finds the records in bytes, with any bytes between them: object, and packet.
 pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = (Object, &[u8])> {
     let mut at = 0;
     core::iter::from_fn(move || {
@@ -63,7 +63,7 @@ fn find(bytes: &[u8]) -> Option<usize> {
     bytes.windows(MAGIC.len()).position(|window| window == MAGIC)
 }
 
-/// The record that `bytes` begin with, if its checksum is right.
+/// The record at the beginning of `bytes`, if its checksum is right.
 fn parse(bytes: &[u8]) -> Option<(Object, &[u8])> {
     let (head, _) = bytes.split_at_checked(HEAD)?;
     let oti = Oti::from_bytes(&head[4..16]).ok()?;

@@ -3,14 +3,15 @@ use fontis_sim::analysis::estimator::Monitor;
 use fontis_trace::capture::Arrival;
 use serde_json::json;
 
-use super::{Args, as_json, conclude, text};
+use super::args::Args;
+use super::output::{as_json, conclude, text};
 use crate::failure::Failure;
 use crate::json::say;
 use crate::listen::status;
 use crate::runtime::Deadline;
 use crate::text::rate;
 
-/// Watches an interface, and says of each busy period what it adds to the estimate.
+/// Watches an interface, and prints the estimate after each busy period.
 pub(super) fn watch(args: &Args, name: &str) -> Result<(), Failure> {
     let mut interface = Interface::open(name).map_err(Failure::Failed)?;
     let mut monitor = Monitor::new(args.estimator());

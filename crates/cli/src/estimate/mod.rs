@@ -1,79 +1,21 @@
 //! A link's rate from probes among other traffic: in a capture, or while they arrive.
 
+mod args;
 #[cfg(target_os = "linux")]
 mod live;
+mod output;
 mod probes;
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
-
-use fontis_base::Duration;
-use fontis_sim::analysis::estimator::{BusyPeriod, Estimate, Estimator, Form};
 use fontis_trace::capture::{Arrival, arrivals};
-use serde_json::{Value, json};
 
+pub(crate) use self::args::Args;
+use self::args::PROBE;
+use self::output::{conclude, text};
 use crate::failure::Failure;
 use crate::json::say;
 use crate::listen::status;
-use crate::text::{rate, round};
 
-/// Estimate a link's rate from probes that queue behind other traffic, in a capture or live
-///
-/// Small UDP packets that were sent at equal distances queue behind other traffic; while they are
-/// late, the link is busy, and what arrives meanwhile is its rate. Without a busy period there is
-/// no estimate.
-#[derive(Debug, clap::Args)]
-#[command(group = clap::ArgGroup::new("what").required(true), after_help = EXAMPLES)]
-pub(crate) struct Args {
-    /// A pcap or pcapng file from the link's receiver
-    #[arg(value_name = "CAPTURE", group = "what")]
-    capture: Option<PathBuf>,
-    /// Watch what arrives at an interface of this machine, until Ctrl-C; it takes root or
-    /// CAP_NET_RAW, and --probe-port
-    #[arg(long, value_name = "INTERFACE", group = "what", requires = "probe_port")]
-    live: Option<String>,
-    /// Send probes to the address and port of a machine that watches, until Ctrl-C
-    #[arg(long, value_name = "ADDRESS:PORT", group = "what")]
-    probe: Option<SocketAddr>,
-    /// End after so long, as in 30s, in place of Ctrl-C
-    #[arg(long = "for", value_name = "TIME", conflicts_with = "capture")]
-    time: Option<Duration>,
-    /// The UDP port that probes were sent to [default: UDP packets of 60 bytes are probes]
-    #[arg(long, value_name = "PORT")]
-    probe_port: Option<u16>,
-    /// The distance at which probes were sent, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 100.0)]
-    distance: f64,
-    /// The queueing delay from which on the link is busy, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 50.0)]
-    threshold: f64,
-    /// The distance of two probes after which nothing is known of the queue, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 1000.0)]
-    gap: f64,
-    /// How far two probes' distance may be off to say that the queue is empty, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 5.0)]
-    tolerance: f64,
-    /// The algorithm as it was published, in place of the improved form
-    #[arg(long)]
-    printed: bool,
-    /// Print JSON, one object
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-const EXAMPLES: &str = "\
-Examples:
-  What a capture says:
-    fontis estimate capture.pcapng
-  Live between two hosts. At the one behind the link, while it downloads something:
-    fontis estimate --live eth0 --probe-port 7440
-  And at one in front of it:
-    fontis estimate --probe 192.0.2.7:7440";
-
-/// Bytes of a probe at the IP layer.
-const PROBE: u32 = 60;
-
-/// Estimates, watches or probes.
+/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let times = [args.distance, args.threshold, args.gap];
     if times.iter().any(|time| !(*time > 0.0 && time.is_finite())) || args.tolerance < 0.0 {
@@ -95,18 +37,6 @@ fn watch(args: &Args, interface: &str) -> Result<(), Failure> {
 #[cfg(not(target_os = "linux"))]
 fn watch(_: &Args, _: &str) -> Result<(), Failure> {
     Err(Failure::Failed("--live is for Linux; elsewhere make a capture and name it".to_owned()))
-}
-
-impl Args {
-    fn estimator(&self) -> Estimator {
-        Estimator {
-            distance: self.distance * 1e-3,
-            threshold: self.threshold * 1e-3,
-            gap: self.gap * 1e-3,
-            tolerance: self.tolerance * 1e-3,
-            form: if self.printed { Form::Printed } else { Form::Improved },
-        }
-    }
 }
 
 fn from_capture(args: &Args, path: &std::path::Path) -> Result<(), Failure> {
@@ -153,33 +83,4 @@ fn from_capture(args: &Args, path: &std::path::Path) -> Result<(), Failure> {
     }
     conclude(args, &estimate, probes.len(), traffic.len());
     Ok(())
-}
-
-/// What was found in the end.
-fn conclude(args: &Args, estimate: &Estimate, probes: usize, packets: usize) {
-    if args.json {
-        let periods: Vec<Value> = estimate.periods.iter().map(as_json).collect();
-        return say(&json!({
-            "event": "estimate", "bps": estimate.rate, "probes": probes, "packets": packets,
-            "busy_periods": periods,
-        }));
-    }
-    say(&format!("{probes} probes, {packets} other packets"));
-    match estimate.rate {
-        Some(bps) => say(&format!("estimate {}", rate(bps * 1e-6))),
-        None => say(&"no estimate: the link was never seen busy"),
-    }
-}
-
-fn as_json(period: &BusyPeriod) -> Value {
-    json!({"begin": period.begin, "end": period.end, "bytes": period.bytes, "bps": period.rate()})
-}
-
-fn text(period: &BusyPeriod) -> String {
-    format!(
-        "busy from {:.3} s for {:.0} ms: {}",
-        period.begin,
-        (period.end - period.begin) * 1e3,
-        rate(round(period.rate() * 1e-6))
-    )
 }

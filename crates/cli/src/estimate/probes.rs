@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::{Args, PROBE};
+use super::args::{Args, PROBE};
 use crate::failure::Failure;
 use crate::json::say;
 use crate::listen::status;

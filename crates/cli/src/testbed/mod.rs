@@ -11,9 +11,8 @@ use crate::sim;
 
 /// Put real programs behind bad links, on this machine
 ///
-/// The networks are made of network namespaces and the links of the simulator in real time. They
-/// need no set-up and leave nothing behind, however they end. Works as root, or for any user where
-/// the system allows user namespaces and /dev/net/tun.
+/// The networks consist of network namespaces and the links of the simulator in real time. They
+/// need no set-up and leave nothing behind. Needs root, or user namespaces and /dev/net/tun.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -25,9 +24,9 @@ enum Command {
     Shell(Box<shell::Args>),
     /// Run experiments with real kernels and sockets: the scenarios of fontis sim, in real time
     ///
-    /// Senders and receivers stand in namespaces of this machine, the network between them is the
-    /// scenario's. TCP is the kernel's own, DFCP encodes and encrypts; both are sampled into the
-    /// same tables as the simulator's, and run.json says on which machine.
+    /// Senders and receivers are in namespaces of this machine; the network between them is the
+    /// scenario's. TCP is the kernel's, DFCP encodes and encrypts. Both are recorded in the same
+    /// tables as in the simulator; run.json describes the machine.
     #[command(after_help = EXAMPLES)]
     Run(sim::Args),
 }
@@ -40,7 +39,7 @@ Examples:
     fontis sim scenarios/basic/fifo.toml";
 
 impl Args {
-    /// Whether standard output is for JSON.
+    /// Returns true if standard output is JSON.
     pub(crate) const fn json(&self) -> bool {
         match self.command {
             Command::Shell(_) => false,
@@ -49,7 +48,7 @@ impl Args {
     }
 }
 
-/// Runs a subcommand; a shell gives its own exit code.
+/// Runs a subcommand, and returns its exit code, or that of the shell.
 pub(crate) fn run(args: Args) -> Result<u8, Failure> {
     match args.command {
         Command::Shell(args) => shell::run(&args),

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use fontis_lab::testbed::{
-    Job, Namespace, Shell, ShellConfig, ShellStats, SuperPackets, gain_privilege,
+    CommandJob, Namespace, Shell, ShellConfig, ShellStats, SuperPackets, gain_privilege,
 };
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
@@ -14,24 +14,23 @@ use crate::listen::status;
 
 /// Run a shell, or any command, behind a bad link
 ///
-/// What it starts reaches this machine at the address in FONTIS_GATEWAY (and FONTIS_GATEWAY6), and
-/// nothing else: there listens what listens on all addresses here. Everything crosses the link:
-/// TCP, UDP, ICMP, over IPv4 and IPv6. Without root the other side is a namespace of its own, in
-/// which only --beside starts anything.
+/// The command reaches this machine at FONTIS_GATEWAY (and FONTIS_GATEWAY6), and nothing else.
+/// Servers on this machine must listen on all addresses. All packets cross the link: TCP, UDP,
+/// ICMP, over IPv4 and IPv6. Without root the other side is an empty namespace, in which --beside
+/// starts a command.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     link: LinkArgs,
-    /// A command line for sh to run on the other side of the link for as long, as in 'iperf3 -s'
+    /// A command line for sh on the other side of the link during the command, as in 'iperf3 -s'
     #[arg(long, value_name = "COMMAND")]
     beside: Option<String>,
-    /// What becomes of the super-packets that a kernel makes of many: auto (whole where nothing
-    /// happens to single packets), whole (each charged as the packets that it stands for), cut
-    /// (before the link), none (the kernel makes none)
+    /// The super-packets of the kernel: auto (whole if the link only delays), whole (each charged
+    /// as its packets), cut (into packets before the link), none (the kernel makes none)
     #[arg(long, value_name = "auto|whole|cut|none", default_value = "auto", value_parser = super_packets)]
     super_packets: SuperPackets,
-    /// Print what the links did at the end, on standard error
+    /// Print the counters of the links at the end, on standard error
     #[arg(long)]
     stats: bool,
     /// Write the same as JSON into a file
@@ -60,10 +59,10 @@ fn super_packets(text: &str) -> Result<SuperPackets, String> {
     }
 }
 
-/// The least that every interface for IPv4 carries (RFC 791).
+/// The least MTU of an interface for IPv4 (RFC 791).
 const LEAST_MTU: u32 = 68;
 
-/// Runs it, and gives its exit code.
+/// Runs the command, and returns its exit code.
 pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
     if args.link.mtu < LEAST_MTU {
         return Err(Failure::Usage(format!("--mtu must be at least {LEAST_MTU} for IP")));
@@ -101,7 +100,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
     let beside = args.beside.as_ref().map(|line| {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", line]).stdin(std::process::Stdio::null());
-        Job::start(&outside, command)
+        CommandJob::start(&outside, command)
     });
     let beside = beside.transpose()?;
     let job = shell.start(command)?;

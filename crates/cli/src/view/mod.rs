@@ -15,30 +15,30 @@ use self::source::Source;
 use crate::failure::Failure;
 use crate::json::say;
 
-/// Show every packet's life, in the browser: of a simulation, a capture, a qlog, or an ns-2 trace
+/// Show every packet's life in the browser: of a simulation, a capture, a qlog, or an ns-2 trace
 ///
-/// Opens a page of this machine alone; nothing is fetched from elsewhere. Two captures of the same
-/// packets are taken for both ends of one path and put on one clock; other files are shown side by
-/// side. Everything is analysed, but of very many packets the ordinary ones are thinned out; --from
-/// and --until show a part in full.
+/// Opens a page on a local port, which loads nothing from elsewhere. Two captures of the same
+/// packets count as both ends of one path and are put on one clock; other files are shown side by
+/// side. Every packet is analysed; of very many packets the ordinary ones are thinned out, and
+/// --from and --until show a part in full.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// What to show: packets.trace, pcap, pcapng, qlog, or an ns-2 trace, or a folder, of which the
-    /// newest counts; up to four. Without any, the playground
+    /// Up to four of packets.trace, pcap, pcapng, qlog, an ns-2 trace, or a folder, of which the
+    /// newest file counts; without any, the playground
     #[arg(value_name = "FILE", num_args = 0..=4)]
     files: Vec<PathBuf>,
-    /// Write one page that holds all of it, instead of showing it
+    /// Write one page that needs nothing else, instead of showing it
     #[arg(long, value_name = "OUT.html")]
     export: Option<PathBuf>,
     /// Write a figure of the first file, instead of showing it
     #[arg(long, value_name = "OUT.svg", requires = "files")]
     svg: Option<PathBuf>,
-    /// Show two captures side by side even if they are of the same packets
+    /// Show two captures side by side even if they hold the same packets
     #[arg(long)]
     compare: bool,
-    /// Follow what is being written: a capture, the folder of a transfer's --qlog, or of recordings
-    /// that fontis sim --packets is making. Waits until something is there
+    /// Follow a growing file: a capture, or the folder of a transfer's --qlog or of the recordings
+    /// of fontis sim --packets. Waits for the first packets
     #[arg(long, conflicts_with_all = ["export", "svg"], requires = "files")]
     live: bool,
     /// Packets from this time on, in seconds after the first
@@ -47,16 +47,16 @@ pub(crate) struct Args {
     /// Packets until this time
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     until: Option<f64>,
-    /// About how many packets are kept one by one
+    /// The approximate number of packets to keep one by one
     #[arg(long, value_name = "N", default_value_t = Detail::default().most, value_parser = most)]
     most: usize,
-    /// Show the playground, where a simulation runs in the page
+    /// Show the playground, which simulates in the page
     #[arg(long, conflicts_with_all = ["files", "svg", "live"])]
     playground: bool,
     /// The port of the page [default: any that is free]
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     port: u16,
-    /// Say where the page is, and open no browser
+    /// Print the URL of the page, and open no browser
     #[arg(long)]
     no_open: bool,
 }
@@ -110,13 +110,19 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         return Ok(());
     }
     page::view()?;
-    server::serve(sources, detail, args)
+    let settings = server::Settings {
+        port: args.port,
+        live: args.live,
+        playground: args.playground,
+        browser: !args.no_open,
+    };
+    server::serve(sources, detail, &settings)
 }
 
-/// How often it is looked whether there is something to follow.
+/// The interval of looking for a file to follow.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(200);
 
-/// What is to be followed, once it is there.
+/// The files to follow, when they are there.
 fn wait(args: &Args, detail: Detail) -> Vec<Source> {
     let mut told = false;
     loop {
@@ -155,7 +161,7 @@ fn draw(source: &Source, detail: Detail, path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes a file that is there when it is complete.
+/// Writes a file that gets its name when it is complete.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let fail = |error: std::io::Error| Failure::Failed(format!("{}: {error}", path.display()));
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());

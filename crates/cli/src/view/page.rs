@@ -15,7 +15,7 @@ const VIEW: &str = include_str!(concat!(env!("OUT_DIR"), "/view.html"));
 const PLAYGROUND: &str = include_str!(concat!(env!("OUT_DIR"), "/playground.html"));
 const WASM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/fontis.wasm"));
 
-/// Where an exported page's traces and simulator stand.
+/// The places of an exported page's traces and simulator.
 fn place(id: &str, content: &str) -> String {
     format!("<script type=\"application/json\" id=\"{id}\">{content}</script>")
 }

@@ -8,8 +8,8 @@ use fontis_trace::{Detail, stream};
 use serde_json::json;
 use tiny_http::{Header, Method, Request, Response, Server};
 
+use super::page;
 use super::source::Source;
-use super::{Args, page};
 use crate::failure::Failure;
 use crate::json::say;
 
@@ -18,34 +18,51 @@ struct Shown {
     detail: Detail,
     live: bool,
     ready: Vec<Mutex<Option<Ready>>>,
-    /// What a request must say it was sent to: a page elsewhere that a name leads here says
-    /// something else.
+    /// The required Host of a request: a page elsewhere whose name resolves to this machine sends
+    /// another.
     hosts: [String; 2],
 }
 
 /// The version of a source's files, and the trace as bytes.
 type Ready = (String, Arc<[u8]>);
 
+/// The settings of the server.
+pub(crate) struct Settings {
+    /// The port; zero takes any free one.
+    pub(crate) port: u16,
+    /// True if the sources grow.
+    pub(crate) live: bool,
+    /// True if the URL is that of the playground.
+    pub(crate) playground: bool,
+    /// True if a browser is opened.
+    pub(crate) browser: bool,
+}
+
 /// Shows the page until interrupted.
-pub(crate) fn serve(sources: Vec<Source>, detail: Detail, args: &Args) -> Result<(), Failure> {
-    let server = Server::http(("127.0.0.1", args.port))
-        .map_err(|error| Failure::Failed(format!("port {} cannot be used: {error}", args.port)))?;
-    let port = server.server_addr().to_ip().map_or(args.port, |address| address.port());
+pub(crate) fn serve(
+    sources: Vec<Source>,
+    detail: Detail,
+    settings: &Settings,
+) -> Result<(), Failure> {
+    let server = Server::http(("127.0.0.1", settings.port)).map_err(|error| {
+        Failure::Failed(format!("port {} cannot be used: {error}", settings.port))
+    })?;
+    let port = server.server_addr().to_ip().map_or(settings.port, |address| address.port());
     let shown = Arc::new(Shown {
         ready: sources.iter().map(|_| Mutex::new(None)).collect(),
         sources,
         detail,
-        live: args.live,
+        live: settings.live,
         hosts: [format!("127.0.0.1:{port}"), format!("localhost:{port}")],
     });
     // What cannot be read is said here, not in the page.
     for index in 0..shown.sources.len() {
         shown.trace(index)?;
     }
-    let place = if args.playground { "playground" } else { "" };
+    let place = if settings.playground { "playground" } else { "" };
     let url = format!("http://127.0.0.1:{port}/{place}");
     say(&url);
-    if !args.no_open && open::that_detached(&url).is_err() {
+    if settings.browser && open::that_detached(&url).is_err() {
         eprintln!("fontis: no browser could be opened: open the page yourself; interrupt ends it");
     }
     let server = Arc::new(server);
@@ -156,7 +173,7 @@ impl Shown {
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
-/// Nothing is fetched from elsewhere, and nothing is sent there.
+/// The page loads nothing from elsewhere, and sends nothing there.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval'; style-src 'unsafe-inline'; \
                       img-src data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'";
 

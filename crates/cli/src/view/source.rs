@@ -1,4 +1,4 @@
-//! Where a trace comes from: a file, a recording's folder, or captures of both ends.
+//! The sources of a trace: a file, a recording's folder, or captures of both ends.
 
 use std::fs::{self, File};
 use std::io::{BufReader, Read};
@@ -11,10 +11,10 @@ use fontis_trace::{Detail, Trace, capture};
 
 use crate::failure::Failure;
 
-/// What one trace is read from.
+/// The files of one trace.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
-    /// What the page calls it.
+    /// Its name on the page.
     pub(crate) title: String,
     /// A file, or a folder in which the newest file counts.
     first: PathBuf,
@@ -22,7 +22,7 @@ pub(crate) struct Source {
     second: Option<PathBuf>,
 }
 
-/// The traces that files stand for; of folders that somebody writes to, the newest.
+/// The traces of files; of growing folders, the newest.
 pub(crate) fn sources(
     files: &[PathBuf],
     compare: bool,
@@ -77,7 +77,7 @@ fn file_of(path: &Path) -> Result<PathBuf, Failure> {
     })
 }
 
-/// What a folder has of a run, and what was written of it while it is under way.
+/// The traces in the folder of a run, also of a running one.
 fn recorded(folder: &Path) -> Vec<PathBuf> {
     let mut all = vec![folder.join(TRACE), folder.join(QLOG)];
     if let (Some(parent), Some(name)) = (folder.parent(), folder.file_name()) {
@@ -143,7 +143,7 @@ impl Source {
         trace.map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))
     }
 
-    /// What changes when its files do.
+    /// A value that changes when its files do.
     pub(crate) fn version(&self) -> String {
         let of = |path: &PathBuf| {
             let facts = fs::metadata(path).ok()?;

@@ -1,5 +1,5 @@
-//! Who is let in, and at what price: strangers' packets cost the endpoint work and memory before it
-//! knows whose they are.
+//! The admission of connections: packets of strangers cost the endpoint work and memory before they
+//! are authenticated.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -18,20 +18,20 @@ use crate::protection::{
     reset_token, unknown_key, version_negotiation,
 };
 
-/// Answers in a second to packets that nobody vouches for.
+/// The answers a second to unauthenticated packets.
 const ANSWERS: u64 = 200;
 /// SYNs in a second that are opened without a cookie. Each costs two Diffie–Hellman operations,
 /// some 0.1 ms.
 const OPENED: u64 = 500;
-/// The same of SYNs with a cookie, so that a flood from addresses of its own leaves the thread time
-/// for the others.
+/// The same for SYNs with a cookie, so that a flood from valid addresses leaves the thread time for
+/// other connections.
 const OPENED_PROVED: u64 = 2000;
 /// Cookies sent in a second. A cookie costs a system call; who asks in vain asks again.
 const COOKIES: u64 = 50_000;
 /// Connections whose handshake is not confirmed: as many without and with a cookie.
 const UNCONFIRMED: usize = 512;
 
-/// What bounds the work for strangers.
+/// The limits of work for strangers.
 pub(super) struct Admission {
     answers: Limiter,
     opened: Limiter,
@@ -60,7 +60,7 @@ impl Admission {
     }
 }
 
-/// What is in the clear of a SYN, and how it came.
+/// The cleartext fields of a SYN, and its arrival.
 pub(super) struct Syn {
     pub(super) from: SocketAddr,
     /// The address that it was sent to.
@@ -71,15 +71,15 @@ pub(super) struct Syn {
 }
 
 impl Syn {
-    /// Where in the datagram the SYN proper begins.
+    /// The offset of the SYN proper in the datagram.
     pub(super) fn at(&self) -> usize {
         if self.cookie.is_some() { PROVED_SYN_HEADER } else { 0 }
     }
 }
 
-/// Whether a SYN is worth opening.
+/// The decision whether a SYN is opened.
 enum Verdict {
-    /// It is; whether a cookie proves that its sender receives where it says.
+    /// It is opened; true if a cookie proves its sender's address.
     Open {
         proved: bool,
     },
@@ -249,7 +249,7 @@ impl Driver {
         self.admission.unconfirmed = self.admission.unconfirmed.map(|count| count + 1);
     }
 
-    /// The responder wants to see first that this side has the address that its SYN came from.
+    /// The responder requires a proof that this side has the address that its SYN came from.
     pub(super) fn prove(&mut self, id: u64, cookie: &Cookie) {
         let Some(slot) = self.slots.get_mut(&id).filter(|slot| slot.waiting.is_some()) else {
             return;

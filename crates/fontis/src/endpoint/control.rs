@@ -7,10 +7,11 @@ use super::Endpoint;
 use super::driver::Driver;
 use super::slot::Slot;
 
-/// What an endpoint is doing.
+/// The state of an endpoint.
 #[derive(Clone, Debug)]
 pub struct EndpointStatus {
-    /// What all connections together may send, and what they may be sent, in bit/s at the IP layer.
+    /// The limits of all connections together, for sending and for receiving, in bit/s at the IP
+    /// layer.
     pub limit: Option<Rate>,
     /// Connections that clients have made so far.
     pub accepted: u64,
@@ -23,27 +24,28 @@ pub struct EndpointStatus {
     pub connections: Vec<ConnectionStatus>,
 }
 
-/// What a connection is doing.
+/// The state of a connection.
 #[derive(Clone, Debug)]
 pub struct ConnectionStatus {
     /// The peer's address.
     pub remote: SocketAddr,
-    /// Whether an object or a stream is being sent.
+    /// True while an object or a stream is being sent.
     pub sending: bool,
-    /// Whether an object or a stream is being received.
+    /// True while an object or a stream is being received.
     pub receiving: bool,
-    /// What it has counted.
+    /// Its counters.
     pub stats: Stats,
 }
 
 impl Endpoint {
-    /// Limits what all connections together send, and what they are sent, each to `rate` at the IP
-    /// layer: those that are at it get equal shares. Zero pauses them; none lifts the limit.
+    /// Limits the rates of all connections together, sending and receiving, each to `rate` at the
+    /// IP layer; connections that reach it get equal shares. Zero pauses them; `None` removes the
+    /// limit.
     pub fn limit(&self, rate: Option<Rate>) {
         self.inner.handle.post(Box::new(move |driver, _| driver.limit = rate));
     }
 
-    /// What the endpoint is doing now.
+    /// The present state of the endpoint.
     pub async fn status(&self) -> Option<EndpointStatus> {
         let (reply, answer) = tokio::sync::oneshot::channel();
         self.inner.handle.post(Box::new(move |driver, _| {
@@ -53,7 +55,7 @@ impl Endpoint {
     }
 }
 
-/// The limits that a connection was told last: for what it sends, and for what its peer sends.
+/// The last limits of a connection: for its sending, and for its peer's.
 pub(super) type Shares = [Option<Rate>; 2];
 
 impl Driver {

@@ -29,14 +29,13 @@ const ALARM: Token = Token(2);
 const PACKETS_IN_TURN: u32 = 256;
 /// Batches read before packets are sent again.
 const READS_IN_TURN: u32 = 8;
-/// How often what has come of a block that is not complete can be stored: on a fast path a block
+/// The shortest interval of storing the symbols of an incomplete block; on a fast path a block
 /// takes less.
 const CHECKPOINT_EVERY: Duration = Duration::from_millis(50);
-/// After a peer has said that it cannot read the SYN, how long it may still turn out to be somebody
-/// else's lie.
+/// The time after an UNKNOWN KEY during which a valid answer may show that it was forged.
 const UNREADABLE_PATIENCE: Duration = Duration::from_millis(1500);
 
-/// Where a datagram comes from, when, and what the path says by it.
+/// The source, time and ECN mark of a datagram.
 #[derive(Clone, Copy)]
 struct Origin {
     at: Time,
@@ -117,7 +116,7 @@ impl Driver {
         Ok((driver, waker, local))
     }
 
-    /// Starts the thread; what it returns is closed when the thread has ended.
+    /// Starts the thread; the returned channel is closed when the thread has ended.
     pub(super) fn start(mut self, handle: Handle) -> io::Result<watch::Receiver<()>> {
         self.handle = Some(handle);
         let (running, ended) = watch::channel(());
@@ -245,7 +244,7 @@ impl Driver {
         Qlog::create(self.config.qlog.as_deref()?, id, role, self.clock.now()).ok()
     }
 
-    /// Reads what has come; true if there may be more.
+    /// Reads the waiting datagrams; returns true if there may be more.
     fn receive(&mut self, batch: &mut Batch) -> bool {
         for _ in 0..READS_IN_TURN {
             let more = self.socket.receive(batch);
@@ -367,8 +366,8 @@ impl Driver {
         }
     }
 
-    /// A datagram of a connection that is not opened where it is: a SYNACK, or what came before the
-    /// keys.
+    /// A datagram of a connection that is not opened in place: a SYNACK, or one that came before
+    /// the keys.
     fn for_slot(&mut self, origin: Origin, id: u64, bytes: &[u8]) {
         let Some(slot) = self.slots.get_mut(&id) else { return };
         match slot.protection.open(bytes.into()) {
@@ -389,7 +388,7 @@ impl Driver {
         self.touch(id);
     }
 
-    /// A packet came in a datagram of `size` bytes: `handle` is told its size at the IP layer.
+    /// Handles a packet in a datagram of `size` bytes; `handle` takes its size at the IP layer.
     fn packet(
         &mut self,
         origin: Origin,
@@ -425,7 +424,7 @@ impl Driver {
         }
     }
 
-    /// Lets connections do what they have to; returns when the next of them has something to do.
+    /// Runs the due work of connections; returns the time of the next.
     fn drive(&mut self, now: Time) -> Option<Time> {
         self.outbox.retry(&self.socket);
         self.admission.unconfirmed = None;

@@ -1,11 +1,11 @@
 use fontis_base::{Duration, Time};
 
-/// Bounds what is done for strangers.
+/// A limiter of work for strangers.
 #[derive(Debug)]
 pub(super) struct Limiter {
-    /// How often in a second, and at once.
+    /// The number a second, and at once.
     per_second: u64,
-    /// When what was done so far would have been due.
+    /// The time at which the work so far would have been due.
     next: Time,
 }
 

@@ -36,24 +36,23 @@ pub(crate) use slot::Slot;
 /// The code of a connection that was closed because the client's key is not allowed.
 pub const CODE_REFUSED_KEY: u32 = 1;
 
-/// How an endpoint behaves.
+/// The configuration of an endpoint.
 #[derive(Clone)]
 pub struct EndpointConfig {
     /// This side's private X25519 key.
     pub secret: [u8; 32],
     /// A secret that the other side must know too.
     pub psk: Option<PresharedKey>,
-    /// How connections behave.
+    /// The configuration of connections.
     pub transport: Config,
-    /// Whether connections are accepted, and from whom.
+    /// The accepted connections.
     pub accept: Accept,
     /// A folder in which every connection leaves its qlog; nothing there is no error of the
     /// connection's.
     pub qlog: Option<PathBuf>,
-    /// Where connections leave their keys, for debugging.
+    /// The key log of connections, for debugging.
     pub key_log: Option<KeyLog>,
-    /// Where tokens of servers are kept, so that the next connection to one needs a round trip
-    /// less.
+    /// The store of servers' tokens, so that the next connection to one needs a round trip less.
     pub tokens: Option<TokenStore>,
 }
 
@@ -72,7 +71,7 @@ impl EndpointConfig {
     }
 }
 
-/// Whose connections an endpoint accepts.
+/// The clients whose connections an endpoint accepts.
 #[derive(Clone, Debug, Default)]
 pub enum Accept {
     /// Nobody's.
@@ -80,11 +79,11 @@ pub enum Accept {
     None,
     /// Everybody's.
     Anyone,
-    /// Those of clients with these public keys.
+    /// Clients with these public keys.
     Keys(Vec<[u8; 32]>),
 }
 
-/// Why an endpoint could not be made.
+/// The reason why an endpoint could not be made.
 #[derive(Debug, Error)]
 pub enum BindError {
     /// Another process has the address.
@@ -95,7 +94,7 @@ pub enum BindError {
     /// The system refused.
     #[error("cannot listen on {address}: {source}")]
     Io {
-        /// Where.
+        /// The address.
         address: SocketAddr,
         /// The system's words.
         source: io::Error,
@@ -105,7 +104,7 @@ pub enum BindError {
     System(#[source] io::Error),
 }
 
-/// Why a connection was not made.
+/// The reason why a connection was not made.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ConnectError {
     /// No answer came.
@@ -150,7 +149,7 @@ impl Handle {
         self.post(Box::new(move |driver, now| driver.with(id, now, act)));
     }
 
-    /// Runs `ask` on a connection and returns what it says; `None` if it is gone.
+    /// Runs `ask` on a connection and returns its result; `None` if the connection is gone.
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
         id: u64,
@@ -197,9 +196,9 @@ impl Endpoint {
         Ok(Self { inner: Arc::new(Inner { handle, local, incoming, running }) })
     }
 
-    /// Closes the endpoint and its connections, and waits until their peers know or have had time
-    /// to: a process that ends sooner takes the socket along before they are told. Nothing happens
-    /// before the future runs, and it does not keep the endpoint.
+    /// Closes the endpoint and its connections, and waits until their peers have acknowledged it or
+    /// time is up: a process that ends sooner closes the socket first. The future does nothing
+    /// before it is polled, and does not keep the endpoint.
     pub fn farewell(&self) -> impl Future<Output = ()> + Send + use<> {
         let handle = self.inner.handle.clone();
         let mut running = self.inner.running.clone();

@@ -24,8 +24,7 @@ struct Batch {
     bytes: Vec<u8>,
     segment: usize,
     count: usize,
-    /// Whether nothing may be joined to it any more: its last datagram is shorter, or it must
-    /// travel alone.
+    /// True if no datagram may be joined to it: its last one is shorter, or it must travel alone.
     closed: bool,
 }
 
@@ -44,7 +43,7 @@ impl Outbox {
         Self { batch, backlog: VecDeque::new(), spare: Vec::new() }
     }
 
-    /// Whether the socket could not take all: nothing more should be made until it can.
+    /// True if the socket could not take all: no more packets should be made until it can.
     pub(super) fn is_blocked(&self) -> bool {
         !self.backlog.is_empty()
     }
@@ -96,7 +95,7 @@ impl Outbox {
         }
     }
 
-    /// Sends what is there.
+    /// Sends the batch.
     pub(super) fn flush(&mut self, socket: &Socket) {
         if self.batch.count == 0 {
             return;
@@ -108,7 +107,7 @@ impl Outbox {
         self.retry(socket);
     }
 
-    /// Sends what the socket did not take before.
+    /// Sends the datagrams that the socket did not take before.
     pub(super) fn retry(&mut self, socket: &Socket) {
         while let Some(batch) = self.backlog.front() {
             let segment = (batch.count > 1).then_some(batch.segment);

@@ -17,7 +17,7 @@ pub(crate) enum ChannelEvent {
     Readable,
     /// The peer has all of it.
     Delivered,
-    /// It was given up.
+    /// It was abandoned.
     Abandoned { code: u32 },
 }
 
@@ -26,7 +26,7 @@ pub(crate) enum ChannelEvent {
 pub struct Message {
     /// Its bytes.
     pub data: Bytes,
-    /// It came with the first packet: it may be a replay, and must not change anything.
+    /// It came with the first packet: it may be a replay, and must change nothing.
     pub early: bool,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Opened {
     pub(crate) events: mpsc::UnboundedReceiver<ChannelEvent>,
 }
 
-/// Leads the events of a connection to whoever waits for them.
+/// Routes the events of a connection to their receivers.
 pub(crate) struct Router {
     channels: HashMap<ChannelId, mpsc::UnboundedSender<ChannelEvent>>,
     messages: mpsc::UnboundedSender<Message>,
@@ -77,7 +77,7 @@ impl Router {
         (router, inboxes)
     }
 
-    /// From now on the events of `channel` can be had here.
+    /// Opens the route for the events of `channel`.
     pub(crate) fn subscribe(
         &mut self,
         channel: ChannelId,

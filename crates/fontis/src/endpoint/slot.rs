@@ -16,7 +16,7 @@ use crate::protection::{Initiator, Opened, Responder};
 use crate::qlog::Qlog;
 use crate::random::random;
 
-/// How often a connection gives a new token at most.
+/// The shortest interval of new tokens of a connection.
 const TOKEN_EVERY: Duration = Duration::from_secs(1);
 /// By how much the rate has to change for a new token.
 const WORTH_TELLING: f64 = 0.1;
@@ -56,36 +56,36 @@ pub(crate) struct Slot {
     pub(crate) router: Router,
     pub(super) protection: Protection,
     pub(super) remote: SocketAddr,
-    /// Where it seems to be now.
+    /// Its present address.
     pub(super) candidate: Option<Candidate>,
-    /// The local address that the peer knows; answers leave from there.
+    /// The local address that the peer uses; answers leave from there.
     pub(super) local_ip: Option<IpAddr>,
-    /// Who waits for the handshake, and what to give when it is complete.
+    /// The receiver of the handshake's result, and the connection for it.
     pub(super) waiting: Option<Waiting>,
-    /// Time as the machine saw it last: what it is asked to do comes in order.
+    /// The last time that the state machine got: its calls are in order.
     pub(super) latest: Time,
     /// The handshake that began it, so that copies of the SYN find it.
     pub(super) syn: Option<(SocketAddr, fontis_proto::dfcp::ConnectionId)>,
     /// The peer says it cannot read the SYN; given up at this time unless it does after all.
     pub(super) unreadable_until: Option<Time>,
-    /// Where its trace goes.
+    /// The output of its trace.
     pub(super) qlog: Option<Qlog>,
-    /// Whether it counts as accepted already, or is this side's own.
+    /// True if it counts as accepted, or is this side's own.
     pub(super) counted: bool,
     /// Datagrams dropped because they did not open.
     pub(super) forged: u64,
-    /// What came before the SYNACK, or instead of one that was lost: without it they do not open
-    /// yet.
+    /// Datagrams that arrived before the SYNACK, or instead of a lost one: without it they cannot
+    /// be opened yet.
     pub(super) early: Vec<Early>,
     /// The peer's public key.
     pub(super) peer: [u8; 32],
     /// A token that came and is to be kept.
     pub(super) token: Option<Bytes>,
-    /// When one was kept last.
+    /// The time of the last one kept.
     pub(super) token_kept: Option<Time>,
-    /// When a token was given last, and with which rate.
+    /// The time of the last token, and its rate.
     pub(super) token_given: Option<(Time, Rate)>,
-    /// What it may send and be sent, as it was told.
+    /// Its limits for sending and receiving.
     pub(super) shares: Shares,
     /// Writers that wait for their stream's buffer to drain.
     pub(super) writers: Vec<(ChannelId, u64, oneshot::Sender<u64>)>,
@@ -106,7 +106,7 @@ pub(super) struct Early {
     bytes: BytesMut,
 }
 
-/// As many as a responder sends before it knows that its SYNACK has arrived.
+/// The number that a responder sends before its SYNACK is acknowledged.
 const MAX_EARLY_DATAGRAMS: usize = 8;
 
 pub(super) enum Waiting {
@@ -117,9 +117,9 @@ pub(super) enum Waiting {
 }
 
 impl Slot {
-    /// A new packet of the peer came from another address. If the peer is not known to be there, it
-    /// is asked; when it has answered from there, packets go there. Only a responder follows its
-    /// peer: an initiator knows where it has connected to.
+    /// A new packet of the peer came from another address. An unproved address is challenged; when
+    /// the peer has answered from there, packets go there. Only a responder follows its peer: an
+    /// initiator connected to a fixed address.
     pub(super) fn follow(&mut self, now: Time, from: SocketAddr, local_ip: Option<IpAddr>) {
         let answered = self.machine.challenge_answered();
         if self.is_initiator() {
@@ -188,8 +188,8 @@ impl Slot {
         any
     }
 
-    /// What the next token should say, if it is time for one: what is known of the path has
-    /// changed.
+    /// The contents of the next token, if the estimates of the path have changed and it is time for
+    /// one.
     pub(super) fn news_for_token(&mut self, now: Time) -> Option<KnownPath> {
         if self.is_initiator() || !self.machine.is_established() {
             return None;
@@ -247,7 +247,7 @@ impl Slot {
         }
     }
 
-    /// Writes what has been traced; a disk that fails ends the trace, not the connection.
+    /// Writes the trace; a failing disk ends the trace, not the connection.
     pub(super) fn write_trace(&mut self) {
         while let Some(event) = self.machine.trace() {
             if self.qlog.as_mut().is_some_and(|qlog| qlog.event(&event).is_err()) {
@@ -256,7 +256,7 @@ impl Slot {
         }
     }
 
-    /// When the connection next has something to do.
+    /// The time of the connection's next work.
     pub(super) fn due(&self) -> Option<Time> {
         let unreadable = self.unreadable_until.filter(|_| self.waiting.is_some());
         [self.machine.timeout().map(|(at, _)| at), unreadable].into_iter().flatten().min()
@@ -272,8 +272,8 @@ impl Slot {
         keeps
     }
 
-    /// Takes what came early, at the times at which it came: it measures the path before any data
-    /// does.
+    /// Handles the early datagrams, at the times of their arrival: they measure the path before any
+    /// data.
     pub(super) fn take_early(&mut self, overhead: u32) {
         for Early { at, ecn, bytes } in std::mem::take(&mut self.early) {
             let size = bytes.len() as u32 + overhead;

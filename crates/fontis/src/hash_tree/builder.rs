@@ -36,7 +36,7 @@ impl HashTreeBuilder {
         self.block_size
     }
 
-    /// How many blocks' values are known; they are the first ones.
+    /// The number of known values, which are those of the first blocks.
     pub const fn known(&self) -> u64 {
         self.values.len() as u64
     }
@@ -45,9 +45,9 @@ impl HashTreeBuilder {
         self.size.div_ceil(self.block_size as u64) - self.known()
     }
 
-    /// Takes the chaining values of the blocks from `first` on, as they are in
-    /// [`HashTree::to_bytes`]. False, and nothing is taken, if `first` is not the next block, there
-    /// are not so many blocks, or part of a value is left over.
+    /// Takes the chaining values of the blocks from `first` on, as in [`HashTree::to_bytes`].
+    /// Returns false and takes none if `first` is not the next block, there are not as many blocks,
+    /// or part of a value is left over.
     pub fn extend(&mut self, first: u64, bytes: &[u8]) -> bool {
         let (values, rest) = bytes.as_chunks::<VALUE>();
         let fits = first == self.known() && values.len() as u64 <= self.missing();
@@ -57,7 +57,7 @@ impl HashTreeBuilder {
         fits && rest.is_empty()
     }
 
-    /// How block `i` is checked; `None` as long as its value is not known.
+    /// The check of block `i`; `None` if its value is unknown.
     pub fn check(&self, i: u64) -> Option<BlockCheck> {
         let value = *self.values.get(usize::try_from(i).ok()?)?;
         Some(BlockCheck::with_value(self.size, self.block_size, i, value))

@@ -1,9 +1,10 @@
 //! The rules that a manifest can break.
 
-use super::{MAX_BYTES, MAX_COMPONENT, MAX_ENTRIES, MAX_PATH, VERSION};
+use super::limits::{MAX_BYTES, MAX_COMPONENT, MAX_ENTRIES, MAX_PATH, VERSION};
 use crate::printable::Printable;
 
-/// Why a manifest was refused. Paths are relative to the object's root, escaped for terminals.
+/// The reason why a manifest was refused. Paths are relative to the object's root, escaped for
+/// terminals.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "fields are paths, names and counts; the messages say which")]
 pub enum ManifestError {

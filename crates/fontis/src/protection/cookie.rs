@@ -6,13 +6,13 @@ use fontis_proto::dfcp::ConnectionId;
 use super::octets;
 use crate::random::random;
 
-/// What an initiator shows to prove that it receives at its address.
+/// The proof of an initiator that it receives at its address.
 pub type Cookie = [u8; 16];
 
-/// How long a cookie is good for at least; at most twice as long.
+/// The least lifetime of a cookie; the longest is twice as long.
 const SPAN: Duration = Duration::from_secs(30);
 
-/// Makes cookies and knows them again, without keeping anything of them.
+/// Makes cookies and verifies them, without keeping any state.
 pub struct Cookies {
     key: [u8; 32],
 }
@@ -24,7 +24,7 @@ impl Default for Cookies {
 }
 
 impl Cookies {
-    /// With a key that nobody else has.
+    /// Makes a random key.
     pub fn new() -> Self {
         Self { key: random() }
     }
@@ -34,7 +34,7 @@ impl Cookies {
         self.of(now.since(Time::ZERO).as_micros() / SPAN.as_micros(), from, source)
     }
 
-    /// Whether it is one, not too old, for this address and identifier.
+    /// Returns true if it is a cookie, not too old, for this address and identifier.
     pub fn is_valid(
         &self,
         now: Time,

@@ -40,7 +40,7 @@ pub struct OpenedSyn {
     pub version: u32,
     /// The initiator's identifier.
     pub source: ConnectionId,
-    /// What was encrypted.
+    /// The plaintext.
     pub hello: Hello,
     /// The initiator's public key: proved when it confirms, not before.
     pub client: [u8; 32],
@@ -48,18 +48,19 @@ pub struct OpenedSyn {
     pub responder: Responder,
 }
 
-/// Why a SYN was not accepted.
+/// The reason why a SYN was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SynError {
-    /// It is too short, or a field is impossible.
+    /// It is too short, or a field is invalid.
     #[error("malformed SYN")]
     Malformed,
-    /// It was made for another key, for another pre-shared key, or was changed on the way.
+    /// It was made for another key or pre-shared key, or was changed on the way.
     #[error("SYN for another key")]
     UnknownKey,
 }
 
-/// What both sides must agree on before a byte is encrypted: the version and all cleartext fields.
+/// The prologue, on which both sides must agree before encryption: the version and all cleartext
+/// fields.
 fn prologue(version: u32, source: ConnectionId) -> Vec<u8> {
     [&b"fontis"[..], &version.to_be_bytes(), &source.0].concat()
 }

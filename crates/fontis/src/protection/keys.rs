@@ -27,7 +27,7 @@ const NEXT: &str = "fontis 1 next generation";
 struct Generation {
     number: u64,
     context: &'static str,
-    /// What this generation's key follows from, and the next generation's secret.
+    /// The secret from which this generation's key and the next generation's secret are derived.
     secret: [u8; 32],
     key: LessSafeKey,
 }
@@ -50,9 +50,9 @@ fn derive(context: &str, secret: &[u8; 32]) -> [u8; 16] {
     key
 }
 
-/// The keys of an established connection, one for each direction. Others take their place every 2²²
-/// packets; the packet number says which, and whoever learns the present ones cannot read what was
-/// sent under earlier ones.
+/// The keys of an established connection, one for each direction. They are replaced every 2²²
+/// packets; the packet number determines the generation. The present keys do not reveal earlier
+/// ones.
 pub(super) struct TrafficKeys {
     seal: Generation,
     open: Generation,
@@ -60,8 +60,7 @@ pub(super) struct TrafficKeys {
     before: Option<Generation>,
     /// The first packet that opens with it makes it the present one.
     after: Generation,
-    /// The number after the highest that was opened: truncated numbers are expanded to what is
-    /// nearest to it.
+    /// The number after the highest that was opened: truncated numbers expand to the nearest one.
     expected: u64,
     key_log: Option<KeyLog>,
     /// This side's identifier.
@@ -69,7 +68,7 @@ pub(super) struct TrafficKeys {
 }
 
 impl TrafficKeys {
-    /// From the two halves of Noise's split, which belong to packets of the initiator, and of the
+    /// Makes the keys from the two halves of Noise's split, for packets of the initiator and of the
     /// responder.
     pub(super) fn new(
         split: ([u8; 32], [u8; 32]),

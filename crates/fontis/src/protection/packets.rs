@@ -13,10 +13,10 @@ const COOKIE: u8 = 0x06;
 const PROVED_SYN: u8 = 0x07;
 pub(super) const SEALED: u8 = 0x40;
 
-/// What stands before a SYN that carries a cookie: the type and the cookie.
+/// The bytes before a SYN with a cookie: the type and the cookie.
 pub const PROVED_SYN_HEADER: usize = 1 + 16;
 
-/// What can be told of a datagram without keys.
+/// The cleartext fields of a datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Header {
     /// A connection request.
@@ -54,7 +54,7 @@ pub enum Header {
     Cookie {
         /// The initiator's identifier.
         destination: ConnectionId,
-        /// What to show.
+        /// The cookie to show.
         cookie: Cookie,
     },
 }
@@ -69,7 +69,7 @@ pub fn sealed_for(datagram: &[u8]) -> Option<ConnectionId> {
     (kind & 0xc0 == SEALED).then(|| id(rest)).flatten()
 }
 
-/// Reads what is in the clear; `None` if it is no datagram of ours.
+/// Reads the cleartext fields; `None` if it is no datagram of Fontis.
 pub fn header(datagram: &[u8]) -> Option<Header> {
     let (&kind, rest) = datagram.split_first()?;
     Some(match kind {

@@ -9,7 +9,7 @@ use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use super::octets;
 use crate::random::random;
 
-/// How long a token is good for.
+/// The lifetime of a token.
 pub(crate) const LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Tokens remembered as used. When there are more, all that were given lose their worth.
 const MAX_USED: usize = 1 << 16;
@@ -38,7 +38,7 @@ impl Tokens {
         Self { key: LessSafeKey::new(unbound), used: HashMap::new() }
     }
 
-    /// A token for the client with this key at this address, with what is known of the path there.
+    /// A token for the client with this key at this address, with the estimates of the path.
     pub(crate) fn make(&self, now: Time, ip: IpAddr, client: &[u8; 32], known: KnownPath) -> Bytes {
         let id: Id = random();
         let rate = known.rate.map_or(0, Rate::as_bps);
@@ -59,7 +59,7 @@ impl Tokens {
         [&id[..], &content, tag.as_ref()].concat().into()
     }
 
-    /// What the token says of the path, if it is good: the first time that it is shown.
+    /// The estimates in a token, if it is valid: it is valid once.
     pub(crate) fn redeem(
         &mut self,
         now: Time,

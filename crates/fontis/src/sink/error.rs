@@ -1,11 +1,11 @@
-//! Why something cannot be written.
+//! The reason of a failed write.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::printable::printable;
 
-/// Why an object cannot be written where it should go.
+/// The reason why an object cannot be written at its destination.
 #[derive(Debug, thiserror::Error)]
 pub enum SinkError {
     /// The destination is taken.
@@ -22,7 +22,7 @@ pub enum SinkError {
     Kind {
         /// The destination.
         path: PathBuf,
-        /// Whether it is a folder now.
+        /// True if it is a folder now.
         folder: bool,
     },
     /// Something took the destination during the transfer; the complete object stays under its
@@ -34,7 +34,7 @@ pub enum SinkError {
     Appeared {
         /// The destination.
         path: PathBuf,
-        /// Where the object is.
+        /// The path of the object.
         partial: PathBuf,
     },
     /// The folder that should receive the object is not there.
@@ -70,27 +70,27 @@ pub enum SinkError {
     /// The disk, or the user's quota, is full.
     #[error("no space left for {}: make room and try again", printable(.path))]
     Full {
-        /// What was being written.
+        /// The path that was being written.
         path: PathBuf,
     },
     /// The file system is mounted read-only.
     #[error("{} is on a read-only file system: choose another destination", printable(.path))]
     ReadOnly {
-        /// What was being written.
+        /// The path that was being written.
         path: PathBuf,
     },
     /// The system does not let this user write there.
     #[error("no permission to write {}: choose another destination", printable(.path))]
     Denied {
-        /// What was being written.
+        /// The path that was being written.
         path: PathBuf,
     },
     /// Another failure of the system.
     #[error("cannot write {}: {source}", printable(.path))]
     Io {
-        /// What was being written.
+        /// The path that was being written.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// A block lies beyond the object's end.

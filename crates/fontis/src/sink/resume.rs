@@ -7,11 +7,11 @@ use fontis_proto::dfcp::{Checkpoint, Kept, KeptBlock};
 use rayon::prelude::*;
 
 use super::*;
-use crate::HashTree;
+use crate::hash_tree::HashTree;
 use crate::journal::{Header, journal_name};
 use crate::source::append_at;
 
-/// What an earlier transfer to the same place left.
+/// The partial of an earlier transfer to the same place.
 pub(super) struct Found {
     pub(super) header: Header,
     journal: Journal,
@@ -27,7 +27,7 @@ impl Found {
         (same || !manifest.is_folder()).then_some(Self { header, journal, records })
     }
 
-    /// The journal to go on with, and what it says of this object's blocks.
+    /// The journal to continue, and its entries on this object's blocks.
     pub(super) fn journal(
         self,
         partial: &Partial,
@@ -75,8 +75,8 @@ fn header_of(manifest: &Manifest, content: &Hash, allowed: u32) -> Header {
 }
 
 impl Sink {
-    /// Whether an interrupted transfer to `dest` left something; of any object, if it is not known
-    /// what this one will be called.
+    /// Returns true if there is a partial of an interrupted transfer to `dest`; of any object, if
+    /// its name is unknown.
     pub fn is_begun(dest: &Dest, name: Option<&str>) -> bool {
         let Dest::Path(path) = dest else { return false };
         let into = path.is_dir() || path.as_os_str().to_string_lossy().ends_with(is_separator);
@@ -98,7 +98,7 @@ impl Sink {
         }
     }
 
-    /// Makes what an earlier transfer left ready to be written to again.
+    /// Makes the partial of an earlier transfer writable.
     pub(super) fn adopt(&self) -> io::Result<()> {
         let Some(dir) = &self.dir else {
             // Another object of this name may have been longer.
@@ -129,9 +129,9 @@ impl Sink {
         Ok(())
     }
 
-    /// What an earlier transfer left of this object: every block is read and checked against
-    /// `tree`; of others, the symbols that came are believed for now. `checked` is told how many
-    /// bytes have been looked at.
+    /// The part of this object from an earlier transfer: every block is read and checked against
+    /// `tree`; the journal's symbols of other blocks are taken unchecked until their block is
+    /// complete. Calls `checked` with the number of checked bytes.
     ///
     /// # Errors
     /// What the system says, as [`SinkError`].

@@ -4,9 +4,13 @@ use std::path::PathBuf;
 use fontis_proto::dfcp::CloseReason;
 use thiserror::Error;
 
-use crate::{ConnectError, HashTreeError, ManifestError, SinkError, SourceError};
+use crate::endpoint::ConnectError;
+use crate::hash_tree::HashTreeError;
+use crate::manifest::ManifestError;
+use crate::sink::SinkError;
+use crate::source::SourceError;
 
-/// Why a transfer failed.
+/// The reason why a transfer failed.
 #[derive(Debug, Error)]
 pub enum TransferError {
     /// No connection could be made.
@@ -25,7 +29,7 @@ pub enum TransferError {
     Lost {
         /// The peer.
         remote: SocketAddr,
-        /// How it ended.
+        /// Its end.
         reason: CloseReason,
     },
     /// The sender came again: this transfer made way for its next.
@@ -55,15 +59,15 @@ pub enum TransferError {
     Protocol {
         /// The peer.
         remote: SocketAddr,
-        /// What was wrong.
+        /// The fault.
         what: &'static str,
     },
-    /// What the peer says of its object is not acceptable.
+    /// The peer's description of its object is not acceptable.
     #[error("{remote} offers what cannot be accepted: {source}")]
     Manifest {
         /// The peer.
         remote: SocketAddr,
-        /// What is wrong with it.
+        /// The fault.
         source: ManifestError,
     },
     /// The list of block hashes does not belong to the object.
@@ -71,10 +75,10 @@ pub enum TransferError {
     Tree {
         /// The peer.
         remote: SocketAddr,
-        /// What is wrong with it.
+        /// The fault.
         source: HashTreeError,
     },
-    /// What the peer sends is not what it has promised.
+    /// The content differs from the promised one.
     #[error(
         "{remote}, with key {key}, sends other content than it has promised (block {block} failed its hash twice): what was \
          verified before is kept; if it says that its file is sound, have it started anew"
@@ -82,15 +86,15 @@ pub enum TransferError {
     Poisoned {
         /// The peer.
         remote: SocketAddr,
-        /// Who it is.
+        /// The peer's key.
         key: String,
         /// The block that is wrong.
         block: u32,
     },
-    /// Reading what is to be sent failed.
+    /// Reading the content failed.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// Writing what came failed.
+    /// Writing the content failed.
     #[error(transparent)]
     Sink(#[from] SinkError),
     /// An object of our own cannot be described.
@@ -102,7 +106,7 @@ pub enum TransferError {
     /// The folder to serve or to receive into cannot be opened.
     #[error("cannot open the folder {}: {source}", path.display())]
     Folder {
-        /// Which.
+        /// The one.
         path: PathBuf,
         /// The system's words.
         source: std::io::Error,

@@ -7,9 +7,13 @@ use super::incoming::{Incoming, Prepared, Values};
 use super::message::{Announced, Holding, Request, Response, decode, encode, label, safe_text};
 use super::outgoing::{CODE_COMPLETE, CODE_UNWANTED, close, lost};
 use super::{Progress, Report, TransferError};
-use crate::{Connection, Dest, Endpoint, Sink, SinkOptions, Url};
+use crate::connection::Connection;
+use crate::dest::Dest;
+use crate::endpoint::Endpoint;
+use crate::sink::{Sink, SinkOptions};
+use crate::url::Url;
 
-/// How often a peer that waits is told that this side lives.
+/// The interval of signs of life to a waiting peer.
 const ALIVE_EVERY: Duration = Duration::from_secs(5);
 
 /// Fetches what `url` names from the server at `remote`, and returns when it is verified and has
@@ -25,7 +29,8 @@ const ALIVE_EVERY: Duration = Duration::from_secs(5);
 /// let endpoint = Endpoint::bind("0.0.0.0:0".parse()?, config)?;
 /// let url: Url = "fontis://example.org:4433/map.tif?key=…".parse()?;
 /// let remote = transfer::resolve(&url).await?[0];
-/// let report = transfer::get(&endpoint, remote, &url, &Dest::new("."), SinkOptions::default(), |_| {}).await?;
+/// let (dest, options) = (Dest::new("."), SinkOptions::default());
+/// let report = transfer::get(&endpoint, remote, &url, &dest, options, |_| {}).await?;
 /// println!("{} bytes, BLAKE3 {}", report.bytes, report.hash);
 /// # Ok(())
 /// # }

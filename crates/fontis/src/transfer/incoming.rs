@@ -13,44 +13,45 @@ use super::message::{Announced, Offer, Opening, Response, decode};
 use super::outgoing::{CODE_UNWANTED, lost, shape};
 use super::serve::key_text;
 use super::{PROGRESS_EVERY, TransferError, on_own_thread, telling};
-use crate::{
-    BlockCheck, Connection, Dest, HashTree, HashTreeBuilder, Manifest, Received, RecvObject, Sink,
-    SinkError, SinkOptions, StreamSink,
-};
+use crate::connection::{Connection, Received, RecvObject};
+use crate::dest::Dest;
+use crate::hash_tree::{BlockCheck, HashTree, HashTreeBuilder};
+use crate::manifest::Manifest;
+use crate::sink::{Sink, SinkError, SinkOptions};
+use crate::stream_sink::StreamSink;
 
-/// What is known when an object has been offered.
+/// The description of an offered object.
 pub(super) struct Prepared {
     pub(super) incoming: Incoming,
     pub(super) manifest: Manifest,
-    /// What is there of it.
+    /// The part that is there.
     pub(super) kept: Kept,
 }
 
-/// An object that is to be received: what it holds, what it is checked against, and where it goes.
+/// An object to receive: its manifest, its checks and its destination.
 pub(super) struct Incoming {
     tree: Tree,
     store: Store,
 }
 
-/// Where a complete object is, if it is a file or folder, its hash, and what the connection had
-/// counted.
+/// The path of a complete file or folder, its hash, and the counters of the connection.
 pub(super) type Stored = (Option<PathBuf>, String, Stats);
 
-/// What blocks are checked against.
+/// The checks of blocks.
 enum Tree {
     Known(HashTree),
-    /// It comes with the blocks, some of which come before what they are checked against.
+    /// It arrives with the blocks, some of which arrive before their checks.
     Growing(HashTreeBuilder, BTreeMap<u32, Bytes>),
 }
 
 /// The number of a block, and the chaining values of it and of those behind it.
 pub(super) type ValuesFrom = (u32, Vec<u8>);
 
-/// Where what a growing tree grows of comes from.
+/// The source of a growing tree's values.
 pub(super) enum Values {
-    /// From the peer, who says nothing else but answers to a request.
+    /// From the peer, which sends nothing but answers to a request.
     Told,
-    /// From whoever listens to the peer.
+    /// From the task that reads from the peer.
     Handed(mpsc::Receiver<ValuesFrom>),
 }
 
@@ -79,7 +80,7 @@ impl Values {
     }
 }
 
-/// What is to be done next.
+/// The next step.
 enum Next {
     Store(u32, Bytes, BlockCheck),
     Keep(Checkpoint),
@@ -98,8 +99,8 @@ struct Stream {
 }
 
 impl Incoming {
-    /// Checks what the peer offers, prepares its place and finds out what is there already. `name`
-    /// is what it shall be called, if not as it says.
+    /// Checks the peer's offer, prepares the destination and finds the held part. `name` replaces
+    /// the name in the offer.
     pub(super) fn prepare(
         remote: SocketAddr,
         announced: &Announced,
@@ -172,14 +173,14 @@ impl Incoming {
         shape(size, block_size)
     }
 
-    /// Whether an object of this shape is the one that was offered.
+    /// Returns true if an object of this shape is the offered one.
     pub(super) fn fits(&self, shape: ObjectShape) -> bool {
         let own = self.shape();
         shape.size == own.size && shape.block_size == own.block_size
     }
 
     /// Receives, checks and stores every block, then gives the object its name. `id` is that of the
-    /// request; `moved` is told now and then how many bytes are stored.
+    /// request; `moved` is called periodically with the number of stored bytes.
     pub(super) async fn receive(
         self,
         connection: &Connection,
@@ -306,7 +307,7 @@ impl Incoming {
         }
     }
 
-    /// Checks and stores a block; false if it is not what it should be.
+    /// Checks and stores a block; returns false if it is wrong.
     fn store(
         &mut self,
         shape: ObjectShape,

@@ -1,4 +1,4 @@
-//! What client and server tell each other: messages, each encoded with postcard.
+//! The messages between client and server, each encoded with postcard.
 
 use bytes::Bytes;
 use fontis_proto::dfcp::{Begun, Held};
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 /// By the client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Request {
-    /// Fetch what is at a path; it changes nothing, so it may travel with the first packet.
+    /// Fetch the object at a path. It changes nothing, so it may travel with the first packet.
     Get { id: u32, path: String, resume: bool },
-    /// After an offer, if the request was to resume: send what is not held.
+    /// After an offer, if the request was to resume: send the blocks that are not held.
     Begin { id: u32, holding: Holding },
-    /// What is there is still being checked; it says nothing but that the client lives.
+    /// The held part is still being checked: a sign of life of the client.
     Checking { id: u32 },
     /// Take an object.
     Put { id: u32, secret: Vec<u8>, offer: Offer },
@@ -34,19 +34,18 @@ pub(super) enum Response {
     Values { id: u32, first: u32, values: Vec<u8> },
     /// The object that was offered or opened is wanted: send its content.
     Accept { id: u32, holding: Holding },
-    /// What is there is still being checked.
+    /// The held part is still being checked.
     Checking { id: u32 },
     /// The object that was sent is verified and stored.
     Stored { id: u32 },
-    /// It cannot be done.
+    /// The request failed.
     Error { id: u32, text: String },
     /// Something is there already, and whether it belongs to the object that was opened shows its
     /// offer: hash it, and put that.
     Hash { id: u32 },
 }
 
-/// How either side says the chaining values of the blocks of an opening, from the second argument
-/// on.
+/// The messages with the chaining values of an opening's blocks, from the second argument on.
 pub(super) type Tell = fn(u32, u32, Vec<u8>) -> Bytes;
 
 impl Request {
@@ -61,7 +60,7 @@ impl Response {
     }
 }
 
-/// What a receiver has of an object from before.
+/// The held part of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Holding {
     /// Blocks that are done: the first of each run, and how many.
@@ -91,7 +90,7 @@ impl From<Holding> for Held {
     }
 }
 
-/// An object: what it holds, and what it is checked against.
+/// An object: its contents, and its checks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Offer {
     /// The BLAKE3 hash of the content.
@@ -104,7 +103,7 @@ pub(super) struct Offer {
     pub(super) manifest: Vec<u8>,
     /// The chaining values of the blocks; they merge to the root.
     pub(super) tree: Vec<u8>,
-    /// What an opening would call it; what was kept of one is kept of this.
+    /// Its name in an opening; a held part of an opening is a held part of this.
     pub(super) state: Option<[u8; 32]>,
 }
 
@@ -121,8 +120,7 @@ pub(super) struct Opening {
     pub(super) manifest: Vec<u8>,
 }
 
-/// What the sending side says of an object: its name, what it holds, and what it is checked
-/// against.
+/// The sender's description of an object: its name, contents and checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Announced {
     Offer(Offer),
@@ -156,7 +154,7 @@ pub(super) fn label(id: u32) -> Bytes {
     Bytes::copy_from_slice(&id.to_be_bytes())
 }
 
-/// A peer's words without what a terminal would obey.
+/// A peer's text without control characters, which a terminal would obey.
 pub(super) fn safe_text(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(MAX_TEXT).collect()
 }

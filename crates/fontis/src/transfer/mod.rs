@@ -1,8 +1,8 @@
-//! Files and folders over connections: what the `fontis` command does.
+//! Files and folders over connections, as the `fontis` command transfers them.
 //!
-//! Start here: [`get`] fetches what a [`FileServer`] serves; [`send`] delivers to a [`Receiver`].
-//! Every block is checked against the object's BLAKE3 tree as it comes, and a name appears only
-//! when all of it is verified.
+//! Start here: [`get`] fetches from a [`FileServer`]; [`send`] delivers to a [`Receiver`]. Every
+//! block is checked against the object's BLAKE3 tree on arrival, and a name appears when all of the
+//! object is verified.
 
 mod error;
 mod get;
@@ -32,11 +32,10 @@ pub use resolve::resolve;
 pub use send::send;
 pub use serve::FileServer;
 
-/// How often progress is told.
+/// The interval of progress.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
-/// Runs `work`, which may block, on a thread of its own. Without anybody who waits for it, it ends
-/// where it awaits next.
+/// Runs `work`, which may block, on its own thread. If nobody awaits it, it ends at its next await.
 async fn on_own_thread<T: Send + 'static>(
     name: &str,
     work: impl Future<Output = T> + Send + 'static,
@@ -56,8 +55,7 @@ async fn on_own_thread<T: Send + 'static>(
     done.await.map_err(|_| TransferError::Worker)
 }
 
-/// Runs `work` to its end, and `moved` with what it tells meanwhile: bytes, and what the connection
-/// has counted.
+/// Runs `work` to its end, and `moved` with its reports: bytes, and the counters of the connection.
 async fn telling<T>(
     work: impl Future<Output = T>,
     mut told: mpsc::UnboundedReceiver<(u64, Stats)>,
@@ -73,7 +71,7 @@ async fn telling<T>(
     }
 }
 
-/// How far a transfer has come.
+/// The progress of a transfer.
 #[derive(Clone, Debug)]
 pub enum Progress {
     /// The handshake is complete.
@@ -81,7 +79,7 @@ pub enum Progress {
         /// The peer.
         remote: SocketAddr,
     },
-    /// What will be transferred is known.
+    /// The object is known.
     Started {
         /// The object's name.
         name: String,
@@ -96,7 +94,7 @@ pub enum Progress {
     Moved {
         /// Bytes verified and stored (when receiving) or acknowledged (when sending).
         done: u64,
-        /// What the connection has counted.
+        /// The counters of the connection.
         stats: Stats,
     },
     /// One of several objects that are sent is verified and stored at the receiver.
@@ -108,7 +106,7 @@ pub enum Progress {
 pub struct Report {
     /// The object's name.
     pub name: String,
-    /// Where it is now; none for standard output and for what was sent.
+    /// Its path; `None` for standard output and for sent objects.
     pub path: Option<PathBuf>,
     /// Its bytes.
     pub bytes: u64,
@@ -116,13 +114,13 @@ pub struct Report {
     pub resumed: u64,
     /// The BLAKE3 hash of its content.
     pub hash: String,
-    /// From the first packet to the last verified byte.
+    /// The time from the first packet to the last verified byte.
     pub duration: Duration,
-    /// What the connection has counted.
+    /// The counters of the connection.
     pub stats: Stats,
 }
 
-/// What a server tells.
+/// An event of a server.
 #[derive(Clone, Debug)]
 pub enum ServerEvent {
     /// A client is there.
@@ -136,7 +134,7 @@ pub enum ServerEvent {
     Started {
         /// The client.
         remote: SocketAddr,
-        /// What was asked for or offered.
+        /// The requested or offered object.
         name: String,
         /// Its bytes.
         bytes: u64,
@@ -145,14 +143,14 @@ pub enum ServerEvent {
     Finished {
         /// The client.
         remote: SocketAddr,
-        /// What has been transferred.
+        /// The transferred object.
         report: Box<Report>,
     },
     /// A transfer failed.
     Failed {
         /// The client.
         remote: SocketAddr,
-        /// What went wrong, for people.
+        /// The failure, for people.
         error: String,
     },
 }

@@ -10,11 +10,11 @@ use tokio::sync::{Semaphore, mpsc};
 
 use super::message::{Offer, Opening, Tell, label};
 use super::{PROGRESS_EVERY, TransferError, on_own_thread, telling};
+use crate::connection::{Connection, SendProgress};
+use crate::endpoint::{CODE_REFUSED_KEY, ConnectError};
 use crate::hash_tree::chaining_value;
-use crate::{
-    CODE_REFUSED_KEY, ConnectError, Connection, HashTree, HashTreeBuilder, SendProgress, Source,
-    SourceError, block_size_for,
-};
+use crate::hash_tree::{HashTree, HashTreeBuilder, block_size_for};
+use crate::source::{Source, SourceError};
 
 /// The code of an object whose source changed or could not be read.
 pub(super) const CODE_UNREADABLE: u32 = 1;
@@ -29,11 +29,11 @@ pub(super) const CODE_COMPLETE: u32 = 3;
 const READERS_AT_ONCE: usize = 64;
 static READERS: Semaphore = Semaphore::const_new(READERS_AT_ONCE);
 
-/// Bytes of an object that is hashed before it is sent: it takes a few milliseconds, and whoever
-/// asks has the whole object's hash at once.
+/// The size below which an object is hashed before it is sent: hashing takes a few milliseconds,
+/// and the client has the whole object's hash at once.
 const HASHED_FIRST: u64 = 4 << 20;
 
-/// A block, and its chaining value if nobody knew it.
+/// A block, and its chaining value if it was unknown.
 type Block = (Bytes, Option<[u8; 32]>);
 
 /// An object to be sent: its source and its hash tree.
@@ -43,7 +43,7 @@ pub(super) struct Outgoing {
     pub(super) tree: Tree,
 }
 
-/// What the peer checks an object against.
+/// The peer's checks of an object.
 #[derive(Clone)]
 pub(super) enum Tree {
     Known(Arc<HashTree>),
@@ -52,8 +52,8 @@ pub(super) enum Tree {
 }
 
 impl Tree {
-    /// That of a source whose hash nobody knows: it is not hashed before its first byte leaves,
-    /// unless it is small or may still change without a trace.
+    /// The description of a source of unknown hash: it is not hashed before its first byte leaves,
+    /// unless it is small or may still change undetected.
     pub(super) fn unknown(source: &Source) -> Option<Self> {
         source.state().filter(|_| source.size() > HASHED_FIRST).map(Self::Unknown)
     }
@@ -77,7 +77,7 @@ impl Outgoing {
         })
     }
 
-    /// What is known of an object that is hashed while it is sent.
+    /// The state of an object that is hashed while it is sent.
     pub(super) fn opening(&self, state: Hash) -> Result<Opening, TransferError> {
         let size = self.source.size();
         Ok(Opening {
@@ -97,8 +97,8 @@ impl Outgoing {
     }
 
     /// Sends the content and returns its hash tree when the peer has verified all of it. `tell`
-    /// says the chaining values of an unknown tree; `moved` is told now and then of what has been
-    /// read, and of the last block.
+    /// sends the chaining values of an unknown tree; `moved` is called periodically with the read
+    /// bytes, and at the last block.
     pub(super) async fn send(
         &self,
         connection: &Connection,
@@ -231,7 +231,7 @@ impl Outgoing {
     }
 }
 
-/// How an opening and the values that follow it are sent: before all else, and one after another.
+/// The sending of an opening and its values: before all else, and in order.
 pub(super) const IN_TURN: SendOptions = SendOptions { priority: 0, ordered: true, deadline: None };
 
 /// The partition of an object of `size` bytes.
@@ -239,7 +239,7 @@ pub(super) fn shape(size: u64, block_size: u32) -> ObjectShape {
     ObjectShape { size, block_size, symbol_size: SYMBOL_SIZE, code: Code::RaptorQ.id() }
 }
 
-/// Closes a connection, and waits until the peer knows or has had time to.
+/// Closes a connection, and waits until the peer has acknowledged it or time is up.
 pub(super) async fn close(connection: &Connection, code: u32) {
     connection.close(code, "");
     connection.closed().await;
@@ -257,8 +257,11 @@ pub(super) fn lost(connection: &Connection) -> TransferError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dest::Dest;
+    use crate::endpoint::{Accept, Endpoint, EndpointConfig};
+    use crate::identity::Identity;
+    use crate::sink::SinkOptions;
     use crate::transfer::{FileServer, get};
-    use crate::{Accept, Dest, Endpoint, EndpointConfig, Identity, SinkOptions};
 
     fn endpoint(identity: &Identity, accept: Accept) -> Endpoint {
         let config = EndpointConfig { accept, ..EndpointConfig::new(*identity.secret()) };

@@ -13,9 +13,12 @@ use super::message::{Announced, Holding, Request, Response, decode, encode, labe
 use super::outgoing::{CODE_UNWANTED, lost};
 use super::serve::key_text;
 use super::{Report, ServerEvent, TransferError};
-use crate::{
-    Connection, Dest, Endpoint, Manifest, RecvObject, Secret, Sink, SinkError, SinkOptions,
-};
+use crate::connection::{Connection, RecvObject};
+use crate::dest::Dest;
+use crate::endpoint::Endpoint;
+use crate::manifest::Manifest;
+use crate::sink::{Sink, SinkError, SinkOptions};
+use crate::url::Secret;
 
 /// Takes what others send into a folder; they must know a secret.
 pub struct Receiver {
@@ -31,10 +34,10 @@ struct Shared {
     busy: Mutex<HashMap<Claimant, Arc<Notify>>>,
 }
 
-/// A sender's key and the manifest of what it sends.
+/// A sender's key and the manifest of its object.
 type Claimant = ([u8; 32], blake3::Hash);
 
-/// How long the end of a transfer that is superseded may take.
+/// The time for the end of a superseded transfer.
 const SUPERSEDING: Duration = Duration::from_secs(5);
 
 impl Shared {
@@ -73,7 +76,7 @@ impl Drop for Busy {
     }
 }
 
-/// What the transfers of a connection wait for, by the requests' identifiers.
+/// The waiting transfers of a connection, by the requests' identifiers.
 #[derive(Default)]
 struct Expected {
     /// Objects that were accepted and whose content has not begun.
@@ -104,7 +107,7 @@ impl Receiver {
         Ok(Self { endpoint, shared: Arc::new(shared) })
     }
 
-    /// Receives until the endpoint closes; `events` is told what happens.
+    /// Receives until the endpoint closes; calls `events` with each event.
     pub async fn run(self, events: impl Fn(ServerEvent) + Send + Sync + 'static) {
         let events = Arc::new(events);
         while let Some(connection) = self.endpoint.accept().await {

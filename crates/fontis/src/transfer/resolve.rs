@@ -1,7 +1,7 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 
 use super::TransferError;
-use crate::Url;
+use crate::url::Url;
 
 /// The addresses of a URL's host, as the system orders them.
 pub async fn resolve(url: &Url) -> Result<Vec<SocketAddr>, TransferError> {

@@ -9,7 +9,10 @@ use super::get::meanwhile;
 use super::message::{Request, Response, decode, encode, safe_text};
 use super::outgoing::{Outgoing, Tree, close, lost};
 use super::{Progress, Report, TransferError};
-use crate::{Connection, Endpoint, Source, Url};
+use crate::connection::Connection;
+use crate::endpoint::Endpoint;
+use crate::source::Source;
+use crate::url::Url;
 
 /// Sends files and folders, one after another, to the receiver that printed `url`; returns when the
 /// last is verified and stored there. [`Progress::Stored`] reports on each. What is large is hashed
@@ -54,7 +57,7 @@ async fn open(path: PathBuf) -> Result<Outgoing, TransferError> {
     tokio::task::spawn_blocking(move || open(&path)).await.map_err(|_| TransferError::Worker)?
 }
 
-/// Asks the receiver to take an object; what it has of it.
+/// Asks the receiver to take an object; returns its held part.
 async fn ask(
     connection: &Connection,
     id: u32,
@@ -78,9 +81,9 @@ async fn ask(
     await_response(connection, id, asked).await
 }
 
-/// What a receiver asks for.
+/// A request of a receiver.
 enum Asked {
-    /// All but what it holds.
+    /// The blocks that it does not hold.
     For(Held),
     /// The object's hash: it may have some of it.
     ToHash,

@@ -12,11 +12,15 @@ use tokio::sync::{Mutex, oneshot};
 use super::message::{Request, Response, decode, encode};
 use super::outgoing::{IN_TURN, Outgoing, Tree, lost};
 use super::{Report, ServerEvent, TransferError};
-use crate::{Connection, Endpoint, HashCache, PublicKey, Source, SourceError};
+use crate::connection::Connection;
+use crate::endpoint::Endpoint;
+use crate::hash_cache::HashCache;
+use crate::identity::PublicKey;
+use crate::source::{Source, SourceError};
 
 /// Objects whose hash trees are remembered.
 const CACHED_TREES: NonZero<usize> = NonZero::new(256).unwrap();
-/// What strangers are told of what is not there, is not readable, or is none of their business.
+/// The answer for objects that do not exist, cannot be read, or are not served.
 const NOT_HERE: &str = "there is no such file or folder here: check the path in the URL";
 
 /// Serves the files and folders beneath a folder.
@@ -25,7 +29,7 @@ pub struct FileServer {
     shared: Arc<Shared>,
 }
 
-/// Requests whose client says first what it holds.
+/// Requests whose client first reports its held part.
 type Waiting = Arc<Mutex<HashMap<u32, oneshot::Sender<Held>>>>;
 
 struct Shared {
@@ -34,7 +38,7 @@ struct Shared {
 }
 
 impl FileServer {
-    /// A server of what is beneath `root`, to those whom the endpoint accepts.
+    /// A server of the folder `root`, for the clients that the endpoint accepts.
     pub fn new(endpoint: Endpoint, root: &Path) -> Result<Self, TransferError> {
         let root = Dir::open_ambient_dir(root, ambient_authority())
             .map_err(|source| TransferError::Folder { path: root.to_owned(), source })?;
@@ -42,7 +46,7 @@ impl FileServer {
         Ok(Self { endpoint, shared: Arc::new(shared) })
     }
 
-    /// Serves until the endpoint closes; `events` is told what happens.
+    /// Serves until the endpoint closes; calls `events` with each event.
     pub async fn run(self, events: impl Fn(ServerEvent) + Send + Sync + 'static) {
         let events = Arc::new(events);
         while let Some(connection) = self.endpoint.accept().await {
@@ -164,7 +168,7 @@ async fn answer(
     Ok(())
 }
 
-/// Opens what is asked for. Who may have some of it needs its hash at once.
+/// Opens the requested object. A client with a part of it needs its hash at once.
 fn open(shared: &Shared, path: &str, resume: bool) -> Result<Outgoing, TransferError> {
     let path = if path.is_empty() { "." } else { path };
     let source = Source::beneath(&shared.root, Path::new(path))?;

@@ -1,5 +1,5 @@
-//! What drives state machines over UDP: sockets with batches and offloads, an exact alarm, a clock.
-//! The relay of the laboratory stands on it too.
+//! Drivers of state machines over UDP: sockets with batches and offloads, an exact alarm, a clock.
+//! The relay of the laboratory also uses them.
 
 mod alarm;
 mod clock;

@@ -7,16 +7,15 @@ use mio::net::UdpSocket;
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use socket2::{Domain, Protocol, Socket as RawSocket, Type};
 
-/// A UDP socket that reads batches and knows about ECN.
+/// A UDP socket that reads batches and supports ECN.
 #[derive(Debug)]
 pub struct Socket {
     io: UdpSocket,
     state: UdpSocketState,
 }
 
-/// What is asked of the system for a socket's buffers: 25 ms of 5 Gbit/s, as long as a busy system
-/// may keep the thread that reads from its processor. The memory is taken only while there is
-/// something in it.
+/// The size of a socket's buffers: 25 ms of 5 Gbit/s, the time for which a busy system may keep the
+/// reading thread off its processor. The memory is taken only while there is data in it.
 const BUFFER: usize = 16 << 20;
 
 impl Socket {
@@ -43,7 +42,7 @@ impl Socket {
         &mut self.io
     }
 
-    /// Reads what is there into `batch`; says whether there may be more.
+    /// Reads the waiting datagrams into `batch`; returns true if there may be more.
     pub fn receive(&self, batch: &mut Batch) -> bool {
         batch.filled = 0;
         let mut slices = batch.reads.each_mut().map(|read| IoSliceMut::new(read));
@@ -61,7 +60,8 @@ impl Socket {
         }
     }
 
-    /// How many datagrams one call may send; one where the system has no segmentation offload.
+    /// The number of datagrams that one call may send; one if the system has no segmentation
+    /// offload.
     pub fn max_segments(&self) -> usize {
         self.state.max_gso_segments()
     }

@@ -1,11 +1,11 @@
 use serde::Deserialize;
 
-/// How claims are checked: those whose identifier has this pattern.
+/// The check of the claims whose identifier has this pattern.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Binding {
-    /// Identifiers; `{name}` stands for letters, digits and dots, and for what they were in all
-    /// other texts of the binding.
+    /// The patterns of identifiers; `{name}` matches letters, digits and dots, and stands for the
+    /// match in all other texts of the binding.
     pub(super) claims: Vec<String>,
     /// An expression for our value, in the claim's unit, or with `holds` to be shown.
     #[serde(default)]
@@ -13,21 +13,21 @@ pub(super) struct Binding {
     /// An expression that says whether the claim holds.
     #[serde(default)]
     pub(super) holds: String,
-    /// What was published, where the claim's own value is no number.
+    /// The published value, if the claim's own value is no number.
     pub(super) published: Option<f64>,
-    /// How far ours may be off, as in `10%` or `3`; a tenth of the published value if not said.
+    /// The tolerance, as in `10%` or `3`; a tenth of the published value by default.
     #[serde(default)]
     pub(super) tolerance: String,
-    /// Why the tolerance is another.
+    /// The reason for another tolerance.
     #[serde(default)]
     pub(super) reason: String,
-    /// Why it cannot be checked.
+    /// The reason why it cannot be checked.
     #[serde(default)]
     pub(super) unchecked: String,
-    /// Why ours differs, if it does.
+    /// The cause of the difference, if there is one.
     #[serde(default)]
     pub(super) cause: String,
-    /// Whether only full runs can answer it.
+    /// True if only full runs can check it.
     #[serde(default)]
     pub(super) full: bool,
     /// Texts for captures: `names.c."0.1G"` is what `{c}` stands for in expressions where it was
@@ -45,7 +45,7 @@ pub(super) struct Bindings {
 }
 
 impl Binding {
-    /// What its captures are in an identifier, if one of its patterns is the identifier's.
+    /// The values of its captures in an identifier, if one of its patterns matches.
     pub(super) fn captures(&self, id: &str) -> Option<Vec<(String, String)>> {
         self.claims.iter().find_map(|pattern| captures(pattern, id))
     }

@@ -18,58 +18,58 @@ pub struct Claim {
     pub id: String,
     /// The paper.
     pub source: String,
-    /// Where it stands there.
+    /// Its place there.
     pub source_lines: String,
-    /// What it is about.
+    /// Its subject.
     pub system: String,
     /// In which experiment.
     pub scenario: String,
-    /// What was measured.
+    /// The metric.
     pub metric: String,
-    /// What it was.
+    /// The value.
     pub value: Json,
     /// In which unit.
     pub unit: String,
     /// `eq`, `le`, `ge`, `ratio`, or `trend`.
     pub comparison: String,
-    /// What the specification suggests.
+    /// The criterion that the specification suggests.
     pub tolerance_suggestion: String,
     /// `sim`, `analytic`, `testbed`, or `none`.
     pub checkable_in: String,
-    /// What else is to be said.
+    /// Remarks.
     #[serde(default)]
     pub note: String,
 }
 
-/// What came of a claim.
+/// The verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// It holds here.
+    /// It is reproduced here.
     Reproduced,
-    /// It does not.
+    /// It differs here.
     Differs,
-    /// It cannot be checked here, or not by what was allowed to run.
+    /// It cannot be checked here, or not by the permitted runs.
     NotCheckable,
 }
 
-/// A claim and what came of it.
+/// A claim and its verdict.
 #[derive(Clone, Debug)]
 pub struct Checked {
     /// The claim.
     pub claim: Claim,
-    /// Whether it holds.
+    /// The verdict.
     pub verdict: Verdict,
     /// Our value.
     pub ours: Option<f64>,
-    /// What was published, as a number.
+    /// The published value, as a number.
     pub published: Option<f64>,
-    /// By what it was judged.
+    /// The criterion.
     pub criterion: String,
-    /// Why it differs, or cannot be checked.
+    /// The reason why it differs, or cannot be checked.
     pub why: String,
     /// The scenarios that it rests on.
     pub scenarios: BTreeSet<String>,
-    /// Whether one of these was a quick variant.
+    /// True if a quick variant was among them.
     pub quick: bool,
 }
 
@@ -245,14 +245,14 @@ trait Judging: World {
     fn is_quick(&self) -> bool;
 }
 
-/// What must be run.
+/// The runs that are needed.
 #[derive(Default)]
 struct Needed {
     runs: BTreeMap<String, BTreeSet<usize>>,
     probes: BTreeSet<String>,
 }
 
-/// Notes what is asked for, and answers with ones.
+/// Records the requests, and answers with ones.
 struct Survey<'a> {
     results: &'a mut Results,
     needed: &'a mut Needed,
@@ -287,7 +287,7 @@ impl Judging for Survey<'_> {
     }
 }
 
-/// Looks up what was measured.
+/// Looks up measured values.
 struct Looking<'a> {
     results: &'a mut Results,
     scenarios: BTreeSet<String>,

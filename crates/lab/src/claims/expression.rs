@@ -1,4 +1,4 @@
-//! What bindings compute: numbers, lists, measured values, functions.
+//! The expressions of bindings: numbers, lists, measured values, functions.
 //!
 //! ```text
 //! mean([X07 | cubic, rtt=100 ms | goodput all]) / 200 < 1.25 and increasing({1, 2, 3}, 0)
@@ -13,11 +13,11 @@ use super::value::Value;
 /// A reading of text as an expression, which gives its value at once.
 pub(super) struct Reader<'a, W> {
     rest: &'a str,
-    /// What measured values and functions are asked of.
+    /// The source of measured values and functions.
     world: &'a mut W,
 }
 
-/// Where measured values and functions come from.
+/// The source of measured values and functions.
 pub(super) trait World {
     /// The values of a metric in the runs of a scenario that the selectors choose.
     fn measured(

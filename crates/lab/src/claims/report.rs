@@ -5,7 +5,7 @@ use pulldown_cmark::{Options, Parser};
 
 use super::{Checked, Results, Verdict};
 
-/// A figure, a table or the text of a paper, and what came of what is claimed there.
+/// A figure, a table or the text of a paper, and the results of its claims.
 #[derive(Clone, Debug)]
 pub struct Section {
     /// The paper, as the beginning of its claims' identifiers.
@@ -18,13 +18,13 @@ pub struct Section {
     pub markdown: String,
 }
 
-/// The page on what was reproduced of a book's claims: Markdown. `findings` stands above the
-/// tables.
+/// The page on a book's claims, in Markdown. `findings` precedes the tables.
 pub fn report(book: &str, findings: &str, checked: &[Checked], results: &Results) -> String {
-    let mut text = format!(
-        "# What of {book} is reproduced\n\nThis page is made by `fontis lab check {book} --report FILE`; \
-         every number in its tables comes from there.\n\n"
+    let origin = format!(
+        "This page is made by `fontis lab check {book} --report FILE`. Every number in its tables is \
+         from there."
     );
+    let mut text = format!("# What of {book} is reproduced\n\n{}\n\n", wrap(&origin));
     summary(&mut text, checked);
     if !findings.trim().is_empty() {
         let _ = writeln!(text, "\n{}", findings.trim());
@@ -113,7 +113,7 @@ fn table(claims: &[&Checked]) -> String {
             [first, ..] => format!("`{first}` and {} more", ids.len() - 1),
             [] => continue,
         };
-        let _ = writeln!(text, "\n{of}: {why}.");
+        let _ = writeln!(text, "\n{}", wrap(&format!("{of}: {why}.")));
     }
     text
 }
@@ -196,6 +196,41 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }
 
+/// A paragraph of Markdown in lines of at most 100 columns. It is not broken inside code, nor
+/// before a word that would begin a list, a heading or a table.
+fn wrap(paragraph: &str) -> String {
+    const COLUMNS: usize = 100;
+    let begins_block = |word: &str| {
+        let is_number =
+            word.ends_with(['.', ')']) && word.starts_with(|c: char| c.is_ascii_digit());
+        is_number || word.starts_with(['-', '+', '*', '>', '#', '|'])
+    };
+    let mut pieces: Vec<String> = Vec::new();
+    let mut is_code = false;
+    for word in paragraph.split_whitespace() {
+        match pieces.last_mut() {
+            Some(piece) if is_code || begins_block(word) => {
+                piece.push(' ');
+                piece.push_str(word);
+            }
+            _ => pieces.push(word.to_owned()),
+        }
+        is_code ^= word.matches('`').count() % 2 == 1;
+    }
+    let mut text = String::new();
+    let mut column = 0;
+    for piece in pieces {
+        let length = piece.chars().count();
+        let fits = column + 1 + length <= COLUMNS;
+        if column > 0 {
+            text.push(if fits { ' ' } else { '\n' });
+        }
+        column = if fits && column > 0 { column + 1 + length } else { length };
+        text.push_str(&piece);
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,5 +251,14 @@ mod tests {
             page.contains("<td><code>&lt;i&gt;</code></td><td><strong>c</strong></td>"),
             "{page}"
         );
+    }
+
+    #[test]
+    fn paragraphs_are_wrapped_but_not_inside_code_or_before_what_begins_a_list() {
+        let lengths = |text: &str| wrap(text).lines().map(str::len).collect::<Vec<_>>();
+        assert_eq!(lengths(&"word ".repeat(30)), [99, 49]);
+        let start = "x".repeat(90);
+        assert_eq!(lengths(&format!("{start} y `a b c d e f`")), [92, 13]);
+        assert_eq!(lengths(&format!("{start} by 123456 - 10 %")), [93, 13]);
     }
 }

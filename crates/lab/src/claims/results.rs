@@ -15,14 +15,14 @@ use crate::sim::{self, Platform, key};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What may be run.
+/// The permitted runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// The quick variants of scenarios that have one, and nothing in real time.
     pub quick: bool,
-    /// Nothing: only what has been recorded counts.
+    /// No runs: only recorded ones count.
     pub nothing: bool,
-    /// What has been recorded by this version, too.
+    /// Recorded runs of this version are repeated too.
     pub fresh: bool,
     /// Runs at the same time.
     pub jobs: usize,
@@ -38,22 +38,22 @@ pub struct Results {
     budget: Budget,
     loaded: BTreeMap<String, Loaded>,
     stop: Arc<AtomicBool>,
-    /// Why there is no testbed, once one was asked for.
+    /// The reason why there is no testbed, after a first attempt.
     no_testbed: Option<String>,
-    /// What long probes gave, once one was asked for.
+    /// The results of long probes, after a first attempt.
     probes: Option<BTreeMap<String, Vec<f64>>>,
 }
 
 /// The file of long probes' results.
 const PROBES: &str = "probes.jsonl";
 
-/// A scenario and what is known of its runs.
+/// A scenario and the results of its runs.
 pub(super) struct Loaded {
     pub(super) scenario: Scenario,
     pub(super) runs: Vec<Run>,
     /// By place in `runs`.
     summaries: Vec<Option<Summary>>,
-    /// Whether the runs are fewer or shorter than the full ones.
+    /// True if the runs are fewer or shorter than the full ones.
     pub(super) is_quick: bool,
     platform: Platform,
 }
@@ -78,7 +78,7 @@ impl Results {
         }
     }
 
-    /// What ends running when it is set; runs that are not finished are given up.
+    /// The flag that ends running; unfinished runs are abandoned.
     pub fn stop(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.stop)
     }
@@ -118,8 +118,8 @@ impl Results {
         self.folder.join(format!("{name}{on}.jsonl"))
     }
 
-    /// Runs what is needed and not yet known, `jobs` at a time, and keeps the summaries. `tell` is
-    /// told what is done.
+    /// Runs the needed runs that are missing, `jobs` at a time, and keeps the summaries. Calls
+    /// `tell` with progress.
     pub fn run(
         &mut self,
         id: &str,
@@ -200,7 +200,7 @@ impl Results {
         Ok(())
     }
 
-    /// What the long probe of this name gave, if that is known.
+    /// The result of the long probe of this name, if it is known.
     pub(super) fn probe(&mut self, name: &str) -> Option<&Vec<f64>> {
         let probes = self.probes.get_or_insert_with(|| {
             let text = fs::read_to_string(self.folder.join(PROBES)).unwrap_or_default();
@@ -211,7 +211,7 @@ impl Results {
         probes.get(name)
     }
 
-    /// Runs a long probe, if what it gives is not known, and keeps that.
+    /// Runs a long probe if its result is unknown, and keeps it.
     pub(super) fn run_probe(
         &mut self,
         name: &str,
@@ -295,7 +295,7 @@ fn platform(id: &str) -> (&str, Platform) {
     }
 }
 
-/// What a run's result is known by.
+/// The key of a run's result.
 fn key_on(platform: Platform, run: &Run) -> String {
     match platform {
         Platform::Simulator => key(run),
@@ -303,7 +303,7 @@ fn key_on(platform: Platform, run: &Run) -> String {
     }
 }
 
-/// Whether this machine has a testbed; if so this process may use it from now on.
+/// Returns true if this machine has a testbed, and prepares this process to use it.
 fn testbed() -> Result<(), String> {
     #[cfg(target_os = "linux")]
     return crate::testbed::gain_privilege().map(drop).map_err(|error| error.to_string());
@@ -367,7 +367,7 @@ fn append(path: &Path, line: &str) -> Result<(), String> {
 }
 
 impl Results {
-    /// Why runs of a scenario are missing.
+    /// The reason why runs of a scenario are missing.
     pub(super) fn missing(&self, id: &str) -> String {
         match &self.no_testbed {
             Some(why) if platform(id).1 == Platform::Testbed => {
@@ -377,13 +377,13 @@ impl Results {
         }
     }
 
-    /// Whether quick variants are run.
+    /// True if quick variants are run.
     pub(super) fn is_quick(&self) -> bool {
         self.budget.quick
     }
 }
 
-/// What a scenario sets a key to, in seconds, bit/s, bytes, or as it is; a list for a swept key.
+/// The value of a key in a scenario, in seconds, bit/s, bytes, or as it is; a list for a swept key.
 pub(super) fn setting(loaded: &Loaded, key: &str) -> Result<super::value::Value, String> {
     use super::value::Value;
     let number = |text: &str| {

@@ -1,4 +1,4 @@
-/// What an expression is worth: a number, or a list of them. Truth is 1, falsehood 0.
+/// The value of an expression: a number, or a list of them. True is 1, false 0.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
     Number(f64),
@@ -7,7 +7,7 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// Of a number itself; of a list with one element, that.
+    /// The number itself, or the one element of a list.
     pub(super) fn number(&self) -> Result<f64, String> {
         match self {
             Self::Number(number) => Ok(*number),

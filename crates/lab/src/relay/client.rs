@@ -7,8 +7,7 @@ use mio::{Interest, Registry, Token};
 
 use fontis::udp::Socket;
 
-/// Someone who sends to the relay, with a socket of its own towards the server so that answers find
-/// their way.
+/// A client of the relay, with its own socket to the server, by which answers are assigned.
 #[derive(Debug)]
 pub(super) struct Client {
     pub(super) address: SocketAddr,
@@ -37,7 +36,7 @@ impl Clients {
         self.by_flow.len()
     }
 
-    /// How many there have been.
+    /// The number of clients so far.
     pub(super) fn total(&self) -> u64 {
         self.next_flow.into()
     }

@@ -1,9 +1,8 @@
 //! A bad path for any UDP program.
 //!
 //! Start here: a [`Relay`] listens on an address, forwards every client's datagrams to a server and
-//! the answers back, and lets both directions cross a [`Link`](fontis_net::Link) each. All clients
-//! share the two links, as they would share a bottleneck; each is a flow of its own, so a fair
-//! queue is fair between clients.
+//! the answers back, each direction over a [`Link`](fontis_net::Link). All clients share the two
+//! links, as a bottleneck. Each client is a flow, so a fair queue is fair between clients.
 //!
 //! ```text
 //! client ──► listening socket ──► up   ──► the client's own socket ──► server
@@ -28,19 +27,19 @@ use fontis_base::Duration;
 use fontis_net::{LinkConfig, LinkStats};
 use thiserror::Error;
 
-use crate::Lateness;
+use crate::lateness::Lateness;
 pub use run::Relay;
 
 /// Bytes of IP and UDP headers, counted with every datagram.
 pub const OVERHEAD: u32 = 28;
 
-/// What a relay is to do.
+/// The configuration of a relay.
 ///
-/// A link's buffer bounds what waits, not what is in flight: without a rate, memory grows with what
-/// the clients send in one delay.
+/// A link's buffer limits the waiting packets, not those in flight: without a rate, memory grows
+/// with the clients' datagrams in one delay.
 #[derive(Clone, Debug)]
 pub struct RelayConfig {
-    /// Where clients send to; port zero takes any free port.
+    /// The address for clients; port zero takes any free port.
     pub listen: SocketAddr,
     /// The server.
     pub to: SocketAddr,
@@ -52,7 +51,7 @@ pub struct RelayConfig {
     pub mtu: u32,
     /// The seed of all random processes.
     pub seed: u64,
-    /// How many clients are served at a time; each takes a socket.
+    /// The most clients at a time; each takes a socket.
     pub max_clients: usize,
     /// A client that has been silent both ways for so long is forgotten.
     pub idle: Duration,
@@ -74,7 +73,7 @@ impl RelayConfig {
     }
 }
 
-/// Why a relay cannot work.
+/// The reason why a relay cannot work.
 #[derive(Debug, Error)]
 pub enum RelayError {
     /// The address to listen on cannot be had.
@@ -82,15 +81,15 @@ pub enum RelayError {
     Listen {
         /// The address that was asked for.
         address: SocketAddr,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The system failed while the relay was at work.
     #[error("cannot {action}: {source}")]
     System {
-        /// What was tried.
+        /// The attempted action.
         action: &'static str,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -111,7 +110,7 @@ fn system(action: &'static str) -> impl FnOnce(io::Error) -> RelayError {
     move |source| RelayError::System { action, source }
 }
 
-/// What a relay has done so far.
+/// The counters of a relay.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RelayStats {
     /// The path from the clients to the server.
@@ -130,7 +129,7 @@ pub struct RelayStats {
     pub strangers: u64,
     /// Datagrams that crossed their link but that the system did not take.
     pub unsent: u64,
-    /// How long after their due times datagrams were sent.
+    /// The lateness of datagrams.
     pub lateness: Lateness,
 }
 
@@ -152,10 +151,10 @@ impl Stopper {
 
 /// Reads a relay's statistics while it runs.
 #[derive(Clone, Debug, Default)]
-pub struct Monitor(Arc<Mutex<RelayStats>>);
+pub struct RelayMonitor(Arc<Mutex<RelayStats>>);
 
-impl Monitor {
-    /// What the relay has done, as of at most a tenth of a second ago.
+impl RelayMonitor {
+    /// The counters of the relay, at most a tenth of a second old.
     pub fn stats(&self) -> RelayStats {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -165,12 +164,12 @@ impl Monitor {
     }
 }
 
-/// A relay that runs on a thread of its own until it is stopped or dropped.
+/// A relay that runs on its own thread until it is stopped or dropped.
 #[derive(Debug)]
 pub struct RelayHandle {
     local_addr: SocketAddr,
     stopper: Stopper,
-    monitor: Monitor,
+    monitor: RelayMonitor,
     thread: Option<JoinHandle<Result<(), RelayError>>>,
 }
 
@@ -186,17 +185,17 @@ impl RelayHandle {
         Ok(Self { local_addr, stopper, monitor, thread: Some(thread) })
     }
 
-    /// Where clients send to.
+    /// The address for clients.
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
     }
 
-    /// What the relay has done, as of at most a tenth of a second ago.
+    /// The counters of the relay, at most a tenth of a second old.
     pub fn stats(&self) -> RelayStats {
         self.monitor.stats()
     }
 
-    /// Stops the relay and says what it has done in all.
+    /// Stops the relay and returns its final counters.
     pub fn stop(mut self) -> Result<RelayStats, RelayError> {
         self.join()?;
         Ok(self.stats())

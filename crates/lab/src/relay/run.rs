@@ -9,7 +9,7 @@ use mio::{Events, Interest, Poll, Token, Waker};
 
 use super::client::Clients;
 use super::path::{Direction, Path};
-use super::{Monitor, RelayConfig, RelayError, RelayStats, Stopper, system};
+use super::{RelayConfig, RelayError, RelayMonitor, RelayStats, Stopper, system};
 use crate::lateness::LatenessRecorder;
 use fontis::udp::{Alarm, Batch, Clock, Socket, ecn};
 
@@ -18,7 +18,7 @@ const LISTENER: Token = Token(usize::MAX);
 const ALARM: Token = Token(usize::MAX - 1);
 const STOP: Token = Token(usize::MAX - 2);
 
-/// How often statistics are published while something happens.
+/// The interval of publishing changed statistics.
 const PUBLISH_EVERY: Duration = Duration::from_millis(100);
 
 /// A relay between clients and one server.
@@ -29,7 +29,7 @@ pub struct Relay {
     poll: Poll,
     alarm: Alarm,
     stopper: Stopper,
-    monitor: Monitor,
+    monitor: RelayMonitor,
     listener: Socket,
     local_addr: SocketAddr,
     clients: Clients,
@@ -39,7 +39,7 @@ pub struct Relay {
     ready: Vec<Token>,
     stats: RelayStats,
     lateness: LatenessRecorder,
-    /// When statistics are to be published, if they have changed.
+    /// The time of the next publication of changed statistics.
     publish_at: Option<Time>,
     forget_at: Time,
 }
@@ -61,7 +61,7 @@ impl Relay {
             clock: Clock::start(),
             alarm,
             stopper: Stopper { stop: Arc::new(AtomicBool::new(false)), waker: Arc::new(waker) },
-            monitor: Monitor::default(),
+            monitor: RelayMonitor::default(),
             listener,
             local_addr,
             clients: Clients::new(config.max_clients),
@@ -77,18 +77,18 @@ impl Relay {
         })
     }
 
-    /// Where clients send to.
+    /// The address for clients.
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
     }
 
-    /// What stops the relay.
+    /// The handle that stops the relay.
     pub fn stopper(&self) -> Stopper {
         self.stopper.clone()
     }
 
-    /// What reads the relay's statistics.
-    pub fn monitor(&self) -> Monitor {
+    /// The handle that reads the relay's statistics.
+    pub fn monitor(&self) -> RelayMonitor {
         self.monitor.clone()
     }
 

@@ -11,16 +11,16 @@ use serde_json::Value;
 
 use super::folder::{Folder, Metric, RecordError};
 
-/// How far a batch of runs has come. Shared between the threads that run and the one that shows it.
+/// The progress of a batch of runs, shared between the threads that run and the one that shows it.
 #[derive(Debug, Default)]
-pub struct Progress {
+pub struct BatchProgress {
     /// Samples taken in all runs.
     pub samples: AtomicU64,
     /// Runs done, recorded before or now.
     pub runs: AtomicUsize,
 }
 
-/// Where runs are made.
+/// The platform of runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Platform {
     /// In virtual time.
@@ -30,41 +30,41 @@ pub enum Platform {
     Testbed,
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// Its place in the list of runs.
     pub run: usize,
-    /// What was measured.
+    /// The metrics.
     pub metrics: Vec<Metric>,
-    /// Whether it had been recorded before and was not run again.
+    /// True if it was recorded before and not run again.
     pub kept: bool,
 }
 
-/// How many samples a run takes: the measure of progress.
+/// The number of samples of a run, which measures progress.
 pub fn samples(run: &Run) -> u64 {
     let experiment = &run.experiment;
     experiment.duration.as_nanos().div_ceil(experiment.sample.as_nanos().max(1)).max(1)
 }
 
-/// What is to be written of the simulator's packets beside a recording.
+/// The files of packets to write beside a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extras {
-    /// What the flows' senders send and receive, as pcapng.
+    /// The packets of the flows' senders, as pcapng.
     pub capture: bool,
     /// Every packet's life, for `fontis view`.
     pub packets: bool,
-    /// What the flows' senders do and believe, as a qlog.
+    /// The packets and estimates of the flows' senders, as a qlog.
     pub qlog: bool,
 }
 
 /// The most packets in a capture: some hundred megabytes of them.
 const MOST_CAPTURED: u64 = 2_000_000;
 
-/// Runs what has not been recorded yet, on `jobs` threads, and records it; gives what is done, in
-/// the order of the runs. Of packets is written what `extras` says; every packet's life is known to
-/// the simulator only. When `stop` is set, runs that are not finished are given up; the rest is
-/// kept, and the next batch goes on from there.
+/// Runs and records the runs that are not recorded yet, on `jobs` threads; returns the results in
+/// the order of the runs. `extras` chooses the files of packets; only the simulator has every
+/// packet's life. If `stop` is set, unfinished runs are abandoned; the next batch continues with
+/// them.
 pub fn run(
     runs: &[Run],
     platform: Platform,
@@ -72,8 +72,8 @@ pub fn run(
     jobs: usize,
     extras: Extras,
     stop: &AtomicBool,
-    progress: &Progress,
-) -> Result<Vec<Outcome>, RecordError> {
+    progress: &BatchProgress,
+) -> Result<Vec<RunOutcome>, RecordError> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());
     let failed = Mutex::new(None);
@@ -85,7 +85,7 @@ pub fn run(
                 Ok(Some((metrics, kept))) => {
                     progress.runs.fetch_add(1, Ordering::Relaxed);
                     let mut done = done.lock().expect("no thread panics with it");
-                    done.push(Outcome { run: index, metrics, kept });
+                    done.push(RunOutcome { run: index, metrics, kept });
                 }
                 Ok(None) => break,
                 Err(error) => {
@@ -108,15 +108,15 @@ pub fn run(
     Ok(done)
 }
 
-/// Of a run under way its packets are written now and then, for `fontis view --live`.
+/// Writes the packets of a running simulation periodically, for `fontis view --live`.
 struct Snapshots<'a> {
     folder: &'a Folder,
     run: &'a Run,
     next: Instant,
 }
 
-/// The first picture of a run under way, and how much of its time pictures may take: one part in so
-/// many.
+/// The time of the first picture of a run, and the largest share of time for pictures: one part in
+/// this number.
 const FIRST_SNAPSHOT: Duration = Duration::from_secs(1);
 const SNAPSHOT_SHARE: u32 = 10;
 
@@ -143,7 +143,7 @@ fn one(
     folder: &Folder,
     extras: Extras,
     stop: &AtomicBool,
-    progress: &Progress,
+    progress: &BatchProgress,
 ) -> Result<Option<(Vec<Metric>, bool)>, RecordError> {
     if let Some(metrics) = folder.recorded(run, platform, extras) {
         progress.samples.fetch_add(samples(run), Ordering::Relaxed);
@@ -198,7 +198,8 @@ fn one(
 /// A recording, and on what machine it was made.
 pub(crate) type OnMachine = Option<(Watched, Value)>;
 
-/// Runs it with real kernels and sockets, and captures so many packets; `None` if `stop` said so.
+/// Runs it with real kernels and sockets, and captures this number of packets; `None` if `stop` was
+/// set.
 #[cfg(target_os = "linux")]
 pub(crate) fn on_testbed(
     run: &Run,

@@ -12,7 +12,7 @@ use thiserror::Error;
 use super::batch::{Extras, Platform};
 use super::parquet_file;
 
-/// What could not be written or read back.
+/// The path that could not be written or read.
 #[derive(Debug, Error)]
 pub enum RecordError {
     /// The file system refused.
@@ -20,7 +20,7 @@ pub enum RecordError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         error: io::Error,
     },
     /// A run failed on the testbed.
@@ -31,12 +31,12 @@ pub enum RecordError {
     Parquet {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         error: parquet::errors::ParquetError,
     },
 }
 
-/// Where a scenario's recordings go: a folder for each run, which has its name only when it is
+/// The folder of a scenario's recordings, with a folder for each run that gets its name when it is
 /// complete.
 #[derive(Clone, Debug)]
 pub struct Folder {
@@ -61,11 +61,11 @@ impl QlogFile {
 /// One metric of a run, as it is kept in `run.json` and in the summary.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
-    /// What is measured.
+    /// The metric.
     pub metric: String,
-    /// Of what.
+    /// The subject.
     pub subject: String,
-    /// How much.
+    /// The value.
     pub value: f64,
     /// In which unit.
     pub unit: String,
@@ -86,8 +86,8 @@ impl Folder {
         self.path.join(format!("{:05}", run.index))
     }
 
-    /// The metrics of a run that was recorded before by this version with these settings, with what
-    /// is wanted of its packets.
+    /// The metrics of a run that this version recorded with these settings and these files of
+    /// packets.
     pub fn recorded(&self, run: &Run, platform: Platform, extras: Extras) -> Option<Vec<Metric>> {
         let wanted = [(extras.capture, CAPTURE), (extras.packets, TRACE), (extras.qlog, QLOG)];
         if wanted.iter().any(|(wanted, name)| *wanted && !self.of_run(run).join(name).is_file()) {
@@ -106,7 +106,7 @@ impl Folder {
         self.path.join(format!(".{:05}{PARTIAL}", run.index))
     }
 
-    /// Writes what was seen of the packets of a run under way.
+    /// Writes the packets of a running simulation.
     pub fn record_snapshot(&self, run: &Run, trace: &Trace) -> io::Result<()> {
         let partial = self.partial(run);
         fs::create_dir_all(&partial)?;
@@ -127,7 +127,7 @@ impl Folder {
         }
     }
 
-    /// Removes what was written of a run that was given up.
+    /// Removes the files of an abandoned run.
     pub fn forget_partial(&self, run: &Run) {
         // What is left over is replaced by the next run.
         let _ = fs::remove_dir_all(self.partial(run));
@@ -214,11 +214,11 @@ impl Folder {
 }
 
 const RUN: &str = "run.json";
-/// What a capture at the senders would have seen.
+/// A capture at the senders.
 pub const CAPTURE: &str = "packets.pcapng";
-/// What the flows' senders do and believe, for `fontis view` and others.
+/// The packets and estimates of the flows' senders, for `fontis view` and others.
 pub const QLOG: &str = "packets.sqlog";
-/// How the folder of a run under way ends; it begins with a dot and the run's number.
+/// The suffix of the folder of a running simulation, which begins with a dot and the run's number.
 pub const PARTIAL: &str = ".partial";
 /// Every packet's life, for `fontis view`.
 pub const TRACE: &str = "packets.trace";
@@ -241,7 +241,7 @@ const ALL_RUNS: &[ColumnSchema] = &[
     column("unit", ColumnKind::Text, "the unit"),
 ];
 
-/// How a run was made: what decides every byte of its recording.
+/// The provenance of a run: all settings that decide the bytes of its recording.
 fn how(run: &Run) -> Value {
     let settings: serde_json::Map<String, Value> =
         run.settings.iter().map(|(key, value)| (key.clone(), json!(value))).collect();

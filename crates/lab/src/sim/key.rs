@@ -1,7 +1,7 @@
 use fontis_sim::scenario::Run;
 
-/// What decides a run's result, hashed: its settings with the traces that they name, its seed, this
-/// version. What is only said about it does not count.
+/// The key of a run, hashed from everything that decides its result: its settings with their
+/// traces, its seed, this version. Descriptions do not count.
 pub fn key(run: &Run) -> String {
     const ABOUT: [&str; 5] = ["id", "title", "paper", "figure", "minutes"];
     let is_about =

@@ -6,9 +6,9 @@ use fontis_sim::scenario::{Files, Scenario, ScenarioError};
 /// A scenario in a file.
 #[derive(Clone, Debug)]
 pub struct ScenarioFile {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// What it says.
+    /// Its contents.
     pub scenario: Scenario,
 }
 
@@ -25,7 +25,7 @@ pub fn folder() -> Option<PathBuf> {
     here.ancestors().map(|folder| folder.join("scenarios")).find(|path| path.is_dir())
 }
 
-/// Reads a scenario; an error says the file, the line and what is wrong.
+/// Reads a scenario; an error gives the file, the line and the fault.
 pub fn read(path: &Path) -> Result<ScenarioFile, String> {
     let place = path.display();
     let text = fs::read_to_string(path).map_err(|error| format!("{place}: {error}"))?;

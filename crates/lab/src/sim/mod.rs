@@ -1,5 +1,5 @@
-//! Scenarios on this machine: finding them, running many at once or on the testbed, recording what
-//! came of it.
+//! Scenarios on this machine: finding them, running them in parallel or on the testbed, recording
+//! the results.
 
 mod batch;
 mod folder;
@@ -8,7 +8,7 @@ mod library;
 mod parquet_file;
 
 pub(crate) use batch::on_testbed;
-pub use batch::{Extras, Outcome, Platform, Progress, run, samples};
+pub use batch::{BatchProgress, Extras, Platform, RunOutcome, run, samples};
 pub use folder::{CAPTURE, Folder, Metric, PARTIAL, QLOG, QlogFile, RecordError, TRACE};
 pub use key::key;
 pub use library::{ScenarioFile, find, folder, list, parse, read};

@@ -12,10 +12,9 @@ use super::Namespace;
 use super::error::{TestbedError, system};
 use super::system as sys;
 
-/// A command in a namespace. All that it starts ends with it, and with this process, whatever ends
-/// that.
+/// A command in a namespace. It ends with all its children when this process ends, for any reason.
 #[derive(Debug)]
-pub struct Job {
+pub struct CommandJob {
     handle: JobHandle,
     thread: JoinHandle<io::Result<ExitStatus>>,
 }
@@ -34,7 +33,7 @@ impl JobHandle {
     }
 }
 
-impl Job {
+impl CommandJob {
     /// Starts a command in a namespace.
     pub fn start(namespace: &Namespace, mut command: Command) -> Result<Self, TestbedError> {
         let namespace = namespace.share()?;
@@ -73,12 +72,12 @@ impl Job {
         }
     }
 
-    /// What ends it.
+    /// The handle that ends it.
     pub fn handle(&self) -> JobHandle {
         self.handle.clone()
     }
 
-    /// Whether it has ended.
+    /// Returns true if it has ended.
     pub fn is_over(&self) -> bool {
         self.thread.is_finished()
     }

@@ -15,9 +15,9 @@ use super::tun::{MAX_READ, Tun};
 use super::way::Way;
 use crate::lateness::{Lateness, LatenessRecorder};
 
-/// Carries packets between interfaces over ways, each on a thread of its own. Time is real: a packet
-/// is due at a time that follows from its arrival alone, and leaves as soon after it as the machine
-/// wakes up, never before.
+/// Carries packets between interfaces over ways, each on a thread of its own. Time is real: a
+/// packet is due at a time that follows from its arrival alone, and leaves as soon after it as the
+/// machine wakes up, never before.
 #[derive(Debug)]
 pub(super) struct Emulator {
     clock: Clock,
@@ -42,10 +42,10 @@ struct Stop {
     event: OwnedFd,
 }
 
-/// How many packets are read before those that are due are released.
+/// The number of packets that are read before due ones are released.
 const BATCH: usize = 32;
-/// What is read up to this size is kept in a buffer of its own size; the others keep the one that
-/// they were read into.
+/// Packets up to this size are copied to a buffer of their size; larger ones keep the buffer into
+/// which they were read.
 const SMALL: usize = 16 << 10;
 
 impl Emulator {
@@ -84,7 +84,7 @@ impl Emulator {
         lock(&self.lanes[index])
     }
 
-    /// Whether a thread has ended before its time.
+    /// Returns true if a thread has ended early.
     pub(super) fn has_failed(&self) -> bool {
         self.threads.iter().any(JoinHandle::is_finished)
     }
@@ -116,7 +116,7 @@ impl Drop for Emulator {
 }
 
 impl Lane {
-    /// How long after their due times packets were released.
+    /// The lateness of packets.
     pub(super) fn lateness(&self) -> Lateness {
         self.lateness.summary()
     }

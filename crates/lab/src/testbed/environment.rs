@@ -16,7 +16,7 @@ pub struct Environment {
     parameters: Vec<(&'static str, String)>,
     /// Parameters that could not be set.
     pub(super) refused: Vec<&'static str>,
-    /// What the scenario sets and the kernel does otherwise.
+    /// Settings of the scenario that the kernel does not follow.
     pub(super) ignored: Vec<&'static str>,
     /// How late packets were released, towards the receivers and back.
     pub(super) lateness: Vec<Lateness>,
@@ -81,7 +81,7 @@ impl Environment {
         })
     }
 
-    /// As it stands beside the recording.
+    /// The form in the recording.
     pub fn as_json(&self) -> Value {
         let parameters: serde_json::Map<String, Value> = self
             .parameters

@@ -2,17 +2,17 @@ use std::io;
 
 use thiserror::Error;
 
-/// Why a testbed cannot be built or used.
+/// The reason why a testbed cannot be built or used.
 #[derive(Debug, Error)]
 pub enum TestbedError {
     /// The system does not let this user make networks.
     #[error("cannot make a network on this machine: {what}: {source}; run it as root, or {advice}")]
     Forbidden {
-        /// What was refused.
+        /// The refused action.
         what: &'static str,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
-        /// What would help without being root.
+        /// The repair without root.
         advice: &'static str,
     },
     /// A command cannot be started.
@@ -20,7 +20,7 @@ pub enum TestbedError {
     Command {
         /// The command.
         command: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// Something cannot be had on the testbed.
@@ -31,15 +31,15 @@ pub enum TestbedError {
     Flow {
         /// Its name.
         flow: String,
-        /// What went wrong.
+        /// The failure.
         problem: String,
     },
     /// The system failed.
     #[error("cannot {action}: {source}")]
     System {
-        /// What was tried.
+        /// The attempted action.
         action: &'static str,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }

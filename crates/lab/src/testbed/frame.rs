@@ -6,8 +6,7 @@ use fontis_base::Ecn;
 use super::checksum::{Sum, partial};
 use super::system::VNET_LEN;
 
-/// What a read from an interface gave: a packet, or a super-packet of TCP or UDP that stands for
-/// several.
+/// A packet from an interface, or a super-packet of TCP or UDP that holds several.
 #[derive(Debug)]
 pub(super) struct Datagram {
     /// The interface's header and the packet.
@@ -49,7 +48,7 @@ pub(super) const TCP: u8 = 6;
 pub(super) const UDP: u8 = 17;
 /// The most that headers of an interface, of IP and of TCP take together, extensions included.
 const MOST_HEADERS: usize = 512;
-/// Of a packet that is captured: IPv6 and TCP with all its options, or a datagram's header and
+/// The captured bytes of a packet: IPv6 and TCP with all its options, or a datagram's header and
 /// more.
 const BEGINNING: usize = 128;
 const TCP_FLAGS: usize = 13;
@@ -57,7 +56,7 @@ const TCP_FIN_PSH: u8 = 0x09;
 const TCP_CWR: u8 = 0x80;
 
 impl Datagram {
-    /// Reads what an interface gave; `None` for what is no IP packet or contradicts itself.
+    /// Reads a packet from an interface; `None` if it is no IP packet or is inconsistent.
     pub(super) fn parse(bytes: Vec<u8>) -> Option<Self> {
         let packet = bytes.get(VNET_LEN..)?;
         let ipv6 = match packet.first()? >> 4 {
@@ -98,12 +97,12 @@ impl Datagram {
         &self.bytes[VNET_LEN..]
     }
 
-    /// Where it comes from.
+    /// The source.
     pub(super) fn source(&self) -> IpAddr {
         self.address(if self.ipv6 { 8 } else { 12 })
     }
 
-    /// Where it goes.
+    /// The destination.
     pub(super) fn destination(&self) -> IpAddr {
         self.address(if self.ipv6 { 24 } else { 16 })
     }
@@ -145,7 +144,7 @@ impl Datagram {
         bytes.fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
     }
 
-    /// How many packets it stands for.
+    /// The number of packets in it.
     pub(super) const fn segments(&self) -> u16 {
         self.segments
     }
@@ -194,7 +193,7 @@ impl Frame {
         follows
     }
 
-    /// What the packets carry; for what is no super-packet, all of it.
+    /// The payload of its packets; for a single packet, all of it.
     fn payload(&self) -> &[u8] {
         let Datagram { headers, segment, .. } = *self.datagram;
         let packet = self.datagram.packet();

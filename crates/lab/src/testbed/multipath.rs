@@ -10,7 +10,7 @@ use super::namespace::Namespace;
 /// The protocol's number for sockets (linux/in.h).
 pub(super) const PROTOCOL: i32 = 262;
 
-/// Lets a namespace have so many subflows beside a connection's first, and begin one from each of
+/// Permits this number of subflows in a namespace beside a connection's first, one from each of
 /// these addresses.
 pub(super) fn manage(
     namespace: &Namespace,

@@ -7,8 +7,8 @@ use super::error::{TestbedError, system};
 use super::netlink::Netlink;
 use super::system as sys;
 
-/// A network namespace without a name: it lives as long as this value, what was opened in it, and
-/// the processes in it.
+/// A network namespace without a name. It lives as long as this value, its open descriptors and its
+/// processes.
 #[derive(Debug)]
 pub struct Namespace {
     descriptor: OwnedFd,
@@ -39,7 +39,7 @@ impl Namespace {
         Ok(Self { descriptor: present()? })
     }
 
-    /// Does something in the namespace, on a thread of its own: sockets that it opens are there.
+    /// Runs a function in the namespace, on its own thread: sockets that it opens are there.
     pub fn run<T: Send>(
         &self,
         act: impl FnOnce() -> Result<T, TestbedError> + Send,
@@ -87,7 +87,7 @@ fn scoped<T: Send>(act: impl FnOnce() -> T + Send) -> T {
     result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Whether this process may make namespaces and configure interfaces: CAP_NET_ADMIN and
+/// Returns true if this process may make namespaces and configure interfaces: CAP_NET_ADMIN and
 /// CAP_SYS_ADMIN.
 fn is_capable() -> bool {
     const NEEDED: u64 = 1 << 12 | 1 << 21;
@@ -97,8 +97,7 @@ fn is_capable() -> bool {
     effective.is_some_and(|mask| mask & NEEDED == NEEDED)
 }
 
-/// Gets this process what it needs to make networks: nothing if it has it, else a user namespace in
-/// which it has it.
+/// Gives this process the capabilities to make networks, in a user namespace if it lacks them.
 ///
 /// Call it before the process has a second thread. Says whether networks of the machine itself can
 /// be changed, which is so without a user namespace only.

@@ -16,8 +16,8 @@ use super::way::{Flows, Hop, Route, SIDE, Tap, Way};
 use crate::lateness::Lateness;
 
 /// A namespace with an address for every sender of a flow's own, one with an address for every such
-/// receiver, one for each machine with an interface for each of its links, and between them the links
-/// of an experiment.
+/// receiver, one for each machine with an interface for each of its links, and between them the
+/// links of an experiment.
 ///
 /// The kernels of all senders are one, and those of all receivers: they share the machine, not a
 /// queue, since their interface waits for nobody.
@@ -454,8 +454,7 @@ fn routes(experiment: &Experiment) -> Result<Vec<[Vec<usize>; 2]>, TestbedError>
     firsts.chain(others.map(|subflow| Ok(of_subflow(subflow)))).collect()
 }
 
-/// On which side of the testbed each link is: that of what goes to receivers, or of what comes
-/// back. Each side is a thread.
+/// The side of each link: towards the receivers, or back. Each side is a thread.
 fn sides(experiment: &Experiment, routes: &[[Vec<usize>; 2]]) -> Result<Vec<usize>, TestbedError> {
     let mut sides = vec![None; experiment.links.len()];
     for routes in routes {
@@ -494,7 +493,7 @@ impl LinkRow {
 }
 
 impl Running {
-    /// What a link of the experiment has counted up to now, and packets that wait in it.
+    /// The present counters of a link of the experiment, and its waiting packets.
     pub(super) fn link(&self, index: usize) -> (LinkStats, usize) {
         let (side, place) = self.links[index];
         let now = self.emulator.now();
@@ -538,7 +537,7 @@ impl Running {
         counts.fold((0, 0), |sum, count| (sum.0 + count.0, sum.1 + count.1))
     }
 
-    /// Whether a direction has ended before its time.
+    /// Returns true if a direction has ended early.
     pub(super) fn has_failed(&self) -> bool {
         self.emulator.has_failed()
     }

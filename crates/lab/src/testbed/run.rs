@@ -21,9 +21,9 @@ use super::error::{TestbedError, system};
 use super::flow::{self, Flow, Place, Stage};
 use super::network::{Network, Running, Site, addresses_beside};
 
-/// Runs an experiment with real kernels and sockets; gives what was recorded, with a capture of the
-/// first `captured` packets that senders send and receive, if there are to be any; and on what
-/// machine. `None` if `stop` said so, which is asked at each sample.
+/// Runs an experiment with real kernels and sockets. Returns the recording, with a capture of the
+/// first `captured` packets of the senders, and the environment. Calls `stop` at each sample;
+/// `None` if it returned true.
 pub fn run(
     experiment: &Experiment,
     captured: u64,
@@ -184,7 +184,7 @@ impl<'a> TestbedRun<'a> {
         }
     }
 
-    /// Reads what has to be asked for, for a sample that is due at `at`.
+    /// Reads the counters that need a call, for a sample that is due at `at`.
     fn refresh(&mut self, at: Time) {
         self.flows.iter().for_each(|flow| flow.refresh(&self.runtime));
         // A sample has the time for which it was meant, unless the machine was late by more than
@@ -276,7 +276,7 @@ fn mtu(experiment: &Experiment) -> Result<u32, TestbedError> {
     }
 }
 
-/// What is set of the kernels.
+/// The settings of the kernels.
 fn parameters(experiment: &Experiment) -> Vec<(&'static str, String)> {
     let configs: Vec<&tcp::Config> = tcp_configs(experiment).map(|(_, config)| config).collect();
     let flag = |of: fn(&tcp::Config) -> bool| u8::from(configs.iter().any(|c| of(c))).to_string();
@@ -299,7 +299,7 @@ fn parameters(experiment: &Experiment) -> Vec<(&'static str, String)> {
     parameters
 }
 
-/// Bytes of a socket's buffer: four times what the longest path holds, in flight and in its buffer.
+/// The bytes of a socket's buffer: four times the content of the longest path and its buffer.
 fn socket_buffer(experiment: &Experiment) -> u64 {
     const LEAST: u64 = 4 << 20;
     const MOST: u64 = 1 << 30;
@@ -321,7 +321,7 @@ fn socket_buffer(experiment: &Experiment) -> u64 {
     bdp.saturating_add(queue.min(MOST)).saturating_mul(4).clamp(LEAST, MOST)
 }
 
-/// What the scenario asks for and a kernel does not do.
+/// Settings of the scenario that a kernel does not follow.
 fn ignored(experiment: &Experiment) -> Vec<&'static str> {
     let default = tcp::Config::default();
     let any = |of: &dyn Fn(&tcp::Config) -> bool| tcp_configs(experiment).any(|(_, c)| of(c));

@@ -4,7 +4,7 @@ use std::process::Command;
 use fontis::udp::Clock;
 use fontis_net::{LinkConfig, LinkStats};
 
-use super::command::Job;
+use super::command::CommandJob;
 use super::emulator::Emulator;
 use super::error::TestbedError;
 use super::namespace::Namespace;
@@ -12,10 +12,10 @@ use super::tun::{Interface, Tun};
 use super::way::{Flows, Route, Way};
 use crate::lateness::Lateness;
 
-/// Whether super-packets cross links as they are.
+/// The treatment of super-packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SuperPackets {
-    /// Where nothing happens to single packets: no rate, loss or other fault.
+    /// Whole if the link only delays: no rate, loss or other fault.
     #[default]
     Auto,
     /// Always: each is charged as the packets that it stands for and meets one fate.
@@ -27,7 +27,7 @@ pub enum SuperPackets {
 }
 
 impl SuperPackets {
-    /// Whether those that enter a link like this stay whole.
+    /// Returns true if super-packets stay whole on such a link.
     pub(super) fn whole(self, links: &[&LinkConfig]) -> bool {
         match self {
             Self::Whole => true,
@@ -40,7 +40,7 @@ impl SuperPackets {
     }
 }
 
-/// What is between a shell and the rest of the machine.
+/// The configuration of the link between a shell and the rest of the machine.
 #[derive(Clone, Debug)]
 pub struct ShellConfig {
     /// The path from the shell to the outside. Times in it count from the start.
@@ -51,7 +51,7 @@ pub struct ShellConfig {
     pub mtu: u32,
     /// The seed of all random processes.
     pub seed: u64,
-    /// What becomes of super-packets.
+    /// The treatment of super-packets.
     pub super_packets: SuperPackets,
 }
 
@@ -67,14 +67,14 @@ pub struct Shell {
     emulator: Emulator,
 }
 
-/// What a shell's links have done so far.
+/// The counters of a shell's links.
 #[derive(Clone, Copy, Debug)]
 pub struct ShellStats {
     /// The path from the shell.
     pub up: LinkStats,
     /// The path to the shell.
     pub down: LinkStats,
-    /// How long after their due times packets were released, on either path.
+    /// The lateness of packets, on either path.
     pub lateness: [Lateness; 2],
     /// Packets that the system did not take.
     pub unsent: u64,
@@ -115,7 +115,7 @@ impl Shell {
         Ok(Self { inner, gateway: near.map(|(address, _)| address), emulator })
     }
 
-    /// Where the outside is reached from the shell: an IPv4 and an IPv6 address.
+    /// The addresses of the outside in the shell, IPv4 and IPv6.
     pub const fn gateway(&self) -> [IpAddr; 2] {
         self.gateway
     }
@@ -127,13 +127,13 @@ impl Shell {
 
     /// Starts a command in the shell, which finds the outside's addresses in `FONTIS_GATEWAY` and
     /// `FONTIS_GATEWAY6`.
-    pub fn start(&self, mut command: Command) -> Result<Job, TestbedError> {
+    pub fn start(&self, mut command: Command) -> Result<CommandJob, TestbedError> {
         command.env("FONTIS_GATEWAY", self.gateway[0].to_string());
         command.env("FONTIS_GATEWAY6", self.gateway[1].to_string());
-        Job::start(&self.inner, command)
+        CommandJob::start(&self.inner, command)
     }
 
-    /// What has happened so far.
+    /// The present counters.
     pub fn stats(&self) -> ShellStats {
         let now = self.emulator.now();
         let (mut up, mut down) = (self.emulator.lane(0), self.emulator.lane(1));
@@ -145,7 +145,7 @@ impl Shell {
         }
     }
 
-    /// Takes the links away, and says what they have done.
+    /// Removes the links, and returns their counters.
     pub fn close(self) -> Result<ShellStats, TestbedError> {
         let stats = self.stats();
         self.emulator.stop()?;

@@ -81,10 +81,9 @@ pub(super) fn take_precedence() {
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
 }
 
-/// Makes `command` the only child of a process that is the first of a new process namespace: when
-/// that dies, and it does so with the thread that starts the command, everything that the command
-/// has started dies too, whatever kills this process. The thread must have asked for the process
-/// namespace.
+/// Makes `command` the only child of the first process of a new process namespace. That process
+/// ends with the thread that starts the command, and the kernel then ends everything in the
+/// namespace, for any end of this process. The thread must have requested the process namespace.
 ///
 /// `alive` is the reading end of a pipe whose writing end, `hold`, is open as long as this process
 /// lives.
@@ -140,7 +139,7 @@ fn become_first(alive: RawFd, hold: RawFd) -> io::Result<()> {
     }
 }
 
-/// What the kernel knows of a TCP connection (`struct tcp_info`).
+/// The kernel's state of a TCP connection (`struct tcp_info`).
 pub(super) fn tcp_info(socket: &impl AsFd) -> io::Result<libc::tcp_info> {
     // SAFETY: the structure is plain numbers, for which zero is valid.
     let mut info: libc::tcp_info = unsafe { zeroed() };
@@ -159,8 +158,8 @@ pub(super) fn tcp_info(socket: &impl AsFd) -> io::Result<libc::tcp_info> {
     Ok(info)
 }
 
-/// What the kernel knows of the subflows of a Multipath TCP connection, the first nine at most
-/// (`MPTCP_TCPINFO`, linux/mptcp.h). An error for a connection that is plain TCP.
+/// The kernel's state of the subflows of a Multipath TCP connection, at most the first nine
+/// (`MPTCP_TCPINFO`, linux/mptcp.h). An error for a connection of plain TCP.
 pub(super) fn subflow_infos(socket: &impl AsFd) -> io::Result<Vec<libc::tcp_info>> {
     const SOL_MPTCP: libc::c_int = 284;
     const MPTCP_TCPINFO: libc::c_int = 2;
@@ -188,8 +187,7 @@ pub(super) fn subflow_infos(socket: &impl AsFd) -> io::Result<Vec<libc::tcp_info
     Ok(answer.infos[..count].to_vec())
 }
 
-/// Reads and throws away what a TCP socket has, `most` bytes at most, without copying it; how much
-/// it was.
+/// Reads and discards at most `most` bytes of a TCP socket, without copying; returns their number.
 pub(super) fn discard(socket: &impl AsFd, most: usize) -> io::Result<usize> {
     let fd = socket.as_fd().as_raw_fd();
     // SAFETY: with MSG_TRUNC TCP writes nothing to the buffer (tcp(7)), so there need be none.
@@ -197,7 +195,8 @@ pub(super) fn discard(socket: &impl AsFd, most: usize) -> io::Result<usize> {
     usize::try_from(got).map_err(|_| io::Error::last_os_error())
 }
 
-/// Bounds the window that a TCP socket, or what a listening one accepts, offers to its peer.
+/// Limits the window that a TCP socket, or a socket accepted from a listening one, offers to its
+/// peer.
 pub(super) fn clamp_window(socket: &impl AsFd, bytes: u32) -> io::Result<()> {
     let fd = socket.as_fd().as_raw_fd();
     let length = size_of::<u32>() as libc::socklen_t;

@@ -14,7 +14,7 @@ pub(super) struct Tun {
     descriptor: OwnedFd,
 }
 
-/// How an interface is set up.
+/// The settings of an interface.
 #[derive(Clone, Debug)]
 pub(super) struct Interface<'a> {
     /// Its name; the kernel replaces `%d` by a number.
@@ -23,7 +23,7 @@ pub(super) struct Interface<'a> {
     pub(super) addresses: &'a [(IpAddr, u8)],
     /// The largest packet.
     pub(super) mtu: u32,
-    /// Whether all that has no better way goes there.
+    /// True if it is the default route.
     pub(super) default_route: bool,
     /// Single addresses that are reached there.
     pub(super) host_routes: &'a [IpAddr],

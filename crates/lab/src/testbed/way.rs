@@ -22,15 +22,15 @@ pub(super) struct Way {
     /// Bytes at the IP layer that left, by route.
     carried: Vec<u64>,
     pub(super) flipped_bits: Stream,
-    /// What was no IP packet, or no flow's.
+    /// Packets that were no IP packets, or of no flow.
     pub(super) strangers: u64,
     tap: Option<(Tap, Arc<Mutex<Capture>>)>,
 }
 
-/// Where a way's packets are captured.
+/// The place of the capture on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tap {
-    /// As they come, before the first link.
+    /// On arrival, before the first link.
     Begin,
     /// Behind the last link.
     End,
@@ -92,7 +92,7 @@ impl Route {
     }
 }
 
-/// How packets are told apart.
+/// The fields that identify a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flows {
     /// Addresses and ports make a flow; all take the same route.
@@ -265,7 +265,7 @@ impl Way {
         }
     }
 
-    /// When the next packet may be due somewhere.
+    /// The time at which the next packet may be due.
     pub(super) fn next(&self) -> Option<Time> {
         self.earliest().map(|(at, _)| at)
     }

@@ -3,9 +3,9 @@
 //! Start here: an [`Endpoint`] takes [`Segment`]s and the time, and gives segments and the time of
 //! its next deadline. Its sending half keeps a scoreboard of what is outstanding and decides what
 //! is lost (RFC 6675 or RACK-TLP, RFC 8985; RFC 6582 without SACK) and when (RFC 6298); a
-//! [congestion control](crate::congestion) algorithm answers how much may be outstanding. Its receiving half
-//! reassembles, delays acknowledgements and offers a window. A stream's bytes are only counted, so
-//! that a simulated gigabyte costs nothing.
+//! [congestion control](crate::congestion) algorithm answers how much may be outstanding. Its
+//! receiving half reassembles, delays acknowledgements and offers a window. A stream's bytes are
+//! only counted, so that a simulated gigabyte costs nothing.
 
 mod config;
 mod endpoint;

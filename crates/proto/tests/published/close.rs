@@ -1,7 +1,7 @@
 use fontis_base::{Duration, Time};
 use fontis_proto::published::{Config, Event, Flags, State};
 
-use crate::pair::Pair;
+use super::pair::Pair;
 
 fn seconds(times: &[Time]) -> Vec<u64> {
     times.iter().map(|at| at.as_nanos() / 1_000_000_000).collect()

@@ -2,7 +2,7 @@ use bytes::Bytes;
 use fontis_base::{Duration, Rate, Stream};
 use fontis_proto::published::{Body, Coding, Config, Flags, LastPacket, Need, Sending, Stats};
 
-use crate::pair::Pair;
+use super::pair::Pair;
 
 fn config() -> Config {
     Config { rate: Rate::from_mbps(100), ..Config::default() }

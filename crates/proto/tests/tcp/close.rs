@@ -1,7 +1,7 @@
 use fontis_base::{Duration, Time};
 use fontis_proto::tcp::{Endpoint, Event, Flags, State};
 
-use crate::script::{Script, config, run_until};
+use super::script::{Script, config, run_until};
 
 fn events(script: &mut Script) -> Vec<Event> {
     core::iter::from_fn(|| script.endpoint.event()).collect()

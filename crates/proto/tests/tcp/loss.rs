@@ -1,6 +1,6 @@
 use fontis_proto::tcp::{Config, Recovery};
 
-use crate::script::{MSS, config, run};
+use super::script::{MSS, config, run};
 
 /// An initial window of `segments`.
 fn window(segments: u32) -> Config {

@@ -1,7 +1,7 @@
 use fontis_base::Duration;
 use fontis_proto::tcp::Config;
 
-use crate::script::{config, run};
+use super::script::{config, run};
 
 fn delayed() -> Config {
     Config { delayed_ack: Some(Duration::from_millis(40)), ..config() }

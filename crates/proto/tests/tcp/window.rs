@@ -1,7 +1,7 @@
 use fontis_base::Duration;
 use fontis_proto::tcp::Config;
 
-use crate::script::{MSS, config, run};
+use super::script::{MSS, config, run};
 
 #[test]
 fn a_closed_window_is_probed_ever_more_rarely_until_it_opens() {
@@ -70,7 +70,7 @@ fn an_application_that_does_not_read_closes_the_window_and_opens_it_again() {
     assert_eq!(test.endpoint.unread(), 2000);
     // What does not fit is not taken.
     let before = test.endpoint.receiver_stats().received;
-    test = crate::script::run_until(test, 0, "+0 < 2000:3000\n +0 > ack 2000");
+    test = super::script::run_until(test, 0, "+0 < 2000:3000\n +0 > ack 2000");
     assert_eq!(test.endpoint.receiver_stats().received, before);
     assert_eq!(test.endpoint.read(400), 400);
     assert!(test.endpoint.poll(test.now).is_none(), "too little to tell");
@@ -95,7 +95,7 @@ fn a_pause_shrinks_the_window_to_the_initial_one() {
     );
     assert_eq!(test.endpoint.sender_stats().cwnd, 4 * MSS);
     test.now += Duration::from_secs(1);
-    crate::script::run_until(
+    super::script::run_until(
         test,
         6 * MSS,
         "+0 > 6000:7000
@@ -108,9 +108,9 @@ fn a_pause_shrinks_the_window_to_the_initial_one() {
 fn a_short_segment_waits_for_another_short_one_but_not_for_full_ones() {
     run(config(), 2500, "+0 > 0:1000\n +0 > 1000:2000\n +0 > 2000:2500\n +100 < ack 2500");
     let test = run(config(), 500, "+0 > 0:500");
-    let test = crate::script::run_until(test, 300, "+100 < ack 500\n +0 > 500:800");
-    crate::script::run_until(test, 0, "+100 < ack 800");
+    let test = super::script::run_until(test, 300, "+100 < ack 500\n +0 > 500:800");
+    super::script::run_until(test, 0, "+100 < ack 800");
     let hasty = Config { nagle: false, ..config() };
     let test = run(hasty, 500, "+0 > 0:500");
-    crate::script::run_until(test, 300, "+0 > 500:800\n +100 < ack 800");
+    super::script::run_until(test, 300, "+0 > 500:800\n +100 < ack 800");
 }

@@ -39,8 +39,8 @@ pub struct Sent {
     pub kind: Option<FrameKind>,
 }
 
-/// All messages of a flow: when each was made and when it arrived. The flow's ends share one log, as
-/// a measurement with one clock does.
+/// All messages of a flow: when each was made and when it arrived. The flow's ends share one log,
+/// as a measurement with one clock does.
 #[derive(Clone, Debug)]
 pub struct MessageLog {
     entries: Arc<Mutex<Entries>>,

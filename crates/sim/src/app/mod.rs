@@ -1,8 +1,8 @@
 //! Sources of traffic, whatever transport carries it.
 //!
-//! Start here: an [`Application`] describes the traffic of a flow. [`Application::pair`] makes the two
-//! [`App`]s of the flow's ends. An app acts through a [`Socket`](socket::Socket), which every transport's host
-//! implements as far as the transport can.
+//! Start here: an [`Application`] describes the traffic of a flow. [`Application::pair`] makes the
+//! two [`App`]s of the flow's ends. An app acts through a [`Socket`](socket::Socket), which every
+//! transport's host implements as far as the transport can.
 
 pub mod message;
 pub mod requests;

@@ -20,8 +20,8 @@ pub(crate) struct MessageMetrics {
 }
 
 impl MessageMetrics {
-    /// The messages of a receiver that were made since `begin`. Those whose deadline had not passed at
-    /// `end` do not count. `deadline` is in nanoseconds.
+    /// The messages of a receiver that were made since `begin`. Those whose deadline had not passed
+    /// at `end` do not count. `deadline` is in nanoseconds.
     pub(crate) fn read(
         log: &MessageLog,
         receiver: usize,

@@ -494,7 +494,8 @@ impl Builder<'_> {
         Endpoint { node, address }
     }
 
-    /// Adds a controller if there is a flow for it, with a way to the senders that is nobody else's.
+    /// Adds a controller if there is a flow for it, with a way to the senders that is nobody
+    /// else's.
     fn add_controller(&mut self, ends: &[FlowEnds]) {
         let experiment = self.experiment;
         let flows: Vec<usize> = (0..experiment.flows.len())

@@ -56,8 +56,8 @@ pub trait Host: Node<Payload> + Any + Send {
     fn as_any_mut(&mut self) -> &mut dyn Any;
 }
 
-/// The counters of one end of a flow. Of a flow's sender the first six are read, of its receiver the
-/// others.
+/// The counters of one end of a flow. Of a flow's sender the first six are read, of its receiver
+/// the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets sent.

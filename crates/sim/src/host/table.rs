@@ -1,7 +1,7 @@
 //! The table of transports.
 //!
-//! A transport is one [`TransportRow`]. Scenarios, their reference and schema, recordings, captures,
-//! qlogs and traces read the table and nothing else.
+//! A transport is one [`TransportRow`]. Scenarios, their reference and schema, recordings,
+//! captures, qlogs and traces read the table and nothing else.
 
 use core::any::Any;
 use core::fmt;

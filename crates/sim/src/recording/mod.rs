@@ -65,14 +65,7 @@ impl Recording {
 
     /// What there is to know of the tables, for people: Markdown.
     pub fn describe() -> String {
-        let mut text = String::from(
-            "# Recordings\n\nEach run leaves four tables, as Parquet files in a folder of its own, beside `run.json`, \
-             which says how the run was made: every setting, the seed, the version. The summaries of all runs of a \
-             scenario are in `summary.parquet` above them, with the run's number, variant and sweep in front. Times \
-             are seconds since the run began, of virtual time in the simulator and of real time on the testbed, where \
-             `run.json` also says on which machine. This page is made from the code \
-             (`crates/sim/src/recording.rs`).\n",
-        );
+        let mut text = String::from(INTRODUCTION);
         for (name, table) in Self::new().tables() {
             text.push_str(&format!(
                 "\n## {name}\n\n| column | unit | type | meaning |\n|---|---|---|---|\n"
@@ -96,6 +89,17 @@ impl Recording {
         text
     }
 }
+
+/// The beginning of the page on recordings.
+const INTRODUCTION: &str = "# Recordings
+
+Each run leaves five tables, as Parquet files in a folder of its own, beside `run.json`, which says
+how the run was made: every setting, the seed, the version. The summaries of all runs of a scenario
+are in `summary.parquet` above them, with the run's number, variant and sweep in front. Times are
+seconds since the run began, of virtual time in the simulator and of real time on the testbed, where
+`run.json` also says on which machine. This page is made from the code
+(`crates/sim/src/recording/mod.rs`).
+";
 
 impl Default for Recording {
     fn default() -> Self {

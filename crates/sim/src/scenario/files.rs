@@ -59,8 +59,8 @@ const CELLULAR: &str = "cellular:";
 /// The most opportunities of a trace that is made, of eight bytes each: an hour at 160 Mbit/s.
 const MOST: f64 = 5e7;
 
-/// A trace of the model in [`cellular`](crate::analysis::cellular), by mean rate, coefficient of variation,
-/// length and seed.
+/// A trace of the model in [`cellular`](crate::analysis::cellular), by mean rate, coefficient of
+/// variation, length and seed.
 fn cellular(model: &str) -> Result<DeliveryTrace, String> {
     let form = "write cellular:MEAN,VARIATION,LENGTH[,SEED], as in \"cellular:10 Mbit/s,30%,60 s\"";
     let parts: Vec<&str> = model.split(',').map(str::trim).collect();

@@ -11,8 +11,8 @@ use crate::host::tcp::TcpHost;
 use crate::world::drops::SimLink;
 use crate::world::switch::Switch;
 
-/// A node of a world. Contents are boxed: of thousands of nodes, the places and the wires stay in the
-/// processor's cache.
+/// A node of a world. Contents are boxed: of thousands of nodes, the places and the wires stay in
+/// the processor's cache.
 pub enum Element {
     /// One direction of a path.
     Link(Box<SimLink>),

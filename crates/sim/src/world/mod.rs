@@ -450,7 +450,8 @@ impl World {
         self.touch(to);
     }
 
-    /// Brings a copy of a packet to each node that leads to members of its group: one for each link.
+    /// Brings a copy of a packet to each node that leads to members of its group: one for each
+    /// link.
     #[cold]
     fn forward_to_group(&mut self, from: u32, by: Port, packet: Packet<Payload>) {
         let Some((to, port)) = self.way(from, by) else { return };

@@ -285,9 +285,9 @@ impl Graph {
         last
     }
 
-    /// The tree of shortest ways from a router to the ends of the links `leaves`, which are its last
-    /// links: what a packet to a group crosses, each link once. A leaf that no way leads to is not
-    /// in it.
+    /// The tree of shortest ways from a router to the ends of the links `leaves`, which are its
+    /// last links: what a packet to a group crosses, each link once. A leaf that no way leads to is
+    /// not in it.
     pub fn tree(&self, router: VertexIndex, leaves: &[usize]) -> BTreeSet<usize> {
         let last = self.last_links(router);
         let mut tree = BTreeSet::new();
@@ -311,7 +311,8 @@ impl Graph {
     pub fn route(&self, from: VertexIndex, to: VertexIndex) -> Option<Vec<usize>> {
         let (mut at, mut way) = (from, Vec::new());
         while at != to {
-            // Each router decides by itself; with every link the way that is left is shorter by one.
+            // Each router decides by itself; with every link the way that is left is shorter by
+            // one.
             let link = self.first_links(at)[to]?;
             way.push(link);
             at = self.links[link].1;

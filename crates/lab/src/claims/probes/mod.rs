@@ -1,4 +1,4 @@
-//! What our own code is found to do: small experiments without a network.
+//! Probes of the code itself: small experiments without a network.
 
 mod network;
 
@@ -148,7 +148,7 @@ fn bits(field: &str) -> Result<f64, String> {
     Ok(a.iter().zip(&b).map(|(a, b)| f64::from((a ^ b).count_ones())).sum())
 }
 
-/// When whose packets are lost.
+/// The losses of packets, by sender and time.
 #[derive(Clone, Copy, PartialEq)]
 enum Silence {
     /// All, always.
@@ -208,8 +208,8 @@ fn copies(silence: Silence, flags: Flags) -> Vec<f64> {
     times
 }
 
-/// Bytes delivered, bytes open, and blocks held at most, after a transfer of so many blocks over 10
-/// ms with block 3 held up; with every other acknowledgement lost if it is said.
+/// Bytes delivered, bytes open, and the most blocks held, after a transfer of this number of blocks
+/// over 10 ms with block 3 held up; optionally with every other acknowledgement lost.
 fn transfer(config: &Config, blocks: u64, lose_acks: bool) -> (u64, u64, u64) {
     let config = Config { rate: Rate::from_mbps(100), ..config.clone() };
     let mut sender = Endpoint::connect(Time::ZERO, config.clone(), [9, 99, 999]);
@@ -248,7 +248,7 @@ fn transfer(config: &Config, blocks: u64, lose_acks: bool) -> (u64, u64, u64) {
     (got.delivered, sender.stats().in_flight, got.most_blocks_held)
 }
 
-/// How many of the eight combinations of encoding, decoding and acknowledging carry something.
+/// The number of the eight combinations of encoding, decoding and acknowledging that carry data.
 fn switches() -> usize {
     let works = |switches: u32| {
         let config = Config {
@@ -285,8 +285,8 @@ fn message(len: usize) -> Vec<u8> {
     (0..len).map(|_| generator.next_u32() as u8).collect()
 }
 
-/// Whether message and checks of a block sum up to nothing, check by check: a decoder that has the
-/// message knows the checks from these equations alone, and encoded symbols agree with them.
+/// Returns true if message and checks of a block sum up to zero, check by check: a decoder with the
+/// message derives the checks from these equations alone, and encoded symbols agree with them.
 fn parity() -> bool {
     let code = SparseCode::PROTOTYPE;
     let message = message(code.message);
@@ -353,14 +353,14 @@ fn most_symbols() -> u32 {
     low
 }
 
-/// The work of encoding for each of so many source symbols of RaptorQ: bytes of its plan, in which
-/// all operations on symbols are written down.
+/// The work of encoding for each of this number of source symbols of RaptorQ: bytes of its plan,
+/// which lists all operations on symbols.
 fn work(k: u32) -> f64 {
     EncodingPlan::new(k).map_or(f64::NAN, |plan| plan.memory() as f64 / f64::from(k))
 }
 
-/// Whether receivers that lose 1 %, 10 % and 30 % of one row of symbols, in which none comes twice,
-/// all decode the same message from it.
+/// Returns true if receivers that lose 1 %, 10 % and 30 % of one row of symbols, without
+/// repetition, all decode the same message from it.
 fn broadcast() -> bool {
     const K: u32 = 1000;
     let message = Bytes::from(message(16 * K as usize));
@@ -391,8 +391,8 @@ fn broadcast() -> bool {
 /// Decodings that make a probability of one in a million show.
 const TRIALS: u32 = 3_000_000;
 
-/// How many of so many sets of k + 2 symbols of RaptorQ do not suffice. A set loses a random share
-/// of the source symbols; repair symbols from a random place make up for them.
+/// The number of sets of k + 2 symbols of RaptorQ that do not suffice. A set loses a random share
+/// of the source symbols; repair symbols from a random place replace them.
 fn failures(k: u32, trials: u32) -> u32 {
     let message = Bytes::from(message(k as usize));
     let Ok(shape) = BlockShape::new(Code::RaptorQ, k, 1) else { return trials };
@@ -429,7 +429,7 @@ fn failures(k: u32, trials: u32) -> u32 {
     failed
 }
 
-/// The share of a message that the sparse LT code knows without a precode from 5 % more symbols
+/// The share of a message that the sparse LT code restores without a precode from 5 % more symbols
 /// than it has.
 fn lt_fraction() -> f64 {
     let code = SparseCode::lt(65_536, Distribution::Shokrollahi);
@@ -442,7 +442,7 @@ fn lt_fraction() -> f64 {
     1.0 - decoder.missing() as f64 / code.message as f64
 }
 
-/// Whether a decoder that stalls goes on with the next symbols, without those that it had.
+/// Returns true if a decoder that stalls continues with the next symbols, without the earlier ones.
 fn resumed() -> bool {
     let code = SparseCode::PROTOTYPE;
     let message = message(code.message);
@@ -499,7 +499,7 @@ fn by_threshold() -> Vec<Estimate> {
     FOUND.get_or_init(|| [0.05, 0.1, 0.15, 0.2, 0.25, 0.3].into_iter().map(of).collect()).clone()
 }
 
-/// How far probes' distances are from theirs where nothing else is sent, at most, in seconds.
+/// The largest deviation of probes' distances without other traffic, in seconds.
 fn jitter() -> f64 {
     let link = Cellular::varying(1, 3e6, 0.2, 300.0);
     let silent = Web { think: 1e6, ..Web::default() };

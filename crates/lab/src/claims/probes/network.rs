@@ -114,9 +114,9 @@ pub(super) fn two_paths() -> Vec<f64> {
     vec![before / (first + second), after / second]
 }
 
-/// Encoded bytes that come in vain, for each byte of the message, over 100 Mbit/s and 10 ms: if a
-/// block is acknowledged as soon as enough has come, and if it is once it is decoded, which takes 5
-/// ms (what the byte code takes for its block of 63,536 bytes).
+/// Useless encoded bytes, for each byte of the message, over 100 Mbit/s and 10 ms: if a block is
+/// acknowledged when it has enough symbols, and if it is acknowledged when it is decoded, which
+/// takes 5 ms (the time of the byte code for its block of 63,536 bytes).
 pub(super) fn early_acknowledgement() -> Vec<f64> {
     [Duration::ZERO, Duration::from_millis(5)].map(in_vain).to_vec()
 }
@@ -162,9 +162,9 @@ fn in_vain(decoding: Duration) -> f64 {
     stats.bytes_wasted as f64 / stats.delivered.max(1) as f64
 }
 
-/// What NewReno without selective acknowledgements does when `lost` segments in a row are lost
-/// once, of a window of some hundred, over 100 ms: timeouts, copies, and the least time between two
-/// copies in round trips.
+/// The recovery of NewReno without selective acknowledgements from one loss of `lost` segments in a
+/// row, of a window of about a hundred, over 100 ms: timeouts, copies, and the least time between
+/// two copies in round trips.
 pub(super) fn new_reno(lost: u64) -> Vec<f64> {
     const FIRST_LOST: u64 = 200;
     let rtt = Duration::from_millis(100);

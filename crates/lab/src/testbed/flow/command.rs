@@ -7,7 +7,7 @@ use fontis_sim::host::rows::command::Command as CommandLines;
 use fontis_sim::host::{Counters, Milestones};
 
 use super::{Flow, Meter, Place, Stage, join};
-use crate::testbed::command::Job;
+use crate::testbed::command::CommandJob;
 use crate::testbed::error::{TestbedError, system};
 use crate::testbed::namespace::Namespace;
 
@@ -17,11 +17,11 @@ struct Commands {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// How soon the end of a command is noticed.
+/// The interval of checking for the end of a command.
 const TICK: Duration = Duration::from_millis(5);
 
-/// Starts the receiver's command, if there is one, and the sender's when it is time; with its end the
-/// flow has come to its own. A command that still runs at the end of the run is killed.
+/// Starts the receiver's command, if there is one, and the sender's when it is time; with its end
+/// the flow has come to its own. A command that still runs at the end of the run is killed.
 pub(super) fn start(stage: &Stage, place: &Place<'_>) -> Result<Box<dyn Flow>, TestbedError> {
     let transport = place.spec.transport.as_any().downcast_ref::<CommandLines>();
     let CommandLines { sender, receiver } = transport.expect("the table says commands");
@@ -33,7 +33,7 @@ pub(super) fn start(stage: &Stage, place: &Place<'_>) -> Result<Box<dyn Flow>, T
         command
     };
     let waiting = (!receiver.trim().is_empty())
-        .then(|| Job::start(to.namespace, line(receiver, to.address, place.sender.address)))
+        .then(|| CommandJob::start(to.namespace, line(receiver, to.address, place.sender.address)))
         .transpose()?;
     let command = line(sender, place.sender.address, to.address);
     let (namespace, stage) = (place.sender.namespace.share()?, stage.clone());
@@ -75,7 +75,7 @@ impl Flow for Commands {
 fn run(stage: &Stage, meter: &Meter, name: &str, namespace: &Namespace, command: Command) {
     let now = stage.clock.now();
     meter.note(|milestones| milestones.first_sent = Some(now));
-    let job = match Job::start(namespace, command) {
+    let job = match CommandJob::start(namespace, command) {
         Ok(job) => job,
         Err(error) => return stage.fail(name, error),
     };

@@ -26,7 +26,7 @@ struct Dfcp {
     ends: Arc<Mutex<Connections>>,
 }
 
-/// Both connections, once they are there, and what they had counted when they were last asked.
+/// Both connections, if they exist, and their last counters.
 #[derive(Default)]
 struct Connections {
     sender: Option<Connection>,
@@ -35,8 +35,8 @@ struct Connections {
     got: Stats,
 }
 
-/// Lets the sender wait for the receiver, which connects when it is time, and is then sent the object,
-/// the messages or the answers that it asks for.
+/// Lets the sender wait for the receiver, which connects when it is time, and is then sent the
+/// object, the messages or the answers that it asks for.
 pub(super) fn start(stage: &Stage, place: &Place<'_>) -> Result<Box<dyn Flow>, TestbedError> {
     let spec = place.spec;
     let dfcp = spec.transport.as_any().downcast_ref::<rows::dfcp::Dfcp>();
@@ -153,7 +153,7 @@ impl Flow for Dfcp {
     }
 }
 
-/// How long a connection may take to say what it has counted: it is busy, not gone.
+/// The time limit of that query: a connection may be busy.
 const PATIENCE: Span = Span::from_millis(50);
 
 async fn ask(connection: Option<Connection>) -> Option<Stats> {

@@ -23,7 +23,8 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    /// Takes the stream's next bytes; gives the numbers of the messages that are complete with them.
+    /// Takes the stream's next bytes; gives the numbers of the messages that are complete with
+    /// them.
     pub(super) fn take(&mut self, mut bytes: &[u8]) -> Vec<u64> {
         let mut complete = Vec::new();
         loop {

@@ -1,4 +1,4 @@
-//! What sends and receives on a testbed: kernel TCP, datagrams, Fontis, any command.
+//! The flows of a testbed: kernel TCP, datagrams, Fontis, any command.
 
 mod command;
 mod datagrams;
@@ -27,10 +27,10 @@ use super::network::EndSite;
 
 /// The port on which receivers of kernel flows listen, and senders of Fontis.
 const PORT: u16 = 5001;
-/// How often whoever waits looks whether the run is over.
+/// The interval of checking for the end of the run.
 const LOOK: Span = Span::from_millis(100);
 
-/// What all ends of a run share.
+/// The state that all endpoints of a run share.
 #[derive(Clone)]
 pub(super) struct Stage {
     pub(super) clock: Clock,
@@ -44,12 +44,12 @@ impl Stage {
         Self { clock, stop: Arc::default(), failure: Arc::default() }
     }
 
-    /// Whether the run is over.
+    /// Returns true if the run is over.
     fn is_over(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Waits until `at`; says whether the run still goes on.
+    /// Waits until `at`; returns true while the run continues.
     fn wait_until(&self, at: Time) -> bool {
         loop {
             let wait = Span::from(at.since(self.clock.now()));
@@ -63,7 +63,7 @@ impl Stage {
         }
     }
 
-    /// A flow cannot go on.
+    /// Reports that a flow cannot continue.
     fn fail(&self, flow: &str, problem: impl ToString) {
         let error = TestbedError::Flow { flow: flow.to_owned(), problem: problem.to_string() };
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
@@ -73,13 +73,13 @@ impl Stage {
         }
     }
 
-    /// What went wrong first.
+    /// The first failure.
     pub(super) fn failure(&self) -> Option<TestbedError> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
-/// What a flow's threads count.
+/// The counters of a flow's threads.
 #[derive(Debug, Default)]
 struct Meter {
     received: AtomicU64,
@@ -162,8 +162,8 @@ impl Place<'_> {
 /// Starts a flow of a transport on the testbed.
 type Start = fn(&Stage, &Place<'_>) -> Result<Box<dyn Flow>, TestbedError>;
 
-/// The counterparts of the simulator's transports, by name. A transport that is not here runs in the
-/// simulator only.
+/// The counterparts of the simulator's transports, by name. A transport that is not here runs in
+/// the simulator only.
 const COUNTERPARTS: &[(&str, Start)] = &[
     ("TCP", tcp::start),
     ("DFCP", dfcp::start),
@@ -183,7 +183,7 @@ pub(super) fn start(stage: &Stage, place: &Place<'_>) -> Result<Box<dyn Flow>, T
     }
 }
 
-/// Whether a call only ended because it is time to look whether the run is over.
+/// Returns true if a call ended only for checking whether the run is over.
 fn only_waited(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)

@@ -29,7 +29,7 @@ struct Tcp {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What is written or thrown away at a time.
+/// The bytes that are written or discarded at a time.
 const PIECE: usize = 256 << 10;
 
 /// The name that the kernel gives a congestion control.
@@ -251,7 +251,7 @@ impl End {
         None
     }
 
-    /// Sends what a source gives.
+    /// Sends the data of a source.
     fn send(&self, socket: &TcpStream, mut source: Source) {
         self.watch(socket);
         let mut left = 0u64;
@@ -276,7 +276,7 @@ impl End {
         }
     }
 
-    /// Writes some of what is left; `None` if the connection is gone.
+    /// Writes a part of the remaining data; `None` if the connection is gone.
     fn write(&self, mut socket: &TcpStream, left: u64) -> Option<u64> {
         static ZEROS: [u8; PIECE] = [0; PIECE];
         let piece = left.min(PIECE as u64) as usize;
@@ -290,7 +290,7 @@ impl End {
         }
     }
 
-    /// Takes what comes until its end.
+    /// Receives until the end.
     fn take(&self, socket: &TcpStream) {
         while !self.stage.is_over() {
             match sys::discard(socket, 1 << 20) {

@@ -1,8 +1,8 @@
 //! The same file over the same path by several transports: who is there first.
 //!
-//! Start here: a [`Race`] is a path, a file and the [`Runner`]s. Each has a lane of its own: links
-//! like the others', and addresses of its own. A receiver asks for the file, and the clock stops
-//! when the last byte is there and the BLAKE3 hash of all is what it should be.
+//! Start here: a [`Race`] is a path, a file and the [`Runner`]s. Each runner has its own links,
+//! alike the others', and its own addresses. A receiver requests the file; its time ends with the
+//! last byte, if the BLAKE3 hash is right.
 
 mod picture;
 mod quic;
@@ -37,7 +37,7 @@ use super::network::{Network, Site, addresses};
 /// A file, a path, and who races over it.
 #[derive(Clone, Debug)]
 pub struct Race {
-    /// What is fetched.
+    /// The file.
     pub file: PathBuf,
     /// The line's rate, both ways.
     pub rate: Rate,
@@ -45,15 +45,15 @@ pub struct Race {
     pub rtt: Duration,
     /// Random loss towards the receiver, before the queue.
     pub loss: Loss,
-    /// What waits for the line.
+    /// The buffer.
     pub buffer: Limit,
-    /// How it waits.
+    /// The queue.
     pub queue: QueueKind,
-    /// Who races, each in a lane.
+    /// The runners.
     pub runners: Vec<Runner>,
     /// After this time a race is over for those who have not arrived.
     pub limit: Duration,
-    /// The seed of all losses; every lane has losses of its own.
+    /// The seed of all losses; every runner has different losses.
     pub seed: u64,
 }
 
@@ -95,7 +95,7 @@ impl FromStr for Runner {
     }
 }
 
-/// How far everybody has come, while it goes on.
+/// The progress of all runners.
 #[derive(Clone, Debug)]
 pub struct Standing(Arc<Vec<Lane>>, Instant);
 
@@ -110,7 +110,7 @@ impl Standing {
         Self(Arc::new((0..lanes).map(|_| Lane::default()).collect()), Instant::now())
     }
 
-    /// How many race.
+    /// The number of runners.
     pub fn lanes(&self) -> usize {
         self.0.len()
     }
@@ -125,7 +125,7 @@ impl Standing {
         self.0[lane].bytes.load(Ordering::Relaxed)
     }
 
-    /// How long a runner took, once it is there, or why it never will be.
+    /// The time of a finished runner, or the reason why it cannot finish.
     pub fn end(&self, lane: usize) -> Option<Result<Span, String>> {
         self.0[lane].end.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -135,13 +135,13 @@ impl Standing {
     }
 }
 
-/// How a runner did.
+/// The result of a runner.
 #[derive(Clone, Debug)]
 pub struct Finish {
-    /// Who.
+    /// The runner.
     pub runner: Runner,
-    /// From the first packet to the last verified byte; `None` if it did not arrive in time, or why
-    /// it never will.
+    /// The time from the first packet to the last verified byte; `None` if it did not finish in
+    /// time, or the reason why it cannot.
     pub time: Result<Option<Span>, String>,
     /// Bytes that arrived.
     pub bytes: u64,
@@ -292,7 +292,7 @@ impl Race {
     }
 }
 
-/// What everybody wants.
+/// The requested file.
 #[derive(Debug)]
 struct Prize {
     path: PathBuf,
@@ -324,14 +324,14 @@ impl Prize {
     }
 }
 
-/// What a runner needs to know.
+/// The parameters of a runner.
 struct Track {
-    /// Where the sender listens.
+    /// The address of the sender.
     from: SocketAddr,
     /// The receiver's address.
     to: std::net::IpAddr,
     file: Arc<Prize>,
-    /// Where the receiver puts the file.
+    /// The receiver's path of the file.
     arrival: PathBuf,
     index: usize,
     standing: Standing,
@@ -365,7 +365,7 @@ impl Track {
     }
 }
 
-/// When a clock shows which time, the race begins.
+/// The time at which the race begins.
 type Start = (Clock, Time);
 
 fn wait((clock, start): Start) -> Span {

@@ -10,7 +10,7 @@ use super::{Start, Track, wait};
 use crate::testbed::error::{TestbedError, system};
 use crate::testbed::namespace::Namespace;
 
-/// How often whoever waits looks whether the race is over.
+/// The interval of checking for the end of the race.
 const LOOK: Span = Span::from_millis(100);
 const PIECE: usize = 256 << 10;
 
@@ -58,7 +58,7 @@ pub(super) fn start(
     ])
 }
 
-/// Sends the file to whoever asks for it.
+/// Sends the file to each client.
 fn serve(listener: &Socket, mut file: File, is_over: impl Fn() -> bool) -> io::Result<()> {
     let socket = loop {
         match listener.accept() {
@@ -119,7 +119,7 @@ fn fetch(track: &Track, socket: Socket) -> io::Result<String> {
     Ok(hasher.finalize().to_hex().to_string())
 }
 
-/// Whether a call only ended because it is time to look whether the race is over.
+/// Returns true if a call ended only for checking whether the race is over.
 fn waited(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use crate::host::payload::Payload;
 use crate::host::table::{QlogFlow, QlogPacket};
 
-/// The bytes of a TCP connection, as packets and frames of qlog. Packets are counted as they leave and
-/// as they come, data is that of stream 0, and a copy counts as the loss of the packet that carried
-/// the bytes before.
+/// The bytes of a TCP connection, as packets and frames of qlog. Packets are counted as they leave
+/// and as they come, data is that of stream 0, and a copy counts as the loss of the packet that
+/// carried the bytes before.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TcpQlog {
     /// The sequence numbers of both sides' first bytes.

@@ -128,8 +128,9 @@ impl Capture {
     }
 }
 
-/// Addresses that stand for a packet's hosts and flow: 10.0.0.0/8 by interface, 239.0.0.0/8 by group
-/// (RFC 2365); the sender of a flow's data has port 5001, its receivers one that is the flow's.
+/// Addresses that stand for a packet's hosts and flow: 10.0.0.0/8 by interface, 239.0.0.0/8 by
+/// group (RFC 2365); the sender of a flow's data has port 5001, its receivers one that is the
+/// flow's.
 fn addresses(packet: &Packet<Payload>, sender: Address) -> Addresses {
     let port = 10_000 + (packet.flow.0 % 50_000) as u16;
     let of = |address: Address| {

@@ -1,5 +1,5 @@
-//! Our RaptorQ beside the `raptorq` crate and `reed-solomon-simd`, in one process and one thread,
-//! run after run in turn: `cargo bench -p fontis-codes --bench raptorq [-- word…]` runs the lines
+//! RaptorQ beside the crates `raptorq` and `reed-solomon-simd`, in one process and one thread, in
+//! turn. `cargo bench --manifest-path peers/Cargo.toml --bench raptorq [-- word…]` runs the lines
 //! that have every word.
 //!
 //! Each figure is megabytes of source data a second of the processor's time, the median of the

@@ -1,4 +1,4 @@
-//! Our R10 against the `raptor-code` crate: the same bytes on the wire.
+//! R10 against the crate `raptor-code`: the same symbols, in both directions.
 
 use bytes::Bytes;
 use fontis_base::Stream;

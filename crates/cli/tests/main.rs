@@ -1,0 +1,8 @@
+//! Tests of the command that take no time by the clock.
+
+mod analyse;
+mod arrows;
+mod code;
+mod estimate;
+mod lab;
+mod sim;

@@ -1,0 +1,5 @@
+//! Tests of links from outside.
+
+mod closed_form;
+mod conservation;
+mod notation;

@@ -1,0 +1,10 @@
+//! Tests of the transports from outside.
+
+mod connection;
+mod corpus;
+mod hostile_syn;
+#[allow(unreachable_pub, reason = "a module of helpers")]
+mod pair;
+mod published;
+mod rates;
+mod tcp;

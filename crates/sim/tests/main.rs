@@ -1,0 +1,12 @@
+//! Tests of the simulator from outside.
+
+mod control;
+mod corpus;
+mod friendly;
+mod machines;
+mod published;
+mod scenario;
+mod support;
+mod tcp;
+mod toy;
+mod transfers;
