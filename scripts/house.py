@@ -61,7 +61,7 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
     "sim": {
         "analysis": set(),
         "settings": {"analysis"},
-        "app": set(),
+        "app": {"analysis"},
         "host": {"analysis", "app", "settings"},
         "world": {"app", "host"},
         "recording": {"analysis"},

@@ -18,7 +18,8 @@ use fontis_sim::world::observers::capture::Capture;
 
 use super::environment::{Environment, Lateness};
 use super::error::{TestbedError, system};
-use super::flow::{self, Flow, Place, Stage};
+use super::flow;
+use super::flow::stage::{Flow, Place, Stage};
 use super::network::{Network, Running, Site, addresses_beside};
 
 /// Runs an experiment with real kernels and sockets. Returns the recording, with a capture of the

@@ -4,7 +4,7 @@
 use fontis_base::{Duration, Stream, Time};
 use fontis_net::{DeliveryLine, DeliveryTrace};
 
-use crate::app::source::exponential;
+use crate::analysis::exponential::exponential;
 
 /// The times at which a link can deliver 1500 bytes, as mahimahi's traces have them.
 ///

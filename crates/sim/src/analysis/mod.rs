@@ -7,6 +7,7 @@
 
 pub mod cellular;
 pub mod estimator;
+pub(crate) mod exponential;
 pub mod fountain;
 pub mod loss_model;
 pub mod normal;

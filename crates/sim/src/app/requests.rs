@@ -2,8 +2,8 @@
 
 use fontis_base::{Duration, Stream, Time};
 
+use crate::analysis::exponential::exponential;
 use crate::app::socket::Socket;
-use crate::app::source::exponential;
 
 /// Requests and responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 use fontis_base::{Duration, Rate, Stream, Time};
 
+use crate::analysis::exponential::exponential;
 use crate::app::socket::{Message, Socket};
 
 /// When an application has how much to send, whatever the transport makes of it.
@@ -132,11 +133,6 @@ impl Source {
 fn later(at: Time, gap: Duration) -> Option<Time> {
     let next = at + gap.max(Duration::from_nanos(1));
     (next < Time::MAX).then_some(next)
-}
-
-/// Exponentially distributed with the given mean.
-pub(crate) fn exponential(stream: &mut Stream, mean: Duration) -> Duration {
-    Duration::from_secs_f64(-libm::log(1.0 - stream.unit()) * mean.as_secs_f64())
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use fontis_net::{Limit, LinkConfig};
 use crate::app::Application;
 use crate::host::controller::ControllerConfig;
 use crate::host::table::Transport;
-use crate::world::network::Graph;
+use crate::world::graph::Graph;
 
 /// Flows over a network of routers, machines and links, run in virtual time and recorded.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fontis_base::Address;
 
 use crate::world::World;
-use crate::world::network::{Graph, GraphLink, VertexIndex};
+use crate::world::graph::{Graph, GraphLink, VertexIndex};
 use crate::world::switch::NodeIndex;
 
 /// The groups of a world. Packets of a sender follow the tree of shortest ways from its first

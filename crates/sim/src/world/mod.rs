@@ -3,6 +3,7 @@
 mod agenda;
 pub mod drops;
 pub mod element;
+pub mod graph;
 pub mod group;
 mod lookahead;
 pub mod network;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use fontis_sim::host::rows::command::Command as CommandLines;
 use fontis_sim::host::{Counters, Milestones};
 
-use super::{Flow, Meter, Place, Stage, join};
 use crate::testbed::command::CommandJob;
 use crate::testbed::error::{TestbedError, system};
+use crate::testbed::flow::stage::{Flow, Meter, Place, Stage, join};
 use crate::testbed::namespace::Namespace;
 
 /// Commands at both ends of a flow.

@@ -13,8 +13,8 @@ use fontis_sim::experiment::spec::{Destination, End};
 use fontis_sim::host::{Counters, Milestones};
 use socket2::{Domain, Socket, Type};
 
-use super::{Flow, LOOK, Meter, PORT, Place, Stage, join, only_waited};
 use crate::testbed::error::{TestbedError, system};
+use crate::testbed::flow::stage::{Flow, LOOK, Meter, PORT, Place, Stage, join, only_waited};
 use crate::testbed::network::{EndSite, group_address};
 use crate::testbed::system as sys;
 

@@ -16,8 +16,8 @@ use fontis_sim::host::{Counters, Milestones};
 use tokio::runtime::Runtime;
 
 use super::messages::in_stream;
-use super::{Flow, Meter, PORT, Place, Stage};
 use crate::testbed::error::TestbedError;
+use crate::testbed::flow::stage::{Flow, Meter, PORT, Place, Stage};
 use crate::testbed::namespace::Namespace;
 
 /// A connection of Fontis's own transport. An object is encoded, encrypted, decoded and compared.

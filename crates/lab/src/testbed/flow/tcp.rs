@@ -14,8 +14,8 @@ use fontis_sim::host::{Counters, Milestones, rows};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::messages::{Messages, in_stream};
-use super::{Flow, LOOK, Meter, PORT, Place, Stage, join, only_waited};
 use crate::testbed::error::{TestbedError, system};
+use crate::testbed::flow::stage::{Flow, LOOK, Meter, PORT, Place, Stage, join, only_waited};
 use crate::testbed::multipath;
 use crate::testbed::namespace::Namespace;
 use crate::testbed::system as sys;

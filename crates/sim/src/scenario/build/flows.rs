@@ -3,8 +3,9 @@
 use fontis_base::{Duration, Rate, Size, Stream, Time};
 use fontis_net::{LinkConfig, Loss};
 
+use crate::analysis::exponential::exponential;
 use crate::app::Application;
-use crate::app::source::{Pattern, exponential};
+use crate::app::source::Pattern;
 use crate::experiment::spec::{Destination, End, FlowSpec};
 use crate::host::table::PathFacts;
 use crate::scenario::apps::application;

@@ -9,7 +9,7 @@ use crate::experiment::spec::{GroupSpec, InterfaceIndex, LinkSpec, MachineSpec, 
 use crate::settings::error::{ScenarioError, bad, invalid};
 use crate::settings::form::BufferSize;
 use crate::settings::reader::Reader;
-use crate::world::network::Graph;
+use crate::world::graph::Graph;
 
 /// The routers and the machines, and the links between them.
 pub(super) struct Topology {
