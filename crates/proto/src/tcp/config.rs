@@ -8,9 +8,9 @@ use crate::congestion::table::CongestionKind;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Recovery {
     /// By what is acknowledged above it (RFC 6675); a lost retransmission waits for the timer.
-    #[default]
     Rfc6675,
     /// By when what was sent later arrived, with probes of the tail (RACK-TLP, RFC 8985).
+    #[default]
     RackTlp,
 }
 

@@ -2,13 +2,14 @@ use fontis_proto::tcp::{Config, Recovery};
 
 use crate::script::{MSS, config, run};
 
-/// An initial window of `segments`.
+/// An initial window of `segments`, and losses recognised by RFC 6675.
 fn window(segments: u32) -> Config {
-    Config { initial_window: segments, ..config() }
+    Config { recovery: Recovery::Rfc6675, ..rack(segments) }
 }
 
+/// An initial window of `segments`, and losses recognised by RACK-TLP.
 fn rack(segments: u32) -> Config {
-    Config { recovery: Recovery::RackTlp, ..window(segments) }
+    Config { initial_window: segments, recovery: Recovery::RackTlp, ..config() }
 }
 
 #[test]
