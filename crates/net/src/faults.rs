@@ -4,10 +4,13 @@ use core::num::NonZeroU64;
 
 use fontis_base::{Duration, Packet, Probability, Stream, Time};
 
-use crate::{
-    Count, DelaySchedule, Drops, LinkConfig, LossPosition, LossProcess, Outage, Reorder,
-    TokenBucket,
-};
+use crate::config::{LinkConfig, LossPosition};
+use crate::delay::DelaySchedule;
+use crate::loss::LossProcess;
+use crate::outage::Outage;
+use crate::policer::TokenBucket;
+use crate::reorder::Reorder;
+use crate::stats::{Count, Drops};
 
 /// A delay of each packet's own. The links of hosts have it, thousands of them, and nothing else of
 /// what may happen.

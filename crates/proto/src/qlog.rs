@@ -7,7 +7,8 @@
 use fontis_base::{Duration, Time};
 use serde_json::{Map, Value, json};
 
-use crate::dfcp::{Frame, TraceEvent, Traced};
+use crate::dfcp::packet::Frame;
+use crate::dfcp::trace::{TraceEvent, Traced};
 
 /// Records of a JSON text sequence (RFC 7464), whole ones only.
 #[derive(Clone, Debug, Default)]

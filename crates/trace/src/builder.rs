@@ -9,14 +9,11 @@ use super::kept::{Detail, Kept, renamed};
 use super::packet::NOWHERE;
 use super::series::{Group, Series};
 use crate::blocks::Block;
+use crate::handle::Handle;
 use crate::header::Header;
 use crate::lane::{Lane, LaneKind};
 use crate::packet::{Fate, Marks, Packet};
 use crate::trace::{Hop, Trace};
-
-/// Names a packet while a trace is being built.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Handle(u64);
 
 /// Makes a [`Trace`] of what is seen of packets, in the order of time.
 #[derive(Clone, Debug)]

@@ -2,7 +2,8 @@ use std::collections::BTreeMap;
 
 use fontis_base::{Duration, IntervalSet, Time};
 
-use super::builder::Handle;
+use super::counts::Counts;
+use super::handle::Handle;
 use super::series::{Group, RateBins, Series};
 use super::spans::Spans;
 use crate::header::Header;
@@ -54,29 +55,6 @@ pub(crate) struct Half {
     buffer: Series,
     pub(crate) rtt_sum: f64,
     pub(crate) rtt_samples: u64,
-}
-
-/// What was counted of a direction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Packets sent.
-    pub packets: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// Packets with data.
-    pub data: u64,
-    /// Packets known or believed lost.
-    pub lost: u64,
-    /// Packets whose data had been sent before.
-    pub retransmitted: u64,
-    /// Of them, those whose first copy arrived.
-    pub spurious: u64,
-    /// Packets that arrived after one of their path that was sent later.
-    pub reordered: u64,
-    /// Packets that arrived marked with congestion experienced.
-    pub marked: u64,
-    /// Bytes of data, or chunks, that arrived and were new.
-    pub delivered: u64,
 }
 
 /// A range that was sent and is not acknowledged.

@@ -11,7 +11,8 @@ use std::io::BufRead;
 use fontis_base::Time;
 use thiserror::Error;
 
-use crate::builder::{Builder, Handle};
+use crate::builder::Builder;
+use crate::handle::Handle;
 use crate::header::Header;
 use crate::kept::Detail;
 use crate::lane::LaneKind;

@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 use thiserror::Error;
 
 use crate::blocks::Block;
-use crate::findings::Finding;
-use crate::half::Counts;
+use crate::counts::Counts;
+use crate::finding::Finding;
 use crate::lane::{Lane, LaneKind};
 use crate::packet::{Fate, Kind, Marks, Packet};
 use crate::series::{Group, Series};

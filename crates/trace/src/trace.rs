@@ -1,8 +1,8 @@
 use fontis_base::Time;
 
 use crate::blocks::Block;
-use crate::findings::Finding;
-use crate::half::Counts;
+use crate::counts::Counts;
+use crate::finding::Finding;
 use crate::lane::Lane;
 use crate::packet::Packet;
 use crate::series::Series;

@@ -13,28 +13,15 @@ use super::direct;
 use super::encoding_plan::EncodingPlan;
 use super::parameters::{Family, Parameters};
 use super::plan::{Plan, Sums};
+use super::received::Received;
 use super::replay::{Gather, replay};
 use super::rows::NO_INPUT;
 use super::shortcut::{self, Shortcut};
 use super::solver::Solver;
 use super::strips::{Inputs, strips};
 use super::work_area::WorkArea;
-use crate::simd::{LINE, Level};
-
-/// What arrived of a block of `k` symbols.
-pub(crate) struct Received<'a> {
-    pub(crate) family: Family,
-    pub(crate) k: u32,
-    pub(crate) symbol_size: usize,
-    /// The K source symbols; those that are missing are zero.
-    pub(crate) data: &'a mut [u8],
-    /// Which source symbols are missing.
-    pub(crate) missing: &'a [u32],
-    /// The repair symbols' identifiers.
-    pub(crate) esis: &'a [u32],
-    /// The repair symbols.
-    pub(crate) repairs: &'a [u8],
-}
+use crate::simd::Level;
+use crate::simd::lane::LINE;
 
 /// A decoding that can go on when it lacked symbols: further repair symbols may come, and source
 /// symbols that were missing ([`came`](Self::came)).

@@ -19,7 +19,7 @@ mod feedback;
 mod history;
 mod mtu;
 mod pacer;
-mod packet;
+pub(crate) mod packet;
 mod params;
 mod path;
 mod receipts;
@@ -30,7 +30,7 @@ mod rtt;
 mod sending;
 mod session;
 mod stats;
-mod trace;
+pub(crate) mod trace;
 mod trains;
 pub mod wire;
 
@@ -40,9 +40,9 @@ pub use event::{CloseReason, Event, Job, JobDone};
 pub use feedback::Feedback;
 pub use packet::{
     BlockNeed, BlockStatus, ChannelId, ConnectionId, Frame, Frames, Hello, Live, LiveKind,
-    ObjectShape, Open, Packet, ResetToken, Symbols,
+    ObjectShape, Open, Packet, Symbols,
 };
-pub use params::{ParamFields, Params, ParamsError, SYMBOL_SIZE, SYN_SIZE, VERSION};
+pub use params::{ParamFields, Params, ParamsError, ResetToken, SYMBOL_SIZE, SYN_SIZE, VERSION};
 pub use redundancy::n_star;
 pub use resume::{Begun, Checkpoint, Held, Kept, KeptBlock};
 pub use session::{OpenError, SealError, Session};

@@ -6,7 +6,7 @@ use fontis_codes::Code;
 use smallvec::SmallVec;
 
 use super::feedback::Feedback;
-use super::params::Params;
+use super::params::{Params, ResetToken};
 
 /// A connection identifier: names the keys that protect a packet, chosen by whoever receives it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,9 +17,6 @@ impl fmt::Debug for ConnectionId {
         write!(f, "{:016x}", u64::from_be_bytes(self.0))
     }
 }
-
-/// Proof that a reset comes from whoever chose the connection identifier.
-pub type ResetToken = [u8; 16];
 
 /// Identifies a channel. The initiator's channels are even, the responder's odd.
 pub type ChannelId = u32;

@@ -2,8 +2,9 @@ use std::io::Read;
 use std::net::IpAddr;
 
 use super::frames::Frames;
-use super::wire::{self, Protocol, Seen};
+use super::wire;
 use crate::capture::frames::CaptureError;
+use crate::capture::wire::seen::{Protocol, Seen};
 
 /// A packet of a capture, for who looks at times and sizes only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use pcap_parser::traits::PcapReaderIterator;
 use pcap_parser::{Block, PcapBlockOwned, PcapError, create_reader};
 use thiserror::Error;
 
-use super::Numbered;
-use super::wire::{self, Seen};
+use super::wire;
+use super::wire::seen::Seen;
 
 /// What is wrong with a capture.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -25,6 +25,9 @@ pub enum CaptureError {
     #[error("it cannot be read a second time: {0}")]
     Again(String),
 }
+
+/// A frame's number, when it was captured in nanoseconds since 1970, and what is in it.
+pub(super) type Numbered = (u64, u64, Seen);
 
 /// The frames of a capture, one after the other.
 pub(crate) struct Frames<'a> {
@@ -169,4 +172,17 @@ fn take(
     }
     *unknown = None;
     Some((at, wire::read(link, data)?))
+}
+
+/// So many frames are looked at before the first is judged.
+const PRELUDE: usize = 20_000;
+
+pub(super) fn prelude(frames: &mut Frames<'_>) -> Result<Vec<Numbered>, CaptureError> {
+    let mut all = Vec::new();
+    while all.len() < PRELUDE
+        && let Some(frame) = frames.next()?
+    {
+        all.push(frame);
+    }
+    Ok(all)
 }

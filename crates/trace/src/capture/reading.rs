@@ -4,13 +4,14 @@ use std::net::IpAddr;
 use fontis_base::Time;
 
 use super::clocks::identity;
+use super::flow_key::{End, FlowKey, key};
 use super::frames::Frames;
 use super::mptcp::{Connections, Subflow};
 use super::views::Views;
-use super::wire::{Protocol, Seen};
-use super::{End, FlowKey, key};
-use crate::builder::{Builder, Handle};
+use super::wire::seen::{Protocol, Seen};
+use crate::builder::Builder;
 use crate::capture::wire::mptcp::Multipath;
+use crate::handle::Handle;
 use crate::header::Header;
 use crate::kept::Detail;
 use crate::lane::LaneKind;

@@ -1,8 +1,9 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use super::wire::Seen;
-use super::{End, FlowKey, Numbered, key};
+use super::flow_key::{End, FlowKey, key};
+use super::frames::Numbered;
+use super::wire::seen::Seen;
 
 /// What is known of how captures see a flow: which end they are at, and how long a round trip
 /// takes.

@@ -2,6 +2,7 @@
 //! them, `timer` says when; `channels` is the application's side.
 
 mod channels;
+mod handshake;
 mod input;
 mod output;
 mod timer;
@@ -27,8 +28,8 @@ use super::stats::Stats;
 use super::trace::TraceEvent;
 
 pub use channels::SendOptions;
+use handshake::Handshake;
 pub use timer::DEADLINE_PASSED;
-use timer::Handshake;
 
 /// Packets of the responder's first flight that measure the path beside the SYNACK.
 const HINT_TRAIN: u8 = 4;
@@ -256,7 +257,7 @@ impl Connection {
     }
 
     /// What the peer's reset would carry, once the handshake has told.
-    pub fn peer_reset_token(&self) -> Option<super::packet::ResetToken> {
+    pub fn peer_reset_token(&self) -> Option<super::params::ResetToken> {
         self.peer.as_ref().map(Params::reset_token)
     }
 

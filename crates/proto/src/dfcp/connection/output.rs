@@ -11,7 +11,8 @@ use super::super::params::SYN_SIZE;
 use super::super::sending::{Pass, symbols_in};
 use super::super::trace::{TraceEvent, Traced};
 use super::super::wire;
-use super::{Connection, HINT_SIZES, Outgoing, SendOptions, State, early_limit};
+use super::{Connection, HINT_SIZES, Outgoing, State, early_limit};
+use crate::dfcp::connection::channels::SendOptions;
 use crate::rate::kind::RateKind;
 
 /// Every so many feedbacks one asks for an answer, so that a side that only receives knows its

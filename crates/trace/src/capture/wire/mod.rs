@@ -4,72 +4,20 @@
 //! A capture may keep only the first bytes of each packet: what is not there is left out, and
 //! nothing panics.
 
+pub(crate) mod bytes;
 mod dccp;
 pub(crate) mod mptcp;
 mod sctp;
+pub(crate) mod seen;
 mod tcp;
 mod udp;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::capture::wire::mptcp::Multipath;
+use self::bytes::{short, word};
+use self::seen::{Protocol, Seen};
 use crate::header::Header;
 use crate::packet::{Kind, Marks};
-
-/// An IP packet as far as it can be read.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Seen {
-    pub(crate) source: (IpAddr, u16),
-    pub(crate) destination: (IpAddr, u16),
-    pub(crate) protocol: Protocol,
-    /// Bytes of the IP packet.
-    pub(crate) size: u32,
-    /// What tells this packet from others of its flow: both ends see the same.
-    pub(crate) identity: u64,
-    pub(crate) header: Header,
-    /// Names the connection where ports do not: SCTP's verification tags, the one that is announced
-    /// included.
-    pub(crate) tags: [Option<u32>; 2],
-    /// Of a sealed DFCP packet: its path, and the low 32 bits of its number.
-    pub(crate) sealed: Option<(u8, u64)>,
-    /// What it says of Multipath TCP.
-    pub(crate) multipath: Option<Multipath>,
-}
-
-/// What transports a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Protocol {
-    Tcp,
-    Sctp,
-    Dccp,
-    Dfcp,
-    Quic,
-    Udp,
-    Other,
-}
-
-impl Protocol {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Tcp => "TCP",
-            Self::Sctp => "SCTP",
-            Self::Dccp => "DCCP",
-            Self::Dfcp => "DFCP",
-            Self::Quic => "QUIC",
-            Self::Udp => "UDP",
-            Self::Other => "IP",
-        }
-    }
-
-    pub(crate) const fn unit(self) -> &'static str {
-        match self {
-            Self::Tcp => "bytes",
-            Self::Sctp => "chunks",
-            Self::Dfcp => "symbols",
-            _ => "packets",
-        }
-    }
-}
 
 /// Frames that begin with the IP header ("LINKTYPE_RAW").
 pub(crate) const RAW: i32 = 101;
@@ -182,22 +130,4 @@ fn read_ip(ip: &[u8]) -> Option<Seen> {
         seen.header.marks.set(Marks::CONGESTION);
     }
     Some(seen)
-}
-
-fn short(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes.get(at..at.checked_add(2)?)?.try_into().ok().map(u16::from_be_bytes)
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..at.checked_add(4)?)?.try_into().ok().map(u32::from_be_bytes)
-}
-
-/// A number that stands for several (after splitmix64).
-pub(crate) fn mix<const N: usize>(numbers: [u64; N]) -> u64 {
-    numbers.into_iter().fold(0x9e37_79b9_7f4a_7c15, |sum, number| {
-        let mut mixed = (sum ^ number).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed ^= mixed >> 29;
-        mixed = mixed.wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 32
-    })
 }

@@ -1,4 +1,5 @@
-use super::{Seen, mix, short, word};
+use super::bytes::{mix, short, word};
+use super::seen::Seen;
 use crate::header::Header;
 use crate::packet::Kind;
 

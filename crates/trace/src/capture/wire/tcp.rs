@@ -1,5 +1,6 @@
+use super::bytes::{mix, short, word};
 use super::mptcp::multipath;
-use super::{Seen, mix, short, word};
+use super::seen::Seen;
 use crate::header::Header;
 use crate::packet::Kind;
 

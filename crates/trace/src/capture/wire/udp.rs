@@ -1,7 +1,8 @@
 use bytes::BytesMut;
 use fontis_proto::dfcp::Session;
 
-use super::{Protocol, Seen, mix, short, word};
+use super::bytes::{mix, short, word};
+use super::seen::{Protocol, Seen};
 use crate::clear::Clear;
 use crate::header::Header;
 use crate::packet::Kind;
