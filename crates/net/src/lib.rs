@@ -50,4 +50,4 @@ pub use queue::{
 };
 pub use reorder::Reorder;
 pub use schedule::{RateChange, Schedule};
-pub use stats::{Count, Drops, LinkStats};
+pub use stats::{Count, DropCounts, LinkStats};

@@ -10,7 +10,7 @@ use crate::faults::{FIRST_COPY, Faults, Jitter, Reason};
 use crate::flight::Flight;
 use crate::queue::near::NEAR;
 use crate::schedule::Schedule;
-use crate::stats::{Count, Drops, LinkStats};
+use crate::stats::{Count, DropCounts, LinkStats};
 use crate::waiting::Waiting;
 
 /// One direction of a path: what goes in by port 0 comes out by port 0, later, or not at all.
@@ -128,7 +128,7 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         let Counts { entered, delivered, .. } = self.counts;
         let queue = self.counts.queue.as_deref().copied().unwrap_or_default();
         let faults = self.faults.as_deref();
-        let mut dropped = faults.map_or(Drops::default(), |faults| faults.dropped);
+        let mut dropped = faults.map_or(DropCounts::default(), |faults| faults.dropped);
         dropped.queue = queue.dropped;
         let duplicated = faults.map_or(Count::default(), |faults| faults.duplicated);
         LinkStats {

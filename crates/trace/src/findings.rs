@@ -1,8 +1,8 @@
 use fontis_base::{Duration, Time};
 
+use super::direction::FlowDirection;
 use super::finding::Finding;
 use super::flow::FlowState;
-use super::half::Half;
 use super::packet::NOWHERE;
 use crate::lane::Lane;
 use crate::packet::Marks;
@@ -50,7 +50,7 @@ struct About<'a> {
 }
 
 impl About<'_> {
-    fn half(&self) -> &Half {
+    fn half(&self) -> &FlowDirection {
         &self.flow.halves[self.side]
     }
 

@@ -1,7 +1,7 @@
 use std::net::SocketAddr;
 
 use fontis_base::{Rate, Time};
-use fontis_proto::dfcp::Stats;
+use fontis_proto::dfcp::DfcpStats;
 
 use super::Endpoint;
 use super::driver::Driver;
@@ -33,7 +33,7 @@ pub struct ConnectionStatus {
     /// Whether an object or a stream is being received.
     pub receiving: bool,
     /// What it has counted.
-    pub stats: Stats,
+    pub stats: DfcpStats,
 }
 
 impl Endpoint {

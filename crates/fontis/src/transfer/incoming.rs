@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use blake3::Hash;
 use bytes::Bytes;
-use fontis_proto::dfcp::{Checkpoint, Kept, ObjectShape, Stats};
+use fontis_proto::dfcp::{Checkpoint, DfcpStats, Kept, ObjectShape};
 use tokio::sync::mpsc;
 
 use super::message::{Announced, Offer, Opening, Response, decode};
@@ -34,7 +34,7 @@ pub(super) struct Incoming {
 
 /// Where a complete object is, if it is a file or folder, its hash, and what the connection had
 /// counted.
-pub(super) type Stored = (Option<PathBuf>, String, Stats);
+pub(super) type Stored = (Option<PathBuf>, String, DfcpStats);
 
 /// What blocks are checked against.
 enum Tree {
@@ -186,7 +186,7 @@ impl Incoming {
         id: u32,
         object: RecvObject,
         values: Values,
-        moved: impl FnMut(u64, Stats),
+        moved: impl FnMut(u64, DfcpStats),
     ) -> Result<Stored, TransferError> {
         let (tell, told) = mpsc::unbounded_channel();
         let storing = self.store_all(connection.clone(), id, object, values, tell);
@@ -201,7 +201,7 @@ impl Incoming {
         id: u32,
         mut object: RecvObject,
         mut values: Values,
-        moved: mpsc::UnboundedSender<(u64, Stats)>,
+        moved: mpsc::UnboundedSender<(u64, DfcpStats)>,
     ) -> Result<Stored, TransferError> {
         let remote = connection.remote_addr();
         let shape = object.shape();

@@ -21,7 +21,7 @@ use std::pin::pin;
 use std::thread;
 use std::time::Duration;
 
-use fontis_proto::dfcp::Stats;
+use fontis_proto::dfcp::DfcpStats;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
@@ -60,8 +60,8 @@ async fn on_own_thread<T: Send + 'static>(
 /// has counted.
 async fn telling<T>(
     work: impl Future<Output = T>,
-    mut told: mpsc::UnboundedReceiver<(u64, Stats)>,
-    mut moved: impl FnMut(u64, Stats),
+    mut told: mpsc::UnboundedReceiver<(u64, DfcpStats)>,
+    mut moved: impl FnMut(u64, DfcpStats),
 ) -> T {
     let mut work = pin!(work);
     loop {
@@ -97,7 +97,7 @@ pub enum Progress {
         /// Bytes verified and stored (when receiving) or acknowledged (when sending).
         done: u64,
         /// What the connection has counted.
-        stats: Stats,
+        stats: DfcpStats,
     },
     /// One of several objects that are sent is verified and stored at the receiver.
     Stored(Box<Report>),
@@ -119,7 +119,7 @@ pub struct Report {
     /// From the first packet to the last verified byte.
     pub duration: Duration,
     /// What the connection has counted.
-    pub stats: Stats,
+    pub stats: DfcpStats,
 }
 
 /// What a server tells.

@@ -23,7 +23,7 @@ pub type ChannelId = u32;
 
 /// A DFCP packet before the wire format encodes it and packet protection seals it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Packet {
+pub enum DfcpPacket {
     /// The first message: connection request.
     Syn {
         /// Version of the protocol.
@@ -92,7 +92,7 @@ pub enum Frame {
     /// The initiator confirms keys and address: the third message of the handshake.
     Confirm,
     /// Symbols of a block.
-    Symbols(Symbols),
+    Symbols(SymbolsFrame),
     /// What has arrived on a path.
     Feedback(Box<Feedback>),
     /// A channel's blocks: done, lacking, allowed.
@@ -167,7 +167,9 @@ impl Frame {
     /// The frame as traces keep it: what symbols it carried, not their bytes.
     pub(super) fn traced(&self) -> Self {
         match self {
-            Self::Symbols(symbols) => Self::Symbols(Symbols { data: Bytes::new(), ..*symbols }),
+            Self::Symbols(symbols) => {
+                Self::Symbols(SymbolsFrame { data: Bytes::new(), ..*symbols })
+            }
             frame => frame.clone(),
         }
     }
@@ -175,7 +177,7 @@ impl Frame {
 
 /// Consecutive symbols of one block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Symbols {
+pub struct SymbolsFrame {
     /// The channel.
     pub channel: ChannelId,
     /// The block.

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use super::flow_key::End;
 use super::frames::Numbered;
 use super::wire::bytes::mix;
-use super::wire::seen::Seen;
+use super::wire::ip_packet::IpPacket;
 
 /// How the second capture's clock differs from the first's: by how much, and how fast that changes.
 ///
@@ -31,7 +31,7 @@ pub(crate) struct Clocks {
 impl Clocks {
     /// From the beginning of both; `None` if they have too few packets in common.
     pub(crate) fn between(first: &[Numbered], second: &[Numbered]) -> Option<Self> {
-        let name = |seen: &Seen| mix([identity(seen), 0]);
+        let name = |seen: &IpPacket| mix([identity(seen), 0]);
         let known: BTreeMap<u64, u64> =
             first.iter().map(|(_, at, seen)| (name(seen), *at)).collect();
         // By direction of the packet: the smallest and largest difference, and how many.
@@ -73,12 +73,12 @@ impl Clocks {
     }
 }
 
-pub(super) fn goes_up(seen: &Seen) -> bool {
+pub(super) fn goes_up(seen: &IpPacket) -> bool {
     seen.source < seen.destination
 }
 
 /// What both ends see of a packet.
-pub(crate) fn identity(seen: &Seen) -> u64 {
+pub(crate) fn identity(seen: &IpPacket) -> u64 {
     let of = |(address, port): &End| match address {
         IpAddr::V4(v4) => mix([u64::from(u32::from(*v4)), u64::from(*port)]),
         IpAddr::V6(v6) => {

@@ -5,7 +5,7 @@ use pcap_parser::{Block, PcapBlockOwned, PcapError, create_reader};
 use thiserror::Error;
 
 use super::wire;
-use super::wire::seen::Seen;
+use super::wire::ip_packet::IpPacket;
 
 /// What is wrong with a capture.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -27,7 +27,7 @@ pub enum CaptureError {
 }
 
 /// A frame's number, when it was captured in nanoseconds since 1970, and what is in it.
-pub(super) type Numbered = (u64, u64, Seen);
+pub(super) type Numbered = (u64, u64, IpPacket);
 
 /// The frames of a capture, one after the other.
 pub(crate) struct Frames<'a> {
@@ -123,7 +123,7 @@ fn take(
     legacy: &mut Option<(i32, u64)>,
     number: &mut u64,
     unknown: &mut Option<i32>,
-) -> Option<(u64, Seen)> {
+) -> Option<(u64, IpPacket)> {
     let (link, at, data) = match block {
         PcapBlockOwned::LegacyHeader(header) => {
             let units = if header.is_nanosecond_precision() { NANOS } else { 1_000_000 };

@@ -5,7 +5,7 @@ use std::time::Duration as Span;
 use bytes::Bytes;
 use fontis::{Accept, Connection, Endpoint, EndpointConfig, Identity, Received, SendProgress};
 use fontis_codes::Code;
-use fontis_proto::dfcp::{Config, Held, ObjectShape, SYMBOL_SIZE, SendOptions, Stats};
+use fontis_proto::dfcp::{DfcpConfig, DfcpStats, Held, ObjectShape, SYMBOL_SIZE, SendOptions};
 use fontis_sim::host::object::PatternObject;
 use fontis_sim::host::{Counters, Milestones};
 use tokio::runtime::Runtime;
@@ -25,8 +25,8 @@ pub(in crate::testbed) struct Dfcp {
 struct Ends {
     sender: Option<Connection>,
     receiver: Option<Connection>,
-    sent: Stats,
-    got: Stats,
+    sent: DfcpStats,
+    got: DfcpStats,
 }
 
 /// What an object is on this testbed.
@@ -45,7 +45,7 @@ impl Dfcp {
     pub(in crate::testbed) fn start(
         stage: &Stage,
         place: &Place<'_>,
-        config: &Config,
+        config: &DfcpConfig,
         object: &Object,
         [senders, receivers]: [&Namespace; 2],
         runtime: &Runtime,
@@ -53,7 +53,7 @@ impl Dfcp {
         let identity = Identity::generate();
         // What the simulator only counts is really encoded here.
         let params = config.params.clone().with_code(Code::RaptorQ);
-        let transport = Config { params, ..config.clone() };
+        let transport = DfcpConfig { params, ..config.clone() };
         let bind = |namespace: &Namespace, address, secret: &Identity, accept| {
             let config = EndpointConfig {
                 transport: transport.clone(),
@@ -133,7 +133,7 @@ impl Dfcp {
 /// How long a connection may take to say what it has counted: it is busy, not gone.
 const PATIENCE: Span = Span::from_millis(50);
 
-async fn ask(connection: Option<Connection>) -> Option<Stats> {
+async fn ask(connection: Option<Connection>) -> Option<DfcpStats> {
     let stats = async move { connection?.stats().await };
     tokio::time::timeout(PATIENCE, stats).await.ok().flatten()
 }

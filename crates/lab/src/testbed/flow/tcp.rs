@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 
 use fontis_base::{Duration, Stream};
 use fontis_proto::congestion::CongestionKind;
-use fontis_proto::tcp::Config;
+use fontis_proto::tcp::TcpConfig;
 use fontis_sim::app::Application;
 use fontis_sim::app::requests::Requests;
 use fontis_sim::app::source::Source;
@@ -57,7 +57,7 @@ impl Tcp {
     pub(in crate::testbed) fn start(
         stage: &Stage,
         place: &Place<'_>,
-        config: &Config,
+        config: &TcpConfig,
         [senders, receivers]: [&Namespace; 2],
         seed: u64,
     ) -> Result<Self, TestbedError> {

@@ -1,10 +1,10 @@
 use fontis_base::{Duration, Time};
 
-use super::super::event::{CloseReason, Event};
+use super::super::event::{CloseReason, DfcpEvent};
 use super::super::packet::{Frame, LiveKind};
-use super::{Connection, State};
+use super::{DfcpConnection, State};
 
-impl Connection {
+impl DfcpConnection {
     /// When something is next to be done if no packet comes, and why.
     pub fn timeout(&self) -> Option<(Time, &'static str)> {
         let mut next: Option<(Time, &'static str)> = None;
@@ -124,7 +124,7 @@ impl Connection {
                 _ => None,
             };
             self.control.push(now, Frame::Abandon { channel, code: DEADLINE_PASSED, sequence });
-            self.events.push_back(Event::Abandoned { channel, code: DEADLINE_PASSED });
+            self.events.push_back(DfcpEvent::Abandoned { channel, code: DEADLINE_PASSED });
         }
     }
 }

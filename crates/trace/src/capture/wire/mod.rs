@@ -6,17 +6,17 @@
 
 pub(crate) mod bytes;
 mod dccp;
+pub(crate) mod ip_packet;
 pub(crate) mod mptcp;
 mod sctp;
-pub(crate) mod seen;
 mod tcp;
 mod udp;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use self::bytes::{short, word};
-use self::seen::{Protocol, Seen};
-use crate::header::Header;
+use self::ip_packet::{IpPacket, Protocol};
+use crate::header::PacketHeader;
 use crate::packet::{Kind, Marks};
 
 /// Frames that begin with the IP header ("LINKTYPE_RAW").
@@ -25,7 +25,7 @@ pub(crate) const RAW: i32 = 101;
 pub(crate) const KNOWN_LINKS: [i32; 10] = [0, 1, 12, 14, RAW, 108, 113, 228, 229, 276];
 
 /// Reads a frame of a capture; `None` if there is no IP packet in it.
-pub(crate) fn read(link: i32, frame: &[u8]) -> Option<Seen> {
+pub(crate) fn read(link: i32, frame: &[u8]) -> Option<IpPacket> {
     let ip = match link {
         0 | 108 => frame.get(4..)?,
         1 => {
@@ -44,7 +44,7 @@ pub(crate) fn read(link: i32, frame: &[u8]) -> Option<Seen> {
     read_ip(ip)
 }
 
-fn read_ip(ip: &[u8]) -> Option<Seen> {
+fn read_ip(ip: &[u8]) -> Option<IpPacket> {
     let (size, source, destination, protocol, header, identity, ecn): (
         _,
         IpAddr,
@@ -93,13 +93,13 @@ fn read_ip(ip: &[u8]) -> Option<Seen> {
     };
     let body = ip.get(header..).unwrap_or(&[]);
     let payload = size.saturating_sub(header as u32);
-    let mut seen = Seen {
+    let mut seen = IpPacket {
         source: (source, 0),
         destination: (destination, 0),
         protocol: Protocol::Other,
         size,
         identity: u64::from(identity),
-        header: Header::of(Kind::Opaque),
+        header: PacketHeader::of(Kind::Opaque),
         tags: [None; 2],
         sealed: None,
         multipath: None,
@@ -124,7 +124,7 @@ fn read_ip(ip: &[u8]) -> Option<Seen> {
     };
     if read.is_none() {
         // What is cut off is still a packet of its flow.
-        seen.header = Header::of(seen.header.kind);
+        seen.header = PacketHeader::of(seen.header.kind);
     }
     if ecn == 3 {
         seen.header.marks.set(Marks::CONGESTION);

@@ -6,12 +6,12 @@ use super::counts::Counts;
 use super::handle::Handle;
 use super::series::{Group, RateBins, Series};
 use super::spans::Spans;
-use crate::header::Header;
-use crate::packet::{Kind, Marks, Packet};
+use crate::header::PacketHeader;
+use crate::packet::{Kind, Marks, TracePacket};
 
 /// One direction of a flow's data: what its sender sent, what its receiver got and said of it.
 #[derive(Clone, Debug)]
-pub(crate) struct Half {
+pub(crate) struct FlowDirection {
     pub(crate) counts: Counts,
     /// The wire's number of the first item, to which all are related.
     base: Option<u64>,
@@ -82,7 +82,7 @@ pub(crate) struct Settled {
 /// More ranges than this and the oldest are believed: a trace may begin or end anywhere.
 const MOST_OUTSTANDING: usize = 65_536;
 
-impl Half {
+impl FlowDirection {
     pub(crate) fn new(flow: u16, name: &str) -> Self {
         let series = |group, what: &str| Series::new(group, format!("{name} {what}"), Some(flow));
         Self {
@@ -138,8 +138,8 @@ impl Half {
     pub(crate) fn sent(
         &mut self,
         at: Time,
-        packet: &mut Packet,
-        header: &Header,
+        packet: &mut TracePacket,
+        header: &PacketHeader,
         follow: Option<Handle>,
     ) {
         self.counts.packets += 1;
@@ -209,7 +209,12 @@ impl Half {
     }
 
     /// A packet of this direction arrives; gives how many of its items were new.
-    pub(crate) fn arrived(&mut self, at: Time, packet: &mut Packet, header: &Header) -> u64 {
+    pub(crate) fn arrived(
+        &mut self,
+        at: Time,
+        packet: &mut TracePacket,
+        header: &PacketHeader,
+    ) -> u64 {
         if packet.marks.has(Marks::CONGESTION) {
             self.counts.marked += 1;
         }
@@ -273,8 +278,8 @@ impl Half {
     pub(crate) fn acknowledged(
         &mut self,
         at: Time,
-        packet: &mut Packet,
-        header: &Header,
+        packet: &mut TracePacket,
+        header: &PacketHeader,
         window: Option<u64>,
     ) -> Settled {
         let mut settled = Settled::default();

@@ -1,11 +1,11 @@
 use std::net::IpAddr;
 
 use super::mptcp::Multipath;
-use crate::header::Header;
+use crate::header::PacketHeader;
 
 /// An IP packet as far as it can be read.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Seen {
+pub(crate) struct IpPacket {
     pub(crate) source: (IpAddr, u16),
     pub(crate) destination: (IpAddr, u16),
     pub(crate) protocol: Protocol,
@@ -13,7 +13,7 @@ pub(crate) struct Seen {
     pub(crate) size: u32,
     /// What tells this packet from others of its flow: both ends see the same.
     pub(crate) identity: u64,
-    pub(crate) header: Header,
+    pub(crate) header: PacketHeader,
     /// Names the connection where ports do not: SCTP's verification tags, the one that is announced
     /// included.
     pub(crate) tags: [Option<u32>; 2],
