@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use fontis_base::{Duration, Ecn, Time};
-use fontis_proto::dfcp::{Connection, ConnectionId, Packet, VERSION, wire};
+use fontis_proto::dfcp::{ConnectionId, DfcpConnection, DfcpPacket, VERSION, wire};
 
 use super::side::{SIZE, Side, config};
 
@@ -21,13 +21,13 @@ pub(crate) fn run(data: &[u8]) {
     let now = start + Duration::from_millis(10);
     let mut side = if role & 1 == 0 {
         let early = (role & 2 == 0).then(|| Bytes::from_static(b"early"));
-        let mut side = Side::new(Connection::connect(start, config(), OURS, early));
+        let mut side = Side::new(DfcpConnection::connect(start, config(), OURS, early));
         side.drive(start);
-        let answer = Packet::SynAck { destination: OURS, source: THEIRS, hello };
+        let answer = DfcpPacket::SynAck { destination: OURS, source: THEIRS, hello };
         side.connection.handle(now, answer, SIZE, Ecn::NotEct);
         side
     } else {
-        Side::new(Connection::accept(now, config(), OURS, THEIRS, VERSION, &hello, SIZE))
+        Side::new(DfcpConnection::accept(now, config(), OURS, THEIRS, VERSION, &hello, SIZE))
     };
     side.drive(now);
     side.feed(now, rest);

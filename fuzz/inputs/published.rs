@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 
 use fontis_base::{Duration, Rate, Time};
 use fontis_proto::published::{
-    Body, Coding, Config, Endpoint, Flags, Header, Need, Packet, Parameters, Plan, Sending, Symbols,
+    Body, Coding, Need, Parameters, Plan, PublishedConfig, PublishedEndpoint, PublishedFlags,
+    PublishedHeader, PublishedPacket, PublishedSymbols, Sending,
 };
 
 /// Bytes that the application wants to move.
@@ -18,7 +19,7 @@ pub(crate) fn run(data: &[u8]) {
     let (Some((&[a, b, c], steps)), now) = (data.split_first_chunk::<3>(), Time::ZERO) else {
         return;
     };
-    let config = Config {
+    let config = PublishedConfig {
         block: 64 + u32::from(a) * 16,
         window: 1 + u32::from(b % 16),
         redundancy: f64::from(c) / 200.0,
@@ -29,9 +30,9 @@ pub(crate) fn run(data: &[u8]) {
         need: [Need::Redundancy, Need::Code][usize::from(c % 2)],
         coding: if c % 8 == 7 { Coding::Real } else { Coding::Counting },
         rate: Rate::from_mbps(10),
-        ..Config::default()
+        ..PublishedConfig::default()
     };
-    let mut client = Endpoint::connect(now, config.clone(), [1, 2, 3]);
+    let mut client = PublishedEndpoint::connect(now, config.clone(), [1, 2, 3]);
     client.write(MESSAGE);
     client.finish();
     let mut pair = Pair { now, config, client, server: None, ways: Default::default() };
@@ -41,10 +42,10 @@ pub(crate) fn run(data: &[u8]) {
 }
 
 fn bytes_are_a_packet_or_none(data: &[u8]) {
-    if let Ok(packet) = Packet::decode(&[], data) {
+    if let Ok(packet) = PublishedPacket::decode(&[], data) {
         let mut bytes = Vec::new();
         packet.encode(&[], &mut bytes);
-        let again = Packet::decode(&[], &bytes).expect("what we encode decodes");
+        let again = PublishedPacket::decode(&[], &bytes).expect("what we encode decodes");
         assert_eq!(again.header, packet.header);
     }
     // A packet whose checksum is right gets further.
@@ -53,22 +54,22 @@ fn bytes_are_a_packet_or_none(data: &[u8]) {
         u32::from_be_bytes([fields[at], fields[at + 1], fields[at + 2], fields[at + 3]])
     };
     let state = [word(8), word(12), word(16)];
-    let flags = Flags(fields[20] & 0x3f);
-    let header = Header { source: 1, destination: 2, block: word(4), state, flags };
+    let flags = PublishedFlags(fields[20] & 0x3f);
+    let header = PublishedHeader { source: 1, destination: 2, block: word(4), state, flags };
     let mut bytes = Vec::new();
     header.encode(&[], rest, &mut bytes);
-    if let Ok(packet) = Packet::decode(&[], &bytes) {
+    if let Ok(packet) = PublishedPacket::decode(&[], &bytes) {
         assert_eq!(packet.header, header);
     }
 }
 
 struct Pair {
     now: Time,
-    config: Config,
-    client: Endpoint,
-    server: Option<Endpoint>,
+    config: PublishedConfig,
+    client: PublishedEndpoint,
+    server: Option<PublishedEndpoint>,
     /// What is on its way to the server, and to the client.
-    ways: [VecDeque<Packet>; 2],
+    ways: [VecDeque<PublishedPacket>; 2],
 }
 
 impl Pair {
@@ -121,7 +122,7 @@ impl Pair {
         while endpoint.read().is_some() {}
     }
 
-    fn deliver(&mut self, side: usize, packet: &Packet, marked: bool) {
+    fn deliver(&mut self, side: usize, packet: &PublishedPacket, marked: bool) {
         if side == 1 {
             return self.client.handle(self.now, packet, marked);
         }
@@ -129,7 +130,7 @@ impl Pair {
             Some(server) => server.handle(self.now, packet, marked),
             None => {
                 let config = self.config.clone();
-                self.server = Endpoint::accept(self.now, config, [4, 5, 6], packet);
+                self.server = PublishedEndpoint::accept(self.now, config, [4, 5, 6], packet);
             }
         }
     }
@@ -137,19 +138,26 @@ impl Pair {
 
 /// A packet that nobody sent. Data are not forged: that they are right is the checksum's business,
 /// not the endpoint's.
-fn forged(small: u8, large: u16) -> Packet {
-    let flags = Flags(small & 0x3f);
-    let is_data = flags.0 & (Flags::SYN.0 | Flags::ACK.0 | Flags::FIN.0 | Flags::RST.0) == 0;
+fn forged(small: u8, large: u16) -> PublishedPacket {
+    let flags = PublishedFlags(small & 0x3f);
+    let is_data = flags.0
+        & (PublishedFlags::SYN.0
+            | PublishedFlags::ACK.0
+            | PublishedFlags::FIN.0
+            | PublishedFlags::RST.0)
+        == 0;
     let number = u32::from(large);
     let body = match large % 4 {
         0 => Body::Parameters(Parameters { block: number, window: number, redundancy: number }),
         1 if !is_data => Body::Marks { packets: number, marked: number / 2 },
-        2 if !is_data => {
-            Body::Symbols(Symbols { len: number, bytes: Default::default(), message: number })
-        }
+        2 if !is_data => Body::Symbols(PublishedSymbols {
+            len: number,
+            bytes: Default::default(),
+            message: number,
+        }),
         _ => Body::None,
     };
     let block = if large & 0x8000 != 0 { u32::MAX - number % 8 } else { number % 64 };
-    let header = Header { source: 1, destination: 2, block, state: [number, 7, 9], flags };
-    Packet { header, body }
+    let header = PublishedHeader { source: 1, destination: 2, block, state: [number, 7, 9], flags };
+    PublishedPacket { header, body }
 }

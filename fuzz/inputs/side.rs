@@ -6,8 +6,8 @@
 use bytes::Bytes;
 use fontis_base::{Duration, Ecn, Time};
 use fontis_proto::dfcp::{
-    ChannelId, Config, Connection, Event, ObjectShape, Packet, ParamFields, Params, SYMBOL_SIZE,
-    SendOptions, wire,
+    ChannelId, DfcpConfig, DfcpConnection, DfcpEvent, DfcpPacket, ObjectShape, ParamFields, Params,
+    SYMBOL_SIZE, SendOptions, wire,
 };
 
 /// Packets that one touch may cause: the allowance of the first round trip, many times over.
@@ -18,18 +18,18 @@ const MAX_SPIN: usize = 100;
 pub(crate) const SIZE: u32 = 1280;
 
 pub(crate) struct Side {
-    pub(crate) connection: Connection,
+    pub(crate) connection: DfcpConnection,
     channels: Vec<ChannelId>,
     received: Vec<ChannelId>,
 }
 
 impl Side {
-    pub(crate) const fn new(connection: Connection) -> Self {
+    pub(crate) const fn new(connection: DfcpConnection) -> Self {
         Self { connection, channels: Vec::new(), received: Vec::new() }
     }
 
     /// Does what a driver does after every touch; returns what is sent.
-    pub(crate) fn drive(&mut self, now: Time) -> Vec<Packet> {
+    pub(crate) fn drive(&mut self, now: Time) -> Vec<DfcpPacket> {
         let mut sent = Vec::new();
         for spin in 0.. {
             while let Some(outgoing) = self.connection.poll(now) {
@@ -67,7 +67,7 @@ impl Side {
                         continue;
                     };
                     number += u64::from(command % 12 / 3) * 2 + 1;
-                    let packet = Packet::Sealed {
+                    let packet = DfcpPacket::Sealed {
                         destination: self.connection.local_id(),
                         path: 0,
                         number,
@@ -119,22 +119,24 @@ impl Side {
         assert!(stats.symbols_sent >= stats.repair_symbols_sent);
     }
 
-    fn on_event(&mut self, now: Time, event: Event) {
+    fn on_event(&mut self, now: Time, event: DfcpEvent) {
         match event {
-            Event::Block { channel, block, .. } if block % 3 == 2 => {
+            DfcpEvent::Block { channel, block, .. } if block % 3 == 2 => {
                 self.connection.reject_block(now, channel, block);
             }
-            Event::Block { channel, block, .. } => {
+            DfcpEvent::Block { channel, block, .. } => {
                 self.connection.release_block(now, channel, block);
             }
-            Event::BlockWanted { channel, block } => {
+            DfcpEvent::BlockWanted { channel, block } => {
                 // The last block of the only shape that is sent here is short.
                 let shape = shape();
                 let data = Bytes::from(vec![7; shape.block_len(block) as usize]);
                 assert!(self.connection.supply_block(channel, block, data));
             }
-            Event::Readable { channel } => while self.connection.read(now, channel).is_some() {},
-            Event::ObjectOpened { channel, .. } => self.received.push(channel),
+            DfcpEvent::Readable { channel } => {
+                while self.connection.read(now, channel).is_some() {}
+            }
+            DfcpEvent::ObjectOpened { channel, .. } => self.received.push(channel),
             _ => {}
         }
     }
@@ -144,9 +146,9 @@ fn shape() -> ObjectShape {
     ObjectShape { size: 40_000, block_size: 16 << 10, symbol_size: SYMBOL_SIZE, code: 1 }
 }
 
-pub(crate) fn config() -> Config {
+pub(crate) fn config() -> DfcpConfig {
     // Small windows: hostile symbols may make a receiver hold a window for each of many channels.
     let fields = ParamFields { window: 64 << 10, max_block: 32 << 10, ..ParamFields::default() };
     let params = Params::new(fields).expect("parameters within their limits");
-    Config { params, live_block: 8 << 10, ..Config::default() }
+    DfcpConfig { params, live_block: 8 << 10, ..DfcpConfig::default() }
 }

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use fontis_base::{Duration, Ecn, Time};
 use fontis_proto::tcp::wire::{Addresses, decode_headers, encode_headers};
 use fontis_proto::tcp::{
-    Config, Endpoint, Flags, Options, Recovery, SackBlocks, Segment, SynOptions, Timestamps,
+    Options, Recovery, SackBlocks, Segment, SynOptions, TcpConfig, TcpEndpoint, TcpFlags,
+    Timestamps,
 };
 
 /// Bytes that the application wants to move.
@@ -23,7 +24,7 @@ pub(crate) fn run(data: &[u8]) {
     }
     let Some((&[a, b], steps)) = data.split_first_chunk::<2>() else { return };
     const NAMES: [&str; 6] = ["newreno", "cubic", "cubic-hystart", "compound", "vegas", "bbr"];
-    let config = || Config {
+    let config = || TcpConfig {
         congestion: NAMES[usize::from(a % 6)].parse().unwrap_or_default(),
         recovery: if b & 1 == 0 { Recovery::Rfc6675 } else { Recovery::RackTlp },
         sack: b & 2 == 0,
@@ -31,11 +32,11 @@ pub(crate) fn run(data: &[u8]) {
         ecn: b & 8 == 0,
         pacing: b & 16 != 0,
         max_window: (b & 32 != 0).then_some(u64::from(a) * 300),
-        ..Config::default()
+        ..TcpConfig::default()
     };
     let now = Time::ZERO;
     // Numbers that run over on the way.
-    let mut client = Endpoint::connect(now, config(), u32::MAX - 50_000);
+    let mut client = TcpEndpoint::connect(now, config(), u32::MAX - 50_000);
     client.write(MESSAGE);
     client.finish();
     let mut pair = Pair { now, config: config(), client, server: None, ways: Default::default() };
@@ -46,9 +47,9 @@ pub(crate) fn run(data: &[u8]) {
 
 struct Pair {
     now: Time,
-    config: Config,
-    client: Endpoint,
-    server: Option<Endpoint>,
+    config: TcpConfig,
+    client: TcpEndpoint,
+    server: Option<TcpEndpoint>,
     /// What is on its way to the server, and to the client.
     ways: [VecDeque<Segment>; 2],
 }
@@ -124,7 +125,7 @@ impl Pair {
         match &mut self.server {
             Some(server) => server.handle(self.now, segment, marked),
             None => {
-                self.server = Endpoint::accept(self.now, self.config.clone(), 77, segment);
+                self.server = TcpEndpoint::accept(self.now, self.config.clone(), 77, segment);
             }
         }
     }
@@ -142,7 +143,7 @@ fn change(segment: &mut Segment, small: u8, large: u16) {
         3 => segment.ack = segment.ack.wrapping_sub(wide),
         4 => segment.len = u32::from(large),
         5 => segment.window = large,
-        6 | 7 => segment.flags = Flags(large as u8),
+        6 | 7 => segment.flags = TcpFlags(large as u8),
         8 => {
             segment.has_timestamps = true;
             segment.timestamps = Timestamps { value: wide, echo: u32::from(large) };
@@ -162,9 +163,9 @@ fn change(segment: &mut Segment, small: u8, large: u16) {
             let (window_scale, sack_permitted) = (Some(small % 15), large & 1 == 0);
             let syn = SynOptions { mss: large, window_scale, sack_permitted };
             segment.options = Some(Box::new(Options::Syn(syn)));
-            segment.flags = Flags::SYN;
+            segment.flags = TcpFlags::SYN;
         }
         13 => segment.options = None,
-        _ => segment.flags = Flags(small),
+        _ => segment.flags = TcpFlags(small),
     }
 }

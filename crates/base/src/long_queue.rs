@@ -1,7 +1,8 @@
 use alloc::collections::VecDeque;
 
+use crate::relax;
+use crate::relax::append;
 use crate::relax::insert;
-use crate::{append, relax};
 
 /// A queue that may become long. It grows by pieces and gives each back when it is used up, so that
 /// it takes hardly more memory than what is in it, and what is in it is never copied to grow. A

@@ -1,4 +1,5 @@
-use crate::{Packet, Time};
+use crate::packet::Packet;
+use crate::time::Time;
 
 /// One of a node's interfaces, counted from zero.
 pub type Port = u32;

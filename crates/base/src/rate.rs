@@ -2,7 +2,8 @@ use core::fmt;
 use core::str::FromStr;
 
 use crate::notation::{self, NotationError};
-use crate::{Duration, Size, Time};
+use crate::size::Size;
+use crate::time::{Duration, Time};
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 

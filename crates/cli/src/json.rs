@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io::{Write, stdout};
 
 use fontis::transfer::{Report, ServerEvent};
-use fontis_proto::dfcp::Stats;
+use fontis_proto::dfcp::DfcpStats;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -22,7 +22,7 @@ pub(crate) fn error(failure: &Failure) -> Value {
 }
 
 /// The progress of a transfer.
-pub(crate) fn progress(bytes: u64, total: u64, rate_mbps: f64, stats: &Stats) -> Value {
+pub(crate) fn progress(bytes: u64, total: u64, rate_mbps: f64, stats: &DfcpStats) -> Value {
     json!({
         "event": "progress",
         "bytes": bytes,
@@ -100,6 +100,6 @@ pub(crate) fn received(report: &Report) -> Value {
     value
 }
 
-fn rtt_ms(stats: &Stats) -> f64 {
+fn rtt_ms(stats: &DfcpStats) -> f64 {
     round(stats.srtt.as_secs_f64() * 1e3)
 }

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fontis::{Accept, Endpoint, EndpointConfig, Identity, KeyLog, TokenStore, Url};
 use fontis_base::{Duration, Rate};
-use fontis_proto::dfcp::Config;
+use fontis_proto::dfcp::DfcpConfig;
 use fontis_proto::rate::RateKind;
 use tokio::task::JoinSet;
 
@@ -91,7 +91,7 @@ impl Keys {
         let config = EndpointConfig {
             secret: *self.identity.secret(),
             psk: self.psk,
-            transport: Config { rate, ..Config::default() },
+            transport: DfcpConfig { rate, ..DfcpConfig::default() },
             accept,
             qlog: self.qlog.clone(),
             key_log: self.key_log.clone(),

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use fontis::transfer::Progress;
-use fontis_proto::dfcp::Stats;
+use fontis_proto::dfcp::DfcpStats;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::listen::status;
@@ -127,7 +127,7 @@ impl Tracker {
         self.bar.finish_and_clear();
     }
 
-    fn moved(&self, now: Instant, done: u64, stats: &Stats) {
+    fn moved(&self, now: Instant, done: u64, stats: &DfcpStats) {
         let mut state = self.state();
         let rate = state.rate.add(now, done);
         match self.show {
@@ -168,7 +168,7 @@ fn due(last: &mut Option<Instant>, now: Instant, every: Duration) -> bool {
 }
 
 /// Rate, loss and time left.
-fn message(left: u64, rate: f64, stats: &Stats) -> String {
+fn message(left: u64, rate: f64, stats: &DfcpStats) -> String {
     let loss = format!("loss {:.1} %", stats.data_loss() * 100.0);
     let seconds = left as f64 * 8.0 / 1e6 / rate;
     match seconds.is_finite() {
@@ -187,7 +187,7 @@ fn clock(seconds: f64) -> String {
 }
 
 /// The counters of the protocol, in a line.
-pub(crate) fn view(stats: &Stats, side: Side) -> String {
+pub(crate) fn view(stats: &DfcpStats, side: Side) -> String {
     let ms = |time: fontis_base::Duration| format!("{:.1}", time.as_secs_f64() * 1e3);
     let rtt = format!("rtt {} ms (least {})", ms(stats.srtt), ms(stats.min_rtt));
     match side {
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn the_message_tells_rate_loss_and_time_left() {
-        let stats = Stats { loss: 0.021, ..Stats::default() };
+        let stats = DfcpStats { loss: 0.021, ..DfcpStats::default() };
         assert_eq!(message(125_000_000, 100.0, &stats), "100.0 Mbit/s  loss 2.1 %  0:10 left");
         assert_eq!(message(1, 0.0, &stats), "0.0 kbit/s  loss 2.1 %");
         assert_eq!([clock(59.2), clock(3_725.0)], ["1:00", "1:02:05"]);

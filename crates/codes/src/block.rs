@@ -2,7 +2,8 @@ use core::ops::Range;
 
 use thiserror::Error;
 
-use crate::{Code, reed_solomon};
+use crate::code::Code;
+use crate::reed_solomon;
 
 /// How a block is cut: `len` bytes into k = ⌈len / symbol_size⌉ source symbols (at least one), the
 /// last of them padded with zeros that are never sent.

@@ -7,6 +7,7 @@ use core::str::FromStr;
 use thiserror::Error;
 
 use crate::degrees::Distribution;
+use crate::raptorq::parameters::Family;
 use crate::sparse::SparseCode;
 use crate::{counting, raptorq, reed_solomon};
 
@@ -227,10 +228,10 @@ impl Code {
     }
 
     /// Which of the Raptor codes this is.
-    pub(crate) const fn family(self) -> Option<raptorq::Family> {
+    pub(crate) const fn family(self) -> Option<Family> {
         match self {
-            Self::RaptorQ => Some(raptorq::Family::RaptorQ),
-            Self::Raptor10 => Some(raptorq::Family::Raptor10),
+            Self::RaptorQ => Some(Family::RaptorQ),
+            Self::Raptor10 => Some(Family::Raptor10),
             _ => None,
         }
     }

@@ -8,11 +8,11 @@ use core::ops::Range;
 use bytes::Bytes;
 use thiserror::Error;
 
-use crate::BlockShape;
+use crate::block::BlockShape;
 use crate::counting::mix;
 use crate::esi_set::EsiSet;
 use crate::huge_pages;
-use crate::raptorq::Decoding;
+use crate::raptorq::decoding::Decoding;
 use crate::sparse::SparseDecoder;
 use sources::{Sources, room};
 
@@ -270,7 +270,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{BlockEncoder, Code};
+    use crate::code::Code;
+    use crate::encoder::BlockEncoder;
 
     fn encoder(code: Code, len: u32, symbol_size: u16) -> (BlockEncoder, Bytes) {
         let shape = BlockShape::new(code, len, symbol_size).unwrap();

@@ -5,10 +5,16 @@ use core::ops::Range;
 
 use bytes::Bytes;
 
-use crate::raptorq::{EncodingPlan, Inputs, Intermediate, Parameters, encode_once, shared_plan};
+use crate::block::BlockShape;
+use crate::code::Code;
+use crate::raptorq::cache;
+use crate::raptorq::encoding_plan::EncodingPlan;
+use crate::raptorq::intermediate::{Intermediate, encode_once};
+use crate::raptorq::parameters::Parameters;
+use crate::raptorq::strips::Inputs;
+use crate::reed_solomon;
 use crate::simd::Level;
 use crate::sparse::SparseEncoder;
-use crate::{BlockShape, Code, reed_solomon};
 
 /// Makes the symbols of one block. The source data is borrowed from the caller's buffer, never
 /// copied.
@@ -141,7 +147,7 @@ impl RepairJob {
         let (shape, k) = (self.shape, self.shape.source_symbols());
         let symbol_size = usize::from(shape.symbol_size());
         let repair = if let Some(parameters) = self.parameters() {
-            return self.run_with(&shared_plan(&parameters));
+            return self.run_with(&cache::plan(&parameters));
         } else if let Some(code) = shape.code().sparse(k) {
             Repair::Sparse(Box::new(SparseEncoder::new(&code, symbol_size, &self.data)))
         } else if shape.code() == Code::ReedSolomon {
@@ -177,7 +183,7 @@ impl RepairJob {
     pub fn write(self, esis: Range<u32>, out: &mut [u8]) {
         self.check(&esis, out.len());
         match self.parameters() {
-            Some(parameters) => self.write_with(&shared_plan(&parameters), esis, out),
+            Some(parameters) => self.write_with(&cache::plan(&parameters), esis, out),
             None => self.run().write(esis, out),
         }
     }

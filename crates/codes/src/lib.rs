@@ -32,6 +32,8 @@ mod huge_pages;
 mod lines;
 mod lists;
 mod lt;
+mod matrix;
+mod multiples;
 mod peeler;
 mod precode;
 pub mod raptorq;

@@ -2,7 +2,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::huge_pages;
-use crate::simd::LINE;
+use crate::simd::lane::LINE;
 
 /// Lines of 64 bytes, aligned so that none lies across two cache lines.
 pub(crate) struct Lines {

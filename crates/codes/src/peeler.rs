@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::lists::Lists;
-use crate::simd::prefetch;
+use crate::simd::prefetch::prefetch;
 
 /// Belief propagation over erasures: equations of one unknown give it, and it goes out of all
 /// others. When nothing more follows, the state stays, and the next equation goes on from it.

@@ -5,7 +5,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use fontis_proto::dfcp::{
-    ChannelId, Checkpoint, CloseReason, Held, Kept, ObjectShape, SendOptions, Stats,
+    ChannelId, Checkpoint, CloseReason, DfcpStats, Held, Kept, ObjectShape, SendOptions,
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
@@ -166,7 +166,7 @@ impl Connection {
     }
 
     /// The counters; `None` when the connection is over.
-    pub async fn stats(&self) -> Option<Stats> {
+    pub async fn stats(&self) -> Option<DfcpStats> {
         self.ask(|slot| slot.machine.stats()).await
     }
 

@@ -18,8 +18,8 @@ use fontis::udp::{Batch, Socket};
 use fontis::{Accept, Dest, Endpoint, EndpointConfig, Identity, SinkOptions, Url};
 use fontis_base::{Ecn, Rate};
 use fontis_proto::dfcp::{
-    ConnectionId, Frame, Hello, Live, LiveKind, Packet, Params, SendOptions, Session, Symbols,
-    VERSION,
+    ConnectionId, DfcpPacket, Frame, Hello, Live, LiveKind, Params, SendOptions, Session,
+    SymbolsFrame, VERSION,
 };
 
 /// What the honest client may use: far from what the machine can do, so that only time on the
@@ -40,10 +40,10 @@ fn recorded(server: &Identity, id: [u8; 8], message: Option<&'static [u8]>) -> V
         let (len, data) = (message.len() as u16, message.into());
         let (channel, block, esi, count) = (0, 0, 0, 1);
         let (whole, long) = (false, false);
-        Frame::Symbols(Symbols { channel, block, esi, count, live, whole, long, len, data })
+        Frame::Symbols(SymbolsFrame { channel, block, esi, count, live, whole, long, len, data })
     };
     let hello = Hello { params, frames: message.map(symbols).into_iter().collect() };
-    let packet = Packet::Syn { version: VERSION, source: ConnectionId(id), hello };
+    let packet = DfcpPacket::Syn { version: VERSION, source: ConnectionId(id), hello };
     let secret = *Identity::generate().secret();
     let mut initiator = Initiator::new(secret, *server.public().as_bytes(), None);
     let mut datagram = Vec::new();

@@ -1,7 +1,9 @@
 use fontis_base::{Duration, Packet, Port, Rate, Serializer, Stream, Time, prefetch};
 
+use crate::config::LinkConfig;
+use crate::delivery::Delivery;
 use crate::flight::Flight;
-use crate::{Count, Delivery, LinkConfig};
+use crate::stats::Count;
 
 /// The lines of many hosts that lead to one place, side by side. They are of one rate, one delay
 /// and one jitter; nothing is lost on them, and any number of packets may wait for each.
@@ -130,7 +132,7 @@ impl<P> Bundle<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Link;
+    use crate::link::Link;
     use crate::queue::testing::packet;
     use proptest::prelude::*;
 

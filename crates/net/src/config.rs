@@ -2,10 +2,17 @@ use core::str::FromStr;
 
 use fontis_base::{Duration, Probability, Rate, Time};
 
-use crate::{
-    DelaySchedule, DeliveryTrace, Limit, Loss, Outage, Policer, QueueKind, QueueOptions, Reorder,
-    Schedule, SpecError,
-};
+use crate::delay::DelaySchedule;
+use crate::delivery_trace::DeliveryTrace;
+use crate::error::SpecError;
+use crate::loss::Loss;
+use crate::outage::Outage;
+use crate::policer::Policer;
+use crate::queue::kind::QueueKind;
+use crate::queue::limit::Limit;
+use crate::queue::options::QueueOptions;
+use crate::reorder::Reorder;
+use crate::schedule::Schedule;
 
 /// What a link does to its packets. The default does nothing: infinite rate, no delay, no
 /// impairments.

@@ -2,7 +2,7 @@ use core::str::FromStr;
 
 use fontis_base::{Duration, Time};
 
-use crate::SpecError;
+use crate::error::SpecError;
 
 /// From a time on, a link has another delay. Reads `"TIME:DELAY"`, as in `"10s:50ms"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fontis_base::{Duration, Rate, Time};
 
-use crate::SpecError;
+use crate::error::SpecError;
 
 /// When a link can deliver 1500 bytes, as measured of a real one: mahimahi's format, a line with
 /// the millisecond of each opportunity, in order (mahimahi, USENIX ATC 2015, section 3.2). After

@@ -4,10 +4,13 @@ use core::num::NonZeroU64;
 
 use fontis_base::{Duration, Packet, Probability, Stream, Time};
 
-use crate::{
-    Count, DelaySchedule, Drops, LinkConfig, LossPosition, LossProcess, Outage, Reorder,
-    TokenBucket,
-};
+use crate::config::{LinkConfig, LossPosition};
+use crate::delay::DelaySchedule;
+use crate::loss::LossProcess;
+use crate::outage::Outage;
+use crate::policer::TokenBucket;
+use crate::reorder::Reorder;
+use crate::stats::{Count, DropCounts};
 
 /// A delay of each packet's own. The links of hosts have it, thousands of them, and nothing else of
 /// what may happen.
@@ -47,7 +50,7 @@ pub(crate) struct Faults {
     /// The delay at first, and what becomes of it.
     delay: (Duration, DelaySchedule),
     /// What was lost, not by the queue.
-    pub(crate) dropped: Drops,
+    pub(crate) dropped: DropCounts,
     pub(crate) duplicated: Count,
     pub(crate) corrupted: u64,
     pub(crate) reordered: u64,
@@ -71,7 +74,7 @@ impl Faults {
             reorder: config.reorder,
             reorder_stream: stream("reorder"),
             delay: (config.delay, config.delay_changes.clone()),
-            dropped: Drops::default(),
+            dropped: DropCounts::default(),
             duplicated: Count::default(),
             corrupted: 0,
             reordered: 0,

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use fontis_base::{Duration, LongQueue, Packet, Time, prefetch};
 
-use crate::Delivery;
+use crate::delivery::Delivery;
 
 /// The packets that propagate, delivered in the order of due times, and of those in the order in
 /// which they came.

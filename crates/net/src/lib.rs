@@ -21,6 +21,7 @@
 mod bundle;
 mod config;
 mod delay;
+mod delivery;
 mod delivery_trace;
 mod error;
 mod faults;
@@ -38,9 +39,10 @@ mod waiting;
 pub use bundle::Bundle;
 pub use config::{LinkConfig, LossPosition};
 pub use delay::{DelayChange, DelaySchedule};
+pub use delivery::Delivery;
 pub use delivery_trace::{DeliveryLine, DeliveryTrace};
 pub use error::SpecError;
-pub use link::{Delivery, Link};
+pub use link::Link;
 pub use loss::{Loss, LossProcess};
 pub use outage::Outage;
 pub use policer::{Policer, TokenBucket};
@@ -49,4 +51,4 @@ pub use queue::{
 };
 pub use reorder::Reorder;
 pub use schedule::{RateChange, Schedule};
-pub use stats::{Count, Drops, LinkStats};
+pub use stats::{Count, DropCounts, LinkStats};

@@ -2,12 +2,16 @@ use fontis_base::{
     Duration, Node, Observer, Packet, PacketId, Port, Rate, Serializer, Stream, Time, prefetch,
 };
 
+use crate::config::{LinkConfig, LossPosition};
+use crate::delivery::Delivery;
 use crate::delivery_trace::DeliveryLine;
+use crate::delivery_trace::DeliveryTrace;
 use crate::faults::{FIRST_COPY, Faults, Jitter, Reason};
 use crate::flight::Flight;
-use crate::queue::NEAR;
+use crate::queue::near::NEAR;
+use crate::schedule::Schedule;
+use crate::stats::{Count, DropCounts, LinkStats};
 use crate::waiting::Waiting;
-use crate::{Count, DeliveryTrace, Drops, LinkConfig, LinkStats, LossPosition, Schedule};
 
 /// One direction of a path: what goes in by port 0 comes out by port 0, later, or not at all.
 ///
@@ -75,20 +79,6 @@ impl Counts {
     }
 }
 
-/// A packet that has crossed a link.
-///
-/// The packet comes first, so that it is moved out with the same words with which it is moved on: a
-/// processor waits for what it has just written if it reads it otherwise.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[repr(C)]
-pub struct Delivery<P> {
-    /// The packet.
-    pub packet: Packet<P>,
-    /// When it was due: what a next element must compute with, and what a driver's lateness is
-    /// measured from.
-    pub at: Time,
-}
-
 impl<P: Clone> Link<P> {
     /// A link at rest. Its random processes come from the run's seed and the link's name.
     pub fn new(name: impl Into<String>, seed: u64, config: LinkConfig) -> Self {
@@ -138,7 +128,7 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         let Counts { entered, delivered, .. } = self.counts;
         let queue = self.counts.queue.as_deref().copied().unwrap_or_default();
         let faults = self.faults.as_deref();
-        let mut dropped = faults.map_or(Drops::default(), |faults| faults.dropped);
+        let mut dropped = faults.map_or(DropCounts::default(), |faults| faults.dropped);
         dropped.queue = queue.dropped;
         let duplicated = faults.map_or(Count::default(), |faults| faults.duplicated);
         LinkStats {

@@ -3,7 +3,7 @@ use core::str::FromStr;
 
 use fontis_base::{Probability, Stream};
 
-use crate::SpecError;
+use crate::error::SpecError;
 
 /// A model of random packet loss.
 ///

@@ -2,7 +2,7 @@ use core::str::FromStr;
 
 use fontis_base::{Duration, Time};
 
-use crate::SpecError;
+use crate::error::SpecError;
 
 /// A time during which a link loses all that enters it: once, or again and again.
 ///

@@ -2,7 +2,7 @@ use core::str::FromStr;
 
 use fontis_base::{Duration, Rate, Size, Time};
 
-use crate::SpecError;
+use crate::error::SpecError;
 
 /// What a policer lets pass: a long-run rate and a burst above it.
 ///

@@ -2,7 +2,7 @@ use core::str::FromStr;
 
 use fontis_base::{Duration, Probability};
 
-use crate::SpecError;
+use crate::error::SpecError;
 
 /// Reordering: some packets are held back, so that later ones overtake them.
 ///

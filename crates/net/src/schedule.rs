@@ -2,7 +2,7 @@ use core::str::FromStr;
 
 use fontis_base::{Rate, Time};
 
-use crate::SpecError;
+use crate::error::SpecError;
 
 /// From a time on, a link has another rate. Reads `"TIME:RATE"`, as in `"10s:10mbit"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -38,7 +38,7 @@ impl AddAssign for Count {
 
 /// What a link dropped, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Drops {
+pub struct DropCounts {
     /// By the queue: no room, or the decision of its active queue management.
     pub queue: Count,
     /// By the loss model, before or after the queue.
@@ -49,7 +49,7 @@ pub struct Drops {
     pub policer: Count,
 }
 
-impl Drops {
+impl DropCounts {
     /// All drops together.
     pub fn total(&self) -> Count {
         self.queue + self.loss + self.outage + self.policer
@@ -69,7 +69,7 @@ pub struct LinkStats {
     /// What came out of it.
     pub delivered: Count,
     /// What it dropped.
-    pub dropped: Drops,
+    pub dropped: DropCounts,
     /// What is still in it: queued, on the line, or in flight.
     pub held: Count,
     /// Packets that it marked with congestion experienced.

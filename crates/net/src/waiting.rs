@@ -1,7 +1,8 @@
 use fontis_base::{Packet, Stream};
 
-use crate::queue::Tail;
-use crate::{LinkConfig, Queue};
+use crate::config::LinkConfig;
+use crate::queue::discipline::Queue;
+use crate::queue::tail::Tail;
 
 /// What waits for a line.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! Transports as state machines that own no socket, no clock, no thread and no randomness.
 //!
-//! Start here: [`dfcp`] is the digital-fountain transport; its [`Connection`](dfcp::Connection)
+//! Start here: [`dfcp`] is the digital-fountain transport; its [`Connection`](dfcp::DfcpConnection)
 //! takes typed packets and the time, and gives typed packets, events and the time of its next
 //! deadline. [`rate`] holds the rate controllers, one of which drives each path. [`tcp`] is what it
 //! is compared with, [`published`] the protocol of 2015 from which it comes. [`qlog`] tells what

@@ -7,7 +7,8 @@
 use fontis_base::{Duration, Time};
 use serde_json::{Map, Value, json};
 
-use crate::dfcp::{Frame, TraceEvent, Traced};
+use crate::dfcp::packet::Frame;
+use crate::dfcp::trace::{TraceEvent, Traced};
 
 /// Records of a JSON text sequence (RFC 7464), whole ones only.
 #[derive(Clone, Debug, Default)]
@@ -16,7 +17,7 @@ pub struct Records {
 }
 
 /// An event: its name, and its data.
-pub type Event = (&'static str, Value);
+pub type QlogEvent = (&'static str, Value);
 
 /// Begins a record.
 const RECORD: u8 = 0x1e;
@@ -42,7 +43,7 @@ impl Records {
     }
 
     /// An event at `time`; `own` holds what is true of it and not of all.
-    pub fn event(&mut self, time: Time, own: &Map<String, Value>, (name, data): Event) {
+    pub fn event(&mut self, time: Time, own: &Map<String, Value>, (name, data): QlogEvent) {
         let time = millis(time.since(Time::ZERO));
         let mut event = json!({ "time": time });
         extend(&mut event, own.clone());
@@ -90,22 +91,22 @@ pub fn millis(span: Duration) -> f64 {
 }
 
 /// A packet left. Those of a handshake have no number.
-pub fn packet_sent(number: Option<u64>, size: u32, frames: Vec<Value>) -> Event {
+pub fn packet_sent(number: Option<u64>, size: u32, frames: Vec<Value>) -> QlogEvent {
     ("transport:packet_sent", packet(number, size, frames))
 }
 
 /// A packet came.
-pub fn packet_received(number: Option<u64>, size: u32, frames: Vec<Value>) -> Event {
+pub fn packet_received(number: Option<u64>, size: u32, frames: Vec<Value>) -> QlogEvent {
     ("transport:packet_received", packet(number, size, frames))
 }
 
 /// A packet was taken for lost.
-pub fn packet_lost(number: u64) -> Event {
+pub fn packet_lost(number: u64) -> QlogEvent {
     ("recovery:packet_lost", json!({ "header": header(Some(number)) }))
 }
 
 /// What is known of the path has changed.
-pub fn metrics_updated(metrics: Value) -> Event {
+pub fn metrics_updated(metrics: Value) -> QlogEvent {
     ("recovery:metrics_updated", metrics)
 }
 
@@ -121,7 +122,7 @@ fn header(number: Option<u64>) -> Value {
 }
 
 /// What happened in a connection of DFCP.
-pub fn of_dfcp(event: &TraceEvent) -> Event {
+pub fn of_dfcp(event: &TraceEvent) -> QlogEvent {
     let told = |frames: &[Frame]| frames.iter().map(frame).collect();
     match &event.what {
         Traced::Sent { number, size, frames } => packet_sent(*number, *size, told(frames)),

@@ -4,9 +4,9 @@ use bytes::Bytes;
 use fontis_base::{Duration, Ecn, Time};
 use fontis_codes::Code;
 use fontis_proto::dfcp::{
-    CloseReason, Config, Connection, ConnectionId, DEADLINE_PASSED, Event, Frame, Live, LiveKind,
-    ObjectShape, Open, Packet, ParamFields, Params, Redundancy, SendOptions, Symbols, Timers,
-    VERSION, wire,
+    CloseReason, ConnectionId, DEADLINE_PASSED, DfcpConfig, DfcpConnection, DfcpEvent, DfcpPacket,
+    Frame, Live, LiveKind, ObjectShape, Open, ParamFields, Params, Redundancy, SendOptions,
+    SymbolsFrame, Timers, VERSION, wire,
 };
 use fontis_proto::rate::RateKind;
 
@@ -17,13 +17,13 @@ fn millis(ms: u64) -> Duration {
 }
 
 /// A side that announces these parameters.
-fn with(fields: ParamFields) -> Config {
+fn with(fields: ParamFields) -> DfcpConfig {
     let params = Params::new(fields).expect("parameters within their limits");
-    Config { params, ..Config::default() }
+    DfcpConfig { params, ..DfcpConfig::default() }
 }
 
-fn lonely(config: Config) -> (Vec<u64>, Pair) {
-    let mut pair = Pair::new(config, Config::default(), millis(10), None);
+fn lonely(config: DfcpConfig) -> (Vec<u64>, Pair) {
+    let mut pair = Pair::new(config, DfcpConfig::default(), millis(10), None);
     pair.loss = Box::new(|_, _| true);
     pair.run_for(Duration::from_secs(200));
     let times = pair.sent.iter().map(|sent| sent.at.since(Time::ZERO).as_millis()).collect();
@@ -32,22 +32,23 @@ fn lonely(config: Config) -> (Vec<u64>, Pair) {
 
 #[test]
 fn syn_copies_leave_at_the_stated_times_and_then_the_attempt_ends() {
-    let (times, pair) = lonely(Config::default());
+    let (times, pair) = lonely(DfcpConfig::default());
     assert_eq!(times, [0, 30, 90, 270, 1270, 3270, 7270, 15_270, 31_270]);
-    assert_eq!(pair.events_of(Side::Client), [&Event::Closed(CloseReason::NoAnswer)]);
+    assert_eq!(pair.events_of(Side::Client), [&DfcpEvent::Closed(CloseReason::NoAnswer)]);
 }
 
 #[test]
 fn published_timers_begin_at_a_second_and_double_five_times() {
-    let (times, pair) = lonely(Config { timers: Timers::Published, ..Config::default() });
+    let (times, pair) = lonely(DfcpConfig { timers: Timers::Published, ..DfcpConfig::default() });
     assert_eq!(times, [0, 1000, 3000, 7000, 15_000, 31_000]);
-    assert_eq!(pair.events_of(Side::Client), [&Event::Closed(CloseReason::NoAnswer)]);
+    assert_eq!(pair.events_of(Side::Client), [&DfcpEvent::Closed(CloseReason::NoAnswer)]);
     assert!(pair.now >= Time::ZERO + Duration::from_secs(63));
 }
 
 #[test]
 fn an_unproved_address_gets_at_most_three_times_what_it_sent() {
-    let mut pair = Pair::new(Config::default(), Config::default(), millis(10), Some(b"ask"));
+    let mut pair =
+        Pair::new(DfcpConfig::default(), DfcpConfig::default(), millis(10), Some(b"ask"));
     pair.loss = Box::new(|_, sent| sent.from == Side::Server);
     for _ in 0..500 {
         pair.run_for(millis(100));
@@ -61,16 +62,17 @@ fn an_unproved_address_gets_at_most_three_times_what_it_sent() {
 
 #[test]
 fn a_message_in_the_syn_arrives_once_and_is_marked_as_replayable() {
-    let mut pair = Pair::new(Config::default(), Config::default(), millis(10), Some(b"ask"));
+    let mut pair =
+        Pair::new(DfcpConfig::default(), DfcpConfig::default(), millis(10), Some(b"ask"));
     pair.run_for(Duration::from_secs(1));
     let messages: Vec<_> = pair
         .events_of(Side::Server)
         .into_iter()
-        .filter(|event| matches!(event, Event::Message { .. }))
+        .filter(|event| matches!(event, DfcpEvent::Message { .. }))
         .collect();
-    let expected = Event::Message { channel: 0, data: Bytes::from_static(b"ask"), early: true };
+    let expected = DfcpEvent::Message { channel: 0, data: Bytes::from_static(b"ask"), early: true };
     assert_eq!(messages, [&expected]);
-    assert!(pair.events_of(Side::Client).contains(&&Event::Delivered { channel: 0 }));
+    assert!(pair.events_of(Side::Client).contains(&&DfcpEvent::Delivered { channel: 0 }));
 }
 
 #[test]
@@ -97,7 +99,7 @@ fn messages_arrive_whole_whatever_is_lost() {
             .events_of(Side::Server)
             .into_iter()
             .filter_map(|event| match event {
-                Event::Message { data, .. } => Some(data.clone()),
+                DfcpEvent::Message { data, .. } => Some(data.clone()),
                 _ => None,
             })
             .collect();
@@ -108,7 +110,7 @@ fn messages_arrive_whole_whatever_is_lost() {
 #[test]
 fn sides_that_cut_blocks_into_symbols_of_their_own_size_understand_each_other() {
     let coarse = with(ParamFields { symbol_size: 1024, ..ParamFields::default() });
-    let mut pair = Pair::new(Config::default(), coarse, millis(10), Some(&[7; 900]));
+    let mut pair = Pair::new(DfcpConfig::default(), coarse, millis(10), Some(&[7; 900]));
     pair.run_for(millis(100));
     let long = Bytes::from(vec![5; 100_000]);
     pair.client.send_message(long.clone(), SendOptions::default());
@@ -117,7 +119,7 @@ fn sides_that_cut_blocks_into_symbols_of_their_own_size_understand_each_other() 
     pair.run_for(Duration::from_secs(2));
     for side in [Side::Client, Side::Server] {
         let arrived =
-            |event: &&Event| matches!(event, Event::Message { data, .. } if *data == long);
+            |event: &&DfcpEvent| matches!(event, DfcpEvent::Message { data, .. } if *data == long);
         assert_eq!(pair.events_of(side).into_iter().filter(arrived).count(), 1, "{side:?}");
     }
 }
@@ -134,7 +136,7 @@ fn an_urgent_message_overtakes_a_long_one() {
         .events_of(Side::Server)
         .into_iter()
         .filter_map(|event| match event {
-            Event::Message { data, .. } => Some(data[0]),
+            DfcpEvent::Message { data, .. } => Some(data[0]),
             _ => None,
         })
         .collect();
@@ -152,15 +154,15 @@ fn a_passed_deadline_gives_a_message_up_and_frees_those_behind_it() {
     pair.run_for(millis(100));
     pair.loss = Box::new(|_, _| false);
     pair.run_for(Duration::from_secs(10));
-    let given_up = Event::Abandoned { channel: late, code: DEADLINE_PASSED };
+    let given_up = DfcpEvent::Abandoned { channel: late, code: DEADLINE_PASSED };
     assert!(pair.events_of(Side::Client).contains(&&given_up));
     let messages: Vec<_> = pair
         .events_of(Side::Server)
         .into_iter()
-        .filter(|e| matches!(e, Event::Message { .. }))
+        .filter(|e| matches!(e, DfcpEvent::Message { .. }))
         .collect();
     assert!(
-        matches!(messages[..], [Event::Message { data, .. }] if data == "next"),
+        matches!(messages[..], [DfcpEvent::Message { data, .. }] if data == "next"),
         "{messages:?}"
     );
 }
@@ -169,7 +171,7 @@ fn a_passed_deadline_gives_a_message_up_and_frees_those_behind_it() {
 fn a_stream_is_read_in_order_and_holds_back_a_sender_whose_reader_sleeps() {
     let window = 1 << 20;
     let server = with(ParamFields { window, max_block: 256 << 10, ..ParamFields::default() });
-    let mut pair = Pair::new(Config::default(), server, millis(10), None);
+    let mut pair = Pair::new(DfcpConfig::default(), server, millis(10), None);
     pair.run_for(millis(100));
     let stream = pair.client.open_stream(SendOptions::default());
     let data: Vec<u8> = (0..4_000_000u32).map(|i| (i / 7) as u8).collect();
@@ -212,7 +214,7 @@ fn either_side_may_abandon_an_object() {
         pair.run_for(millis(200));
         let other = if side == Side::Client { Side::Server } else { Side::Client };
         assert!(
-            pair.events_of(other).contains(&&Event::Abandoned { channel, code: 7 }),
+            pair.events_of(other).contains(&&DfcpEvent::Abandoned { channel, code: 7 }),
             "{side:?}"
         );
     }
@@ -231,7 +233,7 @@ fn a_rejected_block_is_sent_again() {
     let blocks = |pair: &Pair| {
         pair.events
             .iter()
-            .filter(|(_, e)| matches!(e, Event::Block { data: d, .. } if *d == data))
+            .filter(|(_, e)| matches!(e, DfcpEvent::Block { data: d, .. } if *d == data))
             .count()
     };
     pair.run_for(millis(200));
@@ -243,7 +245,7 @@ fn a_rejected_block_is_sent_again() {
     let now = pair.now;
     pair.server().release_block(now, channel, 0);
     pair.run_for(millis(200));
-    assert!(pair.events_of(Side::Client).contains(&&Event::Delivered { channel }));
+    assert!(pair.events_of(Side::Client).contains(&&DfcpEvent::Delivered { channel }));
 }
 
 #[test]
@@ -271,8 +273,8 @@ fn closing_tells_the_peer_why_even_over_a_lossy_path() {
     pair.client.close(now, 42, "enough");
     pair.run_for(Duration::from_secs(3));
     let reason = CloseReason::Peer { code: 42, reason: "enough".into() };
-    assert!(pair.events_of(Side::Server).contains(&&Event::Closed(reason)));
-    assert!(pair.events_of(Side::Client).contains(&&Event::Closed(CloseReason::Local)));
+    assert!(pair.events_of(Side::Server).contains(&&DfcpEvent::Closed(reason)));
+    assert!(pair.events_of(Side::Client).contains(&&DfcpEvent::Closed(CloseReason::Local)));
     assert!(pair.client.is_closed() && pair.server().is_closed());
 }
 
@@ -283,9 +285,12 @@ fn both_sides_finish_when_everything_has_been_delivered() {
     pair.client.finish();
     pair.server().finish();
     pair.run_for(Duration::from_secs(20));
-    assert!(pair.events_of(Side::Server).iter().any(|e| matches!(e, Event::Message { .. })));
+    assert!(pair.events_of(Side::Server).iter().any(|e| matches!(e, DfcpEvent::Message { .. })));
     for side in [Side::Client, Side::Server] {
-        assert!(pair.events_of(side).contains(&&Event::Closed(CloseReason::Finished)), "{side:?}");
+        assert!(
+            pair.events_of(side).contains(&&DfcpEvent::Closed(CloseReason::Finished)),
+            "{side:?}"
+        );
     }
 }
 
@@ -293,46 +298,47 @@ fn both_sides_finish_when_everything_has_been_delivered() {
 fn only_the_true_token_resets() {
     let token = [3; 16];
     let server = with(ParamFields { reset_token: token, ..ParamFields::default() });
-    let mut pair = Pair::new(Config::default(), server, millis(10), None);
+    let mut pair = Pair::new(DfcpConfig::default(), server, millis(10), None);
     pair.run_for(millis(100));
     let destination = ConnectionId([2; 8]);
     let now = pair.now;
     pair.client.handle(
         now,
-        Packet::Reset { destination, token: [4; 16] },
+        DfcpPacket::Reset { destination, token: [4; 16] },
         53,
         fontis_base::Ecn::NotEct,
     );
     assert!(pair.client.is_established());
-    pair.client.handle(now, Packet::Reset { destination, token }, 53, fontis_base::Ecn::NotEct);
+    pair.client.handle(now, DfcpPacket::Reset { destination, token }, 53, fontis_base::Ecn::NotEct);
     pair.run_for(millis(1));
-    assert!(pair.events_of(Side::Client).contains(&&Event::Closed(CloseReason::Reset)));
+    assert!(pair.events_of(Side::Client).contains(&&DfcpEvent::Closed(CloseReason::Reset)));
 }
 
 #[test]
 fn a_foreign_version_ends_the_attempt() {
-    let mut client = Connection::connect(Time::ZERO, Config::default(), ConnectionId([1; 8]), None);
+    let mut client =
+        DfcpConnection::connect(Time::ZERO, DfcpConfig::default(), ConnectionId([1; 8]), None);
     let destination = ConnectionId([1; 8]);
-    let same = Packet::VersionNegotiation { destination, versions: vec![VERSION] };
+    let same = DfcpPacket::VersionNegotiation { destination, versions: vec![VERSION] };
     client.handle(Time::ZERO, same, 50, fontis_base::Ecn::NotEct);
     assert!(!client.is_closed(), "a list that has our version is a lie");
-    let other = Packet::VersionNegotiation { destination, versions: vec![VERSION + 1] };
+    let other = DfcpPacket::VersionNegotiation { destination, versions: vec![VERSION + 1] };
     client.handle(Time::ZERO, other, 50, fontis_base::Ecn::NotEct);
-    assert_eq!(client.event(), Some(Event::Closed(CloseReason::Version)));
+    assert_eq!(client.event(), Some(DfcpEvent::Closed(CloseReason::Version)));
 }
 
 #[test]
 fn sending_until_acknowledged_never_waits_for_feedback() {
-    let config = Config {
+    let config = DfcpConfig {
         redundancy: Redundancy::UntilAcknowledged,
         rate: RateKind::Fixed(fontis_base::Rate::from_mbps(10)),
-        ..Config::default()
+        ..DfcpConfig::default()
     };
-    let mut pair = Pair::new(config, Config::default(), millis(50), None);
+    let mut pair = Pair::new(config, DfcpConfig::default(), millis(50), None);
     pair.run_for(millis(300));
     pair.client.send_message(vec![1; 10_000].into(), SendOptions::default());
     pair.run_for(Duration::from_secs(2));
-    assert!(pair.events_of(Side::Server).iter().any(|e| matches!(e, Event::Message { .. })));
+    assert!(pair.events_of(Side::Server).iter().any(|e| matches!(e, DfcpEvent::Message { .. })));
     // Nine symbols would do; a hundred milliseconds at 10 Mbit/s are a hundred packets.
     let stats = pair.client.stats();
     assert!(stats.symbols_sent > 60, "{}", stats.symbols_sent);
@@ -343,7 +349,7 @@ fn a_clean_path_carries_no_repair_symbols() {
     let mut pair = Pair::connected();
     pair.client.send_message(vec![1; 3_000_000].into(), SendOptions::default());
     pair.run_for(Duration::from_secs(20));
-    assert!(pair.events_of(Side::Server).iter().any(|e| matches!(e, Event::Message { .. })));
+    assert!(pair.events_of(Side::Server).iter().any(|e| matches!(e, DfcpEvent::Message { .. })));
     assert_eq!(pair.client.stats().repair_symbols_sent, 0);
     assert_eq!(pair.server().stats().blocks_decoded, 0);
 }
@@ -353,7 +359,7 @@ fn an_idle_connection_ends_and_one_with_work_is_kept_alive() {
     let idle = with(ParamFields { idle_timeout_ms: 5_000, ..ParamFields::default() });
     let mut pair = Pair::new(idle.clone(), idle.clone(), millis(10), None);
     pair.run_for(Duration::from_secs(20));
-    assert!(pair.events_of(Side::Client).contains(&&Event::Closed(CloseReason::IdleTimeout)));
+    assert!(pair.events_of(Side::Client).contains(&&DfcpEvent::Closed(CloseReason::IdleTimeout)));
     let mut pair = Pair::new(idle.clone(), idle, millis(10), None);
     pair.run_for(millis(100));
     let shape = ObjectShape::partition(5000, 1192, Code::RaptorQ);
@@ -404,8 +410,12 @@ fn hostile_frames_are_counted_and_survived() {
         })),
     ];
     for (number, frame) in (1000..).zip(frames) {
-        let packet =
-            Packet::Sealed { destination, path: 0, number, frames: [frame].into_iter().collect() };
+        let packet = DfcpPacket::Sealed {
+            destination,
+            path: 0,
+            number,
+            frames: [frame].into_iter().collect(),
+        };
         let now = pair.now;
         pair.server().handle(now, packet, 100, fontis_base::Ecn::Ce);
         pair.run_for(millis(10));
@@ -414,13 +424,13 @@ fn hostile_frames_are_counted_and_survived() {
     assert!(pair.server().stats().violations >= 2);
     pair.client.send_message("still here".into(), SendOptions::default());
     pair.run_for(millis(500));
-    assert!(pair.events_of(Side::Server).iter().any(|e| matches!(e, Event::Message { .. })));
+    assert!(pair.events_of(Side::Server).iter().any(|e| matches!(e, DfcpEvent::Message { .. })));
 }
 
 #[test]
 fn symbols_fill_the_packets_of_the_path_and_become_smaller_when_the_path_does() {
     const SIZE: usize = 6_000_000;
-    let config = Config { rate: RateKind::Auto, ..Config::default() };
+    let config = DfcpConfig { rate: RateKind::Auto, ..DfcpConfig::default() };
     let mut pair = Pair::new(config.clone(), config, millis(10), Some(b"ask"));
     pair.run_for(millis(60));
     assert_eq!(pair.server().stats().packet_size, 1500, "the first packets probe for it");
@@ -440,11 +450,11 @@ fn symbols_fill_the_packets_of_the_path_and_become_smaller_when_the_path_does() 
         handled += fresh.len();
         for (side, event) in fresh {
             match (side, event) {
-                (Side::Server, Event::BlockWanted { block, .. }) => {
+                (Side::Server, DfcpEvent::BlockWanted { block, .. }) => {
                     let data = vec![byte(block); shape.block_len(block) as usize];
                     assert!(pair.server().supply_block(channel, block, data.into()));
                 }
-                (Side::Client, Event::Block { block, data, .. }) => {
+                (Side::Client, DfcpEvent::Block { block, data, .. }) => {
                     assert!(data.iter().all(|b| *b == byte(block)));
                     received += data.len();
                     let now = pair.now;
@@ -455,10 +465,10 @@ fn symbols_fill_the_packets_of_the_path_and_become_smaller_when_the_path_does() 
         }
     }
     assert_eq!(received, SIZE);
-    assert!(pair.events_of(Side::Server).contains(&&Event::Delivered { channel }));
+    assert!(pair.events_of(Side::Server).contains(&&DfcpEvent::Delivered { channel }));
     let sizes = |whole| {
         pair.sent.iter().any(|sent| match &sent.packet {
-            Packet::Sealed { frames, .. } => frames
+            DfcpPacket::Sealed { frames, .. } => frames
                 .iter()
                 .any(|f| matches!(f, Frame::Symbols(s) if s.whole == whole && s.live.is_none())),
             _ => false,
@@ -472,8 +482,8 @@ fn symbols_fill_the_packets_of_the_path_and_become_smaller_when_the_path_does() 
 }
 
 /// All that a client sends that has an object and messages for its server, over a path with losses.
-fn sent_by_a_busy_client(again: bool) -> Vec<(Time, Packet)> {
-    let config = Config { rate: RateKind::Auto, ..Config::default() };
+fn sent_by_a_busy_client(again: bool) -> Vec<(Time, DfcpPacket)> {
+    let config = DfcpConfig { rate: RateKind::Auto, ..DfcpConfig::default() };
     let mut pair = Pair::new(config.clone(), config, millis(10), None);
     (pair.again, pair.tick) = (again, millis(10));
     pair.run_for(millis(60));
@@ -493,18 +503,18 @@ fn sent_by_a_busy_client(again: bool) -> Vec<(Time, Packet)> {
         for (side, event) in fresh {
             let now = pair.now;
             match (side, event) {
-                (Side::Client, Event::BlockWanted { block, .. }) => {
+                (Side::Client, DfcpEvent::BlockWanted { block, .. }) => {
                     let data = vec![block as u8; shape.block_len(block) as usize];
                     assert!(pair.client.supply_block(channel, block, data.into()));
                 }
-                (Side::Server, Event::Block { block, .. }) => {
+                (Side::Server, DfcpEvent::Block { block, .. }) => {
                     pair.server().release_block(now, channel, block);
                 }
                 _ => {}
             }
         }
     }
-    assert!(pair.events_of(Side::Client).contains(&&Event::Delivered { channel }));
+    assert!(pair.events_of(Side::Client).contains(&&DfcpEvent::Delivered { channel }));
     let client = pair.sent.into_iter().filter(|sent| sent.from == Side::Client);
     client.map(|sent| (sent.at, sent.packet)).collect()
 }
@@ -524,7 +534,7 @@ fn what_is_kept_of_a_packet_does_not_keep_the_packet() {
     let mut pair = Pair::connected();
     let symbols = |channel, live| {
         let (count, data) = (1, Bytes::from(vec![3; 1192]));
-        Frame::Symbols(Symbols {
+        Frame::Symbols(SymbolsFrame {
             channel,
             block: 0,
             esi: 0,

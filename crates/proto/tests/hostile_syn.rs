@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use fontis_base::{Duration, Time};
 use fontis_codes::Code;
-use fontis_proto::dfcp::{Config, Connection, ConnectionId, Event, Hello, VERSION, wire};
+use fontis_proto::dfcp::{
+    ConnectionId, DfcpConfig, DfcpConnection, DfcpEvent, Hello, VERSION, wire,
+};
 
 const NOW: Time = Time::ZERO;
 
@@ -36,11 +38,11 @@ fn message(channel: u32, block_len: u32, esi: u32, data: &[u8]) -> Vec<u8> {
 }
 
 /// Hands a SYN to a responder, as far as its hello is one, and lets the responder answer.
-fn accept(hello: Vec<u8>) -> Option<(Connection, Vec<Event>)> {
+fn accept(hello: Vec<u8>) -> Option<(DfcpConnection, Vec<DfcpEvent>)> {
     let hello: Hello = wire::decode_hello(Bytes::from(hello)).ok()?;
     let (local, remote) = (ConnectionId([2; 8]), ConnectionId([1; 8]));
     let mut server =
-        Connection::accept(NOW, Config::default(), local, remote, VERSION, &hello, 1228);
+        DfcpConnection::accept(NOW, DfcpConfig::default(), local, remote, VERSION, &hello, 1228);
     let mut events = Vec::new();
     for ms in 0..50 {
         let now = NOW + Duration::from_millis(ms);
@@ -61,7 +63,7 @@ fn an_early_message_in_one_symbol_is_delivered() {
     let hello = [hello_head(1192), message(0, 900, 0, &[5; 900])].concat();
     let (server, events) = accept(hello).expect("an honest hello");
     assert_eq!(server.stats().violations, 0);
-    let expected = Event::Message { channel: 0, data: vec![5; 900].into(), early: true };
+    let expected = DfcpEvent::Message { channel: 0, data: vec![5; 900].into(), early: true };
     assert!(events.contains(&expected), "{events:?}");
 }
 
@@ -80,7 +82,10 @@ fn early_symbols_that_are_no_whole_message_are_refused() {
     ];
     for (what, frames) in refused {
         let (server, events) = accept([hello_head(1192), frames].concat()).expect("a true hello");
-        assert!(!events.iter().any(|e| matches!(e, Event::Message { .. })), "{what}: {events:?}");
+        assert!(
+            !events.iter().any(|e| matches!(e, DfcpEvent::Message { .. })),
+            "{what}: {events:?}"
+        );
         assert_eq!(server.stats().violations, 1, "{what}");
         assert!(!server.is_receiving(), "{what}");
     }
@@ -90,6 +95,6 @@ fn early_symbols_that_are_no_whole_message_are_refused() {
 fn an_early_message_that_does_not_fit_into_a_symbol_of_its_sender_is_refused() {
     let hello = [hello_head(64), message(0, 128, 0, &[5; 64])].concat();
     let (server, events) = accept(hello).expect("a true hello");
-    assert!(!events.iter().any(|e| matches!(e, Event::Message { .. })), "{events:?}");
+    assert!(!events.iter().any(|e| matches!(e, DfcpEvent::Message { .. })), "{events:?}");
     assert_eq!(server.stats().violations, 1);
 }

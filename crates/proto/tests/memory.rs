@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use fontis_base::{Duration, Time};
 use fontis_proto::dfcp::{
-    Config, Connection, ConnectionId, Frame, Hello, Live, LiveKind, Params, Symbols, VERSION,
+    ConnectionId, DfcpConfig, DfcpConnection, Frame, Hello, Live, LiveKind, Params, SymbolsFrame,
+    VERSION,
 };
 
 /// Counts the bytes that are allocated.
@@ -45,7 +46,7 @@ fn hostile(frames: u32) -> Hello {
     let len = (block_len - last * 1192) as u16;
     let frame = |number: u32| {
         let live = Live { kind: LiveKind::Message, block_len, fin: true };
-        Frame::Symbols(Symbols {
+        Frame::Symbols(SymbolsFrame {
             channel: 2 * number,
             block: 0,
             esi: last,
@@ -67,9 +68,9 @@ fn held(hello: &Hello) -> usize {
     let before = ALLOCATED.load(Ordering::Relaxed);
     for number in 0..SYNS {
         let (local, remote) = (ConnectionId([2; 8]), ConnectionId((number as u64).to_be_bytes()));
-        let config = Config::default();
+        let config = DfcpConfig::default();
         let mut server =
-            Box::new(Connection::accept(start, config, local, remote, VERSION, hello, 1228));
+            Box::new(DfcpConnection::accept(start, config, local, remote, VERSION, hello, 1228));
         for ms in 0..400 {
             let now = start + Duration::from_millis(ms);
             while server.poll(now).is_some() {}
@@ -89,11 +90,11 @@ fn unconfirmed_syns_hold_nothing_but_their_connections() {
         assert!(hostile <= plain + 16 * SYNS, "{hostile} bytes, {plain} without messages");
     }
     // The connection, and what it keeps of the peer's parameters and its own.
-    let each = size_of::<Connection>() + 1200;
+    let each = size_of::<DfcpConnection>() + 1200;
     assert!(plain <= each * SYNS, "{plain} bytes");
     let early = Hello {
         params: Params::default(),
-        frames: vec![Frame::Symbols(Symbols {
+        frames: vec![Frame::Symbols(SymbolsFrame {
             channel: 0,
             block: 0,
             esi: 0,

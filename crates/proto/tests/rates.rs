@@ -5,7 +5,8 @@ use bytes::Bytes;
 use fontis_base::{Duration, Rate, Serializer};
 use fontis_codes::Code;
 use fontis_proto::dfcp::{
-    CloseReason, Config, Event, Frame, KnownPath, ObjectShape, Packet, SendOptions, wire,
+    CloseReason, DfcpConfig, DfcpEvent, DfcpPacket, Frame, KnownPath, ObjectShape, SendOptions,
+    wire,
 };
 use fontis_proto::rate::RateKind;
 
@@ -21,7 +22,7 @@ fn data_rate(pair: &Pair, span: Duration) -> Rate {
         let is_data = |frames: &[Frame]| frames.iter().any(|f| matches!(f, Frame::Symbols(_)));
         sent.from == Side::Client
             && sent.at + span > pair.now
-            && matches!(&sent.packet, Packet::Sealed { frames, .. } if is_data(frames))
+            && matches!(&sent.packet, DfcpPacket::Sealed { frames, .. } if is_data(frames))
     });
     let bytes: u64 = data.map(|sent| u64::from(sent.size)).sum();
     Rate::from_bps(bytes * 8_000_000 / span.as_micros())
@@ -56,7 +57,7 @@ fn limits_of_either_side_hold_within_two_percent_and_pause() {
     assert!(pair.client.is_established() && pair.server().is_established());
     within(holds(&mut pair, None, Some(fast)), fast);
     holds(&mut pair, None, None);
-    let all = Event::Delivered { channel: message };
+    let all = DfcpEvent::Delivered { channel: message };
     assert!(pair.events_of(Side::Client).contains(&&all), "nothing holds the rest back");
 }
 
@@ -64,8 +65,8 @@ fn limits_of_either_side_hold_within_two_percent_and_pause() {
 fn on_fast_paths_the_frames_of_objects_are_whole_blocks_of_the_cipher() {
     for (mbps, is_fast) in [(1000, false), (10_000, true)] {
         let rate = RateKind::Fixed(Rate::from_mbps(mbps));
-        let config = Config { rate, ..Config::default() };
-        let mut pair = Pair::new(config, Config::default(), millis(1), None);
+        let config = DfcpConfig { rate, ..DfcpConfig::default() };
+        let mut pair = Pair::new(config, DfcpConfig::default(), millis(1), None);
         pair.run_for(millis(10));
         let shape = ObjectShape::partition(800_000, 1192, Code::RaptorQ);
         let now = pair.now;
@@ -74,7 +75,7 @@ fn on_fast_paths_the_frames_of_objects_are_whole_blocks_of_the_cipher() {
         assert!(pair.client.supply_block(channel.unwrap(), 0, vec![5; 800_000].into()));
         pair.run_for(millis(50));
         let lengths = pair.sent.iter().filter_map(|sent| match &sent.packet {
-            Packet::Sealed { frames, .. } => match &frames[..] {
+            DfcpPacket::Sealed { frames, .. } => match &frames[..] {
                 [Frame::Symbols(symbols)] if symbols.len >= 1192 => Some(wire::frames_len(frames)),
                 _ => None,
             },
@@ -94,7 +95,7 @@ fn a_limit_that_was_overtaken_is_ignored() {
     pair.loss = Box::new(move |_, sent| {
         let is_limit = |f: &Frame| matches!(f, Frame::Limit { sequence: 1, .. });
         let lost = first
-            && matches!(&sent.packet, Packet::Sealed { frames, .. } if frames.iter().any(is_limit));
+            && matches!(&sent.packet, DfcpPacket::Sealed { frames, .. } if frames.iter().any(is_limit));
         first &= !lost;
         lost
     });
@@ -106,7 +107,7 @@ fn a_limit_that_was_overtaken_is_ignored() {
     pair.run_for(millis(500));
     pair.client.send_message(vec![1; 100_000].into(), SendOptions::default());
     pair.run_for(Duration::from_secs(2));
-    assert!(pair.events_of(Side::Server).iter().any(|e| matches!(e, Event::Message { .. })));
+    assert!(pair.events_of(Side::Server).iter().any(|e| matches!(e, DfcpEvent::Message { .. })));
 }
 
 /// A client that asks with its first packet, a server that knows the path (100 ms there and back)
@@ -114,11 +115,12 @@ fn a_limit_that_was_overtaken_is_ignored() {
 fn recalled(rate: Option<Rate>, token: Option<&'static [u8]>) -> Pair {
     let known = Some(KnownPath { rate, rtt: Some(millis(100)) });
     let next = Some(Bytes::from_static(b"the next"));
-    let server = Config { rate: RateKind::Auto, known, token: next, ..Config::default() };
-    let client = Config { token: token.map(Bytes::from_static), ..server.clone() };
-    let mut pair = Pair::new(Config { known: None, ..client }, server, millis(50), Some(b"ask"));
+    let server = DfcpConfig { rate: RateKind::Auto, known, token: next, ..DfcpConfig::default() };
+    let client = DfcpConfig { token: token.map(Bytes::from_static), ..server.clone() };
+    let mut pair =
+        Pair::new(DfcpConfig { known: None, ..client }, server, millis(50), Some(b"ask"));
     pair.run_for(millis(50));
-    let asked = |event: &&Event| matches!(event, Event::Message { early: true, .. });
+    let asked = |event: &&DfcpEvent| matches!(event, DfcpEvent::Message { early: true, .. });
     assert!(pair.events_of(Side::Server).iter().any(asked), "it may be a replay all the same");
     pair.server().send_message(vec![1; 1_000_000].into(), SendOptions::default());
     pair
@@ -128,17 +130,17 @@ fn recalled(rate: Option<Rate>, token: Option<&'static [u8]>) -> Pair {
 fn a_known_path_is_filled_from_the_first_round_trip_on() {
     let mut pair = recalled(Some(Rate::from_mbps(100)), Some(b"shown"));
     let shown = pair.sent.iter().any(|sent| match &sent.packet {
-        Packet::Syn { hello, .. } => hello.frames.contains(&Frame::Token(b"shown"[..].into())),
+        DfcpPacket::Syn { hello, .. } => hello.frames.contains(&Frame::Token(b"shown"[..].into())),
         _ => false,
     });
     assert!(shown);
     // A round trip, and a megabyte at the known rate with its headers.
     pair.run_for(millis(50 + 90));
-    let has = |pair: &Pair, wanted: fn(&Event) -> bool| {
+    let has = |pair: &Pair, wanted: fn(&DfcpEvent) -> bool| {
         pair.events_of(Side::Client).into_iter().any(wanted)
     };
-    assert!(has(&pair, |e| matches!(e, Event::Message { .. })), "{:?}", pair.client.stats());
-    assert!(has(&pair, |e| matches!(e, Event::Token { token } if token == "the next")));
+    assert!(has(&pair, |e| matches!(e, DfcpEvent::Message { .. })), "{:?}", pair.client.stats());
+    assert!(has(&pair, |e| matches!(e, DfcpEvent::Token { token } if token == "the next")));
     assert!(pair.server().is_established());
     let stats = pair.server().stats();
     assert!(stats.symbols_sent < stats.symbols_needed * 5 / 4, "{stats:?}");
@@ -156,7 +158,7 @@ fn a_first_flight_is_bounded_by_what_the_path_is_known_to_hold() {
     let most = Rate::from_mbps(20).bytes_in(millis(160)) + 24 * 1500 + 30_000;
     assert!(sent > 300_000 && sent < most, "{sent} bytes, {most} expected at most");
     pair.run_for(Duration::from_secs(100));
-    let timeout = Event::Closed(CloseReason::IdleTimeout);
+    let timeout = DfcpEvent::Closed(CloseReason::IdleTimeout);
     assert!(pair.events_of(Side::Server).contains(&&timeout));
 }
 
@@ -167,21 +169,21 @@ fn a_path_of_which_nothing_is_known_is_measured_even_if_the_address_is_proved() 
     assert!(pair.server().stats().data_packets_sent > 0, "in the first round trip");
     pair.run_for(Duration::from_secs(2));
     let arrived = pair.events_of(Side::Client);
-    assert!(arrived.iter().any(|event| matches!(event, Event::Message { .. })));
+    assert!(arrived.iter().any(|event| matches!(event, DfcpEvent::Message { .. })));
 }
 
 #[test]
 fn a_rate_at_which_a_queue_is_emptied_is_not_what_the_path_is_known_to_carry() {
     // With some round trips a round ends meanwhile, with others none does.
     for one_way in 50..57 {
-        let config = Config { rate: RateKind::Auto, ..Config::default() };
+        let config = DfcpConfig { rate: RateKind::Auto, ..DfcpConfig::default() };
         let mut pair = Pair::new(config.clone(), config, millis(one_way), None);
         pair.bottleneck = Some([0; 2].map(|_| Serializer::new(Rate::from_mbps(100))));
         pair.run_for(millis(200));
         pair.client.send_message(vec![1; 60_000_000].into(), SendOptions::default());
         pair.run_for(Duration::from_secs(1));
         let mut slowest = Rate::from_mbps(100);
-        while !pair.events_of(Side::Server).iter().any(|e| matches!(e, Event::Message { .. })) {
+        while !pair.events_of(Side::Server).iter().any(|e| matches!(e, DfcpEvent::Message { .. })) {
             pair.run_for(millis(5));
             slowest = slowest.min(pair.client.stats().rate);
             let known = pair.client.known_path().rate.unwrap();
@@ -195,8 +197,8 @@ fn a_rate_at_which_a_queue_is_emptied_is_not_what_the_path_is_known_to_carry() {
 fn a_sender_that_has_nothing_to_send_for_a_moment_keeps_its_rate() {
     let known =
         KnownPath { rate: Some(Rate::from_mbps(500)), rtt: Some(Duration::from_micros(200)) };
-    let server = Config { rate: RateKind::Auto, known: Some(known), ..Config::default() };
-    let mut pair = Pair::new(Config::default(), server, Duration::from_micros(100), None);
+    let server = DfcpConfig { rate: RateKind::Auto, known: Some(known), ..DfcpConfig::default() };
+    let mut pair = Pair::new(DfcpConfig::default(), server, Duration::from_micros(100), None);
     pair.run_for(millis(10));
     let stream = pair.server().open_stream(SendOptions::default());
     // Some milliseconds' worth each time, so that the last packet leaves at any moment between two
@@ -215,13 +217,13 @@ fn a_sender_that_has_nothing_to_send_for_a_moment_keeps_its_rate() {
 fn a_host_that_is_always_late_finds_its_rate_all_the_same() {
     // The last is the timer of Windows.
     for (tick, size) in [(1, 40_000_000), (5, 40_000_000), (10, 40_000_000), (16, 10_000_000)] {
-        let config = Config { rate: RateKind::Auto, ..Config::default() };
+        let config = DfcpConfig { rate: RateKind::Auto, ..DfcpConfig::default() };
         let mut pair = Pair::new(config.clone(), config, millis(20), None);
         pair.tick = millis(tick);
         pair.run_for(millis(200));
         pair.client.send_message(vec![1; size].into(), SendOptions::default());
         pair.run_for(Duration::from_secs(4));
-        let arrived = |event: &&Event| matches!(event, Event::Message { .. });
+        let arrived = |event: &&DfcpEvent| matches!(event, DfcpEvent::Message { .. });
         let stats = pair.client.stats();
         assert!(pair.events_of(Side::Server).iter().any(arrived), "{tick} ms: {stats:?}");
     }
@@ -232,14 +234,14 @@ fn a_host_that_is_always_late_finds_its_rate_all_the_same() {
 /// between them. How long it takes, and the least rate that it sends at.
 fn sends_between(pauses: [u64; 6], apart: u64, known: Option<Rate>) -> (Duration, Rate) {
     let known = KnownPath { rate: known, rtt: Some(Duration::from_micros(200)) };
-    let server = Config { rate: RateKind::Auto, known: Some(known), ..Config::default() };
-    let mut pair = Pair::new(Config::default(), server, Duration::from_micros(100), None);
+    let server = DfcpConfig { rate: RateKind::Auto, known: Some(known), ..DfcpConfig::default() };
+    let mut pair = Pair::new(DfcpConfig::default(), server, Duration::from_micros(100), None);
     pair.run_for(millis(3));
     pair.server().send_message(vec![1; 60_000_000].into(), SendOptions::default());
     let (begin, mut least) = (pair.now, pair.server().stats().rate);
     for pause in pauses.into_iter().cycle() {
         pair.run_for(millis(apart));
-        let delivered = |event: &&Event| matches!(event, Event::Delivered { .. });
+        let delivered = |event: &&DfcpEvent| matches!(event, DfcpEvent::Delivered { .. });
         if pair.events_of(Side::Server).iter().any(delivered) {
             break;
         }

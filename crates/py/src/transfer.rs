@@ -7,7 +7,7 @@ use fontis::{Dest, Secret, SinkOptions};
 use fontis_cli::failure::Failure;
 use fontis_cli::listen::{self, ListenArgs};
 use fontis_cli::peer::{self, KeyArgs, Keys, RateArgs, TimeoutArgs};
-use fontis_proto::dfcp::Stats;
+use fontis_proto::dfcp::DfcpStats;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use tokio::runtime::Runtime;
@@ -147,7 +147,7 @@ where
     result.ok_or_else(|| watch.error())?.map_err(failure)
 }
 
-fn stats_dict<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyDict>> {
+fn stats_dict<'py>(py: Python<'py>, stats: &DfcpStats) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("srtt", stats.srtt.as_secs_f64())?;
     dict.set_item("min_rtt", stats.min_rtt.as_secs_f64())?;

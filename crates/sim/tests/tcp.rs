@@ -247,7 +247,7 @@ fn conserved(kind: QueueKind, seed: u64) -> Conserved {
     for flow in 0..4u32 {
         let (near, far) = if flow % 2 == 0 { (a, b) } else { (b, a) };
         let ids = [Address(2 * flow), Address(2 * flow + 1)];
-        let config = || tcp::Config { ecn: true, ..tcp::Config::default() };
+        let config = || tcp::TcpConfig { ecn: true, ..tcp::TcpConfig::default() };
         let source = Source::new(Pattern::Bulk, Time::ZERO, Stream::new(seed, "source"));
         let identity = |local: Address, peer| Identity {
             number: local.0,

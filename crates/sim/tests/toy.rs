@@ -19,7 +19,7 @@ use fontis_sim::scenario::{Files, Language, Scenario};
 use fontis_sim::settings::catalogue::{Key, Place, TableRow, key};
 use fontis_sim::settings::form::Form;
 use fontis_trace::read::read;
-use fontis_trace::{Detail, Header, Kind};
+use fontis_trace::{Detail, Kind, PacketHeader};
 
 /// A ping that is answered by a pong, one after the other.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,7 +62,7 @@ static ROW: TransportRow = TransportRow {
     header: |payload| {
         let Ping { number, is_answer } = *ping(payload)?;
         let kind = if is_answer { Kind::Ack } else { Kind::Data };
-        Some(Header { kind, seq: Some(number), len: 1, bits: 64, ..Header::default() })
+        Some(PacketHeader { kind, seq: Some(number), len: 1, bits: 64, ..PacketHeader::default() })
     },
     encode: |packet, addresses, out| {
         if let Some(ping) = ping(&packet.payload) {

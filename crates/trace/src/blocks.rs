@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 use fontis_base::Time;
 
 use super::series::{Group, Series};
-use crate::header::{Header, Status, Symbols};
-use crate::packet::{Kind, Marks, Packet};
+use crate::header::{ChannelStatus, PacketHeader, SymbolRange};
+use crate::packet::{Kind, Marks, TracePacket};
 
 /// What became of a block of symbols.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl BlockBook {
     }
 
     /// A packet with symbols leaves.
-    pub(crate) fn sent(&mut self, at: Time, packet: &mut Packet, header: &Header) {
+    pub(crate) fn sent(&mut self, at: Time, packet: &mut TracePacket, header: &PacketHeader) {
         for (channel, size, block_size, symbol_size) in &header.blocks.opened {
             self.shapes.insert(*channel, (*size, *block_size, *symbol_size));
         }
@@ -96,8 +96,8 @@ impl BlockBook {
     pub(crate) fn arrived(
         &mut self,
         at: Time,
-        packet: &mut Packet,
-        header: &Header,
+        packet: &mut TracePacket,
+        header: &PacketHeader,
     ) -> Option<(u64, u64)> {
         let (mut all, mut useless, mut wanted) = (0, 0, 0);
         for symbols in &header.blocks.symbols {
@@ -130,12 +130,12 @@ impl BlockBook {
     }
 
     /// The receiver says what blocks lack, at the time at which it says it.
-    pub(crate) fn told(&mut self, at: Time, header: &Header) {
+    pub(crate) fn told(&mut self, at: Time, header: &PacketHeader) {
         if header.blocks.closes {
             let complete = self.blocks.values_mut().filter(|b| b.k > 0 && b.received >= b.k);
             complete.for_each(|block| block.done = block.done.min(at));
         }
-        for Status { channel, floor, needs } in &header.blocks.status {
+        for ChannelStatus { channel, floor, needs } in &header.blocks.status {
             let known = self.floors.entry(*channel).or_default();
             if *floor > *known {
                 let range = (*channel, *known)..(*channel, *floor);
@@ -152,7 +152,7 @@ impl BlockBook {
         }
     }
 
-    fn k(&self, symbols: &Symbols) -> u32 {
+    fn k(&self, symbols: &SymbolRange) -> u32 {
         let Some((size, block_size, symbol_size)) = self.shapes.get(&symbols.channel) else {
             return 0;
         };

@@ -2,21 +2,18 @@ use std::collections::BTreeMap;
 
 use fontis_base::{Duration, Time};
 
+use super::direction::Settled;
 use super::findings;
 use super::flow::FlowState;
-use super::half::Settled;
 use super::kept::{Detail, Kept, renamed};
 use super::packet::NOWHERE;
 use super::series::{Group, Series};
 use crate::blocks::Block;
-use crate::header::Header;
+use crate::handle::Handle;
+use crate::header::PacketHeader;
 use crate::lane::{Lane, LaneKind};
-use crate::packet::{Fate, Marks, Packet};
+use crate::packet::{Fate, Marks, TracePacket};
 use crate::trace::{Hop, Trace};
-
-/// Names a packet while a trace is being built.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Handle(u64);
 
 /// Makes a [`Trace`] of what is seen of packets, in the order of time.
 #[derive(Clone, Debug)]
@@ -37,8 +34,8 @@ pub struct Builder {
 
 #[derive(Clone, Debug)]
 struct Open {
-    packet: Packet,
-    header: Header,
+    packet: TracePacket,
+    header: PacketHeader,
     back: bool,
     hops: Vec<Hop>,
 }
@@ -159,8 +156,8 @@ impl Builder {
     pub fn sent(
         &mut self,
         at: Time,
-        mut packet: Packet,
-        mut header: Header,
+        mut packet: TracePacket,
+        mut header: PacketHeader,
         back: bool,
         follow: bool,
     ) -> Handle {
@@ -343,7 +340,7 @@ impl Builder {
     }
 
     /// A packet is missing that nobody saw leave: its receiver noticed.
-    pub fn missing(&mut self, mut packet: Packet, back: bool) {
+    pub fn missing(&mut self, mut packet: TracePacket, back: bool) {
         let handle = Handle(self.next);
         self.next += 1;
         self.packets += 1;
@@ -357,7 +354,10 @@ impl Builder {
             half.counts.lost += 1;
             *flow.lost_at.entry(NOWHERE).or_default() += 1;
         }
-        self.close(handle, Open { packet, header: Header::default(), back, hops: Vec::new() });
+        self.close(
+            handle,
+            Open { packet, header: PacketHeader::default(), back, hops: Vec::new() },
+        );
     }
 
     /// Data was sent again in a packet with a number of its own.

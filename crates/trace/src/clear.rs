@@ -1,5 +1,5 @@
 use bytes::{Buf, Bytes, BytesMut};
-use fontis_proto::dfcp::{ConnectionId, OpenError, Packet, SealError, Session, wire};
+use fontis_proto::dfcp::{ConnectionId, DfcpPacket, OpenError, SealError, Session, wire};
 
 /// Packet protection that protects nothing: every packet passes through the wire format and back.
 /// It exists for simulations and nowhere else.
@@ -11,32 +11,34 @@ const SYNACK: u8 = 2;
 const SEALED: u8 = 0x40;
 
 impl Session for Clear {
-    fn seal(&mut self, packet: &Packet, out: &mut Vec<u8>) -> Result<(), SealError> {
+    fn seal(&mut self, packet: &DfcpPacket, out: &mut Vec<u8>) -> Result<(), SealError> {
         match packet {
-            Packet::Syn { version, source, hello } => {
+            DfcpPacket::Syn { version, source, hello } => {
                 out.push(SYN);
                 out.extend_from_slice(&version.to_be_bytes());
                 out.extend_from_slice(&source.0);
                 wire::encode_hello(hello, out);
             }
-            Packet::SynAck { destination, source, hello } => {
+            DfcpPacket::SynAck { destination, source, hello } => {
                 out.push(SYNACK);
                 out.extend_from_slice(&destination.0);
                 out.extend_from_slice(&source.0);
                 wire::encode_hello(hello, out);
             }
-            Packet::Sealed { destination, path, number, frames } => {
+            DfcpPacket::Sealed { destination, path, number, frames } => {
                 out.push(SEALED | path);
                 out.extend_from_slice(&destination.0);
                 out.extend_from_slice(&number.to_be_bytes());
                 wire::encode_frames(frames, out);
             }
-            Packet::Reset { .. } | Packet::VersionNegotiation { .. } => return Err(SealError),
+            DfcpPacket::Reset { .. } | DfcpPacket::VersionNegotiation { .. } => {
+                return Err(SealError);
+            }
         }
         Ok(())
     }
 
-    fn open(&mut self, datagram: BytesMut) -> Result<Packet, OpenError> {
+    fn open(&mut self, datagram: BytesMut) -> Result<DfcpPacket, OpenError> {
         let mut bytes = datagram.freeze();
         let kind = bytes.try_get_u8().map_err(|_| OpenError::Malformed)?;
         let malformed = |_| OpenError::Malformed;
@@ -44,7 +46,7 @@ impl Session for Clear {
             SYN => {
                 let version = bytes.try_get_u32().map_err(|_| OpenError::Malformed)?;
                 let source = id(&mut bytes)?;
-                Packet::Syn {
+                DfcpPacket::Syn {
                     version,
                     source,
                     hello: wire::decode_hello(bytes).map_err(malformed)?,
@@ -53,7 +55,7 @@ impl Session for Clear {
             SYNACK => {
                 let destination = id(&mut bytes)?;
                 let source = id(&mut bytes)?;
-                Packet::SynAck {
+                DfcpPacket::SynAck {
                     destination,
                     source,
                     hello: wire::decode_hello(bytes).map_err(malformed)?,
@@ -63,7 +65,7 @@ impl Session for Clear {
                 let destination = id(&mut bytes)?;
                 let number = bytes.try_get_u64().map_err(|_| OpenError::Malformed)?;
                 let frames = wire::decode_frames(bytes).map_err(malformed)?;
-                Packet::Sealed { destination, path: kind & 0x3f, number, frames }
+                DfcpPacket::Sealed { destination, path: kind & 0x3f, number, frames }
             }
             _ => return Err(OpenError::Malformed),
         })

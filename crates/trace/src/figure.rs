@@ -5,7 +5,7 @@ use std::fmt::Write;
 use fontis_base::Time;
 
 use crate::lane::LaneKind;
-use crate::packet::{Fate, Kind, Marks, NOWHERE, Packet};
+use crate::packet::{Fate, Kind, Marks, NOWHERE, TracePacket};
 use crate::trace::Trace;
 
 /// What is drawn, and how large.
@@ -94,7 +94,7 @@ impl Figure {
         writeln!(out, "</svg>")
     }
 
-    fn end(&self, packet: &Packet, trace: &Trace, points: &mut Vec<(f64, f64)>) {
+    fn end(&self, packet: &TracePacket, trace: &Trace, points: &mut Vec<(f64, f64)>) {
         let (mut x, mut at) = (self.x(packet.to, trace), packet.ended);
         if packet.fate == Fate::Lost {
             if packet.place != NOWHERE {
@@ -113,7 +113,12 @@ impl Figure {
         points.push((x, self.y(at)));
     }
 
-    fn packet(&self, packet: &Packet, points: &[(f64, f64)], out: &mut String) -> std::fmt::Result {
+    fn packet(
+        &self,
+        packet: &TracePacket,
+        points: &[(f64, f64)],
+        out: &mut String,
+    ) -> std::fmt::Result {
         let again = packet.marks.has(Marks::RETRANSMITTED);
         let maybe = packet.marks.has(Marks::ESTIMATED);
         let class = match (again, maybe) {

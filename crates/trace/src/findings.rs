@@ -1,29 +1,11 @@
 use fontis_base::{Duration, Time};
 
+use super::direction::FlowDirection;
+use super::finding::Finding;
 use super::flow::FlowState;
-use super::half::Half;
 use super::packet::NOWHERE;
 use crate::lane::Lane;
 use crate::packet::Marks;
-
-/// Something that stands out in a trace, in a plain sentence, and where it is to be seen.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Finding {
-    /// The sentence.
-    pub text: String,
-    /// The flow.
-    pub flow: u16,
-    /// From when.
-    pub from: Time,
-    /// Until when.
-    pub until: Time,
-    /// The marks of the packets that show it, if packets do.
-    pub marks: Marks,
-    /// Whether lost packets show it.
-    pub lost: bool,
-    /// How much it matters, to sort by: about the share of time or data that it concerns.
-    pub weight: f64,
-}
 
 /// Spans of one kind that are told one by one; what is beyond is summed up.
 const TOLD: usize = 3;
@@ -68,7 +50,7 @@ struct About<'a> {
 }
 
 impl About<'_> {
-    fn half(&self) -> &Half {
+    fn half(&self) -> &FlowDirection {
         &self.flow.halves[self.side]
     }
 

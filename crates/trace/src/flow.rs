@@ -3,10 +3,10 @@ use std::collections::BTreeMap;
 use fontis_base::{Duration, Time};
 
 use super::blocks::BlockBook;
-use super::half::Half;
-use crate::header::Header;
-use crate::packet::Packet;
-use crate::trace::Flow;
+use super::direction::FlowDirection;
+use crate::header::PacketHeader;
+use crate::packet::TracePacket;
+use crate::trace::TraceFlow;
 
 /// A flow while its trace is being built.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct FlowState {
     pub(crate) unit: &'static str,
     pub(crate) paths: Vec<String>,
     /// By direction: what the first speaker sends, and what the other one does.
-    pub(crate) halves: [Half; 2],
+    pub(crate) halves: [FlowDirection; 2],
     pub(crate) blocks: [BlockBook; 2],
     /// When the first and the last packet was seen.
     pub(crate) begun: Option<Time>,
@@ -34,7 +34,7 @@ impl FlowState {
             protocol: protocol.to_owned(),
             unit,
             paths: Vec::new(),
-            halves: [Half::new(index, name), Half::new(index, &back)],
+            halves: [FlowDirection::new(index, name), FlowDirection::new(index, &back)],
             blocks: [BlockBook::new(index, name), BlockBook::new(index, &back)],
             begun: None,
             ended: Time::ZERO,
@@ -43,8 +43,8 @@ impl FlowState {
     }
 
     /// What the trace keeps of it.
-    pub(crate) fn summary(&self) -> Flow {
-        Flow {
+    pub(crate) fn summary(&self) -> TraceFlow {
+        TraceFlow {
             counts: self.halves.each_ref().map(|half| half.counts),
             name: self.name.clone(),
             protocol: self.protocol.clone(),
@@ -64,7 +64,13 @@ impl FlowState {
     }
 
     /// A packet of a direction arrived.
-    pub(crate) fn arrived(&mut self, at: Time, packet: &mut Packet, header: &Header, back: bool) {
+    pub(crate) fn arrived(
+        &mut self,
+        at: Time,
+        packet: &mut TracePacket,
+        header: &PacketHeader,
+        back: bool,
+    ) {
         let side = usize::from(back);
         let new = self.halves[side].arrived(at, packet, header);
         let useful = self.blocks[side].arrived(at, packet, header);

@@ -1,12 +1,12 @@
 use fontis_base::Duration;
-use fontis_proto::dfcp::{Frame, Packet as DfcpPacket};
+use fontis_proto::dfcp::{DfcpPacket, Frame};
 use fontis_proto::{published, tcp};
 
 use crate::packet::{Kind, Marks};
 
 /// What can be read of a packet's transport header, in the terms that all transports share.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Header {
+pub struct PacketHeader {
     /// What the packet is for.
     pub kind: Kind,
     /// The first byte, chunk or symbol that it carries, as the wire counts.
@@ -37,7 +37,7 @@ pub struct Header {
     /// The path, if the header names one.
     pub path: u8,
     /// Symbols of a block, and what is said of blocks.
-    pub blocks: Blocks,
+    pub blocks: BlockReport,
     /// Whether all of it was sent before, if that does not follow from the order of numbers.
     pub again: Option<bool>,
     /// Marks that the header itself says.
@@ -46,20 +46,20 @@ pub struct Header {
 
 /// What a packet says of blocks.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Blocks {
+pub struct BlockReport {
     /// Symbols that it carries.
-    pub symbols: Vec<Symbols>,
+    pub symbols: Vec<SymbolRange>,
     /// How objects are cut: channel, bytes in the object, in a block, in a symbol.
     pub opened: Vec<(u32, u64, u32, u32)>,
     /// What the receiver says.
-    pub status: Vec<Status>,
+    pub status: Vec<ChannelStatus>,
     /// It ends the connection: nothing more is wanted.
     pub closes: bool,
 }
 
 /// What a receiver says of a channel's blocks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Status {
+pub struct ChannelStatus {
     /// The channel.
     pub channel: u32,
     /// All blocks below this one are done.
@@ -70,7 +70,7 @@ pub struct Status {
 
 /// Consecutive symbols of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Symbols {
+pub struct SymbolRange {
     /// The channel.
     pub channel: u32,
     /// The block.
@@ -85,7 +85,7 @@ pub struct Symbols {
     pub size: Option<u32>,
 }
 
-impl Header {
+impl PacketHeader {
     /// A packet of which nothing but its kind can be said.
     pub fn of(kind: Kind) -> Self {
         Self { kind, ..Self::default() }
@@ -98,24 +98,24 @@ impl Header {
 
     /// What a segment of the simulator's TCP says.
     pub fn of_tcp(segment: &tcp::Segment) -> Self {
-        use tcp::Flags;
+        use tcp::TcpFlags;
         let has = |flag| segment.flags.has(flag);
         let kind = match () {
-            () if has(Flags::SYN) || has(Flags::FIN) && segment.len == 0 => Kind::Handshake,
-            () if has(Flags::RST) => Kind::Handshake,
+            () if has(TcpFlags::SYN) || has(TcpFlags::FIN) && segment.len == 0 => Kind::Handshake,
+            () if has(TcpFlags::RST) => Kind::Handshake,
             () if segment.len > 0 => Kind::Data,
             () => Kind::Ack,
         };
         let sack = segment.sack().iter();
         Self {
             kind,
-            seq: Some(u64::from(segment.seq) + u64::from(has(Flags::SYN))),
+            seq: Some(u64::from(segment.seq) + u64::from(has(TcpFlags::SYN))),
             len: segment.len,
-            ack: has(Flags::ACK).then_some(u64::from(segment.ack)),
+            ack: has(TcpFlags::ACK).then_some(u64::from(segment.ack)),
             sack: sack.map(|(left, right)| (u64::from(*left), u64::from(*right))).collect(),
             window: Some(u32::from(segment.window)),
             window_scale: segment.syn().and_then(|syn| syn.window_scale),
-            syn: has(Flags::SYN),
+            syn: has(TcpFlags::SYN),
             timestamps: segment.timestamps().map(|at| (at.value, at.echo)),
             bits: 32,
             ..Self::default()
@@ -148,7 +148,7 @@ impl Header {
                         .live
                         .zip(size)
                         .map(|(live, size)| live.block_len.div_ceil(size.max(1)));
-                    header.blocks.symbols.push(Symbols {
+                    header.blocks.symbols.push(SymbolRange {
                         channel: symbols.channel,
                         block: symbols.block,
                         esi: symbols.esi,
@@ -167,7 +167,7 @@ impl Header {
                     let needs =
                         status.blocks.iter().map(|need| (need.block, need.needed)).collect();
                     let (channel, floor) = (status.channel, status.floor);
-                    header.blocks.status.push(Status { channel, floor, needs });
+                    header.blocks.status.push(ChannelStatus { channel, floor, needs });
                 }
                 Frame::Open(open) => header.blocks.opened.push((
                     open.channel,
@@ -178,7 +178,11 @@ impl Header {
                 Frame::Done { channel } => {
                     ack = true;
                     let needs = Vec::new();
-                    header.blocks.status.push(Status { channel: *channel, floor: u32::MAX, needs });
+                    header.blocks.status.push(ChannelStatus {
+                        channel: *channel,
+                        floor: u32::MAX,
+                        needs,
+                    });
                 }
                 Frame::Close { .. } => {
                     ends = true;
@@ -198,22 +202,25 @@ impl Header {
     }
 
     /// What a packet of the DFCP of 2015 says.
-    pub fn of_published(packet: &published::Packet) -> Self {
-        use published::{Body, Flags};
+    pub fn of_published(packet: &published::PublishedPacket) -> Self {
+        use published::{Body, PublishedFlags};
         let flags = packet.header.flags;
         let block = packet.header.block;
         let kind = match () {
-            () if flags.has(Flags::SYN) || flags.has(Flags::FIN) || flags.has(Flags::RST) => {
+            () if flags.has(PublishedFlags::SYN)
+                || flags.has(PublishedFlags::FIN)
+                || flags.has(PublishedFlags::RST) =>
+            {
                 Kind::Handshake
             }
-            () if flags.has(Flags::ACK) => Kind::Ack,
+            () if flags.has(PublishedFlags::ACK) => Kind::Ack,
             () => Kind::Data,
         };
         let mut header = Self { kind, bits: 32, ..Self::default() };
         if let Body::Symbols(symbols) = &packet.body {
             header.data = Some(symbols.len);
             // Its symbols are bytes without numbers: they are counted as they come.
-            header.blocks.symbols.push(Symbols {
+            header.blocks.symbols.push(SymbolRange {
                 channel: 0,
                 block,
                 esi: 0,
@@ -224,7 +231,7 @@ impl Header {
         }
         if kind == Kind::Ack && block > 0 {
             let needs = vec![(block, 0)];
-            header.blocks.status.push(Status { channel: 0, floor: 0, needs });
+            header.blocks.status.push(ChannelStatus { channel: 0, floor: 0, needs });
         }
         header
     }

@@ -2,7 +2,7 @@ use fontis_base::{Duration, Time};
 
 use super::packet::NOWHERE;
 use crate::lane::{Lane, LaneKind};
-use crate::packet::Packet;
+use crate::packet::TracePacket;
 use crate::trace::Hop;
 
 /// What of a trace is kept packet by packet. All of it is analysed.
@@ -26,7 +26,7 @@ impl Default for Detail {
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
     detail: Detail,
-    packets: Vec<(u64, Packet)>,
+    packets: Vec<(u64, TracePacket)>,
     hops: Vec<(u64, Hop)>,
     /// Of ordinary and of remarkable packets one in so many is kept.
     pub(crate) strides: [u64; 2],
@@ -40,7 +40,7 @@ impl Kept {
 
     /// A packet whose life is over, by the number that it had while the trace was built, and the
     /// queues that it passed.
-    pub(crate) fn push(&mut self, number: u64, packet: Packet, hops: Vec<Hop>) {
+    pub(crate) fn push(&mut self, number: u64, packet: TracePacket, hops: Vec<Hop>) {
         let since = packet.sent.since(Time::ZERO);
         if since < self.detail.from || since >= self.detail.until || !self.keeps(number, &packet) {
             return;
@@ -61,7 +61,7 @@ impl Kept {
         }
     }
 
-    fn keeps(&self, number: u64, packet: &Packet) -> bool {
+    fn keeps(&self, number: u64, packet: &TracePacket) -> bool {
         number.is_multiple_of(self.strides[usize::from(packet.is_remarkable())])
     }
 
@@ -69,7 +69,7 @@ impl Kept {
     /// new place of each lane.
     pub(crate) fn order_lanes(&mut self, lanes: &mut Vec<Lane>) -> Vec<u8> {
         let mut first = vec![true; lanes.len()];
-        let mut packets: Vec<&(u64, Packet)> = self.packets.iter().collect();
+        let mut packets: Vec<&(u64, TracePacket)> = self.packets.iter().collect();
         packets.sort_by_key(|(number, _)| *number);
         for (_, packet) in packets {
             let (from, to) = (usize::from(packet.from), usize::from(packet.to));
@@ -102,7 +102,7 @@ impl Kept {
     }
 
     /// The packets in the order in which they left, and the queues that they passed.
-    pub(crate) fn finish(mut self) -> (Vec<Packet>, Vec<Hop>) {
+    pub(crate) fn finish(mut self) -> (Vec<TracePacket>, Vec<Hop>) {
         self.packets.sort_by_key(|(number, packet)| (packet.sent, *number));
         let mut places: Vec<(u64, u32)> =
             (0..).zip(&self.packets).map(|(index, (number, _))| (*number, index)).collect();

@@ -11,11 +11,12 @@ use std::io::BufRead;
 use fontis_base::Time;
 use thiserror::Error;
 
-use crate::builder::{Builder, Handle};
-use crate::header::Header;
+use crate::builder::Builder;
+use crate::handle::Handle;
+use crate::header::PacketHeader;
 use crate::kept::Detail;
 use crate::lane::LaneKind;
-use crate::packet::{Kind, Packet};
+use crate::packet::{Kind, TracePacket};
 use crate::trace::Trace;
 
 /// What is wrong with a trace file.
@@ -147,21 +148,31 @@ impl<'a> Line<'a> {
         })
     }
 
-    fn header(&self) -> Header {
+    fn header(&self) -> PacketHeader {
         let seq = u64::try_from(self.seq).ok();
-        let data = |len, bits| Header { kind: Kind::Data, seq, len, bits, ..Header::default() };
-        let ack = || Header { kind: Kind::Ack, ack: seq.map(|seq| seq + 1), ..Header::default() };
+        let data = |len, bits| PacketHeader {
+            kind: Kind::Data,
+            seq,
+            len,
+            bits,
+            ..PacketHeader::default()
+        };
+        let ack = || PacketHeader {
+            kind: Kind::Ack,
+            ack: seq.map(|seq| seq + 1),
+            ..PacketHeader::default()
+        };
         let chunk = self.flags.chars().nth(7);
         match (self.kind, chunk) {
             ("sctp", Some('D')) => data(self.chunks.max(1), 0),
             ("sctp", Some('S')) => ack(),
-            ("sctp", Some('I' | 'C' | 'A')) => Header::of(Kind::Handshake),
+            ("sctp", Some('I' | 'C' | 'A')) => PacketHeader::of(Kind::Handshake),
             ("sctp", _) if self.size <= 60 => ack(),
             ("sctp", _) => data(1, 0),
             ("tcp", _) => data(1, 0),
             ("ack", _) => ack(),
             (kind, _) if kind.to_ascii_lowercase().ends_with("ack") || kind.ends_with("Ctl") => {
-                Header::of(Kind::Ack)
+                PacketHeader::of(Kind::Ack)
             }
             // Every packet of these has a number of its own.
             _ => data(1, 64),
@@ -278,7 +289,7 @@ impl Reading {
             "SCTP" => header.kind == Kind::Ack,
             _ => line.source != first,
         };
-        let mut packet = Packet::sent(line.uid, line.at, from, to, line.size);
+        let mut packet = TracePacket::sent(line.uid, line.at, from, to, line.size);
         packet.flow = flow;
         if protocol == "SCTP" {
             let (one, other) = (node(line.source), node(line.destination));

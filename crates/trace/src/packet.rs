@@ -2,7 +2,7 @@ use fontis_base::Time;
 
 /// One packet's life: who sent it when, what it carried, and what became of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Packet {
+pub struct TracePacket {
     /// What the source of the trace calls it: the frame's number in a capture, the uid in ns-2, the
     /// packet number in a qlog, the count of packets in the simulator.
     pub number: u64,
@@ -138,7 +138,7 @@ impl Marks {
     }
 }
 
-impl Packet {
+impl TracePacket {
     /// A packet that has left and of which nothing more is known.
     pub const fn sent(number: u64, at: Time, from: u8, to: u8, size: u32) -> Self {
         Self {

@@ -11,12 +11,12 @@ use serde_json::{Map, Value, json};
 use thiserror::Error;
 
 use crate::blocks::Block;
-use crate::findings::Finding;
-use crate::half::Counts;
+use crate::counts::Counts;
+use crate::finding::Finding;
 use crate::lane::{Lane, LaneKind};
-use crate::packet::{Fate, Kind, Marks, Packet};
+use crate::packet::{Fate, Kind, Marks, TracePacket};
 use crate::series::{Group, Series};
-use crate::trace::{Flow, Hop, Trace};
+use crate::trace::{Hop, Trace, TraceFlow};
 
 /// How every stream begins.
 pub const MAGIC: &[u8; 8] = b"FONTISTR";
@@ -223,11 +223,11 @@ impl<'a> Reader<'a> {
         Ok(bytes.chunks_exact(width).map(read))
     }
 
-    fn packets(&self) -> Result<Vec<Packet>, StreamError> {
+    fn packets(&self) -> Result<Vec<TracePacket>, StreamError> {
         let sent = self.f64("sent")?;
-        let mut packets: Vec<Packet> =
-            sent.map(|sent| Packet::sent(0, time(sent), 0, 0, 0)).collect();
-        let mut set = |name: &str, put: fn(&mut Packet, f64)| -> Result<(), StreamError> {
+        let mut packets: Vec<TracePacket> =
+            sent.map(|sent| TracePacket::sent(0, time(sent), 0, 0, 0)).collect();
+        let mut set = |name: &str, put: fn(&mut TracePacket, f64)| -> Result<(), StreamError> {
             for (packet, value) in packets.iter_mut().zip(self.f64(name)?) {
                 put(packet, value);
             }
@@ -305,17 +305,17 @@ fn lane_of(value: &Value) -> Lane {
     Lane { name: value["name"].as_str().unwrap_or_default().to_owned(), kind }
 }
 
-fn flow_json(flow: &Flow) -> Value {
+fn flow_json(flow: &TraceFlow) -> Value {
     let counts: Vec<Value> = flow.counts.iter().map(counts_json).collect();
     json!({
         "name": flow.name, "protocol": flow.protocol, "unit": flow.unit, "paths": flow.paths, "counts": counts,
     })
 }
 
-fn flow_of(value: &Value) -> Flow {
+fn flow_of(value: &Value) -> TraceFlow {
     let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
     let paths = value["paths"].as_array().map(Vec::as_slice).unwrap_or_default();
-    Flow {
+    TraceFlow {
         name: text("name"),
         protocol: text("protocol"),
         unit: text("unit"),

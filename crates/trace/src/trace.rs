@@ -1,10 +1,10 @@
 use fontis_base::Time;
 
 use crate::blocks::Block;
-use crate::findings::Finding;
-use crate::half::Counts;
+use crate::counts::Counts;
+use crate::finding::Finding;
 use crate::lane::Lane;
-use crate::packet::Packet;
+use crate::packet::TracePacket;
 use crate::series::Series;
 
 /// What was seen of a network: packets, what they passed, and what was concluded.
@@ -19,9 +19,9 @@ pub struct Trace {
     /// Hosts and queues, from left to right.
     pub lanes: Vec<Lane>,
     /// Connections.
-    pub flows: Vec<Flow>,
+    pub flows: Vec<TraceFlow>,
     /// Packets in the order in which they left.
-    pub packets: Vec<Packet>,
+    pub packets: Vec<TracePacket>,
     /// The queues that they passed, in the order of packets.
     pub hops: Vec<Hop>,
     /// Blocks of symbols.
@@ -40,7 +40,7 @@ pub struct Trace {
 
 /// A connection, or packets between the same ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Flow {
+pub struct TraceFlow {
     /// Its name.
     pub name: String,
     /// Its transport.

@@ -2,7 +2,8 @@
 
 use fontis_base::{Duration, Time};
 use fontis_trace::{
-    Blocks, Builder, Detail, Header, Kind, LaneKind, Marks, Packet, Status, Symbols, Trace,
+    BlockReport, Builder, ChannelStatus, Detail, Kind, LaneKind, Marks, PacketHeader, SymbolRange,
+    Trace, TracePacket,
 };
 
 const WAY: u64 = 20;
@@ -27,10 +28,16 @@ impl Talk {
         Time::ZERO + Duration::from_millis(millis)
     }
 
-    fn send(&mut self, at: u64, path: u8, header: Header, back: bool) -> fontis_trace::Handle {
+    fn send(
+        &mut self,
+        at: u64,
+        path: u8,
+        header: PacketHeader,
+        back: bool,
+    ) -> fontis_trace::Handle {
         self.number += 1;
         let (from, to) = if back { (1, 0) } else { (0, 1) };
-        let mut packet = Packet::sent(self.number, Self::at(at), from, to, header.len + 40);
+        let mut packet = TracePacket::sent(self.number, Self::at(at), from, to, header.len + 40);
         packet.flow = self.flow;
         packet.path = path;
         self.builder.sent(Self::at(at), packet, header, back, false)
@@ -38,8 +45,13 @@ impl Talk {
 
     /// Data leaves and, if `takes` says when, arrives.
     fn data(&mut self, at: u64, path: u8, seq: u64, takes: Option<u64>) {
-        let header =
-            Header { kind: Kind::Data, seq: Some(seq), len: 1000, bits: 32, ..Header::default() };
+        let header = PacketHeader {
+            kind: Kind::Data,
+            seq: Some(seq),
+            len: 1000,
+            bits: 32,
+            ..PacketHeader::default()
+        };
         let handle = self.send(at, path, header, false);
         match takes {
             Some(millis) => self.builder.arrived(handle, Self::at(at + millis)),
@@ -49,13 +61,13 @@ impl Talk {
 
     /// An acknowledgement leaves, and arrives after the way.
     fn ack(&mut self, at: u64, ack: u64, window: u32) {
-        let header = Header {
+        let header = PacketHeader {
             kind: Kind::Ack,
             ack: Some(ack),
             window: Some(window),
             window_is_whole: true,
             bits: 32,
-            ..Header::default()
+            ..PacketHeader::default()
         };
         let handle = self.send(at, 0, header, true);
         self.builder.arrived(handle, Self::at(at + WAY));
@@ -194,12 +206,12 @@ fn a_receiver_blocked_by_a_slow_path_is_found_with_the_path() {
     for (at, index, leaves) in events {
         let (_, path, seq, _) = arrivals[index];
         if leaves {
-            let header = Header {
+            let header = PacketHeader {
                 kind: Kind::Data,
                 seq: Some(seq),
                 len: 1000,
                 bits: 32,
-                ..Header::default()
+                ..PacketHeader::default()
             };
             handles[index] = Some(talk.send(at, path, header, false));
         } else if let Some(handle) = handles[index] {
@@ -230,20 +242,20 @@ fn standing_queues_are_found() {
 fn reordering_and_marks_are_counted() {
     let mut talk = Talk::new();
     for step in 0..100u64 {
-        let header = Header {
+        let header = PacketHeader {
             kind: Kind::Data,
             seq: Some(step),
             len: 1,
             bits: 64,
             marks: if step % 10 == 0 { Marks::CONGESTION } else { Marks(0) },
-            ..Header::default()
+            ..PacketHeader::default()
         };
         let first = talk.send(step * 10, 0, header.clone(), false);
         if step % 25 == 0 {
             let second = talk.send(
                 step * 10 + 1,
                 0,
-                Header { seq: Some(1000 + step), marks: Marks(0), ..header },
+                PacketHeader { seq: Some(1000 + step), marks: Marks(0), ..header },
                 false,
             );
             talk.builder.arrived(second, Talk::at(step * 10 + 2));
@@ -271,25 +283,25 @@ fn useless_symbols_are_found() {
     for block in 0..10u32 {
         for esi in 0..26u32 {
             let begin = u64::from(block) * 100 + u64::from(esi);
-            let mut packet = Packet::sent(1, at(begin), 0, 1, 1000);
+            let mut packet = TracePacket::sent(1, at(begin), 0, 1, 1000);
             packet.flow = flow;
             let symbols =
-                vec![Symbols { channel: 0, block, esi, count: 1, k: Some(25), size: None }];
-            let blocks = Blocks { symbols, ..Blocks::default() };
-            let header = Header { kind: Kind::Data, blocks, ..Header::default() };
+                vec![SymbolRange { channel: 0, block, esi, count: 1, k: Some(25), size: None }];
+            let blocks = BlockReport { symbols, ..BlockReport::default() };
+            let header = PacketHeader { kind: Kind::Data, blocks, ..PacketHeader::default() };
             under_way.push(builder.sent(at(begin), packet, header, false, false));
         }
         let all = std::mem::take(&mut under_way);
         for (esi, handle) in (0..).zip(all) {
             let arrives = u64::from(block) * 100 + 30 + esi;
             if esi == 25 {
-                let mut packet = Packet::sent(2, at(arrives - 1), 1, 0, 60);
+                let mut packet = TracePacket::sent(2, at(arrives - 1), 1, 0, 60);
                 packet.flow = flow;
-                let blocks = Blocks {
-                    status: vec![Status { channel: 0, floor: 0, needs: vec![(block, 0)] }],
-                    ..Blocks::default()
+                let blocks = BlockReport {
+                    status: vec![ChannelStatus { channel: 0, floor: 0, needs: vec![(block, 0)] }],
+                    ..BlockReport::default()
                 };
-                let header = Header { kind: Kind::Ack, blocks, ..Header::default() };
+                let header = PacketHeader { kind: Kind::Ack, blocks, ..PacketHeader::default() };
                 let ack = builder.sent(at(arrives - 1), packet, header, true, false);
                 builder.arrived(ack, at(arrives + 19));
             }

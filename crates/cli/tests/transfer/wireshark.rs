@@ -11,7 +11,9 @@ use std::time::{Duration, SystemTime};
 
 use fontis::protection::{Initiator, cookie, open_syn};
 use fontis::{Identity, KeyLog};
-use fontis_proto::dfcp::{ConnectionId, Frame, Frames, Hello, Packet, Params, Session, VERSION};
+use fontis_proto::dfcp::{
+    ConnectionId, DfcpPacket, Frame, Frames, Hello, Params, Session, VERSION,
+};
 
 use crate::support::{Bench, content, hash};
 
@@ -173,20 +175,20 @@ fn cookies_and_later_generations_of_keys_are_read_too() {
 
     let mut initiator = Initiator::new(client, public, None).with_key_log(log);
     let mut syn = Vec::new();
-    let packet = Packet::Syn { version: VERSION, source: ids[0], hello: hello() };
+    let packet = DfcpPacket::Syn { version: VERSION, source: ids[0], hello: hello() };
     initiator.seal(&packet, &mut syn).unwrap();
     capture.add(1, 2, &syn);
     capture.add(2, 1, &cookie(ids[0], &[5; 16]));
     capture.add(1, 2, initiator.prove(&[5; 16]).unwrap());
     let mut responder = open_syn(&syn, &server, None).unwrap().responder;
     let mut synack = Vec::new();
-    let packet = Packet::SynAck { destination: ids[0], source: ids[1], hello: hello() };
+    let packet = DfcpPacket::SynAck { destination: ids[0], source: ids[1], hello: hello() };
     responder.seal(&packet, &mut synack).unwrap();
     initiator.open((&synack[..]).into()).unwrap();
     let mut ping = |number| {
         let mut datagram = Vec::new();
         let frames = Frames::from_iter([Frame::Ping]);
-        let packet = Packet::Sealed { destination: ids[1], path: 0, number, frames };
+        let packet = DfcpPacket::Sealed { destination: ids[1], path: 0, number, frames };
         initiator.seal(&packet, &mut datagram).unwrap();
         datagram
     };

@@ -52,7 +52,7 @@ fn timed(frames: impl IntoIterator<Item = Vec<u8>>) -> Vec<(u64, Vec<u8>)> {
     (0..).zip(frames).map(|(index, frame)| (BASE + index * 1_000_000, frame)).collect()
 }
 
-fn packet(trace: &Trace, number: usize) -> &fontis_trace::Packet {
+fn packet(trace: &Trace, number: usize) -> &fontis_trace::TracePacket {
     trace.packets.iter().find(|packet| packet.number == number as u64).unwrap()
 }
 

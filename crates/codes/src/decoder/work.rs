@@ -4,7 +4,9 @@ use alloc::boxed::Box;
 
 use super::{Begun, BlockDecoder};
 use crate::counting::fails;
-use crate::raptorq::{Beginning, Decoding, Family, Received};
+use crate::raptorq::decoding::{Beginning, Decoding};
+use crate::raptorq::parameters::Family;
+use crate::raptorq::received::Received;
 use crate::reed_solomon;
 use crate::sparse::{SparseCode, SparseDecoder};
 

@@ -5,18 +5,19 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::decoding::Received;
 use super::encoding_plan::EncodingPlan;
 use super::intermediate::Intermediate;
 use super::plan::Sums;
+use super::received::Received;
 use super::replay::{Residuals, replay};
 use super::shortcut::{self, Shortcut};
 use super::solution::Solution;
 use super::strips::{Inputs, strips};
 use super::work_area::WorkArea;
-use crate::gf256::Matrix;
 use crate::lines::Lines;
-use crate::simd::{LINE, Level};
+use crate::matrix::Matrix;
+use crate::simd::Level;
+use crate::simd::lane::LINE;
 
 /// What repair symbols say of the difference that missing symbols make.
 pub(crate) struct Correction {

@@ -2,7 +2,8 @@
 //! nanosecond.
 
 use super::parameters::Parameters;
-use crate::simd::{LINE, Level};
+use crate::simd::Level;
+use crate::simd::lane::LINE;
 
 /// What a decoder's own plan takes for each intermediate symbol until it is made.
 const SOLVE: usize = 7000;

@@ -13,40 +13,27 @@ use super::direct;
 use super::encoding_plan::EncodingPlan;
 use super::parameters::{Family, Parameters};
 use super::plan::{Plan, Sums};
+use super::received::Received;
 use super::replay::{Gather, replay};
 use super::rows::NO_INPUT;
 use super::shortcut::{self, Shortcut};
 use super::solver::Solver;
 use super::strips::{Inputs, strips};
 use super::work_area::WorkArea;
-use crate::simd::{LINE, Level};
-
-/// What arrived of a block of `k` symbols.
-pub(crate) struct Received<'a> {
-    pub(crate) family: Family,
-    pub(crate) k: u32,
-    pub(crate) symbol_size: usize,
-    /// The K source symbols; those that are missing are zero.
-    pub(crate) data: &'a mut [u8],
-    /// Which source symbols are missing.
-    pub(crate) missing: &'a [u32],
-    /// The repair symbols' identifiers.
-    pub(crate) esis: &'a [u32],
-    /// The repair symbols.
-    pub(crate) repairs: &'a [u8],
-}
+use crate::simd::Level;
+use crate::simd::lane::LINE;
 
 /// A decoding that can go on when it lacked symbols: further repair symbols may come, and source
 /// symbols that were missing ([`came`](Self::came)).
 pub(crate) struct Decoding {
     level: Level,
     parameters: Parameters,
-    way: Way,
+    way: Method,
     /// Source symbols that came since it began and that nothing has been made of.
     late: Vec<u32>,
 }
 
-enum Way {
+enum Method {
     /// Very few symbols are missing: the repair symbols are sums of source symbols, by their
     /// coefficients.
     Direct(Arc<EncodingPlan>),
@@ -76,12 +63,14 @@ impl Decoding {
     pub(crate) fn by(level: Level, kind: Kind, received: &Received) -> Option<Self> {
         let parameters = Parameters::of(received.family, received.k)?;
         let way = match kind {
-            Kind::Direct => Way::Direct(cache::plan(&parameters)),
+            Kind::Direct => Method::Direct(cache::plan(&parameters)),
             Kind::Correction => {
                 let plan = cache::plan(&parameters);
-                Way::Correction(Box::new(Correction::new(level, plan, received)))
+                Method::Correction(Box::new(Correction::new(level, plan, received)))
             }
-            Kind::Solve => Way::Solve(Box::new(solver(parameters, received)?), received.esis.len()),
+            Kind::Solve => {
+                Method::Solve(Box::new(solver(parameters, received)?), received.esis.len())
+            }
         };
         Some(Self { level, parameters, way, late: Vec::new() })
     }
@@ -94,7 +83,7 @@ impl Decoding {
             Beginning::Solve => Self::by(level, Kind::Solve, received),
             Beginning::Correction => {
                 let correction = Correction::ahead(level, cache::plan(&parameters), received);
-                let way = Way::Correction(Box::new(correction));
+                let way = Method::Correction(Box::new(correction));
                 Some(Self { level, parameters, way, late: Vec::new() })
             }
         }
@@ -108,17 +97,17 @@ impl Decoding {
     /// At least so many more symbols are needed, as far as is known.
     pub(crate) fn lacking(&self) -> usize {
         match &self.way {
-            Way::Direct(_) | Way::Correction(_) => 1,
-            Way::Solve(solver, _) => solver.missing(),
+            Method::Direct(_) | Method::Correction(_) => 1,
+            Method::Solve(solver, _) => solver.missing(),
         }
     }
 
     /// Makes of the symbols that came what can be made of them.
     pub(crate) fn advance(&mut self, received: &Received) {
         match &mut self.way {
-            Way::Direct(_) => {}
-            Way::Correction(correction) => correction.take(received, &mut self.late),
-            Way::Solve(solver, taken) => {
+            Method::Direct(_) => {}
+            Method::Correction(correction) => correction.take(received, &mut self.late),
+            Method::Solve(solver, taken) => {
                 self.late.drain(..).for_each(|esi| solver.add(esi, esi));
                 for (input, esi) in (received.k..).zip(received.esis).skip(*taken) {
                     solver.add(self.parameters.isi(received.k, *esi), input);
@@ -132,19 +121,19 @@ impl Decoding {
     /// changed.
     pub(crate) fn run(&mut self, received: Received) -> bool {
         self.advance(&received);
-        if let Way::Direct(plan) = &self.way {
+        if let Method::Direct(plan) = &self.way {
             // More symbols than have a place in a line have come if somebody chose them so that
             // they lack rank.
             if received.esis.len() <= LINE {
                 return direct::decode(self.level, plan, received);
             }
             let correction = Correction::new(self.level, Arc::clone(plan), &received);
-            self.way = Way::Correction(Box::new(correction));
+            self.way = Method::Correction(Box::new(correction));
         }
         match &mut self.way {
-            Way::Direct(_) => false,
-            Way::Correction(correction) => correction.run(received, &mut self.late),
-            Way::Solve(solver, _) => {
+            Method::Direct(_) => false,
+            Method::Correction(correction) => correction.run(received, &mut self.late),
+            Method::Solve(solver, _) => {
                 let Some(plan) = solver.plan() else { return false };
                 restore(self.level, &plan, solver, received);
                 true

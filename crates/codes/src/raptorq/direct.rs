@@ -3,14 +3,15 @@
 
 use core::ops::Range;
 
-use super::decoding::Received;
 use super::encoding_plan::{Coefficients, EncodingPlan};
 use super::product::Product;
+use super::received::Received;
 use super::solution::Solution;
 use super::strips::{Inputs, Strip, strips};
-use crate::gf256::Matrix;
 use crate::lines::Lines;
-use crate::simd::{LINE, Level};
+use crate::matrix::Matrix;
+use crate::simd::Level;
+use crate::simd::lane::LINE;
 
 /// Writes encoding symbols, one after another, into `out`.
 pub(crate) fn encode(

@@ -8,7 +8,8 @@ use super::plan::Plan;
 use super::solver::Solver;
 use super::template::Template;
 use super::transposed;
-use crate::simd::{LINE, Level};
+use crate::simd::Level;
+use crate::simd::lane::LINE;
 
 /// How the intermediate symbols of a block follow from its source symbols. It depends on K' alone
 /// and is made once for all blocks of a size; threads may share it.

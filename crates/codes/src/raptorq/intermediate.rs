@@ -12,7 +12,8 @@ use super::shortcut::{self, Shortcut};
 use super::strips::{Inputs, Strip, strips};
 use super::work_area::WorkArea;
 use crate::lines::Lines;
-use crate::simd::{LINE, Level};
+use crate::simd::Level;
+use crate::simd::lane::LINE;
 
 /// Symbols that are made by one list of instructions, which number them with 16 bits.
 const TARGETS: usize = 1 << 15;

@@ -11,21 +11,22 @@
 //! makes a plan of its own, or, when little was lost, uses the encoder's and solves for the
 //! difference.
 
-mod cache;
+pub(crate) mod cache;
 mod correction;
 mod cost;
-mod decoding;
+pub(crate) mod decoding;
 mod direct;
 mod echoes;
 mod elimination;
-mod encoding_plan;
+pub(crate) mod encoding_plan;
+mod family;
 mod hdpc;
-mod intermediate;
+pub(crate) mod intermediate;
 mod object;
 #[cfg(test)]
 mod oracle;
 mod oti;
-mod parameters;
+pub(crate) mod parameters;
 mod peeling;
 mod plan;
 mod plan_bytes;
@@ -33,13 +34,14 @@ mod product;
 mod random_tables;
 mod raptor10;
 mod raptor10_table;
+pub(crate) mod received;
 mod repairs;
 mod replay;
 mod rows;
 mod shortcut;
 mod solution;
 mod solver;
-mod strips;
+pub(crate) mod strips;
 mod systematic_table;
 mod template;
 mod transposed;
@@ -47,14 +49,9 @@ mod tuple;
 mod work_area;
 
 pub use cache::PlanCache;
-pub(crate) use cache::plan as shared_plan;
-pub(crate) use decoding::{Beginning, Decoding, Received};
 pub use encoding_plan::EncodingPlan;
-pub(crate) use intermediate::{Intermediate, encode_once};
 pub use object::{ObjectDecoder, ObjectError, SourceBlockEncoder};
 pub use oti::{MAX_TRANSFER_LENGTH, Oti, OtiError, PayloadId, SourceBlock};
 pub use parameters::MAX_SOURCE_SYMBOLS;
-pub(crate) use parameters::{Family, Parameters};
 pub use plan_bytes::PlanError;
 pub use raptor10::RAPTOR10_SOURCE_SYMBOLS;
-pub(crate) use strips::Inputs;

@@ -6,7 +6,10 @@ use bytes::Bytes;
 use thiserror::Error;
 
 use super::oti::{Oti, PayloadId, SourceBlock};
-use crate::{BlockDecoder, BlockEncoder, BlockShape, Code, Decoded, ShapeError, SymbolError};
+use crate::block::{BlockShape, ShapeError};
+use crate::code::Code;
+use crate::decoder::{BlockDecoder, Decoded, SymbolError};
+use crate::encoder::BlockEncoder;
 
 /// Encodes one source block of an object, whose symbols may consist of sub-symbols.
 pub struct SourceBlockEncoder {

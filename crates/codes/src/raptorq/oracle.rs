@@ -5,13 +5,22 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::cost::Kind;
+use super::decoding::{Beginning, Decoding};
+use super::intermediate::Intermediate;
 use super::parameters::{Family, Parameters};
+use super::received::Received;
 use super::rows::Rows;
+use super::strips::Inputs;
 use super::tuple::rand;
 use super::*;
+use crate::block::BlockShape;
+use crate::code::Code;
 use crate::counting::mix;
-use crate::gf256::{self, Matrix, mul};
-use crate::{BlockDecoder, BlockEncoder, BlockShape, Code, Decoded};
+use crate::decoder::{BlockDecoder, Decoded};
+use crate::encoder::BlockEncoder;
+use crate::gf256::{self, mul};
+use crate::matrix::Matrix;
+use crate::multiples::add_multiple;
 
 /// G_HDPC | I_H, with MT and GAMMA written out (section 5.3.3.3).
 fn hdpc(p: &Parameters) -> Matrix {
@@ -62,7 +71,7 @@ fn solve(p: &Parameters, known: &[(u32, u8)]) -> Option<Vec<u8>> {
         for (index, row) in rows.iter_mut().enumerate() {
             let factor = row[column];
             if index != column && factor != 0 {
-                gf256::add_multiple(row, &pivot, factor);
+                add_multiple(row, &pivot, factor);
             }
         }
     }

@@ -1,6 +1,4 @@
-use super::raptor10;
 use super::systematic_table::TABLE;
-use super::tuple::{Neighbours, Tuple};
 
 /// The most source symbols in a block: K'_max (RFC 6330, section 5.1.2).
 pub const MAX_SOURCE_SYMBOLS: u32 = 56_403;
@@ -46,14 +44,6 @@ impl Parameters {
         TABLE.get(index).map(|row| Self::from_row(*row))
     }
 
-    /// The parameters of a block of `k` source symbols in either code.
-    pub(crate) fn of(family: Family, k: u32) -> Option<Self> {
-        match family {
-            Family::RaptorQ => Self::for_source_symbols(k),
-            Family::Raptor10 => raptor10::parameters(k),
-        }
-    }
-
     fn from_row((extended, systematic_index, ldpc, hdpc, lt): (u16, u16, u16, u16, u16)) -> Self {
         let [extended, ldpc, hdpc, lt] = [extended, ldpc, hdpc, lt].map(usize::from);
         let intermediate = extended + ldpc + hdpc;
@@ -76,15 +66,6 @@ impl Parameters {
     #[cfg(test)]
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         TABLE.into_iter().map(Self::from_row)
-    }
-
-    /// The intermediate symbols that are added up for the symbol with this internal identifier
-    /// (ISI).
-    pub(crate) fn neighbours(&self, isi: u32) -> Neighbours {
-        match self.family {
-            Family::RaptorQ => Tuple::new(self, isi).neighbours(self),
-            Family::Raptor10 => raptor10::neighbours(self, isi),
-        }
     }
 
     /// The internal identifier (ISI) of encoding symbol `esi` of a block of `k` symbols: padding

@@ -3,7 +3,7 @@ use alloc::vec::Vec;
 use super::echoes::Echoes;
 use super::hdpc::CHUNK;
 use super::parameters::Parameters;
-use crate::gf256::Matrix;
+use crate::matrix::Matrix;
 
 /// What turns the symbols that are known into the intermediate symbols of a block: solved once from
 /// which symbols these are, and replayed on their bytes as often as wanted.

@@ -10,7 +10,7 @@ use super::hdpc::CHUNK;
 use super::parameters::{Family, Parameters};
 use super::peeling::MAX_INACTIVE;
 use super::plan::{Dense, Plan, Sums};
-use crate::gf256::Matrix;
+use crate::matrix::Matrix;
 
 /// Bytes that are no plan.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -169,8 +169,10 @@ impl<'a> Reader<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::block::BlockShape;
+    use crate::code::Code;
     use crate::counting::mix;
-    use crate::{BlockEncoder, BlockShape, Code};
+    use crate::encoder::BlockEncoder;
 
     #[test]
     fn plans_are_read_as_they_were_written() {

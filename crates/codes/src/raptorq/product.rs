@@ -2,7 +2,8 @@
 
 use super::replay::{load, store};
 use super::strips::Inputs;
-use crate::simd::{Kernel, LINE, Lane};
+use crate::simd::Kernel;
+use crate::simd::lane::{LINE, Lane};
 
 /// Adds to each row of `out` the inputs times their coefficients.
 pub(crate) struct Product<'a> {
@@ -85,7 +86,7 @@ mod tests {
 
     use super::*;
     use crate::counting::mix;
-    use crate::gf256::add_multiple;
+    use crate::multiples::add_multiple;
     use crate::simd::Level;
 
     #[test]

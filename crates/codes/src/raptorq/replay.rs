@@ -4,7 +4,8 @@ use super::hdpc::CHUNK;
 use super::plan::{Plan, instructions};
 use super::shortcut::Shortcut;
 use super::strips::{Inputs, Strip};
-use crate::simd::{Kernel, LINE, Lane, Level};
+use crate::simd::lane::{LINE, Lane};
+use crate::simd::{Kernel, Level};
 
 /// Instructions between asking for an input and using it: inputs come from memory, in an order that
 /// no processor guesses, while slots are in a cache.

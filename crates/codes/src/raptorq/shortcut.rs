@@ -99,10 +99,13 @@ pub(crate) fn push(
 mod tests {
     use super::*;
     use crate::counting::mix;
+    use crate::raptorq::encoding_plan::EncodingPlan;
+    use crate::raptorq::intermediate::Intermediate;
+    use crate::raptorq::replay;
     use crate::raptorq::rows::NO_INPUT;
+    use crate::raptorq::strips::Inputs;
     use crate::raptorq::strips::strips;
     use crate::raptorq::work_area::WorkArea;
-    use crate::raptorq::{EncodingPlan, Inputs, Intermediate, replay};
     use crate::simd::Level;
 
     /// Encoding symbols of a block, by a shortcut for so many.

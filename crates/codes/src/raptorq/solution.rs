@@ -3,8 +3,8 @@ use alloc::vec::Vec;
 
 use super::product::Product;
 use super::strips::{Inputs, Strip};
-use crate::gf256::Matrix;
 use crate::lines::Lines;
+use crate::matrix::Matrix;
 use crate::simd::Level;
 
 /// How missing symbols follow from sums of them.

@@ -12,7 +12,7 @@ use super::peeling::Peeling;
 use super::plan::{Dense, Plan, Sums};
 use super::rows::Rows;
 use super::template::Template;
-use crate::gf256::Matrix;
+use crate::matrix::Matrix;
 use crate::simd::Level;
 
 /// Solves the equations of a block without touching a byte of it. If they lack rank, it takes

@@ -3,7 +3,7 @@
 
 use alloc::vec;
 
-use crate::simd::LINE;
+use crate::simd::lane::LINE;
 
 /// Usual sizes of caches.
 const SECOND_LEVEL: usize = 1 << 20;

@@ -11,7 +11,8 @@ use alloc::vec::Vec;
 use super::hdpc::CHUNK;
 use super::plan::{Plan, Sums, instructions};
 use crate::lines::Lines;
-use crate::simd::{Kernel, LINE, Lane, Level};
+use crate::simd::lane::{LINE, Lane};
+use crate::simd::{Kernel, Level};
 
 type Line = [u8; LINE];
 
@@ -177,8 +178,11 @@ fn hdpc<L: Lane>(plan: &Plan, slots: &mut [Line]) {
 mod tests {
     use super::*;
     use crate::counting::mix;
-    use crate::gf256::{add_multiple, mul};
-    use crate::raptorq::{EncodingPlan, Inputs, Intermediate};
+    use crate::gf256::mul;
+    use crate::multiples::add_multiple;
+    use crate::raptorq::encoding_plan::EncodingPlan;
+    use crate::raptorq::intermediate::Intermediate;
+    use crate::raptorq::strips::Inputs;
 
     #[test]
     fn encoding_symbols_are_sums_by_their_coefficients() {

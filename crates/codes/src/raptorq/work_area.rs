@@ -2,7 +2,7 @@ use super::plan::Plan;
 use super::shortcut::Shortcut;
 use super::strips::strips;
 use crate::lines::Lines;
-use crate::simd::LINE;
+use crate::simd::lane::LINE;
 
 /// Slots for one strip after another.
 pub(crate) struct WorkArea {

@@ -3,27 +3,15 @@
 //! A kernel is written once, over [`Lane`], and compiled for each kind of register; [`Level::run`]
 //! calls the one that fits. The portable one is the safe twin that the others are tested against.
 
-mod lane;
+pub(crate) mod lane;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod portable;
+pub(crate) mod prefetch;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-pub(crate) use lane::{LINE, Lane};
-
-/// Asks for a value that will be read soon, where the processor can be asked.
-#[inline(always)]
-#[allow(unsafe_code, unused_variables)]
-pub(crate) fn prefetch<T>(value: &T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch has no effect but on caches, and every x86-64 has it.
-    unsafe {
-        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(
-            core::ptr::from_ref(value).cast(),
-        );
-    }
-}
+use lane::Lane;
 
 /// What the processor can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,6 +119,7 @@ impl Level {
 
 #[cfg(test)]
 mod tests {
+    use super::lane::LINE;
     use super::*;
     use crate::gf256;
 

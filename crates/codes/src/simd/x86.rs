@@ -8,7 +8,7 @@
 use core::arch::x86_64::*;
 
 use super::lane::{LINE, Lane};
-use super::prefetch;
+use super::prefetch::prefetch;
 use crate::gf256;
 
 /// Multiplication by a factor as the 8 × 8 bit matrix that `gf2p8affineqb` takes: byte 7−i is the

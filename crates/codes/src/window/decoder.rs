@@ -3,39 +3,12 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use thiserror::Error;
 
 use super::code::WindowCode;
-use super::encoder::RepairSymbol;
-use crate::gf256::{self, inverse};
+use super::symbol::{RepairSymbol, WindowError};
+use crate::gf256::inverse;
+use crate::multiples::{add_multiple, add_multiple_of_symbol};
 use crate::simd::Level;
-
-/// What is wrong with a symbol.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum WindowError {
-    /// The symbol has the wrong number of bytes.
-    #[error("a symbol has {got} bytes instead of {expected}")]
-    Length {
-        /// The bytes that it has.
-        got: usize,
-        /// The bytes that it should have.
-        expected: usize,
-    },
-    /// The window of a repair symbol is empty, larger than the code's, or beyond the last number.
-    #[error("a repair symbol over {count} source symbols from {first} is not of this code")]
-    Window {
-        /// The first source symbol.
-        first: u32,
-        /// The number of source symbols.
-        count: u16,
-    },
-    /// The symbol is too far ahead of what has been received.
-    #[error("source symbol {0} is too far ahead")]
-    Ahead(u32),
-    /// There are no numbers left.
-    #[error("there are no more numbers for source symbols")]
-    Exhausted,
-}
 
 /// Restores source symbols from those that arrive and from repair symbols, in order.
 pub struct WindowDecoder {
@@ -103,7 +76,7 @@ impl WindowDecoder {
         for (source, factor) in (first..=last).zip(&mut row.factors) {
             match self.known.get(&source) {
                 Some(symbol) => {
-                    gf256::add_multiple_of_symbol(self.level, &mut row.data, symbol, *factor);
+                    add_multiple_of_symbol(self.level, &mut row.data, symbol, *factor);
                     *factor = 0;
                 }
                 // It was given up: nothing follows from a sum with it.
@@ -231,8 +204,8 @@ impl Row {
         factors[(self.first - start) as usize..][..self.factors.len()]
             .copy_from_slice(&self.factors);
         let place = &mut factors[(other.first - start) as usize..][..other.factors.len()];
-        gf256::add_multiple(place, &other.factors, factor);
-        gf256::add_multiple_of_symbol(level, &mut self.data, &other.data, factor);
+        add_multiple(place, &other.factors, factor);
+        add_multiple_of_symbol(level, &mut self.data, &other.data, factor);
         (self.first, self.factors) = (start, factors);
         self.trim();
     }
@@ -252,7 +225,7 @@ impl Row {
         let scale = inverse(*self.factors.first()?);
         let scaled = |bytes: &[u8]| {
             let mut result = vec![0; bytes.len()];
-            gf256::add_multiple_of_symbol(level, &mut result, bytes, scale);
+            add_multiple_of_symbol(level, &mut result, bytes, scale);
             result
         };
         self.factors = scaled(&self.factors);

@@ -4,22 +4,9 @@ use alloc::vec;
 use bytes::Bytes;
 
 use super::code::WindowCode;
-use super::decoder::WindowError;
-use crate::gf256;
+use super::symbol::{RepairSymbol, WindowError};
+use crate::multiples::add_multiple_of_symbol;
 use crate::simd::Level;
-
-/// A repair symbol over source symbols `first..first + count`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RepairSymbol {
-    /// The first source symbol in it.
-    pub first: u32,
-    /// How many follow each other in it.
-    pub count: u16,
-    /// Its number, from which its coefficients follow.
-    pub id: u32,
-    /// Its value.
-    pub data: Bytes,
-}
 
 /// Makes repair symbols over the most recent source symbols.
 pub struct WindowEncoder {
@@ -88,7 +75,7 @@ impl WindowEncoder {
         self.repairs = self.repairs.wrapping_add(1);
         let mut data = vec![0; usize::from(self.symbol_size)];
         for (factor, symbol) in self.code.coefficients(id, count).into_iter().zip(&self.window) {
-            gf256::add_multiple_of_symbol(self.level, &mut data, symbol, factor);
+            add_multiple_of_symbol(self.level, &mut data, symbol, factor);
         }
         Some(RepairSymbol { first: self.first, count: count as u16, id, data: Bytes::from(data) })
     }

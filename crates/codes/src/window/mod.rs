@@ -8,7 +8,9 @@
 mod code;
 mod decoder;
 mod encoder;
+mod symbol;
 
 pub use code::{UnknownWindowCode, WindowCode};
-pub use decoder::{WindowDecoder, WindowError};
-pub use encoder::{RepairSymbol, WindowEncoder};
+pub use decoder::WindowDecoder;
+pub use encoder::WindowEncoder;
+pub use symbol::{RepairSymbol, WindowError};

@@ -4,7 +4,9 @@
 use std::net::{IpAddr, SocketAddr};
 
 use fontis_base::{Ecn, Time};
-use fontis_proto::dfcp::{Config, Connection as Machine, ConnectionId, Frame, SYN_SIZE, VERSION};
+use fontis_proto::dfcp::{
+    ConnectionId, DfcpConfig, DfcpConnection as Machine, Frame, SYN_SIZE, VERSION,
+};
 
 use super::control::Shares;
 use super::driver::Driver;
@@ -210,7 +212,7 @@ impl Driver {
             known.get_or_insert_default();
         }
         let given = known.and_then(|known| known.rate).map(|rate| (at, rate));
-        let config = Config { token: Some(next), known, ..self.transport(syn.from, id) };
+        let config = DfcpConfig { token: Some(next), known, ..self.transport(syn.from, id) };
         let size = length as u32 + config.overhead;
         let mut machine =
             Machine::accept(at, config, id, opened.source, opened.version, &opened.hello, size);

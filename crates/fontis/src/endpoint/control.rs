@@ -1,7 +1,7 @@
 use std::net::SocketAddr;
 
 use fontis_base::{Rate, Time};
-use fontis_proto::dfcp::Stats;
+use fontis_proto::dfcp::DfcpStats;
 
 use super::Endpoint;
 use super::driver::Driver;
@@ -34,7 +34,7 @@ pub struct ConnectionStatus {
     /// True while an object or a stream is being received.
     pub receiving: bool,
     /// Its counters.
-    pub stats: Stats,
+    pub stats: DfcpStats,
 }
 
 impl Endpoint {

@@ -4,7 +4,9 @@ use std::sync::{Arc, mpsc};
 
 use bytes::{Bytes, BytesMut};
 use fontis_base::{Duration, Ecn, Rate, Time};
-use fontis_proto::dfcp::{Config, Connection as Machine, ConnectionId, Frames, OpenError, Packet};
+use fontis_proto::dfcp::{
+    ConnectionId, DfcpConfig, DfcpConnection as Machine, DfcpPacket, Frames, OpenError,
+};
 use hashbrown::HashMap;
 use mio::{Events, Interest, Poll, Token, Waker};
 use tokio::sync::{mpsc as async_mpsc, oneshot, watch};
@@ -181,7 +183,7 @@ impl Driver {
     ) {
         let id = self.new_id();
         let token = self.config.tokens.as_ref().and_then(|store| store.take(&key, remote.ip()));
-        let config = Config { token: token.map(Bytes::from), ..self.transport(remote, id) };
+        let config = DfcpConfig { token: token.map(Bytes::from), ..self.transport(remote, id) };
         let machine = Machine::connect(now, config, id, early);
         let session = Initiator::new(self.config.secret, key, self.config.psk)
             .with_key_log(self.config.key_log.clone());
@@ -227,11 +229,11 @@ impl Driver {
         ConnectionId(random())
     }
 
-    pub(super) fn transport(&self, remote: SocketAddr, id: ConnectionId) -> Config {
+    pub(super) fn transport(&self, remote: SocketAddr, id: ConnectionId) -> DfcpConfig {
         let overhead = if remote.ip().to_canonical().is_ipv4() { 28 } else { 48 };
         let transport = self.config.transport.clone();
         let token = reset_token(&self.reset_secret, id);
-        Config {
+        DfcpConfig {
             overhead,
             params: transport.params.clone().with_reset_token(token),
             checkpoint: Some(CHECKPOINT_EVERY),
@@ -323,7 +325,11 @@ impl Driver {
                 None => self.stranger(at, from, local, id, bytes.len()),
             },
             Header::VersionNegotiation { destination, versions } => {
-                self.hand(at, destination, Packet::VersionNegotiation { destination, versions });
+                self.hand(
+                    at,
+                    destination,
+                    DfcpPacket::VersionNegotiation { destination, versions },
+                );
             }
             Header::Reset { destination, token } => {
                 // A reset names the identifier that this side had sent to, so it is found by the
@@ -336,7 +342,7 @@ impl Driver {
                     self.with(slot, at, |slot, now| {
                         slot.machine.handle(
                             now,
-                            Packet::Reset { destination, token },
+                            DfcpPacket::Reset { destination, token },
                             0,
                             Ecn::NotEct,
                         );
@@ -360,7 +366,7 @@ impl Driver {
         }
     }
 
-    fn hand(&mut self, at: Time, id: ConnectionId, packet: Packet) {
+    fn hand(&mut self, at: Time, id: ConnectionId, packet: DfcpPacket) {
         if let Some(slot) = self.by_id.get(&id).copied() {
             self.with(slot, at, |slot, now| slot.machine.handle(now, packet, 0, Ecn::NotEct));
         }

@@ -18,7 +18,7 @@ use std::sync::{Arc, mpsc};
 
 use bytes::Bytes;
 use fontis_base::Time;
-use fontis_proto::dfcp::{CloseReason, Config};
+use fontis_proto::dfcp::{CloseReason, DfcpConfig};
 use mio::Waker;
 use thiserror::Error;
 use tokio::sync::{Mutex, mpsc as async_mpsc, oneshot, watch};
@@ -44,7 +44,7 @@ pub struct EndpointConfig {
     /// A secret that the other side must know too.
     pub psk: Option<PresharedKey>,
     /// The configuration of connections.
-    pub transport: Config,
+    pub transport: DfcpConfig,
     /// The accepted connections.
     pub accept: Accept,
     /// A folder in which every connection leaves its qlog; nothing there is no error of the
@@ -62,7 +62,7 @@ impl EndpointConfig {
         Self {
             secret,
             psk: None,
-            transport: Config::default(),
+            transport: DfcpConfig::default(),
             accept: Accept::None,
             qlog: None,
             key_log: None,

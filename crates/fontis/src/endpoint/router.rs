@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use fontis_proto::dfcp::{ChannelId, Checkpoint, CloseReason, Event, ObjectShape};
+use fontis_proto::dfcp::{ChannelId, Checkpoint, CloseReason, DfcpEvent, ObjectShape};
 use tokio::sync::{mpsc, watch};
 
 /// Something that happened on one channel.
@@ -88,43 +88,45 @@ impl Router {
     }
 
     /// Passes an event on. Nobody waiting is no error: the application has lost interest.
-    pub(crate) fn route(&mut self, event: Event) {
+    pub(crate) fn route(&mut self, event: DfcpEvent) {
         let (channel, event, last) = match event {
             // Tokens are the endpoint's.
-            Event::Connected | Event::Token { .. } => return,
-            Event::Message { data, early, .. } => {
+            DfcpEvent::Connected | DfcpEvent::Token { .. } => return,
+            DfcpEvent::Message { data, early, .. } => {
                 let _ = self.messages.send(Message { data, early });
                 return;
             }
-            Event::ObjectOpened { channel, shape, label } => {
+            DfcpEvent::ObjectOpened { channel, shape, label } => {
                 let events = self.subscribe(channel);
                 let _ = self.objects.send(Offered { channel, shape, label, events });
                 return;
             }
-            Event::Closed(reason) => {
+            DfcpEvent::Closed(reason) => {
                 // The reason first: who sees a channel end asks for it.
                 self.closed.send_replace(Some(reason));
                 self.channels.clear();
                 return;
             }
-            Event::Readable { channel } => {
+            DfcpEvent::Readable { channel } => {
                 if !self.channels.contains_key(&channel) {
                     let events = self.subscribe(channel);
                     let _ = self.streams.send(Opened { channel, events });
                 }
                 (channel, ChannelEvent::Readable, false)
             }
-            Event::Block { channel, block, data } => {
+            DfcpEvent::Block { channel, block, data } => {
                 (channel, ChannelEvent::Block { block, data }, false)
             }
-            Event::Checkpoint { channel, checkpoint } => {
+            DfcpEvent::Checkpoint { channel, checkpoint } => {
                 (channel, ChannelEvent::Checkpoint(checkpoint), false)
             }
-            Event::BlockWanted { channel, block } => {
+            DfcpEvent::BlockWanted { channel, block } => {
                 (channel, ChannelEvent::Wanted { block }, false)
             }
-            Event::Delivered { channel } => (channel, ChannelEvent::Delivered, true),
-            Event::Abandoned { channel, code } => (channel, ChannelEvent::Abandoned { code }, true),
+            DfcpEvent::Delivered { channel } => (channel, ChannelEvent::Delivered, true),
+            DfcpEvent::Abandoned { channel, code } => {
+                (channel, ChannelEvent::Abandoned { code }, true)
+            }
         };
         if let Some(sender) = self.channels.get(&channel) {
             let _ = sender.send(event);

@@ -3,8 +3,8 @@ use std::net::{IpAddr, SocketAddr};
 use bytes::{Bytes, BytesMut};
 use fontis_base::{Duration, Ecn, Rate, Time};
 use fontis_proto::dfcp::{
-    ChannelId, CloseReason, Connection as Machine, Event, Frame, KnownPath, OpenError, Packet,
-    SealError, Session,
+    ChannelId, CloseReason, DfcpConnection as Machine, DfcpEvent, DfcpPacket, Frame, KnownPath,
+    OpenError, SealError, Session,
 };
 use tokio::sync::oneshot;
 
@@ -28,7 +28,7 @@ pub(super) enum Protection {
 }
 
 impl Protection {
-    pub(super) fn seal(&mut self, packet: &Packet, out: &mut Vec<u8>) -> Result<(), SealError> {
+    pub(super) fn seal(&mut self, packet: &DfcpPacket, out: &mut Vec<u8>) -> Result<(), SealError> {
         match self {
             Self::Initiator(session) => session.seal(packet, out),
             Self::Responder(session) => session.seal(packet, out),
@@ -42,7 +42,7 @@ impl Protection {
         }
     }
 
-    pub(super) fn open(&mut self, datagram: BytesMut) -> Result<Packet, OpenError> {
+    pub(super) fn open(&mut self, datagram: BytesMut) -> Result<DfcpPacket, OpenError> {
         match self {
             Self::Initiator(session) => session.open(datagram),
             Self::Responder(session) => session.open(datagram),
@@ -162,21 +162,21 @@ impl Slot {
         let mut any = false;
         while let Some(event) = self.machine.event() {
             any = true;
-            if let Event::Token { token } = event {
+            if let DfcpEvent::Token { token } = event {
                 self.token = Some(token);
                 continue;
             }
             match (&event, self.waiting.take()) {
-                (Event::Connected, Some(Waiting::Connect(connection, reply))) => {
+                (DfcpEvent::Connected, Some(Waiting::Connect(connection, reply))) => {
                     let _ = reply.send(Ok(connection));
                 }
-                (Event::Closed(reason), Some(Waiting::Connect(_, reply))) => {
+                (DfcpEvent::Closed(reason), Some(Waiting::Connect(_, reply))) => {
                     let _ = reply.send(Err(self.explain(reason)));
                 }
                 // A request that came with the first packet is answered at once, before the client
                 // has confirmed.
                 (
-                    Event::Message { early: true, .. } | Event::Connected,
+                    DfcpEvent::Message { early: true, .. } | DfcpEvent::Connected,
                     Some(Waiting::Accept(connection, queue)),
                 ) => {
                     let _ = queue.send(connection);
@@ -298,7 +298,7 @@ impl Slot {
     }
 
     /// Takes an opened packet.
-    pub(super) fn handle(&mut self, at: Time, packet: Packet, size: u32, ecn: Ecn) {
+    pub(super) fn handle(&mut self, at: Time, packet: DfcpPacket, size: u32, ecn: Ecn) {
         self.latest = self.latest.max(at);
         self.machine.handle(at, packet, size, ecn);
     }

@@ -1,6 +1,6 @@
 use bytes::{Bytes, BytesMut};
 use fontis_proto::dfcp::{
-    ConnectionId, Hello, OpenError, Packet, SYN_SIZE, SealError, Session, wire,
+    ConnectionId, DfcpPacket, Hello, OpenError, SYN_SIZE, SealError, Session, wire,
 };
 use snow::{Builder, HandshakeState};
 use thiserror::Error;
@@ -143,7 +143,7 @@ impl Initiator {
         self.keys.as_mut().ok_or(OpenError::NoKeys)?.open_in_place(datagram)
     }
 
-    fn open_synack(&mut self, datagram: &[u8]) -> Result<Packet, OpenError> {
+    fn open_synack(&mut self, datagram: &[u8]) -> Result<DfcpPacket, OpenError> {
         let (destination, message) = synack_fields(datagram).ok_or(OpenError::Malformed)?;
         // Failing to read leaves Noise's state as it was: a forged SYNACK does not spoil the true
         // one.
@@ -162,7 +162,7 @@ impl Initiator {
         let (split, ids) = (noise.dangerously_get_raw_split(), [destination, source]);
         self.keys = Some(TrafficKeys::new(split, ids, true, self.key_log.clone()));
         self.noise = None;
-        Ok(Packet::SynAck { destination, source, hello })
+        Ok(DfcpPacket::SynAck { destination, source, hello })
     }
 }
 
@@ -173,9 +173,9 @@ fn synack_fields(datagram: &[u8]) -> Option<(ConnectionId, &[u8])> {
 }
 
 impl Session for Initiator {
-    fn seal(&mut self, packet: &Packet, out: &mut Vec<u8>) -> Result<(), SealError> {
+    fn seal(&mut self, packet: &DfcpPacket, out: &mut Vec<u8>) -> Result<(), SealError> {
         match packet {
-            Packet::Syn { version, source, hello } => {
+            DfcpPacket::Syn { version, source, hello } => {
                 if self.syn.is_none() {
                     self.syn = Some(self.make_syn(*version, *source, hello)?);
                 }
@@ -187,7 +187,7 @@ impl Session for Initiator {
         }
     }
 
-    fn open(&mut self, datagram: BytesMut) -> Result<Packet, OpenError> {
+    fn open(&mut self, datagram: BytesMut) -> Result<DfcpPacket, OpenError> {
         match datagram.first() {
             Some(&SYNACK) => self.open_synack(&datagram),
             _ => self.keys.as_mut().ok_or(OpenError::NoKeys)?.open(datagram),
@@ -266,9 +266,9 @@ impl Responder {
 }
 
 impl Session for Responder {
-    fn seal(&mut self, packet: &Packet, out: &mut Vec<u8>) -> Result<(), SealError> {
+    fn seal(&mut self, packet: &DfcpPacket, out: &mut Vec<u8>) -> Result<(), SealError> {
         match packet {
-            Packet::SynAck { destination, source, hello } => {
+            DfcpPacket::SynAck { destination, source, hello } => {
                 if self.synack.is_none() {
                     self.synack = Some(self.make_synack(*destination, *source, hello)?);
                 }
@@ -279,7 +279,7 @@ impl Session for Responder {
         }
     }
 
-    fn open(&mut self, datagram: BytesMut) -> Result<Packet, OpenError> {
+    fn open(&mut self, datagram: BytesMut) -> Result<DfcpPacket, OpenError> {
         self.keys.as_mut().ok_or(OpenError::NoKeys)?.open(datagram)
     }
 }
@@ -300,8 +300,8 @@ mod tests {
         Hello { params: Params::default(), frames: vec![Frame::Ping] }
     }
 
-    fn syn() -> Packet {
-        Packet::Syn { version: VERSION, source: ConnectionId([1; 8]), hello: hello() }
+    fn syn() -> DfcpPacket {
+        DfcpPacket::Syn { version: VERSION, source: ConnectionId([1; 8]), hello: hello() }
     }
 
     fn connect(psk: Option<PresharedKey>) -> (Initiator, Responder) {
@@ -315,7 +315,7 @@ mod tests {
         assert_eq!(opened.client, client_public);
         assert_eq!(opened.hello, hello());
         let mut responder = opened.responder;
-        let synack = Packet::SynAck {
+        let synack = DfcpPacket::SynAck {
             destination: ConnectionId([1; 8]),
             source: ConnectionId([2; 8]),
             hello: hello(),
@@ -329,9 +329,9 @@ mod tests {
         (initiator, responder)
     }
 
-    fn sealed(number: u64) -> Packet {
+    fn sealed(number: u64) -> DfcpPacket {
         let frames = Frames::from_iter([Frame::Close { code: 1, reason: "x".into() }]);
-        Packet::Sealed { destination: ConnectionId([2; 8]), path: 0, number, frames }
+        DfcpPacket::Sealed { destination: ConnectionId([2; 8]), path: 0, number, frames }
     }
 
     #[test]

@@ -1,5 +1,5 @@
 use bytes::{Bytes, BytesMut};
-use fontis_proto::dfcp::{ConnectionId, Frames, OpenError, Packet, SealError, wire};
+use fontis_proto::dfcp::{ConnectionId, DfcpPacket, Frames, OpenError, SealError, wire};
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, Tag, UnboundKey};
 
 use super::packets::SEALED;
@@ -86,8 +86,8 @@ impl TrafficKeys {
         Self { seal, after: open.next(), open, before: None, expected: 0, key_log, own }
     }
 
-    pub(super) fn seal(&mut self, packet: &Packet, out: &mut Vec<u8>) -> Result<(), SealError> {
-        let Packet::Sealed { destination, path: PATH, number, frames } = packet else {
+    pub(super) fn seal(&mut self, packet: &DfcpPacket, out: &mut Vec<u8>) -> Result<(), SealError> {
+        let DfcpPacket::Sealed { destination, path: PATH, number, frames } = packet else {
             return Err(SealError);
         };
         while self.seal.number < number >> GENERATION_BITS {
@@ -114,11 +114,11 @@ impl TrafficKeys {
         Ok(())
     }
 
-    pub(super) fn open(&mut self, mut datagram: BytesMut) -> Result<Packet, OpenError> {
+    pub(super) fn open(&mut self, mut datagram: BytesMut) -> Result<DfcpPacket, OpenError> {
         let opened = self.open_in_place(&mut datagram)?;
         let (destination, number, mut frames) = (opened.destination, opened.number, Frames::new());
         opened.decode(&datagram.freeze(), 0, &mut frames)?;
-        Ok(Packet::Sealed { destination, path: PATH, number, frames })
+        Ok(DfcpPacket::Sealed { destination, path: PATH, number, frames })
     }
 
     /// Opens a datagram where it is. One that cannot be opened may be overwritten.

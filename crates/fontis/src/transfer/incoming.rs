@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use blake3::Hash;
 use bytes::Bytes;
-use fontis_proto::dfcp::{Checkpoint, Kept, ObjectShape, Stats};
+use fontis_proto::dfcp::{Checkpoint, DfcpStats, Kept, ObjectShape};
 use tokio::sync::mpsc;
 
 use super::message::{Announced, Offer, Opening, Response, decode};
@@ -35,7 +35,7 @@ pub(super) struct Incoming {
 }
 
 /// The path of a complete file or folder, its hash, and the counters of the connection.
-pub(super) type Stored = (Option<PathBuf>, String, Stats);
+pub(super) type Stored = (Option<PathBuf>, String, DfcpStats);
 
 /// The checks of blocks.
 enum Tree {
@@ -187,7 +187,7 @@ impl Incoming {
         id: u32,
         object: RecvObject,
         values: Values,
-        moved: impl FnMut(u64, Stats),
+        moved: impl FnMut(u64, DfcpStats),
     ) -> Result<Stored, TransferError> {
         let (tell, told) = mpsc::unbounded_channel();
         let storing = self.store_all(connection.clone(), id, object, values, tell);
@@ -202,7 +202,7 @@ impl Incoming {
         id: u32,
         mut object: RecvObject,
         mut values: Values,
-        moved: mpsc::UnboundedSender<(u64, Stats)>,
+        moved: mpsc::UnboundedSender<(u64, DfcpStats)>,
     ) -> Result<Stored, TransferError> {
         let remote = connection.remote_addr();
         let shape = object.shape();

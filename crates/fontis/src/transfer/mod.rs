@@ -21,7 +21,7 @@ use std::pin::pin;
 use std::thread;
 use std::time::Duration;
 
-use fontis_proto::dfcp::Stats;
+use fontis_proto::dfcp::DfcpStats;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
@@ -58,8 +58,8 @@ async fn on_own_thread<T: Send + 'static>(
 /// Runs `work` to its end, and `moved` with its reports: bytes, and the counters of the connection.
 async fn telling<T>(
     work: impl Future<Output = T>,
-    mut told: mpsc::UnboundedReceiver<(u64, Stats)>,
-    mut moved: impl FnMut(u64, Stats),
+    mut told: mpsc::UnboundedReceiver<(u64, DfcpStats)>,
+    mut moved: impl FnMut(u64, DfcpStats),
 ) -> T {
     let mut work = pin!(work);
     loop {
@@ -95,7 +95,7 @@ pub enum Progress {
         /// Bytes verified and stored (when receiving) or acknowledged (when sending).
         done: u64,
         /// The counters of the connection.
-        stats: Stats,
+        stats: DfcpStats,
     },
     /// One of several objects that are sent is verified and stored at the receiver.
     Stored(Box<Report>),
@@ -117,7 +117,7 @@ pub struct Report {
     /// The time from the first packet to the last verified byte.
     pub duration: Duration,
     /// The counters of the connection.
-    pub stats: Stats,
+    pub stats: DfcpStats,
 }
 
 /// An event of a server.

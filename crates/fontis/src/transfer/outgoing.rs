@@ -5,7 +5,7 @@ use std::time::Instant;
 use blake3::Hash;
 use bytes::Bytes;
 use fontis_codes::Code;
-use fontis_proto::dfcp::{CloseReason, Held, ObjectShape, SYMBOL_SIZE, SendOptions, Stats};
+use fontis_proto::dfcp::{CloseReason, DfcpStats, Held, ObjectShape, SYMBOL_SIZE, SendOptions};
 use tokio::sync::{Semaphore, mpsc};
 
 use super::message::{Offer, Opening, Tell, label};
@@ -105,7 +105,7 @@ impl Outgoing {
         id: u32,
         held: Held,
         tell: Tell,
-        moved: impl FnMut(u64, Stats),
+        moved: impl FnMut(u64, DfcpStats),
     ) -> Result<Arc<HashTree>, TransferError> {
         let (progress, told) = mpsc::unbounded_channel();
         let permit = READERS.try_acquire().ok();
@@ -124,7 +124,7 @@ impl Outgoing {
         id: u32,
         held: Held,
         tell: Tell,
-        moved: mpsc::UnboundedSender<(u64, Stats)>,
+        moved: mpsc::UnboundedSender<(u64, DfcpStats)>,
         own_thread: bool,
     ) -> Result<Arc<HashTree>, TransferError> {
         let remote = connection.remote_addr();

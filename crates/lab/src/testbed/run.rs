@@ -256,7 +256,7 @@ fn changes(experiment: &Experiment) -> Vec<Time> {
 }
 
 /// The TCP flows' settings, which kernels have in common.
-fn tcp_configs(experiment: &Experiment) -> impl Iterator<Item = (&FlowSpec, &tcp::Config)> {
+fn tcp_configs(experiment: &Experiment) -> impl Iterator<Item = (&FlowSpec, &tcp::TcpConfig)> {
     experiment.flows.iter().filter_map(|flow| {
         let tcp = flow.transport.as_any().downcast_ref::<rows::tcp::Tcp>()?;
         Some((flow, &*tcp.config))
@@ -279,8 +279,9 @@ fn mtu(experiment: &Experiment) -> Result<u32, TestbedError> {
 
 /// The settings of the kernels.
 fn parameters(experiment: &Experiment) -> Vec<(&'static str, String)> {
-    let configs: Vec<&tcp::Config> = tcp_configs(experiment).map(|(_, config)| config).collect();
-    let flag = |of: fn(&tcp::Config) -> bool| u8::from(configs.iter().any(|c| of(c))).to_string();
+    let configs: Vec<&tcp::TcpConfig> = tcp_configs(experiment).map(|(_, config)| config).collect();
+    let flag =
+        |of: fn(&tcp::TcpConfig) -> bool| u8::from(configs.iter().any(|c| of(c))).to_string();
     let buffers = format!("4096 131072 {}", socket_buffer(experiment));
     let mut parameters = vec![
         ("net/ipv4/tcp_no_metrics_save", "1".to_owned()),
@@ -324,8 +325,8 @@ fn socket_buffer(experiment: &Experiment) -> u64 {
 
 /// Settings of the scenario that a kernel does not follow.
 fn ignored(experiment: &Experiment) -> Vec<&'static str> {
-    let default = tcp::Config::default();
-    let any = |of: &dyn Fn(&tcp::Config) -> bool| tcp_configs(experiment).any(|(_, c)| of(c));
+    let default = tcp::TcpConfig::default();
+    let any = |of: &dyn Fn(&tcp::TcpConfig) -> bool| tcp_configs(experiment).any(|(_, c)| of(c));
     let mut ignored = Vec::new();
     if any(&|config| config.initial_window != default.initial_window) {
         ignored.push("tcp.initial_window");

@@ -1,6 +1,9 @@
 use fontis_base::{Observer, Packet, Probability, Time};
 
-use super::{Drr, Fifo, Limit, QueueOptions};
+use crate::queue::drr::Drr;
+use crate::queue::fifo::Fifo;
+use crate::queue::limit::Limit;
+use crate::queue::options::QueueOptions;
 
 /// Strict priority between traffic classes: of what waits, the highest class goes first, in the
 /// order of arrival.

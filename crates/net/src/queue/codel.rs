@@ -2,7 +2,10 @@ use std::collections::VecDeque;
 
 use fontis_base::{Duration, Ecn, Observer, Packet, Time};
 
-use super::{ELEMENT, Limit, NEAR, OVERFLOW, QueueOptions};
+use crate::queue::limit::Limit;
+use crate::queue::near::NEAR;
+use crate::queue::options::QueueOptions;
+use crate::queue::report::{ELEMENT, OVERFLOW};
 
 /// Controlled delay (RFC 8289) over one FIFO: when packets have waited more than a target (5 ms)
 /// for an interval (100 ms), it drops from the head at a rate that grows with the square root of

@@ -2,7 +2,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use fontis_base::{FlowId, Observer, Packet, Time};
 
-use super::{ELEMENT, Limit, OVERFLOW, QueueOptions, bucket_of};
+use crate::queue::bucket::bucket_of;
+use crate::queue::limit::Limit;
+use crate::queue::options::QueueOptions;
+use crate::queue::report::{ELEMENT, OVERFLOW};
 
 /// Deficit round robin (Shreedhar and Varghese, 1996): flows take turns, and in each turn a flow
 /// may send a quantum of bytes and what it saved before, so flows with unequal packets share the

@@ -2,7 +2,9 @@ use std::collections::VecDeque;
 
 use fontis_base::{Observer, Packet, Time, append, relax};
 
-use super::{Limit, NEAR, Tail};
+use crate::queue::limit::Limit;
+use crate::queue::near::NEAR;
+use crate::queue::tail::Tail;
 
 /// First in, first out, with a tail that drops: a packet that does not fit is dropped itself.
 #[derive(Clone, Debug)]
@@ -61,7 +63,7 @@ impl<P> Fifo<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::OVERFLOW;
+    use crate::queue::report::OVERFLOW;
     use crate::queue::testing::{Log, packet};
     use fontis_base::{Ecn, Size};
 

@@ -3,7 +3,11 @@ use std::collections::{BTreeMap, VecDeque};
 use fontis_base::{Observer, Packet, Time};
 use slab::Slab;
 
-use super::{CoDel, ELEMENT, Limit, OVERFLOW, QueueOptions, bucket_of};
+use crate::queue::bucket::bucket_of;
+use crate::queue::codel::CoDel;
+use crate::queue::limit::Limit;
+use crate::queue::options::QueueOptions;
+use crate::queue::report::{ELEMENT, OVERFLOW};
 
 /// Flow queue CoDel (RFC 8290): flows are spread over queues that take turns by deficit round
 /// robin, new ones first, each kept short by CoDel.

@@ -3,10 +3,18 @@ use core::str::FromStr;
 
 use fontis_base::Stream;
 
-use super::{
-    CoDel, Drr, Fifo, FqCoDel, Limit, Priority, Queue, QueueOptions, Red, Tail, TwoClass, Wfq,
-};
-use crate::SpecError;
+use crate::error::SpecError;
+use crate::queue::classes::{Priority, TwoClass};
+use crate::queue::codel::CoDel;
+use crate::queue::discipline::Queue;
+use crate::queue::drr::Drr;
+use crate::queue::fifo::Fifo;
+use crate::queue::fq_codel::FqCoDel;
+use crate::queue::limit::Limit;
+use crate::queue::options::QueueOptions;
+use crate::queue::red::Red;
+use crate::queue::tail::Tail;
+use crate::queue::wfq::Wfq;
 
 /// A queue discipline, known by its name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,7 @@ use core::str::FromStr;
 
 use fontis_base::{Duration, Rate, Size};
 
-use crate::SpecError;
+use crate::error::SpecError;
 
 /// How much a queue holds. Reads a size (`"1.25MB"`) or a number of packets (`"100 packets"`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 use fontis_base::{Duration, Probability};
 
-use super::Limit;
+use crate::queue::limit::Limit;
 
 /// What can be set of queue disciplines; each looks at what concerns it.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -2,7 +2,10 @@ use std::collections::VecDeque;
 
 use fontis_base::{Duration, Ecn, Observer, Packet, Stream, Time};
 
-use super::{ELEMENT, Limit, NEAR, OVERFLOW, QueueOptions};
+use crate::queue::limit::Limit;
+use crate::queue::near::NEAR;
+use crate::queue::options::QueueOptions;
+use crate::queue::report::{ELEMENT, OVERFLOW};
 
 /// Random early detection (Floyd and Jacobson, 1993) in its gentle form (Floyd, 2000): between two
 /// thresholds of the mean queue, arriving packets are dropped or marked with a probability that

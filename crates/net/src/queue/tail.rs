@@ -1,6 +1,7 @@
 use fontis_base::{Ecn, Observer, Packet, Time};
 
-use super::{ELEMENT, Limit, OVERFLOW};
+use crate::queue::limit::Limit;
+use crate::queue::report::{ELEMENT, OVERFLOW};
 
 /// What decides who may join a queue that is first in, first out, wherever its packets wait.
 #[derive(Clone, Debug)]

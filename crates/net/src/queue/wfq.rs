@@ -2,7 +2,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use fontis_base::{FlowId, Observer, Packet, Time};
 
-use super::{ELEMENT, Limit, OVERFLOW};
+use crate::queue::limit::Limit;
+use crate::queue::report::{ELEMENT, OVERFLOW};
 
 /// Weighted fair queueing between flows of equal weight, as WF²Q+ (Bennett and Zhang, 1997): of the
 /// packets whose service a fluid system would have begun, the one that it would finish first is

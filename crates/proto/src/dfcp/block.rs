@@ -4,7 +4,7 @@ use bytes::BytesMut;
 use fontis_base::prefetch;
 use fontis_codes::{BlockEncoder, BlockShape};
 
-use super::packet::{ChannelId, Live, Symbols};
+use super::packet::{ChannelId, Live, SymbolsFrame};
 use super::redundancy::LossModel;
 
 /// A block that is not done.
@@ -69,7 +69,7 @@ impl Block {
         index: u32,
         count: u32,
         whole: bool,
-    ) -> Option<Symbols> {
+    ) -> Option<SymbolsFrame> {
         let Data::Present(encoder) = &self.data else { return None };
         let shape = encoder.shape();
         let esi = self.next_esi;
@@ -101,7 +101,7 @@ impl Block {
         }
         self.begun = true;
         self.in_flight += count;
-        Some(Symbols {
+        Some(SymbolsFrame {
             channel,
             block: index,
             esi,

@@ -35,7 +35,7 @@ pub struct KnownPath {
 
 /// How a connection behaves.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct DfcpConfig {
     /// The rate controller of each path.
     pub rate: RateKind,
     /// Retransmission timers of the handshake.
@@ -66,7 +66,7 @@ pub struct Config {
     pub trace: bool,
 }
 
-impl Default for Config {
+impl Default for DfcpConfig {
     fn default() -> Self {
         Self {
             rate: RateKind::default(),

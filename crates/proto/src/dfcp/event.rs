@@ -7,7 +7,7 @@ use super::resume::Checkpoint;
 
 /// What a connection tells its application.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum DfcpEvent {
     /// The handshake is complete and the peer's address is proved.
     Connected,
     /// The responder gave a token, which takes the place of all that it gave before: shown with the
@@ -114,7 +114,7 @@ pub enum CloseReason {
 }
 
 /// Work that a connection wants done; run it anywhere and hand the result back.
-pub enum Job {
+pub enum CodingJob {
     /// Prepare a block's repair symbols.
     Repair {
         /// The channel.
@@ -137,7 +137,7 @@ pub enum Job {
 
 /// A job that has been done.
 pub enum JobDone {
-    /// See [`Job::Repair`].
+    /// See [`CodingJob::Repair`].
     Repair {
         /// The channel.
         channel: ChannelId,
@@ -146,7 +146,7 @@ pub enum JobDone {
         /// What makes the symbols.
         symbols: RepairSymbols,
     },
-    /// See [`Job::Decode`].
+    /// See [`CodingJob::Decode`].
     Decode {
         /// The channel.
         channel: ChannelId,
@@ -157,7 +157,7 @@ pub enum JobDone {
     },
 }
 
-impl Job {
+impl CodingJob {
     /// Does the work.
     pub fn run(self) -> JobDone {
         match self {

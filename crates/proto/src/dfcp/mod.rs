@@ -1,10 +1,10 @@
 //! DFCP, the digital-fountain transport, without I/O.
 //!
-//! Start here: [`Connection`] is one side of a connection. Its driver feeds it typed packets
-//! ([`handle`](Connection::handle)) and finished jobs, drains packets ([`poll`](Connection::poll)),
-//! events and jobs after every touch, and comes back when [`timeout`](Connection::timeout) says so.
-//! A [`Session`] turns typed packets into protected datagrams and back; the connection never sees a
-//! key.
+//! Start here: [`DfcpConnection`] is one side of a connection. Its driver feeds it typed packets
+//! ([`handle`](DfcpConnection::handle)) and finished jobs, drains packets
+//! ([`poll`](DfcpConnection::poll)), events and jobs after every touch, and comes back when
+//! [`timeout`](DfcpConnection::timeout) says so. A [`Session`] turns typed packets into protected
+//! datagrams and back; the connection never sees a key.
 //!
 //! What is sent travels in *channels*: messages, streams and objects, all cut into blocks, each
 //! block into symbols of an erasure code. Feedback tells the sender, block by block, how many
@@ -19,7 +19,7 @@ mod feedback;
 mod history;
 mod mtu;
 mod pacer;
-mod packet;
+pub(crate) mod packet;
 mod params;
 mod path;
 mod receipts;
@@ -30,21 +30,21 @@ mod rtt;
 mod sending;
 mod session;
 mod stats;
-mod trace;
+pub(crate) mod trace;
 mod trains;
 pub mod wire;
 
-pub use config::{Config, KnownPath, Redundancy, Timers};
-pub use connection::{Connection, DEADLINE_PASSED, MAX_EARLY, Outgoing, SendOptions};
-pub use event::{CloseReason, Event, Job, JobDone};
+pub use config::{DfcpConfig, KnownPath, Redundancy, Timers};
+pub use connection::{DEADLINE_PASSED, DfcpConnection, MAX_EARLY, Outgoing, SendOptions};
+pub use event::{CloseReason, CodingJob, DfcpEvent, JobDone};
 pub use feedback::Feedback;
 pub use packet::{
-    BlockNeed, BlockStatus, ChannelId, ConnectionId, Frame, Frames, Hello, Live, LiveKind,
-    ObjectShape, Open, Packet, ResetToken, Symbols,
+    BlockNeed, BlockStatus, ChannelId, ConnectionId, DfcpPacket, Frame, Frames, Hello, Live,
+    LiveKind, ObjectShape, Open, SymbolsFrame,
 };
-pub use params::{ParamFields, Params, ParamsError, SYMBOL_SIZE, SYN_SIZE, VERSION};
+pub use params::{ParamFields, Params, ParamsError, ResetToken, SYMBOL_SIZE, SYN_SIZE, VERSION};
 pub use redundancy::n_star;
 pub use resume::{Begun, Checkpoint, Held, Kept, KeptBlock};
 pub use session::{OpenError, SealError, Session};
-pub use stats::Stats;
+pub use stats::DfcpStats;
 pub use trace::{TraceEvent, Traced};

@@ -6,7 +6,7 @@ use fontis_codes::Code;
 use smallvec::SmallVec;
 
 use super::feedback::Feedback;
-use super::params::Params;
+use super::params::{Params, ResetToken};
 
 /// A connection identifier: names the keys that protect a packet, chosen by whoever receives it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,15 +18,12 @@ impl fmt::Debug for ConnectionId {
     }
 }
 
-/// Proof that a reset comes from whoever chose the connection identifier.
-pub type ResetToken = [u8; 16];
-
 /// Identifies a channel. The initiator's channels are even, the responder's odd.
 pub type ChannelId = u32;
 
 /// A DFCP packet before the wire format encodes it and packet protection seals it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Packet {
+pub enum DfcpPacket {
     /// The first message: connection request.
     Syn {
         /// Version of the protocol.
@@ -95,7 +92,7 @@ pub enum Frame {
     /// The initiator confirms keys and address: the third message of the handshake.
     Confirm,
     /// Symbols of a block.
-    Symbols(Symbols),
+    Symbols(SymbolsFrame),
     /// What has arrived on a path.
     Feedback(Box<Feedback>),
     /// A channel's blocks: done, lacking, allowed.
@@ -170,7 +167,9 @@ impl Frame {
     /// The frame as traces keep it: what symbols it carried, not their bytes.
     pub(super) fn traced(&self) -> Self {
         match self {
-            Self::Symbols(symbols) => Self::Symbols(Symbols { data: Bytes::new(), ..*symbols }),
+            Self::Symbols(symbols) => {
+                Self::Symbols(SymbolsFrame { data: Bytes::new(), ..*symbols })
+            }
             frame => frame.clone(),
         }
     }
@@ -178,7 +177,7 @@ impl Frame {
 
 /// Consecutive symbols of one block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Symbols {
+pub struct SymbolsFrame {
     /// The channel.
     pub channel: ChannelId,
     /// The block.

@@ -4,8 +4,6 @@ use fontis_base::Duration;
 use fontis_codes::Code;
 use thiserror::Error;
 
-use super::packet::ResetToken;
-
 /// The version of the protocol that this implementation speaks. A build without encryption, made
 /// for measurements, has a version of its own, so that it talks to no other build.
 pub const VERSION: u32 = if cfg!(fontis_plaintext) { 0x464e_ff01 } else { 0x464e_0001 };
@@ -15,6 +13,9 @@ pub const SYN_SIZE: u32 = 1200;
 
 /// Bytes in a symbol: with its frame and packet headers it fills a packet of 1280 bytes over IPv6.
 pub const SYMBOL_SIZE: u16 = 1192;
+
+/// Proof that a reset comes from whoever chose the connection identifier.
+pub type ResetToken = [u8; 16];
 
 /// The parameters that one side announces in the handshake. Every value lies within its limits:
 /// a `Params` cannot be built otherwise, whether it comes from the wire or from a configuration.

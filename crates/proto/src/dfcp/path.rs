@@ -9,7 +9,7 @@ use super::receipts::Receipts;
 use super::redundancy::LossModel;
 use super::rtt::Rtt;
 use super::trains::Trains;
-use crate::rate::controller::Controller;
+use crate::rate::controller::RateController;
 use crate::rate::feedback::{FeedbackSummary, feedback_interval};
 use crate::rate::kind::RateKind;
 
@@ -29,7 +29,7 @@ pub(super) struct Path {
     pub(super) rtt: Rtt,
     pub(super) loss: LossModel,
     pub(super) pacer: Pacer,
-    pub(super) controller: Controller,
+    pub(super) controller: RateController,
     pub(super) mtu: Mtu,
     pub(super) limited: bool,
     /// The host was late with data since the last feedback.
@@ -52,7 +52,7 @@ pub(super) struct Path {
 
 impl Path {
     pub(super) fn new(id: u8, kind: RateKind, mtu: Mtu) -> Self {
-        let controller = Controller::new(kind);
+        let controller = RateController::new(kind);
         let trains = Trains::new(controller.wants_train());
         Self {
             id,
@@ -92,7 +92,7 @@ impl Path {
 
     /// Begins anew on another network.
     pub(super) fn restart(&mut self, now: Time, kind: RateKind) {
-        self.controller = Controller::new(kind);
+        self.controller = RateController::new(kind);
         self.rtt = Rtt::new();
         self.pacer = Pacer::new();
         self.pacer.restart(now);

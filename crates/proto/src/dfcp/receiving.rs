@@ -5,7 +5,7 @@ use bytes::{Bytes, BytesMut};
 use fontis_base::{Duration, Time};
 use fontis_codes::{BlockDecoder, BlockShape, Code, DecodeJob, Decoded};
 
-use super::packet::{BlockNeed, BlockStatus, ChannelId, Live, LiveKind, ObjectShape, Symbols};
+use super::packet::{BlockNeed, BlockStatus, ChannelId, Live, LiveKind, ObjectShape, SymbolsFrame};
 use super::resume::{Checkpoint, Kept};
 use super::sending::live_shape;
 use super::wire::MAX_BLOCKS;
@@ -175,7 +175,7 @@ impl RecvChannel {
     }
 
     /// Takes symbols of packet `number`.
-    pub(super) fn receive(&mut self, number: u64, symbols: &Symbols) -> Received {
+    pub(super) fn receive(&mut self, number: u64, symbols: &SymbolsFrame) -> Received {
         let index = symbols.block;
         if index < self.floor {
             self.wasted += u64::from(symbols.count);
@@ -245,7 +245,7 @@ impl RecvChannel {
         Received::Decode(decoder.decode_job())
     }
 
-    fn shape_of(&self, symbols: &Symbols) -> Option<BlockShape> {
+    fn shape_of(&self, symbols: &SymbolsFrame) -> Option<BlockShape> {
         match (&self.sink, symbols.live) {
             (Sink::Object(object), None) => {
                 let size =

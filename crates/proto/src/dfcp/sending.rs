@@ -5,7 +5,7 @@ use fontis_base::Time;
 use fontis_codes::{BlockEncoder, BlockShape, Code, RepairJob, RepairSymbols};
 
 use super::block::{Block, Data};
-use super::packet::{BlockStatus, ChannelId, Live, LiveKind, ObjectShape, Symbols};
+use super::packet::{BlockStatus, ChannelId, Live, LiveKind, ObjectShape, SymbolsFrame};
 use super::redundancy::LossModel;
 use super::resume::Held;
 
@@ -380,7 +380,7 @@ impl SendChannel {
 
     /// The next symbols to send, at most `room` bytes of them, and how many source symbols their
     /// block has; the oldest block that lacks some comes first.
-    pub(super) fn next_symbols(&mut self, pass: Pass, room: usize) -> Option<(Symbols, u32)> {
+    pub(super) fn next_symbols(&mut self, pass: Pass, room: usize) -> Option<(SymbolsFrame, u32)> {
         if pass == Pass::Tail && !self.is_tail() {
             return None;
         }

@@ -1,16 +1,16 @@
 use bytes::BytesMut;
 use thiserror::Error;
 
-use super::packet::Packet;
+use super::packet::DfcpPacket;
 
 /// Packet protection: turns typed packets into datagrams and back. It owns the handshake's keys;
 /// the connection never sees a byte of cryptography.
 pub trait Session {
     /// Appends the datagram of `packet` to `out`.
-    fn seal(&mut self, packet: &Packet, out: &mut Vec<u8>) -> Result<(), SealError>;
+    fn seal(&mut self, packet: &DfcpPacket, out: &mut Vec<u8>) -> Result<(), SealError>;
 
     /// Opens a datagram. What it returns is authentic, but may be a replay.
-    fn open(&mut self, datagram: BytesMut) -> Result<Packet, OpenError>;
+    fn open(&mut self, datagram: BytesMut) -> Result<DfcpPacket, OpenError>;
 }
 
 /// A packet cannot be sealed: the keys for it are not there (yet, or any more).

@@ -2,7 +2,7 @@ use fontis_base::{Duration, Rate};
 
 /// What a connection has counted, and how its path looks now.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Stats {
+pub struct DfcpStats {
     /// The smoothed round-trip time.
     pub srtt: Duration,
     /// The least round-trip time.
@@ -52,7 +52,7 @@ pub struct Stats {
     pub decode_failures: u64,
 }
 
-impl Stats {
+impl DfcpStats {
     /// The share of packets lost in the direction that most data went.
     pub const fn data_loss(&self) -> f64 {
         if self.data_packets_received > self.data_packets_sent {

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use super::feedback::Feedback;
 use super::packet::{
-    BlockNeed, BlockStatus, Frame, Frames, Hello, Live, LiveKind, ObjectShape, Open, Symbols,
+    BlockNeed, BlockStatus, Frame, Frames, Hello, Live, LiveKind, ObjectShape, Open, SymbolsFrame,
 };
 use super::params::{ParamFields, Params};
 
@@ -77,7 +77,7 @@ pub const MAX_SAMPLES: usize = 32;
 
 /// Bytes that are not what they should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum WireError {
+pub enum DfcpWireError {
     /// The input ends inside a field.
     #[error("the packet is truncated")]
     Truncated,
@@ -166,14 +166,14 @@ pub fn frame_len(frame: &Frame) -> usize {
 
 /// Decodes the frames of a sealed packet. Symbols, and nothing else, refer to the packet's bytes
 /// without copying them.
-pub fn decode_frames(bytes: Bytes) -> Result<Frames, WireError> {
+pub fn decode_frames(bytes: Bytes) -> Result<Frames, DfcpWireError> {
     let mut frames = Frames::new();
     decode_frames_into(bytes, &mut frames)?;
     Ok(frames)
 }
 
 /// The same, added to `frames`; if it fails some may be there.
-pub fn decode_frames_into(mut bytes: Bytes, frames: &mut Frames) -> Result<(), WireError> {
+pub fn decode_frames_into(mut bytes: Bytes, frames: &mut Frames) -> Result<(), DfcpWireError> {
     while bytes.has_remaining() {
         frames.push(decode(&mut bytes)?);
     }
@@ -193,7 +193,7 @@ pub fn hello_len(hello: &Hello) -> usize {
 }
 
 /// Decodes what a handshake message carries.
-pub fn decode_hello(mut bytes: Bytes) -> Result<Hello, WireError> {
+pub fn decode_hello(mut bytes: Bytes) -> Result<Hello, DfcpWireError> {
     let count = usize::from(u8_of(&mut bytes)?);
     let codes = take(&mut bytes, count)?.to_vec();
     let params = Params::new(ParamFields {
@@ -204,7 +204,7 @@ pub fn decode_hello(mut bytes: Bytes) -> Result<Hello, WireError> {
         idle_timeout_ms: u32_of(&mut bytes, "idle_timeout")?,
         reset_token: array(&mut bytes)?,
     })
-    .map_err(|error| WireError::Forbidden(error.field))?;
+    .map_err(|error| DfcpWireError::Forbidden(error.field))?;
     let frames = decode_frames(bytes)?.into_vec();
     Ok(Hello { params, frames })
 }
@@ -286,7 +286,7 @@ fn encode(frame: &Frame, last: bool, out: &mut impl Sink) {
     }
 }
 
-fn encode_symbols(symbols: &Symbols, last: bool, out: &mut impl Sink) {
+fn encode_symbols(symbols: &SymbolsFrame, last: bool, out: &mut impl Sink) {
     let mut flags = 0;
     if !last {
         flags |= flag::LENGTH;
@@ -366,7 +366,7 @@ fn encode_status(status: &BlockStatus, out: &mut impl Sink) {
     }
 }
 
-fn decode(bytes: &mut Bytes) -> Result<Frame, WireError> {
+fn decode(bytes: &mut Bytes) -> Result<Frame, DfcpWireError> {
     let kind = u8_of(bytes)?;
     if kind & 0xc0 == kind::SYMBOLS {
         return decode_symbols(kind & 0x3f, bytes).map(Frame::Symbols);
@@ -398,7 +398,7 @@ fn decode(bytes: &mut Bytes) -> Result<Frame, WireError> {
             let code = u32_of(bytes, "code")?;
             let sequence = match varint(bytes)? {
                 0 => None,
-                n => Some(u32::try_from(n - 1).map_err(|_| WireError::Forbidden("sequence"))?),
+                n => Some(u32::try_from(n - 1).map_err(|_| DfcpWireError::Forbidden("sequence"))?),
             };
             Frame::Abandon { channel, code, sequence }
         }
@@ -409,7 +409,7 @@ fn decode(bytes: &mut Bytes) -> Result<Frame, WireError> {
         kind::TOKEN => {
             let length = usize::from(u16_of(bytes, "token length")?);
             if length > MAX_TOKEN {
-                return Err(WireError::Forbidden("token length"));
+                return Err(DfcpWireError::Forbidden("token length"));
             }
             Frame::Token(copy(bytes, length)?)
         }
@@ -423,17 +423,17 @@ fn decode(bytes: &mut Bytes) -> Result<Frame, WireError> {
             let reason = String::from_utf8_lossy(&take(bytes, length)?).into_owned();
             Frame::Close { code, reason }
         }
-        unknown => return Err(WireError::UnknownFrame(unknown)),
+        unknown => return Err(DfcpWireError::UnknownFrame(unknown)),
     })
 }
 
-fn decode_symbols(flags: u8, bytes: &mut Bytes) -> Result<Symbols, WireError> {
+fn decode_symbols(flags: u8, bytes: &mut Bytes) -> Result<SymbolsFrame, DfcpWireError> {
     let channel = u32_of(bytes, "channel")?;
     let block = u32_of(bytes, "block")?;
     let esi = u32_of(bytes, "esi")?;
     let count = if flags & flag::COUNT != 0 { u16_of(bytes, "count")? } else { 1 };
     if count == 0 {
-        return Err(WireError::Forbidden("count"));
+        return Err(DfcpWireError::Forbidden("count"));
     }
     let live = if flags & flag::LIVE != 0 {
         let block_len = u32_of(bytes, "block_len")?;
@@ -441,11 +441,11 @@ fn decode_symbols(flags: u8, bytes: &mut Bytes) -> Result<Symbols, WireError> {
             0 => LiveKind::Stream,
             flag::MESSAGE => LiveKind::Message,
             flag::ORDERED => LiveKind::Ordered { sequence: u32_of(bytes, "sequence")? },
-            _ => return Err(WireError::Forbidden("kind")),
+            _ => return Err(DfcpWireError::Forbidden("kind")),
         };
         Some(Live { kind, block_len, fin: flags & flag::FIN != 0 })
     } else if flags & (flag::MESSAGE | flag::ORDERED) != 0 {
-        return Err(WireError::Forbidden("flags"));
+        return Err(DfcpWireError::Forbidden("flags"));
     } else {
         None
     };
@@ -455,15 +455,15 @@ fn decode_symbols(flags: u8, bytes: &mut Bytes) -> Result<Symbols, WireError> {
         bytes.len()
     };
     let data = take(bytes, length)?;
-    let len = u16::try_from(length).map_err(|_| WireError::Forbidden("length"))?;
+    let len = u16::try_from(length).map_err(|_| DfcpWireError::Forbidden("length"))?;
     let whole = live.is_none() && flags & flag::WHOLE != 0;
     if whole && (len == 0 || len % count != 0) {
-        return Err(WireError::Forbidden("length"));
+        return Err(DfcpWireError::Forbidden("length"));
     }
-    Ok(Symbols { channel, block, esi, count, live, whole, long: false, len, data })
+    Ok(SymbolsFrame { channel, block, esi, count, live, whole, long: false, len, data })
 }
 
-fn decode_feedback(bytes: &mut Bytes) -> Result<Feedback, WireError> {
+fn decode_feedback(bytes: &mut Bytes) -> Result<Feedback, DfcpWireError> {
     let mut feedback = Feedback {
         path: u8_of(bytes)?,
         largest: varint(bytes)?,
@@ -484,7 +484,7 @@ fn decode_feedback(bytes: &mut Bytes) -> Result<Feedback, WireError> {
     Ok(feedback)
 }
 
-fn decode_status(bytes: &mut Bytes) -> Result<BlockStatus, WireError> {
+fn decode_status(bytes: &mut Bytes) -> Result<BlockStatus, DfcpWireError> {
     let channel = u32_of(bytes, "channel")?;
     let floor = u32_of(bytes, "floor")?;
     let limit = floor.saturating_add(u32_of(bytes, "limit")?);
@@ -493,38 +493,38 @@ fn decode_status(bytes: &mut Bytes) -> Result<BlockStatus, WireError> {
     let mut next = floor;
     for _ in 0..count {
         let step = u32_of(bytes, "block")?;
-        let block = next.checked_add(step).ok_or(WireError::Forbidden("block"))?;
-        next = block.checked_add(1).ok_or(WireError::Forbidden("block"))?;
+        let block = next.checked_add(step).ok_or(DfcpWireError::Forbidden("block"))?;
+        next = block.checked_add(1).ok_or(DfcpWireError::Forbidden("block"))?;
         let value = u32_of(bytes, "needed")?;
         blocks.push(BlockNeed { block, needed: value.saturating_sub(1), done: value == 0 });
     }
     Ok(BlockStatus { channel, floor, limit, blocks })
 }
 
-fn take(bytes: &mut Bytes, count: usize) -> Result<Bytes, WireError> {
+fn take(bytes: &mut Bytes, count: usize) -> Result<Bytes, DfcpWireError> {
     if bytes.len() < count {
-        return Err(WireError::Truncated);
+        return Err(DfcpWireError::Truncated);
     }
     Ok(bytes.split_to(count))
 }
 
 /// What is kept when its packet has been handled has memory of its own: a packet's may be part of a
 /// much larger read.
-fn copy(bytes: &mut Bytes, count: usize) -> Result<Bytes, WireError> {
+fn copy(bytes: &mut Bytes, count: usize) -> Result<Bytes, DfcpWireError> {
     take(bytes, count).map(|taken| Bytes::copy_from_slice(&taken))
 }
 
-fn array<const N: usize>(bytes: &mut Bytes) -> Result<[u8; N], WireError> {
+fn array<const N: usize>(bytes: &mut Bytes) -> Result<[u8; N], DfcpWireError> {
     let mut array = [0; N];
-    bytes.try_copy_to_slice(&mut array).map_err(|_| WireError::Truncated)?;
+    bytes.try_copy_to_slice(&mut array).map_err(|_| DfcpWireError::Truncated)?;
     Ok(array)
 }
 
-fn u8_of(bytes: &mut Bytes) -> Result<u8, WireError> {
-    bytes.try_get_u8().map_err(|_| WireError::Truncated)
+fn u8_of(bytes: &mut Bytes) -> Result<u8, DfcpWireError> {
+    bytes.try_get_u8().map_err(|_| DfcpWireError::Truncated)
 }
 
-fn varint(bytes: &mut Bytes) -> Result<u64, WireError> {
+fn varint(bytes: &mut Bytes) -> Result<u64, DfcpWireError> {
     let first = u8_of(bytes)?;
     let more = (1usize << (first >> 6)) - 1;
     let mut value = u64::from(first & 0x3f);
@@ -534,16 +534,19 @@ fn varint(bytes: &mut Bytes) -> Result<u64, WireError> {
     Ok(value)
 }
 
-fn u32_of(bytes: &mut Bytes, field: &'static str) -> Result<u32, WireError> {
-    u32::try_from(varint(bytes)?).map_err(|_| WireError::Forbidden(field))
+fn u32_of(bytes: &mut Bytes, field: &'static str) -> Result<u32, DfcpWireError> {
+    u32::try_from(varint(bytes)?).map_err(|_| DfcpWireError::Forbidden(field))
 }
 
-fn u16_of(bytes: &mut Bytes, field: &'static str) -> Result<u16, WireError> {
-    u16::try_from(varint(bytes)?).map_err(|_| WireError::Forbidden(field))
+fn u16_of(bytes: &mut Bytes, field: &'static str) -> Result<u16, DfcpWireError> {
+    u16::try_from(varint(bytes)?).map_err(|_| DfcpWireError::Forbidden(field))
 }
 
-fn limited(bytes: &mut Bytes, most: usize, field: &'static str) -> Result<usize, WireError> {
-    usize::try_from(varint(bytes)?).ok().filter(|n| *n <= most).ok_or(WireError::Forbidden(field))
+fn limited(bytes: &mut Bytes, most: usize, field: &'static str) -> Result<usize, DfcpWireError> {
+    usize::try_from(varint(bytes)?)
+        .ok()
+        .filter(|n| *n <= most)
+        .ok_or(DfcpWireError::Forbidden(field))
 }
 
 /// The longest beginning of `text` that has at most `most` bytes and ends between characters.

@@ -3,7 +3,7 @@ use fontis_base::{Duration, Rate};
 /// What can be set of an endpoint. The defaults are the values of the dissertation's chapter 5, and
 /// the specification's decisions (D-nn) where it says nothing.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Config {
+pub struct PublishedConfig {
     /// k, bytes of a block (section 3.3.4).
     pub block: u32,
     /// W, blocks sent and not acknowledged at most (section 3.3.5; D-07: known to both ends).
@@ -95,7 +95,8 @@ pub enum Coding {
 /// Who decides how fast packets leave (D-01, D-02).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Control {
-    /// Nobody: the rate stays, unless [`Endpoint::set_rate`](super::Endpoint::set_rate) changes it.
+    /// Nobody: the rate stays, unless
+    /// [`PublishedEndpoint::set_rate`](super::PublishedEndpoint::set_rate) changes it.
     #[default]
     Told,
     /// Marks that the receiver echoes: rate·(1 − gain·share of marked packets), and two per cent
@@ -106,7 +107,7 @@ pub enum Control {
     },
 }
 
-impl Default for Config {
+impl Default for PublishedConfig {
     fn default() -> Self {
         Self {
             block: 63_536,
@@ -127,7 +128,7 @@ impl Default for Config {
     }
 }
 
-impl Config {
+impl PublishedConfig {
     /// (1+ε)k: the bytes of the first pass, and what a block needs by the analysis.
     pub(super) fn encoded(&self) -> u32 {
         // The margin keeps what is whole but for rounding from costing a byte.

@@ -3,9 +3,9 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use fontis_base::{Duration, Rate, Time};
 
-use super::config::{Config, Control};
-use super::header::{Flags, Header};
-use super::packet::{Body, Packet, Parameters};
+use super::config::{Control, PublishedConfig};
+use super::header::{PublishedFlags, PublishedHeader};
+use super::packet::{Body, Parameters, PublishedPacket};
 use super::receiver::Receiver;
 use super::retry::Retry;
 use super::sender::Sender;
@@ -14,9 +14,9 @@ use super::sender::Sender;
 ///
 /// Its driver hands in packets with [`handle`](Self::handle), then drains [`poll`](Self::poll) and
 /// [`event`](Self::event), and comes back when [`timeout`](Self::timeout) says so.
-pub struct Endpoint {
-    config: Config,
-    state: State,
+pub struct PublishedEndpoint {
+    config: PublishedConfig,
+    state: PublishedState,
     seed: [u32; 3],
     retry: Option<Retry>,
     /// When the first SYN was sent, until its answer has come.
@@ -33,14 +33,14 @@ pub struct Endpoint {
     /// When the next packet with data may leave.
     next: Time,
     /// Control packets to be sent.
-    out: VecDeque<Packet>,
-    events: VecDeque<Event>,
+    out: VecDeque<PublishedPacket>,
+    events: VecDeque<PublishedEvent>,
     finish: bool,
 }
 
 /// The state of a connection (figures 3.6 and 3.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum PublishedState {
     /// It asked for a connection.
     SynSent,
     /// It was asked for one, and agreed.
@@ -63,7 +63,7 @@ pub enum State {
 
 /// What an application is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum PublishedEvent {
     /// Data can be exchanged.
     Connected,
     /// The peer has no more to send, and all of it was delivered.
@@ -76,7 +76,7 @@ pub enum Event {
 
 /// What an endpoint has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
+pub struct PublishedStats {
     /// Packets with data sent.
     pub packets_sent: u64,
     /// Of these, beyond the first pass.
@@ -101,8 +101,8 @@ pub struct Stats {
     pub most_blocks_held: u64,
 }
 
-impl Endpoint {
-    fn new(config: Config, seed: [u32; 3], state: State) -> Self {
+impl PublishedEndpoint {
+    fn new(config: PublishedConfig, seed: [u32; 3], state: PublishedState) -> Self {
         let luck = u64::from(seed[0]) << 32 | u64::from(seed[1]);
         Self {
             sender: Sender::new(config.clone()),
@@ -124,32 +124,37 @@ impl Endpoint {
     }
 
     /// Asks for a connection. `seed` is the initial state of the generator.
-    pub fn connect(now: Time, config: Config, seed: [u32; 3]) -> Self {
-        let mut endpoint = Self::new(config, seed, State::SynSent);
+    pub fn connect(now: Time, config: PublishedConfig, seed: [u32; 3]) -> Self {
+        let mut endpoint = Self::new(config, seed, PublishedState::SynSent);
         endpoint.asked = Some(now);
-        endpoint.send_and_wait(now, Flags::SYN);
+        endpoint.send_and_wait(now, PublishedFlags::SYN);
         endpoint
     }
 
     /// Answers a SYN; `None` if the packet is none, or asks for blocks of another size.
-    pub fn accept(now: Time, config: Config, seed: [u32; 3], packet: &Packet) -> Option<Self> {
+    pub fn accept(
+        now: Time,
+        config: PublishedConfig,
+        seed: [u32; 3],
+        packet: &PublishedPacket,
+    ) -> Option<Self> {
         let Body::Parameters(parameters) = &packet.body else { return None };
-        if packet.header.flags != Flags::SYN || parameters.block != config.block {
+        if packet.header.flags != PublishedFlags::SYN || parameters.block != config.block {
             return None;
         }
-        let mut endpoint = Self::new(config, seed, State::SynReceived);
-        endpoint.send_and_wait(now, Flags::SYN.and(Flags::ACK));
+        let mut endpoint = Self::new(config, seed, PublishedState::SynReceived);
+        endpoint.send_and_wait(now, PublishedFlags::SYN.and(PublishedFlags::ACK));
         Some(endpoint)
     }
 
     /// The state.
-    pub const fn state(&self) -> State {
+    pub const fn state(&self) -> PublishedState {
         self.state
     }
 
     /// Whether it is over.
     pub fn is_closed(&self) -> bool {
-        self.state == State::Closed
+        self.state == PublishedState::Closed
     }
 
     /// Has so many bytes to send, which are only counted.
@@ -186,9 +191,9 @@ impl Endpoint {
     }
 
     /// What was counted.
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> PublishedStats {
         let (sender, receiver) = (&self.sender, &self.receiver);
-        Stats {
+        PublishedStats {
             packets_sent: sender.packets,
             repairs_sent: sender.repairs,
             bytes_sent: sender.sent_bytes,
@@ -204,43 +209,43 @@ impl Endpoint {
     }
 
     /// The next thing that an application should know.
-    pub fn event(&mut self) -> Option<Event> {
+    pub fn event(&mut self) -> Option<PublishedEvent> {
         self.events.pop_front()
     }
 
     /// Takes a packet; `marked` says whether the network marked it.
-    pub fn handle(&mut self, now: Time, packet: &Packet, marked: bool) {
+    pub fn handle(&mut self, now: Time, packet: &PublishedPacket, marked: bool) {
         let flags = packet.header.flags;
-        if self.state == State::Closed {
+        if self.state == PublishedState::Closed {
             return;
         }
-        if flags.has(Flags::RST) {
-            return self.end(Event::Aborted);
+        if flags.has(PublishedFlags::RST) {
+            return self.end(PublishedEvent::Aborted);
         }
         if let Body::Symbols(symbols) = &packet.body
             && flags.carry_data()
         {
-            if self.state == State::SynReceived {
+            if self.state == PublishedState::SynReceived {
                 // Whoever sends data has had the answer (D-11).
                 self.establish();
             }
-            if !matches!(self.state, State::SynSent | State::TimeWait) {
+            if !matches!(self.state, PublishedState::SynSent | PublishedState::TimeWait) {
                 self.receiver.handle(&packet.header, symbols, marked);
             }
-        } else if flags.has(Flags::SYN) {
+        } else if flags.has(PublishedFlags::SYN) {
             self.on_syn(now, flags);
-        } else if flags.has(Flags::FIN) {
+        } else if flags.has(PublishedFlags::FIN) {
             self.on_fin(now, flags);
-        } else if flags.has(Flags::ACK) {
+        } else if flags.has(PublishedFlags::ACK) {
             self.on_ack(now, packet);
         }
         self.advance(now);
     }
 
-    fn on_syn(&mut self, now: Time, flags: Flags) {
-        if flags.has(Flags::ACK) {
+    fn on_syn(&mut self, now: Time, flags: PublishedFlags) {
+        if flags.has(PublishedFlags::ACK) {
             match self.state {
-                State::SynSent => {
+                PublishedState::SynSent => {
                     if let Some(asked) = self.asked.take() {
                         self.rtt = now.since(asked);
                         self.sender.set_rtt(self.rtt);
@@ -249,26 +254,28 @@ impl Endpoint {
                     self.acknowledge();
                 }
                 // The acknowledgement was lost.
-                State::SynReceived | State::TimeWait => {}
+                PublishedState::SynReceived | PublishedState::TimeWait => {}
                 _ => self.acknowledge(),
             }
         }
     }
 
-    fn on_fin(&mut self, now: Time, flags: Flags) {
+    fn on_fin(&mut self, now: Time, flags: PublishedFlags) {
         match self.state {
-            State::Established | State::CloseWait if !flags.has(Flags::ACK) => {
-                if self.state == State::Established {
-                    self.state = State::CloseWait;
-                    self.events.push_back(Event::PeerFinished);
+            PublishedState::Established | PublishedState::CloseWait
+                if !flags.has(PublishedFlags::ACK) =>
+            {
+                if self.state == PublishedState::Established {
+                    self.state = PublishedState::CloseWait;
+                    self.events.push_back(PublishedEvent::PeerFinished);
                 }
                 self.acknowledge();
             }
             // The acknowledgement of our own FIN was lost: the answer to it says as much.
-            State::FinWait1 | State::FinWait2 | State::TimeWait => {
-                if self.state != State::TimeWait {
-                    self.events.push_back(Event::PeerFinished);
-                    self.state = State::TimeWait;
+            PublishedState::FinWait1 | PublishedState::FinWait2 | PublishedState::TimeWait => {
+                if self.state != PublishedState::TimeWait {
+                    self.events.push_back(PublishedEvent::PeerFinished);
+                    self.state = PublishedState::TimeWait;
                     self.retry = None;
                     self.forget = Some(now + self.config.time_wait);
                 }
@@ -278,7 +285,7 @@ impl Endpoint {
         }
     }
 
-    fn on_ack(&mut self, now: Time, packet: &Packet) {
+    fn on_ack(&mut self, now: Time, packet: &PublishedPacket) {
         if packet.header.block > 0 {
             self.sender.acknowledge(now, packet.header.block, true);
             if let (Body::Marks { packets, marked }, Control::Marks { gain }) =
@@ -296,20 +303,20 @@ impl Endpoint {
             return;
         }
         match self.state {
-            State::SynReceived => self.establish(),
-            State::FinWait1 => {
-                self.state = State::FinWait2;
+            PublishedState::SynReceived => self.establish(),
+            PublishedState::FinWait1 => {
+                self.state = PublishedState::FinWait2;
                 self.retry = None;
             }
-            State::LastAck => self.end(Event::Closed),
+            PublishedState::LastAck => self.end(PublishedEvent::Closed),
             _ => {}
         }
     }
 
     fn establish(&mut self) {
-        self.state = State::Established;
+        self.state = PublishedState::Established;
         self.retry = None;
-        self.events.push_back(Event::Connected);
+        self.events.push_back(PublishedEvent::Connected);
     }
 
     /// Says that there is nothing more, when there is nothing more.
@@ -318,29 +325,29 @@ impl Endpoint {
             return;
         }
         match self.state {
-            State::Established => {
-                self.state = State::FinWait1;
-                self.send_and_wait(now, Flags::FIN);
+            PublishedState::Established => {
+                self.state = PublishedState::FinWait1;
+                self.send_and_wait(now, PublishedFlags::FIN);
             }
-            State::CloseWait => {
-                self.state = State::LastAck;
-                self.send_and_wait(now, Flags::FIN.and(Flags::ACK));
+            PublishedState::CloseWait => {
+                self.state = PublishedState::LastAck;
+                self.send_and_wait(now, PublishedFlags::FIN.and(PublishedFlags::ACK));
             }
             _ => {}
         }
     }
 
     fn acknowledge(&mut self) {
-        self.control(Flags::ACK);
+        self.control(PublishedFlags::ACK);
     }
 
-    fn send_and_wait(&mut self, now: Time, flags: Flags) {
+    fn send_and_wait(&mut self, now: Time, flags: PublishedFlags) {
         self.retry = Some(Retry::new(now));
         self.control(flags);
     }
 
-    fn control(&mut self, flags: Flags) {
-        let is_syn = flags.has(Flags::SYN);
+    fn control(&mut self, flags: PublishedFlags) {
+        let is_syn = flags.has(PublishedFlags::SYN);
         let body = if is_syn {
             Body::Parameters(Parameters {
                 block: self.config.block,
@@ -351,11 +358,14 @@ impl Endpoint {
             Body::None
         };
         let state = if is_syn { self.seed } else { [0; 3] };
-        self.out.push_back(Packet { header: Header { flags, state, ..Header::default() }, body });
+        self.out.push_back(PublishedPacket {
+            header: PublishedHeader { flags, state, ..PublishedHeader::default() },
+            body,
+        });
     }
 
-    fn end(&mut self, event: Event) {
-        self.state = State::Closed;
+    fn end(&mut self, event: PublishedEvent) {
+        self.state = PublishedState::Closed;
         self.retry = None;
         self.forget = None;
         self.events.push_back(event);
@@ -363,31 +373,36 @@ impl Endpoint {
 
     fn on_timer(&mut self, now: Time) {
         if self.forget.is_some_and(|at| now >= at) {
-            return self.end(Event::Closed);
+            return self.end(PublishedEvent::Closed);
         }
         let Some(retry) = self.retry.as_mut().filter(|retry| now >= retry.at) else { return };
         let goes_on = retry.again(now);
         match self.state {
-            State::SynSent if goes_on => self.control(Flags::SYN),
-            State::SynReceived if goes_on => self.control(Flags::SYN.and(Flags::ACK)),
-            State::FinWait1 if goes_on => self.control(Flags::FIN),
-            State::LastAck if goes_on => self.control(Flags::FIN.and(Flags::ACK)),
-            State::SynReceived => {
-                self.control(Flags::RST);
-                self.end(Event::Aborted);
+            PublishedState::SynSent if goes_on => self.control(PublishedFlags::SYN),
+            PublishedState::SynReceived if goes_on => {
+                self.control(PublishedFlags::SYN.and(PublishedFlags::ACK));
             }
-            State::SynSent => self.end(Event::Aborted),
+            PublishedState::FinWait1 if goes_on => self.control(PublishedFlags::FIN),
+            PublishedState::LastAck if goes_on => {
+                self.control(PublishedFlags::FIN.and(PublishedFlags::ACK));
+            }
+            PublishedState::SynReceived => {
+                self.control(PublishedFlags::RST);
+                self.end(PublishedEvent::Aborted);
+            }
+            PublishedState::SynSent => self.end(PublishedEvent::Aborted),
             // What could be said was said.
-            _ => self.end(Event::Closed),
+            _ => self.end(PublishedEvent::Closed),
         }
     }
 
     fn may_send_data(&self) -> bool {
-        matches!(self.state, State::Established | State::CloseWait) && self.rate > Rate::ZERO
+        matches!(self.state, PublishedState::Established | PublishedState::CloseWait)
+            && self.rate > Rate::ZERO
     }
 
     /// The next packet to be sent, if one is due.
-    pub fn poll(&mut self, now: Time) -> Option<Packet> {
+    pub fn poll(&mut self, now: Time) -> Option<PublishedPacket> {
         if self.timer().is_some_and(|at| now >= at) {
             self.on_timer(now);
         }

@@ -5,7 +5,7 @@ use thiserror::Error;
 /// gaps are those of TCP's header: 28 bytes, block for sequence number, S1 for acknowledgement
 /// number, S2 and S3 behind (D-04).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Header {
+pub struct PublishedHeader {
     /// The sender's port.
     pub source: u16,
     /// The receiver's port.
@@ -16,14 +16,14 @@ pub struct Header {
     /// the initial one (D-06).
     pub state: [u32; 3],
     /// What kind of packet it is.
-    pub flags: Flags,
+    pub flags: PublishedFlags,
 }
 
 /// The six flags, in TCP's order (D-04).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flags(pub u8);
+pub struct PublishedFlags(pub u8);
 
-impl Flags {
+impl PublishedFlags {
     /// The end of a sender's data.
     pub const FIN: Self = Self(0x01);
     /// The beginning of a connection.
@@ -73,7 +73,7 @@ const COVERED: usize = 8;
 const WORDS: u8 = 7;
 const WORDS_COMPACT: u8 = 6;
 
-impl Header {
+impl PublishedHeader {
     /// Bytes of the header.
     pub const SIZE: u32 = 28;
 
@@ -118,7 +118,7 @@ impl Header {
             destination: ports as u16,
             block,
             state: [s1, s2, s3],
-            flags: Flags(flags),
+            flags: PublishedFlags(flags),
         };
         Ok((header, &bytes[size..]))
     }
@@ -142,12 +142,12 @@ fn checksum<const N: usize>(pieces: [&[u8]; N]) -> u16 {
 mod tests {
     use super::*;
 
-    const HEADER: Header = Header {
+    const HEADER: PublishedHeader = PublishedHeader {
         source: 5001,
         destination: 10_000,
         block: 0x0102_0304,
         state: [12_345, 67_890, 13_579],
-        flags: Flags(0x12),
+        flags: PublishedFlags(0x12),
     };
 
     fn bytes() -> Vec<u8> {
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(bytes[12..16], [0x70, 0x12, 0, 0], "seven words, SYN and ACK");
         assert_eq!(bytes[20..24], 67_890u32.to_be_bytes());
         assert_eq!(bytes[24..28], 13_579u32.to_be_bytes());
-        let (header, data) = Header::decode(b"10.0.0.1", &bytes).expect("it is whole");
+        let (header, data) = PublishedHeader::decode(b"10.0.0.1", &bytes).expect("it is whole");
         assert_eq!((header, data), (HEADER, &b"some data of it"[..]));
     }
 
@@ -175,14 +175,14 @@ mod tests {
         for at in 0..28 + COVERED {
             let mut bytes = whole.clone();
             bytes[at] ^= 0x40;
-            assert!(Header::decode(b"10.0.0.1", &bytes).is_err(), "byte {at}");
+            assert!(PublishedHeader::decode(b"10.0.0.1", &bytes).is_err(), "byte {at}");
         }
         let mut bytes = whole.clone();
         bytes[28 + COVERED] ^= 0x40;
-        assert!(Header::decode(b"10.0.0.1", &bytes).is_ok());
-        assert_eq!(Header::decode(b"10.0.0.2", &whole), Err(HeaderError::Checksum));
+        assert!(PublishedHeader::decode(b"10.0.0.1", &bytes).is_ok());
+        assert_eq!(PublishedHeader::decode(b"10.0.0.2", &whole), Err(HeaderError::Checksum));
         for len in 0..28 {
-            assert!(Header::decode(b"10.0.0.1", &whole[..len]).is_err());
+            assert!(PublishedHeader::decode(b"10.0.0.1", &whole[..len]).is_err());
         }
     }
 
@@ -194,7 +194,7 @@ mod tests {
         bytes[16..20].copy_from_slice(&7u32.to_be_bytes());
         let sum = checksum([&bytes]);
         bytes[14..16].copy_from_slice(&sum.to_be_bytes());
-        let (header, data) = Header::decode(&[], &bytes).expect("it is whole");
-        assert_eq!((header.state, header.flags, data), ([0, 7, 0], Flags::FIN, &[][..]));
+        let (header, data) = PublishedHeader::decode(&[], &bytes).expect("it is whole");
+        assert_eq!((header.state, header.flags, data), ([0, 7, 0], PublishedFlags::FIN, &[][..]));
     }
 }

@@ -1,12 +1,12 @@
 use bytes::{Buf, BufMut, Bytes};
 
-use super::header::{Flags, Header, HeaderError};
+use super::header::{HeaderError, PublishedFlags, PublishedHeader};
 
 /// A packet: the header, and what follows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Packet {
+pub struct PublishedPacket {
     /// The header.
-    pub header: Header,
+    pub header: PublishedHeader,
     /// What follows it.
     pub body: Body,
 }
@@ -19,7 +19,7 @@ pub enum Body {
     /// What SYN and SYNACK say of the code (D-10).
     Parameters(Parameters),
     /// Encoded bytes.
-    Symbols(Symbols),
+    Symbols(PublishedSymbols),
     /// Of an acknowledgement, with [`Control::Marks`](super::Control::Marks): packets of the block
     /// that arrived, and how many of them were marked.
     Marks {
@@ -43,7 +43,7 @@ pub struct Parameters {
 
 /// Encoded bytes of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Symbols {
+pub struct PublishedSymbols {
     /// How many.
     pub len: u32,
     /// The bytes, or none if they are only counted.
@@ -57,10 +57,10 @@ pub struct Symbols {
 const IP: u32 = 20;
 const PARAMETERS: u32 = 12;
 
-impl Packet {
+impl PublishedPacket {
     /// Bytes at the IP layer.
     pub fn size(&self) -> u32 {
-        IP + Header::SIZE
+        IP + PublishedHeader::SIZE
             + match &self.body {
                 Body::None => 0,
                 Body::Parameters(_) => PARAMETERS,
@@ -93,20 +93,20 @@ impl Packet {
 
     /// Reads it back.
     pub fn decode(pseudo: &[u8], bytes: &[u8]) -> Result<Self, HeaderError> {
-        let (header, mut data) = Header::decode(pseudo, bytes)?;
-        let body = if header.flags.has(Flags::SYN) {
+        let (header, mut data) = PublishedHeader::decode(pseudo, bytes)?;
+        let body = if header.flags.has(PublishedFlags::SYN) {
             if data.len() < PARAMETERS as usize {
                 return Err(HeaderError::Short);
             }
             let (block, window) = (data.get_u32(), data.get_u32());
             Body::Parameters(Parameters { block, window, redundancy: data.get_u32() })
-        } else if header.flags.has(Flags::ACK) && data.len() >= 8 {
+        } else if header.flags.has(PublishedFlags::ACK) && data.len() >= 8 {
             Body::Marks { packets: data.get_u32(), marked: data.get_u32() }
         } else if data.is_empty() {
             Body::None
         } else {
             let bytes = Bytes::copy_from_slice(data);
-            Body::Symbols(Symbols { len: bytes.len() as u32, bytes, message: 0 })
+            Body::Symbols(PublishedSymbols { len: bytes.len() as u32, bytes, message: 0 })
         };
         Ok(Self { header, body })
     }

@@ -3,21 +3,21 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use fontis_codes::{SparseDecoder, prototype_overhead};
 
-use super::config::{Coding, Config, Need};
-use super::header::{Flags, Header};
-use super::packet::{Body, Packet, Symbols};
+use super::config::{Coding, Need, PublishedConfig};
+use super::header::{PublishedFlags, PublishedHeader};
+use super::packet::{Body, PublishedPacket, PublishedSymbols};
 use super::sender::code;
 
 /// The blocks of one direction, at the end that receives them.
 pub(super) struct Receiver {
-    config: Config,
+    config: PublishedConfig,
     seed: u64,
     /// The next block to be delivered; all before are.
     next: u32,
     /// Blocks from `next` on.
     blocks: VecDeque<Block>,
     /// Acknowledgements to be sent.
-    acks: VecDeque<Packet>,
+    acks: VecDeque<PublishedPacket>,
     /// Bytes ready to be read, with real bytes.
     ready: VecDeque<Bytes>,
     pub(super) delivered: u64,
@@ -42,7 +42,7 @@ struct Block {
 }
 
 impl Receiver {
-    pub(super) fn new(config: Config, seed: u64) -> Self {
+    pub(super) fn new(config: PublishedConfig, seed: u64) -> Self {
         Self {
             config,
             seed,
@@ -59,7 +59,7 @@ impl Receiver {
         }
     }
 
-    pub(super) fn poll(&mut self) -> Option<Packet> {
+    pub(super) fn poll(&mut self) -> Option<PublishedPacket> {
         self.acks.pop_front()
     }
 
@@ -82,7 +82,12 @@ impl Receiver {
         }
     }
 
-    pub(super) fn handle(&mut self, header: &Header, symbols: &Symbols, marked: bool) {
+    pub(super) fn handle(
+        &mut self,
+        header: &PublishedHeader,
+        symbols: &PublishedSymbols,
+        marked: bool,
+    ) {
         let number = header.block;
         self.packets += 1;
         self.bytes += u64::from(symbols.len);
@@ -113,7 +118,7 @@ impl Receiver {
         let is_known = if is_counted {
             has_enough
         } else {
-            let is_short = header.flags.has(Flags::PSH);
+            let is_short = header.flags.has(PublishedFlags::PSH);
             block.take(&self.config, header.state, &symbols.bytes, is_short)
                 && (self.config.need == Need::Code || has_enough)
         };
@@ -138,18 +143,25 @@ impl Receiver {
         if !self.config.acknowledge || block == 0 {
             return;
         }
-        let header = Header { block, flags: Flags::ACK, ..Header::default() };
+        let header =
+            PublishedHeader { block, flags: PublishedFlags::ACK, ..PublishedHeader::default() };
         let body = match self.config.control {
             super::Control::Marks { .. } => Body::Marks { packets, marked },
             super::Control::Told => Body::None,
         };
-        self.acks.push_back(Packet { header, body });
+        self.acks.push_back(PublishedPacket { header, body });
     }
 }
 
 impl Block {
     /// Takes encoded bytes; whether the block is known.
-    fn take(&mut self, config: &Config, state: [u32; 3], bytes: &[u8], is_short: bool) -> bool {
+    fn take(
+        &mut self,
+        config: &PublishedConfig,
+        state: [u32; 3],
+        bytes: &[u8],
+        is_short: bool,
+    ) -> bool {
         if !self.data.is_empty() {
             return true;
         }

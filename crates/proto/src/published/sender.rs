@@ -4,13 +4,13 @@ use bytes::{Bytes, BytesMut};
 use fontis_base::{Duration, Time};
 use fontis_codes::{SparseCode, SparseEncoder};
 
-use super::config::{Coding, Config, Plan, Sending};
-use super::header::{Flags, Header};
-use super::packet::{Body, Packet, Symbols};
+use super::config::{Coding, Plan, PublishedConfig, Sending};
+use super::header::{PublishedFlags, PublishedHeader};
+use super::packet::{Body, PublishedPacket, PublishedSymbols};
 
 /// The blocks of one direction, at the end that sends them.
 pub(super) struct Sender {
-    config: Config,
+    config: PublishedConfig,
     /// Bytes written and not yet in a block; with real bytes, these.
     unsent: u64,
     queue: VecDeque<Bytes>,
@@ -61,7 +61,7 @@ struct Block {
 const MOST_PATIENCE: Duration = Duration::from_secs(2);
 
 impl Sender {
-    pub(super) fn new(config: Config) -> Self {
+    pub(super) fn new(config: PublishedConfig) -> Self {
         Self {
             plan: config.first_pass(),
             config,
@@ -138,7 +138,7 @@ impl Sender {
     }
 
     /// The next packet, if there is one.
-    pub(super) fn poll(&mut self, now: Time) -> Option<Packet> {
+    pub(super) fn poll(&mut self, now: Time) -> Option<PublishedPacket> {
         let is_under_way = self.get(self.current).is_some_and(|block| block.sent < block.goal);
         if !is_under_way {
             self.current = self.begin_pass(now)?;
@@ -161,7 +161,11 @@ impl Sender {
         };
         let message = block.message;
         let is_over = block.sent >= block.goal;
-        let flags = if message < self.config.block { Flags::PSH } else { Flags::default() };
+        let flags = if message < self.config.block {
+            PublishedFlags::PSH
+        } else {
+            PublishedFlags::default()
+        };
         self.sent_bytes += u64::from(len);
         self.packets += 1;
         if is_over && self.config.acknowledge {
@@ -169,8 +173,11 @@ impl Sender {
         } else if is_over {
             self.acknowledge(now, number, false);
         }
-        let header = Header { block: number, state, flags, ..Header::default() };
-        Some(Packet { header, body: Body::Symbols(Symbols { len, bytes, message }) })
+        let header = PublishedHeader { block: number, state, flags, ..PublishedHeader::default() };
+        Some(PublishedPacket {
+            header,
+            body: Body::Symbols(PublishedSymbols { len, bytes, message }),
+        })
     }
 
     /// Begins a pass: over a new block, or over one that waits for its acknowledgement.

@@ -7,7 +7,7 @@ use super::kind::RateKind;
 
 /// A rate controller at work.
 #[derive(Clone, Debug)]
-pub enum Controller {
+pub enum RateController {
     /// See [`RateKind::Auto`].
     Auto(Box<Auto>),
     /// See [`RateKind::Friendly`].
@@ -18,7 +18,7 @@ pub enum Controller {
     Greedy,
 }
 
-impl Controller {
+impl RateController {
     /// A controller of this kind at its beginning.
     pub fn new(kind: RateKind) -> Self {
         match kind {

@@ -1,6 +1,6 @@
 //! Rate controllers: one drives each path.
 //!
-//! Start here: a [`Controller`] is told what was sent, the content of each feedback
+//! Start here: a [`RateController`] is told what was sent, the content of each feedback
 //! ([`FeedbackSummary`]) and when feedback stays away; it answers a pacing rate and an allowance of
 //! bytes in flight. [`Auto`] is the default, [`Friendly`] keeps to what CUBIC would take,
 //! [`RateKind::Fixed`] holds a rate, [`RateKind::Greedy`] sends as fast as the host can, as the
@@ -19,7 +19,7 @@ mod loss_test;
 mod start;
 
 pub use auto::Auto;
-pub use controller::Controller;
+pub use controller::RateController;
 pub use feedback::{FeedbackSummary, feedback_interval};
 pub use friendly::Friendly;
 pub use kind::RateKind;

@@ -8,16 +8,16 @@ use crate::congestion::table::CongestionKind;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Recovery {
     /// By what is acknowledged above it (RFC 6675); a lost retransmission waits for the timer.
-    #[default]
     Rfc6675,
     /// By when what was sent later arrived, with probes of the tail (RACK-TLP, RFC 8985).
+    #[default]
     RackTlp,
 }
 
 /// How a TCP endpoint behaves. The defaults are those of Linux where it and the standards differ,
 /// except where a field says otherwise.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Config {
+pub struct TcpConfig {
     /// Bytes of a full packet at the IP layer.
     pub mtu: u32,
     /// The congestion control algorithm.
@@ -40,7 +40,7 @@ pub struct Config {
     /// Bytes that wait for the application at the receiver: the window that it offers.
     pub receive_buffer: u64,
     /// Whether arriving bytes are taken by the application at once; else by
-    /// [`read`](super::Endpoint::read).
+    /// [`read`](super::TcpEndpoint::read).
     pub auto_read: bool,
     /// How long an acknowledgement may wait for a second segment (RFC 9293 section 3.8.6.3); `None`
     /// acknowledges every segment.
@@ -67,7 +67,7 @@ pub struct Config {
     pub time_wait: Duration,
 }
 
-impl Default for Config {
+impl Default for TcpConfig {
     fn default() -> Self {
         Self {
             mtu: 1500,
@@ -93,7 +93,7 @@ impl Default for Config {
     }
 }
 
-impl Config {
+impl TcpConfig {
     /// Bytes of payload in a full segment with the options that every segment carries.
     pub fn segment_len(&self, timestamps: bool) -> u32 {
         let options = if timestamps { TIMESTAMPS } else { 0 };
@@ -117,14 +117,15 @@ mod tests {
 
     #[test]
     fn the_window_scale_is_the_least_that_states_the_buffer() {
-        let scale = |receive_buffer| Config { receive_buffer, ..Config::default() }.window_scale();
+        let scale =
+            |receive_buffer| TcpConfig { receive_buffer, ..TcpConfig::default() }.window_scale();
         assert_eq!([scale(65_535), scale(65_536), scale(1 << 20)], [0, 1, 5]);
         assert_eq!(scale(u64::MAX), 14);
     }
 
     #[test]
     fn a_full_segment_fills_the_mtu() {
-        let config = Config::default();
+        let config = TcpConfig::default();
         assert_eq!([config.segment_len(true), config.segment_len(false)], [1448, 1460]);
     }
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use fontis_base::{Duration, Time};
 
-use super::config::Config;
+use super::config::TcpConfig;
 use super::receiver::{Arrival, Receiver};
 use super::scoreboard::{Blocks, Piece};
-use super::segment::{Flags, Options, SackBlocks, Segment, Timestamps, unwrap, wire};
+use super::segment::{Options, SackBlocks, Segment, TcpFlags, Timestamps, unwrap, wire};
 use super::sender::PeerAck;
 use super::sending::Sending;
 use super::stats::{ReceiverStats, SenderStats};
@@ -19,9 +19,9 @@ use crate::congestion::sample::Phase;
 /// application, and when [`timeout`](Self::timeout) has come, the driver calls [`poll`](Self::poll)
 /// until it gives nothing more. The stream's bytes are only counted.
 #[derive(Clone, Debug)]
-pub struct Endpoint {
-    config: Arc<Config>,
-    state: State,
+pub struct TcpEndpoint {
+    config: Arc<TcpConfig>,
+    state: TcpState,
     events: u8,
     options: Negotiated,
     reset: bool,
@@ -36,12 +36,12 @@ pub struct Endpoint {
     /// segment that last told it.
     window_end: u64,
     window_told_by: (u64, u64),
-    ends: Box<Ends>,
+    ends: Box<HandshakeState>,
 }
 
-/// What is needed only while a connection opens and closes.
+/// State that only the handshake and the close need.
 #[derive(Clone, Debug)]
-struct Ends {
+struct HandshakeState {
     /// When the SYN or SYNACK leaves next, how often it has, and when it first did.
     syn_at: Time,
     syn_copies: u8,
@@ -54,7 +54,7 @@ struct Ends {
 /// The states of RFC 9293 section 3.3.2, except LISTEN: an endpoint begins with the SYN that it
 /// answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum TcpState {
     /// A SYN was sent.
     SynSent,
     /// A SYN was answered.
@@ -79,7 +79,7 @@ pub enum State {
 
 /// What has happened to a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum TcpEvent {
     /// Data can be exchanged.
     Connected,
     /// All that the peer wrote has arrived.
@@ -92,8 +92,13 @@ pub enum Event {
     Aborted,
 }
 
-const EVENTS: [Event; 5] =
-    [Event::Connected, Event::PeerFinished, Event::Delivered, Event::Closed, Event::Aborted];
+const EVENTS: [TcpEvent; 5] = [
+    TcpEvent::Connected,
+    TcpEvent::PeerFinished,
+    TcpEvent::Delivered,
+    TcpEvent::Closed,
+    TcpEvent::Aborted,
+];
 
 /// A segment to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,7 +113,7 @@ pub struct Transmit {
 #[derive(Clone, Copy, Debug)]
 pub struct Leaving {
     seq: u32,
-    flags: Flags,
+    flags: TcpFlags,
     len: u32,
     ecn_capable: bool,
     /// It is nothing but an acknowledgement.
@@ -118,7 +123,7 @@ pub struct Leaving {
 impl Leaving {
     /// Whether it is a SYN or SYNACK.
     pub const fn is_syn(&self) -> bool {
-        self.flags.has(Flags::SYN)
+        self.flags.has(TcpFlags::SYN)
     }
 }
 
@@ -132,27 +137,27 @@ struct Negotiated {
     peer_scale: u8,
 }
 
-impl Endpoint {
+impl TcpEndpoint {
     /// An endpoint that connects: its SYN leaves at once. Many may share a configuration.
-    pub fn connect(now: Time, config: impl Into<Arc<Config>>, isn: u32) -> Self {
-        Self::new(now, config.into(), isn, State::SynSent)
+    pub fn connect(now: Time, config: impl Into<Arc<TcpConfig>>, isn: u32) -> Self {
+        Self::new(now, config.into(), isn, TcpState::SynSent)
     }
 
     /// An endpoint that answers a SYN; `None` if the segment is none.
     pub fn accept(
         now: Time,
-        config: impl Into<Arc<Config>>,
+        config: impl Into<Arc<TcpConfig>>,
         isn: u32,
         syn: &Segment,
     ) -> Option<Self> {
         let options =
-            syn.syn().filter(|_| syn.flags.has(Flags::SYN) && !syn.flags.has(Flags::ACK))?;
-        let mut endpoint = Self::new(now, config.into(), isn, State::SynReceived);
+            syn.syn().filter(|_| syn.flags.has(TcpFlags::SYN) && !syn.flags.has(TcpFlags::ACK))?;
+        let mut endpoint = Self::new(now, config.into(), isn, TcpState::SynReceived);
         endpoint.on_syn(syn, options);
         Some(endpoint)
     }
 
-    fn new(now: Time, config: Arc<Config>, isn: u32, state: State) -> Self {
+    fn new(now: Time, config: Arc<TcpConfig>, isn: u32, state: TcpState) -> Self {
         let options = Negotiated {
             timestamps: config.timestamps,
             sack: config.sack,
@@ -174,7 +179,7 @@ impl Endpoint {
             timestamp_recent: 0,
             window_end: 0,
             window_told_by: (0, 0),
-            ends: Box::new(Ends {
+            ends: Box::new(HandshakeState {
                 syn_at: now,
                 syn_copies: 0,
                 syn_sent_at: now,
@@ -201,13 +206,13 @@ impl Endpoint {
         }
     }
 
-    /// Ends the stream: a FIN follows what was written.
+    /// HandshakeState the stream: a FIN follows what was written.
     pub fn finish(&mut self) {
         self.sending.finish(&self.config);
     }
 
     /// Takes at most `most` bytes of those that have arrived in order; how many. Needed only
-    /// without [`auto_read`](Config::auto_read).
+    /// without [`auto_read`](TcpConfig::auto_read).
     pub fn read(&mut self, most: u64) -> u64 {
         self.receiver.read(most, &self.config)
     }
@@ -219,7 +224,7 @@ impl Endpoint {
 
     /// Breaks the connection off: a RST leaves.
     pub fn abort(&mut self) {
-        if self.state != State::Closed {
+        if self.state != TcpState::Closed {
             self.reset = true;
         }
     }
@@ -230,9 +235,9 @@ impl Endpoint {
         self.events != 0
     }
 
-    /// What has happened, in the order of [`Event`].
+    /// What has happened, in the order of [`TcpEvent`].
     #[inline]
-    pub fn event(&mut self) -> Option<Event> {
+    pub fn event(&mut self) -> Option<TcpEvent> {
         if self.events == 0 {
             return None;
         }
@@ -242,13 +247,13 @@ impl Endpoint {
     }
 
     /// Where the connection stands.
-    pub const fn state(&self) -> State {
+    pub const fn state(&self) -> TcpState {
         self.state
     }
 
     /// Whether the connection is over.
     pub fn is_closed(&self) -> bool {
-        self.state == State::Closed
+        self.state == TcpState::Closed
     }
 
     /// Bytes written and not yet acknowledged.
@@ -274,8 +279,8 @@ impl Endpoint {
     /// Takes a segment; `marked` if its packet came with congestion experienced.
     pub fn handle(&mut self, now: Time, segment: &Segment, marked: bool) {
         match self.state {
-            State::Closed => {}
-            State::SynSent => self.handle_in_syn_sent(now, segment),
+            TcpState::Closed => {}
+            TcpState::SynSent => self.handle_in_syn_sent(now, segment),
             _ => self.handle_synchronised(now, segment, marked),
         }
     }
@@ -283,36 +288,36 @@ impl Endpoint {
     fn handle_synchronised(&mut self, now: Time, segment: &Segment, marked: bool) {
         let start = self.peer_position(segment.seq);
         let next = self.receiver.next() as i64;
-        if segment.flags.has(Flags::RST) {
+        if segment.flags.has(TcpFlags::RST) {
             // Only what lies in the window may end a connection (RFC 5961 section 3.2).
             if start == next {
-                self.end(Event::Aborted);
+                self.end(TcpEvent::Aborted);
             }
             return;
         }
-        if segment.flags.has(Flags::SYN) {
+        if segment.flags.has(TcpFlags::SYN) {
             // A copy of the handshake: our answer to it was lost.
-            if self.state == State::SynReceived {
+            if self.state == TcpState::SynReceived {
                 self.ends.syn_at = now;
             } else {
                 self.receiver.acknowledge_now();
             }
             return;
         }
-        if !segment.flags.has(Flags::ACK) {
+        if !segment.flags.has(TcpFlags::ACK) {
             return;
         }
-        if self.state == State::SynReceived {
+        if self.state == TcpState::SynReceived {
             if segment.ack != self.isn.wrapping_add(1) {
                 return;
             }
             self.establish(now, segment);
         }
         self.handle_ack(now, segment, start);
-        if self.state == State::Closed {
+        if self.state == TcpState::Closed {
             return;
         }
-        let fin = segment.flags.has(Flags::FIN);
+        let fin = segment.flags.has(TcpFlags::FIN);
         if segment.has_timestamps && start <= self.receiver.acknowledged() as i64 {
             self.timestamp_recent = segment.timestamps.value;
         }
@@ -329,12 +334,12 @@ impl Endpoint {
                     len: u64::from(segment.len),
                     fin,
                     marked: marked && self.options.ecn,
-                    cwr: segment.flags.has(Flags::CWR),
+                    cwr: segment.flags.has(TcpFlags::CWR),
                 },
                 &self.config,
             );
             if self.receiver.is_done() && !was_done {
-                self.raise(Event::PeerFinished);
+                self.raise(TcpEvent::PeerFinished);
             }
         } else if start < next {
             // Unacceptable: a window probe, or late (RFC 9293 section 3.10.7.4).
@@ -368,8 +373,8 @@ impl Endpoint {
             .filter(|timestamps| timestamps.echo != 0)
             .map(|Timestamps { echo, .. }| timestamp(now).wrapping_sub(echo))
             .map(|elapsed| Duration::from_millis(u64::from(elapsed)));
-        let pure = segment.len == 0 && !segment.flags.has(Flags::FIN);
-        let ece = self.options.ecn && segment.flags.has(Flags::ECE);
+        let pure = segment.len == 0 && !segment.flags.has(TcpFlags::FIN);
+        let ece = self.options.ecn && segment.flags.has(TcpFlags::ECE);
         let peer = PeerAck { ack, window_moved, ece, pure, timestamp_rtt };
         let blocks = Blocks { wire: segment.sack(), base };
         self.sending.on_ack(now, peer, blocks, &self.config);
@@ -378,22 +383,23 @@ impl Endpoint {
     /// Moves through the states of the close.
     fn settle(&mut self, now: Time) {
         let (ours, theirs) = (self.sending.is_done(), self.receiver.is_done());
-        if ours && matches!(self.state, State::FinWait1 | State::Closing | State::LastAck) {
-            self.raise(Event::Delivered);
+        if ours && matches!(self.state, TcpState::FinWait1 | TcpState::Closing | TcpState::LastAck)
+        {
+            self.raise(TcpEvent::Delivered);
         }
         self.state = match (self.sending.fin_sent(), ours, theirs) {
-            _ if matches!(self.state, State::TimeWait | State::Closed) => return,
-            (false, _, false) => State::Established,
-            (false, _, true) => State::CloseWait,
-            (true, false, false) => State::FinWait1,
-            (true, true, false) => State::FinWait2,
-            (true, false, true) if self.ends.closed_first => State::Closing,
-            (true, false, true) => State::LastAck,
+            _ if matches!(self.state, TcpState::TimeWait | TcpState::Closed) => return,
+            (false, _, false) => TcpState::Established,
+            (false, _, true) => TcpState::CloseWait,
+            (true, false, false) => TcpState::FinWait1,
+            (true, true, false) => TcpState::FinWait2,
+            (true, false, true) if self.ends.closed_first => TcpState::Closing,
+            (true, false, true) => TcpState::LastAck,
             (true, true, true) if self.ends.closed_first => {
                 self.ends.time_wait_until = now + self.config.time_wait;
-                State::TimeWait
+                TcpState::TimeWait
             }
-            (true, true, true) => return self.end(Event::Closed),
+            (true, true, true) => return self.end(TcpEvent::Closed),
         };
     }
 
@@ -413,8 +419,8 @@ impl Endpoint {
     pub fn leave(&mut self, now: Time) -> Option<Leaving> {
         match self.state {
             _ if self.reset => Some(self.leave_reset()),
-            State::Closed => None,
-            State::SynSent | State::SynReceived => self.leave_syn(now),
+            TcpState::Closed => None,
+            TcpState::SynSent | TcpState::SynReceived => self.leave_syn(now),
             _ => self.leave_synchronised(now),
         }
     }
@@ -422,41 +428,41 @@ impl Endpoint {
     #[cold]
     fn leave_reset(&mut self) -> Leaving {
         self.reset = false;
-        self.end(Event::Aborted);
-        let (seq, flags) = (self.wire(self.sending.nxt()), Flags::RST | Flags::ACK);
+        self.end(TcpEvent::Aborted);
+        let (seq, flags) = (self.wire(self.sending.nxt()), TcpFlags::RST | TcpFlags::ACK);
         Leaving { seq, flags, len: 0, ecn_capable: false, pure: false }
     }
 
     #[inline]
     fn leave_synchronised(&mut self, now: Time) -> Option<Leaving> {
-        if self.state == State::TimeWait && now >= self.ends.time_wait_until {
-            self.end(Event::Closed);
+        if self.state == TcpState::TimeWait && now >= self.ends.time_wait_until {
+            self.end(TcpEvent::Closed);
             return None;
         }
         if !self.sending.on_time(now, self.window_end, &self.config) {
-            self.end(Event::Aborted);
+            self.end(TcpEvent::Aborted);
             return None;
         }
         let before = self.sending.nxt();
         if let Some(Piece { start, len, fin }) =
             self.sending.next(now, self.window_end, &self.config)
         {
-            let mut flags = Flags::ACK;
+            let mut flags = TcpFlags::ACK;
             if fin {
-                flags |= Flags::FIN;
+                flags |= TcpFlags::FIN;
                 if start >= before {
                     self.ends.closed_first = !self.receiver.is_done();
                     self.settle(now);
                 }
             }
             if fin || start + u64::from(len) >= self.sending.written() {
-                flags |= Flags::PSH;
+                flags |= TcpFlags::PSH;
             }
             // Copies are not marked, or a router could hide that they were lost (RFC 3168 section
             // 6.1.5).
             let is_new = start >= before;
             if is_new && self.sending.take_cwr() {
-                flags |= Flags::CWR;
+                flags |= TcpFlags::CWR;
             }
             let ecn_capable = self.options.ecn && is_new;
             return Some(Leaving { seq: self.wire(start), flags, len, ecn_capable, pure: false });
@@ -469,7 +475,7 @@ impl Endpoint {
         } else {
             return None;
         };
-        Some(Leaving { seq, flags: Flags::ACK, len: 0, ecn_capable: false, pure: true })
+        Some(Leaving { seq, flags: TcpFlags::ACK, len: 0, ecn_capable: false, pure: true })
     }
 
     /// The segment that [leaves](Self::leave), if it is no SYN. It acknowledges what has arrived.
@@ -482,7 +488,7 @@ impl Endpoint {
         let has_blocks = leaving.pure && self.options.sack && self.receiver.has_blocks();
         let options = has_blocks.then(|| self.blocks());
         let Leaving { seq, flags, len, ecn_capable, pure } = leaving;
-        let echo = if self.receiver.echo() { Flags::ECE } else { Flags::default() };
+        let echo = if self.receiver.echo() { TcpFlags::ECE } else { TcpFlags::default() };
         let next = self.receiver.next();
         let window = self.receiver.offer(self.options.our_scale, &self.config);
         self.receiver.acknowledge(pure);
@@ -533,10 +539,10 @@ impl Endpoint {
     #[inline(always)]
     fn next(&self) -> (Time, &'static str) {
         match self.state {
-            State::Closed => (Time::MAX, ""),
+            TcpState::Closed => (Time::MAX, ""),
             _ if self.reset => (Time::ZERO, "reset"),
-            State::SynSent | State::SynReceived => (self.ends.syn_at, "handshake"),
-            State::TimeWait => {
+            TcpState::SynSent | TcpState::SynReceived => (self.ends.syn_at, "handshake"),
+            TcpState::TimeWait => {
                 let ack = (self.receiver.ack_at(), "acknowledgement");
                 ack.min((self.ends.time_wait_until, "TIME-WAIT"))
             }
@@ -548,15 +554,15 @@ impl Endpoint {
     }
 
     fn sender_finished(&self) -> bool {
-        self.sending.is_finished() || self.state == State::Closed
+        self.sending.is_finished() || self.state == TcpState::Closed
     }
 
-    fn raise(&mut self, event: Event) {
+    fn raise(&mut self, event: TcpEvent) {
         self.events |= 1 << event as u8;
     }
 
-    fn end(&mut self, event: Event) {
-        self.state = State::Closed;
+    fn end(&mut self, event: TcpEvent) {
+        self.state = TcpState::Closed;
         self.raise(event);
     }
 

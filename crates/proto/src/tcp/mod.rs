@@ -1,8 +1,8 @@
 //! TCP as a state machine: no socket, no clock, no thread, no randomness, and no bytes.
 //!
-//! Start here: an [`Endpoint`] takes [`Segment`]s and the time, and gives segments and the time of
-//! its next deadline. Its sending half keeps a scoreboard of what is outstanding and decides what
-//! is lost (RFC 6675 or RACK-TLP, RFC 8985; RFC 6582 without SACK) and when (RFC 6298); a
+//! Start here: a [`TcpEndpoint`] takes [`Segment`]s and the time, and gives segments and the time
+//! of its next deadline. Its sending half keeps a scoreboard of what is outstanding and decides
+//! what is lost (RFC 6675 or RACK-TLP, RFC 8985; RFC 6582 without SACK) and when (RFC 6298); a
 //! [congestion control](crate::congestion) algorithm answers how much may be outstanding. Its
 //! receiving half reassembles, delays acknowledgements and offers a window. A stream's bytes are
 //! only counted, so that a simulated gigabyte costs nothing.
@@ -21,9 +21,9 @@ mod stats;
 mod timers;
 pub mod wire;
 
-pub use config::{Config, Recovery};
-pub use endpoint::{Endpoint, Event, Leaving, State, Transmit};
+pub use config::{Recovery, TcpConfig};
+pub use endpoint::{Leaving, TcpEndpoint, TcpEvent, TcpState, Transmit};
 pub use segment::{
-    Flags, IP_HEADER, Options, SackBlocks, Segment, SynOptions, TCP_HEADER, Timestamps,
+    IP_HEADER, Options, SackBlocks, Segment, SynOptions, TCP_HEADER, TcpFlags, Timestamps,
 };
 pub use stats::{ReceiverStats, SenderStats};

@@ -1,6 +1,6 @@
 use fontis_base::{IntervalSet, Time};
 
-use super::config::Config;
+use super::config::TcpConfig;
 use super::stats::ReceiverStats;
 
 /// The half of an endpoint that receives: what has arrived, what is acknowledged when, and the
@@ -25,7 +25,7 @@ pub(super) struct Receiver {
     /// Segments that arrived, and acknowledgements that left without data.
     segments: u64,
     acks: u64,
-    rare: Option<Box<Rare>>,
+    rare: Option<Box<ColdState>>,
     segment_len: u32,
     ack_now: bool,
     /// Congestion was experienced, and the sender has not said that it knows (RFC 3168 section
@@ -33,9 +33,9 @@ pub(super) struct Receiver {
     echo: bool,
 }
 
-/// What few receivers have to count.
+/// Counts that stay zero in most receivers.
 #[derive(Clone, Copy, Debug, Default)]
-struct Rare {
+struct ColdState {
     /// Bytes that the application has not taken.
     unread: u64,
     duplicates: u64,
@@ -100,7 +100,7 @@ impl Receiver {
     }
 
     pub(super) fn stats(&self) -> ReceiverStats {
-        let Rare { duplicates, out_of_order, marked, .. } =
+        let ColdState { duplicates, out_of_order, marked, .. } =
             self.rare.as_deref().copied().unwrap_or_default();
         ReceiverStats {
             received: self.received(),
@@ -117,7 +117,7 @@ impl Receiver {
         self.next.min(self.fin)
     }
 
-    fn rare(&mut self) -> &mut Rare {
+    fn rare(&mut self) -> &mut ColdState {
         self.rare.get_or_insert_default()
     }
 
@@ -146,7 +146,7 @@ impl Receiver {
     }
 
     /// Takes a segment with data or a FIN.
-    pub(super) fn on_segment(&mut self, now: Time, arrival: Arrival, config: &Config) {
+    pub(super) fn on_segment(&mut self, now: Time, arrival: Arrival, config: &TcpConfig) {
         self.segments += 1;
         if arrival.cwr {
             self.echo = false;
@@ -236,7 +236,7 @@ impl Receiver {
     }
 
     /// Takes bytes that have arrived; how many, at most `most`.
-    pub(super) fn read(&mut self, most: u64, config: &Config) -> u64 {
+    pub(super) fn read(&mut self, most: u64, config: &TcpConfig) -> u64 {
         let bytes = self.unread().min(most);
         let before = self.window(config);
         if let Some(rare) = &mut self.rare {
@@ -256,14 +256,14 @@ impl Receiver {
         self.rare.as_ref().map_or(0, |rare| rare.unread)
     }
 
-    fn window(&self, config: &Config) -> u64 {
+    fn window(&self, config: &TcpConfig) -> u64 {
         let unread = if config.auto_read { 0 } else { self.unread() };
         let free = config.receive_buffer.saturating_sub(unread);
         free.max(self.offered.saturating_sub(self.next))
     }
 
     /// The window field of a header, and notes what it offers.
-    pub(super) fn offer(&mut self, scale: u8, config: &Config) -> u16 {
+    pub(super) fn offer(&mut self, scale: u8, config: &TcpConfig) -> u16 {
         let window = (self.window(config) >> scale).min(0xffff);
         self.offered = self.offered.max(self.next + (window << scale));
         window as u16

@@ -1,6 +1,6 @@
 use fontis_base::{Duration, Time};
 
-use super::config::Config;
+use super::config::TcpConfig;
 
 /// The retransmission timer's estimate (RFC 6298).
 ///
@@ -66,7 +66,7 @@ impl RttEstimator {
     }
 
     /// The timeout. What it begins with and the floor are the configuration's.
-    pub(super) fn rto(&self, config: &Config) -> Duration {
+    pub(super) fn rto(&self, config: &TcpConfig) -> Duration {
         let base = match self.srtt() {
             None => config.initial_rto,
             Some(srtt) => srtt + (self.rttvar * 4).max(config.min_rto),
@@ -85,7 +85,7 @@ impl RttEstimator {
     }
 
     /// When the timer that is started at `now` expires.
-    pub(super) fn deadline(&self, now: Time, config: &Config) -> Time {
+    pub(super) fn deadline(&self, now: Time, config: &TcpConfig) -> Time {
         now + self.rto(config)
     }
 }
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn the_first_sample_and_the_next_follow_rules_2_2_and_2_3() {
-        let config = Config { min_rto: ms(0), ..Config::default() };
+        let config = TcpConfig { min_rto: ms(0), ..TcpConfig::default() };
         let mut rtt = RttEstimator::new();
         assert_eq!(rtt.rto(&config), Duration::from_secs(1));
         rtt.sample(ms(100), ms(100));
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn the_timeout_doubles_until_new_data_are_acknowledged() {
-        let config = Config::default();
+        let config = TcpConfig::default();
         let mut rtt = RttEstimator::new();
         rtt.sample(ms(40), ms(40));
         assert_eq!(rtt.rto(&config), ms(240));

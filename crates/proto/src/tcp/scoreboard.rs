@@ -4,8 +4,6 @@ use std::collections::VecDeque;
 
 use fontis_base::{Duration, IntervalSet, Time, append, prefetch, relax};
 
-pub(super) use blocks::Blocks;
-
 use super::record::{APP_LIMITED, FIN, Knowledge, LOST, RESENT, Record, SACKED, TWICE};
 use super::segment::SackBlocks;
 
@@ -34,6 +32,14 @@ pub(super) struct Scoreboard {
     samples: Option<Box<Samples>>,
     /// The usual length of a segment, to find records by arithmetic.
     mss: u32,
+}
+
+/// The blocks of an acknowledgement as they stand in it, and the sequence number of the stream's
+/// first byte.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Blocks<'a> {
+    pub(super) wire: &'a [(u32, u32)],
+    pub(super) base: u32,
 }
 
 /// What is known of holes and of what was sent to fill them.

@@ -12,14 +12,14 @@ use core::ops::{BitOr, BitOrAssign};
 pub struct Segment {
     /// Sequence number of the first byte, or of the SYN or FIN if there is none.
     pub seq: u32,
-    /// The next sequence number that is expected, if [`Flags::ACK`] is set.
+    /// The next sequence number that is expected, if [`TcpFlags::ACK`] is set.
     pub ack: u32,
     /// Bytes of payload.
     pub len: u32,
     /// The receive window as it stands in the header: to be shifted by the negotiated scale.
     pub window: u16,
     /// Control bits.
-    pub flags: Flags,
+    pub flags: TcpFlags,
     /// Whether it carries timestamps. Beside them, so that a packet is copied in whole words.
     pub has_timestamps: bool,
     /// The timestamps, zero if it carries none.
@@ -111,9 +111,9 @@ impl fmt::Debug for SackBlocks {
 
 /// The eight control bits of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flags(pub u8);
+pub struct TcpFlags(pub u8);
 
-impl Flags {
+impl TcpFlags {
     /// No more data from the sender.
     pub const FIN: Self = Self(0x01);
     /// Synchronise sequence numbers.
@@ -135,14 +135,14 @@ impl Flags {
     }
 }
 
-impl BitOr for Flags {
+impl BitOr for TcpFlags {
     type Output = Self;
     fn bitor(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 }
 
-impl BitOrAssign for Flags {
+impl BitOrAssign for TcpFlags {
     fn bitor_assign(&mut self, other: Self) {
         self.0 |= other.0;
     }
@@ -216,7 +216,7 @@ impl Segment {
     /// How many sequence numbers it takes: its payload, and one each for SYN and FIN.
     pub fn sequence_len(&self) -> u32 {
         let flag = |flag| u32::from(self.flags.has(flag));
-        self.len + flag(Flags::SYN) + flag(Flags::FIN)
+        self.len + flag(TcpFlags::SYN) + flag(TcpFlags::FIN)
     }
 }
 
@@ -250,7 +250,7 @@ mod tests {
         // Three blocks beside timestamps fill the 40 bytes that options may take.
         assert_eq!(ack.size(), 80);
         let syn = SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true };
-        let syn = Segment { flags: Flags::SYN, ..data }.with_options(Options::Syn(syn));
+        let syn = Segment { flags: TcpFlags::SYN, ..data }.with_options(Options::Syn(syn));
         assert_eq!((syn.options_len(), syn.sequence_len()), (24, 1449));
     }
 

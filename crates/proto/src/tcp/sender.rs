@@ -2,7 +2,7 @@ mod timeouts;
 
 use fontis_base::{Duration, Rate, Time, prefetch};
 
-use super::config::{Config, Recovery};
+use super::config::{Recovery, TcpConfig};
 use super::pacer::Pacer;
 use super::rtt::RttEstimator;
 use super::scoreboard::{Blocks, Piece, Progress, Scoreboard};
@@ -36,7 +36,7 @@ pub(super) struct Sender {
     last_sent: Time,
     /// Segments sent with data or a FIN, copies included.
     segments: u64,
-    rare: Option<Box<Rare>>,
+    rare: Option<Box<ColdState>>,
     mss: u32,
     /// Timeouts since the last new acknowledgement.
     timeouts: u32,
@@ -58,9 +58,9 @@ pub(super) struct Sender {
     paces: bool,
 }
 
-/// What is of no use before something was lost or marked.
+/// State of a sender that is unused before a segment is lost or marked.
 #[derive(Clone, Copy, Debug, Default)]
-struct Rare {
+struct ColdState {
     counters: Counters,
     /// Without SACK: duplicate acknowledgements in a row, and the bytes that they stand for.
     duplicates: u32,
@@ -87,12 +87,12 @@ const LEAST_PROBE: Duration = Duration::from_millis(10);
 /// "DupThresh" (RFC 6675 section 2).
 const DUP_THRESH: u32 = 3;
 /// The initial window in bytes (RFC 6928).
-fn initial_window(config: &Config, mss: u32) -> u64 {
+fn initial_window(config: &TcpConfig, mss: u32) -> u64 {
     u64::from(config.initial_window) * u64::from(mss)
 }
 
 impl Sender {
-    pub(super) fn new(config: &Config, mss: u32, sack: bool, salt: u64) -> Self {
+    pub(super) fn new(config: &TcpConfig, mss: u32, sack: bool, salt: u64) -> Self {
         let initial = initial_window(config, mss);
         let congestion = match &config.foreign {
             Some(maker) => maker.make(u64::from(mss), initial),
@@ -133,13 +133,13 @@ impl Sender {
         }
     }
 
-    fn rare(&mut self) -> &mut Rare {
+    fn rare(&mut self) -> &mut ColdState {
         self.rare.get_or_insert_default()
     }
 
     /// How losses are recognised. Without selective acknowledgement nothing is known of what was
     /// delivered when.
-    fn recovery(&self, config: &Config) -> Recovery {
+    fn recovery(&self, config: &TcpConfig) -> Recovery {
         if self.sack { config.recovery } else { Recovery::Rfc6675 }
     }
 
@@ -198,7 +198,7 @@ impl Sender {
         self.phase
     }
 
-    pub(super) fn stats(&self, config: &Config) -> SenderStats {
+    pub(super) fn stats(&self, config: &TcpConfig) -> SenderStats {
         let rtt = &self.rtt;
         let counters = self.rare.as_ref().map_or(Counters::default(), |rare| rare.counters);
         SenderStats {
@@ -237,7 +237,13 @@ impl Sender {
     }
 
     /// Takes an acknowledgement with its selective blocks.
-    pub(super) fn on_ack(&mut self, now: Time, peer: PeerAck, blocks: Blocks<'_>, config: &Config) {
+    pub(super) fn on_ack(
+        &mut self,
+        now: Time,
+        peer: PeerAck,
+        blocks: Blocks<'_>,
+        config: &TcpConfig,
+    ) {
         if self.board.is_empty() && self.phase == Phase::Open && !peer.ece {
             // Nothing is outstanding, as nearly always with one who only receives.
             if peer.window_moved {
@@ -424,7 +430,7 @@ impl Sender {
     }
 
     /// The next segment that may leave at `now`, if any.
-    pub(super) fn next(&mut self, now: Time, window_end: u64, config: &Config) -> Option<Piece> {
+    pub(super) fn next(&mut self, now: Time, window_end: u64, config: &TcpConfig) -> Option<Piece> {
         if self.pacer.holds_back(now, self.mss) && !self.forced {
             self.cwnd_limited = self.has_more();
             return None;
@@ -496,14 +502,14 @@ impl Sender {
         self.board.has_pending() || self.written > self.board.nxt() || fin_waits
     }
 
-    fn restart_after_idle(&mut self, now: Time, config: &Config) {
+    fn restart_after_idle(&mut self, now: Time, config: &TcpConfig) {
         if now.since(self.last_sent) > self.rtt.rto(config) {
             self.congestion.on_idle(initial_window(config, self.mss));
             self.cwnd = self.congestion.cwnd();
         }
     }
 
-    fn sent(&mut self, now: Time, piece: Piece, config: &Config) {
+    fn sent(&mut self, now: Time, piece: Piece, config: &TcpConfig) {
         self.forced = false;
         self.last_sent = now;
         self.segments += 1;
@@ -518,7 +524,7 @@ impl Sender {
         }
     }
 
-    fn pacing_rate(&self, config: &Config) -> Option<Rate> {
+    fn pacing_rate(&self, config: &TcpConfig) -> Option<Rate> {
         if self.paces
             && let Some(rate) = self.congestion.pacing_rate()
         {

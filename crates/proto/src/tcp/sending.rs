@@ -1,6 +1,6 @@
 use fontis_base::{Duration, Time, prefetch};
 
-use super::config::Config;
+use super::config::TcpConfig;
 use super::rtt::RttEstimator;
 use super::scoreboard::{Blocks, Piece};
 use super::sender::{PeerAck, Sender};
@@ -52,7 +52,7 @@ impl Sending {
     }
 
     /// The sender, which is made if there is none.
-    fn begin(&mut self, config: &Config) -> &mut Sender {
+    fn begin(&mut self, config: &TcpConfig) -> &mut Sender {
         if let Self::Nothing(terms) = self {
             let Terms { segment_len, sack, salt, lossy, rtt, asked } = **terms;
             let mut sender = Sender::new(config, segment_len, sack, u64::from(salt));
@@ -80,16 +80,16 @@ impl Sending {
         }
     }
 
-    pub(super) fn write(&mut self, config: &Config, bytes: u64) {
+    pub(super) fn write(&mut self, config: &TcpConfig, bytes: u64) {
         self.begin(config).write(bytes);
     }
 
-    pub(super) fn finish(&mut self, config: &Config) {
+    pub(super) fn finish(&mut self, config: &TcpConfig) {
         self.begin(config).finish();
     }
 
     /// Begins anew with what both sides have agreed on; what was written stays.
-    pub(super) fn agree(&mut self, config: &Config, segment_len: u32, sack: bool, salt: u32) {
+    pub(super) fn agree(&mut self, config: &TcpConfig, segment_len: u32, sack: bool, salt: u32) {
         let old = core::mem::replace(self, Self::new(segment_len, sack, salt));
         if let Self::Something(old) = old {
             self.write(config, old.written());
@@ -108,14 +108,20 @@ impl Sending {
     }
 
     /// See [`Sender::on_ack`].
-    pub(super) fn on_ack(&mut self, now: Time, peer: PeerAck, blocks: Blocks<'_>, config: &Config) {
+    pub(super) fn on_ack(
+        &mut self,
+        now: Time,
+        peer: PeerAck,
+        blocks: Blocks<'_>,
+        config: &TcpConfig,
+    ) {
         if let Self::Something(sender) = self {
             sender.on_ack(now, peer, blocks, config);
         }
     }
 
     /// See [`Sender::next`].
-    pub(super) fn next(&mut self, now: Time, window_end: u64, config: &Config) -> Option<Piece> {
+    pub(super) fn next(&mut self, now: Time, window_end: u64, config: &TcpConfig) -> Option<Piece> {
         match self {
             Self::Something(sender) => sender.next(now, window_end, config),
             Self::Nothing(terms) => {
@@ -126,7 +132,7 @@ impl Sending {
     }
 
     /// Acts on the timers that are due; false if the connection is to be given up.
-    pub(super) fn on_time(&mut self, now: Time, window_end: u64, config: &Config) -> bool {
+    pub(super) fn on_time(&mut self, now: Time, window_end: u64, config: &TcpConfig) -> bool {
         match self {
             Self::Something(sender) if sender.has_expired(now) => {
                 sender.on_time(now, window_end, config)
@@ -181,7 +187,7 @@ impl Sending {
         self.sender().map_or(Phase::Open, Sender::phase)
     }
 
-    pub(super) fn stats(&self, config: &Config) -> SenderStats {
+    pub(super) fn stats(&self, config: &TcpConfig) -> SenderStats {
         let Terms { segment_len, lossy, rtt, .. } = match self {
             Self::Nothing(terms) => **terms,
             Self::Something(sender) => return sender.stats(config),

@@ -5,7 +5,7 @@ use fontis_base::Ecn;
 use thiserror::Error;
 
 use super::segment::{
-    Flags, IP_HEADER, Options, SackBlocks, Segment, SynOptions, TCP_HEADER, Timestamps,
+    IP_HEADER, Options, SackBlocks, Segment, SynOptions, TCP_HEADER, TcpFlags, Timestamps,
 };
 
 /// Who speaks to whom: IPv4 addresses and ports.
@@ -19,7 +19,7 @@ pub struct Addresses {
 
 /// Bytes that are not a TCP segment in an IPv4 packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum WireError {
+pub enum TcpWireError {
     /// There are fewer bytes than the headers say.
     #[error("the packet is cut off")]
     Truncated,
@@ -112,22 +112,22 @@ fn encode_options(segment: &Segment, out: &mut Vec<u8>) {
 }
 
 /// Reads the headers of a packet whose payload is zeros and may be cut off.
-pub fn decode_headers(bytes: &[u8]) -> Result<(Addresses, Ecn, Segment), WireError> {
-    let ip: &[u8; IP_HEADER as usize] = bytes.first_chunk().ok_or(WireError::Truncated)?;
+pub fn decode_headers(bytes: &[u8]) -> Result<(Addresses, Ecn, Segment), TcpWireError> {
+    let ip: &[u8; IP_HEADER as usize] = bytes.first_chunk().ok_or(TcpWireError::Truncated)?;
     if ip[0] != IPV4 << 4 | (IP_HEADER / 4) as u8 || ip[9] != TCP {
-        return Err(WireError::Protocol);
+        return Err(TcpWireError::Protocol);
     }
     if fold(sum(ip)) != 0 {
-        return Err(WireError::Checksum);
+        return Err(TcpWireError::Checksum);
     }
     let total = u32::from(u16_at(ip, 2));
     let tcp = &bytes[IP_HEADER as usize..];
     if tcp.len() < TCP_HEADER as usize {
-        return Err(WireError::Truncated);
+        return Err(TcpWireError::Truncated);
     }
     let header = u32::from(tcp[12] >> 4) * 4;
     if header < TCP_HEADER || IP_HEADER + header > total || tcp.len() < header as usize {
-        return Err(WireError::Truncated);
+        return Err(TcpWireError::Truncated);
     }
     let addresses = Addresses {
         source: (u32_at(ip, 12), u16_at(tcp, 0)),
@@ -135,14 +135,14 @@ pub fn decode_headers(bytes: &[u8]) -> Result<(Addresses, Ecn, Segment), WireErr
     };
     let end = tcp.len().min((total - IP_HEADER) as usize);
     if fold(sum(&tcp[..end]) + pseudo_header(addresses, total - IP_HEADER)) != 0 {
-        return Err(WireError::Checksum);
+        return Err(TcpWireError::Checksum);
     }
     let mut segment = Segment {
         seq: u32_at(tcp, 4),
         ack: u32_at(tcp, 8),
         len: total - IP_HEADER - header,
         window: u16_at(tcp, 14),
-        flags: Flags(tcp[13]),
+        flags: TcpFlags(tcp[13]),
         ..Segment::default()
     };
     decode_options(&tcp[TCP_HEADER as usize..header as usize], &mut segment)?;
@@ -155,7 +155,7 @@ pub fn decode_headers(bytes: &[u8]) -> Result<(Addresses, Ecn, Segment), WireErr
     Ok((addresses, ecn, segment))
 }
 
-fn decode_options(mut options: &[u8], segment: &mut Segment) -> Result<(), WireError> {
+fn decode_options(mut options: &[u8], segment: &mut Segment) -> Result<(), TcpWireError> {
     let mut syn = SynOptions { mss: 536, window_scale: None, sack_permitted: false };
     let mut blocks = SackBlocks::default();
     while let Some((&kind, rest)) = options.split_first() {
@@ -166,9 +166,9 @@ fn decode_options(mut options: &[u8], segment: &mut Segment) -> Result<(), WireE
             options = rest;
             continue;
         }
-        let length = usize::from(*rest.first().ok_or(WireError::Option)?);
+        let length = usize::from(*rest.first().ok_or(TcpWireError::Option)?);
         if length < 2 || length > options.len() {
-            return Err(WireError::Option);
+            return Err(TcpWireError::Option);
         }
         let (option, rest) = options.split_at(length);
         let value = &option[2..];
@@ -188,7 +188,7 @@ fn decode_options(mut options: &[u8], segment: &mut Segment) -> Result<(), WireE
                 }
             }
             (MAXIMUM_SEGMENT_SIZE | WINDOW_SCALE | SACK_PERMITTED | TIMESTAMPS | SACK, _) => {
-                return Err(WireError::Option);
+                return Err(TcpWireError::Option);
             }
             // Others are skipped, whatever they say (RFC 9293 section 3.1).
             _ => {}
@@ -196,7 +196,7 @@ fn decode_options(mut options: &[u8], segment: &mut Segment) -> Result<(), WireE
         options = rest;
     }
     // A SYN has nothing to acknowledge selectively.
-    if segment.flags.has(Flags::SYN) {
+    if segment.flags.has(TcpFlags::SYN) {
         segment.options = Some(Box::new(Options::Syn(syn)));
     } else if !blocks.is_empty() {
         segment.options = Some(Box::new(Options::Sack(blocks)));
@@ -251,7 +251,7 @@ mod tests {
         let segment = Segment {
             seq: 0x0102_0304,
             window: 64_240,
-            flags: Flags::SYN,
+            flags: TcpFlags::SYN,
             has_timestamps: true,
             timestamps: Timestamps { value: 0x1111_1111, echo: 0 },
             ..Segment::default()
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn a_changed_bit_is_noticed() {
-        let segment = Segment { len: 100, flags: Flags::ACK, ..Segment::default() };
+        let segment = Segment { len: 100, flags: TcpFlags::ACK, ..Segment::default() };
         let mut bytes = Vec::new();
         encode_headers(&segment, Ecn::Ect0, ADDRESSES, &mut bytes);
         for bit in 0..bytes.len() * 8 {
@@ -293,11 +293,11 @@ mod tests {
                 (mss, window_scale, sack_permitted),
                 blocks,
             )| {
-                let flags = Flags(flags);
+                let flags = TcpFlags(flags);
                 let timestamps = timestamps.map(|(value, echo)| Timestamps { value, echo });
                 let segment = Segment { seq, ack, window, flags, len, ..Segment::default() };
                 let segment = segment.with_timestamps(timestamps);
-                if flags.has(Flags::SYN) {
+                if flags.has(TcpFlags::SYN) {
                     return segment.with_options(Options::Syn(SynOptions {
                         mss,
                         window_scale,

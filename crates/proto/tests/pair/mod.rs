@@ -3,7 +3,7 @@
 use std::collections::BinaryHeap;
 
 use fontis_base::{Duration, Ecn, Serializer, Time};
-use fontis_proto::dfcp::{Config, Connection, ConnectionId, Event, Packet};
+use fontis_proto::dfcp::{ConnectionId, DfcpConfig, DfcpConnection, DfcpEvent, DfcpPacket};
 
 /// One of the two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,7 +16,7 @@ struct Flight {
     at: Time,
     sequence: u64,
     to: Side,
-    packet: Packet,
+    packet: DfcpPacket,
     size: u32,
 }
 
@@ -42,7 +42,7 @@ impl Ord for Flight {
 pub struct Sent {
     pub at: Time,
     pub from: Side,
-    pub packet: Packet,
+    pub packet: DfcpPacket,
     pub size: u32,
 }
 
@@ -52,9 +52,9 @@ pub type Loss = Box<dyn FnMut(u64, &Sent) -> bool>;
 /// Two connections and the path between them.
 pub struct Pair {
     pub now: Time,
-    pub client: Connection,
-    pub server: Option<Connection>,
-    pub events: Vec<(Side, Event)>,
+    pub client: DfcpConnection,
+    pub server: Option<DfcpConnection>,
+    pub events: Vec<(Side, DfcpEvent)>,
     pub sent: Vec<Sent>,
     pub loss: Loss,
     pub one_way: Duration,
@@ -66,7 +66,7 @@ pub struct Pair {
     pub tick: Duration,
     /// Whether packets after the first are asked for by `poll_again`.
     pub again: bool,
-    server_config: Config,
+    server_config: DfcpConfig,
     flights: BinaryHeap<Flight>,
     sequence: u64,
 }
@@ -74,15 +74,15 @@ pub struct Pair {
 impl Pair {
     /// A client that has just begun to connect over a path of the given one-way delay.
     pub fn new(
-        client: Config,
-        server: Config,
+        client: DfcpConfig,
+        server: DfcpConfig,
         one_way: Duration,
         early: Option<&'static [u8]>,
     ) -> Self {
         let early = early.map(bytes::Bytes::from_static);
         Self {
             now: Time::ZERO,
-            client: Connection::connect(Time::ZERO, client, ConnectionId([1; 8]), early),
+            client: DfcpConnection::connect(Time::ZERO, client, ConnectionId([1; 8]), early),
             server: None,
             events: Vec::new(),
             sent: Vec::new(),
@@ -99,15 +99,19 @@ impl Pair {
 
     /// A connected pair.
     pub fn connected() -> Self {
-        let mut pair =
-            Self::new(Config::default(), Config::default(), Duration::from_millis(10), None);
+        let mut pair = Self::new(
+            DfcpConfig::default(),
+            DfcpConfig::default(),
+            Duration::from_millis(10),
+            None,
+        );
         pair.run_for(Duration::from_millis(100));
         assert!(pair.client.is_established() && pair.server().is_established());
         pair.events.clear();
         pair
     }
 
-    pub fn server(&mut self) -> &mut Connection {
+    pub fn server(&mut self) -> &mut DfcpConnection {
         self.server.as_mut().expect("the server has seen a SYN")
     }
 
@@ -158,7 +162,7 @@ impl Pair {
     }
 
     /// Puts a packet on the path that arrives at `at`.
-    pub fn inject(&mut self, to: Side, at: Time, packet: Packet, size: u32) {
+    pub fn inject(&mut self, to: Side, at: Time, packet: DfcpPacket, size: u32) {
         self.sequence += 1;
         self.flights.push(Flight { at, sequence: self.sequence, to, packet, size });
     }
@@ -170,10 +174,10 @@ impl Pair {
                 (Some(server), _) => {
                     server.handle(self.now, flight.packet, flight.size, Ecn::NotEct);
                 }
-                (None, Packet::Syn { version, source, hello }) => {
+                (None, DfcpPacket::Syn { version, source, hello }) => {
                     let id = ConnectionId([2; 8]);
                     let config = self.server_config.clone();
-                    let server = Connection::accept(
+                    let server = DfcpConnection::accept(
                         self.now,
                         config,
                         id,
@@ -197,7 +201,7 @@ impl Pair {
             self.drain(Side::Server);
             let timeouts = [
                 self.client.timeout().map(|(at, _)| at),
-                self.server.as_ref().and_then(Connection::timeout).map(|(at, _)| at),
+                self.server.as_ref().and_then(DfcpConnection::timeout).map(|(at, _)| at),
                 self.flights.peek().map(|flight| flight.at),
             ];
             let next = timeouts.into_iter().flatten().min();
@@ -220,7 +224,7 @@ impl Pair {
     }
 
     /// Events of one side.
-    pub fn events_of(&self, side: Side) -> Vec<&Event> {
+    pub fn events_of(&self, side: Side) -> Vec<&DfcpEvent> {
         self.events.iter().filter(|(of, _)| *of == side).map(|(_, event)| event).collect()
     }
 }

@@ -1,15 +1,22 @@
 use bytes::Bytes;
 use fontis_base::{Duration, Rate, Stream};
-use fontis_proto::published::{Body, Coding, Config, Flags, LastPacket, Need, Sending, Stats};
+use fontis_proto::published::{
+    Body, Coding, LastPacket, Need, PublishedConfig, PublishedFlags, PublishedStats, Sending,
+};
 
 use super::pair::Pair;
 
-fn config() -> Config {
-    Config { rate: Rate::from_mbps(100), ..Config::default() }
+fn config() -> PublishedConfig {
+    PublishedConfig { rate: Rate::from_mbps(100), ..PublishedConfig::default() }
 }
 
 /// What the ends counted after a message was sent over a path that loses this share both ways.
-fn transfer(config: Config, bytes: u64, seed: u64, loss: f64) -> (Stats, Stats) {
+fn transfer(
+    config: PublishedConfig,
+    bytes: u64,
+    seed: u64,
+    loss: f64,
+) -> (PublishedStats, PublishedStats) {
     let mut pair = Pair::losing(config, seed, loss);
     pair.client.write(bytes);
     pair.run_until(Duration::from_secs(120));
@@ -24,7 +31,7 @@ fn without_loss_exactly_the_redundancy_is_sent() {
     // ⌈1.05 · 63,536⌉ in 45 packets of 1452 and one of 1373.
     assert_eq!((sent.bytes_sent, sent.packets_sent), (66_713 * blocks, 46 * blocks));
     assert_eq!((sent.repairs_sent, got.bytes_wasted), (0, 0));
-    let full = Config { last_packet: LastPacket::Full, ..config() };
+    let full = PublishedConfig { last_packet: LastPacket::Full, ..config() };
     assert_eq!(transfer(full, 63_536 * blocks, 1, 0.0).0.bytes_sent, 66_792 * blocks);
 }
 
@@ -32,7 +39,7 @@ fn without_loss_exactly_the_redundancy_is_sent() {
 fn losses_are_made_up_for_by_other_packets_in_every_mode() {
     for sending in [Sending::TwoPhase, Sending::RoundRobin, Sending::UntilAcknowledged] {
         for (seed, loss) in [(1, 0.01), (2, 0.1), (3, 0.5)] {
-            let config = Config { sending, window: 20, ..config() };
+            let config = PublishedConfig { sending, window: 20, ..config() };
             let (sent, got) = transfer(config, 63_536 * 30 + 999, seed, loss);
             let arrived = got.bytes_received as f64 / sent.bytes_sent as f64;
             assert!((arrived - (1.0 - loss)).abs() < 0.05, "{sending:?}: {arrived}");
@@ -44,7 +51,7 @@ fn losses_are_made_up_for_by_other_packets_in_every_mode() {
 #[test]
 fn two_phases_waste_less_than_sending_until_acknowledged() {
     let waste = |sending| {
-        let (_, got) = transfer(Config { sending, ..config() }, 63_536 * 100, 5, 0.02);
+        let (_, got) = transfer(PublishedConfig { sending, ..config() }, 63_536 * 100, 5, 0.02);
         got.bytes_wasted as f64 / got.bytes_received as f64
     };
     let [two_phase, until] = [Sending::TwoPhase, Sending::UntilAcknowledged].map(waste);
@@ -77,7 +84,8 @@ fn a_lost_acknowledgement_is_repeated_when_more_of_the_block_comes() {
     pair.client.write(63_536 * 3);
     let mut seen = 0;
     pair.lose = Box::new(move |packet, from_client| {
-        let is_ack = !from_client && packet.header.flags == Flags::ACK && packet.header.block == 2;
+        let is_ack =
+            !from_client && packet.header.flags == PublishedFlags::ACK && packet.header.block == 2;
         seen += u32::from(is_ack);
         is_ack && seen <= 3
     });
@@ -101,7 +109,7 @@ fn half_of_the_acknowledgements_may_be_lost() {
 
 #[test]
 fn blocks_are_delivered_in_order_and_no_more_than_the_window_is_held() {
-    let mut pair = Pair::new(Config { window: 8, ..config() });
+    let mut pair = Pair::new(PublishedConfig { window: 8, ..config() });
     pair.client.write(63_536 * 60);
     // Block 3 is held up for long.
     let mut left = 400;
@@ -121,10 +129,11 @@ fn blocks_are_delivered_in_order_and_no_more_than_the_window_is_held() {
 
 #[test]
 fn what_the_code_needs_is_less_than_five_percent() {
-    let (sent, _) = transfer(Config { need: Need::Code, ..config() }, 63_536 * 100, 2, 0.0);
+    let (sent, _) =
+        transfer(PublishedConfig { need: Need::Code, ..config() }, 63_536 * 100, 2, 0.0);
     assert_eq!(sent.repairs_sent, 0);
     // With less than it needs, every block is repaired.
-    let little = Config { need: Need::Code, redundancy: 0.03, ..config() };
+    let little = PublishedConfig { need: Need::Code, redundancy: 0.03, ..config() };
     let (sent, got) = transfer(little, 63_536 * 100, 2, 0.0);
     assert!(sent.repairs_sent >= 90, "{}", sent.repairs_sent);
     let overhead = (got.bytes_received - got.bytes_wasted) as f64 / (63_536.0 * 100.0) - 1.0;
@@ -132,7 +141,7 @@ fn what_the_code_needs_is_less_than_five_percent() {
     assert!((0.039..0.065).contains(&overhead), "{overhead}");
 }
 
-fn real(seed: u64, len: usize, config: Config, loss: f64) -> (Vec<u8>, Vec<u8>, Pair) {
+fn real(seed: u64, len: usize, config: PublishedConfig, loss: f64) -> (Vec<u8>, Vec<u8>, Pair) {
     let mut stream = Stream::new(seed, "message");
     let mut message = vec![0; len];
     stream.fill(&mut message);
@@ -150,7 +159,7 @@ fn real(seed: u64, len: usize, config: Config, loss: f64) -> (Vec<u8>, Vec<u8>, 
 
 #[test]
 fn real_bytes_cross_a_lossy_path_whole() {
-    let config = Config { coding: Coding::Real, need: Need::Code, ..config() };
+    let config = PublishedConfig { coding: Coding::Real, need: Need::Code, ..config() };
     for (seed, len, loss) in [(1, 150_000, 0.0), (2, 63_536, 0.1), (3, 63_533, 0.05), (4, 1, 0.3)] {
         let (message, got, pair) = real(seed, len, config.clone(), loss);
         assert!(message == got, "seed {seed}: {} of {len} bytes", got.len());
@@ -161,7 +170,7 @@ fn real_bytes_cross_a_lossy_path_whole() {
 #[test]
 fn coding_and_acknowledging_can_be_switched_off_one_by_one() {
     for switches in 0..8 {
-        let config = Config {
+        let config = PublishedConfig {
             coding: if switches & 1 == 0 { Coding::Counting } else { Coding::Real },
             decode: switches & 2 == 0,
             acknowledge: switches & 4 == 0,
@@ -180,7 +189,7 @@ fn coding_and_acknowledging_can_be_switched_off_one_by_one() {
 
 #[test]
 fn packets_carry_the_state_of_the_generator_and_no_number() {
-    let config = Config { coding: Coding::Real, need: Need::Code, ..config() };
+    let config = PublishedConfig { coding: Coding::Real, need: Need::Code, ..config() };
     let (_, _, pair) = real(5, 63_536, config, 0.0);
     let states: Vec<[u32; 3]> = pair.sent[0]
         .iter()

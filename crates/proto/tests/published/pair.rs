@@ -1,35 +1,37 @@
 use std::collections::VecDeque;
 
 use fontis_base::{Duration, Stream, Time};
-use fontis_proto::published::{Config, Endpoint, Event, Packet};
+use fontis_proto::published::{
+    PublishedConfig, PublishedEndpoint, PublishedEvent, PublishedPacket,
+};
 
 /// Whether a packet is lost, and whether it comes from the client.
-type Lose = dyn FnMut(&Packet, bool) -> bool;
+type Lose = dyn FnMut(&PublishedPacket, bool) -> bool;
 
 /// Two endpoints and a path of fixed delay.
 pub(crate) struct Pair {
     pub(crate) now: Time,
-    pub(crate) client: Endpoint,
-    pub(crate) server: Option<Endpoint>,
-    pub(crate) config: Config,
+    pub(crate) client: PublishedEndpoint,
+    pub(crate) server: Option<PublishedEndpoint>,
+    pub(crate) config: PublishedConfig,
     pub(crate) delay: Duration,
     /// Says of each packet whether it is lost.
     pub(crate) lose: Box<Lose>,
     /// Whether packets pass through their bytes.
     pub(crate) wire: bool,
-    on_way: VecDeque<(Time, bool, Packet)>,
-    pub(crate) events: Vec<(Time, bool, Event)>,
+    on_way: VecDeque<(Time, bool, PublishedPacket)>,
+    pub(crate) events: Vec<(Time, bool, PublishedEvent)>,
     /// Packets sent, by the client and by the server.
-    pub(crate) sent: [Vec<(Time, Packet)>; 2],
+    pub(crate) sent: [Vec<(Time, PublishedPacket)>; 2],
 }
 
 pub(crate) const SEED: [u32; 3] = [12_345, 67_890, 13_579];
 
 impl Pair {
-    pub(crate) fn new(config: Config) -> Self {
+    pub(crate) fn new(config: PublishedConfig) -> Self {
         Self {
             now: Time::ZERO,
-            client: Endpoint::connect(Time::ZERO, config.clone(), SEED),
+            client: PublishedEndpoint::connect(Time::ZERO, config.clone(), SEED),
             server: None,
             config,
             delay: Duration::from_millis(10),
@@ -42,7 +44,7 @@ impl Pair {
     }
 
     /// Loses packets at random, both ways.
-    pub(crate) fn losing(config: Config, seed: u64, share: f64) -> Self {
+    pub(crate) fn losing(config: PublishedConfig, seed: u64, share: f64) -> Self {
         let mut stream = Stream::new(seed, "losses");
         Self { lose: Box::new(move |_, _| stream.unit() < share), ..Self::new(config) }
     }
@@ -54,7 +56,7 @@ impl Pair {
             self.drain(true);
             self.drain(false);
             let arrival = self.on_way.front().map(|(at, ..)| *at);
-            let timer = |endpoint: &Endpoint| endpoint.timeout().map(|(at, _)| at);
+            let timer = |endpoint: &PublishedEndpoint| endpoint.timeout().map(|(at, _)| at);
             let timers = [timer(&self.client), self.server.as_ref().and_then(timer)];
             let next = timers.into_iter().chain([arrival]).flatten().min();
             let Some(next) = next.filter(|next| *next <= end) else { break };
@@ -67,11 +69,11 @@ impl Pair {
         self.now = self.now.max(end);
     }
 
-    fn deliver(&mut self, from_client: bool, packet: &Packet) {
+    fn deliver(&mut self, from_client: bool, packet: &PublishedPacket) {
         let bytes = self.wire.then(|| {
             let mut bytes = Vec::new();
             packet.encode(&[], &mut bytes);
-            Packet::decode(&[], &bytes).expect("our own bytes")
+            PublishedPacket::decode(&[], &bytes).expect("our own bytes")
         });
         let packet = bytes.as_ref().unwrap_or(packet);
         if !from_client {
@@ -80,7 +82,8 @@ impl Pair {
         match &mut self.server {
             Some(server) => server.handle(self.now, packet, false),
             None => {
-                self.server = Endpoint::accept(self.now, self.config.clone(), SEED, packet);
+                self.server =
+                    PublishedEndpoint::accept(self.now, self.config.clone(), SEED, packet);
             }
         }
     }
@@ -103,12 +106,13 @@ impl Pair {
         }
     }
 
-    pub(crate) fn server(&self) -> &Endpoint {
+    pub(crate) fn server(&self) -> &PublishedEndpoint {
         self.server.as_ref().expect("there is a server")
     }
 
-    pub(crate) fn saw(&self, is_client: bool, event: Event) -> Option<Time> {
-        let found = |(_, of, what): &&(Time, bool, Event)| *of == is_client && *what == event;
+    pub(crate) fn saw(&self, is_client: bool, event: PublishedEvent) -> Option<Time> {
+        let found =
+            |(_, of, what): &&(Time, bool, PublishedEvent)| *of == is_client && *what == event;
         self.events.iter().find(found).map(|(at, ..)| *at)
     }
 }

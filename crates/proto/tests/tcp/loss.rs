@@ -1,14 +1,15 @@
-use fontis_proto::tcp::{Config, Recovery};
+use fontis_proto::tcp::{Recovery, TcpConfig};
 
 use super::script::{MSS, config, run};
 
-/// An initial window of `segments`.
-fn window(segments: u32) -> Config {
-    Config { initial_window: segments, ..config() }
+/// An initial window of `segments`, and losses recognised by RFC 6675.
+fn window(segments: u32) -> TcpConfig {
+    TcpConfig { recovery: Recovery::Rfc6675, ..rack(segments) }
 }
 
-fn rack(segments: u32) -> Config {
-    Config { recovery: Recovery::RackTlp, ..window(segments) }
+/// An initial window of `segments`, and losses recognised by RACK-TLP.
+fn rack(segments: u32) -> TcpConfig {
+    TcpConfig { initial_window: segments, recovery: Recovery::RackTlp, ..config() }
 }
 
 #[test]
@@ -278,7 +279,7 @@ fn what_the_peer_holds_is_not_sent_again_after_a_timeout() {
 #[test]
 fn without_sack_three_duplicates_repair_the_first_and_each_partial_answer_the_next() {
     let test = run(
-        Config { sack: false, ..window(6) },
+        TcpConfig { sack: false, ..window(6) },
         6 * MSS,
         "+0 > 0:1000
          +0 > 1000:2000
@@ -304,7 +305,7 @@ fn without_sack_three_duplicates_repair_the_first_and_each_partial_answer_the_ne
 #[test]
 fn a_mark_halves_the_window_once_in_a_round_trip_and_is_confirmed() {
     let test = run(
-        Config { ecn: true, ..window(4) },
+        TcpConfig { ecn: true, ..window(4) },
         12 * MSS,
         "+0 > 0:1000 T
          +0 > 1000:2000 T

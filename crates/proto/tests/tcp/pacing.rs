@@ -2,15 +2,15 @@ use std::collections::BTreeMap;
 
 use fontis_base::{Duration, Rate, Serializer, Time};
 use fontis_proto::congestion::CongestionKind;
-use fontis_proto::tcp::{Config, Endpoint};
+use fontis_proto::tcp::{TcpConfig, TcpEndpoint};
 
 /// The longest run of segments that leave at one time, and all segments: of data without end over a
 /// line of this rate and 20 ms there and back, in the third second.
 fn bursts(congestion: CongestionKind, rate: Rate) -> (u32, u32) {
-    let config = Config { congestion, ..Config::default() };
-    let mut near = Endpoint::connect(Time::ZERO, config.clone(), 0);
+    let config = TcpConfig { congestion, ..TcpConfig::default() };
+    let mut near = TcpEndpoint::connect(Time::ZERO, config.clone(), 0);
     let syn = near.poll(Time::ZERO).expect("a SYN").segment;
-    let far = Endpoint::accept(Time::ZERO, config, 0, &syn).expect("an answer");
+    let far = TcpEndpoint::accept(Time::ZERO, config, 0, &syn).expect("an answer");
     near.write(1 << 40);
     let mut ends = [near, far];
     let mut line = Serializer::new(rate);

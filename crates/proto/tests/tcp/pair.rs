@@ -2,14 +2,14 @@ use std::collections::BTreeMap;
 
 use fontis_base::{Duration, Stream, Time};
 use fontis_proto::congestion::CongestionKind;
-use fontis_proto::tcp::{Config, Endpoint, Event, Recovery, Segment};
+use fontis_proto::tcp::{Recovery, Segment, TcpConfig, TcpEndpoint, TcpEvent};
 use proptest::prelude::*;
 
 /// A network between two endpoints that loses, copies and delays.
 struct Pair {
     now: Time,
-    ends: [Endpoint; 2],
-    events: [Vec<Event>; 2],
+    ends: [TcpEndpoint; 2],
+    events: [Vec<TcpEvent>; 2],
     /// By arrival time and sequence: to which end, what, marked.
     flight: BTreeMap<(Time, u64), (usize, Segment, bool)>,
     sequence: u64,
@@ -54,7 +54,7 @@ impl Pair {
         }
         while let Some(event) = self.ends[from].event() {
             self.events[from].push(event);
-            if event == Event::PeerFinished {
+            if event == TcpEvent::PeerFinished {
                 self.ends[from].finish();
                 self.send_all(from);
             }
@@ -67,7 +67,7 @@ impl Pair {
             for end in 0..2 {
                 self.send_all(end);
             }
-            if self.ends.iter().all(Endpoint::is_closed) {
+            if self.ends.iter().all(TcpEndpoint::is_closed) {
                 return true;
             }
             let arrival = self.flight.first_key_value().map(|((at, _), _)| *at);
@@ -84,7 +84,7 @@ impl Pair {
     }
 }
 
-fn config() -> impl Strategy<Value = Config> {
+fn config() -> impl Strategy<Value = TcpConfig> {
     let kinds = CongestionKind::ALL;
     (
         prop::sample::select(kinds.to_vec()),
@@ -96,7 +96,7 @@ fn config() -> impl Strategy<Value = Config> {
         .prop_map(|(congestion, flags, delayed_ack, receive_buffer, more)| {
             let (rack, sack, timestamps, ecn, nagle) = flags;
             let (pacing, slow_start_after_idle) = more;
-            Config {
+            TcpConfig {
                 congestion,
                 recovery: if rack { Recovery::RackTlp } else { Recovery::Rfc6675 },
                 sack,
@@ -109,7 +109,7 @@ fn config() -> impl Strategy<Value = Config> {
                 receive_buffer,
                 // Longer than what a peer that retransmits may stay silent.
                 time_wait: Duration::from_secs(1000),
-                ..Config::default()
+                ..TcpConfig::default()
             }
         })
 }
@@ -131,14 +131,14 @@ proptest! {
         network in (0.0..0.2, 0.0..0.1, 0u64..30, 0.0..0.2),
     ) {
         let (loss, copies, jitter, marks) = network;
-        let mut near_end = Endpoint::connect(Time::ZERO, near, isn.0);
+        let mut near_end = TcpEndpoint::connect(Time::ZERO, near, isn.0);
         near_end.write(sizes.0);
         near_end.finish();
         // The far end begins with the first copy of the SYN that is not lost.
         let mut now = Time::ZERO;
         let syn = near_end.poll(now).expect("a SYN").segment;
         now += Duration::from_millis(10);
-        let mut far_end = Endpoint::accept(now, far, isn.1, &syn).expect("an answer");
+        let mut far_end = TcpEndpoint::accept(now, far, isn.1, &syn).expect("an answer");
         far_end.write(sizes.1);
         let mut pair = Pair {
             now,
@@ -161,7 +161,7 @@ proptest! {
         );
         for (end, size) in [(0, sizes.1), (1, sizes.0)] {
             prop_assert!(
-                pair.events[end].contains(&Event::Closed),
+                pair.events[end].contains(&TcpEvent::Closed),
                 "end {end}: {:?}", pair.events[end]
             );
             prop_assert_eq!(pair.ends[end].receiver_stats().received, size);

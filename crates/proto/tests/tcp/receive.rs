@@ -1,10 +1,10 @@
 use fontis_base::Duration;
-use fontis_proto::tcp::Config;
+use fontis_proto::tcp::TcpConfig;
 
 use super::script::{config, run};
 
-fn delayed() -> Config {
-    Config { delayed_ack: Some(Duration::from_millis(40)), ..config() }
+fn delayed() -> TcpConfig {
+    TcpConfig { delayed_ack: Some(Duration::from_millis(40)), ..config() }
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_copy_is_reported_as_one() {
 #[test]
 fn marks_are_echoed_until_the_sender_has_heeded_them() {
     run(
-        Config { ecn: true, ..config() },
+        TcpConfig { ecn: true, ..config() },
         0,
         "+0 < 0:1000
          +0 > ack 1000

@@ -1,6 +1,8 @@
 use fontis_base::{Duration, Time};
 use fontis_proto::congestion::CongestionKind;
-use fontis_proto::tcp::{Config, Endpoint, Flags, Options, SackBlocks, Segment, SynOptions};
+use fontis_proto::tcp::{
+    Options, SackBlocks, Segment, SynOptions, TcpConfig, TcpEndpoint, TcpFlags,
+};
 
 /// Bytes of payload in a full segment of these tests.
 pub(crate) const MSS: u64 = 1000;
@@ -9,19 +11,19 @@ const PEER_ISN: u32 = u32::MAX - 5_000;
 
 /// An endpoint under test, and the time.
 pub(crate) struct Script {
-    pub(crate) endpoint: Endpoint,
+    pub(crate) endpoint: TcpEndpoint,
     pub(crate) now: Time,
     peer_next: u32,
 }
 
 /// Segments of 1000 bytes, no timestamps, every segment acknowledged, Reno's window.
-pub(crate) fn config() -> Config {
-    Config {
+pub(crate) fn config() -> TcpConfig {
+    TcpConfig {
         mtu: 1040,
         timestamps: false,
         delayed_ack: None,
         congestion: CongestionKind::NewReno,
-        ..Config::default()
+        ..TcpConfig::default()
     }
 }
 
@@ -35,7 +37,7 @@ pub(crate) const RTT: u64 = 100;
 /// `F` (FIN), `R` (RST), `E` (ECE), `C` (CWR), `M` (marked, arriving) or `T` (ECN-capable,
 /// leaving). Positions are in bytes from the beginning of each stream. All that the endpoint sends
 /// must be in the script, in its order, and at its time to the millisecond.
-pub(crate) fn run(config: Config, write: u64, script: &str) -> Script {
+pub(crate) fn run(config: TcpConfig, write: u64, script: &str) -> Script {
     run_until(Script::connected(config), write, script)
 }
 
@@ -93,18 +95,20 @@ fn normal(text: &str) -> String {
 
 impl Script {
     /// An endpoint whose SYN was answered after [`RTT`].
-    pub(crate) fn connected(config: Config) -> Self {
+    pub(crate) fn connected(config: TcpConfig) -> Self {
         let ecn = config.ecn;
-        let endpoint = Endpoint::connect(Time::ZERO, config, ISN);
+        let endpoint = TcpEndpoint::connect(Time::ZERO, config, ISN);
         let mut test = Self { endpoint, now: Time::ZERO, peer_next: PEER_ISN };
         let syn = test.endpoint.poll(test.now).expect("a SYN").segment;
-        assert!(syn.flags.has(Flags::SYN) && !syn.flags.has(Flags::ACK));
+        assert!(syn.flags.has(TcpFlags::SYN) && !syn.flags.has(TcpFlags::ACK));
         test.now += Duration::from_millis(RTT);
         let answer = Segment {
             seq: PEER_ISN,
             ack: ISN.wrapping_add(1),
             window: 60_000,
-            flags: Flags::SYN | Flags::ACK | if ecn { Flags::ECE } else { Flags::default() },
+            flags: TcpFlags::SYN
+                | TcpFlags::ACK
+                | if ecn { TcpFlags::ECE } else { TcpFlags::default() },
             ..Segment::default()
         };
         let options = Options::Syn(SynOptions {
@@ -138,9 +142,12 @@ impl Script {
             for (left, right) in segment.sack() {
                 words.push(format!("sack {}:{}", theirs(*left), theirs(*right)));
             }
-            for (flag, name) in
-                [(Flags::FIN, "F"), (Flags::RST, "R"), (Flags::ECE, "E"), (Flags::CWR, "C")]
-            {
+            for (flag, name) in [
+                (TcpFlags::FIN, "F"),
+                (TcpFlags::RST, "R"),
+                (TcpFlags::ECE, "E"),
+                (TcpFlags::CWR, "C"),
+            ] {
                 if segment.flags.has(flag) {
                     words.push(name.to_owned());
                 }
@@ -158,7 +165,7 @@ impl Script {
         let mut segment = Segment {
             seq: base,
             ack: ISN.wrapping_add(1),
-            flags: Flags::ACK,
+            flags: TcpFlags::ACK,
             // 16 times 60 000 bytes: never in the way.
             window: 60_000,
             ..Segment::default()
@@ -190,10 +197,10 @@ impl Script {
                     let at: u32 = words.next().expect("a position").parse().expect("a number");
                     segment.seq = base.wrapping_add(at);
                 }
-                "F" => segment.flags |= Flags::FIN,
-                "R" => segment.flags |= Flags::RST,
-                "E" => segment.flags |= Flags::ECE,
-                "C" => segment.flags |= Flags::CWR,
+                "F" => segment.flags |= TcpFlags::FIN,
+                "R" => segment.flags |= TcpFlags::RST,
+                "E" => segment.flags |= TcpFlags::ECE,
+                "C" => segment.flags |= TcpFlags::CWR,
                 "M" => marked = true,
                 _ => {
                     let (from, to) = range(word);

@@ -1,12 +1,12 @@
 use fontis_base::Duration;
-use fontis_proto::tcp::Config;
+use fontis_proto::tcp::TcpConfig;
 
 use super::script::{MSS, config, run};
 
 #[test]
 fn a_closed_window_is_probed_ever_more_rarely_until_it_opens() {
     let test = run(
-        Config { initial_window: 2, ..config() },
+        TcpConfig { initial_window: 2, ..config() },
         3 * MSS,
         "+0 > 0:1000
          +0 > 1000:2000
@@ -27,7 +27,7 @@ fn a_closed_window_is_probed_ever_more_rarely_until_it_opens() {
 #[test]
 fn a_short_window_is_not_filled_with_crumbs() {
     run(
-        Config { initial_window: 4, nagle: false, ..config() },
+        TcpConfig { initial_window: 4, nagle: false, ..config() },
         6 * MSS,
         "+0 > 0:1000
          +0 > 1000:2000
@@ -47,7 +47,7 @@ fn a_short_window_is_not_filled_with_crumbs() {
 #[test]
 fn a_stated_maximum_window_is_kept() {
     run(
-        Config { max_window: Some(3000), ..config() },
+        TcpConfig { max_window: Some(3000), ..config() },
         7 * MSS,
         "+0 > 0:1000
          +0 > 1000:2000
@@ -65,7 +65,7 @@ fn a_stated_maximum_window_is_kept() {
 
 #[test]
 fn an_application_that_does_not_read_closes_the_window_and_opens_it_again() {
-    let buffer = Config { receive_buffer: 2000, auto_read: false, ..config() };
+    let buffer = TcpConfig { receive_buffer: 2000, auto_read: false, ..config() };
     let mut test = run(buffer, 0, "+0 < 0:1000\n +0 > ack 1000\n +0 < 1000:2000\n +0 > ack 2000");
     assert_eq!(test.endpoint.unread(), 2000);
     // What does not fit is not taken.
@@ -82,7 +82,7 @@ fn an_application_that_does_not_read_closes_the_window_and_opens_it_again() {
 #[test]
 fn a_pause_shrinks_the_window_to_the_initial_one() {
     let mut test = run(
-        Config { initial_window: 2, ..config() },
+        TcpConfig { initial_window: 2, ..config() },
         6 * MSS,
         "+0 > 0:1000
          +0 > 1000:2000
@@ -110,7 +110,7 @@ fn a_short_segment_waits_for_another_short_one_but_not_for_full_ones() {
     let test = run(config(), 500, "+0 > 0:500");
     let test = super::script::run_until(test, 300, "+100 < ack 500\n +0 > 500:800");
     super::script::run_until(test, 0, "+100 < ack 800");
-    let hasty = Config { nagle: false, ..config() };
+    let hasty = TcpConfig { nagle: false, ..config() };
     let test = run(hasty, 500, "+0 > 0:500");
     super::script::run_until(test, 300, "+0 > 500:800\n +100 < ack 800");
 }

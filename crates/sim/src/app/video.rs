@@ -47,7 +47,7 @@ impl FrameKind {
 
 /// A frame as the encoder gives it, in the order in which frames are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frame {
+pub struct VideoFrame {
     /// Its kind.
     pub kind: FrameKind,
     /// Its length in bytes.
@@ -85,7 +85,7 @@ impl Encoder {
     }
 
     /// The next frame; `reported` is the rate that the transport reports.
-    pub fn next(&mut self, reported: Option<Rate>) -> Frame {
+    pub fn next(&mut self, reported: Option<Rate>) -> VideoFrame {
         let Video { rate, least, adaptive, variation, .. } = self.video;
         if let Some(reported) = reported.filter(|_| adaptive) {
             let told = reported.as_bps() as f64 * USED;
@@ -97,7 +97,7 @@ impl Encoder {
         self.count += 1;
         let mean = self.rate / 8.0 / f64::from(self.video.frames.max(1));
         let size = mean * self.weight(kind) / self.mean_weight() * self.factor(variation);
-        Frame { kind, bytes: (size as u64).max(1) }
+        VideoFrame { kind, bytes: (size as u64).max(1) }
     }
 
     /// The kind of a group's frame, by its place.
@@ -160,7 +160,7 @@ pub const DEADLINE: Duration = Duration::from_millis(300);
 mod tests {
     use super::*;
 
-    fn frames(video: Video, count: usize, reported: Option<Rate>) -> Vec<Frame> {
+    fn frames(video: Video, count: usize, reported: Option<Rate>) -> Vec<VideoFrame> {
         let mut encoder = Encoder::new(video, Time::ZERO, Stream::new(5, "video"));
         (0..count).map(|_| encoder.next(reported)).collect()
     }

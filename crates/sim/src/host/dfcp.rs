@@ -7,8 +7,8 @@ use bytes::{Bytes, BytesMut};
 use fontis_base::{Duration, Node, Packet, PacketId, Port, Rate, Stream, Time};
 use fontis_codes::Code;
 use fontis_proto::dfcp::{
-    ChannelId, CloseReason, Config, Connection, ConnectionId, Event, ObjectShape,
-    Packet as DfcpPacket, SendOptions, Session, Stats, TraceEvent,
+    ChannelId, CloseReason, ConnectionId, DfcpConfig, DfcpConnection, DfcpEvent, DfcpPacket,
+    DfcpStats, ObjectShape, SendOptions, Session, TraceEvent,
 };
 use fontis_proto::qlog;
 use fontis_trace::Clear;
@@ -92,7 +92,7 @@ impl Serve {
         Self { unasked, ..Self::default() }
     }
 
-    fn answer(&mut self, now: Time, connection: &mut Connection, size: u64, symbol_size: u16) {
+    fn answer(&mut self, now: Time, connection: &mut DfcpConnection, size: u64, symbol_size: u16) {
         self.requests += 1;
         let mut shape = ObjectShape::partition(size, symbol_size, connection.code());
         if let Some(block_size) = self.block_size {
@@ -106,9 +106,9 @@ impl Serve {
 /// A host with one DFCP connection and an application on it.
 pub struct DfcpHost {
     identity: Identity,
-    config: Config,
-    connection: Option<Connection>,
-    stats: Stats,
+    config: DfcpConfig,
+    connection: Option<DfcpConnection>,
+    stats: DfcpStats,
     role: Role,
     object: PatternObject,
     /// Whether every packet passes through the wire format and back.
@@ -126,7 +126,7 @@ impl DfcpHost {
     /// A host at rest; a client begins at `start`.
     pub fn new(
         identity: Identity,
-        config: Config,
+        config: DfcpConfig,
         role: Role,
         object: PatternObject,
         wire: bool,
@@ -137,7 +137,7 @@ impl DfcpHost {
             identity,
             config,
             connection: None,
-            stats: Stats::default(),
+            stats: DfcpStats::default(),
             role,
             object,
             wire,
@@ -155,8 +155,8 @@ impl DfcpHost {
     }
 
     /// The connection's counters; the last ones if it is gone.
-    pub fn stats(&self) -> Stats {
-        self.connection.as_ref().map_or(self.stats, Connection::stats)
+    pub fn stats(&self) -> DfcpStats {
+        self.connection.as_ref().map_or(self.stats, DfcpConnection::stats)
     }
 
     /// Whether the connection has come and gone.
@@ -203,7 +203,7 @@ impl DfcpHost {
             }
         };
         let id = self.new_id();
-        self.connection = Some(Connection::connect(now, self.config.clone(), id, request));
+        self.connection = Some(DfcpConnection::connect(now, self.config.clone(), id, request));
     }
 
     /// Drains the connection: jobs run at once, events go to the application, packets to the
@@ -258,22 +258,22 @@ impl DfcpHost {
         }
     }
 
-    fn on_event(&mut self, now: Time, connection: &mut Connection, event: Event) {
+    fn on_event(&mut self, now: Time, connection: &mut DfcpConnection, event: DfcpEvent) {
         match &mut self.role {
             Role::Fetch(fetch) => match event {
-                Event::Connected => {
+                DfcpEvent::Connected => {
                     fetch.connected_at = Some(now);
                     // A counting code carries no bytes, so the size cannot travel in a message: the
                     // server knows it.
                 }
-                Event::ObjectOpened { channel, shape, .. } => {
+                DfcpEvent::ObjectOpened { channel, shape, .. } => {
                     self.fetch_channel = Some((channel, shape));
                     if shape.size == 0 {
                         fetch.completed_at = Some(now);
                         connection.close(now, 0, "");
                     }
                 }
-                Event::Block { channel, block, data } => {
+                DfcpEvent::Block { channel, block, data } => {
                     let Some((_, shape)) = self.fetch_channel.filter(|(open, _)| *open == channel)
                     else {
                         return;
@@ -293,21 +293,21 @@ impl DfcpHost {
                         connection.close(now, 0, "");
                     }
                 }
-                Event::Closed(reason) => fetch.closed = Some(reason),
+                DfcpEvent::Closed(reason) => fetch.closed = Some(reason),
                 _ => {}
             },
             Role::Serve(serve) => match event {
-                Event::Connected => {
+                DfcpEvent::Connected => {
                     if let Some(size) = serve.unasked {
                         serve.answer(now, connection, size, self.config.params.symbol_size());
                     }
                 }
-                Event::Message { data, .. } => {
+                DfcpEvent::Message { data, .. } => {
                     let Ok(size) = <[u8; 8]>::try_from(&data[..]) else { return };
                     let size = u64::from_be_bytes(size);
                     serve.answer(now, connection, size, self.config.params.symbol_size());
                 }
-                Event::BlockWanted { channel, block } => {
+                DfcpEvent::BlockWanted { channel, block } => {
                     let Some(shape) = serve.shape else { return };
                     let data = if connection.code().carries_bytes() {
                         self.object.block(block, shape.block_len(block))
@@ -316,7 +316,7 @@ impl DfcpHost {
                     };
                     connection.supply_block(channel, block, data);
                 }
-                Event::Closed(reason) => serve.closed = Some(reason),
+                DfcpEvent::Closed(reason) => serve.closed = Some(reason),
                 _ => {}
             },
             Role::Carry(carry) => carry.on_event(now, connection, event),
@@ -339,7 +339,7 @@ impl Node<Payload> for DfcpHost {
         if self.connection.is_none() && waits && !self.is_finished() {
             let DfcpPacket::Syn { version, source, hello } = &dfcp else { return };
             let id = self.new_id();
-            self.connection = Some(Connection::accept(
+            self.connection = Some(DfcpConnection::accept(
                 now,
                 self.config.clone(),
                 id,
@@ -430,7 +430,7 @@ impl Host for DfcpHost {
         self.config.trace = true;
     }
 
-    fn take_events(&mut self) -> Vec<(Time, qlog::Event)> {
+    fn take_events(&mut self) -> Vec<(Time, qlog::QlogEvent)> {
         let events = core::mem::take(&mut self.trace);
         events.iter().map(|event| (event.time, qlog::of_dfcp(event))).collect()
     }
@@ -455,40 +455,40 @@ impl Carry {
         Some((due, "application"))
     }
 
-    fn act_if_due(&mut self, now: Time, connection: &mut Connection) {
+    fn act_if_due(&mut self, now: Time, connection: &mut DfcpConnection) {
         if self.due().is_some_and(|(due, _)| due <= now) {
             self.act(now, connection);
         }
     }
 
-    fn act(&mut self, now: Time, connection: &mut Connection) {
+    fn act(&mut self, now: Time, connection: &mut DfcpConnection) {
         let Self { app: Some(app), stream, delivered, .. } = self else { return };
         if !app.act(now, &mut DfcpSocket { connection, stream, delivered: *delivered }) {
             self.app = None;
         }
     }
 
-    fn on_event(&mut self, now: Time, connection: &mut Connection, event: Event) {
+    fn on_event(&mut self, now: Time, connection: &mut DfcpConnection, event: DfcpEvent) {
         match event {
-            Event::Connected => {
+            DfcpEvent::Connected => {
                 self.milestones.connected = Some(now);
                 self.act(now, connection);
             }
-            Event::Message { data, .. } => {
+            DfcpEvent::Message { data, .. } => {
                 self.message_bytes += data.len() as u64;
                 self.milestones.last_data = Some(now);
                 if let (Some(app), Some(number)) = (&mut self.app, data.first_chunk()) {
                     app.on_message(now, u64::from_be_bytes(*number));
                 }
             }
-            Event::Readable { channel } => {
+            DfcpEvent::Readable { channel } => {
                 while let Some(data) = connection.read(now, channel) {
                     self.delivered += data.len() as u64;
                 }
                 self.milestones.last_data = Some(now);
                 self.act(now, connection);
             }
-            Event::Closed(reason) => {
+            DfcpEvent::Closed(reason) => {
                 self.milestones.closed = Some(now);
                 match reason {
                     CloseReason::Local | CloseReason::Finished => {}
@@ -503,7 +503,7 @@ impl Carry {
 
 /// A connection as its application sees it.
 struct DfcpSocket<'a> {
-    connection: &'a mut Connection,
+    connection: &'a mut DfcpConnection,
     stream: &'a mut Option<ChannelId>,
     delivered: u64,
 }

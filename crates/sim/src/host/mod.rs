@@ -18,7 +18,7 @@ pub mod tcp;
 use core::any::Any;
 
 use fontis_base::{Duration, Node, Time};
-use fontis_proto::qlog::Event;
+use fontis_proto::qlog::QlogEvent;
 
 use crate::host::payload::Payload;
 
@@ -45,7 +45,7 @@ pub trait Host: Node<Payload> + Any + Send {
     fn keep_events(&mut self) {}
 
     /// The transport's own qlog events since the last call.
-    fn take_events(&mut self) -> Vec<(Time, Event)> {
+    fn take_events(&mut self) -> Vec<(Time, QlogEvent)> {
         Vec::new()
     }
 

@@ -12,11 +12,11 @@ use fontis_proto::{dfcp, published};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Payload {
     /// A DFCP packet.
-    Dfcp(Box<dfcp::Packet>),
+    Dfcp(Box<dfcp::DfcpPacket>),
     /// A TCP segment.
     Tcp(Segment),
     /// A packet of the DFCP of 2015.
-    Published(Box<published::Packet>),
+    Published(Box<published::PublishedPacket>),
     /// What a controller tells a sender: how fast to send.
     Rate(Rate),
     /// What a sender tells a controller: whether it has something to send.

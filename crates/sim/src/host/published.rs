@@ -4,7 +4,9 @@ use core::any::Any;
 
 use bytes::Bytes;
 use fontis_base::{Address, Ecn, Node, Packet, PacketId, Port, Rate, Time};
-use fontis_proto::published::{Coding, Config, Control, Endpoint, Event, Stats};
+use fontis_proto::published::{
+    Coding, Control, PublishedConfig, PublishedEndpoint, PublishedEvent, PublishedStats,
+};
 
 use crate::app::App;
 use crate::app::socket::{Message, Socket};
@@ -16,7 +18,7 @@ use crate::host::{Counters, Host, Milestones};
 pub struct PublishedHost {
     identity: Identity,
     control_class: u8,
-    config: Config,
+    config: PublishedConfig,
     /// Whether every packet passes through its bytes and back.
     wire: bool,
     /// The controller of its rate, if it does not set its rate itself.
@@ -27,13 +29,13 @@ pub struct PublishedHost {
     app: Option<App>,
     /// When it connects; [`Time::MAX`] if the peer does.
     start: Time,
-    endpoint: Option<Box<Endpoint>>,
+    endpoint: Option<Box<PublishedEndpoint>>,
     packets: u64,
     written: u64,
     read: u64,
     is_intact: bool,
     milestones: Milestones,
-    stats: Stats,
+    stats: PublishedStats,
     over: bool,
 }
 
@@ -42,7 +44,7 @@ impl PublishedHost {
     /// connection.
     pub fn new(
         identity: Identity,
-        config: Config,
+        config: PublishedConfig,
         seed: [u32; 3],
         app: Option<App>,
         connects_at: Option<Time>,
@@ -63,7 +65,7 @@ impl PublishedHost {
             read: 0,
             is_intact: true,
             milestones: Milestones::default(),
-            stats: Stats::default(),
+            stats: PublishedStats::default(),
             over: false,
         }
     }
@@ -81,11 +83,11 @@ impl PublishedHost {
     /// The same host, whose rate a controller decides; it sends no data before it is told one.
     pub fn with_controller(self, controller: Address) -> Self {
         let controller = Some(controller);
-        Self { controller, config: Config { rate: Rate::ZERO, ..self.config }, ..self }
+        Self { controller, config: PublishedConfig { rate: Rate::ZERO, ..self.config }, ..self }
     }
 
     /// The connection's counters; the last ones if it is gone.
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> PublishedStats {
         self.endpoint.as_ref().map_or(self.stats, |endpoint| endpoint.stats())
     }
 
@@ -121,13 +123,13 @@ impl PublishedHost {
         }
         while let Some(event) = endpoint.event() {
             match event {
-                Event::Connected => self.milestones.connected = Some(now),
-                Event::PeerFinished => {
+                PublishedEvent::Connected => self.milestones.connected = Some(now),
+                PublishedEvent::PeerFinished => {
                     self.milestones.completed = Some(now);
                     endpoint.finish();
                 }
-                Event::Closed => self.milestones.closed = Some(now),
-                Event::Aborted => {
+                PublishedEvent::Closed => self.milestones.closed = Some(now),
+                PublishedEvent::Aborted => {
                     self.milestones.closed = Some(now);
                     self.milestones.aborted = true;
                 }
@@ -183,7 +185,8 @@ impl Node<Payload> for PublishedHost {
                 endpoint.handle(now, inner, packet.ecn == Ecn::Ce);
             }
             (Payload::Published(inner), None) if self.start == Time::MAX => {
-                let accepted = Endpoint::accept(now, self.config.clone(), self.seed, inner);
+                let accepted =
+                    PublishedEndpoint::accept(now, self.config.clone(), self.seed, inner);
                 self.endpoint = accepted.map(Box::new);
             }
             _ => return,
@@ -202,7 +205,7 @@ impl Node<Payload> for PublishedHost {
             if self.over || now < self.start {
                 return None;
             }
-            let endpoint = Endpoint::connect(now, self.config.clone(), self.seed);
+            let endpoint = PublishedEndpoint::connect(now, self.config.clone(), self.seed);
             self.endpoint = Some(Box::new(endpoint));
             self.milestones.first_sent = Some(now);
             if self.controller.is_some() {
@@ -241,7 +244,7 @@ impl Node<Payload> for PublishedHost {
 
 /// A connection as its application sees it.
 struct PublishedSocket<'a> {
-    endpoint: &'a mut Endpoint,
+    endpoint: &'a mut PublishedEndpoint,
     coding: Coding,
     written: &'a mut u64,
 }
@@ -307,11 +310,13 @@ impl Host for PublishedHost {
 }
 
 /// What a packet's bytes say. How much of a counted block is message stands in no byte.
-fn pass_wire(packet: fontis_proto::published::Packet) -> fontis_proto::published::Packet {
-    use fontis_proto::published::{Body, Packet};
+fn pass_wire(
+    packet: fontis_proto::published::PublishedPacket,
+) -> fontis_proto::published::PublishedPacket {
+    use fontis_proto::published::{Body, PublishedPacket};
     let mut bytes = Vec::with_capacity(1500);
     packet.encode(&[], &mut bytes);
-    let mut decoded = Packet::decode(&[], &bytes).expect("our own bytes can be read");
+    let mut decoded = PublishedPacket::decode(&[], &bytes).expect("our own bytes can be read");
     if let (Body::Symbols(sent), Body::Symbols(read)) = (&packet.body, &mut decoded.body) {
         read.message = sent.message;
         if sent.bytes.is_empty() {

@@ -4,7 +4,7 @@ use core::any::Any;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use fontis_base::{FlowId, Node, Packet, Port, Time};
-use fontis_proto::qlog::Event;
+use fontis_proto::qlog::QlogEvent;
 
 use crate::host::payload::Payload;
 use crate::host::{Counters, Host, Milestones};
@@ -44,7 +44,7 @@ impl SharedHost {
     }
 
     /// The events of all endpoints' transports since the last call, each with its flow.
-    pub(crate) fn take_flow_events(&mut self) -> Vec<(FlowId, Time, Event)> {
+    pub(crate) fn take_flow_events(&mut self) -> Vec<(FlowId, Time, QlogEvent)> {
         let Self { flows, endpoints, .. } = self;
         let of = |(flow, index): (&FlowId, &usize)| {
             let (flow, events) = (*flow, endpoints[*index].host.take_events());

@@ -8,9 +8,9 @@ use core::fmt;
 use std::sync::Arc;
 
 use fontis_base::{Address, Duration, Packet, Rate, Time};
-use fontis_proto::tcp::Config as TcpConfig;
+use fontis_proto::tcp::TcpConfig;
 use fontis_proto::tcp::wire::Addresses;
-use fontis_trace::Header;
+use fontis_trace::PacketHeader;
 use serde_json::Value;
 
 use crate::app::Application;
@@ -22,6 +22,10 @@ use crate::host::tcp::TcpHost;
 use crate::settings::catalogue::TableRow;
 use crate::settings::error::ScenarioError;
 use crate::settings::reader::Reader;
+
+/// Reads the configuration of a transport for a flow.
+pub type ReadTransport =
+    fn(&Reader<'_>, &PathFacts<'_>) -> Result<Arc<dyn Transport>, ScenarioError>;
 
 /// A transport: all that the laboratory needs to know of it.
 #[derive(Clone, Copy)]
@@ -35,9 +39,9 @@ pub struct TransportRow {
     /// Its tables in scenarios.
     pub tables: &'static [TableRow],
     /// Reads its configuration for a flow.
-    pub read: fn(&Reader<'_>, &PathFacts<'_>) -> Result<Arc<dyn Transport>, ScenarioError>,
+    pub read: ReadTransport,
     /// Reads the header of one of its packets for a trace; `None` for packets that no trace shows.
-    pub header: fn(&Payload) -> Option<Header>,
+    pub header: fn(&Payload) -> Option<PacketHeader>,
     /// Writes one of its packets with its IP header, as captures keep it.
     pub encode: fn(&Packet<Payload>, Addresses, &mut Vec<u8>),
     /// Makes the translator of a flow's packets to qlog; `None` if its hosts give events of their

@@ -7,7 +7,9 @@ use fontis_base::{
     Address, Duration, Ecn, FlowId, Node, Packet, PacketId, Port, Rate, Time, prefetch,
 };
 use fontis_proto::tcp::wire::{Addresses, decode_headers, encode_headers};
-use fontis_proto::tcp::{Config, Endpoint, Event, Leaving, ReceiverStats, SenderStats, Transmit};
+use fontis_proto::tcp::{
+    Leaving, ReceiverStats, SenderStats, TcpConfig, TcpEndpoint, TcpEvent, Transmit,
+};
 
 use crate::app::App;
 use crate::app::socket::{Message, Socket};
@@ -27,7 +29,7 @@ pub struct TcpHost {
     /// Whether every segment passes through the wire format and back.
     wire: bool,
     over: bool,
-    endpoint: Option<Box<Endpoint>>,
+    endpoint: Option<Box<TcpEndpoint>>,
     /// Half of all hosts take whatever arrives and have no application, and so do those whose
     /// application has ended.
     app: Option<Box<App>>,
@@ -42,7 +44,7 @@ pub struct TcpHost {
 /// State that few packets touch.
 #[derive(Clone, Debug)]
 struct ColdState {
-    config: Arc<Config>,
+    config: Arc<TcpConfig>,
     isn: u32,
     /// When it connects; [`Time::MAX`] if the peer does.
     connects_at: Time,
@@ -59,7 +61,7 @@ impl TcpHost {
     /// connection.
     pub fn new(
         identity: Identity,
-        config: impl Into<Arc<Config>>,
+        config: impl Into<Arc<TcpConfig>>,
         isn: u32,
         app: Option<App>,
         connects_at: Option<Time>,
@@ -158,7 +160,7 @@ impl TcpHost {
     fn start(&mut self, now: Time) {
         if now >= self.cold.connects_at {
             let ColdState { config, isn, milestones, .. } = &mut *self.cold;
-            self.endpoint = Some(Box::new(Endpoint::connect(now, config.clone(), *isn)));
+            self.endpoint = Some(Box::new(TcpEndpoint::connect(now, config.clone(), *isn)));
             milestones.first_sent = Some(now);
         }
     }
@@ -177,14 +179,14 @@ impl TcpHost {
         let ColdState { milestones, last_stats, .. } = &mut *self.cold;
         while let Some(event) = endpoint.event() {
             match event {
-                Event::Connected => milestones.connected = Some(now),
-                Event::PeerFinished => {
+                TcpEvent::Connected => milestones.connected = Some(now),
+                TcpEvent::PeerFinished => {
                     milestones.completed = Some(now);
                     endpoint.finish();
                 }
-                Event::Delivered => {}
-                Event::Closed => milestones.closed = Some(now),
-                Event::Aborted => {
+                TcpEvent::Delivered => {}
+                TcpEvent::Closed => milestones.closed = Some(now),
+                TcpEvent::Aborted => {
                     milestones.closed = Some(now);
                     milestones.aborted = true;
                 }
@@ -210,7 +212,7 @@ impl TcpHost {
             endpoint.handle(now, segment, marked);
         } else if self.cold.connects_at == Time::MAX {
             let ColdState { config, isn, .. } = &*self.cold;
-            let endpoint = Endpoint::accept(now, config.clone(), *isn, segment);
+            let endpoint = TcpEndpoint::accept(now, config.clone(), *isn, segment);
             self.endpoint = endpoint.map(Box::new);
         } else {
             return;
@@ -271,7 +273,7 @@ impl TcpHost {
 
 /// A segment on its way out of a host.
 pub(crate) struct Outgoing<'a> {
-    endpoint: &'a mut Endpoint,
+    endpoint: &'a mut TcpEndpoint,
     leaving: Leaving,
     id: PacketId,
     src: Address,
@@ -338,7 +340,7 @@ pub(crate) fn pass_wire(mut packet: Packet<Payload>) -> Packet<Payload> {
 
 /// A connection as its application sees it.
 struct TcpSocket<'a> {
-    endpoint: &'a mut Endpoint,
+    endpoint: &'a mut TcpEndpoint,
 }
 
 impl Socket for TcpSocket<'_> {

@@ -1,7 +1,7 @@
 use fontis_base::{Address, Duration, FlowId, Time};
 use fontis_codes::Code;
 use fontis_net::LinkConfig;
-use fontis_proto::dfcp::{Config, Params};
+use fontis_proto::dfcp::{DfcpConfig, Params};
 
 use fontis_sim::World;
 use fontis_sim::host::dfcp::{DfcpHost, Fetch, Role, Serve};
@@ -29,7 +29,7 @@ pub struct Dumbbell {
     /// The link towards the servers.
     pub up: LinkConfig,
     /// How all of them behave.
-    pub config: Config,
+    pub config: DfcpConfig,
     /// When the experiment ends, if not all flows have ended before.
     pub until: Time,
     /// How often the counters are read.
@@ -62,9 +62,9 @@ impl Dumbbell {
             flows,
             down: LinkConfig::default(),
             up: LinkConfig::default(),
-            config: Config {
+            config: DfcpConfig {
                 params: Params::default().with_code(Code::Counting),
-                ..Config::default()
+                ..DfcpConfig::default()
             },
             until: Time::ZERO + Duration::from_secs(60),
             every: Duration::from_millis(10),

@@ -7,7 +7,7 @@
 use fontis_base::{Duration, Probability, Rate, Size, Time};
 use fontis_net::{Limit, LinkConfig, Loss, Policer, QueueKind, RateChange, Schedule};
 
-use fontis_proto::dfcp::Config;
+use fontis_proto::dfcp::DfcpConfig;
 
 use super::dumbbell::{Dumbbell, Flow, Shared};
 use super::figure::{Figure, Target};
@@ -190,7 +190,7 @@ pub fn slow_start(seed: u64) -> Vec<Figure> {
         down: down.clone(),
         up: link(rate),
         until,
-        config: Config::default(),
+        config: DfcpConfig::default(),
         ..Dumbbell::new(seed, vec![flow])
     };
     let dropped = |to| shared.run().timeline.queue_drops(Time::ZERO, at(to)).0 as f64;

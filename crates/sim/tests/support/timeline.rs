@@ -1,6 +1,6 @@
 use fontis_base::{Duration, Time};
 use fontis_net::LinkStats;
-use fontis_proto::dfcp::Stats;
+use fontis_proto::dfcp::DfcpStats;
 
 /// What the flows and the bottleneck of an experiment had counted, at fixed intervals.
 #[derive(Clone, Debug, Default)]
@@ -15,9 +15,9 @@ pub struct Moment {
     /// When.
     pub at: Time,
     /// Each flow's receiver.
-    pub clients: Vec<Stats>,
+    pub clients: Vec<DfcpStats>,
     /// Each flow's sender.
-    pub servers: Vec<Stats>,
+    pub servers: Vec<DfcpStats>,
     /// The bottleneck towards the receivers.
     pub down: LinkStats,
 }
@@ -95,8 +95,9 @@ mod tests {
             for (total, rate) in totals.iter_mut().zip(rates) {
                 *total += rate;
             }
-            let clients =
-                totals.map(|bytes_received| Stats { bytes_received, ..Stats::default() }).to_vec();
+            let clients = totals
+                .map(|bytes_received| DfcpStats { bytes_received, ..DfcpStats::default() })
+                .to_vec();
             let (servers, down) = (Vec::new(), LinkStats::default());
             moments.push(Moment { at: at(second as u64), clients, servers, down });
         }

@@ -1,7 +1,7 @@
 use fontis_base::{Address, Duration, FlowId, Rate, Time};
 use fontis_codes::Code;
 use fontis_net::{LinkConfig, LinkStats};
-use fontis_proto::dfcp::{CloseReason, Config, Stats};
+use fontis_proto::dfcp::{CloseReason, DfcpConfig, DfcpStats};
 
 use fontis_sim::World;
 use fontis_sim::host::dfcp::{DfcpHost, Fetch, Role, Serve};
@@ -24,7 +24,7 @@ pub struct Transfer {
     /// The link towards the server.
     pub up: LinkConfig,
     /// How both sides behave.
-    pub config: Config,
+    pub config: DfcpConfig,
     /// Whether every packet passes through the wire format and back.
     pub wire: bool,
 }
@@ -39,9 +39,9 @@ pub struct Outcome {
     /// When each block was complete at the client.
     pub block_times: Vec<Time>,
     /// The server's counters.
-    pub server: Stats,
+    pub server: DfcpStats,
     /// The client's counters.
-    pub client: Stats,
+    pub client: DfcpStats,
     /// The link towards the client.
     pub down: LinkStats,
     /// The link towards the server.
@@ -60,7 +60,7 @@ impl Transfer {
             size,
             down: LinkConfig::default(),
             up: LinkConfig::default(),
-            config: Config::default(),
+            config: DfcpConfig::default(),
             wire: false,
         }
     }

@@ -40,7 +40,8 @@ fn a_qlog_read_again_has_the_packets_losses_and_blocks_that_were_counted() {
     assert_eq!(told.flows.len(), 4);
     for (index, flow) in seen.flows.iter().enumerate() {
         // Flows come in the order in which they begin to speak.
-        let found = |other: &&fontis_trace::Flow| other.name == format!("{} (server)", flow.name);
+        let found =
+            |other: &&fontis_trace::TraceFlow| other.name == format!("{} (server)", flow.name);
         let other = told.flows.iter().find(found).expect("the same flow");
         assert_eq!(other.protocol, flow.protocol);
         let last = rows - seen.flows.len() + index;

@@ -33,7 +33,7 @@ fn every_packet_is_there_and_ends_where_it_did() {
         assert!(lost > 10, "{protocol}: {lost}");
         // What was lost was lost at the bottleneck, the second lane; what crossed it has a stay
         // there.
-        let bottleneck = |p: &&fontis_trace::Packet| p.fate == Fate::Lost && p.place == 1;
+        let bottleneck = |p: &&fontis_trace::TracePacket| p.fate == Fate::Lost && p.place == 1;
         assert_eq!(trace.packets.iter().filter(bottleneck).count(), lost);
         assert_eq!(trace.lanes[1].name, "bottleneck");
         assert!(trace.packets.iter().all(|p| p.fate == Fate::Lost || p.place == NOWHERE));

@@ -2,8 +2,9 @@ use std::io::Read;
 use std::net::IpAddr;
 
 use super::frames::Frames;
-use super::wire::{self, Protocol, Seen};
+use super::wire;
 use crate::capture::frames::CaptureError;
+use crate::capture::wire::ip_packet::{IpPacket, Protocol};
 
 /// A packet of a capture, for who looks at times and sizes only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +20,7 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    fn of(nanos: u64, seen: &Seen) -> Self {
+    fn of(nanos: u64, seen: &IpPacket) -> Self {
         let (destination, port) = seen.destination;
         let is_udp = matches!(seen.protocol, Protocol::Udp | Protocol::Quic | Protocol::Dfcp);
         Self { nanos, size: seen.size, destination, udp_port: is_udp.then_some(port) }

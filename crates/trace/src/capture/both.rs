@@ -1,9 +1,7 @@
 use std::io::Read;
 
-use super::Numbered;
 use super::clocks::Clocks;
-use super::frames::Frames;
-use crate::capture::frames::CaptureError;
+use super::frames::{CaptureError, Frames, Numbered};
 
 /// The frames of two captures in the order of time.
 pub(crate) struct Both<'a> {

@@ -4,8 +4,8 @@ use pcap_parser::traits::PcapReaderIterator;
 use pcap_parser::{Block, PcapBlockOwned, PcapError, create_reader};
 use thiserror::Error;
 
-use super::Numbered;
-use super::wire::{self, Seen};
+use super::wire;
+use super::wire::ip_packet::IpPacket;
 
 /// What is wrong with a capture.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -25,6 +25,9 @@ pub enum CaptureError {
     #[error("it cannot be read a second time: {0}")]
     Again(String),
 }
+
+/// A frame's number, when it was captured in nanoseconds since 1970, and what is in it.
+pub(super) type Numbered = (u64, u64, IpPacket);
 
 /// The frames of a capture, one after the other.
 pub(crate) struct Frames<'a> {
@@ -120,7 +123,7 @@ fn take(
     legacy: &mut Option<(i32, u64)>,
     number: &mut u64,
     unknown: &mut Option<i32>,
-) -> Option<(u64, Seen)> {
+) -> Option<(u64, IpPacket)> {
     let (link, at, data) = match block {
         PcapBlockOwned::LegacyHeader(header) => {
             let units = if header.is_nanosecond_precision() { NANOS } else { 1_000_000 };
@@ -169,4 +172,17 @@ fn take(
     }
     *unknown = None;
     Some((at, wire::read(link, data)?))
+}
+
+/// So many frames are looked at before the first is judged.
+const PRELUDE: usize = 20_000;
+
+pub(super) fn prelude(frames: &mut Frames<'_>) -> Result<Vec<Numbered>, CaptureError> {
+    let mut all = Vec::new();
+    while all.len() < PRELUDE
+        && let Some(frame) = frames.next()?
+    {
+        all.push(frame);
+    }
+    Ok(all)
 }

@@ -8,14 +8,16 @@
 mod arrivals;
 mod both;
 mod clocks;
+mod comparison;
+mod flow_key;
 mod frames;
+mod lowest;
 mod mptcp;
 mod reading;
 mod views;
 mod wire;
 
 use std::io::{Read, Seek};
-use std::net::IpAddr;
 
 use fontis_base::Duration;
 
@@ -23,10 +25,9 @@ pub use self::arrivals::{Arrival, arrivals};
 use self::both::Both;
 use self::clocks::Clocks;
 pub use self::frames::CaptureError;
-use self::frames::Frames;
+use self::frames::{Frames, prelude};
 use self::reading::Reading;
 use self::views::Views;
-use self::wire::{Protocol, Seen};
 use crate::kept::Detail;
 use crate::trace::Trace;
 
@@ -88,36 +89,4 @@ pub fn read_both(
     ));
     reading.note_unmatched();
     Ok(reading.finish(&both.sides))
-}
-
-/// A frame's number, when it was captured in nanoseconds since 1970, and what is in it.
-type Numbered = (u64, u64, Seen);
-
-/// So many frames are looked at before the first is judged.
-const PRELUDE: usize = 20_000;
-
-fn prelude(frames: &mut Frames<'_>) -> Result<Vec<Numbered>, CaptureError> {
-    let mut all = Vec::new();
-    while all.len() < PRELUDE
-        && let Some(frame) = frames.next()?
-    {
-        all.push(frame);
-    }
-    Ok(all)
-}
-
-type End = (IpAddr, u16);
-/// Both ends, the lower first, and the transport.
-type FlowKey = (End, End, u8);
-
-fn key(seen: &Seen) -> FlowKey {
-    let protocol = match seen.protocol {
-        Protocol::Dfcp | Protocol::Quic | Protocol::Udp => 17,
-        Protocol::Tcp => 6,
-        Protocol::Sctp => 132,
-        Protocol::Dccp => 33,
-        Protocol::Other => 0,
-    };
-    let (low, high) = (seen.source.min(seen.destination), seen.source.max(seen.destination));
-    (low, high, protocol)
 }

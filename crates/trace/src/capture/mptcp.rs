@@ -10,7 +10,7 @@ use fontis_base::IntervalSet;
 use sha2::{Digest, Sha256};
 
 use crate::capture::wire::mptcp::{Mapping, Multipath};
-use crate::header::Header;
+use crate::header::PacketHeader;
 
 /// The connections of a capture.
 #[derive(Debug, Default)]
@@ -51,7 +51,7 @@ impl Connections {
         side: usize,
         multipath: Option<Multipath>,
         subflow: &mut Subflow,
-        header: &mut Header,
+        header: &mut PacketHeader,
     ) {
         if let Some(Multipath::Capable(keys)) = multipath {
             // The answer says that both ends are capable; the first message alone says nothing.

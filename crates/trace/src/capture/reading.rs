@@ -4,17 +4,18 @@ use std::net::IpAddr;
 use fontis_base::Time;
 
 use super::clocks::identity;
+use super::flow_key::{End, FlowKey, key};
 use super::frames::Frames;
 use super::mptcp::{Connections, Subflow};
 use super::views::Views;
-use super::wire::{Protocol, Seen};
-use super::{End, FlowKey, key};
-use crate::builder::{Builder, Handle};
+use super::wire::ip_packet::{IpPacket, Protocol};
+use crate::builder::Builder;
 use crate::capture::wire::mptcp::Multipath;
-use crate::header::Header;
+use crate::handle::Handle;
+use crate::header::PacketHeader;
 use crate::kept::Detail;
 use crate::lane::LaneKind;
-use crate::packet::{Kind, Marks, Packet};
+use crate::packet::{Kind, Marks, TracePacket};
 use crate::trace::Trace;
 
 struct FlowKnown {
@@ -77,7 +78,7 @@ impl Reading {
     }
 
     /// The flow of a packet, made if it is new.
-    fn flow(&mut self, seen: &Seen) -> usize {
+    fn flow(&mut self, seen: &IpPacket) -> usize {
         let key = key(seen);
         let tagged = seen.tags[0].and_then(|tag| self.by_tag.get(&tag).copied());
         let known = tagged.or_else(|| self.by_key.get(&key).copied());
@@ -129,7 +130,12 @@ impl Reading {
     }
 
     /// The packet as the trace has it, its header, and whether the second speaker sent it.
-    fn packet(&mut self, number: u64, sent: u64, seen: Seen) -> (Packet, Header, bool) {
+    fn packet(
+        &mut self,
+        number: u64,
+        sent: u64,
+        seen: IpPacket,
+    ) -> (TracePacket, PacketHeader, bool) {
         let place = self.flow(&seen);
         let (index, first, protocol) = {
             let flow = &self.flows[place];
@@ -145,7 +151,7 @@ impl Reading {
                 None => seen.source != first,
             },
         };
-        let mut packet = Packet::sent(number, Time::from_nanos(sent), from, to, seen.size);
+        let mut packet = TracePacket::sent(number, Time::from_nanos(sent), from, to, seen.size);
         packet.flow = index;
         if protocol == Protocol::Sctp {
             let ends = if back {
@@ -173,12 +179,12 @@ impl Reading {
             && let Some((path, number)) = seen.sealed
         {
             packet.path = path;
-            header = Header { seq: Some(number), len: 1, bits: 64, path, ..header };
+            header = PacketHeader { seq: Some(number), len: 1, bits: 64, path, ..header };
         }
         (packet, header, back)
     }
 
-    pub(super) fn one_place(&mut self, number: u64, at: u64, seen: Seen, views: &Views) {
+    pub(super) fn one_place(&mut self, number: u64, at: u64, seen: IpPacket, views: &Views) {
         let (at_source, rtt) = views.at_source(&seen);
         let way = rtt / 2;
         let sent = if at_source { at } else { at.saturating_sub(way) };
@@ -201,7 +207,7 @@ impl Reading {
         }
     }
 
-    pub(super) fn both_places(&mut self, side: usize, number: u64, at: u64, seen: Seen) {
+    pub(super) fn both_places(&mut self, side: usize, number: u64, at: u64, seen: IpPacket) {
         let name = identity(&seen);
         let active = self.ends[side].get_or_insert((at, at));
         active.1 = at;

@@ -1,8 +1,9 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use super::wire::Seen;
-use super::{End, FlowKey, Numbered, key};
+use super::flow_key::{End, FlowKey, key};
+use super::frames::Numbered;
+use super::wire::ip_packet::IpPacket;
 
 /// What is known of how captures see a flow: which end they are at, and how long a round trip
 /// takes.
@@ -52,7 +53,7 @@ impl Views {
     }
 
     /// Whether the capture is at the packet's source, and the round trip's nanoseconds.
-    pub(super) fn at_source(&self, seen: &Seen) -> (bool, u64) {
+    pub(super) fn at_source(&self, seen: &IpPacket) -> (bool, u64) {
         match (self.flows.get(&key(seen)), self.home) {
             (Some((address, rtt)), _) => (seen.source.0 == *address, *rtt),
             (None, Some(home)) if seen.destination.0 == home => (false, 0),

@@ -1,19 +1,19 @@
 use bytes::Bytes;
 use fontis_proto::dfcp::{
     self, BlockNeed, BlockStatus, ConnectionId, Feedback, Frame, Live, LiveKind, ObjectShape, Open,
-    Symbols,
+    SymbolsFrame,
 };
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::frames::Said;
-use crate::header::Header;
+use super::frames::PacketFacts;
+use crate::header::PacketHeader;
 use crate::packet::Kind;
 
 /// A frame as `--qlog` tells it.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "frame_type", rename_all = "snake_case")]
-enum Told {
+enum QlogFrame {
     Symbols {
         channel: u32,
         block: u32,
@@ -60,16 +60,17 @@ struct Need {
 }
 
 /// What a packet of DFCP says.
-pub(super) fn said(number: Option<u64>, frames: &[Value]) -> Said {
+pub(super) fn said(number: Option<u64>, frames: &[Value]) -> PacketFacts {
     let mut acks = Vec::new();
-    let frames = frames.iter().filter_map(|frame| of(Told::deserialize(frame).ok()?, &mut acks));
-    let packet = dfcp::Packet::Sealed {
+    let frames =
+        frames.iter().filter_map(|frame| of(QlogFrame::deserialize(frame).ok()?, &mut acks));
+    let packet = dfcp::DfcpPacket::Sealed {
         destination: ConnectionId([0; 8]),
         path: 0,
         number: number.unwrap_or(0),
         frames: frames.collect(),
     };
-    let mut header = Header::of_dfcp(&packet);
+    let mut header = PacketHeader::of_dfcp(&packet);
     if number.is_none() {
         // The handshake's messages are not numbered.
         (header.seq, header.len) = (None, 0);
@@ -77,41 +78,51 @@ pub(super) fn said(number: Option<u64>, frames: &[Value]) -> Said {
             header.kind = Kind::Handshake;
         }
     }
-    Said { header, acks, stream: None, again: false }
+    PacketFacts { header, acks, stream: None, again: false }
 }
 
-fn of(told: Told, acks: &mut Vec<(u64, u64)>) -> Option<Frame> {
+fn of(told: QlogFrame, acks: &mut Vec<(u64, u64)>) -> Option<Frame> {
     Some(match told {
-        Told::Symbols { channel, block, esi, count, length, block_length, fin, whole } => {
+        QlogFrame::Symbols { channel, block, esi, count, length, block_length, fin, whole } => {
             // Which kind of channel it is does not matter here.
             let kind = LiveKind::Message;
             let live = block_length.map(|block_len| Live { kind, block_len, fin });
             let (long, len, data) = (false, length, Bytes::new());
-            Frame::Symbols(Symbols { channel, block, esi, count, live, whole, long, len, data })
+            Frame::Symbols(SymbolsFrame {
+                channel,
+                block,
+                esi,
+                count,
+                live,
+                whole,
+                long,
+                len,
+                data,
+            })
         }
-        Told::Feedback { ack_delay, acked_ranges } => {
+        QlogFrame::Feedback { ack_delay, acked_ranges } => {
             let largest = acked_ranges.iter().map(|(_, high)| *high).max()?;
             acks.extend(acked_ranges);
             let delay_us = (ack_delay.max(0.0) * 1e3) as u32;
             Frame::Feedback(Box::new(Feedback { largest, delay_us, ..Feedback::default() }))
         }
-        Told::Blocks { channel, floor, blocks } => {
+        QlogFrame::Blocks { channel, floor, blocks } => {
             let blocks = blocks.into_iter();
             let blocks = blocks
                 .map(|Need { block, needed }| BlockNeed { block, needed, done: needed == 0 })
                 .collect();
             Frame::Blocks(Box::new(BlockStatus { channel, floor, limit: u32::MAX, blocks }))
         }
-        Told::Open { channel, size, block_size, symbol_size } => Frame::Open(Box::new(Open {
+        QlogFrame::Open { channel, size, block_size, symbol_size } => Frame::Open(Box::new(Open {
             channel,
             object: ObjectShape { size, block_size, symbol_size, code: 0 },
             label: Bytes::new(),
         })),
-        Told::Done { channel } => Frame::Done { channel },
-        Told::Confirm => Frame::Confirm,
-        Told::Fin => Frame::Fin,
-        Told::FinAck => Frame::FinAck,
-        Told::Close => Frame::Close { code: 0, reason: String::new() },
-        Told::Other => return None,
+        QlogFrame::Done { channel } => Frame::Done { channel },
+        QlogFrame::Confirm => Frame::Confirm,
+        QlogFrame::Fin => Frame::Fin,
+        QlogFrame::FinAck => Frame::FinAck,
+        QlogFrame::Close => Frame::Close { code: 0, reason: String::new() },
+        QlogFrame::Other => return None,
     })
 }

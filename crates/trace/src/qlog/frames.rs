@@ -3,12 +3,12 @@ use std::collections::BTreeMap;
 use fontis_base::{Duration, IntervalSet};
 use serde_json::Value;
 
-use crate::header::Header;
+use crate::header::PacketHeader;
 use crate::packet::Kind;
 
-/// What a packet's frames say.
-pub(super) struct Said {
-    pub(super) header: Header,
+/// The sum of a packet's frames.
+pub(super) struct PacketFacts {
+    pub(super) header: PacketHeader,
     /// Packets that it acknowledges: first and last.
     pub(super) acks: Vec<(u64, u64)>,
     /// The stream of its last data.
@@ -28,7 +28,7 @@ pub(super) fn said(
     number: Option<u64>,
     frames: &[Value],
     mut streams: Option<&mut Streams>,
-) -> Said {
+) -> PacketFacts {
     let (mut carries, mut bytes) = (false, 0u64);
     let (mut acks, mut is_ack) = (Vec::new(), false);
     let (mut stream, mut again) = (None, false);
@@ -71,7 +71,7 @@ pub(super) fn said(
         () => Kind::Control,
     };
     let largest = acks.iter().map(|(_, high)| *high).max();
-    let header = Header {
+    let header = PacketHeader {
         kind,
         len: u32::from(number.is_some()),
         bits: 64,
@@ -79,9 +79,9 @@ pub(super) fn said(
         ack: largest.filter(|_| number.is_some()).map(|largest| largest.saturating_add(1)),
         ack_delay: delay,
         data: Some(if again { 0 } else { bytes.min(u64::from(u32::MAX)) as u32 }),
-        ..Header::default()
+        ..PacketHeader::default()
     };
-    Said { header, acks, stream, again }
+    PacketFacts { header, acks, stream, again }
 }
 
 /// A number, or a text of one.

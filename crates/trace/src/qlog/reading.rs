@@ -3,13 +3,14 @@ use std::collections::BTreeMap;
 use fontis_base::{Duration, Time};
 use serde_json::{Map, Value};
 
-use super::frames::{Said, Streams, as_number};
+use super::frames::{PacketFacts, Streams, as_number};
 use super::gaps::Gaps;
 use super::{dfcp, frames};
-use crate::builder::{Builder, Handle};
+use crate::builder::Builder;
+use crate::handle::Handle;
 use crate::kept::Detail;
 use crate::lane::LaneKind;
-use crate::packet::{Marks, Packet};
+use crate::packet::{Marks, TracePacket};
 use crate::series::Group;
 use crate::trace::Trace;
 
@@ -251,7 +252,7 @@ impl Reading {
         let back = connection.is_server == is_sent;
         let (from, to) = if is_sent { (here, there) } else { (there, here) };
         let departed = if is_sent { at } else { self.answered(at, &mut said) };
-        let mut packet = Packet::sent(number.unwrap_or(0), departed, from, to, size);
+        let mut packet = TracePacket::sent(number.unwrap_or(0), departed, from, to, size);
         packet.flow = flow;
         if let Some(stream) = said.stream {
             packet.block = stream.min(u64::from(u32::MAX)) as u32;
@@ -285,7 +286,7 @@ impl Reading {
     }
 
     /// When what is received at `at` was sent; what it acknowledges had arrived before.
-    fn answered(&mut self, at: Time, said: &mut Said) -> Time {
+    fn answered(&mut self, at: Time, said: &mut PacketFacts) -> Time {
         said.acks.sort_unstable();
         let delay = said.header.ack_delay;
         let connection = self.connection();
@@ -361,7 +362,7 @@ impl Reading {
             let gaps = core::mem::take(&mut connection.gaps);
             for (number, sent, size) in gaps.missing() {
                 let mut packet =
-                    Packet::sent(number, sent, connection.there, connection.here, size);
+                    TracePacket::sent(number, sent, connection.there, connection.here, size);
                 packet.flow = connection.flow;
                 packet.ended = self.builder.relative(sent + connection.back());
                 self.builder.missing(packet, !connection.is_server);

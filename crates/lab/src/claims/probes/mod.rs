@@ -11,7 +11,10 @@ use fontis_codes::{
     BlockDecoder, BlockEncoder, BlockShape, Code, Decoded, Distribution, SparseCode, SparseDecoder,
     SparseEncoder, Taus88,
 };
-use fontis_proto::published::{Coding, Config, Endpoint, Flags, Header, Need, Packet};
+use fontis_proto::published::{
+    Coding, Need, PublishedConfig, PublishedEndpoint, PublishedFlags, PublishedHeader,
+    PublishedPacket,
+};
 use fontis_sim::analysis::cellular::{Cellular, PROBE, Web};
 use fontis_sim::analysis::estimator::{Estimate, Estimator, Form};
 
@@ -24,23 +27,27 @@ pub(super) fn probe(name: &str) -> Result<Value, String> {
     }
     let estimator = Estimator::default();
     Ok(match name {
-        "block" => Value::Number(f64::from(Config::default().block)),
+        "block" => Value::Number(f64::from(PublishedConfig::default().block)),
         "checks" => Value::Number(SparseCode::PROTOTYPE.checks as f64),
-        "syn times" => Value::List(copies(Silence::Always, Flags::SYN)),
-        "synack copies" => count(&copies(Silence::OfAnswers, Flags::SYN.and(Flags::ACK))),
-        "fin copies" => count(&copies(Silence::FromClose, Flags::FIN)),
-        "finack copies" => count(&copies(Silence::FromAnswer, Flags::FIN.and(Flags::ACK))),
+        "syn times" => Value::List(copies(Silence::Always, PublishedFlags::SYN)),
+        "synack copies" => {
+            count(&copies(Silence::OfAnswers, PublishedFlags::SYN.and(PublishedFlags::ACK)))
+        }
+        "fin copies" => count(&copies(Silence::FromClose, PublishedFlags::FIN)),
+        "finack copies" => {
+            count(&copies(Silence::FromAnswer, PublishedFlags::FIN.and(PublishedFlags::ACK)))
+        }
         "parity" => Value::truth(parity()),
         "half of acknowledgements lost" => {
-            let (delivered, open, _) = transfer(&Config::default(), 40, true);
+            let (delivered, open, _) = transfer(&PublishedConfig::default(), 40, true);
             Value::truth(delivered == 40 * 63_536 && open == 0)
         }
         "in order" => {
-            let config = Config { window: 8, ..Config::default() };
+            let config = PublishedConfig { window: 8, ..PublishedConfig::default() };
             Value::truth(transfer(&config, 60, false).0 == 60 * 63_536)
         }
         "most held" => {
-            let config = Config { window: 8, ..Config::default() };
+            let config = PublishedConfig { window: 8, ..PublishedConfig::default() };
             Value::Number(transfer(&config, 60, false).2 as f64)
         }
         "switches" => Value::Number(switches() as f64),
@@ -112,19 +119,19 @@ fn count(times: &[f64]) -> Value {
 
 /// Bits of a header's field: as many as change when the field is as large as can be.
 fn bits(field: &str) -> Result<f64, String> {
-    let encode = |header: &Header| {
+    let encode = |header: &PublishedHeader| {
         let mut bytes = Vec::new();
         header.encode(&[], &[], &mut bytes);
         // The checksum follows the others.
         bytes[16..18].fill(0);
         bytes
     };
-    let zero = Header::default();
+    let zero = PublishedHeader::default();
     let header = match field {
-        "port" => Header { source: u16::MAX, ..zero },
-        "blockid" => Header { block: u32::MAX, ..zero },
-        "s" => Header { state: [u32::MAX, 0, 0], ..zero },
-        "flags" => Header { flags: Flags(u8::MAX), ..zero },
+        "port" => PublishedHeader { source: u16::MAX, ..zero },
+        "blockid" => PublishedHeader { block: u32::MAX, ..zero },
+        "s" => PublishedHeader { state: [u32::MAX, 0, 0], ..zero },
+        "flags" => PublishedHeader { flags: PublishedFlags(u8::MAX), ..zero },
         // The high half of byte 12 holds the header's length in words.
         "offset" => {
             let bytes = encode(&zero);
@@ -134,7 +141,11 @@ fn bits(field: &str) -> Result<f64, String> {
         "checksum" => {
             let checksum = |block: u32| {
                 let mut bytes = Vec::new();
-                Header { block, ..Header::default() }.encode(&[], &[], &mut bytes);
+                PublishedHeader { block, ..PublishedHeader::default() }.encode(
+                    &[],
+                    &[],
+                    &mut bytes,
+                );
                 u16::from_be_bytes([bytes[16], bytes[17]])
             };
             let first = checksum(0);
@@ -162,10 +173,10 @@ enum Silence {
 }
 
 /// The times, in seconds, at which packets with exactly these flags are sent.
-fn copies(silence: Silence, flags: Flags) -> Vec<f64> {
-    let config = Config::default();
-    let mut first = Endpoint::connect(Time::ZERO, config.clone(), [9, 99, 999]);
-    let mut second: Option<Endpoint> = None;
+fn copies(silence: Silence, flags: PublishedFlags) -> Vec<f64> {
+    let config = PublishedConfig::default();
+    let mut first = PublishedEndpoint::connect(Time::ZERO, config.clone(), [9, 99, 999]);
+    let mut second: Option<PublishedEndpoint> = None;
     let (mut times, mut now, mut heard) = (Vec::new(), Time::ZERO, 0);
     while now < Time::ZERO + Duration::from_secs(300) {
         let seconds = now.as_secs_f64();
@@ -192,7 +203,9 @@ fn copies(silence: Silence, flags: Flags) -> Vec<f64> {
             }
             match &mut second {
                 Some(second) => second.handle(now, &packet, false),
-                None => second = Endpoint::accept(now, config.clone(), [8, 88, 888], &packet),
+                None => {
+                    second = PublishedEndpoint::accept(now, config.clone(), [8, 88, 888], &packet);
+                }
             }
         }
         while let Some(packet) = second.as_mut().and_then(|second| second.poll(now)) {
@@ -210,12 +223,12 @@ fn copies(silence: Silence, flags: Flags) -> Vec<f64> {
 
 /// Bytes delivered, bytes open, and the most blocks held, after a transfer of this number of blocks
 /// over 10 ms with block 3 held up; optionally with every other acknowledgement lost.
-fn transfer(config: &Config, blocks: u64, lose_acks: bool) -> (u64, u64, u64) {
-    let config = Config { rate: Rate::from_mbps(100), ..config.clone() };
-    let mut sender = Endpoint::connect(Time::ZERO, config.clone(), [9, 99, 999]);
-    let mut receiver: Option<Endpoint> = None;
+fn transfer(config: &PublishedConfig, blocks: u64, lose_acks: bool) -> (u64, u64, u64) {
+    let config = PublishedConfig { rate: Rate::from_mbps(100), ..config.clone() };
+    let mut sender = PublishedEndpoint::connect(Time::ZERO, config.clone(), [9, 99, 999]);
+    let mut receiver: Option<PublishedEndpoint> = None;
     sender.write(blocks * u64::from(config.block));
-    let mut wire: std::collections::VecDeque<(Time, bool, Packet)> = Default::default();
+    let mut wire: std::collections::VecDeque<(Time, bool, PublishedPacket)> = Default::default();
     let (mut now, mut acks, mut held_up) = (Time::ZERO, 0, 300);
     let delay = Duration::from_millis(5);
     while now < Time::ZERO + Duration::from_secs(30) {
@@ -225,7 +238,8 @@ fn transfer(config: &Config, blocks: u64, lose_acks: bool) -> (u64, u64, u64) {
                 (false, _) => sender.handle(now, &packet, false),
                 (true, Some(receiver)) => receiver.handle(now, &packet, false),
                 (true, None) => {
-                    receiver = Endpoint::accept(now, config.clone(), [8, 88, 888], &packet);
+                    receiver =
+                        PublishedEndpoint::accept(now, config.clone(), [8, 88, 888], &packet);
                 }
             }
         }
@@ -251,22 +265,25 @@ fn transfer(config: &Config, blocks: u64, lose_acks: bool) -> (u64, u64, u64) {
 /// The number of the eight combinations of encoding, decoding and acknowledging that carry data.
 fn switches() -> usize {
     let works = |switches: u32| {
-        let config = Config {
+        let config = PublishedConfig {
             coding: if switches & 1 == 0 { Coding::Counting } else { Coding::Real },
             decode: switches & 2 == 0,
             acknowledge: switches & 4 == 0,
             need: Need::Code,
-            ..Config::default()
+            ..PublishedConfig::default()
         };
-        let mut sender = Endpoint::connect(Time::ZERO, config.clone(), [9, 99, 999]);
-        let mut receiver: Option<Endpoint> = None;
+        let mut sender = PublishedEndpoint::connect(Time::ZERO, config.clone(), [9, 99, 999]);
+        let mut receiver: Option<PublishedEndpoint> = None;
         sender.write_data(bytes::Bytes::from(vec![7; 60_000]));
         let mut now = Time::ZERO;
         while now < Time::ZERO + Duration::from_secs(2) {
             while let Some(packet) = sender.poll(now) {
                 match &mut receiver {
                     Some(receiver) => receiver.handle(now, &packet, false),
-                    None => receiver = Endpoint::accept(now, config.clone(), [8, 88, 888], &packet),
+                    None => {
+                        receiver =
+                            PublishedEndpoint::accept(now, config.clone(), [8, 88, 888], &packet);
+                    }
                 }
             }
             while let Some(packet) = receiver.as_mut().and_then(|receiver| receiver.poll(now)) {

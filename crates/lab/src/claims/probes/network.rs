@@ -8,7 +8,7 @@ use fontis_base::{
 };
 use fontis_net::{Limit, Link, LinkConfig, Outage, QueueKind, QueueOptions};
 use fontis_proto::congestion::CongestionKind;
-use fontis_proto::published::{self, Config, Need, Sending};
+use fontis_proto::published::{self, Need, PublishedConfig, Sending};
 use fontis_proto::tcp;
 
 const STEP: Duration = Duration::from_micros(10);
@@ -33,13 +33,13 @@ fn packet<P>(id: u64, flow: u32, size: u32, payload: P) -> Packet<P> {
 /// cut if it is said. Acknowledgements return over the last path.
 fn over_paths(rates: &[u64], cut: bool) -> [f64; 2] {
     const HALF: Duration = Duration::from_secs(5);
-    let config = Config {
+    let config = PublishedConfig {
         window: 100,
         rate: Rate::from_mbps(rates.iter().sum()),
         need: Need::Code,
-        ..Config::default()
+        ..PublishedConfig::default()
     };
-    let mut paths: Vec<Link<published::Packet>> = rates
+    let mut paths: Vec<Link<published::PublishedPacket>> = rates
         .iter()
         .enumerate()
         .map(|(index, rate)| {
@@ -54,13 +54,14 @@ fn over_paths(rates: &[u64], cut: bool) -> [f64; 2] {
             Link::new(format!("path {index}"), 1, config)
         })
         .collect();
-    let mut sender = published::Endpoint::connect(Time::ZERO, config.clone(), [9, 99, 999]);
+    let mut sender =
+        published::PublishedEndpoint::connect(Time::ZERO, config.clone(), [9, 99, 999]);
     sender.write(1 << 40);
-    let mut receiver: Option<published::Endpoint> = None;
-    let mut back: VecDeque<(Time, published::Packet)> = VecDeque::new();
+    let mut receiver: Option<published::PublishedEndpoint> = None;
+    let mut back: VecDeque<(Time, published::PublishedPacket)> = VecDeque::new();
     let mut sent = vec![0u64; rates.len()];
     let (mut now, mut at_half) = (Time::ZERO, None);
-    let delivered = |receiver: &Option<published::Endpoint>| {
+    let delivered = |receiver: &Option<published::PublishedEndpoint>| {
         receiver.as_ref().map_or(0, |receiver| receiver.stats().delivered)
     };
     while now < Time::ZERO + HALF * 2 {
@@ -81,7 +82,8 @@ fn over_paths(rates: &[u64], cut: bool) -> [f64; 2] {
                     Some(receiver) => receiver.handle(now, body, false),
                     None => {
                         let seed = [8, 88, 888];
-                        receiver = published::Endpoint::accept(now, config.clone(), seed, body);
+                        receiver =
+                            published::PublishedEndpoint::accept(now, config.clone(), seed, body);
                     }
                 }
             }
@@ -122,16 +124,17 @@ pub(super) fn early_acknowledgement() -> Vec<f64> {
 }
 
 fn in_vain(decoding: Duration) -> f64 {
-    let config = Config {
+    let config = PublishedConfig {
         sending: Sending::UntilAcknowledged,
         rate: Rate::from_mbps(100),
-        ..Config::default()
+        ..PublishedConfig::default()
     };
     let delay = Duration::from_millis(5);
-    let mut sender = published::Endpoint::connect(Time::ZERO, config.clone(), [9, 99, 999]);
+    let mut sender =
+        published::PublishedEndpoint::connect(Time::ZERO, config.clone(), [9, 99, 999]);
     sender.write(1 << 40);
-    let mut receiver: Option<published::Endpoint> = None;
-    let mut forth: VecDeque<(Time, published::Packet)> = VecDeque::new();
+    let mut receiver: Option<published::PublishedEndpoint> = None;
+    let mut forth: VecDeque<(Time, published::PublishedPacket)> = VecDeque::new();
     let mut back = forth.clone();
     let mut now = Time::ZERO;
     while now < Time::ZERO + Duration::from_secs(3) {
@@ -144,7 +147,8 @@ fn in_vain(decoding: Duration) -> f64 {
                 Some(receiver) => receiver.handle(now, &body, false),
                 None => {
                     let seed = [8, 88, 888];
-                    receiver = published::Endpoint::accept(now, config.clone(), seed, &body);
+                    receiver =
+                        published::PublishedEndpoint::accept(now, config.clone(), seed, &body);
                 }
             }
         }
@@ -168,16 +172,16 @@ fn in_vain(decoding: Duration) -> f64 {
 pub(super) fn new_reno(lost: u64) -> Vec<f64> {
     const FIRST_LOST: u64 = 200;
     let rtt = Duration::from_millis(100);
-    let config = tcp::Config {
+    let config = tcp::TcpConfig {
         congestion: CongestionKind::NewReno,
         sack: false,
         timestamps: false,
         delayed_ack: None,
-        ..tcp::Config::default()
+        ..tcp::TcpConfig::default()
     };
-    let mut sender = tcp::Endpoint::connect(Time::ZERO, config.clone(), 0);
+    let mut sender = tcp::TcpEndpoint::connect(Time::ZERO, config.clone(), 0);
     sender.write(1000 * u64::from(config.segment_len(false)));
-    let mut receiver: Option<tcp::Endpoint> = None;
+    let mut receiver: Option<tcp::TcpEndpoint> = None;
     let mut wire: VecDeque<(Time, bool, tcp::Segment)> = VecDeque::new();
     let (mut now, mut highest, mut segments, mut copies) = (Time::ZERO, 0, 0, Vec::new());
     // What leaves at once would come back at once: a line spreads it.
@@ -189,7 +193,7 @@ pub(super) fn new_reno(lost: u64) -> Vec<f64> {
                 (false, _) => sender.handle(now, &segment, false),
                 (true, Some(receiver)) => receiver.handle(now, &segment, false),
                 (true, None) => {
-                    receiver = tcp::Endpoint::accept(now, config.clone(), 0, &segment);
+                    receiver = tcp::TcpEndpoint::accept(now, config.clone(), 0, &segment);
                 }
             }
             while let Some(answer) = receiver.as_mut().and_then(|receiver| receiver.poll(now)) {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use fontis::{Accept, Connection, Endpoint, EndpointConfig, Identity, Received, SendProgress};
 use fontis_base::Rate;
 use fontis_codes::Code;
-use fontis_proto::dfcp::{Config, Held, ObjectShape, SYMBOL_SIZE, SendOptions, Stats};
+use fontis_proto::dfcp::{DfcpConfig, DfcpStats, Held, ObjectShape, SYMBOL_SIZE, SendOptions};
 use fontis_sim::app::Application;
 use fontis_sim::app::message::{MessageLog, MessageSource};
 use fontis_sim::app::source::Pattern;
@@ -31,8 +31,8 @@ struct Dfcp {
 struct Connections {
     sender: Option<Connection>,
     receiver: Option<Connection>,
-    sent: Stats,
-    got: Stats,
+    sent: DfcpStats,
+    got: DfcpStats,
 }
 
 /// Lets the sender wait for the receiver, which connects when it is time, and is then sent the
@@ -56,7 +56,7 @@ pub(super) fn start(stage: &Stage, place: &Place<'_>) -> Result<Box<dyn Flow>, T
     let identity = Identity::generate();
     // What the simulator only counts is really encoded here.
     let params = config.params.clone().with_code(Code::RaptorQ);
-    let transport = Config { params, ..config.clone() };
+    let transport = DfcpConfig { params, ..config.clone() };
     let bind = |namespace: &Namespace, address, secret: &Identity, accept| {
         let config = EndpointConfig {
             transport: transport.clone(),
@@ -156,7 +156,7 @@ impl Flow for Dfcp {
 /// The time limit of that query: a connection may be busy.
 const PATIENCE: Span = Span::from_millis(50);
 
-async fn ask(connection: Option<Connection>) -> Option<Stats> {
+async fn ask(connection: Option<Connection>) -> Option<DfcpStats> {
     let stats = async move { connection?.stats().await };
     tokio::time::timeout(PATIENCE, stats).await.ok().flatten()
 }

@@ -2,13 +2,13 @@ use bytes::Bytes;
 use fontis_base::Time;
 use fontis_codes::Code;
 
-use super::super::event::{Event, Job, JobDone};
+use super::super::event::{CodingJob, DfcpEvent, JobDone};
 use super::super::packet::{ChannelId, Frame, LiveKind, ObjectShape, Open};
 use super::super::params::Params;
 use super::super::receiving::window_blocks;
 use super::super::resume::{Held, Kept};
 use super::super::sending::{SendChannel, Want};
-use super::{Connection, State};
+use super::{DfcpConnection, State};
 
 /// How something is to be sent.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ impl Default for SendOptions {
     }
 }
 
-impl Connection {
+impl DfcpConnection {
     fn new_channel(&mut self) -> ChannelId {
         let id = self.next_channel;
         self.next_channel += 2;
@@ -106,8 +106,8 @@ impl Connection {
         self.peer_params().max_block()
     }
 
-    /// Sends an object; its blocks are asked for by [`Event::BlockWanted`]. `None` if the shape is
-    /// impossible or larger than the peer accepts.
+    /// Sends an object; its blocks are asked for by [`DfcpEvent::BlockWanted`]. `None` if the shape
+    /// is impossible or larger than the peer accepts.
     pub fn send_object(
         &mut self,
         now: Time,
@@ -238,10 +238,10 @@ impl Connection {
             while let Some(want) = channel.next_want() {
                 match want {
                     Want::Data { block } => {
-                        events.push_back(Event::BlockWanted { channel: channel.id, block });
+                        events.push_back(DfcpEvent::BlockWanted { channel: channel.id, block });
                     }
                     Want::Repair { block, job } => {
-                        jobs.push_back(Job::Repair { channel: channel.id, block, job });
+                        jobs.push_back(CodingJob::Repair { channel: channel.id, block, job });
                     }
                 }
             }

@@ -3,14 +3,14 @@ use fontis_base::{Ecn, Time};
 use fontis_codes::{BlockShape, Code, Decoded};
 use smallvec::SmallVec;
 
-use super::super::event::{CloseReason, Event, Job};
+use super::super::event::{CloseReason, CodingJob, DfcpEvent};
 use super::super::history::Outcome;
 use super::super::packet::{
-    BlockStatus, ChannelId, ConnectionId, Frame, Hello, LiveKind, Open, Packet, Symbols,
+    BlockStatus, ChannelId, ConnectionId, DfcpPacket, Frame, Hello, LiveKind, Open, SymbolsFrame,
 };
 use super::super::receiving::{Received, RecvChannel};
 use super::super::trace::{TraceEvent, Traced};
-use super::{Connection, State, THEIRS, early_limit};
+use super::{DfcpConnection, State, THEIRS, early_limit};
 use crate::rate::feedback::feedback_interval;
 
 /// Symbols kept for channels that are not open yet.
@@ -27,31 +27,31 @@ const MAX_ANSWERS: usize = 2;
 /// Packets whose feedback is not delayed when a connection begins.
 const EAGER_PACKETS: u64 = 4;
 
-impl Connection {
+impl DfcpConnection {
     /// Takes a packet that has been opened, with its bytes at the IP layer and its congestion
     /// notification.
     ///
     /// `arrived` may lie before the time of the last call: a packet may have waited while others
     /// were handled, which is no part of the path's delay.
-    pub fn handle(&mut self, arrived: Time, packet: Packet, size: u32, ecn: Ecn) {
+    pub fn handle(&mut self, arrived: Time, packet: DfcpPacket, size: u32, ecn: Ecn) {
         let Some(now) = self.arrive(arrived, size) else { return };
         match packet {
-            Packet::Syn { source, .. } => self.on_syn_copy(source, size),
-            Packet::SynAck { source, hello, .. } => {
+            DfcpPacket::Syn { source, .. } => self.on_syn_copy(source, size),
+            DfcpPacket::SynAck { source, hello, .. } => {
                 if self.initiator {
                     self.note_received(now, None, size, &hello.frames);
                 }
                 self.on_synack(now, source, hello);
             }
-            Packet::Sealed { path, number, frames, .. } => {
+            DfcpPacket::Sealed { path, number, frames, .. } => {
                 self.on_sealed(arrived, path, number, &frames, size, ecn);
             }
-            Packet::Reset { token, .. } => {
+            DfcpPacket::Reset { token, .. } => {
                 if self.peer.as_ref().is_some_and(|peer| peer.reset_token() == token) {
                     self.finish_with(CloseReason::Reset);
                 }
             }
-            Packet::VersionNegotiation { versions, .. } => {
+            DfcpPacket::VersionNegotiation { versions, .. } => {
                 if self.initiator
                     && self.state == State::Handshake
                     && !versions.contains(&self.version)
@@ -167,7 +167,7 @@ impl Connection {
         if sent.iter().any(|frame| matches!(frame, Frame::Symbols(_))) {
             self.deliver(0);
         }
-        self.events.push_back(Event::Connected);
+        self.events.push_back(DfcpEvent::Connected);
         for frame in &hello.frames {
             self.on_frame(now, 0, frame);
         }
@@ -183,7 +183,7 @@ impl Connection {
         self.path.rtt.guess(now.since(self.handshake.began()));
         if matches!(self.state, State::Handshake | State::Established) {
             self.state = State::Established;
-            self.events.push_back(Event::Connected);
+            self.events.push_back(DfcpEvent::Connected);
         }
     }
 
@@ -205,7 +205,7 @@ impl Connection {
     }
 
     /// Whether these symbols are a whole message that may travel in a SYN.
-    fn is_early_message(&self, symbols: &Symbols) -> bool {
+    fn is_early_message(&self, symbols: &SymbolsFrame) -> bool {
         let Some(live) = symbols.live else { return false };
         let most = early_limit(self.peer_params());
         live.kind == LiveKind::Message
@@ -272,7 +272,7 @@ impl Connection {
             }
             Frame::Token(token) => {
                 if self.initiator {
-                    self.events.push_back(Event::Token { token: token.clone() });
+                    self.events.push_back(DfcpEvent::Token { token: token.clone() });
                 }
             }
             Frame::Limit { sequence, rate } => {
@@ -394,7 +394,7 @@ impl Connection {
         let Some(mut sending) = self.send.remove(&channel) else { return };
         sending.on_done();
         self.control.retract(|frame| matches!(frame, Frame::Open(open) if open.channel == channel));
-        self.events.push_back(Event::Delivered { channel });
+        self.events.push_back(DfcpEvent::Delivered { channel });
     }
 
     fn on_abandon(&mut self, now: Time, channel: ChannelId, code: u32, sequence: Option<u32>) {
@@ -402,7 +402,7 @@ impl Connection {
             if self.send.remove(&channel).is_some() {
                 self.control
                     .retract(|frame| matches!(frame, Frame::Open(open) if open.channel == channel));
-                self.events.push_back(Event::Abandoned { channel, code });
+                self.events.push_back(DfcpEvent::Abandoned { channel, code });
             }
             return;
         }
@@ -412,7 +412,7 @@ impl Connection {
         self.recv.remove(&channel);
         self.feedback.dirty.remove(&channel);
         self.mark_over(channel);
-        self.events.push_back(Event::Abandoned { channel, code });
+        self.events.push_back(DfcpEvent::Abandoned { channel, code });
         if let Some(sequence) = sequence {
             self.deliver_ordered(sequence, None);
         }
@@ -443,7 +443,7 @@ impl Connection {
         let channel = RecvChannel::object(open.channel, shape, code, window, kept);
         self.recv.insert(open.channel, channel);
         self.feedback.dirty.insert(open.channel);
-        self.events.push_back(Event::ObjectOpened {
+        self.events.push_back(DfcpEvent::ObjectOpened {
             channel: open.channel,
             shape,
             label: open.label.clone(),
@@ -458,7 +458,7 @@ impl Connection {
         }
     }
 
-    fn on_symbols(&mut self, now: Time, number: u64, symbols: &Symbols) {
+    fn on_symbols(&mut self, now: Time, number: u64, symbols: &SymbolsFrame) {
         let id = symbols.channel;
         self.stats.symbols_received += u64::from(symbols.count);
         if self.is_ours(id) {
@@ -479,7 +479,7 @@ impl Connection {
                 if self.early_symbols.len() < EARLY_SYMBOLS {
                     // Each could otherwise keep a whole read's memory.
                     let data = Bytes::copy_from_slice(&symbols.data);
-                    self.early_symbols.push((number, Symbols { data, ..*symbols }));
+                    self.early_symbols.push((number, SymbolsFrame { data, ..*symbols }));
                 } else {
                     self.stats.symbols_wasted += u64::from(symbols.count);
                 }
@@ -517,7 +517,7 @@ impl Connection {
         if let Some(every) = self.config.checkpoint
             && let Some(checkpoint) = channel.checkpoint(now, symbols.block, every)
         {
-            self.events.push_back(Event::Checkpoint { channel: id, checkpoint });
+            self.events.push_back(DfcpEvent::Checkpoint { channel: id, checkpoint });
         }
         self.feedback.dirty.insert(id);
         match received {
@@ -531,7 +531,11 @@ impl Connection {
                     self.on_decoded(now, id, symbols.block, job.run());
                 } else {
                     self.stats.blocks_decoded += 1;
-                    self.jobs.push_back(Job::Decode { channel: id, block: symbols.block, job });
+                    self.jobs.push_back(CodingJob::Decode {
+                        channel: id,
+                        block: symbols.block,
+                        job,
+                    });
                 }
             }
         }
@@ -553,12 +557,12 @@ impl Connection {
         self.feedback.dirty.insert(id);
         self.feedback.due = Some(self.feedback.due.map_or(now, |due| due.min(now)));
         if let Some(data) = channel.decoded(block, decoded) {
-            self.events.push_back(Event::Block { channel: id, block, data });
+            self.events.push_back(DfcpEvent::Block { channel: id, block, data });
             return;
         }
         match channel.kind() {
             Some(LiveKind::Stream) if channel.is_readable() => {
-                self.events.push_back(Event::Readable { channel: id });
+                self.events.push_back(DfcpEvent::Readable { channel: id });
             }
             Some(kind) => {
                 let Some(data) = channel.take_message() else { return };
@@ -567,7 +571,7 @@ impl Connection {
                     self.deliver_ordered(sequence, Some((id, data)));
                 } else {
                     let early = self.unconfirmed;
-                    self.events.push_back(Event::Message { channel: id, data, early });
+                    self.events.push_back(DfcpEvent::Message { channel: id, data, early });
                 }
                 self.answer_fin(now);
             }
@@ -585,7 +589,7 @@ impl Connection {
         while let Some(next) = self.ordered_waiting.remove(&self.ordered_in) {
             self.ordered_in += 1;
             if let Some((channel, data)) = next {
-                self.events.push_back(Event::Message { channel, data, early: false });
+                self.events.push_back(DfcpEvent::Message { channel, data, early: false });
             }
         }
     }

@@ -2,6 +2,7 @@
 //! them, `timer` says when; `channels` is the application's side.
 
 mod channels;
+mod handshake;
 mod input;
 mod output;
 mod timer;
@@ -13,22 +14,22 @@ use fontis_base::{Duration, Ecn, Rate, Time};
 use fontis_codes::Code;
 use smallvec::SmallVec;
 
-use super::config::{Config, KnownPath};
+use super::config::{DfcpConfig, KnownPath};
 use super::control::Control;
-use super::event::{CloseReason, Event, Job};
+use super::event::{CloseReason, CodingJob, DfcpEvent};
 use super::mtu::Mtu;
-use super::packet::{ChannelId, ConnectionId, Frame, Hello, Packet};
+use super::packet::{ChannelId, ConnectionId, DfcpPacket, Frame, Hello};
 use super::params::{Params, SYN_SIZE};
 use super::path::Path;
 use super::receiving::RecvChannel;
 use super::resume::Kept;
 use super::sending::SendChannel;
-use super::stats::Stats;
+use super::stats::DfcpStats;
 use super::trace::TraceEvent;
 
 pub use channels::SendOptions;
+use handshake::Handshake;
 pub use timer::DEADLINE_PASSED;
-use timer::Handshake;
 
 /// Packets of the responder's first flight that measure the path beside the SYNACK.
 const HINT_TRAIN: u8 = 4;
@@ -44,13 +45,13 @@ const THEIRS: usize = 1;
 #[derive(Clone, Debug)]
 pub struct Outgoing {
     /// The packet.
-    pub packet: Packet,
+    pub packet: DfcpPacket,
     /// Its bytes at the IP layer.
     pub size: u32,
     /// Whether it must be sent by itself, without segmentation offload, because its spacing is
     /// measured.
     pub alone: bool,
-    /// Whether it goes to the address that [`challenge`](Connection::challenge) asked about.
+    /// Whether it goes to the address that [`challenge`](DfcpConnection::challenge) asked about.
     pub probe: bool,
     /// Congestion notification.
     pub ecn: Ecn,
@@ -69,8 +70,8 @@ enum State {
 }
 
 /// One side of a DFCP connection.
-pub struct Connection {
-    config: Config,
+pub struct DfcpConnection {
+    config: DfcpConfig,
     initiator: bool,
     state: State,
     local: ConnectionId,
@@ -91,13 +92,13 @@ pub struct Connection {
     /// What is there of objects that the peer is to send, by their labels.
     expected: BTreeMap<Bytes, Kept>,
     /// Symbols that came before the frame that opens their channel.
-    early_symbols: Vec<(u64, super::packet::Symbols)>,
+    early_symbols: Vec<(u64, super::packet::SymbolsFrame)>,
     ordered_out: u32,
     ordered_in: u32,
     ordered_waiting: BTreeMap<u32, Option<(ChannelId, Bytes)>>,
     control: Control,
-    events: VecDeque<Event>,
-    jobs: VecDeque<Job>,
+    events: VecDeque<DfcpEvent>,
+    jobs: VecDeque<CodingJob>,
     feedback: FeedbackState,
     /// Whether the peer's address is proved; until then the responder sends at most three times
     /// what it received.
@@ -120,7 +121,7 @@ pub struct Connection {
     latest: Time,
     last_heard: Time,
     drain_until: Time,
-    stats: Stats,
+    stats: DfcpStats,
     trace: VecDeque<TraceEvent>,
 }
 
@@ -152,11 +153,16 @@ struct Fin {
     received: bool,
 }
 
-impl Connection {
+impl DfcpConnection {
     /// The initiating side. `early` is a message that travels in the SYN if it fits into one symbol
     /// and has at most [`MAX_EARLY`] bytes: it can be replayed and is not forward-secret, so it may
     /// only ask for something that changes nothing. A longer message follows the handshake.
-    pub fn connect(now: Time, config: Config, local: ConnectionId, early: Option<Bytes>) -> Self {
+    pub fn connect(
+        now: Time,
+        config: DfcpConfig,
+        local: ConnectionId,
+        early: Option<Bytes>,
+    ) -> Self {
         let mut connection = Self::new(now, config, true, local);
         connection.version = super::params::VERSION;
         if let Some(message) = early {
@@ -170,7 +176,7 @@ impl Connection {
     /// the SYN packet's bytes at the IP layer.
     pub fn accept(
         now: Time,
-        config: Config,
+        config: DfcpConfig,
         local: ConnectionId,
         remote: ConnectionId,
         version: u32,
@@ -198,7 +204,7 @@ impl Connection {
         connection
     }
 
-    fn new(now: Time, config: Config, initiator: bool, local: ConnectionId) -> Self {
+    fn new(now: Time, config: DfcpConfig, initiator: bool, local: ConnectionId) -> Self {
         let frames = config.token.iter().map(|token| Frame::Token(token.clone())).collect();
         let hello = Hello { params: config.params.clone(), frames };
         let least = config.packet_size.max(SYN_SIZE + config.overhead);
@@ -244,7 +250,7 @@ impl Connection {
             latest: now,
             last_heard: now,
             drain_until: Time::MAX,
-            stats: Stats::default(),
+            stats: DfcpStats::default(),
             trace: VecDeque::new(),
             config,
         }
@@ -256,7 +262,7 @@ impl Connection {
     }
 
     /// What the peer's reset would carry, once the handshake has told.
-    pub fn peer_reset_token(&self) -> Option<super::packet::ResetToken> {
+    pub fn peer_reset_token(&self) -> Option<super::params::ResetToken> {
         self.peer.as_ref().map(Params::reset_token)
     }
 
@@ -318,12 +324,12 @@ impl Connection {
     }
 
     /// The next event.
-    pub fn event(&mut self) -> Option<Event> {
+    pub fn event(&mut self) -> Option<DfcpEvent> {
         self.events.pop_front()
     }
 
     /// The next piece of work that the connection wants done.
-    pub fn job(&mut self) -> Option<Job> {
+    pub fn job(&mut self) -> Option<CodingJob> {
         self.jobs.pop_front()
     }
 
@@ -333,8 +339,8 @@ impl Connection {
     }
 
     /// What has been counted so far.
-    pub fn stats(&self) -> Stats {
-        Stats {
+    pub fn stats(&self) -> DfcpStats {
+        DfcpStats {
             srtt: self.path.rtt.smoothed(),
             min_rtt: self.path.rtt.least(),
             rate: self.path.rate(),
@@ -379,7 +385,7 @@ impl Connection {
             self.send.clear();
             self.recv.clear();
             self.jobs.clear();
-            self.events.push_back(Event::Closed(reason));
+            self.events.push_back(DfcpEvent::Closed(reason));
         }
     }
 

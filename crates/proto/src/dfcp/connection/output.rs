@@ -6,12 +6,13 @@ use smallvec::smallvec;
 
 use super::super::config::Redundancy;
 use super::super::history::{Late, Sent};
-use super::super::packet::{Frame, Frames, Live, LiveKind, Packet, Symbols};
+use super::super::packet::{DfcpPacket, Frame, Frames, Live, LiveKind, SymbolsFrame};
 use super::super::params::SYN_SIZE;
 use super::super::sending::{Pass, symbols_in};
 use super::super::trace::{TraceEvent, Traced};
 use super::super::wire;
-use super::{Connection, HINT_SIZES, Outgoing, SendOptions, State, early_limit};
+use super::{DfcpConnection, HINT_SIZES, Outgoing, State, early_limit};
+use crate::dfcp::connection::channels::SendOptions;
 use crate::rate::kind::RateKind;
 
 /// Every so many feedbacks one asks for an answer, so that a side that only receives knows its
@@ -21,7 +22,7 @@ const PING_EVERY: u64 = 32;
 /// says that none is known.
 const FAST: Range<Rate> = Rate::from_mbps(2000)..Rate::MAX;
 
-impl Connection {
+impl DfcpConnection {
     /// The next packet to send. Call it until it gives none after every other call, and when
     /// [`timeout`](Self::timeout) has come.
     pub fn poll(&mut self, now: Time) -> Option<Outgoing> {
@@ -94,7 +95,7 @@ impl Connection {
             return;
         }
         let live = Live { kind: LiveKind::Message, block_len: len, fin: true };
-        self.hello.frames.push(Frame::Symbols(Symbols {
+        self.hello.frames.push(Frame::Symbols(SymbolsFrame {
             channel: id,
             block: 0,
             esi: 0,
@@ -112,7 +113,7 @@ impl Connection {
             return None;
         }
         let (packet, size) = if self.initiator {
-            let packet = Packet::Syn {
+            let packet = DfcpPacket::Syn {
                 version: self.version,
                 source: self.local,
                 hello: self.hello.clone(),
@@ -126,11 +127,12 @@ impl Connection {
                 self.handshake.sent(now);
                 return None;
             }
-            let packet = Packet::SynAck { destination: self.remote?, source: self.local, hello };
+            let packet =
+                DfcpPacket::SynAck { destination: self.remote?, source: self.local, hello };
             (packet, size)
         };
         self.handshake.sent(now);
-        if let Packet::Syn { hello, .. } | Packet::SynAck { hello, .. } = &packet {
+        if let DfcpPacket::Syn { hello, .. } | DfcpPacket::SynAck { hello, .. } = &packet {
             self.count(now, None, size, &hello.frames);
         }
         Some(Outgoing { packet, size, alone: true, probe: false, ecn: Ecn::NotEct })
@@ -298,7 +300,7 @@ impl Connection {
 
     /// The next symbols of whichever channel is to be served, the most urgent, equals in turn; and
     /// how many source symbols their block has.
-    fn next_symbols(&mut self) -> Option<(Symbols, u32, Pass)> {
+    fn next_symbols(&mut self) -> Option<(SymbolsFrame, u32, Pass)> {
         let room = self.symbol_room();
         let mut passes = [Some(Pass::Mean), Some(Pass::Tail), None];
         if self.config.redundancy == Redundancy::UntilAcknowledged {
@@ -320,7 +322,7 @@ impl Connection {
         None
     }
 
-    fn next_symbols_in(&mut self, pass: Pass, room: usize) -> Option<(Symbols, u32)> {
+    fn next_symbols_in(&mut self, pass: Pass, room: usize) -> Option<(SymbolsFrame, u32)> {
         let mut waiting = self.send.values_mut().filter(|channel| channel.may_lack(pass));
         let first = waiting.next()?;
         if waiting.next().is_none() {
@@ -394,7 +396,7 @@ impl Connection {
         }
         self.count(now, Some(number), size, &frames);
         let packet =
-            Packet::Sealed { destination: self.remote?, path: self.path.id, number, frames };
+            DfcpPacket::Sealed { destination: self.remote?, path: self.path.id, number, frames };
         let ecn = if meta.data && matches!(self.config.rate, RateKind::Auto | RateKind::Friendly) {
             Ecn::Ect0
         } else {

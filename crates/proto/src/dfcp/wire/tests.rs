@@ -24,7 +24,7 @@ fn frame() -> impl Strategy<Value = Frame> {
         prop::collection::vec(any::<u8>(), 0..50),
     )
         .prop_map(|([channel, block, esi], count, live, (whole, long), data)| {
-            Frame::Symbols(Symbols {
+            Frame::Symbols(SymbolsFrame {
                 channel,
                 block,
                 esi,
@@ -129,7 +129,7 @@ fn a_hello_with_a_parameter_outside_its_limits_is_malformed() {
     assert!(decode_hello(hello_bytes(&[1], good)).is_ok());
     for (count, field) in [(0, Err("codes")), (1, Ok(())), (16, Ok(())), (17, Err("codes"))] {
         let decoded = decode_hello(hello_bytes(&codes(count), good));
-        assert_eq!(decoded.map(drop), field.map_err(WireError::Forbidden), "{count} codes");
+        assert_eq!(decoded.map(drop), field.map_err(DfcpWireError::Forbidden), "{count} codes");
     }
     let limits = [
         ("window", Params::WINDOW),
@@ -145,7 +145,7 @@ fn a_hello_with_a_parameter_outside_its_limits_is_malformed() {
         };
         let (least, most) = (u64::from(*limits.start()), u64::from(*limits.end()));
         for value in [0, least - 1, most + 1, u64::MAX >> 2] {
-            assert_eq!(with(value), Err(WireError::Forbidden(field)), "{field} = {value}");
+            assert_eq!(with(value), Err(DfcpWireError::Forbidden(field)), "{field} = {value}");
         }
         assert!(with(least).is_ok() && with(most).is_ok(), "{field}");
     }
@@ -157,7 +157,7 @@ fn long_symbols_have_a_header_of_eight_bytes() {
     let (channel, count, live, whole, long, len) = (63, 1, None, true, true, 1432);
     for (block, esi) in [(0, 0), (63, 64), (64, 63), (16_384, 16_383)] {
         let data = data.clone();
-        let symbols = Symbols { channel, block, esi, count, live, whole, long, len, data };
+        let symbols = SymbolsFrame { channel, block, esi, count, live, whole, long, len, data };
         assert_eq!(frames_len(&[Frame::Symbols(symbols)]), 8 + 1432, "block {block}, ESI {esi}");
     }
 }

@@ -1,32 +1,34 @@
 use fontis_base::Time;
 
 use super::super::receiver::Receiver;
-use super::super::segment::{Flags, Options, Segment, SynOptions, TIMESTAMPS, Timestamps};
-use super::{Endpoint, Event, Leaving, Negotiated, State, Transmit};
+use super::super::segment::{Options, Segment, SynOptions, TIMESTAMPS, TcpFlags, Timestamps};
+use super::{Leaving, Negotiated, TcpEndpoint, TcpEvent, TcpState, Transmit};
 
 /// How often a SYN is sent again ("tcp_syn_retries" of Linux).
 const SYN_RETRIES: u8 = 6;
 
-impl Endpoint {
+impl TcpEndpoint {
     pub(super) fn handle_in_syn_sent(&mut self, now: Time, segment: &Segment) {
-        let acks_us = segment.flags.has(Flags::ACK) && segment.ack == self.isn.wrapping_add(1);
-        if segment.flags.has(Flags::ACK) && !acks_us {
+        let acks_us = segment.flags.has(TcpFlags::ACK) && segment.ack == self.isn.wrapping_add(1);
+        if segment.flags.has(TcpFlags::ACK) && !acks_us {
             return;
         }
-        if segment.flags.has(Flags::RST) {
+        if segment.flags.has(TcpFlags::RST) {
             if acks_us {
-                self.end(Event::Aborted);
+                self.end(TcpEvent::Aborted);
             }
             return;
         }
-        let Some(options) = segment.syn().filter(|_| segment.flags.has(Flags::SYN)) else { return };
+        let Some(options) = segment.syn().filter(|_| segment.flags.has(TcpFlags::SYN)) else {
+            return;
+        };
         self.on_syn(segment, options);
         if acks_us {
             self.establish(now, segment);
             self.receiver.acknowledge_now();
         } else {
             // Both sides connect at the same time (RFC 9293 section 3.5).
-            self.state = State::SynReceived;
+            self.state = TcpState::SynReceived;
             self.ends.syn_at = now;
             self.ends.syn_copies = 0;
         }
@@ -35,10 +37,10 @@ impl Endpoint {
     /// Settles what both sides understand.
     pub(super) fn on_syn(&mut self, segment: &Segment, options: SynOptions) {
         self.peer_isn = segment.seq;
-        let echoes = if segment.flags.has(Flags::ACK) {
-            segment.flags.has(Flags::ECE) && !segment.flags.has(Flags::CWR)
+        let echoes = if segment.flags.has(TcpFlags::ACK) {
+            segment.flags.has(TcpFlags::ECE) && !segment.flags.has(TcpFlags::CWR)
         } else {
-            segment.flags.has(Flags::ECE | Flags::CWR)
+            segment.flags.has(TcpFlags::ECE | TcpFlags::CWR)
         };
         let config = &self.config;
         self.options = Negotiated {
@@ -61,15 +63,15 @@ impl Endpoint {
     }
 
     pub(super) fn establish(&mut self, now: Time, segment: &Segment) {
-        self.state = State::Established;
+        self.state = TcpState::Established;
         self.ends.syn_at = Time::MAX;
-        let scale = if segment.flags.has(Flags::SYN) { 0 } else { self.options.peer_scale };
+        let scale = if segment.flags.has(TcpFlags::SYN) { 0 } else { self.options.peer_scale };
         // A handshake that needed copies measures nothing and begins with one segment (RFC 5681
         // section 3.1).
         let rtt = (self.ends.syn_copies == 1).then(|| now.since(self.ends.syn_sent_at));
         self.window_end = u64::from(segment.window) << scale;
         self.sending.on_handshake(self.ends.syn_copies > 1, rtt);
-        self.raise(Event::Connected);
+        self.raise(TcpEvent::Connected);
     }
 
     /// Decides whether a SYN or SYNACK leaves at `now`.
@@ -80,7 +82,7 @@ impl Endpoint {
             return None;
         }
         if ends.syn_copies > SYN_RETRIES {
-            self.end(Event::Aborted);
+            self.end(TcpEvent::Aborted);
             return None;
         }
         if ends.syn_copies == 0 {
@@ -89,10 +91,12 @@ impl Endpoint {
         ends.syn_at = now + self.config.initial_rto * (1 << ends.syn_copies);
         ends.syn_copies += 1;
         let flags = match self.state {
-            State::SynSent if self.config.ecn => Flags::SYN | Flags::ECE | Flags::CWR,
-            State::SynReceived if self.options.ecn => Flags::SYN | Flags::ACK | Flags::ECE,
-            State::SynReceived => Flags::SYN | Flags::ACK,
-            _ => Flags::SYN,
+            TcpState::SynSent if self.config.ecn => TcpFlags::SYN | TcpFlags::ECE | TcpFlags::CWR,
+            TcpState::SynReceived if self.options.ecn => {
+                TcpFlags::SYN | TcpFlags::ACK | TcpFlags::ECE
+            }
+            TcpState::SynReceived => TcpFlags::SYN | TcpFlags::ACK,
+            _ => TcpFlags::SYN,
         };
         Some(Leaving { seq: self.isn, flags, len: 0, ecn_capable: false, pure: false })
     }
@@ -102,7 +106,7 @@ impl Endpoint {
     pub fn transmit_syn(&mut self, now: Time, leaving: Leaving) -> Transmit {
         let Leaving { seq, flags, ecn_capable, .. } = leaving;
         let (config, options) = (&self.config, self.options);
-        let answer = flags.has(Flags::ACK);
+        let answer = flags.has(TcpFlags::ACK);
         let syn = SynOptions {
             mss: config.mss(),
             // An answer offers only what was offered; ours is zero then.

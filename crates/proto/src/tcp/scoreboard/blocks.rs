@@ -1,14 +1,6 @@
 use super::super::record::{LOST, RESENT, Record, SACKED};
 use super::super::segment::unwrap;
-use super::{Progress, Scoreboard};
-
-/// The blocks of an acknowledgement as they stand in it, and the sequence number of the stream's
-/// first byte.
-#[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Blocks<'a> {
-    pub(in super::super) wire: &'a [(u32, u32)],
-    pub(in super::super) base: u32,
-}
+use super::{Blocks, Progress, Scoreboard};
 
 /// What is learned from blocks.
 impl Scoreboard {

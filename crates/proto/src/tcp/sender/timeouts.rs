@@ -1,6 +1,6 @@
 use fontis_base::{Duration, Time};
 
-use super::super::config::{Config, Recovery};
+use super::super::config::{Recovery, TcpConfig};
 use super::super::timers::Timers;
 use super::{LEAST_PROBE, Sender};
 use crate::congestion::sample::Phase;
@@ -11,7 +11,7 @@ const WORST_DELAYED_ACK: Duration = Duration::from_millis(200);
 
 /// When a sender sets its timers, and what it does when they expire.
 impl Sender {
-    pub(super) fn restart_timers(&mut self, now: Time, config: &Config) {
+    pub(super) fn restart_timers(&mut self, now: Time, config: &TcpConfig) {
         if self.board.is_empty() {
             self.timers = Timers::NONE;
         } else {
@@ -21,7 +21,7 @@ impl Sender {
     }
 
     /// Schedules a probe of the tail (RFC 8985 section 7.2), at most one for each tail.
-    pub(super) fn arm_probe(&mut self, now: Time, config: &Config) {
+    pub(super) fn arm_probe(&mut self, now: Time, config: &TcpConfig) {
         if self.recovery(config) != Recovery::RackTlp
             || self.phase != Phase::Open
             || self.timeouts > 0
@@ -40,7 +40,7 @@ impl Sender {
         &mut self,
         now: Time,
         window_end: u64,
-        config: &Config,
+        config: &TcpConfig,
     ) -> bool {
         if now >= self.timers.reorder {
             self.timers.reorder = Time::MAX;
@@ -57,7 +57,7 @@ impl Sender {
         true
     }
 
-    fn probe_tail(&mut self, now: Time, window_end: u64, config: &Config) {
+    fn probe_tail(&mut self, now: Time, window_end: u64, config: &TcpConfig) {
         // A probe is new data if there is any, else the last segment again; the timer takes over
         // from it.
         self.rare().counters.probes += 1;
@@ -67,7 +67,7 @@ impl Sender {
         self.timers.retransmit = self.rtt.deadline(now, config);
     }
 
-    fn on_retransmit_timer(&mut self, now: Time, config: &Config) -> bool {
+    fn on_retransmit_timer(&mut self, now: Time, config: &TcpConfig) -> bool {
         self.timeouts += 1;
         if self.timeouts > config.retries {
             return false;

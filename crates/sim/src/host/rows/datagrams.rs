@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fontis_base::{Packet, Stream};
 use fontis_proto::tcp::wire::Addresses;
-use fontis_trace::{Header, Kind};
+use fontis_trace::{Kind, PacketHeader};
 use serde_json::json;
 
 use crate::app::Application;
@@ -38,14 +38,14 @@ pub static ROW: TransportRow = TransportRow {
     qlog: Some(|| Box::new(DatagramQlog)),
 };
 
-fn header(payload: &Payload) -> Option<Header> {
+fn header(payload: &Payload) -> Option<PacketHeader> {
     let Payload::Datagram(datagram) = payload else { return None };
-    Some(Header {
+    Some(PacketHeader {
         kind: Kind::Data,
         seq: Some(datagram.number),
         len: 1,
         bits: 64,
-        ..Header::default()
+        ..PacketHeader::default()
     })
 }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use fontis_base::{Packet, Stream};
 use fontis_codes::Code;
-use fontis_proto::dfcp::{Config, ParamFields, Params, Redundancy, Session};
+use fontis_proto::dfcp::{DfcpConfig, ParamFields, Params, Redundancy, Session};
 use fontis_proto::rate::RateKind;
 use fontis_proto::tcp::wire::Addresses;
-use fontis_trace::{Clear, Header};
+use fontis_trace::{Clear, PacketHeader};
 
 use crate::app::Application;
 use crate::app::source::Pattern;
@@ -29,7 +29,7 @@ use crate::settings::reader::Reader;
 #[derive(Clone, Debug)]
 pub struct Dfcp {
     /// Both ends' configuration.
-    pub config: Config,
+    pub config: DfcpConfig,
     /// Bytes in a block of an object.
     pub block: u32,
 }
@@ -98,19 +98,19 @@ fn read(read: &Reader<'_>, path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, S
         ..fields
     });
     let params = params.map_err(|error| bad("dfcp.block", error.to_string()))?;
-    let config = Config {
+    let config = DfcpConfig {
         rate,
         params: params.with_code(Code::Counting),
         redundancy: if until { Redundancy::UntilAcknowledged } else { Redundancy::Measured },
         max_packet_size: u32::try_from(read.count("dfcp.mtu")).unwrap_or(u32::MAX),
-        ..Config::default()
+        ..DfcpConfig::default()
     };
     Ok(Arc::new(Dfcp { config, block }))
 }
 
-fn header(payload: &Payload) -> Option<Header> {
+fn header(payload: &Payload) -> Option<PacketHeader> {
     let Payload::Dfcp(packet) = payload else { return None };
-    Some(Header::of_dfcp(packet))
+    Some(PacketHeader::of_dfcp(packet))
 }
 
 fn encode(packet: &Packet<Payload>, addresses: Addresses, out: &mut Vec<u8>) {
@@ -167,7 +167,7 @@ impl Dfcp {
     fn carrying(&self, flow: &FlowContext<'_>) -> Hosts {
         let params = self.config.params.clone().with_code(Code::RaptorQ);
         let params = params.with_longest_idle_timeout();
-        let config = Config { params, ..self.config.clone() };
+        let config = DfcpConfig { params, ..self.config.clone() };
         let mut stream = Stream::new(flow.seed, &format!("{}/application", flow.name));
         // Two draws that transports with sequence numbers use: an application does the same over
         // each.

@@ -4,9 +4,9 @@ use core::any::Any;
 use std::sync::Arc;
 
 use fontis_base::{Duration, Packet, Rate, Stream};
-use fontis_proto::published::{Coding, Config, Control, LastPacket, Need, Plan, Sending};
+use fontis_proto::published::{Coding, Control, LastPacket, Need, Plan, PublishedConfig, Sending};
 use fontis_proto::tcp::wire::Addresses;
-use fontis_trace::Header;
+use fontis_trace::PacketHeader;
 
 use crate::app::Application;
 use crate::host::identity::Identity;
@@ -26,7 +26,7 @@ use crate::settings::reader::Reader;
 #[derive(Clone, Debug)]
 pub struct Published {
     /// Both ends' configuration.
-    pub config: Config,
+    pub config: PublishedConfig,
     /// Whether the network's controller sets its rate.
     pub by_controller: bool,
     /// The traffic class of packets without data.
@@ -161,7 +161,7 @@ fn read(read: &Reader<'_>, path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, S
             }
         },
     };
-    let config = Config {
+    let config = PublishedConfig {
         block,
         window: count("published.window"),
         redundancy,
@@ -201,9 +201,9 @@ fn read(read: &Reader<'_>, path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, S
     }))
 }
 
-fn header(payload: &Payload) -> Option<Header> {
+fn header(payload: &Payload) -> Option<PacketHeader> {
     let Payload::Published(packet) = payload else { return None };
-    Some(Header::of_published(packet))
+    Some(PacketHeader::of_published(packet))
 }
 
 fn encode(packet: &Packet<Payload>, addresses: Addresses, out: &mut Vec<u8>) {

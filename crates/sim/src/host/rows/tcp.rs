@@ -6,8 +6,8 @@ use std::sync::Arc;
 use fontis_base::{Duration, Packet, Size, Stream};
 use fontis_proto::congestion::CongestionKind;
 use fontis_proto::tcp::wire::{Addresses, encode_headers};
-use fontis_proto::tcp::{Config, Recovery};
-use fontis_trace::Header;
+use fontis_proto::tcp::{Recovery, TcpConfig};
+use fontis_trace::PacketHeader;
 
 use crate::app::Application;
 use crate::host::identity::Identity;
@@ -26,7 +26,7 @@ use crate::settings::reader::Reader;
 #[derive(Clone, Debug)]
 pub struct Tcp {
     /// Both ends' configuration.
-    pub config: Arc<Config>,
+    pub config: Arc<TcpConfig>,
 }
 
 /// The row of TCP.
@@ -94,7 +94,7 @@ fn read(read: &Reader<'_>, path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, S
     let delayed_ack = read.duration("tcp.delayed_ack");
     let congestion = path.protocol.parse();
     let congestion = congestion.map_err(|error| bad("flow.protocol", format!("{error}")))?;
-    let config = Config {
+    let config = TcpConfig {
         mtu: u32::try_from(read.count("tcp.mtu")).unwrap_or(u32::MAX).clamp(88, 65_535),
         congestion,
         recovery: match &*read.text("tcp.recovery") {
@@ -113,14 +113,14 @@ fn read(read: &Reader<'_>, path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, S
         max_window: read.get::<Size>("tcp.max_window").map(Size::as_bytes),
         delayed_ack: (delayed_ack > Duration::ZERO).then_some(delayed_ack),
         min_rto: read.duration("tcp.min_rto"),
-        ..Config::default()
+        ..TcpConfig::default()
     };
     Ok(Arc::new(Tcp { config: Arc::new(config) }))
 }
 
-fn header(payload: &Payload) -> Option<Header> {
+fn header(payload: &Payload) -> Option<PacketHeader> {
     let Payload::Tcp(segment) = payload else { return None };
-    Some(Header::of_tcp(segment))
+    Some(PacketHeader::of_tcp(segment))
 }
 
 fn encode(packet: &Packet<Payload>, addresses: Addresses, out: &mut Vec<u8>) {
@@ -140,12 +140,12 @@ impl Transport for Tcp {
         // A foreign algorithm governs the end that sends the data.
         let plain = match &self.config.foreign {
             None => Arc::clone(&self.config),
-            Some(_) => shared.of(&Config { foreign: None, ..(*self.config).clone() }),
+            Some(_) => shared.of(&TcpConfig { foreign: None, ..(*self.config).clone() }),
         };
         // The end that connects has the first number.
         let sender_isn = isn[usize::from(pair.sender_connects.is_none())];
         let receiver_isn = isn[usize::from(pair.receiver_connects.is_none())];
-        let host = |identity: Identity, config: &Arc<Config>, isn, app, connects_at| {
+        let host = |identity: Identity, config: &Arc<TcpConfig>, isn, app, connects_at| {
             let host = TcpHost::new(identity, Arc::clone(config), isn, app, connects_at);
             AnyHost::Tcp(Box::new(host.with_wire(flow.wire)))
         };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fontis_base::Packet;
-use fontis_proto::tcp::{Flags, Segment};
+use fontis_proto::tcp::{Segment, TcpFlags};
 use serde_json::{Value, json};
 
 use crate::host::payload::Payload;
@@ -29,7 +29,7 @@ pub(super) struct TcpQlog {
 impl QlogFlow for TcpQlog {
     fn sent(&mut self, packet: &Packet<Payload>, number: u64, received: u64) -> QlogPacket {
         let Payload::Tcp(segment) = &packet.payload else { return QlogPacket::default() };
-        if segment.flags.has(Flags::SYN) {
+        if segment.flags.has(TcpFlags::SYN) {
             self.first = Some(segment.seq.wrapping_add(1));
             return QlogPacket { is_handshake: true, ..QlogPacket::default() };
         }
@@ -39,7 +39,7 @@ impl QlogFlow for TcpQlog {
 
     fn received(&mut self, packet: &Packet<Payload>, _number: u64) -> QlogPacket {
         let Payload::Tcp(segment) = &packet.payload else { return QlogPacket::default() };
-        if segment.flags.has(Flags::SYN) {
+        if segment.flags.has(TcpFlags::SYN) {
             self.peer_first = Some(segment.seq.wrapping_add(1));
             return QlogPacket { is_handshake: true, ..QlogPacket::default() };
         }
@@ -123,7 +123,7 @@ fn ack(ranges: &[(u64, u64)]) -> Value {
 }
 
 fn stream(start: u64, segment: &Segment) -> Value {
-    let fin = segment.flags.has(Flags::FIN);
+    let fin = segment.flags.has(TcpFlags::FIN);
     json!({ "frame_type": "stream", "stream_id": 0, "offset": start, "length": segment.len, "fin": fin })
 }
 

@@ -2,7 +2,7 @@
 
 use fontis_base::{FlowId, Packet, Time};
 use fontis_proto::qlog::{
-    Event, Records, metrics_updated, millis, packet_lost, packet_received, packet_sent,
+    QlogEvent, Records, metrics_updated, millis, packet_lost, packet_received, packet_sent,
 };
 use serde_json::{Map, Value, json};
 
@@ -134,7 +134,7 @@ impl Qlog {
     }
 
     /// An event of the host of a flow at a node.
-    pub(crate) fn event(&mut self, at: Time, node: u32, flow: FlowId, event: Event) {
+    pub(crate) fn event(&mut self, at: Time, node: u32, flow: FlowId, event: QlogEvent) {
         if let Some((records, flow)) = self.flow(node, flow) {
             records.event(at, &flow.own, event);
         }

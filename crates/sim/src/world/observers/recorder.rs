@@ -7,7 +7,7 @@ use fontis_base::{Address, Duration, Ecn, Packet as NetPacket, Time};
 use crate::host::Counters;
 use crate::host::payload::Payload;
 use crate::host::table::TransportRow;
-use fontis_trace::{Builder, Detail, Group, Handle, LaneKind, Marks, Packet, Trace};
+use fontis_trace::{Builder, Detail, Group, Handle, LaneKind, Marks, Trace, TracePacket};
 
 /// Watches the packets of a simulated world: each from the host that sends it, through queues, to
 /// where it ends.
@@ -118,7 +118,7 @@ impl Recorder {
         // The messages of a controller go by ways of their own, and no transport reads them.
         let header = (flow.transport.header)(&packet.payload)?;
         self.count += 1;
-        let mut seen = Packet::sent(self.count, now, lane, lane, packet.size);
+        let mut seen = TracePacket::sent(self.count, now, lane, lane, packet.size);
         seen.flow = flow.number;
         seen.path = header.path;
         seen.marks = marks;

@@ -1,9 +1,10 @@
-use super::{Seen, mix, short, word};
-use crate::header::Header;
+use super::bytes::{mix, short, word};
+use super::ip_packet::IpPacket;
+use crate::header::PacketHeader;
 use crate::packet::Kind;
 
 /// RFC 4340 section 5.
-pub(super) fn read(body: &[u8], seen: &mut Seen) -> Option<()> {
+pub(super) fn read(body: &[u8], seen: &mut IpPacket) -> Option<()> {
     let kind = (*body.get(8)? >> 1) & 15;
     let long = body[8] & 1 == 1;
     let (seq, at) = if long {
@@ -23,14 +24,14 @@ pub(super) fn read(body: &[u8], seen: &mut Seen) -> Option<()> {
         _ => Kind::Handshake,
     };
     seen.identity = mix([seq, u64::from(kind), 33]);
-    seen.header = Header {
+    seen.header = PacketHeader {
         kind: what,
         seq: Some(seq),
         len: 1,
         ack: ack.map(|ack| ack + 1),
         // Every packet has a number of its own (section 7): nothing is sent again under the same.
         bits: 64,
-        ..Header::default()
+        ..PacketHeader::default()
     };
     Some(())
 }

@@ -4,7 +4,9 @@
 //! A capture may keep only the first bytes of each packet: what is not there is left out, and
 //! nothing panics.
 
+pub(crate) mod bytes;
 mod dccp;
+pub(crate) mod ip_packet;
 pub(crate) mod mptcp;
 mod sctp;
 mod tcp;
@@ -12,64 +14,10 @@ mod udp;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::capture::wire::mptcp::Multipath;
-use crate::header::Header;
+use self::bytes::{short, word};
+use self::ip_packet::{IpPacket, Protocol};
+use crate::header::PacketHeader;
 use crate::packet::{Kind, Marks};
-
-/// An IP packet as far as it can be read.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Seen {
-    pub(crate) source: (IpAddr, u16),
-    pub(crate) destination: (IpAddr, u16),
-    pub(crate) protocol: Protocol,
-    /// Bytes of the IP packet.
-    pub(crate) size: u32,
-    /// What tells this packet from others of its flow: both ends see the same.
-    pub(crate) identity: u64,
-    pub(crate) header: Header,
-    /// Names the connection where ports do not: SCTP's verification tags, the one that is announced
-    /// included.
-    pub(crate) tags: [Option<u32>; 2],
-    /// Of a sealed DFCP packet: its path, and the low 32 bits of its number.
-    pub(crate) sealed: Option<(u8, u64)>,
-    /// What it says of Multipath TCP.
-    pub(crate) multipath: Option<Multipath>,
-}
-
-/// What transports a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Protocol {
-    Tcp,
-    Sctp,
-    Dccp,
-    Dfcp,
-    Quic,
-    Udp,
-    Other,
-}
-
-impl Protocol {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Tcp => "TCP",
-            Self::Sctp => "SCTP",
-            Self::Dccp => "DCCP",
-            Self::Dfcp => "DFCP",
-            Self::Quic => "QUIC",
-            Self::Udp => "UDP",
-            Self::Other => "IP",
-        }
-    }
-
-    pub(crate) const fn unit(self) -> &'static str {
-        match self {
-            Self::Tcp => "bytes",
-            Self::Sctp => "chunks",
-            Self::Dfcp => "symbols",
-            _ => "packets",
-        }
-    }
-}
 
 /// Frames that begin with the IP header ("LINKTYPE_RAW").
 pub(crate) const RAW: i32 = 101;
@@ -77,7 +25,7 @@ pub(crate) const RAW: i32 = 101;
 pub(crate) const KNOWN_LINKS: [i32; 10] = [0, 1, 12, 14, RAW, 108, 113, 228, 229, 276];
 
 /// Reads a frame of a capture; `None` if there is no IP packet in it.
-pub(crate) fn read(link: i32, frame: &[u8]) -> Option<Seen> {
+pub(crate) fn read(link: i32, frame: &[u8]) -> Option<IpPacket> {
     let ip = match link {
         0 | 108 => frame.get(4..)?,
         1 => {
@@ -96,7 +44,7 @@ pub(crate) fn read(link: i32, frame: &[u8]) -> Option<Seen> {
     read_ip(ip)
 }
 
-fn read_ip(ip: &[u8]) -> Option<Seen> {
+fn read_ip(ip: &[u8]) -> Option<IpPacket> {
     let (size, source, destination, protocol, header, identity, ecn): (
         _,
         IpAddr,
@@ -145,13 +93,13 @@ fn read_ip(ip: &[u8]) -> Option<Seen> {
     };
     let body = ip.get(header..).unwrap_or(&[]);
     let payload = size.saturating_sub(header as u32);
-    let mut seen = Seen {
+    let mut seen = IpPacket {
         source: (source, 0),
         destination: (destination, 0),
         protocol: Protocol::Other,
         size,
         identity: u64::from(identity),
-        header: Header::of(Kind::Opaque),
+        header: PacketHeader::of(Kind::Opaque),
         tags: [None; 2],
         sealed: None,
         multipath: None,
@@ -176,28 +124,10 @@ fn read_ip(ip: &[u8]) -> Option<Seen> {
     };
     if read.is_none() {
         // What is cut off is still a packet of its flow.
-        seen.header = Header::of(seen.header.kind);
+        seen.header = PacketHeader::of(seen.header.kind);
     }
     if ecn == 3 {
         seen.header.marks.set(Marks::CONGESTION);
     }
     Some(seen)
-}
-
-fn short(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes.get(at..at.checked_add(2)?)?.try_into().ok().map(u16::from_be_bytes)
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..at.checked_add(4)?)?.try_into().ok().map(u32::from_be_bytes)
-}
-
-/// A number that stands for several (after splitmix64).
-pub(crate) fn mix<const N: usize>(numbers: [u64; N]) -> u64 {
-    numbers.into_iter().fold(0x9e37_79b9_7f4a_7c15, |sum, number| {
-        let mut mixed = (sum ^ number).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed ^= mixed >> 29;
-        mixed = mixed.wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 32
-    })
 }

@@ -1,4 +1,4 @@
-use super::{short, word};
+use super::bytes::{short, word};
 
 /// What a segment says of Multipath TCP (RFC 8684).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,13 @@
-use super::{Seen, mix, short, word};
-use crate::header::Header;
+use super::bytes::{mix, short, word};
+use super::ip_packet::IpPacket;
+use crate::header::PacketHeader;
 use crate::packet::Kind;
 
 /// RFC 9260 section 3.
-pub(super) fn read(body: &[u8], seen: &mut Seen) -> Option<()> {
+pub(super) fn read(body: &[u8], seen: &mut IpPacket) -> Option<()> {
     let tag = word(body, 4)?;
     seen.tags[0] = (tag != 0).then_some(tag);
-    seen.header = Header { kind: Kind::Control, bits: 32, ..Header::default() };
+    seen.header = PacketHeader { kind: Kind::Control, bits: 32, ..PacketHeader::default() };
     let mut identity = mix([u64::from(tag), u64::from(word(body, 8)?), 132]);
     let mut at = 12;
     let mut first = None;

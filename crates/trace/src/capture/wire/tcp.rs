@@ -1,10 +1,11 @@
+use super::bytes::{mix, short, word};
+use super::ip_packet::IpPacket;
 use super::mptcp::multipath;
-use super::{Seen, mix, short, word};
-use crate::header::Header;
+use crate::header::PacketHeader;
 use crate::packet::Kind;
 
 /// RFC 9293 section 3.1, and the options of RFC 2018, 7323 and 8684.
-pub(super) fn read(body: &[u8], payload: u32, seen: &mut Seen) -> Option<()> {
+pub(super) fn read(body: &[u8], payload: u32, seen: &mut IpPacket) -> Option<()> {
     let (seq, ack) = (word(body, 4)?, word(body, 8)?);
     let flags = *body.get(13)?;
     let length = usize::from(body[12] >> 4) * 4;
@@ -18,7 +19,7 @@ pub(super) fn read(body: &[u8], payload: u32, seen: &mut Seen) -> Option<()> {
         () => Kind::Ack,
     };
     let header = &mut seen.header;
-    *header = Header {
+    *header = PacketHeader {
         kind,
         seq: Some(u64::from(seq.wrapping_add(u32::from(syn)))),
         len,
@@ -26,7 +27,7 @@ pub(super) fn read(body: &[u8], payload: u32, seen: &mut Seen) -> Option<()> {
         window: Some(u32::from(window)),
         syn,
         bits: 32,
-        ..Header::default()
+        ..PacketHeader::default()
     };
     seen.identity = mix([
         seen.identity,

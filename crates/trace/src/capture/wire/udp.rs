@@ -1,13 +1,14 @@
 use bytes::BytesMut;
 use fontis_proto::dfcp::Session;
 
-use super::{Protocol, Seen, mix, short, word};
+use super::bytes::{mix, short, word};
+use super::ip_packet::{IpPacket, Protocol};
 use crate::clear::Clear;
-use crate::header::Header;
+use crate::header::PacketHeader;
 use crate::packet::Kind;
 
 /// RFC 768; DFCP and QUIC as far as they are in the clear.
-pub(super) fn read(body: &[u8], seen: &mut Seen) -> Option<()> {
+pub(super) fn read(body: &[u8], seen: &mut IpPacket) -> Option<()> {
     let data = body.get(8..)?;
     let length = usize::from(short(body, 4)?).saturating_sub(8);
     let mut identity = [seen.identity, length as u64, 0, 0];
@@ -22,14 +23,14 @@ pub(super) fn read(body: &[u8], seen: &mut Seen) -> Option<()> {
     match first {
         1 if data.get(1..5) == Some(&VERSION) => {
             seen.protocol = Protocol::Dfcp;
-            seen.header = Header::of(Kind::Handshake);
+            seen.header = PacketHeader::of(Kind::Handshake);
         }
         // QUIC's long header has its two highest bits set and a version that is known.
         0xc0..=0xff if is_quic(word(data, 1)?) => {
             seen.protocol = Protocol::Quic;
-            seen.header = Header::of(Kind::Handshake);
+            seen.header = PacketHeader::of(Kind::Handshake);
         }
-        2..=5 => seen.header = Header::of(Kind::Opaque),
+        2..=5 => seen.header = PacketHeader::of(Kind::Opaque),
         0x40..=0x7f => {
             seen.sealed = word(data, 9).map(|low| (first & 0x3f, u64::from(low)));
             // The simulator's captures are not sealed, and numbers have 64 bits.
@@ -38,7 +39,7 @@ pub(super) fn read(body: &[u8], seen: &mut Seen) -> Option<()> {
                 && let Ok(packet) = Clear.open(BytesMut::from(data))
             {
                 seen.protocol = Protocol::Dfcp;
-                seen.header = Header::of_dfcp(&packet);
+                seen.header = PacketHeader::of_dfcp(&packet);
             }
         }
         _ => {}

@@ -2,15 +2,16 @@ use std::collections::BTreeMap;
 
 use fontis_base::{Duration, IntervalSet, Time};
 
-use super::builder::Handle;
+use super::counts::Counts;
+use super::handle::Handle;
 use super::series::{Group, RateBins, Series};
 use super::spans::Spans;
-use crate::header::Header;
-use crate::packet::{Kind, Marks, Packet};
+use crate::header::PacketHeader;
+use crate::packet::{Kind, Marks, TracePacket};
 
 /// One direction of a flow's data: what its sender sent, what its receiver got and said of it.
 #[derive(Clone, Debug)]
-pub(crate) struct Half {
+pub(crate) struct FlowDirection {
     pub(crate) counts: Counts,
     /// The wire's number of the first item, to which all are related.
     base: Option<u64>,
@@ -56,29 +57,6 @@ pub(crate) struct Half {
     pub(crate) rtt_samples: u64,
 }
 
-/// What was counted of a direction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Packets sent.
-    pub packets: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// Packets with data.
-    pub data: u64,
-    /// Packets known or believed lost.
-    pub lost: u64,
-    /// Packets whose data had been sent before.
-    pub retransmitted: u64,
-    /// Of them, those whose first copy arrived.
-    pub spurious: u64,
-    /// Packets that arrived after one of their path that was sent later.
-    pub reordered: u64,
-    /// Packets that arrived marked with congestion experienced.
-    pub marked: u64,
-    /// Bytes of data, or chunks, that arrived and were new.
-    pub delivered: u64,
-}
-
 /// A range that was sent and is not acknowledged.
 #[derive(Clone, Debug)]
 struct Outstanding {
@@ -104,7 +82,7 @@ pub(crate) struct Settled {
 /// More ranges than this and the oldest are believed: a trace may begin or end anywhere.
 const MOST_OUTSTANDING: usize = 65_536;
 
-impl Half {
+impl FlowDirection {
     pub(crate) fn new(flow: u16, name: &str) -> Self {
         let series = |group, what: &str| Series::new(group, format!("{name} {what}"), Some(flow));
         Self {
@@ -160,8 +138,8 @@ impl Half {
     pub(crate) fn sent(
         &mut self,
         at: Time,
-        packet: &mut Packet,
-        header: &Header,
+        packet: &mut TracePacket,
+        header: &PacketHeader,
         follow: Option<Handle>,
     ) {
         self.counts.packets += 1;
@@ -231,7 +209,12 @@ impl Half {
     }
 
     /// A packet of this direction arrives; gives how many of its items were new.
-    pub(crate) fn arrived(&mut self, at: Time, packet: &mut Packet, header: &Header) -> u64 {
+    pub(crate) fn arrived(
+        &mut self,
+        at: Time,
+        packet: &mut TracePacket,
+        header: &PacketHeader,
+    ) -> u64 {
         if packet.marks.has(Marks::CONGESTION) {
             self.counts.marked += 1;
         }
@@ -295,8 +278,8 @@ impl Half {
     pub(crate) fn acknowledged(
         &mut self,
         at: Time,
-        packet: &mut Packet,
-        header: &Header,
+        packet: &mut TracePacket,
+        header: &PacketHeader,
         window: Option<u64>,
     ) -> Settled {
         let mut settled = Settled::default();
