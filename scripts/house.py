@@ -73,13 +73,11 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
 # The rules that a crate, or a file outside of crates, does not keep yet. An entry is deleted when
 # nothing is left of it.
 KNOWN: dict[str, set[str]] = {
-    "columns": {"docs/recording.md", "docs/scenario.md"},
-    "circle": {"codes", "fontis", "lab", "net", "proto", "sim"},
-    "root": {"base", "codes", "lab", "net", "sim"},
-    "twice": {"base", "fontis", "net", "proto", "sim"},
+    "circle": {"fontis", "lab"},
+    "root": {"lab"},
+    "twice": {"fontis", "sim"},
     "arrow": {"proto"},
 }
-
 RULES = ("columns", "lines", "function", "circle", "root", "twice", "arrow")
 SOURCES = (".rs", ".py", ".ts", ".mjs", ".js", ".sh", ".css", ".html", ".lua")
 COMMENTS = {
