@@ -74,9 +74,6 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
 # nothing is left of it.
 KNOWN: dict[str, set[str]] = {
     "circle": {"fontis", "lab"},
-    "root": {"lab"},
-    "twice": {"fontis", "sim"},
-    "arrow": {"proto"},
 }
 RULES = ("columns", "lines", "function", "circle", "root", "twice", "arrow")
 SOURCES = (".rs", ".py", ".ts", ".mjs", ".js", ".sh", ".css", ".html", ".lua")

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use fontis_base::{Duration, Time};
+use fontis_proto::dfcp::qlog_event;
 use fontis_proto::dfcp::{ConnectionId, Frame, TraceEvent, Traced};
-use fontis_proto::qlog::{Records, millis, of_dfcp};
+use fontis_proto::qlog::{Records, millis};
 use serde_json::{Map, json};
 
 /// Writes one connection's trace as a qlog.
@@ -42,7 +43,7 @@ impl Qlog {
 
     /// Writes one event.
     pub(crate) fn event(&mut self, event: &TraceEvent) -> io::Result<()> {
-        self.pending.event(event.time, &Map::new(), of_dfcp(event));
+        self.pending.event(event.time, &Map::new(), qlog_event(event));
         let is_last = match &event.what {
             Traced::Sent { frames, .. } | Traced::Received { frames, .. } => {
                 frames.iter().any(|frame| matches!(frame, Frame::Close { .. } | Frame::FinAck))

@@ -7,9 +7,6 @@
 use fontis_base::{Duration, Time};
 use serde_json::{Map, Value, json};
 
-use crate::dfcp::packet::Frame;
-use crate::dfcp::trace::{TraceEvent, Traced};
-
 /// Records of a JSON text sequence (RFC 7464), whole ones only.
 #[derive(Clone, Debug, Default)]
 pub struct Records {
@@ -79,7 +76,7 @@ impl Records {
     }
 }
 
-fn extend(value: &mut Value, fields: Map<String, Value>) {
+pub(crate) fn extend(value: &mut Value, fields: Map<String, Value>) {
     if let Value::Object(all) = value {
         all.extend(fields);
     }
@@ -118,90 +115,5 @@ fn header(number: Option<u64>) -> Value {
     match number {
         Some(number) => json!({ "packet_type": "1RTT", "packet_number": number }),
         None => json!({ "packet_type": "initial" }),
-    }
-}
-
-/// What happened in a connection of DFCP.
-pub fn of_dfcp(event: &TraceEvent) -> QlogEvent {
-    let told = |frames: &[Frame]| frames.iter().map(frame).collect();
-    match &event.what {
-        Traced::Sent { number, size, frames } => packet_sent(*number, *size, told(frames)),
-        Traced::Received { number, size, frames } => packet_received(*number, *size, told(frames)),
-        Traced::Lost { number } => packet_lost(*number),
-        Traced::Metrics { srtt, rate, in_flight, loss } => metrics_updated(json!({
-            "smoothed_rtt": millis(*srtt),
-            "pacing_rate": rate.as_bps(),
-            "bytes_in_flight": in_flight,
-            "loss_rate": loss,
-        })),
-    }
-}
-
-fn frame(frame: &Frame) -> Value {
-    let mut told = json!({ "frame_type": frame.name() });
-    if let Value::Object(fields) = fields(frame) {
-        extend(&mut told, fields);
-    }
-    told
-}
-
-/// What a frame says besides its kind.
-fn fields(frame: &Frame) -> Value {
-    match frame {
-        Frame::Symbols(symbols) => {
-            let mut told = json!({
-                "channel": symbols.channel,
-                "block": symbols.block,
-                "esi": symbols.esi,
-                "count": symbols.count,
-                "length": symbols.len,
-            });
-            if let Some(live) = symbols.live {
-                told["block_length"] = live.block_len.into();
-                told["fin"] = live.fin.into();
-            }
-            if symbols.whole {
-                told["whole"] = true.into();
-            }
-            told
-        }
-        Frame::Feedback(feedback) => {
-            let received = feedback.ranges().filter(|(.., received)| *received);
-            // QUIC's acknowledgements have their names for the same.
-            let ranges: Vec<_> = received.map(|(first, last, _)| [first, last]).collect();
-            json!({
-                "ack_delay": f64::from(feedback.delay_us) / 1e3,
-                "acked_ranges": ranges,
-                "packets": feedback.packets,
-                "ce": feedback.ce,
-            })
-        }
-        Frame::Blocks(status) => {
-            let needs = status.blocks.iter();
-            let needs: Vec<_> = needs
-                .map(
-                    |need| json!({ "block": need.block, "needed": need.needed, "done": need.done }),
-                )
-                .collect();
-            json!({
-                "channel": status.channel,
-                "floor": status.floor,
-                "limit": status.limit,
-                "blocks": needs,
-            })
-        }
-        Frame::Open(open) => json!({
-            "channel": open.channel,
-            "size": open.object.size,
-            "block_size": open.object.block_size,
-            "symbol_size": open.object.symbol_size,
-            "code": open.object.code,
-        }),
-        Frame::Done { channel } => json!({ "channel": channel }),
-        Frame::Abandon { channel, code, .. } => json!({ "channel": channel, "error_code": code }),
-        Frame::Limit { rate, .. } => json!({ "rate": rate.map(|rate| rate.as_bps()) }),
-        Frame::Close { code, reason } => json!({ "error_code": code, "reason": reason }),
-        Frame::Padding(length) => json!({ "length": length }),
-        _ => json!({}),
     }
 }

@@ -4,8 +4,8 @@ use fontis_base::{Address, Duration, FlowId, Rate, Stream, Time};
 use fontis_net::{Limit, LinkConfig, QueueKind};
 use fontis_proto::tcp;
 use fontis_sim::app::App;
-use fontis_sim::app::source::{Pattern, Source};
-use fontis_sim::host::identity::Identity;
+use fontis_sim::app::source::{Pattern, PieceSource};
+use fontis_sim::host::identity::EndpointIdentity;
 use fontis_sim::host::tcp::TcpHost;
 use fontis_sim::scenario::Scenario;
 use fontis_sim::world::element::Element;
@@ -248,8 +248,8 @@ fn conserved(kind: QueueKind, seed: u64) -> Conserved {
         let (near, far) = if flow % 2 == 0 { (a, b) } else { (b, a) };
         let ids = [Address(2 * flow), Address(2 * flow + 1)];
         let config = || tcp::TcpConfig { ecn: true, ..tcp::TcpConfig::default() };
-        let source = Source::new(Pattern::Bulk, Time::ZERO, Stream::new(seed, "source"));
-        let identity = |local: Address, peer| Identity {
+        let source = PieceSource::new(Pattern::Bulk, Time::ZERO, Stream::new(seed, "source"));
+        let identity = |local: Address, peer| EndpointIdentity {
             number: local.0,
             local,
             peer,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use fontis_base::{Duration, Node, Packet, PacketId, Port, Time};
 use fontis_sim::experiment::run::Watch;
-use fontis_sim::host::identity::Identity;
+use fontis_sim::host::identity::EndpointIdentity;
 use fontis_sim::host::payload::{OtherPayload, Payload};
 use fontis_sim::host::rows::TRANSPORTS;
 use fontis_sim::host::rows::capture::encode_datagram;
@@ -120,7 +120,7 @@ impl Transport for StopAndWait {
 
 #[derive(Default)]
 struct Pinger {
-    identity: Identity,
+    identity: EndpointIdentity,
     timeout: Duration,
     /// When the next ping leaves; `None` for the end that answers.
     pings_at: Option<Time>,
@@ -134,7 +134,7 @@ struct Pinger {
 impl Pinger {
     fn packet(&mut self, number: u64, is_answer: bool) -> (Port, Packet<Payload>) {
         self.sent += 1;
-        let Identity { number: own, local, peer, flow, class } = self.identity;
+        let EndpointIdentity { number: own, local, peer, flow, class } = self.identity;
         let packet = Packet {
             id: PacketId(u64::from(own) << 40 | self.sent),
             src: local,

@@ -2,7 +2,7 @@
 
 use fontis_base::{Duration, Probability, Rate};
 use fontis_sim::analysis::cellular::{Cellular, Web};
-use fontis_sim::analysis::estimator::{Estimator as Algorithm, Form};
+use fontis_sim::analysis::estimator::{Estimator as Algorithm, EstimatorForm};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -79,7 +79,8 @@ pub(super) fn evaluate(args: &Estimator) -> Result<(Value, Vec<String>), Failure
             }
             (Ratios::of(&ratios), periods as f64 / (runs.len() as f64 * seconds / 3600.0))
         };
-        let ((published, _), (improved, periods)) = (of(Form::Printed), of(Form::Improved));
+        let ((published, _), (improved, periods)) =
+            (of(EstimatorForm::Printed), of(EstimatorForm::Improved));
         let text = |ratios: &Option<Ratios>| {
             ratios.as_ref().map_or("no estimate".to_owned(), Ratios::text)
         };

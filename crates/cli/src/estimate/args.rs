@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use fontis_base::Duration;
-use fontis_sim::analysis::{Estimator, Form};
+use fontis_sim::analysis::{Estimator, EstimatorForm};
 
 /// Estimate a link's rate from probes that queue behind other traffic, in a capture or live
 ///
@@ -69,7 +69,7 @@ impl Args {
             threshold: self.threshold * 1e-3,
             gap: self.gap * 1e-3,
             tolerance: self.tolerance * 1e-3,
-            form: if self.printed { Form::Printed } else { Form::Improved },
+            form: if self.printed { EstimatorForm::Printed } else { EstimatorForm::Improved },
         }
     }
 }

@@ -34,8 +34,8 @@ pub(super) struct Lateness {
     max: u64,
 }
 
-impl From<crate::Lateness> for Lateness {
-    fn from(late: crate::Lateness) -> Self {
+impl From<crate::lateness::Lateness> for Lateness {
+    fn from(late: crate::lateness::Lateness) -> Self {
         Self {
             median: late.median.as_micros(),
             p99: late.p99.as_micros(),

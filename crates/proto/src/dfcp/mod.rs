@@ -19,9 +19,10 @@ mod feedback;
 mod history;
 mod mtu;
 mod pacer;
-pub(crate) mod packet;
+mod packet;
 mod params;
 mod path;
+mod qlog;
 mod receipts;
 mod receiving;
 mod redundancy;
@@ -30,7 +31,7 @@ mod rtt;
 mod sending;
 mod session;
 mod stats;
-pub(crate) mod trace;
+mod trace;
 mod trains;
 pub mod wire;
 
@@ -43,6 +44,7 @@ pub use packet::{
     LiveKind, ObjectShape, Open, SymbolsFrame,
 };
 pub use params::{ParamFields, Params, ParamsError, ResetToken, SYMBOL_SIZE, SYN_SIZE, VERSION};
+pub use qlog::qlog_event;
 pub use redundancy::n_star;
 pub use resume::{Begun, Checkpoint, Held, Kept, KeptBlock};
 pub use session::{OpenError, SealError, Session};

@@ -17,12 +17,12 @@ pub struct Estimator {
     /// is exactly d).
     pub tolerance: f64,
     /// Which form.
-    pub form: Form,
+    pub form: EstimatorForm,
 }
 
 /// Which form of the algorithm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Form {
+pub enum EstimatorForm {
     /// As it is printed: a busy period begins with the probe before the one that was delayed, ends
     /// with the one before the first that is not, and all count the same.
     #[default]
@@ -62,7 +62,13 @@ pub struct Estimate {
 
 impl Default for Estimator {
     fn default() -> Self {
-        Self { distance: 0.1, threshold: 0.05, gap: 1.0, tolerance: 0.005, form: Form::default() }
+        Self {
+            distance: 0.1,
+            threshold: 0.05,
+            gap: 1.0,
+            tolerance: 0.005,
+            form: EstimatorForm::default(),
+        }
     }
 }
 
@@ -150,13 +156,15 @@ impl Monitor {
             return None;
         }
         *queue += apart - distance;
-        if form == Form::Improved {
+        if form == EstimatorForm::Improved {
             *queue = queue.max(0.0);
         }
         // Rounding must not decide.
         let is_busy = *queue >= threshold - 1e-9;
         match (is_busy, self.begin) {
-            (true, None) => self.begin = Some(if form == Form::Printed { now } else { next }),
+            (true, None) => {
+                self.begin = Some(if form == EstimatorForm::Printed { now } else { next });
+            }
             (false, Some(since)) => {
                 self.begin = None;
                 if now.at > since.at {
@@ -178,10 +186,10 @@ impl Monitor {
             (seconds + period.end - period.begin, bits + period.bytes as f64 * 8.0)
         });
         let mean = match self.estimator.form {
-            Form::Printed => {
+            EstimatorForm::Printed => {
                 periods.iter().map(BusyPeriod::rate).sum::<f64>() / periods.len() as f64
             }
-            Form::Improved => bits / seconds,
+            EstimatorForm::Improved => bits / seconds,
         };
         Estimate { rate: (!periods.is_empty()).then_some(mean), periods }
     }
@@ -214,7 +222,7 @@ mod tests {
     fn without_a_busy_period_there_is_no_estimate() {
         let probes: Vec<f64> = (0..100).map(|i| f64::from(i) * 0.1).collect();
         let traffic: Vec<(f64, u32)> = (0..1000).map(|i| (f64::from(i) * 0.01, 1000)).collect();
-        for form in [Form::Printed, Form::Improved] {
+        for form in [EstimatorForm::Printed, EstimatorForm::Improved] {
             let estimator = Estimator { form, ..Estimator::default() };
             assert_eq!(estimator.estimate(&probes, &traffic).rate, None);
             assert_eq!(estimator.estimate(&[], &[]).rate, None);
@@ -227,7 +235,8 @@ mod tests {
             let link = Cellular::constant(mbps * 1e6, 1800.0);
             let web = Web::default();
             let (probes, traffic) = link.carry(seed, &web, 0.1);
-            for (form, within) in [(Form::Printed, 0.12), (Form::Improved, 0.03)] {
+            for (form, within) in [(EstimatorForm::Printed, 0.12), (EstimatorForm::Improved, 0.03)]
+            {
                 let estimate =
                     Estimator { form, ..Estimator::default() }.estimate(&probes, &traffic);
                 let rate = estimate.rate.expect("web pages fill the link") * 1e-6;

@@ -13,7 +13,7 @@ pub mod loss_model;
 pub mod normal;
 pub mod share;
 
-pub use estimator::{BusyPeriod, Estimate, Estimator, Form, Monitor};
+pub use estimator::{BusyPeriod, Estimate, Estimator, EstimatorForm, Monitor};
 pub use loss_model::{LossModel, n_difference, n_difference_printed};
 pub use normal::{distribution, quantile};
 pub use share::{Demand, hop_by_hop_shares, max_min_network, max_min_shares, printed_shares};

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fontis_base::{Duration, Rate, Stream, Time};
 
-use crate::app::socket::{Message, Socket};
-use crate::app::source::{Pattern, Source};
+use crate::app::socket::{AppMessage, AppSocket};
+use crate::app::source::{Pattern, PieceSource};
 use crate::app::video::{Encoder, FrameKind, Video};
 
 /// The messages of a flow.
@@ -100,7 +100,7 @@ pub struct MessageSource {
 
 #[derive(Clone, Debug)]
 enum Generator {
-    Pieces(Source),
+    Pieces(PieceSource),
     Video(Encoder),
 }
 
@@ -108,7 +108,7 @@ impl MessageSource {
     /// A source that begins at `start`, draws from `stream` and writes to `log`.
     pub fn new(messages: Messages, start: Time, stream: Stream, log: MessageLog) -> Self {
         let generator = match messages.model {
-            Model::Pieces(pattern) => Generator::Pieces(Source::new(pattern, start, stream)),
+            Model::Pieces(pattern) => Generator::Pieces(PieceSource::new(pattern, start, stream)),
             Model::Video(video) => Generator::Video(Encoder::new(video, start, stream)),
         };
         Self { generator, deadline: messages.deadline, log }
@@ -123,7 +123,7 @@ impl MessageSource {
     }
 
     /// The next message, if it is due; `rate` is what the path carries, if that is known.
-    pub fn next(&mut self, now: Time, rate: Option<Rate>) -> Option<Message> {
+    pub fn next(&mut self, now: Time, rate: Option<Rate>) -> Option<AppMessage> {
         let made = self.due().filter(|due| *due <= now)?;
         let (bytes, kind) = match &mut self.generator {
             Generator::Pieces(source) => (source.next(now)?.bytes, None),
@@ -133,10 +133,10 @@ impl MessageSource {
             }
         };
         let number = self.log.add(made, bytes, kind);
-        Some(Message { number: Some(number), bytes, deadline: Some(made + self.deadline) })
+        Some(AppMessage { number: Some(number), bytes, deadline: Some(made + self.deadline) })
     }
 
-    pub(super) fn act(&mut self, now: Time, socket: &mut impl Socket) -> bool {
+    pub(super) fn act(&mut self, now: Time, socket: &mut impl AppSocket) -> bool {
         while let Some(message) = self.next(now, socket.rate()) {
             socket.send(now, message);
         }

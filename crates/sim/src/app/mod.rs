@@ -1,7 +1,7 @@
 //! Sources of traffic, whatever transport carries it.
 //!
 //! Start here: an [`Application`] describes the traffic of a flow. [`Application::pair`] makes the
-//! two [`App`]s of the flow's ends. An app acts through a [`Socket`](socket::Socket), which every
+//! two [`App`]s of the flow's ends. An app acts through an [`AppSocket`], which every
 //! transport's host implements as far as the transport can.
 
 pub mod message;
@@ -14,8 +14,8 @@ use fontis_base::{Duration, Stream, Time};
 
 use crate::app::message::{MessageLog, MessageSink, MessageSource, Messages};
 use crate::app::requests::{Client, Requests, Server};
-use crate::app::socket::Socket;
-use crate::app::source::{Pattern, Source};
+use crate::app::socket::AppSocket;
+use crate::app::source::{Pattern, PieceSource};
 
 /// The traffic of a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,7 +32,7 @@ pub enum Application {
 #[derive(Clone, Debug)]
 pub enum App {
     /// Writes bytes in the rhythm of a pattern.
-    Source(Source),
+    Source(PieceSource),
     /// Makes requests.
     Client(Client),
     /// Answers them.
@@ -71,7 +71,7 @@ impl Application {
         };
         match *self {
             Self::Source(pattern) => {
-                pair.sender = Some(App::Source(Source::new(pattern, start, stream)));
+                pair.sender = Some(App::Source(PieceSource::new(pattern, start, stream)));
             }
             Self::Requests(requests) => {
                 // The client is the receiver of the flow's data: it asks the sender.
@@ -132,7 +132,7 @@ impl App {
     }
 
     /// Acts: after data has arrived, and when it is due. False if it will never act again.
-    pub fn act(&mut self, now: Time, socket: &mut impl Socket) -> bool {
+    pub fn act(&mut self, now: Time, socket: &mut impl AppSocket) -> bool {
         match self {
             Self::Source(source) => source.act(now, socket),
             Self::Client(client) => client.act(now, socket),

@@ -3,7 +3,7 @@
 use fontis_base::{Duration, Stream, Time};
 
 use crate::analysis::exponential::exponential;
-use crate::app::socket::Socket;
+use crate::app::socket::AppSocket;
 
 /// Requests and responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl Client {
         self.next
     }
 
-    pub(super) fn act(&mut self, now: Time, socket: &mut impl Socket) -> bool {
+    pub(super) fn act(&mut self, now: Time, socket: &mut impl AppSocket) -> bool {
         let Self { requests, asked, next, stream } = self;
         if next.is_none() && socket.delivered() >= *asked * requests.response {
             // The response is there: think, and ask again, or end.
@@ -72,7 +72,7 @@ impl Server {
         Self { requests, answered: 0 }
     }
 
-    pub(super) fn act(&mut self, now: Time, socket: &mut impl Socket) -> bool {
+    pub(super) fn act(&mut self, now: Time, socket: &mut impl AppSocket) -> bool {
         while socket.delivered() >= (self.answered + 1) * self.requests.request.max(1) {
             self.answered += 1;
             socket.write(now, self.requests.response);

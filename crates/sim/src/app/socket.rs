@@ -4,7 +4,7 @@ use fontis_base::{Rate, Time};
 
 /// A message on its way to a transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct AppMessage {
     /// Its number in its flow, from zero.
     pub number: Option<u64>,
     /// Its length in bytes.
@@ -13,7 +13,7 @@ pub struct Message {
     pub deadline: Option<Time>,
 }
 
-impl Message {
+impl AppMessage {
     /// A message that nobody asks after.
     pub const fn of_size(bytes: u64) -> Self {
         Self { number: None, bytes, deadline: None }
@@ -22,7 +22,7 @@ impl Message {
 
 /// A transport as an application sees it. A host implements what its transport can; the scenario
 /// refuses applications that need more.
-pub trait Socket {
+pub trait AppSocket {
     /// Appends bytes to the stream towards the peer.
     fn write(&mut self, now: Time, bytes: u64);
     /// Ends the stream towards the peer.
@@ -30,7 +30,7 @@ pub trait Socket {
     /// Bytes of the peer's stream that were delivered in order.
     fn delivered(&self) -> u64;
     /// Sends a message. A transport of bytes appends it to the stream.
-    fn send(&mut self, now: Time, message: Message);
+    fn send(&mut self, now: Time, message: AppMessage);
     /// The rate that the path carries, as the transport believes.
     fn rate(&self) -> Option<Rate>;
     /// Whether messages keep their boundaries on the way.

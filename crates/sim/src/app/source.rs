@@ -3,11 +3,11 @@
 use fontis_base::{Duration, Rate, Stream, Time};
 
 use crate::analysis::exponential::exponential;
-use crate::app::socket::{Message, Socket};
+use crate::app::socket::{AppMessage, AppSocket};
 
 /// When an application has how much to send, whatever the transport makes of it.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct PieceSource {
     pattern: Pattern,
     /// When it has the next to send.
     due: Option<Time>,
@@ -62,7 +62,7 @@ pub struct Piece {
     pub last: bool,
 }
 
-impl Source {
+impl PieceSource {
     /// A source that begins at `start` and draws from `stream`.
     pub fn new(pattern: Pattern, start: Time, mut stream: Stream) -> Self {
         let burst_end = match pattern {
@@ -113,12 +113,12 @@ impl Source {
     }
 }
 
-impl Source {
+impl PieceSource {
     /// Writes the pieces that are due. False once nothing follows.
-    pub(super) fn act(&mut self, now: Time, socket: &mut impl Socket) -> bool {
+    pub(super) fn act(&mut self, now: Time, socket: &mut impl AppSocket) -> bool {
         while let Some(piece) = self.next(now) {
             match socket.keeps_messages() {
-                true => socket.send(now, Message::of_size(piece.bytes)),
+                true => socket.send(now, AppMessage::of_size(piece.bytes)),
                 false => socket.write(now, piece.bytes),
             }
             if piece.last {
@@ -141,7 +141,7 @@ mod tests {
 
     /// Bytes of a source in a time.
     fn bytes(pattern: Pattern, until: Duration) -> u64 {
-        let mut source = Source::new(pattern, Time::ZERO, Stream::new(3, "source"));
+        let mut source = PieceSource::new(pattern, Time::ZERO, Stream::new(3, "source"));
         let mut sum = 0;
         while let Some(due) = source.due().filter(|due| *due < Time::ZERO + until) {
             sum += source.next(due).expect("due").bytes;
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn an_object_is_there_at_once_and_ends() {
         let mut source =
-            Source::new(Pattern::Object { size: 5 }, Time::ZERO, Stream::new(3, "source"));
+            PieceSource::new(Pattern::Object { size: 5 }, Time::ZERO, Stream::new(3, "source"));
         assert_eq!(source.next(Time::ZERO), Some(Piece { bytes: 5, last: true }));
         assert_eq!((source.due(), source.next(Time::MAX)), (None, None));
     }
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn a_source_of_infinite_rate_does_not_stand_still() {
         let pattern = Pattern::ConstantRate { rate: Rate::MAX, piece: 1 };
-        let mut source = Source::new(pattern, Time::ZERO, Stream::new(3, "source"));
+        let mut source = PieceSource::new(pattern, Time::ZERO, Stream::new(3, "source"));
         source.next(Time::ZERO);
         assert!(source.due() > Some(Time::ZERO));
     }

@@ -9,7 +9,7 @@ use crate::app::message::MessageLog;
 use crate::experiment::observation::{Observation, Observed};
 use crate::experiment::spec::{Destination, End, Experiment, FlowSpec, InterfaceIndex, Subject};
 use crate::host::controller::{Controlled, Controller};
-use crate::host::identity::Identity;
+use crate::host::identity::EndpointIdentity;
 use crate::host::table::{AnyHost, FlowContext, Hosts, SharedConfigs};
 use crate::host::{Counters, Milestones};
 use crate::recording::Recording;
@@ -434,12 +434,12 @@ impl Builder<'_> {
             Destination::Group(group) => Address::group(group as u32),
         };
         let class = spec.class;
-        let sender = Identity { number: self.number(own_sender), local, peer, flow, class };
-        let receivers: Vec<Identity> = addresses
+        let sender = EndpointIdentity { number: self.number(own_sender), local, peer, flow, class };
+        let receivers: Vec<EndpointIdentity> = addresses
             .iter()
             .map(|address| {
                 let number = self.number(own_receiver);
-                Identity { number, local: *address, peer: local, flow, class }
+                EndpointIdentity { number, local: *address, peer: local, flow, class }
             })
             .collect();
         let context = FlowContext {
@@ -472,7 +472,7 @@ impl Builder<'_> {
         &mut self,
         flow: &FlowSpec,
         end: &End,
-        identity: Identity,
+        identity: EndpointIdentity,
         host: AnyHost,
         side: &str,
     ) -> Endpoint {

@@ -6,15 +6,15 @@ use std::collections::{BTreeMap, VecDeque};
 use fontis_base::{Duration, Node, Packet, PacketId, Port, Rate, Time};
 
 use crate::app::App;
-use crate::app::socket::{Message, Socket};
-use crate::host::identity::Identity;
+use crate::app::socket::{AppMessage, AppSocket};
+use crate::host::identity::EndpointIdentity;
 use crate::host::payload::{Datagram, Payload};
 use crate::host::{Counters, Host, Milestones};
 
 /// One end of a flow of datagrams: an application sends messages, or takes those that arrive.
 #[derive(Clone, Debug)]
 pub struct DatagramHost {
-    identity: Identity,
+    identity: EndpointIdentity,
     app: Option<App>,
     out: Outbox,
     sent: u64,
@@ -43,7 +43,7 @@ const MOST_PARTIAL: usize = 1024;
 
 impl DatagramHost {
     /// One end of a flow, with the application that sends or takes its messages.
-    pub fn new(identity: Identity, app: Option<App>) -> Self {
+    pub fn new(identity: EndpointIdentity, app: Option<App>) -> Self {
         Self {
             identity,
             app,
@@ -101,9 +101,9 @@ impl DatagramHost {
     }
 }
 
-impl Socket for Outbox {
+impl AppSocket for Outbox {
     fn write(&mut self, now: Time, bytes: u64) {
-        self.send(now, Message::of_size(bytes));
+        self.send(now, AppMessage::of_size(bytes));
     }
 
     fn finish(&mut self, _now: Time) {}
@@ -112,7 +112,7 @@ impl Socket for Outbox {
         0
     }
 
-    fn send(&mut self, _now: Time, message: Message) {
+    fn send(&mut self, _now: Time, message: AppMessage) {
         // A message with a number is cut into packets of the usual size. A piece without one is a
         // datagram, however large.
         let Some(number) = message.number else {
@@ -166,7 +166,7 @@ impl Node<Payload> for DatagramHost {
         let (bytes, datagram) = self.out.waiting.pop_front()?;
         self.sent += 1;
         let datagram = Datagram { number: self.sent, ..datagram };
-        let Identity { number, local, peer, flow, class } = self.identity;
+        let EndpointIdentity { number, local, peer, flow, class } = self.identity;
         let packet = Packet {
             id: PacketId(u64::from(number) << 40 | self.sent),
             src: local,

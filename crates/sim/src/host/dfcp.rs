@@ -8,14 +8,14 @@ use fontis_base::{Duration, Node, Packet, PacketId, Port, Rate, Stream, Time};
 use fontis_codes::Code;
 use fontis_proto::dfcp::{
     ChannelId, CloseReason, ConnectionId, DfcpConfig, DfcpConnection, DfcpEvent, DfcpPacket,
-    DfcpStats, ObjectShape, SendOptions, Session, TraceEvent,
+    DfcpStats, ObjectShape, SendOptions, Session, TraceEvent, qlog_event,
 };
-use fontis_proto::qlog;
+use fontis_proto::qlog::QlogEvent;
 use fontis_trace::Clear;
 
 use crate::app::App;
-use crate::app::socket::{Message, Socket};
-use crate::host::identity::Identity;
+use crate::app::socket::{AppMessage, AppSocket};
+use crate::host::identity::EndpointIdentity;
 use crate::host::object::PatternObject;
 use crate::host::payload::Payload;
 use crate::host::{Counters, Host, Milestones, PathMetrics};
@@ -105,7 +105,7 @@ impl Serve {
 
 /// A host with one DFCP connection and an application on it.
 pub struct DfcpHost {
-    identity: Identity,
+    identity: EndpointIdentity,
     config: DfcpConfig,
     connection: Option<DfcpConnection>,
     stats: DfcpStats,
@@ -125,7 +125,7 @@ pub struct DfcpHost {
 impl DfcpHost {
     /// A host at rest; a client begins at `start`.
     pub fn new(
-        identity: Identity,
+        identity: EndpointIdentity,
         config: DfcpConfig,
         role: Role,
         object: PatternObject,
@@ -430,9 +430,9 @@ impl Host for DfcpHost {
         self.config.trace = true;
     }
 
-    fn take_events(&mut self) -> Vec<(Time, qlog::QlogEvent)> {
+    fn take_events(&mut self) -> Vec<(Time, QlogEvent)> {
         let events = core::mem::take(&mut self.trace);
-        events.iter().map(|event| (event.time, qlog::of_dfcp(event))).collect()
+        events.iter().map(|event| (event.time, qlog_event(event))).collect()
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -513,7 +513,7 @@ static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 /// Bytes of a message's number, which its content begins with.
 const NUMBER: u64 = 8;
 
-impl Socket for DfcpSocket<'_> {
+impl AppSocket for DfcpSocket<'_> {
     fn write(&mut self, _now: Time, bytes: u64) {
         let connection = &mut *self.connection;
         let stream =
@@ -537,7 +537,7 @@ impl Socket for DfcpSocket<'_> {
         self.delivered
     }
 
-    fn send(&mut self, _now: Time, message: Message) {
+    fn send(&mut self, _now: Time, message: AppMessage) {
         let bytes = message.bytes.max(NUMBER) as usize;
         let mut content = BytesMut::zeroed(bytes);
         let number = message.number.unwrap_or(u64::MAX);

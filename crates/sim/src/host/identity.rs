@@ -4,7 +4,7 @@ use fontis_base::{Address, FlowId};
 
 /// One end of a flow: its addresses, and the number that its packets' identifiers begin with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Identity {
+pub struct EndpointIdentity {
     /// No other end in the world has it.
     pub number: u32,
     /// The address of its interface.

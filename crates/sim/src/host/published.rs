@@ -9,14 +9,14 @@ use fontis_proto::published::{
 };
 
 use crate::app::App;
-use crate::app::socket::{Message, Socket};
-use crate::host::identity::Identity;
+use crate::app::socket::{AppMessage, AppSocket};
+use crate::host::identity::EndpointIdentity;
 use crate::host::payload::Payload;
 use crate::host::{Counters, Host, Milestones};
 
 /// A host with one connection of the DFCP of 2015, and an application on it.
 pub struct PublishedHost {
-    identity: Identity,
+    identity: EndpointIdentity,
     control_class: u8,
     config: PublishedConfig,
     /// Whether every packet passes through its bytes and back.
@@ -43,7 +43,7 @@ impl PublishedHost {
     /// A host of a flow. It connects at `connects_at`, or waits for a connection; `app` uses the
     /// connection.
     pub fn new(
-        identity: Identity,
+        identity: EndpointIdentity,
         config: PublishedConfig,
         seed: [u32; 3],
         app: Option<App>,
@@ -249,7 +249,7 @@ struct PublishedSocket<'a> {
     written: &'a mut u64,
 }
 
-impl Socket for PublishedSocket<'_> {
+impl AppSocket for PublishedSocket<'_> {
     fn write(&mut self, _now: Time, bytes: u64) {
         let end = *self.written + bytes;
         match self.coding {
@@ -269,7 +269,7 @@ impl Socket for PublishedSocket<'_> {
         self.endpoint.stats().delivered
     }
 
-    fn send(&mut self, now: Time, message: Message) {
+    fn send(&mut self, now: Time, message: AppMessage) {
         self.write(now, message.bytes);
     }
 

@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::app::Application;
 use crate::app::message::MessageLog;
 use crate::host::Host;
-use crate::host::identity::Identity;
+use crate::host::identity::EndpointIdentity;
 use crate::host::payload::Payload;
 use crate::host::tcp::TcpHost;
 use crate::settings::catalogue::TableRow;
@@ -118,9 +118,9 @@ pub struct FlowContext<'a> {
     /// Its traffic.
     pub application: &'a Application,
     /// Its sender.
-    pub sender: Identity,
+    pub sender: EndpointIdentity,
     /// Its receivers: one, or the members of a group.
-    pub receivers: &'a [Identity],
+    pub receivers: &'a [EndpointIdentity],
     /// More bytes than it can send while the run lasts.
     pub more_than_fits: u64,
     /// Whether every packet passes through the wire format and back.

@@ -12,8 +12,8 @@ use fontis_proto::tcp::{
 };
 
 use crate::app::App;
-use crate::app::socket::{Message, Socket};
-use crate::host::identity::Identity;
+use crate::app::socket::{AppMessage, AppSocket};
+use crate::host::identity::EndpointIdentity;
 use crate::host::payload::Payload;
 use crate::host::{Counters, Host, Milestones, PathMetrics};
 
@@ -60,13 +60,13 @@ impl TcpHost {
     /// A host of a flow. It connects at `connects_at`, or waits for a connection; `app` uses the
     /// connection.
     pub fn new(
-        identity: Identity,
+        identity: EndpointIdentity,
         config: impl Into<Arc<TcpConfig>>,
         isn: u32,
         app: Option<App>,
         connects_at: Option<Time>,
     ) -> Self {
-        let Identity { number, local, peer, flow, class } = identity;
+        let EndpointIdentity { number, local, peer, flow, class } = identity;
         Self {
             local,
             peer,
@@ -343,7 +343,7 @@ struct TcpSocket<'a> {
     endpoint: &'a mut TcpEndpoint,
 }
 
-impl Socket for TcpSocket<'_> {
+impl AppSocket for TcpSocket<'_> {
     fn write(&mut self, _now: Time, bytes: u64) {
         self.endpoint.write(bytes);
     }
@@ -356,7 +356,7 @@ impl Socket for TcpSocket<'_> {
         self.endpoint.receiver_stats().received
     }
 
-    fn send(&mut self, _now: Time, message: Message) {
+    fn send(&mut self, _now: Time, message: AppMessage) {
         self.endpoint.write(message.bytes);
     }
 

@@ -4,7 +4,7 @@ use crate::settings::catalogue::{Catalogue, Key};
 use crate::settings::error::ScenarioError;
 use crate::settings::form::Setting;
 use crate::settings::suggestion::closest;
-use crate::settings::{Entry, Settings};
+use crate::settings::{Settings, SettingsEntry};
 
 /// Sets a key; `flow.KEY` sets it of every kind of flow, `flow.NAME.KEY` of those of that name; the
 /// same for links, hosts and groups.
@@ -49,7 +49,7 @@ pub(super) fn count(settings: &Settings, catalogue: &Catalogue, path: &str) -> u
 }
 
 /// The name of a kind of flow, a link, a host or a group; a link without one has that of its ends.
-pub(super) fn name_of(entry: &Entry) -> Option<String> {
+pub(super) fn name_of(entry: &SettingsEntry) -> Option<String> {
     let text = |key| entry.get(key).map(Setting::text);
     text("name").or_else(|| Some(format!("{}-{}", text("from")?, text("to")?)))
 }

@@ -1,8 +1,8 @@
 //! Scenarios: experiments as people write them, in TOML.
 //!
-//! Start here: [`Scenario::parse`] reads a file, [`Scenario::runs`] gives the runs that it stands
-//! for: one for each variant, point of the sweep and repetition. [`KEYS`] is the list of all that
-//! can be set; the reference page and the JSON Schema are made from it.
+//! Start here: [`Scenario::parse`] reads a file, [`Scenario::runs`] gives its runs: one for each
+//! variant, point of the sweep and repetition. A [`Language`] lists the keys that can be set, those
+//! of transports included. The reference page and the JSON Schema are made from it.
 
 mod apps;
 mod build;

@@ -17,21 +17,21 @@ pub struct Settings {
     /// The settings of single tables, as `topology.rate`.
     pub keys: BTreeMap<String, Setting>,
     /// The kinds of flow, in the order of the file.
-    pub flows: Vec<Entry>,
+    pub flows: Vec<SettingsEntry>,
     /// The links.
-    pub links: Vec<Entry>,
+    pub links: Vec<SettingsEntry>,
     /// The hosts.
-    pub hosts: Vec<Entry>,
+    pub hosts: Vec<SettingsEntry>,
     /// The groups.
-    pub groups: Vec<Entry>,
+    pub groups: Vec<SettingsEntry>,
 }
 
 /// The settings of one `[[flow]]`, `[[link]]`, `[[host]]` or `[[group]]`.
-pub type Entry = BTreeMap<String, Setting>;
+pub type SettingsEntry = BTreeMap<String, Setting>;
 
 impl Settings {
     /// The entries of a table that a scenario may have several of; `None` for another table.
-    pub fn entries(&self, table: &str) -> Option<&Vec<Entry>> {
+    pub fn entries(&self, table: &str) -> Option<&Vec<SettingsEntry>> {
         Some(match table {
             "flow" => &self.flows,
             "link" => &self.links,
@@ -42,7 +42,7 @@ impl Settings {
     }
 
     /// The same, to be changed.
-    pub fn entries_mut(&mut self, table: &str) -> Option<&mut Vec<Entry>> {
+    pub fn entries_mut(&mut self, table: &str) -> Option<&mut Vec<SettingsEntry>> {
         Some(match table {
             "flow" => &mut self.flows,
             "link" => &mut self.links,

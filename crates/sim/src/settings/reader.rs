@@ -8,7 +8,7 @@ use fontis_net::{DeliveryTrace, SpecError};
 use crate::settings::catalogue::Catalogue;
 use crate::settings::error::{ScenarioError, bad};
 use crate::settings::form::{BufferSize, Setting};
-use crate::settings::{Entry, Settings};
+use crate::settings::{Settings, SettingsEntry};
 
 /// Traces by the names that scenarios give them.
 pub(crate) type Traces = BTreeMap<String, DeliveryTrace>;
@@ -20,12 +20,12 @@ pub struct Reader<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) traces: &'a Traces,
     /// The table and the settings of a kind of flow, a link, a host or a group.
-    pub(crate) entry: Option<(&'static str, &'a Entry)>,
+    pub(crate) entry: Option<(&'static str, &'a SettingsEntry)>,
 }
 
 impl<'a> Reader<'a> {
     /// The same for one of the flows or links.
-    pub(crate) fn of(self, table: &'static str, entry: &'a Entry) -> Self {
+    pub(crate) fn of(self, table: &'static str, entry: &'a SettingsEntry) -> Self {
         Self { entry: Some((table, entry)), ..self }
     }
 

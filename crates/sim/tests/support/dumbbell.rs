@@ -5,7 +5,7 @@ use fontis_proto::dfcp::{DfcpConfig, Params};
 
 use fontis_sim::World;
 use fontis_sim::host::dfcp::{DfcpHost, Fetch, Role, Serve};
-use fontis_sim::host::identity::Identity;
+use fontis_sim::host::identity::EndpointIdentity;
 use fontis_sim::host::object::PatternObject;
 use fontis_sim::world::drops::link;
 use fontis_sim::world::element::Element;
@@ -83,7 +83,8 @@ impl Dumbbell {
             let host = |local: Address, peer, role| {
                 let config = self.config.clone();
                 let flow_id = FlowId(number);
-                let identity = Identity { number: local.0, local, peer, flow: flow_id, class: 0 };
+                let identity =
+                    EndpointIdentity { number: local.0, local, peer, flow: flow_id, class: 0 };
                 let host = DfcpHost::new(identity, config, role, object, false, flow.start);
                 Element::Host(Box::new(host))
             };

@@ -5,7 +5,7 @@ use fontis_proto::dfcp::{CloseReason, DfcpConfig, DfcpStats};
 
 use fontis_sim::World;
 use fontis_sim::host::dfcp::{DfcpHost, Fetch, Role, Serve};
-use fontis_sim::host::identity::Identity;
+use fontis_sim::host::identity::EndpointIdentity;
 use fontis_sim::host::object::PatternObject;
 use fontis_sim::world::drops;
 use fontis_sim::world::element::Element;
@@ -78,7 +78,7 @@ impl Transfer {
         let (client_id, server_id, flow) = (Address(1), Address(2), FlowId(0));
         let object = PatternObject { seed: self.seed };
         let host = |local: Address, peer, role| {
-            let identity = Identity { number: local.0, local, peer, flow, class: 0 };
+            let identity = EndpointIdentity { number: local.0, local, peer, flow, class: 0 };
             DfcpHost::new(identity, self.config.clone(), role, object, self.wire, Time::ZERO)
         };
         let fetch = Role::Fetch(Fetch { size: self.size, ..Fetch::default() });

@@ -16,7 +16,7 @@ use fontis_proto::published::{
     PublishedPacket,
 };
 use fontis_sim::analysis::cellular::{Cellular, PROBE, Web};
-use fontis_sim::analysis::estimator::{Estimate, Estimator, Form};
+use fontis_sim::analysis::estimator::{Estimate, Estimator, EstimatorForm};
 
 use super::value::Value;
 
@@ -85,8 +85,8 @@ pub(super) fn probe(name: &str) -> Result<Value, String> {
         "estimator threshold" => Value::Number(estimator.threshold * 1e3),
         "estimator gap" => Value::Number(estimator.gap * 1e3),
         "estimator jitter" => Value::Number(jitter()),
-        "estimator printed" => Value::List(hours(Form::Printed)),
-        "estimator improved" => Value::List(hours(Form::Improved)),
+        "estimator printed" => Value::List(hours(EstimatorForm::Printed)),
+        "estimator improved" => Value::List(hours(EstimatorForm::Improved)),
         "estimator periods" => {
             let estimate = hour(1, Estimator::default());
             Value::List(estimate.periods.iter().map(|period| period.rate() * 1e-6).collect())
@@ -505,7 +505,7 @@ fn hour(seed: u64, estimator: Estimator) -> Estimate {
 }
 
 /// Estimates of five hours, in Mbit/s.
-fn hours(form: Form) -> Vec<f64> {
+fn hours(form: EstimatorForm) -> Vec<f64> {
     let estimates = (1..=5).map(|seed| hour(seed, Estimator { form, ..Estimator::default() }));
     estimates.filter_map(|estimate| estimate.rate).map(|rate| rate * 1e-6).collect()
 }

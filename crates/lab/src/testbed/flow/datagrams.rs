@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use fontis_base::{Duration, Time};
 use fontis_sim::app::Application;
 use fontis_sim::app::message::{MessageLog, MessageSource};
-use fontis_sim::app::source::Source;
+use fontis_sim::app::source::PieceSource;
 use fontis_sim::experiment::spec::{Destination, End};
 use fontis_sim::host::{Counters, Milestones};
 use socket2::{Domain, Socket, Type};
@@ -73,7 +73,9 @@ pub(super) fn start(stage: &Stage, place: &Place<'_>) -> Result<Box<dyn Flow>, T
     let log = place.log.clone();
     let application = place.spec.application;
     flow.threads.push(spawn(Box::new(move || match (application, log) {
-        (Application::Source(pattern), _) => sender.pieces(Source::new(pattern, start, stream)),
+        (Application::Source(pattern), _) => {
+            sender.pieces(PieceSource::new(pattern, start, stream));
+        }
         (Application::Messages(messages), Some(log)) => {
             sender.messages(MessageSource::new(messages, start, stream, log));
         }
@@ -139,7 +141,7 @@ struct Sender {
 
 impl Sender {
     /// Sends a datagram for each piece of a source.
-    fn pieces(&self, mut source: Source) {
+    fn pieces(&self, mut source: PieceSource) {
         static ZEROS: [u8; LARGEST] = [0; LARGEST];
         sys::sleep_exactly();
         while let Some(due) = source.due() {

@@ -1,12 +1,12 @@
 //! Messages over sockets: the header that each begins with.
 
-use fontis_sim::app::socket::Message;
+use fontis_sim::app::socket::AppMessage;
 
 /// Bytes of the header of a message in a stream: its number, and its length with the header.
 pub(super) const STREAM_HEADER: usize = 12;
 
 /// A message as a stream carries it: at least its header.
-pub(super) fn in_stream(message: &Message) -> Vec<u8> {
+pub(super) fn in_stream(message: &AppMessage) -> Vec<u8> {
     let length = usize::try_from(message.bytes).unwrap_or(usize::MAX).max(STREAM_HEADER);
     let mut bytes = vec![0; length];
     bytes[..8].copy_from_slice(&message.number.unwrap_or(u64::MAX).to_be_bytes());
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn messages_are_found_wherever_the_stream_is_cut() {
-        let message = |number, bytes| Message { number: Some(number), bytes, deadline: None };
+        let message = |number, bytes| AppMessage { number: Some(number), bytes, deadline: None };
         let stream: Vec<u8> =
             [message(3, 100), message(4, 1), message(5, 12)].iter().flat_map(in_stream).collect();
         assert_eq!(stream.len(), 100 + 12 + 12);

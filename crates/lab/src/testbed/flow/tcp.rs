@@ -9,7 +9,7 @@ use fontis_proto::congestion::CongestionKind;
 use fontis_sim::app::Application;
 use fontis_sim::app::message::{MessageLog, MessageSource};
 use fontis_sim::app::requests::Requests;
-use fontis_sim::app::source::Source;
+use fontis_sim::app::source::PieceSource;
 use fontis_sim::host::{Counters, Milestones, rows};
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -131,7 +131,7 @@ pub(super) fn start(stage: &Stage, place: &Place<'_>) -> Result<Box<dyn Flow>, T
         {
             match application {
                 Application::Source(pattern) => {
-                    active.send(&socket, Source::new(pattern, start, stream));
+                    active.send(&socket, PieceSource::new(pattern, start, stream));
                 }
                 Application::Requests(requests) => active.ask(&socket, requests, stream),
                 Application::Messages(messages) => {
@@ -252,7 +252,7 @@ impl End {
     }
 
     /// Sends the data of a source.
-    fn send(&self, socket: &TcpStream, mut source: Source) {
+    fn send(&self, socket: &TcpStream, mut source: PieceSource) {
         self.watch(socket);
         let mut left = 0u64;
         let mut ends = false;

@@ -13,7 +13,7 @@ use fontis_trace::{Clear, PacketHeader};
 use crate::app::Application;
 use crate::app::source::Pattern;
 use crate::host::dfcp::{Carry, DfcpHost, Fetch, Role, Serve};
-use crate::host::identity::Identity;
+use crate::host::identity::EndpointIdentity;
 use crate::host::object::PatternObject;
 use crate::host::payload::Payload;
 use crate::host::rows::capture::encode_datagram;
@@ -175,7 +175,7 @@ impl Dfcp {
         stream.next_u64();
         let pair = flow.application.pair(flow.start, flow.receivers.len(), stream);
         let object = PatternObject { seed: flow.seed ^ u64::from(flow.number) };
-        let host = |identity: Identity, app, connects_at| {
+        let host = |identity: EndpointIdentity, app, connects_at| {
             let role = Role::Carry(Box::new(Carry::new(app, connects_at)));
             let config = config.clone();
             AnyHost::boxed(DfcpHost::new(identity, config, role, object, flow.wire, flow.start))

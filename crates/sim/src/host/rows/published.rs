@@ -9,7 +9,7 @@ use fontis_proto::tcp::wire::Addresses;
 use fontis_trace::PacketHeader;
 
 use crate::app::Application;
-use crate::host::identity::Identity;
+use crate::host::identity::EndpointIdentity;
 use crate::host::payload::Payload;
 use crate::host::published::PublishedHost;
 use crate::host::rows::capture::encode_datagram;
@@ -226,7 +226,7 @@ impl Transport for Published {
         let mut seed = || [0; 3].map(|_: u32| stream.next_u64() as u32);
         let seeds = [seed(), seed()];
         let pair = flow.application.pair(flow.start, flow.receivers.len(), stream);
-        let host = |identity: Identity, seed, app, connects_at| {
+        let host = |identity: EndpointIdentity, seed, app, connects_at| {
             PublishedHost::new(identity, self.config.clone(), seed, app, connects_at)
                 .with_control_class(self.control_class)
                 .with_wire(flow.wire)

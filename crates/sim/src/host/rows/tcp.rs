@@ -10,7 +10,7 @@ use fontis_proto::tcp::{Recovery, TcpConfig};
 use fontis_trace::PacketHeader;
 
 use crate::app::Application;
-use crate::host::identity::Identity;
+use crate::host::identity::EndpointIdentity;
 use crate::host::payload::Payload;
 use crate::host::rows::tcp_qlog::TcpQlog;
 use crate::host::table::{
@@ -145,7 +145,7 @@ impl Transport for Tcp {
         // The end that connects has the first number.
         let sender_isn = isn[usize::from(pair.sender_connects.is_none())];
         let receiver_isn = isn[usize::from(pair.receiver_connects.is_none())];
-        let host = |identity: Identity, config: &Arc<TcpConfig>, isn, app, connects_at| {
+        let host = |identity: EndpointIdentity, config: &Arc<TcpConfig>, isn, app, connects_at| {
             let host = TcpHost::new(identity, Arc::clone(config), isn, app, connects_at);
             AnyHost::Tcp(Box::new(host.with_wire(flow.wire)))
         };

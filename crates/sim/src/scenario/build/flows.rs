@@ -11,7 +11,7 @@ use crate::host::table::PathFacts;
 use crate::scenario::apps::application;
 use crate::scenario::build::topology::{Topology, Way};
 use crate::scenario::language::Language;
-use crate::settings::Entry;
+use crate::settings::SettingsEntry;
 use crate::settings::error::{ScenarioError, invalid};
 use crate::settings::reader::Reader;
 
@@ -102,7 +102,7 @@ pub(super) fn add_flows(
 }
 
 /// How many flows a kind stands for.
-fn count_of(flow: &Entry) -> u64 {
+fn count_of(flow: &SettingsEntry) -> u64 {
     flow.get("count").and_then(|count| count.one().parse().ok()).unwrap_or(1)
 }
 
