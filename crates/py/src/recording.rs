@@ -26,7 +26,7 @@ pub(crate) struct Table(RecordBatch);
 /// What was recorded of a run: the tables flow, queue, event and summary.
 #[pyclass(frozen, module = "fontis")]
 pub(crate) struct Recording {
-    tables: [(&'static str, Py<Table>); 4],
+    tables: [(&'static str, Py<Table>); 5],
     metrics: BTreeMap<(String, String), f64>,
     /// Events that the simulator processed.
     #[pyo3(get)]
@@ -140,6 +140,7 @@ impl Recording {
             ("flow", table(recording.flow)?),
             ("queue", table(recording.queue)?),
             ("event", table(recording.event)?),
+            ("message", table(recording.message)?),
             ("summary", table(recording.summary)?),
         ];
         Ok(Self { tables, metrics, events, packets, environment })
@@ -169,6 +170,12 @@ impl Recording {
     #[getter]
     fn event(&self, py: Python<'_>) -> Option<Py<Table>> {
         self.table(py, "event")
+    }
+
+    /// The messages of flows that send messages: when each was made, and its delay.
+    #[getter]
+    fn message(&self, py: Python<'_>) -> Option<Py<Table>> {
+        self.table(py, "message")
     }
 
     /// One number for each metric and subject, over the measurement window.

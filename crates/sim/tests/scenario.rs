@@ -326,6 +326,8 @@ proptest! {
     fn whatever_a_scenario_sets_it_runs_to_its_end_or_is_refused(
         lines in prop::collection::vec(any_line(), 0..10),
         links in prop_oneof![Just(vec![]), prop::collection::vec((0u8..4, 0u8..4), 1..6)],
+        hosts in prop::collection::btree_set(0u8..4, 0..3),
+        (to_group, own_tcp) in any::<(bool, bool)>(),
     ) {
         // The same key twice is no TOML.
         let of = |table: &str| {
@@ -348,9 +350,19 @@ proptest! {
         for (from, to) in &links {
             text += &format!("[[link]]\nfrom = \"r{from}\"\nto = \"r{to}\"\n{}\n", without(of("link")));
         }
+        let names: Vec<String> = hosts.iter().map(|host| format!("r{host}")).collect();
+        for name in names.iter().filter(|_| is_linked) {
+            text += &format!("[[host]]\nname = \"{name}\"\n");
+        }
+        if is_linked && to_group {
+            text += &format!("[[group]]\nname = \"g\"\nmembers = {names:?}\nleave = [\"50 ms:r1\"]\n");
+        }
         text += &format!("[[flow]]\n{}\n", without(of("flow")));
         if is_linked {
-            text += "from = \"r0\"\nto = \"r1\"\n";
+            text += &format!("from = \"r0\"\nto = \"{}\"\n", if to_group { "g" } else { "r1" });
+        }
+        if own_tcp {
+            text += &format!("[flow.tcp]\n{}\n", of("tcp"));
         }
         let Ok(mut scenario) = Scenario::parse(&text) else { return Ok(()) };
         // Short, slow and few, so that thousands can be tried.

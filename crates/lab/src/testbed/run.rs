@@ -5,7 +5,7 @@ use fontis::udp::Clock;
 use fontis_base::{Duration, Rate, Time};
 use fontis_net::{Limit, LinkStats};
 use fontis_proto::congestion::CongestionKind;
-use fontis_proto::tcp;
+use fontis_proto::tcp::{self, TcpConfig};
 use fontis_sim::Experiment;
 use fontis_sim::app::Application;
 use fontis_sim::app::message::MessageLog;
@@ -256,7 +256,7 @@ fn changes(experiment: &Experiment) -> Vec<Time> {
 }
 
 /// The TCP flows' settings, which kernels have in common.
-fn tcp_configs(experiment: &Experiment) -> impl Iterator<Item = (&FlowSpec, &tcp::TcpConfig)> {
+fn tcp_configs(experiment: &Experiment) -> impl Iterator<Item = (&FlowSpec, &TcpConfig)> {
     experiment.flows.iter().filter_map(|flow| {
         let tcp = flow.transport.as_any().downcast_ref::<rows::tcp::Tcp>()?;
         Some((flow, &*tcp.config))
@@ -279,9 +279,8 @@ fn mtu(experiment: &Experiment) -> Result<u32, TestbedError> {
 
 /// The settings of the kernels.
 fn parameters(experiment: &Experiment) -> Vec<(&'static str, String)> {
-    let configs: Vec<&tcp::TcpConfig> = tcp_configs(experiment).map(|(_, config)| config).collect();
-    let flag =
-        |of: fn(&tcp::TcpConfig) -> bool| u8::from(configs.iter().any(|c| of(c))).to_string();
+    let configs: Vec<&TcpConfig> = tcp_configs(experiment).map(|(_, config)| config).collect();
+    let flag = |of: fn(&TcpConfig) -> bool| u8::from(configs.iter().any(|c| of(c))).to_string();
     let buffers = format!("4096 131072 {}", socket_buffer(experiment));
     let mut parameters = vec![
         ("net/ipv4/tcp_no_metrics_save", "1".to_owned()),
@@ -325,8 +324,8 @@ fn socket_buffer(experiment: &Experiment) -> u64 {
 
 /// Settings of the scenario that a kernel does not follow.
 fn ignored(experiment: &Experiment) -> Vec<&'static str> {
-    let default = tcp::TcpConfig::default();
-    let any = |of: &dyn Fn(&tcp::TcpConfig) -> bool| tcp_configs(experiment).any(|(_, c)| of(c));
+    let default = TcpConfig::default();
+    let any = |of: &dyn Fn(&TcpConfig) -> bool| tcp_configs(experiment).any(|(_, c)| of(c));
     let mut ignored = Vec::new();
     if any(&|config| config.initial_window != default.initial_window) {
         ignored.push("tcp.initial_window");
@@ -339,6 +338,18 @@ fn ignored(experiment: &Experiment) -> Vec<&'static str> {
     }
     if any(&|config| config.pacing) {
         ignored.push("tcp.pacing");
+    }
+    // Kernel parameters are those of a namespace, whichever flows it has.
+    let differ = |of: fn(&TcpConfig) -> bool| any(&|config| of(config)) && any(&|c| !of(c));
+    for (key, of) in [
+        ("tcp.sack of single flows", (|config| config.sack) as fn(&TcpConfig) -> bool),
+        ("tcp.timestamps of single flows", |config| config.timestamps),
+        ("tcp.ecn of single flows", |config| config.ecn),
+        ("tcp.recovery of single flows", |config| config.recovery == tcp::Recovery::RackTlp),
+    ] {
+        if differ(of) {
+            ignored.push(key);
+        }
     }
     if any(&|config| config.congestion == CongestionKind::Cubic) {
         ignored.push("cubic without HyStart: the kernel's has it");
