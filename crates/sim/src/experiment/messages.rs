@@ -1,6 +1,6 @@
 //! The measurement of messages: their delays, and those that came too late or never.
 
-use fontis_base::Time;
+use fontis_base::{Duration, Time};
 
 use crate::app::message::{MessageLog, Sent};
 use crate::recording::metrics::quantile;
@@ -20,13 +20,13 @@ pub(crate) struct MessageMetrics {
 }
 
 impl MessageMetrics {
-    /// The messages of a receiver that were made since `begin`. Those whose deadline had not passed
-    /// at `end` do not count. `deadline` is in nanoseconds.
+    /// The messages of a receiver that were made since `begin`. Messages whose deadline had not
+    /// passed at `end` do not count.
     pub(crate) fn read(
         log: &MessageLog,
         receiver: usize,
         [begin, end]: [Time; 2],
-        deadline: fontis_base::Duration,
+        deadline: Duration,
     ) -> Self {
         let entries = log.entries();
         let arrivals = entries.arrivals.get(receiver).map_or(&[][..], Vec::as_slice);
