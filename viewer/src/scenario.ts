@@ -58,7 +58,7 @@ loss = "${values.loss}%"
 rate = "auto"
 
 [[flow]]
-name = "${protocol}"
+name = "transfer"
 protocol = "${protocol}"
 app = "object"
 size = "${Math.round(values.size * 1e6)} B"
