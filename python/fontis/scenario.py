@@ -31,6 +31,10 @@ class Scenario:
     sdn: Table = field(default_factory=dict)
     #: One for each link of a network of one's own.
     link: Sequence[Table] = ()
+    #: One for each machine that flows share.
+    host: Sequence[Table] = ()
+    #: One for each group of machines.
+    group: Sequence[Table] = ()
     #: One for each kind of flow.
     flow: Sequence[Table] = ()
     #: Cases by name: what each sets, by key.
@@ -157,7 +161,7 @@ def to_toml(tables: Mapping[str, Any]) -> str:
                 lines += [f"{path} = {_value(leaf)}" for path, leaf in _leaves(one)]
         elif _is_table(value):
             for item in value:
-                lines += [f"[[{name}]]", *(f"{_key(key)} = {_value(one)}" for key, one in item.items())]
+                lines += [f"[[{name}]]", *(f"{path} = {_value(leaf)}" for path, leaf in _leaves(item))]
     return "\n".join(lines) + "\n"
 
 
