@@ -65,6 +65,7 @@ miri: prerequisites ## Run the tests of the codes' kernels in Miri, which finds 
 
 soak: prerequisites ## Run the random tests at full length: transfers, connections, a flood, scenarios, blocks, decodings; a failure names its seed
 	FONTIS_RUNS=10000 $(CARGO) test --release --locked -p fontis-sim --test main -- --nocapture transfers scenario
+	FONTIS_RUNS=2000 $(CARGO) test --release --locked -p fontis-sim --test main safety -- --nocapture
 	FONTIS_RUNS=20000 $(CARGO) test --release --locked -p fontis-proto --test main tcp
 	FONTIS_RUNS=1000 $(CARGO) test --release --locked -p fontis-cli --test transfer killed_again -- --nocapture
 	FONTIS_FLOOD=100000x10 $(CARGO) test --release --locked -p fontis --test flood -- --nocapture

@@ -5,6 +5,7 @@ mod corpus;
 mod friendly;
 mod machines;
 mod published;
+mod safety;
 mod scenario;
 mod support;
 mod tcp;

@@ -199,7 +199,7 @@ impl Path {
             let delay = Duration::from_micros(u64::from(feedback.delay_us));
             (sent.time, now.since(sent.time) - delay)
         });
-        let one_way_ns = self.least_one_way(feedback);
+        let one_way_ns = self.one_way_delays(feedback);
         let train = self.trains.measure(feedback, &self.history);
         let mut decided = Vec::new();
         let mut tally = Tally::default();
@@ -251,7 +251,7 @@ impl Path {
             now,
             srtt: self.rtt.smoothed(),
             min_rtt: self.rtt.least(),
-            one_way_ns: one_way_ns.filter(|_| fresh),
+            one_way_ns: if fresh { one_way_ns } else { Vec::new() },
             received_at: Time::from_nanos(feedback.received_at_us.saturating_mul(1000)),
             received_bytes: feedback.bytes,
             largest: feedback.largest,
@@ -277,14 +277,17 @@ impl Path {
         true
     }
 
-    fn least_one_way(&self, feedback: &Feedback) -> Option<i64> {
-        feedback
+    /// One-way delays of packets that a feedback reports, in order of their numbers.
+    fn one_way_delays(&self, feedback: &Feedback) -> Vec<(u64, i64)> {
+        let mut delays: Vec<(u64, i64)> = feedback
             .arrivals()
             .filter_map(|(number, at_us)| {
                 let sent = self.history.get(number)?;
-                Some(at_us.wrapping_mul(1000).wrapping_sub(sent.time.as_nanos() as i64))
+                Some((number, at_us.wrapping_mul(1000).wrapping_sub(sent.time.as_nanos() as i64)))
             })
-            .min()
+            .collect();
+        delays.sort_unstable();
+        delays
     }
 
     /// When the path must be prodded or the controller told of silence.

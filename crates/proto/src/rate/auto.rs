@@ -1,21 +1,28 @@
 mod loss;
+mod queue;
 
 use fontis_base::{Duration, Rate, Time};
 
 use super::base_delay::BaseDelay;
+use super::ceiling::Ceiling;
 use super::delivery::Delivery;
+use super::drain::{self, Drain};
 use super::feedback::FeedbackSummary;
+use super::ledger::LossLedger;
 use super::loss_test::{LossTest, Tally};
+use super::rival::Rival;
 use super::start::{Growth, Start};
+use super::target::QueueTarget;
 
 /// Never slower: about a packet a second.
 const MIN_RATE: f64 = 12e3;
-/// The queueing delay aimed at, for a flow that delivers 100 Mbit/s. It falls with this power of
-/// the rate, so that of two flows in one queue the slower aims higher: they meet at equal rates,
-/// the faster the higher the power.
-const QUEUE_TARGET_AT_100_MBPS: f64 = 4e-3;
-const QUEUE_TARGET_EXPONENT: f64 = 0.7;
-const QUEUE_TARGET_RANGE: (f64, f64) = (1e-3, 60e-3);
+/// The share of a rate that was carried before that is begun with, and the most.
+const OF_KNOWN: f64 = 0.5;
+const MOST_KNOWN: f64 = 1e9;
+/// Bytes that may be in flight before anything is heard of them.
+const FIRST_FLIGHT: u64 = 64 * 1500;
+/// A queue of so many seconds is far above any target of a fast flow.
+const LONG_QUEUE: f64 = 60e-3;
 /// How much of the queue's deviation is corrected in one round trip. Beyond π/2 a loop with one
 /// round trip of dead time oscillates.
 const GAIN: f64 = 0.5;
@@ -36,22 +43,34 @@ const BOOST_NEAR: f64 = 0.03;
 const CAPACITY_AGE: Duration = Duration::from_secs(20);
 /// Rounds of acceleration that may bring nothing.
 const MAX_STALLS: u32 = 2;
-/// How often the queue is emptied on purpose so that every flow sees the path's true delay.
-const DRAIN_EVERY: Duration = Duration::from_secs(3);
+/// How often it is emptied at most to see whether what is taken for random loss still is.
+const DOUBT: Duration = Duration::from_millis(1500);
+/// A queue so many times its target, and so many seconds longer, is far too long.
+const STANDS: (f64, f64) = (1.5, 2e-3);
+const STANDING_ROUNDS: u32 = 3;
+/// Bits of a packet, about.
+const PACKET: f64 = 12e3;
 /// Packets that a judgement of loss takes at least.
 const LEAST_JUDGED: f64 = 40.0;
 
-/// Fills a path and leaves nearly no queue, at any random loss.
+/// Fills a path and leaves nearly no queue, at any random loss, and gives way to others.
 ///
 /// The delivery rate d at the receiver is what the bottleneck lets through; while a queue stands it
-/// is the bottleneck's rate exactly. With a loss probability p that no rate would avoid, sending at
-/// d/(1 − p) keeps the bottleneck just busy; a factor 1 + g·(q* − q)/RTT steers the queueing delay
-/// q to its target q*. While no queue shows, the rate grows faster and faster. Loss beyond p is
-/// tested: if it goes away when the rate is reduced, it was overload, otherwise p has changed.
+/// is this flow's share of the bottleneck exactly. With a loss probability p that no rate would
+/// avoid, sending at d/(1 − p) keeps the bottleneck just busy; a factor 1 + g·(q* − q)/RTT steers
+/// the queueing delay q to its target q*. While no queue shows, the rate grows faster and faster.
+///
+/// Loss is overload until it is proved to be the path's own: it is, as far as packets that met a
+/// short queue are lost as often as others. Loss beyond that bounds what is in flight, as CUBIC's
+/// window does. A delay that does not fall when less is sent is the path's, and is accepted; if it
+/// goes on to grow, others fill the queue, and the flow keeps up with them as CUBIC does.
+/// `docs/rate.md` has the argument.
 #[derive(Clone, Debug)]
 pub struct Auto {
     rate: f64,
     start: Start,
+    /// Whether a feedback has come.
+    has_heard: bool,
     delivery: Delivery,
     base: BaseDelay,
     /// The last queueing delay seen, in seconds.
@@ -66,11 +85,16 @@ pub struct Auto {
     stalls: u32,
     /// What was delivered when last a queue stood: the bottleneck's rate, and when that was.
     capacity: Option<(f64, Time)>,
-    /// A queueing delay at which the buffer was found to overflow caps the target.
-    queue_cap: f64,
+    target: QueueTarget,
     round: Round,
-    /// Losses of the last rounds together: what one round is too short to show.
-    recent: Tally,
+    /// Losses by the queue that packets met.
+    ledger: LossLedger,
+    /// A bound, since losses showed an overload.
+    ceiling: Option<Ceiling>,
+    /// The highest delivery rate of late, in bits per second.
+    most_delivered: f64,
+    /// Flows that fill the queue whatever this one does.
+    rival: Rival,
     test: Option<LossTest>,
     /// When a test last began or ended.
     tested_at: Time,
@@ -79,10 +103,9 @@ pub struct Auto {
     /// What was taken for random loss then.
     tested_loss: f64,
     cautious: u32,
-    /// Rounds in a row with a long queue that did not get shorter, and its delay in the last of
-    /// them.
-    standing: (u32, f64),
     drain: Drain,
+    /// Rounds in a row with a queue that was far too long.
+    stands: u32,
     /// Until this time the delivery rate counts as no less: a pause of our own making says nothing
     /// about the path.
     hold: Option<(f64, Time)>,
@@ -101,8 +124,6 @@ struct Round {
     tally: Tally,
     /// The least queueing delay of the round, in seconds.
     queue: Option<f64>,
-    /// The most, in seconds.
-    most_queue: f64,
     limited: bool,
     marked: u64,
     /// What is reported in this round was sent before the rate was raised: it says nothing about
@@ -110,13 +131,6 @@ struct Round {
     waiting: bool,
     /// The delivery rate at the end of the last round.
     delivered: f64,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Drain {
-    /// When the queue was last seen empty, or drained.
-    last: Time,
-    until: Time,
 }
 
 impl Default for Auto {
@@ -131,6 +145,7 @@ impl Auto {
         let start = Start::new();
         Self {
             rate: start.rate(),
+            has_heard: false,
             start,
             delivery: Delivery::default(),
             base: BaseDelay::default(),
@@ -140,16 +155,19 @@ impl Auto {
             boost: 0.0,
             stalls: 0,
             capacity: None,
-            queue_cap: QUEUE_TARGET_RANGE.1,
+            target: QueueTarget::new(),
             round: Round::default(),
-            recent: Tally::default(),
+            ledger: LossLedger::default(),
+            ceiling: None,
+            most_delivered: 0.0,
+            rival: Rival::default(),
             test: None,
             tested_at: Time::ZERO,
             test_span: Duration::ZERO,
             tested_loss: 0.0,
             cautious: 0,
-            standing: (0, 0.0),
-            drain: Drain { last: Time::ZERO, until: Time::ZERO },
+            drain: Drain::default(),
+            stands: 0,
             hold: None,
             confirmed: 0.0,
             silent_rounds: 0,
@@ -159,15 +177,24 @@ impl Auto {
 
     /// The pacing rate.
     pub fn rate(&self) -> Rate {
-        Rate::from_bps(self.rate as u64)
+        if let Some((rate, _)) = self.rival.pace() {
+            return rate;
+        }
+        let rate = Rate::from_bps(self.rate as u64);
+        self.ceiling.as_ref().map_or(rate, |ceiling| rate.min(ceiling.rate()))
     }
 
     /// Bytes allowed in flight: half a round trip more than the rate fills, so that an outage costs
     /// no more, and a whole one while each round is faster than the last.
     pub fn allowance(&self, rtt: Duration) -> u64 {
+        if let Some((_, bytes)) = self.rival.pace() {
+            return bytes;
+        }
         let rounds = if self.start.is_on() { 2.0 } else { 1.5 };
         let fill = self.rate / 8.0 * (rtt.as_secs_f64() * rounds + 0.010);
-        fill as u64 + 24 * 1500
+        let is_known = self.has_heard || self.start.hinted().is_some();
+        let most = if is_known { (fill as u64).saturating_add(24 * 1500) } else { FIRST_FLIGHT };
+        self.ceiling.as_ref().map_or(most, |ceiling| most.min(ceiling.bytes()))
     }
 
     /// A few packets' dispersion says how fast the bottleneck is: begin at half of that. Only the
@@ -180,10 +207,11 @@ impl Auto {
         taken
     }
 
-    /// The path carried this rate not long ago: begin with it, and steer from there.
+    /// The path carried this rate not long ago: begin with half of it, since others may have come,
+    /// and find out the rest.
     pub fn on_known_rate(&mut self, rate: Rate) {
-        self.rate = (rate.as_bps() as f64).max(MIN_RATE);
-        self.start.skip(self.rate);
+        self.rate = (rate.as_bps() as f64 * OF_KNOWN).clamp(MIN_RATE, MOST_KNOWN);
+        self.start.begin_at(self.rate);
     }
 
     /// The rate when last a round's worth of feedback confirmed it, reductions of our own apart.
@@ -194,6 +222,7 @@ impl Auto {
     /// A round trip passed without feedback.
     pub fn on_silence(&mut self) {
         self.rate = (self.rate / 2.0).max(MIN_RATE);
+        self.rival.on_silence();
         self.silent_rounds += 1;
         if self.test.take().is_some() {
             // What it was to tell is still not known.
@@ -203,11 +232,13 @@ impl Auto {
 
     /// Takes a feedback.
     pub fn on_feedback(&mut self, sample: &FeedbackSummary) {
-        let silent_rounds = core::mem::take(&mut self.silent_rounds);
-        if silent_rounds > 0 {
-            // A short silence was an accident; after a long one the path may be another.
-            let share = if silent_rounds <= 2 { 1.0 } else { 0.5 };
-            self.rate = self.rate.max(self.confirmed * share);
+        if !core::mem::replace(&mut self.has_heard, true) && self.start.is_on() {
+            let first = FIRST_FLIGHT as f64 * 8.0 / sample.srtt.as_secs_f64().max(1e-3);
+            self.rate = self.rate.min(first.max(self.start.hinted().unwrap_or(0.0)));
+        }
+        if core::mem::take(&mut self.silent_rounds) > 0 {
+            // The path is tried at what it carried, paced: an outage says nothing about its rate.
+            self.rate = self.rate.max(self.confirmed);
             if self.confirmed == 0.0 {
                 // Nothing was known before the silence: begin as if it had not been.
                 self.rate = self.start.rate();
@@ -218,12 +249,7 @@ impl Auto {
             self.boost = BOOST.1 / 2.0;
             return;
         }
-        if let Some(one_way) = sample.one_way_ns {
-            self.queue = self.base.queueing(sample.now, one_way).as_secs_f64();
-            self.round.queue =
-                Some(self.round.queue.map_or(self.queue, |least| least.min(self.queue)));
-            self.round.most_queue = self.round.most_queue.max(self.queue);
-        }
+        self.take_delays(sample);
         // What this feedback tells was still sent with the rate that it may end.
         let reduced = self.is_reduced();
         let window = delivery_window(sample);
@@ -246,6 +272,7 @@ impl Auto {
         if let Some(train) = sample.train {
             self.on_train(sample, train.as_bps() as f64);
         }
+        self.weigh_losses(sample);
         self.continue_test(sample);
         if sample.largest >= self.round.end {
             self.end_round(sample, reduced);
@@ -277,11 +304,16 @@ impl Auto {
     /// Whether less is sent for a moment than the path carries, to test its loss or to empty its
     /// queue.
     fn is_reduced(&self) -> bool {
-        self.test.is_some() || self.steered_at < self.drain.until
+        self.test.is_some() || self.drain.is_on(self.steered_at)
+    }
+
+    /// What the flow has of the bottleneck, in bits per second.
+    fn share(&self) -> f64 {
+        self.delivered().unwrap_or(self.rate)
     }
 
     fn queue_target(&self) -> f64 {
-        queue_target_at(self.delivered().unwrap_or(self.rate)).min(self.queue_cap)
+        self.target.at(self.share())
     }
 
     /// The rate at which packets that survive the path's own loss arrive with rate `arrival`.
@@ -289,12 +321,9 @@ impl Auto {
         let loss = match self.random_loss {
             Some(loss) => loss,
             // Losses beside a queue may be overflow.
-            None if self.round.tally.total() >= 30 && self.queue < self.queue_target() => {
-                self.round.tally.loss().min(0.5)
-            }
-            None => 0.0,
+            None => self.ledger.proved().unwrap_or(0.0),
         };
-        arrival / (1.0 - loss).max(0.1)
+        arrival / (1.0 - loss)
     }
 
     /// The next feedbacks tell of a reduction of our own: until it has passed, go by what was
@@ -306,7 +335,6 @@ impl Auto {
 
     /// Judges a round; `reduced` if the rate was, by ourselves.
     fn end_round(&mut self, sample: &FeedbackSummary, reduced: bool) {
-        let unjudged = self.random_loss.is_none();
         let round = core::mem::replace(
             &mut self.round,
             Round {
@@ -320,17 +348,15 @@ impl Auto {
         if total >= LEAST_JUDGED && !round.limited && !reduced {
             self.confirmed = self.rate;
         }
-        self.queue_cap = (self.queue_cap * 1.02).min(QUEUE_TARGET_RANGE.1);
         let queue = round.queue.unwrap_or(self.queue);
+        self.target.on_round(sample, queue, self.ceiling.is_none());
         let target = self.queue_target();
+        let stands = queue > (STANDS.0 * target).max(target + STANDS.1);
+        self.stands = if stands || self.stands == STANDING_ROUNDS { self.stands + 1 } else { 0 };
         if queue > target / 2.0 {
             self.capacity = self.delivery.rate().map(|rate| (rate, sample.now));
         }
-        self.test_standing_queue(sample, target, queue, round.most_queue);
-        self.judge_round(sample, round.tally, queue, round.most_queue);
-        if unjudged && self.random_loss.is_none() {
-            self.round.tally = round.tally;
-        }
+        self.judge_round(sample);
         if self.test.is_some() {
             return;
         }
@@ -391,17 +417,14 @@ impl Auto {
     }
 
     fn is_far_above(&self, target: f64) -> bool {
-        self.queue > QUEUE_TARGET_RANGE.1.max(2.0 * target)
+        self.queue > LONG_QUEUE.max(2.0 * target)
     }
 
     fn steer(&mut self, sample: &FeedbackSummary) {
         let target = self.queue_target();
         let now = sample.now;
         let passed = now.since(core::mem::replace(&mut self.steered_at, now));
-        if self.queue < target / 4.0 {
-            self.drain.last = now;
-        }
-        self.start.on_queue(self.queue, target, queue_target_at(self.rate));
+        self.start.on_queue(self.queue, target, QueueTarget::unbounded(self.rate));
         self.hold = self.hold.filter(|(_, until)| now < *until);
         if self.test.is_some() || self.start.is_on() {
             return;
@@ -418,24 +441,41 @@ impl Auto {
         if limited && self.queue < target {
             return;
         }
-        if now < self.drain.until {
+        if self.drain.is_on(now) {
             return;
         }
-        if now.since(self.drain.last) > DRAIN_EVERY && self.queue > target / 4.0 {
-            // Half the rate for five times the queue's length empties it even if another flow fills
-            // a half of it.
-            let span = (5.0 * self.queue).min(0.5 * control_time(sample));
-            self.drain = Drain { last: now, until: now + Duration::from_secs_f64(span) };
-            self.rate = self.sending(delivered) * 0.5;
-            let pause = self.drain.until;
+        if self.rival.is_on() {
+            return;
+        }
+        let control_time = control_time(sample);
+        let rounds = |rounds: f64| Duration::from_secs_f64(rounds * control_time);
+        let doubtful = self.random_loss.is_some_and(|loss| loss > 0.01)
+            && self.ledger.wants_calm(sample)
+            && self.drain.age(now) > DOUBT;
+        let stands = self.stands >= STANDING_ROUNDS && self.drain.age(now) > rounds(4.0);
+        if self.drain.is_due(sample) || doubtful || stands {
+            self.stands = 0;
+            let shortest = match (stands, doubtful && self.ledger.is_slow()) {
+                (_, true) => 1.0,
+                (true, false) => 0.5,
+                (false, false) => 0.1,
+            };
+            let bounds = (shortest * control_time, control_time);
+            let span = self.drain.begin(sample, self.queue, bounds);
+            self.rate = self.sending(delivered) * drain::SHARE;
             self.hold_delivered(sample, delivered);
-            self.hold = self.hold.map(|(rate, until)| (rate, until + pause.since(now)));
+            self.hold = self.hold.map(|(rate, until)| (rate, until + span));
             return;
         }
         let correction = self.correction(sample, delivered);
         let growth = if self.cautious > 0 { correction.min(0.0) } else { correction + self.boost };
         let factor = (1.0 + growth).clamp(0.25, 1.0 + BOOST.1);
         let rate = self.sending(delivered * factor).max(MIN_RATE);
+        // A slow flow's share is found as TCP finds it: a packet more in flight each round trip.
+        let rounds = passed.as_secs_f64() / sample.srtt.as_secs_f64().max(1e-3);
+        let packet = 6e3 / sample.srtt.as_secs_f64().max(1e-3);
+        let more = (self.rate + packet * rounds).min(1.5 * self.sending(delivered) + packet);
+        let rate = if growth > 0.0 { rate.max(more) } else { rate };
         self.rate = if self.waits_for_hosts(sample, target) {
             rate.max(self.rate * (1.0 - passed.as_secs_f64() / HOST_MEMORY))
         } else {
@@ -456,13 +496,6 @@ impl Auto {
 /// The time over which the delivery rate is measured.
 fn delivery_window(sample: &FeedbackSummary) -> Duration {
     (sample.min_rtt / 2).max(MIN_DELIVERY_WINDOW)
-}
-
-/// The queueing delay to aim at, in seconds, at a rate in bits per second.
-fn queue_target_at(rate: f64) -> f64 {
-    let target =
-        QUEUE_TARGET_AT_100_MBPS * libm::pow(100e6 / rate.max(MIN_RATE), QUEUE_TARGET_EXPONENT);
-    target.clamp(QUEUE_TARGET_RANGE.0, QUEUE_TARGET_RANGE.1)
 }
 
 /// The time, in seconds, in which the queue is steered.

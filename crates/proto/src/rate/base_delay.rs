@@ -1,9 +1,9 @@
 use fontis_base::{Duration, Time};
 
 /// How long a minimum is trusted: half of it while a new one is gathered.
-const HALF_WINDOW: Duration = Duration::from_secs(6);
+const HALF_WINDOW: Duration = Duration::from_secs(10);
 
-/// The least one-way delay of the last six to twelve seconds: the path without its queue.
+/// The least one-way delay of the last ten to twenty seconds: the path without its queue.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BaseDelay {
     current: Option<i64>,
@@ -12,13 +12,22 @@ pub(super) struct BaseDelay {
 }
 
 impl BaseDelay {
-    /// Takes a delay and returns the queueing delay: what it exceeds the least by.
-    pub(super) fn queueing(&mut self, now: Time, one_way_ns: i64) -> Duration {
+    /// Takes a delay.
+    pub(super) fn observe(&mut self, now: Time, one_way_ns: i64) {
         if now.since(self.since) > HALF_WINDOW {
             self.previous = self.current.take();
             self.since = now;
         }
         self.current = Some(self.current.map_or(one_way_ns, |least| least.min(one_way_ns)));
+    }
+
+    /// The path has become longer: this is its delay.
+    pub(super) fn accept(&mut self, now: Time, one_way_ns: i64) {
+        *self = Self { current: Some(one_way_ns), previous: None, since: now };
+    }
+
+    /// The queueing delay of a packet with this delay: what it exceeds the least by.
+    pub(super) fn queueing(&self, one_way_ns: i64) -> Duration {
         let base = [self.current, self.previous].into_iter().flatten().min().unwrap_or(one_way_ns);
         Duration::from_nanos(u64::try_from(one_way_ns.saturating_sub(base)).unwrap_or(0))
     }
@@ -32,9 +41,11 @@ mod tests {
     fn a_longer_path_is_believed_after_a_while() {
         let mut base = BaseDelay::default();
         let at = |s| Time::ZERO + Duration::from_secs(s);
-        assert_eq!(base.queueing(at(7), -500), Duration::ZERO);
-        assert_eq!(base.queueing(at(8), 500).as_nanos(), 1000);
-        base.queueing(at(14), 500);
-        assert_eq!(base.queueing(at(21), 500), Duration::ZERO);
+        base.observe(at(11), -500);
+        base.observe(at(12), 500);
+        assert_eq!((base.queueing(-500), base.queueing(500).as_nanos()), (Duration::ZERO, 1000));
+        base.observe(at(22), 500);
+        base.observe(at(33), 500);
+        assert_eq!(base.queueing(500), Duration::ZERO);
     }
 }

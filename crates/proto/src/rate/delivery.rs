@@ -3,7 +3,7 @@ use std::collections::VecDeque;
 use fontis_base::{Duration, Time};
 
 /// The least that a rate is measured over: some thirty packets.
-const LEAST_BYTES: u64 = 30 * 1250;
+const LEAST_BYTES: u64 = 12 * 1250;
 
 /// The rate at which bytes arrive, over a sliding window on the receiver's clock.
 #[derive(Clone, Debug, Default)]

@@ -9,9 +9,9 @@ pub struct FeedbackSummary {
     pub srtt: Duration,
     /// The least round-trip time seen.
     pub min_rtt: Duration,
-    /// The least one-way delay among the packets that the feedback reports, in nanoseconds; the two
-    /// clocks differ by an unknown constant. `None` if it reports no new packet's time.
-    pub one_way_ns: Option<i64>,
+    /// The one-way delays of packets that the feedback reports, in nanoseconds, in order of their
+    /// numbers; the two clocks differ by an unknown constant. Empty if it reports no new packet.
+    pub one_way_ns: Vec<(u64, i64)>,
     /// When the highest packet came, on the receiver's clock.
     pub received_at: Time,
     /// Bytes received on the path since the beginning.
@@ -41,4 +41,29 @@ pub struct FeedbackSummary {
 /// nothing.
 pub fn feedback_interval(srtt: Duration) -> Duration {
     (srtt / 8).max(Duration::from_millis(1)).min(Duration::from_millis(25))
+}
+
+#[cfg(test)]
+impl FeedbackSummary {
+    /// A feedback of nothing, at a time in milliseconds, over a round trip of 50 ms.
+    pub(super) fn example(now_ms: u64) -> Self {
+        let rtt = Duration::from_millis(50);
+        Self {
+            now: Time::ZERO + Duration::from_millis(now_ms),
+            srtt: rtt,
+            min_rtt: rtt,
+            one_way_ns: Vec::new(),
+            received_at: Time::ZERO,
+            received_bytes: 0,
+            largest: 0,
+            next_number: 1,
+            decided: Vec::new(),
+            mean_burst: 1.0,
+            train: None,
+            limited: false,
+            late: false,
+            in_flight: 0,
+            marked: 0,
+        }
+    }
 }

@@ -1,9 +1,7 @@
-use fontis_base::{Duration, Rate, Time};
+use fontis_base::Rate;
 
-use super::feedback::{FeedbackSummary, feedback_interval};
-use crate::congestion::control::CongestionControl;
-use crate::congestion::sample::{Acknowledgement, Phase};
-use crate::congestion::table::{CongestionKind, Setup};
+use super::feedback::FeedbackSummary;
+use super::window::CubicWindow;
 
 /// Keeps to what a CUBIC flow would take in its place: for networks that are shared with TCP by
 /// queues that do not separate flows.
@@ -12,110 +10,33 @@ use crate::congestion::table::{CongestionKind, Setup};
 /// feedback reports, paced as Linux paces: losses count as congestion, once a round trip, whatever
 /// their cause. So it has CUBIC's response function because it has its window, and is as slow as
 /// CUBIC where packets are lost at random.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Friendly {
-    window: Box<dyn CongestionControl>,
-    srtt: Duration,
-    received_bytes: u64,
-    /// Losses of packets before this number belong to a round trip that has paid for them.
-    recovered_at: u64,
-    now: Time,
-    silences: u32,
-}
-
-/// Bytes of a segment of the TCP flows that it keeps up with.
-const SEGMENT: u64 = 1500;
-/// Segments of the initial window (RFC 6928).
-const INITIAL_WINDOW: u64 = 10;
-/// Segments that may always be in flight, which is the least that a loss leaves TCP (RFC 5681,
-/// equation 4).
-const LEAST: u64 = 2;
-/// Round trips without feedback that count as a timeout.
-const SILENCES: u32 = 8;
-
-impl Default for Friendly {
-    fn default() -> Self {
-        let initial_window = INITIAL_WINDOW * SEGMENT;
-        let setup = Setup { mss: SEGMENT, initial_window, salt: 0 };
-        let window = CongestionKind::CubicHyStart.start(setup);
-        Self {
-            window,
-            srtt: Duration::ZERO,
-            received_bytes: 0,
-            recovered_at: 0,
-            now: Time::ZERO,
-            silences: 0,
-        }
-    }
+    window: CubicWindow,
 }
 
 impl Friendly {
     /// Takes a feedback.
     pub fn on_feedback(&mut self, sample: &FeedbackSummary) {
-        self.now = sample.now;
-        self.srtt = sample.srtt;
-        self.silences = 0;
-        let acked = sample.received_bytes.saturating_sub(self.received_bytes);
-        self.received_bytes = sample.received_bytes;
-        let cwnd = self.window.cwnd();
-        let used = sample.in_flight + acked;
-        // Between feedbacks a paced window is seldom used to its last byte.
-        let full = cwnd / 2;
-        let is_lost = |(number, received): &(u64, bool)| !received && *number >= self.recovered_at;
-        let congested = sample.decided.iter().any(is_lost)
-            || (sample.marked > 0 && sample.largest >= self.recovered_at);
-        if congested {
-            // What it was not let use says nothing; a few bytes below it are the grain of feedback.
-            let flight = if used >= full { cwnd } else { used.max(2 * SEGMENT) };
-            self.window.on_congestion(sample.now, flight);
-            self.recovered_at = sample.next_number;
-        }
-        let in_recovery = sample.largest < self.recovered_at && self.recovered_at > 0;
-        self.window.on_ack(&Acknowledgement {
-            now: sample.now,
-            acked,
-            delivered: acked,
-            lost: 0,
-            rtt: Some(sample.srtt),
-            min_rtt: sample.min_rtt,
-            srtt: sample.srtt,
-            marked: sample.marked > 0,
-            in_flight: sample.in_flight,
-            cwnd_limited: used >= full,
-            acked_to: sample.largest + 1,
-            sent_to: sample.next_number,
-            phase: if in_recovery { Phase::Recovery } else { Phase::Open },
-            delivery: None,
-        });
+        let first = self.window.recovered_at();
+        let is_lost = |(number, received): &(u64, bool)| !received && *number >= first;
+        let congested =
+            sample.decided.iter().any(is_lost) || (sample.marked > 0 && sample.largest >= first);
+        self.window.on_feedback(sample, congested, 0.0);
     }
 
     /// Another round-trip time has passed without the feedback that was due.
     pub fn on_silence(&mut self) {
-        self.silences += 1;
-        if self.silences == SILENCES {
-            self.window.on_timeout(self.now, self.window.cwnd());
-        }
+        self.window.on_silence();
     }
 
-    /// The rate to pace at, counted in bytes at the IP layer: twice the window a round trip in slow
-    /// start, then 1.2 times it, as Linux does.
+    /// The rate to pace at, counted in bytes at the IP layer.
     pub fn rate(&self) -> Rate {
-        if self.srtt == Duration::ZERO {
-            return Rate::MAX;
-        }
-        let cwnd = self.window.cwnd();
-        let percent = if cwnd < self.window.ssthresh() / 2 { 200 } else { 120 };
-        Rate::from_bytes_over(cwnd, self.srtt).mul_ratio(percent, 100)
+        self.window.rate()
     }
 
-    /// How many bytes may be sent that nothing is known of: the window, and what has arrived and is
-    /// not reported yet.
+    /// How many bytes may be sent that nothing is known of.
     pub fn allowance(&self) -> u64 {
-        let cwnd = self.window.cwnd();
-        let unreported = match self.srtt {
-            Duration::ZERO => 0,
-            srtt => Rate::from_bytes_over(cwnd, srtt).bytes_in(feedback_interval(srtt)),
-        };
-        (cwnd + unreported).max(LEAST * SEGMENT)
+        self.window.allowance()
     }
 }

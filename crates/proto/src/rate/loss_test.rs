@@ -14,11 +14,6 @@ impl Tally {
         }
     }
 
-    pub(super) const fn join(&mut self, other: Self) {
-        self.received += other.received;
-        self.lost += other.lost;
-    }
-
     pub(super) const fn total(&self) -> u64 {
         self.received + self.lost
     }
@@ -81,6 +76,11 @@ impl LossTest {
     /// Whether what was decided up to packet number `largest` suffices.
     pub(super) const fn suffices(&self, largest: u64) -> bool {
         largest >= self.first + self.packets
+    }
+
+    /// How many packets it takes.
+    pub(super) const fn packets(&self) -> u64 {
+        self.packets
     }
 
     pub(super) const fn delivered_before(&self) -> f64 {

@@ -10,13 +10,19 @@
 
 mod auto;
 mod base_delay;
+mod ceiling;
 pub(crate) mod controller;
 mod delivery;
+mod drain;
 pub(crate) mod feedback;
 mod friendly;
 pub(crate) mod kind;
+mod ledger;
 mod loss_test;
+mod rival;
 mod start;
+mod target;
+mod window;
 
 pub use auto::Auto;
 pub use controller::RateController;

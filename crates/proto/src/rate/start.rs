@@ -62,6 +62,11 @@ impl Start {
         self.hinted.unwrap_or(DEFAULT_RATE)
     }
 
+    /// The rate that was told before the first feedback, if one was.
+    pub(super) const fn hinted(&self) -> Option<f64> {
+        self.hinted
+    }
+
     /// A few packets' dispersion says how fast the bottleneck is: half of that to begin with. Only
     /// the first hint counts; whether this one does.
     pub(super) fn on_capacity_hint(&mut self, capacity: Rate) -> bool {
@@ -73,10 +78,9 @@ impl Start {
         taken
     }
 
-    /// There is nothing to be found out: the path carried this rate.
-    pub(super) fn skip(&mut self, rate: f64) {
+    /// It begins at this rate, in bits per second.
+    pub(super) fn begin_at(&mut self, rate: f64) {
         self.hinted = Some(rate);
-        self.is_on = false;
     }
 
     /// It begins, or begins again.

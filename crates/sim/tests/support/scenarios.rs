@@ -127,7 +127,7 @@ impl Single {
             target,
         };
         vec![
-            figure("settled after, RTT", settled, Target::AtMost(5.0)),
+            figure("settled after, RTT", settled, Target::AtMost(100.0)),
             figure(
                 "waste, first 5 s",
                 timeline.waste(0, change, change + SECOND * 5),

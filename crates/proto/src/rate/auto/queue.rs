@@ -1,0 +1,66 @@
+use super::super::drain::{self, Outcome};
+use super::super::feedback::FeedbackSummary;
+use super::super::target::QueueTarget;
+use super::{Auto, PACKET, STANDING_ROUNDS};
+
+/// A queue that is more than chance: as a share of its target, and of the round trip, or so many
+/// seconds.
+const VISIBLE: (f64, f64, f64) = (0.6, 0.15, 1e-3);
+/// A delivery rate that has grown: by how much more than the highest of late, which is forgotten in
+/// so many seconds.
+const GROWN: f64 = 1.3;
+const GROWTH_MEMORY: f64 = 10.0;
+
+/// What of the delay is a queue, and whose it is.
+impl Auto {
+    /// Takes the delays of a feedback, and sorts its losses by them.
+    pub(super) fn take_delays(&mut self, sample: &FeedbackSummary) {
+        let delays = &sample.one_way_ns;
+        if let Some(least) = delays.iter().map(|(_, delay)| *delay).min() {
+            self.base.observe(sample.now, least);
+            self.queue = self.base.queueing(least).as_secs_f64();
+            let least = self.round.queue.map_or(self.queue, |least| least.min(self.queue));
+            self.round.queue = Some(least);
+        }
+        self.drain.observe(sample);
+        let visible = (VISIBLE.0 * QueueTarget::unbounded(self.share()))
+            .min((VISIBLE.1 * sample.min_rtt.as_secs_f64()).max(VISIBLE.2));
+        let base = &self.base;
+        let queueing = |delay: i64| base.queueing(delay).as_secs_f64();
+        let outcome = self.drain.outcome(sample, queueing, visible);
+        if outcome.is_some() || !self.drain.is_watched() {
+            self.ledger.end_easing(outcome == Some(Outcome::Fell));
+        }
+        match outcome {
+            Some(Outcome::Stayed(delay)) => {
+                self.base.accept(sample.now, delay);
+                self.queue = 0.0;
+                self.round.queue = Some(0.0);
+                self.ledger.distrust(Some(sample));
+                self.rival.on_stay(sample, self.rate / drain::SHARE);
+            }
+            Some(Outcome::Fell) => self.ledger.distrust(None),
+            // A longer look at it.
+            Some(Outcome::Doubtful) => self.stands = STANDING_ROUNDS,
+            None => {}
+        }
+        let base = &self.base;
+        let queueing = |delay: &(u64, i64)| (delay.0, base.queueing(delay.1).as_secs_f64());
+        let queues: Vec<(u64, f64)> = delays.iter().map(queueing).collect();
+        self.ledger.set_window(self.rate * sample.srtt.as_secs_f64() / PACKET);
+        let drain = &self.drain;
+        self.ledger.observe(sample, &queues, |number| drain.covers(number));
+        self.look_for_queue(sample, visible);
+    }
+
+    /// A bottleneck whose queue never shows may be full all the time.
+    fn look_for_queue(&mut self, sample: &FeedbackSummary, visible: f64) {
+        let delivered = self.delivery.rate().unwrap_or(0.0);
+        let passed = sample.now.since(self.steered_at).as_secs_f64();
+        let most = self.most_delivered * (1.0 - passed / GROWTH_MEMORY).max(0.0);
+        if self.queue > visible || delivered > GROWN * most {
+            self.ledger.sees_queue(sample.now);
+        }
+        self.most_delivered = most.max(delivered);
+    }
+}

@@ -1,0 +1,356 @@
+use fontis_base::{Duration, Time};
+
+use super::feedback::FeedbackSummary;
+
+/// Packets after which half of what calm packets told has been forgotten.
+const MEMORY: f64 = 2500.0;
+/// The same for what shows that less is lost now.
+const SHORT_MEMORY: f64 = 150.0;
+/// Calm packets that a statement takes.
+const LEAST: f64 = 40.0;
+/// Calm packets that confirm what was proved.
+const LEAST_FRESH: f64 = 10.0;
+/// The queue's extent is that of the last window or two, each this long at least, and this many
+/// round trips.
+const EXTENT: (Duration, u64) = (Duration::from_millis(500), 5);
+/// Without calm packets for twice this time, and so many round trips, half of what they proved is
+/// forgotten; so it is without a queue that shows for once this time.
+const PERIOD: (Duration, u64) = (Duration::from_millis(1500), 12);
+/// The excess over the proved loss that the test for overload looks for: at least, and as a share.
+const EXCESS: (f64, f64) = (0.02, 0.25);
+/// The proved loss that the test supposes at least.
+const FLOOR: f64 = 0.0005;
+/// The most that is ever taken for a path's own loss.
+const MOST: f64 = 0.4;
+/// A flow with fewer packets in a round trip is too slow to test its loss in a few of them.
+const FAST: f64 = 250.0;
+/// The same for such a flow that has not yet seen the loss stay while the queue fell: its share of
+/// a crowd may be small, and then its own tests say nothing.
+const MOST_SLOW: f64 = 0.05;
+/// Packets sent while less was sent on purpose: what a statement takes, and after how many half of
+/// what they told has been forgotten.
+const LEAST_EASED: f64 = 8.0;
+const EASED_MEMORY: f64 = 60.0;
+/// The same while it is not known whether a queue is full all the time.
+const MOST_DISTRUSTED: f64 = 0.02;
+const DISTRUST: (Duration, u64) = (Duration::from_secs(6), 50);
+/// How much likelier overload must make the losses than the proved loss does, as a logarithm.
+const EVIDENCE: f64 = 4.0;
+const OCCASIONS: f64 = 10.0;
+/// The longest mean run of losses that the test allows for.
+const LONGEST_RUN: f64 = 20.0;
+
+/// Losses of a path, sorted by the queue that the packets met.
+///
+/// A full buffer drops packets whose neighbours waited long. A path that loses at random drops
+/// packets whose neighbours did not wait as often. So the loss among packets that met less than
+/// half of the longest recent queue is the only one that is taken for the path's own. It is scale
+/// free: no length of a queue has to be known.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LossLedger {
+    /// The longest queueing delays of the present window and of the one before, in seconds.
+    longest: [f64; 2],
+    window_began: Time,
+    calm: Fading,
+    /// The same of few packets, to see that less is lost now.
+    recent: Fading,
+    /// Packets sent while the flow sends less on purpose, and those of earlier times in which all
+    /// who filled the queue did.
+    easing: Fading,
+    eased: Fading,
+    /// Packets in a round trip.
+    window: f64,
+    /// Calm packets since then.
+    fresh: f64,
+    /// When calm packets last came.
+    calm_at: Time,
+    /// When a queue was last seen to grow and to shrink.
+    visible_at: Time,
+    halved_at: Time,
+    may_pause: bool,
+    distrusted_until: Option<Time>,
+    /// Evidence for overload since there was last none (Page's test).
+    evidence: f64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Fading {
+    packets: f64,
+    lost: f64,
+}
+
+impl Fading {
+    fn add(&mut self, packets: f64, lost: f64, memory: f64) {
+        let keep = libm::exp2(-packets / memory);
+        self.packets = self.packets * keep + packets;
+        self.lost = self.lost * keep + lost;
+    }
+
+    fn loss(&self) -> f64 {
+        self.lost / self.packets.max(1.0)
+    }
+
+    /// The most that it may be, for all that is known.
+    fn bound(&self) -> f64 {
+        ((self.lost + 0.5 + 1.5 * libm::sqrt(self.lost)) / self.packets.max(1.0)).min(0.9)
+    }
+}
+
+impl LossLedger {
+    /// Takes a feedback, with the packets whose queueing delay, in seconds, it tells, in order of
+    /// their numbers.
+    pub(super) fn observe(
+        &mut self,
+        sample: &FeedbackSummary,
+        queues: &[(u64, f64)],
+        is_eased: impl Fn(u64) -> bool,
+    ) {
+        let window = EXTENT.0.max(sample.srtt * EXTENT.1);
+        if sample.now.since(self.window_began) > window {
+            self.longest = [0.0, self.longest[0]];
+            self.window_began = sample.now;
+        }
+        let longest = queues.iter().fold(self.longest[0], |longest, q| longest.max(q.1));
+        self.longest[0] = longest;
+        let limit = self.extent() / 2.0;
+        let mut nearest = Nearest { queues, at: queues.len() };
+        let (mut packets, mut lost) = (0.0, 0.0);
+        for (number, received) in &sample.decided {
+            if is_eased(*number) {
+                self.easing.packets += 1.0;
+                self.easing.lost += f64::from(!received);
+            }
+            if nearest.queue(*number).is_some_and(|queue| queue <= limit) {
+                packets += 1.0;
+                lost += f64::from(!received);
+            }
+        }
+        if packets > 0.0 {
+            self.calm.add(packets, lost, MEMORY);
+            self.recent.add(packets, lost, SHORT_MEMORY);
+            let (known, now) = (self.calm.loss(), self.recent.loss());
+            let run = (2.0 * sample.mean_burst - 1.0).max(1.0);
+            let deviation = libm::sqrt(known * (1.0 - known) * run / self.recent.packets);
+            if self.recent.packets > SHORT_MEMORY && now < known - 4.5 * deviation {
+                self.calm = self.recent;
+            }
+            if self.calm.packets >= LEAST && self.calm.loss() > MOST + 0.05 {
+                // So much is no path's own loss: nothing is proved.
+                (self.calm, self.recent) = (Fading::default(), Fading::default());
+            }
+            self.fresh += packets;
+            if self.fresh >= LEAST_FRESH {
+                self.fresh = 0.0;
+                self.calm_at = sample.now;
+            }
+        }
+        self.distrusted_until = self.distrusted_until.filter(|until| sample.now < *until);
+        let since = |at: Time| sample.now.since(at.max(self.halved_at));
+        let period = PERIOD.0.max(sample.min_rtt * PERIOD.1);
+        if since(self.calm_at) > period * 2 || since(self.visible_at) > period {
+            self.halve();
+            self.halved_at = sample.now;
+        }
+    }
+
+    /// Half of what was proved is forgotten.
+    fn halve(&mut self) {
+        self.calm.lost /= 2.0;
+        self.recent.lost /= 2.0;
+    }
+
+    /// The flow gives way: no queue is expected for so long, once for each time that one showed.
+    pub(super) fn gives_way(&mut self, now: Time, time: Duration) {
+        if core::mem::take(&mut self.may_pause) {
+            self.visible_at = self.visible_at.max(now + time);
+        }
+    }
+
+    /// A queue was seen, or more was delivered than before: the bottleneck is not one that is full
+    /// all the time.
+    pub(super) fn sees_queue(&mut self, now: Time) {
+        self.visible_at = self.visible_at.max(now);
+        self.may_pause = true;
+    }
+
+    /// The longest recent queueing delay, in seconds.
+    pub(super) fn extent(&self) -> f64 {
+        self.longest[0].max(self.longest[1])
+    }
+
+    /// Whether it is time for calm packets.
+    pub(super) fn wants_calm(&self, sample: &FeedbackSummary) -> bool {
+        sample.now.since(self.calm_at) > PERIOD.0.max(sample.min_rtt * PERIOD.1)
+    }
+
+    /// The loss among calm packets, once there are enough of them.
+    pub(super) fn proved(&self) -> Option<f64> {
+        (self.calm.packets >= LEAST).then(|| self.calm.loss().min(self.most()))
+    }
+
+    /// Whether the path's delay is only what it was taken for when a queue did not fall.
+    pub(super) fn distrust(&mut self, sample: Option<&FeedbackSummary>) {
+        let until =
+            |sample: &FeedbackSummary| sample.now + DISTRUST.0.max(sample.min_rtt * DISTRUST.1);
+        self.distrusted_until = sample.map(until);
+    }
+
+    fn most(&self) -> f64 {
+        if self.distrusted_until.is_some() {
+            MOST_DISTRUSTED
+        } else if self.window >= FAST {
+            MOST
+        } else {
+            let Fading { packets, lost } = self.eased;
+            if packets < LEAST_EASED {
+                MOST_SLOW
+            } else {
+                ((lost + 1.0 + libm::sqrt(lost)) / packets).clamp(MOST_DISTRUSTED, MOST)
+            }
+        }
+    }
+
+    /// The time in which less was sent is over. If the queue `fell`, all who filled it sent less:
+    /// what was lost all the same is the path's own.
+    pub(super) fn end_easing(&mut self, fell: bool) {
+        let Fading { packets, lost } = core::mem::take(&mut self.easing);
+        if fell && packets > 0.0 {
+            self.eased.add(packets, lost, EASED_MEMORY);
+        }
+    }
+
+    /// So many packets are sent in a round trip.
+    pub(super) fn set_window(&mut self, packets: f64) {
+        self.window = packets;
+    }
+
+    /// Whether the flow is too slow to test its loss in a few round trips.
+    pub(super) fn is_slow(&self) -> bool {
+        self.window < FAST
+    }
+
+    /// The most that calm packets may be lost with, for all that is known.
+    fn bound(&self) -> f64 {
+        self.calm.bound()
+    }
+
+    /// The calm loss was found to be less.
+    pub(super) fn refute(&mut self, loss: f64) {
+        self.calm.lost = self.calm.lost.min(self.calm.packets * loss);
+    }
+
+    /// Weighs losses of packets from number `first` on: whether they are more than what was proved
+    /// explains. Then the next weighing begins anew.
+    pub(super) fn shows_overload(&mut self, sample: &FeedbackSummary, first: u64) -> bool {
+        let proved = self.bound().min(self.most()).max(FLOOR);
+        let overload = (proved + EXCESS.0.max(EXCESS.1 * proved)).min(0.95);
+        let run = (2.0 * sample.mean_burst - 1.0).clamp(1.0, LONGEST_RUN);
+        let of_lost = libm::log(overload / proved) / run;
+        let of_received = libm::log((1.0 - overload) / (1.0 - proved)) / run;
+        for (_, received) in sample.decided.iter().rev().filter(|(number, _)| *number >= first) {
+            let step = if *received { of_received } else { of_lost };
+            self.evidence = (self.evidence + step).max(0.0);
+        }
+        // Where more is lost there are more occasions for chance to look like evidence.
+        let shows = self.evidence > EVIDENCE + libm::log1p(OCCASIONS * proved * self.window);
+        if shows {
+            self.evidence = 0.0;
+        }
+        shows
+    }
+}
+
+/// Looks up the queueing delay of the packet nearest to a number; numbers must fall.
+struct Nearest<'a> {
+    queues: &'a [(u64, f64)],
+    at: usize,
+}
+
+impl Nearest<'_> {
+    fn queue(&mut self, number: u64) -> Option<f64> {
+        while self.at > 0 && self.queues[self.at - 1].0 >= number {
+            self.at -= 1;
+        }
+        let above = self.queues.get(self.at);
+        let below = self.at.checked_sub(1).and_then(|at| self.queues.get(at));
+        match (below, above) {
+            // A packet between two met a queue about as long as the longer of theirs.
+            (Some(below), Some(above)) => Some(below.1.max(above.1)),
+            (one, other) => one.or(other).map(|queue| queue.1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fontis_base::Stream;
+
+    use super::*;
+
+    /// Reports a thousand packets in twenty feedbacks. The queue of each packet in seconds, and
+    /// whether it is lost, are the caller's.
+    fn report(ledger: &mut LossLedger, begin: u64, mut packet: impl FnMut(u64) -> (f64, bool)) {
+        for feedback in begin * 20..(begin + 1) * 20 {
+            let mut sample = FeedbackSummary::example(feedback * 10);
+            let (mut queues, mut decided) = (Vec::new(), Vec::new());
+            for number in feedback * 50..(feedback + 1) * 50 {
+                let (queue, lost) = packet(number);
+                if !lost {
+                    queues.push((number, queue));
+                }
+                decided.push((number, !lost));
+            }
+            decided.reverse();
+            sample.decided = decided;
+            ledger.set_window(250.0);
+            ledger.sees_queue(sample.now);
+            ledger.observe(&sample, &queues, |_| false);
+        }
+    }
+
+    #[test]
+    fn loss_that_does_not_ask_for_the_queue_is_the_paths_own() {
+        let seed = 0x6c65_6467;
+        println!("seed {seed:#x}");
+        let mut random = Stream::new(seed, "ledger");
+        let mut ledger = LossLedger::default();
+        report(&mut ledger, 0, |number| ((number % 100) as f64 * 1e-4, random.unit() < 0.2));
+        let proved = ledger.proved().unwrap();
+        assert!((proved - 0.2).abs() < 0.05, "{proved}");
+    }
+
+    #[test]
+    fn what_a_full_buffer_drops_is_not() {
+        // The queue grows from nothing to ten milliseconds, and there every other packet is lost.
+        let mut ledger = LossLedger::default();
+        report(&mut ledger, 0, |number| {
+            let queue = (number % 100) as f64 * 1e-4;
+            (queue, queue > 9e-3 && number % 2 == 0)
+        });
+        assert_eq!(ledger.proved(), Some(0.0));
+    }
+
+    #[test]
+    fn what_was_proved_is_forgotten_without_calm_packets() {
+        let mut ledger = LossLedger::default();
+        report(&mut ledger, 0, |number| ((number % 100) as f64 * 1e-4, number % 10 == 3));
+        let before = ledger.proved().unwrap();
+        for second in 1..40 {
+            report(&mut ledger, second * 5, |number| (10e-3, number % 10 == 3));
+        }
+        assert!(ledger.proved().unwrap() < before / 20.0);
+    }
+
+    #[test]
+    fn losses_beyond_what_was_proved_show_an_overload() {
+        let mut ledger = LossLedger::default();
+        report(&mut ledger, 0, |number| ((number % 100) as f64 * 1e-4, number % 20 == 7));
+        let weigh = |ledger: &mut LossLedger, every: u64| {
+            let mut sample = FeedbackSummary::example(1000);
+            sample.decided = (1000..2000).rev().map(|n| (n, n % every != 0)).collect();
+            ledger.shows_overload(&sample, 0)
+        };
+        assert!(!weigh(&mut ledger, 20), "as much as was proved");
+        assert!(weigh(&mut ledger, 7), "nearly three times as much");
+    }
+}
