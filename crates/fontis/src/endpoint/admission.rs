@@ -8,76 +8,21 @@ use fontis_proto::dfcp::{
     ConnectionId, DfcpConfig, DfcpConnection as Machine, Frame, SYN_SIZE, VERSION,
 };
 
-use super::control::Shares;
+use super::config::Accept;
 use super::driver::Driver;
-use super::limiter::Limiter;
+use super::error::CODE_REFUSED_KEY;
 use super::router::Router;
+use super::shares::Shares;
 use super::slot::{Protection, Slot, Waiting};
-use super::{Accept, CODE_REFUSED_KEY};
+use super::syn::Syn;
 use crate::connection::Connection;
 use crate::protection::{
-    Cookie, Cookies, OpenedSyn, PROVED_SYN_HEADER, SynError, Tokens, cookie, open_syn, reset,
-    reset_token, unknown_key, version_negotiation,
+    Cookie, OpenedSyn, SynError, cookie, open_syn, reset, reset_token, unknown_key,
+    version_negotiation,
 };
 
-/// The answers a second to unauthenticated packets.
-const ANSWERS: u64 = 200;
-/// SYNs in a second that are opened without a cookie. Each costs two Diffie–Hellman operations,
-/// some 0.1 ms.
-const OPENED: u64 = 500;
-/// The same for SYNs with a cookie, so that a flood from valid addresses leaves the thread time for
-/// other connections.
-const OPENED_PROVED: u64 = 2000;
-/// Cookies sent in a second. A cookie costs a system call; who asks in vain asks again.
-const COOKIES: u64 = 50_000;
 /// Connections whose handshake is not confirmed: as many without and with a cookie.
 const UNCONFIRMED: usize = 512;
-
-/// The limits of work for strangers.
-pub(super) struct Admission {
-    answers: Limiter,
-    opened: Limiter,
-    opened_proved: Limiter,
-    cookies_sent: Limiter,
-    cookies: Cookies,
-    pub(super) tokens: Tokens,
-    /// Connections whose handshake is not confirmed, as counted when it was needed last.
-    pub(super) unconfirmed: Option<usize>,
-    /// SYNs that were turned away, asked for a cookie or dropped.
-    pub(super) turned_away: u64,
-}
-
-impl Admission {
-    pub(super) fn new() -> Self {
-        Self {
-            answers: Limiter::new(ANSWERS),
-            opened: Limiter::new(OPENED),
-            opened_proved: Limiter::new(OPENED_PROVED),
-            cookies_sent: Limiter::new(COOKIES),
-            cookies: Cookies::new(),
-            tokens: Tokens::new(),
-            unconfirmed: None,
-            turned_away: 0,
-        }
-    }
-}
-
-/// The cleartext fields of a SYN, and its arrival.
-pub(super) struct Syn {
-    pub(super) from: SocketAddr,
-    /// The address that it was sent to.
-    pub(super) local: Option<IpAddr>,
-    pub(super) cookie: Option<Cookie>,
-    pub(super) version: u32,
-    pub(super) source: ConnectionId,
-}
-
-impl Syn {
-    /// The offset of the SYN proper in the datagram.
-    pub(super) fn at(&self) -> usize {
-        if self.cookie.is_some() { PROVED_SYN_HEADER } else { 0 }
-    }
-}
 
 /// The decision whether a SYN is opened.
 enum Verdict {
@@ -219,7 +164,10 @@ impl Driver {
         let (router, inboxes) = Router::new();
         let connection = Connection::new(handle, self.next_slot, syn.from, opened.client, inboxes);
         let waiting = if allowed {
-            Some(Waiting::Accept(connection, self.incoming.clone()))
+            let queue = self.incoming.clone();
+            Some(Waiting::Accept(Box::new(move || {
+                let _ = queue.send(connection);
+            })))
         } else {
             machine.close(at, CODE_REFUSED_KEY, "this key is not allowed here");
             None

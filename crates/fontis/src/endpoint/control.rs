@@ -5,6 +5,7 @@ use fontis_proto::dfcp::DfcpStats;
 
 use super::Endpoint;
 use super::driver::Driver;
+use super::shares::Shares;
 use super::slot::Slot;
 
 /// The state of an endpoint.
@@ -42,21 +43,18 @@ impl Endpoint {
     /// IP layer; connections that reach it get equal shares. Zero pauses them; `None` removes the
     /// limit.
     pub fn limit(&self, rate: Option<Rate>) {
-        self.inner.handle.post(Box::new(move |driver, _| driver.limit = rate));
+        self.inner.commands.post(Box::new(move |driver, _| driver.limit = rate));
     }
 
     /// The present state of the endpoint.
     pub async fn status(&self) -> Option<EndpointStatus> {
         let (reply, answer) = tokio::sync::oneshot::channel();
-        self.inner.handle.post(Box::new(move |driver, _| {
+        self.inner.commands.post(Box::new(move |driver, _| {
             let _ = reply.send(driver.status());
         }));
         answer.await.ok()
     }
 }
-
-/// The last limits of a connection: for its sending, and for its peer's.
-pub(super) type Shares = [Option<Rate>; 2];
 
 impl Driver {
     /// Gives every connection its share of the limit.

@@ -11,12 +11,15 @@ use hashbrown::HashMap;
 use mio::{Events, Interest, Poll, Token, Waker};
 use tokio::sync::{mpsc as async_mpsc, oneshot, watch};
 
-use super::admission::{Admission, Syn};
-use super::control::Shares;
+use super::config::EndpointConfig;
+use super::error::{BindError, ConnectError};
+use super::handle::Handle;
+use super::limits::Admission;
 use super::outbox::Outbox;
 use super::router::Router;
+use super::shares::Shares;
 use super::slot::{Protection, Slot, Waiting};
-use super::{BindError, Command, ConnectError, EndpointConfig, Handle};
+use super::syn::Syn;
 use crate::connection::Connection;
 use crate::protection::{Header, Initiator, Opened, SYNACK, header, reset_token, sealed_for};
 use crate::qlog::Qlog;
@@ -36,6 +39,9 @@ const READS_IN_TURN: u32 = 8;
 const CHECKPOINT_EVERY: Duration = Duration::from_millis(50);
 /// The time after an UNKNOWN KEY during which a valid answer may show that it was forged.
 const UNREADABLE_PATIENCE: Duration = Duration::from_millis(1500);
+
+/// A closure that the driver thread runs.
+pub(super) type Command = Box<dyn FnOnce(&mut Driver, Time) + Send>;
 
 /// The source, time and ECN mark of a datagram.
 #[derive(Clone, Copy)]
@@ -197,7 +203,9 @@ impl Driver {
             remote,
             candidate: None,
             local_ip: None,
-            waiting: Some(Waiting::Connect(connection, reply)),
+            waiting: Some(Waiting::Connect(Box::new(move |result| {
+                let _ = reply.send(result.map(|()| connection));
+            }))),
             latest: now,
             syn: None,
             unreadable_until: None,

@@ -8,10 +8,9 @@ use fontis_proto::dfcp::{
 };
 use tokio::sync::oneshot;
 
-use super::control::Shares;
+use super::error::{CODE_REFUSED_KEY, ConnectError};
 use super::router::Router;
-use super::{CODE_REFUSED_KEY, ConnectError};
-use crate::connection::Connection;
+use super::shares::Shares;
 use crate::protection::{Initiator, Opened, Responder};
 use crate::qlog::Qlog;
 use crate::random::random;
@@ -60,7 +59,7 @@ pub(crate) struct Slot {
     pub(super) candidate: Option<Candidate>,
     /// The local address that the peer uses; answers leave from there.
     pub(super) local_ip: Option<IpAddr>,
-    /// The receiver of the handshake's result, and the connection for it.
+    /// The receiver of the handshake's result.
     pub(super) waiting: Option<Waiting>,
     /// The last time that the state machine got: its calls are in order.
     pub(super) latest: Time,
@@ -110,10 +109,10 @@ pub(super) struct Early {
 const MAX_EARLY_DATAGRAMS: usize = 8;
 
 pub(super) enum Waiting {
-    /// The caller of `connect`.
-    Connect(Connection, oneshot::Sender<Result<Connection, ConnectError>>),
-    /// The queue of accepted connections.
-    Accept(Connection, tokio::sync::mpsc::UnboundedSender<Connection>),
+    /// Tells the caller of `connect` the handshake's result.
+    Connect(Box<dyn FnOnce(Result<(), ConnectError>) + Send>),
+    /// Puts the connection into the queue of accepted ones.
+    Accept(Box<dyn FnOnce() + Send>),
 }
 
 impl Slot {
@@ -167,20 +166,16 @@ impl Slot {
                 continue;
             }
             match (&event, self.waiting.take()) {
-                (DfcpEvent::Connected, Some(Waiting::Connect(connection, reply))) => {
-                    let _ = reply.send(Ok(connection));
-                }
-                (DfcpEvent::Closed(reason), Some(Waiting::Connect(_, reply))) => {
-                    let _ = reply.send(Err(self.explain(reason)));
+                (DfcpEvent::Connected, Some(Waiting::Connect(reply))) => reply(Ok(())),
+                (DfcpEvent::Closed(reason), Some(Waiting::Connect(reply))) => {
+                    reply(Err(self.explain(reason)));
                 }
                 // A request that came with the first packet is answered at once, before the client
                 // has confirmed.
                 (
                     DfcpEvent::Message { early: true, .. } | DfcpEvent::Connected,
-                    Some(Waiting::Accept(connection, queue)),
-                ) => {
-                    let _ = queue.send(connection);
-                }
+                    Some(Waiting::Accept(accept)),
+                ) => accept(),
                 (_, waiting) => self.waiting = waiting,
             }
             self.router.route(event);
