@@ -8,7 +8,7 @@ use fontis_base::{
 };
 use fontis_proto::tcp::wire::{Addresses, decode_headers, encode_headers};
 use fontis_proto::tcp::{
-    Leaving, ReceiverStats, SenderStats, TcpConfig, TcpEndpoint, TcpEvent, Transmit,
+    Departure, ReceiverStats, SenderStats, TcpConfig, TcpEndpoint, TcpEvent, Transmit,
 };
 
 use crate::app::App;
@@ -231,7 +231,8 @@ impl TcpHost {
         }
     }
 
-    /// The next segment that leaves at `now`; [`Outgoing::packet`] is what carries it.
+    /// The next segment that leaves at `now`; [`Outgoing::packet`] is what carries it. If there is
+    /// none, [`rest`](Self::rest) ends the turn.
     #[inline]
     pub(crate) fn next(&mut self, now: Time) -> Option<Outgoing<'_>> {
         if self.endpoint.is_none() && !self.over {
@@ -240,19 +241,22 @@ impl TcpHost {
         if self.due() <= now {
             self.act(now);
         }
-        let leaving = self.endpoint.as_mut()?.leave(now);
-        let Some(leaving) = leaving else {
-            self.note_events(now);
-            return None;
-        };
+        let departure = self.endpoint.as_deref_mut()?.leave(now)?;
         self.last_id += 1;
-        if self.packets() == 1 {
+        if self.last_id & COUNT == 1 {
             self.cold.milestones.first_sent.get_or_insert(now);
         }
         let id = PacketId(self.last_id);
         let Self { local: src, peer: dst, flow, class, .. } = *self;
-        let endpoint = self.endpoint.as_deref_mut()?;
-        Some(Outgoing { endpoint, leaving, id, src, dst, flow, class })
+        Some(Outgoing { departure, id, src, dst, flow, class })
+    }
+
+    /// Nothing leaves: notes what has happened to the connection, and gives the time of the next
+    /// work as [`deadline`](Self::deadline) does.
+    #[inline]
+    pub(crate) fn rest(&mut self, now: Time) -> Time {
+        self.note_events(now);
+        self.deadline()
     }
 
     /// Whether each packet passes through the wire format and back.
@@ -273,8 +277,7 @@ impl TcpHost {
 
 /// A segment on its way out of a host.
 pub(crate) struct Outgoing<'a> {
-    endpoint: &'a mut TcpEndpoint,
-    leaving: Leaving,
+    departure: Departure<'a>,
     id: PacketId,
     src: Address,
     dst: Address,
@@ -285,25 +288,8 @@ pub(crate) struct Outgoing<'a> {
 impl Outgoing<'_> {
     /// The packet that carries it.
     #[inline(always)]
-    pub(crate) fn packet(self, now: Time) -> Packet<Payload> {
-        match self.leaving.is_syn() {
-            true => self.packet_syn(now),
-            false => {
-                let transmit = self.endpoint.transmit(now, self.leaving);
-                self.carrying(transmit)
-            }
-        }
-    }
-
-    #[cold]
-    fn packet_syn(self, now: Time) -> Packet<Payload> {
-        let transmit = self.endpoint.transmit_syn(now, self.leaving);
-        self.carrying(transmit)
-    }
-
-    #[inline(always)]
-    fn carrying(&self, transmit: Transmit) -> Packet<Payload> {
-        let Transmit { segment, ecn_capable } = transmit;
+    pub(crate) fn packet(self) -> Packet<Payload> {
+        let Transmit { segment, ecn_capable } = self.departure.transmit();
         Packet {
             id: self.id,
             src: self.src,
@@ -378,7 +364,11 @@ impl Node<Payload> for TcpHost {
 
     fn poll(&mut self, now: Time) -> Option<(Port, Packet<Payload>)> {
         let wire = self.wire;
-        let packet = self.next(now)?.packet(now);
+        let Some(outgoing) = self.next(now) else {
+            self.rest(now);
+            return None;
+        };
+        let packet = outgoing.packet();
         Some((0, if wire { pass_wire(packet) } else { packet }))
     }
 

@@ -313,8 +313,10 @@ impl World {
             match &mut self.agenda[index as usize].element {
                 Element::Tcp(host) => {
                     let wire = host.passes_wire();
-                    let Some(outgoing) = host.next(self.now) else { break };
-                    let packet = outgoing.packet(self.now);
+                    let Some(outgoing) = host.next(self.now) else {
+                        return Some(host.rest(self.now)).filter(|at| *at < Time::MAX);
+                    };
+                    let packet = outgoing.packet();
                     match wire {
                         false => self.forward(index, 0, packet),
                         true => self.forward(index, 0, pass_wire(packet)),
