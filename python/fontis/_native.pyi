@@ -166,6 +166,7 @@ class Server:
         folder: str | PathLike[str],
         *,
         receives: bool,
+        public: bool,
         overwrite: bool,
         listen: str | None,
         rate: str,

@@ -100,6 +100,7 @@ def send(
 def serve(
     folder: AnyPath = ".",
     *,
+    public: bool = False,
     listen: str | None = None,
     rate: str = "auto",
     identity: AnyPath | None = None,
@@ -109,6 +110,8 @@ def serve(
 ) -> Server:
     """Serve a folder in the background until it is closed or the ``with`` block ends.
 
+    The URLs hold a secret, the same in each run; without it nobody can read, unless ``public``.
+
     ``events`` is called from another thread.
 
     >>> with fontis.serve("maps", listen="127.0.0.1:0") as server:
@@ -117,6 +120,7 @@ def serve(
     return Server(
         folder,
         receives=False,
+        public=public,
         overwrite=False,
         listen=listen,
         rate=rate,
@@ -141,6 +145,7 @@ def receive(
     return Server(
         folder,
         receives=True,
+        public=False,
         overwrite=overwrite,
         listen=listen,
         rate="auto",

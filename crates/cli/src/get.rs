@@ -54,11 +54,11 @@ pub(crate) struct Args {
 const EXAMPLES: &str = "\
 Examples:
   Fetch a file into the present folder:
-    fontis get 'fontis://192.0.2.1:4433/map.tif?key=KEY'
+    fontis get 'fontis://192.0.2.1:4433/map.tif?key=KEY&secret=SECRET'
   Fetch all that is served into a new folder:
-    fontis get 'fontis://192.0.2.1:4433/?key=KEY' maps
+    fontis get 'fontis://192.0.2.1:4433/?key=KEY&secret=SECRET' maps
   Unpack an archive while it comes:
-    fontis get 'fontis://[2001:db8::1]:4433/maps.tar?key=KEY' - | tar x";
+    fontis get 'fontis://[2001:db8::1]:4433/maps.tar?key=KEY&secret=SECRET' - | tar x";
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
@@ -110,7 +110,7 @@ pub async fn fetch(
     let retries = if *dest == Dest::Stdout { 0 } else { timeout.retries };
     persist(retries, async |connected| {
         dial(url, timeout.timeout.into(), async |remote, answered| {
-            let endpoint = keys.bind_towards(remote, RateKind::Auto)?;
+            let endpoint = keys.bind_towards(remote, &url.key, RateKind::Auto)?;
             bound(&endpoint);
             // Only the first attempt is to begin anew.
             let options = SinkOptions { restart: restart.load(Ordering::Relaxed), ..options };

@@ -65,7 +65,7 @@ Examples:
   Serve the present folder; it prints URLs, one for each address:
     fontis serve
   Fetch a file of it on another machine:
-    fontis get 'fontis://192.0.2.1:4433/map.tif?key=KEY'
+    fontis get 'fontis://192.0.2.1:4433/map.tif?key=KEY&secret=SECRET'
 
 Exit codes: 0 if all is done and verified, 1 if it failed, 2 for wrong usage.";
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use fontis::{Accept, Endpoint, EndpointConfig, Identity, KeyLog, TokenStore, Url};
+use fontis::{Accept, Endpoint, EndpointConfig, Identity, KeyLog, PublicKey, TokenStore, Url};
 use fontis_base::{Duration, Rate};
 use fontis_proto::dfcp::DfcpConfig;
 use fontis_proto::rate::RateKind;
@@ -25,8 +25,9 @@ const PSK_CONTEXT: &str = "fontis 2026-11-01 pre-shared key from a file";
 /// The identity and keys of this side.
 #[derive(Debug, clap::Args)]
 pub struct KeyArgs {
-    /// The file with the identity of this side; made on first use [default: fontis/identity in the
-    /// user's configuration folder]
+    /// The file with the identity of this side; made on first use. A client shows this identity to
+    /// the server only if it is named here; else each server sees another key of it, always the
+    /// same [default: fontis/identity in the user's configuration folder]
     #[arg(long, value_name = "FILE", help_heading = SECURITY)]
     pub identity: Option<PathBuf>,
     /// A file with a secret of at least 16 bytes that both sides hold; no connection succeeds
@@ -53,9 +54,10 @@ impl KeyArgs {
                 Failure::Failed(format!("cannot write keys to {shown}: {error}"))
             })
         });
+        let is_shown = self.identity.is_some();
         let identity = identity(self.identity.as_deref())?;
         let (qlog, key_log) = (self.qlog.clone(), key_log.transpose()?);
-        Ok(Keys { identity, psk, qlog, key_log, farewells: Mutex::default() })
+        Ok(Keys { identity, is_shown, psk, qlog, key_log, farewells: Mutex::default() })
     }
 }
 
@@ -72,6 +74,8 @@ pub fn identity(file: Option<&Path>) -> Result<Identity, Failure> {
 pub struct Keys {
     /// This side's key pair.
     pub identity: Identity,
+    /// Servers see it as it is.
+    is_shown: bool,
     psk: Option<[u8; 32]>,
     qlog: Option<PathBuf>,
     key_log: Option<KeyLog>,
@@ -81,15 +85,25 @@ pub struct Keys {
 type Farewell = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Keys {
-    /// Binds to `address`.
+    /// Binds to `address`, to be connected to.
     pub fn bind(
         &self,
         address: SocketAddr,
         rate: RateKind,
         accept: Accept,
     ) -> Result<Endpoint, fontis::BindError> {
+        self.bind_as(&self.identity, address, rate, accept)
+    }
+
+    fn bind_as(
+        &self,
+        identity: &Identity,
+        address: SocketAddr,
+        rate: RateKind,
+        accept: Accept,
+    ) -> Result<Endpoint, fontis::BindError> {
         let config = EndpointConfig {
-            secret: *self.identity.secret(),
+            secret: *identity.secret(),
             psk: self.psk,
             transport: DfcpConfig { rate, ..DfcpConfig::default() },
             accept,
@@ -113,8 +127,13 @@ impl Keys {
         self.farewells.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Binds to any port, to connect to `remote`.
-    pub fn bind_towards(&self, remote: SocketAddr, rate: RateKind) -> Result<Endpoint, Failure> {
+    /// Binds to any port, to connect to the server with the key `server` at `remote`.
+    pub fn bind_towards(
+        &self,
+        remote: SocketAddr,
+        server: &PublicKey,
+        rate: RateKind,
+    ) -> Result<Endpoint, Failure> {
         let any = match remote {
             SocketAddr::V4(_) => SocketAddr::from(([0, 0, 0, 0], 0)),
             SocketAddr::V6(_) => SocketAddr::from(([0; 8], 0)),
@@ -125,7 +144,11 @@ impl Keys {
         route.map_err(|error| {
             Failure::Failed(format!("no way to {remote}: {error}; check this machine's network"))
         })?;
-        Ok(self.bind(any, rate, Accept::None)?)
+        let identity = match self.is_shown {
+            true => self.identity.clone(),
+            false => self.identity.towards(server),
+        };
+        Ok(self.bind_as(&identity, any, rate, Accept::None)?)
     }
 }
 

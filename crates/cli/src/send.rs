@@ -103,7 +103,7 @@ pub async fn deliver(
     persist(timeout.retries, async |connected| {
         dial(url, timeout.timeout.into(), async |remote, answered| {
             rate.check_remote(remote)?;
-            let endpoint = keys.bind_towards(remote, rate.rate)?;
+            let endpoint = keys.bind_towards(remote, &url.key, rate.rate)?;
             bound(&endpoint);
             let progress = |now| {
                 answered.see(&now);

@@ -19,6 +19,8 @@ use crate::random;
 pub const KEY_LEN: usize = 32;
 /// The prefix of a secret key's text, by which people and scanners recognise one.
 const SECRET_PREFIX: &str = "fontis-secret-";
+/// The purpose of the key that a server sees of a client (BLAKE3, derive_key mode).
+const CLIENT_CONTEXT: &str = "fontis 2026-11-25 client key for a server";
 /// Larger files with keys are refused, in bytes.
 const MAX_IDENTITY: u64 = 1 << 10;
 const MAX_ALLOW_LIST: u64 = 16 << 20;
@@ -225,6 +227,15 @@ impl Identity {
         }
     }
 
+    /// The identity that this one shows to the server with the key `server`: always the same, so
+    /// that the server's tokens stay valid, and different for each server, so that servers cannot
+    /// find out together that they have the same client.
+    pub fn towards(&self, server: &PublicKey) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key(CLIENT_CONTEXT);
+        hasher.update(&*self.secret).update(server.as_bytes());
+        Self::of_secret(Zeroizing::new(*hasher.finalize().as_bytes()))
+    }
+
     /// The public key, to give to others.
     pub fn public(&self) -> PublicKey {
         self.public
@@ -343,6 +354,16 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap();
         assert_eq!(text.len(), SECRET_PREFIX.len() + 43 + 1);
         assert!(!format!("{made:?}").contains(&text[SECRET_PREFIX.len()..][..43]));
+    }
+
+    #[test]
+    fn a_client_has_one_key_for_each_server_and_none_tells_its_own() {
+        let client = Identity::generate();
+        let [one, other] = [Identity::generate(), Identity::generate()].map(|one| one.public());
+        let seen = client.towards(&one).public();
+        assert_eq!(client.towards(&one).public(), seen);
+        assert!(seen != client.towards(&other).public() && seen != client.public());
+        assert_ne!(Identity::generate().towards(&one).public(), seen);
     }
 
     #[test]

@@ -3,13 +3,14 @@
 
 use std::fmt;
 use std::net::Ipv6Addr;
+use std::path::Path;
 use std::str::FromStr;
 
 use data_encoding::BASE64URL_NOPAD;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use zeroize::Zeroizing;
 
-use crate::identity::{IdentityError, PublicKey};
+use crate::identity::{Identity, IdentityError, PublicKey};
 use crate::printable::Printable;
 
 const SCHEME: &str = "fontis://";
@@ -66,8 +67,11 @@ pub const MIN_SECRET: usize = 16;
 /// Bytes of a [`Secret`] at most.
 pub const MAX_SECRET: usize = 32;
 
-/// A secret that permits fetching an object: 16 to 32 bytes, wiped from memory when dropped, and
-/// never in debug output.
+/// The purpose of the secret of a folder's URLs (BLAKE3, derive_key mode).
+const FOLDER_CONTEXT: &str = "fontis 2026-11-25 secret of the URLs of a folder";
+
+/// A secret that permits fetching an object or storing one: 16 to 32 bytes, wiped from memory when
+/// dropped, and never in debug output.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<Vec<u8>>);
 
@@ -88,6 +92,24 @@ impl Secret {
         Self(bytes)
     }
 
+    /// The secret of the URLs under which the holder of `identity` serves `folder`. It is the same
+    /// in each run, so that a client can continue after the server was restarted, and tells nothing
+    /// about the secrets of other folders.
+    pub fn of_folder(identity: &Identity, folder: &Path) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key(FOLDER_CONTEXT);
+        hasher.update(identity.secret()).update(folder.as_os_str().as_encoded_bytes());
+        let mut bytes = Zeroizing::new(vec![0; MIN_SECRET]);
+        hasher.finalize_xof().fill(&mut bytes);
+        Self(bytes)
+    }
+
+    /// Returns true if these are its bytes. It takes the same time wherever they differ, so that a
+    /// secret cannot be found byte by byte.
+    pub fn is(&self, bytes: &[u8]) -> bool {
+        // blake3 compares hashes in constant time.
+        blake3::hash(&self.0) == blake3::hash(bytes)
+    }
+
     /// The bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
@@ -95,10 +117,8 @@ impl Secret {
 }
 
 impl PartialEq for Secret {
-    /// Takes the same time wherever the bytes differ.
     fn eq(&self, other: &Self) -> bool {
-        // blake3 compares hashes in constant time.
-        blake3::hash(&self.0) == blake3::hash(&other.0)
+        self.is(&other.0)
     }
 }
 
@@ -258,7 +278,6 @@ fn parse_query(query: &str) -> Result<(PublicKey, Option<Secret>), UrlError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Identity;
     use proptest::prelude::*;
 
     /// The public key of RFC 7748, section 6.1 (Alice), as base64url.
@@ -350,6 +369,15 @@ mod tests {
         assert!(!format!("{url:?}").contains(&secret));
         let cut = format!("fontis://h:1/?key={KEY}&secret={}", &secret[1..]);
         assert!(!cut.parse::<Url>().unwrap_err().to_string().contains(&secret[1..]));
+    }
+
+    #[test]
+    fn a_folders_secret_stays_and_belongs_to_the_folder_and_the_identity() {
+        let (one, other) = (Identity::generate(), Identity::generate());
+        let secret = Secret::of_folder(&one, Path::new("/maps"));
+        assert_eq!(Secret::of_folder(&one, Path::new("/maps")), secret);
+        assert_ne!(Secret::of_folder(&one, Path::new("/map")), secret);
+        assert_ne!(Secret::of_folder(&other, Path::new("/maps")), secret);
     }
 
     proptest! {

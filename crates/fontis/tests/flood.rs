@@ -126,7 +126,7 @@ async fn a_flood_of_requests_leaves_room_for_an_honest_client() {
     let identity = Identity::generate();
     let server = endpoint(&identity, Accept::Anyone);
     server.limit(Some(RATE));
-    tokio::spawn(FileServer::new(server.clone(), folder.path()).unwrap().run(|_| {}));
+    tokio::spawn(FileServer::new(server.clone(), folder.path(), None).unwrap().run(|_| {}));
     let address = server.local_addr();
     let quiet = get(address, &identity, &folder.path().join("quiet")).await;
 

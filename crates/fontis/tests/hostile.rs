@@ -78,7 +78,7 @@ async fn hostile_syns_are_dropped_and_an_honest_client_still_fetches() {
     std::fs::write(folder.path().join("file"), vec![7; 100_000]).unwrap();
     let identity = Identity::generate();
     let server = endpoint(&identity, Accept::Anyone);
-    tokio::spawn(FileServer::new(server.clone(), folder.path()).unwrap().run(|_| {}));
+    tokio::spawn(FileServer::new(server.clone(), folder.path(), None).unwrap().run(|_| {}));
     let address = server.local_addr();
     fetches(address, &identity, &folder.path().join("before")).await;
 

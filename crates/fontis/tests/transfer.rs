@@ -44,7 +44,7 @@ async fn files_of_every_size_arrive_as_they_were() {
         let to = tempfile::tempdir().unwrap();
         let identity = Identity::generate();
         let server = endpoint(address, &identity, Accept::Anyone);
-        let files = FileServer::new(server.clone(), from.path()).unwrap();
+        let files = FileServer::new(server.clone(), from.path(), None).unwrap();
         let events = Arc::new(Mutex::new(Vec::new()));
         let seen = events.clone();
         let running = tokio::spawn(files.run(move |event| seen.lock().unwrap().push(event)));
@@ -70,7 +70,7 @@ async fn what_is_not_served_is_refused_with_the_servers_words() {
     let to = tempfile::tempdir().unwrap();
     let identity = Identity::generate();
     let server = endpoint("127.0.0.1:0", &identity, Accept::Anyone);
-    tokio::spawn(FileServer::new(server.clone(), from.path()).unwrap().run(|_| {}));
+    tokio::spawn(FileServer::new(server.clone(), from.path(), None).unwrap().run(|_| {}));
     for path in ["missing.bin", "../etc/passwd", "%2e%2e/etc/passwd"] {
         let parsed: Result<Url, _> =
             format!("fontis://{}/{path}?key={}", server.local_addr(), identity.public()).parse();
@@ -114,7 +114,7 @@ async fn tampered(before: usize) -> (TransferError, SocketAddr, Identity) {
     let to = tempfile::tempdir().unwrap();
     let identity = Identity::generate();
     let server = endpoint("127.0.0.1:0", &identity, Accept::Anyone);
-    tokio::spawn(FileServer::new(server.clone(), from.path()).unwrap().run(|_| {}));
+    tokio::spawn(FileServer::new(server.clone(), from.path(), None).unwrap().run(|_| {}));
     let path = at_rest(from.path()).await;
     for i in 0..before {
         let to = to.path().join(format!("before {i}"));

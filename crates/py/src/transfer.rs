@@ -239,7 +239,7 @@ impl Server {
     /// `receives` says which of the two; `events` is called with a dict for all that happens, from
     /// another thread.
     #[new]
-    #[pyo3(signature = (folder, *, receives, overwrite, listen, rate, identity, psk_file, allow, events))]
+    #[pyo3(signature = (folder, *, receives, public, overwrite, listen, rate, identity, psk_file, allow, events))]
     #[expect(
         clippy::too_many_arguments,
         reason = "they are keywords, named in python/fontis/transfer.py"
@@ -247,6 +247,7 @@ impl Server {
     fn new(
         folder: PathBuf,
         receives: bool,
+        public: bool,
         overwrite: bool,
         listen: Option<&str>,
         rate: &str,
@@ -281,18 +282,20 @@ impl Server {
                 }
             });
         };
-        let secret = receives.then(Secret::generate);
-        let urls = listen::urls(&endpoint, &keys, secret.as_ref());
-        match secret {
-            Some(secret) => {
-                let receiver = Receiver::new(endpoint, &folder, secret, overwrite);
-                drop(runtime.spawn(receiver.map_err(failed)?.run(tell)));
-            }
-            None => {
-                let server = FileServer::new(endpoint, &folder).map_err(failed)?;
-                drop(runtime.spawn(server.run(tell)));
-            }
-        }
+        let urls = if receives {
+            let secret = Secret::generate();
+            let urls = listen::urls(&endpoint, &keys, Some(&secret));
+            let receiver = Receiver::new(endpoint, &folder, secret, overwrite);
+            drop(runtime.spawn(receiver.map_err(failed)?.run(tell)));
+            urls
+        } else {
+            let secret = if public { None } else { Some(listen::read_secret(&folder, &keys)) };
+            let secret = secret.transpose().map_err(failure)?;
+            let urls = listen::urls(&endpoint, &keys, secret.as_ref());
+            let server = FileServer::new(endpoint, &folder, secret).map_err(failed)?;
+            drop(runtime.spawn(server.run(tell)));
+            urls
+        };
         Ok(Self { urls, runtime: Mutex::new(Some(runtime)) })
     }
 

@@ -1,5 +1,6 @@
 //! Transfers as a user meets them: the real command, on both ends and in between.
 
+mod access;
 #[cfg(unix)]
 mod control;
 mod faults;
@@ -193,23 +194,6 @@ fn a_server_with_another_key_is_not_believed() {
     let url = server.url_of("file").replace(&server.key, other.trim());
     let got = bench.run(&["get", &url]);
     assert!(got.failed_with("holds another key"), "{}", got.stderr);
-}
-
-#[test]
-fn only_those_on_the_list_are_served() {
-    let bench = Bench::new();
-    fs::write(bench.path("served/file"), content(1_000)).unwrap();
-    let friend = bench.run(&["keygen", "--identity", "friend"]).stdout;
-    fs::write(bench.path("friends"), format!("{} # a friend\n", friend.trim())).unwrap();
-    let server = bench.serve(&["--allow", "friends"]);
-    let url = server.url_of("file");
-    let got = bench.run(&["get", &url, "--identity", "stranger"]);
-    assert!(got.failed_with("does not allow this client's key"), "{}", got.stderr);
-    let got = bench.run(&["get", &url, "--identity", "friend"]);
-    assert_eq!(got.code, 0, "{}", got.stderr);
-    fs::write(bench.path("friends"), "nonsense\n").unwrap();
-    let refused = bench.run(&["serve", "served", "--listen", "127.0.0.1:0", "--allow", "friends"]);
-    assert!(refused.failed_with("line 1"), "{}", refused.stderr);
 }
 
 #[cfg(unix)]

@@ -40,7 +40,7 @@ pub enum ConnectError {
     WrongKey(SocketAddr),
     /// The other side does not accept this side's key.
     #[error(
-        "{0} does not allow this client's key: ask its operator to add it to the list given with --allow"
+        "{0} does not allow this client's key: ask its operator to add it to the list given with --allow, and name its file with --identity"
     )]
     RefusedKey(SocketAddr),
     /// The connection ended during the handshake.

@@ -49,7 +49,8 @@ pub async fn get(
     // been offered.
     let resume = !options.restart && Sink::is_begun(dest, url.name());
     let path = url.path.clone().unwrap_or_default();
-    let request = encode(&Request::Get { id, path, resume });
+    let secret = url.secret.as_ref().map_or_else(Vec::new, |secret| secret.as_bytes().to_vec());
+    let request = encode(&Request::Get { id, secret, path, resume });
     let early = (request.len() <= MAX_EARLY).then(|| request.clone());
     let sent = early.is_some();
     let connection = endpoint.connect(remote, *url.key.as_bytes(), early).await?;

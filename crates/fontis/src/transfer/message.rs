@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 /// By the client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Request {
-    /// Fetch the object at a path. It changes nothing, so it may travel with the first packet.
-    Get { id: u32, path: String, resume: bool },
+    /// Fetch the object at a path, with the secret of the URL if it has one. It changes nothing, so
+    /// it may travel with the first packet.
+    Get { id: u32, secret: Vec<u8>, path: String, resume: bool },
     /// After an offer, if the request was to resume: send the blocks that are not held.
     Begin { id: u32, holding: Holding },
     /// The held part is still being checked: a sign of life of the client.
@@ -167,7 +168,8 @@ mod tests {
 
     #[test]
     fn a_request_for_a_short_path_fits_into_the_first_packet() {
-        let request = Request::Get { id: 0, path: "x".repeat(800), resume: true };
+        let secret = vec![7; crate::url::MAX_SECRET];
+        let request = Request::Get { id: 0, secret, path: "x".repeat(800), resume: true };
         assert!(encode(&request).len() <= fontis_proto::dfcp::MAX_EARLY);
         assert_eq!(decode::<Request>(&encode(&request)), Some(request));
     }

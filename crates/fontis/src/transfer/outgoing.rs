@@ -275,7 +275,7 @@ mod tests {
         let identity = Identity::generate();
         let server = endpoint(&identity, Accept::Anyone);
         let address = server.local_addr();
-        let files = FileServer::new(server, from.path()).unwrap();
+        let files = FileServer::new(server, from.path(), None).unwrap();
         tokio::spawn(files.run(|_| {}));
         // One that is hashed before it is sent, and one that is hashed meanwhile.
         for length in [100_000, 5_000_000] {

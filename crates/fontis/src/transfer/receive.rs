@@ -190,8 +190,7 @@ async fn take(
         }
         None => return Err(TransferError::Protocol { remote, what: "an unreadable request" }),
     };
-    // Hashes are compared in constant time, so that the secret cannot be found byte by byte.
-    if blake3::hash(&secret) != blake3::hash(shared.secret.as_bytes()) {
+    if !shared.secret.is(&secret) {
         let text =
             "the secret in the URL is not the present one: ask for the receiver's present URL";
         respond(&Response::Error { id, text: text.to_owned() });

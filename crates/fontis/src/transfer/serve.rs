@@ -17,11 +17,16 @@ use crate::endpoint::Endpoint;
 use crate::hash_cache::HashCache;
 use crate::identity::PublicKey;
 use crate::source::{Source, SourceError};
+use crate::url::Secret;
 
 /// Objects whose hash trees are remembered.
 const CACHED_TREES: NonZero<usize> = NonZero::new(256).unwrap();
 /// The answer for objects that do not exist, cannot be read, or are not served.
 const NOT_HERE: &str = "there is no such file or folder here: check the path in the URL";
+
+/// The answer to a wrong secret, or to none.
+const NO_SECRET: &str =
+    "the URL lacks this server's secret: copy all of its present URL, in quotes";
 
 /// Serves the files and folders beneath a folder.
 pub struct FileServer {
@@ -34,15 +39,22 @@ type Waiting = Arc<Mutex<HashMap<u32, oneshot::Sender<Held>>>>;
 
 struct Shared {
     root: Dir,
+    /// The secret that requests must carry.
+    secret: Option<Secret>,
     trees: HashCache,
 }
 
 impl FileServer {
-    /// A server of the folder `root`, for the clients that the endpoint accepts.
-    pub fn new(endpoint: Endpoint, root: &Path) -> Result<Self, TransferError> {
+    /// A server of the folder `root`, for the clients that the endpoint accepts and that know
+    /// `secret`. Without a secret, everybody who knows the server's public key can read the folder.
+    pub fn new(
+        endpoint: Endpoint,
+        root: &Path,
+        secret: Option<Secret>,
+    ) -> Result<Self, TransferError> {
         let root = Dir::open_ambient_dir(root, ambient_authority())
             .map_err(|source| TransferError::Folder { path: root.to_owned(), source })?;
-        let shared = Shared { root, trees: HashCache::new(CACHED_TREES) };
+        let shared = Shared { root, secret, trees: HashCache::new(CACHED_TREES) };
         Ok(Self { endpoint, shared: Arc::new(shared) })
     }
 
@@ -88,8 +100,8 @@ async fn answer(
         let urgent = SendOptions { priority: 0, ..SendOptions::default() };
         connection.send_message(encode(response), urgent);
     };
-    let (id, path, resume) = match decode::<Request>(message) {
-        Some(Request::Get { id, path, resume }) => (id, path, resume),
+    let (id, secret, path, resume) = match decode::<Request>(message) {
+        Some(Request::Get { id, secret, path, resume }) => (id, secret, path, resume),
         Some(Request::Begin { id, holding }) => {
             if let Some(reply) = waiting.lock().await.remove(&id) {
                 let _ = reply.send(Held::from(holding));
@@ -104,6 +116,10 @@ async fn answer(
         }
         None => return Err(TransferError::Protocol { remote, what: "an unreadable request" }),
     };
+    if shared.secret.as_ref().is_some_and(|own| !own.is(&secret)) {
+        respond(&Response::Error { id, text: NO_SECRET.to_owned() });
+        return Err(TransferError::Refused { remote, text: "a wrong secret was given".to_owned() });
+    }
     let begin = Instant::now();
     let opened = {
         let (shared, path) = (shared.clone(), path.clone());

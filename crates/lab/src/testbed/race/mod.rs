@@ -281,7 +281,8 @@ fn start_fontis(
         key: identity.public(),
         secret: None,
     };
-    let server = FileServer::new(server, folder).map_err(|error| failed(error.to_string()))?;
+    let server =
+        FileServer::new(server, folder, None).map_err(|error| failed(error.to_string()))?;
     runtime.spawn(server.run(|_| {}));
     runtime.spawn(async move {
         tokio::time::sleep(wait(start)).await;
