@@ -3,7 +3,7 @@ mod handshake;
 
 use std::sync::Arc;
 
-use fontis_base::{Duration, Time};
+use fontis_base::{Duration, Prefetch, Time, prefetch};
 
 use super::config::TcpConfig;
 use super::receiver::{Arrival, Receiver};
@@ -141,6 +141,18 @@ struct Negotiated {
     peer_scale: u8,
 }
 
+impl Prefetch for TcpEndpoint {
+    /// How many pointers are followed: one leads to the sender, another to what it points to.
+    type Part = u8;
+
+    fn prefetch(&self, part: u8) {
+        match part {
+            0 => prefetch(self),
+            _ => self.sending.prefetch(part),
+        }
+    }
+}
+
 impl TcpEndpoint {
     /// An endpoint that connects: its SYN leaves at once. Many may share a configuration.
     pub fn connect(now: Time, config: impl Into<Arc<TcpConfig>>, isn: u32) -> Self {
@@ -190,16 +202,6 @@ impl TcpEndpoint {
                 time_wait_until: Time::MAX,
                 closed_first: false,
             }),
-        }
-    }
-
-    /// Brings the sending half into the processor's cache: its own place first, and if that is
-    /// there (`contents`), what it points to. It changes nothing but the time that the next call
-    /// takes.
-    pub fn bring_near(&self, contents: bool) {
-        match contents {
-            false => self.sending.bring_near(),
-            true => self.sending.bring_contents_near(),
         }
     }
 

@@ -4,7 +4,7 @@ use core::any::Any;
 use std::sync::Arc;
 
 use fontis_base::{
-    Address, Duration, Ecn, FlowId, Node, Packet, PacketId, Port, Rate, Time, prefetch,
+    Address, Duration, Ecn, FlowId, Node, Packet, PacketId, Port, Prefetch, Rate, Time, prefetch,
 };
 use fontis_proto::tcp::wire::{Addresses, decode_headers, encode_headers};
 use fontis_proto::tcp::{
@@ -55,6 +55,19 @@ struct ColdState {
 
 /// The bits of a packet's identifier that count.
 const COUNT: u64 = (1 << 40) - 1;
+
+impl Prefetch for TcpHost {
+    /// How many pointers are followed: to the connection, its sender, what that points to.
+    type Part = u8;
+
+    fn prefetch(&self, part: u8) {
+        match (part, &self.endpoint) {
+            (0, _) => prefetch(self),
+            (_, Some(endpoint)) => endpoint.prefetch(part - 1),
+            _ => {}
+        }
+    }
+}
 
 impl TcpHost {
     /// A host of a flow. It connects at `connects_at`, or waits for a connection; `app` uses the
@@ -126,21 +139,6 @@ impl TcpHost {
     /// Whether the connection has come and gone.
     pub const fn is_over(&self) -> bool {
         self.over
-    }
-
-    /// Brings what lies so many steps from here into the processor's cache: the host, the
-    /// connection, its sender, what that holds.
-    pub(crate) fn bring_near(&self, steps: u8) {
-        if steps == 0 {
-            return prefetch(self);
-        }
-        if let Some(endpoint) = &self.endpoint {
-            match steps {
-                1 => prefetch(&**endpoint),
-                2 => endpoint.bring_near(false),
-                _ => endpoint.bring_near(true),
-            }
-        }
     }
 
     /// When the application next acts by itself; [`Time::MAX`] if never.

@@ -62,8 +62,9 @@ impl DfcpConnection {
         }
     }
 
-    /// Takes the frames of a sealed packet, as [`handle`](Self::handle) takes the packet: a packet
-    /// is moved a few times until it is there, which takes longer than reading it.
+    /// The batch form of [`handle`](Self::handle): takes the frames of a sealed packet from a
+    /// buffer that the driver uses for all packets of a read. To build and move a packet takes
+    /// longer than to read its frames.
     pub fn handle_frames(
         &mut self,
         arrived: Time,

@@ -76,8 +76,10 @@ impl DfcpConnection {
         }
     }
 
-    /// The same, if the last call of all was one to [`poll`](Self::poll) or to this at the same
-    /// time: then what comes before symbols need not be looked for again.
+    /// The batch form of [`poll`](Self::poll): the next packet of a burst that began with a call of
+    /// it at the same time. It does not look again for frames that are more urgent than symbols,
+    /// which are most packets of a fast path; frames that have become urgent since then wait for
+    /// one packet.
     pub fn poll_again(&mut self, now: Time) -> Option<Outgoing> {
         if core::mem::take(&mut self.streams)
             && let packet @ Some(_) = self.poll_symbols(now)
