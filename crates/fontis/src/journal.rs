@@ -9,7 +9,9 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 
 use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt};
-use cap_std::fs::{Dir, OpenOptions};
+use cap_std::fs::{Dir, Metadata, OpenOptions};
+
+use crate::stamp;
 
 const MAGIC: &[u8; 16] = b"fontis-resume 1\n";
 const HEADER: usize = MAGIC.len() + 32 + 32 + 4;
@@ -22,7 +24,8 @@ pub(crate) struct Header {
     pub(crate) layout: [u8; 32],
     /// The content.
     pub(crate) object: [u8; 32],
-    /// The permission bits that the user's umask left to new files.
+    /// The permission bits that the user's umask left to new files. They are not used: whoever can
+    /// write the journal could choose them.
     pub(crate) allowed: u32,
 }
 
@@ -71,6 +74,11 @@ impl Journal {
         let mut options = OpenOptions::new();
         options.read(true).append(true).follow(FollowSymlinks::No);
         let mut file = dir.open_with(name, &options).ok()?.into_std();
+        // Nobody else's words count, and what has another name, too, is not to be changed.
+        let metadata = Metadata::from_file(&file).ok()?;
+        if !metadata.is_file() || !stamp::is_own(&metadata) {
+            return None;
+        }
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).ok()?;
         let (header, records) = bytes.split_at_checked(HEADER)?;

@@ -122,7 +122,7 @@ impl Sink {
             Ok(_) | Err(_) => {}
         }
         let found = Found::look(&parent, &name, &manifest).filter(|_| !restart);
-        let adopt = found.as_ref().map(|found| found.header.allowed);
+        let adopt = found.is_some();
         let partial = Partial::create(parent, &place, &name, manifest.is_folder(), adopt)?;
         let error = |error| SinkError::io(&partial.path, error);
         let (journal, begun) = match found.filter(|_| partial.adopted) {
@@ -375,6 +375,14 @@ impl Sink {
 }
 
 fn check_names(manifest: &Manifest, path: &Path) -> Result<(), SinkError> {
+    // Under such a name a later transfer would look for its own beginning.
+    let reserved = |name: &str| partial::is_partial(name);
+    if path.file_name().is_some_and(|name| reserved(&name.to_string_lossy())) {
+        return Err(SinkError::Reserved { path: path.to_owned() });
+    }
+    if let Some(entry) = manifest.entries().iter().find(|one| one.path.split('/').any(reserved)) {
+        return Err(SinkError::Reserved { path: path.join(&entry.path) });
+    }
     if cfg!(windows) {
         for entry in &manifest.entries()[1..] {
             if entry.path.split('/').any(dest::is_odd_on_windows) {

@@ -49,6 +49,12 @@ pub enum SinkError {
         /// The destination, or a path of the object below it.
         path: PathBuf,
     },
+    /// A name that unfinished transfers have.
+    #[error("{} has a name of unfinished transfers: rename it at the sender", printable(.path))]
+    Reserved {
+        /// The destination, or a path of the object below it.
+        path: PathBuf,
+    },
     /// Another transfer writes there.
     #[error("{} is being written by another transfer: wait for it or stop it", printable(.path))]
     Busy {

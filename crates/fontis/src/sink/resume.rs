@@ -35,6 +35,7 @@ impl Found {
         content: &[Hash],
     ) -> io::Result<(Journal, Vec<Record>)> {
         let allowed = self.header.allowed;
+        // The permission bits of an earlier transfer are not compared.
         if content.iter().any(|name| self.header == header_of(manifest, name, allowed)) {
             return Ok((self.journal, self.records));
         }
@@ -115,12 +116,15 @@ impl Sink {
                 Err(error) => return Err(error),
             };
             let writable = if there.is_dir() { 0o700 } else { 0o600 };
-            if !there.is_symlink() && stamp::mode(&there) & writable != writable {
+            let is_own = stamp::is_own(&there);
+            if is_own && !there.is_symlink() && stamp::mode(&there) & writable != writable {
                 set_mode_at(dir, &entry.path, writable)?;
             }
             match entry.kind {
                 EntryKind::Directory => {}
-                EntryKind::File { .. } if there.is_file() => state.progress[i] = Progress::Created,
+                EntryKind::File { .. } if there.is_file() && is_own => {
+                    state.progress[i] = Progress::Created;
+                }
                 EntryKind::File { .. } | EntryKind::Symlink { .. } => {
                     dir.remove_file(&entry.path)?;
                 }

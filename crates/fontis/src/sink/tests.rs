@@ -406,6 +406,87 @@ mod unix {
         assert!(names(outside.path()).is_empty());
     }
 
+    /// An interrupted transfer of a file, at this destination.
+    fn interrupted(dest: &Path) -> (Manifest, HashTree, PathBuf) {
+        let (content, tree) = blocks(4 << 20);
+        let manifest = single(content.len() as u64);
+        let sink = sink_for(dest, &manifest, &tree, false);
+        sink.write_block(0, &content[..tree.block_len(0)]).unwrap();
+        drop(sink);
+        let name = dest.file_name().unwrap().to_str().unwrap();
+        (manifest, tree, dest.with_file_name(format!(".{name}.fontis-partial")))
+    }
+
+    #[test]
+    fn a_partial_with_another_name_is_replaced_and_not_written() {
+        let temp = temp();
+        let dest = temp.path().join("x");
+        let (manifest, tree, partial) = interrupted(&dest);
+        let victim = temp.path().join("victim");
+        fs::hard_link(&partial, &victim).unwrap();
+        let before = fs::read(&victim).unwrap();
+        let sink = sink_for(&dest, &manifest, &tree, false);
+        assert_eq!(sink.resume(&tree, |_| {}).unwrap(), Kept::default());
+        sink.write_block(0, &vec![7; tree.block_len(0)]).unwrap();
+        assert!(fs::read(&victim).unwrap() == before);
+    }
+
+    #[test]
+    fn a_file_with_another_name_in_a_partial_folder_is_replaced_and_not_written() {
+        let temp = temp();
+        let dest = temp.path().join("folder");
+        let manifest = folder([file("a", 3), file("b", 3)]);
+        let tree = HashTree::of_reader(&b"aaabbb"[..], 1024, |_| ()).unwrap();
+        sink_for(&dest, &manifest, &tree, false).write_block(0, b"aaa").unwrap();
+        let (planted, victim) =
+            (temp.path().join(".folder.fontis-partial/b"), temp.path().join("v"));
+        fs::write(&victim, "old").unwrap();
+        fs::hard_link(&victim, &planted).unwrap();
+        let sink = sink_for(&dest, &manifest, &tree, false);
+        sink.write_block(0, b"aaabbb").unwrap();
+        sink.finish().unwrap();
+        assert_eq!(fs::read(&victim).unwrap(), b"old");
+        assert_eq!(fs::read(dest.join("b")).unwrap(), b"bbb");
+    }
+
+    #[test]
+    fn the_modes_that_a_journal_names_are_not_believed() {
+        let temp = temp();
+        let dest = temp.path().join("x");
+        let (content, tree) = blocks(2 << 20);
+        let manifest =
+            Manifest::new("x", vec![entry("", EntryKind::File { size: 2 << 20 }, 0o777)]);
+        let manifest = manifest.unwrap();
+        sink_for(&dest, &manifest, &tree, false)
+            .write_block(0, &content[..tree.block_len(0)])
+            .unwrap();
+        let journal = temp.path().join(".x.fontis-partial-log");
+        let mut bytes = fs::read(&journal).unwrap();
+        let umask = u32::from_le_bytes(bytes[80..84].try_into().unwrap());
+        // All bits, where the umask leaves fewer; none, where it leaves all.
+        let lie: u32 = if umask == 0o777 { 0 } else { 0o777 };
+        bytes[80..84].copy_from_slice(&lie.to_le_bytes());
+        fs::write(&journal, bytes).unwrap();
+        let sink = sink_for(&dest, &manifest, &tree, false);
+        sink.write_block(0, &content).unwrap();
+        sink.finish().unwrap();
+        assert_eq!(mode(&dest), umask);
+    }
+
+    #[test]
+    fn a_name_of_an_unfinished_transfer_is_refused() {
+        let temp = temp();
+        for name in [".x.fontis-partial", ".x.fontis-partial-log", ".X.FONTIS-PARTIAL"] {
+            let manifest = Manifest::new(name, vec![file("", 1)]).unwrap();
+            let refused = create(temp.path(), manifest, false);
+            assert!(matches!(refused, Err(SinkError::Reserved { .. })), "{name}");
+            let refused =
+                create(temp.path(), folder([dir("a"), file(&format!("a/{name}"), 1)]), false);
+            assert!(matches!(refused, Err(SinkError::Reserved { .. })), "{name}");
+        }
+        assert_eq!(fs::read_dir(temp.path()).unwrap().count(), 0);
+    }
+
     #[test]
     fn a_symlink_at_the_destination_is_replaced_and_not_followed() {
         let (temp, outside) = (temp(), temp());
