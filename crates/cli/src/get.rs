@@ -25,7 +25,9 @@ use crate::serve::summary;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The URL that fontis serve printed, with the path of a file or folder before the question
-    /// mark. Quote it: shells interpret ? and &
+    /// mark. Quote it: shells interpret ? and &. @FILE is the URL in a file, @- the one on standard
+    /// input: other users of this machine can see arguments, and the secret in them. A URL without
+    /// a secret takes the one in the environment variable FONTIS_SECRET
     url: String,
     /// The destination: an existing folder or a name ending in / receives the object under its own
     /// name, any other name becomes its name, - is standard output
@@ -62,7 +64,7 @@ Examples:
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let url = peer::url(&args.url)?;
+    let url = peer::url_of_argument(&args.url)?;
     let dest = Dest::new(&args.dest);
     if args.json && dest == Dest::Stdout {
         let text = "--json and - would both write to standard output: name a file or a folder";

@@ -1,12 +1,15 @@
 //! Flags that several subcommands share: who this side is, how fast it sends, how long it waits.
 
 use std::fs;
+use std::io::{self, BufRead, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use fontis::{Accept, Endpoint, EndpointConfig, Identity, KeyLog, PublicKey, TokenStore, Url};
+use fontis::{
+    Accept, Endpoint, EndpointConfig, Identity, KeyLog, PublicKey, TokenStore, Url, UrlError,
+};
 use fontis_base::{Duration, Rate};
 use fontis_proto::dfcp::DfcpConfig;
 use fontis_proto::rate::RateKind;
@@ -19,6 +22,10 @@ pub const SECURITY: &str = "Keys";
 /// The least number of bytes of a pre-shared secret.
 const MIN_PSK: usize = 16;
 const MAX_PSK: u64 = 4096;
+/// The secret of a URL that has none.
+const SECRET_VARIABLE: &str = "FONTIS_SECRET";
+/// Bytes of a URL that are read at most.
+const MAX_URL: u64 = 16 << 10;
 /// Names the purpose of the key that is derived from a file (BLAKE3, derive_key mode).
 const PSK_CONTEXT: &str = "fontis 2026-11-01 pre-shared key from a file";
 
@@ -245,7 +252,7 @@ impl RateArgs {
 /// The waiting times of this side.
 #[derive(Debug, clap::Args)]
 pub struct TimeoutArgs {
-    /// Time to wait for an answer before giving up, as in 15s
+    /// Time to wait for an answer before giving up, as in 500ms; a number alone is in seconds
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = positive)]
     pub timeout: Duration,
     /// Attempts in a row to reconnect after a lost connection; received data is not sent twice
@@ -253,17 +260,48 @@ pub struct TimeoutArgs {
     pub retries: u32,
 }
 
+/// Reads a time that is longer than zero; a number without a unit is in seconds.
 fn positive(text: &str) -> Result<Duration, String> {
-    match text.parse::<Duration>() {
+    let is_number = text.parse::<f64>().is_ok();
+    let time = if is_number { format!("{text} s").parse() } else { text.parse::<Duration>() };
+    match time {
         Ok(Duration::ZERO) => Err("it must be longer than zero, as in 15s".to_owned()),
         Ok(time) => Ok(time),
         Err(error) => Err(error.to_string()),
     }
 }
 
+/// Reads the URL of the command line: as it is, or from a file or standard input. A URL without a
+/// secret takes the one of the environment. Other users of the machine can see arguments.
+pub fn url_of_argument(text: &str) -> Result<Url, Failure> {
+    let read = match text.strip_prefix('@') {
+        None => Ok(text.to_owned()),
+        Some("-") => read_first_line(io::stdin().lock(), "standard input"),
+        Some(path) => fs::File::open(path)
+            .map_err(|error| Failure::Failed(format!("cannot read {path}: {error}")))
+            .and_then(|file| read_first_line(file, path)),
+    };
+    let mut url = url(&read?)?;
+    if url.secret.is_none()
+        && let Some(secret) = std::env::var_os(SECRET_VARIABLE)
+    {
+        let secret = secret.to_str().and_then(|text| text.parse().ok());
+        let wrong = || Failure::Usage(format!("{SECRET_VARIABLE}: {}", UrlError::Secret));
+        url.secret = Some(secret.ok_or_else(wrong)?);
+    }
+    Ok(url)
+}
+
+fn read_first_line(from: impl Read, name: &str) -> Result<String, Failure> {
+    let mut line = String::new();
+    let read = io::BufReader::new(from.take(MAX_URL)).read_line(&mut line);
+    read.map_err(|error| Failure::Failed(format!("cannot read a URL from {name}: {error}")))?;
+    Ok(line.trim().to_owned())
+}
+
 /// Reads a URL. The message does not repeat a secret.
 pub fn url(text: &str) -> Result<Url, Failure> {
-    text.parse().map_err(|error: fontis::UrlError| Failure::Usage(error.to_string()))
+    text.parse().map_err(|error: UrlError| Failure::Usage(error.to_string()))
 }
 
 #[cfg(test)]
@@ -287,6 +325,17 @@ mod tests {
             assert_eq!(greedy.check_remote(address).is_ok(), remote, "{address}");
             assert!(args(RateKind::Greedy, true).check_listener(address).is_ok());
             assert!(args(RateKind::Auto, false).check_remote(address).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_time_without_a_unit_is_in_seconds_and_others_keep_theirs() {
+        assert_eq!(positive("3"), Ok(Duration::from_secs(3)));
+        assert_eq!(positive("0.5"), Ok(Duration::from_millis(500)));
+        assert_eq!(positive("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(positive("2 min").ok(), "2 min".parse().ok());
+        for text in ["0", "-3", "inf", "NaN", "soon", ""] {
+            assert!(positive(text).is_err(), "{text}");
         }
     }
 

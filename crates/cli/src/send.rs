@@ -28,7 +28,10 @@ pub(crate) struct Args {
     /// Files, folders, or - for standard input, which the receiver stores as stdin
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// The URL that fontis receive printed. Quote it: shells interpret ? and &
+    /// The URL that fontis receive printed. Quote it: shells interpret ? and &. @FILE is the URL in
+    /// a file, @- the one on standard input: other users of this machine can see arguments, and the
+    /// secret in them. A URL without a secret takes the one in the environment variable
+    /// FONTIS_SECRET
     #[arg(required = true)]
     url: String,
     #[command(flatten)]
@@ -59,7 +62,13 @@ const INTERRUPTION: &str =
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let url = peer::url(&args.url)?;
+    let url = match &*args.url {
+        "@-" if args.paths.iter().any(|path| path == Path::new("-")) => {
+            let text = "there is only one standard input: it has the URL or the content";
+            return Err(Failure::Usage(text.to_owned()));
+        }
+        text => peer::url_of_argument(text)?,
+    };
     let keys = args.keys.load()?;
     let input = Input::collect(&args.paths)?;
     let tracker = Tracker::new(Show::new(args.json), args.verbose, Side::Sending);

@@ -116,6 +116,15 @@ impl Secret {
     }
 }
 
+impl FromStr for Secret {
+    type Err = UrlError;
+
+    fn from_str(text: &str) -> Result<Self, UrlError> {
+        let bytes = BASE64URL_NOPAD.decode(text.as_bytes()).map_err(|_| UrlError::Secret)?;
+        Self::new(&Zeroizing::new(bytes)).ok_or(UrlError::Secret)
+    }
+}
+
 impl PartialEq for Secret {
     fn eq(&self, other: &Self) -> bool {
         self.is(&other.0)
@@ -260,12 +269,7 @@ fn parse_query(query: &str) -> Result<(PublicKey, Option<Secret>), UrlError> {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let twice = match name {
             "key" => key.replace(value.parse().map_err(UrlError::Key)?).is_some(),
-            "secret" => {
-                let bytes =
-                    BASE64URL_NOPAD.decode(value.as_bytes()).map_err(|_| UrlError::Secret)?;
-                let bytes = Zeroizing::new(bytes);
-                secret.replace(Secret::new(&bytes).ok_or(UrlError::Secret)?).is_some()
-            }
+            "secret" => secret.replace(value.parse()?).is_some(),
             _ => return Err(UrlError::Unknown(name.to_owned())),
         };
         if twice {

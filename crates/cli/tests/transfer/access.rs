@@ -26,6 +26,34 @@ fn a_url_without_its_secret_reads_nothing_unless_the_server_is_public() {
 }
 
 #[test]
+fn a_secret_need_not_stand_among_the_arguments() {
+    let bench = Bench::new();
+    fs::write(bench.path("served/file"), content(1_000)).unwrap();
+    let server = bench.serve(&[]);
+    let url = server.url_of("file");
+    fs::write(bench.path("url"), format!("{url}\n")).unwrap();
+    let got = bench.run(&["get", "@url", "one"]);
+    assert_eq!(got.code, 0, "{}", got.stderr);
+    let mut command = bench.command(&["get", "@-", "two"]);
+    command.stdin(fs::File::open(bench.path("url")).unwrap());
+    assert!(command.output().unwrap().status.success());
+    let (bare, secret) = url.split_once("&secret=").unwrap();
+    let with = |secret: &str, name: &str| {
+        bench.command(&["get", bare, name]).env("FONTIS_SECRET", secret).output().unwrap()
+    };
+    assert!(with(secret, "three").status.success());
+    let wrong = with("no secret", "four");
+    let said = String::from_utf8_lossy(&wrong.stderr).into_owned();
+    assert!(wrong.status.code() == Some(2) && said.contains("FONTIS_SECRET"), "{said}");
+    assert!(!said.contains("no secret"), "{said}");
+    for name in ["one", "two", "three"] {
+        assert_eq!(fs::read(bench.path(name)).unwrap(), content(1_000));
+    }
+    let missing = bench.run(&["get", "@missing", "five"]);
+    assert!(missing.failed_with("cannot read missing"), "{}", missing.stderr);
+}
+
+#[test]
 fn each_server_sees_another_key_of_a_client_and_its_identity_only_if_that_is_named() {
     let bench = Bench::new();
     fs::write(bench.path("served/file"), content(1_000)).unwrap();
