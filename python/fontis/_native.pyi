@@ -168,6 +168,8 @@ class Server:
         receives: bool,
         public: bool,
         overwrite: bool,
+        hidden: bool,
+        max_size: int | None,
         listen: str | None,
         rate: str,
         identity: str | PathLike[str] | None,

@@ -122,6 +122,8 @@ def serve(
         receives=False,
         public=public,
         overwrite=False,
+        hidden=False,
+        max_size=None,
         listen=listen,
         rate=rate,
         identity=identity,
@@ -135,18 +137,26 @@ def receive(
     folder: AnyPath = ".",
     *,
     overwrite: bool = False,
+    hidden: bool = False,
+    max_size: int | None = None,
     listen: str | None = None,
     identity: AnyPath | None = None,
     psk_file: AnyPath | None = None,
     allow: AnyPath | None = None,
     events: Callback | None = None,
 ) -> Server:
-    """Receive into a folder, in the background, until it is closed; the URLs hold a secret."""
+    """Receive into a folder, in the background, until it is closed; the URLs hold a secret.
+
+    Names that begin with a dot are refused unless ``hidden``, and more than ``max_size`` bytes of
+    all objects together.
+    """
     return Server(
         folder,
         receives=True,
         public=False,
         overwrite=overwrite,
+        hidden=hidden,
+        max_size=max_size,
         listen=listen,
         rate="auto",
         identity=identity,

@@ -2,7 +2,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fontis::transfer::{FileServer, Progress, Receiver, Report, ServerEvent};
+use fontis::transfer::{FileServer, InboxOptions, Progress, Receiver, Report, ServerEvent};
 use fontis::{Dest, Secret, SinkOptions};
 use fontis_cli::failure::Failure;
 use fontis_cli::listen::{self, ListenArgs};
@@ -239,7 +239,7 @@ impl Server {
     /// `receives` says which of the two; `events` is called with a dict for all that happens, from
     /// another thread.
     #[new]
-    #[pyo3(signature = (folder, *, receives, public, overwrite, listen, rate, identity, psk_file, allow, events))]
+    #[pyo3(signature = (folder, *, receives, public, overwrite, hidden, max_size, listen, rate, identity, psk_file, allow, events))]
     #[expect(
         clippy::too_many_arguments,
         reason = "they are keywords, named in python/fontis/transfer.py"
@@ -249,6 +249,8 @@ impl Server {
         receives: bool,
         public: bool,
         overwrite: bool,
+        hidden: bool,
+        max_size: Option<u64>,
         listen: Option<&str>,
         rate: &str,
         identity: Option<PathBuf>,
@@ -285,7 +287,8 @@ impl Server {
         let urls = if receives {
             let secret = Secret::generate();
             let urls = listen::urls(&endpoint, &keys, Some(&secret));
-            let receiver = Receiver::new(endpoint, &folder, secret, overwrite);
+            let options = InboxOptions { overwrite, hidden, max_size };
+            let receiver = Receiver::new(endpoint, &folder, secret, options);
             drop(runtime.spawn(receiver.map_err(failed)?.run(tell)));
             urls
         } else {

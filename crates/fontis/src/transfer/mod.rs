@@ -27,7 +27,7 @@ use tokio::sync::{mpsc, oneshot};
 
 pub use error::TransferError;
 pub use get::get;
-pub use receive::Receiver;
+pub use receive::{ENTRY_COST, InboxOptions, Receiver};
 pub use resolve::resolve;
 pub use send::send;
 pub use serve::FileServer;

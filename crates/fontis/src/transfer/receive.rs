@@ -26,10 +26,29 @@ pub struct Receiver {
     shared: Arc<Shared>,
 }
 
+/// What a [`Receiver`] takes from senders who know its secret.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InboxOptions {
+    /// True if an object replaces an existing one of its name.
+    pub overwrite: bool,
+    /// True if names may begin with a dot. In a home folder such a file can be a program's
+    /// configuration.
+    pub hidden: bool,
+    /// The most bytes of all objects together, if there is a limit. Each file and folder counts
+    /// [`ENTRY_COST`] beside its content. An object that comes again counts once.
+    pub max_size: Option<u64>,
+}
+
+/// Bytes that a file or folder takes from [`InboxOptions::max_size`] beside its content.
+pub const ENTRY_COST: u64 = 4096;
+
 struct Shared {
     dir: PathBuf,
     secret: Secret,
-    overwrite: bool,
+    options: InboxOptions,
+    /// The objects that were taken, by the hashes of their manifests, and their bytes; empty if
+    /// there is no limit.
+    taken: Mutex<HashMap<blake3::Hash, u64>>,
     /// Objects that are being received, and what ends that.
     busy: Mutex<HashMap<Claimant, Arc<Notify>>>,
 }
@@ -43,6 +62,26 @@ const SUPERSEDING: Duration = Duration::from_secs(5);
 impl Shared {
     fn busy(&self) -> MutexGuard<'_, HashMap<Claimant, Arc<Notify>>> {
         lock(&self.busy)
+    }
+
+    /// Counts an object, unless it would exceed the limit of all.
+    fn count(
+        &self,
+        remote: SocketAddr,
+        manifest: &Manifest,
+        hash: blake3::Hash,
+    ) -> Result<(), TransferError> {
+        let Some(limit) = self.options.max_size else { return Ok(()) };
+        let entries = manifest.entries().len() as u64;
+        let cost = manifest.size().saturating_add(entries.saturating_mul(ENTRY_COST));
+        let mut taken = lock(&self.taken);
+        let others = taken.iter().filter(|(one, _)| **one != hash).map(|(_, cost)| *cost);
+        let left = limit.saturating_sub(others.fold(0, u64::saturating_add));
+        if cost > left {
+            return Err(TransferError::Quota { remote, needed: cost, left });
+        }
+        taken.insert(hash, cost);
+        Ok(())
     }
 
     /// A sender that comes again has lost its connection, whether this side has noticed or not: the
@@ -95,15 +134,15 @@ impl Receiver {
         endpoint: Endpoint,
         dir: &Path,
         secret: Secret,
-        overwrite: bool,
+        options: InboxOptions,
     ) -> Result<Self, TransferError> {
         let metadata = std::fs::metadata(dir);
         let folder = metadata.and_then(|metadata| {
             if metadata.is_dir() { Ok(()) } else { Err(std::io::ErrorKind::NotADirectory.into()) }
         });
         folder.map_err(|source| TransferError::Folder { path: dir.to_owned(), source })?;
-        let busy = Mutex::default();
-        let shared = Shared { dir: dir.to_owned(), secret, overwrite, busy };
+        let (busy, taken) = (Mutex::default(), Mutex::default());
+        let shared = Shared { dir: dir.to_owned(), secret, options, taken, busy };
         Ok(Self { endpoint, shared: Arc::new(shared) })
     }
 
@@ -292,14 +331,16 @@ fn prepare(
     // With a slash at its end the folder receives the object under the object's own name.
     let dest = Dest::Path(shared.dir.join(""));
     let is_opening = matches!(announced, Announced::Opening(_));
-    if is_opening {
-        let manifest = Manifest::decode(announced.manifest());
-        let manifest = manifest.map_err(|source| TransferError::Manifest { remote, source })?;
-        if Sink::is_begun(&dest, Some(manifest.name())) {
-            return Ok(None);
-        }
+    let manifest = Manifest::decode(announced.manifest());
+    let manifest = manifest.map_err(|source| TransferError::Manifest { remote, source })?;
+    if manifest.name().starts_with('.') && !shared.options.hidden {
+        return Err(TransferError::Hidden { remote, name: manifest.name().to_owned() });
     }
-    let options = SinkOptions { overwrite: shared.overwrite, restart: is_opening };
+    if is_opening && Sink::is_begun(&dest, Some(manifest.name())) {
+        return Ok(None);
+    }
+    shared.count(remote, &manifest, blake3::hash(announced.manifest()))?;
+    let options = SinkOptions { overwrite: shared.options.overwrite, restart: is_opening };
     let begin = Instant::now();
     loop {
         match Incoming::prepare(remote, announced, None, &dest, options) {
