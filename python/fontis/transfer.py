@@ -34,6 +34,8 @@ class Report:
     seconds: float
     #: What the connection counted.
     stats: dict[str, Any]
+    #: Sockets, pipes, devices, links and names that were left out of a folder.
+    left_out: int = 0
 
 
 def get(
@@ -42,6 +44,7 @@ def get(
     *,
     overwrite: bool = False,
     restart: bool = False,
+    outward_links: bool = False,
     identity: AnyPath | None = None,
     psk_file: AnyPath | None = None,
     timeout: str = "15s",
@@ -51,7 +54,8 @@ def get(
 ) -> Report:
     """Fetch what a URL names; it has its name only when all of it is there and verified.
 
-    What an interrupted transfer left is gone on with, unless ``restart``. Ctrl-C and ``stop`` end
+    What an interrupted transfer left is gone on with, unless ``restart``. Links that point out of
+    their folder are left out, unless ``outward_links``. Ctrl-C and ``stop`` end
     it with KeyboardInterrupt.
     """
     report = _native.get(
@@ -59,6 +63,7 @@ def get(
         dest,
         overwrite=overwrite,
         restart=restart,
+        outward_links=outward_links,
         identity=identity,
         psk_file=psk_file,
         timeout=timeout,
@@ -124,6 +129,7 @@ def serve(
         overwrite=False,
         hidden=False,
         max_size=None,
+        outward_links=False,
         listen=listen,
         rate=rate,
         identity=identity,
@@ -139,6 +145,7 @@ def receive(
     overwrite: bool = False,
     hidden: bool = False,
     max_size: int | None = None,
+    outward_links: bool = False,
     listen: str | None = None,
     identity: AnyPath | None = None,
     psk_file: AnyPath | None = None,
@@ -157,6 +164,7 @@ def receive(
         overwrite=overwrite,
         hidden=hidden,
         max_size=max_size,
+        outward_links=outward_links,
         listen=listen,
         rate="auto",
         identity=identity,

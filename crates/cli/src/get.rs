@@ -11,6 +11,7 @@ use crate::control::{Control, ControlArgs};
 use crate::dial::{dial, persist};
 use crate::failure::Failure;
 use crate::json;
+use crate::left_out::Links;
 use crate::listen::status;
 use crate::peer::{self, KeyArgs, Keys, TimeoutArgs};
 use crate::progress::{Show, Side, Tracker};
@@ -36,6 +37,10 @@ pub(crate) struct Args {
     /// Replace an existing destination
     #[arg(long, short)]
     force: bool,
+    /// Symbolic links that point out of the folder: skip leaves them out, keep makes them as they
+    /// are at the sender; whatever follows such a link reads or writes elsewhere
+    #[arg(long, value_enum, default_value_t)]
+    links: Links,
     /// Begin anew, and delete the partial file of an interrupted transfer
     #[arg(long)]
     restart: bool,
@@ -78,7 +83,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Dest::Stdout => "interrupted",
         Dest::Path(_) => "interrupted: what came is kept, and the same command goes on",
     };
-    let options = SinkOptions { overwrite: args.force, restart: args.restart };
+    let options = SinkOptions {
+        overwrite: args.force,
+        restart: args.restart,
+        outward_links: args.links == Links::Keep,
+    };
     let attach = |endpoint: &Endpoint| control.attach(endpoint);
     let progress = |progress| tracker.see(progress);
     let fetch = fetch(&url, &dest, options, &keys, &args.timeout, attach, progress);
@@ -93,7 +102,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     } else {
         status(&summary(&report, "received"));
     }
-    Ok(())
+    crate::left_out::check([&report.left_out], args.json)
 }
 
 /// Fetches the object of a URL from the first address of its host that answers, and again after a

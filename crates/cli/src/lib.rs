@@ -18,6 +18,7 @@ mod json;
 mod keyboard;
 mod keygen;
 mod lab;
+mod left_out;
 mod link;
 pub mod listen;
 mod manual;

@@ -8,6 +8,7 @@ use fontis_proto::rate::RateKind;
 use crate::control::{Control, ControlArgs};
 use crate::failure::Failure;
 use crate::json;
+use crate::left_out::Links;
 use crate::listen::{ListenArgs, announce, check_inbox, status, urls};
 use crate::peer::KeyArgs;
 use crate::progress::Side;
@@ -41,6 +42,10 @@ pub(crate) struct Args {
     /// configuration
     #[arg(long)]
     hidden: bool,
+    /// Symbolic links that point out of the folder that is sent: skip leaves them out, keep makes
+    /// them as they are at the sender; whatever follows such a link reads or writes elsewhere
+    #[arg(long, value_enum, default_value_t)]
+    links: Links,
     /// The most bytes to receive in this run, as in 20GB; each file and folder counts 4 KiB beside
     /// its content [default: what the disk holds]
     #[arg(long, value_name = "SIZE")]
@@ -71,7 +76,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let endpoint = args.listen.bind(PORT, &keys, RateKind::Auto)?;
         let secret = Secret::generate();
         let max_size = args.max_size.map(Size::as_bytes);
-        let options = InboxOptions { overwrite: args.force, hidden: args.hidden, max_size };
+        let options = InboxOptions {
+            overwrite: args.force,
+            hidden: args.hidden,
+            max_size,
+            outward_links: args.links == Links::Keep,
+        };
         let urls = urls(&endpoint, &keys, Some(&secret));
         let receiver = Receiver::new(endpoint.clone(), &args.dir, secret, options)?;
         let control = Control::new("receive", args.dir.display().to_string(), &args.control);

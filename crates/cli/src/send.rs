@@ -86,14 +86,17 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         until_interrupted(send, INTERRUPTION).await
     });
     tracker.finish();
-    for report in lock(&stored).iter() {
+    let stored = lock(&stored);
+    for report in stored.iter() {
         if args.json {
             json::say(&json::sent(report));
         } else {
             status(&summary(report, "sent"));
         }
     }
-    sent
+    sent.and_then(|()| {
+        crate::left_out::check(stored.iter().map(|report| &report.left_out), args.json)
+    })
 }
 
 /// Sends files and folders to the receiver of a URL, at the first of its addresses that answers,

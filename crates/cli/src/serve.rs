@@ -5,6 +5,7 @@ use fontis::transfer::{FileServer, Report, ServerEvent};
 use crate::control::{Control, ControlArgs};
 use crate::failure::Failure;
 use crate::json;
+use crate::left_out::counts;
 use crate::listen::{ListenArgs, announce, check_folder, read_secret, status, urls};
 use crate::peer::{KeyArgs, RateArgs, SECURITY};
 use crate::progress::{Side, view};
@@ -96,6 +97,9 @@ pub(crate) fn tell(event: &ServerEvent, finished: &str, verbose: bool, side: Sid
         }
         ServerEvent::Finished { remote, report } => {
             status(&format_args!("{remote}: {}", summary(report, finished)));
+            if report.left_out.total() > 0 {
+                status(&format_args!("{remote}: left out: {}", counts(&report.left_out)));
+            }
             if verbose {
                 status(&format_args!("{remote}: {}", view(&report.stats, side)));
             }

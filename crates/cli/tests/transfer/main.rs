@@ -4,6 +4,8 @@ mod access;
 #[cfg(unix)]
 mod control;
 mod faults;
+#[cfg(target_os = "linux")]
+mod folders;
 mod qlog;
 #[cfg(unix)]
 mod resume;

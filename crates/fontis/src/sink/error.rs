@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::printable::printable;
+use crate::printable::{Printable, printable};
 
 /// The reason why an object cannot be written at its destination.
 #[derive(Debug, thiserror::Error)]
@@ -118,7 +118,9 @@ pub enum SinkError {
         missing: u64,
     },
     /// Standard output carries one file.
-    #[error("'{name}' is a folder and cannot go to standard output: name a destination")]
+    #[error(
+        "'{}' is a folder and cannot go to standard output: name a destination", Printable(.name)
+    )]
     FolderToStream {
         /// The object's name.
         name: String,

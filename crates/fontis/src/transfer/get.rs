@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 
 use fontis_proto::dfcp::{MAX_EARLY, SendOptions};
 
-use super::incoming::{Incoming, Prepared, Values};
+use super::incoming::{Incoming, Prepared, Stored, Values};
 use super::message::{Announced, Holding, Request, Response, decode, encode, label, safe_text};
 use super::outgoing::{CODE_COMPLETE, CODE_UNWANTED, close, lost};
 use super::{Progress, Report, TransferError};
@@ -58,7 +58,7 @@ pub async fn get(
     if !sent {
         connection.send_message(request, SendOptions::default());
     }
-    let options = SinkOptions { overwrite: options.overwrite, restart: !resume };
+    let options = SinkOptions { restart: !resume, ..options };
     let fetched = fetch(&connection, id, url.name(), dest, options, begin, &progress).await;
     close(&connection, if fetched.is_ok() { CODE_COMPLETE } else { 0 }).await;
     fetched
@@ -117,9 +117,10 @@ async fn fetch(
     let resumed = incoming.stored();
     progress(Progress::Started { name: name.clone(), bytes: shape.size, entries, resumed });
     let moved = |done, stats| progress(Progress::Moved { done, stats });
-    let (path, hash, stats) = incoming.receive(connection, id, object, Values::Told, moved).await?;
+    let stored = incoming.receive(connection, id, object, Values::Told, moved).await?;
     let (bytes, duration) = (shape.size, begin.elapsed());
-    Ok(Report { name, path, bytes, resumed, hash, duration, stats })
+    let Stored { path, hash, stats, left_out } = stored;
+    Ok(Report { name, path, bytes, resumed, hash, duration, stats, left_out })
 }
 
 /// Runs `work` on a worker thread, and calls `alive` every few seconds until it is done: the peer

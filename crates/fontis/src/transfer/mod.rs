@@ -25,6 +25,8 @@ use fontis_proto::dfcp::DfcpStats;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::left_out::LeftOut;
+
 pub use error::TransferError;
 pub use get::get;
 pub use receive::{ENTRY_COST, InboxOptions, Receiver};
@@ -118,6 +120,8 @@ pub struct Report {
     pub duration: Duration,
     /// The counters of the connection.
     pub stats: DfcpStats,
+    /// The entries that were not transferred.
+    pub left_out: LeftOut,
 }
 
 /// An event of a server.

@@ -8,7 +8,7 @@ use fontis_proto::dfcp::SendOptions;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::get::meanwhile;
-use super::incoming::{Incoming, Prepared, Values, ValuesFrom};
+use super::incoming::{Incoming, Prepared, Stored, Values, ValuesFrom};
 use super::message::{Announced, Holding, Request, Response, decode, encode, label};
 use super::outgoing::{CODE_UNWANTED, lost};
 use super::serve::key_text;
@@ -16,6 +16,7 @@ use super::{Report, ServerEvent, TransferError};
 use crate::connection::{Connection, RecvObject};
 use crate::dest::Dest;
 use crate::endpoint::Endpoint;
+use crate::left_out::LeftOut;
 use crate::manifest::Manifest;
 use crate::sink::{Sink, SinkError, SinkOptions};
 use crate::url::Secret;
@@ -37,6 +38,8 @@ pub struct InboxOptions {
     /// The most bytes of all objects together, if there is a limit. Each file and folder counts
     /// [`ENTRY_COST`] beside its content. An object that comes again counts once.
     pub max_size: Option<u64>,
+    /// True if symbolic links are kept that point out of their object.
+    pub outward_links: bool,
 }
 
 /// Bytes that a file or folder takes from [`InboxOptions::max_size`] beside its content.
@@ -314,11 +317,13 @@ async fn receive(
     let name = manifest.name().to_owned();
     events(ServerEvent::Started { remote, name: name.clone(), bytes: shape.size });
     let values = Values::Handed(values);
-    let (path, hash, stats) = incoming.receive(connection, id, object, values, |_, _| {}).await?;
+    let stored = incoming.receive(connection, id, object, values, |_, _| {}).await?;
     let (bytes, duration) = (shape.size, begin.elapsed());
-    let report = Report { name, path, bytes, resumed, hash, duration, stats };
+    let Stored { path, hash, stats, left_out } = stored;
+    let LeftOut { links, names, .. } = left_out;
+    let report = Report { name, path, bytes, resumed, hash, duration, stats, left_out };
     events(ServerEvent::Finished { remote, report: Box::new(report) });
-    Ok(Response::Stored { id })
+    Ok(Response::Stored { id, links, names })
 }
 
 /// Prepares the place of an object; `None` if something is there that may belong to it and the
@@ -340,7 +345,8 @@ fn prepare(
         return Ok(None);
     }
     shared.count(remote, &manifest, blake3::hash(announced.manifest()))?;
-    let options = SinkOptions { overwrite: shared.options.overwrite, restart: is_opening };
+    let InboxOptions { overwrite, outward_links, .. } = shared.options;
+    let options = SinkOptions { overwrite, restart: is_opening, outward_links };
     let begin = Instant::now();
     loop {
         match Incoming::prepare(remote, announced, None, &dest, options) {

@@ -11,6 +11,7 @@ use super::outgoing::{Outgoing, Tree, close, lost};
 use super::{Progress, Report, TransferError};
 use crate::connection::Connection;
 use crate::endpoint::Endpoint;
+use crate::left_out::LeftOut;
 use crate::source::Source;
 use crate::url::Url;
 
@@ -121,7 +122,10 @@ async fn send_one(
         counted = stats;
         progress(Progress::Moved { done, stats });
     });
-    let is_stored = |response| (response == Response::Stored { id }).then_some(());
+    let is_stored = |response| match response {
+        Response::Stored { id: of, links, names } if of == id => Some((links, names)),
+        _ => None,
+    };
     // The receiver's own words say more than that it gave up.
     let tree = match sending.await {
         Ok(tree) => tree,
@@ -135,7 +139,8 @@ async fn send_one(
         Err(error) => return Err(error),
     };
     let stats = connection.stats().await.unwrap_or(counted);
-    await_response(connection, id, is_stored).await?;
+    let (links, names) = await_response(connection, id, is_stored).await?;
+    let left_out = LeftOut { links, names, ..outgoing.source.left_out().clone() };
     progress(Progress::Moved { done: bytes, stats });
     Ok(Report {
         name,
@@ -145,6 +150,7 @@ async fn send_one(
         hash: tree.root().to_hex().to_string(),
         duration: begin.elapsed(),
         stats,
+        left_out,
     })
 }
 

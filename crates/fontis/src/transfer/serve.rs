@@ -16,6 +16,7 @@ use crate::connection::Connection;
 use crate::endpoint::Endpoint;
 use crate::hash_cache::HashCache;
 use crate::identity::PublicKey;
+use crate::name;
 use crate::source::{Source, SourceError};
 use crate::url::Secret;
 
@@ -179,6 +180,7 @@ async fn answer(
         hash: tree.root().to_hex().to_string(),
         duration: begin.elapsed(),
         stats: connection.stats().await.unwrap_or(counted),
+        left_out: outgoing.source.left_out().clone(),
     };
     events(ServerEvent::Finished { remote, report: Box::new(report) });
     Ok(())
@@ -187,7 +189,7 @@ async fn answer(
 /// Opens the requested object. A client with a part of it needs its hash at once.
 fn open(shared: &Shared, path: &str, resume: bool) -> Result<Outgoing, TransferError> {
     let path = if path.is_empty() { "." } else { path };
-    let source = Source::beneath(&shared.root, Path::new(path))?;
+    let source = Source::beneath(&shared.root, &name::to_path(path))?;
     let known = shared.trees.get(&source).map(Tree::Known);
     let tree = match known.or_else(|| Tree::unknown(&source).filter(|_| !resume)) {
         Some(tree) => tree,

@@ -292,7 +292,7 @@ fn start_fontis(
             }
         };
         let dest = Dest::new(&track.arrival);
-        let options = SinkOptions { overwrite: true, restart: true };
+        let options = SinkOptions { overwrite: true, restart: true, ..SinkOptions::default() };
         let got = transfer::get(&client, track.from, &url, &dest, options, moved).await;
         // The report's time ends when the file is checked and has its name; then the connection is
         // closed, which takes a round trip that says nothing about the file.
