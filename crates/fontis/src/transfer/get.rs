@@ -10,6 +10,7 @@ use super::{Progress, Report, TransferError};
 use crate::connection::Connection;
 use crate::dest::Dest;
 use crate::endpoint::Endpoint;
+use crate::manifest::Manifest;
 use crate::sink::{Sink, SinkOptions};
 use crate::url::Url;
 
@@ -79,6 +80,10 @@ async fn fetch(
         let what = "an object that is to go on begins anew";
         return Err(TransferError::Protocol { remote, what });
     }
+    if name.is_none() && has_hidden_name(&answer) {
+        let what = "a hidden name that nobody asked for";
+        return Err(TransferError::Protocol { remote, what });
+    }
     let prepare = {
         let (name, dest) = (name.map(str::to_owned), dest.clone());
         move || Incoming::prepare(remote, &answer, name.as_deref(), &dest, options)
@@ -123,6 +128,12 @@ async fn fetch(
     Ok(Report { name, path, bytes, resumed, hash, duration, stats, left_out })
 }
 
+/// Returns true if the server's name for the object begins with a dot. In a home folder such a file
+/// can be a program's configuration.
+fn has_hidden_name(announced: &Announced) -> bool {
+    Manifest::decode(announced.manifest()).is_ok_and(|manifest| manifest.name().starts_with('.'))
+}
+
 /// Runs `work` on a worker thread, and calls `alive` every few seconds until it is done: the peer
 /// must not take it for silence.
 pub(super) async fn meanwhile<T: Send + 'static>(
@@ -156,5 +167,55 @@ async fn answered(connection: &Connection, id: u32) -> Result<Announced, Transfe
             Some(_) => {}
             None => return Err(TransferError::Protocol { remote, what: "an unreadable message" }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::message::Offer;
+    use super::*;
+    use crate::endpoint::{Accept, EndpointConfig};
+    use crate::hash_tree::HashTree;
+    use crate::identity::Identity;
+    use crate::manifest::{Entry, EntryKind, Modified};
+
+    #[tokio::test]
+    async fn a_server_does_not_choose_a_hidden_name() {
+        let identity = Identity::generate();
+        let bind = |identity: &Identity, accept| {
+            let config = EndpointConfig { accept, ..EndpointConfig::new(*identity.secret()) };
+            Endpoint::bind("127.0.0.1:0".parse().unwrap(), config).unwrap()
+        };
+        let server = bind(&identity, Accept::Anyone);
+        let client = bind(&Identity::generate(), Accept::None);
+        let remote = server.local_addr();
+        tokio::spawn(async move {
+            while let Some(connection) = server.accept().await {
+                connection.recv_message().await;
+                let kind = EntryKind::File { size: 3 };
+                let (path, modified) = (String::new(), Modified::default());
+                let entry = Entry { path, kind, mode: 0o644, modified };
+                let tree = HashTree::of_reader(&b"abc"[..], 1024, |_| ()).unwrap();
+                let offer = Offer {
+                    root: *tree.root().as_bytes(),
+                    size: 3,
+                    block_size: 1024,
+                    manifest: Manifest::new(".profile", vec![entry]).unwrap().encode().unwrap(),
+                    tree: tree.to_bytes(),
+                    state: None,
+                };
+                let offer = encode(&Response::Offer { id: 0, offer });
+                connection.send_message(offer, SendOptions::default());
+                connection.closed().await;
+            }
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let url: Url = format!("fontis://{remote}/?key={}", identity.public()).parse().unwrap();
+        let dest = Dest::new(folder.path());
+        let got = get(&client, remote, &url, &dest, SinkOptions::default(), |_| {});
+        let got =
+            tokio::time::timeout(Duration::from_secs(20), got).await.expect("an error at once");
+        assert!(got.unwrap_err().to_string().contains("hidden name"));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }
