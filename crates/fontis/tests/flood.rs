@@ -191,3 +191,61 @@ async fn a_cookie_that_nobody_made_proves_no_address() {
         assert!(back > 0 && back <= 3 * sent, "{back} bytes for {sent}, datagram {byte}");
     }
 }
+
+/// SYNs of one host, each with another source id and another key, and all of them open.
+fn requests(server: &Identity, count: u64) -> Vec<Vec<u8>> {
+    (0..count).map(|number| recorded(server, number.to_be_bytes(), None)).collect()
+}
+
+/// Sends `requests` again and again from `from` until `over`, some thousand a second, and returns
+/// the cookie of each that is asked for one.
+fn returning_flood(to: SocketAddr, from: Ipv4Addr, requests: &[Vec<u8>], over: &AtomicBool) -> u64 {
+    let socket = UdpSocket::bind((from, 0)).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let (mut buffer, mut proved) = ([0; 2048], 0);
+    for request in requests.iter().cycle() {
+        if over.load(Ordering::Relaxed) {
+            break;
+        }
+        let _ = socket.send_to(request, to);
+        while let Ok(length) = socket.recv(&mut buffer) {
+            let [6, answer @ ..] = &buffer[..length] else { continue };
+            let (id, cookie) = answer.split_at(8);
+            let number = u64::from_be_bytes(id.try_into().unwrap());
+            let proof = [&[7][..], cookie, &requests[number as usize]].concat();
+            proved += u64::from(socket.send_to(&proof, to).is_ok());
+        }
+        std::thread::sleep(Duration::from_micros(250));
+    }
+    proved
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_that_returns_its_cookies_locks_nobody_else_out() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file"), vec![7; 100_000]).unwrap();
+    let identity = Identity::generate();
+    let server = endpoint(&identity, Accept::Anyone);
+    tokio::spawn(FileServer::new(server.clone(), folder.path()).unwrap().run(|_| {}));
+    let address = server.local_addr();
+    let requests = requests(&identity, 2000);
+    let over = Arc::new(AtomicBool::new(false));
+    let ends = over.clone();
+    let host = Ipv4Addr::new(127, 77, 0, 1);
+    let thread = std::thread::spawn(move || returning_flood(address, host, &requests, &ends));
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let dest = folder.path().join("copy");
+    let fetched =
+        tokio::time::timeout(Duration::from_secs(5), get(address, &identity, &dest)).await;
+    let status = server.status().await.unwrap();
+    over.store(true, Ordering::Relaxed);
+    let proved = thread.join().unwrap();
+    println!("{fetched:?}: {proved} cookies returned, {} connections", status.connections.len());
+    assert!(proved > 200, "{proved} cookies returned: no flood");
+    assert!(fetched.is_ok(), "an honest client of another network waited for five seconds");
+    assert!(status.connections.len() < 200, "{} connections of one host", status.connections.len());
+    // What is not confirmed goes soon.
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    let left = server.status().await.unwrap().connections.len();
+    assert!(left == 0, "{left} connections six seconds later");
+}

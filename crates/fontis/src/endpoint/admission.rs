@@ -13,6 +13,7 @@ use super::driver::Driver;
 use super::limiter::Limiter;
 use super::router::Router;
 use super::slot::{Protection, Slot, Waiting};
+use super::unconfirmed::{LIFE, Network, Unconfirmed};
 use super::{Accept, CODE_REFUSED_KEY};
 use crate::connection::Connection;
 use crate::protection::{
@@ -25,24 +26,27 @@ const ANSWERS: u64 = 200;
 /// SYNs in a second that are opened without a cookie. Each costs two Diffie–Hellman operations,
 /// some 0.1 ms.
 const OPENED: u64 = 500;
+/// Those of one network. Its other SYNs are asked for a cookie.
+const OPENED_OF_NETWORK: u64 = 100;
 /// The same for SYNs with a cookie, so that a flood from valid addresses leaves the thread time for
 /// other connections.
 const OPENED_PROVED: u64 = 2000;
+/// Those of one network, so that it leaves something for others.
+const OPENED_PROVED_OF_NETWORK: u64 = 200;
 /// Cookies sent in a second. A cookie costs a system call; who asks in vain asks again.
 const COOKIES: u64 = 50_000;
-/// Connections whose handshake is not confirmed: as many without and with a cookie.
-const UNCONFIRMED: usize = 512;
 
 /// The limits of work for strangers.
 pub(super) struct Admission {
     answers: Limiter,
-    opened: Limiter,
-    opened_proved: Limiter,
+    /// Connections of SYNs without a cookie. Their addresses may be forged, so none of them goes
+    /// for another.
+    unproved: Unconfirmed,
+    /// Connections of SYNs with a cookie.
+    proved: Unconfirmed,
     cookies_sent: Limiter,
     cookies: Cookies,
     pub(super) tokens: Tokens,
-    /// Connections whose handshake is not confirmed, as counted when it was needed last.
-    pub(super) unconfirmed: Option<usize>,
     /// SYNs that were turned away, asked for a cookie or dropped.
     pub(super) turned_away: u64,
 }
@@ -51,14 +55,19 @@ impl Admission {
     pub(super) fn new() -> Self {
         Self {
             answers: Limiter::new(ANSWERS),
-            opened: Limiter::new(OPENED),
-            opened_proved: Limiter::new(OPENED_PROVED),
+            unproved: Unconfirmed::new(OPENED, OPENED_OF_NETWORK),
+            proved: Unconfirmed::new(OPENED_PROVED, OPENED_PROVED_OF_NETWORK),
             cookies_sent: Limiter::new(COOKIES),
             cookies: Cookies::new(),
             tokens: Tokens::new(),
-            unconfirmed: None,
             turned_away: 0,
         }
+    }
+
+    /// A connection is confirmed, or over.
+    pub(super) fn leave(&mut self, id: u64) {
+        self.unproved.leave(id);
+        self.proved.leave(id);
     }
 }
 
@@ -159,22 +168,18 @@ impl Driver {
     }
 
     fn judge(&mut self, at: Time, syn: &Syn) -> Verdict {
-        let slots = &self.slots;
-        let unconfirmed = *self.admission.unconfirmed.get_or_insert_with(|| {
-            slots.values().filter(|slot| !slot.machine.is_established()).count()
-        });
         let admission = &mut self.admission;
+        let network = Network::from(syn.from.ip());
         match syn.cookie {
             Some(proof) if admission.cookies.is_valid(at, syn.from, syn.source, &proof) => {
-                let room = unconfirmed < 2 * UNCONFIRMED;
-                if room && admission.opened_proved.allows(at) {
+                if admission.proved.allows(at, network) {
                     Verdict::Open { proved: true }
                 } else {
                     Verdict::Drop
                 }
             }
             // A cookie that has expired, or that nobody made, is none.
-            _ if unconfirmed < UNCONFIRMED && admission.opened.allows(at) => {
+            _ if admission.unproved.has_room(network) && admission.unproved.allows(at, network) => {
                 Verdict::Open { proved: false }
             }
             _ => Verdict::Ask,
@@ -237,6 +242,7 @@ impl Driver {
             syn: Some((syn.from, opened.source)),
             unreadable_until: None,
             qlog: self.qlog(id, "server"),
+            unconfirmed_until: Some(at + LIFE),
             counted: false,
             forged: 0,
             early: Vec::new(),
@@ -247,8 +253,11 @@ impl Driver {
             shares: Shares::default(),
             writers: Vec::new(),
         };
+        let room = if proved { &mut self.admission.proved } else { &mut self.admission.unproved };
+        if let Some(oldest) = room.enter(self.next_slot, syn.from.ip().into()) {
+            self.forget(oldest);
+        }
         self.insert(id, slot);
-        self.admission.unconfirmed = self.admission.unconfirmed.map(|count| count + 1);
     }
 
     /// The responder requires a proof that this side has the address that its SYN came from.

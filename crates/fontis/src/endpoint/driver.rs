@@ -5,7 +5,8 @@ use std::sync::{Arc, mpsc};
 use bytes::{Bytes, BytesMut};
 use fontis_base::{Duration, Ecn, Rate, Time};
 use fontis_proto::dfcp::{
-    ConnectionId, DfcpConfig, DfcpConnection as Machine, DfcpPacket, Frames, OpenError,
+    CloseReason, ConnectionId, DfcpConfig, DfcpConnection as Machine, DfcpEvent, DfcpPacket,
+    Frames, OpenError,
 };
 use hashbrown::HashMap;
 use mio::{Events, Interest, Poll, Token, Waker};
@@ -201,6 +202,7 @@ impl Driver {
             latest: now,
             syn: None,
             unreadable_until: None,
+            unconfirmed_until: None,
             qlog: self.qlog(id, "client"),
             counted: true,
             forged: 0,
@@ -433,7 +435,6 @@ impl Driver {
     /// Runs the due work of connections; returns the time of the next.
     fn drive(&mut self, now: Time) -> Option<Time> {
         self.outbox.retry(&self.socket);
-        self.admission.unconfirmed = None;
         self.share(now);
         let mut due = std::mem::take(&mut self.touched);
         due.extend(
@@ -462,6 +463,10 @@ impl Driver {
         slot.latest = now;
         if slot.waiting.is_some() && slot.unreadable_until.is_some_and(|until| until <= now) {
             slot.machine.close(now, 0, "");
+        }
+        if slot.unconfirmed_until.is_some_and(|until| until <= now) {
+            self.forget(id);
+            return;
         }
         let mut packets = 0;
         loop {
@@ -506,6 +511,8 @@ impl Driver {
         }
         if !slot.counted && slot.machine.is_established() {
             slot.counted = true;
+            slot.unconfirmed_until = None;
+            self.admission.leave(id);
             self.accepted += 1;
         }
         slot.wake_writers();
@@ -517,7 +524,16 @@ impl Driver {
         }
     }
 
+    /// Drops a connection whose initiator has not confirmed, without a word to it.
+    pub(super) fn forget(&mut self, id: u64) {
+        if let Some(slot) = self.slots.get_mut(&id) {
+            slot.router.route(DfcpEvent::Closed(CloseReason::NoAnswer));
+        }
+        self.remove(id);
+    }
+
     fn remove(&mut self, id: u64) {
+        self.admission.leave(id);
         if let Some(slot) = self.slots.remove(&id) {
             self.by_id.remove(&slot.machine.local_id());
             if let Some(syn) = slot.syn {

@@ -17,11 +17,21 @@ impl Limiter {
     pub(super) fn allows(&mut self, now: Time) -> bool {
         let second = Duration::from_secs(1);
         self.next = self.next.max(now - second);
-        let allowed = self.next <= now;
+        let allowed = self.is_free(now);
         if allowed {
             self.next += second / self.per_second;
         }
         allowed
+    }
+
+    /// Whether [`allows`](Self::allows) would allow one.
+    pub(super) fn is_free(&self, now: Time) -> bool {
+        self.next <= now
+    }
+
+    /// Whether it allows as many at once as a new one.
+    pub(super) fn is_at_rest(&self, now: Time) -> bool {
+        self.next <= now - Duration::from_secs(1)
     }
 }
 

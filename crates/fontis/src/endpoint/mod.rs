@@ -10,6 +10,7 @@ mod limiter;
 mod outbox;
 mod router;
 mod slot;
+mod unconfirmed;
 
 use std::io;
 use std::net::SocketAddr;

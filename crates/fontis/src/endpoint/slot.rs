@@ -68,6 +68,8 @@ pub(crate) struct Slot {
     pub(super) syn: Option<(SocketAddr, fontis_proto::dfcp::ConnectionId)>,
     /// The peer says it cannot read the SYN; given up at this time unless it does after all.
     pub(super) unreadable_until: Option<Time>,
+    /// The time until which its initiator has to confirm; `None` if it has, or need not.
+    pub(super) unconfirmed_until: Option<Time>,
     /// The output of its trace.
     pub(super) qlog: Option<Qlog>,
     /// True if it counts as accepted, or is this side's own.
@@ -259,7 +261,8 @@ impl Slot {
     /// The time of the connection's next work.
     pub(super) fn due(&self) -> Option<Time> {
         let unreadable = self.unreadable_until.filter(|_| self.waiting.is_some());
-        [self.machine.timeout().map(|(at, _)| at), unreadable].into_iter().flatten().min()
+        let next = self.machine.timeout().map(|(at, _)| at);
+        [next, unreadable, self.unconfirmed_until].into_iter().flatten().min()
     }
 
     /// Keeps what cannot be opened before the SYNACK has come; false if that is not why.
