@@ -1,6 +1,6 @@
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
@@ -53,7 +53,12 @@ struct Shared {
     objects: Mutex<mpsc::UnboundedReceiver<Offered>>,
     streams: Mutex<mpsc::UnboundedReceiver<Opened>>,
     closed: watch::Receiver<Option<CloseReason>>,
+    /// Messages that the application took and the driver does not know of, and their bytes.
+    taken: StdMutex<(u32, usize)>,
 }
+
+/// Messages, and bytes of messages, after which the driver is told that they were taken.
+const TOLD_AFTER: (u32, usize) = (64, 1 << 20);
 
 impl Drop for Shared {
     fn drop(&mut self) {
@@ -78,6 +83,7 @@ impl Connection {
             objects: Mutex::new(inboxes.objects),
             streams: Mutex::new(inboxes.streams),
             closed: inboxes.closed,
+            taken: StdMutex::default(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -103,7 +109,23 @@ impl Connection {
 
     /// The peer's next message; `None` when the connection is over.
     pub async fn recv_message(&self) -> Option<Message> {
-        self.shared.messages.lock().await.recv().await
+        let message = self.shared.messages.lock().await.recv().await?;
+        let count = {
+            let mut taken = self.shared.taken.lock().unwrap_or_else(PoisonError::into_inner);
+            *taken = (taken.0 + 1, taken.1 + message.data.len());
+            let (count, bytes) = *taken;
+            if count < TOLD_AFTER.0 && bytes < TOLD_AFTER.1 {
+                return Some(message);
+            }
+            *taken = (0, 0);
+            count
+        };
+        self.shared.handle.call(self.shared.id, move |slot, _| {
+            for _ in 0..count {
+                slot.machine.message_taken();
+            }
+        });
+        Some(message)
     }
 
     /// Opens a stream of bytes to the peer; `None` when the connection is over.
@@ -150,6 +172,24 @@ impl Connection {
     pub fn expect_object(&self, label: Bytes, kept: Kept) {
         self.shared.handle.call(self.shared.id, move |slot, _| {
             slot.machine.expect_object(label, kept);
+        });
+    }
+
+    /// Refuses the objects that were not [expected](Self::expect_object): further ones, and those
+    /// that have begun. Without it every object is taken.
+    pub fn refuse_unexpected(&self) {
+        self.shared.handle.call(self.shared.id, |slot, now| slot.machine.refuse_unasked(now));
+    }
+
+    /// The same, with `expected` as what is expected so far; the connection ends when the peer
+    /// refuses a message, because somebody waits for its answer.
+    pub(crate) fn transfers_only(&self, expected: Option<Bytes>) {
+        self.shared.handle.call(self.shared.id, move |slot, now| {
+            if let Some(label) = expected {
+                slot.machine.expect_object(label, Kept::default());
+            }
+            slot.machine.refuse_unasked(now);
+            slot.ends_on_refusal = true;
         });
     }
 

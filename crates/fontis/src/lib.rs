@@ -42,8 +42,8 @@ pub use connection::{
 };
 pub use dest::Dest;
 pub use endpoint::{
-    Accept, BindError, CODE_REFUSED_KEY, ConnectError, ConnectionStatus, Endpoint, EndpointConfig,
-    EndpointStatus, Message,
+    Accept, BindError, CODE_REFUSED_KEY, CODE_TOO_MANY, ConnectError, ConnectionStatus, Endpoint,
+    EndpointConfig, EndpointStatus, Message,
 };
 pub use hash_cache::HashCache;
 pub use hash_tree::{BlockCheck, HashTree, HashTreeBuilder, HashTreeError, block_size_for};

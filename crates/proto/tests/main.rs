@@ -7,4 +7,5 @@ mod hostile_syn;
 mod pair;
 mod published;
 mod rates;
+mod refusals;
 mod tcp;

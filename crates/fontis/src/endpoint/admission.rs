@@ -243,6 +243,8 @@ impl Driver {
             unreadable_until: None,
             qlog: self.qlog(id, "server"),
             unconfirmed_until: Some(at + LIFE),
+            network: None,
+            ends_on_refusal: false,
             counted: false,
             forged: 0,
             early: Vec::new(),

@@ -6,18 +6,20 @@ use bytes::{Bytes, BytesMut};
 use fontis_base::{Duration, Ecn, Rate, Time};
 use fontis_proto::dfcp::{
     CloseReason, ConnectionId, DfcpConfig, DfcpConnection as Machine, DfcpEvent, DfcpPacket,
-    Frames, OpenError,
+    Frames, MemoryBudget, OpenError,
 };
 use hashbrown::HashMap;
 use mio::{Events, Interest, Poll, Token, Waker};
 use tokio::sync::{mpsc as async_mpsc, oneshot, watch};
 
 use super::admission::{Admission, Syn};
+use super::census::Census;
 use super::control::Shares;
 use super::outbox::Outbox;
 use super::router::Router;
 use super::slot::{Protection, Slot, Waiting};
-use super::{BindError, Command, ConnectError, EndpointConfig, Handle};
+use super::unconfirmed::Network;
+use super::{BindError, CODE_TOO_MANY, Command, ConnectError, EndpointConfig, Handle};
 use crate::connection::Connection;
 use crate::protection::{Header, Initiator, Opened, SYNACK, header, reset_token, sealed_for};
 use crate::qlog::Qlog;
@@ -37,6 +39,9 @@ const READS_IN_TURN: u32 = 8;
 const CHECKPOINT_EVERY: Duration = Duration::from_millis(50);
 /// The time after an UNKNOWN KEY during which a valid answer may show that it was forged.
 const UNREADABLE_PATIENCE: Duration = Duration::from_millis(1500);
+
+/// The reason that a client is told when there are too many.
+const TOO_MANY: &str = "it has as many connections as it takes: try again later";
 
 /// The source, time and ECN mark of a datagram.
 #[derive(Clone, Copy)]
@@ -71,6 +76,9 @@ pub(super) struct Driver {
     pub(super) handle: Option<Handle>,
     pub(super) touched: Vec<u64>,
     pub(super) limit: Option<Rate>,
+    /// The memory of all connections.
+    budget: MemoryBudget,
+    census: Census,
     /// Connections that clients have made and confirmed.
     pub(super) accepted: u64,
 }
@@ -101,6 +109,8 @@ impl Driver {
             outbox: Outbox::new(),
             opened: Vec::new(),
             reset_secret: blake3::derive_key("fontis 1 reset tokens", &config.secret),
+            budget: MemoryBudget::new(config.memory),
+            census: Census::new(config.connections),
             config,
             commands,
             incoming,
@@ -203,6 +213,8 @@ impl Driver {
             syn: None,
             unreadable_until: None,
             unconfirmed_until: None,
+            network: None,
+            ends_on_refusal: false,
             qlog: self.qlog(id, "client"),
             counted: true,
             forged: 0,
@@ -240,6 +252,8 @@ impl Driver {
             params: transport.params.clone().with_reset_token(token),
             checkpoint: Some(CHECKPOINT_EVERY),
             trace: self.config.qlog.is_some(),
+            budget: Some(self.budget.clone()),
+            holds_messages: true,
             ..transport
         }
     }
@@ -495,7 +509,7 @@ impl Driver {
                     handle.call(id, move |slot, now| slot.machine.job_done(now, done));
                 });
             }
-            idle &= !slot.route_events();
+            idle &= !slot.route_events(now);
             if idle || packets >= PACKETS_IN_TURN {
                 break;
             }
@@ -514,6 +528,13 @@ impl Driver {
             slot.unconfirmed_until = None;
             self.admission.leave(id);
             self.accepted += 1;
+            let network = Network::from(slot.remote.ip());
+            if self.census.enter(network) {
+                slot.network = Some(network);
+            } else {
+                slot.machine.close(now, CODE_TOO_MANY, TOO_MANY);
+                self.touched.push(id);
+            }
         }
         slot.wake_writers();
         slot.write_trace();
@@ -535,6 +556,9 @@ impl Driver {
     fn remove(&mut self, id: u64) {
         self.admission.leave(id);
         if let Some(slot) = self.slots.remove(&id) {
+            if let Some(network) = slot.network {
+                self.census.leave(network);
+            }
             self.by_id.remove(&slot.machine.local_id());
             if let Some(syn) = slot.syn {
                 self.by_syn.remove(&syn);

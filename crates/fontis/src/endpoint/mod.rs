@@ -4,6 +4,7 @@
 //! on the thread pool, so that packets leave on time.
 
 mod admission;
+mod census;
 mod control;
 mod driver;
 mod limiter;
@@ -36,6 +37,10 @@ pub(crate) use slot::Slot;
 
 /// The code of a connection that was closed because the client's key is not allowed.
 pub const CODE_REFUSED_KEY: u32 = 1;
+/// The code of a connection that was closed because the endpoint has as many as it takes.
+pub const CODE_TOO_MANY: u32 = 4;
+/// The code of a connection that was closed because the peer refused a message.
+pub(crate) const CODE_REFUSED_MESSAGE: u32 = 5;
 
 /// The configuration of an endpoint.
 #[derive(Clone)]
@@ -55,6 +60,10 @@ pub struct EndpointConfig {
     pub key_log: Option<KeyLog>,
     /// The store of servers' tokens, so that the next connection to one needs a round trip less.
     pub tokens: Option<TokenStore>,
+    /// Bytes that all connections together may hold for their peers.
+    pub memory: u64,
+    /// Connections that clients may have at once; those of one network may have a quarter of them.
+    pub connections: usize,
 }
 
 impl EndpointConfig {
@@ -68,6 +77,8 @@ impl EndpointConfig {
             qlog: None,
             key_log: None,
             tokens: None,
+            memory: 1 << 30,
+            connections: 1024,
         }
     }
 }

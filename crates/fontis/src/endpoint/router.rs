@@ -87,6 +87,11 @@ impl Router {
         receiver
     }
 
+    /// Whether somebody waits for the events of `channel`.
+    pub(super) fn is_subscribed(&self, channel: ChannelId) -> bool {
+        self.channels.contains_key(&channel)
+    }
+
     /// Passes an event on. Nobody waiting is no error: the application has lost interest.
     pub(crate) fn route(&mut self, event: DfcpEvent) {
         let (channel, event, last) = match event {

@@ -4,13 +4,14 @@ use bytes::{Bytes, BytesMut};
 use fontis_base::{Duration, Ecn, Rate, Time};
 use fontis_proto::dfcp::{
     ChannelId, CloseReason, DfcpConnection as Machine, DfcpEvent, DfcpPacket, Frame, KnownPath,
-    OpenError, SealError, Session,
+    NO_ROOM, OpenError, SealError, Session, TOO_LONG,
 };
 use tokio::sync::oneshot;
 
 use super::control::Shares;
 use super::router::Router;
-use super::{CODE_REFUSED_KEY, ConnectError};
+use super::unconfirmed::Network;
+use super::{CODE_REFUSED_KEY, CODE_REFUSED_MESSAGE, ConnectError};
 use crate::connection::Connection;
 use crate::protection::{Initiator, Opened, Responder};
 use crate::qlog::Qlog;
@@ -70,6 +71,10 @@ pub(crate) struct Slot {
     pub(super) unreadable_until: Option<Time>,
     /// The time until which its initiator has to confirm; `None` if it has, or need not.
     pub(super) unconfirmed_until: Option<Time>,
+    /// The network that it counts for, if it is a client's and confirmed.
+    pub(super) network: Option<Network>,
+    /// Whether it ends when the peer refuses a message.
+    pub(crate) ends_on_refusal: bool,
     /// The output of its trace.
     pub(super) qlog: Option<Qlog>,
     /// True if it counts as accepted, or is this side's own.
@@ -160,13 +165,21 @@ impl Slot {
     }
 
     /// Passes the machine's events on.
-    pub(super) fn route_events(&mut self) -> bool {
+    pub(super) fn route_events(&mut self, now: Time) -> bool {
         let mut any = false;
         while let Some(event) = self.machine.event() {
             any = true;
             if let DfcpEvent::Token { token } = event {
                 self.token = Some(token);
                 continue;
+            }
+            if let DfcpEvent::Abandoned { channel, code: code @ (NO_ROOM | TOO_LONG) } = event
+                && self.ends_on_refusal
+                && !self.router.is_subscribed(channel)
+            {
+                let reason = if code == NO_ROOM { "no memory" } else { "too long" };
+                let reason = format!("a message was refused: {reason}");
+                self.machine.close(now, CODE_REFUSED_MESSAGE, &reason);
             }
             match (&event, self.waiting.take()) {
                 (DfcpEvent::Connected, Some(Waiting::Connect(connection, reply))) => {

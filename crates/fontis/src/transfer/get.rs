@@ -53,6 +53,8 @@ pub async fn get(
     let early = (request.len() <= MAX_EARLY).then(|| request.clone());
     let sent = early.is_some();
     let connection = endpoint.connect(remote, *url.key.as_bytes(), early).await?;
+    // What is to go on is expected when its part here is known.
+    connection.transfers_only((!resume).then(|| label(id)));
     progress(Progress::Connected { remote });
     if !sent {
         connection.send_message(request, SendOptions::default());

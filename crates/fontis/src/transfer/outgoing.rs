@@ -5,7 +5,9 @@ use std::time::Instant;
 use blake3::Hash;
 use bytes::Bytes;
 use fontis_codes::Code;
-use fontis_proto::dfcp::{CloseReason, DfcpStats, Held, ObjectShape, SYMBOL_SIZE, SendOptions};
+use fontis_proto::dfcp::{
+    CloseReason, DfcpStats, Held, NO_ROOM, ObjectShape, SYMBOL_SIZE, SendOptions,
+};
 use tokio::sync::{Semaphore, mpsc};
 
 use super::message::{Offer, Opening, Tell, label};
@@ -155,6 +157,7 @@ impl Outgoing {
             };
             match progress {
                 SendProgress::Delivered => return self.whole(hashed, remote),
+                SendProgress::Abandoned(NO_ROOM) => return Err(TransferError::NoRoom { remote }),
                 SendProgress::Abandoned(_) => return Err(TransferError::Abandoned { remote }),
                 SendProgress::Wanted(block) => match self.read(shape, block, own_thread).await {
                     Ok((data, value)) => {

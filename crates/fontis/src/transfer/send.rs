@@ -31,6 +31,7 @@ pub async fn send(
         sources.push(open(path.clone()).await?);
     }
     let connection = endpoint.connect(remote, *url.key.as_bytes(), None).await?;
+    connection.transfers_only(None);
     progress(Progress::Connected { remote });
     for (id, outgoing) in (0..).zip(sources) {
         match send_one(&connection, id, &secret, outgoing, &progress).await {

@@ -53,6 +53,7 @@ impl FileServer {
             let (shared, events) = (self.shared.clone(), events.clone());
             tokio::spawn(async move {
                 let remote = connection.remote_addr();
+                connection.transfers_only(None);
                 events(ServerEvent::Connected { remote, key: key_text(&connection) });
                 let waiting = Waiting::default();
                 while let Some(message) = connection.recv_message().await {

@@ -232,9 +232,9 @@ impl DfcpConnection {
     /// Asks channels what they want next.
     pub(super) fn collect_wants(&mut self) {
         let (wide, room) = (self.wide_symbol(), self.symbol_room());
-        let Self { send, path, events, jobs, .. } = self;
+        let Self { send, path, events, jobs, account, .. } = self;
         for channel in send.values_mut() {
-            channel.prepare(&path.loss, wide, room);
+            channel.prepare(&path.loss, wide, room, account);
             while let Some(want) = channel.next_want() {
                 match want {
                     Want::Data { block } => {

@@ -5,6 +5,7 @@ mod channels;
 mod handshake;
 mod input;
 mod output;
+mod receive;
 mod timer;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -14,6 +15,7 @@ use fontis_base::{Duration, Ecn, Rate, Time};
 use fontis_codes::Code;
 use smallvec::SmallVec;
 
+use super::budget::{Account, Charge};
 use super::config::{DfcpConfig, KnownPath};
 use super::control::Control;
 use super::event::{CloseReason, CodingJob, DfcpEvent};
@@ -29,7 +31,6 @@ use super::trace::TraceEvent;
 
 pub use channels::SendOptions;
 use handshake::Handshake;
-pub use timer::DEADLINE_PASSED;
 
 /// Packets of the responder's first flight that measure the path beside the SYNACK.
 const HINT_TRAIN: u8 = 4;
@@ -83,6 +84,8 @@ pub struct DfcpConnection {
     code: Code,
     handshake: Handshake,
     path: Path,
+    /// The memory of blocks and messages.
+    account: Account,
     send: BTreeMap<ChannelId, SendChannel>,
     recv: BTreeMap<ChannelId, RecvChannel>,
     /// Peer's channels that are over; all below the first number are.
@@ -92,10 +95,14 @@ pub struct DfcpConnection {
     /// What is there of objects that the peer is to send, by their labels.
     expected: BTreeMap<Bytes, Kept>,
     /// Symbols that came before the frame that opens their channel.
-    early_symbols: Vec<(u64, super::packet::SymbolsFrame)>,
+    early_symbols: Vec<(u64, super::packet::SymbolsFrame, Charge)>,
     ordered_out: u32,
     ordered_in: u32,
-    ordered_waiting: BTreeMap<u32, Option<(ChannelId, Bytes)>>,
+    ordered_waiting: BTreeMap<u32, Option<(ChannelId, Bytes, Charge)>>,
+    /// Messages whose events, or which themselves, the application has not taken yet.
+    unread: VecDeque<Charge>,
+    /// Whether objects that the application did not ask for are refused.
+    refuses_unasked: bool,
     control: Control,
     events: VecDeque<DfcpEvent>,
     jobs: VecDeque<CodingJob>,
@@ -212,6 +219,7 @@ impl DfcpConnection {
         let code = config.params.codes().next().unwrap_or(Code::RaptorQ);
         Self {
             path: Path::new(0, config.rate, mtu),
+            account: Account::new(&config.params, config.budget.clone()),
             code,
             handshake: Handshake::new(config.timers),
             initiator,
@@ -231,6 +239,8 @@ impl DfcpConnection {
             ordered_out: 0,
             ordered_in: 0,
             ordered_waiting: BTreeMap::new(),
+            unread: VecDeque::new(),
+            refuses_unasked: false,
             control: Control::default(),
             events: VecDeque::new(),
             jobs: VecDeque::new(),
@@ -325,7 +335,11 @@ impl DfcpConnection {
 
     /// The next event.
     pub fn event(&mut self) -> Option<DfcpEvent> {
-        self.events.pop_front()
+        let event = self.events.pop_front()?;
+        if matches!(event, DfcpEvent::Message { .. }) && !self.config.holds_messages {
+            self.unread.pop_front();
+        }
+        Some(event)
     }
 
     /// The next piece of work that the connection wants done.
@@ -369,9 +383,7 @@ impl DfcpConnection {
         self.drain_until = now + (self.path.rtt.timeout() * 5).max(Duration::from_millis(500));
         self.control.retract(|_| true);
         self.control.push(now, Frame::Close { code, reason: reason.to_owned() });
-        self.send.clear();
-        self.recv.clear();
-        self.jobs.clear();
+        self.drop_channels();
     }
 
     /// Ends the connection when everything sent has been delivered and the peer has finished too.
@@ -382,11 +394,17 @@ impl DfcpConnection {
     fn finish_with(&mut self, reason: CloseReason) {
         if self.state != State::Closed {
             self.state = State::Closed;
-            self.send.clear();
-            self.recv.clear();
-            self.jobs.clear();
+            self.drop_channels();
             self.events.push_back(DfcpEvent::Closed(reason));
         }
+    }
+
+    fn drop_channels(&mut self) {
+        self.send.clear();
+        self.recv.clear();
+        self.early_symbols.clear();
+        self.ordered_waiting.clear();
+        self.jobs.clear();
     }
 
     /// The peer has ended the connection: tell the application, and answer late packets for a
