@@ -2,6 +2,7 @@
 
 mod connection;
 mod corpus;
+mod decoding;
 mod hostile_syn;
 #[allow(unreachable_pub, reason = "a module of helpers")]
 mod pair;

@@ -158,6 +158,13 @@ pub enum JobDone {
 }
 
 impl CodingJob {
+    /// The channel.
+    pub(super) const fn channel(&self) -> ChannelId {
+        match self {
+            Self::Repair { channel, .. } | Self::Decode { channel, .. } => *channel,
+        }
+    }
+
     /// Does the work.
     pub fn run(self) -> JobDone {
         match self {

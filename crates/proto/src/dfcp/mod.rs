@@ -32,6 +32,7 @@ mod resume;
 mod rtt;
 mod sending;
 mod session;
+mod shape;
 mod stats;
 mod trace;
 mod trains;

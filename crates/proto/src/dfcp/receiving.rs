@@ -10,6 +10,7 @@ use super::budget::{Account, Charge, ENTRY, Full, block_cost};
 use super::packet::{BlockNeed, BlockStatus, ChannelId, Live, LiveKind, ObjectShape, SymbolsFrame};
 use super::resume::{Checkpoint, Kept};
 use super::sending::live_shape;
+use super::shape::foreign_shape;
 use super::wire::MAX_BLOCKS;
 
 /// What a channel receives.
@@ -316,7 +317,7 @@ impl RecvChannel {
             (Sink::Object(object), None) => {
                 let size =
                     if symbols.whole { symbols.len / symbols.count } else { self.symbol_size };
-                BlockShape::new(self.code, object.block_len(symbols.block), size).ok()
+                foreign_shape(self.code, object.block_len(symbols.block), size)
             }
             (Sink::Live { kind, .. }, Some(live))
                 if *kind == live.kind && live.block_len <= self.max_block =>

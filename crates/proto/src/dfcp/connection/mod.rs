@@ -38,6 +38,8 @@ const HINT_TRAIN: u8 = 4;
 /// the SYNACK they stay below three times a SYN.
 const HINT_SIZES: (u32, u32) = (860, 660);
 
+/// Jobs that a connection has done at once.
+const MAX_JOBS: usize = 8;
 /// Whose limit of the sending rate it is.
 const OURS: usize = 0;
 const THEIRS: usize = 1;
@@ -106,6 +108,8 @@ pub struct DfcpConnection {
     control: Control,
     events: VecDeque<DfcpEvent>,
     jobs: VecDeque<CodingJob>,
+    /// Jobs that were handed out and are not done.
+    jobs_out: usize,
     feedback: FeedbackState,
     /// Whether the peer's address is proved; until then the responder sends at most three times
     /// what it received.
@@ -244,6 +248,7 @@ impl DfcpConnection {
             control: Control::default(),
             events: VecDeque::new(),
             jobs: VecDeque::new(),
+            jobs_out: 0,
             feedback: FeedbackState::default(),
             validated: initiator,
             unconfirmed: !initiator,
@@ -342,9 +347,15 @@ impl DfcpConnection {
         Some(event)
     }
 
-    /// The next piece of work that the connection wants done.
+    /// The next piece of work that the connection wants done. Of a connection that has much of it
+    /// the rest waits until some is done, so that a peer cannot fill the workers' queue.
     pub fn job(&mut self) -> Option<CodingJob> {
-        self.jobs.pop_front()
+        if self.jobs_out >= MAX_JOBS {
+            return None;
+        }
+        let job = self.jobs.pop_front()?;
+        self.jobs_out += 1;
+        Some(job)
     }
 
     /// The next entry of the trace, if the configuration asked for one.

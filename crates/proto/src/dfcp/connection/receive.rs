@@ -1,12 +1,13 @@
 use bytes::Bytes;
 use fontis_base::Time;
-use fontis_codes::{BlockShape, Code, Decoded};
+use fontis_codes::{Code, Decoded};
 
 use super::super::budget::{Charge, ENTRY, Full, block_cost};
 use super::super::code::{NO_ROOM, NOT_ASKED_FOR, TOO_LONG};
 use super::super::event::{CodingJob, DfcpEvent};
 use super::super::packet::{ChannelId, Frame, LiveKind, Open, SymbolsFrame};
 use super::super::receiving::{Asked, Limits, Received, RecvChannel};
+use super::super::shape::foreign_shape;
 use super::DfcpConnection;
 
 /// Symbols kept for channels that are not open yet.
@@ -41,6 +42,7 @@ impl DfcpConnection {
             return;
         }
         self.recv.remove(&channel);
+        self.jobs.retain(|job| job.channel() != channel);
         self.feedback.dirty.remove(&channel);
         self.mark_over(channel);
         self.events.push_back(DfcpEvent::Abandoned { channel, code });
@@ -63,7 +65,7 @@ impl DfcpConnection {
         let valid = code.is_some_and(|code| {
             shape.blocks().is_some()
                 && shape.block_size <= self.config.params.max_block()
-                && BlockShape::new(code, shape.block_size, shape.symbol_size).is_ok()
+                && foreign_shape(code, shape.block_size, shape.symbol_size).is_some()
         });
         let (Some(code), true) = (code, valid) else {
             self.stats.violations += 1;
@@ -74,7 +76,7 @@ impl DfcpConnection {
             self.refuse(now, open.channel, NOT_ASKED_FOR);
             return;
         }
-        let cost = BlockShape::new(code, shape.block_size, shape.symbol_size).map(block_cost);
+        let cost = foreign_shape(code, shape.block_size, shape.symbol_size).map(block_cost);
         let fits = self.account.take(cost.unwrap_or_default()).err() != Some(Full::Refused);
         if !fits || self.recv.len() >= MAX_CHANNELS || self.control.len() >= MAX_CONTROL {
             self.refuse(now, open.channel, NO_ROOM);
@@ -226,6 +228,7 @@ impl DfcpConnection {
         self.stats.refused += 1;
         self.feedback.dirty.remove(&channel);
         self.early_symbols.retain(|(_, symbols, _)| symbols.channel != channel);
+        self.jobs.retain(|job| job.channel() != channel);
         self.mark_over(channel);
         self.control.push(now, Frame::Abandon { channel, code, sequence: None });
         if matches!(kind, Some(None | Some(LiveKind::Stream))) {
