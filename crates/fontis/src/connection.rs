@@ -53,6 +53,8 @@ struct Shared {
     objects: Mutex<mpsc::UnboundedReceiver<Offered>>,
     streams: Mutex<mpsc::UnboundedReceiver<Opened>>,
     closed: watch::Receiver<Option<CloseReason>>,
+    confirmed: watch::Receiver<bool>,
+    is_fresh: bool,
     /// Messages that the application took and the driver does not know of, and their bytes.
     taken: StdMutex<(u32, usize)>,
 }
@@ -72,6 +74,7 @@ impl Connection {
         id: u64,
         remote: SocketAddr,
         peer: [u8; 32],
+        is_fresh: bool,
         inboxes: Inboxes,
     ) -> Self {
         let shared = Shared {
@@ -83,6 +86,8 @@ impl Connection {
             objects: Mutex::new(inboxes.objects),
             streams: Mutex::new(inboxes.streams),
             closed: inboxes.closed,
+            confirmed: inboxes.confirmed,
+            is_fresh,
             taken: StdMutex::default(),
         };
         Self { shared: Arc::new(shared) }
@@ -216,6 +221,23 @@ impl Connection {
         self.shared
             .handle
             .call(self.shared.id, move |slot, now| slot.machine.close(now, code, &reason));
+    }
+
+    /// Waits until the peer has proved that it is there now; false if the connection is over
+    /// sooner. What an early message asks for may be a replay until then.
+    pub async fn confirmed(&self) -> bool {
+        let mut confirmed = self.shared.confirmed.clone();
+        confirmed.wait_for(|confirmed| *confirmed).await.is_ok()
+    }
+
+    /// Whether the peer's first packet is no replay: it showed a token, which is good once.
+    pub fn is_fresh(&self) -> bool {
+        self.shared.is_fresh
+    }
+
+    /// Whether a limit of either side pauses what is sent.
+    pub(crate) async fn is_paused(&self) -> Option<bool> {
+        self.ask(|slot| slot.machine.is_paused()).await
     }
 
     /// Waits until the connection is over, and says why.

@@ -12,15 +12,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use fontis::protection::Initiator;
 use fontis::transfer::{self, FileServer};
 use fontis::udp::{Batch, Socket};
 use fontis::{Accept, Dest, Endpoint, EndpointConfig, Identity, SinkOptions, Url};
 use fontis_base::{Ecn, Rate};
-use fontis_proto::dfcp::{
-    ConnectionId, DfcpPacket, Frame, Hello, Live, LiveKind, Params, SendOptions, Session,
-    SymbolsFrame, VERSION,
-};
+use fontis_proto::dfcp::SendOptions;
+
+use support::recorded;
+
+mod support;
 
 /// What the honest client may use: far from what the machine can do, so that only time on the
 /// processor is missing.
@@ -29,26 +29,6 @@ const RATE: Rate = Rate::from_mbps(100);
 fn endpoint(identity: &Identity, accept: Accept) -> Endpoint {
     let config = EndpointConfig { accept, ..EndpointConfig::new(*identity.secret()) };
     Endpoint::bind("127.0.0.1:0".parse().unwrap(), config).unwrap()
-}
-
-/// A request that opens, as somebody recorded it: whoever has the URL can make one.
-fn recorded(server: &Identity, id: [u8; 8], message: Option<&'static [u8]>) -> Vec<u8> {
-    let params = Params::default();
-    let symbols = |message: &'static [u8]| {
-        let live =
-            Some(Live { kind: LiveKind::Message, block_len: message.len() as u32, fin: true });
-        let (len, data) = (message.len() as u16, message.into());
-        let (channel, block, esi, count) = (0, 0, 0, 1);
-        let (whole, long) = (false, false);
-        Frame::Symbols(SymbolsFrame { channel, block, esi, count, live, whole, long, len, data })
-    };
-    let hello = Hello { params, frames: message.map(symbols).into_iter().collect() };
-    let packet = DfcpPacket::Syn { version: VERSION, source: ConnectionId(id), hello };
-    let secret = *Identity::generate().secret();
-    let mut initiator = Initiator::new(secret, *server.public().as_bytes(), None);
-    let mut datagram = Vec::new();
-    initiator.seal(&packet, &mut datagram).unwrap();
-    datagram
 }
 
 /// What a flood was.

@@ -211,6 +211,7 @@ impl Driver {
             Frame::Token(token) => tokens.redeem(at, ip, &opened.client, token),
             _ => None,
         });
+        let is_fresh = known.is_some();
         let next = tokens.make(at, ip, &opened.client, known.unwrap_or_default());
         if proved {
             // Where it is, it has proved, even if nothing else is known.
@@ -222,7 +223,8 @@ impl Driver {
         let mut machine =
             Machine::accept(at, config, id, opened.source, opened.version, &opened.hello, size);
         let (router, inboxes) = Router::new();
-        let connection = Connection::new(handle, self.next_slot, syn.from, opened.client, inboxes);
+        let (slot, client) = (self.next_slot, opened.client);
+        let connection = Connection::new(handle, slot, syn.from, client, is_fresh, inboxes);
         let waiting = if allowed {
             Some(Waiting::Accept(connection, self.incoming.clone()))
         } else {

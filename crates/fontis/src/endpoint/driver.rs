@@ -200,7 +200,7 @@ impl Driver {
             .with_key_log(self.config.key_log.clone());
         let (router, inboxes) = Router::new();
         let slot_id = self.next_slot;
-        let connection = Connection::new(handle, slot_id, remote, key, inboxes);
+        let connection = Connection::new(handle, slot_id, remote, key, false, inboxes);
         let slot = Slot {
             machine,
             router,

@@ -51,6 +51,7 @@ pub(crate) struct Router {
     objects: mpsc::UnboundedSender<Offered>,
     streams: mpsc::UnboundedSender<Opened>,
     closed: watch::Sender<Option<CloseReason>>,
+    confirmed: watch::Sender<bool>,
 }
 
 /// The receiving ends of a router.
@@ -59,6 +60,7 @@ pub(crate) struct Inboxes {
     pub(crate) objects: mpsc::UnboundedReceiver<Offered>,
     pub(crate) streams: mpsc::UnboundedReceiver<Opened>,
     pub(crate) closed: watch::Receiver<Option<CloseReason>>,
+    pub(crate) confirmed: watch::Receiver<bool>,
 }
 
 impl Router {
@@ -67,12 +69,15 @@ impl Router {
         let (objects, objects_rx) = mpsc::unbounded_channel();
         let (streams, streams_rx) = mpsc::unbounded_channel();
         let (closed, closed_rx) = watch::channel(None);
-        let router = Self { channels: HashMap::new(), messages, objects, streams, closed };
+        let (confirmed, confirmed_rx) = watch::channel(false);
+        let router =
+            Self { channels: HashMap::new(), messages, objects, streams, closed, confirmed };
         let inboxes = Inboxes {
             messages: messages_rx,
             objects: objects_rx,
             streams: streams_rx,
             closed: closed_rx,
+            confirmed: confirmed_rx,
         };
         (router, inboxes)
     }
@@ -96,7 +101,11 @@ impl Router {
     pub(crate) fn route(&mut self, event: DfcpEvent) {
         let (channel, event, last) = match event {
             // Tokens are the endpoint's.
-            DfcpEvent::Connected | DfcpEvent::Token { .. } => return,
+            DfcpEvent::Token { .. } => return,
+            DfcpEvent::Connected => {
+                self.confirmed.send_replace(true);
+                return;
+            }
             DfcpEvent::Message { data, early, .. } => {
                 let _ = self.messages.send(Message { data, early });
                 return;

@@ -54,6 +54,12 @@ pub enum TransferError {
         /// The peer.
         remote: SocketAddr,
     },
+    /// The peer took nothing for too long.
+    #[error("{remote} took nothing for too long")]
+    Stalled {
+        /// The peer.
+        remote: SocketAddr,
+    },
     /// The peer has no memory for it.
     #[error("{remote} has too much to do and no memory for this transfer: try again later")]
     NoRoom {

@@ -5,6 +5,7 @@
 //! object is verified.
 
 mod error;
+mod gate;
 mod get;
 mod incoming;
 mod message;

@@ -118,7 +118,7 @@ async fn send_one(
     let (name, entries) = (manifest.name().to_owned(), manifest.entries().len());
     progress(Progress::Started { name: name.clone(), bytes, entries, resumed });
     let mut counted = connection.stats().await.unwrap_or_default();
-    let sending = outgoing.send(connection, id, held, Request::values, |done, stats| {
+    let sending = outgoing.send(connection, id, held, Request::values, None, |done, stats| {
         counted = stats;
         progress(Progress::Moved { done, stats });
     });

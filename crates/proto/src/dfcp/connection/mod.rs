@@ -304,6 +304,11 @@ impl DfcpConnection {
         self.control.push(now, Frame::Limit { sequence: self.limits_told, rate });
     }
 
+    /// Whether a limit of either side pauses this side's data packets.
+    pub fn is_paused(&self) -> bool {
+        self.path.limits.contains(&Some(Rate::ZERO))
+    }
+
     fn set_limit(&mut self, now: Time, whose: usize, rate: Option<Rate>) {
         let before = self.path.rate();
         self.path.limits[whose] = rate;
