@@ -1,5 +1,6 @@
 //! Tests of the transports from outside.
 
+mod asking;
 mod connection;
 mod corpus;
 mod decoding;

@@ -236,10 +236,11 @@ impl SendChannel {
         }
     }
 
-    /// The receiver's own account, from packet `number`. Older than what is known, it is ignored.
-    pub(super) fn on_status(&mut self, number: u64, status: &BlockStatus) {
+    /// The receiver's own account, from packet `number`. One that is no newer than what is known is
+    /// ignored; whether this one was not.
+    pub(super) fn on_status(&mut self, number: u64, status: &BlockStatus) -> bool {
         if self.status_number.is_some_and(|known| known >= number) {
-            return;
+            return false;
         }
         self.status_number = Some(number);
         self.limit = self.limit.max(status.limit);
@@ -258,6 +259,7 @@ impl SendChannel {
             }
         }
         self.advance();
+        true
     }
 
     /// The receiver has all of it.

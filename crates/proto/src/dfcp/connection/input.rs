@@ -7,11 +7,13 @@ use super::super::packet::{
     BlockStatus, ChannelId, ConnectionId, DfcpPacket, Frame, Hello, LiveKind, SymbolsFrame,
 };
 use super::super::trace::{TraceEvent, Traced};
-use super::{DfcpConnection, State, THEIRS, early_limit};
+use super::{DfcpConnection, FeedbackState, State, THEIRS, early_limit};
 use crate::rate::feedback::feedback_interval;
 
 /// Challenges that wait for their answer; a peer needs one.
 const MAX_ANSWERS: usize = 2;
+/// Channels whose status answers a PING.
+const TOLD_AT_ONCE: usize = 64;
 /// Packets whose feedback is not delayed when a connection begins.
 const EAGER_PACKETS: u64 = 4;
 
@@ -206,7 +208,13 @@ impl DfcpConnection {
     fn on_frames(&mut self, now: Time, number: u64, frames: &[Frame]) {
         let mut eliciting = false;
         let mut data = false;
+        let mut told = false;
         for frame in frames {
+            // Each goes through what was sent: a packet needs one.
+            if matches!(frame, Frame::Feedback(_)) && core::mem::replace(&mut told, true) {
+                self.stats.violations += 1;
+                continue;
+            }
             eliciting |= !matches!(
                 frame,
                 Frame::Feedback(_)
@@ -239,10 +247,7 @@ impl DfcpConnection {
             return;
         }
         match frame {
-            Frame::Ping => {
-                self.feedback.due = Some(now);
-                self.feedback.dirty.extend(self.recv.keys());
-            }
+            Frame::Ping => self.on_ping(now),
             Frame::Padding(_) | Frame::Confirm => {}
             Frame::Challenge(token) => {
                 if self.address.answers.len() < MAX_ANSWERS {
@@ -283,6 +288,23 @@ impl DfcpConnection {
                 self.fin.answered = true;
             }
         }
+    }
+
+    /// The peer asks for the status of channels: it may have missed some. It gets that of a few, and
+    /// of the next few when it asks again.
+    fn on_ping(&mut self, now: Time) {
+        let interval = feedback_interval(self.path.rtt.smoothed());
+        let at = self.feedback.at_once(now, interval);
+        if at > now {
+            self.feedback.due = Some(self.feedback.due.map_or(at, |earlier| earlier.min(at)));
+            return;
+        }
+        self.feedback.due = Some(now);
+        let FeedbackState { dirty, next_told, .. } = &mut self.feedback;
+        let behind = self.recv.range(..*next_told);
+        let mut channels = self.recv.range(*next_told..).chain(behind).map(|(id, _)| *id);
+        dirty.extend(channels.by_ref().take(TOLD_AT_ONCE));
+        *next_told = channels.next().unwrap_or(0);
     }
 
     /// After the end only two things matter: that the peer learns of it, and that this side learns
@@ -370,7 +392,9 @@ impl DfcpConnection {
 
     fn on_status(&mut self, number: u64, status: &BlockStatus) {
         let Some(channel) = self.send.get_mut(&status.channel) else { return };
-        channel.on_status(number, status);
+        if !channel.on_status(number, status) {
+            return;
+        }
         channel.retarget(&self.path.loss);
         if channel.is_complete() {
             self.deliver(status.channel);

@@ -143,6 +143,27 @@ struct FeedbackState {
     /// Channels whose status has changed.
     dirty: BTreeSet<ChannelId>,
     sent: u64,
+    /// When feedback was first sent at once, and how often since.
+    burst: (Time, u32),
+    /// The channel whose status the answer to the next PING tells first.
+    next_told: ChannelId,
+}
+
+/// How often feedback leaves at once in a feedback interval; further feedback waits for its end.
+const AT_ONCE: u32 = 8;
+
+impl FeedbackState {
+    /// When feedback may leave that is wanted at once, so that it is more often than that only by
+    /// its regular timer.
+    fn at_once(&mut self, now: Time, interval: Duration) -> Time {
+        let (began, count) = self.burst;
+        if count == 0 || now.since(began) >= interval {
+            self.burst = (now, 1);
+            return now;
+        }
+        self.burst.1 = count.saturating_add(1);
+        if count < AT_ONCE { now } else { began + interval }
+    }
 }
 
 /// What is asked and answered about the peer's address.
@@ -306,7 +327,7 @@ impl DfcpConnection {
 
     /// Whether a limit of either side pauses this side's data packets.
     pub fn is_paused(&self) -> bool {
-        self.path.limits.contains(&Some(Rate::ZERO))
+        self.path.is_paused()
     }
 
     fn set_limit(&mut self, now: Time, whose: usize, rate: Option<Rate>) {
