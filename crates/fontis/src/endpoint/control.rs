@@ -5,7 +5,6 @@ use fontis_proto::dfcp::DfcpStats;
 
 use super::Endpoint;
 use super::driver::Driver;
-use super::slot::Slot;
 
 /// The state of an endpoint.
 #[derive(Clone, Debug)]
@@ -42,7 +41,10 @@ impl Endpoint {
     /// IP layer; connections that reach it get equal shares. Zero pauses them; `None` removes the
     /// limit.
     pub fn limit(&self, rate: Option<Rate>) {
-        self.inner.handle.post(Box::new(move |driver, _| driver.limit = rate));
+        self.inner.handle.post(Box::new(move |driver, _| {
+            driver.limit = rate;
+            driver.shares_changed = true;
+        }));
     }
 
     /// The present state of the endpoint.
@@ -61,15 +63,11 @@ pub(super) type Shares = [Option<Rate>; 2];
 impl Driver {
     /// Gives every connection its share of the limit.
     pub(super) fn share(&mut self, now: Time) {
-        if self.limit.is_none() && self.slots.values().all(|slot| slot.shares == Shares::default())
-        {
+        if !std::mem::take(&mut self.shares_changed) {
             return;
         }
         let part = |rate: Rate, count: usize| rate.mul_ratio(1, count.max(1) as u64);
-        let count = |is: fn(&Slot) -> bool| self.slots.values().filter(|slot| is(slot)).count();
-        let senders = count(|slot| slot.machine.is_sending());
-        let receivers = count(|slot| slot.machine.is_receiving());
-        let wanted = [senders, receivers].map(|count| self.limit.map(|rate| part(rate, count)));
+        let wanted = self.flows.map(|count| self.limit.map(|rate| part(rate, count)));
         for (id, slot) in &mut self.slots {
             // Whoever only asks is told nothing; a client's peer may send as soon as it is asked.
             let told = slot.machine.is_receiving() || slot.is_initiator();

@@ -5,8 +5,8 @@ use std::sync::{Arc, mpsc};
 use bytes::{Bytes, BytesMut};
 use fontis_base::{Duration, Ecn, Rate, Time};
 use fontis_proto::dfcp::{
-    CloseReason, ConnectionId, DfcpConfig, DfcpConnection as Machine, DfcpEvent, DfcpPacket,
-    Frames, MemoryBudget, OpenError,
+    ConnectionId, DfcpConfig, DfcpConnection as Machine, DfcpPacket, Frames, MemoryBudget,
+    OpenError, ResetToken,
 };
 use hashbrown::HashMap;
 use mio::{Events, Interest, Poll, Token, Waker};
@@ -15,6 +15,7 @@ use tokio::sync::{mpsc as async_mpsc, oneshot, watch};
 use super::admission::{Admission, Syn};
 use super::census::Census;
 use super::control::Shares;
+use super::deadlines::Deadlines;
 use super::outbox::Outbox;
 use super::router::Router;
 use super::slot::{Protection, Slot, Waiting};
@@ -72,13 +73,20 @@ pub(super) struct Driver {
     /// Peers choose these keys, so they are hashed in a way that none can foresee.
     pub(super) by_syn: std::collections::HashMap<(SocketAddr, ConnectionId), u64>,
     pub(super) admission: Admission,
+    /// The connections by the tokens of their peers' resets. Peers choose these, too.
+    pub(super) by_token: std::collections::HashMap<ResetToken, u64>,
+    pub(super) deadlines: Deadlines,
     stopping: bool,
     pub(super) handle: Option<Handle>,
     pub(super) touched: Vec<u64>,
     pub(super) limit: Option<Rate>,
+    /// The number of connections that send, and of those that receive.
+    pub(super) flows: [usize; 2],
+    /// Whether the limit, or what shares it, has changed.
+    pub(super) shares_changed: bool,
     /// The memory of all connections.
     budget: MemoryBudget,
-    census: Census,
+    pub(super) census: Census,
     /// Connections that clients have made and confirmed.
     pub(super) accepted: u64,
 }
@@ -118,11 +126,15 @@ impl Driver {
             next_slot: 0,
             by_id: HashMap::new(),
             by_syn: std::collections::HashMap::new(),
+            by_token: std::collections::HashMap::new(),
+            deadlines: Deadlines::default(),
             admission: Admission::new(),
             stopping: false,
             handle: None,
             touched: Vec::new(),
             limit: None,
+            flows: [0; 2],
+            shares_changed: false,
             accepted: 0,
             poll,
         };
@@ -213,6 +225,9 @@ impl Driver {
             syn: None,
             unreadable_until: None,
             unconfirmed_until: None,
+            scheduled: None,
+            reset_token: None,
+            flows: [false; 2],
             network: None,
             ends_on_refusal: false,
             qlog: self.qlog(id, "client"),
@@ -227,16 +242,6 @@ impl Driver {
             writers: Vec::new(),
         };
         self.insert(id, slot);
-    }
-
-    pub(super) fn insert(&mut self, id: ConnectionId, slot: Slot) {
-        if let Some(syn) = slot.syn {
-            self.by_syn.insert(syn, self.next_slot);
-        }
-        self.by_id.insert(id, self.next_slot);
-        self.touched.push(self.next_slot);
-        self.slots.insert(self.next_slot, slot);
-        self.next_slot += 1;
     }
 
     pub(super) fn new_id(&self) -> ConnectionId {
@@ -350,11 +355,7 @@ impl Driver {
             Header::Reset { destination, token } => {
                 // A reset names the identifier that this side had sent to, so it is found by the
                 // token.
-                let owner = self
-                    .slots
-                    .iter()
-                    .find(|(_, slot)| slot.machine.peer_reset_token() == Some(token));
-                if let Some((slot, _)) = owner.map(|(id, slot)| (*id, slot)) {
+                if let Some(slot) = self.by_token.get(&token).copied() {
                     self.with(slot, at, |slot, now| {
                         slot.machine.handle(
                             now,
@@ -449,26 +450,25 @@ impl Driver {
     /// Runs the due work of connections; returns the time of the next.
     fn drive(&mut self, now: Time) -> Option<Time> {
         self.outbox.retry(&self.socket);
-        self.share(now);
         let mut due = std::mem::take(&mut self.touched);
-        due.extend(
-            self.slots
-                .iter()
-                .filter(|(_, slot)| slot.due().is_some_and(|at| at <= now))
-                .map(|(id, _)| *id),
-        );
+        self.count_flows(&due);
+        self.share(now);
+        due.append(&mut self.touched);
+        due.extend(self.deadlines.due(now));
         due.sort_unstable();
         due.dedup();
-        for id in due {
-            self.drive_slot(now, id);
+        for id in &due {
+            self.drive_slot(now, *id);
+            self.schedule(*id);
         }
+        self.count_flows(&due);
         self.outbox.flush(&self.socket);
         if self.outbox.is_blocked() {
             // The socket's next writable event wakes the thread; until then only what arrives
             // matters.
             return Some(now + Duration::from_millis(1));
         }
-        self.slots.values().filter_map(Slot::due).min()
+        self.deadlines.first()
     }
 
     fn drive_slot(&mut self, now: Time, id: u64) {
@@ -542,27 +542,6 @@ impl Driver {
             self.remove(id);
         } else if packets >= PACKETS_IN_TURN {
             self.touched.push(id);
-        }
-    }
-
-    /// Drops a connection whose initiator has not confirmed, without a word to it.
-    pub(super) fn forget(&mut self, id: u64) {
-        if let Some(slot) = self.slots.get_mut(&id) {
-            slot.router.route(DfcpEvent::Closed(CloseReason::NoAnswer));
-        }
-        self.remove(id);
-    }
-
-    fn remove(&mut self, id: u64) {
-        self.admission.leave(id);
-        if let Some(slot) = self.slots.remove(&id) {
-            if let Some(network) = slot.network {
-                self.census.leave(network);
-            }
-            self.by_id.remove(&slot.machine.local_id());
-            if let Some(syn) = slot.syn {
-                self.by_syn.remove(&syn);
-            }
         }
     }
 }

@@ -6,12 +6,14 @@
 mod admission;
 mod census;
 mod control;
+mod deadlines;
 mod driver;
 mod limiter;
 mod outbox;
 mod router;
 mod slot;
 mod unconfirmed;
+mod upkeep;
 
 use std::io;
 use std::net::SocketAddr;

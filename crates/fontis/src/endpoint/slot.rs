@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 use fontis_base::{Duration, Ecn, Rate, Time};
 use fontis_proto::dfcp::{
     ChannelId, CloseReason, DfcpConnection as Machine, DfcpEvent, DfcpPacket, Frame, KnownPath,
-    NO_ROOM, OpenError, SealError, Session, TOO_LONG,
+    NO_ROOM, OpenError, ResetToken, SealError, Session, TOO_LONG,
 };
 use tokio::sync::oneshot;
 
@@ -71,6 +71,12 @@ pub(crate) struct Slot {
     pub(super) unreadable_until: Option<Time>,
     /// The time until which its initiator has to confirm; `None` if it has, or need not.
     pub(super) unconfirmed_until: Option<Time>,
+    /// The time that it is scheduled for.
+    pub(super) scheduled: Option<Time>,
+    /// The token of its peer's resets, as it is indexed.
+    pub(super) reset_token: Option<ResetToken>,
+    /// Whether it counts as one that sends, and as one that receives.
+    pub(super) flows: [bool; 2],
     /// The network that it counts for, if it is a client's and confirmed.
     pub(super) network: Option<Network>,
     /// Whether it ends when the peer refuses a message.

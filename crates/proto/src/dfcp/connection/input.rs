@@ -290,8 +290,8 @@ impl DfcpConnection {
         }
     }
 
-    /// The peer asks for the status of channels: it may have missed some. It gets that of a few, and
-    /// of the next few when it asks again.
+    /// The peer asks for the status of channels: it may have missed some. It gets that of a few,
+    /// and of the next few when it asks again.
     fn on_ping(&mut self, now: Time) {
         let interval = feedback_interval(self.path.rtt.smoothed());
         let at = self.feedback.at_once(now, interval);
