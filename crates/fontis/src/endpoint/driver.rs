@@ -17,6 +17,7 @@ use super::census::Census;
 use super::control::Shares;
 use super::deadlines::Deadlines;
 use super::outbox::Outbox;
+use super::reset_secret::reset_secret;
 use super::router::Router;
 use super::slot::{Protection, Slot, Waiting};
 use super::unconfirmed::Network;
@@ -116,7 +117,7 @@ impl Driver {
             socket,
             outbox: Outbox::new(),
             opened: Vec::new(),
-            reset_secret: blake3::derive_key("fontis 1 reset tokens", &config.secret),
+            reset_secret: reset_secret(&config.secret, local),
             budget: MemoryBudget::new(config.memory),
             census: Census::new(config.connections),
             config,

@@ -10,6 +10,7 @@ mod deadlines;
 mod driver;
 mod limiter;
 mod outbox;
+mod reset_secret;
 mod router;
 mod slot;
 mod unconfirmed;
