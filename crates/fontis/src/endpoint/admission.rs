@@ -200,8 +200,7 @@ impl Driver {
             Accept::None => false,
         };
         if !allowed {
-            // The connection only carries the refusal: nothing of the message is kept. A wrong
-            // pre-shared key shows in the next packet, so it cannot be checked here.
+            // The connection only carries the refusal: nothing of the message is kept.
             opened.hello.frames.clear();
         }
         let id = self.new_id();

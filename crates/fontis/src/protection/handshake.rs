@@ -117,7 +117,7 @@ impl Initiator {
             .and_then(|builder| builder.prologue(&prologue))
             .map_err(|_| SealError)?;
         if let Some(psk) = &self.psk {
-            builder = builder.psk(2, psk).map_err(|_| SealError)?;
+            builder = builder.psk(1, psk).map_err(|_| SealError)?;
         }
         let mut noise = builder.build_initiator().map_err(|_| SealError)?;
         let mut payload = Vec::new();
@@ -215,7 +215,7 @@ pub fn open_syn(
         let mut builder =
             Builder::new(pattern(psk)).local_private_key(secret)?.prologue(&prologue)?;
         if let Some(psk) = psk {
-            builder = builder.psk(2, psk)?;
+            builder = builder.psk(1, psk)?;
         }
         builder.build_responder()
     };
@@ -406,6 +406,19 @@ mod tests {
         initiator.seal(&syn(), &mut datagram).unwrap();
         let error = open_syn(&datagram, &server_secret, Some(&[5; 32])).err();
         assert_eq!(error, Some(SynError::UnknownKey));
+    }
+
+    #[test]
+    fn nothing_of_a_syn_opens_without_the_preshared_key() {
+        let (server_secret, server_public) = keypair();
+        let mut initiator = Initiator::new(keypair().0, server_public, Some([5; 32]));
+        let mut datagram = Vec::new();
+        initiator.seal(&syn(), &mut datagram).unwrap();
+        assert!(open_syn(&datagram, &server_secret, Some(&[5; 32])).is_ok());
+        for other in [Some(&[6; 32]), None] {
+            let error = open_syn(&datagram, &server_secret, other).err();
+            assert_eq!(error, Some(SynError::UnknownKey), "{other:?}");
+        }
     }
 
     #[test]
