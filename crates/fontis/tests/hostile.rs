@@ -138,3 +138,31 @@ async fn endpoints_of_one_identity_do_not_reset_each_others_connections() {
     drop(server);
     assert_eq!(again().await, again().await);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_forged_unknown_key_ends_no_attempt() {
+    let liar = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = liar.local_addr().unwrap();
+    let identity = Identity::generate();
+    let key = *identity.public().as_bytes();
+    let client = endpoint(&Identity::generate(), Accept::None);
+    let (doubts, doubted) = tokio::sync::oneshot::channel();
+    let attempt =
+        tokio::spawn(async move { client.connect_doubting(address, key, None, doubts).await });
+    let lie = tokio::task::spawn_blocking(move || {
+        let mut syn = [0; 2000];
+        let (_, from) = liar.recv_from(&mut syn).unwrap();
+        liar.send_to(&[&[5][..], &syn[5..13]].concat(), from).unwrap();
+    });
+    lie.await.unwrap();
+    doubted.await.expect("the caller is told");
+    // Longer than the patience with which a stranger's word was taken.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(!attempt.is_finished(), "{:?}", attempt.await.unwrap().err());
+    let config =
+        EndpointConfig { accept: Accept::Anyone, ..EndpointConfig::new(*identity.secret()) };
+    let server = Endpoint::bind(address, config).unwrap();
+    let connected = tokio::time::timeout(Duration::from_secs(5), attempt).await;
+    assert!(connected.expect("another copy of the SYN").unwrap().is_ok());
+    drop(server);
+}

@@ -19,9 +19,9 @@ use super::deadlines::Deadlines;
 use super::outbox::Outbox;
 use super::reset_secret::reset_secret;
 use super::router::Router;
-use super::slot::{Protection, Slot, Waiting};
+use super::slot::{ConnectReply, Protection, Slot, Waiting};
 use super::unconfirmed::Network;
-use super::{BindError, CODE_TOO_MANY, Command, ConnectError, EndpointConfig, Handle};
+use super::{BindError, CODE_TOO_MANY, Command, EndpointConfig, Handle};
 use crate::connection::Connection;
 use crate::protection::{Header, Initiator, Opened, SYNACK, header, reset_token, sealed_for};
 use crate::qlog::Qlog;
@@ -39,8 +39,6 @@ const READS_IN_TURN: u32 = 8;
 /// The shortest interval of storing the symbols of an incomplete block; on a fast path a block
 /// takes less.
 const CHECKPOINT_EVERY: Duration = Duration::from_millis(50);
-/// The time after an UNKNOWN KEY during which a valid answer may show that it was forged.
-const UNREADABLE_PATIENCE: Duration = Duration::from_millis(1500);
 
 /// The reason that a client is told when there are too many.
 const TOO_MANY: &str = "it has as many connections as it takes: try again later";
@@ -203,7 +201,7 @@ impl Driver {
         remote: SocketAddr,
         key: [u8; 32],
         early: Option<Bytes>,
-        reply: oneshot::Sender<Result<Connection, ConnectError>>,
+        (reply, doubts): (ConnectReply, oneshot::Sender<()>),
     ) {
         let id = self.new_id();
         let token = self.config.tokens.as_ref().and_then(|store| store.take(&key, remote.ip()));
@@ -224,7 +222,8 @@ impl Driver {
             waiting: Some(Waiting::Connect(connection, reply)),
             latest: now,
             syn: None,
-            unreadable_until: None,
+            is_doubted: false,
+            doubts: Some(doubts),
             unconfirmed_until: None,
             scheduled: None,
             reset_token: None,
@@ -374,10 +373,9 @@ impl Driver {
             }
             Header::UnknownKey { destination } => {
                 if let Some(slot) = self.by_id.get(&destination).copied() {
-                    self.with(slot, at, |slot, now| {
-                        if slot.waiting.is_some() {
-                            slot.unreadable_until.get_or_insert(now + UNREADABLE_PATIENCE);
-                        }
+                    self.with(slot, at, |slot, _| {
+                        // Anybody could have sent it.
+                        slot.doubt();
                     });
                 }
             }
@@ -403,7 +401,7 @@ impl Driver {
             Err(_) if slot.waiting.is_some() && bytes.first() == Some(&SYNACK) => {
                 // A SYNACK that does not open: another pre-shared key, or somebody's lie.
                 slot.forged += 1;
-                slot.unreadable_until.get_or_insert(origin.at + UNREADABLE_PATIENCE);
+                slot.doubt();
             }
             Err(_) => {
                 slot.forged += u64::from(!slot.keep_early(origin.at, origin.ecn, bytes));
@@ -476,9 +474,6 @@ impl Driver {
         let Some(slot) = self.slots.get_mut(&id) else { return };
         let now = slot.latest.max(now);
         slot.latest = now;
-        if slot.waiting.is_some() && slot.unreadable_until.is_some_and(|until| until <= now) {
-            slot.machine.close(now, 0, "");
-        }
         if slot.unconfirmed_until.is_some_and(|until| until <= now) {
             self.forget(id);
             return;

@@ -237,10 +237,23 @@ impl Endpoint {
         key: [u8; 32],
         early: Option<Bytes>,
     ) -> Result<Connection, ConnectError> {
+        let (doubts, _) = oneshot::channel();
+        self.connect_doubting(address, key, early, doubts).await
+    }
+
+    /// The same. `doubts` is told if something answers that seems to hold another key: perhaps it
+    /// is somebody's lie, so the attempt goes on.
+    pub async fn connect_doubting(
+        &self,
+        address: SocketAddr,
+        key: [u8; 32],
+        early: Option<Bytes>,
+        doubts: oneshot::Sender<()>,
+    ) -> Result<Connection, ConnectError> {
         let (reply, answer) = oneshot::channel();
         let handle = self.inner.handle.clone();
         self.inner.handle.post(Box::new(move |driver, now| {
-            driver.connect(now, handle, address, key, early, reply);
+            driver.connect(now, handle, address, key, early, (reply, doubts));
         }));
         answer.await.unwrap_or(Err(ConnectError::EndpointClosed))
     }

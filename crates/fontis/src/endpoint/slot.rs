@@ -67,8 +67,11 @@ pub(crate) struct Slot {
     pub(super) latest: Time,
     /// The handshake that began it, so that copies of the SYN find it.
     pub(super) syn: Option<(SocketAddr, fontis_proto::dfcp::ConnectionId)>,
-    /// The peer says it cannot read the SYN; given up at this time unless it does after all.
-    pub(super) unreadable_until: Option<Time>,
+    /// Somebody says that the peer cannot read the SYN, or sent an answer that does not open. It
+    /// explains the end of an attempt and ends none, since anybody could say so.
+    pub(super) is_doubted: bool,
+    /// The caller of `connect`, who is told of that.
+    pub(super) doubts: Option<oneshot::Sender<()>>,
     /// The time until which its initiator has to confirm; `None` if it has, or need not.
     pub(super) unconfirmed_until: Option<Time>,
     /// The time that it is scheduled for.
@@ -122,9 +125,12 @@ pub(super) struct Early {
 /// The number that a responder sends before its SYNACK is acknowledged.
 const MAX_EARLY_DATAGRAMS: usize = 8;
 
+/// The caller of `connect`.
+pub(super) type ConnectReply = oneshot::Sender<Result<Connection, ConnectError>>;
+
 pub(super) enum Waiting {
     /// The caller of `connect`.
-    Connect(Connection, oneshot::Sender<Result<Connection, ConnectError>>),
+    Connect(Connection, ConnectReply),
     /// The queue of accepted connections.
     Accept(Connection, tokio::sync::mpsc::UnboundedSender<Connection>),
 }
@@ -164,6 +170,16 @@ impl Slot {
         }
         self.token_kept = Some(now);
         self.token.take()
+    }
+
+    /// Somebody says that the peer cannot read the SYN.
+    pub(super) fn doubt(&mut self) {
+        if matches!(self.waiting, Some(Waiting::Connect(..))) {
+            self.is_doubted = true;
+            if let Some(doubts) = self.doubts.take() {
+                let _ = doubts.send(());
+            }
+        }
     }
 
     pub(super) const fn is_initiator(&self) -> bool {
@@ -230,13 +246,11 @@ impl Slot {
 
     fn explain(&self, reason: &CloseReason) -> ConnectError {
         match reason {
-            CloseReason::NoAnswer | CloseReason::IdleTimeout if self.unreadable_until.is_some() => {
+            CloseReason::NoAnswer | CloseReason::IdleTimeout if self.is_doubted => {
                 ConnectError::WrongKey(self.remote)
             }
             CloseReason::NoAnswer | CloseReason::IdleTimeout => ConnectError::NoAnswer(self.remote),
-            CloseReason::Local if self.unreadable_until.is_some() => {
-                ConnectError::WrongKey(self.remote)
-            }
+            CloseReason::Local if self.is_doubted => ConnectError::WrongKey(self.remote),
             CloseReason::Peer { code: CODE_REFUSED_KEY, .. } => {
                 ConnectError::RefusedKey(self.remote)
             }
@@ -279,9 +293,8 @@ impl Slot {
 
     /// The time of the connection's next work.
     pub(super) fn due(&self) -> Option<Time> {
-        let unreadable = self.unreadable_until.filter(|_| self.waiting.is_some());
         let next = self.machine.timeout().map(|(at, _)| at);
-        [next, unreadable, self.unconfirmed_until].into_iter().flatten().min()
+        [next, self.unconfirmed_until].into_iter().flatten().min()
     }
 
     /// Keeps what cannot be opened before the SYNACK has come; false if that is not why.

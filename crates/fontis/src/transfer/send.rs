@@ -8,7 +8,7 @@ use fontis_proto::dfcp::{Held, SendOptions};
 use super::get::meanwhile;
 use super::message::{Request, Response, decode, encode, safe_text};
 use super::outgoing::{Outgoing, Tree, close, lost};
-use super::{Progress, Report, TransferError};
+use super::{Progress, Report, TransferError, connect};
 use crate::connection::Connection;
 use crate::endpoint::Endpoint;
 use crate::source::Source;
@@ -30,7 +30,7 @@ pub async fn send(
     for path in paths {
         sources.push(open(path.clone()).await?);
     }
-    let connection = endpoint.connect(remote, *url.key.as_bytes(), None).await?;
+    let connection = connect(endpoint, remote, *url.key.as_bytes(), None, &progress).await?;
     connection.transfers_only(None);
     progress(Progress::Connected { remote });
     for (id, outgoing) in (0..).zip(sources) {
