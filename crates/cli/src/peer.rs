@@ -89,7 +89,7 @@ impl Keys {
         accept: Accept,
     ) -> Result<Endpoint, fontis::BindError> {
         let config = EndpointConfig {
-            psk: self.psk,
+            psk: self.psk.map(Into::into),
             transport: DfcpConfig { rate, ..DfcpConfig::default() },
             accept,
             qlog: self.qlog.clone(),

@@ -13,6 +13,7 @@ use etcetera::{BaseStrategy, choose_base_strategy};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::printable::{Printable, printable};
+use crate::private_file::{self, NotPrivate};
 use crate::random;
 
 /// Bytes of a public or secret key.
@@ -63,6 +64,12 @@ pub enum IdentityError {
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
+    },
+    /// The file is another user's, who knows the secret key and may replace it.
+    #[error("{} belongs to another user: name an identity file of your own", printable(.path))]
+    Foreign {
+        /// The identity file.
+        path: PathBuf,
     },
     /// The list is longer than any real one.
     #[error("{} has over {MAX_ALLOW_LIST} bytes: name a list of public keys", printable(.path))]
@@ -181,8 +188,8 @@ impl Identity {
     /// Reads the identity at `path`; on first use makes one there, readable by this user only.
     ///
     /// # Errors
-    /// [`IdentityError`]: `Open` if others may read it, `Secret` if it is not an identity,
-    /// `Randomness` if the system has no randomness, or `Io`.
+    /// [`IdentityError`]: `Open` if others may read it, `Foreign` if it is another user's, `Secret`
+    /// if it is not an identity, `Randomness` if the system has no randomness, or `Io`.
     pub fn load_or_create(path: &Path) -> Result<Self, IdentityError> {
         match Self::load(path) {
             Err(IdentityError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
@@ -205,11 +212,10 @@ impl Identity {
         random::check().map_err(IdentityError::Randomness)?;
         let error = |source| IdentityError::Io { action: "read", path: path.into(), source };
         let file = File::open(path).map_err(error)?;
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::MetadataExt;
-            let mode = file.metadata().map_err(error)?.mode() & 0o777;
-            if mode & 0o077 != 0 {
+        match private_file::check(&file).map_err(error)? {
+            Ok(()) => {}
+            Err(NotPrivate::Foreign) => return Err(IdentityError::Foreign { path: path.into() }),
+            Err(NotPrivate::Open(mode)) => {
                 return Err(IdentityError::Open { path: path.into(), mode });
             }
         }

@@ -25,6 +25,7 @@ mod layout;
 pub mod manifest;
 mod partial;
 mod printable;
+mod private_file;
 pub mod protection;
 mod qlog;
 mod random;

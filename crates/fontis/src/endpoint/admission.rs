@@ -156,7 +156,7 @@ impl Driver {
                 return;
             }
         };
-        match open_syn(bytes, &self.config.secret, self.config.psk.as_ref()) {
+        match open_syn(bytes, &self.config.secret, self.config.psk.as_deref()) {
             Ok(opened) => self.accept(at, syn, proved, opened, bytes.len()),
             Err(SynError::UnknownKey) => {
                 if self.admission.answers.allows(at) {

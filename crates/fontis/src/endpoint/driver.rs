@@ -207,7 +207,7 @@ impl Driver {
         let token = self.config.tokens.as_ref().and_then(|store| store.take(&key, remote.ip()));
         let config = DfcpConfig { token: token.map(Bytes::from), ..self.transport(remote, id) };
         let machine = Machine::connect(now, config, id, early);
-        let session = Initiator::new(self.config.secret, key, self.config.psk)
+        let session = Initiator::new(*self.config.secret, key, self.config.psk.as_deref().copied())
             .with_key_log(self.config.key_log.clone());
         let (router, inboxes) = Router::new();
         let slot_id = self.next_slot;

@@ -27,6 +27,7 @@ use fontis_proto::dfcp::{CloseReason, DfcpConfig};
 use mio::Waker;
 use thiserror::Error;
 use tokio::sync::{Mutex, mpsc as async_mpsc, oneshot, watch};
+use zeroize::Zeroizing;
 
 use crate::connection::Connection;
 use crate::key_log::KeyLog;
@@ -49,9 +50,9 @@ pub(crate) const CODE_REFUSED_MESSAGE: u32 = 5;
 #[derive(Clone)]
 pub struct EndpointConfig {
     /// This side's private X25519 key.
-    pub secret: [u8; 32],
+    pub secret: Zeroizing<[u8; 32]>,
     /// A secret that the other side must know too.
-    pub psk: Option<PresharedKey>,
+    pub psk: Option<Zeroizing<PresharedKey>>,
     /// The configuration of connections.
     pub transport: DfcpConfig,
     /// The accepted connections.
@@ -73,7 +74,7 @@ impl EndpointConfig {
     /// An endpoint with this private X25519 key that accepts nobody, with all else at its default.
     pub fn new(secret: [u8; 32]) -> Self {
         Self {
-            secret,
+            secret: secret.into(),
             psk: None,
             transport: DfcpConfig::default(),
             accept: Accept::None,
