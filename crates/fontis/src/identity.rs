@@ -310,7 +310,7 @@ impl AllowList {
         self.keys.iter()
     }
 
-    fn parse(text: &str, path: &Path) -> Result<Self, IdentityError> {
+    pub(crate) fn parse(text: &str, path: &Path) -> Result<Self, IdentityError> {
         let mut keys = BTreeSet::new();
         for (i, line) in text.lines().enumerate() {
             let key = line.split('#').next().unwrap_or_default().trim();

@@ -29,6 +29,8 @@ mod private_file;
 pub mod protection;
 mod qlog;
 mod random;
+#[doc(hidden)]
+pub mod readers;
 mod sink;
 mod source;
 mod stamp;

@@ -162,6 +162,21 @@ pub(super) fn safe_text(text: &str) -> String {
     Printable(&text[..end]).to_string()
 }
 
+/// Whether the bytes are a message that reads the same when it is written again.
+pub(crate) fn reads(bytes: &[u8]) -> bool {
+    let request = decode::<Request>(bytes).map(|request| {
+        let again = decode(&encode(&request)) == Some(request.clone());
+        if let Request::Begin { holding, .. } = request {
+            let held = Held::from(holding);
+            assert_eq!(Held::from(Holding::from(&held)), held, "a list of blocks has one order");
+        }
+        again
+    });
+    let response = decode::<Response>(bytes)
+        .map(|response| decode(&encode(&response)) == Some(response.clone()));
+    [request, response].into_iter().flatten().all(|same| same)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -8,7 +8,7 @@ mod error;
 mod gate;
 mod get;
 mod incoming;
-mod message;
+pub(crate) mod message;
 mod outgoing;
 mod receive;
 mod resolve;
