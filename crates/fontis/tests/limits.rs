@@ -6,7 +6,7 @@ use bytes::Bytes;
 use fontis::transfer::FileServer;
 use fontis::{Accept, CODE_TOO_MANY, Connection, Endpoint, EndpointConfig, Identity, SendProgress};
 use fontis_codes::Code;
-use fontis_proto::dfcp::{CloseReason, Held, NOT_ASKED_FOR, ObjectShape, SendOptions};
+use fontis_proto::dfcp::{CloseReason, Held, NO_ROOM, NOT_ASKED_FOR, ObjectShape, SendOptions};
 
 fn endpoint(config: EndpointConfig) -> Endpoint {
     Endpoint::bind("127.0.0.1:0".parse().unwrap(), config).unwrap()
@@ -75,4 +75,43 @@ async fn a_file_server_refuses_an_object_that_it_did_not_ask_for() {
         }
     });
     assert_eq!(end.await, Some(SendProgress::Abandoned(NOT_ASKED_FOR)));
+}
+
+#[tokio::test]
+async fn objects_that_an_application_does_not_accept_do_not_pile_up() {
+    let identity = Identity::generate();
+    let server = endpoint(EndpointConfig {
+        accept: Accept::Anyone,
+        ..EndpointConfig::new(*identity.secret())
+    });
+    let client = endpoint(EndpointConfig::new(*Identity::generate().secret()));
+    let key = *identity.public().as_bytes();
+    let (connected, accepted) =
+        tokio::join!(client.connect(server.local_addr(), key, None), server.accept(),);
+    let (connection, _accepted) = (connected.unwrap(), accepted.unwrap());
+    let shape = ObjectShape::partition(1 << 20, 1192, Code::RaptorQ);
+    let open = || async {
+        let (label, options) = (Bytes::from(vec![1; 1000]), SendOptions::default());
+        connection.send_object(shape, label, options, Held::default()).await.unwrap()
+    };
+    // Each is there until it is given up, but the application does not accept it.
+    for _ in 0..15 {
+        let mut objects = Vec::new();
+        for _ in 0..100 {
+            objects.push(open().await);
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        objects.into_iter().for_each(|object| object.abandon(1));
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let mut last = open().await;
+    let end = within(5, async {
+        loop {
+            match last.next().await {
+                Some(SendProgress::Wanted(_)) => {}
+                other => return other,
+            }
+        }
+    });
+    assert_eq!(end.await, Some(SendProgress::Abandoned(NO_ROOM)));
 }

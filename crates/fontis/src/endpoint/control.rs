@@ -5,6 +5,7 @@ use fontis_proto::dfcp::DfcpStats;
 
 use super::Endpoint;
 use super::driver::Driver;
+use super::slot::Slot;
 
 /// The state of an endpoint.
 #[derive(Clone, Debug)]
@@ -44,6 +45,9 @@ impl Endpoint {
         self.inner.handle.post(Box::new(move |driver, _| {
             driver.limit = rate;
             driver.shares_changed = true;
+            driver.is_shared = true;
+            let all: Vec<_> = driver.slots.keys().copied().collect();
+            driver.count_flows(&all);
         }));
     }
 
@@ -85,6 +89,9 @@ impl Driver {
             slot.shares = wanted;
             self.touched.push(*id);
         }
+        // Without a limit nothing is counted, once all have been told.
+        let is_told = |slot: &Slot| slot.shares != Shares::default();
+        self.is_shared = self.limit.is_some() || self.slots.values().any(is_told);
     }
 
     fn status(&self) -> EndpointStatus {

@@ -81,6 +81,8 @@ pub(super) struct Driver {
     pub(super) limit: Option<Rate>,
     /// The number of connections that send, and of those that receive.
     pub(super) flows: [usize; 2],
+    /// Whether there is a limit, so that they are counted.
+    pub(super) is_shared: bool,
     /// Whether the limit, or what shares it, has changed.
     pub(super) shares_changed: bool,
     /// The memory of all connections.
@@ -133,6 +135,7 @@ impl Driver {
             touched: Vec::new(),
             limit: None,
             flows: [0; 2],
+            is_shared: false,
             shares_changed: false,
             accepted: 0,
             poll,

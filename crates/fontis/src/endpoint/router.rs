@@ -21,6 +21,9 @@ pub(crate) enum ChannelEvent {
     Abandoned { code: u32 },
 }
 
+/// Objects, and streams, that wait until the application accepts them.
+const UNACCEPTED: usize = 1024;
+
 /// A message by the peer.
 #[derive(Debug)]
 pub struct Message {
@@ -48,8 +51,8 @@ pub(crate) struct Opened {
 pub(crate) struct Router {
     channels: HashMap<ChannelId, mpsc::UnboundedSender<ChannelEvent>>,
     messages: mpsc::UnboundedSender<Message>,
-    objects: mpsc::UnboundedSender<Offered>,
-    streams: mpsc::UnboundedSender<Opened>,
+    objects: mpsc::Sender<Offered>,
+    streams: mpsc::Sender<Opened>,
     closed: watch::Sender<Option<CloseReason>>,
     confirmed: watch::Sender<bool>,
 }
@@ -57,8 +60,8 @@ pub(crate) struct Router {
 /// The receiving ends of a router.
 pub(crate) struct Inboxes {
     pub(crate) messages: mpsc::UnboundedReceiver<Message>,
-    pub(crate) objects: mpsc::UnboundedReceiver<Offered>,
-    pub(crate) streams: mpsc::UnboundedReceiver<Opened>,
+    pub(crate) objects: mpsc::Receiver<Offered>,
+    pub(crate) streams: mpsc::Receiver<Opened>,
     pub(crate) closed: watch::Receiver<Option<CloseReason>>,
     pub(crate) confirmed: watch::Receiver<bool>,
 }
@@ -66,8 +69,8 @@ pub(crate) struct Inboxes {
 impl Router {
     pub(crate) fn new() -> (Self, Inboxes) {
         let (messages, messages_rx) = mpsc::unbounded_channel();
-        let (objects, objects_rx) = mpsc::unbounded_channel();
-        let (streams, streams_rx) = mpsc::unbounded_channel();
+        let (objects, objects_rx) = mpsc::channel(UNACCEPTED);
+        let (streams, streams_rx) = mpsc::channel(UNACCEPTED);
         let (closed, closed_rx) = watch::channel(None);
         let (confirmed, confirmed_rx) = watch::channel(false);
         let router =
@@ -97,34 +100,37 @@ impl Router {
         self.channels.contains_key(&channel)
     }
 
-    /// Passes an event on. Nobody waiting is no error: the application has lost interest.
-    pub(crate) fn route(&mut self, event: DfcpEvent) {
+    /// Passes an event on. Nobody waiting is no error: the application has lost interest. Returns a
+    /// channel of the peer that is to be refused, because the application accepts none.
+    pub(crate) fn route(&mut self, event: DfcpEvent) -> Option<ChannelId> {
         let (channel, event, last) = match event {
             // Tokens are the endpoint's.
-            DfcpEvent::Token { .. } => return,
+            DfcpEvent::Token { .. } => return None,
             DfcpEvent::Connected => {
                 self.confirmed.send_replace(true);
-                return;
+                return None;
             }
             DfcpEvent::Message { data, early, .. } => {
                 let _ = self.messages.send(Message { data, early });
-                return;
+                return None;
             }
             DfcpEvent::ObjectOpened { channel, shape, label } => {
                 let events = self.subscribe(channel);
-                let _ = self.objects.send(Offered { channel, shape, label, events });
-                return;
+                let offered = Offered { channel, shape, label, events };
+                return self.objects.try_send(offered).is_err().then(|| self.refuse(channel));
             }
             DfcpEvent::Closed(reason) => {
                 // The reason first: who sees a channel end asks for it.
                 self.closed.send_replace(Some(reason));
                 self.channels.clear();
-                return;
+                return None;
             }
             DfcpEvent::Readable { channel } => {
                 if !self.channels.contains_key(&channel) {
                     let events = self.subscribe(channel);
-                    let _ = self.streams.send(Opened { channel, events });
+                    if self.streams.try_send(Opened { channel, events }).is_err() {
+                        return Some(self.refuse(channel));
+                    }
                 }
                 (channel, ChannelEvent::Readable, false)
             }
@@ -148,5 +154,11 @@ impl Router {
         if last {
             self.channels.remove(&channel);
         }
+        None
+    }
+
+    fn refuse(&mut self, channel: ChannelId) -> ChannelId {
+        self.channels.remove(&channel);
+        channel
     }
 }

@@ -220,7 +220,9 @@ impl Slot {
                 }
                 (_, waiting) => self.waiting = waiting,
             }
-            self.router.route(event);
+            if let Some(channel) = self.router.route(event) {
+                self.machine.abandon(now, channel, NO_ROOM);
+            }
         }
         any
     }

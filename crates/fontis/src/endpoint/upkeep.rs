@@ -35,6 +35,9 @@ impl Driver {
     /// Counts the connections that send and those that receive; only these can have changed.
     pub(super) fn count_flows(&mut self, changed: &[u64]) {
         let Self { slots, flows, shares_changed, .. } = self;
+        if !self.is_shared {
+            return;
+        }
         for id in changed {
             let Some(slot) = slots.get_mut(id) else { continue };
             let now = [slot.machine.is_sending(), slot.machine.is_receiving()];
