@@ -1,6 +1,7 @@
 """Files and folders over the network: ``fontis get``, ``send``, ``serve`` and ``receive``.
 
-Progress comes as dictionaries: ``{"event": "connected", "remote"}``,
+Progress comes as dictionaries: ``{"event": "connected", "remote"}``, before it
+``{"event": "doubted", "remote"}`` if something answers that seems to hold another key,
 ``{"event": "started", "name", "bytes", "entries", "resumed"}``,
 ``{"event": "moved", "done", "stats"}`` several times a second, ``{"event": "stored", "report"}``. A
 callback that raises ends the transfer with its exception.

@@ -110,13 +110,13 @@ impl Keys {
         accept: Accept,
     ) -> Result<Endpoint, fontis::BindError> {
         let config = EndpointConfig {
-            secret: *identity.secret(),
-            psk: self.psk,
+            psk: self.psk.map(Into::into),
             transport: DfcpConfig { rate, ..DfcpConfig::default() },
             accept,
             qlog: self.qlog.clone(),
             key_log: self.key_log.clone(),
             tokens: TokenStore::of_user(),
+            ..EndpointConfig::new(*identity.secret())
         };
         let endpoint = Endpoint::bind(address, config)?;
         self.farewells().push(Box::pin(endpoint.farewell()));

@@ -13,6 +13,7 @@ use etcetera::{BaseStrategy, choose_base_strategy};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::printable::{Printable, printable};
+use crate::private_file::{self, NotPrivate};
 use crate::random;
 
 /// Bytes of a public or secret key.
@@ -65,6 +66,12 @@ pub enum IdentityError {
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
+    },
+    /// The file is another user's, who knows the secret key and may replace it.
+    #[error("{} belongs to another user: name an identity file of your own", printable(.path))]
+    Foreign {
+        /// The identity file.
+        path: PathBuf,
     },
     /// The list is longer than any real one.
     #[error("{} has over {MAX_ALLOW_LIST} bytes: name a list of public keys", printable(.path))]
@@ -183,8 +190,8 @@ impl Identity {
     /// Reads the identity at `path`; on first use makes one there, readable by this user only.
     ///
     /// # Errors
-    /// [`IdentityError`]: `Open` if others may read it, `Secret` if it is not an identity,
-    /// `Randomness` if the system has no randomness, or `Io`.
+    /// [`IdentityError`]: `Open` if others may read it, `Foreign` if it is another user's, `Secret`
+    /// if it is not an identity, `Randomness` if the system has no randomness, or `Io`.
     pub fn load_or_create(path: &Path) -> Result<Self, IdentityError> {
         match Self::load(path) {
             Err(IdentityError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
@@ -207,11 +214,10 @@ impl Identity {
         random::check().map_err(IdentityError::Randomness)?;
         let error = |source| IdentityError::Io { action: "read", path: path.into(), source };
         let file = File::open(path).map_err(error)?;
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::MetadataExt;
-            let mode = file.metadata().map_err(error)?.mode() & 0o777;
-            if mode & 0o077 != 0 {
+        match private_file::check(&file).map_err(error)? {
+            Ok(()) => {}
+            Err(NotPrivate::Foreign) => return Err(IdentityError::Foreign { path: path.into() }),
+            Err(NotPrivate::Open(mode)) => {
                 return Err(IdentityError::Open { path: path.into(), mode });
             }
         }
@@ -315,7 +321,7 @@ impl AllowList {
         self.keys.iter()
     }
 
-    fn parse(text: &str, path: &Path) -> Result<Self, IdentityError> {
+    pub(crate) fn parse(text: &str, path: &Path) -> Result<Self, IdentityError> {
         let mut keys = BTreeSet::new();
         for (i, line) in text.lines().enumerate() {
             let key = line.split('#').next().unwrap_or_default().trim();

@@ -81,16 +81,7 @@ impl Journal {
         }
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).ok()?;
-        let (header, records) = bytes.split_at_checked(HEADER)?;
-        let fields = header.strip_prefix(MAGIC)?;
-        let header = Header {
-            layout: fields[..32].try_into().ok()?,
-            object: fields[32..64].try_into().ok()?,
-            allowed: u32::from_le_bytes(fields[64..].try_into().ok()?) & 0o777,
-        };
-        let whole = records.as_chunks::<RECORD>().0;
-        // What follows a torn record has no known beginning.
-        let records = whole.iter().map_while(Record::decode).collect::<Vec<_>>();
+        let (header, records) = parse(&bytes)?;
         file.set_len((HEADER + records.len() * RECORD) as u64).ok()?;
         Some((Self { file }, header, records))
     }
@@ -99,6 +90,20 @@ impl Journal {
         let bytes: Vec<u8> = records.into_iter().flat_map(Record::encode).collect();
         (&self.file).write_all(&bytes)
     }
+}
+
+/// Reads a journal, up to the first record that is torn.
+pub(crate) fn parse(bytes: &[u8]) -> Option<(Header, Vec<Record>)> {
+    let (header, records) = bytes.split_at_checked(HEADER)?;
+    let fields = header.strip_prefix(MAGIC)?;
+    let header = Header {
+        layout: fields[..32].try_into().ok()?,
+        object: fields[32..64].try_into().ok()?,
+        allowed: u32::from_le_bytes(fields[64..].try_into().ok()?) & 0o777,
+    };
+    let whole = records.as_chunks::<RECORD>().0;
+    // What follows a torn record has no known beginning.
+    Some((header, whole.iter().map_while(Record::decode).collect()))
 }
 
 impl Record {

@@ -27,9 +27,12 @@ pub mod manifest;
 mod name;
 mod partial;
 mod printable;
+mod private_file;
 pub mod protection;
 mod qlog;
 mod random;
+#[doc(hidden)]
+pub mod readers;
 mod sink;
 mod source;
 mod stamp;
@@ -44,8 +47,8 @@ pub use connection::{
 };
 pub use dest::Dest;
 pub use endpoint::{
-    Accept, BindError, CODE_REFUSED_KEY, ConnectError, ConnectionStatus, Endpoint, EndpointConfig,
-    EndpointStatus, Message,
+    Accept, BindError, CODE_REFUSED_KEY, CODE_TOO_MANY, ConnectError, ConnectionStatus, Endpoint,
+    EndpointConfig, EndpointStatus, Message,
 };
 pub use hash_cache::HashCache;
 pub use hash_tree::{BlockCheck, HashTree, HashTreeBuilder, HashTreeError, block_size_for};

@@ -155,8 +155,13 @@ async fn a_wrong_key_and_a_refused_key_say_so() {
     let client = endpoint("127.0.0.1:0", &Identity::generate(), Accept::None);
     let address = server.local_addr();
     let other = *Identity::generate().public().as_bytes();
-    let error = client.connect(address, other, None).await.err().unwrap();
-    assert_eq!(error, fontis::ConnectError::WrongKey(address));
+    let (doubts, doubted) = tokio::sync::oneshot::channel();
+    tokio::select! {
+        connected = client.connect_doubting(address, other, None, doubts) => {
+            panic!("{:?}", connected.err());
+        }
+        told = doubted => told.unwrap(),
+    }
     let error = client.connect(address, *identity.public().as_bytes(), None).await.err();
     // A refusal follows the handshake: it shows as the end of the connection or of the attempt.
     if let Some(error) = error {

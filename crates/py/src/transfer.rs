@@ -181,6 +181,10 @@ fn progress_dict<'py>(py: Python<'py>, progress: &Progress) -> PyResult<Bound<'p
             dict.set_item("event", "connected")?;
             dict.set_item("remote", remote.to_string())?;
         }
+        Progress::Doubted { remote } => {
+            dict.set_item("event", "doubted")?;
+            dict.set_item("remote", remote.to_string())?;
+        }
         Progress::Started { name, bytes, entries, resumed } => {
             dict.set_item("event", "started")?;
             dict.set_item("name", Printable(name).to_string())?;

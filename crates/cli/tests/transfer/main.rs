@@ -194,7 +194,7 @@ fn a_server_with_another_key_is_not_believed() {
     let server = bench.serve(&[]);
     let other = bench.run(&["keygen", "--identity", "other"]).stdout;
     let url = server.url_of("file").replace(&server.key, other.trim());
-    let got = bench.run(&["get", &url]);
+    let got = bench.run(&["get", &url, "--timeout", "2s"]);
     assert!(got.failed_with("holds another key"), "{}", got.stderr);
 }
 
@@ -212,7 +212,7 @@ fn a_preshared_key_must_be_the_same_on_both_sides() {
     }
     let server = bench.serve(&["--psk-file", "psk"]);
     let url = server.url_of("file");
-    let got = bench.run(&["get", &url]);
+    let got = bench.run(&["get", &url, "--timeout", "2s"]);
     assert!(got.failed_with("pre-shared key"), "{}", got.stderr);
     let got = bench.run(&["get", &url, "--psk-file", "wrong", "--timeout", "1s"]);
     assert!(got.failed_with("127.0.0.1"), "{}", got.stderr);

@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 
 use fontis_proto::dfcp::DfcpConfig;
+use zeroize::Zeroizing;
 
 use crate::key_log::KeyLog;
 use crate::protection::PresharedKey;
@@ -10,9 +11,9 @@ use crate::token_store::TokenStore;
 #[derive(Clone)]
 pub struct EndpointConfig {
     /// This side's private X25519 key.
-    pub secret: [u8; 32],
+    pub secret: Zeroizing<[u8; 32]>,
     /// A secret that the other side must know too.
-    pub psk: Option<PresharedKey>,
+    pub psk: Option<Zeroizing<PresharedKey>>,
     /// The configuration of connections.
     pub transport: DfcpConfig,
     /// The accepted connections.
@@ -24,19 +25,25 @@ pub struct EndpointConfig {
     pub key_log: Option<KeyLog>,
     /// The store of servers' tokens, so that the next connection to one needs a round trip less.
     pub tokens: Option<TokenStore>,
+    /// Bytes that all connections together may hold for their peers.
+    pub memory: u64,
+    /// Connections that clients may have at once; those of one network may have a quarter of them.
+    pub connections: usize,
 }
 
 impl EndpointConfig {
     /// An endpoint with this private X25519 key that accepts nobody, with all else at its default.
     pub fn new(secret: [u8; 32]) -> Self {
         Self {
-            secret,
+            secret: secret.into(),
             psk: None,
             transport: DfcpConfig::default(),
             accept: Accept::None,
             qlog: None,
             key_log: None,
             tokens: None,
+            memory: 1 << 30,
+            connections: 1024,
         }
     }
 }

@@ -43,7 +43,13 @@ impl Endpoint {
     /// IP layer; connections that reach it get equal shares. Zero pauses them; `None` removes the
     /// limit.
     pub fn limit(&self, rate: Option<Rate>) {
-        self.inner.commands.post(Box::new(move |driver, _| driver.limit = rate));
+        self.inner.commands.post(Box::new(move |driver, _| {
+            driver.limit = rate;
+            driver.shares_changed = true;
+            driver.is_shared = true;
+            let all: Vec<_> = driver.slots.keys().copied().collect();
+            driver.count_flows(&all);
+        }));
     }
 
     /// The present state of the endpoint.
@@ -59,15 +65,11 @@ impl Endpoint {
 impl Driver {
     /// Gives every connection its share of the limit.
     pub(super) fn share(&mut self, now: Time) {
-        if self.limit.is_none() && self.slots.values().all(|slot| slot.shares == Shares::default())
-        {
+        if !std::mem::take(&mut self.shares_changed) {
             return;
         }
         let part = |rate: Rate, count: usize| rate.mul_ratio(1, count.max(1) as u64);
-        let count = |is: fn(&Slot) -> bool| self.slots.values().filter(|slot| is(slot)).count();
-        let senders = count(|slot| slot.machine.is_sending());
-        let receivers = count(|slot| slot.machine.is_receiving());
-        let wanted = [senders, receivers].map(|count| self.limit.map(|rate| part(rate, count)));
+        let wanted = self.flows.map(|count| self.limit.map(|rate| part(rate, count)));
         for (id, slot) in &mut self.slots {
             // Whoever only asks is told nothing; a client's peer may send as soon as it is asked.
             let told = slot.machine.is_receiving() || slot.is_initiator();
@@ -85,6 +87,9 @@ impl Driver {
             slot.shares = wanted;
             self.touched.push(*id);
         }
+        // Without a limit nothing is counted, once all have been told.
+        let is_told = |slot: &Slot| slot.shares != Shares::default();
+        self.is_shared = self.limit.is_some() || self.slots.values().any(is_told);
     }
 
     fn status(&self) -> EndpointStatus {

@@ -53,3 +53,7 @@ pub enum ConnectError {
 
 /// The code of a connection that was closed because the client's key is not allowed.
 pub const CODE_REFUSED_KEY: u32 = 1;
+/// The code of a connection that was closed because the endpoint has as many as it takes.
+pub const CODE_TOO_MANY: u32 = 4;
+/// The code of a connection that was closed because the peer refused a message.
+pub(crate) const CODE_REFUSED_MESSAGE: u32 = 5;

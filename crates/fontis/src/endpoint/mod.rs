@@ -4,18 +4,23 @@
 //! on the thread pool, so that packets leave on time.
 
 mod admission;
+mod census;
 mod config;
 mod control;
+mod deadlines;
 mod driver;
 mod error;
 mod handle;
 mod limiter;
 mod limits;
 mod outbox;
+mod reset_secret;
 mod router;
 mod shares;
 mod slot;
 mod syn;
+mod unconfirmed;
+mod upkeep;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, mpsc};
@@ -28,7 +33,7 @@ use crate::connection::Connection;
 pub use config::{Accept, EndpointConfig};
 pub use control::{ConnectionStatus, EndpointStatus};
 use driver::{Command, Driver};
-pub use error::{BindError, CODE_REFUSED_KEY, ConnectError};
+pub use error::{BindError, CODE_REFUSED_KEY, CODE_TOO_MANY, ConnectError};
 pub(crate) use handle::Handle;
 pub use router::Message;
 pub(crate) use router::{ChannelEvent, Inboxes, Offered, Opened};
@@ -114,10 +119,23 @@ impl Endpoint {
         key: [u8; 32],
         early: Option<Bytes>,
     ) -> Result<Connection, ConnectError> {
+        let (doubts, _) = oneshot::channel();
+        self.connect_doubting(address, key, early, doubts).await
+    }
+
+    /// The same. `doubts` is told if something answers that seems to hold another key: perhaps it
+    /// is somebody's lie, so the attempt goes on.
+    pub async fn connect_doubting(
+        &self,
+        address: SocketAddr,
+        key: [u8; 32],
+        early: Option<Bytes>,
+        doubts: oneshot::Sender<()>,
+    ) -> Result<Connection, ConnectError> {
         let (reply, answer) = oneshot::channel();
         let handle = self.inner.handle.clone();
         self.inner.commands.post(Box::new(move |driver, now| {
-            driver.connect(now, handle, address, key, early, reply);
+            driver.connect(now, handle, address, key, early, (reply, doubts));
         }));
         answer.await.unwrap_or(Err(ConnectError::EndpointClosed))
     }

@@ -55,6 +55,18 @@ pub enum TransferError {
         /// The peer.
         remote: SocketAddr,
     },
+    /// The peer took nothing for too long.
+    #[error("{remote} took nothing for too long")]
+    Stalled {
+        /// The peer.
+        remote: SocketAddr,
+    },
+    /// The peer has no memory for it.
+    #[error("{remote} has too much to do and no memory for this transfer: try again later")]
+    NoRoom {
+        /// The peer.
+        remote: SocketAddr,
+    },
     /// The peer sent something that it should not have.
     #[error("{remote} broke the protocol ({what}): is it a Fontis of another version?")]
     Protocol {

@@ -6,7 +6,7 @@ use fontis_proto::dfcp::{MAX_EARLY, SendOptions};
 use super::incoming::{Incoming, Prepared, Stored, Values};
 use super::message::{Announced, Holding, Request, Response, decode, encode, label, safe_text};
 use super::outgoing::{CODE_COMPLETE, CODE_UNWANTED, close, lost};
-use super::{Progress, Report, TransferError};
+use super::{Progress, Report, TransferError, connect};
 use crate::connection::Connection;
 use crate::dest::Dest;
 use crate::endpoint::Endpoint;
@@ -54,7 +54,10 @@ pub async fn get(
     let request = encode(&Request::Get { id, secret, path, resume });
     let early = (request.len() <= MAX_EARLY).then(|| request.clone());
     let sent = early.is_some();
-    let connection = endpoint.connect(remote, *url.key.as_bytes(), early).await?;
+    let key = *url.key.as_bytes();
+    let connection = connect(endpoint, remote, key, early, &progress).await?;
+    // What is to go on is expected when its part here is known.
+    connection.transfers_only((!resume).then(|| label(id)));
     progress(Progress::Connected { remote });
     if !sent {
         connection.send_message(request, SendOptions::default());

@@ -4,6 +4,8 @@ use bytes::Bytes;
 use fontis_proto::dfcp::{Begun, Held};
 use serde::{Deserialize, Serialize};
 
+use crate::printable::Printable;
+
 /// By the client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Request {
@@ -156,9 +158,25 @@ pub(super) fn label(id: u32) -> Bytes {
     Bytes::copy_from_slice(&id.to_be_bytes())
 }
 
-/// A peer's text without control characters, which a terminal would obey.
+/// The beginning of a peer's text, with what a terminal would obey or hide escaped.
 pub(super) fn safe_text(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(MAX_TEXT).collect()
+    let end = text.char_indices().nth(MAX_TEXT).map_or(text.len(), |(at, _)| at);
+    Printable(&text[..end]).to_string()
+}
+
+/// Whether the bytes are a message that reads the same when it is written again.
+pub(crate) fn reads(bytes: &[u8]) -> bool {
+    let request = decode::<Request>(bytes).map(|request| {
+        let again = decode(&encode(&request)) == Some(request.clone());
+        if let Request::Begin { holding, .. } = request {
+            let held = Held::from(holding);
+            assert_eq!(Held::from(Holding::from(&held)), held, "a list of blocks has one order");
+        }
+        again
+    });
+    let response = decode::<Response>(bytes)
+        .map(|response| decode(&encode(&response)) == Some(response.clone()));
+    [request, response].into_iter().flatten().all(|same| same)
 }
 
 #[cfg(test)]
@@ -185,6 +203,8 @@ mod tests {
 
     #[test]
     fn a_peers_words_cannot_move_the_cursor() {
-        assert_eq!(safe_text("a\x1b[2Jb\r\nc"), "a[2Jbc");
+        assert_eq!(safe_text("a\x1b[2Jb\r\nc"), r"a\u{1b}[2Jb\r\nc");
+        assert_eq!(safe_text("gpj.\u{202e}exe"), r"gpj.\u{202e}exe", "nor turn the text around");
+        assert_eq!(safe_text(&"ä".repeat(600)), "ä".repeat(500));
     }
 }

@@ -164,6 +164,7 @@ async fn attend(
     events: Arc<impl Fn(ServerEvent) + Send + Sync + 'static>,
 ) {
     let remote = connection.remote_addr();
+    connection.transfers_only(None);
     events(ServerEvent::Connected { remote, key: key_text(&connection) });
     let expected = Arc::new(Expected::default());
     tokio::spawn(distribute(connection.clone(), expected.clone()));

@@ -8,7 +8,7 @@ use fontis_proto::dfcp::{Held, SendOptions};
 use super::get::meanwhile;
 use super::message::{Request, Response, decode, encode, safe_text};
 use super::outgoing::{Outgoing, Tree, close, lost};
-use super::{Progress, Report, TransferError};
+use super::{Progress, Report, TransferError, connect};
 use crate::connection::Connection;
 use crate::endpoint::Endpoint;
 use crate::left_out::LeftOut;
@@ -31,7 +31,8 @@ pub async fn send(
     for path in paths {
         sources.push(open(path.clone()).await?);
     }
-    let connection = endpoint.connect(remote, *url.key.as_bytes(), None).await?;
+    let connection = connect(endpoint, remote, *url.key.as_bytes(), None, &progress).await?;
+    connection.transfers_only(None);
     progress(Progress::Connected { remote });
     for (id, outgoing) in (0..).zip(sources) {
         match send_one(&connection, id, &secret, outgoing, &progress).await {
@@ -118,7 +119,7 @@ async fn send_one(
     let (name, entries) = (manifest.name().to_owned(), manifest.entries().len());
     progress(Progress::Started { name: name.clone(), bytes, entries, resumed });
     let mut counted = connection.stats().await.unwrap_or_default();
-    let sending = outgoing.send(connection, id, held, Request::values, |done, stats| {
+    let sending = outgoing.send(connection, id, held, Request::values, None, |done, stats| {
         counted = stats;
         progress(Progress::Moved { done, stats });
     });
