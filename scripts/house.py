@@ -72,9 +72,7 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
 
 # The rules that a crate, or a file outside of crates, does not keep yet. An entry is deleted when
 # nothing is left of it.
-KNOWN: dict[str, set[str]] = {
-    "circle": {"fontis", "lab"},
-}
+KNOWN: dict[str, set[str]] = {}
 RULES = ("columns", "lines", "function", "circle", "root", "twice", "arrow")
 SOURCES = (".rs", ".py", ".ts", ".mjs", ".js", ".sh", ".css", ".html", ".lua")
 COMMENTS = {

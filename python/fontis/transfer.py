@@ -1,6 +1,7 @@
 """Files and folders over the network: ``fontis get``, ``send``, ``serve`` and ``receive``.
 
-Progress comes as dictionaries: ``{"event": "connected", "remote"}``,
+Progress comes as dictionaries: ``{"event": "connected", "remote"}``, before it
+``{"event": "doubted", "remote"}`` if something answers that seems to hold another key,
 ``{"event": "started", "name", "bytes", "entries", "resumed"}``,
 ``{"event": "moved", "done", "stats"}`` several times a second, ``{"event": "stored", "report"}``. A
 callback that raises ends the transfer with its exception.
@@ -34,6 +35,8 @@ class Report:
     seconds: float
     #: What the connection counted.
     stats: dict[str, Any]
+    #: Sockets, pipes, devices, links and names that were left out of a folder.
+    left_out: int = 0
 
 
 def get(
@@ -42,6 +45,7 @@ def get(
     *,
     overwrite: bool = False,
     restart: bool = False,
+    outward_links: bool = False,
     identity: AnyPath | None = None,
     psk_file: AnyPath | None = None,
     timeout: str = "15s",
@@ -51,7 +55,8 @@ def get(
 ) -> Report:
     """Fetch what a URL names; it has its name only when all of it is there and verified.
 
-    What an interrupted transfer left is gone on with, unless ``restart``. Ctrl-C and ``stop`` end
+    What an interrupted transfer left is gone on with, unless ``restart``. Links that point out of
+    their folder are left out, unless ``outward_links``. Ctrl-C and ``stop`` end
     it with KeyboardInterrupt.
     """
     report = _native.get(
@@ -59,6 +64,7 @@ def get(
         dest,
         overwrite=overwrite,
         restart=restart,
+        outward_links=outward_links,
         identity=identity,
         psk_file=psk_file,
         timeout=timeout,
@@ -100,6 +106,7 @@ def send(
 def serve(
     folder: AnyPath = ".",
     *,
+    public: bool = False,
     listen: str | None = None,
     rate: str = "auto",
     identity: AnyPath | None = None,
@@ -109,6 +116,8 @@ def serve(
 ) -> Server:
     """Serve a folder in the background until it is closed or the ``with`` block ends.
 
+    The URLs hold a secret, the same in each run; without it nobody can read, unless ``public``.
+
     ``events`` is called from another thread.
 
     >>> with fontis.serve("maps", listen="127.0.0.1:0") as server:
@@ -117,7 +126,11 @@ def serve(
     return Server(
         folder,
         receives=False,
+        public=public,
         overwrite=False,
+        hidden=False,
+        max_size=None,
+        outward_links=False,
         listen=listen,
         rate=rate,
         identity=identity,
@@ -131,17 +144,28 @@ def receive(
     folder: AnyPath = ".",
     *,
     overwrite: bool = False,
+    hidden: bool = False,
+    max_size: int | None = None,
+    outward_links: bool = False,
     listen: str | None = None,
     identity: AnyPath | None = None,
     psk_file: AnyPath | None = None,
     allow: AnyPath | None = None,
     events: Callback | None = None,
 ) -> Server:
-    """Receive into a folder, in the background, until it is closed; the URLs hold a secret."""
+    """Receive into a folder, in the background, until it is closed; the URLs hold a secret.
+
+    Names that begin with a dot are refused unless ``hidden``, and more than ``max_size`` bytes of
+    all objects together.
+    """
     return Server(
         folder,
         receives=True,
+        public=False,
         overwrite=overwrite,
+        hidden=hidden,
+        max_size=max_size,
+        outward_links=outward_links,
         listen=listen,
         rate="auto",
         identity=identity,

@@ -10,6 +10,7 @@
 
 extern crate alloc;
 
+pub mod distance;
 mod interval_set;
 mod long_queue;
 mod node;
@@ -27,7 +28,7 @@ pub use long_queue::LongQueue;
 pub use node::{Node, Observer, Port};
 pub use notation::NotationError;
 pub use packet::{Address, Ecn, FlowId, Packet, PacketId};
-pub use prefetch::prefetch;
+pub use prefetch::{Prefetch, prefetch};
 pub use random::{Probability, Stream};
 pub use rate::{Rate, Serializer};
 pub use relax::{append, relax};

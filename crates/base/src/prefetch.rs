@@ -1,5 +1,18 @@
 #![allow(unsafe_code)]
 
+/// A value whose parts can be brought into the processor's cache before they are used. It changes
+/// nothing but the time that the use takes.
+///
+/// A part that lies behind a pointer is reached only if the pointer itself is in the cache, so a
+/// caller prefetches a chain link by link, each at a [distance](crate::distance) of its own.
+pub trait Prefetch {
+    /// Names a part. Of a chain it is the number of pointers to follow; zero is the value itself.
+    type Part;
+
+    /// Prefetches a part; nothing happens if there is no such part.
+    fn prefetch(&self, part: Self::Part);
+}
+
 /// Brings a value into the processor's cache while something else is done. It reads nothing and
 /// changes nothing but the time that reading takes later; on processors other than x86-64 it does
 /// nothing.

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fontis::transfer::{Progress, resolve};
@@ -19,15 +19,19 @@ const IMPATIENCE: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 
-/// Records whether the peer has answered.
-#[derive(Clone, Debug)]
-pub struct Answered(Arc<watch::Sender<bool>>);
+/// Records whether the peer has answered, and whether something answered that seems to hold
+/// another key.
+#[derive(Clone, Debug, Default)]
+pub struct Answered(Arc<watch::Sender<bool>>, Arc<AtomicBool>);
 
 impl Answered {
     /// Takes an event of progress.
     pub fn see(&self, progress: &Progress) {
         if matches!(progress, Progress::Connected { .. }) {
             self.0.send_replace(true);
+        }
+        if matches!(progress, Progress::Doubted { .. }) {
+            self.1.store(true, Ordering::Relaxed);
         }
     }
 
@@ -77,13 +81,13 @@ pub async fn dial<T>(
         return Err(Failure::Failed(format!("{} has no address: check the name", url.host)));
     };
     for address in others {
-        let answered = Answered(Arc::new(watch::Sender::new(false)));
+        let answered = Answered::default();
         match attempt(*address, timeout.min(IMPATIENCE), &answered, &transfer).await {
             Err(_) if !*answered.0.borrow() => {}
             result => return result,
         }
     }
-    let answered = Answered(Arc::new(watch::Sender::new(false)));
+    let answered = Answered::default();
     attempt(*last, timeout, &answered, &transfer).await
 }
 
@@ -96,6 +100,9 @@ async fn attempt<T>(
     tokio::select! {
         result = transfer(address, answered.clone()) => result,
         () = answered.missing_for(timeout) => {
+            if answered.1.load(Ordering::Relaxed) {
+                return Err(Failure::Failed(ConnectError::WrongKey(address).to_string()));
+            }
             Err(Failure::Away(ConnectError::NoAnswer(address).to_string()))
         }
     }

@@ -40,13 +40,18 @@ impl From<fontis::BindError> for Failure {
 
 impl From<fontis::transfer::TransferError> for Failure {
     fn from(error: fontis::transfer::TransferError) -> Self {
-        use fontis::ConnectError;
         use fontis::transfer::TransferError;
+        use fontis::{CODE_TOO_MANY, ConnectError};
         use fontis_proto::dfcp::CloseReason;
         match &error {
             TransferError::Lost {
-                reason: CloseReason::IdleTimeout | CloseReason::Reset, ..
+                reason:
+                    CloseReason::IdleTimeout
+                    | CloseReason::Reset
+                    | CloseReason::Peer { code: CODE_TOO_MANY, .. },
+                ..
             }
+            | TransferError::NoRoom { .. }
             | TransferError::Connect(ConnectError::NoAnswer(_))
             | TransferError::Resolve { .. } => Self::Away(error.to_string()),
             _ => Self::Failed(error.to_string()),

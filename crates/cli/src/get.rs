@@ -11,6 +11,7 @@ use crate::control::{Control, ControlArgs};
 use crate::dial::{dial, persist};
 use crate::failure::Failure;
 use crate::json;
+use crate::left_out::Links;
 use crate::listen::status;
 use crate::peer::{self, KeyArgs, Keys, TimeoutArgs};
 use crate::progress::{Show, Side, Tracker};
@@ -25,7 +26,9 @@ use crate::serve::summary;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The URL that fontis serve printed, with the path of a file or folder before the question
-    /// mark. Quote it: shells interpret ? and &
+    /// mark. Quote it: shells interpret ? and &. @FILE is the URL in a file, @- the one on standard
+    /// input: other users of this machine can see arguments, and the secret in them. A URL without
+    /// a secret takes the one in the environment variable FONTIS_SECRET
     url: String,
     /// The destination: an existing folder or a name ending in / receives the object under its own
     /// name, any other name becomes its name, - is standard output
@@ -34,6 +37,10 @@ pub(crate) struct Args {
     /// Replace an existing destination
     #[arg(long, short)]
     force: bool,
+    /// Symbolic links that point out of the folder: skip leaves them out, keep makes them as they
+    /// are at the sender; whatever follows such a link reads or writes elsewhere
+    #[arg(long, value_enum, default_value_t)]
+    links: Links,
     /// Begin anew, and delete the partial file of an interrupted transfer
     #[arg(long)]
     restart: bool,
@@ -54,15 +61,15 @@ pub(crate) struct Args {
 const EXAMPLES: &str = "\
 Examples:
   Fetch a file into the present folder:
-    fontis get 'fontis://192.0.2.1:4433/map.tif?key=KEY'
+    fontis get 'fontis://192.0.2.1:4433/map.tif?key=KEY&secret=SECRET'
   Fetch all that is served into a new folder:
-    fontis get 'fontis://192.0.2.1:4433/?key=KEY' maps
+    fontis get 'fontis://192.0.2.1:4433/?key=KEY&secret=SECRET' maps
   Unpack an archive while it comes:
-    fontis get 'fontis://[2001:db8::1]:4433/maps.tar?key=KEY' - | tar x";
+    fontis get 'fontis://[2001:db8::1]:4433/maps.tar?key=KEY&secret=SECRET' - | tar x";
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let url = peer::url(&args.url)?;
+    let url = peer::url_of_argument(&args.url)?;
     let dest = Dest::new(&args.dest);
     if args.json && dest == Dest::Stdout {
         let text = "--json and - would both write to standard output: name a file or a folder";
@@ -76,7 +83,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Dest::Stdout => "interrupted",
         Dest::Path(_) => "interrupted: what came is kept, and the same command goes on",
     };
-    let options = SinkOptions { overwrite: args.force, restart: args.restart };
+    let options = SinkOptions {
+        overwrite: args.force,
+        restart: args.restart,
+        outward_links: args.links == Links::Keep,
+    };
     let attach = |endpoint: &Endpoint| control.attach(endpoint);
     let progress = |progress| tracker.see(progress);
     let fetch = fetch(&url, &dest, options, &keys, &args.timeout, attach, progress);
@@ -91,7 +102,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     } else {
         status(&summary(&report, "received"));
     }
-    Ok(())
+    crate::left_out::check([&report.left_out], args.json)
 }
 
 /// Fetches the object of a URL from the first address of its host that answers, and again after a
@@ -110,7 +121,7 @@ pub async fn fetch(
     let retries = if *dest == Dest::Stdout { 0 } else { timeout.retries };
     persist(retries, async |connected| {
         dial(url, timeout.timeout.into(), async |remote, answered| {
-            let endpoint = keys.bind_towards(remote, RateKind::Auto)?;
+            let endpoint = keys.bind_towards(remote, &url.key, RateKind::Auto)?;
             bound(&endpoint);
             // Only the first attempt is to begin anew.
             let options = SinkOptions { restart: restart.load(Ordering::Relaxed), ..options };

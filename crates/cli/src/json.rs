@@ -3,12 +3,13 @@
 use std::fmt::Display;
 use std::io::{Write, stdout};
 
+use fontis::LeftOut;
 use fontis::transfer::{Report, ServerEvent};
 use fontis_proto::dfcp::DfcpStats;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::text::{mbps, round};
+use crate::text::{mbps, round, safe};
 
 /// Prints a line at once. A closed output is no error.
 pub(crate) fn say(line: &dyn Display) {
@@ -35,10 +36,11 @@ pub(crate) fn progress(bytes: u64, total: u64, rate_mbps: f64, stats: &DfcpStats
 
 /// A fetched object.
 pub(crate) fn done(report: &Report) -> Value {
-    let Report { name, path, bytes, resumed, hash, duration, stats } = report;
+    let Report { path, bytes, resumed, hash, duration, stats, .. } = report;
     json!({
         "event": "done",
-        "name": name,
+        "name": safe(&report.name),
+        "left_out": left_out(&report.left_out),
         "path": path.as_ref().map(|path| path.to_string_lossy()),
         "bytes": bytes,
         "resumed": resumed,
@@ -56,10 +58,11 @@ pub(crate) fn done(report: &Report) -> Value {
 
 /// A sent object.
 pub(crate) fn sent(report: &Report) -> Value {
-    let Report { name, bytes, resumed, hash, duration, stats, .. } = report;
+    let Report { bytes, resumed, hash, duration, stats, .. } = report;
     json!({
         "event": "sent",
-        "name": name,
+        "name": safe(&report.name),
+        "left_out": left_out(&report.left_out),
         "bytes": bytes,
         "resumed": resumed,
         "seconds": duration.as_secs_f64(),
@@ -80,7 +83,7 @@ pub(crate) fn server_event(event: &ServerEvent, finished: fn(&Report) -> Value) 
             json!({ "event": "connected", "remote": remote.to_string(), "key": key })
         }
         ServerEvent::Started { remote, name, bytes } => {
-            json!({ "event": "started", "remote": remote.to_string(), "name": name, "bytes": bytes })
+            json!({ "event": "started", "remote": remote.to_string(), "name": safe(name), "bytes": bytes })
         }
         ServerEvent::Finished { remote, report } => {
             let mut value = finished(report);
@@ -98,6 +101,11 @@ pub(crate) fn received(report: &Report) -> Value {
     let mut value = done(report);
     value["event"] = "received".into();
     value
+}
+
+fn left_out(left_out: &LeftOut) -> Value {
+    let LeftOut { special, links, names, first } = left_out;
+    json!({ "special": special, "links": links, "names": names, "paths": first })
 }
 
 fn rtt_ms(stats: &DfcpStats) -> f64 {

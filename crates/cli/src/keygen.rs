@@ -8,8 +8,9 @@ use crate::peer::identity;
 
 /// Print this user's public key, and make the identity if there is none
 ///
-/// A server's operator puts the key into the file of `--allow`, a key a line. The identity is a
-/// file that only its user may read; the other commands also make it on first use.
+/// A server's operator puts the key into the file of `--allow`, a key a line. A client shows it to
+/// servers only if `--identity` names the file. The identity is a file that only its user may read;
+/// the other commands also make it on first use.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {

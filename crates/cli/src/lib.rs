@@ -18,6 +18,7 @@ mod json;
 mod keyboard;
 mod keygen;
 mod lab;
+mod left_out;
 mod link;
 pub mod listen;
 mod manual;
@@ -65,7 +66,7 @@ Examples:
   Serve the present folder; it prints URLs, one for each address:
     fontis serve
   Fetch a file of it on another machine:
-    fontis get 'fontis://192.0.2.1:4433/map.tif?key=KEY'
+    fontis get 'fontis://192.0.2.1:4433/map.tif?key=KEY&secret=SECRET'
 
 Exit codes: 0 if all is done and verified, 1 if it failed, 2 for wrong usage.";
 

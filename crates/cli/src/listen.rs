@@ -74,6 +74,13 @@ pub fn urls(endpoint: &Endpoint, keys: &Keys, secret: Option<&Secret>) -> Vec<St
     reachable(endpoint.local_addr()).into_iter().map(|address| url(address).to_string()).collect()
 }
 
+/// The secret of the URLs of a folder.
+pub fn read_secret(dir: &Path, keys: &Keys) -> Result<Secret, Failure> {
+    let shown = dir.display();
+    let failed = |error| Failure::Failed(format!("cannot open the folder {shown}: {error}"));
+    Ok(Secret::of_folder(&keys.identity, &dir.canonicalize().map_err(failed)?))
+}
+
 /// Prints the URLs on standard output, for the program that started this one.
 pub fn announce(urls: &[String], as_json: bool) {
     if as_json {

@@ -1,12 +1,15 @@
 //! Flags that several subcommands share: who this side is, how fast it sends, how long it waits.
 
 use std::fs;
+use std::io::{self, BufRead, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use fontis::{Accept, Endpoint, EndpointConfig, Identity, KeyLog, TokenStore, Url};
+use fontis::{
+    Accept, Endpoint, EndpointConfig, Identity, KeyLog, PublicKey, TokenStore, Url, UrlError,
+};
 use fontis_base::{Duration, Rate};
 use fontis_proto::dfcp::DfcpConfig;
 use fontis_proto::rate::RateKind;
@@ -19,14 +22,19 @@ pub const SECURITY: &str = "Keys";
 /// The least number of bytes of a pre-shared secret.
 const MIN_PSK: usize = 16;
 const MAX_PSK: u64 = 4096;
+/// The secret of a URL that has none.
+const SECRET_VARIABLE: &str = "FONTIS_SECRET";
+/// Bytes of a URL that are read at most.
+const MAX_URL: u64 = 16 << 10;
 /// Names the purpose of the key that is derived from a file (BLAKE3, derive_key mode).
 const PSK_CONTEXT: &str = "fontis 2026-11-01 pre-shared key from a file";
 
 /// The identity and keys of this side.
 #[derive(Debug, clap::Args)]
 pub struct KeyArgs {
-    /// The file with the identity of this side; made on first use [default: fontis/identity in the
-    /// user's configuration folder]
+    /// The file with the identity of this side; made on first use. A client shows this identity to
+    /// the server only if it is named here; else each server sees another key of it, always the
+    /// same [default: fontis/identity in the user's configuration folder]
     #[arg(long, value_name = "FILE", help_heading = SECURITY)]
     pub identity: Option<PathBuf>,
     /// A file with a secret of at least 16 bytes that both sides hold; no connection succeeds
@@ -53,9 +61,10 @@ impl KeyArgs {
                 Failure::Failed(format!("cannot write keys to {shown}: {error}"))
             })
         });
+        let is_shown = self.identity.is_some();
         let identity = identity(self.identity.as_deref())?;
         let (qlog, key_log) = (self.qlog.clone(), key_log.transpose()?);
-        Ok(Keys { identity, psk, qlog, key_log, farewells: Mutex::default() })
+        Ok(Keys { identity, is_shown, psk, qlog, key_log, farewells: Mutex::default() })
     }
 }
 
@@ -72,6 +81,8 @@ pub fn identity(file: Option<&Path>) -> Result<Identity, Failure> {
 pub struct Keys {
     /// This side's key pair.
     pub identity: Identity,
+    /// Servers see it as it is.
+    is_shown: bool,
     psk: Option<[u8; 32]>,
     qlog: Option<PathBuf>,
     key_log: Option<KeyLog>,
@@ -81,21 +92,31 @@ pub struct Keys {
 type Farewell = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Keys {
-    /// Binds to `address`.
+    /// Binds to `address`, to be connected to.
     pub fn bind(
         &self,
         address: SocketAddr,
         rate: RateKind,
         accept: Accept,
     ) -> Result<Endpoint, fontis::BindError> {
+        self.bind_as(&self.identity, address, rate, accept)
+    }
+
+    fn bind_as(
+        &self,
+        identity: &Identity,
+        address: SocketAddr,
+        rate: RateKind,
+        accept: Accept,
+    ) -> Result<Endpoint, fontis::BindError> {
         let config = EndpointConfig {
-            secret: *self.identity.secret(),
-            psk: self.psk,
+            psk: self.psk.map(Into::into),
             transport: DfcpConfig { rate, ..DfcpConfig::default() },
             accept,
             qlog: self.qlog.clone(),
             key_log: self.key_log.clone(),
             tokens: TokenStore::of_user(),
+            ..EndpointConfig::new(*identity.secret())
         };
         let endpoint = Endpoint::bind(address, config)?;
         self.farewells().push(Box::pin(endpoint.farewell()));
@@ -113,8 +134,13 @@ impl Keys {
         self.farewells.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Binds to any port, to connect to `remote`.
-    pub fn bind_towards(&self, remote: SocketAddr, rate: RateKind) -> Result<Endpoint, Failure> {
+    /// Binds to any port, to connect to the server with the key `server` at `remote`.
+    pub fn bind_towards(
+        &self,
+        remote: SocketAddr,
+        server: &PublicKey,
+        rate: RateKind,
+    ) -> Result<Endpoint, Failure> {
         let any = match remote {
             SocketAddr::V4(_) => SocketAddr::from(([0, 0, 0, 0], 0)),
             SocketAddr::V6(_) => SocketAddr::from(([0; 8], 0)),
@@ -125,7 +151,11 @@ impl Keys {
         route.map_err(|error| {
             Failure::Failed(format!("no way to {remote}: {error}; check this machine's network"))
         })?;
-        Ok(self.bind(any, rate, Accept::None)?)
+        let identity = match self.is_shown {
+            true => self.identity.clone(),
+            false => self.identity.towards(server),
+        };
+        Ok(self.bind_as(&identity, any, rate, Accept::None)?)
     }
 }
 
@@ -222,7 +252,7 @@ impl RateArgs {
 /// The waiting times of this side.
 #[derive(Debug, clap::Args)]
 pub struct TimeoutArgs {
-    /// Time to wait for an answer before giving up, as in 15s
+    /// Time to wait for an answer before giving up, as in 500ms; a number alone is in seconds
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = positive)]
     pub timeout: Duration,
     /// Attempts in a row to reconnect after a lost connection; received data is not sent twice
@@ -230,17 +260,48 @@ pub struct TimeoutArgs {
     pub retries: u32,
 }
 
+/// Reads a time that is longer than zero; a number without a unit is in seconds.
 fn positive(text: &str) -> Result<Duration, String> {
-    match text.parse::<Duration>() {
+    let is_number = text.parse::<f64>().is_ok();
+    let time = if is_number { format!("{text} s").parse() } else { text.parse::<Duration>() };
+    match time {
         Ok(Duration::ZERO) => Err("it must be longer than zero, as in 15s".to_owned()),
         Ok(time) => Ok(time),
         Err(error) => Err(error.to_string()),
     }
 }
 
+/// Reads the URL of the command line: as it is, or from a file or standard input. A URL without a
+/// secret takes the one of the environment. Other users of the machine can see arguments.
+pub fn url_of_argument(text: &str) -> Result<Url, Failure> {
+    let read = match text.strip_prefix('@') {
+        None => Ok(text.to_owned()),
+        Some("-") => read_first_line(io::stdin().lock(), "standard input"),
+        Some(path) => fs::File::open(path)
+            .map_err(|error| Failure::Failed(format!("cannot read {path}: {error}")))
+            .and_then(|file| read_first_line(file, path)),
+    };
+    let mut url = url(&read?)?;
+    if url.secret.is_none()
+        && let Some(secret) = std::env::var_os(SECRET_VARIABLE)
+    {
+        let secret = secret.to_str().and_then(|text| text.parse().ok());
+        let wrong = || Failure::Usage(format!("{SECRET_VARIABLE}: {}", UrlError::Secret));
+        url.secret = Some(secret.ok_or_else(wrong)?);
+    }
+    Ok(url)
+}
+
+fn read_first_line(from: impl Read, name: &str) -> Result<String, Failure> {
+    let mut line = String::new();
+    let read = io::BufReader::new(from.take(MAX_URL)).read_line(&mut line);
+    read.map_err(|error| Failure::Failed(format!("cannot read a URL from {name}: {error}")))?;
+    Ok(line.trim().to_owned())
+}
+
 /// Reads a URL. The message does not repeat a secret.
 pub fn url(text: &str) -> Result<Url, Failure> {
-    text.parse().map_err(|error: fontis::UrlError| Failure::Usage(error.to_string()))
+    text.parse().map_err(|error: UrlError| Failure::Usage(error.to_string()))
 }
 
 #[cfg(test)]
@@ -264,6 +325,17 @@ mod tests {
             assert_eq!(greedy.check_remote(address).is_ok(), remote, "{address}");
             assert!(args(RateKind::Greedy, true).check_listener(address).is_ok());
             assert!(args(RateKind::Auto, false).check_remote(address).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_time_without_a_unit_is_in_seconds_and_others_keep_theirs() {
+        assert_eq!(positive("3"), Ok(Duration::from_secs(3)));
+        assert_eq!(positive("0.5"), Ok(Duration::from_millis(500)));
+        assert_eq!(positive("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(positive("2 min").ok(), "2 min".parse().ok());
+        for text in ["0", "-3", "inf", "NaN", "soon", ""] {
+            assert!(positive(text).is_err(), "{text}");
         }
     }
 

@@ -118,6 +118,11 @@ impl Tracker {
                 }
             }
             Progress::Moved { done, stats } => self.moved(now, done, &stats),
+            Progress::Doubted { remote } => {
+                // Programs and logs have the error in the end; people should not wait for it.
+                let what = "seems to hold another key than the one given";
+                self.note(&format!("{remote} {what}: trying on, in case that is a lie"));
+            }
             Progress::Stored(_) => {}
         }
     }
@@ -142,6 +147,13 @@ impl Tracker {
         }
         if self.verbose && due(&mut state.view_at, now, VIEW_EVERY) {
             self.line(&view(stats, self.side));
+        }
+    }
+
+    /// Prints a line for people.
+    fn note(&self, text: &str) {
+        if self.verbose || matches!(self.show, Show::Bar) {
+            self.line(text);
         }
     }
 

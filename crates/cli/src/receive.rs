@@ -1,12 +1,14 @@
 use std::path::PathBuf;
 
 use fontis::Secret;
-use fontis::transfer::{Receiver, ServerEvent};
+use fontis::transfer::{InboxOptions, Receiver, ServerEvent};
+use fontis_base::Size;
 use fontis_proto::rate::RateKind;
 
 use crate::control::{Control, ControlArgs};
 use crate::failure::Failure;
 use crate::json;
+use crate::left_out::Links;
 use crate::listen::{ListenArgs, announce, check_inbox, status, urls};
 use crate::peer::KeyArgs;
 use crate::progress::Side;
@@ -36,6 +38,18 @@ pub(crate) struct Args {
     /// Replace existing files
     #[arg(long, short)]
     force: bool,
+    /// Accept names that begin with a dot; in a home folder such a file can be a program's
+    /// configuration
+    #[arg(long)]
+    hidden: bool,
+    /// Symbolic links that point out of the folder that is sent: skip leaves them out, keep makes
+    /// them as they are at the sender; whatever follows such a link reads or writes elsewhere
+    #[arg(long, value_enum, default_value_t)]
+    links: Links,
+    /// The most bytes to receive in this run, as in 20GB; each file and folder counts 4 KiB beside
+    /// its content [default: what the disk holds]
+    #[arg(long, value_name = "SIZE")]
+    max_size: Option<Size>,
     /// Print JSON, one event a line, on standard output
     #[arg(long)]
     pub(crate) json: bool,
@@ -49,7 +63,9 @@ Examples:
   Receive into a folder; give the URL that this prints to the sender:
     fontis receive ~/inbox
   Receive on port 9000, and replace what is there:
-    fontis receive ~/inbox --listen 0.0.0.0:9000 --force";
+    fontis receive ~/inbox --listen 0.0.0.0:9000 --force
+  Receive at most 20 GB:
+    fontis receive ~/inbox --max-size 20GB";
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
@@ -59,8 +75,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     block_on(&keys, async {
         let endpoint = args.listen.bind(PORT, &keys, RateKind::Auto)?;
         let secret = Secret::generate();
+        let max_size = args.max_size.map(Size::as_bytes);
+        let options = InboxOptions {
+            overwrite: args.force,
+            hidden: args.hidden,
+            max_size,
+            outward_links: args.links == Links::Keep,
+        };
         let urls = urls(&endpoint, &keys, Some(&secret));
-        let receiver = Receiver::new(endpoint.clone(), &args.dir, secret, args.force)?;
+        let receiver = Receiver::new(endpoint.clone(), &args.dir, secret, options)?;
         let control = Control::new("receive", args.dir.display().to_string(), &args.control);
         control.attach(&endpoint);
         let _open = crate::steering::open(&control);

@@ -28,7 +28,10 @@ pub(crate) struct Args {
     /// Files, folders, or - for standard input, which the receiver stores as stdin
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// The URL that fontis receive printed. Quote it: shells interpret ? and &
+    /// The URL that fontis receive printed. Quote it: shells interpret ? and &. @FILE is the URL in
+    /// a file, @- the one on standard input: other users of this machine can see arguments, and the
+    /// secret in them. A URL without a secret takes the one in the environment variable
+    /// FONTIS_SECRET
     #[arg(required = true)]
     url: String,
     #[command(flatten)]
@@ -59,7 +62,13 @@ const INTERRUPTION: &str =
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let url = peer::url(&args.url)?;
+    let url = match &*args.url {
+        "@-" if args.paths.iter().any(|path| path == Path::new("-")) => {
+            let text = "there is only one standard input: it has the URL or the content";
+            return Err(Failure::Usage(text.to_owned()));
+        }
+        text => peer::url_of_argument(text)?,
+    };
     let keys = args.keys.load()?;
     let input = Input::collect(&args.paths)?;
     let tracker = Tracker::new(Show::new(args.json), args.verbose, Side::Sending);
@@ -77,14 +86,17 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         until_interrupted(send, INTERRUPTION).await
     });
     tracker.finish();
-    for report in lock(&stored).iter() {
+    let stored = lock(&stored);
+    for report in stored.iter() {
         if args.json {
             json::say(&json::sent(report));
         } else {
             status(&summary(report, "sent"));
         }
     }
-    sent
+    sent.and_then(|()| {
+        crate::left_out::check(stored.iter().map(|report| &report.left_out), args.json)
+    })
 }
 
 /// Sends files and folders to the receiver of a URL, at the first of its addresses that answers,
@@ -103,7 +115,7 @@ pub async fn deliver(
     persist(timeout.retries, async |connected| {
         dial(url, timeout.timeout.into(), async |remote, answered| {
             rate.check_remote(remote)?;
-            let endpoint = keys.bind_towards(remote, rate.rate)?;
+            let endpoint = keys.bind_towards(remote, &url.key, rate.rate)?;
             bound(&endpoint);
             let progress = |now| {
                 answered.see(&now);

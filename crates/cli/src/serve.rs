@@ -5,8 +5,9 @@ use fontis::transfer::{FileServer, Report, ServerEvent};
 use crate::control::{Control, ControlArgs};
 use crate::failure::Failure;
 use crate::json;
-use crate::listen::{ListenArgs, announce, check_folder, status, urls};
-use crate::peer::{KeyArgs, RateArgs};
+use crate::left_out::counts;
+use crate::listen::{ListenArgs, announce, check_folder, read_secret, status, urls};
+use crate::peer::{KeyArgs, RateArgs, SECURITY};
 use crate::progress::{Side, view};
 use crate::runtime::{block_on, interrupted};
 use crate::text;
@@ -17,14 +18,18 @@ const PORT: u16 = 4433;
 /// Serve a folder to everybody who has the URL
 ///
 /// Prints a URL for each address under which others reach this machine, then serves until Ctrl-C.
-/// Put a path into the URL before the question mark; a URL without one means the whole folder.
-/// Listens on UDP port 4433 by default; a firewall must permit it.
+/// The URL contains a secret that permits reading the folder. It is the same in each run for the
+/// same folder and identity. Put a path into the URL before the question mark; a URL without one
+/// means the whole folder. Listens on UDP port 4433 by default; a firewall must permit it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The folder to serve
     #[arg(default_value = ".")]
     dir: PathBuf,
+    /// Serve to everybody who knows this machine's public key: the URL contains no secret
+    #[arg(long, help_heading = SECURITY)]
+    public: bool,
     #[command(flatten)]
     listen: ListenArgs,
     #[command(flatten)]
@@ -58,8 +63,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let (as_json, verbose) = (args.json, args.verbose);
     block_on(&keys, async {
         let endpoint = args.listen.bind(PORT, &keys, args.rate.rate)?;
-        let urls = urls(&endpoint, &keys, None);
-        let server = FileServer::new(endpoint.clone(), &args.dir)?;
+        let secret = if args.public { None } else { Some(read_secret(&args.dir, &keys)?) };
+        let urls = urls(&endpoint, &keys, secret.as_ref());
+        let server = FileServer::new(endpoint.clone(), &args.dir, secret)?;
         let control = Control::new("serve", args.dir.display().to_string(), &args.control);
         control.attach(&endpoint);
         let _open = crate::steering::open(&control);
@@ -91,6 +97,9 @@ pub(crate) fn tell(event: &ServerEvent, finished: &str, verbose: bool, side: Sid
         }
         ServerEvent::Finished { remote, report } => {
             status(&format_args!("{remote}: {}", summary(report, finished)));
+            if report.left_out.total() > 0 {
+                status(&format_args!("{remote}: left out: {}", counts(&report.left_out)));
+            }
             if verbose {
                 status(&format_args!("{remote}: {}", view(&report.stats, side)));
             }

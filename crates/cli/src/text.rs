@@ -6,8 +6,7 @@ use fontis_base::{Rate, Size};
 
 /// A name from the network or the disk, with what would steer a terminal escaped.
 pub(crate) fn safe(name: &str) -> String {
-    let escaped = name.escape_debug().to_string();
-    escaped.replace(r"\'", "'").replace("\\\"", "\"")
+    fontis::Printable(name).to_string()
 }
 
 /// Bytes with three digits or so, as in `64.0 MB`.

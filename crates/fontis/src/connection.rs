@@ -1,6 +1,6 @@
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
@@ -50,10 +50,17 @@ struct Shared {
     remote: SocketAddr,
     peer: [u8; 32],
     messages: Mutex<mpsc::UnboundedReceiver<Message>>,
-    objects: Mutex<mpsc::UnboundedReceiver<Offered>>,
-    streams: Mutex<mpsc::UnboundedReceiver<Opened>>,
+    objects: Mutex<mpsc::Receiver<Offered>>,
+    streams: Mutex<mpsc::Receiver<Opened>>,
     closed: watch::Receiver<Option<CloseReason>>,
+    confirmed: watch::Receiver<bool>,
+    is_fresh: bool,
+    /// Messages that the application took and the driver does not know of, and their bytes.
+    taken: StdMutex<(u32, usize)>,
 }
+
+/// Messages, and bytes of messages, after which the driver is told that they were taken.
+const TOLD_AFTER: (u32, usize) = (64, 1 << 20);
 
 impl Drop for Shared {
     fn drop(&mut self) {
@@ -67,6 +74,7 @@ impl Connection {
         id: u64,
         remote: SocketAddr,
         peer: [u8; 32],
+        is_fresh: bool,
         inboxes: Inboxes,
     ) -> Self {
         let shared = Shared {
@@ -78,6 +86,9 @@ impl Connection {
             objects: Mutex::new(inboxes.objects),
             streams: Mutex::new(inboxes.streams),
             closed: inboxes.closed,
+            confirmed: inboxes.confirmed,
+            is_fresh,
+            taken: StdMutex::default(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -103,7 +114,23 @@ impl Connection {
 
     /// The peer's next message; `None` when the connection is over.
     pub async fn recv_message(&self) -> Option<Message> {
-        self.shared.messages.lock().await.recv().await
+        let message = self.shared.messages.lock().await.recv().await?;
+        let count = {
+            let mut taken = self.shared.taken.lock().unwrap_or_else(PoisonError::into_inner);
+            *taken = (taken.0 + 1, taken.1 + message.data.len());
+            let (count, bytes) = *taken;
+            if count < TOLD_AFTER.0 && bytes < TOLD_AFTER.1 {
+                return Some(message);
+            }
+            *taken = (0, 0);
+            count
+        };
+        self.shared.handle.call(self.shared.id, move |slot, _| {
+            for _ in 0..count {
+                slot.machine.message_taken();
+            }
+        });
+        Some(message)
     }
 
     /// Opens a stream of bytes to the peer; `None` when the connection is over.
@@ -153,6 +180,24 @@ impl Connection {
         });
     }
 
+    /// Refuses the objects that were not [expected](Self::expect_object): further ones, and those
+    /// that have begun. Without it every object is taken.
+    pub fn refuse_unexpected(&self) {
+        self.shared.handle.call(self.shared.id, |slot, now| slot.machine.refuse_unasked(now));
+    }
+
+    /// The same, with `expected` as what is expected so far; the connection ends when the peer
+    /// refuses a message, because somebody waits for its answer.
+    pub(crate) fn transfers_only(&self, expected: Option<Bytes>) {
+        self.shared.handle.call(self.shared.id, move |slot, now| {
+            if let Some(label) = expected {
+                slot.machine.expect_object(label, Kept::default());
+            }
+            slot.machine.refuse_unasked(now);
+            slot.ends_on_refusal = true;
+        });
+    }
+
     /// The next object that the peer sends; `None` when the connection is over.
     pub async fn recv_object(&self) -> Option<RecvObject> {
         let offered = self.shared.objects.lock().await.recv().await?;
@@ -176,6 +221,23 @@ impl Connection {
         self.shared
             .handle
             .call(self.shared.id, move |slot, now| slot.machine.close(now, code, &reason));
+    }
+
+    /// Waits until the peer has proved that it is there now; false if the connection is over
+    /// sooner. What an early message asks for may be a replay until then.
+    pub async fn confirmed(&self) -> bool {
+        let mut confirmed = self.shared.confirmed.clone();
+        confirmed.wait_for(|confirmed| *confirmed).await.is_ok()
+    }
+
+    /// Whether the peer's first packet is no replay: it showed a token, which is good once.
+    pub fn is_fresh(&self) -> bool {
+        self.shared.is_fresh
+    }
+
+    /// Whether a limit of either side pauses what is sent.
+    pub(crate) async fn is_paused(&self) -> Option<bool> {
+        self.ask(|slot| slot.machine.is_paused()).await
     }
 
     /// Waits until the connection is over, and says why.

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf, is_separator};
 
+use crate::name;
 use crate::sink::SinkError;
 
 /// A destination as users write it, with the meaning that `cp` gives it.
@@ -36,7 +37,7 @@ pub(crate) fn resolve(path: &Path, name: &str) -> Result<(PathBuf, OsString), Si
                 _ => SinkError::io(path, error),
             })?;
         }
-        return Ok((path.to_owned(), name.into()));
+        return Ok((path.to_owned(), name::to_os(name).into_owned()));
     }
     match path.file_name() {
         Some(file) => Ok((parent_of(path).to_owned(), file.to_owned())),

@@ -13,12 +13,15 @@ use etcetera::{BaseStrategy, choose_base_strategy};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::printable::{Printable, printable};
+use crate::private_file::{self, NotPrivate};
 use crate::random;
 
 /// Bytes of a public or secret key.
 pub const KEY_LEN: usize = 32;
 /// The prefix of a secret key's text, by which people and scanners recognise one.
 const SECRET_PREFIX: &str = "fontis-secret-";
+/// The purpose of the key that a server sees of a client (BLAKE3, derive_key mode).
+const CLIENT_CONTEXT: &str = "fontis 2026-11-25 client key for a server";
 /// Larger files with keys are refused, in bytes.
 const MAX_IDENTITY: u64 = 1 << 10;
 const MAX_ALLOW_LIST: u64 = 16 << 20;
@@ -63,6 +66,12 @@ pub enum IdentityError {
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
+    },
+    /// The file is another user's, who knows the secret key and may replace it.
+    #[error("{} belongs to another user: name an identity file of your own", printable(.path))]
+    Foreign {
+        /// The identity file.
+        path: PathBuf,
     },
     /// The list is longer than any real one.
     #[error("{} has over {MAX_ALLOW_LIST} bytes: name a list of public keys", printable(.path))]
@@ -181,8 +190,8 @@ impl Identity {
     /// Reads the identity at `path`; on first use makes one there, readable by this user only.
     ///
     /// # Errors
-    /// [`IdentityError`]: `Open` if others may read it, `Secret` if it is not an identity,
-    /// `Randomness` if the system has no randomness, or `Io`.
+    /// [`IdentityError`]: `Open` if others may read it, `Foreign` if it is another user's, `Secret`
+    /// if it is not an identity, `Randomness` if the system has no randomness, or `Io`.
     pub fn load_or_create(path: &Path) -> Result<Self, IdentityError> {
         match Self::load(path) {
             Err(IdentityError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
@@ -205,11 +214,10 @@ impl Identity {
         random::check().map_err(IdentityError::Randomness)?;
         let error = |source| IdentityError::Io { action: "read", path: path.into(), source };
         let file = File::open(path).map_err(error)?;
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::MetadataExt;
-            let mode = file.metadata().map_err(error)?.mode() & 0o777;
-            if mode & 0o077 != 0 {
+        match private_file::check(&file).map_err(error)? {
+            Ok(()) => {}
+            Err(NotPrivate::Foreign) => return Err(IdentityError::Foreign { path: path.into() }),
+            Err(NotPrivate::Open(mode)) => {
                 return Err(IdentityError::Open { path: path.into(), mode });
             }
         }
@@ -223,6 +231,15 @@ impl Identity {
             Ok(secret) => Ok(Self::of_secret(Zeroizing::new(secret))),
             Err(_) => Err(IdentityError::Secret { path: path.into() }),
         }
+    }
+
+    /// The identity that this one shows to the server with the key `server`: always the same, so
+    /// that the server's tokens stay valid, and different for each server, so that servers cannot
+    /// find out together that they have the same client.
+    pub fn towards(&self, server: &PublicKey) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key(CLIENT_CONTEXT);
+        hasher.update(&*self.secret).update(server.as_bytes());
+        Self::of_secret(Zeroizing::new(*hasher.finalize().as_bytes()))
     }
 
     /// The public key, to give to others.
@@ -304,7 +321,7 @@ impl AllowList {
         self.keys.iter()
     }
 
-    fn parse(text: &str, path: &Path) -> Result<Self, IdentityError> {
+    pub(crate) fn parse(text: &str, path: &Path) -> Result<Self, IdentityError> {
         let mut keys = BTreeSet::new();
         for (i, line) in text.lines().enumerate() {
             let key = line.split('#').next().unwrap_or_default().trim();
@@ -343,6 +360,16 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap();
         assert_eq!(text.len(), SECRET_PREFIX.len() + 43 + 1);
         assert!(!format!("{made:?}").contains(&text[SECRET_PREFIX.len()..][..43]));
+    }
+
+    #[test]
+    fn a_client_has_one_key_for_each_server_and_none_tells_its_own() {
+        let client = Identity::generate();
+        let [one, other] = [Identity::generate(), Identity::generate()].map(|one| one.public());
+        let seen = client.towards(&one).public();
+        assert_eq!(client.towards(&one).public(), seen);
+        assert!(seen != client.towards(&other).public() && seen != client.public());
+        assert_ne!(Identity::generate().towards(&one).public(), seen);
     }
 
     #[test]

@@ -9,7 +9,9 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 
 use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt};
-use cap_std::fs::{Dir, OpenOptions};
+use cap_std::fs::{Dir, Metadata, OpenOptions};
+
+use crate::stamp;
 
 const MAGIC: &[u8; 16] = b"fontis-resume 1\n";
 const HEADER: usize = MAGIC.len() + 32 + 32 + 4;
@@ -22,7 +24,8 @@ pub(crate) struct Header {
     pub(crate) layout: [u8; 32],
     /// The content.
     pub(crate) object: [u8; 32],
-    /// The permission bits that the user's umask left to new files.
+    /// The permission bits that the user's umask left to new files. They are not used: whoever can
+    /// write the journal could choose them.
     pub(crate) allowed: u32,
 }
 
@@ -71,18 +74,14 @@ impl Journal {
         let mut options = OpenOptions::new();
         options.read(true).append(true).follow(FollowSymlinks::No);
         let mut file = dir.open_with(name, &options).ok()?.into_std();
+        // Nobody else's words count, and what has another name, too, is not to be changed.
+        let metadata = Metadata::from_file(&file).ok()?;
+        if !metadata.is_file() || !stamp::is_own(&metadata) {
+            return None;
+        }
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).ok()?;
-        let (header, records) = bytes.split_at_checked(HEADER)?;
-        let fields = header.strip_prefix(MAGIC)?;
-        let header = Header {
-            layout: fields[..32].try_into().ok()?,
-            object: fields[32..64].try_into().ok()?,
-            allowed: u32::from_le_bytes(fields[64..].try_into().ok()?) & 0o777,
-        };
-        let whole = records.as_chunks::<RECORD>().0;
-        // What follows a torn record has no known beginning.
-        let records = whole.iter().map_while(Record::decode).collect::<Vec<_>>();
+        let (header, records) = parse(&bytes)?;
         file.set_len((HEADER + records.len() * RECORD) as u64).ok()?;
         Some((Self { file }, header, records))
     }
@@ -91,6 +90,20 @@ impl Journal {
         let bytes: Vec<u8> = records.into_iter().flat_map(Record::encode).collect();
         (&self.file).write_all(&bytes)
     }
+}
+
+/// Reads a journal, up to the first record that is torn.
+pub(crate) fn parse(bytes: &[u8]) -> Option<(Header, Vec<Record>)> {
+    let (header, records) = bytes.split_at_checked(HEADER)?;
+    let fields = header.strip_prefix(MAGIC)?;
+    let header = Header {
+        layout: fields[..32].try_into().ok()?,
+        object: fields[32..64].try_into().ok()?,
+        allowed: u32::from_le_bytes(fields[64..].try_into().ok()?) & 0o777,
+    };
+    let whole = records.as_chunks::<RECORD>().0;
+    // What follows a torn record has no known beginning.
+    Some((header, whole.iter().map_while(Record::decode).collect()))
 }
 
 impl Record {

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use fontis_proto::dfcp::ConnectionId;
 
+use crate::private_file::{self, NotPrivate};
+
 /// Appends the keys of connections to a file, so that captures of them can be read: for debugging
 /// only.
 ///
@@ -16,26 +18,25 @@ pub struct KeyLog {
 }
 
 impl KeyLog {
-    /// Opens `path` to append to; a new file is its owner's alone, and one that others may open is
-    /// refused.
+    /// Opens `path` to append to; a new file is its owner's alone, and one that others may open, or
+    /// that is another user's, is refused.
     pub fn append(path: &Path) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.append(true).create(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(path)?;
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::MetadataExt;
-            let metadata = file.metadata()?;
-            if metadata.is_file() && metadata.mode() & 0o077 != 0 {
-                let mode = metadata.mode() & 0o777;
-                return Err(io::Error::other(format!(
-                    "it is open to others (mode {mode:03o}), and keys are not for them: run chmod 600 on it"
-                )));
+        let text = match private_file::check(&file)? {
+            Ok(()) => return Ok(Self { file: Arc::new(file) }),
+            Err(NotPrivate::Foreign) => {
+                "it belongs to another user, and keys are not for others: name another file"
+                    .to_owned()
             }
-        }
-        Ok(Self { file: Arc::new(file) })
+            Err(NotPrivate::Open(mode)) => format!(
+                "it is open to others (mode {mode:03o}), and keys are not for them: run chmod 600 on it"
+            ),
+        };
+        Err(io::Error::other(text))
     }
 
     /// Writes a connection's line: the initiator's and the responder's identifiers, the keys of

@@ -22,12 +22,17 @@ mod identity;
 mod journal;
 mod key_log;
 mod layout;
+mod left_out;
 pub mod manifest;
+mod name;
 mod partial;
 mod printable;
+mod private_file;
 pub mod protection;
 mod qlog;
 mod random;
+#[doc(hidden)]
+pub mod readers;
 mod sink;
 mod source;
 mod stamp;
@@ -42,14 +47,16 @@ pub use connection::{
 };
 pub use dest::Dest;
 pub use endpoint::{
-    Accept, BindError, CODE_REFUSED_KEY, ConnectError, ConnectionStatus, Endpoint, EndpointConfig,
-    EndpointStatus, Message,
+    Accept, BindError, CODE_REFUSED_KEY, CODE_TOO_MANY, ConnectError, ConnectionStatus, Endpoint,
+    EndpointConfig, EndpointStatus, Message,
 };
 pub use hash_cache::HashCache;
 pub use hash_tree::{BlockCheck, HashTree, HashTreeBuilder, HashTreeError, block_size_for};
 pub use identity::{AllowList, Identity, IdentityError, KEY_LEN, PublicKey};
 pub use key_log::KeyLog;
+pub use left_out::LeftOut;
 pub use manifest::{Entry, EntryKind, Manifest, ManifestError, Modified};
+pub use printable::Printable;
 pub use sink::{Sink, SinkError, SinkOptions};
 pub use source::{Source, SourceError};
 pub use stream_sink::StreamSink;

@@ -14,6 +14,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::name;
 pub use error::ManifestError;
 use limits::VERSION;
 pub use limits::{MAX_BYTES, MAX_COMPONENT, MAX_ENTRIES, MAX_PATH, MAX_SECONDS};
@@ -26,12 +27,16 @@ pub struct Manifest {
     name: String,
     entries: Vec<Entry>,
     size: u64,
+    /// The links that point out of the object, by their entries.
+    outward: Vec<usize>,
+    omitted: u64,
 }
 
 /// One file, directory or symlink of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Components below the root, joined by `/`; empty for the root itself.
+    /// Components below the root, joined by `/`; empty for the root itself. Bytes of names that are
+    /// no UTF-8 are escaped.
     pub path: String,
     /// The kind of the entry.
     pub kind: EntryKind,
@@ -53,7 +58,8 @@ pub enum EntryKind {
     Directory,
     /// A symbolic link.
     Symlink {
-        /// Relative to the link's directory, components joined by `/`; it stays within the object.
+        /// As it is written in the link, with the same escapes as paths. It may be absolute, and
+        /// may point out of the object: see [`Manifest::is_outward`].
         target: String,
     },
 }
@@ -72,6 +78,7 @@ pub struct Modified {
 struct Head<'a> {
     name: &'a str,
     size: u64,
+    omitted: u64,
     entries: u64,
 }
 
@@ -85,8 +92,24 @@ impl Manifest {
         if check_component(name).is_err() {
             return Err(ManifestError::Name(name.to_owned()));
         }
-        let size = validate(&entries)?;
-        Ok(Self { name: name.to_owned(), entries, size })
+        let (size, outward) = validate(&entries)?;
+        Ok(Self { name: name.to_owned(), entries, size, outward, omitted: 0 })
+    }
+
+    /// The same object, of which the sender left out so many entries.
+    pub fn with_omitted(self, omitted: u64) -> Self {
+        Self { omitted, ..self }
+    }
+
+    /// Sockets, pipes and devices that the sender left out.
+    pub fn omitted(&self) -> u64 {
+        self.omitted
+    }
+
+    /// Returns true if this entry is a symbolic link that may lead out of the object: an absolute
+    /// one, or one that climbs too far.
+    pub fn is_outward(&self, entry: usize) -> bool {
+        self.outward.binary_search(&entry).is_ok()
     }
 
     /// The same object under another name.
@@ -126,12 +149,14 @@ impl Manifest {
         self.size
     }
 
-    /// Version byte, then postcard: name, size and number of entries, then the entries.
+    /// Version byte, then postcard: name, size, omitted entries and number of entries, then the
+    /// entries.
     ///
     /// # Errors
     /// [`ManifestError::TooLong`], because nobody would accept it.
     pub fn encode(&self) -> Result<Vec<u8>, ManifestError> {
-        let head = Head { name: &self.name, size: self.size, entries: self.entries.len() as u64 };
+        let Self { size, omitted, .. } = *self;
+        let head = Head { name: &self.name, size, omitted, entries: self.entries.len() as u64 };
         let infallible = "a growing buffer takes every value";
         let mut bytes = postcard::to_extend(&head, vec![VERSION]).expect(infallible);
         for entry in &self.entries {
@@ -170,7 +195,7 @@ impl Manifest {
         if manifest.size != head.size {
             return Err(ManifestError::Size { declared: head.size, actual: manifest.size });
         }
-        Ok(manifest)
+        Ok(manifest.with_omitted(head.omitted))
     }
 }
 
@@ -180,8 +205,8 @@ fn take<'a, T: Deserialize<'a>>(rest: &mut &'a [u8]) -> Option<T> {
     Some(value)
 }
 
-/// Checks every rule and returns the sum of the files' sizes.
-fn validate(entries: &[Entry]) -> Result<u64, ManifestError> {
+/// Checks every rule; returns the sum of the files' sizes, and the links that point outwards.
+fn validate(entries: &[Entry]) -> Result<(u64, Vec<usize>), ManifestError> {
     if entries.len() > MAX_ENTRIES {
         return Err(ManifestError::TooManyEntries(entries.len() as u64));
     }
@@ -197,8 +222,8 @@ fn validate(entries: &[Entry]) -> Result<u64, ManifestError> {
         check_path(&entry.path)?;
     }
     let kinds = check_order(entries)?;
-    let (mut size, mut folded) = (0u64, HashMap::with_capacity(entries.len()));
-    for entry in entries {
+    let (mut size, mut outward) = (0u64, Vec::new());
+    for (i, entry) in entries.iter().enumerate() {
         let path = || entry.path.clone();
         if entry.mode > PERMISSIONS {
             return Err(ManifestError::Mode { path: path(), mode: entry.mode });
@@ -206,9 +231,6 @@ fn validate(entries: &[Entry]) -> Result<u64, ManifestError> {
         let Modified { seconds, nanos } = entry.modified;
         if seconds.unsigned_abs() > MAX_SECONDS || nanos >= 1_000_000_000 {
             return Err(ManifestError::Time(path()));
-        }
-        if let Some(other) = folded.insert(entry.path.to_lowercase(), &entry.path) {
-            return Err(ManifestError::CaseCollision { path: path(), other: other.clone() });
         }
         if !entry.path.is_empty() {
             match kinds.get(parent_of(&entry.path)) {
@@ -222,10 +244,17 @@ fn validate(entries: &[Entry]) -> Result<u64, ManifestError> {
                 size = size.checked_add(*bytes).ok_or_else(|| ManifestError::Overflow(path()))?;
             }
             EntryKind::Directory => {}
-            EntryKind::Symlink { target } => check_target(&entry.path, target, &kinds)?,
+            EntryKind::Symlink { target } => {
+                if target.is_empty() || !is_path(target) {
+                    return Err(ManifestError::Target(path()));
+                }
+                if points_outwards(&entry.path, target, &kinds) {
+                    outward.push(i);
+                }
+            }
         }
     }
-    Ok(size)
+    Ok((size, outward))
 }
 
 /// Checks one file name and returns the error that a path with it deserves.
@@ -234,8 +263,10 @@ fn check_component(component: &str) -> Result<(), fn(String) -> ManifestError> {
         "" => Err(ManifestError::EmptyComponent),
         "." | ".." => Err(ManifestError::DotComponent),
         _ if component.contains('/') => Err(ManifestError::Absolute),
-        _ if component.chars().any(char::is_control) => Err(ManifestError::ControlCharacter),
-        _ if component.len() > MAX_COMPONENT => Err(ManifestError::LongComponent),
+        _ if component.contains('\0') || !name::is_canonical(component) => {
+            Err(ManifestError::Impossible)
+        }
+        _ if name::to_bytes(component).len() > MAX_COMPONENT => Err(ManifestError::LongComponent),
         _ => Ok(()),
     }
 }
@@ -244,7 +275,7 @@ fn check_path(path: &str) -> Result<(), ManifestError> {
     if path.starts_with('/') {
         return Err(ManifestError::Absolute(path.to_owned()));
     }
-    if path.len() > MAX_PATH {
+    if name::to_bytes(path).len() > MAX_PATH {
         return Err(ManifestError::LongPath(path.to_owned()));
     }
     path.split('/').try_for_each(check_component).map_err(|error| error(path.to_owned()))
@@ -266,30 +297,22 @@ fn check_order(entries: &[Entry]) -> Result<HashMap<&str, &EntryKind>, ManifestE
     Ok(entries.iter().map(|entry| (&*entry.path, &entry.kind)).collect())
 }
 
-/// Checks that a symlink stays within the object, whatever its other symlinks are.
+/// Returns true if this can be the target of a link on some system.
+fn is_path(target: &str) -> bool {
+    !target.contains('\0') && name::is_canonical(target) && name::to_bytes(target).len() <= MAX_PATH
+}
+
+/// Returns true unless a symlink stays within the object, whatever its other symlinks are.
 ///
 /// Counting `..` against depth is sound only as long as the walk passes through real directories:
-/// after a symlink, or a name that is not there, the physical depth is unknown, so `..` is refused
-/// from there on.
-fn check_target(
-    link: &str,
-    target: &str,
-    kinds: &HashMap<&str, &EntryKind>,
-) -> Result<(), ManifestError> {
-    if target.is_empty() || target.len() > MAX_PATH || target.chars().any(char::is_control) {
-        return Err(ManifestError::Target(link.to_owned()));
-    }
-    if target.starts_with('/') {
-        let (path, target) = (link.to_owned(), target.to_owned());
-        return Err(ManifestError::TargetAbsolute { path, target });
-    }
-    let escapes =
-        || ManifestError::TargetEscapes { path: link.to_owned(), target: target.to_owned() };
+/// after a symlink, or a name that is not there, the physical depth is unknown, so `..` counts as
+/// outwards from there on.
+fn points_outwards(link: &str, target: &str, kinds: &HashMap<&str, &EntryKind>) -> bool {
     let (mut place, mut real) = (parent_of(link).to_owned(), true);
     for component in target.split('/') {
         match component {
             "" | "." => {}
-            ".." if !real || place.is_empty() => return Err(escapes()),
+            ".." if !real || place.is_empty() => return true,
             ".." => place.truncate(parent_of(&place).len()),
             _ => {
                 if !place.is_empty() {
@@ -300,7 +323,8 @@ fn check_target(
             }
         }
     }
-    Ok(())
+    // On Windows a target is absolute in other ways, too.
+    target.starts_with(['/', '\\']) || target.contains(':') && cfg!(windows)
 }
 
 fn parent_of(path: &str) -> &str {

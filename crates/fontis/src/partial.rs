@@ -19,9 +19,15 @@ const SUFFIX: &str = ".fontis-partial";
 /// between two steps.
 const ATTEMPTS: usize = 8;
 
-/// Returns true if a file of this name is the partial of a transfer.
+/// The end of the name of a file that shows the umask.
+const PROBE: &str = "-new";
+
+/// Returns true if a file of this name belongs to a transfer: a partial, its journal, or a probe.
+/// File systems may not tell capitals from small letters.
 pub(crate) fn is_partial(name: &str) -> bool {
-    name.starts_with('.') && name.strip_suffix(journal::SUFFIX).unwrap_or(name).ends_with(SUFFIX)
+    let name = name.to_ascii_lowercase();
+    let ends = [journal::SUFFIX, PROBE].iter().find_map(|end| name.strip_suffix(end));
+    name.starts_with('.') && ends.unwrap_or(&name).ends_with(SUFFIX)
 }
 
 /// `.NAME.fontis-partial`; a name too long for that is cut and told apart by its hash.
@@ -60,15 +66,15 @@ pub(crate) struct Partial {
 }
 
 impl Partial {
-    /// A partial for `name` in `parent`, which is at `place`. What a dead transfer left is adopted
-    /// if `adopt` tells the permission bits allowed then, and replaced otherwise; one that a live
-    /// transfer writes is [`SinkError::Busy`].
+    /// A partial for `name` in `parent`, which is at `place`. What a dead transfer of this user
+    /// left is adopted if `adopt` says so, and replaced otherwise; one that a live transfer writes
+    /// is [`SinkError::Busy`].
     pub(crate) fn create(
         parent: Dir,
         place: &Path,
         name: &OsStr,
         folder: bool,
-        adopt: Option<u32>,
+        adopt: bool,
     ) -> Result<Self, SinkError> {
         let name = partial_name(name);
         let path = place.join(&name);
@@ -134,7 +140,7 @@ fn take(
     name: &OsStr,
     path: &Path,
     folder: bool,
-    adopt: Option<u32>,
+    adopt: bool,
 ) -> Result<(File, u32, bool), SinkError> {
     let error = |error| SinkError::io(path, error);
     for _ in 0..ATTEMPTS {
@@ -158,9 +164,9 @@ fn take(
                 return Ok((handle, allowed, false));
             }
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-                let same = |there: Metadata| there.is_dir() == folder && !there.is_symlink();
-                let adopt = adopt.filter(|_| parent.symlink_metadata(name).is_ok_and(same));
-                let stale = match open(parent, name, adopt.is_some() && !folder) {
+                let same = |there: Metadata| there.is_dir() == folder && stamp::is_own(&there);
+                let adopt = adopt && parent.symlink_metadata(name).is_ok_and(same);
+                let stale = match open(parent, name, adopt && !folder) {
                     Ok(stale) => stale,
                     Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
                     Err(e) => return Err(error(e)),
@@ -171,7 +177,8 @@ fn take(
                 if !is_at(parent, name, &stale) {
                     continue;
                 }
-                if let Some(allowed) = adopt {
+                if adopt {
+                    let allowed = probe(parent, name).map_err(error)?;
                     return Ok((stale, allowed, true));
                 }
                 remove(parent, name).map_err(error)?;
@@ -180,6 +187,20 @@ fn take(
         }
     }
     Err(SinkError::Busy { path: path.to_owned() })
+}
+
+/// The permission bits that the umask leaves to a new file.
+fn probe(parent: &Dir, name: &OsStr) -> io::Result<u32> {
+    let mut probe = name.to_owned();
+    probe.push(PROBE);
+    match parent.remove_file(&probe) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let file = create_file(parent, &probe)?;
+    let metadata = Metadata::from_file(&file);
+    parent.remove_file(&probe)?;
+    Ok(stamp::mode(&metadata?))
 }
 
 /// Permission bits of an open file or directory; systems without them ignore it.
@@ -295,6 +316,9 @@ mod tests {
         assert_ne!(names[0], names[1]);
         for name in names {
             assert!(name.len() <= MAX_COMPONENT && is_partial(&name), "{name}");
+        }
+        for end in ["-log", "-new"] {
+            assert!(is_partial(&format!(".x.Fontis-Partial{end}")), "{end}");
         }
         assert!(!is_partial("x.iso"));
     }

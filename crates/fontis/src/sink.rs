@@ -2,6 +2,7 @@
 
 mod error;
 mod resume;
+mod skip;
 #[cfg(test)]
 #[expect(clippy::single_range_in_vec_init, reason = "a list of ranges is meant")]
 mod tests;
@@ -27,7 +28,9 @@ use fontis_base::IntervalSet;
 use crate::dest::{self, Dest};
 use crate::journal::{Journal, Record};
 use crate::layout::{Layout, Piece};
+use crate::left_out::LeftOut;
 use crate::manifest::{Entry, EntryKind, Manifest};
+use crate::name;
 use crate::partial::{self, Partial};
 use crate::stamp;
 
@@ -62,6 +65,9 @@ pub struct SinkOptions {
     pub overwrite: bool,
     /// True if the partial of an interrupted transfer is deleted instead of continued.
     pub restart: bool,
+    /// True if symbolic links are kept that point out of the object. Whatever later follows such a
+    /// link reads or writes elsewhere.
+    pub outward_links: bool,
 }
 
 #[derive(Debug)]
@@ -70,6 +76,7 @@ struct State {
     /// The progress of each entry of the manifest.
     progress: Vec<Progress>,
     written: IntervalSet,
+    left_out: LeftOut,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +85,8 @@ enum Progress {
     Created,
     /// Mode and times are set: nothing may be written any more.
     Finished,
+    /// It is left out.
+    Skipped,
 }
 
 impl Sink {
@@ -99,7 +108,7 @@ impl Sink {
         content: &[Hash],
         options: SinkOptions,
     ) -> Result<Self, SinkError> {
-        let SinkOptions { overwrite, restart } = options;
+        let SinkOptions { overwrite, restart, outward_links } = options;
         let Dest::Path(dest) = dest else { panic!("standard output takes a StreamSink") };
         let (place, name) = dest::resolve(dest, manifest.name())?;
         let path = place.join(&name);
@@ -122,7 +131,7 @@ impl Sink {
             Ok(_) | Err(_) => {}
         }
         let found = Found::look(&parent, &name, &manifest).filter(|_| !restart);
-        let adopt = found.as_ref().map(|found| found.header.allowed);
+        let adopt = found.is_some();
         let partial = Partial::create(parent, &place, &name, manifest.is_folder(), adopt)?;
         let error = |error| SinkError::io(&partial.path, error);
         let (journal, begun) = match found.filter(|_| partial.adopted) {
@@ -140,10 +149,12 @@ impl Sink {
             handles: LruCache::new(HANDLES),
             progress: vec![Progress::Absent; manifest.entries().len()],
             written: IntervalSet::default(),
+            left_out: LeftOut { special: manifest.omitted(), ..LeftOut::default() },
         });
         let layout = Layout::new(&manifest);
         let sink =
             Self { manifest, layout, path, name, overwrite, dir, state, partial, journal, begun };
+        sink.skip_at_once(outward_links);
         sink.make_directories()?;
         if sink.partial.adopted {
             sink.adopt().map_err(|error| SinkError::io(&sink.partial.path, error))?;
@@ -156,7 +167,12 @@ impl Sink {
         &self.path
     }
 
-    /// Bytes written so far, each counted once.
+    /// The entries that are left out so far.
+    pub fn left_out(&self) -> LeftOut {
+        self.state().left_out.clone()
+    }
+
+    /// Bytes written so far, each counted once. Those of files that are left out count, too.
     pub fn written(&self) -> u64 {
         self.state().written.total()
     }
@@ -185,13 +201,13 @@ impl Sink {
     }
 
     /// Sets modes and times, brings everything to disk, then gives the object its name, at once.
-    /// Returns that path. Modes are the sender's without what this user's umask denies to new
-    /// files, as with `cp`.
+    /// Returns that path, and the entries that were left out. Modes are the sender's without what
+    /// this user's umask denies to new files, as with `cp`.
     ///
     /// # Errors
     /// `Incomplete` if a byte was never written; `Appeared` if something took the name meanwhile;
     /// or what the system says, as [`SinkError`].
-    pub fn finish(self) -> Result<PathBuf, SinkError> {
+    pub fn finish(self) -> Result<(PathBuf, LeftOut), SinkError> {
         let missing = self.manifest.size() - self.written();
         if missing > 0 {
             return Err(SinkError::Incomplete { path: self.path.clone(), missing });
@@ -211,7 +227,7 @@ impl Sink {
             self.flush_all().map_err(|error| SinkError::io(&self.path, error))?;
         }
         match self.partial.publish(&self.name, self.overwrite) {
-            Ok(()) => Ok(self.path.clone()),
+            Ok(()) => Ok((self.path.clone(), self.left_out())),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 // A complete object is worth more than a tidy folder.
                 self.partial.keep();
@@ -226,16 +242,16 @@ impl Sink {
     fn make_directories(&self) -> Result<(), SinkError> {
         let Some(dir) = &self.dir else { return Ok(()) };
         for (i, entry) in self.manifest.entries().iter().enumerate().skip(1) {
-            if entry.kind == EntryKind::Directory {
-                match dir.create_dir(&entry.path) {
+            if entry.kind == EntryKind::Directory && !self.is_skipped(i) {
+                match dir.create_dir(name::to_path(&entry.path)) {
                     Err(error)
-                        if error.kind() == io::ErrorKind::AlreadyExists && self.partial.adopted =>
-                    {
-                        Ok(())
+                        if error.kind() == io::ErrorKind::AlreadyExists && self.partial.adopted => {
                     }
-                    made => made,
+                    made => self
+                        .unless_unstorable(&mut self.state(), i, made)
+                        .map_err(|error| SinkError::io(&self.path_of(i), error))?
+                        .unwrap_or_default(),
                 }
-                .map_err(|error| SinkError::io(&self.path_of(i), error))?;
             }
         }
         Ok(())
@@ -248,12 +264,18 @@ impl Sink {
             None => &self.partial.handle,
             Some(dir) => {
                 let mut state = self.state();
-                if state.progress[piece.entry] == Progress::Finished {
+                if matches!(state.progress[piece.entry], Progress::Finished | Progress::Skipped) {
                     return Ok(());
                 }
                 shared = match state.handles.get(&piece.entry) {
                     Some(file) => file.clone(),
-                    None => Arc::new(self.open(dir, &mut state, piece.entry)?),
+                    None => {
+                        let opened = self.open(dir, &mut state, piece.entry);
+                        match self.unless_unstorable(&mut state, piece.entry, opened)? {
+                            Some(file) => Arc::new(file),
+                            None => return Ok(()),
+                        }
+                    }
                 };
                 if !last {
                     state.handles.put(piece.entry, shared.clone());
@@ -273,7 +295,7 @@ impl Sink {
     fn open(&self, dir: &Dir, state: &mut State, i: usize) -> io::Result<File> {
         let entry = &self.manifest.entries()[i];
         if state.progress[i] != Progress::Absent {
-            return partial::open(dir, &entry.path, true);
+            return partial::open(dir, name::to_path(&entry.path), true);
         }
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true);
@@ -282,7 +304,7 @@ impl Sink {
             use cap_std::fs::OpenOptionsExt;
             options.mode(0o600);
         }
-        let file = dir.open_with(&entry.path, &options)?.into_std();
+        let file = dir.open_with(name::to_path(&entry.path), &options)?.into_std();
         state.progress[i] = Progress::Created;
         if let EntryKind::File { size } = entry.kind {
             file.set_len(size)?;
@@ -291,7 +313,11 @@ impl Sink {
     }
 
     fn finish_entry(&self, i: usize, flush: bool) -> io::Result<()> {
+        if self.is_skipped(i) {
+            return Ok(());
+        }
         let entry = &self.manifest.entries()[i];
+        let path = name::to_path(&entry.path);
         let Some(dir) = &self.dir else {
             self.set_attributes(&self.partial.handle, i)?;
             return self.partial.handle.sync_all();
@@ -304,8 +330,14 @@ impl Sink {
                     return Ok(());
                 }
                 let file = match finished {
-                    true => partial::open(dir, &entry.path, false)?,
-                    false => self.open(dir, &mut state, i)?,
+                    true => partial::open(dir, &path, false)?,
+                    false => {
+                        let opened = self.open(dir, &mut state, i);
+                        match self.unless_unstorable(&mut state, i, opened)? {
+                            Some(file) => file,
+                            None => return Ok(()),
+                        }
+                    }
                 };
                 if !finished {
                     self.set_attributes(&file, i)?;
@@ -313,12 +345,15 @@ impl Sink {
                 if flush { file.sync_all() } else { Ok(()) }
             }
             EntryKind::Symlink { target } => {
-                DirExt::symlink(dir, target, &entry.path)?;
+                let made = make_link(dir, &name::to_path(target), &path);
+                if self.unless_unstorable(&mut self.state(), i, made)?.is_none() {
+                    return Ok(());
+                }
                 match stamp::to_system_time(entry.modified) {
                     Some(time) => {
                         let time = cap_std::time::SystemTime::from_std(time);
                         let time = Some(SystemTimeSpec::Absolute(time));
-                        dir.set_symlink_times(&entry.path, None, time)
+                        dir.set_symlink_times(&path, None, time)
                     }
                     None => Ok(()),
                 }
@@ -326,7 +361,7 @@ impl Sink {
             // Elsewhere directories have no modes, and cannot be opened like files.
             EntryKind::Directory if cfg!(not(unix)) => Ok(()),
             EntryKind::Directory => {
-                let place = if entry.path.is_empty() { "." } else { &entry.path };
+                let place = if entry.path.is_empty() { Path::new(".") } else { &path };
                 let file = partial::open(dir, place, false)?;
                 self.set_attributes(&file, i)?;
                 if flush { file.sync_all() } else { Ok(()) }
@@ -353,8 +388,10 @@ impl Sink {
         {
             let Some(dir) = &self.dir else { return Ok(()) };
             for entry in self.manifest.entries() {
-                if let EntryKind::File { .. } = entry.kind {
-                    partial::open(dir, &entry.path, false)?.sync_all()?;
+                if let EntryKind::File { .. } = entry.kind
+                    && let Ok(file) = partial::open(dir, name::to_path(&entry.path), false)
+                {
+                    file.sync_all()?;
                 }
             }
             Ok(())
@@ -364,7 +401,7 @@ impl Sink {
     fn path_of(&self, i: usize) -> PathBuf {
         match &*self.manifest.entries()[i].path {
             "" => self.path.clone(),
-            below => self.path.join(below),
+            below => self.path.join(name::to_path(below)),
         }
     }
 
@@ -375,17 +412,31 @@ impl Sink {
 }
 
 fn check_names(manifest: &Manifest, path: &Path) -> Result<(), SinkError> {
-    if cfg!(windows) {
-        for entry in &manifest.entries()[1..] {
-            if entry.path.split('/').any(dest::is_odd_on_windows) {
-                return Err(SinkError::Name { path: path.join(&entry.path) });
-            }
-        }
-        if path.file_name().is_some_and(|name| dest::is_odd_on_windows(&name.to_string_lossy())) {
-            return Err(SinkError::Name { path: path.to_owned() });
-        }
+    // Under such a name a later transfer would look for its own beginning.
+    let reserved = |name: &str| partial::is_partial(name);
+    if path.file_name().is_some_and(|name| reserved(&name.to_string_lossy())) {
+        return Err(SinkError::Reserved { path: path.to_owned() });
+    }
+    if let Some(entry) = manifest.entries().iter().find(|one| one.path.split('/').any(reserved)) {
+        return Err(SinkError::Reserved { path: path.join(name::to_path(&entry.path)) });
+    }
+    let is_odd = |name: &std::ffi::OsStr| dest::is_odd_on_windows(&name.to_string_lossy());
+    if cfg!(windows) && path.file_name().is_some_and(is_odd) {
+        return Err(SinkError::Name { path: path.to_owned() });
     }
     Ok(())
+}
+
+/// A link to exactly this target, absolute or not, which is not followed.
+fn make_link(dir: &Dir, target: &Path, path: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        dir.symlink_contents(target, path)
+    }
+    #[cfg(not(unix))]
+    {
+        DirExt::symlink(dir, target, path)
+    }
 }
 
 /// Fails early where the object cannot fit. File systems that tell no size are taken at their word

@@ -14,7 +14,9 @@ use lru::LruCache;
 
 use crate::hash_tree::{HashTree, block_size_for};
 use crate::layout::{Layout, Piece};
+use crate::left_out::LeftOut;
 use crate::manifest::{Entry, EntryKind, MAX_ENTRIES, Manifest, ManifestError};
+use crate::name;
 use crate::partial;
 use crate::printable::printable;
 use crate::stamp::{self, COARSEST_CLOCK, Stamp};
@@ -53,9 +55,9 @@ pub enum SourceError {
         /// The culprit.
         path: PathBuf,
     },
-    /// Names travel as UTF-8.
-    #[error("{} has a name or target that is not UTF-8: rename it", printable(.path))]
-    NotUtf8 {
+    /// A name that this system holds and cannot tell.
+    #[error("{} has a name that is no text: rename it", printable(.path))]
+    NoText {
         /// The culprit.
         path: PathBuf,
     },
@@ -99,6 +101,7 @@ pub struct Source {
     place: Place,
     /// For messages.
     path: PathBuf,
+    left_out: LeftOut,
     handles: Mutex<LruCache<usize, Arc<File>>>,
 }
 
@@ -124,11 +127,11 @@ impl Source {
         let metadata = std::fs::metadata(&absolute).map_err(error)?;
         if metadata.is_dir() {
             let dir = Dir::open_ambient_dir(&absolute, ambient_authority()).map_err(error)?;
-            Self::folder(name, dir, path)
+            Self::folder(&name, dir, path)
         } else if metadata.is_file() {
             let parent = absolute.parent().unwrap_or(&absolute);
             let dir = Dir::open_ambient_dir(parent, ambient_authority()).map_err(error)?;
-            Self::file(name, &dir, Path::new(name), path)
+            Self::file(&name, &dir, &name::to_path(&name), path)
         } else {
             Err(SourceError::Special { path: path.to_owned() })
         }
@@ -146,9 +149,9 @@ impl Source {
         let metadata = root.metadata(within).map_err(error)?;
         let name = name_of(path)?;
         if metadata.is_dir() {
-            Self::folder(name, root.open_dir(within).map_err(error)?, path)
+            Self::folder(&name, root.open_dir(within).map_err(error)?, path)
         } else if metadata.is_file() {
-            Self::file(name, root, within, path)
+            Self::file(&name, root, within, path)
         } else {
             Err(SourceError::Special { path: path.to_owned() })
         }
@@ -181,8 +184,10 @@ impl Source {
     }
 
     fn folder(name: &str, dir: Dir, shown: &Path) -> Result<Self, SourceError> {
-        let (entries, stamps) = walk(&dir, shown)?;
-        Self::new(name, entries, stamps, Place::Folder(dir), shown)
+        let (entries, stamps, left_out) = walk(&dir, shown)?;
+        let source = Self::new(name, entries, stamps, Place::Folder(dir), shown)?;
+        let manifest = source.manifest.with_omitted(left_out.special);
+        Ok(Self { manifest, left_out, ..source })
     }
 
     fn new(
@@ -199,12 +204,26 @@ impl Source {
         let now = stamp::to_modified(SystemTime::now()).seconds;
         let latest = |stamp: &Stamp| stamp.modified.seconds.max(stamp.touched.seconds);
         let at_rest = stamps.iter().all(|stamp| latest(stamp) < now - COARSEST_CLOCK);
-        Ok(Self { manifest, layout, stamps, at_rest, place, path: path.to_owned(), handles })
+        Ok(Self {
+            manifest,
+            layout,
+            stamps,
+            at_rest,
+            place,
+            path: path.to_owned(),
+            left_out: LeftOut::default(),
+            handles,
+        })
     }
 
     /// The contents of the object.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
+    }
+
+    /// The sockets, pipes and devices in a folder, which are not sent.
+    pub fn left_out(&self) -> &LeftOut {
+        &self.left_out
     }
 
     /// Bytes of the object.
@@ -276,7 +295,7 @@ impl Source {
                     if !matches!(entry.kind, EntryKind::File { .. }) {
                         continue;
                     }
-                    dir.symlink_metadata(&entry.path)
+                    dir.symlink_metadata(name::to_path(&entry.path))
                 }
                 Place::Memory(_) => return Ok(()),
             };
@@ -324,7 +343,7 @@ impl Source {
         if let Some(file) = handles().get(&entry) {
             return Ok(file.clone());
         }
-        let file = Arc::new(open(dir, Path::new(&self.manifest.entries()[entry].path))?);
+        let file = Arc::new(open(dir, &name::to_path(&self.manifest.entries()[entry].path))?);
         if !whole {
             handles().put(entry, file.clone());
         }
@@ -338,15 +357,15 @@ impl Source {
 
 /// Joins without leaving a trailing `/` after a file.
 fn join(path: &Path, below: &str) -> PathBuf {
-    if below.is_empty() { path.to_owned() } else { path.join(below) }
+    if below.is_empty() { path.to_owned() } else { path.join(name::to_path(below)) }
 }
 
-fn name_of(path: &Path) -> Result<&str, SourceError> {
+fn name_of(path: &Path) -> Result<String, SourceError> {
     match path.components().next_back() {
         Some(Component::Normal(name)) => {
-            name.to_str().ok_or_else(|| SourceError::NotUtf8 { path: path.to_owned() })
+            name::from_os(name).ok_or_else(|| SourceError::NoText { path: path.to_owned() })
         }
-        _ => Ok(NAMELESS),
+        _ => Ok(NAMELESS.to_owned()),
     }
 }
 
@@ -378,10 +397,11 @@ fn entry(path: String, kind: EntryKind, metadata: &Metadata) -> Entry {
     Entry { path, kind, mode: stamp::mode(metadata), modified: stamp::modified(metadata) }
 }
 
-/// Everything below `dir`, in a manifest's order.
-fn walk(dir: &Dir, shown: &Path) -> Result<(Vec<Entry>, Vec<Stamp>), SourceError> {
+/// Everything below `dir`, in a manifest's order, and what is left out.
+fn walk(dir: &Dir, shown: &Path) -> Result<(Vec<Entry>, Vec<Stamp>, LeftOut), SourceError> {
     let root = dir.dir_metadata().map_err(|error| source_error(shown, error))?;
     let (mut entries, mut stamps) = (Vec::new(), Vec::new());
+    let mut left_out = LeftOut::default();
     let mut pending = vec![(String::new(), root)];
     while let Some((path, metadata)) = pending.pop() {
         let place = || join(shown, &path);
@@ -392,12 +412,14 @@ fn walk(dir: &Dir, shown: &Path) -> Result<(Vec<Entry>, Vec<Stamp>), SourceError
         } else if metadata.is_file() {
             EntryKind::File { size: metadata.len() }
         } else if metadata.is_symlink() {
-            let target = dir.read_link_contents(&path).map_err(error)?.into_os_string();
-            let target =
-                target.into_string().map_err(|_| SourceError::NotUtf8 { path: place() })?;
+            let target = dir.read_link_contents(name::to_path(&path)).map_err(error)?;
+            let target = name::from_os(target.as_os_str());
+            let target = target.ok_or_else(|| SourceError::NoText { path: place() })?;
             EntryKind::Symlink { target }
         } else {
-            return Err(SourceError::Special { path: place() });
+            left_out.special += 1;
+            left_out.name(&place());
+            continue;
         };
         if entries.len() + pending.len() >= MAX_ENTRIES {
             let source = ManifestError::TooManyEntries((entries.len() + pending.len() + 1) as u64);
@@ -406,7 +428,7 @@ fn walk(dir: &Dir, shown: &Path) -> Result<(Vec<Entry>, Vec<Stamp>), SourceError
         stamps.push(Stamp::of(&metadata));
         entries.push(entry(path, kind, &metadata));
     }
-    Ok((entries, stamps))
+    Ok((entries, stamps, left_out))
 }
 
 /// The entries of the directory `path`, last name first.
@@ -414,16 +436,15 @@ fn children(dir: &Dir, path: &str, place: &Path) -> Result<Vec<(String, Metadata
     let error = |error| source_error(place, error);
     let within = if path.is_empty() { "." } else { path };
     let mut children = Vec::new();
-    for child in dir.read_dir(within).map_err(error)? {
+    for child in dir.read_dir(name::to_path(within)).map_err(error)? {
         let child = child.map_err(error)?;
-        let name = child
-            .file_name()
-            .into_string()
-            .map_err(|name| SourceError::NotUtf8 { path: place.join(name) })?;
+        let shown = place.join(child.file_name());
+        let name = name::from_os(&child.file_name());
+        let name = name.ok_or_else(|| SourceError::NoText { path: shown.clone() })?;
         if partial::is_partial(&name) {
             continue;
         }
-        let metadata = child.metadata().map_err(|error| source_error(&place.join(&name), error))?;
+        let metadata = child.metadata().map_err(|error| source_error(&shown, error))?;
         let path = if path.is_empty() { name } else { format!("{path}/{name}") };
         children.push((path, metadata));
     }

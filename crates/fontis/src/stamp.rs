@@ -73,6 +73,19 @@ pub(crate) fn file_id(_: &Metadata) -> (u64, u64) {
     (0, 0)
 }
 
+/// Returns true if it is a folder of this user, or a file of this user that has one name.
+#[cfg(unix)]
+pub(crate) fn is_own(metadata: &Metadata) -> bool {
+    use cap_std::fs::MetadataExt;
+    let has_one_name = metadata.is_dir() || metadata.is_file() && metadata.nlink() == 1;
+    has_one_name && metadata.uid() == rustix::process::geteuid().as_raw()
+}
+
+#[cfg(not(unix))]
+pub(crate) fn is_own(metadata: &Metadata) -> bool {
+    !metadata.is_symlink()
+}
+
 /// Bytes that an open file has on the disk, holes left out, where the system tells.
 #[cfg(unix)]
 pub(crate) fn allocated(file: &std::fs::File) -> Option<u64> {

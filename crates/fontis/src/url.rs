@@ -3,13 +3,15 @@
 
 use std::fmt;
 use std::net::Ipv6Addr;
+use std::path::Path;
 use std::str::FromStr;
 
 use data_encoding::BASE64URL_NOPAD;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 use zeroize::Zeroizing;
 
-use crate::identity::{IdentityError, PublicKey};
+use crate::identity::{Identity, IdentityError, PublicKey};
+use crate::name;
 use crate::printable::Printable;
 
 const SCHEME: &str = "fontis://";
@@ -36,8 +38,8 @@ pub enum UrlError {
     /// The port is not between 1 and 65535.
     #[error("'{}' is no port from 1 to 65535; {EXAMPLE}", Printable(.0))]
     Port(String),
-    /// The path does not decode to UTF-8 without control characters.
-    #[error("'{}' is no path in UTF-8 without control characters; {EXAMPLE}", Printable(.0))]
+    /// The path has a zero byte.
+    #[error("'{}' is no path: it has a zero byte; {EXAMPLE}", Printable(.0))]
     Path(String),
     /// No `key` parameter, without which the server could be anyone.
     #[error("the URL has no key; copy all of it, with ?key=…; {EXAMPLE}")]
@@ -66,8 +68,11 @@ pub const MIN_SECRET: usize = 16;
 /// Bytes of a [`Secret`] at most.
 pub const MAX_SECRET: usize = 32;
 
-/// A secret that permits fetching an object: 16 to 32 bytes, wiped from memory when dropped, and
-/// never in debug output.
+/// The purpose of the secret of a folder's URLs (BLAKE3, derive_key mode).
+const FOLDER_CONTEXT: &str = "fontis 2026-11-25 secret of the URLs of a folder";
+
+/// A secret that permits fetching an object or storing one: 16 to 32 bytes, wiped from memory when
+/// dropped, and never in debug output.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<Vec<u8>>);
 
@@ -88,17 +93,42 @@ impl Secret {
         Self(bytes)
     }
 
+    /// The secret of the URLs under which the holder of `identity` serves `folder`. It is the same
+    /// in each run, so that a client can continue after the server was restarted, and tells nothing
+    /// about the secrets of other folders.
+    pub fn of_folder(identity: &Identity, folder: &Path) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key(FOLDER_CONTEXT);
+        hasher.update(identity.secret()).update(folder.as_os_str().as_encoded_bytes());
+        let mut bytes = Zeroizing::new(vec![0; MIN_SECRET]);
+        hasher.finalize_xof().fill(&mut bytes);
+        Self(bytes)
+    }
+
+    /// Returns true if these are its bytes. It takes the same time wherever they differ, so that a
+    /// secret cannot be found byte by byte.
+    pub fn is(&self, bytes: &[u8]) -> bool {
+        // blake3 compares hashes in constant time.
+        blake3::hash(&self.0) == blake3::hash(bytes)
+    }
+
     /// The bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 }
 
+impl FromStr for Secret {
+    type Err = UrlError;
+
+    fn from_str(text: &str) -> Result<Self, UrlError> {
+        let bytes = BASE64URL_NOPAD.decode(text.as_bytes()).map_err(|_| UrlError::Secret)?;
+        Self::new(&Zeroizing::new(bytes)).ok_or(UrlError::Secret)
+    }
+}
+
 impl PartialEq for Secret {
-    /// Takes the same time wherever the bytes differ.
     fn eq(&self, other: &Self) -> bool {
-        // blake3 compares hashes in constant time.
-        blake3::hash(&self.0) == blake3::hash(&other.0)
+        self.is(&other.0)
     }
 }
 
@@ -118,7 +148,8 @@ pub struct Url {
     pub host: String,
     /// UDP port, not 0.
     pub port: u16,
-    /// Path at the server without the slash before it, decoded; none means all that is served.
+    /// Path at the server without the slash before it, decoded, with bytes that are no UTF-8
+    /// escaped as in manifests; none means all that is served.
     pub path: Option<String>,
     /// Public key of the server.
     pub key: PublicKey,
@@ -142,7 +173,7 @@ impl fmt::Display for Url {
             false => write!(f, "{SCHEME}{}:{}/", self.host, self.port)?,
         }
         let path = self.path.as_deref().unwrap_or_default();
-        write!(f, "{}?key={}", utf8_percent_encode(path, PATH), self.key)?;
+        write!(f, "{}?key={}", percent_encode(&name::to_bytes(path), PATH), self.key)?;
         match &self.secret {
             Some(secret) => write!(f, "&secret={}", BASE64URL_NOPAD.encode(secret.as_bytes())),
             None => Ok(()),
@@ -227,11 +258,11 @@ fn is_name(text: &str) -> bool {
 
 fn parse_path(path: &str) -> Result<Option<String>, UrlError> {
     let wrong = || UrlError::Path(path.to_owned());
-    let decoded = percent_decode_str(path).decode_utf8().map_err(|_| wrong())?;
-    if decoded.chars().any(char::is_control) {
+    let decoded: Vec<u8> = percent_decode_str(path).collect();
+    if decoded.contains(&0) {
         return Err(wrong());
     }
-    Ok((!decoded.is_empty()).then(|| decoded.into_owned()))
+    Ok((!decoded.is_empty()).then(|| name::from_bytes(&decoded)))
 }
 
 fn parse_query(query: &str) -> Result<(PublicKey, Option<Secret>), UrlError> {
@@ -240,12 +271,7 @@ fn parse_query(query: &str) -> Result<(PublicKey, Option<Secret>), UrlError> {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let twice = match name {
             "key" => key.replace(value.parse().map_err(UrlError::Key)?).is_some(),
-            "secret" => {
-                let bytes =
-                    BASE64URL_NOPAD.decode(value.as_bytes()).map_err(|_| UrlError::Secret)?;
-                let bytes = Zeroizing::new(bytes);
-                secret.replace(Secret::new(&bytes).ok_or(UrlError::Secret)?).is_some()
-            }
+            "secret" => secret.replace(value.parse()?).is_some(),
             _ => return Err(UrlError::Unknown(name.to_owned())),
         };
         if twice {
@@ -258,7 +284,6 @@ fn parse_query(query: &str) -> Result<(PublicKey, Option<Secret>), UrlError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Identity;
     use proptest::prelude::*;
 
     /// The public key of RFC 7748, section 6.1 (Alice), as base64url.
@@ -309,7 +334,7 @@ mod tests {
             ("fontis://h/x", |e| matches!(e, UrlError::NoPort)),
             ("fontis://h:/x", |e| matches!(e, UrlError::NoPort)),
             ("fontis://h:1/x", |e| matches!(e, UrlError::NoKey)),
-            ("fontis://h:1/%ff", |e| matches!(e, UrlError::Path(_))),
+            ("fontis://h:1/%00", |e| matches!(e, UrlError::Path(_))),
             ("fontis://h:1/a#b", |e| matches!(e, UrlError::Fragment)),
         ];
         for (text, is) in cases {
@@ -320,7 +345,6 @@ mod tests {
         for port in ["0", "65536", "+1", "x"] {
             assert!(matches!(parse(&format!("h:{port}")), Err(UrlError::Port(_))), "{port}");
         }
-        assert!(matches!(parse("h:1/a%0ab"), Err(UrlError::Path(_))));
     }
 
     #[test]
@@ -350,6 +374,15 @@ mod tests {
         assert!(!format!("{url:?}").contains(&secret));
         let cut = format!("fontis://h:1/?key={KEY}&secret={}", &secret[1..]);
         assert!(!cut.parse::<Url>().unwrap_err().to_string().contains(&secret[1..]));
+    }
+
+    #[test]
+    fn a_folders_secret_stays_and_belongs_to_the_folder_and_the_identity() {
+        let (one, other) = (Identity::generate(), Identity::generate());
+        let secret = Secret::of_folder(&one, Path::new("/maps"));
+        assert_eq!(Secret::of_folder(&one, Path::new("/maps")), secret);
+        assert_ne!(Secret::of_folder(&one, Path::new("/map")), secret);
+        assert_ne!(Secret::of_folder(&other, Path::new("/maps")), secret);
     }
 
     proptest! {

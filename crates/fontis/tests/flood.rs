@@ -12,15 +12,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use fontis::protection::Initiator;
 use fontis::transfer::{self, FileServer};
 use fontis::udp::{Batch, Socket};
 use fontis::{Accept, Dest, Endpoint, EndpointConfig, Identity, SinkOptions, Url};
 use fontis_base::{Ecn, Rate};
-use fontis_proto::dfcp::{
-    ConnectionId, DfcpPacket, Frame, Hello, Live, LiveKind, Params, SendOptions, Session,
-    SymbolsFrame, VERSION,
-};
+use fontis_proto::dfcp::SendOptions;
+
+use support::recorded;
+
+mod support;
 
 /// What the honest client may use: far from what the machine can do, so that only time on the
 /// processor is missing.
@@ -29,26 +29,6 @@ const RATE: Rate = Rate::from_mbps(100);
 fn endpoint(identity: &Identity, accept: Accept) -> Endpoint {
     let config = EndpointConfig { accept, ..EndpointConfig::new(*identity.secret()) };
     Endpoint::bind("127.0.0.1:0".parse().unwrap(), config).unwrap()
-}
-
-/// A request that opens, as somebody recorded it: whoever has the URL can make one.
-fn recorded(server: &Identity, id: [u8; 8], message: Option<&'static [u8]>) -> Vec<u8> {
-    let params = Params::default();
-    let symbols = |message: &'static [u8]| {
-        let live =
-            Some(Live { kind: LiveKind::Message, block_len: message.len() as u32, fin: true });
-        let (len, data) = (message.len() as u16, message.into());
-        let (channel, block, esi, count) = (0, 0, 0, 1);
-        let (whole, long) = (false, false);
-        Frame::Symbols(SymbolsFrame { channel, block, esi, count, live, whole, long, len, data })
-    };
-    let hello = Hello { params, frames: message.map(symbols).into_iter().collect() };
-    let packet = DfcpPacket::Syn { version: VERSION, source: ConnectionId(id), hello };
-    let secret = *Identity::generate().secret();
-    let mut initiator = Initiator::new(secret, *server.public().as_bytes(), None);
-    let mut datagram = Vec::new();
-    initiator.seal(&packet, &mut datagram).unwrap();
-    datagram
 }
 
 /// What a flood was.
@@ -126,7 +106,7 @@ async fn a_flood_of_requests_leaves_room_for_an_honest_client() {
     let identity = Identity::generate();
     let server = endpoint(&identity, Accept::Anyone);
     server.limit(Some(RATE));
-    tokio::spawn(FileServer::new(server.clone(), folder.path()).unwrap().run(|_| {}));
+    tokio::spawn(FileServer::new(server.clone(), folder.path(), None).unwrap().run(|_| {}));
     let address = server.local_addr();
     let quiet = get(address, &identity, &folder.path().join("quiet")).await;
 
@@ -190,4 +170,62 @@ async fn a_cookie_that_nobody_made_proves_no_address() {
         let back = tokio::task::spawn_blocking(move || answered(address, &datagram)).await.unwrap();
         assert!(back > 0 && back <= 3 * sent, "{back} bytes for {sent}, datagram {byte}");
     }
+}
+
+/// SYNs of one host, each with another source id and another key, and all of them open.
+fn requests(server: &Identity, count: u64) -> Vec<Vec<u8>> {
+    (0..count).map(|number| recorded(server, number.to_be_bytes(), None)).collect()
+}
+
+/// Sends `requests` again and again from `from` until `over`, some thousand a second, and returns
+/// the cookie of each that is asked for one.
+fn returning_flood(to: SocketAddr, from: Ipv4Addr, requests: &[Vec<u8>], over: &AtomicBool) -> u64 {
+    let socket = UdpSocket::bind((from, 0)).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let (mut buffer, mut proved) = ([0; 2048], 0);
+    for request in requests.iter().cycle() {
+        if over.load(Ordering::Relaxed) {
+            break;
+        }
+        let _ = socket.send_to(request, to);
+        while let Ok(length) = socket.recv(&mut buffer) {
+            let [6, answer @ ..] = &buffer[..length] else { continue };
+            let (id, cookie) = answer.split_at(8);
+            let number = u64::from_be_bytes(id.try_into().unwrap());
+            let proof = [&[7][..], cookie, &requests[number as usize]].concat();
+            proved += u64::from(socket.send_to(&proof, to).is_ok());
+        }
+        std::thread::sleep(Duration::from_micros(250));
+    }
+    proved
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_that_returns_its_cookies_locks_nobody_else_out() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file"), vec![7; 100_000]).unwrap();
+    let identity = Identity::generate();
+    let server = endpoint(&identity, Accept::Anyone);
+    tokio::spawn(FileServer::new(server.clone(), folder.path(), None).unwrap().run(|_| {}));
+    let address = server.local_addr();
+    let requests = requests(&identity, 2000);
+    let over = Arc::new(AtomicBool::new(false));
+    let ends = over.clone();
+    let host = Ipv4Addr::new(127, 77, 0, 1);
+    let thread = std::thread::spawn(move || returning_flood(address, host, &requests, &ends));
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let dest = folder.path().join("copy");
+    let fetched =
+        tokio::time::timeout(Duration::from_secs(5), get(address, &identity, &dest)).await;
+    let status = server.status().await.unwrap();
+    over.store(true, Ordering::Relaxed);
+    let proved = thread.join().unwrap();
+    println!("{fetched:?}: {proved} cookies returned, {} connections", status.connections.len());
+    assert!(proved > 200, "{proved} cookies returned: no flood");
+    assert!(fetched.is_ok(), "an honest client of another network waited for five seconds");
+    assert!(status.connections.len() < 200, "{} connections of one host", status.connections.len());
+    // What is not confirmed goes soon.
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    let left = server.status().await.unwrap().connections.len();
+    assert!(left == 0, "{left} connections six seconds later");
 }

@@ -1,4 +1,4 @@
-//! Peers that break the rules over real sockets, beside an honest client.
+//! Peers that break the rules over real sockets, beside an honest client, and strangers' packets.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -78,7 +78,7 @@ async fn hostile_syns_are_dropped_and_an_honest_client_still_fetches() {
     std::fs::write(folder.path().join("file"), vec![7; 100_000]).unwrap();
     let identity = Identity::generate();
     let server = endpoint(&identity, Accept::Anyone);
-    tokio::spawn(FileServer::new(server.clone(), folder.path()).unwrap().run(|_| {}));
+    tokio::spawn(FileServer::new(server.clone(), folder.path(), None).unwrap().run(|_| {}));
     let address = server.local_addr();
     fetches(address, &identity, &folder.path().join("before")).await;
 
@@ -94,4 +94,75 @@ async fn hostile_syns_are_dropped_and_an_honest_client_still_fetches() {
 
     fetches(address, &identity, &folder.path().join("after")).await;
     assert_eq!(std::fs::read(folder.path().join("after")).unwrap(), vec![7; 100_000]);
+}
+
+/// The token of the RESET that answers a packet of a connection that is not there.
+fn reset_token(of: SocketAddr) -> Vec<u8> {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    let mut packet = [7; 100];
+    packet[0] = 0x40;
+    socket.send_to(&packet, of).unwrap();
+    let mut answer = [0; 100];
+    let length = socket.recv(&mut answer).unwrap();
+    assert_eq!((answer[0], length), (4, 25), "a RESET");
+    answer[9..25].to_vec()
+}
+
+#[tokio::test]
+async fn endpoints_of_one_identity_do_not_reset_each_others_connections() {
+    let identity = Identity::generate();
+    let bind = |address: SocketAddr| {
+        let config = EndpointConfig::new(*identity.secret());
+        Endpoint::bind(address, config).unwrap()
+    };
+    let any = "127.0.0.1:0".parse().unwrap();
+    let (server, client) = (bind(any), bind(any));
+    let tokens = [&server, &client].map(|endpoint| reset_token(endpoint.local_addr()));
+    assert_ne!(tokens[0], tokens[1]);
+
+    // One that comes back to its port is known again.
+    let address = server.local_addr();
+    let again = || async {
+        let mut endpoint = Endpoint::bind(address, EndpointConfig::new(*identity.secret()));
+        while endpoint.is_err() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            endpoint = Endpoint::bind(address, EndpointConfig::new(*identity.secret()));
+        }
+        let endpoint = endpoint.unwrap();
+        let token = reset_token(address);
+        endpoint.farewell().await;
+        token
+    };
+    server.farewell().await;
+    drop(server);
+    assert_eq!(again().await, again().await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_forged_unknown_key_ends_no_attempt() {
+    let liar = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = liar.local_addr().unwrap();
+    let identity = Identity::generate();
+    let key = *identity.public().as_bytes();
+    let client = endpoint(&Identity::generate(), Accept::None);
+    let (doubts, doubted) = tokio::sync::oneshot::channel();
+    let attempt =
+        tokio::spawn(async move { client.connect_doubting(address, key, None, doubts).await });
+    let lie = tokio::task::spawn_blocking(move || {
+        let mut syn = [0; 2000];
+        let (_, from) = liar.recv_from(&mut syn).unwrap();
+        liar.send_to(&[&[5][..], &syn[5..13]].concat(), from).unwrap();
+    });
+    lie.await.unwrap();
+    doubted.await.expect("the caller is told");
+    // Longer than the patience with which a stranger's word was taken.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(!attempt.is_finished(), "{:?}", attempt.await.unwrap().err());
+    let config =
+        EndpointConfig { accept: Accept::Anyone, ..EndpointConfig::new(*identity.secret()) };
+    let server = Endpoint::bind(address, config).unwrap();
+    let connected = tokio::time::timeout(Duration::from_secs(5), attempt).await;
+    assert!(connected.expect("another copy of the SYN").unwrap().is_ok());
+    drop(server);
 }

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fontis::transfer::{self, FileServer, Progress, Receiver, ServerEvent, TransferError};
+use fontis::transfer::{
+    self, ENTRY_COST, FileServer, InboxOptions, Progress, Receiver, ServerEvent, TransferError,
+};
 use fontis::{
     Accept, Dest, Endpoint, EndpointConfig, Identity, Secret, SinkOptions, SourceError, Url,
 };
@@ -44,7 +46,7 @@ async fn files_of_every_size_arrive_as_they_were() {
         let to = tempfile::tempdir().unwrap();
         let identity = Identity::generate();
         let server = endpoint(address, &identity, Accept::Anyone);
-        let files = FileServer::new(server.clone(), from.path()).unwrap();
+        let files = FileServer::new(server.clone(), from.path(), None).unwrap();
         let events = Arc::new(Mutex::new(Vec::new()));
         let seen = events.clone();
         let running = tokio::spawn(files.run(move |event| seen.lock().unwrap().push(event)));
@@ -70,7 +72,7 @@ async fn what_is_not_served_is_refused_with_the_servers_words() {
     let to = tempfile::tempdir().unwrap();
     let identity = Identity::generate();
     let server = endpoint("127.0.0.1:0", &identity, Accept::Anyone);
-    tokio::spawn(FileServer::new(server.clone(), from.path()).unwrap().run(|_| {}));
+    tokio::spawn(FileServer::new(server.clone(), from.path(), None).unwrap().run(|_| {}));
     for path in ["missing.bin", "../etc/passwd", "%2e%2e/etc/passwd"] {
         let parsed: Result<Url, _> =
             format!("fontis://{}/{path}?key={}", server.local_addr(), identity.public()).parse();
@@ -114,7 +116,7 @@ async fn tampered(before: usize) -> (TransferError, SocketAddr, Identity) {
     let to = tempfile::tempdir().unwrap();
     let identity = Identity::generate();
     let server = endpoint("127.0.0.1:0", &identity, Accept::Anyone);
-    tokio::spawn(FileServer::new(server.clone(), from.path()).unwrap().run(|_| {}));
+    tokio::spawn(FileServer::new(server.clone(), from.path(), None).unwrap().run(|_| {}));
     let path = at_rest(from.path()).await;
     for i in 0..before {
         let to = to.path().join(format!("before {i}"));
@@ -153,8 +155,13 @@ async fn a_wrong_key_and_a_refused_key_say_so() {
     let client = endpoint("127.0.0.1:0", &Identity::generate(), Accept::None);
     let address = server.local_addr();
     let other = *Identity::generate().public().as_bytes();
-    let error = client.connect(address, other, None).await.err().unwrap();
-    assert_eq!(error, fontis::ConnectError::WrongKey(address));
+    let (doubts, doubted) = tokio::sync::oneshot::channel();
+    tokio::select! {
+        connected = client.connect_doubting(address, other, None, doubts) => {
+            panic!("{:?}", connected.err());
+        }
+        told = doubted => told.unwrap(),
+    }
     let error = client.connect(address, *identity.public().as_bytes(), None).await.err();
     // A refusal follows the handshake: it shows as the end of the connection or of the attempt.
     if let Some(error) = error {
@@ -188,11 +195,44 @@ async fn what_is_sent_with_the_secret_is_stored_and_without_it_is_not() {
     assert!(matches!(error, TransferError::Refused { .. }), "what exists is not replaced: {error}");
 }
 
+#[tokio::test]
+async fn an_inbox_refuses_hidden_names_and_more_than_its_limit_unless_told_otherwise() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let path = |name: &str| from.path().join(name);
+    for (name, len) in [(".profile", 10), ("one", 6_000), ("two", 5_000)] {
+        std::fs::write(path(name), pattern(len)).unwrap();
+    }
+    std::fs::create_dir_all(path("folder/.git")).unwrap();
+    let client = endpoint("127.0.0.1:0", &Identity::generate(), Accept::None);
+    let limit = |max_size| InboxOptions { max_size: Some(max_size), ..InboxOptions::default() };
+    let send = async |options: InboxOptions, names: &[&str]| {
+        let (server, url) = receiver_with(to.path(), options);
+        let paths: Vec<PathBuf> = names.iter().map(|name| path(name)).collect();
+        transfer::send(&client, server.local_addr(), &url, &paths, |_| {}).await
+    };
+    let said = send(InboxOptions::default(), &[".profile"]).await.unwrap_err().to_string();
+    assert!(said.contains("hidden name") && !to.path().join(".profile").exists(), "{said}");
+    // Only the first component could be a program's configuration.
+    send(InboxOptions::default(), &["folder"]).await.unwrap();
+    let hidden = InboxOptions { hidden: true, ..InboxOptions::default() };
+    send(hidden, &[".profile"]).await.unwrap();
+    let said = send(limit(5_999 + ENTRY_COST), &["one"]).await.unwrap_err().to_string();
+    assert!(said.contains("--max-size") && !to.path().join("one").exists(), "{said}");
+    // The limit is for all objects together.
+    send(limit(10_999 + 2 * ENTRY_COST), &["one", "two"]).await.unwrap_err();
+    assert!(to.path().join("one").exists() && !to.path().join("two").exists());
+    send(limit(5_000 + ENTRY_COST), &["two"]).await.unwrap();
+}
+
 /// A receiver into `to`: its endpoint, and the URL that it would print.
 fn receiver(to: &Path) -> (Endpoint, Url) {
+    receiver_with(to, InboxOptions::default())
+}
+
+fn receiver_with(to: &Path, options: InboxOptions) -> (Endpoint, Url) {
     let (identity, secret) = (Identity::generate(), Secret::generate());
     let server = endpoint("127.0.0.1:0", &identity, Accept::Anyone);
-    let receiver = Receiver::new(server.clone(), to, secret.clone(), false).unwrap();
+    let receiver = Receiver::new(server.clone(), to, secret.clone(), options).unwrap();
     tokio::spawn(receiver.run(|_| {}));
     let mut url = url(server.local_addr(), "", &identity);
     url.secret = Some(secret);

@@ -1,4 +1,4 @@
-use fontis_base::{Duration, Packet, Port, Rate, Serializer, Stream, Time, prefetch};
+use fontis_base::{Duration, Packet, Port, Prefetch, Rate, Serializer, Stream, Time, prefetch};
 
 use crate::config::LinkConfig;
 use crate::delivery::Delivery;
@@ -118,14 +118,18 @@ impl<P> Bundle<P> {
         self.flight.next_at()
     }
 
-    /// Brings into the processor's cache what is known of a line.
-    pub fn bring_near(&self, port: Port) {
-        self.lines.get(port as usize).into_iter().for_each(prefetch);
-    }
-
     /// The packet before which so many others will be delivered; `None` if that is not known yet.
     pub fn coming(&self, after: usize) -> Option<&Packet<P>> {
         self.flight.get(after)
+    }
+}
+
+impl<P> Prefetch for Bundle<P> {
+    /// The line of a port.
+    type Part = Port;
+
+    fn prefetch(&self, port: Port) {
+        self.lines.get(port as usize).into_iter().for_each(prefetch);
     }
 }
 

@@ -1,8 +1,9 @@
 use std::collections::BTreeMap;
 
-use fontis_base::{Duration, LongQueue, Packet, Time, prefetch};
+use fontis_base::{Duration, LongQueue, Packet, Prefetch, Time, prefetch};
 
 use crate::delivery::Delivery;
+use crate::link_part::LinkPart;
 
 /// The packets that propagate, delivered in the order of due times, and of those in the order in
 /// which they came.
@@ -54,6 +55,21 @@ const MANY: usize = 8;
 /// A packet that is due before so many of the last is held with those held back, and not put among
 /// them.
 const FAR: usize = 128;
+
+impl<P> Prefetch for Flight<P> {
+    type Part = LinkPart;
+
+    fn prefetch(&self, part: LinkPart) {
+        let delivery = |index| self.in_order.get(index);
+        match part {
+            LinkPart::Whole => prefetch(self),
+            // The next packet, and when the one after it is due.
+            LinkPart::Front => [0, 1].into_iter().filter_map(delivery).for_each(prefetch),
+            // The last packet, behind which the next will stand.
+            LinkPart::Back => self.in_order.back().into_iter().for_each(prefetch),
+        }
+    }
+}
 
 impl<P> Flight<P> {
     pub(crate) fn new() -> Self {
@@ -153,16 +169,6 @@ impl<P> Flight<P> {
     /// The packet in order before which so many others are, on their way or waiting.
     pub(crate) fn get(&self, index: usize) -> Option<&Packet<P>> {
         self.in_order.get(index).map(|delivery| &delivery.packet)
-    }
-
-    /// Brings into the cache the next packet, and when the one after it is due.
-    pub(crate) fn bring_front_near(&self) {
-        [0, 1].into_iter().filter_map(|index| self.in_order.get(index)).for_each(prefetch);
-    }
-
-    /// Brings into the cache the last packet, behind which the next will stand.
-    pub(crate) fn bring_back_near(&self) {
-        self.in_order.back().into_iter().for_each(prefetch);
     }
 
     /// When the next delivery is due; [`Time::MAX`] if nothing is on its way.

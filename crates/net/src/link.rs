@@ -1,5 +1,7 @@
+use fontis_base::distance::QUEUED_PACKET;
 use fontis_base::{
-    Duration, Node, Observer, Packet, PacketId, Port, Rate, Serializer, Stream, Time, prefetch,
+    Duration, Node, Observer, Packet, PacketId, Port, Prefetch, Rate, Serializer, Stream, Time,
+    prefetch,
 };
 
 use crate::config::{LinkConfig, LossPosition};
@@ -8,7 +10,7 @@ use crate::delivery_trace::DeliveryLine;
 use crate::delivery_trace::DeliveryTrace;
 use crate::faults::{FIRST_COPY, Faults, Jitter, Reason};
 use crate::flight::Flight;
-use crate::queue::near::NEAR;
+use crate::link_part::LinkPart;
 use crate::schedule::Schedule;
 use crate::stats::{Count, DropCounts, LinkStats};
 use crate::waiting::Waiting;
@@ -176,17 +178,6 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         self.flight.get(after)
     }
 
-    /// Brings into the processor's cache what the next delivery reads.
-    pub fn bring_front_near(&self) {
-        self.flight.bring_front_near();
-    }
-
-    /// Brings into the processor's cache what the next packet that enters changes.
-    pub fn bring_back_near(&self) {
-        self.flight.bring_back_near();
-        self.counts.queue.as_deref().into_iter().for_each(prefetch);
-    }
-
     /// How many packets are on the line or in flight.
     pub fn flight_len(&self) -> usize {
         self.flight.len()
@@ -347,7 +338,7 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
                 };
                 let jitter = self.jitter.as_mut().map_or(Duration::ZERO, Jitter::next);
                 self.flight.begin(sent + delay + jitter);
-                if let Some(packet) = self.flight.waiting(NEAR) {
+                if let Some(packet) = self.flight.waiting(QUEUED_PACKET) {
                     self.observer.nears(packet);
                 }
             }
@@ -494,6 +485,21 @@ fn send(
     match variation.as_mut().and_then(|variation| variation.trace.as_mut()) {
         Some(line) => line.send(begin, size.into()),
         None => line.send(begin, size.into()),
+    }
+}
+
+impl<P, O> Prefetch for Link<P, O> {
+    type Part = LinkPart;
+
+    fn prefetch(&self, part: LinkPart) {
+        match part {
+            LinkPart::Whole => prefetch(self),
+            LinkPart::Front => self.flight.prefetch(part),
+            LinkPart::Back => {
+                self.flight.prefetch(part);
+                self.counts.queue.as_deref().into_iter().for_each(prefetch);
+            }
+        }
     }
 }
 

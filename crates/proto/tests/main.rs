@@ -1,10 +1,13 @@
 //! Tests of the transports from outside.
 
+mod asking;
 mod connection;
 mod corpus;
+mod decoding;
 mod hostile_syn;
 #[allow(unreachable_pub, reason = "a module of helpers")]
 mod pair;
 mod published;
 mod rates;
+mod refusals;
 mod tcp;

@@ -2,8 +2,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fontis::transfer::{FileServer, Progress, Receiver, Report, ServerEvent};
-use fontis::{Dest, Secret, SinkOptions};
+use fontis::transfer::{FileServer, InboxOptions, Progress, Receiver, Report, ServerEvent};
+use fontis::{Dest, Printable, Secret, SinkOptions};
 use fontis_cli::failure::Failure;
 use fontis_cli::listen::{self, ListenArgs};
 use fontis_cli::peer::{self, KeyArgs, Keys, RateArgs, TimeoutArgs};
@@ -18,7 +18,7 @@ use crate::interrupt::{Stop, Watch};
 
 /// Fetches what `url` names into `dest`; gives what came, as a dict.
 #[pyfunction]
-#[pyo3(signature = (url, dest, *, overwrite, restart, identity, psk_file, timeout, retries, progress, stop))]
+#[pyo3(signature = (url, dest, *, overwrite, restart, outward_links, identity, psk_file, timeout, retries, progress, stop))]
 #[expect(
     clippy::too_many_arguments,
     reason = "they are keywords, named in python/fontis/transfer.py"
@@ -29,6 +29,7 @@ pub(crate) fn get(
     dest: PathBuf,
     overwrite: bool,
     restart: bool,
+    outward_links: bool,
     identity: Option<PathBuf>,
     psk_file: Option<PathBuf>,
     timeout: &str,
@@ -43,7 +44,7 @@ pub(crate) fn get(
     }
     let keys = keys(identity, psk_file)?;
     let timeout = timeouts(timeout, retries)?;
-    let options = SinkOptions { overwrite, restart };
+    let options = SinkOptions { overwrite, restart, outward_links };
     let report = drive(py, stop, progress, async |tell| {
         fontis_cli::get::fetch(&url, &dest, options, &keys, &timeout, |_| (), tell).await
     })?;
@@ -162,13 +163,14 @@ fn stats_dict<'py>(py: Python<'py>, stats: &DfcpStats) -> PyResult<Bound<'py, Py
 
 fn report_dict(py: Python<'_>, report: &Report) -> PyResult<Py<PyDict>> {
     let dict = PyDict::new(py);
-    dict.set_item("name", &report.name)?;
+    dict.set_item("name", Printable(&report.name).to_string())?;
     dict.set_item("path", &report.path)?;
     dict.set_item("bytes", report.bytes)?;
     dict.set_item("resumed", report.resumed)?;
     dict.set_item("hash", &report.hash)?;
     dict.set_item("seconds", report.duration.as_secs_f64())?;
     dict.set_item("stats", stats_dict(py, &report.stats)?)?;
+    dict.set_item("left_out", report.left_out.total())?;
     Ok(dict.unbind())
 }
 
@@ -179,9 +181,13 @@ fn progress_dict<'py>(py: Python<'py>, progress: &Progress) -> PyResult<Bound<'p
             dict.set_item("event", "connected")?;
             dict.set_item("remote", remote.to_string())?;
         }
+        Progress::Doubted { remote } => {
+            dict.set_item("event", "doubted")?;
+            dict.set_item("remote", remote.to_string())?;
+        }
         Progress::Started { name, bytes, entries, resumed } => {
             dict.set_item("event", "started")?;
-            dict.set_item("name", name)?;
+            dict.set_item("name", Printable(name).to_string())?;
             dict.set_item("bytes", bytes)?;
             dict.set_item("entries", entries)?;
             dict.set_item("resumed", resumed)?;
@@ -207,7 +213,7 @@ fn event_dict<'py>(py: Python<'py>, event: &ServerEvent) -> PyResult<Bound<'py, 
             ("connected", remote)
         }
         ServerEvent::Started { remote, name, bytes } => {
-            dict.set_item("name", name)?;
+            dict.set_item("name", Printable(name).to_string())?;
             dict.set_item("bytes", bytes)?;
             ("started", remote)
         }
@@ -239,7 +245,7 @@ impl Server {
     /// `receives` says which of the two; `events` is called with a dict for all that happens, from
     /// another thread.
     #[new]
-    #[pyo3(signature = (folder, *, receives, overwrite, listen, rate, identity, psk_file, allow, events))]
+    #[pyo3(signature = (folder, *, receives, public, overwrite, hidden, max_size, outward_links, listen, rate, identity, psk_file, allow, events))]
     #[expect(
         clippy::too_many_arguments,
         reason = "they are keywords, named in python/fontis/transfer.py"
@@ -247,7 +253,11 @@ impl Server {
     fn new(
         folder: PathBuf,
         receives: bool,
+        public: bool,
         overwrite: bool,
+        hidden: bool,
+        max_size: Option<u64>,
+        outward_links: bool,
         listen: Option<&str>,
         rate: &str,
         identity: Option<PathBuf>,
@@ -281,18 +291,21 @@ impl Server {
                 }
             });
         };
-        let secret = receives.then(Secret::generate);
-        let urls = listen::urls(&endpoint, &keys, secret.as_ref());
-        match secret {
-            Some(secret) => {
-                let receiver = Receiver::new(endpoint, &folder, secret, overwrite);
-                drop(runtime.spawn(receiver.map_err(failed)?.run(tell)));
-            }
-            None => {
-                let server = FileServer::new(endpoint, &folder).map_err(failed)?;
-                drop(runtime.spawn(server.run(tell)));
-            }
-        }
+        let urls = if receives {
+            let secret = Secret::generate();
+            let urls = listen::urls(&endpoint, &keys, Some(&secret));
+            let options = InboxOptions { overwrite, hidden, max_size, outward_links };
+            let receiver = Receiver::new(endpoint, &folder, secret, options);
+            drop(runtime.spawn(receiver.map_err(failed)?.run(tell)));
+            urls
+        } else {
+            let secret = if public { None } else { Some(listen::read_secret(&folder, &keys)) };
+            let secret = secret.transpose().map_err(failure)?;
+            let urls = listen::urls(&endpoint, &keys, secret.as_ref());
+            let server = FileServer::new(endpoint, &folder, secret).map_err(failed)?;
+            drop(runtime.spawn(server.run(tell)));
+            urls
+        };
         Ok(Self { urls, runtime: Mutex::new(Some(runtime)) })
     }
 

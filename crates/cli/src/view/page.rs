@@ -15,6 +15,11 @@ const VIEW: &str = include_str!(concat!(env!("OUT_DIR"), "/view.html"));
 const PLAYGROUND: &str = include_str!(concat!(env!("OUT_DIR"), "/playground.html"));
 const WASM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/fontis.wasm"));
 
+/// The pages load nothing from elsewhere, and send nothing there.
+pub(crate) const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval'; \
+                                 style-src 'unsafe-inline'; img-src data: blob:; \
+                                 base-uri 'none'; form-action 'none'";
+
 /// The places of an exported page's traces and simulator.
 fn place(id: &str, content: &str) -> String {
     format!("<script type=\"application/json\" id=\"{id}\">{content}</script>")
@@ -78,5 +83,23 @@ fn fill(page: &str, id: &str, content: &str) -> Result<Vec<u8>, Failure> {
         let text = format!("the page has no place for its {id}: build the viewer again");
         return Err(Failure::Failed(text));
     }
+    // A file has no headers.
+    let head = format!("<head><meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">");
+    let page = page.replacen("<head>", &head, 1);
     Ok(page.replacen(&empty, &place(id, content), 1).into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exported_page_may_load_and_send_nothing() {
+        let page = format!("<!doctype html><html><head></head>{}</html>", place("traces", "[]"));
+        let filled = String::from_utf8(fill(&page, "traces", "[1]").unwrap()).unwrap();
+        let meta =
+            "<head><meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';";
+        assert!(filled.contains(meta) && filled.contains("[1]"), "{filled}");
+        assert!(!POLICY.contains("connect-src"), "what is not named is not allowed");
+    }
 }

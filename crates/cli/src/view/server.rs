@@ -1,8 +1,9 @@
-//! The page's server: this machine alone can reach it.
+//! The page's server: this machine alone can reach it, and only who knows its URL can read from it.
 
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use data_encoding::BASE64URL_NOPAD;
 use fontis_base::Duration;
 use fontis_trace::{Detail, stream};
 use serde_json::json;
@@ -21,6 +22,8 @@ struct Shown {
     /// The required Host of a request: a page elsewhere whose name resolves to this machine sends
     /// another.
     hosts: [String; 2],
+    /// The first component of all paths: other users of this machine can reach the port, too.
+    token: String,
 }
 
 /// The version of a source's files, and the trace as bytes.
@@ -54,13 +57,14 @@ pub(crate) fn serve(
         detail,
         live: settings.live,
         hosts: [format!("127.0.0.1:{port}"), format!("localhost:{port}")],
+        token: token()?,
     });
     // What cannot be read is said here, not in the page.
     for index in 0..shown.sources.len() {
         shown.trace(index)?;
     }
     let place = if settings.playground { "playground" } else { "" };
-    let url = format!("http://127.0.0.1:{port}/{place}");
+    let url = format!("http://127.0.0.1:{port}/{}/{place}", shown.token);
     say(&url);
     if settings.browser && open::that_detached(&url).is_err() {
         eprintln!("fontis: no browser could be opened: open the page yourself; interrupt ends it");
@@ -90,7 +94,10 @@ impl Shown {
             host.is_some_and(|host| self.hosts.iter().any(|own| host.value == own.as_str()));
         let (status, kind, body) = match (is_here, request.method()) {
             (false, _) => (403, TEXT, bytes("this page is for this machine alone")),
-            (true, Method::Get) => self.find(request.url()),
+            (true, Method::Get) => match self.within(request.url()) {
+                Some(url) => self.find(url),
+                None => (403, TEXT, bytes("open the URL that fontis view printed")),
+            },
             (true, _) => (405, TEXT, bytes("only GET is answered")),
         };
         let header = |name: &str, value: &str| {
@@ -103,13 +110,22 @@ impl Shown {
                 header("Content-Type", kind),
                 header("Cache-Control", "no-store"),
                 header("X-Content-Type-Options", "nosniff"),
-                header("Content-Security-Policy", POLICY),
+                header("Content-Security-Policy", &format!("{}; connect-src 'self'", page::POLICY)),
+                header("Referrer-Policy", "no-referrer"),
             ],
             std::io::Cursor::new(body),
             Some(length),
             None,
         );
         request.respond(response)
+    }
+
+    /// The URL without its token; none if that is wrong.
+    fn within<'a>(&self, url: &'a str) -> Option<&'a str> {
+        let (token, _) = url.strip_prefix('/')?.split_once('/')?;
+        // Hashes are compared in constant time, so that the token cannot be found byte by byte.
+        let is_ours = blake3::hash(token.as_bytes()) == blake3::hash(self.token.as_bytes());
+        is_ours.then(|| &url[1 + token.len()..])
     }
 
     fn find(&self, url: &str) -> Body {
@@ -173,9 +189,15 @@ impl Shown {
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
-/// The page loads nothing from elsewhere, and sends nothing there.
-const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval'; style-src 'unsafe-inline'; \
-                      img-src data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'";
+
+/// A token that cannot be guessed.
+fn token() -> Result<String, Failure> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        Failure::Failed(format!("the system gives no random numbers ({error}): mount /dev"))
+    })?;
+    Ok(BASE64URL_NOPAD.encode(&bytes))
+}
 
 fn bytes(text: &str) -> Arc<[u8]> {
     Arc::from(text.as_bytes())
@@ -189,4 +211,30 @@ fn part(query: &str) -> Option<(Duration, Duration)> {
         Some(Duration::from_nanos(value.parse().ok()?))
     };
     field("from").zip(field("until")).filter(|(from, until)| from < until)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_who_knows_the_token_reads() {
+        let shown = Shown {
+            sources: Vec::new(),
+            detail: Detail::default(),
+            live: false,
+            ready: Vec::new(),
+            hosts: [String::new(), String::new()],
+            token: token().unwrap(),
+        };
+        let with = |path: &str| format!("/{}/{path}", shown.token);
+        assert_eq!(shown.within(&with("info")), Some("/info"));
+        assert_eq!(shown.find(shown.within(&with("info")).unwrap()).0, 200);
+        assert_eq!(shown.within(&with("data/0?from=1&until=2")), Some("/data/0?from=1&until=2"));
+        let cut = &shown.token[1..];
+        for url in ["/", "/info", "//info", "info", "", &format!("/{cut}/info"), &with("")[..23]] {
+            assert_eq!(shown.within(url), None, "{url}");
+        }
+        assert_ne!(token().unwrap(), shown.token);
+    }
 }

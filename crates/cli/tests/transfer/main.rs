@@ -1,8 +1,11 @@
 //! Transfers as a user meets them: the real command, on both ends and in between.
 
+mod access;
 #[cfg(unix)]
 mod control;
 mod faults;
+#[cfg(target_os = "linux")]
+mod folders;
 mod qlog;
 #[cfg(unix)]
 mod resume;
@@ -191,25 +194,8 @@ fn a_server_with_another_key_is_not_believed() {
     let server = bench.serve(&[]);
     let other = bench.run(&["keygen", "--identity", "other"]).stdout;
     let url = server.url_of("file").replace(&server.key, other.trim());
-    let got = bench.run(&["get", &url]);
+    let got = bench.run(&["get", &url, "--timeout", "2s"]);
     assert!(got.failed_with("holds another key"), "{}", got.stderr);
-}
-
-#[test]
-fn only_those_on_the_list_are_served() {
-    let bench = Bench::new();
-    fs::write(bench.path("served/file"), content(1_000)).unwrap();
-    let friend = bench.run(&["keygen", "--identity", "friend"]).stdout;
-    fs::write(bench.path("friends"), format!("{} # a friend\n", friend.trim())).unwrap();
-    let server = bench.serve(&["--allow", "friends"]);
-    let url = server.url_of("file");
-    let got = bench.run(&["get", &url, "--identity", "stranger"]);
-    assert!(got.failed_with("does not allow this client's key"), "{}", got.stderr);
-    let got = bench.run(&["get", &url, "--identity", "friend"]);
-    assert_eq!(got.code, 0, "{}", got.stderr);
-    fs::write(bench.path("friends"), "nonsense\n").unwrap();
-    let refused = bench.run(&["serve", "served", "--listen", "127.0.0.1:0", "--allow", "friends"]);
-    assert!(refused.failed_with("line 1"), "{}", refused.stderr);
 }
 
 #[cfg(unix)]
@@ -226,7 +212,7 @@ fn a_preshared_key_must_be_the_same_on_both_sides() {
     }
     let server = bench.serve(&["--psk-file", "psk"]);
     let url = server.url_of("file");
-    let got = bench.run(&["get", &url]);
+    let got = bench.run(&["get", &url, "--timeout", "2s"]);
     assert!(got.failed_with("pre-shared key"), "{}", got.stderr);
     let got = bench.run(&["get", &url, "--psk-file", "wrong", "--timeout", "1s"]);
     assert!(got.failed_with("127.0.0.1"), "{}", got.stderr);

@@ -8,76 +8,19 @@ use fontis_proto::dfcp::{
     ConnectionId, DfcpConfig, DfcpConnection as Machine, Frame, SYN_SIZE, VERSION,
 };
 
-use super::control::Shares;
+use super::config::Accept;
 use super::driver::Driver;
-use super::limiter::Limiter;
+use super::error::CODE_REFUSED_KEY;
 use super::router::Router;
+use super::shares::Shares;
 use super::slot::{Protection, Slot, Waiting};
-use super::{Accept, CODE_REFUSED_KEY};
+use super::syn::Syn;
+use super::unconfirmed::{LIFE, Network};
 use crate::connection::Connection;
 use crate::protection::{
-    Cookie, Cookies, OpenedSyn, PROVED_SYN_HEADER, SynError, Tokens, cookie, open_syn, reset,
-    reset_token, unknown_key, version_negotiation,
+    Cookie, OpenedSyn, SynError, cookie, open_syn, reset, reset_token, unknown_key,
+    version_negotiation,
 };
-
-/// The answers a second to unauthenticated packets.
-const ANSWERS: u64 = 200;
-/// SYNs in a second that are opened without a cookie. Each costs two Diffie–Hellman operations,
-/// some 0.1 ms.
-const OPENED: u64 = 500;
-/// The same for SYNs with a cookie, so that a flood from valid addresses leaves the thread time for
-/// other connections.
-const OPENED_PROVED: u64 = 2000;
-/// Cookies sent in a second. A cookie costs a system call; who asks in vain asks again.
-const COOKIES: u64 = 50_000;
-/// Connections whose handshake is not confirmed: as many without and with a cookie.
-const UNCONFIRMED: usize = 512;
-
-/// The limits of work for strangers.
-pub(super) struct Admission {
-    answers: Limiter,
-    opened: Limiter,
-    opened_proved: Limiter,
-    cookies_sent: Limiter,
-    cookies: Cookies,
-    pub(super) tokens: Tokens,
-    /// Connections whose handshake is not confirmed, as counted when it was needed last.
-    pub(super) unconfirmed: Option<usize>,
-    /// SYNs that were turned away, asked for a cookie or dropped.
-    pub(super) turned_away: u64,
-}
-
-impl Admission {
-    pub(super) fn new() -> Self {
-        Self {
-            answers: Limiter::new(ANSWERS),
-            opened: Limiter::new(OPENED),
-            opened_proved: Limiter::new(OPENED_PROVED),
-            cookies_sent: Limiter::new(COOKIES),
-            cookies: Cookies::new(),
-            tokens: Tokens::new(),
-            unconfirmed: None,
-            turned_away: 0,
-        }
-    }
-}
-
-/// The cleartext fields of a SYN, and its arrival.
-pub(super) struct Syn {
-    pub(super) from: SocketAddr,
-    /// The address that it was sent to.
-    pub(super) local: Option<IpAddr>,
-    pub(super) cookie: Option<Cookie>,
-    pub(super) version: u32,
-    pub(super) source: ConnectionId,
-}
-
-impl Syn {
-    /// The offset of the SYN proper in the datagram.
-    pub(super) fn at(&self) -> usize {
-        if self.cookie.is_some() { PROVED_SYN_HEADER } else { 0 }
-    }
-}
 
 /// The decision whether a SYN is opened.
 enum Verdict {
@@ -147,7 +90,7 @@ impl Driver {
                 return;
             }
         };
-        match open_syn(bytes, &self.config.secret, self.config.psk.as_ref()) {
+        match open_syn(bytes, &self.config.secret, self.config.psk.as_deref()) {
             Ok(opened) => self.accept(at, syn, proved, opened, bytes.len()),
             Err(SynError::UnknownKey) => {
                 if self.admission.answers.allows(at) {
@@ -159,22 +102,18 @@ impl Driver {
     }
 
     fn judge(&mut self, at: Time, syn: &Syn) -> Verdict {
-        let slots = &self.slots;
-        let unconfirmed = *self.admission.unconfirmed.get_or_insert_with(|| {
-            slots.values().filter(|slot| !slot.machine.is_established()).count()
-        });
         let admission = &mut self.admission;
+        let network = Network::from(syn.from.ip());
         match syn.cookie {
             Some(proof) if admission.cookies.is_valid(at, syn.from, syn.source, &proof) => {
-                let room = unconfirmed < 2 * UNCONFIRMED;
-                if room && admission.opened_proved.allows(at) {
+                if admission.proved.allows(at, network) {
                     Verdict::Open { proved: true }
                 } else {
                     Verdict::Drop
                 }
             }
             // A cookie that has expired, or that nobody made, is none.
-            _ if unconfirmed < UNCONFIRMED && admission.opened.allows(at) => {
+            _ if admission.unproved.has_room(network) && admission.unproved.allows(at, network) => {
                 Verdict::Open { proved: false }
             }
             _ => Verdict::Ask,
@@ -195,8 +134,7 @@ impl Driver {
             Accept::None => false,
         };
         if !allowed {
-            // The connection only carries the refusal: nothing of the message is kept. A wrong
-            // pre-shared key shows in the next packet, so it cannot be checked here.
+            // The connection only carries the refusal: nothing of the message is kept.
             opened.hello.frames.clear();
         }
         let id = self.new_id();
@@ -206,6 +144,7 @@ impl Driver {
             Frame::Token(token) => tokens.redeem(at, ip, &opened.client, token),
             _ => None,
         });
+        let is_fresh = known.is_some();
         let next = tokens.make(at, ip, &opened.client, known.unwrap_or_default());
         if proved {
             // Where it is, it has proved, even if nothing else is known.
@@ -217,9 +156,13 @@ impl Driver {
         let mut machine =
             Machine::accept(at, config, id, opened.source, opened.version, &opened.hello, size);
         let (router, inboxes) = Router::new();
-        let connection = Connection::new(handle, self.next_slot, syn.from, opened.client, inboxes);
+        let (slot, client) = (self.next_slot, opened.client);
+        let connection = Connection::new(handle, slot, syn.from, client, is_fresh, inboxes);
         let waiting = if allowed {
-            Some(Waiting::Accept(connection, self.incoming.clone()))
+            let queue = self.incoming.clone();
+            Some(Waiting::Accept(Box::new(move || {
+                let _ = queue.send(connection);
+            })))
         } else {
             machine.close(at, CODE_REFUSED_KEY, "this key is not allowed here");
             None
@@ -235,8 +178,15 @@ impl Driver {
             waiting,
             latest: at,
             syn: Some((syn.from, opened.source)),
-            unreadable_until: None,
+            is_doubted: false,
+            doubts: None,
             qlog: self.qlog(id, "server"),
+            unconfirmed_until: Some(at + LIFE),
+            scheduled: None,
+            reset_token: None,
+            flows: [false; 2],
+            network: None,
+            ends_on_refusal: false,
             counted: false,
             forged: 0,
             early: Vec::new(),
@@ -247,8 +197,11 @@ impl Driver {
             shares: Shares::default(),
             writers: Vec::new(),
         };
+        let room = if proved { &mut self.admission.proved } else { &mut self.admission.unproved };
+        if let Some(oldest) = room.enter(self.next_slot, syn.from.ip().into()) {
+            self.forget(oldest);
+        }
         self.insert(id, slot);
-        self.admission.unconfirmed = self.admission.unconfirmed.map(|count| count + 1);
     }
 
     /// The responder requires a proof that this side has the address that its SYN came from.

@@ -5,6 +5,7 @@ use fontis_proto::dfcp::DfcpStats;
 
 use super::Endpoint;
 use super::driver::Driver;
+use super::shares::Shares;
 use super::slot::Slot;
 
 /// The state of an endpoint.
@@ -42,34 +43,33 @@ impl Endpoint {
     /// IP layer; connections that reach it get equal shares. Zero pauses them; `None` removes the
     /// limit.
     pub fn limit(&self, rate: Option<Rate>) {
-        self.inner.handle.post(Box::new(move |driver, _| driver.limit = rate));
+        self.inner.commands.post(Box::new(move |driver, _| {
+            driver.limit = rate;
+            driver.shares_changed = true;
+            driver.is_shared = true;
+            let all: Vec<_> = driver.slots.keys().copied().collect();
+            driver.count_flows(&all);
+        }));
     }
 
     /// The present state of the endpoint.
     pub async fn status(&self) -> Option<EndpointStatus> {
         let (reply, answer) = tokio::sync::oneshot::channel();
-        self.inner.handle.post(Box::new(move |driver, _| {
+        self.inner.commands.post(Box::new(move |driver, _| {
             let _ = reply.send(driver.status());
         }));
         answer.await.ok()
     }
 }
 
-/// The last limits of a connection: for its sending, and for its peer's.
-pub(super) type Shares = [Option<Rate>; 2];
-
 impl Driver {
     /// Gives every connection its share of the limit.
     pub(super) fn share(&mut self, now: Time) {
-        if self.limit.is_none() && self.slots.values().all(|slot| slot.shares == Shares::default())
-        {
+        if !std::mem::take(&mut self.shares_changed) {
             return;
         }
         let part = |rate: Rate, count: usize| rate.mul_ratio(1, count.max(1) as u64);
-        let count = |is: fn(&Slot) -> bool| self.slots.values().filter(|slot| is(slot)).count();
-        let senders = count(|slot| slot.machine.is_sending());
-        let receivers = count(|slot| slot.machine.is_receiving());
-        let wanted = [senders, receivers].map(|count| self.limit.map(|rate| part(rate, count)));
+        let wanted = self.flows.map(|count| self.limit.map(|rate| part(rate, count)));
         for (id, slot) in &mut self.slots {
             // Whoever only asks is told nothing; a client's peer may send as soon as it is asked.
             let told = slot.machine.is_receiving() || slot.is_initiator();
@@ -87,6 +87,9 @@ impl Driver {
             slot.shares = wanted;
             self.touched.push(*id);
         }
+        // Without a limit nothing is counted, once all have been told.
+        let is_told = |slot: &Slot| slot.shares != Shares::default();
+        self.is_shared = self.limit.is_some() || self.slots.values().any(is_told);
     }
 
     fn status(&self) -> EndpointStatus {

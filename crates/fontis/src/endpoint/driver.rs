@@ -5,18 +5,26 @@ use std::sync::{Arc, mpsc};
 use bytes::{Bytes, BytesMut};
 use fontis_base::{Duration, Ecn, Rate, Time};
 use fontis_proto::dfcp::{
-    ConnectionId, DfcpConfig, DfcpConnection as Machine, DfcpPacket, Frames, OpenError,
+    ConnectionId, DfcpConfig, DfcpConnection as Machine, DfcpPacket, Frames, MemoryBudget,
+    OpenError, ResetToken,
 };
 use hashbrown::HashMap;
 use mio::{Events, Interest, Poll, Token, Waker};
 use tokio::sync::{mpsc as async_mpsc, oneshot, watch};
 
-use super::admission::{Admission, Syn};
-use super::control::Shares;
+use super::census::Census;
+use super::config::EndpointConfig;
+use super::deadlines::Deadlines;
+use super::error::{BindError, CODE_TOO_MANY, ConnectError};
+use super::handle::Handle;
+use super::limits::Admission;
 use super::outbox::Outbox;
+use super::reset_secret::reset_secret;
 use super::router::Router;
+use super::shares::Shares;
 use super::slot::{Protection, Slot, Waiting};
-use super::{BindError, Command, ConnectError, EndpointConfig, Handle};
+use super::syn::Syn;
+use super::unconfirmed::Network;
 use crate::connection::Connection;
 use crate::protection::{Header, Initiator, Opened, SYNACK, header, reset_token, sealed_for};
 use crate::qlog::Qlog;
@@ -34,8 +42,13 @@ const READS_IN_TURN: u32 = 8;
 /// The shortest interval of storing the symbols of an incomplete block; on a fast path a block
 /// takes less.
 const CHECKPOINT_EVERY: Duration = Duration::from_millis(50);
-/// The time after an UNKNOWN KEY during which a valid answer may show that it was forged.
-const UNREADABLE_PATIENCE: Duration = Duration::from_millis(1500);
+
+/// A closure that the driver thread runs.
+pub(super) type Command = Box<dyn FnOnce(&mut Driver, Time) + Send>;
+/// The caller of `connect`.
+type ConnectReply = oneshot::Sender<Result<Connection, ConnectError>>;
+/// The reason that a client is told when there are too many.
+const TOO_MANY: &str = "it has as many connections as it takes: try again later";
 
 /// The source, time and ECN mark of a datagram.
 #[derive(Clone, Copy)]
@@ -66,10 +79,22 @@ pub(super) struct Driver {
     /// Peers choose these keys, so they are hashed in a way that none can foresee.
     pub(super) by_syn: std::collections::HashMap<(SocketAddr, ConnectionId), u64>,
     pub(super) admission: Admission,
+    /// The connections by the tokens of their peers' resets. Peers choose these, too.
+    pub(super) by_token: std::collections::HashMap<ResetToken, u64>,
+    pub(super) deadlines: Deadlines,
     stopping: bool,
     pub(super) handle: Option<Handle>,
     pub(super) touched: Vec<u64>,
     pub(super) limit: Option<Rate>,
+    /// The number of connections that send, and of those that receive.
+    pub(super) flows: [usize; 2],
+    /// Whether there is a limit, so that they are counted.
+    pub(super) is_shared: bool,
+    /// Whether the limit, or what shares it, has changed.
+    pub(super) shares_changed: bool,
+    /// The memory of all connections.
+    budget: MemoryBudget,
+    pub(super) census: Census,
     /// Connections that clients have made and confirmed.
     pub(super) accepted: u64,
 }
@@ -99,7 +124,9 @@ impl Driver {
             socket,
             outbox: Outbox::new(),
             opened: Vec::new(),
-            reset_secret: blake3::derive_key("fontis 1 reset tokens", &config.secret),
+            reset_secret: reset_secret(&config.secret, local),
+            budget: MemoryBudget::new(config.memory),
+            census: Census::new(config.connections),
             config,
             commands,
             incoming,
@@ -107,11 +134,16 @@ impl Driver {
             next_slot: 0,
             by_id: HashMap::new(),
             by_syn: std::collections::HashMap::new(),
+            by_token: std::collections::HashMap::new(),
+            deadlines: Deadlines::default(),
             admission: Admission::new(),
             stopping: false,
             handle: None,
             touched: Vec::new(),
             limit: None,
+            flows: [0; 2],
+            is_shared: false,
+            shares_changed: false,
             accepted: 0,
             poll,
         };
@@ -179,17 +211,17 @@ impl Driver {
         remote: SocketAddr,
         key: [u8; 32],
         early: Option<Bytes>,
-        reply: oneshot::Sender<Result<Connection, ConnectError>>,
+        (reply, doubts): (ConnectReply, oneshot::Sender<()>),
     ) {
         let id = self.new_id();
         let token = self.config.tokens.as_ref().and_then(|store| store.take(&key, remote.ip()));
         let config = DfcpConfig { token: token.map(Bytes::from), ..self.transport(remote, id) };
         let machine = Machine::connect(now, config, id, early);
-        let session = Initiator::new(self.config.secret, key, self.config.psk)
+        let session = Initiator::new(*self.config.secret, key, self.config.psk.as_deref().copied())
             .with_key_log(self.config.key_log.clone());
         let (router, inboxes) = Router::new();
         let slot_id = self.next_slot;
-        let connection = Connection::new(handle, slot_id, remote, key, inboxes);
+        let connection = Connection::new(handle, slot_id, remote, key, false, inboxes);
         let slot = Slot {
             machine,
             router,
@@ -197,10 +229,19 @@ impl Driver {
             remote,
             candidate: None,
             local_ip: None,
-            waiting: Some(Waiting::Connect(connection, reply)),
+            waiting: Some(Waiting::Connect(Box::new(move |result| {
+                let _ = reply.send(result.map(|()| connection));
+            }))),
             latest: now,
             syn: None,
-            unreadable_until: None,
+            is_doubted: false,
+            doubts: Some(doubts),
+            unconfirmed_until: None,
+            scheduled: None,
+            reset_token: None,
+            flows: [false; 2],
+            network: None,
+            ends_on_refusal: false,
             qlog: self.qlog(id, "client"),
             counted: true,
             forged: 0,
@@ -213,16 +254,6 @@ impl Driver {
             writers: Vec::new(),
         };
         self.insert(id, slot);
-    }
-
-    pub(super) fn insert(&mut self, id: ConnectionId, slot: Slot) {
-        if let Some(syn) = slot.syn {
-            self.by_syn.insert(syn, self.next_slot);
-        }
-        self.by_id.insert(id, self.next_slot);
-        self.touched.push(self.next_slot);
-        self.slots.insert(self.next_slot, slot);
-        self.next_slot += 1;
     }
 
     pub(super) fn new_id(&self) -> ConnectionId {
@@ -238,6 +269,8 @@ impl Driver {
             params: transport.params.clone().with_reset_token(token),
             checkpoint: Some(CHECKPOINT_EVERY),
             trace: self.config.qlog.is_some(),
+            budget: Some(self.budget.clone()),
+            holds_messages: true,
             ..transport
         }
     }
@@ -334,11 +367,7 @@ impl Driver {
             Header::Reset { destination, token } => {
                 // A reset names the identifier that this side had sent to, so it is found by the
                 // token.
-                let owner = self
-                    .slots
-                    .iter()
-                    .find(|(_, slot)| slot.machine.peer_reset_token() == Some(token));
-                if let Some((slot, _)) = owner.map(|(id, slot)| (*id, slot)) {
+                if let Some(slot) = self.by_token.get(&token).copied() {
                     self.with(slot, at, |slot, now| {
                         slot.machine.handle(
                             now,
@@ -356,10 +385,9 @@ impl Driver {
             }
             Header::UnknownKey { destination } => {
                 if let Some(slot) = self.by_id.get(&destination).copied() {
-                    self.with(slot, at, |slot, now| {
-                        if slot.waiting.is_some() {
-                            slot.unreadable_until.get_or_insert(now + UNREADABLE_PATIENCE);
-                        }
+                    self.with(slot, at, |slot, _| {
+                        // Anybody could have sent it.
+                        slot.doubt();
                     });
                 }
             }
@@ -385,7 +413,7 @@ impl Driver {
             Err(_) if slot.waiting.is_some() && bytes.first() == Some(&SYNACK) => {
                 // A SYNACK that does not open: another pre-shared key, or somebody's lie.
                 slot.forged += 1;
-                slot.unreadable_until.get_or_insert(origin.at + UNREADABLE_PATIENCE);
+                slot.doubt();
             }
             Err(_) => {
                 slot.forged += u64::from(!slot.keep_early(origin.at, origin.ecn, bytes));
@@ -433,35 +461,34 @@ impl Driver {
     /// Runs the due work of connections; returns the time of the next.
     fn drive(&mut self, now: Time) -> Option<Time> {
         self.outbox.retry(&self.socket);
-        self.admission.unconfirmed = None;
-        self.share(now);
         let mut due = std::mem::take(&mut self.touched);
-        due.extend(
-            self.slots
-                .iter()
-                .filter(|(_, slot)| slot.due().is_some_and(|at| at <= now))
-                .map(|(id, _)| *id),
-        );
+        self.count_flows(&due);
+        self.share(now);
+        due.append(&mut self.touched);
+        due.extend(self.deadlines.due(now));
         due.sort_unstable();
         due.dedup();
-        for id in due {
-            self.drive_slot(now, id);
+        for id in &due {
+            self.drive_slot(now, *id);
+            self.schedule(*id);
         }
+        self.count_flows(&due);
         self.outbox.flush(&self.socket);
         if self.outbox.is_blocked() {
             // The socket's next writable event wakes the thread; until then only what arrives
             // matters.
             return Some(now + Duration::from_millis(1));
         }
-        self.slots.values().filter_map(Slot::due).min()
+        self.deadlines.first()
     }
 
     fn drive_slot(&mut self, now: Time, id: u64) {
         let Some(slot) = self.slots.get_mut(&id) else { return };
         let now = slot.latest.max(now);
         slot.latest = now;
-        if slot.waiting.is_some() && slot.unreadable_until.is_some_and(|until| until <= now) {
-            slot.machine.close(now, 0, "");
+        if slot.unconfirmed_until.is_some_and(|until| until <= now) {
+            self.forget(id);
+            return;
         }
         let mut packets = 0;
         loop {
@@ -490,7 +517,7 @@ impl Driver {
                     handle.call(id, move |slot, now| slot.machine.job_done(now, done));
                 });
             }
-            idle &= !slot.route_events();
+            idle &= !slot.route_events(now);
             if idle || packets >= PACKETS_IN_TURN {
                 break;
             }
@@ -506,7 +533,16 @@ impl Driver {
         }
         if !slot.counted && slot.machine.is_established() {
             slot.counted = true;
+            slot.unconfirmed_until = None;
+            self.admission.leave(id);
             self.accepted += 1;
+            let network = Network::from(slot.remote.ip());
+            if self.census.enter(network) {
+                slot.network = Some(network);
+            } else {
+                slot.machine.close(now, CODE_TOO_MANY, TOO_MANY);
+                self.touched.push(id);
+            }
         }
         slot.wake_writers();
         slot.write_trace();
@@ -514,15 +550,6 @@ impl Driver {
             self.remove(id);
         } else if packets >= PACKETS_IN_TURN {
             self.touched.push(id);
-        }
-    }
-
-    fn remove(&mut self, id: u64) {
-        if let Some(slot) = self.slots.remove(&id) {
-            self.by_id.remove(&slot.machine.local_id());
-            if let Some(syn) = slot.syn {
-                self.by_syn.remove(&syn);
-            }
         }
     }
 }

@@ -1,11 +1,14 @@
 use fontis_base::{Duration, Time};
 
+/// The time whose work may be done at once.
+const BURST: Duration = Duration::from_secs(1);
+
 /// A limiter of work for strangers.
 #[derive(Debug)]
 pub(super) struct Limiter {
     /// The number a second, and at once.
     per_second: u64,
-    /// The time at which the work so far would have been due.
+    /// The time at which the work so far is due; no earlier than now, if there was none for long.
     next: Time,
 }
 
@@ -15,19 +18,35 @@ impl Limiter {
     }
 
     pub(super) fn allows(&mut self, now: Time) -> bool {
-        let second = Duration::from_secs(1);
-        self.next = self.next.max(now - second);
-        let allowed = self.next <= now;
+        self.next = self.next.max(now);
+        let allowed = self.is_free(now);
         if allowed {
-            self.next += second / self.per_second;
+            self.next += BURST / self.per_second;
         }
         allowed
+    }
+
+    /// Whether [`allows`](Self::allows) would allow one.
+    pub(super) fn is_free(&self, now: Time) -> bool {
+        self.next <= now + BURST
+    }
+
+    /// Whether it allows as many at once as a new one.
+    pub(super) fn is_at_rest(&self, now: Time) -> bool {
+        self.next <= now
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_second_of_an_endpoint_is_as_good_as_any_other() {
+        let mut limiter = Limiter::new(100);
+        let allowed = (0..1000).filter(|_| limiter.allows(Time::ZERO)).count();
+        assert!((100..=101).contains(&allowed), "{allowed} at once");
+    }
 
     #[test]
     fn answers_to_strangers_are_bounded() {

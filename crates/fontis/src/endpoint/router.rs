@@ -21,6 +21,9 @@ pub(crate) enum ChannelEvent {
     Abandoned { code: u32 },
 }
 
+/// Objects, and streams, that wait until the application accepts them.
+const UNACCEPTED: usize = 1024;
+
 /// A message by the peer.
 #[derive(Debug)]
 pub struct Message {
@@ -48,31 +51,36 @@ pub(crate) struct Opened {
 pub(crate) struct Router {
     channels: HashMap<ChannelId, mpsc::UnboundedSender<ChannelEvent>>,
     messages: mpsc::UnboundedSender<Message>,
-    objects: mpsc::UnboundedSender<Offered>,
-    streams: mpsc::UnboundedSender<Opened>,
+    objects: mpsc::Sender<Offered>,
+    streams: mpsc::Sender<Opened>,
     closed: watch::Sender<Option<CloseReason>>,
+    confirmed: watch::Sender<bool>,
 }
 
 /// The receiving ends of a router.
 pub(crate) struct Inboxes {
     pub(crate) messages: mpsc::UnboundedReceiver<Message>,
-    pub(crate) objects: mpsc::UnboundedReceiver<Offered>,
-    pub(crate) streams: mpsc::UnboundedReceiver<Opened>,
+    pub(crate) objects: mpsc::Receiver<Offered>,
+    pub(crate) streams: mpsc::Receiver<Opened>,
     pub(crate) closed: watch::Receiver<Option<CloseReason>>,
+    pub(crate) confirmed: watch::Receiver<bool>,
 }
 
 impl Router {
     pub(crate) fn new() -> (Self, Inboxes) {
         let (messages, messages_rx) = mpsc::unbounded_channel();
-        let (objects, objects_rx) = mpsc::unbounded_channel();
-        let (streams, streams_rx) = mpsc::unbounded_channel();
+        let (objects, objects_rx) = mpsc::channel(UNACCEPTED);
+        let (streams, streams_rx) = mpsc::channel(UNACCEPTED);
         let (closed, closed_rx) = watch::channel(None);
-        let router = Self { channels: HashMap::new(), messages, objects, streams, closed };
+        let (confirmed, confirmed_rx) = watch::channel(false);
+        let router =
+            Self { channels: HashMap::new(), messages, objects, streams, closed, confirmed };
         let inboxes = Inboxes {
             messages: messages_rx,
             objects: objects_rx,
             streams: streams_rx,
             closed: closed_rx,
+            confirmed: confirmed_rx,
         };
         (router, inboxes)
     }
@@ -87,30 +95,42 @@ impl Router {
         receiver
     }
 
-    /// Passes an event on. Nobody waiting is no error: the application has lost interest.
-    pub(crate) fn route(&mut self, event: DfcpEvent) {
+    /// Whether somebody waits for the events of `channel`.
+    pub(super) fn is_subscribed(&self, channel: ChannelId) -> bool {
+        self.channels.contains_key(&channel)
+    }
+
+    /// Passes an event on. Nobody waiting is no error: the application has lost interest. Returns a
+    /// channel of the peer that is to be refused, because the application accepts none.
+    pub(crate) fn route(&mut self, event: DfcpEvent) -> Option<ChannelId> {
         let (channel, event, last) = match event {
             // Tokens are the endpoint's.
-            DfcpEvent::Connected | DfcpEvent::Token { .. } => return,
+            DfcpEvent::Token { .. } => return None,
+            DfcpEvent::Connected => {
+                self.confirmed.send_replace(true);
+                return None;
+            }
             DfcpEvent::Message { data, early, .. } => {
                 let _ = self.messages.send(Message { data, early });
-                return;
+                return None;
             }
             DfcpEvent::ObjectOpened { channel, shape, label } => {
                 let events = self.subscribe(channel);
-                let _ = self.objects.send(Offered { channel, shape, label, events });
-                return;
+                let offered = Offered { channel, shape, label, events };
+                return self.objects.try_send(offered).is_err().then(|| self.refuse(channel));
             }
             DfcpEvent::Closed(reason) => {
                 // The reason first: who sees a channel end asks for it.
                 self.closed.send_replace(Some(reason));
                 self.channels.clear();
-                return;
+                return None;
             }
             DfcpEvent::Readable { channel } => {
                 if !self.channels.contains_key(&channel) {
                     let events = self.subscribe(channel);
-                    let _ = self.streams.send(Opened { channel, events });
+                    if self.streams.try_send(Opened { channel, events }).is_err() {
+                        return Some(self.refuse(channel));
+                    }
                 }
                 (channel, ChannelEvent::Readable, false)
             }
@@ -134,5 +154,11 @@ impl Router {
         if last {
             self.channels.remove(&channel);
         }
+        None
+    }
+
+    fn refuse(&mut self, channel: ChannelId) -> ChannelId {
+        self.channels.remove(&channel);
+        channel
     }
 }

@@ -4,14 +4,14 @@ use bytes::{Bytes, BytesMut};
 use fontis_base::{Duration, Ecn, Rate, Time};
 use fontis_proto::dfcp::{
     ChannelId, CloseReason, DfcpConnection as Machine, DfcpEvent, DfcpPacket, Frame, KnownPath,
-    OpenError, SealError, Session,
+    NO_ROOM, OpenError, ResetToken, SealError, Session, TOO_LONG,
 };
 use tokio::sync::oneshot;
 
-use super::control::Shares;
+use super::error::{CODE_REFUSED_KEY, CODE_REFUSED_MESSAGE, ConnectError};
 use super::router::Router;
-use super::{CODE_REFUSED_KEY, ConnectError};
-use crate::connection::Connection;
+use super::shares::Shares;
+use super::unconfirmed::Network;
 use crate::protection::{Initiator, Opened, Responder};
 use crate::qlog::Qlog;
 use crate::random::random;
@@ -60,14 +60,29 @@ pub(crate) struct Slot {
     pub(super) candidate: Option<Candidate>,
     /// The local address that the peer uses; answers leave from there.
     pub(super) local_ip: Option<IpAddr>,
-    /// The receiver of the handshake's result, and the connection for it.
+    /// The receiver of the handshake's result.
     pub(super) waiting: Option<Waiting>,
     /// The last time that the state machine got: its calls are in order.
     pub(super) latest: Time,
     /// The handshake that began it, so that copies of the SYN find it.
     pub(super) syn: Option<(SocketAddr, fontis_proto::dfcp::ConnectionId)>,
-    /// The peer says it cannot read the SYN; given up at this time unless it does after all.
-    pub(super) unreadable_until: Option<Time>,
+    /// Somebody says that the peer cannot read the SYN, or sent an answer that does not open. It
+    /// explains the end of an attempt and ends none, since anybody could say so.
+    pub(super) is_doubted: bool,
+    /// The caller of `connect`, who is told of that.
+    pub(super) doubts: Option<oneshot::Sender<()>>,
+    /// The time until which its initiator has to confirm; `None` if it has, or need not.
+    pub(super) unconfirmed_until: Option<Time>,
+    /// The time that it is scheduled for.
+    pub(super) scheduled: Option<Time>,
+    /// The token of its peer's resets, as it is indexed.
+    pub(super) reset_token: Option<ResetToken>,
+    /// Whether it counts as one that sends, and as one that receives.
+    pub(super) flows: [bool; 2],
+    /// The network that it counts for, if it is a client's and confirmed.
+    pub(super) network: Option<Network>,
+    /// Whether it ends when the peer refuses a message.
+    pub(crate) ends_on_refusal: bool,
     /// The output of its trace.
     pub(super) qlog: Option<Qlog>,
     /// True if it counts as accepted, or is this side's own.
@@ -110,10 +125,10 @@ pub(super) struct Early {
 const MAX_EARLY_DATAGRAMS: usize = 8;
 
 pub(super) enum Waiting {
-    /// The caller of `connect`.
-    Connect(Connection, oneshot::Sender<Result<Connection, ConnectError>>),
-    /// The queue of accepted connections.
-    Accept(Connection, tokio::sync::mpsc::UnboundedSender<Connection>),
+    /// Tells the caller of `connect` the handshake's result.
+    Connect(Box<dyn FnOnce(Result<(), ConnectError>) + Send>),
+    /// Puts the connection into the queue of accepted ones.
+    Accept(Box<dyn FnOnce() + Send>),
 }
 
 impl Slot {
@@ -153,12 +168,22 @@ impl Slot {
         self.token.take()
     }
 
+    /// Somebody says that the peer cannot read the SYN.
+    pub(super) fn doubt(&mut self) {
+        if matches!(self.waiting, Some(Waiting::Connect(..))) {
+            self.is_doubted = true;
+            if let Some(doubts) = self.doubts.take() {
+                let _ = doubts.send(());
+            }
+        }
+    }
+
     pub(super) const fn is_initiator(&self) -> bool {
         matches!(self.protection, Protection::Initiator(_))
     }
 
     /// Passes the machine's events on.
-    pub(super) fn route_events(&mut self) -> bool {
+    pub(super) fn route_events(&mut self, now: Time) -> bool {
         let mut any = false;
         while let Some(event) = self.machine.event() {
             any = true;
@@ -166,24 +191,30 @@ impl Slot {
                 self.token = Some(token);
                 continue;
             }
+            if let DfcpEvent::Abandoned { channel, code: code @ (NO_ROOM | TOO_LONG) } = event
+                && self.ends_on_refusal
+                && !self.router.is_subscribed(channel)
+            {
+                let reason = if code == NO_ROOM { "no memory" } else { "too long" };
+                let reason = format!("a message was refused: {reason}");
+                self.machine.close(now, CODE_REFUSED_MESSAGE, &reason);
+            }
             match (&event, self.waiting.take()) {
-                (DfcpEvent::Connected, Some(Waiting::Connect(connection, reply))) => {
-                    let _ = reply.send(Ok(connection));
-                }
-                (DfcpEvent::Closed(reason), Some(Waiting::Connect(_, reply))) => {
-                    let _ = reply.send(Err(self.explain(reason)));
+                (DfcpEvent::Connected, Some(Waiting::Connect(reply))) => reply(Ok(())),
+                (DfcpEvent::Closed(reason), Some(Waiting::Connect(reply))) => {
+                    reply(Err(self.explain(reason)));
                 }
                 // A request that came with the first packet is answered at once, before the client
                 // has confirmed.
                 (
                     DfcpEvent::Message { early: true, .. } | DfcpEvent::Connected,
-                    Some(Waiting::Accept(connection, queue)),
-                ) => {
-                    let _ = queue.send(connection);
-                }
+                    Some(Waiting::Accept(accept)),
+                ) => accept(),
                 (_, waiting) => self.waiting = waiting,
             }
-            self.router.route(event);
+            if let Some(channel) = self.router.route(event) {
+                self.machine.abandon(now, channel, NO_ROOM);
+            }
         }
         any
     }
@@ -209,13 +240,11 @@ impl Slot {
 
     fn explain(&self, reason: &CloseReason) -> ConnectError {
         match reason {
-            CloseReason::NoAnswer | CloseReason::IdleTimeout if self.unreadable_until.is_some() => {
+            CloseReason::NoAnswer | CloseReason::IdleTimeout if self.is_doubted => {
                 ConnectError::WrongKey(self.remote)
             }
             CloseReason::NoAnswer | CloseReason::IdleTimeout => ConnectError::NoAnswer(self.remote),
-            CloseReason::Local if self.unreadable_until.is_some() => {
-                ConnectError::WrongKey(self.remote)
-            }
+            CloseReason::Local if self.is_doubted => ConnectError::WrongKey(self.remote),
             CloseReason::Peer { code: CODE_REFUSED_KEY, .. } => {
                 ConnectError::RefusedKey(self.remote)
             }
@@ -258,8 +287,8 @@ impl Slot {
 
     /// The time of the connection's next work.
     pub(super) fn due(&self) -> Option<Time> {
-        let unreadable = self.unreadable_until.filter(|_| self.waiting.is_some());
-        [self.machine.timeout().map(|(at, _)| at), unreadable].into_iter().flatten().min()
+        let next = self.machine.timeout().map(|(at, _)| at);
+        [next, self.unconfirmed_until].into_iter().flatten().min()
     }
 
     /// Keeps what cannot be opened before the SYNACK has come; false if that is not why.

@@ -28,8 +28,8 @@ pub enum ManifestError {
     EmptyComponent(String),
     #[error("path '{}' has a '.' or '..' component: the sender's manifest is broken", Printable(.0))]
     DotComponent(String),
-    #[error("path '{}' has a control character: rename it", Printable(.0))]
-    ControlCharacter(String),
+    #[error("path '{}' is no name that a file can have: the sender's manifest is broken", Printable(.0))]
+    Impossible(String),
     #[error("path '{}' has a component over {MAX_COMPONENT} bytes: rename it", Printable(.0))]
     LongComponent(String),
     #[error("path '{}' has over {MAX_PATH} bytes: shorten it", Printable(.0))]
@@ -38,11 +38,6 @@ pub enum ManifestError {
     Duplicate(String),
     #[error("path '{}' is not in ascending order: the sender's manifest is broken", Printable(.0))]
     OutOfOrder(String),
-    #[error(
-        "paths '{}' and '{}' differ only in case, which many systems take for one: rename one",
-        Printable(.path), Printable(.other)
-    )]
-    CaseCollision { path: String, other: String },
     #[error("path '{}' has no directory above it: the sender's manifest is broken", Printable(.0))]
     NoParent(String),
     #[error("path '{}' lies beneath a file or symlink: the sender's manifest is broken", Printable(.0))]
@@ -51,18 +46,8 @@ pub enum ManifestError {
     Mode { path: String, mode: u32 },
     #[error("'{}' has an impossible modification time: touch it", Printable(.0))]
     Time(String),
-    #[error("symlink '{}' has an empty, overlong or unprintable target: remove it", Printable(.0))]
+    #[error("symlink '{}' has an empty or overlong target: the sender's manifest is broken", Printable(.0))]
     Target(String),
-    #[error(
-        "symlink '{}' points to the absolute path '{}': make it relative or remove it",
-        Printable(.path), Printable(.target)
-    )]
-    TargetAbsolute { path: String, target: String },
-    #[error(
-        "symlink '{}' points out of the object, to '{}': remove it",
-        Printable(.path), Printable(.target)
-    )]
-    TargetEscapes { path: String, target: String },
     #[error("the files up to '{}' have more bytes than can be counted", Printable(.0))]
     Overflow(String),
     #[error("manifest declares {declared} bytes, its files have {actual}: the sender is broken")]

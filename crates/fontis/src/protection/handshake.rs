@@ -4,6 +4,7 @@ use fontis_proto::dfcp::{
 };
 use snow::{Builder, HandshakeState};
 use thiserror::Error;
+use zeroize::Zeroizing;
 
 use super::cookie::Cookie;
 use super::keys::{Opened, TrafficKeys};
@@ -19,9 +20,9 @@ pub struct Initiator {
     cookie: Option<(Cookie, Vec<u8>)>,
     /// Cookies taken so far.
     proofs: u32,
-    secret: [u8; 32],
+    secret: Zeroizing<[u8; 32]>,
     peer: [u8; 32],
-    psk: Option<PresharedKey>,
+    psk: Option<Zeroizing<PresharedKey>>,
     keys: Option<TrafficKeys>,
     key_log: Option<KeyLog>,
 }
@@ -79,9 +80,9 @@ impl Initiator {
             syn: None,
             cookie: None,
             proofs: 0,
-            secret,
+            secret: secret.into(),
             peer,
-            psk,
+            psk: psk.map(Zeroizing::new),
             keys: None,
             key_log: None,
         }
@@ -111,13 +112,14 @@ impl Initiator {
         hello: &Hello,
     ) -> Result<Vec<u8>, SealError> {
         let prologue = prologue(version, source);
-        let mut builder = Builder::new(pattern(self.psk.as_ref()))
-            .local_private_key(&self.secret)
+        let psk = self.psk.as_deref();
+        let mut builder = Builder::new(pattern(psk))
+            .local_private_key(&*self.secret)
             .and_then(|builder| builder.remote_public_key(&self.peer))
             .and_then(|builder| builder.prologue(&prologue))
             .map_err(|_| SealError)?;
-        if let Some(psk) = &self.psk {
-            builder = builder.psk(2, psk).map_err(|_| SealError)?;
+        if let Some(psk) = psk {
+            builder = builder.psk(1, psk).map_err(|_| SealError)?;
         }
         let mut noise = builder.build_initiator().map_err(|_| SealError)?;
         let mut payload = Vec::new();
@@ -159,11 +161,17 @@ impl Initiator {
         source.copy_from_slice(&payload.split_to(8));
         let source = ConnectionId(source);
         let hello = wire::decode_hello(payload).map_err(|_| OpenError::Malformed)?;
-        let (split, ids) = (noise.dangerously_get_raw_split(), [destination, source]);
+        let (split, ids) = (split(noise), [destination, source]);
         self.keys = Some(TrafficKeys::new(split, ids, true, self.key_log.clone()));
         self.noise = None;
         Ok(DfcpPacket::SynAck { destination, source, hello })
     }
+}
+
+/// The two halves of Noise's split.
+fn split(noise: &mut HandshakeState) -> (Zeroizing<[u8; 32]>, Zeroizing<[u8; 32]>) {
+    let (first, second) = noise.dangerously_get_raw_split();
+    (first.into(), second.into())
 }
 
 fn synack_fields(datagram: &[u8]) -> Option<(ConnectionId, &[u8])> {
@@ -215,7 +223,7 @@ pub fn open_syn(
         let mut builder =
             Builder::new(pattern(psk)).local_private_key(secret)?.prologue(&prologue)?;
         if let Some(psk) = psk {
-            builder = builder.psk(2, psk)?;
+            builder = builder.psk(1, psk)?;
         }
         builder.build_responder()
     };
@@ -259,7 +267,7 @@ impl Responder {
         synack.extend_from_slice(&destination.0);
         synack.extend_from_slice(&u16::try_from(length).map_err(|_| SealError)?.to_be_bytes());
         synack.extend_from_slice(&message[..length]);
-        let (split, ids) = (noise.dangerously_get_raw_split(), [destination, source]);
+        let (split, ids) = (split(&mut noise), [destination, source]);
         self.keys = Some(TrafficKeys::new(split, ids, false, self.key_log.clone()));
         Ok(synack)
     }
@@ -406,6 +414,19 @@ mod tests {
         initiator.seal(&syn(), &mut datagram).unwrap();
         let error = open_syn(&datagram, &server_secret, Some(&[5; 32])).err();
         assert_eq!(error, Some(SynError::UnknownKey));
+    }
+
+    #[test]
+    fn nothing_of_a_syn_opens_without_the_preshared_key() {
+        let (server_secret, server_public) = keypair();
+        let mut initiator = Initiator::new(keypair().0, server_public, Some([5; 32]));
+        let mut datagram = Vec::new();
+        initiator.seal(&syn(), &mut datagram).unwrap();
+        assert!(open_syn(&datagram, &server_secret, Some(&[5; 32])).is_ok());
+        for other in [Some(&[6; 32]), None] {
+            let error = open_syn(&datagram, &server_secret, other).err();
+            assert_eq!(error, Some(SynError::UnknownKey), "{other:?}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 use bytes::{Bytes, BytesMut};
 use fontis_proto::dfcp::{ConnectionId, DfcpPacket, Frames, OpenError, SealError, wire};
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, Tag, UnboundKey};
+use zeroize::Zeroizing;
 
 use super::packets::SEALED;
 use crate::key_log::KeyLog;
@@ -28,25 +29,26 @@ struct Generation {
     number: u64,
     context: &'static str,
     /// The secret from which this generation's key and the next generation's secret are derived.
-    secret: [u8; 32],
+    secret: Zeroizing<[u8; 32]>,
     key: LessSafeKey,
 }
 
 impl Generation {
-    fn new(number: u64, context: &'static str, secret: [u8; 32]) -> Self {
-        let unbound = UnboundKey::new(&AES_128_GCM, &derive(context, &secret));
+    fn new(number: u64, context: &'static str, secret: Zeroizing<[u8; 32]>) -> Self {
+        let unbound = UnboundKey::new(&AES_128_GCM, &*derive(context, &secret));
         let key = LessSafeKey::new(unbound.expect("sixteen bytes are a key"));
         Self { number, context, secret, key }
     }
 
     fn next(&self) -> Self {
-        Self::new(self.number + 1, self.context, blake3::derive_key(NEXT, &self.secret))
+        let secret = blake3::derive_key(NEXT, &*self.secret);
+        Self::new(self.number + 1, self.context, secret.into())
     }
 }
 
-fn derive(context: &str, secret: &[u8; 32]) -> [u8; 16] {
-    let mut key = [0; 16];
-    key.copy_from_slice(&blake3::derive_key(context, secret)[..16]);
+fn derive(context: &str, secret: &[u8; 32]) -> Zeroizing<[u8; 16]> {
+    let mut key = Zeroizing::new([0; 16]);
+    key.copy_from_slice(&Zeroizing::new(blake3::derive_key(context, secret))[..16]);
     key
 }
 
@@ -71,13 +73,13 @@ impl TrafficKeys {
     /// Makes the keys from the two halves of Noise's split, for packets of the initiator and of the
     /// responder.
     pub(super) fn new(
-        split: ([u8; 32], [u8; 32]),
+        split: (Zeroizing<[u8; 32]>, Zeroizing<[u8; 32]>),
         ids: [ConnectionId; 2],
         initiator: bool,
         key_log: Option<KeyLog>,
     ) -> Self {
         if let Some(log) = &key_log {
-            log.record(ids, [derive(CONTEXTS[0], &split.0), derive(CONTEXTS[1], &split.1)]);
+            log.record(ids, [*derive(CONTEXTS[0], &split.0), *derive(CONTEXTS[1], &split.1)]);
         }
         let first = Generation::new(0, CONTEXTS[0], split.0);
         let second = Generation::new(0, CONTEXTS[1], split.1);
@@ -159,7 +161,7 @@ impl TrafficKeys {
     fn record(&self, destination: ConnectionId, generation: &Generation) {
         if let Some(log) = &self.key_log {
             let key = derive(generation.context, &generation.secret);
-            log.record_next(destination, generation.number, key);
+            log.record_next(destination, generation.number, *key);
         }
     }
 }
@@ -223,6 +225,15 @@ fn expand(truncated: u32, expected: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn secrets_are_wiped_with_their_generation() {
+        fn is_wiped(_: &impl zeroize::ZeroizeOnDrop) {}
+        let generation = Generation::new(0, CONTEXTS[0], [7; 32].into());
+        is_wiped(&generation.secret);
+        is_wiped(&generation.next().secret);
+        is_wiped(&derive(CONTEXTS[0], &generation.secret));
+    }
 
     #[test]
     fn truncated_numbers_expand_to_the_nearest() {

@@ -29,10 +29,11 @@ pub type PresharedKey = [u8; 32];
 
 /// The Noise protocol without and with a pre-shared key.
 const PATTERN: &str = "Noise_IK_25519_AESGCM_BLAKE2s";
-const PATTERN_PSK: &str = "Noise_IKpsk2_25519_AESGCM_BLAKE2s";
+/// The key stands in the first message, so that its payload cannot be read or made without it.
+const PATTERN_PSK: &str = "Noise_IKpsk1_25519_AESGCM_BLAKE2s";
 
 /// An address as sixteen bytes: the same for an IPv4 address and its form in IPv6.
-fn octets(ip: IpAddr) -> [u8; 16] {
+pub(crate) fn octets(ip: IpAddr) -> [u8; 16] {
     match ip {
         IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
         IpAddr::V6(ip) => ip.octets(),

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::printable::printable;
+use crate::printable::{Printable, printable};
 
 /// The reason why an object cannot be written at its destination.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +46,12 @@ pub enum SinkError {
     /// The destination has no file name, or one that this system cannot have.
     #[error("{} is no possible file name here: choose another destination", printable(.path))]
     Name {
+        /// The destination, or a path of the object below it.
+        path: PathBuf,
+    },
+    /// A name that unfinished transfers have.
+    #[error("{} has a name of unfinished transfers: rename it at the sender", printable(.path))]
+    Reserved {
         /// The destination, or a path of the object below it.
         path: PathBuf,
     },
@@ -112,7 +118,9 @@ pub enum SinkError {
         missing: u64,
     },
     /// Standard output carries one file.
-    #[error("'{name}' is a folder and cannot go to standard output: name a destination")]
+    #[error(
+        "'{}' is a folder and cannot go to standard output: name a destination", Printable(.name)
+    )]
     FolderToStream {
         /// The object's name.
         name: String,

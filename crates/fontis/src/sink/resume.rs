@@ -3,6 +3,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::is_separator;
 
+use cap_std::fs::Metadata;
 use fontis_proto::dfcp::{Checkpoint, Kept, KeptBlock};
 use rayon::prelude::*;
 
@@ -35,6 +36,7 @@ impl Found {
         content: &[Hash],
     ) -> io::Result<(Journal, Vec<Record>)> {
         let allowed = self.header.allowed;
+        // The permission bits of an earlier transfer are not compared.
         if content.iter().any(|name| self.header == header_of(manifest, name, allowed)) {
             return Ok((self.journal, self.records));
         }
@@ -80,8 +82,9 @@ impl Sink {
     pub fn is_begun(dest: &Dest, name: Option<&str>) -> bool {
         let Dest::Path(path) = dest else { return false };
         let into = path.is_dir() || path.as_os_str().to_string_lossy().ends_with(is_separator);
+        let own = name.map(name::to_os);
         let (place, name) = match (into, path.file_name()) {
-            (true, _) => (path.as_path(), name.map(OsStr::new)),
+            (true, _) => (path.as_path(), own.as_deref()),
             (false, Some(name)) => (dest::parent_of(path), Some(name)),
             (false, None) => return false,
         };
@@ -108,21 +111,31 @@ impl Sink {
             return if file.metadata()?.len() > size { file.set_len(size) } else { Ok(()) };
         };
         let mut state = self.state();
+        // Two names may be one here.
+        let mut files = std::collections::HashSet::new();
         for (i, entry) in self.manifest.entries().iter().enumerate().skip(1) {
-            let there = match dir.symlink_metadata(&entry.path) {
+            let there = match dir.symlink_metadata(name::to_path(&entry.path)) {
                 Ok(there) => there,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(error),
             };
             let writable = if there.is_dir() { 0o700 } else { 0o600 };
-            if !there.is_symlink() && stamp::mode(&there) & writable != writable {
-                set_mode_at(dir, &entry.path, writable)?;
+            let is_own = stamp::is_own(&there);
+            if is_own && !there.is_symlink() && stamp::mode(&there) & writable != writable {
+                set_mode_at(dir, &name::to_path(&entry.path), writable)?;
             }
             match entry.kind {
                 EntryKind::Directory => {}
-                EntryKind::File { .. } if there.is_file() => state.progress[i] = Progress::Created,
+                EntryKind::File { .. }
+                    if there.is_file() && !files.insert(identity(&there, &entry.path)) =>
+                {
+                    self.skip(&mut state, i);
+                }
+                EntryKind::File { .. } if there.is_file() && is_own => {
+                    state.progress[i] = Progress::Created;
+                }
                 EntryKind::File { .. } | EntryKind::Symlink { .. } => {
-                    dir.remove_file(&entry.path)?;
+                    dir.remove_file(name::to_path(&entry.path))?;
                 }
             }
         }
@@ -236,7 +249,7 @@ impl Sink {
                 None => None,
                 Some(dir) => {
                     let path = &self.manifest.entries()[piece.entry].path;
-                    Some(partial::open(dir, path, false).ok()?)
+                    Some(partial::open(dir, name::to_path(path), false).ok()?)
                 }
             };
             let file = file.as_ref().unwrap_or(&self.partial.handle);
@@ -246,7 +259,13 @@ impl Sink {
     }
 }
 
-fn set_mode_at(dir: &Dir, path: &str, mode: u32) -> io::Result<()> {
+/// A value that two names share only if they are one file; where the system does not tell, names
+/// that differ in case count as one.
+fn identity(file: &Metadata, path: &str) -> ((u64, u64), String) {
+    (stamp::file_id(file), if cfg!(unix) { String::new() } else { path.to_lowercase() })
+}
+
+fn set_mode_at(dir: &Dir, path: &Path, mode: u32) -> io::Result<()> {
     #[cfg(unix)]
     {
         use cap_std::fs::PermissionsExt;

@@ -37,7 +37,7 @@ fn folder(entries: impl IntoIterator<Item = Entry>) -> Manifest {
 }
 
 fn create(path: &Path, manifest: Manifest, overwrite: bool) -> Result<Sink, SinkError> {
-    let options = SinkOptions { overwrite, restart: false };
+    let options = SinkOptions { overwrite, ..SinkOptions::default() };
     Sink::create(&Dest::new(path), manifest, &[blake3::hash(b"content")], options)
 }
 
@@ -81,7 +81,7 @@ fn a_folder_written_in_any_order_is_the_folder_that_was_sent() {
     }
     assert_eq!(sink.written(), source.size());
     assert_eq!(names(to.path()), [".tree.fontis-partial", ".tree.fontis-partial-log"]);
-    assert_eq!(sink.finish().unwrap(), to.path().join("tree"));
+    assert_eq!(sink.finish().unwrap().0, to.path().join("tree"));
     assert_eq!(names(to.path()), ["tree"]);
     let copy = Source::open(&to.path().join("tree")).unwrap();
     assert_eq!(copy.manifest(), source.manifest(), "names, modes and times are the sender's");
@@ -128,7 +128,7 @@ fn first_of_block_3(content: &[u8]) -> Checkpoint {
 }
 
 fn sink_for(dest: &Path, manifest: &Manifest, tree: &HashTree, restart: bool) -> Sink {
-    let options = SinkOptions { overwrite: false, restart };
+    let options = SinkOptions { restart, ..SinkOptions::default() };
     Sink::create(&Dest::new(dest), manifest.clone(), &[tree.root()], options).unwrap()
 }
 
@@ -179,7 +179,7 @@ fn what_was_written_is_found_again_and_nothing_else() {
         for block in [2, 3] {
             sink.write_block(block as u64 * 1024, &content[block * 1024..][..1024]).unwrap();
         }
-        let path = sink.finish().unwrap();
+        let path = sink.finish().unwrap().0;
         assert_eq!(names(temp.path()), ["dest"], "the journal goes with the partial");
         assert_eq!(Source::open(&path).unwrap().hash_tree(|_| ()).unwrap().root(), tree.root());
         fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path)).unwrap();
@@ -371,7 +371,7 @@ mod unix {
         assert_eq!(mode(&temp.path().join(".folder.fontis-partial")), 0o700, "private till then");
         sink.write_block(0, b"ab").unwrap();
         sink.write_block(2, b"cde").unwrap();
-        let root = sink.finish().unwrap();
+        let root = sink.finish().unwrap().0;
         assert_eq!(fs::read_link(root.join("link")).unwrap(), Path::new("locked/file"));
         assert_eq!(fs::read(root.join("link")).unwrap(), b"abc");
         assert_eq!(mode(&root.join("locked")), 0o500);
@@ -401,9 +401,126 @@ mod unix {
         // Whoever goes on from there is not led astray either.
         let again = create(temp.path(), folder([dir("a"), file("a/b", 4)]), false).unwrap();
         again.write_block(0, b"good").unwrap();
-        let root = again.finish().unwrap();
+        let root = again.finish().unwrap().0;
         assert_eq!(fs::read(root.join("a/b")).unwrap(), b"good");
         assert!(names(outside.path()).is_empty());
+    }
+
+    #[test]
+    fn a_name_that_cannot_be_here_is_left_out_with_all_beneath_it() {
+        let temp = temp();
+        let manifest = folder([dir("a"), file("a/b", 3), file("c", 3), file("d", 0)]);
+        let tree = HashTree::of_reader(&b"bbbccc"[..], 1024, |_| ()).unwrap();
+        let sink = sink_for(&temp.path().join("folder"), &manifest, &tree, false);
+        // A file system that takes "c" and "C" for one name has it when the other was made.
+        fs::write(temp.path().join(".folder.fontis-partial/c"), "other").unwrap();
+        sink.write_block(0, b"bbbccc").unwrap();
+        let (root, left_out) = sink.finish().unwrap();
+        assert_eq!((left_out.names, left_out.total()), (1, 1));
+        assert!(left_out.first[0].ends_with("folder/c"), "{left_out:?}");
+        assert_eq!(fs::read(root.join("a/b")).unwrap(), b"bbb");
+        assert!(root.join("d").exists());
+    }
+
+    #[test]
+    fn an_outward_link_is_left_out_unless_it_is_to_be_kept() {
+        let temp = temp();
+        let link = |path: &str, target: &str| {
+            entry(path, EntryKind::Symlink { target: target.to_owned() }, 0o777)
+        };
+        let manifest = folder([link("absolute", "/etc"), link("up", "../x"), link("within", "up")]);
+        for (name, outward_links) in [("skipped", false), ("kept", true)] {
+            let dest = Dest::new(temp.path().join(name));
+            let options = SinkOptions { outward_links, ..SinkOptions::default() };
+            let sink =
+                Sink::create(&dest, manifest.clone(), &[blake3::hash(b"")], options).unwrap();
+            let (root, left_out) = sink.finish().unwrap();
+            assert_eq!(left_out.links, if outward_links { 0 } else { 2 });
+            assert_eq!(fs::read_link(root.join("within")).unwrap(), Path::new("up"));
+            let absolute = fs::read_link(root.join("absolute"));
+            assert_eq!(absolute.ok().as_deref(), outward_links.then_some(Path::new("/etc")));
+        }
+    }
+
+    /// An interrupted transfer of a file, at this destination.
+    fn interrupted(dest: &Path) -> (Manifest, HashTree, PathBuf) {
+        let (content, tree) = blocks(4 << 20);
+        let manifest = single(content.len() as u64);
+        let sink = sink_for(dest, &manifest, &tree, false);
+        sink.write_block(0, &content[..tree.block_len(0)]).unwrap();
+        drop(sink);
+        let name = dest.file_name().unwrap().to_str().unwrap();
+        (manifest, tree, dest.with_file_name(format!(".{name}.fontis-partial")))
+    }
+
+    #[test]
+    fn a_partial_with_another_name_is_replaced_and_not_written() {
+        let temp = temp();
+        let dest = temp.path().join("x");
+        let (manifest, tree, partial) = interrupted(&dest);
+        let victim = temp.path().join("victim");
+        fs::hard_link(&partial, &victim).unwrap();
+        let before = fs::read(&victim).unwrap();
+        let sink = sink_for(&dest, &manifest, &tree, false);
+        assert_eq!(sink.resume(&tree, |_| {}).unwrap(), Kept::default());
+        sink.write_block(0, &vec![7; tree.block_len(0)]).unwrap();
+        assert!(fs::read(&victim).unwrap() == before);
+    }
+
+    #[test]
+    fn a_file_with_another_name_in_a_partial_folder_is_replaced_and_not_written() {
+        let temp = temp();
+        let dest = temp.path().join("folder");
+        let manifest = folder([file("a", 3), file("b", 3)]);
+        let tree = HashTree::of_reader(&b"aaabbb"[..], 1024, |_| ()).unwrap();
+        sink_for(&dest, &manifest, &tree, false).write_block(0, b"aaa").unwrap();
+        let (planted, victim) =
+            (temp.path().join(".folder.fontis-partial/b"), temp.path().join("v"));
+        fs::write(&victim, "old").unwrap();
+        fs::hard_link(&victim, &planted).unwrap();
+        let sink = sink_for(&dest, &manifest, &tree, false);
+        sink.write_block(0, b"aaabbb").unwrap();
+        sink.finish().unwrap();
+        assert_eq!(fs::read(&victim).unwrap(), b"old");
+        assert_eq!(fs::read(dest.join("b")).unwrap(), b"bbb");
+    }
+
+    #[test]
+    fn the_modes_that_a_journal_names_are_not_believed() {
+        let temp = temp();
+        let dest = temp.path().join("x");
+        let (content, tree) = blocks(2 << 20);
+        let manifest =
+            Manifest::new("x", vec![entry("", EntryKind::File { size: 2 << 20 }, 0o777)]);
+        let manifest = manifest.unwrap();
+        sink_for(&dest, &manifest, &tree, false)
+            .write_block(0, &content[..tree.block_len(0)])
+            .unwrap();
+        let journal = temp.path().join(".x.fontis-partial-log");
+        let mut bytes = fs::read(&journal).unwrap();
+        let umask = u32::from_le_bytes(bytes[80..84].try_into().unwrap());
+        // All bits, where the umask leaves fewer; none, where it leaves all.
+        let lie: u32 = if umask == 0o777 { 0 } else { 0o777 };
+        bytes[80..84].copy_from_slice(&lie.to_le_bytes());
+        fs::write(&journal, bytes).unwrap();
+        let sink = sink_for(&dest, &manifest, &tree, false);
+        sink.write_block(0, &content).unwrap();
+        sink.finish().unwrap();
+        assert_eq!(mode(&dest), umask);
+    }
+
+    #[test]
+    fn a_name_of_an_unfinished_transfer_is_refused() {
+        let temp = temp();
+        for name in [".x.fontis-partial", ".x.fontis-partial-log", ".X.FONTIS-PARTIAL"] {
+            let manifest = Manifest::new(name, vec![file("", 1)]).unwrap();
+            let refused = create(temp.path(), manifest, false);
+            assert!(matches!(refused, Err(SinkError::Reserved { .. })), "{name}");
+            let refused =
+                create(temp.path(), folder([dir("a"), file(&format!("a/{name}"), 1)]), false);
+            assert!(matches!(refused, Err(SinkError::Reserved { .. })), "{name}");
+        }
+        assert_eq!(fs::read_dir(temp.path()).unwrap().count(), 0);
     }
 
     #[test]

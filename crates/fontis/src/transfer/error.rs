@@ -7,6 +7,7 @@ use thiserror::Error;
 use crate::endpoint::ConnectError;
 use crate::hash_tree::HashTreeError;
 use crate::manifest::ManifestError;
+use crate::printable::Printable;
 use crate::sink::SinkError;
 use crate::source::SourceError;
 
@@ -54,6 +55,18 @@ pub enum TransferError {
         /// The peer.
         remote: SocketAddr,
     },
+    /// The peer took nothing for too long.
+    #[error("{remote} took nothing for too long")]
+    Stalled {
+        /// The peer.
+        remote: SocketAddr,
+    },
+    /// The peer has no memory for it.
+    #[error("{remote} has too much to do and no memory for this transfer: try again later")]
+    NoRoom {
+        /// The peer.
+        remote: SocketAddr,
+    },
     /// The peer sent something that it should not have.
     #[error("{remote} broke the protocol ({what}): is it a Fontis of another version?")]
     Protocol {
@@ -69,6 +82,27 @@ pub enum TransferError {
         remote: SocketAddr,
         /// The fault.
         source: ManifestError,
+    },
+    /// The object's name begins with a dot, and the receiver takes no such names.
+    #[error(
+        "{remote} sends '{}', a hidden name: rename it, or have the receiver started with --hidden",
+        Printable(.name)
+    )]
+    Hidden {
+        /// The sender.
+        remote: SocketAddr,
+        /// The name.
+        name: String,
+    },
+    /// The object exceeds the receiver's limit.
+    #[error("{remote} sends {needed} bytes, and the receiver takes only {left} more (--max-size)")]
+    Quota {
+        /// The sender.
+        remote: SocketAddr,
+        /// Bytes that the object counts.
+        needed: u64,
+        /// Bytes that are left.
+        left: u64,
     },
     /// The list of block hashes does not belong to the object.
     #[error("{remote} offers what cannot be verified: {source}")]

@@ -3,13 +3,14 @@ use std::time::{Duration, Instant};
 
 use fontis_proto::dfcp::{MAX_EARLY, SendOptions};
 
-use super::incoming::{Incoming, Prepared, Values};
+use super::incoming::{Incoming, Prepared, Stored, Values};
 use super::message::{Announced, Holding, Request, Response, decode, encode, label, safe_text};
 use super::outgoing::{CODE_COMPLETE, CODE_UNWANTED, close, lost};
-use super::{Progress, Report, TransferError};
+use super::{Progress, Report, TransferError, connect};
 use crate::connection::Connection;
 use crate::dest::Dest;
 use crate::endpoint::Endpoint;
+use crate::manifest::Manifest;
 use crate::sink::{Sink, SinkOptions};
 use crate::url::Url;
 
@@ -49,15 +50,19 @@ pub async fn get(
     // been offered.
     let resume = !options.restart && Sink::is_begun(dest, url.name());
     let path = url.path.clone().unwrap_or_default();
-    let request = encode(&Request::Get { id, path, resume });
+    let secret = url.secret.as_ref().map_or_else(Vec::new, |secret| secret.as_bytes().to_vec());
+    let request = encode(&Request::Get { id, secret, path, resume });
     let early = (request.len() <= MAX_EARLY).then(|| request.clone());
     let sent = early.is_some();
-    let connection = endpoint.connect(remote, *url.key.as_bytes(), early).await?;
+    let key = *url.key.as_bytes();
+    let connection = connect(endpoint, remote, key, early, &progress).await?;
+    // What is to go on is expected when its part here is known.
+    connection.transfers_only((!resume).then(|| label(id)));
     progress(Progress::Connected { remote });
     if !sent {
         connection.send_message(request, SendOptions::default());
     }
-    let options = SinkOptions { overwrite: options.overwrite, restart: !resume };
+    let options = SinkOptions { restart: !resume, ..options };
     let fetched = fetch(&connection, id, url.name(), dest, options, begin, &progress).await;
     close(&connection, if fetched.is_ok() { CODE_COMPLETE } else { 0 }).await;
     fetched
@@ -76,6 +81,10 @@ async fn fetch(
     let answer = answered(connection, id).await?;
     if !options.restart && matches!(answer, Announced::Opening(_)) {
         let what = "an object that is to go on begins anew";
+        return Err(TransferError::Protocol { remote, what });
+    }
+    if name.is_none() && has_hidden_name(&answer) {
+        let what = "a hidden name that nobody asked for";
         return Err(TransferError::Protocol { remote, what });
     }
     let prepare = {
@@ -116,9 +125,16 @@ async fn fetch(
     let resumed = incoming.stored();
     progress(Progress::Started { name: name.clone(), bytes: shape.size, entries, resumed });
     let moved = |done, stats| progress(Progress::Moved { done, stats });
-    let (path, hash, stats) = incoming.receive(connection, id, object, Values::Told, moved).await?;
+    let stored = incoming.receive(connection, id, object, Values::Told, moved).await?;
     let (bytes, duration) = (shape.size, begin.elapsed());
-    Ok(Report { name, path, bytes, resumed, hash, duration, stats })
+    let Stored { path, hash, stats, left_out } = stored;
+    Ok(Report { name, path, bytes, resumed, hash, duration, stats, left_out })
+}
+
+/// Returns true if the server's name for the object begins with a dot. In a home folder such a file
+/// can be a program's configuration.
+fn has_hidden_name(announced: &Announced) -> bool {
+    Manifest::decode(announced.manifest()).is_ok_and(|manifest| manifest.name().starts_with('.'))
 }
 
 /// Runs `work` on a worker thread, and calls `alive` every few seconds until it is done: the peer
@@ -154,5 +170,55 @@ async fn answered(connection: &Connection, id: u32) -> Result<Announced, Transfe
             Some(_) => {}
             None => return Err(TransferError::Protocol { remote, what: "an unreadable message" }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::message::Offer;
+    use super::*;
+    use crate::endpoint::{Accept, EndpointConfig};
+    use crate::hash_tree::HashTree;
+    use crate::identity::Identity;
+    use crate::manifest::{Entry, EntryKind, Modified};
+
+    #[tokio::test]
+    async fn a_server_does_not_choose_a_hidden_name() {
+        let identity = Identity::generate();
+        let bind = |identity: &Identity, accept| {
+            let config = EndpointConfig { accept, ..EndpointConfig::new(*identity.secret()) };
+            Endpoint::bind("127.0.0.1:0".parse().unwrap(), config).unwrap()
+        };
+        let server = bind(&identity, Accept::Anyone);
+        let client = bind(&Identity::generate(), Accept::None);
+        let remote = server.local_addr();
+        tokio::spawn(async move {
+            while let Some(connection) = server.accept().await {
+                connection.recv_message().await;
+                let kind = EntryKind::File { size: 3 };
+                let (path, modified) = (String::new(), Modified::default());
+                let entry = Entry { path, kind, mode: 0o644, modified };
+                let tree = HashTree::of_reader(&b"abc"[..], 1024, |_| ()).unwrap();
+                let offer = Offer {
+                    root: *tree.root().as_bytes(),
+                    size: 3,
+                    block_size: 1024,
+                    manifest: Manifest::new(".profile", vec![entry]).unwrap().encode().unwrap(),
+                    tree: tree.to_bytes(),
+                    state: None,
+                };
+                let offer = encode(&Response::Offer { id: 0, offer });
+                connection.send_message(offer, SendOptions::default());
+                connection.closed().await;
+            }
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let url: Url = format!("fontis://{remote}/?key={}", identity.public()).parse().unwrap();
+        let dest = Dest::new(folder.path());
+        let got = get(&client, remote, &url, &dest, SinkOptions::default(), |_| {});
+        let got =
+            tokio::time::timeout(Duration::from_secs(20), got).await.expect("an error at once");
+        assert!(got.unwrap_err().to_string().contains("hidden name"));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }

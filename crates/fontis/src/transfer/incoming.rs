@@ -16,6 +16,7 @@ use super::{PROGRESS_EVERY, TransferError, on_own_thread, telling};
 use crate::connection::{Connection, Received, RecvObject};
 use crate::dest::Dest;
 use crate::hash_tree::{BlockCheck, HashTree, HashTreeBuilder};
+use crate::left_out::LeftOut;
 use crate::manifest::Manifest;
 use crate::sink::{Sink, SinkError, SinkOptions};
 use crate::stream_sink::StreamSink;
@@ -34,8 +35,17 @@ pub(super) struct Incoming {
     store: Store,
 }
 
-/// The path of a complete file or folder, its hash, and the counters of the connection.
-pub(super) type Stored = (Option<PathBuf>, String, DfcpStats);
+/// A complete object.
+pub(super) struct Stored {
+    /// The path of a file or folder.
+    pub(super) path: Option<PathBuf>,
+    /// The hash of its content.
+    pub(super) hash: String,
+    /// The counters of the connection.
+    pub(super) stats: DfcpStats,
+    /// The entries that are not there.
+    pub(super) left_out: LeftOut,
+}
 
 /// The checks of blocks.
 enum Tree {
@@ -257,8 +267,8 @@ impl Incoming {
             // Every block has been checked, so all of it is known.
             Tree::Growing(tree, _) => tree.finish().ok_or(TransferError::Worker)?.root(),
         };
-        let path = finish(self.store)?;
-        Ok((path, root.to_hex().to_string(), stats))
+        let (path, left_out) = finish(self.store)?;
+        Ok(Stored { path, hash: root.to_hex().to_string(), stats, left_out })
     }
 
     /// Waits for a block that can be checked, or part of one.
@@ -328,13 +338,14 @@ impl Incoming {
     }
 }
 
-/// Gives a complete object its name; returns where it is, if it is a file or folder.
-fn finish(store: Store) -> Result<Option<PathBuf>, SinkError> {
+/// Gives a complete object its name; returns where it is, if it is a file or folder, and what is
+/// not there.
+fn finish(store: Store) -> Result<(Option<PathBuf>, LeftOut), SinkError> {
     match store {
-        Store::Files(sink) => Ok(Some(sink.finish()?)),
+        Store::Files(sink) => sink.finish().map(|(path, left_out)| (Some(path), left_out)),
         Store::Stream(stream) => {
             stream.sink.finish()?;
-            Ok(None)
+            Ok((None, LeftOut::default()))
         }
     }
 }

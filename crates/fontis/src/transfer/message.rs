@@ -4,11 +4,14 @@ use bytes::Bytes;
 use fontis_proto::dfcp::{Begun, Held};
 use serde::{Deserialize, Serialize};
 
+use crate::printable::Printable;
+
 /// By the client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Request {
-    /// Fetch the object at a path. It changes nothing, so it may travel with the first packet.
-    Get { id: u32, path: String, resume: bool },
+    /// Fetch the object at a path, with the secret of the URL if it has one. It changes nothing, so
+    /// it may travel with the first packet.
+    Get { id: u32, secret: Vec<u8>, path: String, resume: bool },
     /// After an offer, if the request was to resume: send the blocks that are not held.
     Begin { id: u32, holding: Holding },
     /// The held part is still being checked: a sign of life of the client.
@@ -36,8 +39,9 @@ pub(super) enum Response {
     Accept { id: u32, holding: Holding },
     /// The held part is still being checked.
     Checking { id: u32 },
-    /// The object that was sent is verified and stored.
-    Stored { id: u32 },
+    /// The object that was sent is verified and stored, without so many links that point out of it,
+    /// and so many entries whose names cannot be here.
+    Stored { id: u32, links: u64, names: u64 },
     /// The request failed.
     Error { id: u32, text: String },
     /// Something is there already, and whether it belongs to the object that was opened shows its
@@ -154,9 +158,25 @@ pub(super) fn label(id: u32) -> Bytes {
     Bytes::copy_from_slice(&id.to_be_bytes())
 }
 
-/// A peer's text without control characters, which a terminal would obey.
+/// The beginning of a peer's text, with what a terminal would obey or hide escaped.
 pub(super) fn safe_text(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(MAX_TEXT).collect()
+    let end = text.char_indices().nth(MAX_TEXT).map_or(text.len(), |(at, _)| at);
+    Printable(&text[..end]).to_string()
+}
+
+/// Whether the bytes are a message that reads the same when it is written again.
+pub(crate) fn reads(bytes: &[u8]) -> bool {
+    let request = decode::<Request>(bytes).map(|request| {
+        let again = decode(&encode(&request)) == Some(request.clone());
+        if let Request::Begin { holding, .. } = request {
+            let held = Held::from(holding);
+            assert_eq!(Held::from(Holding::from(&held)), held, "a list of blocks has one order");
+        }
+        again
+    });
+    let response = decode::<Response>(bytes)
+        .map(|response| decode(&encode(&response)) == Some(response.clone()));
+    [request, response].into_iter().flatten().all(|same| same)
 }
 
 #[cfg(test)]
@@ -167,7 +187,8 @@ mod tests {
 
     #[test]
     fn a_request_for_a_short_path_fits_into_the_first_packet() {
-        let request = Request::Get { id: 0, path: "x".repeat(800), resume: true };
+        let secret = vec![7; crate::url::MAX_SECRET];
+        let request = Request::Get { id: 0, secret, path: "x".repeat(800), resume: true };
         assert!(encode(&request).len() <= fontis_proto::dfcp::MAX_EARLY);
         assert_eq!(decode::<Request>(&encode(&request)), Some(request));
     }
@@ -182,6 +203,8 @@ mod tests {
 
     #[test]
     fn a_peers_words_cannot_move_the_cursor() {
-        assert_eq!(safe_text("a\x1b[2Jb\r\nc"), "a[2Jbc");
+        assert_eq!(safe_text("a\x1b[2Jb\r\nc"), r"a\u{1b}[2Jb\r\nc");
+        assert_eq!(safe_text("gpj.\u{202e}exe"), r"gpj.\u{202e}exe", "nor turn the text around");
+        assert_eq!(safe_text(&"ä".repeat(600)), "ä".repeat(500));
     }
 }

@@ -5,9 +5,10 @@
 //! object is verified.
 
 mod error;
+mod gate;
 mod get;
 mod incoming;
-mod message;
+pub(crate) mod message;
 mod outgoing;
 mod receive;
 mod resolve;
@@ -21,19 +22,42 @@ use std::pin::pin;
 use std::thread;
 use std::time::Duration;
 
+use bytes::Bytes;
 use fontis_proto::dfcp::DfcpStats;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::connection::Connection;
+use crate::endpoint::Endpoint;
+use crate::left_out::LeftOut;
+
 pub use error::TransferError;
 pub use get::get;
-pub use receive::Receiver;
+pub use receive::{ENTRY_COST, InboxOptions, Receiver};
 pub use resolve::resolve;
 pub use send::send;
 pub use serve::FileServer;
 
 /// The interval of progress.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+
+/// Connects to a server, and reports it if something answers that seems to hold another key.
+async fn connect(
+    endpoint: &Endpoint,
+    remote: SocketAddr,
+    key: [u8; 32],
+    early: Option<Bytes>,
+    progress: &impl Fn(Progress),
+) -> Result<Connection, TransferError> {
+    let (doubts, doubted) = oneshot::channel();
+    let mut connecting = pin!(endpoint.connect_doubting(remote, key, early, doubts));
+    tokio::select! {
+        biased;
+        connected = &mut connecting => return Ok(connected?),
+        Ok(()) = doubted => progress(Progress::Doubted { remote }),
+    }
+    Ok(connecting.await?)
+}
 
 /// Runs `work`, which may block, on its own thread. If nobody awaits it, it ends at its next await.
 async fn on_own_thread<T: Send + 'static>(
@@ -79,6 +103,12 @@ pub enum Progress {
         /// The peer.
         remote: SocketAddr,
     },
+    /// Something answered that seems to hold another key. Anybody could have said so: the attempt
+    /// goes on.
+    Doubted {
+        /// The address that it claims to be.
+        remote: SocketAddr,
+    },
     /// The object is known.
     Started {
         /// The object's name.
@@ -118,6 +148,8 @@ pub struct Report {
     pub duration: Duration,
     /// The counters of the connection.
     pub stats: DfcpStats,
+    /// The entries that were not transferred.
+    pub left_out: LeftOut,
 }
 
 /// An event of a server.

@@ -1,11 +1,14 @@
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use blake3::Hash;
 use bytes::Bytes;
 use fontis_codes::Code;
-use fontis_proto::dfcp::{CloseReason, DfcpStats, Held, ObjectShape, SYMBOL_SIZE, SendOptions};
+use fontis_proto::dfcp::{
+    CloseReason, DfcpStats, Held, NO_ROOM, ObjectShape, SYMBOL_SIZE, SendOptions,
+};
 use tokio::sync::{Semaphore, mpsc};
 
 use super::message::{Offer, Opening, Tell, label};
@@ -20,6 +23,8 @@ use crate::source::{Source, SourceError};
 pub(super) const CODE_UNREADABLE: u32 = 1;
 /// The code of an object that the receiving side does not want or cannot store.
 pub(super) const CODE_UNWANTED: u32 = 2;
+/// The code of an object whose receiving side has taken nothing for long.
+pub(super) const CODE_STALLED: u32 = 3;
 /// The code of a connection that a client closes because it has verified and stored what it asked
 /// for. The last acknowledgement may be lost; a close is repeated until it is answered.
 pub(super) const CODE_COMPLETE: u32 = 3;
@@ -64,6 +69,24 @@ impl Tree {
     }
 }
 
+/// The result of `work`, unless it takes longer than `patience` while nothing pauses the
+/// connection.
+async fn within<T>(
+    patience: Option<Duration>,
+    connection: &Connection,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    let Some(patience) = patience else { return Some(work.await) };
+    let mut work = pin!(work);
+    loop {
+        match tokio::time::timeout(patience, &mut work).await {
+            Ok(done) => return Some(done),
+            Err(_) if connection.is_paused().await == Some(true) => {}
+            Err(_) => return None,
+        }
+    }
+}
+
 impl Outgoing {
     /// The offer of an object with a known tree.
     pub(super) fn offer(&self, tree: &HashTree) -> Result<Offer, TransferError> {
@@ -105,13 +128,19 @@ impl Outgoing {
         id: u32,
         held: Held,
         tell: Tell,
+        patience: Option<Duration>,
         moved: impl FnMut(u64, DfcpStats),
     ) -> Result<Arc<HashTree>, TransferError> {
         let (progress, told) = mpsc::unbounded_channel();
         let permit = READERS.try_acquire().ok();
         let own_thread = permit.is_some();
-        let sending =
-            self.clone().send_all(connection.clone(), id, held, tell, progress, own_thread);
+        let sending = self.clone().send_all(
+            connection.clone(),
+            (id, held, tell),
+            patience,
+            progress,
+            own_thread,
+        );
         let sending = async {
             if own_thread { on_own_thread("fontis-read", sending).await? } else { sending.await }
         };
@@ -121,9 +150,8 @@ impl Outgoing {
     async fn send_all(
         self,
         connection: Connection,
-        id: u32,
-        held: Held,
-        tell: Tell,
+        (id, held, tell): (u32, Held, Tell),
+        patience: Option<Duration>,
         moved: mpsc::UnboundedSender<(u64, DfcpStats)>,
         own_thread: bool,
     ) -> Result<Arc<HashTree>, TransferError> {
@@ -146,7 +174,11 @@ impl Outgoing {
             return Err(lost());
         };
         loop {
-            let Some(progress) = object.next().await else {
+            let Some(next) = within(patience, &connection, object.next()).await else {
+                object.abandon(CODE_STALLED);
+                return Err(TransferError::Stalled { remote });
+            };
+            let Some(progress) = next else {
                 let complete = CloseReason::Peer { code: CODE_COMPLETE, reason: String::new() };
                 if connection.closed().await != complete {
                     return Err(lost());
@@ -155,6 +187,7 @@ impl Outgoing {
             };
             match progress {
                 SendProgress::Delivered => return self.whole(hashed, remote),
+                SendProgress::Abandoned(NO_ROOM) => return Err(TransferError::NoRoom { remote }),
                 SendProgress::Abandoned(_) => return Err(TransferError::Abandoned { remote }),
                 SendProgress::Wanted(block) => match self.read(shape, block, own_thread).await {
                     Ok((data, value)) => {
@@ -275,7 +308,7 @@ mod tests {
         let identity = Identity::generate();
         let server = endpoint(&identity, Accept::Anyone);
         let address = server.local_addr();
-        let files = FileServer::new(server, from.path()).unwrap();
+        let files = FileServer::new(server, from.path(), None).unwrap();
         tokio::spawn(files.run(|_| {}));
         // One that is hashed before it is sent, and one that is hashed meanwhile.
         for length in [100_000, 5_000_000] {

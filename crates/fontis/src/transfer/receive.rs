@@ -8,7 +8,7 @@ use fontis_proto::dfcp::SendOptions;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::get::meanwhile;
-use super::incoming::{Incoming, Prepared, Values, ValuesFrom};
+use super::incoming::{Incoming, Prepared, Stored, Values, ValuesFrom};
 use super::message::{Announced, Holding, Request, Response, decode, encode, label};
 use super::outgoing::{CODE_UNWANTED, lost};
 use super::serve::key_text;
@@ -16,6 +16,7 @@ use super::{Report, ServerEvent, TransferError};
 use crate::connection::{Connection, RecvObject};
 use crate::dest::Dest;
 use crate::endpoint::Endpoint;
+use crate::left_out::LeftOut;
 use crate::manifest::Manifest;
 use crate::sink::{Sink, SinkError, SinkOptions};
 use crate::url::Secret;
@@ -26,10 +27,31 @@ pub struct Receiver {
     shared: Arc<Shared>,
 }
 
+/// What a [`Receiver`] takes from senders who know its secret.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InboxOptions {
+    /// True if an object replaces an existing one of its name.
+    pub overwrite: bool,
+    /// True if names may begin with a dot. In a home folder such a file can be a program's
+    /// configuration.
+    pub hidden: bool,
+    /// The most bytes of all objects together, if there is a limit. Each file and folder counts
+    /// [`ENTRY_COST`] beside its content. An object that comes again counts once.
+    pub max_size: Option<u64>,
+    /// True if symbolic links are kept that point out of their object.
+    pub outward_links: bool,
+}
+
+/// Bytes that a file or folder takes from [`InboxOptions::max_size`] beside its content.
+pub const ENTRY_COST: u64 = 4096;
+
 struct Shared {
     dir: PathBuf,
     secret: Secret,
-    overwrite: bool,
+    options: InboxOptions,
+    /// The objects that were taken, by the hashes of their manifests, and their bytes; empty if
+    /// there is no limit.
+    taken: Mutex<HashMap<blake3::Hash, u64>>,
     /// Objects that are being received, and what ends that.
     busy: Mutex<HashMap<Claimant, Arc<Notify>>>,
 }
@@ -43,6 +65,26 @@ const SUPERSEDING: Duration = Duration::from_secs(5);
 impl Shared {
     fn busy(&self) -> MutexGuard<'_, HashMap<Claimant, Arc<Notify>>> {
         lock(&self.busy)
+    }
+
+    /// Counts an object, unless it would exceed the limit of all.
+    fn count(
+        &self,
+        remote: SocketAddr,
+        manifest: &Manifest,
+        hash: blake3::Hash,
+    ) -> Result<(), TransferError> {
+        let Some(limit) = self.options.max_size else { return Ok(()) };
+        let entries = manifest.entries().len() as u64;
+        let cost = manifest.size().saturating_add(entries.saturating_mul(ENTRY_COST));
+        let mut taken = lock(&self.taken);
+        let others = taken.iter().filter(|(one, _)| **one != hash).map(|(_, cost)| *cost);
+        let left = limit.saturating_sub(others.fold(0, u64::saturating_add));
+        if cost > left {
+            return Err(TransferError::Quota { remote, needed: cost, left });
+        }
+        taken.insert(hash, cost);
+        Ok(())
     }
 
     /// A sender that comes again has lost its connection, whether this side has noticed or not: the
@@ -95,15 +137,15 @@ impl Receiver {
         endpoint: Endpoint,
         dir: &Path,
         secret: Secret,
-        overwrite: bool,
+        options: InboxOptions,
     ) -> Result<Self, TransferError> {
         let metadata = std::fs::metadata(dir);
         let folder = metadata.and_then(|metadata| {
             if metadata.is_dir() { Ok(()) } else { Err(std::io::ErrorKind::NotADirectory.into()) }
         });
         folder.map_err(|source| TransferError::Folder { path: dir.to_owned(), source })?;
-        let busy = Mutex::default();
-        let shared = Shared { dir: dir.to_owned(), secret, overwrite, busy };
+        let (busy, taken) = (Mutex::default(), Mutex::default());
+        let shared = Shared { dir: dir.to_owned(), secret, options, taken, busy };
         Ok(Self { endpoint, shared: Arc::new(shared) })
     }
 
@@ -122,6 +164,7 @@ async fn attend(
     events: Arc<impl Fn(ServerEvent) + Send + Sync + 'static>,
 ) {
     let remote = connection.remote_addr();
+    connection.transfers_only(None);
     events(ServerEvent::Connected { remote, key: key_text(&connection) });
     let expected = Arc::new(Expected::default());
     tokio::spawn(distribute(connection.clone(), expected.clone()));
@@ -190,8 +233,7 @@ async fn take(
         }
         None => return Err(TransferError::Protocol { remote, what: "an unreadable request" }),
     };
-    // Hashes are compared in constant time, so that the secret cannot be found byte by byte.
-    if blake3::hash(&secret) != blake3::hash(shared.secret.as_bytes()) {
+    if !shared.secret.is(&secret) {
         let text =
             "the secret in the URL is not the present one: ask for the receiver's present URL";
         respond(&Response::Error { id, text: text.to_owned() });
@@ -276,11 +318,13 @@ async fn receive(
     let name = manifest.name().to_owned();
     events(ServerEvent::Started { remote, name: name.clone(), bytes: shape.size });
     let values = Values::Handed(values);
-    let (path, hash, stats) = incoming.receive(connection, id, object, values, |_, _| {}).await?;
+    let stored = incoming.receive(connection, id, object, values, |_, _| {}).await?;
     let (bytes, duration) = (shape.size, begin.elapsed());
-    let report = Report { name, path, bytes, resumed, hash, duration, stats };
+    let Stored { path, hash, stats, left_out } = stored;
+    let LeftOut { links, names, .. } = left_out;
+    let report = Report { name, path, bytes, resumed, hash, duration, stats, left_out };
     events(ServerEvent::Finished { remote, report: Box::new(report) });
-    Ok(Response::Stored { id })
+    Ok(Response::Stored { id, links, names })
 }
 
 /// Prepares the place of an object; `None` if something is there that may belong to it and the
@@ -293,14 +337,17 @@ fn prepare(
     // With a slash at its end the folder receives the object under the object's own name.
     let dest = Dest::Path(shared.dir.join(""));
     let is_opening = matches!(announced, Announced::Opening(_));
-    if is_opening {
-        let manifest = Manifest::decode(announced.manifest());
-        let manifest = manifest.map_err(|source| TransferError::Manifest { remote, source })?;
-        if Sink::is_begun(&dest, Some(manifest.name())) {
-            return Ok(None);
-        }
+    let manifest = Manifest::decode(announced.manifest());
+    let manifest = manifest.map_err(|source| TransferError::Manifest { remote, source })?;
+    if manifest.name().starts_with('.') && !shared.options.hidden {
+        return Err(TransferError::Hidden { remote, name: manifest.name().to_owned() });
     }
-    let options = SinkOptions { overwrite: shared.overwrite, restart: is_opening };
+    if is_opening && Sink::is_begun(&dest, Some(manifest.name())) {
+        return Ok(None);
+    }
+    shared.count(remote, &manifest, blake3::hash(announced.manifest()))?;
+    let InboxOptions { overwrite, outward_links, .. } = shared.options;
+    let options = SinkOptions { overwrite, restart: is_opening, outward_links };
     let begin = Instant::now();
     loop {
         match Incoming::prepare(remote, announced, None, &dest, options) {

@@ -8,9 +8,10 @@ use fontis_proto::dfcp::{Held, SendOptions};
 use super::get::meanwhile;
 use super::message::{Request, Response, decode, encode, safe_text};
 use super::outgoing::{Outgoing, Tree, close, lost};
-use super::{Progress, Report, TransferError};
+use super::{Progress, Report, TransferError, connect};
 use crate::connection::Connection;
 use crate::endpoint::Endpoint;
+use crate::left_out::LeftOut;
 use crate::source::Source;
 use crate::url::Url;
 
@@ -30,7 +31,8 @@ pub async fn send(
     for path in paths {
         sources.push(open(path.clone()).await?);
     }
-    let connection = endpoint.connect(remote, *url.key.as_bytes(), None).await?;
+    let connection = connect(endpoint, remote, *url.key.as_bytes(), None, &progress).await?;
+    connection.transfers_only(None);
     progress(Progress::Connected { remote });
     for (id, outgoing) in (0..).zip(sources) {
         match send_one(&connection, id, &secret, outgoing, &progress).await {
@@ -117,11 +119,14 @@ async fn send_one(
     let (name, entries) = (manifest.name().to_owned(), manifest.entries().len());
     progress(Progress::Started { name: name.clone(), bytes, entries, resumed });
     let mut counted = connection.stats().await.unwrap_or_default();
-    let sending = outgoing.send(connection, id, held, Request::values, |done, stats| {
+    let sending = outgoing.send(connection, id, held, Request::values, None, |done, stats| {
         counted = stats;
         progress(Progress::Moved { done, stats });
     });
-    let is_stored = |response| (response == Response::Stored { id }).then_some(());
+    let is_stored = |response| match response {
+        Response::Stored { id: of, links, names } if of == id => Some((links, names)),
+        _ => None,
+    };
     // The receiver's own words say more than that it gave up.
     let tree = match sending.await {
         Ok(tree) => tree,
@@ -135,7 +140,8 @@ async fn send_one(
         Err(error) => return Err(error),
     };
     let stats = connection.stats().await.unwrap_or(counted);
-    await_response(connection, id, is_stored).await?;
+    let (links, names) = await_response(connection, id, is_stored).await?;
+    let left_out = LeftOut { links, names, ..outgoing.source.left_out().clone() };
     progress(Progress::Moved { done: bytes, stats });
     Ok(Report {
         name,
@@ -145,6 +151,7 @@ async fn send_one(
         hash: tree.root().to_hex().to_string(),
         duration: begin.elapsed(),
         stats,
+        left_out,
     })
 }
 

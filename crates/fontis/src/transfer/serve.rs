@@ -1,14 +1,15 @@
 use std::collections::HashMap;
 use std::num::NonZero;
 use std::path::Path;
-use std::sync::Arc;
-use std::time::Instant;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use fontis_proto::dfcp::{Held, SendOptions};
-use tokio::sync::{Mutex, oneshot};
+use tokio::sync::mpsc;
 
+use super::gate::{Gate, Pass};
 use super::message::{Request, Response, decode, encode};
 use super::outgoing::{IN_TURN, Outgoing, Tree, lost};
 use super::{Report, ServerEvent, TransferError};
@@ -16,51 +17,96 @@ use crate::connection::Connection;
 use crate::endpoint::Endpoint;
 use crate::hash_cache::HashCache;
 use crate::identity::PublicKey;
+use crate::name;
 use crate::source::{Source, SourceError};
+use crate::url::Secret;
 
 /// Objects whose hash trees are remembered.
 const CACHED_TREES: NonZero<usize> = NonZero::new(256).unwrap();
 /// The answer for objects that do not exist, cannot be read, or are not served.
 const NOT_HERE: &str = "there is no such file or folder here: check the path in the URL";
 
+/// The answer to a wrong secret, or to none.
+const NO_SECRET: &str =
+    "the URL lacks this server's secret: copy all of its present URL, in quotes";
+
 /// Serves the files and folders beneath a folder.
 pub struct FileServer {
     endpoint: Endpoint,
     shared: Arc<Shared>,
+    patience: Duration,
 }
 
-/// Requests whose client first reports its held part.
-type Waiting = Arc<Mutex<HashMap<u32, oneshot::Sender<Held>>>>;
+/// Requests whose client first reports its held part: what it says, or a sign of life.
+type Waiting = Mutex<HashMap<u32, mpsc::UnboundedSender<Option<Held>>>>;
+
+/// The time in which a client has to go on with its request.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Times that, in which it has to take something of an object: a slow path may need minutes for a
+/// block.
+const PATIENCE_SENDING: u32 = 10;
 
 struct Shared {
     root: Dir,
+    /// The secret that requests must carry.
+    secret: Option<Secret>,
     trees: HashCache,
+    gate: Arc<Gate>,
+}
+
+/// A connection and its requests.
+struct Client {
+    connection: Connection,
+    waiting: Waiting,
 }
 
 impl FileServer {
-    /// A server of the folder `root`, for the clients that the endpoint accepts.
-    pub fn new(endpoint: Endpoint, root: &Path) -> Result<Self, TransferError> {
+    /// A server of the folder `root`, for the clients that the endpoint accepts and that know
+    /// `secret`. Without a secret, everybody who knows the server's public key can read the folder.
+    pub fn new(
+        endpoint: Endpoint,
+        root: &Path,
+        secret: Option<Secret>,
+    ) -> Result<Self, TransferError> {
         let root = Dir::open_ambient_dir(root, ambient_authority())
             .map_err(|source| TransferError::Folder { path: root.to_owned(), source })?;
-        let shared = Shared { root, trees: HashCache::new(CACHED_TREES) };
-        Ok(Self { endpoint, shared: Arc::new(shared) })
+        let trees = HashCache::new(CACHED_TREES);
+        let shared = Shared { root, secret, trees, gate: Gate::new() };
+        Ok(Self { endpoint, shared: Arc::new(shared), patience: PATIENCE })
+    }
+
+    /// The same, giving a client `patience` to go on with its request, and ten times that to take
+    /// something of what is sent.
+    pub const fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
     }
 
     /// Serves until the endpoint closes; calls `events` with each event.
     pub async fn run(self, events: impl Fn(ServerEvent) + Send + Sync + 'static) {
-        let events = Arc::new(events);
+        let (events, patience) = (Arc::new(events), self.patience);
         while let Some(connection) = self.endpoint.accept().await {
             let (shared, events) = (self.shared.clone(), events.clone());
             tokio::spawn(async move {
                 let remote = connection.remote_addr();
+                connection.transfers_only(None);
                 events(ServerEvent::Connected { remote, key: key_text(&connection) });
-                let waiting = Waiting::default();
-                while let Some(message) = connection.recv_message().await {
-                    let (shared, events, connection, waiting) =
-                        (shared.clone(), events.clone(), connection.clone(), waiting.clone());
+                let client = Arc::new(Client { connection, waiting: Waiting::default() });
+                while let Some(message) = client.connection.recv_message().await {
+                    let Some(get) = client.read(&message.data, &*events) else { continue };
+                    let Some(pass) = shared.gate.enter(client.connection.peer_key()) else {
+                        let text = "too many requests at once: wait for some of them".to_owned();
+                        client.respond(&Response::Error { id: get.id, text });
+                        continue;
+                    };
+                    let (shared, events, client) = (shared.clone(), events.clone(), client.clone());
                     tokio::spawn(async move {
-                        let answer =
-                            answer(&shared, &connection, &message.data, &waiting, &*events);
+                        // A replay must cause no work.
+                        let waits = message.early && !client.connection.is_fresh();
+                        if waits && !client.connection.confirmed().await {
+                            return;
+                        }
+                        let answer = answer(&shared, &client, get, &pass, patience, &*events);
                         if let Err(error) = answer.await {
                             events(ServerEvent::Failed { remote, error: error.to_string() });
                         }
@@ -76,40 +122,107 @@ pub(super) fn key_text(connection: &Connection) -> String {
     PublicKey::new(connection.peer_key()).map_or_else(|_| "?".to_owned(), |key| key.to_string())
 }
 
+/// A request for an object.
+struct Get {
+    id: u32,
+    secret: Vec<u8>,
+    path: String,
+    resume: bool,
+}
+
+impl Client {
+    /// Reads a message; gives what is asked for, if it is a request that takes work.
+    fn read(&self, message: &[u8], events: &impl Fn(ServerEvent)) -> Option<Get> {
+        match decode::<Request>(message) {
+            Some(Request::Get { id, secret, path, resume }) => {
+                return Some(Get { id, secret, path, resume });
+            }
+            Some(Request::Begin { id, holding }) => {
+                if let Some(waiting) = lock(&self.waiting).remove(&id) {
+                    let _ = waiting.send(Some(Held::from(holding)));
+                }
+            }
+            Some(Request::Checking { id }) => {
+                if let Some(waiting) = lock(&self.waiting).get(&id) {
+                    let _ = waiting.send(None);
+                }
+            }
+            Some(Request::Values { .. }) => {}
+            Some(Request::Put { id, .. } | Request::PutOpening { id, .. }) => {
+                let text = "this server only serves: `fontis receive` takes what is sent";
+                self.respond(&Response::Error { id, text: text.to_owned() });
+            }
+            None => {
+                let remote = self.connection.remote_addr();
+                let what = "an unreadable request";
+                let error = TransferError::Protocol { remote, what }.to_string();
+                events(ServerEvent::Failed { remote, error });
+            }
+        }
+        None
+    }
+
+    fn respond(&self, response: &Response) {
+        let urgent = SendOptions { priority: 0, ..SendOptions::default() };
+        self.connection.send_message(encode(response), urgent);
+    }
+
+    /// Waits until the client has said which part of an object it holds. It may take its time as
+    /// long as it gives signs of life.
+    async fn held(
+        &self,
+        id: u32,
+        mut said: mpsc::UnboundedReceiver<Option<Held>>,
+        patience: Duration,
+    ) -> Result<Held, TransferError> {
+        let connection = &self.connection;
+        loop {
+            tokio::select! {
+                next = tokio::time::timeout(patience, said.recv()) => match next {
+                    Ok(Some(Some(held))) => return Ok(held),
+                    Ok(Some(None)) => {}
+                    Ok(None) => return Err(lost(connection)),
+                    Err(_) => {
+                        lock(&self.waiting).remove(&id);
+                        let text = "nothing was heard of the part that is held".to_owned();
+                        self.respond(&Response::Error { id, text });
+                        return Err(TransferError::Stalled { remote: connection.remote_addr() });
+                    }
+                },
+                _ = connection.closed() => return Err(lost(connection)),
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 async fn answer(
     shared: &Arc<Shared>,
-    connection: &Connection,
-    message: &[u8],
-    waiting: &Waiting,
+    client: &Client,
+    Get { id, secret, path, resume }: Get,
+    pass: &Pass,
+    patience: Duration,
     events: &(impl Fn(ServerEvent) + Send + Sync),
 ) -> Result<(), TransferError> {
+    let connection = &client.connection;
     let remote = connection.remote_addr();
-    let respond = |response: &Response| {
-        let urgent = SendOptions { priority: 0, ..SendOptions::default() };
-        connection.send_message(encode(response), urgent);
-    };
-    let (id, path, resume) = match decode::<Request>(message) {
-        Some(Request::Get { id, path, resume }) => (id, path, resume),
-        Some(Request::Begin { id, holding }) => {
-            if let Some(reply) = waiting.lock().await.remove(&id) {
-                let _ = reply.send(Held::from(holding));
-            }
-            return Ok(());
-        }
-        Some(Request::Checking { .. } | Request::Values { .. }) => return Ok(()),
-        Some(Request::Put { id, .. } | Request::PutOpening { id, .. }) => {
-            let text = "this server only serves: `fontis receive` takes what is sent".to_owned();
-            respond(&Response::Error { id, text });
-            return Ok(());
-        }
-        None => return Err(TransferError::Protocol { remote, what: "an unreadable request" }),
-    };
+    let respond = |response: &Response| client.respond(response);
+    if shared.secret.as_ref().is_some_and(|own| !own.is(&secret)) {
+        respond(&Response::Error { id, text: NO_SECRET.to_owned() });
+        return Err(TransferError::Refused { remote, text: "a wrong secret was given".to_owned() });
+    }
     let begin = Instant::now();
     let opened = {
         let (shared, path) = (shared.clone(), path.clone());
-        tokio::task::spawn_blocking(move || open(&shared, &path, resume))
-            .await
-            .map_err(|_| TransferError::Worker)?
+        let turn = pass.turn().await;
+        let work = move || {
+            let _turn = turn;
+            open(&shared, &path, resume)
+        };
+        tokio::task::spawn_blocking(work).await.map_err(|_| TransferError::Worker)?
     };
     let outgoing = match opened {
         Ok(outgoing) => outgoing,
@@ -126,9 +239,9 @@ async fn answer(
             return Err(error);
         }
     };
-    let (reply, begin_with) = oneshot::channel();
+    let (say, said) = mpsc::unbounded_channel();
     if resume {
-        waiting.lock().await.insert(id, reply);
+        lock(&client.waiting).insert(id, say);
     }
     match &outgoing.tree {
         Tree::Known(tree) => respond(&Response::Offer { id, offer: outgoing.offer(tree)? }),
@@ -137,20 +250,15 @@ async fn answer(
             connection.send_message(encode(&Response::Opening { id, opening }), IN_TURN);
         }
     }
-    let held = if resume {
-        tokio::select! {
-            held = begin_with => held.map_err(|_| lost(connection))?,
-            _ = connection.closed() => return Err(lost(connection)),
-        }
-    } else {
-        Held::default()
-    };
+    let held = if resume { client.held(id, said, patience).await? } else { Held::default() };
     let resumed = outgoing.held_bytes(&held);
     let name = outgoing.source.manifest().name().to_owned();
     let bytes = outgoing.source.size();
     events(ServerEvent::Started { remote, name: name.clone(), bytes });
     let mut counted = connection.stats().await.unwrap_or_default();
-    let sending = outgoing.send(connection, id, held, Response::values, |_, stats| counted = stats);
+    let sending_patience = Some(patience * PATIENCE_SENDING);
+    let told = |_, stats| counted = stats;
+    let sending = outgoing.send(connection, id, held, Response::values, sending_patience, told);
     let tree = sending.await?;
     if matches!(outgoing.tree, Tree::Unknown(_)) {
         shared.trees.put(&outgoing.source, tree.clone());
@@ -163,6 +271,7 @@ async fn answer(
         hash: tree.root().to_hex().to_string(),
         duration: begin.elapsed(),
         stats: connection.stats().await.unwrap_or(counted),
+        left_out: outgoing.source.left_out().clone(),
     };
     events(ServerEvent::Finished { remote, report: Box::new(report) });
     Ok(())
@@ -171,7 +280,7 @@ async fn answer(
 /// Opens the requested object. A client with a part of it needs its hash at once.
 fn open(shared: &Shared, path: &str, resume: bool) -> Result<Outgoing, TransferError> {
     let path = if path.is_empty() { "." } else { path };
-    let source = Source::beneath(&shared.root, Path::new(path))?;
+    let source = Source::beneath(&shared.root, &name::to_path(path))?;
     let known = shared.trees.get(&source).map(Tree::Known);
     let tree = match known.or_else(|| Tree::unknown(&source).filter(|_| !resume)) {
         Some(tree) => tree,

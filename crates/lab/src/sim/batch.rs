@@ -9,7 +9,8 @@ use fontis_sim::world::observers::recorder::Recorder;
 use fontis_trace::Detail;
 use serde_json::Value;
 
-use super::folder::{Folder, Metric, RecordError};
+use super::folder::{Extras, Folder, Metric, RecordError};
+use super::platform::Platform;
 
 /// The progress of a batch of runs, shared between the threads that run and the one that shows it.
 #[derive(Debug, Default)]
@@ -18,16 +19,6 @@ pub struct BatchProgress {
     pub samples: AtomicU64,
     /// Runs done, recorded before or now.
     pub runs: AtomicUsize,
-}
-
-/// The platform of runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Platform {
-    /// In virtual time.
-    #[default]
-    Simulator,
-    /// With real kernels and sockets, in real time; on Linux.
-    Testbed,
 }
 
 /// The outcome of a run.
@@ -45,17 +36,6 @@ pub struct RunOutcome {
 pub fn samples(run: &Run) -> u64 {
     let experiment = &run.experiment;
     experiment.duration.as_nanos().div_ceil(experiment.sample.as_nanos().max(1)).max(1)
-}
-
-/// The files of packets to write beside a recording.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Extras {
-    /// The packets of the flows' senders, as pcapng.
-    pub capture: bool,
-    /// Every packet's life, for `fontis view`.
-    pub packets: bool,
-    /// The packets and estimates of the flows' senders, as a qlog.
-    pub qlog: bool,
 }
 
 /// The most packets in a capture: some hundred megabytes of them.

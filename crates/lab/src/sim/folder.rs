@@ -9,8 +9,8 @@ use fontis_trace::{Trace, stream};
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use super::batch::{Extras, Platform};
 use super::parquet_file;
+use super::platform::Platform;
 
 /// The path that could not be written or read.
 #[derive(Debug, Error)]
@@ -69,6 +69,17 @@ pub struct Metric {
     pub value: f64,
     /// In which unit.
     pub unit: String,
+}
+
+/// The files of packets to write beside a recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extras {
+    /// The packets of the flows' senders, as pcapng.
+    pub capture: bool,
+    /// Every packet's life, for `fontis view`.
+    pub packets: bool,
+    /// The packets and estimates of the flows' senders, as a qlog.
+    pub qlog: bool,
 }
 
 impl Folder {

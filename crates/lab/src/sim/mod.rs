@@ -6,10 +6,12 @@ mod folder;
 mod key;
 mod library;
 mod parquet_file;
+mod platform;
 
 pub(crate) use batch::on_testbed;
-pub use batch::{BatchProgress, Extras, Platform, RunOutcome, run, samples};
-pub use folder::{CAPTURE, Folder, Metric, PARTIAL, QLOG, QlogFile, RecordError, TRACE};
+pub use batch::{BatchProgress, RunOutcome, run, samples};
+pub use folder::{CAPTURE, Extras, Folder, Metric, PARTIAL, QLOG, QlogFile, RecordError, TRACE};
 pub use key::key;
 pub use library::{ScenarioFile, find, folder, list, parse, read};
 pub use parquet_file::write as write_table;
+pub use platform::Platform;

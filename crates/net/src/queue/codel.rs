@@ -1,9 +1,9 @@
 use std::collections::VecDeque;
 
+use fontis_base::distance::QUEUED_PACKET;
 use fontis_base::{Duration, Ecn, Observer, Packet, Time};
 
 use crate::queue::limit::Limit;
-use crate::queue::near::NEAR;
 use crate::queue::options::QueueOptions;
 use crate::queue::report::{ELEMENT, OVERFLOW};
 
@@ -163,7 +163,7 @@ impl<P> CoDel<P> {
 
     /// Takes the head, whatever may be said of it.
     pub(super) fn take(&mut self, observer: &mut impl Observer<P>) -> Option<Packet<P>> {
-        if let Some((_, packet)) = self.packets.get(NEAR + 1) {
+        if let Some((_, packet)) = self.packets.get(QUEUED_PACKET + 1) {
             observer.nears(packet);
         }
         let (_, packet) = self.packets.pop_front()?;

@@ -1,9 +1,9 @@
 use std::collections::VecDeque;
 
+use fontis_base::distance::QUEUED_PACKET;
 use fontis_base::{Observer, Packet, Time, append, relax};
 
 use crate::queue::limit::Limit;
-use crate::queue::near::NEAR;
 use crate::queue::tail::Tail;
 
 /// First in, first out, with a tail that drops: a packet that does not fit is dropped itself.
@@ -44,7 +44,7 @@ impl<P> Fifo<P> {
         if let Some(packet) = &packet {
             self.tail.lets_go(packet.size);
         }
-        match self.packets.get(NEAR) {
+        match self.packets.get(QUEUED_PACKET) {
             Some(packet) => observer.nears(packet),
             None => _ = relax(&mut self.packets),
         }

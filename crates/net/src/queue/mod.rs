@@ -9,7 +9,6 @@ mod fifo;
 mod fq_codel;
 pub(crate) mod kind;
 pub(crate) mod limit;
-pub(crate) mod near;
 pub(crate) mod options;
 mod red;
 mod report;

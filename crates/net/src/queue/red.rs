@@ -1,9 +1,9 @@
 use std::collections::VecDeque;
 
+use fontis_base::distance::QUEUED_PACKET;
 use fontis_base::{Duration, Ecn, Observer, Packet, Stream, Time};
 
 use crate::queue::limit::Limit;
-use crate::queue::near::NEAR;
 use crate::queue::options::QueueOptions;
 use crate::queue::report::{ELEMENT, OVERFLOW};
 
@@ -97,7 +97,7 @@ impl<P> Red<P> {
         observer: &mut impl Observer<P>,
     ) -> Option<Packet<P>> {
         let packet = self.packets.pop_front()?;
-        if let Some(packet) = self.packets.get(NEAR) {
+        if let Some(packet) = self.packets.get(QUEUED_PACKET) {
             observer.nears(packet);
         }
         self.bytes -= u64::from(packet.size);

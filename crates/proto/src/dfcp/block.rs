@@ -4,6 +4,7 @@ use bytes::BytesMut;
 use fontis_base::prefetch;
 use fontis_codes::{BlockEncoder, BlockShape};
 
+use super::budget::Charge;
 use super::packet::{ChannelId, Live, SymbolsFrame};
 use super::redundancy::LossModel;
 
@@ -23,6 +24,8 @@ pub(super) struct Block {
     pub(super) begun: bool,
     pub(super) done: bool,
     pub(super) live: Option<Live>,
+    /// The memory of its data, if the application supplies it when it is asked.
+    pub(super) charge: Option<Charge>,
 }
 
 pub(super) enum Data {
@@ -43,6 +46,7 @@ impl Block {
             begun: false,
             done: false,
             live,
+            charge: None,
         };
         block.needed = block.shape().source_symbols();
         block.retarget(loss);

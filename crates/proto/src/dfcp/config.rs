@@ -1,6 +1,7 @@
 use bytes::Bytes;
 use fontis_base::{Duration, Rate};
 
+use super::budget::MemoryBudget;
 use super::params::Params;
 use crate::rate::kind::RateKind;
 
@@ -64,6 +65,13 @@ pub struct DfcpConfig {
     pub known: Option<KnownPath>,
     /// Whether to keep a trace of what happens, for qlog.
     pub trace: bool,
+    /// The longest message that the peer may send, in bytes.
+    pub longest_message: u32,
+    /// Whether a message counts as held until
+    /// [`message_taken`](super::DfcpConnection::message_taken), or only until its event is taken.
+    pub holds_messages: bool,
+    /// The memory that the connection shares with others; none: only its own limit counts.
+    pub budget: Option<MemoryBudget>,
 }
 
 impl Default for DfcpConfig {
@@ -81,6 +89,9 @@ impl Default for DfcpConfig {
             token: None,
             known: None,
             trace: false,
+            longest_message: 128 << 20,
+            holds_messages: false,
+            budget: None,
         }
     }
 }

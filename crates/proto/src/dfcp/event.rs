@@ -89,11 +89,15 @@ pub enum CloseReason {
     #[error("both sides have finished")]
     Finished,
     /// The peer closed it.
-    #[error("closed by the peer (code {code}{}{reason})", if .reason.is_empty() { "" } else { ": " })]
+    #[error(
+        "closed by the peer (code {code}{}{})",
+        if .reason.is_empty() { "" } else { ": " },
+        escaped(.reason)
+    )]
     Peer {
         /// The application's code.
         code: u32,
-        /// The peer's words.
+        /// The peer's words, as they came: a terminal would obey control characters in them.
         reason: String,
     },
     /// The peer has lost the connection's state, as after a restart.
@@ -111,6 +115,12 @@ pub enum CloseReason {
     /// The two sides have no erasure code in common.
     #[error("no erasure code in common with the peer")]
     NoCommonCode,
+}
+
+/// A peer's words with control and invisible characters escaped.
+fn escaped(words: &str) -> String {
+    // Quotes are escaped, too, which are harmless and common.
+    words.escape_debug().to_string().replace(r"\'", "'").replace(r#"\""#, "\"")
 }
 
 /// Work that a connection wants done; run it anywhere and hand the result back.
@@ -158,6 +168,13 @@ pub enum JobDone {
 }
 
 impl CodingJob {
+    /// The channel.
+    pub(super) const fn channel(&self) -> ChannelId {
+        match self {
+            Self::Repair { channel, .. } | Self::Decode { channel, .. } => *channel,
+        }
+    }
+
     /// Does the work.
     pub fn run(self) -> JobDone {
         match self {
@@ -168,5 +185,21 @@ impl CodingJob {
                 JobDone::Decode { channel, block, decoded: job.run() }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_peer_says_at_the_end_cannot_steer_a_terminal() {
+        let closed =
+            |reason: &str| CloseReason::Peer { code: 7, reason: reason.to_owned() }.to_string();
+        assert_eq!(closed(""), "closed by the peer (code 7)");
+        assert_eq!(closed("it's \"größe\""), "closed by the peer (code 7: it's \"größe\")");
+        let steering = "a\x1b[2Jb\r\n\u{202e}c\u{9b}d";
+        let shown = r"closed by the peer (code 7: a\u{1b}[2Jb\r\n\u{202e}c\u{9b}d)";
+        assert_eq!(closed(steering), shown);
     }
 }

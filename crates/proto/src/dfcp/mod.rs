@@ -11,6 +11,8 @@
 //! symbols are still lacking; nothing is ever sent again, only something more.
 
 mod block;
+mod budget;
+mod code;
 mod config;
 mod connection;
 mod control;
@@ -30,13 +32,16 @@ mod resume;
 mod rtt;
 mod sending;
 mod session;
+mod shape;
 mod stats;
 mod trace;
 mod trains;
 pub mod wire;
 
+pub use budget::MemoryBudget;
+pub use code::{DEADLINE_PASSED, NO_ROOM, NOT_ASKED_FOR, TOO_LONG};
 pub use config::{DfcpConfig, KnownPath, Redundancy, Timers};
-pub use connection::{DEADLINE_PASSED, DfcpConnection, MAX_EARLY, Outgoing, SendOptions};
+pub use connection::{DfcpConnection, MAX_EARLY, Outgoing, SendOptions};
 pub use event::{CloseReason, CodingJob, DfcpEvent, JobDone};
 pub use feedback::Feedback;
 pub use packet::{

@@ -1,13 +1,16 @@
 use core::ops::Range;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::{Bytes, BytesMut};
 use fontis_base::{Duration, Time};
 use fontis_codes::{BlockDecoder, BlockShape, Code, DecodeJob, Decoded};
 
+use super::budget::{Account, Charge, ENTRY, Full, block_cost};
 use super::packet::{BlockNeed, BlockStatus, ChannelId, Live, LiveKind, ObjectShape, SymbolsFrame};
 use super::resume::{Checkpoint, Kept};
 use super::sending::live_shape;
+use super::shape::foreign_shape;
 use super::wire::MAX_BLOCKS;
 
 /// What a channel receives.
@@ -15,7 +18,9 @@ enum Sink {
     Live {
         kind: LiveKind,
         /// Decoded blocks in order, waiting for the application or for the rest of their message.
-        ready: VecDeque<Bytes>,
+        ready: VecDeque<(Bytes, Option<Charge>)>,
+        /// Bytes of the message in the blocks that have begun.
+        length: u64,
     },
     Object(ObjectShape),
 }
@@ -27,13 +32,40 @@ enum Block {
         /// The packet that began it.
         since: u64,
         fresh: Fresh,
+        charge: Charge,
     },
     /// A job decodes it.
-    Decoding { live: Option<Live> },
+    Decoding { live: Option<Live>, charge: Charge },
     /// Decoded; a live block out of order keeps its data here.
-    Decoded { data: Option<Bytes> },
+    Decoded { data: Option<Bytes>, charge: Charge },
     /// Accepted by the application.
     Done,
+}
+
+impl Block {
+    /// A block that goes on with what `decoder` holds.
+    fn collecting(decoder: BlockDecoder, live: Option<Live>, charge: Charge) -> Self {
+        Self::Collecting { decoder, live, since: 0, fresh: Fresh::default(), charge }
+    }
+}
+
+/// What a channel may take.
+pub(super) struct Limits<'a> {
+    pub(super) account: &'a Account,
+    /// Whether a block is taken although the connection is full: one channel must be able to end,
+    /// so that there is room again.
+    pub(super) must: bool,
+    /// The bytes of a message at most.
+    pub(super) longest_message: u64,
+}
+
+impl Limits<'_> {
+    fn take(&self, bytes: u64) -> Result<Charge, Full> {
+        match self.account.take(bytes) {
+            Err(Full::Connection) if self.must => Ok(self.account.force(bytes)),
+            taken => taken,
+        }
+    }
 }
 
 /// Source symbols of a block that no checkpoint has held yet.
@@ -69,6 +101,14 @@ pub(super) struct RecvChannel {
     last: Option<u32>,
     /// Symbols that were of no use.
     pub(super) wasted: u64,
+    /// Of an object: whether the application asked for it.
+    pub(super) asked: Option<Asked>,
+}
+
+/// Whether the application asked for an object.
+pub(super) struct Asked {
+    pub(super) label: Bytes,
+    pub(super) is: bool,
 }
 
 /// What came of some symbols.
@@ -79,6 +119,10 @@ pub(super) enum Received {
     Decode(DecodeJob),
     /// They cannot belong to the channel.
     Violation,
+    /// There is no room for their block.
+    Full(Full),
+    /// The message is longer than allowed.
+    TooLong,
 }
 
 impl RecvChannel {
@@ -90,7 +134,7 @@ impl RecvChannel {
         max_block: u32,
         window: u32,
     ) -> Self {
-        let sink = Sink::Live { kind: live.kind, ready: VecDeque::new() };
+        let sink = Sink::Live { kind: live.kind, ready: VecDeque::new(), length: 0 };
         Self::new(id, sink, code, symbol_size, max_block, window)
     }
 
@@ -100,17 +144,21 @@ impl RecvChannel {
         code: Code,
         window: u32,
         kept: Kept,
+        asked: Asked,
+        account: &Account,
     ) -> Self {
         let sink = Sink::Object(shape);
         let mut channel = Self::new(id, sink, code, shape.symbol_size, shape.block_size, window);
+        channel.asked = Some(asked);
         let total = shape.blocks().unwrap_or(0);
         for block in kept.done.into_iter().flat_map(|range| range.start..range.end.min(total)) {
             channel.blocks.insert(block, Block::Done);
         }
         for kept in kept.begun.into_iter().filter(|kept| kept.block < total) {
             if let Some(decoder) = kept.decoder(code, shape.block_len(kept.block)) {
-                let begun =
-                    Block::Collecting { decoder, live: None, since: 0, fresh: Fresh::default() };
+                // The application has it in memory already.
+                let charge = account.force(block_cost(decoder.shape()));
+                let begun = Block::collecting(decoder, None, charge);
                 channel.blocks.entry(kept.block).or_insert(begun);
             }
         }
@@ -137,6 +185,7 @@ impl RecvChannel {
             floor: 0,
             last: None,
             wasted: 0,
+            asked: None,
         }
     }
 
@@ -164,18 +213,19 @@ impl RecvChannel {
         self.floor.saturating_add(window_blocks(self.window_bytes, self.max_block))
     }
 
-    /// Bytes that the channel's blocks may take, those that have begun to arrive counted whole.
-    pub(super) fn held(&self) -> u64 {
-        self.blocks.len() as u64 * u64::from(self.max_block)
+    /// Whether any of it has been taken.
+    pub(super) fn has_begun(&self) -> bool {
+        self.floor > 0 || !self.blocks.is_empty()
     }
 
-    /// Whether the block has begun to arrive, or is done.
-    pub(super) fn knows(&self, index: u32) -> bool {
-        index < self.floor || self.blocks.contains_key(&index)
-    }
-
-    /// Takes symbols of packet `number`.
-    pub(super) fn receive(&mut self, number: u64, symbols: &SymbolsFrame) -> Received {
+    /// Takes symbols of packet `number`. A block that they begin must be within
+    /// the limits.
+    pub(super) fn receive(
+        &mut self,
+        number: u64,
+        symbols: &SymbolsFrame,
+        limits: &Limits<'_>,
+    ) -> Received {
         let index = symbols.block;
         if index < self.floor {
             self.wasted += u64::from(symbols.count);
@@ -189,13 +239,30 @@ impl RecvChannel {
         if let Some(Live { fin: true, .. }) = symbols.live {
             self.last = Some(index);
         }
-        let block = self.blocks.entry(index).or_insert_with(|| Block::Collecting {
-            decoder: BlockDecoder::new(shape),
-            live: symbols.live,
-            since: number,
-            fresh: Fresh::default(),
-        });
-        let Block::Collecting { decoder, live, since, fresh } = block else {
+        let block = match self.blocks.entry(index) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => {
+                let charge = match limits.take(block_cost(shape)) {
+                    Ok(charge) => charge,
+                    Err(full) => return Received::Full(full),
+                };
+                if let Sink::Live { length, kind, .. } = &mut self.sink {
+                    *length += u64::from(shape.len());
+                    if *kind != LiveKind::Stream && *length > limits.longest_message {
+                        return Received::TooLong;
+                    }
+                }
+                let decoder = BlockDecoder::new(shape);
+                place.insert(Block::Collecting {
+                    decoder,
+                    live: symbols.live,
+                    since: number,
+                    fresh: Fresh::default(),
+                    charge,
+                })
+            }
+        };
+        let Block::Collecting { decoder, live, since, fresh, charge } = block else {
             self.wasted += u64::from(symbols.count);
             return Received::Nothing;
         };
@@ -212,6 +279,7 @@ impl RecvChannel {
             }
             // The sender has begun the block anew, in symbols that fit the path as it is now.
             *decoder = BlockDecoder::new(shape);
+            charge.set(block_cost(shape));
             *since = number;
             *fresh = Fresh::default();
         }
@@ -236,12 +304,11 @@ impl RecvChannel {
         if decoder.needed() > 0 {
             return Received::Nothing;
         }
-        let live = *live;
-        let Some(Block::Collecting { decoder, .. }) =
-            self.blocks.insert(index, Block::Decoding { live })
+        let Some(Block::Collecting { decoder, live, charge, .. }) = self.blocks.remove(&index)
         else {
             return Received::Nothing;
         };
+        self.blocks.insert(index, Block::Decoding { live, charge });
         Received::Decode(decoder.decode_job())
     }
 
@@ -250,7 +317,7 @@ impl RecvChannel {
             (Sink::Object(object), None) => {
                 let size =
                     if symbols.whole { symbols.len / symbols.count } else { self.symbol_size };
-                BlockShape::new(self.code, object.block_len(symbols.block), size).ok()
+                foreign_shape(self.code, object.block_len(symbols.block), size)
             }
             (Sink::Live { kind, .. }, Some(live))
                 if *kind == live.kind && live.block_len <= self.max_block =>
@@ -264,22 +331,26 @@ impl RecvChannel {
     /// Takes the result of a decoding; the block's data if the application is to have it now. A
     /// live channel keeps it for [`take_ready`](Self::take_ready).
     pub(super) fn decoded(&mut self, index: u32, result: Decoded) -> Option<Bytes> {
-        let Some(Block::Decoding { live }) = self.blocks.get(&index) else { return None };
-        let live = *live;
+        if !matches!(self.blocks.get(&index), Some(Block::Decoding { .. })) {
+            return None;
+        }
+        let Some(Block::Decoding { live, mut charge }) = self.blocks.remove(&index) else {
+            return None;
+        };
         match result {
             Decoded::Failed(decoder) => {
-                self.blocks.insert(
-                    index,
-                    Block::Collecting { decoder, live, since: 0, fresh: Fresh::default() },
-                );
+                self.blocks.insert(index, Block::collecting(decoder, live, charge));
                 None
             }
             Decoded::Block(data) => {
                 if matches!(self.sink, Sink::Object(_)) {
-                    self.blocks.insert(index, Block::Decoded { data: None });
+                    charge.set(ENTRY + data.len() as u64);
+                    self.blocks.insert(index, Block::Decoded { data: None, charge });
                     return Some(data);
                 }
-                self.blocks.insert(index, Block::Decoded { data: Some(data) });
+                // The blocks of a message are joined at its end.
+                charge.set(ENTRY + 2 * data.len() as u64);
+                self.blocks.insert(index, Block::Decoded { data: Some(data), charge });
                 self.collect();
                 None
             }
@@ -289,22 +360,26 @@ impl RecvChannel {
     /// Moves live blocks that are in order to where they are read from. A message's blocks count as
     /// done at once; a stream's when they are read.
     fn collect(&mut self) {
-        let Sink::Live { ready, kind } = &mut self.sink else { return };
+        let Sink::Live { ready, kind, .. } = &mut self.sink else { return };
         let mut next = self.floor + if *kind == LiveKind::Stream { ready.len() as u32 } else { 0 };
-        while let Some(Block::Decoded { data: data @ Some(_) }) = self.blocks.get_mut(&next) {
-            ready.extend(data.take());
+        while let Some(Block::Decoded { data: data @ Some(_), .. }) = self.blocks.get_mut(&next) {
+            let Some(data) = data.take() else { break };
+            let mut held = None;
             if *kind != LiveKind::Stream {
-                self.blocks.remove(&next);
+                if let Some(Block::Decoded { charge, .. }) = self.blocks.remove(&next) {
+                    held = Some(charge);
+                }
                 self.floor += 1;
             }
+            ready.push_back((data, held));
             next += 1;
         }
     }
 
     /// The next stretch of a stream, if one is there.
     pub(super) fn take_ready(&mut self) -> Option<Bytes> {
-        let Sink::Live { ready, kind: LiveKind::Stream } = &mut self.sink else { return None };
-        let data = ready.pop_front()?;
+        let Sink::Live { ready, kind: LiveKind::Stream, .. } = &mut self.sink else { return None };
+        let (data, _) = ready.pop_front()?;
         self.blocks.remove(&self.floor);
         self.floor += 1;
         Some(data)
@@ -312,23 +387,29 @@ impl RecvChannel {
 
     /// Whether a stream can be read from.
     pub(super) fn is_readable(&self) -> bool {
-        matches!(&self.sink, Sink::Live { ready, kind: LiveKind::Stream } if !ready.is_empty())
+        matches!(&self.sink, Sink::Live { ready, kind: LiveKind::Stream, .. } if !ready.is_empty())
     }
 
     /// The whole message, if it is complete.
-    pub(super) fn take_message(&mut self) -> Option<Bytes> {
+    pub(super) fn take_message(&mut self) -> Option<(Bytes, Charge)> {
         if !self.is_complete() {
             return None;
         }
         let Sink::Live { ready, .. } = &mut self.sink else { return None };
-        if ready.len() == 1 {
-            return ready.pop_front();
+        let length: usize = ready.iter().map(|(data, _)| data.len()).sum();
+        let (first, charge) = ready.pop_front()?;
+        let mut charge = charge?;
+        let mut message = first;
+        if !ready.is_empty() {
+            let mut joined = BytesMut::with_capacity(length);
+            joined.extend_from_slice(&message);
+            for (piece, _) in ready.drain(..) {
+                joined.extend_from_slice(&piece);
+            }
+            message = joined.freeze();
         }
-        let mut joined = BytesMut::with_capacity(ready.iter().map(Bytes::len).sum());
-        for piece in ready.drain(..) {
-            joined.extend_from_slice(&piece);
-        }
-        Some(joined.freeze())
+        charge.set(ENTRY + length as u64);
+        Some((message, charge))
     }
 
     /// The application accepts a block of an object.
@@ -372,17 +453,15 @@ impl RecvChannel {
 
     /// The application refuses a block of an object: it is collected anew.
     pub(super) fn reject(&mut self, index: u32) {
-        if let (Some(Block::Decoded { .. }), Sink::Object(object)) =
-            (self.blocks.get(&index), &self.sink)
+        if let (Some(block @ Block::Decoded { .. }), Sink::Object(object)) =
+            (self.blocks.get_mut(&index), &self.sink)
             && let Ok(shape) = BlockShape::new(self.code, object.block_len(index), self.symbol_size)
+            && let Block::Decoded { mut charge, .. } = std::mem::replace(block, Block::Done)
         {
             // It stays in the status as one that lacks everything: left out, it would read as
             // unchanged.
-            let decoder = BlockDecoder::new(shape);
-            self.blocks.insert(
-                index,
-                Block::Collecting { decoder, live: None, since: 0, fresh: Fresh::default() },
-            );
+            charge.set(block_cost(shape));
+            *block = Block::collecting(BlockDecoder::new(shape), None, charge);
         }
     }
 
@@ -397,8 +476,8 @@ impl RecvChannel {
                 let (needed, done) = match block {
                     Block::Collecting { decoder, .. } => (decoder.needed(), false),
                     // The sender keeps a block until the application has accepted it.
-                    Block::Decoding { .. } | Block::Decoded { data: None } => (0, false),
-                    Block::Decoded { data: Some(_) } | Block::Done => (0, true),
+                    Block::Decoding { .. } | Block::Decoded { data: None, .. } => (0, false),
+                    Block::Decoded { data: Some(_), .. } | Block::Done => (0, true),
                 };
                 BlockNeed { block: *index, needed, done }
             })
@@ -407,7 +486,10 @@ impl RecvChannel {
     }
 }
 
-/// How many blocks a window holds: two at least, for one is decoded while the next arrives.
+/// How many blocks a window holds: two at least, for one is decoded while the next arrives. Blocks
+/// count as `LEAST_COUNTED` bytes at least, because a small one costs about that, too.
 pub(super) fn window_blocks(window_bytes: u32, block_size: u32) -> u32 {
-    (window_bytes / block_size.max(1)).max(2)
+    (window_bytes / block_size.max(LEAST_COUNTED)).max(2)
 }
+
+const LEAST_COUNTED: u32 = 1 << 10;

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use fontis_codes::{BlockDecoder, BlockShape, Code};
 
 use super::packet::ObjectShape;
+use super::shape::foreign_shape;
 
 /// What the receiver of an object has of it already, as its sender must know it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -113,7 +114,7 @@ impl Held {
     ) -> Option<(BlockShape, Begun)> {
         let index = self.begun.binary_search_by_key(&block, |begun| begun.block).ok()?;
         let begun = self.begun[index];
-        let shape = BlockShape::new(code, len, begun.symbol_size).ok()?;
+        let shape = foreign_shape(code, len, begun.symbol_size)?;
         let sensible = usize::from(begun.symbol_size) <= room
             && (1..=shape.source_symbols()).contains(&begun.needed)
             && begun.next_esi <= shape.source_symbols();

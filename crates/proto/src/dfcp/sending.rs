@@ -5,6 +5,7 @@ use fontis_base::Time;
 use fontis_codes::{BlockEncoder, BlockShape, Code, RepairJob, RepairSymbols};
 
 use super::block::{Block, Data};
+use super::budget::{Account, block_cost};
 use super::packet::{BlockStatus, ChannelId, Live, LiveKind, ObjectShape, SymbolsFrame};
 use super::redundancy::LossModel;
 use super::resume::Held;
@@ -12,6 +13,9 @@ use super::resume::Held;
 /// Blocks whose data is asked for before they can be sent, so that reading does not hold up
 /// sending.
 const READ_AHEAD: u32 = 2;
+/// Blocks of an object that are asked for although the connection is full: one is sent while the
+/// next is read.
+const LEAST_CHARGED: usize = 2;
 /// Blocks of fewer wide symbols would lose more to the last one's padding than they gain.
 const LEAST_WIDE: u32 = 32;
 
@@ -216,7 +220,7 @@ impl SendChannel {
                     Data::Present(BlockEncoder::new(shape, encoder.data().clone()))
                 }
             };
-            *block = Block::new(data, None, loss);
+            *block = Block { charge: block.charge.take(), ..Block::new(data, None, loss) };
         }
         self.settled = self.floor;
     }
@@ -232,10 +236,11 @@ impl SendChannel {
         }
     }
 
-    /// The receiver's own account, from packet `number`. Older than what is known, it is ignored.
-    pub(super) fn on_status(&mut self, number: u64, status: &BlockStatus) {
+    /// The receiver's own account, from packet `number`. One that is no newer than what is known is
+    /// ignored; whether this one was not.
+    pub(super) fn on_status(&mut self, number: u64, status: &BlockStatus) -> bool {
         if self.status_number.is_some_and(|known| known >= number) {
-            return;
+            return false;
         }
         self.status_number = Some(number);
         self.limit = self.limit.max(status.limit);
@@ -254,6 +259,7 @@ impl SendChannel {
             }
         }
         self.advance();
+        true
     }
 
     /// The receiver has all of it.
@@ -274,6 +280,7 @@ impl SendChannel {
         }
         // The data of a block that is done serves nobody.
         for block in self.blocks.iter_mut().filter(|block| block.done) {
+            block.charge = None;
             if let Data::Present(encoder) = &block.data {
                 block.data = Data::Absent { shape: encoder.shape(), asked: false };
             }
@@ -292,7 +299,13 @@ impl SendChannel {
     ///
     /// Blocks of an object have symbols of `wide` bytes if a packet holds that much more than the
     /// object's own.
-    pub(super) fn prepare(&mut self, loss: &LossModel, wide: Option<u16>, room: usize) {
+    pub(super) fn prepare(
+        &mut self,
+        loss: &LossModel,
+        wide: Option<u16>,
+        room: usize,
+        account: &Account,
+    ) {
         loop {
             let unsent = |block: &&Block| block.done || !block.begun;
             let unsent = self.blocks.iter().rev().take_while(unsent).filter(|b| !b.done).count();
@@ -304,13 +317,27 @@ impl SendChannel {
             {
                 return;
             }
-            let Some(block) = self.cut(index, loss, wide, room) else { return };
+            let Some(mut block) = self.cut(index, loss, wide, room) else { return };
+            if matches!(block.data, Data::Absent { asked: true, .. }) {
+                let cost = block_cost(block.shape());
+                block.charge = match account.take(cost) {
+                    Ok(charge) => Some(charge),
+                    // A peer that never says that a block is done gets no more of them.
+                    Err(_) if self.charged() >= LEAST_CHARGED => return,
+                    Err(_) => Some(account.force(cost)),
+                };
+            }
             if matches!(block.data, Data::Absent { asked: true, .. }) {
                 self.wants.push_back(Want::Data { block: index });
             }
             self.blocks.push_back(block);
             self.advance();
         }
+    }
+
+    /// Blocks whose data is held or asked for.
+    fn charged(&self) -> usize {
+        self.blocks.iter().filter(|block| block.charge.is_some()).count()
     }
 
     fn cut(
@@ -496,6 +523,7 @@ fn gather(pending: &mut VecDeque<Bytes>, length: usize) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dfcp::params::Params;
 
     const SYMBOLS: u32 = 10;
     const SYMBOL_SIZE: u16 = 64;
@@ -507,8 +535,9 @@ mod tests {
         let mut channel =
             SendChannel::live(id, kind, 0, None, Code::RaptorQ, SYMBOL_SIZE, block_size, blocks);
         channel.write(vec![7; (blocks * block_size) as usize].into());
+        let account = Account::new(&Params::default(), None);
         for _ in 0..blocks {
-            channel.prepare(loss, None, 1200);
+            channel.prepare(loss, None, 1200, &account);
             while channel.next_symbols(Pass::Mean, 1200).is_some() {}
         }
         channel

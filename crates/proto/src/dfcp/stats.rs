@@ -46,6 +46,8 @@ pub struct DfcpStats {
     pub duplicates: u64,
     /// Packets dropped because they broke the protocol.
     pub violations: u64,
+    /// Channels of the peer that were refused for want of memory, or because nobody asked for them.
+    pub refused: u64,
     /// Blocks that had to be decoded because a source symbol was missing.
     pub blocks_decoded: u64,
     /// Decodings that lacked rank.

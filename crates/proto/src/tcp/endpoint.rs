@@ -1,13 +1,14 @@
+mod departure;
 mod handshake;
 
 use std::sync::Arc;
 
-use fontis_base::{Duration, Time};
+use fontis_base::{Duration, Prefetch, Time, prefetch};
 
 use super::config::TcpConfig;
 use super::receiver::{Arrival, Receiver};
 use super::scoreboard::{Blocks, Piece};
-use super::segment::{Options, SackBlocks, Segment, TcpFlags, Timestamps, unwrap, wire};
+use super::segment::{Segment, TcpFlags, Timestamps, unwrap, wire};
 use super::sender::PeerAck;
 use super::sending::Sending;
 use super::stats::{ReceiverStats, SenderStats};
@@ -109,22 +110,25 @@ pub struct Transmit {
     pub ecn_capable: bool,
 }
 
-/// What is to leave, beside what every segment says.
+/// A segment that leaves now. It holds the endpoint, which decides nothing else before the segment
+/// is made; without that it counts as lost.
+#[derive(Debug)]
+#[must_use = "the segment is made by `transmit`"]
+pub struct Departure<'a> {
+    endpoint: &'a mut TcpEndpoint,
+    now: Time,
+    leaving: Leaving,
+}
+
+/// The fields of a segment that leaves that not every segment has alike.
 #[derive(Clone, Copy, Debug)]
-pub struct Leaving {
+struct Leaving {
     seq: u32,
     flags: TcpFlags,
     len: u32,
     ecn_capable: bool,
     /// It is nothing but an acknowledgement.
     pure: bool,
-}
-
-impl Leaving {
-    /// Whether it is a SYN or SYNACK.
-    pub const fn is_syn(&self) -> bool {
-        self.flags.has(TcpFlags::SYN)
-    }
 }
 
 /// What both sides have agreed on.
@@ -135,6 +139,18 @@ struct Negotiated {
     ecn: bool,
     our_scale: u8,
     peer_scale: u8,
+}
+
+impl Prefetch for TcpEndpoint {
+    /// How many pointers are followed: one leads to the sender, another to what it points to.
+    type Part = u8;
+
+    fn prefetch(&self, part: u8) {
+        match part {
+            0 => prefetch(self),
+            _ => self.sending.prefetch(part),
+        }
+    }
 }
 
 impl TcpEndpoint {
@@ -186,16 +202,6 @@ impl TcpEndpoint {
                 time_wait_until: Time::MAX,
                 closed_first: false,
             }),
-        }
-    }
-
-    /// Brings the sending half into the processor's cache: its own place first, and if that is
-    /// there (`contents`), what it points to. It changes nothing but the time that the next call
-    /// takes.
-    pub fn bring_near(&self, contents: bool) {
-        match contents {
-            false => self.sending.bring_near(),
-            true => self.sending.bring_contents_near(),
         }
     }
 
@@ -405,18 +411,19 @@ impl TcpEndpoint {
 
     /// Gives the next segment that leaves at `now`.
     pub fn poll(&mut self, now: Time) -> Option<Transmit> {
-        let leaving = self.leave(now)?;
-        Some(match leaving.is_syn() {
-            true => self.transmit_syn(now, leaving),
-            false => self.transmit(now, leaving),
-        })
+        self.leave(now).map(Departure::transmit)
     }
 
-    /// Decides what leaves next at `now`; the segment is to be asked for at once, with
-    /// [`transmit`](Self::transmit) or [`transmit_syn`](Self::transmit_syn). A driver that does
-    /// both by itself has the segment made where it goes, without waiting for it to reach the
-    /// memory on the way.
-    pub fn leave(&mut self, now: Time) -> Option<Leaving> {
+    /// Decides what leaves next at `now`. A driver that has the segment
+    /// [made](Departure::transmit) where it goes does not wait for it to reach the memory on the
+    /// way.
+    #[inline]
+    pub fn leave(&mut self, now: Time) -> Option<Departure<'_>> {
+        let leaving = self.decide(now)?;
+        Some(Departure { endpoint: self, now, leaving })
+    }
+
+    fn decide(&mut self, now: Time) -> Option<Leaving> {
         match self.state {
             _ if self.reset => Some(self.leave_reset()),
             TcpState::Closed => None,
@@ -476,47 +483,6 @@ impl TcpEndpoint {
             return None;
         };
         Some(Leaving { seq, flags: TcpFlags::ACK, len: 0, ecn_capable: false, pure: true })
-    }
-
-    /// The segment that [leaves](Self::leave), if it is no SYN. It acknowledges what has arrived.
-    // Inline, so that its parts stay in registers until they are where they go: who reads in large
-    // words what has just been written in small ones waits until all that was written before has
-    // reached the memory.
-    #[inline(always)]
-    pub fn transmit(&mut self, now: Time, leaving: Leaving) -> Transmit {
-        // Blocks beside data would make a full segment exceed the MTU.
-        let has_blocks = leaving.pure && self.options.sack && self.receiver.has_blocks();
-        let options = has_blocks.then(|| self.blocks());
-        let Leaving { seq, flags, len, ecn_capable, pure } = leaving;
-        let echo = if self.receiver.echo() { TcpFlags::ECE } else { TcpFlags::default() };
-        let next = self.receiver.next();
-        let window = self.receiver.offer(self.options.our_scale, &self.config);
-        self.receiver.acknowledge(pure);
-        let segment = Segment {
-            seq,
-            ack: self.peer_wire(next),
-            len,
-            window,
-            flags: flags | echo,
-            options,
-            ..Segment::default()
-        };
-        let segment = segment.with_timestamps(self.timestamps(now, self.timestamp_recent));
-        Transmit { segment, ecn_capable }
-    }
-
-    /// What is selectively acknowledged.
-    #[inline(never)]
-    fn blocks(&mut self) -> Box<Options> {
-        let base = self.peer_isn.wrapping_add(1);
-        let most = if self.options.timestamps { 3 } else { 4 };
-        let mut options = Box::new(Options::Sack(SackBlocks::default()));
-        if let Options::Sack(blocks) = &mut *options {
-            self.receiver.blocks(most, |start, end| {
-                blocks.push(wire(base, start), wire(base, end));
-            });
-        }
-        options
     }
 
     /// What a segment that leaves now says of the time, if that was agreed on.

@@ -22,7 +22,7 @@ mod timers;
 pub mod wire;
 
 pub use config::{Recovery, TcpConfig};
-pub use endpoint::{Leaving, TcpEndpoint, TcpEvent, TcpState, Transmit};
+pub use endpoint::{Departure, TcpEndpoint, TcpEvent, TcpState, Transmit};
 pub use segment::{
     IP_HEADER, Options, SackBlocks, Segment, SynOptions, TCP_HEADER, TcpFlags, Timestamps,
 };

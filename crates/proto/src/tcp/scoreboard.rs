@@ -2,7 +2,7 @@ mod blocks;
 
 use std::collections::VecDeque;
 
-use fontis_base::{Duration, IntervalSet, Time, append, prefetch, relax};
+use fontis_base::{Duration, IntervalSet, Prefetch, Time, append, prefetch, relax};
 
 use super::record::{APP_LIMITED, FIN, Knowledge, LOST, RESENT, Record, SACKED, TWICE};
 use super::segment::SackBlocks;
@@ -145,6 +145,19 @@ pub(super) struct SentState {
     pub(super) app_limited: bool,
 }
 
+impl Prefetch for Scoreboard {
+    type Part = ();
+
+    /// Prefetches the ends of the records: what is acknowledged next, and where the next segment's
+    /// goes.
+    fn prefetch(&self, (): ()) {
+        // An acknowledgement covers two segments mostly, and looks at the next.
+        let ends = [self.records.front(), self.records.get(2), self.records.back()];
+        ends.into_iter().flatten().for_each(prefetch);
+        self.repair.as_deref().into_iter().for_each(prefetch);
+    }
+}
+
 impl Scoreboard {
     /// A scoreboard of nothing; `rack` if losses are recognised by time, `samples` if it is to say
     /// of the rate of delivery what it can.
@@ -161,15 +174,6 @@ impl Scoreboard {
             samples: samples.then(Box::default),
             mss: mss.max(1),
         }
-    }
-
-    /// Brings the ends of the records into the cache: what is acknowledged next, and where the next
-    /// segment's goes.
-    pub(super) fn bring_near(&self) {
-        // An acknowledgement covers two segments mostly, and looks at the next.
-        let ends = [self.records.front(), self.records.get(2), self.records.back()];
-        ends.into_iter().flatten().for_each(prefetch);
-        self.repair.as_deref().into_iter().for_each(prefetch);
     }
 
     pub(super) const fn una(&self) -> u64 {

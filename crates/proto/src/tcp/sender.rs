@@ -1,6 +1,6 @@
 mod timeouts;
 
-use fontis_base::{Duration, Rate, Time, prefetch};
+use fontis_base::{Duration, Prefetch, Rate, Time, prefetch};
 
 use super::config::{Recovery, TcpConfig};
 use super::pacer::Pacer;
@@ -91,6 +91,16 @@ fn initial_window(config: &TcpConfig, mss: u32) -> u64 {
     u64::from(config.initial_window) * u64::from(mss)
 }
 
+impl Prefetch for Sender {
+    type Part = ();
+
+    /// Prefetches what the sender points to and an acknowledgement touches.
+    fn prefetch(&self, (): ()) {
+        self.board.prefetch(());
+        prefetch(&*self.congestion);
+    }
+}
+
 impl Sender {
     pub(super) fn new(config: &TcpConfig, mss: u32, sack: bool, salt: u64) -> Self {
         let initial = initial_window(config, mss);
@@ -141,12 +151,6 @@ impl Sender {
     /// delivered when.
     fn recovery(&self, config: &TcpConfig) -> Recovery {
         if self.sack { config.recovery } else { Recovery::Rfc6675 }
-    }
-
-    /// Brings into the cache what an acknowledgement is about to touch.
-    pub(super) fn bring_contents_near(&self) {
-        self.board.bring_near();
-        prefetch(&*self.congestion);
     }
 
     pub(super) fn write(&mut self, bytes: u64) {

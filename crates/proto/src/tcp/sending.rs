@@ -1,4 +1,4 @@
-use fontis_base::{Duration, Time, prefetch};
+use fontis_base::{Duration, Prefetch, Time, prefetch};
 
 use super::config::TcpConfig;
 use super::rtt::RttEstimator;
@@ -29,6 +29,19 @@ pub(super) struct Terms {
     rtt: Option<Duration>,
     /// It was asked for a segment when it had none.
     asked: bool,
+}
+
+impl Prefetch for Sending {
+    /// How many pointers are followed: one leads to the sender, another to what it points to.
+    type Part = u8;
+
+    fn prefetch(&self, part: u8) {
+        match (part, self.sender()) {
+            (1, Some(sender)) => prefetch(sender),
+            (2, Some(sender)) => sender.prefetch(()),
+            _ => {}
+        }
+    }
 }
 
 impl Sending {
@@ -65,18 +78,6 @@ impl Sending {
         match self {
             Self::Something(sender) => sender,
             Self::Nothing(_) => unreachable!("one was made"),
-        }
-    }
-
-    /// Brings the sender into the cache.
-    pub(super) fn bring_near(&self) {
-        self.sender().into_iter().for_each(prefetch);
-    }
-
-    /// Brings into the cache what the sender points to.
-    pub(super) fn bring_contents_near(&self) {
-        if let Some(sender) = self.sender() {
-            sender.bring_contents_near();
         }
     }
 

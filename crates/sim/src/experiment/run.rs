@@ -1,6 +1,7 @@
 //! The run of an experiment in virtual time.
 
-use fontis_base::{Address, Duration, FlowId, Stream, Time};
+use fontis_base::distance::NEXT_FLOW;
+use fontis_base::{Address, Duration, FlowId, Prefetch, Stream, Time};
 use fontis_net::{LinkConfig, LinkStats};
 use fontis_proto::qlog::Records;
 use fontis_trace::{Detail, Trace};
@@ -537,10 +538,10 @@ impl Observed for Running<'_> {
 
     fn counters(&self, subject: usize) -> Counters {
         // Of thousands of flows the next ones are prefetched while this one is read.
-        for (step, after) in (0..).zip([10, 8, 6, 4]) {
+        for (step, after) in (0..).zip(NEXT_FLOW) {
             if let Some(ends) = self.flows.get(subject + after) {
-                self.world.bring_near(ends.sender.node, step);
-                self.world.bring_near(ends.receiver.node, step);
+                self.world.prefetch((ends.sender.node, step));
+                self.world.prefetch((ends.receiver.node, step));
             }
         }
         let (flow, sender, receiver) = self.ends(subject);

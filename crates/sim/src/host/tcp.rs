@@ -4,11 +4,11 @@ use core::any::Any;
 use std::sync::Arc;
 
 use fontis_base::{
-    Address, Duration, Ecn, FlowId, Node, Packet, PacketId, Port, Rate, Time, prefetch,
+    Address, Duration, Ecn, FlowId, Node, Packet, PacketId, Port, Prefetch, Rate, Time, prefetch,
 };
 use fontis_proto::tcp::wire::{Addresses, decode_headers, encode_headers};
 use fontis_proto::tcp::{
-    Leaving, ReceiverStats, SenderStats, TcpConfig, TcpEndpoint, TcpEvent, Transmit,
+    Departure, ReceiverStats, SenderStats, TcpConfig, TcpEndpoint, TcpEvent, Transmit,
 };
 
 use crate::app::App;
@@ -55,6 +55,19 @@ struct ColdState {
 
 /// The bits of a packet's identifier that count.
 const COUNT: u64 = (1 << 40) - 1;
+
+impl Prefetch for TcpHost {
+    /// How many pointers are followed: to the connection, its sender, what that points to.
+    type Part = u8;
+
+    fn prefetch(&self, part: u8) {
+        match (part, &self.endpoint) {
+            (0, _) => prefetch(self),
+            (_, Some(endpoint)) => endpoint.prefetch(part - 1),
+            _ => {}
+        }
+    }
+}
 
 impl TcpHost {
     /// A host of a flow. It connects at `connects_at`, or waits for a connection; `app` uses the
@@ -126,21 +139,6 @@ impl TcpHost {
     /// Whether the connection has come and gone.
     pub const fn is_over(&self) -> bool {
         self.over
-    }
-
-    /// Brings what lies so many steps from here into the processor's cache: the host, the
-    /// connection, its sender, what that holds.
-    pub(crate) fn bring_near(&self, steps: u8) {
-        if steps == 0 {
-            return prefetch(self);
-        }
-        if let Some(endpoint) = &self.endpoint {
-            match steps {
-                1 => prefetch(&**endpoint),
-                2 => endpoint.bring_near(false),
-                _ => endpoint.bring_near(true),
-            }
-        }
     }
 
     /// When the application next acts by itself; [`Time::MAX`] if never.
@@ -231,7 +229,8 @@ impl TcpHost {
         }
     }
 
-    /// The next segment that leaves at `now`; [`Outgoing::packet`] is what carries it.
+    /// The next segment that leaves at `now`; [`Outgoing::packet`] is what carries it. If there is
+    /// none, [`rest`](Self::rest) ends the turn.
     #[inline]
     pub(crate) fn next(&mut self, now: Time) -> Option<Outgoing<'_>> {
         if self.endpoint.is_none() && !self.over {
@@ -240,19 +239,22 @@ impl TcpHost {
         if self.due() <= now {
             self.act(now);
         }
-        let leaving = self.endpoint.as_mut()?.leave(now);
-        let Some(leaving) = leaving else {
-            self.note_events(now);
-            return None;
-        };
+        let departure = self.endpoint.as_deref_mut()?.leave(now)?;
         self.last_id += 1;
-        if self.packets() == 1 {
+        if self.last_id & COUNT == 1 {
             self.cold.milestones.first_sent.get_or_insert(now);
         }
         let id = PacketId(self.last_id);
         let Self { local: src, peer: dst, flow, class, .. } = *self;
-        let endpoint = self.endpoint.as_deref_mut()?;
-        Some(Outgoing { endpoint, leaving, id, src, dst, flow, class })
+        Some(Outgoing { departure, id, src, dst, flow, class })
+    }
+
+    /// Nothing leaves: notes what has happened to the connection, and gives the time of the next
+    /// work as [`deadline`](Self::deadline) does.
+    #[inline]
+    pub(crate) fn rest(&mut self, now: Time) -> Time {
+        self.note_events(now);
+        self.deadline()
     }
 
     /// Whether each packet passes through the wire format and back.
@@ -273,8 +275,7 @@ impl TcpHost {
 
 /// A segment on its way out of a host.
 pub(crate) struct Outgoing<'a> {
-    endpoint: &'a mut TcpEndpoint,
-    leaving: Leaving,
+    departure: Departure<'a>,
     id: PacketId,
     src: Address,
     dst: Address,
@@ -285,25 +286,8 @@ pub(crate) struct Outgoing<'a> {
 impl Outgoing<'_> {
     /// The packet that carries it.
     #[inline(always)]
-    pub(crate) fn packet(self, now: Time) -> Packet<Payload> {
-        match self.leaving.is_syn() {
-            true => self.packet_syn(now),
-            false => {
-                let transmit = self.endpoint.transmit(now, self.leaving);
-                self.carrying(transmit)
-            }
-        }
-    }
-
-    #[cold]
-    fn packet_syn(self, now: Time) -> Packet<Payload> {
-        let transmit = self.endpoint.transmit_syn(now, self.leaving);
-        self.carrying(transmit)
-    }
-
-    #[inline(always)]
-    fn carrying(&self, transmit: Transmit) -> Packet<Payload> {
-        let Transmit { segment, ecn_capable } = transmit;
+    pub(crate) fn packet(self) -> Packet<Payload> {
+        let Transmit { segment, ecn_capable } = self.departure.transmit();
         Packet {
             id: self.id,
             src: self.src,
@@ -378,7 +362,11 @@ impl Node<Payload> for TcpHost {
 
     fn poll(&mut self, now: Time) -> Option<(Port, Packet<Payload>)> {
         let wire = self.wire;
-        let packet = self.next(now)?.packet(now);
+        let Some(outgoing) = self.next(now) else {
+            self.rest(now);
+            return None;
+        };
+        let packet = outgoing.packet();
         Some((0, if wire { pass_wire(packet) } else { packet }))
     }
 

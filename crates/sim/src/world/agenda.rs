@@ -1,6 +1,7 @@
 use core::ops::{Index, IndexMut};
 
-use fontis_base::{Time, prefetch};
+use fontis_base::distance::MOVED_EVENT;
+use fontis_base::{Prefetch, Time, prefetch};
 
 /// The nodes of a world, and their pending events, at most one for each: side by side, because
 /// whoever asks for one nearly always asks for the other.
@@ -63,8 +64,6 @@ const NONE: u32 = u32::MAX;
 /// So many events that were taken back may always lie in a slot, and it may keep the memory for so
 /// many.
 const MANY: usize = 64;
-/// A node is brought near so many events before its own is moved.
-const NEAR: usize = 8;
 /// So many events are sorted at least, as long as there are others.
 const FEWEST: usize = 16;
 /// So many are added to them at once.
@@ -84,6 +83,15 @@ impl<N> Default for Agenda<N> {
             wheels: 0,
             nodes: Vec::new(),
         }
+    }
+}
+
+impl<N> Prefetch for Agenda<N> {
+    /// A node and its event.
+    type Part = u32;
+
+    fn prefetch(&self, node: u32) {
+        self.nodes.get(node as usize).into_iter().for_each(prefetch);
     }
 }
 
@@ -223,8 +231,8 @@ impl<N> Agenda<N> {
                 self.horizon = begin.saturating_add(1 << (BITS * wheel));
             } else {
                 for (index, &(at, node)) in events.iter().enumerate() {
-                    if let Some(&(_, later)) = events.get(index + NEAR) {
-                        self.bring_near(later);
+                    if let Some(&(_, later)) = events.get(index + MOVED_EVENT) {
+                        self.prefetch(later);
                     }
                     if node != NONE {
                         self.enter(node, at);
@@ -251,11 +259,6 @@ impl<N> Agenda<N> {
         let index = u64::from(self.filled[wheel as usize].trailing_zeros());
         let shift = BITS * wheel;
         (self.base >> shift >> BITS << BITS | index) << shift
-    }
-
-    /// Brings a node and its event into the cache.
-    pub(crate) fn bring_near(&self, node: u32) {
-        self.nodes.get(node as usize).into_iter().for_each(prefetch);
     }
 
     fn event(&self, node: u32) -> &Event {

@@ -1,55 +1,54 @@
 //! What comes next is known some events ahead. In a world of thousands of flows each event touches
-//! what was last touched long ago: to bring it near while others are processed takes a part of the
-//! waiting away, and changes nothing else.
+//! what was last touched long ago: prefetching it while others are processed takes a part of the
+//! waiting away, and changes nothing else. The distances are in `fontis_base::distance`.
 
-use fontis_base::{Address, prefetch};
+use fontis_base::distance::{COMING_HOST, COMING_NODE, COMING_PACKET, COMING_WAY, NEXT_EVENT};
+use fontis_base::{Address, Prefetch, prefetch};
+use fontis_net::LinkPart;
 
 use crate::world::World;
 use crate::world::element::Element;
 use crate::world::switch::NodeIndex;
 use crate::world::switch::Switch;
 
-/// How many events ahead what they touch is brought near: a node, what it is, what leaves it or the
-/// connection on it, and the sender of that. Each lies behind a pointer in what comes before it.
-const NODE: usize = 14;
-const ELEMENT: usize = 10;
-const CONTENT: usize = 6;
-const SENDER: usize = 3;
+impl Prefetch for World {
+    /// A node, and how many pointers are followed: to its host, the connection, its sending half.
+    type Part = (NodeIndex, u8);
 
-impl World {
-    /// Brings near what lies so many steps behind a node's number: the node, its host, the
-    /// connection, its sending half.
-    pub(crate) fn bring_near(&self, node: NodeIndex, steps: u8) {
-        if steps == 0 {
-            return self.agenda.bring_near(node as u32);
+    fn prefetch(&self, (node, pointers): Self::Part) {
+        if pointers == 0 {
+            return self.agenda.prefetch(node as u32);
         }
         if let Element::Tcp(host) = self.element(node) {
-            host.bring_near(steps - 1);
+            host.prefetch(pointers - 1);
         }
     }
+}
 
-    /// Brings near what the next events touch.
+impl World {
+    /// Prefetches what the next events touch.
     #[inline(never)]
     pub(crate) fn look_ahead(&self) {
-        self.agenda.bring_near(self.agenda.ahead(NODE));
-        let next = self.agenda.ahead(ELEMENT);
+        let [node, element, content, sender] = NEXT_EVENT;
+        self.agenda.prefetch(self.agenda.ahead(node));
+        let next = self.agenda.ahead(element);
         if let Some(slot) = self.agenda.get(next) {
             match &slot.element {
-                Element::Link(link) => prefetch(&**link),
-                Element::Tcp(host) => host.bring_near(0),
+                Element::Link(link) => link.prefetch(LinkPart::Whole),
+                Element::Tcp(host) => host.prefetch(0),
                 _ => {}
             }
         }
-        for (step, events) in (1..).zip([CONTENT, SENDER]) {
+        for (step, events) in (1..).zip([content, sender]) {
             match self.agenda.get(self.agenda.ahead(events)).map(|slot| &slot.element) {
-                Some(Element::Link(link)) if step == 1 => link.bring_front_near(),
-                Some(Element::Tcp(host)) => host.bring_near(step),
+                Some(Element::Link(link)) if step == 1 => link.prefetch(LinkPart::Front),
+                Some(Element::Tcp(host)) => host.prefetch(step),
                 _ => {}
             }
         }
     }
 
-    /// Brings near where the next packets of a node in which there are many will arrive.
+    /// Prefetches where the next packets of a node in which there are many will arrive.
     #[inline]
     pub(crate) fn look_along(&self, node: u32) {
         let coming = match self.agenda.get(node).map(|slot| &slot.element) {
@@ -72,7 +71,7 @@ impl World {
             Element::Bundle(bundle) => bundle.coming(after),
             _ => None,
         };
-        coming(20).into_iter().for_each(prefetch);
+        coming(COMING_PACKET).into_iter().for_each(prefetch);
         let host = |after| coming(after).map_or(Address(u32::MAX), |packet| packet.dst);
         let Some(first) = self.switch_at(slot.to) else { return };
         let mut last = first;
@@ -80,7 +79,7 @@ impl World {
             // Packets do not wait long for a line with a short queue: it is as if they arrived
             // behind it.
             let next = first.leads(host(0)).and_then(|next| self.agenda.get(next));
-            first.bring_near(host(16));
+            first.prefetch(host(COMING_WAY));
             match next.map(|next| (&next.element, self.switch_at(next.to))) {
                 Some((Element::Link(link), Some(switch))) if link.queue_len() < SHORT => {
                     last = switch;
@@ -88,13 +87,13 @@ impl World {
                 _ => return,
             }
         }
-        last.bring_near(host(16));
-        if let Some(node) = last.leads(host(13)) {
-            self.agenda.bring_near(node);
+        last.prefetch(host(COMING_WAY));
+        if let Some(node) = last.leads(host(COMING_NODE)) {
+            self.agenda.prefetch(node);
         }
-        for (step, after) in (0..).zip([10, 7, 4, 2]) {
+        for (step, after) in (0..).zip(COMING_HOST) {
             if let Some(node) = last.leads(host(after)) {
-                self.bring_host_near(node, step);
+                self.prefetch_host(node, step);
             }
         }
     }
@@ -106,19 +105,19 @@ impl World {
         }
     }
 
-    /// Brings near what lies so many steps behind a host's node, and behind that of its link, which
-    /// what it answers enters.
-    fn bring_host_near(&self, node: u32, step: u8) {
+    /// Prefetches what lies so many pointers behind a host's node, and behind that of its link,
+    /// which its answer enters.
+    fn prefetch_host(&self, node: u32, step: u8) {
         let Some(slot) = self.agenda.get(node) else { return };
         let Element::Tcp(host) = &slot.element else { return };
         match self.agenda.get(slot.to).map(|next| &next.element) {
-            _ if step == 0 => self.agenda.bring_near(slot.to),
-            Some(Element::Bundle(bundle)) if step == 1 => bundle.bring_near(slot.to_port),
-            Some(Element::Link(link)) if step == 1 => prefetch(&**link),
-            Some(Element::Link(link)) if step == 2 => link.bring_back_near(),
+            _ if step == 0 => self.agenda.prefetch(slot.to),
+            Some(Element::Bundle(bundle)) if step == 1 => bundle.prefetch(slot.to_port),
+            Some(Element::Link(link)) if step == 1 => link.prefetch(LinkPart::Whole),
+            Some(Element::Link(link)) if step == 2 => link.prefetch(LinkPart::Back),
             _ => {}
         }
-        host.bring_near(step);
+        host.prefetch(step);
     }
 }
 

@@ -288,6 +288,10 @@ impl World {
     }
 
     /// Passes on what a node gives, and schedules its next event.
+    ///
+    /// The protocol is that of [`Node`](fontis_base::Node): poll until nothing comes, then read the
+    /// time-out. Links, bundles and TCP hosts have narrower calls beside it, which mean the same;
+    /// the functions below give the reasons.
     fn drain(&mut self, index: u32) {
         let next = match self.agenda[index as usize].element {
             Element::Link(_) => self.drain_link(index),
@@ -308,13 +312,19 @@ impl World {
     }
 
     /// Passes on what a host gives; when it is to be asked again.
+    ///
+    /// A TCP host says first that a segment leaves, so that the packet is made where the next node
+    /// finds it: a packet in an `Option` would be copied, in words of another size than it was
+    /// written in, and the copy would wait for the memory.
     fn drain_host(&mut self, index: u32) -> Option<Time> {
         loop {
             match &mut self.agenda[index as usize].element {
                 Element::Tcp(host) => {
                     let wire = host.passes_wire();
-                    let Some(outgoing) = host.next(self.now) else { break };
-                    let packet = outgoing.packet(self.now);
+                    let Some(outgoing) = host.next(self.now) else {
+                        return Some(host.rest(self.now)).filter(|at| *at < Time::MAX);
+                    };
+                    let packet = outgoing.packet();
                     match wire {
                         false => self.forward(index, 0, packet),
                         true => self.forward(index, 0, pass_wire(packet)),
@@ -329,8 +339,11 @@ impl World {
         self.agenda[index as usize].element.timeout()
     }
 
-    /// Passes on what a link delivers; when it is to be asked again. It is asked for nothing that
-    /// is not due.
+    /// Passes on what a link delivers; when it is to be asked again.
+    ///
+    /// A link as a node also wakes when its queue moves. The world needs deliveries alone, and half
+    /// as many events; a link computes its queue when it is touched. It is asked for nothing that
+    /// is not due, because packets that enter a link mostly make nothing due.
     fn drain_link(&mut self, index: u32) -> Option<Time> {
         loop {
             let Element::Link(link) = &mut self.agenda[index as usize].element else { return None };
@@ -344,7 +357,8 @@ impl World {
         }
     }
 
-    /// The same for a bundle.
+    /// The same for a bundle, which is no node: it computes a delivery as its packet enters, so
+    /// nothing else happens in it.
     fn drain_bundle(&mut self, index: u32) -> Option<Time> {
         loop {
             let Element::Bundle(bundle) = &mut self.agenda[index as usize].element else {

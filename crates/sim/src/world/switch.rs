@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fontis_base::{Address, prefetch};
+use fontis_base::{Address, Prefetch, prefetch};
 
 /// Names a node of a world.
 pub type NodeIndex = usize;
@@ -20,6 +20,15 @@ pub struct Switch {
 }
 
 const NOWHERE: u32 = u32::MAX;
+
+impl Prefetch for Switch {
+    /// The way to a host.
+    type Part = Address;
+
+    fn prefetch(&self, host: Address) {
+        self.ways.get(host.0 as usize).into_iter().for_each(prefetch);
+    }
+}
 
 impl Switch {
     /// A switch that knows no host.
@@ -67,11 +76,6 @@ impl Switch {
     /// Where a packet to `host` would go.
     pub(crate) fn leads(&self, host: Address) -> Option<u32> {
         self.ways.get(host.0 as usize).copied().filter(|node| *node != NOWHERE)
-    }
-
-    /// Brings near what is known of the way to `host`.
-    pub(crate) fn bring_near(&self, host: Address) {
-        self.ways.get(host.0 as usize).into_iter().for_each(prefetch);
     }
 
     /// Where a packet to `host` goes; counts it if there is no way.

@@ -7,15 +7,15 @@
 mod picture;
 mod quic;
 mod tcp;
+mod track;
 
 use std::fmt;
-use std::io::Read;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration as Span, Instant};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration as Span;
 
 use fontis::transfer::{self, FileServer, Progress};
 use fontis::udp::Clock;
@@ -29,7 +29,9 @@ use fontis_sim::experiment::spec::{Destination, End, FlowSpec, LinkSpec};
 use fontis_sim::host::rows::datagrams::Datagrams;
 
 pub use picture::draw;
+pub use track::Standing;
 
+use self::track::{Prize, Start, Track, wait};
 use super::error::{TestbedError, system};
 use super::namespace::Namespace;
 use super::network::{Network, Site, addresses};
@@ -92,46 +94,6 @@ impl FromStr for Runner {
                 format!("{text:?} does not race; choose of fontis, quic, {}", TCP.join(", "))
             }),
         }
-    }
-}
-
-/// The progress of all runners.
-#[derive(Clone, Debug)]
-pub struct Standing(Arc<Vec<Lane>>, Instant);
-
-#[derive(Debug, Default)]
-struct Lane {
-    bytes: AtomicU64,
-    end: Mutex<Option<Result<Span, String>>>,
-}
-
-impl Standing {
-    fn new(lanes: usize) -> Self {
-        Self(Arc::new((0..lanes).map(|_| Lane::default()).collect()), Instant::now())
-    }
-
-    /// The number of runners.
-    pub fn lanes(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Time since the start.
-    pub fn elapsed(&self) -> Span {
-        self.1.elapsed()
-    }
-
-    /// Bytes that a runner's receiver has.
-    pub fn bytes(&self, lane: usize) -> u64 {
-        self.0[lane].bytes.load(Ordering::Relaxed)
-    }
-
-    /// The time of a finished runner, or the reason why it cannot finish.
-    pub fn end(&self, lane: usize) -> Option<Result<Span, String>> {
-        self.0[lane].end.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn set_end(&self, lane: usize, end: Result<Span, String>) {
-        *self.0[lane].end.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
     }
 }
 
@@ -292,86 +254,6 @@ impl Race {
     }
 }
 
-/// The requested file.
-#[derive(Debug)]
-struct Prize {
-    path: PathBuf,
-    size: u64,
-    hash: blake3::Hash,
-}
-
-impl Prize {
-    fn open(path: &Path) -> Result<Self, TestbedError> {
-        let wrong =
-            |error: String| TestbedError::Unsupported(format!("{}: {error}", path.display()));
-        let mut file = std::fs::File::open(path).map_err(|error| wrong(error.to_string()))?;
-        if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
-            return Err(wrong("only a file can be raced with".to_owned()));
-        }
-        let (mut hasher, mut buffer, mut size) = (blake3::Hasher::new(), vec![0; 1 << 20], 0);
-        loop {
-            let length = file.read(&mut buffer).map_err(|error| wrong(error.to_string()))?;
-            if length == 0 {
-                break;
-            }
-            size += length as u64;
-            hasher.update(&buffer[..length]);
-        }
-        if size == 0 {
-            return Err(wrong("it is empty: there is nothing to race with".to_owned()));
-        }
-        Ok(Self { path: path.to_owned(), size, hash: hasher.finalize() })
-    }
-}
-
-/// The parameters of a runner.
-struct Track {
-    /// The address of the sender.
-    from: SocketAddr,
-    /// The receiver's address.
-    to: std::net::IpAddr,
-    file: Arc<Prize>,
-    /// The receiver's path of the file.
-    arrival: PathBuf,
-    index: usize,
-    standing: Standing,
-    stop: Arc<AtomicBool>,
-    /// Bytes that may be under way: eight times the path's.
-    window: u64,
-}
-
-impl Track {
-    fn is_over(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-
-    fn moved(&self, bytes: u64) {
-        self.standing.0[self.index].bytes.store(bytes, Ordering::Relaxed);
-    }
-
-    /// The receiver has had all, which hashes to this, after so long; or has failed.
-    fn arrived(&self, took: Span, hash: Result<String, String>) {
-        let end = hash.and_then(|hash| {
-            if hash == self.file.hash.to_hex().as_str() {
-                self.moved(self.file.size);
-                Ok(took)
-            } else {
-                Err("what arrived is not what was sent".to_owned())
-            }
-        });
-        if !self.is_over() {
-            self.standing.set_end(self.index, end);
-        }
-    }
-}
-
-/// The time at which the race begins.
-type Start = (Clock, Time);
-
-fn wait((clock, start): Start) -> Span {
-    start.since(clock.now()).into()
-}
-
 fn start_fontis(
     track: Track,
     [senders, receivers]: [&Namespace; 2],
@@ -399,7 +281,8 @@ fn start_fontis(
         key: identity.public(),
         secret: None,
     };
-    let server = FileServer::new(server, folder).map_err(|error| failed(error.to_string()))?;
+    let server =
+        FileServer::new(server, folder, None).map_err(|error| failed(error.to_string()))?;
     runtime.spawn(server.run(|_| {}));
     runtime.spawn(async move {
         tokio::time::sleep(wait(start)).await;
@@ -409,7 +292,7 @@ fn start_fontis(
             }
         };
         let dest = Dest::new(&track.arrival);
-        let options = SinkOptions { overwrite: true, restart: true };
+        let options = SinkOptions { overwrite: true, restart: true, ..SinkOptions::default() };
         let got = transfer::get(&client, track.from, &url, &dest, options, moved).await;
         // The report's time ends when the file is checked and has its name; then the connection is
         // closed, which takes a round trip that says nothing about the file.

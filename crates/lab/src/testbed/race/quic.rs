@@ -11,7 +11,7 @@ use quinn::{ClientConfig, Endpoint, ServerConfig, TokioRuntime, TransportConfig,
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::Runtime;
 
-use super::{Start, Track, wait};
+use super::track::{Start, Track, wait};
 use crate::testbed::error::{TestbedError, system};
 use crate::testbed::namespace::Namespace;
 

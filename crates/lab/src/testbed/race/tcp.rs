@@ -6,7 +6,7 @@ use std::time::{Duration as Span, Instant};
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::{Start, Track, wait};
+use super::track::{Start, Track, wait};
 use crate::testbed::error::{TestbedError, system};
 use crate::testbed::namespace::Namespace;
 

@@ -8,6 +8,7 @@ use super::super::params::Params;
 use super::super::receiving::window_blocks;
 use super::super::resume::{Held, Kept};
 use super::super::sending::{SendChannel, Want};
+use super::super::shape::foreign_shape;
 use super::{DfcpConnection, State};
 
 /// How something is to be sent.
@@ -129,10 +130,10 @@ impl DfcpConnection {
     ) -> Option<ChannelId> {
         let code = Code::from_id(shape.code)?;
         let most = self.peer_max_block();
-        if shape.blocks().is_none() || shape.block_size > most || shape.symbol_size == 0 {
+        if shape.blocks().is_none() || shape.block_size > most {
             return None;
         }
-        fontis_codes::BlockShape::new(code, shape.block_size, shape.symbol_size).ok()?;
+        foreign_shape(code, shape.block_size, shape.symbol_size)?;
         let id = self.new_channel();
         let window = self.initial_limit(shape.block_size);
         let SendOptions { priority, deadline, .. } = options;
@@ -200,6 +201,7 @@ impl DfcpConnection {
     pub fn abandon(&mut self, now: Time, channel: ChannelId, code: u32) {
         let sent = self.send.remove(&channel);
         let received = self.recv.remove(&channel);
+        self.jobs.retain(|job| job.channel() != channel);
         if sent.is_none() && received.is_none() {
             return;
         }
@@ -217,6 +219,7 @@ impl DfcpConnection {
 
     /// Takes back a job that has been done.
     pub fn job_done(&mut self, now: Time, done: JobDone) {
+        self.jobs_out = self.jobs_out.saturating_sub(1);
         match done {
             JobDone::Repair { channel, block, symbols } => {
                 if let Some(sending) = self.send.get_mut(&channel) {
@@ -232,9 +235,9 @@ impl DfcpConnection {
     /// Asks channels what they want next.
     pub(super) fn collect_wants(&mut self) {
         let (wide, room) = (self.wide_symbol(), self.symbol_room());
-        let Self { send, path, events, jobs, .. } = self;
+        let Self { send, path, events, jobs, account, .. } = self;
         for channel in send.values_mut() {
-            channel.prepare(&path.loss, wide, room);
+            channel.prepare(&path.loss, wide, room, account);
             while let Some(want) = channel.next_want() {
                 match want {
                     Want::Data { block } => {

@@ -1,29 +1,19 @@
-use bytes::Bytes;
 use fontis_base::{Ecn, Time};
-use fontis_codes::{BlockShape, Code, Decoded};
 use smallvec::SmallVec;
 
-use super::super::event::{CloseReason, CodingJob, DfcpEvent};
+use super::super::event::{CloseReason, DfcpEvent};
 use super::super::history::Outcome;
 use super::super::packet::{
-    BlockStatus, ChannelId, ConnectionId, DfcpPacket, Frame, Hello, LiveKind, Open, SymbolsFrame,
+    BlockStatus, ChannelId, ConnectionId, DfcpPacket, Frame, Hello, LiveKind, SymbolsFrame,
 };
-use super::super::receiving::{Received, RecvChannel};
 use super::super::trace::{TraceEvent, Traced};
-use super::{DfcpConnection, State, THEIRS, early_limit};
+use super::{DfcpConnection, FeedbackState, State, THEIRS, early_limit};
 use crate::rate::feedback::feedback_interval;
 
-/// Symbols kept for channels that are not open yet.
-const EARLY_SYMBOLS: usize = 256;
-/// Channels of the peer that may be open at once.
-const MAX_CHANNELS: usize = 1024;
-/// Windows of blocks that all channels together may hold.
-const MAX_WINDOWS: u64 = 4;
-/// How far a channel may lie ahead of those that are over, and how many ordered messages may wait:
-/// beyond, a peer only wants memory.
-const MAX_AHEAD: u32 = 1 << 17;
 /// Challenges that wait for their answer; a peer needs one.
 const MAX_ANSWERS: usize = 2;
+/// Channels whose status answers a PING.
+const TOLD_AT_ONCE: usize = 64;
 /// Packets whose feedback is not delayed when a connection begins.
 const EAGER_PACKETS: u64 = 4;
 
@@ -62,8 +52,9 @@ impl DfcpConnection {
         }
     }
 
-    /// Takes the frames of a sealed packet, as [`handle`](Self::handle) takes the packet: a packet
-    /// is moved a few times until it is there, which takes longer than reading it.
+    /// The batch form of [`handle`](Self::handle): takes the frames of a sealed packet from a
+    /// buffer that the driver uses for all packets of a read. To build and move a packet takes
+    /// longer than to read its frames.
     pub fn handle_frames(
         &mut self,
         arrived: Time,
@@ -218,7 +209,13 @@ impl DfcpConnection {
     fn on_frames(&mut self, now: Time, number: u64, frames: &[Frame]) {
         let mut eliciting = false;
         let mut data = false;
+        let mut told = false;
         for frame in frames {
+            // Each goes through what was sent: a packet needs one.
+            if matches!(frame, Frame::Feedback(_)) && core::mem::replace(&mut told, true) {
+                self.stats.violations += 1;
+                continue;
+            }
             eliciting |= !matches!(
                 frame,
                 Frame::Feedback(_)
@@ -251,10 +248,7 @@ impl DfcpConnection {
             return;
         }
         match frame {
-            Frame::Ping => {
-                self.feedback.due = Some(now);
-                self.feedback.dirty.extend(self.recv.keys());
-            }
+            Frame::Ping => self.on_ping(now),
             Frame::Padding(_) | Frame::Confirm => {}
             Frame::Challenge(token) => {
                 if self.address.answers.len() < MAX_ANSWERS {
@@ -295,6 +289,23 @@ impl DfcpConnection {
                 self.fin.answered = true;
             }
         }
+    }
+
+    /// The peer asks for the status of channels: it may have missed some. It gets that of a few,
+    /// and of the next few when it asks again.
+    fn on_ping(&mut self, now: Time) {
+        let interval = feedback_interval(self.path.rtt.smoothed());
+        let at = self.feedback.at_once(now, interval);
+        if at > now {
+            self.feedback.due = Some(self.feedback.due.map_or(at, |earlier| earlier.min(at)));
+            return;
+        }
+        self.feedback.due = Some(now);
+        let FeedbackState { dirty, next_told, .. } = &mut self.feedback;
+        let behind = self.recv.range(..*next_told);
+        let mut channels = self.recv.range(*next_told..).chain(behind).map(|(id, _)| *id);
+        dirty.extend(channels.by_ref().take(TOLD_AT_ONCE));
+        *next_told = channels.next().unwrap_or(0);
     }
 
     /// After the end only two things matter: that the peer learns of it, and that this side learns
@@ -382,7 +393,9 @@ impl DfcpConnection {
 
     fn on_status(&mut self, number: u64, status: &BlockStatus) {
         let Some(channel) = self.send.get_mut(&status.channel) else { return };
-        channel.on_status(number, status);
+        if !channel.on_status(number, status) {
+            return;
+        }
         channel.retarget(&self.path.loss);
         if channel.is_complete() {
             self.deliver(status.channel);
@@ -395,202 +408,5 @@ impl DfcpConnection {
         sending.on_done();
         self.control.retract(|frame| matches!(frame, Frame::Open(open) if open.channel == channel));
         self.events.push_back(DfcpEvent::Delivered { channel });
-    }
-
-    fn on_abandon(&mut self, now: Time, channel: ChannelId, code: u32, sequence: Option<u32>) {
-        if self.is_ours(channel) {
-            if self.send.remove(&channel).is_some() {
-                self.control
-                    .retract(|frame| matches!(frame, Frame::Open(open) if open.channel == channel));
-                self.events.push_back(DfcpEvent::Abandoned { channel, code });
-            }
-            return;
-        }
-        if self.is_over(channel) || channel - self.over.0 > MAX_AHEAD {
-            return;
-        }
-        self.recv.remove(&channel);
-        self.feedback.dirty.remove(&channel);
-        self.mark_over(channel);
-        self.events.push_back(DfcpEvent::Abandoned { channel, code });
-        if let Some(sequence) = sequence {
-            self.deliver_ordered(sequence, None);
-        }
-        self.answer_fin(now);
-    }
-
-    fn on_open(&mut self, now: Time, open: &Open) {
-        if self.is_ours(open.channel)
-            || self.is_over(open.channel)
-            || open.channel - self.over.0 > MAX_AHEAD
-            || self.recv.contains_key(&open.channel)
-        {
-            return;
-        }
-        let shape = open.object;
-        let code = Code::from_id(shape.code).filter(|code| self.config.params.decodes(*code));
-        let valid = code.is_some_and(|code| {
-            shape.blocks().is_some()
-                && shape.block_size <= self.config.params.max_block()
-                && BlockShape::new(code, shape.block_size, shape.symbol_size).is_ok()
-        });
-        let (Some(code), true) = (code, valid && self.recv.len() < MAX_CHANNELS) else {
-            self.stats.violations += 1;
-            return;
-        };
-        let kept = self.expected.remove(&open.label).unwrap_or_default();
-        let window = self.config.params.window();
-        let channel = RecvChannel::object(open.channel, shape, code, window, kept);
-        self.recv.insert(open.channel, channel);
-        self.feedback.dirty.insert(open.channel);
-        self.events.push_back(DfcpEvent::ObjectOpened {
-            channel: open.channel,
-            shape,
-            label: open.label.clone(),
-        });
-        self.close_if_complete(now, open.channel);
-        let (mine, rest) = core::mem::take(&mut self.early_symbols)
-            .into_iter()
-            .partition(|(_, symbols)| symbols.channel == open.channel);
-        self.early_symbols = rest;
-        for (number, symbols) in mine {
-            self.on_symbols(now, number, &symbols);
-        }
-    }
-
-    fn on_symbols(&mut self, now: Time, number: u64, symbols: &SymbolsFrame) {
-        let id = symbols.channel;
-        self.stats.symbols_received += u64::from(symbols.count);
-        if self.is_ours(id) {
-            self.stats.violations += 1;
-            return;
-        }
-        if self.is_over(id) {
-            self.stats.symbols_wasted += u64::from(symbols.count);
-            return;
-        }
-        if id - self.over.0 > MAX_AHEAD {
-            self.stats.violations += 1;
-            return;
-        }
-        if !self.recv.contains_key(&id) {
-            let Some(live) = symbols.live else {
-                // The frame that opens the channel was lost or is late; its copies follow.
-                if self.early_symbols.len() < EARLY_SYMBOLS {
-                    // Each could otherwise keep a whole read's memory.
-                    let data = Bytes::copy_from_slice(&symbols.data);
-                    self.early_symbols.push((number, SymbolsFrame { data, ..*symbols }));
-                } else {
-                    self.stats.symbols_wasted += u64::from(symbols.count);
-                }
-                return;
-            };
-            if self.recv.len() >= MAX_CHANNELS {
-                self.stats.violations += 1;
-                return;
-            }
-            let ours = &self.config.params;
-            let code = self.peer_code();
-            let channel = RecvChannel::live(
-                id,
-                live,
-                code,
-                self.peer.as_ref().unwrap_or(ours).symbol_size(),
-                ours.max_block(),
-                ours.window(),
-            );
-            self.recv.insert(id, channel);
-        }
-        if self.recv.len() > 1
-            && self.recv.get(&id).is_some_and(|channel| !channel.knows(symbols.block))
-        {
-            // One symbol makes room for a whole block; many channels together must not take more
-            // than a few windows.
-            let held: u64 = self.recv.values().map(RecvChannel::held).sum();
-            if held > MAX_WINDOWS * u64::from(self.config.params.window()) {
-                self.stats.symbols_wasted += u64::from(symbols.count);
-                return;
-            }
-        }
-        let Some(channel) = self.recv.get_mut(&id) else { return };
-        let received = channel.receive(number, symbols);
-        if let Some(every) = self.config.checkpoint
-            && let Some(checkpoint) = channel.checkpoint(now, symbols.block, every)
-        {
-            self.events.push_back(DfcpEvent::Checkpoint { channel: id, checkpoint });
-        }
-        self.feedback.dirty.insert(id);
-        match received {
-            Received::Nothing => {}
-            Received::Violation => self.stats.violations += 1,
-            Received::Decode(job) => {
-                self.stats.symbols_needed += u64::from(job.shape().source_symbols());
-                // Enough has come: say so before decoding, so that the sender stops.
-                self.feedback.due = Some(now);
-                if job.is_trivial() {
-                    self.on_decoded(now, id, symbols.block, job.run());
-                } else {
-                    self.stats.blocks_decoded += 1;
-                    self.jobs.push_back(CodingJob::Decode {
-                        channel: id,
-                        block: symbols.block,
-                        job,
-                    });
-                }
-            }
-        }
-    }
-
-    /// The code that the peer uses for messages and streams: the first of its list that this side
-    /// knows.
-    fn peer_code(&self) -> Code {
-        let peer = self.peer.as_ref();
-        peer.and_then(|peer| peer.codes().find(|code| self.config.params.decodes(*code)))
-            .unwrap_or(self.code)
-    }
-
-    pub(super) fn on_decoded(&mut self, now: Time, id: ChannelId, block: u32, decoded: Decoded) {
-        let Some(channel) = self.recv.get_mut(&id) else { return };
-        if matches!(decoded, Decoded::Failed(_)) {
-            self.stats.decode_failures += 1;
-        }
-        self.feedback.dirty.insert(id);
-        self.feedback.due = Some(self.feedback.due.map_or(now, |due| due.min(now)));
-        if let Some(data) = channel.decoded(block, decoded) {
-            self.events.push_back(DfcpEvent::Block { channel: id, block, data });
-            return;
-        }
-        match channel.kind() {
-            Some(LiveKind::Stream) if channel.is_readable() => {
-                self.events.push_back(DfcpEvent::Readable { channel: id });
-            }
-            Some(kind) => {
-                let Some(data) = channel.take_message() else { return };
-                self.close_if_complete(now, id);
-                if let LiveKind::Ordered { sequence } = kind {
-                    self.deliver_ordered(sequence, Some((id, data)));
-                } else {
-                    let early = self.unconfirmed;
-                    self.events.push_back(DfcpEvent::Message { channel: id, data, early });
-                }
-                self.answer_fin(now);
-            }
-            None => {}
-        }
-    }
-
-    /// Delivers ordered messages as far as they follow each other; `None` stands for one that was
-    /// given up.
-    fn deliver_ordered(&mut self, sequence: u32, message: Option<(ChannelId, bytes::Bytes)>) {
-        if sequence < self.ordered_in || sequence - self.ordered_in > MAX_AHEAD {
-            return;
-        }
-        self.ordered_waiting.insert(sequence, message);
-        while let Some(next) = self.ordered_waiting.remove(&self.ordered_in) {
-            self.ordered_in += 1;
-            if let Some((channel, data)) = next {
-                self.events.push_back(DfcpEvent::Message { channel, data, early: false });
-            }
-        }
     }
 }

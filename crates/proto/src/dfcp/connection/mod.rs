@@ -5,6 +5,7 @@ mod channels;
 mod handshake;
 mod input;
 mod output;
+mod receive;
 mod timer;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -14,6 +15,7 @@ use fontis_base::{Duration, Ecn, Rate, Time};
 use fontis_codes::Code;
 use smallvec::SmallVec;
 
+use super::budget::{Account, Charge};
 use super::config::{DfcpConfig, KnownPath};
 use super::control::Control;
 use super::event::{CloseReason, CodingJob, DfcpEvent};
@@ -29,7 +31,6 @@ use super::trace::TraceEvent;
 
 pub use channels::SendOptions;
 use handshake::Handshake;
-pub use timer::DEADLINE_PASSED;
 
 /// Packets of the responder's first flight that measure the path beside the SYNACK.
 const HINT_TRAIN: u8 = 4;
@@ -37,6 +38,8 @@ const HINT_TRAIN: u8 = 4;
 /// the SYNACK they stay below three times a SYN.
 const HINT_SIZES: (u32, u32) = (860, 660);
 
+/// Jobs that a connection has done at once.
+const MAX_JOBS: usize = 8;
 /// Whose limit of the sending rate it is.
 const OURS: usize = 0;
 const THEIRS: usize = 1;
@@ -83,6 +86,8 @@ pub struct DfcpConnection {
     code: Code,
     handshake: Handshake,
     path: Path,
+    /// The memory of blocks and messages.
+    account: Account,
     send: BTreeMap<ChannelId, SendChannel>,
     recv: BTreeMap<ChannelId, RecvChannel>,
     /// Peer's channels that are over; all below the first number are.
@@ -92,13 +97,19 @@ pub struct DfcpConnection {
     /// What is there of objects that the peer is to send, by their labels.
     expected: BTreeMap<Bytes, Kept>,
     /// Symbols that came before the frame that opens their channel.
-    early_symbols: Vec<(u64, super::packet::SymbolsFrame)>,
+    early_symbols: Vec<(u64, super::packet::SymbolsFrame, Charge)>,
     ordered_out: u32,
     ordered_in: u32,
-    ordered_waiting: BTreeMap<u32, Option<(ChannelId, Bytes)>>,
+    ordered_waiting: BTreeMap<u32, Option<(ChannelId, Bytes, Charge)>>,
+    /// Messages whose events, or which themselves, the application has not taken yet.
+    unread: VecDeque<Charge>,
+    /// Whether objects that the application did not ask for are refused.
+    refuses_unasked: bool,
     control: Control,
     events: VecDeque<DfcpEvent>,
     jobs: VecDeque<CodingJob>,
+    /// Jobs that were handed out and are not done.
+    jobs_out: usize,
     feedback: FeedbackState,
     /// Whether the peer's address is proved; until then the responder sends at most three times
     /// what it received.
@@ -132,6 +143,27 @@ struct FeedbackState {
     /// Channels whose status has changed.
     dirty: BTreeSet<ChannelId>,
     sent: u64,
+    /// When feedback was first sent at once, and how often since.
+    burst: (Time, u32),
+    /// The channel whose status the answer to the next PING tells first.
+    next_told: ChannelId,
+}
+
+/// How often feedback leaves at once in a feedback interval; further feedback waits for its end.
+const AT_ONCE: u32 = 8;
+
+impl FeedbackState {
+    /// When feedback may leave that is wanted at once, so that it is more often than that only by
+    /// its regular timer.
+    fn at_once(&mut self, now: Time, interval: Duration) -> Time {
+        let (began, count) = self.burst;
+        if count == 0 || now.since(began) >= interval {
+            self.burst = (now, 1);
+            return now;
+        }
+        self.burst.1 = count.saturating_add(1);
+        if count < AT_ONCE { now } else { began + interval }
+    }
 }
 
 /// What is asked and answered about the peer's address.
@@ -212,6 +244,7 @@ impl DfcpConnection {
         let code = config.params.codes().next().unwrap_or(Code::RaptorQ);
         Self {
             path: Path::new(0, config.rate, mtu),
+            account: Account::new(&config.params, config.budget.clone()),
             code,
             handshake: Handshake::new(config.timers),
             initiator,
@@ -231,9 +264,12 @@ impl DfcpConnection {
             ordered_out: 0,
             ordered_in: 0,
             ordered_waiting: BTreeMap::new(),
+            unread: VecDeque::new(),
+            refuses_unasked: false,
             control: Control::default(),
             events: VecDeque::new(),
             jobs: VecDeque::new(),
+            jobs_out: 0,
             feedback: FeedbackState::default(),
             validated: initiator,
             unconfirmed: !initiator,
@@ -289,6 +325,11 @@ impl DfcpConnection {
         self.control.push(now, Frame::Limit { sequence: self.limits_told, rate });
     }
 
+    /// Whether a limit of either side pauses this side's data packets.
+    pub fn is_paused(&self) -> bool {
+        self.path.is_paused()
+    }
+
     fn set_limit(&mut self, now: Time, whose: usize, rate: Option<Rate>) {
         let before = self.path.rate();
         self.path.limits[whose] = rate;
@@ -325,12 +366,22 @@ impl DfcpConnection {
 
     /// The next event.
     pub fn event(&mut self) -> Option<DfcpEvent> {
-        self.events.pop_front()
+        let event = self.events.pop_front()?;
+        if matches!(event, DfcpEvent::Message { .. }) && !self.config.holds_messages {
+            self.unread.pop_front();
+        }
+        Some(event)
     }
 
-    /// The next piece of work that the connection wants done.
+    /// The next piece of work that the connection wants done. Of a connection that has much of it
+    /// the rest waits until some is done, so that a peer cannot fill the workers' queue.
     pub fn job(&mut self) -> Option<CodingJob> {
-        self.jobs.pop_front()
+        if self.jobs_out >= MAX_JOBS {
+            return None;
+        }
+        let job = self.jobs.pop_front()?;
+        self.jobs_out += 1;
+        Some(job)
     }
 
     /// The next entry of the trace, if the configuration asked for one.
@@ -369,9 +420,7 @@ impl DfcpConnection {
         self.drain_until = now + (self.path.rtt.timeout() * 5).max(Duration::from_millis(500));
         self.control.retract(|_| true);
         self.control.push(now, Frame::Close { code, reason: reason.to_owned() });
-        self.send.clear();
-        self.recv.clear();
-        self.jobs.clear();
+        self.drop_channels();
     }
 
     /// Ends the connection when everything sent has been delivered and the peer has finished too.
@@ -382,11 +431,17 @@ impl DfcpConnection {
     fn finish_with(&mut self, reason: CloseReason) {
         if self.state != State::Closed {
             self.state = State::Closed;
-            self.send.clear();
-            self.recv.clear();
-            self.jobs.clear();
+            self.drop_channels();
             self.events.push_back(DfcpEvent::Closed(reason));
         }
+    }
+
+    fn drop_channels(&mut self) {
+        self.send.clear();
+        self.recv.clear();
+        self.early_symbols.clear();
+        self.ordered_waiting.clear();
+        self.jobs.clear();
     }
 
     /// The peer has ended the connection: tell the application, and answer late packets for a

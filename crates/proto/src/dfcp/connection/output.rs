@@ -13,11 +13,14 @@ use super::super::trace::{TraceEvent, Traced};
 use super::super::wire;
 use super::{DfcpConnection, HINT_SIZES, Outgoing, State, early_limit};
 use crate::dfcp::connection::channels::SendOptions;
+use crate::rate::feedback::feedback_interval;
 use crate::rate::kind::RateKind;
 
 /// Every so many feedbacks one asks for an answer, so that a side that only receives knows its
 /// round-trip time.
 const PING_EVERY: u64 = 32;
+/// Bytes of the shortest status of a channel: with less room none need be made.
+const LEAST_STATUS: usize = 5;
 /// Rates at which it is rather processors than the path that limit what is sent. The largest of all
 /// says that none is known.
 const FAST: Range<Rate> = Rate::from_mbps(2000)..Rate::MAX;
@@ -76,8 +79,10 @@ impl DfcpConnection {
         }
     }
 
-    /// The same, if the last call of all was one to [`poll`](Self::poll) or to this at the same
-    /// time: then what comes before symbols need not be looked for again.
+    /// The batch form of [`poll`](Self::poll): the next packet of a burst that began with a call of
+    /// it at the same time. It does not look again for frames that are more urgent than symbols,
+    /// which are most packets of a fast path; frames that have become urgent since then wait for
+    /// one packet.
     pub fn poll_again(&mut self, now: Time) -> Option<Outgoing> {
         if core::mem::take(&mut self.streams)
             && let packet @ Some(_) = self.poll_symbols(now)
@@ -190,6 +195,7 @@ impl DfcpConnection {
             return None;
         }
         self.feedback.due = None;
+        let mut is_left = false;
         let mut frames = Frames::new();
         let mut meta = Meta::UNCOUNTED;
         if let Some(feedback) = self.path.receipts.feedback(now, self.path.id) {
@@ -197,16 +203,25 @@ impl DfcpConnection {
         }
         let mut room = self.room().saturating_sub(wire::frames_len(&frames) + 8);
         for channel in core::mem::take(&mut self.feedback.dirty) {
+            if room < LEAST_STATUS {
+                self.feedback.dirty.insert(channel);
+                is_left = true;
+                continue;
+            }
             let Some(receiving) = self.recv.get(&channel) else { continue };
             let frame = Frame::Blocks(Box::new(receiving.status()));
             let len = wire::frame_len(&frame);
             if len > room {
                 self.feedback.dirty.insert(channel);
-                self.feedback.due = Some(now);
+                is_left = true;
                 continue;
             }
             room -= len;
             frames.push(frame);
+        }
+        if is_left {
+            let interval = feedback_interval(self.path.rtt.smoothed());
+            self.feedback.due = Some(self.feedback.at_once(now, interval));
         }
         self.feedback.sent += 1;
         if self.feedback.sent.is_multiple_of(PING_EVERY) || !self.path.rtt.is_known() {

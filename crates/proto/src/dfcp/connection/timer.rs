@@ -1,5 +1,6 @@
 use fontis_base::{Duration, Time};
 
+use super::super::code::DEADLINE_PASSED;
 use super::super::event::{CloseReason, DfcpEvent};
 use super::super::packet::{Frame, LiveKind};
 use super::{DfcpConnection, State};
@@ -131,5 +132,3 @@ impl DfcpConnection {
 
 /// The least silence after which a receiver asks for the object that it waits for.
 const LEAST_PATIENCE: Duration = Duration::from_millis(500);
-/// The code of a channel that was given up because its deadline passed.
-pub const DEADLINE_PASSED: u32 = u32::MAX;

@@ -103,7 +103,7 @@ impl TcpEndpoint {
 
     /// The SYN or SYNACK that leaves.
     #[cold]
-    pub fn transmit_syn(&mut self, now: Time, leaving: Leaving) -> Transmit {
+    pub(super) fn syn_segment(&mut self, now: Time, leaving: Leaving) -> Transmit {
         let Leaving { seq, flags, ecn_capable, .. } = leaving;
         let (config, options) = (&self.config, self.options);
         let answer = flags.has(TcpFlags::ACK);

@@ -1,0 +1,33 @@
+use std::path::Path;
+
+use crate::printable::printable;
+
+/// The paths that are named at most.
+const NAMED: usize = 16;
+
+/// The entries of a folder that a transfer left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Sockets, pipes and devices at the sender.
+    pub special: u64,
+    /// Symbolic links that point out of the folder, and that the receiver does not keep.
+    pub links: u64,
+    /// Files, folders and links whose names the receiver's file system cannot hold.
+    pub names: u64,
+    /// The first paths that this side left out, escaped for terminals.
+    pub first: Vec<String>,
+}
+
+impl LeftOut {
+    /// Entries in all.
+    pub const fn total(&self) -> u64 {
+        self.special.saturating_add(self.links).saturating_add(self.names)
+    }
+
+    /// Names a path, if few are named yet.
+    pub(crate) fn name(&mut self, path: &Path) {
+        if self.first.len() < NAMED {
+            self.first.push(printable(path));
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The readers of others' bytes that have no public function, for the fuzz targets. No part of the
+//! library's interface.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+
+use fontis_base::{Duration, Time};
+use fontis_proto::dfcp::KnownPath;
+
+use crate::identity::AllowList;
+use crate::journal;
+use crate::protection::Tokens;
+use crate::transfer::message;
+
+/// Reads a message of a transfer, and checks that it is written as it was read.
+pub fn message(bytes: &[u8]) {
+    assert!(message::reads(bytes), "a message that is written reads differently");
+}
+
+/// Reads a journal; gives how many records it has.
+pub fn journal(bytes: &[u8]) -> Option<usize> {
+    journal::parse(bytes).map(|(_, records)| records.len())
+}
+
+/// Reads a list of clients.
+pub fn allow_list(text: &str) -> Option<AllowList> {
+    AllowList::parse(text, Path::new("list")).ok()
+}
+
+/// Shows bytes as a token, and a token changed by them: neither is good, unless nothing is changed.
+pub fn token(bytes: &[u8]) {
+    let mut tokens = Tokens::new();
+    let (now, ip, client) = (Time::ZERO + Duration::from_secs(1), LOCAL, [7; 32]);
+    assert!(tokens.redeem(now, ip, &client, bytes).is_none(), "nobody made it");
+    let made = tokens.make(now, ip, &client, KnownPath::default());
+    let mask = bytes.iter().copied().chain(std::iter::repeat(0));
+    let changed: Vec<u8> = made.iter().zip(mask).map(|(byte, mask)| byte ^ mask).collect();
+    let is_good = tokens.redeem(now, ip, &client, &changed).is_some();
+    assert_eq!(is_good, changed[..] == made[..], "a token is good as it was made");
+}
+
+const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
