@@ -127,6 +127,33 @@ fn recalled(rate: Option<Rate>, token: Option<&'static [u8]>) -> Pair {
 }
 
 #[test]
+fn a_receiver_that_reports_twice_what_came_is_not_sent_more() {
+    let capacity = Rate::from_mbps(20);
+    let auto = DfcpConfig { rate: RateKind::Auto, ..DfcpConfig::default() };
+    let mut pair = Pair::new(auto.clone(), auto, millis(20), None);
+    pair.bottleneck = Some([capacity; 2].map(Serializer::new));
+    pair.alter = Box::new(|side, packet| {
+        let DfcpPacket::Sealed { frames, .. } = packet else { return };
+        if side == Side::Server {
+            for frame in frames.iter_mut() {
+                if let Frame::Feedback(feedback) = frame {
+                    feedback.bytes *= 2;
+                    feedback.packets *= 2;
+                }
+            }
+        }
+    });
+    pair.run_for(millis(200));
+    pair.client.send_message(vec![1; 100_000_000].into(), SendOptions::default());
+    pair.run_for(Duration::from_secs(12));
+    let rate = data_rate(&pair, Duration::from_secs(6));
+    let share = rate.as_bps() as f64 / capacity.as_bps() as f64;
+    let stats = pair.client.stats();
+    assert!((0.85..1.1).contains(&share), "{rate} over {capacity}");
+    assert!(stats.srtt < millis(80), "a queue stands: {stats:?}");
+}
+
+#[test]
 fn a_known_path_is_begun_with_half_of_its_rate() {
     let mut pair = recalled(Some(Rate::from_mbps(100)), Some(b"shown"));
     let shown = pair.sent.iter().any(|sent| match &sent.packet {

@@ -43,6 +43,8 @@ pub(super) struct Path {
     pub(super) packets_lost: u64,
     pub(super) trains: Trains,
     last_marked: u64,
+    /// Bytes at the IP layer of the packets that feedback has shown to have arrived.
+    acked_bytes: u64,
     /// When feedback last came, or sending began after rest.
     heard: Time,
     silent_rounds: u32,
@@ -71,6 +73,7 @@ impl Path {
             packets_lost: 0,
             trains,
             last_marked: 0,
+            acked_bytes: 0,
             heard: Time::ZERO,
             silent_rounds: 0,
             probes: 0,
@@ -206,16 +209,23 @@ impl Path {
         let patience = self.rtt.timeout();
         let was_full = !self.may_fly();
         let (limited, host_late) = (&mut self.limited, &mut self.host_late);
+        let acked_bytes = &mut self.acked_bytes;
         let known = self.history.resolve(feedback, patience, |number, sent, outcome| {
             *limited |= sent.late == Some(Late::Starved);
             *host_late |= sent.late == Some(Late::Host);
             match outcome {
-                Outcome::Received => decided.push((number, true)),
+                Outcome::Received => {
+                    *acked_bytes += u64::from(sent.size);
+                    decided.push((number, true));
+                }
                 Outcome::Lost if !sent.mtu_probe => {
                     decided.push((number, false));
                     tally.lose(number);
                 }
-                Outcome::Late => tally.late += 1,
+                Outcome::Late => {
+                    *acked_bytes += u64::from(sent.size);
+                    tally.late += 1;
+                }
                 Outcome::Lost | Outcome::Forgotten => {}
             }
             decide(number, sent, outcome);
@@ -253,7 +263,8 @@ impl Path {
             min_rtt: self.rtt.least(),
             one_way_ns: if fresh { one_way_ns } else { Vec::new() },
             received_at: Time::from_nanos(feedback.received_at_us.saturating_mul(1000)),
-            received_bytes: feedback.bytes,
+            // The peer's own count may be as high as it likes.
+            received_bytes: self.acked_bytes,
             largest: feedback.largest,
             next_number: self.history.next_number(),
             decided,

@@ -49,6 +49,9 @@ pub struct Sent {
 /// Decides what is lost: given the packet's place among all sent, and the packet.
 pub type Loss = Box<dyn FnMut(u64, &Sent) -> bool>;
 
+/// Alters a packet that a side sends: a peer may say what it likes.
+pub type Alter = Box<dyn FnMut(Side, &mut DfcpPacket)>;
+
 /// Two connections and the path between them.
 pub struct Pair {
     pub now: Time,
@@ -57,6 +60,7 @@ pub struct Pair {
     pub events: Vec<(Side, DfcpEvent)>,
     pub sent: Vec<Sent>,
     pub loss: Loss,
+    pub alter: Alter,
     pub one_way: Duration,
     /// What the path carries from the client and from the server, with queues that never overflow;
     /// as much as is sent if none.
@@ -87,6 +91,7 @@ impl Pair {
             events: Vec::new(),
             sent: Vec::new(),
             loss: Box::new(|_, _| false),
+            alter: Box::new(|_, _| {}),
             one_way,
             bottleneck: None,
             tick: Duration::ZERO,
@@ -138,7 +143,8 @@ impl Pair {
                 idle = false;
                 self.events.push((side, event));
             }
-            for outgoing in out {
+            for mut outgoing in out {
+                (self.alter)(side, &mut outgoing.packet);
                 let sent =
                     Sent { at: now, from: side, packet: outgoing.packet, size: outgoing.size };
                 let lost = (self.loss)(self.sent.len() as u64, &sent);
