@@ -2,7 +2,8 @@
 # Measures, and keeps what was measured with the date, the commit and the machine that it was
 # measured on.
 #
-# What runs in virtual time (the examples wan and control) is the same on every machine;
+# What runs in virtual time (the examples wan and control, and safety.py, which writes
+# docs/safety.md) is the same on every machine;
 # sim_bench.py measures the simulator, ns2_fidelity.py sets it beside ns-2 if that is installed; the
 # bench raptorq sets our codec beside others in one process; testbed_bench.py measures the testbed
 # where there can be one; viewer.sh opens large files in a browser; bench.py moves real bytes
@@ -35,6 +36,7 @@ done
 measure raptorq cargo bench --locked --quiet --manifest-path peers/Cargo.toml --target-dir target/peers
 cargo build --release --locked --quiet -p fontis-cli
 export FONTIS=${FONTIS:-${CARGO_TARGET_DIR:-target}/release/fontis}
+measure safety scripts/safety.py "$FONTIS"
 measure sim scripts/sim_bench.py
 if command -v ns >/dev/null; then
     cp docs/ns2.md "$folder/ns2.md"

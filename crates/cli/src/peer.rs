@@ -195,8 +195,9 @@ fn read_psk(path: &Path) -> Result<[u8; 32], Failure> {
 /// The sending rate of this side.
 #[derive(Debug, clap::Args)]
 pub struct RateArgs {
-    /// The sending rate: auto measures the path and keeps its queue short, friendly takes the share
-    /// of a TCP (CUBIC) flow, a rate as in 20mbit is kept, greedy sends as fast as the machine can
+    /// The sending rate: auto measures the path, keeps its queue short and gives way to others;
+    /// friendly takes the share of a TCP (CUBIC) flow. A rate as in 20mbit is kept and greedy sends
+    /// as fast as the machine can: neither gives way to anybody
     #[arg(long, value_name = "auto|friendly|greedy|RATE", default_value_t, value_parser = rate)]
     pub rate: RateKind,
     /// Let greedy send to any network; it overloads networks on purpose

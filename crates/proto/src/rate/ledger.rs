@@ -26,7 +26,11 @@ const MOST: f64 = 0.4;
 const FAST: f64 = 250.0;
 /// The same for such a flow that has not yet seen the loss stay while the queue fell: its share of
 /// a crowd may be small, and then its own tests say nothing.
-const MOST_SLOW: f64 = 0.05;
+const MOST_SLOW: (f64, f64) = (0.05, 0.15);
+/// Packets in a round trip for each unit of loss within that.
+const SLOW: f64 = 700.0;
+/// The seconds in which half of what was in a round trip before is forgotten.
+const WINDOW_MEMORY: f64 = 3.0;
 /// Packets sent while less was sent on purpose: what a statement takes, and after how many half of
 /// what they told has been forgotten.
 const LEAST_EASED: f64 = 8.0;
@@ -58,8 +62,9 @@ pub(super) struct LossLedger {
     /// who filled the queue did.
     easing: Fading,
     eased: Fading,
-    /// Packets in a round trip.
+    /// The most packets in a round trip of late.
     window: f64,
+    window_at: Time,
     /// Calm packets since then.
     fresh: f64,
     /// When calm packets last came.
@@ -203,7 +208,7 @@ impl LossLedger {
         } else {
             let Fading { packets, lost } = self.eased;
             if packets < LEAST_EASED {
-                MOST_SLOW
+                (self.window / SLOW).clamp(MOST_SLOW.0, MOST_SLOW.1)
             } else {
                 ((lost + 1.0 + libm::sqrt(lost)) / packets).clamp(MOST_DISTRUSTED, MOST)
             }
@@ -220,8 +225,9 @@ impl LossLedger {
     }
 
     /// So many packets are sent in a round trip.
-    pub(super) fn set_window(&mut self, packets: f64) {
-        self.window = packets;
+    pub(super) fn set_window(&mut self, now: Time, packets: f64) {
+        let passed = now.since(core::mem::replace(&mut self.window_at, now)).as_secs_f64();
+        self.window = packets.max(self.window * libm::exp2(-passed / WINDOW_MEMORY));
     }
 
     /// Whether the flow is too slow to test its loss in a few round trips.
@@ -302,7 +308,7 @@ mod tests {
             }
             decided.reverse();
             sample.decided = decided;
-            ledger.set_window(250.0);
+            ledger.set_window(sample.now, 250.0);
             ledger.sees_queue(sample.now);
             ledger.observe(&sample, &queues, |_| false);
         }

@@ -47,7 +47,8 @@ impl Auto {
         let base = &self.base;
         let queueing = |delay: &(u64, i64)| (delay.0, base.queueing(delay.1).as_secs_f64());
         let queues: Vec<(u64, f64)> = delays.iter().map(queueing).collect();
-        self.ledger.set_window(self.rate * sample.srtt.as_secs_f64() / PACKET);
+        let packets = self.rate * sample.srtt.as_secs_f64() / PACKET;
+        self.ledger.set_window(sample.now, packets);
         let drain = &self.drain;
         self.ledger.observe(sample, &queues, |number| drain.covers(number));
         self.look_for_queue(sample, visible);
