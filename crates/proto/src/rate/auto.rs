@@ -50,6 +50,9 @@ const STANDS: (f64, f64) = (1.5, 2e-3);
 const STANDING_ROUNDS: u32 = 3;
 /// Bits of a packet, about.
 const PACKET: f64 = 12e3;
+/// The packets by which a flow adds to what is in flight in a round trip, at least, while the queue
+/// is shorter than its target: TCP's way to find a slow flow's share.
+const INCREASE: f64 = 0.5;
 /// Packets that a judgement of loss takes at least.
 const LEAST_JUDGED: f64 = 40.0;
 
@@ -318,11 +321,7 @@ impl Auto {
 
     /// The rate at which packets that survive the path's own loss arrive with rate `arrival`.
     fn sending(&self, arrival: f64) -> f64 {
-        let loss = match self.random_loss {
-            Some(loss) => loss,
-            // Losses beside a queue may be overflow.
-            None => self.ledger.proved().unwrap_or(0.0),
-        };
+        let loss = self.random_loss.or_else(|| self.ledger.proved()).unwrap_or(0.0);
         arrival / (1.0 - loss)
     }
 
@@ -352,6 +351,7 @@ impl Auto {
         self.target.on_round(sample, queue, self.ceiling.is_none());
         let target = self.queue_target();
         let stands = queue > (STANDS.0 * target).max(target + STANDS.1);
+        // A doubt makes it so many at once, and is kept for a round.
         self.stands = if stands || self.stands == STANDING_ROUNDS { self.stands + 1 } else { 0 };
         if queue > target / 2.0 {
             self.capacity = self.delivery.rate().map(|rate| (rate, sample.now));
@@ -441,10 +441,7 @@ impl Auto {
         if limited && self.queue < target {
             return;
         }
-        if self.drain.is_on(now) {
-            return;
-        }
-        if self.rival.is_on() {
+        if self.drain.is_on(now) || self.rival.is_on() {
             return;
         }
         let control_time = control_time(sample);
@@ -455,10 +452,12 @@ impl Auto {
         let stands = self.stands >= STANDING_ROUNDS && self.drain.age(now) > rounds(4.0);
         if self.drain.is_due(sample) || doubtful || stands {
             self.stands = 0;
-            let shortest = match (stands, doubtful && self.ledger.is_slow()) {
-                (_, true) => 1.0,
-                (true, false) => 0.5,
-                (false, false) => 0.1,
+            let shortest = if doubtful && self.ledger.is_slow() {
+                1.0
+            } else if stands {
+                0.5
+            } else {
+                0.1
             };
             let bounds = (shortest * control_time, control_time);
             let span = self.drain.begin(sample, self.queue, bounds);
@@ -471,10 +470,10 @@ impl Auto {
         let growth = if self.cautious > 0 { correction.min(0.0) } else { correction + self.boost };
         let factor = (1.0 + growth).clamp(0.25, 1.0 + BOOST.1);
         let rate = self.sending(delivered * factor).max(MIN_RATE);
-        // A slow flow's share is found as TCP finds it: a packet more in flight each round trip.
-        let rounds = passed.as_secs_f64() / sample.srtt.as_secs_f64().max(1e-3);
-        let packet = 6e3 / sample.srtt.as_secs_f64().max(1e-3);
-        let more = (self.rate + packet * rounds).min(1.5 * self.sending(delivered) + packet);
+        let rtt = sample.srtt.as_secs_f64().max(1e-3);
+        let increase = INCREASE * PACKET / rtt;
+        let more = (self.rate + increase * passed.as_secs_f64() / rtt)
+            .min(1.5 * self.sending(delivered) + increase);
         let rate = if growth > 0.0 { rate.max(more) } else { rate };
         self.rate = if self.waits_for_hosts(sample, target) {
             rate.max(self.rate * (1.0 - passed.as_secs_f64() / HOST_MEMORY))

@@ -75,8 +75,7 @@ impl Drain {
 
     /// Whether the path has shown no lesser delay for so long that it is time for one.
     pub(super) fn is_due(&self, sample: &FeedbackSummary) -> bool {
-        let every = EVERY.0.max(sample.min_rtt * EVERY.1);
-        self.least.is_some_and(|(_, at)| sample.now.since(at) > every)
+        self.least.is_some_and(|(_, at)| sample.now.since(at) > sample.at_least(EVERY))
     }
 
     /// Whether what comes of the last one is not known yet.

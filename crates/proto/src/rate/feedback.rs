@@ -37,6 +37,13 @@ pub struct FeedbackSummary {
     pub marked: u64,
 }
 
+impl FeedbackSummary {
+    /// A time that lasts so long, and so many round trips without queues, at least.
+    pub(super) fn at_least(&self, (time, rounds): (Duration, u64)) -> Duration {
+        time.max(self.min_rtt * rounds)
+    }
+}
+
 /// How often feedback is sent while data arrives: often enough to steer by, seldom enough to cost
 /// nothing.
 pub fn feedback_interval(srtt: Duration) -> Duration {

@@ -22,7 +22,7 @@ impl Friendly {
         let is_lost = |(number, received): &(u64, bool)| !received && *number >= first;
         let congested =
             sample.decided.iter().any(is_lost) || (sample.marked > 0 && sample.largest >= first);
-        self.window.on_feedback(sample, congested, 0.0);
+        self.window.on_feedback(sample, congested);
     }
 
     /// Another round-trip time has passed without the feedback that was due.

@@ -16,18 +16,18 @@ const EXTENT: (Duration, u64) = (Duration::from_millis(500), 5);
 /// Without calm packets for twice this time, and so many round trips, half of what they proved is
 /// forgotten; so it is without a queue that shows for once this time.
 const PERIOD: (Duration, u64) = (Duration::from_millis(1500), 12);
-/// The excess over the proved loss that the test for overload looks for: at least, and as a share.
-const EXCESS: (f64, f64) = (0.02, 0.25);
-/// The proved loss that the test supposes at least.
-const FLOOR: f64 = 0.0005;
 /// The most that is ever taken for a path's own loss.
 const MOST: f64 = 0.4;
-/// A flow with fewer packets in a round trip is too slow to test its loss in a few of them.
+/// The same while a delay that did not fall was taken for the path's: a queue may be full all the
+/// time. So long it is not believed.
+const MOST_DISTRUSTED: f64 = 0.02;
+const DISTRUST: (Duration, u64) = (Duration::from_secs(6), 50);
+/// A flow with fewer packets in a round trip is too slow to test its loss in a few of them. Its
+/// share of a crowd may be small, and then its own tests say nothing.
 const FAST: f64 = 250.0;
-/// The same for such a flow that has not yet seen the loss stay while the queue fell: its share of
-/// a crowd may be small, and then its own tests say nothing.
+/// The most that such a flow takes for the path's own loss before it has seen that stay while the
+/// queue fell, and the packets in a round trip for each unit of loss within these bounds.
 const MOST_SLOW: (f64, f64) = (0.05, 0.15);
-/// Packets in a round trip for each unit of loss within that.
 const SLOW: f64 = 700.0;
 /// The seconds in which half of what was in a round trip before is forgotten.
 const WINDOW_MEMORY: f64 = 3.0;
@@ -35,13 +35,15 @@ const WINDOW_MEMORY: f64 = 3.0;
 /// what they told has been forgotten.
 const LEAST_EASED: f64 = 8.0;
 const EASED_MEMORY: f64 = 60.0;
-/// The same while it is not known whether a queue is full all the time.
-const MOST_DISTRUSTED: f64 = 0.02;
-const DISTRUST: (Duration, u64) = (Duration::from_secs(6), 50);
-/// How much likelier overload must make the losses than the proved loss does, as a logarithm.
+/// The excess over the proved loss that the test for overload looks for: at least, and as a share.
+const EXCESS: (f64, f64) = (0.02, 0.25);
+/// The proved loss that this test supposes at least.
+const FLOOR: f64 = 0.0005;
+/// How much likelier overload must make the losses than the proved loss does, as a logarithm; the
+/// second number is the weight of the losses that a round trip leads to expect.
 const EVIDENCE: f64 = 4.0;
 const OCCASIONS: f64 = 10.0;
-/// The longest mean run of losses that the test allows for.
+/// The longest mean run of losses that this test allows for.
 const LONGEST_RUN: f64 = 20.0;
 
 /// Losses of a path, sorted by the queue that the packets met.
@@ -102,12 +104,12 @@ impl Fading {
 }
 
 impl LossLedger {
-    /// Takes a feedback, with the packets whose queueing delay, in seconds, it tells, in order of
-    /// their numbers.
+    /// Takes a feedback. `queueing` tells the queueing delay, in seconds, of a one-way delay, and
+    /// `is_eased` whether a packet was sent while less was sent on purpose.
     pub(super) fn observe(
         &mut self,
         sample: &FeedbackSummary,
-        queues: &[(u64, f64)],
+        queueing: impl Fn(i64) -> f64,
         is_eased: impl Fn(u64) -> bool,
     ) {
         let window = EXTENT.0.max(sample.srtt * EXTENT.1);
@@ -115,17 +117,19 @@ impl LossLedger {
             self.longest = [0.0, self.longest[0]];
             self.window_began = sample.now;
         }
-        let longest = queues.iter().fold(self.longest[0], |longest, q| longest.max(q.1));
-        self.longest[0] = longest;
+        let delays = &sample.one_way_ns;
+        if let Some(longest) = delays.iter().map(|(_, delay)| *delay).max() {
+            self.longest[0] = self.longest[0].max(queueing(longest));
+        }
         let limit = self.extent() / 2.0;
-        let mut nearest = Nearest { queues, at: queues.len() };
+        let mut nearest = Nearest { delays, at: delays.len() };
         let (mut packets, mut lost) = (0.0, 0.0);
         for (number, received) in &sample.decided {
             if is_eased(*number) {
                 self.easing.packets += 1.0;
                 self.easing.lost += f64::from(!received);
             }
-            if nearest.queue(*number).is_some_and(|queue| queue <= limit) {
+            if nearest.delay(*number).is_some_and(|delay| queueing(delay) <= limit) {
                 packets += 1.0;
                 lost += f64::from(!received);
             }
@@ -151,7 +155,7 @@ impl LossLedger {
         }
         self.distrusted_until = self.distrusted_until.filter(|until| sample.now < *until);
         let since = |at: Time| sample.now.since(at.max(self.halved_at));
-        let period = PERIOD.0.max(sample.min_rtt * PERIOD.1);
+        let period = sample.at_least(PERIOD);
         if since(self.calm_at) > period * 2 || since(self.visible_at) > period {
             self.halve();
             self.halved_at = sample.now;
@@ -185,7 +189,7 @@ impl LossLedger {
 
     /// Whether it is time for calm packets.
     pub(super) fn wants_calm(&self, sample: &FeedbackSummary) -> bool {
-        sample.now.since(self.calm_at) > PERIOD.0.max(sample.min_rtt * PERIOD.1)
+        sample.now.since(self.calm_at) > sample.at_least(PERIOD)
     }
 
     /// The loss among calm packets, once there are enough of them.
@@ -193,17 +197,15 @@ impl LossLedger {
         (self.calm.packets >= LEAST).then(|| self.calm.loss().min(self.most()))
     }
 
-    /// Whether the path's delay is only what it was taken for when a queue did not fall.
+    /// The path's delay is only what it was taken for when a queue did not fall; or that is over.
     pub(super) fn distrust(&mut self, sample: Option<&FeedbackSummary>) {
-        let until =
-            |sample: &FeedbackSummary| sample.now + DISTRUST.0.max(sample.min_rtt * DISTRUST.1);
-        self.distrusted_until = sample.map(until);
+        self.distrusted_until = sample.map(|sample| sample.now + sample.at_least(DISTRUST));
     }
 
     fn most(&self) -> f64 {
         if self.distrusted_until.is_some() {
             MOST_DISTRUSTED
-        } else if self.window >= FAST {
+        } else if !self.is_slow() {
             MOST
         } else {
             let Fading { packets, lost } = self.eased;
@@ -235,11 +237,6 @@ impl LossLedger {
         self.window < FAST
     }
 
-    /// The most that calm packets may be lost with, for all that is known.
-    fn bound(&self) -> f64 {
-        self.calm.bound()
-    }
-
     /// The calm loss was found to be less.
     pub(super) fn refute(&mut self, loss: f64) {
         self.calm.lost = self.calm.lost.min(self.calm.packets * loss);
@@ -248,7 +245,7 @@ impl LossLedger {
     /// Weighs losses of packets from number `first` on: whether they are more than what was proved
     /// explains. Then the next weighing begins anew.
     pub(super) fn shows_overload(&mut self, sample: &FeedbackSummary, first: u64) -> bool {
-        let proved = self.bound().min(self.most()).max(FLOOR);
+        let proved = self.calm.bound().min(self.most()).max(FLOOR);
         let overload = (proved + EXCESS.0.max(EXCESS.1 * proved)).min(0.95);
         let run = (2.0 * sample.mean_burst - 1.0).clamp(1.0, LONGEST_RUN);
         let of_lost = libm::log(overload / proved) / run;
@@ -266,23 +263,23 @@ impl LossLedger {
     }
 }
 
-/// Looks up the queueing delay of the packet nearest to a number; numbers must fall.
+/// Looks up the one-way delay of the packets nearest to a number; numbers must fall.
 struct Nearest<'a> {
-    queues: &'a [(u64, f64)],
+    delays: &'a [(u64, i64)],
     at: usize,
 }
 
 impl Nearest<'_> {
-    fn queue(&mut self, number: u64) -> Option<f64> {
-        while self.at > 0 && self.queues[self.at - 1].0 >= number {
+    fn delay(&mut self, number: u64) -> Option<i64> {
+        while self.at > 0 && self.delays[self.at - 1].0 >= number {
             self.at -= 1;
         }
-        let above = self.queues.get(self.at);
-        let below = self.at.checked_sub(1).and_then(|at| self.queues.get(at));
+        let above = self.delays.get(self.at);
+        let below = self.at.checked_sub(1).and_then(|at| self.delays.get(at));
         match (below, above) {
             // A packet between two met a queue about as long as the longer of theirs.
             (Some(below), Some(above)) => Some(below.1.max(above.1)),
-            (one, other) => one.or(other).map(|queue| queue.1),
+            (one, other) => one.or(other).map(|delay| delay.1),
         }
     }
 }
@@ -298,19 +295,19 @@ mod tests {
     fn report(ledger: &mut LossLedger, begin: u64, mut packet: impl FnMut(u64) -> (f64, bool)) {
         for feedback in begin * 20..(begin + 1) * 20 {
             let mut sample = FeedbackSummary::example(feedback * 10);
-            let (mut queues, mut decided) = (Vec::new(), Vec::new());
+            let (mut delays, mut decided) = (Vec::new(), Vec::new());
             for number in feedback * 50..(feedback + 1) * 50 {
                 let (queue, lost) = packet(number);
                 if !lost {
-                    queues.push((number, queue));
+                    delays.push((number, (queue * 1e9) as i64));
                 }
                 decided.push((number, !lost));
             }
             decided.reverse();
-            sample.decided = decided;
+            (sample.decided, sample.one_way_ns) = (decided, delays);
             ledger.set_window(sample.now, 250.0);
             ledger.sees_queue(sample.now);
-            ledger.observe(&sample, &queues, |_| false);
+            ledger.observe(&sample, |delay| delay as f64 / 1e9, |_| false);
         }
     }
 

@@ -35,8 +35,8 @@ impl Rival {
 
     /// A queue stayed although less was sent. The second time others are kept up with.
     pub(super) fn on_stay(&mut self, sample: &FeedbackSummary, rate: f64) {
-        let close = CLOSE.0.max(sample.min_rtt * CLOSE.1);
-        let again = self.stayed_at.is_some_and(|at| sample.now.since(at) < close);
+        let is_close = |at| sample.now.since(at) < sample.at_least(CLOSE);
+        let again = self.stayed_at.is_some_and(is_close);
         self.stayed_at = Some(sample.now);
         if again {
             self.stayed_at = None;
@@ -55,20 +55,18 @@ impl Rival {
         empty: bool,
     ) -> Option<Rate> {
         let window = self.window.as_mut()?;
-        window.on_feedback(sample, overload, 0.0);
+        window.on_feedback(sample, overload);
         self.was_empty |= empty;
         if sample.now.since(self.looked_at) > sample.min_rtt * LOOK {
             self.looks = if core::mem::take(&mut self.was_empty) { self.looks + 1 } else { 0 };
             self.looked_at = sample.now;
         }
-        let stint = STINT.0.max(sample.min_rtt * STINT.1);
-        let over = self.looks >= LOOKS || sample.now.since(self.since) > stint;
-        let rate = window.rate();
-        if over {
-            // One queue that stays is enough to take it up again.
-            self.stayed_at = Some(sample.now);
+        if self.looks < LOOKS && sample.now.since(self.since) <= sample.at_least(STINT) {
+            return None;
         }
-        over.then(|| self.window = None).map(|()| rate)
+        // One queue that stays is enough to take it up again.
+        self.stayed_at = Some(sample.now);
+        self.window.take().map(|window| window.rate())
     }
 
     /// Another round trip has passed without the feedback that was due.

@@ -62,15 +62,13 @@ impl CubicWindow {
         self.recovered_at
     }
 
-    /// Takes a feedback, and whether it shows congestion. Of the packets sent, a share of `loss`
-    /// counts as if it had arrived.
-    pub(super) fn on_feedback(&mut self, sample: &FeedbackSummary, congested: bool, loss: f64) {
+    /// Takes a feedback, and whether it shows congestion.
+    pub(super) fn on_feedback(&mut self, sample: &FeedbackSummary, congested: bool) {
         self.now = sample.now;
         self.srtt = sample.srtt;
         self.silences = 0;
         let acked = sample.received_bytes.saturating_sub(self.received_bytes);
         self.received_bytes = sample.received_bytes;
-        let acked = (acked as f64 / (1.0 - loss).max(0.5)) as u64;
         let cwnd = self.window.cwnd();
         let used = sample.in_flight + acked;
         // Between feedbacks a paced window is seldom used to its last byte.

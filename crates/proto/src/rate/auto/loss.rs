@@ -3,7 +3,7 @@ use fontis_base::Duration;
 use super::super::ceiling::Ceiling;
 use super::super::feedback::FeedbackSummary;
 use super::super::loss_test::{LossTest, Tally, Verdict};
-use super::{Auto, Round, STANDING_ROUNDS};
+use super::{Auto, PACKET, Round, STANDING_ROUNDS};
 
 /// How often loss that was found to be random is tested again.
 const RETEST_EVERY: Duration = Duration::from_secs(15);
@@ -11,18 +11,15 @@ const RETEST_EVERY: Duration = Duration::from_secs(15);
 const TEST_SHARE: u64 = 4;
 /// Less than this is not worth a test of its own.
 const SOME_LOSS: f64 = 0.02;
-/// The least share of the rate that a test sends at.
-const LEAST_TEST_RATE: f64 = 0.4;
 /// The most round trips that a test takes.
 const LONGEST_TEST: f64 = 4.0;
-/// Bits of a packet, about.
-const PACKET_BITS: f64 = 12e3;
 /// How much loss that was found to be random may grow before it is tested again.
 const MAX_CREEP: f64 = 0.03;
 /// Rounds without growth after an overload.
 const CAUTIOUS_ROUNDS: u32 = 4;
 /// A queue of less than this share of its target is empty.
 const EMPTY: f64 = 0.25;
+
 /// What of the loss is the path's own, and what is overload.
 impl Auto {
     /// Weighs the losses of a feedback, and slows down if they are overload.
@@ -99,10 +96,9 @@ impl Auto {
     /// Sends less for a round: `factor` of the rate at which packets were lost with probability
     /// `loss`.
     fn begin_test(&mut self, sample: &FeedbackSummary, loss: f64, factor: f64) {
-        let factor = factor.max(LEAST_TEST_RATE);
         let delivered = self.delivered().unwrap_or(self.rate * (1.0 - loss));
         let test = LossTest::new(sample.next_number, loss, sample.mean_burst, factor, delivered);
-        let packets = self.rate * sample.srtt.as_secs_f64() / PACKET_BITS;
+        let packets = self.rate * sample.srtt.as_secs_f64() / PACKET;
         if test.packets() as f64 > LONGEST_TEST * packets {
             // So slow a flow would be slower still for long.
             (self.tested_at, self.tested_loss) = (sample.now, loss);

@@ -28,7 +28,7 @@ impl Auto {
         let base = &self.base;
         let queueing = |delay: i64| base.queueing(delay).as_secs_f64();
         let outcome = self.drain.outcome(sample, queueing, visible);
-        if outcome.is_some() || !self.drain.is_watched() {
+        if !self.drain.is_watched() {
             self.ledger.end_easing(outcome == Some(Outcome::Fell));
         }
         match outcome {
@@ -44,13 +44,11 @@ impl Auto {
             Some(Outcome::Doubtful) => self.stands = STANDING_ROUNDS,
             None => {}
         }
-        let base = &self.base;
-        let queueing = |delay: &(u64, i64)| (delay.0, base.queueing(delay.1).as_secs_f64());
-        let queues: Vec<(u64, f64)> = delays.iter().map(queueing).collect();
         let packets = self.rate * sample.srtt.as_secs_f64() / PACKET;
         self.ledger.set_window(sample.now, packets);
-        let drain = &self.drain;
-        self.ledger.observe(sample, &queues, |number| drain.covers(number));
+        let (base, drain) = (&self.base, &self.drain);
+        let queueing = |delay| base.queueing(delay).as_secs_f64();
+        self.ledger.observe(sample, queueing, |number| drain.covers(number));
         self.look_for_queue(sample, visible);
     }
 
