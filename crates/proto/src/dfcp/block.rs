@@ -65,8 +65,8 @@ impl Block {
         self.tail_target = loss.packets_almost_surely(self.needed);
     }
 
-    /// The next `count` symbols of this block, the `index`-th of `channel`; `whole` says that the
-    /// last is to be padded.
+    /// The next `count` symbols of this block, the `index`-th of `channel`; `whole` says that a
+    /// short one is to be padded.
     pub(super) fn take_symbols(
         &mut self,
         channel: ChannelId,
@@ -77,27 +77,21 @@ impl Block {
         let Data::Present(encoder) = &self.data else { return None };
         let shape = encoder.shape();
         let esi = self.next_esi;
-        let mut len = 0;
+        let whole_len = usize::from(shape.symbol_size());
+        let len = |esi| if whole { whole_len } else { shape.symbol_len(esi) };
         let mut data = encoder.symbol(esi)?;
-        for offset in 0..count {
-            len += shape.symbol_len(esi + offset);
-        }
-        let padded = count as usize * usize::from(shape.symbol_size());
-        let short = whole && len < padded;
-        if whole {
-            len = padded;
-        }
-        if count > 1 || (short && !data.is_empty()) {
-            let mut joined = BytesMut::with_capacity(len);
-            joined.extend_from_slice(&data);
-            for offset in 1..count {
-                joined.extend_from_slice(&encoder.symbol(esi + offset)?);
-            }
-            if short && !joined.is_empty() {
-                joined.resize(len, 0);
+        if count > 1 || (whole && shape.symbol_len(esi) < whole_len && !data.is_empty()) {
+            // Each symbol has its padding behind it: others may follow.
+            let mut joined = BytesMut::with_capacity(count as usize * whole_len);
+            for esi in esi..esi + count {
+                joined.extend_from_slice(&encoder.symbol(esi)?);
+                if !joined.is_empty() {
+                    joined.resize(joined.len() + len(esi) - shape.symbol_len(esi), 0);
+                }
             }
             data = joined.freeze();
         }
+        let len: usize = (esi..esi + count).map(len).sum();
         self.next_esi += count;
         // The next symbol is brought from another thread's cache while this one is encrypted.
         if shape.code().carries_bytes() && self.next_esi < shape.source_symbols() {
