@@ -45,6 +45,12 @@ impl Rate {
         self.0 as f64 * 1e-6
     }
 
+    /// The two rates together; no more than [`Rate::MAX`].
+    #[must_use]
+    pub const fn saturating_add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
     /// How long `bytes` take at this rate, rounded up to a nanosecond; [`Duration::MAX`] at rate
     /// zero. Where roundings must not add up, use a [`Serializer`].
     pub const fn time_for(self, bytes: u64) -> Duration {

@@ -48,7 +48,7 @@ pub use connection::{
 pub use dest::Dest;
 pub use endpoint::{
     Accept, BindError, CODE_REFUSED_KEY, CODE_TOO_MANY, ConnectError, ConnectionStatus, Endpoint,
-    EndpointConfig, EndpointStatus, Message,
+    EndpointConfig, EndpointStatus, LocalInterface, Message, PathStatus,
 };
 pub use hash_cache::HashCache;
 pub use hash_tree::{BlockCheck, HashTree, HashTreeBuilder, HashTreeError, block_size_for};

@@ -5,8 +5,10 @@ mod connection;
 mod corpus;
 mod decoding;
 mod hostile_syn;
+mod jumbo;
 #[allow(unreachable_pub, reason = "a module of helpers")]
 mod pair;
+mod paths;
 mod published;
 mod rates;
 mod refusals;

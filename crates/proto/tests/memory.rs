@@ -98,8 +98,8 @@ fn unconfirmed_syns_hold_nothing_but_their_connections() {
         println!("{SYNS} SYNs: {plain} bytes without messages, {hostile} with {frames} hostile");
         assert!(hostile <= plain + 16 * SYNS, "{hostile} bytes, {plain} without messages");
     }
-    // The connection, and what it keeps of the peer's parameters and its own.
-    let each = size_of::<DfcpConnection>() + 1600;
+    // The connection, its path, and what it keeps of the peer's parameters and its own.
+    let each = size_of::<DfcpConnection>() + 2200;
     assert!(plain <= each * SYNS, "{plain} bytes");
     let early = Hello {
         params: Params::default(),
@@ -312,9 +312,9 @@ fn a_sender_keeps_no_more_blocks_than_its_budget_for_a_peer_that_never_has_them(
     let options = SendOptions::default();
     let channel = connection.send_object(now, shape, Bytes::new(), options).unwrap();
     let mut given = 0;
-    for _ in 0..2000 {
+    for sequence in 1..=2000 {
         victim.now += Duration::from_micros(500);
-        let all = BlockStatus { channel, floor: 0, limit: u32::MAX, blocks: Vec::new() };
+        let all = BlockStatus { channel, sequence, floor: 0, limit: u32::MAX, blocks: Vec::new() };
         let mut events = victim.take(Frame::Blocks(Box::new(all)));
         events.extend(victim.take(acknowledgement(victim.sent)));
         for event in events {

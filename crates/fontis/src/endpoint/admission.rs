@@ -11,11 +11,14 @@ use fontis_proto::dfcp::{
 use super::config::Accept;
 use super::driver::Driver;
 use super::error::CODE_REFUSED_KEY;
+use super::outbox::Target;
 use super::router::Router;
 use super::shares::Shares;
 use super::slot::{Protection, Slot, Waiting};
+use super::sockets::MAIN;
 use super::syn::Syn;
 use super::unconfirmed::{LIFE, Network};
+use super::way::Way;
 use crate::connection::Connection;
 use crate::protection::{
     Cookie, OpenedSyn, SynError, cookie, open_syn, reset, reset_token, unknown_key,
@@ -51,7 +54,8 @@ impl Driver {
     }
 
     fn answer(&mut self, to: SocketAddr, from: Option<IpAddr>, datagram: &[u8]) {
-        self.outbox.push(&self.socket, to, from, Ecn::NotEct, true, |out| {
+        let target = Target { socket: MAIN, to, from };
+        self.outbox.push(&self.sockets, target, Ecn::NotEct, true, |out| {
             out.extend_from_slice(datagram);
             true
         });
@@ -172,9 +176,8 @@ impl Driver {
             machine,
             router,
             protection: Protection::Responder(Box::new(responder)),
-            remote: syn.from,
-            candidate: None,
-            local_ip: syn.local,
+            ways: vec![Some(Way::new(syn.socket, syn.from, syn.local))],
+            opens_paths: false,
             waiting,
             latest: at,
             syn: Some((syn.from, opened.source)),
@@ -209,10 +212,10 @@ impl Driver {
         let Some(slot) = self.slots.get_mut(&id).filter(|slot| slot.waiting.is_some()) else {
             return;
         };
+        let target = Target { socket: MAIN, to: slot.remote(), from: None };
         let Protection::Initiator(session) = &mut slot.protection else { return };
         if let Some(syn) = session.prove(cookie) {
-            let (to, from) = (slot.remote, slot.local_ip);
-            self.outbox.push(&self.socket, to, from, Ecn::NotEct, true, |out| {
+            self.outbox.push(&self.sockets, target, Ecn::NotEct, true, |out| {
                 out.extend_from_slice(syn);
                 true
             });

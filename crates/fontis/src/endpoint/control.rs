@@ -1,12 +1,13 @@
 use std::net::SocketAddr;
 
 use fontis_base::{Rate, Time};
-use fontis_proto::dfcp::DfcpStats;
+use fontis_proto::dfcp::{DfcpStats, PathStats};
 
 use super::Endpoint;
 use super::driver::Driver;
 use super::shares::Shares;
 use super::slot::Slot;
+use super::sockets::LocalInterface;
 
 /// The state of an endpoint.
 #[derive(Clone, Debug)]
@@ -36,6 +37,19 @@ pub struct ConnectionStatus {
     pub receiving: bool,
     /// Its counters.
     pub stats: DfcpStats,
+    /// Its paths.
+    pub paths: Vec<PathStatus>,
+}
+
+/// The state of a path of a connection.
+#[derive(Clone, Debug)]
+pub struct PathStatus {
+    /// The interface that it is bound to; `None` if the system chooses.
+    pub interface: Option<LocalInterface>,
+    /// The peer's address on it.
+    pub remote: SocketAddr,
+    /// How it looks.
+    pub stats: PathStats,
 }
 
 impl Endpoint {
@@ -92,14 +106,25 @@ impl Driver {
         self.is_shared = self.limit.is_some() || self.slots.values().any(is_told);
     }
 
+    pub(super) fn paths_of(&self, slot: &Slot) -> Vec<PathStatus> {
+        let status = |stats: PathStats| {
+            let way = slot.way(stats.path)?;
+            let bound = self.bound.iter().find(|bound| bound.socket == way.socket);
+            let interface = bound.map(|bound| bound.interface.clone());
+            Some(PathStatus { interface, remote: way.remote, stats })
+        };
+        slot.machine.path_stats().into_iter().filter_map(status).collect()
+    }
+
     fn status(&self) -> EndpointStatus {
         let mut slots: Vec<_> = self.slots.iter().collect();
         slots.sort_unstable_by_key(|(id, _)| **id);
         let connections = slots.iter().map(|(_, slot)| ConnectionStatus {
-            remote: slot.remote,
+            remote: slot.remote(),
             sending: slot.machine.is_sending(),
             receiving: slot.machine.is_receiving(),
             stats: slot.machine.stats(),
+            paths: self.paths_of(slot),
         });
         EndpointStatus {
             limit: self.limit,

@@ -9,7 +9,7 @@ use fontis_proto::dfcp::{
     OpenError, ResetToken,
 };
 use hashbrown::HashMap;
-use mio::{Events, Interest, Poll, Token, Waker};
+use mio::{Events, Poll, Token, Waker};
 use tokio::sync::{mpsc as async_mpsc, oneshot, watch};
 
 use super::census::Census;
@@ -18,22 +18,24 @@ use super::deadlines::Deadlines;
 use super::error::{BindError, CODE_TOO_MANY, ConnectError};
 use super::handle::Handle;
 use super::limits::Admission;
-use super::outbox::Outbox;
+use super::outbox::{Outbox, Target};
 use super::reset_secret::reset_secret;
 use super::router::Router;
 use super::shares::Shares;
 use super::slot::{Protection, Slot, Waiting};
+use super::sockets::{Bound, MAIN, Sockets};
 use super::syn::Syn;
 use super::unconfirmed::Network;
+use super::way::{Way, overhead};
 use crate::connection::Connection;
 use crate::protection::{Header, Initiator, Opened, SYNACK, header, reset_token, sealed_for};
 use crate::qlog::Qlog;
 use crate::random::random;
 use crate::udp::{Alarm, Batch, Clock, Socket, ecn};
 
-const SOCKET: Token = Token(0);
-const WAKER: Token = Token(1);
-const ALARM: Token = Token(2);
+const WAKER: Token = Token(0);
+const ALARM: Token = Token(1);
+const FIRST_SOCKET: usize = 2;
 
 /// Packets that one connection may send before others have their turn.
 const PACKETS_IN_TURN: u32 = 256;
@@ -54,6 +56,7 @@ const TOO_MANY: &str = "it has as many connections as it takes: try again later"
 #[derive(Clone, Copy)]
 struct Origin {
     at: Time,
+    socket: usize,
     from: SocketAddr,
     local: Option<IpAddr>,
     ecn: Ecn,
@@ -62,9 +65,11 @@ struct Origin {
 /// The thread that moves packets.
 pub(super) struct Driver {
     clock: Clock,
-    poll: Poll,
+    pub(super) poll: Poll,
     alarm: Alarm,
-    pub(super) socket: Socket,
+    pub(super) sockets: Sockets,
+    /// The interfaces that connections may use beside the one that the system chooses.
+    pub(super) bound: Vec<Bound>,
     pub(super) outbox: Outbox,
     /// The datagrams of a read while it is handled, with their slots; `None` stands for one that is
     /// not opened where it is.
@@ -106,22 +111,21 @@ impl Driver {
         commands: mpsc::Receiver<Command>,
         incoming: async_mpsc::UnboundedSender<Connection>,
     ) -> Result<(Self, Arc<Waker>, SocketAddr), BindError> {
-        let mut socket = Socket::bind(address).map_err(|source| match source.kind() {
+        let socket = Socket::bind(address).map_err(|source| match source.kind() {
             io::ErrorKind::AddrInUse => BindError::InUse(address),
             _ => BindError::Io { address, source },
         })?;
         let local = socket.local_addr().map_err(|source| BindError::Io { address, source })?;
         let poll = Poll::new().map_err(BindError::System)?;
         let registry = poll.registry();
-        registry
-            .register(socket.source(), SOCKET, Interest::READABLE | Interest::WRITABLE)
-            .map_err(BindError::System)?;
+        let sockets = Sockets::new(registry, socket, FIRST_SOCKET).map_err(BindError::System)?;
         let waker = Arc::new(Waker::new(registry, WAKER).map_err(BindError::System)?);
         let alarm = Alarm::new(registry, ALARM).map_err(BindError::System)?;
         let driver = Self {
             clock: Clock::start(),
             alarm,
-            socket,
+            sockets,
+            bound: Vec::new(),
             outbox: Outbox::new(),
             opened: Vec::new(),
             reset_secret: reset_secret(&config.secret, local),
@@ -226,9 +230,8 @@ impl Driver {
             machine,
             router,
             protection: Protection::Initiator(Box::new(session)),
-            remote,
-            candidate: None,
-            local_ip: None,
+            ways: vec![Some(Way::new(MAIN, remote, None))],
+            opens_paths: true,
             waiting: Some(Waiting::Connect(Box::new(move |result| {
                 let _ = reply.send(result.map(|()| connection));
             }))),
@@ -261,7 +264,7 @@ impl Driver {
     }
 
     pub(super) fn transport(&self, remote: SocketAddr, id: ConnectionId) -> DfcpConfig {
-        let overhead = if remote.ip().to_canonical().is_ipv4() { 28 } else { 48 };
+        let overhead = overhead(remote);
         let transport = self.config.transport.clone();
         let token = reset_token(&self.reset_secret, id);
         DfcpConfig {
@@ -281,12 +284,21 @@ impl Driver {
 
     /// Reads the waiting datagrams; returns true if there may be more.
     fn receive(&mut self, batch: &mut Batch) -> bool {
+        let mut any = false;
+        for socket in self.sockets.numbers() {
+            any |= self.receive_from(socket, batch);
+        }
+        any
+    }
+
+    fn receive_from(&mut self, socket: usize, batch: &mut Batch) -> bool {
         for _ in 0..READS_IN_TURN {
-            let more = self.socket.receive(batch);
+            let Some(open) = self.sockets.get(socket) else { return false };
+            let more = open.receive(batch);
             let arrival = self.clock.arrivals();
             batch.handle(|meta, bytes| {
-                let at = arrival(meta.timestamp);
-                let origin = Origin { at, from: meta.addr, local: meta.dst_ip, ecn: ecn(meta) };
+                let (at, local) = (arrival(meta.timestamp), meta.dst_ip);
+                let origin = Origin { at, socket, from: meta.addr, local, ecn: ecn(meta) };
                 self.read(origin, meta.len, meta.stride, bytes)
             });
             if !more {
@@ -310,7 +322,7 @@ impl Driver {
             match opened {
                 Some((slot, Ok(opened))) => {
                     match opened.decode(&bytes, start, &mut frames) {
-                        Ok(()) => self.packet(origin, slot, size, |slot, size| {
+                        Ok(()) => self.packet(origin, slot, opened.path(), size, |slot, size| {
                             slot.handle_frames(origin.at, opened, &frames, size, origin.ecn);
                         }),
                         Err(_) => self.forged(slot),
@@ -347,10 +359,10 @@ impl Driver {
 
     fn datagram(&mut self, origin: Origin, bytes: &[u8]) {
         let Some(header) = header(bytes) else { return };
-        let Origin { at, from, local, .. } = origin;
+        let Origin { at, socket, from, local, .. } = origin;
         match header {
             Header::Syn { cookie, version, source } => {
-                let syn = Syn { from, local, cookie, version, source };
+                let syn = Syn { socket, from, local, cookie, version, source };
                 self.syn(at, &syn, &bytes[syn.at()..]);
             }
             Header::For(id) => match self.by_id.get(&id).copied() {
@@ -406,7 +418,11 @@ impl Driver {
         let Some(slot) = self.slots.get_mut(&id) else { return };
         match slot.protection.open(bytes.into()) {
             Ok(packet) => {
-                return self.packet(origin, id, bytes.len(), |slot, size| {
+                let path = match &packet {
+                    DfcpPacket::Sealed { path, .. } => *path,
+                    _ => 0,
+                };
+                return self.packet(origin, id, path, bytes.len(), |slot, size| {
                     slot.handle(origin.at, packet, size, origin.ecn);
                 });
             }
@@ -427,18 +443,19 @@ impl Driver {
         &mut self,
         origin: Origin,
         id: u64,
+        path: u8,
         size: usize,
         handle: impl FnOnce(&mut Slot, u32),
     ) {
         let Some(slot) = self.slots.get_mut(&id) else { return };
-        let Origin { at, from, local, .. } = origin;
-        let overhead = if slot.remote.ip().to_canonical().is_ipv4() { 28 } else { 48 };
-        let elsewhere = from != slot.remote;
+        let Origin { at, socket, from, local, .. } = origin;
+        let overhead = overhead(from);
+        let elsewhere = slot.way(path).is_none_or(|way| way.remote != from);
         let before = elsewhere.then(|| slot.machine.stats().packets_received);
         handle(slot, size as u32 + overhead);
         // A packet that came before is no news of where the peer is: anybody can repeat it.
         if before.is_some_and(|before| slot.machine.stats().packets_received > before) {
-            slot.follow(at, from, local);
+            slot.follow(at, path, Way::new(socket, from, local));
         }
         if !slot.early.is_empty() {
             slot.take_early(overhead);
@@ -460,7 +477,7 @@ impl Driver {
 
     /// Runs the due work of connections; returns the time of the next.
     fn drive(&mut self, now: Time) -> Option<Time> {
-        self.outbox.retry(&self.socket);
+        self.outbox.retry(&self.sockets);
         let mut due = std::mem::take(&mut self.touched);
         self.count_flows(&due);
         self.share(now);
@@ -473,7 +490,7 @@ impl Driver {
             self.schedule(*id);
         }
         self.count_flows(&due);
-        self.outbox.flush(&self.socket);
+        self.outbox.flush(&self.sockets);
         if self.outbox.is_blocked() {
             // The socket's next writable event wakes the thread; until then only what arrives
             // matters.
@@ -503,11 +520,15 @@ impl Driver {
                 packets += 1;
                 let protection = &mut slot.protection;
                 let write = |out: &mut Vec<u8>| protection.seal(&outgoing.packet, out).is_ok();
-                let (to, from) = match slot.candidate {
-                    Some(candidate) if outgoing.probe => (candidate.address, candidate.local_ip),
-                    _ => (slot.remote, slot.local_ip),
+                let Some(way) = slot.ways.get(usize::from(outgoing.path)).copied().flatten() else {
+                    continue;
                 };
-                self.outbox.push(&self.socket, to, from, outgoing.ecn, outgoing.alone, write);
+                let (to, from) = match way.candidate {
+                    Some(candidate) if outgoing.probe => (candidate.address, candidate.local_ip),
+                    _ => (way.remote, way.local_ip),
+                };
+                let target = Target { socket: way.socket, to, from };
+                self.outbox.push(&self.sockets, target, outgoing.ecn, outgoing.alone, write);
             }
             while let Some(job) = slot.machine.job() {
                 idle = false;
@@ -524,19 +545,19 @@ impl Driver {
         }
         if let Some(known) = slot.news_for_token(now) {
             let tokens = &self.admission.tokens;
-            slot.machine.give_token(now, tokens.make(now, slot.remote.ip(), &slot.peer, known));
+            slot.machine.give_token(now, tokens.make(now, slot.remote().ip(), &slot.peer, known));
             self.touched.push(id);
         }
         if let Some((token, store)) = slot.token_to_keep(now).zip(self.config.tokens.as_ref()) {
             // Without it the next connection only takes longer.
-            let _ = store.put(&slot.peer, slot.remote.ip(), &token);
+            let _ = store.put(&slot.peer, slot.remote().ip(), &token);
         }
         if !slot.counted && slot.machine.is_established() {
             slot.counted = true;
             slot.unconfirmed_until = None;
             self.admission.leave(id);
             self.accepted += 1;
-            let network = Network::from(slot.remote.ip());
+            let network = Network::from(slot.remote().ip());
             if self.census.enter(network) {
                 slot.network = Some(network);
             } else {
@@ -546,10 +567,14 @@ impl Driver {
         }
         slot.wake_writers();
         slot.write_trace();
+        let opens_paths = slot.opens_paths && !self.bound.is_empty();
         if slot.machine.is_closed() {
             self.remove(id);
         } else if packets >= PACKETS_IN_TURN {
             self.touched.push(id);
+        }
+        if opens_paths {
+            self.open_paths(id);
         }
     }
 }

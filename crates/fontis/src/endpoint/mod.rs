@@ -1,4 +1,4 @@
-//! One UDP socket, one thread, and the connections that share them.
+//! UDP sockets, one thread, and the connections that share them.
 //!
 //! The driver thread owns every connection's state machine; handles send it closures. Coding runs
 //! on the thread pool, so that packets leave on time.
@@ -11,6 +11,7 @@ mod deadlines;
 mod driver;
 mod error;
 mod handle;
+mod interfaces;
 mod limiter;
 mod limits;
 mod outbox;
@@ -18,9 +19,11 @@ mod reset_secret;
 mod router;
 mod shares;
 mod slot;
+mod sockets;
 mod syn;
 mod unconfirmed;
 mod upkeep;
+mod way;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, mpsc};
@@ -31,13 +34,14 @@ use tokio::sync::{Mutex, mpsc as async_mpsc, oneshot, watch};
 
 use crate::connection::Connection;
 pub use config::{Accept, EndpointConfig};
-pub use control::{ConnectionStatus, EndpointStatus};
+pub use control::{ConnectionStatus, EndpointStatus, PathStatus};
 use driver::{Command, Driver};
 pub use error::{BindError, CODE_REFUSED_KEY, CODE_TOO_MANY, ConnectError};
 pub(crate) use handle::Handle;
 pub use router::Message;
 pub(crate) use router::{ChannelEvent, Inboxes, Offered, Opened};
 pub(crate) use slot::Slot;
+pub use sockets::LocalInterface;
 
 /// A UDP socket that connections are made from and accepted on. Clones share it; when the last
 /// clone and the last connection are gone, the socket closes.

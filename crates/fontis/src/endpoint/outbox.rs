@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use fontis_base::Ecn;
 
+use super::sockets::{MAIN, Sockets};
 use crate::udp::Socket;
 
 /// The most bytes that one call may send.
@@ -18,6 +19,7 @@ pub(super) struct Outbox {
 }
 
 struct Batch {
+    socket: usize,
     to: SocketAddr,
     from: Option<IpAddr>,
     ecn: Ecn,
@@ -28,10 +30,19 @@ struct Batch {
     closed: bool,
 }
 
+/// Where a datagram goes: over which socket, to which address, and from which if not the socket's.
+#[derive(Clone, Copy)]
+pub(super) struct Target {
+    pub(super) socket: usize,
+    pub(super) to: SocketAddr,
+    pub(super) from: Option<IpAddr>,
+}
+
 impl Outbox {
     pub(super) fn new() -> Self {
         let to = SocketAddr::from(([0, 0, 0, 0], 0));
         let batch = Batch {
+            socket: MAIN,
             to,
             from: None,
             ecn: Ecn::NotEct,
@@ -51,19 +62,19 @@ impl Outbox {
     /// Adds the datagram that `write` appends. What cannot be joined to it leaves first.
     pub(super) fn push(
         &mut self,
-        socket: &Socket,
-        to: SocketAddr,
-        from: Option<IpAddr>,
+        sockets: &Sockets,
+        target: Target,
         ecn: Ecn,
         alone: bool,
         write: impl FnOnce(&mut Vec<u8>) -> bool,
     ) {
+        let Target { socket, to, from } = target;
         let batch = &self.batch;
-        let same = batch.to == to && batch.from == from && batch.ecn == ecn;
-        let full =
-            batch.count >= socket.max_segments() || batch.bytes.len() + batch.segment > MAX_BATCH;
+        let same = (batch.socket, batch.to, batch.from, batch.ecn) == (socket, to, from, ecn);
+        let most = sockets.get(socket).map_or(1, Socket::max_segments);
+        let full = batch.count >= most || batch.bytes.len() + batch.segment > MAX_BATCH;
         if batch.count > 0 && (!same || full || batch.closed || alone) {
-            self.flush(socket);
+            self.flush(sockets);
         }
         let start = self.batch.bytes.len();
         if !write(&mut self.batch.bytes) {
@@ -72,18 +83,14 @@ impl Outbox {
         }
         let length = self.batch.bytes.len() - start;
         if self.batch.count == 0 {
-            self.batch.to = to;
-            self.batch.from = from;
-            self.batch.ecn = ecn;
+            self.aim(target, ecn);
             self.batch.segment = length;
             self.batch.closed = alone;
         } else if length > self.batch.segment {
             // A longer datagram cannot follow: it begins the next batch.
             let longer = self.batch.bytes.split_off(start);
-            self.flush(socket);
-            self.batch.to = to;
-            self.batch.from = from;
-            self.batch.ecn = ecn;
+            self.flush(sockets);
+            self.aim(target, ecn);
             self.batch.segment = length;
             self.batch.bytes.extend_from_slice(&longer);
         } else if length < self.batch.segment {
@@ -91,12 +98,17 @@ impl Outbox {
         }
         self.batch.count += 1;
         if alone {
-            self.flush(socket);
+            self.flush(sockets);
         }
     }
 
+    fn aim(&mut self, Target { socket, to, from }: Target, ecn: Ecn) {
+        (self.batch.socket, self.batch.to, self.batch.from) = (socket, to, from);
+        self.batch.ecn = ecn;
+    }
+
     /// Sends the batch.
-    pub(super) fn flush(&mut self, socket: &Socket) {
+    pub(super) fn flush(&mut self, sockets: &Sockets) {
         if self.batch.count == 0 {
             return;
         }
@@ -104,16 +116,20 @@ impl Outbox {
         let next = Batch { bytes: spare, segment: 0, count: 0, closed: false, ..self.batch };
         let batch = std::mem::replace(&mut self.batch, next);
         self.backlog.push_back(batch);
-        self.retry(socket);
+        self.retry(sockets);
     }
 
     /// Sends the datagrams that the socket did not take before.
-    pub(super) fn retry(&mut self, socket: &Socket) {
+    pub(super) fn retry(&mut self, sockets: &Sockets) {
         while let Some(batch) = self.backlog.front() {
             let segment = (batch.count > 1).then_some(batch.segment);
-            match socket.send(batch.to, batch.from, batch.ecn, &batch.bytes, segment) {
+            let sent = sockets.get(batch.socket).map_or(Ok(()), |socket| {
+                socket.send(batch.to, batch.from, batch.ecn, &batch.bytes, segment)
+            });
+            match sent {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // Any other error is a lost packet: the path is down, too narrow, or gone.
+                // Any other error is a lost packet: the path is down, too narrow, or gone, perhaps
+                // with its socket.
                 Ok(()) | Err(_) => {}
             }
             if let Some(mut batch) = self.backlog.pop_front() {

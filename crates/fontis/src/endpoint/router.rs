@@ -104,8 +104,10 @@ impl Router {
     /// channel of the peer that is to be refused, because the application accepts none.
     pub(crate) fn route(&mut self, event: DfcpEvent) -> Option<ChannelId> {
         let (channel, event, last) = match event {
-            // Tokens are the endpoint's.
-            DfcpEvent::Token { .. } => return None,
+            // Tokens and paths are the endpoint's.
+            DfcpEvent::Token { .. }
+            | DfcpEvent::PathOpened { .. }
+            | DfcpEvent::PathClosed { .. } => return None,
             DfcpEvent::Connected => {
                 self.confirmed.send_replace(true);
                 return None;

@@ -1,4 +1,4 @@
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use bytes::{Bytes, BytesMut};
 use fontis_base::{Duration, Ecn, Rate, Time};
@@ -12,6 +12,7 @@ use super::error::{CODE_REFUSED_KEY, CODE_REFUSED_MESSAGE, ConnectError};
 use super::router::Router;
 use super::shares::Shares;
 use super::unconfirmed::Network;
+use super::way::{Candidate, Way, overhead};
 use crate::protection::{Initiator, Opened, Responder};
 use crate::qlog::Qlog;
 use crate::random::random;
@@ -55,11 +56,10 @@ pub(crate) struct Slot {
     pub(crate) machine: Machine,
     pub(crate) router: Router,
     pub(super) protection: Protection,
-    pub(super) remote: SocketAddr,
-    /// Its present address.
-    pub(super) candidate: Option<Candidate>,
-    /// The local address that the peer uses; answers leave from there.
-    pub(super) local_ip: Option<IpAddr>,
+    /// By the numbers of the paths; none of a path whose first packet has not come.
+    pub(super) ways: Vec<Option<Way>>,
+    /// Whether paths over other interfaces are to be opened.
+    pub(super) opens_paths: bool,
     /// The receiver of the handshake's result.
     pub(super) waiting: Option<Waiting>,
     /// The last time that the state machine got: its calls are in order.
@@ -106,14 +106,6 @@ pub(crate) struct Slot {
     pub(super) writers: Vec<(ChannelId, u64, oneshot::Sender<u64>)>,
 }
 
-/// An address from which packets of the peer come, and the question whether it is there.
-#[derive(Clone, Copy)]
-pub(super) struct Candidate {
-    pub(super) address: SocketAddr,
-    pub(super) local_ip: Option<IpAddr>,
-    token: [u8; 8],
-}
-
 /// A datagram that came before the keys that open it.
 pub(super) struct Early {
     at: Time,
@@ -132,29 +124,56 @@ pub(super) enum Waiting {
 }
 
 impl Slot {
-    /// A new packet of the peer came from another address. An unproved address is challenged; when
-    /// the peer has answered from there, packets go there. Only a responder follows its peer: an
-    /// initiator connected to a fixed address.
-    pub(super) fn follow(&mut self, now: Time, from: SocketAddr, local_ip: Option<IpAddr>) {
-        let answered = self.machine.challenge_answered();
+    /// The peer's address on the first path.
+    pub(super) fn remote(&self) -> SocketAddr {
+        self.ways[0].expect("a connection begins with a path").remote
+    }
+
+    /// Where the packets of a path go.
+    pub(super) fn way(&self, path: u8) -> Option<Way> {
+        *self.ways.get(usize::from(path))?
+    }
+
+    pub(super) fn set_way(&mut self, path: u8, way: Way) {
+        let at = usize::from(path);
+        if self.ways.len() <= at {
+            self.ways.resize(at + 1, None);
+        }
+        self.ways[at] = Some(way);
+    }
+
+    /// A new packet of the peer came on a path from an address that is not known as the path's. An
+    /// unproved address is challenged; when the peer has answered from there, packets go there.
+    /// Only a responder follows its peer: an initiator connected to a fixed address.
+    pub(super) fn follow(&mut self, now: Time, path: u8, from: Way) {
+        let answered = self.machine.challenge_answered(path);
         if self.is_initiator() {
             return;
         }
-        let known = self.candidate.filter(|candidate| candidate.address == from);
+        let Some(mut way) = self.way(path) else {
+            self.machine.challenge(path, overhead(from.remote), random());
+            self.set_way(path, from);
+            return;
+        };
+        let known = way.candidate.filter(|candidate| candidate.address == from.remote);
         if known.is_some_and(|candidate| answered == Some(candidate.token)) {
             // Another port is another mapping of the same path; another host is another path.
-            if from.ip() != self.remote.ip() {
-                self.machine.path_changed(now);
-                self.token_given = None;
+            if from.remote.ip() != way.remote.ip() {
+                self.machine.path_changed(now, path);
+                if path == 0 {
+                    self.token_given = None;
+                }
             }
-            (self.remote, self.local_ip, self.candidate) = (from, local_ip, None);
+            self.set_way(path, from);
             return;
         }
         // Who can guess the token can have a peer's packets sent to somebody else.
-        let fresh = || Candidate { address: from, local_ip, token: random() };
+        let Way { remote, local_ip, .. } = from;
+        let fresh = || Candidate { address: remote, local_ip, token: random() };
         let candidate = known.unwrap_or_else(fresh);
-        self.machine.challenge(candidate.token);
-        self.candidate = Some(candidate);
+        self.machine.challenge(path, overhead(remote), candidate.token);
+        way.candidate = Some(candidate);
+        self.set_way(path, way);
     }
 
     /// A token that came, if it is time to keep it: a server that sends many has this side write
@@ -241,14 +260,16 @@ impl Slot {
     fn explain(&self, reason: &CloseReason) -> ConnectError {
         match reason {
             CloseReason::NoAnswer | CloseReason::IdleTimeout if self.is_doubted => {
-                ConnectError::WrongKey(self.remote)
+                ConnectError::WrongKey(self.remote())
             }
-            CloseReason::NoAnswer | CloseReason::IdleTimeout => ConnectError::NoAnswer(self.remote),
-            CloseReason::Local if self.is_doubted => ConnectError::WrongKey(self.remote),
+            CloseReason::NoAnswer | CloseReason::IdleTimeout => {
+                ConnectError::NoAnswer(self.remote())
+            }
+            CloseReason::Local if self.is_doubted => ConnectError::WrongKey(self.remote()),
             CloseReason::Peer { code: CODE_REFUSED_KEY, .. } => {
-                ConnectError::RefusedKey(self.remote)
+                ConnectError::RefusedKey(self.remote())
             }
-            other => ConnectError::Closed(self.remote, other.clone()),
+            other => ConnectError::Closed(self.remote(), other.clone()),
         }
     }
 

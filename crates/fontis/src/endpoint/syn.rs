@@ -6,6 +6,8 @@ use crate::protection::{Cookie, PROVED_SYN_HEADER};
 
 /// The cleartext fields of a SYN, and its arrival.
 pub(super) struct Syn {
+    /// Which of the endpoint's sockets it came to.
+    pub(super) socket: usize,
     pub(super) from: SocketAddr,
     /// The address that it was sent to.
     pub(super) local: Option<IpAddr>,

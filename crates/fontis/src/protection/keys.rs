@@ -1,5 +1,5 @@
 use bytes::{Bytes, BytesMut};
-use fontis_proto::dfcp::{ConnectionId, DfcpPacket, Frames, OpenError, SealError, wire};
+use fontis_proto::dfcp::{ConnectionId, DfcpPacket, Frames, MAX_PATHS, OpenError, SealError, wire};
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, Tag, UnboundKey};
 use zeroize::Zeroizing;
 
@@ -16,13 +16,16 @@ const PLAINTEXT: bool = cfg!(fontis_plaintext);
 /// Packets of a generation of keys, as a power of two: half of what RFC 9001, appendix B.1, allows
 /// AES-GCM.
 const GENERATION_BITS: u32 = 22;
-/// The path whose packets there are.
-const PATH: u8 = 0;
+/// The low bits of a sealed packet's type: its path.
+const PATH_BITS: u8 = 0x3f;
 
 /// The contexts of BLAKE3's key derivation, the initiator's first.
 const CONTEXTS: [&str; 2] =
     ["fontis 1 initiator to responder aes-128-gcm", "fontis 1 responder to initiator aes-128-gcm"];
 const NEXT: &str = "fontis 1 next generation";
+/// The same for the secrets of paths after the first: of a path, and of all that come later.
+const PATH_SECRET: &str = "fontis 1 path";
+const LATER_PATHS: &str = "fontis 1 later paths";
 
 /// The key of one direction, for one generation of packets.
 struct Generation {
@@ -52,10 +55,9 @@ fn derive(context: &str, secret: &[u8; 32]) -> Zeroizing<[u8; 16]> {
     key
 }
 
-/// The keys of an established connection, one for each direction. They are replaced every 2²²
-/// packets; the packet number determines the generation. The present keys do not reveal earlier
-/// ones.
-pub(super) struct TrafficKeys {
+/// The keys of one path, one for each direction. They are replaced every 2²² packets; the packet
+/// number determines the generation. The present keys do not reveal earlier ones.
+struct PathKeys {
     seal: Generation,
     open: Generation,
     /// Late packets of the generation before.
@@ -64,6 +66,62 @@ pub(super) struct TrafficKeys {
     after: Generation,
     /// The number after the highest that was opened: truncated numbers expand to the nearest one.
     expected: u64,
+}
+
+/// The secrets of one direction, for the initiator's packets and for the responder's.
+type Secrets = [Zeroizing<[u8; 32]>; 2];
+
+impl PathKeys {
+    fn new([first, second]: Secrets, initiator: bool) -> Self {
+        let first = Generation::new(0, CONTEXTS[0], first);
+        let second = Generation::new(0, CONTEXTS[1], second);
+        let (seal, open) = if initiator { (first, second) } else { (second, first) };
+        Self { seal, after: open.next(), open, before: None, expected: 0 }
+    }
+
+    /// Opens the body of a packet where it is: its number, its length, and whether it is the first
+    /// of a generation.
+    fn open_in_place(
+        &mut self,
+        path: u8,
+        header: &[u8],
+        body: &mut [u8],
+    ) -> Result<(u64, usize, bool), OpenError> {
+        let truncated = u32::from_be_bytes([header[9], header[10], header[11], header[12]]);
+        let number = expand(truncated, self.expected);
+        // At most one generation is derived ahead: a forged number costs nothing.
+        let is_next = number >> GENERATION_BITS == self.after.number;
+        let key = &[Some(&self.open), Some(&self.after), self.before.as_ref()]
+            .into_iter()
+            .flatten()
+            .find(|generation| generation.number == number >> GENERATION_BITS)
+            .ok_or(OpenError::Forged)?
+            .key;
+        let length = if PLAINTEXT {
+            body.len() - TAG
+        } else {
+            key.open_in_place(nonce(path, number), Aad::from(header), body)
+                .map_err(|_| OpenError::Forged)?
+                .len()
+        };
+        if is_next {
+            let next = self.after.next();
+            let present = std::mem::replace(&mut self.after, next);
+            self.before = Some(std::mem::replace(&mut self.open, present));
+        }
+        self.expected = self.expected.max(number + 1);
+        Ok((number, length, is_next))
+    }
+}
+
+/// The keys of an established connection. Each path has its own, because each counts its packets
+/// from zero.
+pub(super) struct TrafficKeys {
+    /// By the paths' numbers.
+    paths: Vec<PathKeys>,
+    /// From which the keys of later paths are derived. Those of earlier ones cannot be.
+    later: Secrets,
+    initiator: bool,
     key_log: Option<KeyLog>,
     /// This side's identifier.
     own: ConnectionId,
@@ -81,35 +139,66 @@ impl TrafficKeys {
         if let Some(log) = &key_log {
             log.record(ids, [*derive(CONTEXTS[0], &split.0), *derive(CONTEXTS[1], &split.1)]);
         }
-        let first = Generation::new(0, CONTEXTS[0], split.0);
-        let second = Generation::new(0, CONTEXTS[1], split.1);
-        let (seal, open) = if initiator { (first, second) } else { (second, first) };
+        let split = [split.0, split.1];
+        let later =
+            split.each_ref().map(|secret| blake3::derive_key(LATER_PATHS, &**secret).into());
         let own = ids[usize::from(!initiator)];
-        Self { seal, after: open.next(), open, before: None, expected: 0, key_log, own }
+        let paths = vec![PathKeys::new(split, initiator)];
+        Self { paths, later, initiator, key_log, own }
+    }
+
+    /// The keys of the paths that are not there yet, up to number `path`, and the secrets of those
+    /// after them.
+    fn later_paths(&self, path: u8) -> (Vec<PathKeys>, Secrets) {
+        let mut later = self.later.clone();
+        let count = (usize::from(path) + 1).saturating_sub(self.paths.len());
+        let paths = (0..count).map(|_| {
+            let derived =
+                |context| later.each_ref().map(|s| blake3::derive_key(context, &**s).into());
+            let (secrets, after) = (derived(PATH_SECRET), derived(LATER_PATHS));
+            later = after;
+            PathKeys::new(secrets, self.initiator)
+        });
+        (paths.collect(), later)
+    }
+
+    fn add_paths(&mut self, (paths, later): (Vec<PathKeys>, Secrets)) {
+        self.paths.extend(paths);
+        self.later = later;
     }
 
     pub(super) fn seal(&mut self, packet: &DfcpPacket, out: &mut Vec<u8>) -> Result<(), SealError> {
-        let DfcpPacket::Sealed { destination, path: PATH, number, frames } = packet else {
+        let DfcpPacket::Sealed { destination, path, number, frames } = packet else {
             return Err(SealError);
         };
-        while self.seal.number < number >> GENERATION_BITS {
-            self.seal = self.seal.next();
-            self.record(*destination, &self.seal);
+        if usize::from(*path) >= self.paths.len() {
+            if usize::from(*path) >= MAX_PATHS {
+                return Err(SealError);
+            }
+            self.add_paths(self.later_paths(*path));
         }
-        if self.seal.number > number >> GENERATION_BITS {
+        let seal = &mut self.paths[usize::from(*path)].seal;
+        while seal.number < number >> GENERATION_BITS {
+            *seal = seal.next();
+            // The key log tells the first path's.
+            if let Some(log) = self.key_log.as_ref().filter(|_| *path == 0) {
+                record(log, *destination, seal);
+            }
+        }
+        if seal.number > number >> GENERATION_BITS {
             return Err(SealError);
         }
         let start = out.len();
-        out.push(SEALED | PATH);
+        out.push(SEALED | path);
         out.extend_from_slice(&destination.0);
         out.extend_from_slice(&(*number as u32).to_be_bytes());
         wire::encode_frames(frames, out);
         let (header, body) = out[start..].split_at_mut(HEADER);
-        let (key, nonce) = (&self.seal.key, nonce(*number));
         let tag = if PLAINTEXT {
             Tag::from([0; TAG])
         } else {
-            key.seal_in_place_separate_tag(nonce, Aad::from(&*header), body)
+            seal.key
+                .seal_in_place_separate_tag(nonce(*path, *number), Aad::from(&*header), body)
                 .map_err(|_| SealError)?
         };
         out.extend_from_slice(tag.as_ref());
@@ -118,58 +207,55 @@ impl TrafficKeys {
 
     pub(super) fn open(&mut self, mut datagram: BytesMut) -> Result<DfcpPacket, OpenError> {
         let opened = self.open_in_place(&mut datagram)?;
-        let (destination, number, mut frames) = (opened.destination, opened.number, Frames::new());
+        let Opened { destination, path, number, .. } = opened;
+        let mut frames = Frames::new();
         opened.decode(&datagram.freeze(), 0, &mut frames)?;
-        Ok(DfcpPacket::Sealed { destination, path: PATH, number, frames })
+        Ok(DfcpPacket::Sealed { destination, path, number, frames })
     }
 
     /// Opens a datagram where it is. One that cannot be opened may be overwritten.
     pub(super) fn open_in_place(&mut self, datagram: &mut [u8]) -> Result<Opened, OpenError> {
-        if datagram.len() < HEADER + TAG || datagram[0] != SEALED | PATH {
+        if datagram.len() < HEADER + TAG || datagram[0] & !PATH_BITS != SEALED {
             return Err(OpenError::Malformed);
         }
+        let path = datagram[0] & PATH_BITS;
         let (header, body) = datagram.split_at_mut(HEADER);
         let mut id = [0; 8];
         id.copy_from_slice(&header[1..9]);
-        let truncated = u32::from_be_bytes([header[9], header[10], header[11], header[12]]);
-        let number = expand(truncated, self.expected);
-        // At most one generation is derived ahead: a forged number costs nothing.
-        let is_next = number >> GENERATION_BITS == self.after.number;
-        let key = &[Some(&self.open), Some(&self.after), self.before.as_ref()]
-            .into_iter()
-            .flatten()
-            .find(|generation| generation.number == number >> GENERATION_BITS)
-            .ok_or(OpenError::Forged)?
-            .key;
-        let length = if PLAINTEXT {
-            body.len() - TAG
-        } else {
-            key.open_in_place(nonce(number), Aad::from(&*header), body)
-                .map_err(|_| OpenError::Forged)?
-                .len()
+        let (number, length) = match self.paths.get_mut(usize::from(path)) {
+            Some(keys) => {
+                let (number, length, is_next) = keys.open_in_place(path, header, body)?;
+                if let Some(log) = self.key_log.as_ref().filter(|_| is_next && path == 0) {
+                    record(log, self.own, &self.paths[0].open);
+                }
+                (number, length)
+            }
+            None if usize::from(path) < MAX_PATHS => {
+                // The first packet of a path. Its keys are kept once it has opened: a forged one
+                // leaves nothing behind.
+                let mut made = self.later_paths(path);
+                let keys = made.0.last_mut().ok_or(OpenError::NoKeys)?;
+                let (number, length, _) = keys.open_in_place(path, header, body)?;
+                self.add_paths(made);
+                (number, length)
+            }
+            None => return Err(OpenError::Forged),
         };
-        if is_next {
-            let next = self.after.next();
-            let present = std::mem::replace(&mut self.after, next);
-            self.before = Some(std::mem::replace(&mut self.open, present));
-            self.record(self.own, &self.open);
-        }
-        self.expected = self.expected.max(number + 1);
-        Ok(Opened { destination: ConnectionId(id), number, length })
+        Ok(Opened { destination: ConnectionId(id), path, number, length })
     }
+}
 
-    fn record(&self, destination: ConnectionId, generation: &Generation) {
-        if let Some(log) = &self.key_log {
-            let key = derive(generation.context, &generation.secret);
-            log.record_next(destination, generation.number, *key);
-        }
-    }
+/// Tells the key log the key of a later generation.
+fn record(log: &KeyLog, destination: ConnectionId, generation: &Generation) {
+    let key = derive(generation.context, &generation.secret);
+    log.record_next(destination, generation.number, *key);
 }
 
 /// A datagram that has been opened where it is.
 #[derive(Clone, Copy, Debug)]
 pub struct Opened {
     destination: ConnectionId,
+    path: u8,
     number: u64,
     /// Bytes of its frames.
     length: usize,
@@ -178,7 +264,7 @@ pub struct Opened {
 impl Opened {
     /// The path that it came on.
     pub const fn path(self) -> u8 {
-        PATH
+        self.path
     }
 
     /// Its number on the path.
@@ -200,11 +286,11 @@ impl Opened {
 }
 
 /// Every packet has its own nonce: path and packet number never repeat under a key.
-fn nonce(number: u64) -> Nonce {
+fn nonce(path: u8, number: u64) -> Nonce {
     let mut bytes = [0; 12];
     // Written in the pieces in which it is read: other ones cost a wait for both.
     let (head, tail) = bytes.split_at_mut(8);
-    head.copy_from_slice(&(u64::from(PATH) << 32 | number >> 32).to_be_bytes());
+    head.copy_from_slice(&(u64::from(path) << 32 | number >> 32).to_be_bytes());
     tail.copy_from_slice(&(number as u32).to_be_bytes());
     Nonce::assume_unique_for_key(bytes)
 }
@@ -224,7 +310,41 @@ fn expand(truncated: u32, expected: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use fontis_proto::dfcp::Frame;
+
     use super::*;
+
+    #[test]
+    fn paths_have_keys_of_their_own_and_forged_packets_make_none() {
+        let ids = [ConnectionId([1; 8]), ConnectionId([2; 8])];
+        let keys =
+            |initiator| TrafficKeys::new(([3; 32].into(), [4; 32].into()), ids, initiator, None);
+        let (mut client, mut server) = (keys(true), keys(false));
+        let packet = |path, number| DfcpPacket::Sealed {
+            destination: ids[1],
+            path,
+            number,
+            frames: [Frame::Ping].into_iter().collect(),
+        };
+        let mut sealed = |path, number| {
+            let mut out = Vec::new();
+            client.seal(&packet(path, number), &mut out).map(|()| out)
+        };
+        let mut forged = sealed(3, 0).unwrap();
+        forged[20] ^= 1;
+        assert_eq!(server.open(forged[..].into()), Err(OpenError::Forged));
+        assert_eq!(server.paths.len(), 1);
+        // The third before the second, and the same number on each.
+        for path in [0, 3, 2, 1] {
+            let datagram = sealed(path, 7).unwrap();
+            assert_eq!(server.open(datagram[..].into()), Ok(packet(path, 7)));
+            let mut other = datagram.clone();
+            other[0] = SEALED | (path ^ 1);
+            assert_eq!(server.open(other[..].into()), Err(OpenError::Forged));
+        }
+        assert_eq!(server.paths.len(), 4);
+        assert_eq!(sealed(MAX_PATHS as u8, 0), Err(SealError));
+    }
 
     #[test]
     fn secrets_are_wiped_with_their_generation() {

@@ -21,12 +21,28 @@ const BUFFER: usize = 16 << 20;
 impl Socket {
     /// Binds to an address; port 0 lets the system choose.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
+        Self::bound(address, None)
+    }
+
+    /// Binds to an address of the interface `device`, so that packets leave there whatever the
+    /// system's routes prefer. Where the system does not bind to devices, the address has to do.
+    pub fn bind_to_device(address: SocketAddr, device: &str) -> io::Result<Self> {
+        Self::bound(address, Some(device))
+    }
+
+    fn bound(address: SocketAddr, device: Option<&str>) -> io::Result<Self> {
         let raw = RawSocket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
         if address.is_ipv6() {
             // Systems differ in whether [::] takes IPv4 too; here it does, where it can.
             let _ = raw.set_only_v6(false);
         }
         enlarge_buffers(&raw);
+        #[cfg(target_os = "linux")]
+        if let Some(device) = device {
+            raw.bind_device(Some(device.as_bytes()))?;
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = device;
         raw.bind(&address.into())?;
         let state = UdpSocketState::new((&raw).into())?;
         Ok(Self { io: UdpSocket::from_std(raw.into()), state })

@@ -5,6 +5,7 @@ use fontis_base::prefetch;
 use fontis_codes::{BlockEncoder, BlockShape};
 
 use super::budget::Charge;
+use super::in_flight::InFlight;
 use super::packet::{ChannelId, Live, SymbolsFrame};
 use super::redundancy::LossModel;
 
@@ -14,8 +15,7 @@ pub(super) struct Block {
     pub(super) next_esi: u32,
     /// Symbols that the receiver lacks, as far as is known.
     pub(super) needed: u32,
-    /// Symbols sent whose fate is unknown.
-    pub(super) in_flight: u32,
+    pub(super) in_flight: InFlight,
     /// Symbols to have in flight: on average enough, and enough with high probability.
     pub(super) target: u32,
     pub(super) tail_target: u32,
@@ -39,7 +39,7 @@ impl Block {
             data,
             next_esi: 0,
             needed: 0,
-            in_flight: 0,
+            in_flight: InFlight::default(),
             target: 0,
             tail_target: 0,
             repair_asked: false,
@@ -66,13 +66,14 @@ impl Block {
     }
 
     /// The next `count` symbols of this block, the `index`-th of `channel`; `whole` says that a
-    /// short one is to be padded.
+    /// short one is to be padded. They leave on `path`.
     pub(super) fn take_symbols(
         &mut self,
         channel: ChannelId,
         index: u32,
         count: u32,
         whole: bool,
+        path: usize,
     ) -> Option<SymbolsFrame> {
         let Data::Present(encoder) = &self.data else { return None };
         let shape = encoder.shape();
@@ -98,7 +99,7 @@ impl Block {
             prefetch(&encoder.data()[shape.source_range(self.next_esi)]);
         }
         self.begun = true;
-        self.in_flight += count;
+        self.in_flight.add(path, count);
         Some(SymbolsFrame {
             channel,
             block: index,

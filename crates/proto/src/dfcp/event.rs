@@ -75,6 +75,16 @@ pub enum DfcpEvent {
         /// The application's reason.
         code: u32,
     },
+    /// Another path carries data from now on: the peer has answered on it.
+    PathOpened {
+        /// Its number.
+        path: u8,
+    },
+    /// A path carries nothing any more.
+    PathClosed {
+        /// Its number.
+        path: u8,
+    },
     /// The connection is over.
     Closed(CloseReason),
 }

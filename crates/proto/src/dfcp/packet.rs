@@ -132,6 +132,11 @@ pub enum Frame {
         /// Bits a second at the IP layer; zero pauses; none: as fast as it likes.
         rate: Option<Rate>,
     },
+    /// A path is given up, by either side.
+    PathClosed {
+        /// Its number.
+        path: u8,
+    },
     /// The connection ends now.
     Close {
         /// Why, as the application numbers it; zero is no error.
@@ -161,6 +166,7 @@ impl Frame {
             Self::Response(_) => "response",
             Self::Token(_) => "token",
             Self::Limit { .. } => "limit",
+            Self::PathClosed { .. } => "path_closed",
         }
     }
 
@@ -279,6 +285,8 @@ impl ObjectShape {
 pub struct BlockStatus {
     /// The channel.
     pub channel: ChannelId,
+    /// Which of the channel's statuses it is: an older one may come later, by another path.
+    pub sequence: u32,
     /// Every block below is done.
     pub floor: u32,
     /// Blocks from here on may not be sent yet.

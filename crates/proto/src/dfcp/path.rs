@@ -2,9 +2,11 @@ use fontis_base::{Duration, Rate, Time};
 
 use super::config::KnownPath;
 use super::feedback::Feedback;
+use super::feedback_due::FeedbackDue;
 use super::history::{History, Late, Outcome, Sent};
 use super::mtu::Mtu;
 use super::pacer::Pacer;
+use super::question::Question;
 use super::receipts::Receipts;
 use super::redundancy::LossModel;
 use super::rtt::Rtt;
@@ -21,9 +23,37 @@ const SILENT_PACKETS: u64 = 5;
 /// Runs of loss at least this long are outages: they say nothing about the loss to code against.
 const OUTAGE_RUN: u64 = 64;
 
+/// The longest wait for another probe of a silent path, of a connection that has others: it should
+/// be found soon when it works again.
+const PROBE_BESIDE_OTHERS: Duration = Duration::from_millis(500);
+
+/// What a path may carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PathState {
+    /// Nothing has come that proves the peer to be at its other end.
+    Opening,
+    /// Everything.
+    Usable,
+    /// Nothing any more.
+    Closed,
+}
+
 /// One way to the peer: its numbers, its delay, its loss and its rate.
 pub(super) struct Path {
     pub(super) id: u8,
+    pub(super) state: PathState,
+    /// Bytes of IP and UDP headers.
+    pub(super) overhead: u32,
+    pub(super) question: Question,
+    pub(super) feedback: FeedbackDue,
+    /// Packets that ask for feedback at once, to be sent.
+    pub(super) pings: u32,
+    /// A symbol of the oldest block is to be sent, to prod a silent receiver.
+    pub(super) probe_symbols: bool,
+    /// When a packet last came.
+    pub(super) received: Time,
+    /// Bytes at the IP layer.
+    pub(super) bytes: [u64; 2],
     pub(super) receipts: Receipts,
     pub(super) history: History,
     pub(super) rtt: Rtt,
@@ -53,11 +83,19 @@ pub(super) struct Path {
 }
 
 impl Path {
-    pub(super) fn new(id: u8, kind: RateKind, mtu: Mtu) -> Self {
+    pub(super) fn new(id: u8, kind: RateKind, mtu: Mtu, overhead: u32) -> Self {
         let controller = RateController::new(kind);
         let trains = Trains::new(controller.wants_train());
         Self {
             id,
+            state: PathState::Opening,
+            overhead,
+            question: Question::default(),
+            feedback: FeedbackDue::default(),
+            pings: 0,
+            probe_symbols: false,
+            received: Time::ZERO,
+            bytes: [0; 2],
             receipts: Receipts::new(),
             history: History::default(),
             rtt: Rtt::new(),
@@ -191,11 +229,13 @@ impl Path {
         (self.has_room(size, allowance) && !self.is_paused()).then(|| self.pacer.next())
     }
 
-    /// Takes feedback. `decide` is told what became of each packet. False if it is impossible.
+    /// Takes feedback. `decide` is told what became of each packet, and `all` of the losses. False
+    /// if it is impossible.
     pub(super) fn on_feedback(
         &mut self,
         now: Time,
         feedback: &Feedback,
+        all: &mut LossModel,
         mut decide: impl FnMut(u64, &Sent, Outcome),
     ) -> bool {
         let rtt_sample = self.history.get(feedback.largest).map(|sent| {
@@ -246,11 +286,11 @@ impl Path {
         self.packets_lost += tally.lost();
         decided.retain(|(number, received)| *received || !tally.is_outage(*number));
         let received = decided.iter().filter(|(_, received)| *received).count() as u64;
-        self.loss.observe(received, lost, bursts);
-        for _ in 0..tally.late {
-            self.loss.correct();
-            self.packets_lost = self.packets_lost.saturating_sub(1);
+        for loss in [&mut self.loss, all] {
+            loss.observe(received, lost, bursts);
+            (0..tally.late).for_each(|_| loss.correct());
         }
+        self.packets_lost = self.packets_lost.saturating_sub(tally.late);
         if fresh {
             self.heard = now;
             self.silent_rounds = 0;
@@ -301,18 +341,32 @@ impl Path {
         delays
     }
 
-    /// When the path must be prodded or the controller told of silence.
-    pub(super) fn timeout(&self) -> Option<Time> {
+    /// When the path must be prodded or the controller told of silence. With other paths beside it
+    /// (`others`) a silent one is prodded more often.
+    pub(super) fn timeout(&self, others: bool) -> Option<Time> {
         if self.history.unresolved() == 0 {
             return None;
         }
+        let probe = self.probe_at(others);
         let silent = (self.history.unresolved() >= SILENT_PACKETS).then(|| self.silent_at());
-        Some(silent.map_or(self.probe_at(), |silent| silent.min(self.probe_at())))
+        Some(silent.map_or(probe, |silent| silent.min(probe)))
     }
 
-    fn probe_at(&self) -> Time {
+    fn probe_at(&self, others: bool) -> Time {
         let backoff = self.rtt.timeout() * (1 << self.probes.min(10));
-        self.probe_from + backoff.min(Duration::from_secs(2))
+        let longest = if others { PROBE_BESIDE_OTHERS } else { Duration::from_secs(2) };
+        self.probe_from + backoff.min(longest)
+    }
+
+    /// The time from which on no answer means that the path is silent, if one is waited for.
+    pub(super) fn silent_from(&self) -> Option<Time> {
+        let waits = self.history.unresolved() > 0;
+        waits.then(|| self.heard + self.rtt.timeout() + Duration::from_millis(5))
+    }
+
+    /// Whether an answer is so late that others should not wait for what is on its way here.
+    pub(super) fn is_silent(&self, now: Time) -> bool {
+        self.probes > 0 || self.silent_from().is_some_and(|from| from <= now)
     }
 
     fn silent_at(&self) -> Time {
@@ -322,7 +376,7 @@ impl Path {
     }
 
     /// Tells the controller of silence; true if a probe should be sent.
-    pub(super) fn on_timeout(&mut self, now: Time) -> bool {
+    pub(super) fn on_timeout(&mut self, now: Time, others: bool) -> bool {
         if self.history.unresolved() == 0 {
             return false;
         }
@@ -335,7 +389,7 @@ impl Path {
         if self.silent_rounds >= 64 {
             self.heard = now;
         }
-        let due = self.probe_at() <= now;
+        let due = self.probe_at(others) <= now;
         if due {
             self.probes += 1;
             self.probe_from = now;
@@ -384,7 +438,7 @@ mod tests {
 
     #[test]
     fn only_the_first_hint_is_a_reason_for_a_long_train() {
-        let mut path = Path::new(0, RateKind::Auto, Mtu::new(1280, 1500));
+        let mut path = Path::new(0, RateKind::Auto, Mtu::new(1280, 1500), 28);
         let leave = |path: &mut Path| {
             let mut packets = 0;
             while path.trains.goes_on() {

@@ -11,7 +11,7 @@ use crate::qlog::{
 /// An event of a connection as qlog tells it.
 pub fn qlog_event(event: &TraceEvent) -> QlogEvent {
     let told = |frames: &[Frame]| frames.iter().map(frame).collect();
-    match &event.what {
+    let (name, mut data) = match &event.what {
         Traced::Sent { number, size, frames } => packet_sent(*number, *size, told(frames)),
         Traced::Received { number, size, frames } => packet_received(*number, *size, told(frames)),
         Traced::Lost { number } => packet_lost(*number),
@@ -21,7 +21,12 @@ pub fn qlog_event(event: &TraceEvent) -> QlogEvent {
             "bytes_in_flight": in_flight,
             "loss_rate": loss,
         })),
+    };
+    // A connection has one path unless it says otherwise.
+    if event.path != 0 {
+        data["path_id"] = event.path.into();
     }
+    (name, data)
 }
 
 fn frame(frame: &Frame) -> Value {
@@ -72,6 +77,7 @@ fn fields(frame: &Frame) -> Value {
                 .collect();
             json!({
                 "channel": status.channel,
+                "sequence": status.sequence,
                 "floor": status.floor,
                 "limit": status.limit,
                 "blocks": needs,
@@ -86,6 +92,7 @@ fn fields(frame: &Frame) -> Value {
         }),
         Frame::Done { channel } => json!({ "channel": channel }),
         Frame::Abandon { channel, code, .. } => json!({ "channel": channel, "error_code": code }),
+        Frame::PathClosed { path } => json!({ "path_id": path }),
         Frame::Limit { rate, .. } => json!({ "rate": rate.map(|rate| rate.as_bps()) }),
         Frame::Close { code, reason } => json!({ "error_code": code, "reason": reason }),
         Frame::Padding(length) => json!({ "length": length }),

@@ -29,15 +29,19 @@ enum Block {
     Collecting {
         decoder: BlockDecoder,
         live: Option<Live>,
-        /// The packet that began it.
-        since: u64,
         fresh: Fresh,
         charge: Charge,
     },
     /// A job decodes it.
-    Decoding { live: Option<Live>, charge: Charge },
+    Decoding {
+        live: Option<Live>,
+        charge: Charge,
+    },
     /// Decoded; a live block out of order keeps its data here.
-    Decoded { data: Option<Bytes>, charge: Charge },
+    Decoded {
+        data: Option<Bytes>,
+        charge: Charge,
+    },
     /// Accepted by the application.
     Done,
 }
@@ -45,7 +49,7 @@ enum Block {
 impl Block {
     /// A block that goes on with what `decoder` holds.
     fn collecting(decoder: BlockDecoder, live: Option<Live>, charge: Charge) -> Self {
-        Self::Collecting { decoder, live, since: 0, fresh: Fresh::default(), charge }
+        Self::Collecting { decoder, live, fresh: Fresh::default(), charge }
     }
 }
 
@@ -99,6 +103,8 @@ pub(super) struct RecvChannel {
     /// Every block below is done.
     floor: u32,
     last: Option<u32>,
+    /// How often its status was told.
+    statuses: u32,
     /// Symbols that were of no use.
     pub(super) wasted: u64,
     /// Of an object: whether the application asked for it.
@@ -184,6 +190,7 @@ impl RecvChannel {
             blocks: BTreeMap::new(),
             floor: 0,
             last: None,
+            statuses: 0,
             wasted: 0,
             asked: None,
         }
@@ -218,14 +225,8 @@ impl RecvChannel {
         self.floor > 0 || !self.blocks.is_empty()
     }
 
-    /// Takes symbols of packet `number`. A block that they begin must be within
-    /// the limits.
-    pub(super) fn receive(
-        &mut self,
-        number: u64,
-        symbols: &SymbolsFrame,
-        limits: &Limits<'_>,
-    ) -> Received {
+    /// Takes symbols. A block that they begin must be within the limits.
+    pub(super) fn receive(&mut self, symbols: &SymbolsFrame, limits: &Limits<'_>) -> Received {
         let index = symbols.block;
         if index < self.floor {
             self.wasted += u64::from(symbols.count);
@@ -256,13 +257,12 @@ impl RecvChannel {
                 place.insert(Block::Collecting {
                     decoder,
                     live: symbols.live,
-                    since: number,
                     fresh: Fresh::default(),
                     charge,
                 })
             }
         };
-        let Block::Collecting { decoder, live, since, fresh, charge } = block else {
+        let Block::Collecting { decoder, live, fresh, charge } = block else {
             self.wasted += u64::from(symbols.count);
             return Received::Nothing;
         };
@@ -273,14 +273,16 @@ impl RecvChannel {
             if live.is_some() {
                 return Received::Violation;
             }
-            if number < *since {
+            // A block that is begun anew has smaller symbols than before. Numbers of packets do not
+            // tell which came later: each path has its own.
+            let is_empty = decoder.needed() >= decoder.shape().source_symbols();
+            if !is_empty && shape.symbol_size() > decoder.shape().symbol_size() {
                 self.wasted += u64::from(symbols.count);
                 return Received::Nothing;
             }
             // The sender has begun the block anew, in symbols that fit the path as it is now.
             *decoder = BlockDecoder::new(shape);
             charge.set(block_cost(shape));
-            *since = number;
             *fresh = Fresh::default();
         }
         let mut rest = &symbols.data[..];
@@ -466,7 +468,8 @@ impl RecvChannel {
     }
 
     /// What to tell the sender.
-    pub(super) fn status(&self) -> BlockStatus {
+    pub(super) fn status(&mut self) -> BlockStatus {
+        self.statuses = self.statuses.saturating_add(1);
         // Beyond the limit nothing is sent, whatever the sender knows of it.
         let blocks = self
             .blocks
@@ -482,7 +485,8 @@ impl RecvChannel {
                 BlockNeed { block: *index, needed, done }
             })
             .collect();
-        BlockStatus { channel: self.id, floor: self.floor, limit: self.limit(), blocks }
+        let (channel, sequence) = (self.id, self.statuses);
+        BlockStatus { channel, sequence, floor: self.floor, limit: self.limit(), blocks }
     }
 }
 

@@ -7,6 +7,7 @@ use fontis_codes::{BlockEncoder, BlockShape, Code, RepairJob, RepairSymbols};
 use super::block::{Block, Data};
 use super::budget::{Account, block_cost};
 use super::packet::{BlockStatus, ChannelId, Live, LiveKind, ObjectShape, SymbolsFrame};
+use super::paths::PathSet;
 use super::redundancy::LossModel;
 use super::resume::Held;
 
@@ -50,8 +51,8 @@ pub(super) struct SendChannel {
     /// window's many blocks the first that lacks something is looked up once, not for every packet.
     settled: u32,
     limit: u32,
-    /// The number of the packet that brought the newest status.
-    status_number: Option<u64>,
+    /// The newest status.
+    status: u32,
     /// Blocks whose data the application is to supply, and repair symbols to be prepared.
     wants: VecDeque<Want>,
 }
@@ -60,6 +61,29 @@ pub(super) struct SendChannel {
 pub(super) enum Want {
     Data { block: u32 },
     Repair { block: u32, job: RepairJob },
+}
+
+/// The path that the next symbols leave on.
+#[derive(Clone, Copy)]
+pub(super) struct Carrier {
+    pub(super) path: usize,
+    /// Bytes of symbols that a packet holds.
+    pub(super) room: usize,
+    /// The paths that answer.
+    pub(super) answering: PathSet,
+    /// Those of them on which what was sent arrives as early as what leaves now.
+    pub(super) early: PathSet,
+}
+
+impl Carrier {
+    /// The paths whose symbols on their way count. At an end what a slow path brings is not waited
+    /// for.
+    const fn counted(&self, pass: Pass) -> PathSet {
+        match pass {
+            Pass::Tail => self.early,
+            Pass::Mean | Pass::Endless | Pass::Probe => self.answering,
+        }
+    }
 }
 
 /// Which targets to send up to.
@@ -138,7 +162,7 @@ impl SendChannel {
             floor: 0,
             settled: 0,
             limit,
-            status_number: None,
+            status: 0,
             wants: VecDeque::new(),
         }
     }
@@ -226,23 +250,23 @@ impl SendChannel {
     }
 
     /// Symbols of a block were reported as received, lost or forgotten.
-    pub(super) fn resolved(&mut self, index: u32, count: u16, received: bool) {
+    pub(super) fn resolved(&mut self, path: usize, index: u32, count: u16, received: bool) {
         self.settled = self.settled.min(index);
         if let Some(block) = self.block_mut(index) {
-            block.in_flight = block.in_flight.saturating_sub(u32::from(count));
+            block.in_flight.remove(path, u32::from(count));
             if received {
                 block.needed = block.needed.saturating_sub(u32::from(count)).max(1);
             }
         }
     }
 
-    /// The receiver's own account, from packet `number`. One that is no newer than what is known is
-    /// ignored; whether this one was not.
-    pub(super) fn on_status(&mut self, number: u64, status: &BlockStatus) -> bool {
-        if self.status_number.is_some_and(|known| known >= number) {
+    /// The receiver's own account. One that is no newer than what is known is ignored; whether this
+    /// one was not.
+    pub(super) fn on_status(&mut self, status: &BlockStatus) -> bool {
+        if self.status >= status.sequence {
             return false;
         }
-        self.status_number = Some(number);
+        self.status = status.sequence;
         self.limit = self.limit.max(status.limit);
         let floor = status.floor.min(self.floor + self.blocks.len() as u32);
         for index in self.floor..floor {
@@ -292,6 +316,11 @@ impl SendChannel {
         for block in self.blocks.iter_mut().filter(|block| !block.done) {
             block.retarget(loss);
         }
+        self.settled = self.floor;
+    }
+
+    /// Others count of what is on its way than before.
+    pub(super) const fn unsettle(&mut self) {
         self.settled = self.floor;
     }
 
@@ -405,9 +434,15 @@ impl SendChannel {
         pass != Pass::Mean || self.settled < self.floor + self.blocks.len() as u32
     }
 
-    /// The next symbols to send, at most `room` bytes of them, and how many source symbols their
-    /// block has; the oldest block that lacks some comes first.
-    pub(super) fn next_symbols(&mut self, pass: Pass, room: usize) -> Option<(SymbolsFrame, u32)> {
+    /// The next symbols to send on a path, and how many source symbols their block has; the oldest
+    /// block that lacks some comes first.
+    pub(super) fn next_symbols(
+        &mut self,
+        pass: Pass,
+        carrier: Carrier,
+    ) -> Option<(SymbolsFrame, u32)> {
+        let Carrier { path, room, .. } = carrier;
+        let counted = carrier.counted(pass);
         if pass == Pass::Tail && !self.is_tail() {
             return None;
         }
@@ -416,12 +451,13 @@ impl SendChannel {
         let first = if pass == Pass::Mean { self.settled } else { self.floor };
         let known = ((first - self.floor) as usize).min(self.blocks.len());
         for (index, block) in (first..).zip(self.blocks.range_mut(known..)) {
+            let in_flight = block.in_flight.on(counted);
             let target = match pass {
                 Pass::Mean => block.target,
                 Pass::Tail => block.tail_target,
-                Pass::Endless | Pass::Probe => block.in_flight + 1,
+                Pass::Endless | Pass::Probe => in_flight + 1,
             };
-            if block.done || block.in_flight >= target {
+            if block.done || in_flight >= target {
                 if pass == Pass::Mean && index == self.settled {
                     self.settled += 1;
                 }
@@ -432,11 +468,14 @@ impl SendChannel {
             }
             let Data::Present(encoder) = &block.data else { continue };
             let shape = encoder.shape();
+            if !carries(self.symbol_size, room, shape) {
+                continue;
+            }
             let k = shape.source_symbols();
             // Repair symbols take time to prepare: ask while the source symbols are still being
             // sent. A probe needs one symbol, and so one block's: a host that paused is no reason
             // to encode all that is on its way.
-            let short = target - block.in_flight;
+            let short = target - in_flight;
             let last_wanted = block.next_esi + short;
             let is_enough = pass == Pass::Probe && waiting;
             if last_wanted > k && !block.repair_asked && !is_enough {
@@ -451,18 +490,30 @@ impl SendChannel {
             let available = if encoder.has_repair() { u32::MAX } else { k - block.next_esi };
             let count = fits.min(short).min(available).min(64);
             let whole = block.live.is_none() && shape.symbol_size() != self.symbol_size;
-            let symbols = block.take_symbols(self.id, index, count, whole)?;
+            let symbols = block.take_symbols(self.id, index, count, whole, path)?;
             return Some((symbols, k));
         }
         None
     }
 
+    /// The bytes of symbols that are still to be sent on average, if nothing waits to be begun.
+    pub(super) fn bytes_left(&self, counted: PathSet) -> Option<u64> {
+        let left = |block: &Block| {
+            let short = block.target.saturating_sub(block.in_flight.on(counted));
+            u64::from(short) * u64::from(block.shape().symbol_size())
+        };
+        self.is_tail().then(|| self.blocks.iter().filter(|block| !block.done).map(left).sum())
+    }
+
     /// Whether [`next_symbols`](Self::next_symbols) would give some.
-    pub(super) fn has_symbols(&self, endless: bool) -> bool {
+    pub(super) fn has_symbols(&self, endless: bool, carrier: Carrier) -> bool {
         let tail = self.is_tail();
         self.blocks.iter().zip(self.floor..self.limit.max(self.floor)).any(|(block, _)| {
-            let target = if tail { block.target.max(block.tail_target) } else { block.target };
-            let short = endless || block.in_flight < target;
+            let lacks = |pass, target| block.in_flight.on(carrier.counted(pass)) < target;
+            let short = endless
+                || lacks(Pass::Mean, block.target)
+                || (tail && lacks(Pass::Tail, block.tail_target));
+            let short = short && carries(self.symbol_size, carrier.room, block.shape());
             let ready = match &block.data {
                 Data::Present(encoder) => {
                     block.next_esi < encoder.shape().source_symbols() || encoder.has_repair()
@@ -483,6 +534,13 @@ impl SendChannel {
     fn block_mut(&mut self, index: u32) -> Option<&mut Block> {
         self.blocks.get_mut(index.checked_sub(self.floor)? as usize)
     }
+}
+
+/// Whether a packet with so much room holds symbols of this shape. The channel's own, which are the
+/// smallest, go on every path.
+fn carries(smallest: u16, room: usize, shape: BlockShape) -> bool {
+    let size = shape.symbol_size();
+    size <= smallest || usize::from(size) <= room
 }
 
 /// How many symbols a packet holds: one, however large it is. Most packets hold one, which takes no
@@ -521,70 +579,4 @@ fn gather(pending: &mut VecDeque<Bytes>, length: usize) -> Bytes {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::dfcp::params::Params;
-
-    const SYMBOLS: u32 = 10;
-    const SYMBOL_SIZE: u16 = 64;
-
-    /// A stream of so many blocks, all of whose source symbols have been sent.
-    fn sent(blocks: u32, loss: &LossModel) -> SendChannel {
-        let block_size = SYMBOLS * u32::from(SYMBOL_SIZE);
-        let (id, kind) = (0, LiveKind::Stream);
-        let mut channel =
-            SendChannel::live(id, kind, 0, None, Code::RaptorQ, SYMBOL_SIZE, block_size, blocks);
-        channel.write(vec![7; (blocks * block_size) as usize].into());
-        let account = Account::new(&Params::default(), None);
-        for _ in 0..blocks {
-            channel.prepare(loss, None, 1200, &account);
-            while channel.next_symbols(Pass::Mean, 1200).is_some() {}
-        }
-        channel
-    }
-
-    fn repair_asked(channel: &mut SendChannel) -> Vec<(u32, RepairJob)> {
-        core::iter::from_fn(|| channel.next_want())
-            .filter_map(|want| match want {
-                Want::Repair { block, job } => Some((block, job)),
-                Want::Data { .. } => None,
-            })
-            .collect()
-    }
-
-    #[test]
-    fn a_probe_has_repair_symbols_of_one_block_prepared_not_of_all_that_are_on_their_way() {
-        let mut channel = sent(3, &LossModel::new());
-        assert!(repair_asked(&mut channel).is_empty(), "source symbols need no preparation");
-
-        for _ in 0..5 {
-            assert!(channel.next_symbols(Pass::Probe, 1200).is_none(), "none is ready");
-        }
-        let mut asked = repair_asked(&mut channel);
-        assert_eq!(asked.len(), 1);
-        let (block, job) = asked.remove(0);
-        assert_eq!(block, 0, "the oldest");
-
-        channel.set_repair(block, job.run());
-        let (symbols, _) = channel.next_symbols(Pass::Probe, 1200).expect("one symbol is ready");
-        assert_eq!((symbols.block, symbols.esi, symbols.count), (0, SYMBOLS, 1));
-        assert!(repair_asked(&mut channel).is_empty());
-    }
-
-    #[test]
-    fn a_block_that_lost_symbols_is_the_next_to_send_whatever_was_sent_since() {
-        let loss = LossModel::new();
-        let mut channel = sent(3, &loss);
-        assert!(channel.next_symbols(Pass::Mean, 1200).is_none(), "nothing lacks");
-        channel.resolved(1, 2, false);
-        channel.retarget(&loss);
-        assert!(channel.next_symbols(Pass::Mean, 1200).is_none(), "repair is not there yet");
-        let mut asked = repair_asked(&mut channel);
-        let (block, job) = asked.remove(0);
-        assert_eq!((block, asked.len()), (1, 0));
-        channel.set_repair(block, job.run());
-        let (symbols, _) = channel.next_symbols(Pass::Mean, 1200).expect("two were lost");
-        assert_eq!((symbols.block, symbols.esi, symbols.count), (1, SYMBOLS, 2));
-        assert!(channel.next_symbols(Pass::Mean, 1200).is_none());
-    }
-}
+mod tests;

@@ -1,6 +1,7 @@
 use fontis_base::{Duration, Rate};
 
-/// What a connection has counted, and how its path looks now.
+/// What a connection has counted, and how its paths look now: rates, packets and bytes are those of
+/// all together, times those of the shortest.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DfcpStats {
     /// The smoothed round-trip time.
@@ -52,6 +53,29 @@ pub struct DfcpStats {
     pub blocks_decoded: u64,
     /// Decodings that lacked rank.
     pub decode_failures: u64,
+}
+
+/// How one of the paths of a connection looks now.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PathStats {
+    /// Its number.
+    pub path: u8,
+    /// Whether the peer answers on it.
+    pub answers: bool,
+    /// The smoothed round-trip time.
+    pub srtt: Duration,
+    /// The least round-trip time.
+    pub min_rtt: Duration,
+    /// The pacing rate, in bytes at the IP layer.
+    pub rate: Rate,
+    /// The measured share of packets lost on the way to the peer.
+    pub loss: f64,
+    /// Bytes sent and not yet reported on.
+    pub in_flight: u64,
+    /// Bytes sent at the IP layer.
+    pub bytes_sent: u64,
+    /// Bytes received at the IP layer.
+    pub bytes_received: u64,
 }
 
 impl DfcpStats {

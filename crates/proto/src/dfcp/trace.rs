@@ -7,6 +7,8 @@ use super::packet::Frames;
 pub struct TraceEvent {
     /// When.
     pub time: Time,
+    /// The path that it happened on.
+    pub path: u8,
     /// What.
     pub what: Traced,
 }

@@ -34,6 +34,7 @@ mod kind {
     pub(super) const RESPONSE: u8 = 0x0c;
     pub(super) const LIMIT: u8 = 0x0d;
     pub(super) const TOKEN: u8 = 0x0e;
+    pub(super) const PATH_CLOSED: u8 = 0x0f;
     /// Symbols: the low six bits are flags.
     pub(super) const SYMBOLS: u8 = 0x40;
 }
@@ -276,6 +277,7 @@ fn encode(frame: &Frame, last: bool, out: &mut impl Sink) {
             // Zero says none; a rate of n is written as n + 1.
             out.varint(rate.map_or(0, |rate| rate.as_bps().min(MAX_LIMIT) + 1));
         }
+        Frame::PathClosed { path } => out.slice(&[kind::PATH_CLOSED, *path]),
         Frame::Close { code, reason } => {
             out.slice(&[kind::CLOSE]);
             out.varint(u64::from(*code));
@@ -354,6 +356,7 @@ fn encode_feedback(feedback: &Feedback, out: &mut impl Sink) {
 fn encode_status(status: &BlockStatus, out: &mut impl Sink) {
     out.slice(&[kind::BLOCKS]);
     out.varint(u64::from(status.channel));
+    out.varint(u64::from(status.sequence));
     out.varint(u64::from(status.floor));
     out.varint(u64::from(status.limit.saturating_sub(status.floor)));
     out.varint(status.blocks.len() as u64);
@@ -413,6 +416,7 @@ fn decode(bytes: &mut Bytes) -> Result<Frame, DfcpWireError> {
             }
             Frame::Token(copy(bytes, length)?)
         }
+        kind::PATH_CLOSED => Frame::PathClosed { path: u8_of(bytes)? },
         kind::LIMIT => Frame::Limit {
             sequence: u32_of(bytes, "sequence")?,
             rate: varint(bytes)?.checked_sub(1).map(Rate::from_bps),
@@ -486,6 +490,7 @@ fn decode_feedback(bytes: &mut Bytes) -> Result<Feedback, DfcpWireError> {
 
 fn decode_status(bytes: &mut Bytes) -> Result<BlockStatus, DfcpWireError> {
     let channel = u32_of(bytes, "channel")?;
+    let sequence = u32_of(bytes, "status")?;
     let floor = u32_of(bytes, "floor")?;
     let limit = floor.saturating_add(u32_of(bytes, "limit")?);
     let count = limited(bytes, MAX_BLOCKS, "blocks")?;
@@ -498,7 +503,7 @@ fn decode_status(bytes: &mut Bytes) -> Result<BlockStatus, DfcpWireError> {
         let value = u32_of(bytes, "needed")?;
         blocks.push(BlockNeed { block, needed: value.saturating_sub(1), done: value == 0 });
     }
-    Ok(BlockStatus { channel, floor, limit, blocks })
+    Ok(BlockStatus { channel, sequence, floor, limit, blocks })
 }
 
 fn take(bytes: &mut Bytes, count: usize) -> Result<Bytes, DfcpWireError> {

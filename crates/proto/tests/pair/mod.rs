@@ -2,7 +2,7 @@
 
 use std::collections::BinaryHeap;
 
-use fontis_base::{Duration, Ecn, Serializer, Time};
+use fontis_base::{Duration, Ecn, Probability, Rate, Serializer, Stream, Time};
 use fontis_proto::dfcp::{ConnectionId, DfcpConfig, DfcpConnection, DfcpEvent, DfcpPacket};
 
 /// One of the two sides.
@@ -52,7 +52,28 @@ pub type Loss = Box<dyn FnMut(u64, &Sent) -> bool>;
 /// Alters a packet that a side sends: a peer may say what it likes.
 pub type Alter = Box<dyn FnMut(Side, &mut DfcpPacket)>;
 
-/// Two connections and the path between them.
+/// Another path than the first.
+pub struct Way {
+    pub one_way: Duration,
+    /// What it carries from the client and from the server, with queues that never overflow.
+    pub links: [Serializer; 2],
+    /// Whether it carries anything at present.
+    pub is_up: bool,
+    /// The share of packets lost, by chance.
+    pub loss: f64,
+    pub random: Stream,
+    known: bool,
+}
+
+impl Way {
+    pub fn new(one_way: Duration, rate: Rate, loss: f64, seed: u64) -> Self {
+        let random = Stream::new(seed, "way");
+        let links = [Serializer::new(rate), Serializer::new(rate)];
+        Self { one_way, links, is_up: true, loss, random, known: false }
+    }
+}
+
+/// Two connections and the paths between them.
 pub struct Pair {
     pub now: Time,
     pub client: DfcpConnection,
@@ -62,6 +83,8 @@ pub struct Pair {
     pub loss: Loss,
     pub alter: Alter,
     pub one_way: Duration,
+    /// The paths after the first.
+    pub ways: Vec<Way>,
     /// What the path carries from the client and from the server, with queues that never overflow;
     /// as much as is sent if none.
     pub bottleneck: Option<[Serializer; 2]>,
@@ -93,6 +116,7 @@ impl Pair {
             loss: Box::new(|_, _| false),
             alter: Box::new(|_, _| {}),
             one_way,
+            ways: Vec::new(),
             bottleneck: None,
             tick: Duration::ZERO,
             again: false,
@@ -153,6 +177,16 @@ impl Pair {
                     continue;
                 }
                 let to = if side == Side::Client { Side::Server } else { Side::Client };
+                if let Some(way) = usize::from(outgoing.path).checked_sub(1) {
+                    let way = &mut self.ways[way];
+                    let link = &mut way.links[usize::from(side == Side::Server)];
+                    let left = link.send(self.now, u64::from(sent.size));
+                    if way.is_up && !way.random.chance(Probability::new(way.loss)) {
+                        let at = left + way.one_way;
+                        self.inject(to, at, sent.packet, sent.size);
+                    }
+                    continue;
+                }
                 let left = match &mut self.bottleneck {
                     Some(ways) => {
                         ways[usize::from(side == Side::Server)].send(self.now, u64::from(sent.size))
@@ -177,7 +211,15 @@ impl Pair {
         match flight.to {
             Side::Client => self.client.handle(self.now, flight.packet, flight.size, Ecn::NotEct),
             Side::Server => match (&mut self.server, &flight.packet) {
-                (Some(server), _) => {
+                (Some(server), packet) => {
+                    if let DfcpPacket::Sealed { path, .. } = packet
+                        && let Some(way) = usize::from(*path).checked_sub(1)
+                        && !core::mem::replace(&mut self.ways[way].known, true)
+                    {
+                        server.handle(self.now, flight.packet, flight.size, Ecn::NotEct);
+                        server.challenge(way as u8 + 1, 28, [way as u8 + 100; 8]);
+                        return;
+                    }
                     server.handle(self.now, flight.packet, flight.size, Ecn::NotEct);
                 }
                 (None, DfcpPacket::Syn { version, source, hello }) => {

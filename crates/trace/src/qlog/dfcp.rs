@@ -33,6 +33,8 @@ enum QlogFrame {
     },
     Blocks {
         channel: u32,
+        #[serde(default)]
+        sequence: u32,
         floor: u32,
         blocks: Vec<Need>,
     },
@@ -106,12 +108,13 @@ fn of(told: QlogFrame, acks: &mut Vec<(u64, u64)>) -> Option<Frame> {
             let delay_us = (ack_delay.max(0.0) * 1e3) as u32;
             Frame::Feedback(Box::new(Feedback { largest, delay_us, ..Feedback::default() }))
         }
-        QlogFrame::Blocks { channel, floor, blocks } => {
+        QlogFrame::Blocks { channel, sequence, floor, blocks } => {
             let blocks = blocks.into_iter();
             let blocks = blocks
                 .map(|Need { block, needed }| BlockNeed { block, needed, done: needed == 0 })
                 .collect();
-            Frame::Blocks(Box::new(BlockStatus { channel, floor, limit: u32::MAX, blocks }))
+            let limit = u32::MAX;
+            Frame::Blocks(Box::new(BlockStatus { channel, sequence, floor, limit, blocks }))
         }
         QlogFrame::Open { channel, size, block_size, symbol_size } => Frame::Open(Box::new(Open {
             channel,

@@ -157,8 +157,8 @@ impl DfcpConnection {
     pub fn release_block(&mut self, now: Time, channel: ChannelId, block: u32) {
         if let Some(receiving) = self.recv.get_mut(&channel) {
             receiving.release(block);
-            self.feedback.dirty.insert(channel);
-            self.feedback.due.get_or_insert(now);
+            self.mark_dirty(channel);
+            self.feedback_once(now);
             self.close_if_complete(now, channel);
         }
     }
@@ -167,8 +167,8 @@ impl DfcpConnection {
     pub fn reject_block(&mut self, now: Time, channel: ChannelId, block: u32) {
         if let Some(receiving) = self.recv.get_mut(&channel) {
             receiving.reject(block);
-            self.feedback.dirty.insert(channel);
-            self.feedback.due.get_or_insert(now);
+            self.mark_dirty(channel);
+            self.feedback_once(now);
         }
     }
 
@@ -176,8 +176,8 @@ impl DfcpConnection {
     pub fn read(&mut self, now: Time, channel: ChannelId) -> Option<Bytes> {
         let receiving = self.recv.get_mut(&channel)?;
         let data = receiving.take_ready()?;
-        self.feedback.dirty.insert(channel);
-        self.feedback.due.get_or_insert(now);
+        self.mark_dirty(channel);
+        self.feedback_once(now);
         self.close_if_complete(now, channel);
         Some(data)
     }
@@ -234,10 +234,10 @@ impl DfcpConnection {
 
     /// Asks channels what they want next.
     pub(super) fn collect_wants(&mut self) {
-        let (wide, room) = (self.wide_symbol(), self.symbol_room());
-        let Self { send, path, events, jobs, account, .. } = self;
+        let (wide, room) = (self.wide_symbol(), self.least_symbol_room());
+        let Self { send, loss, events, jobs, account, .. } = self;
         for channel in send.values_mut() {
-            channel.prepare(&path.loss, wide, room, account);
+            channel.prepare(loss, wide, room, account);
             while let Some(want) = channel.next_want() {
                 match want {
                     Want::Data { block } => {
@@ -257,7 +257,7 @@ impl DfcpConnection {
             if let Some(receiving) = self.recv.remove(&channel) {
                 self.stats.symbols_wasted += receiving.wasted;
             }
-            self.feedback.dirty.remove(&channel);
+            self.mark_clean(channel);
             self.mark_over(channel);
             self.control.push(now, Frame::Done { channel });
         }

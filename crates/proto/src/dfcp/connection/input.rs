@@ -2,16 +2,17 @@ use fontis_base::{Ecn, Time};
 use smallvec::SmallVec;
 
 use super::super::event::{CloseReason, DfcpEvent};
+use super::super::feedback_due::FeedbackDue;
 use super::super::history::Outcome;
 use super::super::packet::{
     BlockStatus, ChannelId, ConnectionId, DfcpPacket, Frame, Hello, LiveKind, SymbolsFrame,
 };
+use super::super::path::PathState;
+use super::super::paths::{MAX_PATHS, PathId};
 use super::super::trace::{TraceEvent, Traced};
-use super::{DfcpConnection, FeedbackState, State, THEIRS, early_limit};
+use super::{DfcpConnection, State, THEIRS, early_limit};
 use crate::rate::feedback::feedback_interval;
 
-/// Challenges that wait for their answer; a peer needs one.
-const MAX_ANSWERS: usize = 2;
 /// Channels whose status answers a PING.
 const TOLD_AT_ONCE: usize = 64;
 /// Packets whose feedback is not delayed when a connection begins.
@@ -29,7 +30,7 @@ impl DfcpConnection {
             DfcpPacket::Syn { source, .. } => self.on_syn_copy(source, size),
             DfcpPacket::SynAck { source, hello, .. } => {
                 if self.initiator {
-                    self.note_received(now, None, size, &hello.frames);
+                    self.note_received(now, 0, None, size, &hello.frames);
                 }
                 self.on_synack(now, source, hello);
             }
@@ -98,40 +99,62 @@ impl DfcpConnection {
     fn on_sealed(
         &mut self,
         arrived: Time,
-        path: u8,
+        path: PathId,
         number: u64,
         frames: &[Frame],
         size: u32,
         ecn: Ecn,
     ) {
-        if path != self.path.id || (self.initiator && self.state == State::Handshake) {
+        if self.initiator && self.state == State::Handshake {
             return;
         }
-        if !self.path.receipts.receive(arrived, number, size, ecn) {
+        let at = usize::from(path);
+        if !self.has_path(at) {
+            self.stats.violations += 1;
+            return;
+        }
+        let path = &mut self.paths[at];
+        if path.state == PathState::Closed {
+            return;
+        }
+        if !path.receipts.receive(arrived, number, size, ecn) {
             self.stats.duplicates += 1;
             return;
         }
         let now = self.latest;
+        path.received = now;
+        path.bytes[1] += u64::from(size);
         self.stats.packets_received += 1;
         self.last_heard = now;
-        self.note_received(now, Some(number), size, frames);
-        self.validate(now);
-        self.on_frames(now, number, frames);
+        self.note_received(now, at, Some(number), size, frames);
+        if at == 0 {
+            self.validate(now);
+        }
+        self.on_frames(now, at, frames);
+    }
+
+    /// Whether there is this path. A responder's come to be when the initiator uses them, in the
+    /// order of their numbers.
+    fn has_path(&mut self, at: usize) -> bool {
+        let may_grow = !self.initiator && !self.unconfirmed && at < MAX_PATHS;
+        while may_grow && at >= self.paths.len() {
+            self.add_path();
+        }
+        at < self.paths.len()
     }
 
     pub(super) fn note_received(
         &mut self,
         now: Time,
+        at: usize,
         number: Option<u64>,
         size: u32,
         frames: &[Frame],
     ) {
         if self.config.trace {
             let frames = frames.iter().map(Frame::traced).collect();
-            self.trace.push_back(TraceEvent {
-                time: now,
-                what: Traced::Received { number, size, frames },
-            });
+            let (path, what) = (self.paths[at].id, Traced::Received { number, size, frames });
+            self.trace.push_back(TraceEvent { time: now, path, what });
         }
     }
 
@@ -145,14 +168,15 @@ impl DfcpConnection {
         }
         self.last_heard = now;
         self.remote = Some(source);
-        self.path.rtt.guess(now.since(self.handshake.began()));
+        self.paths[0].rtt.guess(now.since(self.handshake.began()));
         if !self.agree(hello.params) {
             self.finish_with(CloseReason::NoCommonCode);
             return;
         }
         self.state = State::Established;
         self.control.push(now, Frame::Confirm);
-        self.feedback.due = Some(now + feedback_interval(self.path.rtt.smoothed()) / 4);
+        let path = &mut self.paths[0];
+        path.feedback.at = Some(now + feedback_interval(path.rtt.smoothed()) / 4);
         // What travelled in the SYN has arrived with it.
         let sent = core::mem::take(&mut self.hello.frames);
         if sent.iter().any(|frame| matches!(frame, Frame::Symbols(_))) {
@@ -171,7 +195,7 @@ impl DfcpConnection {
         }
         self.validated = true;
         self.hint_train = 0;
-        self.path.rtt.guess(now.since(self.handshake.began()));
+        self.paths[0].rtt.guess(now.since(self.handshake.began()));
         if matches!(self.state, State::Handshake | State::Established) {
             self.state = State::Established;
             self.events.push_back(DfcpEvent::Connected);
@@ -189,7 +213,7 @@ impl DfcpConnection {
         });
         let Some(first) = symbols.next() else { return };
         if symbols.next().is_none() && self.is_early_message(first) {
-            self.on_symbols(now, 0, first);
+            self.on_symbols(now, first);
         } else {
             self.stats.violations += 1;
         }
@@ -206,7 +230,7 @@ impl DfcpConnection {
             && symbols.data.len() <= most
     }
 
-    fn on_frames(&mut self, now: Time, number: u64, frames: &[Frame]) {
+    fn on_frames(&mut self, now: Time, at: usize, frames: &[Frame]) {
         let mut eliciting = false;
         let mut data = false;
         let mut told = false;
@@ -226,39 +250,43 @@ impl DfcpConnection {
                     | Frame::Response(_)
             );
             data |= matches!(frame, Frame::Symbols(_));
-            self.on_frame(now, number, frame);
+            self.on_frame(now, at, frame);
         }
         if data {
             self.stats.data_packets_received += 1;
         }
         if eliciting && self.is_open() {
-            let interval = if self.path.receipts.packets() <= EAGER_PACKETS {
-                feedback_interval(self.path.rtt.smoothed()) / 4
+            let path = &mut self.paths[at];
+            let interval = if path.receipts.packets() <= EAGER_PACKETS {
+                feedback_interval(path.rtt.smoothed()) / 4
             } else {
-                feedback_interval(self.path.rtt.smoothed())
+                feedback_interval(path.rtt.smoothed())
             };
-            let due = now + interval;
-            self.feedback.due = Some(self.feedback.due.map_or(due, |earlier| earlier.min(due)));
+            path.feedback.by(now + interval);
         }
     }
 
-    fn on_frame(&mut self, now: Time, number: u64, frame: &Frame) {
+    fn on_frame(&mut self, now: Time, at: usize, frame: &Frame) {
         if matches!(self.state, State::Closing | State::Draining) {
             self.on_frame_at_end(now, frame);
             return;
         }
         match frame {
-            Frame::Ping => self.on_ping(now),
+            Frame::Ping => self.on_ping(now, at),
             Frame::Padding(_) | Frame::Confirm => {}
-            Frame::Challenge(token) => {
-                if self.address.answers.len() < MAX_ANSWERS {
-                    self.address.answers.push(*token);
+            Frame::Challenge(token) => self.paths[at].question.is_asked(*token),
+            Frame::Response(token) => self.on_response(now, at, *token),
+            Frame::PathClosed { path } => {
+                let at = usize::from(*path);
+                if self.paths.get(*path).is_some_and(|path| path.state != PathState::Closed)
+                    && self.paths.has_others(at)
+                {
+                    self.end_path(now, at);
                 }
             }
-            Frame::Response(token) => self.address.answered = Some(*token),
-            Frame::Symbols(symbols) => self.on_symbols(now, number, symbols),
+            Frame::Symbols(symbols) => self.on_symbols(now, symbols),
             Frame::Feedback(feedback) => self.on_feedback(now, feedback),
-            Frame::Blocks(status) => self.on_status(number, status),
+            Frame::Blocks(status) => self.on_status(status),
             Frame::Open(open) => self.on_open(now, open),
             Frame::Done { channel } => self.deliver(*channel),
             Frame::Abandon { channel, code, sequence } => {
@@ -293,15 +321,16 @@ impl DfcpConnection {
 
     /// The peer asks for the status of channels: it may have missed some. It gets that of a few,
     /// and of the next few when it asks again.
-    fn on_ping(&mut self, now: Time) {
-        let interval = feedback_interval(self.path.rtt.smoothed());
-        let at = self.feedback.at_once(now, interval);
+    fn on_ping(&mut self, now: Time, path: usize) {
+        let path = &mut self.paths[path];
+        let interval = feedback_interval(path.rtt.smoothed());
+        let at = path.feedback.at_once(now, interval);
         if at > now {
-            self.feedback.due = Some(self.feedback.due.map_or(at, |earlier| earlier.min(at)));
+            path.feedback.by(at);
             return;
         }
-        self.feedback.due = Some(now);
-        let FeedbackState { dirty, next_told, .. } = &mut self.feedback;
+        path.feedback.at = Some(now);
+        let FeedbackDue { dirty, next_told, .. } = &mut path.feedback;
         let behind = self.recv.range(..*next_told);
         let mut channels = self.recv.range(*next_told..).chain(behind).map(|(id, _)| *id);
         dirty.extend(channels.by_ref().take(TOLD_AT_ONCE));
@@ -333,21 +362,25 @@ impl DfcpConnection {
     }
 
     fn on_feedback(&mut self, now: Time, feedback: &super::super::feedback::Feedback) {
-        if feedback.path != self.path.id {
+        let at = usize::from(feedback.path);
+        if at >= self.paths.len() {
+            self.stats.violations += 1;
             return;
         }
-        let Self { path, send, control, stats, config, trace, .. } = self;
+        let Self { paths, loss, send, control, stats, config, trace, .. } = self;
+        let path = &mut paths[at];
+        let id = path.id;
         let mut arrived = 0;
         let mut sizes = SmallVec::<[(u32, bool); 32]>::new();
-        let known = path.on_feedback(now, feedback, |number, sent, outcome| {
+        let known = path.on_feedback(now, feedback, loss, |number, sent, outcome| {
             if config.trace && outcome == Outcome::Lost {
-                trace.push_back(TraceEvent { time: now, what: Traced::Lost { number } });
+                trace.push_back(TraceEvent { time: now, path: id, what: Traced::Lost { number } });
             }
             if let Some((channel, block, count)) = sent.symbols
                 && let Some(channel) = send.get_mut(&channel)
                 && outcome != Outcome::Late
             {
-                channel.resolved(block, count, outcome == Outcome::Received);
+                channel.resolved(at, block, count, outcome == Outcome::Received);
             }
             for id in &sent.control {
                 match outcome {
@@ -372,31 +405,32 @@ impl DfcpConnection {
         let holes =
             sizes.iter().rev().filter(|(size, came)| path.mtu.decided(*size, *came)).count();
         for channel in send.values_mut() {
-            channel.retarget(&path.loss);
+            channel.retarget(loss);
         }
         if holes > 0 {
-            let room = self.symbol_room();
+            let room = self.least_symbol_room();
             for channel in self.send.values_mut() {
-                channel.refit(room, &self.path.loss);
+                channel.refit(room, &self.loss);
             }
         }
         if self.config.trace {
+            let path = &self.paths[at];
             let what = Traced::Metrics {
-                srtt: self.path.rtt.smoothed(),
-                rate: self.path.rate(),
-                in_flight: self.path.history.in_flight(),
-                loss: self.path.loss.loss(),
+                srtt: path.rtt.smoothed(),
+                rate: path.rate(),
+                in_flight: path.history.in_flight(),
+                loss: path.loss.loss(),
             };
-            self.trace.push_back(TraceEvent { time: now, what });
+            self.trace.push_back(TraceEvent { time: now, path: id, what });
         }
     }
 
-    fn on_status(&mut self, number: u64, status: &BlockStatus) {
+    fn on_status(&mut self, status: &BlockStatus) {
         let Some(channel) = self.send.get_mut(&status.channel) else { return };
-        if !channel.on_status(number, status) {
+        if !channel.on_status(status) {
             return;
         }
-        channel.retarget(&self.path.loss);
+        channel.retarget(&self.loss);
         if channel.is_complete() {
             self.deliver(status.channel);
         }

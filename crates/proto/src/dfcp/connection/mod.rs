@@ -5,6 +5,7 @@ mod channels;
 mod handshake;
 mod input;
 mod output;
+mod paths;
 mod receive;
 mod timer;
 
@@ -13,7 +14,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use bytes::Bytes;
 use fontis_base::{Duration, Ecn, Rate, Time};
 use fontis_codes::Code;
-use smallvec::SmallVec;
 
 use super::budget::{Account, Charge};
 use super::config::{DfcpConfig, KnownPath};
@@ -22,8 +22,10 @@ use super::event::{CloseReason, CodingJob, DfcpEvent};
 use super::mtu::Mtu;
 use super::packet::{ChannelId, ConnectionId, DfcpPacket, Frame, Hello};
 use super::params::{Params, SYN_SIZE};
-use super::path::Path;
+use super::path::{Path, PathState};
+use super::paths::{PathId, PathSet, Paths};
 use super::receiving::RecvChannel;
+use super::redundancy::LossModel;
 use super::resume::Kept;
 use super::sending::SendChannel;
 use super::stats::DfcpStats;
@@ -51,6 +53,8 @@ pub struct Outgoing {
     pub packet: DfcpPacket,
     /// Its bytes at the IP layer.
     pub size: u32,
+    /// The path that it leaves on.
+    pub path: PathId,
     /// Whether it must be sent by itself, without segmentation offload, because its spacing is
     /// measured.
     pub alone: bool,
@@ -85,7 +89,13 @@ pub struct DfcpConnection {
     /// The code in use towards the peer.
     code: Code,
     handshake: Handshake,
-    path: Path,
+    paths: Paths,
+    /// The loss of all paths together, as symbols meet it.
+    loss: LossModel,
+    /// The paths whose packets on their way are counted upon.
+    answering: PathSet,
+    /// What this side and the peer allow all paths together.
+    limits: [Option<Rate>; 2],
     /// The memory of blocks and messages.
     account: Account,
     send: BTreeMap<ChannelId, SendChannel>,
@@ -97,7 +107,7 @@ pub struct DfcpConnection {
     /// What is there of objects that the peer is to send, by their labels.
     expected: BTreeMap<Bytes, Kept>,
     /// Symbols that came before the frame that opens their channel.
-    early_symbols: Vec<(u64, super::packet::SymbolsFrame, Charge)>,
+    early_symbols: Vec<(super::packet::SymbolsFrame, Charge)>,
     ordered_out: u32,
     ordered_in: u32,
     ordered_waiting: BTreeMap<u32, Option<(ChannelId, Bytes, Charge)>>,
@@ -110,7 +120,6 @@ pub struct DfcpConnection {
     jobs: VecDeque<CodingJob>,
     /// Jobs that were handed out and are not done.
     jobs_out: usize,
-    feedback: FeedbackState,
     /// Whether the peer's address is proved; until then the responder sends at most three times
     /// what it received.
     validated: bool,
@@ -119,12 +128,9 @@ pub struct DfcpConnection {
     received_before_validation: u64,
     sent_before_validation: u64,
     hint_train: u8,
-    address: Address,
     /// The number of the last limit told to the peer, and of the newest that it told.
     limits_told: u32,
     limit_heard: u32,
-    pings: u32,
-    probe_symbols: bool,
     /// Whether nothing but symbols was found to send at the time of the last call.
     streams: bool,
     fin: Fin,
@@ -134,47 +140,6 @@ pub struct DfcpConnection {
     drain_until: Time,
     stats: DfcpStats,
     trace: VecDeque<TraceEvent>,
-}
-
-/// When to send feedback.
-#[derive(Default)]
-struct FeedbackState {
-    due: Option<Time>,
-    /// Channels whose status has changed.
-    dirty: BTreeSet<ChannelId>,
-    sent: u64,
-    /// When feedback was first sent at once, and how often since.
-    burst: (Time, u32),
-    /// The channel whose status the answer to the next PING tells first.
-    next_told: ChannelId,
-}
-
-/// How often feedback leaves at once in a feedback interval; further feedback waits for its end.
-const AT_ONCE: u32 = 8;
-
-impl FeedbackState {
-    /// When feedback may leave that is wanted at once, so that it is more often than that only by
-    /// its regular timer.
-    fn at_once(&mut self, now: Time, interval: Duration) -> Time {
-        let (began, count) = self.burst;
-        if count == 0 || now.since(began) >= interval {
-            self.burst = (now, 1);
-            return now;
-        }
-        self.burst.1 = count.saturating_add(1);
-        if count < AT_ONCE { now } else { began + interval }
-    }
-}
-
-/// What is asked and answered about the peer's address.
-#[derive(Default)]
-struct Address {
-    /// The challenge to be sent.
-    ask: Option<[u8; 8]>,
-    /// Challenges by the peer, to be answered.
-    answers: SmallVec<[[u8; 8]; 2]>,
-    /// The last response by the peer.
-    answered: Option<[u8; 8]>,
 }
 
 #[derive(Default)]
@@ -225,13 +190,13 @@ impl DfcpConnection {
         if let Some(known) = connection.config.known {
             connection.validated = true;
             connection.state = State::Established;
-            connection.path.recall(known);
+            connection.paths[0].recall(known);
             if known.rate.is_some() {
                 // Only the packet that tries the larger size has anything to tell.
                 connection.hint_train = 1;
             }
         }
-        connection.note_received(now, None, size, &hello.frames);
+        connection.note_received(now, 0, None, size, &hello.frames);
         connection.on_early_frames(now, &hello.frames);
         connection
     }
@@ -242,8 +207,13 @@ impl DfcpConnection {
         let least = config.packet_size.max(SYN_SIZE + config.overhead);
         let mtu = Mtu::new(least, config.max_packet_size);
         let code = config.params.codes().next().unwrap_or(Code::RaptorQ);
+        let mut first = Path::new(0, config.rate, mtu, config.overhead);
+        first.state = PathState::Usable;
         Self {
-            path: Path::new(0, config.rate, mtu),
+            paths: Paths::new(first),
+            loss: LossModel::new(),
+            answering: PathSet::ALL,
+            limits: [None; 2],
             account: Account::new(&config.params, config.budget.clone()),
             code,
             handshake: Handshake::new(config.timers),
@@ -270,17 +240,13 @@ impl DfcpConnection {
             events: VecDeque::new(),
             jobs: VecDeque::new(),
             jobs_out: 0,
-            feedback: FeedbackState::default(),
             validated: initiator,
             unconfirmed: !initiator,
             received_before_validation: 0,
             sent_before_validation: 0,
             hint_train: 0,
-            address: Address::default(),
             limits_told: 0,
             limit_heard: 0,
-            pings: 0,
-            probe_symbols: false,
             streams: false,
             fin: Fin::default(),
             latest: now,
@@ -302,17 +268,6 @@ impl DfcpConnection {
         self.peer.as_ref().map(Params::reset_token)
     }
 
-    /// Asks whether the peer is where its packets seem to come from now, by an unguessable `token`:
-    /// the next packet that is a [`probe`](Outgoing::probe) goes there.
-    pub fn challenge(&mut self, token: [u8; 8]) {
-        self.address.ask = Some(token);
-    }
-
-    /// The token of the peer's last response, once. Who answers from an address is there.
-    pub fn challenge_answered(&mut self) -> Option<[u8; 8]> {
-        self.address.answered.take()
-    }
-
     /// Limits the rate of this side's data packets, together, whatever the rate controller finds;
     /// zero pauses, none lifts the limit.
     pub fn limit(&mut self, now: Time, rate: Option<Rate>) {
@@ -323,22 +278,6 @@ impl DfcpConnection {
     pub fn limit_peer(&mut self, now: Time, rate: Option<Rate>) {
         self.limits_told += 1;
         self.control.push(now, Frame::Limit { sequence: self.limits_told, rate });
-    }
-
-    /// Whether a limit of either side pauses this side's data packets.
-    pub fn is_paused(&self) -> bool {
-        self.path.is_paused()
-    }
-
-    fn set_limit(&mut self, now: Time, whose: usize, rate: Option<Rate>) {
-        let before = self.path.rate();
-        self.path.limits[whose] = rate;
-        self.path.pacer.recharge(now, before, self.path.rate());
-    }
-
-    /// The peer has moved to another network: what was known of the path holds no longer.
-    pub fn path_changed(&mut self, now: Time) {
-        self.path.restart(now, self.config.rate);
     }
 
     /// Whether the connection is over and can be dropped.
@@ -356,11 +295,11 @@ impl DfcpConnection {
         self.control.push(now, Frame::Token(token));
     }
 
-    /// What a later connection to the same peer may begin with.
+    /// What a later connection to the same peer may begin with on its first path.
     pub fn known_path(&self) -> KnownPath {
         KnownPath {
-            rate: self.path.controller.confirmed(),
-            rtt: self.path.rtt.is_known().then(|| self.path.rtt.least()),
+            rate: self.paths[0].controller.confirmed(),
+            rtt: self.paths[0].rtt.is_known().then(|| self.paths[0].rtt.least()),
         }
     }
 
@@ -391,15 +330,18 @@ impl DfcpConnection {
 
     /// What has been counted so far.
     pub fn stats(&self) -> DfcpStats {
+        let main = &self.paths[self.paths.main(self.latest)];
+        let usable = || self.paths.usable().map(|(_, path)| path);
+        let all = self.paths.iter();
         DfcpStats {
-            srtt: self.path.rtt.smoothed(),
-            min_rtt: self.path.rtt.least(),
-            rate: self.path.rate(),
-            loss: self.path.loss.loss(),
-            incoming_loss: self.path.receipts.loss(),
-            in_flight: self.path.history.in_flight(),
-            packet_size: self.path.mtu.size(),
-            packets_lost: self.path.packets_lost,
+            srtt: main.rtt.smoothed(),
+            min_rtt: main.rtt.least(),
+            rate: usable().fold(Rate::ZERO, |sum, path| sum.saturating_add(path.rate())),
+            loss: self.loss.loss(),
+            incoming_loss: main.receipts.loss(),
+            in_flight: usable().map(|path| path.history.in_flight()).sum(),
+            packet_size: main.mtu.size(),
+            packets_lost: all.map(|path| path.packets_lost).sum(),
             symbols_wasted: self.stats.symbols_wasted
                 + self.recv.values().map(|channel| channel.wasted).sum::<u64>(),
             ..self.stats
@@ -417,7 +359,7 @@ impl DfcpConnection {
             State::Handshake | State::Established => {}
         }
         self.state = State::Closing;
-        self.drain_until = now + (self.path.rtt.timeout() * 5).max(Duration::from_millis(500));
+        self.drain_until = now + (self.patience(now) * 5).max(Duration::from_millis(500));
         self.control.retract(|_| true);
         self.control.push(now, Frame::Close { code, reason: reason.to_owned() });
         self.drop_channels();
@@ -449,7 +391,7 @@ impl DfcpConnection {
     fn drain(&mut self, now: Time, reason: CloseReason) {
         self.finish_with(reason);
         self.state = State::Draining;
-        self.drain_until = now + (self.path.rtt.timeout() * 3).max(Duration::from_millis(100));
+        self.drain_until = now + (self.patience(now) * 3).max(Duration::from_millis(100));
     }
 
     /// Takes the peer's parameters; false if there is no code in common.

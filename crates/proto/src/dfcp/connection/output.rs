@@ -8,7 +8,8 @@ use super::super::config::Redundancy;
 use super::super::history::{Late, Sent};
 use super::super::packet::{DfcpPacket, Frame, Frames, Live, LiveKind, SymbolsFrame};
 use super::super::params::SYN_SIZE;
-use super::super::sending::{Pass, symbols_in};
+use super::super::path::{Path, PathState};
+use super::super::sending::{Carrier, Pass, symbols_in};
 use super::super::trace::{TraceEvent, Traced};
 use super::super::wire;
 use super::{DfcpConnection, HINT_SIZES, Outgoing, State, early_limit};
@@ -16,9 +17,6 @@ use crate::dfcp::connection::channels::SendOptions;
 use crate::rate::feedback::feedback_interval;
 use crate::rate::kind::RateKind;
 
-/// Every so many feedbacks one asks for an answer, so that a side that only receives knows its
-/// round-trip time.
-const PING_EVERY: u64 = 32;
 /// Bytes of the shortest status of a channel: with less room none need be made.
 const LEAST_STATUS: usize = 5;
 /// Rates at which it is rather processors than the path that limit what is sent. The largest of all
@@ -32,11 +30,15 @@ impl DfcpConnection {
         self.latest = self.latest.max(now);
         self.streams = false;
         self.on_timeout(now);
+        self.look_at_paths(now);
         match self.state {
             State::Closed => None,
             State::Draining => {
                 let answer = core::mem::take(&mut self.fin.answered);
-                answer.then(|| self.seal(now, smallvec![Frame::FinAck], Meta::UNCOUNTED)).flatten()
+                let main = self.paths.main(now);
+                answer
+                    .then(|| self.seal(now, main, smallvec![Frame::FinAck], Meta::UNCOUNTED))
+                    .flatten()
             }
             State::Closing => {
                 // A connection that is refused is one all the same: without the SYNACK the reason
@@ -54,22 +56,22 @@ impl DfcpConnection {
                 }
                 self.collect_wants();
                 self.advance_fin(now);
-                if let packet @ Some(_) = self.poll_address(now) {
+                if let packet @ Some(_) = self.poll_each(now, Self::poll_address) {
                     return packet;
                 }
-                if let packet @ Some(_) = self.poll_feedback(now) {
+                if let packet @ Some(_) = self.poll_each(now, Self::poll_feedback) {
                     return packet;
                 }
                 if let packet @ Some(_) = self.poll_control(now) {
                     return packet;
                 }
-                if let packet @ Some(_) = self.poll_ping(now) {
+                if let packet @ Some(_) = self.poll_each(now, Self::poll_ping) {
                     return packet;
                 }
                 if let packet @ Some(_) = self.poll_symbols(now) {
                     return packet;
                 }
-                let packet = self.poll_mtu(now);
+                let packet = self.poll_each(now, Self::poll_mtu);
                 if packet.is_none() {
                     // Choosing symbols may have found that repair symbols are wanted.
                     self.collect_wants();
@@ -90,6 +92,15 @@ impl DfcpConnection {
             return packet;
         }
         self.poll(now)
+    }
+
+    /// The first packet that a path has to send.
+    fn poll_each(
+        &mut self,
+        now: Time,
+        poll: fn(&mut Self, Time, usize) -> Option<Outgoing>,
+    ) -> Option<Outgoing> {
+        (0..self.paths.len()).find_map(|path| poll(self, now, path))
     }
 
     /// Puts a message into the SYN as the only block of channel 0, if it fits into one symbol.
@@ -138,9 +149,9 @@ impl DfcpConnection {
         };
         self.handshake.sent(now);
         if let DfcpPacket::Syn { hello, .. } | DfcpPacket::SynAck { hello, .. } = &packet {
-            self.count(now, None, size, &hello.frames);
+            self.count(now, 0, None, size, &hello.frames);
         }
-        Some(Outgoing { packet, size, alone: true, probe: false, ecn: Ecn::NotEct })
+        Some(Outgoing { packet, size, path: 0, alone: true, probe: false, ecn: Ecn::NotEct })
     }
 
     /// A few padded packets right behind the SYNACK: their dispersion tells how fast the bottleneck
@@ -152,7 +163,7 @@ impl DfcpConnection {
         let left = u32::from(self.hint_train) - 1;
         // Receive offload would hide the spacing of equal packets, and of one that a shorter one
         // follows.
-        let (size, mtu_probe) = match self.path.mtu.first_probe() {
+        let (size, mtu_probe) = match self.paths[0].mtu.first_probe() {
             Some(size) if left == 0 => (size, true),
             Some(_) => (HINT_SIZES.1 - left, false),
             None => (HINT_SIZES.0 - left, false),
@@ -162,26 +173,30 @@ impl DfcpConnection {
             return None;
         }
         self.hint_train -= 1;
-        let padding = self.padding_to(size)?;
-        let number = self.path.history.next_number();
-        self.path.trains.mark(number);
+        let padding = self.padding_to(0, size)?;
+        let number = self.paths[0].history.next_number();
+        self.paths[0].trains.mark(number);
         let meta = Meta { alone: true, mtu_probe, ..Meta::UNCOUNTED };
-        self.seal(now, smallvec![Frame::Padding(padding)], meta)
+        self.seal(now, 0, smallvec![Frame::Padding(padding)], meta)
     }
 
     /// The padding that makes a packet of `size` bytes at the IP layer, if it holds nothing else.
-    fn padding_to(&self, size: u32) -> Option<u16> {
-        let overhead = PADDING_HEADER + wire::SEALED_OVERHEAD as u32 + self.config.overhead;
+    fn padding_to(&self, path: usize, size: u32) -> Option<u16> {
+        let overhead = PADDING_HEADER + wire::SEALED_OVERHEAD as u32 + self.paths[path].overhead;
         u16::try_from(size.checked_sub(overhead)?).ok()
     }
 
     /// Questions and answers about the peer's address.
-    fn poll_address(&mut self, now: Time) -> Option<Outgoing> {
-        if let Some(token) = self.address.answers.pop() {
-            return self.seal(now, smallvec![Frame::Response(token)], Meta::UNCOUNTED);
+    fn poll_address(&mut self, now: Time, path: usize) -> Option<Outgoing> {
+        let Path { question, state, .. } = &mut self.paths[path];
+        if *state == PathState::Closed {
+            return None;
         }
-        let token = self.address.ask.take()?;
-        let outgoing = self.seal(now, smallvec![Frame::Challenge(token)], Meta::UNCOUNTED)?;
+        if let Some(token) = question.answer() {
+            return self.seal(now, path, smallvec![Frame::Response(token)], Meta::UNCOUNTED);
+        }
+        let token = question.challenge(now, *state == PathState::Opening)?;
+        let outgoing = self.seal(now, path, smallvec![Frame::Challenge(token)], Meta::UNCOUNTED)?;
         Some(Outgoing { probe: true, alone: true, ..outgoing })
     }
 
@@ -190,62 +205,68 @@ impl DfcpConnection {
             || self.sent_before_validation + u64::from(size) <= 3 * self.received_before_validation
     }
 
-    fn poll_feedback(&mut self, now: Time) -> Option<Outgoing> {
-        if self.feedback.due.is_none_or(|due| due > now) {
+    fn poll_feedback(&mut self, now: Time, at: usize) -> Option<Outgoing> {
+        let path = &mut self.paths[at];
+        if path.feedback.at.is_none_or(|due| due > now) || path.state != PathState::Usable {
             return None;
         }
-        self.feedback.due = None;
+        path.feedback.at = None;
         let mut is_left = false;
         let mut frames = Frames::new();
         let mut meta = Meta::UNCOUNTED;
-        if let Some(feedback) = self.path.receipts.feedback(now, self.path.id) {
+        if let Some(feedback) = path.receipts.feedback(now, path.id) {
             frames.push(Frame::Feedback(Box::new(feedback)));
         }
-        let mut room = self.room().saturating_sub(wire::frames_len(&frames) + 8);
-        for channel in core::mem::take(&mut self.feedback.dirty) {
+        let dirty = core::mem::take(&mut path.feedback.dirty);
+        let mut room = self.room(at).saturating_sub(wire::frames_len(&frames) + 8);
+        for channel in dirty {
             if room < LEAST_STATUS {
-                self.feedback.dirty.insert(channel);
+                self.paths[at].feedback.dirty.insert(channel);
                 is_left = true;
                 continue;
             }
-            let Some(receiving) = self.recv.get(&channel) else { continue };
+            let Some(receiving) = self.recv.get_mut(&channel) else { continue };
             let frame = Frame::Blocks(Box::new(receiving.status()));
             let len = wire::frame_len(&frame);
             if len > room {
-                self.feedback.dirty.insert(channel);
+                self.paths[at].feedback.dirty.insert(channel);
                 is_left = true;
                 continue;
             }
             room -= len;
             frames.push(frame);
         }
+        let path = &mut self.paths[at];
         if is_left {
-            let interval = feedback_interval(self.path.rtt.smoothed());
-            self.feedback.due = Some(self.feedback.at_once(now, interval));
+            let interval = feedback_interval(path.rtt.smoothed());
+            path.feedback.at = Some(path.feedback.at_once(now, interval));
         }
-        self.feedback.sent += 1;
-        if self.feedback.sent.is_multiple_of(PING_EVERY) || !self.path.rtt.is_known() {
+        if path.feedback.sent() || !path.rtt.is_known() {
             frames.push(Frame::Ping);
             meta.counted = true;
             room = room.saturating_sub(1);
         }
-        while let Some((id, frame)) = self.control.take(now, self.path.rtt.timeout(), room) {
-            room = room.saturating_sub(wire::frame_len(&frame));
-            frames.push(frame);
-            meta.control.push(id);
-            meta.counted = true;
+        if at == self.paths.main(now) {
+            let patience = self.paths[at].rtt.timeout();
+            while let Some((id, frame)) = self.control.take(now, patience, room) {
+                room = room.saturating_sub(wire::frame_len(&frame));
+                frames.push(frame);
+                meta.control.push(id);
+                meta.counted = true;
+            }
         }
         if frames.is_empty() {
             return None;
         }
-        self.seal(now, frames, meta)
+        self.seal(now, at, frames, meta)
     }
 
     fn poll_control(&mut self, now: Time) -> Option<Outgoing> {
         let mut frames = Frames::new();
         let mut meta = Meta { counted: true, ..Meta::UNCOUNTED };
-        let mut room = self.room();
-        while let Some((id, frame)) = self.control.take(now, self.path.rtt.timeout(), room) {
+        let at = self.paths.main(now);
+        let (mut room, patience) = (self.room(at), self.paths[at].rtt.timeout());
+        while let Some((id, frame)) = self.control.take(now, patience, room) {
             room = room.saturating_sub(wire::frame_len(&frame));
             frames.push(frame);
             meta.control.push(id);
@@ -253,36 +274,45 @@ impl DfcpConnection {
         if frames.is_empty() {
             return None;
         }
-        self.seal(now, frames, meta)
+        self.seal(now, at, frames, meta)
     }
 
-    fn poll_ping(&mut self, now: Time) -> Option<Outgoing> {
-        if self.pings == 0 {
+    fn poll_ping(&mut self, now: Time, at: usize) -> Option<Outgoing> {
+        let path = &mut self.paths[at];
+        if path.pings == 0 || path.state != PathState::Usable {
             return None;
         }
-        self.pings -= 1;
-        self.seal(now, smallvec![Frame::Ping], Meta { counted: true, ..Meta::UNCOUNTED })
+        path.pings -= 1;
+        self.seal(now, at, smallvec![Frame::Ping], Meta { counted: true, ..Meta::UNCOUNTED })
     }
 
     fn poll_symbols(&mut self, now: Time) -> Option<Outgoing> {
-        let size = self.data_packet_size();
-        let Some(alone) = self.path.may_send(now, size) else {
+        if self.paths.len() == 1 {
+            return self.poll_symbols_on(now, 0);
+        }
+        self.paths.by_delay().into_iter().find_map(|path| self.poll_symbols_on(now, path))
+    }
+
+    fn poll_symbols_on(&mut self, now: Time, at: usize) -> Option<Outgoing> {
+        let size = self.data_packet_size(at);
+        let Some(alone) = self.paths[at].may_send(now, size) else {
             // Held back by pacing is as fast as the path goes; held back by the allowance is not.
-            self.path.starved = !self.has_symbols();
+            self.paths[at].starved = !self.has_symbols(at);
             return None;
         };
-        let Some((mut symbols, k, pass)) = self.next_symbols() else {
-            self.path.limited |= self.path.history.unresolved() > 0 || !self.send.is_empty();
-            self.path.starved = true;
-            self.path.trains.end();
-            self.path.pacer.restart(now);
+        let Some((mut symbols, k, pass)) = self.next_symbols(at) else {
+            let path = &mut self.paths[at];
+            path.limited |= path.history.unresolved() > 0 || !self.send.is_empty();
+            path.starved = true;
+            path.trains.end();
+            path.pacer.restart(now);
             return None;
         };
         // A block that begins leaves room for another to be prepared.
         self.streams = symbols.esi > 0 && !self.unconfirmed;
         // With a header of eight bytes the frame is whole blocks of the cipher: two or three bytes
         // more cost a fast path less than a last block that is not full.
-        symbols.long = FAST.contains(&self.path.rate())
+        symbols.long = FAST.contains(&self.paths[at].rate())
             && (symbols.live, symbols.count, symbols.len % 16) == (None, 1, 8);
         self.stats.data_packets_sent += 1;
         self.stats.symbols_sent += u64::from(symbols.count);
@@ -299,49 +329,75 @@ impl DfcpConnection {
             symbols: Some((symbols.channel, symbols.block, symbols.count)),
             ..Meta::UNCOUNTED
         };
-        self.seal(now, smallvec![Frame::Symbols(symbols)], meta)
+        self.seal(now, at, smallvec![Frame::Symbols(symbols)], meta)
     }
 
-    fn poll_mtu(&mut self, now: Time) -> Option<Outgoing> {
+    fn poll_mtu(&mut self, now: Time, at: usize) -> Option<Outgoing> {
         // Only a transfer that lasts is worth probing for, and only after its first round trips.
-        if self.path.history.unresolved() == 0 {
+        let path = &mut self.paths[at];
+        if path.history.unresolved() == 0 || path.state != PathState::Usable {
             return None;
         }
-        let size = self.path.mtu.probe(now, self.stats.data_packets_sent)?;
-        let padding = self.padding_to(size - 1)?;
+        let size = path.mtu.probe(now, self.stats.data_packets_sent)?;
+        let padding = self.padding_to(at, size - 1)?;
         let meta = Meta { counted: true, mtu_probe: true, alone: true, ..Meta::UNCOUNTED };
-        self.seal(now, smallvec![Frame::Ping, Frame::Padding(padding)], meta)
+        self.seal(now, at, smallvec![Frame::Ping, Frame::Padding(padding)], meta)
+    }
+
+    /// What the next symbols on a path go by.
+    fn carrier(&self, path: usize) -> Carrier {
+        let (room, answering) = (self.symbol_room(path), self.answering);
+        Carrier { path, room, answering, early: self.paths.as_early_as(path, answering) }
+    }
+
+    /// Whether a path takes part: it answers, and what it brings comes before the others have
+    /// delivered all that there is.
+    fn takes_part(&self, path: usize) -> bool {
+        if self.paths.len() == 1 {
+            return true;
+        }
+        if !self.answering.contains(path) {
+            return false;
+        }
+        let mut left = Some(0);
+        for channel in self.send.values() {
+            left = left.zip(channel.bytes_left(self.answering)).map(|(sum, bytes)| sum + bytes);
+        }
+        left.is_none_or(|left| !self.paths.deliver_before(path, self.answering, left))
     }
 
     /// The next symbols of whichever channel is to be served, the most urgent, equals in turn; and
     /// how many source symbols their block has.
-    fn next_symbols(&mut self) -> Option<(SymbolsFrame, u32, Pass)> {
-        let room = self.symbol_room();
+    fn next_symbols(&mut self, at: usize) -> Option<(SymbolsFrame, u32, Pass)> {
+        let carrier = self.carrier(at);
         let mut passes = [Some(Pass::Mean), Some(Pass::Tail), None];
         if self.config.redundancy == Redundancy::UntilAcknowledged {
             passes[2] = Some(Pass::Endless);
         }
+        if !self.takes_part(at) {
+            passes = [None; 3];
+        }
         for pass in passes.into_iter().flatten() {
-            if let Some((symbols, k)) = self.next_symbols_in(pass, room) {
+            if let Some((symbols, k)) = self.next_symbols_in(pass, carrier) {
                 self.last_served = symbols.channel;
                 return Some((symbols, k, pass));
             }
         }
-        if core::mem::take(&mut self.probe_symbols) {
+        if core::mem::take(&mut self.paths[at].probe_symbols) {
             // Something is missing and nobody says what: a symbol of the oldest block is more use
             // than a ping.
             let mut channels = self.send.values_mut();
-            let symbols = channels.find_map(|channel| channel.next_symbols(Pass::Probe, room));
+            let symbols = channels.find_map(|channel| channel.next_symbols(Pass::Probe, carrier));
             return symbols.map(|(symbols, k)| (symbols, k, Pass::Probe));
         }
         None
     }
 
-    fn next_symbols_in(&mut self, pass: Pass, room: usize) -> Option<(SymbolsFrame, u32)> {
+    fn next_symbols_in(&mut self, pass: Pass, carrier: Carrier) -> Option<(SymbolsFrame, u32)> {
         let mut waiting = self.send.values_mut().filter(|channel| channel.may_lack(pass));
         let first = waiting.next()?;
         if waiting.next().is_none() {
-            return first.next_symbols(pass, room);
+            return first.next_symbols(pass, carrier);
         }
         let mut order: smallvec::SmallVec<[(u8, bool, u32); 8]> = self
             .send
@@ -350,35 +406,47 @@ impl DfcpConnection {
             .map(|channel| (channel.priority, channel.id <= self.last_served, channel.id))
             .collect();
         order.sort_unstable();
-        order.into_iter().find_map(|(_, _, id)| self.send.get_mut(&id)?.next_symbols(pass, room))
+        let mut order = order.into_iter();
+        order.find_map(|(_, _, id)| self.send.get_mut(&id)?.next_symbols(pass, carrier))
     }
 
-    /// Whether a symbol could be sent as soon as pacing allows it.
-    pub(super) fn has_symbols(&self) -> bool {
+    /// Whether a symbol could be sent on a path as soon as pacing allows it.
+    pub(super) fn has_symbols(&self, path: usize) -> bool {
         let endless = self.config.redundancy == Redundancy::UntilAcknowledged;
-        self.send.values().any(|channel| channel.has_symbols(endless))
+        let carrier = self.carrier(path);
+        let mut channels = self.send.values();
+        channels.any(|channel| channel.has_symbols(endless, carrier)) && self.takes_part(path)
     }
 
-    /// Bytes of frames that fit into a packet.
-    fn room(&self) -> usize {
-        (self.path.mtu.size() - self.config.overhead) as usize - wire::SEALED_OVERHEAD
+    /// Bytes of frames that fit into a packet of a path.
+    fn room(&self, path: usize) -> usize {
+        let path = &self.paths[path];
+        (path.mtu.size() - path.overhead) as usize - wire::SEALED_OVERHEAD
     }
 
-    /// Bytes of symbols that fit into a packet.
-    pub(super) fn symbol_room(&self) -> usize {
-        self.room().saturating_sub(SYMBOL_HEADER)
+    /// Bytes of symbols that fit into a packet of a path.
+    fn symbol_room(&self, path: usize) -> usize {
+        self.room(path).saturating_sub(SYMBOL_HEADER)
     }
 
-    pub(super) fn data_packet_size(&self) -> u32 {
-        let room = self.symbol_room();
+    /// The same of the path with the smallest packets.
+    pub(super) fn least_symbol_room(&self) -> usize {
+        let rooms = self.paths.usable().map(|(path, _)| self.symbol_room(path));
+        rooms.min().unwrap_or_else(|| self.symbol_room(0))
+    }
+
+    /// The bytes of a data packet on a path, at the IP layer.
+    pub(super) fn data_packet_size(&self, path: usize) -> u32 {
+        let room = self.symbol_room(path);
         let symbol = usize::from(self.wide_symbol().unwrap_or(self.config.params.symbol_size()));
         let frames = symbols_in(room, symbol) * symbol + SYMBOL_HEADER;
-        (frames + wire::SEALED_OVERHEAD) as u32 + self.config.overhead
+        (frames + wire::SEALED_OVERHEAD) as u32 + self.paths[path].overhead
     }
 
-    /// The symbol that fills the packets that the path carries, if that is worth it.
+    /// The symbol that fills the packets that every path carries, if that is worth it.
     pub(super) fn wide_symbol(&self) -> Option<u16> {
-        let (room, base) = (self.symbol_room(), usize::from(self.config.params.symbol_size()));
+        let room = self.least_symbol_room();
+        let base = usize::from(self.config.params.symbol_size());
         let count = symbols_in(room, base);
         let wide = if count == 1 { room } else { room / count } & !7;
         (wide >= base + base / 16).then(|| u16::try_from(wide).ok()).flatten()
@@ -392,9 +460,10 @@ impl DfcpConnection {
         self.answer_fin(now);
     }
 
-    fn seal(&mut self, now: Time, frames: Frames, meta: Meta) -> Option<Outgoing> {
+    fn seal(&mut self, now: Time, at: usize, frames: Frames, meta: Meta) -> Option<Outgoing> {
+        let path = &mut self.paths[at];
         let len = wire::SEALED_OVERHEAD + wire::frames_len(&frames);
-        let size = len as u32 + self.config.overhead;
+        let size = len as u32 + path.overhead;
         let mut sent = Sent::new(now, u16::try_from(size).unwrap_or(u16::MAX));
         sent.symbols = meta.symbols;
         sent.control = meta.control;
@@ -403,33 +472,34 @@ impl DfcpConnection {
         sent.late = match (meta.counted, meta.idle) {
             (false, _) => None,
             (true, true) => Some(Late::Starved),
-            (true, false) => self.path.lateness(now, meta.data),
+            (true, false) => path.lateness(now, meta.data),
         };
-        let number = self.path.sent(now, sent);
+        let number = path.sent(now, sent);
         if meta.data {
-            self.path.data_sent(now, number, size, meta.alone);
+            path.data_sent(now, number, size, meta.alone);
         }
-        self.count(now, Some(number), size, &frames);
-        let packet =
-            DfcpPacket::Sealed { destination: self.remote?, path: self.path.id, number, frames };
+        let path = path.id;
+        self.count(now, at, Some(number), size, &frames);
+        let packet = DfcpPacket::Sealed { destination: self.remote?, path, number, frames };
         let ecn = if meta.data && matches!(self.config.rate, RateKind::Auto | RateKind::Friendly) {
             Ecn::Ect0
         } else {
             Ecn::NotEct
         };
-        Some(Outgoing { packet, size, alone: meta.alone, probe: false, ecn })
+        Some(Outgoing { packet, size, path, alone: meta.alone, probe: false, ecn })
     }
 
-    fn count(&mut self, now: Time, number: Option<u64>, size: u32, frames: &[Frame]) {
+    fn count(&mut self, now: Time, at: usize, number: Option<u64>, size: u32, frames: &[Frame]) {
         self.stats.packets_sent += 1;
         self.stats.bytes_sent += u64::from(size);
+        self.paths[at].bytes[0] += u64::from(size);
         if !self.validated {
             self.sent_before_validation += u64::from(size);
         }
         if self.config.trace {
             let frames = frames.iter().map(Frame::traced).collect();
-            self.trace
-                .push_back(TraceEvent { time: now, what: Traced::Sent { number, size, frames } });
+            let (path, what) = (self.paths[at].id, Traced::Sent { number, size, frames });
+            self.trace.push_back(TraceEvent { time: now, path, what });
         }
     }
 }

@@ -43,7 +43,7 @@ impl DfcpConnection {
         }
         self.recv.remove(&channel);
         self.jobs.retain(|job| job.channel() != channel);
-        self.feedback.dirty.remove(&channel);
+        self.mark_clean(channel);
         self.mark_over(channel);
         self.events.push_back(DfcpEvent::Abandoned { channel, code });
         if let Some(sequence) = sequence {
@@ -88,7 +88,7 @@ impl DfcpConnection {
         let channel =
             RecvChannel::object(open.channel, shape, code, window, kept, asked, &self.account);
         self.recv.insert(open.channel, channel);
-        self.feedback.dirty.insert(open.channel);
+        self.mark_dirty(open.channel);
         self.events.push_back(DfcpEvent::ObjectOpened {
             channel: open.channel,
             shape,
@@ -97,14 +97,14 @@ impl DfcpConnection {
         self.close_if_complete(now, open.channel);
         let (mine, rest) = core::mem::take(&mut self.early_symbols)
             .into_iter()
-            .partition(|(_, symbols, _)| symbols.channel == open.channel);
+            .partition(|(symbols, _)| symbols.channel == open.channel);
         self.early_symbols = rest;
-        for (number, symbols, _) in mine {
-            self.on_symbols(now, number, &symbols);
+        for (symbols, _) in mine {
+            self.on_symbols(now, &symbols);
         }
     }
 
-    pub(super) fn on_symbols(&mut self, now: Time, number: u64, symbols: &SymbolsFrame) {
+    pub(super) fn on_symbols(&mut self, now: Time, symbols: &SymbolsFrame) {
         let id = symbols.channel;
         self.stats.symbols_received += u64::from(symbols.count);
         if self.is_ours(id) {
@@ -127,7 +127,7 @@ impl DfcpConnection {
                 {
                     // Each could otherwise keep a whole read's memory.
                     let data = Bytes::copy_from_slice(&symbols.data);
-                    self.early_symbols.push((number, SymbolsFrame { data, ..*symbols }, charge));
+                    self.early_symbols.push((SymbolsFrame { data, ..*symbols }, charge));
                 } else {
                     self.stats.symbols_wasted += u64::from(symbols.count);
                 }
@@ -152,11 +152,11 @@ impl DfcpConnection {
         let longest_message = u64::from(self.config.longest_message);
         let mut limits = Limits { account: &self.account, must: false, longest_message };
         let Some(channel) = self.recv.get_mut(&id) else { return };
-        let mut received = channel.receive(number, symbols, &limits);
+        let mut received = channel.receive(symbols, &limits);
         if matches!(received, Received::Full(Full::Connection)) && self.must_go_on(id) {
             limits = Limits { account: &self.account, must: true, longest_message };
             let Some(channel) = self.recv.get_mut(&id) else { return };
-            received = channel.receive(number, symbols, &limits);
+            received = channel.receive(symbols, &limits);
         }
         match received {
             Received::Full(full) => return self.on_full(now, symbols, full),
@@ -169,14 +169,14 @@ impl DfcpConnection {
         {
             self.events.push_back(DfcpEvent::Checkpoint { channel: id, checkpoint });
         }
-        self.feedback.dirty.insert(id);
+        self.mark_dirty(id);
         match received {
             Received::Nothing | Received::Full(_) | Received::TooLong => {}
             Received::Violation => self.stats.violations += 1,
             Received::Decode(job) => {
                 self.stats.symbols_needed += u64::from(job.shape().source_symbols());
                 // Enough has come: say so before decoding, so that the sender stops.
-                self.feedback.due = Some(now);
+                self.feedback_by(now);
                 if job.is_trivial() {
                     self.on_decoded(now, id, symbols.block, job.run());
                 } else {
@@ -226,8 +226,8 @@ impl DfcpConnection {
     fn refuse(&mut self, now: Time, channel: ChannelId, code: u32) {
         let kind = self.recv.remove(&channel).map(|receiving| receiving.kind());
         self.stats.refused += 1;
-        self.feedback.dirty.remove(&channel);
-        self.early_symbols.retain(|(_, symbols, _)| symbols.channel != channel);
+        self.mark_clean(channel);
+        self.early_symbols.retain(|(symbols, _)| symbols.channel != channel);
         self.jobs.retain(|job| job.channel() != channel);
         self.mark_over(channel);
         self.control.push(now, Frame::Abandon { channel, code, sequence: None });
@@ -272,12 +272,15 @@ impl DfcpConnection {
     }
 
     pub(super) fn on_decoded(&mut self, now: Time, id: ChannelId, block: u32, decoded: Decoded) {
-        let Some(channel) = self.recv.get_mut(&id) else { return };
+        if !self.recv.contains_key(&id) {
+            return;
+        }
         if matches!(decoded, Decoded::Failed(_)) {
             self.stats.decode_failures += 1;
         }
-        self.feedback.dirty.insert(id);
-        self.feedback.due = Some(self.feedback.due.map_or(now, |due| due.min(now)));
+        self.mark_dirty(id);
+        self.feedback_by(now);
+        let Some(channel) = self.recv.get_mut(&id) else { return };
         if let Some(data) = channel.decoded(block, decoded) {
             self.events.push_back(DfcpEvent::Block { channel: id, block, data });
             return;

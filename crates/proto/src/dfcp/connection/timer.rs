@@ -3,6 +3,7 @@ use fontis_base::{Duration, Time};
 use super::super::code::DEADLINE_PASSED;
 use super::super::event::{CloseReason, DfcpEvent};
 use super::super::packet::{Frame, LiveKind};
+use super::super::path::{Path, PathState};
 use super::{DfcpConnection, State};
 
 impl DfcpConnection {
@@ -42,13 +43,24 @@ impl DfcpConnection {
             return next;
         }
         consider(self.keepalive_at(), "keep-alive");
-        consider(self.feedback.due, "feedback");
         consider(self.control.due(), "control frame");
-        consider(self.path.timeout(), "probe");
         consider(self.next_deadline(), "deadline");
-        if self.has_symbols() {
-            let size = self.data_packet_size();
-            consider(self.path.next_send(size), "pacing");
+        for (at, path) in self.paths.iter().enumerate() {
+            if path.state == PathState::Opening {
+                consider(path.question.copy_at(), "challenge");
+            }
+            if path.state != PathState::Usable {
+                continue;
+            }
+            let others = self.paths.has_others(at);
+            consider(path.feedback.at, "feedback");
+            consider(path.timeout(others), "probe");
+            if others && self.answering.contains(at) {
+                consider(path.silent_from(), "silence");
+            }
+            if self.has_symbols(at) {
+                consider(path.next_send(self.data_packet_size(at)), "pacing");
+            }
         }
         next
     }
@@ -75,13 +87,21 @@ impl DfcpConnection {
                 }
             }
             State::Established => {
-                if self.path.on_timeout(now) {
-                    // Where much is lost, one probe is no question.
-                    self.pings += if self.path.loss.loss() > 0.15 { 3 } else { 1 };
-                    self.probe_symbols = true;
-                }
-                if self.keepalive_at().is_some_and(|at| at <= now) {
-                    self.pings = self.pings.max(1);
+                let keepalive = self.keepalive_at().is_some_and(|at| at <= now);
+                for at in 0..self.paths.len() {
+                    let others = self.paths.has_others(at);
+                    let path = &mut self.paths[at];
+                    if path.state != PathState::Usable {
+                        continue;
+                    }
+                    if path.on_timeout(now, others) {
+                        // Where much is lost, one probe is no question.
+                        path.pings += if path.loss.loss() > 0.15 { 3 } else { 1 };
+                        path.probe_symbols = true;
+                    }
+                    if keepalive && path.history.unresolved() == 0 {
+                        path.pings = path.pings.max(1);
+                    }
                 }
                 self.pass_deadlines(now);
             }
@@ -94,13 +114,16 @@ impl DfcpConnection {
     /// A connection with open channels is kept alive by both sides while nothing else is sent.
     fn keepalive_at(&self) -> Option<Time> {
         let open = !self.send.is_empty() || !self.recv.is_empty();
-        if !open || self.path.history.unresolved() > 0 {
+        let waits = |(at, path): (usize, &Path)| {
+            self.answering.contains(at) && path.history.unresolved() > 0
+        };
+        if !open || self.paths.usable().any(waits) {
             return None;
         }
         let idle = self.idle_timeout() / 4;
         // Who waits for an object should hear of it: perhaps its address is no longer known.
         let waits = self.recv.values().any(|channel| channel.kind().is_none());
-        let patience = (self.path.rtt.timeout() * 4).max(LEAST_PATIENCE).min(idle);
+        let patience = (self.patience(self.latest) * 4).max(LEAST_PATIENCE).min(idle);
         Some(self.last_heard + if waits { patience } else { idle })
     }
 

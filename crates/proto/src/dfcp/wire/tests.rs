@@ -60,13 +60,15 @@ fn frame() -> impl Strategy<Value = Frame> {
         });
     let blocks = (
         any::<u32>(),
+        any::<u32>(),
         0u32..1 << 30,
         0u32..1000,
         prop::collection::btree_map(0u32..5000, (0u32..100_000, any::<bool>()), 0..20),
     )
-        .prop_map(|(channel, floor, ahead, blocks)| {
+        .prop_map(|(channel, sequence, floor, ahead, blocks)| {
             Frame::Blocks(Box::new(BlockStatus {
                 channel,
+                sequence,
                 floor,
                 limit: floor + ahead,
                 blocks: blocks
@@ -100,6 +102,7 @@ fn frame() -> impl Strategy<Value = Frame> {
             .prop_map(|token| Frame::Token(token.into())),
         (0u16..1300).prop_map(Frame::Padding),
         any::<u32>().prop_map(|channel| Frame::Done { channel }),
+        any::<u8>().prop_map(|path| Frame::PathClosed { path }),
         any::<(u32, u32, Option<u32>)>().prop_map(|(channel, code, sequence)| Frame::Abandon {
             channel,
             code,

@@ -1,0 +1,71 @@
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use mio::{Interest, Registry, Token};
+
+use crate::udp::Socket;
+
+/// An interface of this machine, and an address of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LocalInterface {
+    /// Its name.
+    pub name: String,
+    /// Its address.
+    pub address: IpAddr,
+}
+
+/// An interface that connections may use, and the socket that is bound to it.
+pub(super) struct Bound {
+    pub(super) interface: LocalInterface,
+    pub(super) socket: usize,
+}
+
+/// The socket that the endpoint is bound with.
+pub(super) const MAIN: usize = 0;
+
+/// The sockets of an endpoint, by their numbers, which are not used twice.
+pub(super) struct Sockets {
+    all: Vec<Option<Socket>>,
+    /// The token of the first in the poll.
+    first: usize,
+}
+
+impl Sockets {
+    /// Begins with the socket that the endpoint is bound with. In the poll they have the tokens
+    /// from `first` on.
+    pub(super) fn new(registry: &Registry, main: Socket, first: usize) -> io::Result<Self> {
+        let mut sockets = Self { all: Vec::new(), first };
+        sockets.add(registry, main)?;
+        Ok(sockets)
+    }
+
+    fn add(&mut self, registry: &Registry, mut socket: Socket) -> io::Result<usize> {
+        let number = self.all.len();
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        registry.register(socket.source(), Token(self.first + number), interest)?;
+        self.all.push(Some(socket));
+        Ok(number)
+    }
+
+    /// Opens a socket on an interface.
+    pub(super) fn open(&mut self, registry: &Registry, on: &LocalInterface) -> io::Result<usize> {
+        let address = SocketAddr::new(on.address, 0);
+        self.add(registry, Socket::bind_to_device(address, &on.name)?)
+    }
+
+    pub(super) fn close(&mut self, registry: &Registry, number: usize) {
+        if let Some(mut socket) = self.all.get_mut(number).and_then(Option::take) {
+            let _ = registry.deregister(socket.source());
+        }
+    }
+
+    pub(super) fn get(&self, number: usize) -> Option<&Socket> {
+        self.all.get(number)?.as_ref()
+    }
+
+    /// Those that are open.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = usize> + use<> {
+        let open = |(number, socket): (usize, &Option<Socket>)| socket.is_some().then_some(number);
+        self.all.iter().enumerate().filter_map(open).collect::<Vec<_>>().into_iter()
+    }
+}
