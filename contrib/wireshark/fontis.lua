@@ -4,7 +4,7 @@ local fontis = Proto("fontis", "Fontis DFCP")
 local folder = debug.getinfo(1, "S").source:match("^@(.*[/\\])") or ""
 local opener = dofile(folder .. "aes128gcm.lua")
 
-local VERSION = 0x464e0001
+local VERSION = 0x464e0002
 local SYN, SYNACK, NEGOTIATION, RESET, UNKNOWN_KEY, COOKIE, PROVED_SYN, SEALED = 1, 2, 3, 4, 5, 6, 7, 0x40
 local TYPES = {
     [SYN] = "SYN", [SYNACK] = "SYNACK", [NEGOTIATION] = "VERSION NEGOTIATION", [RESET] = "RESET",
@@ -12,7 +12,7 @@ local TYPES = {
 }
 local FRAMES = {
     [0] = "PADDING", "PING", "CONFIRM", "FEEDBACK", "BLOCKS", "OPEN", "DONE", "ABANDON", "FIN", "FINACK", "CLOSE",
-    "CHALLENGE", "RESPONSE", "LIMIT", "TOKEN", [SEALED] = "SYMBOLS",
+    "CHALLENGE", "RESPONSE", "LIMIT", "TOKEN", "PATH CLOSED", [SEALED] = "SYMBOLS",
 }
 
 local f = {
@@ -38,6 +38,7 @@ local f = {
     cookie = ProtoField.bytes("fontis.cookie", "Cookie"),
     padding = ProtoField.uint16("fontis.padding", "Length"),
     feedback_path = ProtoField.uint8("fontis.feedback.path", "Path"),
+    closed_path = ProtoField.uint8("fontis.closed.path", "Path"),
 }
 local NUMBERS = {
     channel = "Channel", code = "Code", sequence = "Sequence", block = "Block", esi = "ESI", count = "Count",
@@ -61,11 +62,16 @@ local wrong_tag = ProtoExpert.new("fontis.tag.wrong", "The tag is wrong: a packe
 fontis.experts = { undecodable, no_key, wrong_tag }
 fontis.prefs.keylog = Pref.string("Key log", "", "The file that fontis --keylog wrote; else what FONTIS_KEYLOG names")
 
--- By connection id, in hexadecimal: what opens packets to it by generation of keys, and the highest packet number seen by path.
+-- By connection id, in hexadecimal: what opens packets to it by path and generation of keys, and the highest packet number seen by path.
 local keys, keys_size, highest, numbers, known = {}, -1, {}, {}, {}
 
 local function opener_of(hex)
     return opener((hex:gsub("..", function(pair) return string.char(tonumber(pair, 16)) end)))
+end
+
+-- Where the key of a generation stands among those of its connection id.
+local function place(path, generation)
+    return path == 0 and generation or path .. " " .. generation
 end
 
 local function read_keys()
@@ -83,14 +89,17 @@ local function read_keys()
             end
             local id, generation, key = line:match("^FONTIS_1_NEXT (%x+) (%d+) (%x+)$")
             if key and #key == 32 and keys[id] then keys[id][tonumber(generation)] = opener_of(key) end
+            local to, path, age, secret = line:match("^FONTIS_1_PATH (%x+) (%d+) (%d+) (%x+)$")
+            if secret and #secret == 32 and keys[to] then keys[to][place(tonumber(path), tonumber(age))] = opener_of(secret) end
         end
     end
     file:close()
 end
 
-local function opener_for(id, generation)
-    if not keys[id] or not keys[id][generation] then read_keys() end
-    return keys[id] and keys[id][generation]
+local function opener_for(id, path, generation)
+    local at = place(path, generation)
+    if not keys[id] or not keys[id][at] then read_keys() end
+    return keys[id] and keys[id][at]
 end
 
 function fontis.init()
@@ -176,7 +185,7 @@ local READ = {
         for _ = 1, r:varint(f.count) do r:varint(f.below) r:varint(f.before) end
     end,
     [0x04] = function(r)
-        r:varint(f.channel) r:varint(f.floor) r:varint(f.limit)
+        r:varint(f.channel) r:varint(f.sequence) r:varint(f.floor) r:varint(f.limit)
         for _ = 1, r:varint(f.count) do r:varint(f.step) r:varint(f.value) end
     end,
     [0x05] = function(r)
@@ -194,6 +203,7 @@ local READ = {
     [0x0c] = function(r) r.tree:add(f.challenge, r:take(8)) end,
     [0x0d] = function(r) r:varint(f.sequence) r:varint(f.rate) end,
     [0x0e] = function(r) r.tree:add(f.challenge, r:take(math.floor(r:varint()))) end,
+    [0x0f] = function(r) r:byte(f.closed_path) end,
 }
 
 local function frames(tvb, tree, names)
@@ -228,7 +238,7 @@ local function sealed(tvb, pinfo, tree)
     local length = tvb:len() - 29
     tree:add(f.sealed, tvb:range(13, length))
     tree:add(f.tag, tvb:range(13 + length, 16))
-    local info, open = string.format("%s %.0f", id:sub(1, 8), number), opener_for(id, math.floor(number / 2^22))
+    local info, open = string.format("%s %.0f", id:sub(1, 8), number), opener_for(id, path, math.floor(number / 2^22))
     if not open then
         if not keys[id] then saw(number, way) end
         tree:add_proto_expert_info(no_key)
@@ -318,7 +328,7 @@ local function is_ours(tvb)
     if kind == SYN then return tvb:range(1, 4):uint() == VERSION end
     if kind == PROVED_SYN then return tvb:range(17, 1):uint() == SYN and tvb:range(18, 4):uint() == VERSION end
     local id = tvb:range(1, 8):bytes():tohex(true)
-    return known[id] or opener_for(id, 0) ~= nil
+    return known[id] or opener_for(id, 0, 0) ~= nil
 end
 
 fontis:register_heuristic("udp", function(tvb, pinfo, root)

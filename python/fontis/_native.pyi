@@ -145,6 +145,7 @@ def get(
     psk_file: str | PathLike[str] | None,
     timeout: str,
     retries: int,
+    interfaces: str,
     progress: Callable[[dict[str, Any]], object] | None,
     stop: Stop | None,
 ) -> dict[str, Any]: ...
@@ -157,6 +158,7 @@ def send(
     psk_file: str | PathLike[str] | None,
     timeout: str,
     retries: int,
+    interfaces: str,
     progress: Callable[[dict[str, Any]], object] | None,
     stop: Stop | None,
 ) -> list[dict[str, Any]]: ...

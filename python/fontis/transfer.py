@@ -50,14 +50,16 @@ def get(
     psk_file: AnyPath | None = None,
     timeout: str = "15s",
     retries: int = 5,
+    interfaces: str = "auto",
     progress: Callback | None = None,
     stop: Stop | None = None,
 ) -> Report:
     """Fetch what a URL names; it has its name only when all of it is there and verified.
 
     What an interrupted transfer left is gone on with, unless ``restart``. Links that point out of
-    their folder are left out, unless ``outward_links``. Ctrl-C and ``stop`` end
-    it with KeyboardInterrupt.
+    their folder are left out, unless ``outward_links``. ``interfaces`` says over which interfaces
+    it comes: "auto", "one" or names, as in "eth0,wwan0". Ctrl-C and ``stop`` end it with
+    KeyboardInterrupt.
     """
     report = _native.get(
         url,
@@ -69,6 +71,7 @@ def get(
         psk_file=psk_file,
         timeout=timeout,
         retries=retries,
+        interfaces=interfaces,
         progress=progress,
         stop=stop,
     )
@@ -84,10 +87,14 @@ def send(
     psk_file: AnyPath | None = None,
     timeout: str = "15s",
     retries: int = 5,
+    interfaces: str = "auto",
     progress: Callback | None = None,
     stop: Stop | None = None,
 ) -> list[Report]:
-    """Send files and folders to a receiver; returns when they are verified and stored there."""
+    """Send files and folders to a receiver; returns when they are verified and stored there.
+
+    ``interfaces`` says over which interfaces they go, as for ``get``.
+    """
     some = [paths] if isinstance(paths, str | PathLike) else list(paths)
     reports = _native.send(
         some,
@@ -97,6 +104,7 @@ def send(
         psk_file=psk_file,
         timeout=timeout,
         retries=retries,
+        interfaces=interfaces,
         progress=progress,
         stop=stop,
     )

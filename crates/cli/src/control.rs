@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use fontis::transfer::ServerEvent;
-use fontis::{Endpoint, EndpointStatus};
+use fontis::{Endpoint, EndpointStatus, PathStatus};
 use fontis_base::Rate;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
@@ -178,6 +178,21 @@ impl State {
     }
 }
 
+fn path(path: &PathStatus) -> Value {
+    let PathStatus { interface, remote, stats } = path;
+    json!({
+        "path": stats.path,
+        "interface": interface.as_ref().map(|interface| &interface.name),
+        "remote": remote.to_string(),
+        "answers": stats.answers,
+        "rate_bps": stats.rate.as_bps(),
+        "rtt_ms": round(stats.srtt.as_nanos() as f64 / 1e6),
+        "loss": round(stats.loss),
+        "bytes_sent": stats.bytes_sent,
+        "bytes_received": stats.bytes_received,
+    })
+}
+
 fn connections(status: &EndpointStatus) -> Vec<Value> {
     let one = |connection: &fontis::ConnectionStatus| {
         let stats = &connection.stats;
@@ -195,6 +210,7 @@ fn connections(status: &EndpointStatus) -> Vec<Value> {
             "symbols_needed": stats.symbols_needed,
             "symbols_sent": stats.symbols_sent,
             "symbols_received": stats.symbols_received,
+            "paths": connection.paths.iter().map(path).collect::<Vec<_>>(),
         })
     };
     status.connections.iter().map(one).collect()

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::json;
 use crate::left_out::Links;
 use crate::listen::status;
-use crate::peer::{self, KeyArgs, Keys, TimeoutArgs};
+use crate::peer::{self, KeyArgs, Keys, ReachArgs};
 use crate::progress::{Show, Side, Tracker};
 use crate::runtime::{block_on, until_interrupted};
 use crate::serve::summary;
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     #[arg(long)]
     restart: bool,
     #[command(flatten)]
-    timeout: TimeoutArgs,
+    reach: ReachArgs,
     #[command(flatten)]
     control: ControlArgs,
     #[command(flatten)]
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let attach = |endpoint: &Endpoint| control.attach(endpoint);
     let progress = |progress| tracker.see(progress);
-    let fetch = fetch(&url, &dest, options, &keys, &args.timeout, attach, progress);
+    let fetch = fetch(&url, &dest, options, &keys, &args.reach, attach, progress);
     let fetched = block_on(&keys, async {
         let _open = crate::steering::open(&control);
         until_interrupted(fetch, interruption).await
@@ -112,16 +112,17 @@ pub async fn fetch(
     dest: &Dest,
     options: SinkOptions,
     keys: &Keys,
-    timeout: &TimeoutArgs,
+    reach: &ReachArgs,
     bound: impl Fn(&Endpoint) + Send + Sync,
     progress: impl Fn(Progress) + Send + Sync,
 ) -> Result<Report, Failure> {
     let restart = AtomicBool::new(options.restart);
     // What has been written to standard output cannot be taken back, nor be gone on with.
-    let retries = if *dest == Dest::Stdout { 0 } else { timeout.retries };
+    let retries = if *dest == Dest::Stdout { 0 } else { reach.retries };
     persist(retries, async |connected| {
-        dial(url, timeout.timeout.into(), async |remote, answered| {
-            let endpoint = keys.bind_towards(remote, &url.key, RateKind::Auto)?;
+        dial(url, reach.timeout.into(), async |remote, answered| {
+            let endpoint = keys.bind_towards(remote, &url.key, RateKind::Auto, &reach.paths)?;
+            let _follower = reach.paths.follow(&endpoint, remote);
             bound(&endpoint);
             // Only the first attempt is to begin anew.
             let options = SinkOptions { restart: restart.load(Ordering::Relaxed), ..options };

@@ -29,6 +29,7 @@ pub(crate) fn progress(bytes: u64, total: u64, rate_mbps: f64, stats: &DfcpStats
         "bytes": bytes,
         "total": total,
         "rate_mbps": round(rate_mbps),
+        "paths": stats.paths,
         "loss": round(stats.data_loss()),
         "rtt_ms": rtt_ms(stats),
     })

@@ -22,6 +22,7 @@ mod left_out;
 mod link;
 pub mod listen;
 mod manual;
+pub mod paths;
 pub mod peer;
 mod progress;
 mod python;

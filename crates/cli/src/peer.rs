@@ -16,6 +16,7 @@ use fontis_proto::rate::RateKind;
 use tokio::task::JoinSet;
 
 use crate::failure::Failure;
+use crate::paths::PathArgs;
 
 /// The heading of the flags about keys.
 pub const SECURITY: &str = "Keys";
@@ -99,18 +100,19 @@ impl Keys {
         rate: RateKind,
         accept: Accept,
     ) -> Result<Endpoint, fontis::BindError> {
-        self.bind_as(&self.identity, address, rate, accept)
+        self.bind_as(&self.identity, (address, None), rate, accept)
     }
 
     fn bind_as(
         &self,
         identity: &Identity,
-        address: SocketAddr,
+        (address, device): (SocketAddr, Option<String>),
         rate: RateKind,
         accept: Accept,
     ) -> Result<Endpoint, fontis::BindError> {
         let config = EndpointConfig {
             psk: self.psk.map(Into::into),
+            device,
             transport: DfcpConfig { rate, ..DfcpConfig::default() },
             accept,
             qlog: self.qlog.clone(),
@@ -134,13 +136,16 @@ impl Keys {
         self.farewells.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Binds to any port, to connect to the server with the key `server` at `remote`.
+    /// Binds to any port, to connect to the server with the key `server` at `remote`, at first over
+    /// the first of `paths`.
     pub fn bind_towards(
         &self,
         remote: SocketAddr,
         server: &PublicKey,
         rate: RateKind,
+        paths: &PathArgs,
     ) -> Result<Endpoint, Failure> {
+        let first = paths.first(remote)?;
         let any = match remote {
             SocketAddr::V4(_) => SocketAddr::from(([0, 0, 0, 0], 0)),
             SocketAddr::V6(_) => SocketAddr::from(([0; 8], 0)),
@@ -155,7 +160,9 @@ impl Keys {
             true => self.identity.clone(),
             false => self.identity.towards(server),
         };
-        Ok(self.bind_as(&identity, any, rate, Accept::None)?)
+        let address = first.as_ref().map_or(any, |first| SocketAddr::new(first.address, 0));
+        let device = first.map(|first| first.name);
+        Ok(self.bind_as(&identity, (address, device), rate, Accept::None)?)
     }
 }
 
@@ -250,15 +257,18 @@ impl RateArgs {
     }
 }
 
-/// The waiting times of this side.
+/// How the other side is reached.
 #[derive(Debug, clap::Args)]
-pub struct TimeoutArgs {
+pub struct ReachArgs {
     /// Time to wait for an answer before giving up, as in 500ms; a number alone is in seconds
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = positive)]
     pub timeout: Duration,
     /// Attempts in a row to reconnect after a lost connection; received data is not sent twice
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub retries: u32,
+    /// The interfaces.
+    #[command(flatten)]
+    pub paths: PathArgs,
 }
 
 /// Reads a time that is longer than zero; a number without a unit is in seconds.

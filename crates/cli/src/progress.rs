@@ -179,9 +179,10 @@ fn due(last: &mut Option<Instant>, now: Instant, every: Duration) -> bool {
     due
 }
 
-/// Rate, loss and time left.
+/// Rate, paths if there are several, loss and time left.
 fn message(left: u64, rate: f64, stats: &DfcpStats) -> String {
-    let loss = format!("loss {:.1} %", stats.data_loss() * 100.0);
+    let paths = if stats.paths > 1 { format!("{} paths  ", stats.paths) } else { String::new() };
+    let loss = format!("{paths}loss {:.1} %", stats.data_loss() * 100.0);
     let seconds = left as f64 * 8.0 / 1e6 / rate;
     match seconds.is_finite() {
         true => format!("{}  {loss}  {} left", text::rate(rate), clock(seconds)),
@@ -201,7 +202,8 @@ fn clock(seconds: f64) -> String {
 /// The counters of the protocol, in a line.
 pub(crate) fn view(stats: &DfcpStats, side: Side) -> String {
     let ms = |time: fontis_base::Duration| format!("{:.1}", time.as_secs_f64() * 1e3);
-    let rtt = format!("rtt {} ms (least {})", ms(stats.srtt), ms(stats.min_rtt));
+    let paths = if stats.paths > 1 { format!("{} paths, ", stats.paths) } else { String::new() };
+    let rtt = format!("{paths}rtt {} ms (least {})", ms(stats.srtt), ms(stats.min_rtt));
     match side {
         Side::Sending => format!(
             "{rtt}, rate {}, loss {:.2} %, in flight {}, packets of {} B, sent {} packets with {} symbols, \

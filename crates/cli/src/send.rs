@@ -13,7 +13,7 @@ use crate::dial::{dial, persist};
 use crate::failure::Failure;
 use crate::json;
 use crate::listen::status;
-use crate::peer::{self, KeyArgs, Keys, RateArgs, TimeoutArgs};
+use crate::peer::{self, KeyArgs, Keys, RateArgs, ReachArgs};
 use crate::progress::{Show, Side, Tracker};
 use crate::runtime::{block_on, until_interrupted};
 use crate::serve::summary;
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     control: ControlArgs,
     #[command(flatten)]
-    timeout: TimeoutArgs,
+    reach: ReachArgs,
     #[command(flatten)]
     keys: KeyArgs,
     /// Print JSON, one event a line, on standard output
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         progress => tracker.see(progress),
     };
     let attach = |endpoint: &Endpoint| control.attach(endpoint);
-    let send = deliver(&input.paths, &url, &args.rate, &keys, &args.timeout, attach, progress);
+    let send = deliver(&input.paths, &url, &args.rate, &keys, &args.reach, attach, progress);
     let sent = block_on(&keys, async {
         let _open = crate::steering::open(&control);
         until_interrupted(send, INTERRUPTION).await
@@ -107,15 +107,16 @@ pub async fn deliver(
     url: &Url,
     rate: &RateArgs,
     keys: &Keys,
-    timeout: &TimeoutArgs,
+    reach: &ReachArgs,
     bound: impl Fn(&Endpoint) + Send + Sync,
     progress: impl Fn(Progress) + Send + Sync,
 ) -> Result<(), Failure> {
     let stored = AtomicUsize::new(0);
-    persist(timeout.retries, async |connected| {
-        dial(url, timeout.timeout.into(), async |remote, answered| {
+    persist(reach.retries, async |connected| {
+        dial(url, reach.timeout.into(), async |remote, answered| {
             rate.check_remote(remote)?;
-            let endpoint = keys.bind_towards(remote, &url.key, rate.rate)?;
+            let endpoint = keys.bind_towards(remote, &url.key, rate.rate, &reach.paths)?;
+            let _follower = reach.paths.follow(&endpoint, remote);
             bound(&endpoint);
             let progress = |now| {
                 answered.see(&now);

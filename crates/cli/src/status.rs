@@ -150,8 +150,27 @@ fn describe(one: &Value) -> String {
             text::size(connection["bytes_sent"].as_u64().unwrap_or(0)),
             text::size(connection["bytes_received"].as_u64().unwrap_or(0)),
         ));
+        let paths = connection["paths"].as_array().map_or(&[][..], Vec::as_slice);
+        if paths.len() > 1 {
+            lines.extend(paths.iter().map(describe_path));
+        }
     }
     lines.join("\n")
+}
+
+fn describe_path(path: &Value) -> String {
+    let text = |key: &str| path[key].as_str().map(|text| text::safe(text).to_string());
+    let silent = if path["answers"].as_bool() == Some(false) { ", silent" } else { "" };
+    format!(
+        "    path {} over {}: rate {}, rtt {} ms, loss {:.2} %, {} sent, {} received{silent}",
+        path["path"],
+        text("interface").or_else(|| text("remote")).unwrap_or_else(|| "?".to_owned()),
+        text::rate(number(path, "rate_bps") / 1e6),
+        number(path, "rtt_ms"),
+        number(path, "loss") * 100.0,
+        text::size(path["bytes_sent"].as_u64().unwrap_or(0)),
+        text::size(path["bytes_received"].as_u64().unwrap_or(0)),
+    )
 }
 
 /// The metrics of all processes, in Prometheus' text format.

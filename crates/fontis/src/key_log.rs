@@ -51,6 +51,18 @@ impl KeyLog {
         self.line("FONTIS_1_NEXT", [hex(&destination.0), generation.to_string(), hex(&key)]);
     }
 
+    /// Writes the line of a generation of keys of a path after the first.
+    pub(crate) fn record_path(
+        &self,
+        destination: ConnectionId,
+        path: u8,
+        generation: u64,
+        key: [u8; 16],
+    ) {
+        let words = [hex(&destination.0), path.to_string(), generation.to_string(), hex(&key)];
+        self.line("FONTIS_1_PATH", words);
+    }
+
     fn line(&self, label: &str, words: impl IntoIterator<Item = String>) {
         let words: String = words.into_iter().map(|word| format!(" {word}")).collect();
         // One write, so that lines of processes that share the file stay whole. A full disk is no

@@ -205,3 +205,40 @@ fn a_small_object_takes_no_longer_than_on_the_better_path_alone() {
         assert!(two <= one.mul_ratio(102, 100), "{two} is longer than {one}");
     }
 }
+
+#[test]
+fn a_path_whose_first_questions_are_lost_is_used_all_the_same() {
+    for seed in 1..=10 {
+        let mut pair = over(&[(20, 30, 0.0)], seed);
+        pair.ways.push(Way::new(millis(20), Rate::from_mbps(20), 0.5, seed));
+        assert_eq!(pair.client.open_path(28, [1; 8]), Some(1));
+        transfer(&mut pair, 30_000_000, |pair| pair.ways[0].loss *= 0.999);
+        let paths = [pair.client.path_stats(), pair.server().path_stats()];
+        assert!(paths.iter().all(|paths| paths.len() == 2), "seed {seed}: {paths:?}");
+        assert!(stats(&pair, 1).bytes_sent > 1_000_000, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_stranger_at_the_end_of_a_new_path_gets_three_times_what_came_from_there() {
+    let mut pair = Pair::connected();
+    pair.ways.push(Way::new(millis(20), Rate::from_mbps(20), 1.0, 1));
+    pair.ways[0].known = true;
+    let size = 38 + 28;
+    let packet = DfcpPacket::Sealed {
+        destination: pair.server().local_id(),
+        path: 1,
+        number: 0,
+        frames: [fontis_proto::dfcp::Frame::Challenge([9; 8])].into_iter().collect(),
+    };
+    let now = pair.now;
+    pair.server().handle(now, packet, size, fontis_base::Ecn::NotEct);
+    pair.server().challenge(1, 28, [8; 8]);
+    let first = pair.sent.len();
+    pair.run_for(Duration::from_secs(20));
+    let answers = pair.sent[first..].iter().filter(|sent| {
+        sent.from == Side::Server && matches!(sent.packet, DfcpPacket::Sealed { path: 1, .. })
+    });
+    let sizes: Vec<_> = answers.map(|sent| sent.size).collect();
+    assert_eq!(sizes, [size; 3], "a response, a challenge, and a copy of it");
+}

@@ -6,7 +6,7 @@ use fontis::transfer::{FileServer, InboxOptions, Progress, Receiver, Report, Ser
 use fontis::{Dest, Printable, Secret, SinkOptions};
 use fontis_cli::failure::Failure;
 use fontis_cli::listen::{self, ListenArgs};
-use fontis_cli::peer::{self, KeyArgs, Keys, RateArgs, TimeoutArgs};
+use fontis_cli::peer::{self, KeyArgs, Keys, RateArgs, ReachArgs};
 use fontis_proto::dfcp::DfcpStats;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -18,7 +18,7 @@ use crate::interrupt::{Stop, Watch};
 
 /// Fetches what `url` names into `dest`; gives what came, as a dict.
 #[pyfunction]
-#[pyo3(signature = (url, dest, *, overwrite, restart, outward_links, identity, psk_file, timeout, retries, progress, stop))]
+#[pyo3(signature = (url, dest, *, overwrite, restart, outward_links, identity, psk_file, timeout, retries, interfaces, progress, stop))]
 #[expect(
     clippy::too_many_arguments,
     reason = "they are keywords, named in python/fontis/transfer.py"
@@ -34,6 +34,7 @@ pub(crate) fn get(
     psk_file: Option<PathBuf>,
     timeout: &str,
     retries: u32,
+    interfaces: &str,
     progress: Option<Py<PyAny>>,
     stop: Option<&Stop>,
 ) -> PyResult<Py<PyDict>> {
@@ -43,17 +44,17 @@ pub(crate) fn get(
         return Err(usage("name a file or a folder to fetch into"));
     }
     let keys = keys(identity, psk_file)?;
-    let timeout = timeouts(timeout, retries)?;
+    let reach = reach(timeout, retries, interfaces)?;
     let options = SinkOptions { overwrite, restart, outward_links };
     let report = drive(py, stop, progress, async |tell| {
-        fontis_cli::get::fetch(&url, &dest, options, &keys, &timeout, |_| (), tell).await
+        fontis_cli::get::fetch(&url, &dest, options, &keys, &reach, |_| (), tell).await
     })?;
     report_dict(py, &report)
 }
 
 /// Sends files and folders to the receiver that `url` names; gives what was stored, as dicts.
 #[pyfunction]
-#[pyo3(signature = (paths, url, *, rate, identity, psk_file, timeout, retries, progress, stop))]
+#[pyo3(signature = (paths, url, *, rate, identity, psk_file, timeout, retries, interfaces, progress, stop))]
 #[expect(
     clippy::too_many_arguments,
     reason = "they are keywords, named in python/fontis/transfer.py"
@@ -67,13 +68,14 @@ pub(crate) fn send(
     psk_file: Option<PathBuf>,
     timeout: &str,
     retries: u32,
+    interfaces: &str,
     progress: Option<Py<PyAny>>,
     stop: Option<&Stop>,
 ) -> PyResult<Vec<Py<PyDict>>> {
     let url = peer::url(url).map_err(failure)?;
     let rate = RateArgs { rate: peer::rate(rate).map_err(usage)?, force_greedy: false };
     let keys = keys(identity, psk_file)?;
-    let timeout = timeouts(timeout, retries)?;
+    let reach = reach(timeout, retries, interfaces)?;
     let stored = Mutex::new(Vec::new());
     drive(py, stop, progress, async |tell| {
         let see = |now: Progress| {
@@ -82,7 +84,7 @@ pub(crate) fn send(
             }
             tell(now);
         };
-        fontis_cli::send::deliver(&paths, &url, &rate, &keys, &timeout, |_| (), see).await
+        fontis_cli::send::deliver(&paths, &url, &rate, &keys, &reach, |_| (), see).await
     })?;
     let stored = stored.into_inner().unwrap_or_else(PoisonError::into_inner);
     stored.iter().map(|report| report_dict(py, report)).collect()
@@ -92,9 +94,10 @@ fn keys(identity: Option<PathBuf>, psk_file: Option<PathBuf>) -> PyResult<Keys> 
     KeyArgs { identity, psk_file, qlog: None, keylog: None }.load().map_err(failure)
 }
 
-fn timeouts(timeout: &str, retries: u32) -> PyResult<TimeoutArgs> {
+fn reach(timeout: &str, retries: u32, interfaces: &str) -> PyResult<ReachArgs> {
     let timeout = timeout.parse().map_err(|error| usage(format!("timeout: {error}")))?;
-    Ok(TimeoutArgs { timeout, retries })
+    let paths = interfaces.parse().map_err(|error| usage(format!("interfaces: {error}")))?;
+    Ok(ReachArgs { timeout, retries, paths })
 }
 
 fn runtime() -> PyResult<Runtime> {

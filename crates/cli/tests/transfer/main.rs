@@ -6,6 +6,8 @@ mod control;
 mod faults;
 #[cfg(target_os = "linux")]
 mod folders;
+#[cfg(target_os = "linux")]
+mod paths;
 mod qlog;
 #[cfg(unix)]
 mod resume;

@@ -14,6 +14,8 @@ pub struct EndpointConfig {
     pub secret: Zeroizing<[u8; 32]>,
     /// A secret that the other side must know too.
     pub psk: Option<Zeroizing<PresharedKey>>,
+    /// The interface that its socket is bound to; `None`: the system chooses for each packet.
+    pub device: Option<String>,
     /// The configuration of connections.
     pub transport: DfcpConfig,
     /// The accepted connections.
@@ -37,6 +39,7 @@ impl EndpointConfig {
         Self {
             secret: secret.into(),
             psk: None,
+            device: None,
             transport: DfcpConfig::default(),
             accept: Accept::None,
             qlog: None,

@@ -68,6 +68,8 @@ pub(super) struct Driver {
     pub(super) poll: Poll,
     alarm: Alarm,
     pub(super) sockets: Sockets,
+    /// The address that the endpoint is bound to.
+    pub(super) local: IpAddr,
     /// The interfaces that connections may use beside the one that the system chooses.
     pub(super) bound: Vec<Bound>,
     pub(super) outbox: Outbox,
@@ -111,7 +113,11 @@ impl Driver {
         commands: mpsc::Receiver<Command>,
         incoming: async_mpsc::UnboundedSender<Connection>,
     ) -> Result<(Self, Arc<Waker>, SocketAddr), BindError> {
-        let socket = Socket::bind(address).map_err(|source| match source.kind() {
+        let socket = match &config.device {
+            Some(device) => Socket::bind_to_device(address, device),
+            None => Socket::bind(address),
+        };
+        let socket = socket.map_err(|source| match source.kind() {
             io::ErrorKind::AddrInUse => BindError::InUse(address),
             _ => BindError::Io { address, source },
         })?;
@@ -125,6 +131,7 @@ impl Driver {
             clock: Clock::start(),
             alarm,
             sockets,
+            local: local.ip(),
             bound: Vec::new(),
             outbox: Outbox::new(),
             opened: Vec::new(),

@@ -65,7 +65,10 @@ impl Driver {
         }
         slot.opens_paths = false;
         let remote = slot.remote();
-        let first = source_towards(remote);
+        let first = match self.local.to_canonical() {
+            any if any.is_unspecified() => source_towards(remote),
+            bound => Some(bound),
+        };
         for Bound { interface, socket } in &self.bound {
             let is_used = slot.ways.iter().flatten().any(|way| way.socket == *socket);
             let is_alike = interface.address.is_ipv4() == remote.ip().to_canonical().is_ipv4();

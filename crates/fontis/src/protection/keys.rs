@@ -123,8 +123,8 @@ pub(super) struct TrafficKeys {
     later: Secrets,
     initiator: bool,
     key_log: Option<KeyLog>,
-    /// This side's identifier.
-    own: ConnectionId,
+    /// This side's identifier, and the peer's.
+    ids: [ConnectionId; 2],
 }
 
 impl TrafficKeys {
@@ -142,9 +142,9 @@ impl TrafficKeys {
         let split = [split.0, split.1];
         let later =
             split.each_ref().map(|secret| blake3::derive_key(LATER_PATHS, &**secret).into());
-        let own = ids[usize::from(!initiator)];
+        let ids = if initiator { ids } else { [ids[1], ids[0]] };
         let paths = vec![PathKeys::new(split, initiator)];
-        Self { paths, later, initiator, key_log, own }
+        Self { paths, later, initiator, key_log, ids }
     }
 
     /// The keys of the paths that are not there yet, up to number `path`, and the secrets of those
@@ -163,7 +163,14 @@ impl TrafficKeys {
     }
 
     fn add_paths(&mut self, (paths, later): (Vec<PathKeys>, Secrets)) {
-        self.paths.extend(paths);
+        for keys in paths {
+            if let Some(log) = &self.key_log {
+                let path = self.paths.len() as u8;
+                record(log, self.ids[0], path, &keys.open);
+                record(log, self.ids[1], path, &keys.seal);
+            }
+            self.paths.push(keys);
+        }
         self.later = later;
     }
 
@@ -180,9 +187,8 @@ impl TrafficKeys {
         let seal = &mut self.paths[usize::from(*path)].seal;
         while seal.number < number >> GENERATION_BITS {
             *seal = seal.next();
-            // The key log tells the first path's.
-            if let Some(log) = self.key_log.as_ref().filter(|_| *path == 0) {
-                record(log, *destination, seal);
+            if let Some(log) = &self.key_log {
+                record(log, *destination, *path, seal);
             }
         }
         if seal.number > number >> GENERATION_BITS {
@@ -225,8 +231,8 @@ impl TrafficKeys {
         let (number, length) = match self.paths.get_mut(usize::from(path)) {
             Some(keys) => {
                 let (number, length, is_next) = keys.open_in_place(path, header, body)?;
-                if let Some(log) = self.key_log.as_ref().filter(|_| is_next && path == 0) {
-                    record(log, self.own, &self.paths[0].open);
+                if let Some(log) = self.key_log.as_ref().filter(|_| is_next) {
+                    record(log, self.ids[0], path, &keys.open);
                 }
                 (number, length)
             }
@@ -245,10 +251,13 @@ impl TrafficKeys {
     }
 }
 
-/// Tells the key log the key of a later generation.
-fn record(log: &KeyLog, destination: ConnectionId, generation: &Generation) {
+/// Tells the key log the key of a later generation, or path.
+fn record(log: &KeyLog, destination: ConnectionId, path: u8, generation: &Generation) {
     let key = derive(generation.context, &generation.secret);
-    log.record_next(destination, generation.number, *key);
+    match path {
+        0 => log.record_next(destination, generation.number, *key),
+        _ => log.record_path(destination, path, generation.number, *key),
+    }
 }
 
 /// A datagram that has been opened where it is.

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 /// The version of the protocol that this implementation speaks. A build without encryption, made
 /// for measurements, has a version of its own, so that it talks to no other build.
-pub const VERSION: u32 = if cfg!(fontis_plaintext) { 0x464e_ff01 } else { 0x464e_0001 };
+pub const VERSION: u32 = if cfg!(fontis_plaintext) { 0x464e_ff02 } else { 0x464e_0002 };
 
 /// A SYN is padded so that its packet has this many bytes of UDP payload.
 pub const SYN_SIZE: u32 = 1200;

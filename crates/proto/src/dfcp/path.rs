@@ -358,6 +358,11 @@ impl Path {
         self.probe_from + backoff.min(longest)
     }
 
+    /// When it last carried something that counts, either way.
+    pub(super) fn last_used(&self) -> Time {
+        self.received.max(self.probe_from)
+    }
+
     /// The time from which on no answer means that the path is silent, if one is waited for.
     pub(super) fn silent_from(&self) -> Option<Time> {
         let waits = self.history.unresolved() > 0;

@@ -4,6 +4,8 @@ use fontis_base::{Duration, Rate};
 /// all together, times those of the shortest.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DfcpStats {
+    /// Paths that may carry data.
+    pub paths: u32,
     /// The smoothed round-trip time.
     pub srtt: Duration,
     /// The least round-trip time.

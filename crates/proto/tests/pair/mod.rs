@@ -62,7 +62,7 @@ pub struct Way {
     /// The share of packets lost, by chance.
     pub loss: f64,
     pub random: Stream,
-    known: bool,
+    pub known: bool,
 }
 
 impl Way {

@@ -334,6 +334,7 @@ impl DfcpConnection {
         let usable = || self.paths.usable().map(|(_, path)| path);
         let all = self.paths.iter();
         DfcpStats {
+            paths: usable().count() as u32,
             srtt: main.rtt.smoothed(),
             min_rtt: main.rtt.least(),
             rate: usable().fold(Rate::ZERO, |sum, path| sum.saturating_add(path.rate())),

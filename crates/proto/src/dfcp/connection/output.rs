@@ -186,12 +186,24 @@ impl DfcpConnection {
         u16::try_from(size.checked_sub(overhead)?).ok()
     }
 
+    /// Whether questions and answers may be sent on a path. Nobody has proved to be at the other
+    /// end of one that a peer has just opened: it gets at most three times what came.
+    pub(super) fn may_ask(&self, path: usize) -> bool {
+        let Path { state, bytes, overhead, .. } = &self.paths[path];
+        let size = u64::from(QUESTION_SIZE + *overhead);
+        match state {
+            PathState::Usable => true,
+            PathState::Opening => self.initiator || bytes[0] + size <= 3 * bytes[1],
+            PathState::Closed => false,
+        }
+    }
+
     /// Questions and answers about the peer's address.
     fn poll_address(&mut self, now: Time, path: usize) -> Option<Outgoing> {
-        let Path { question, state, .. } = &mut self.paths[path];
-        if *state == PathState::Closed {
+        if !self.may_ask(path) {
             return None;
         }
+        let Path { question, state, .. } = &mut self.paths[path];
         if let Some(token) = question.answer() {
             return self.seal(now, path, smallvec![Frame::Response(token)], Meta::UNCOUNTED);
         }
@@ -504,6 +516,8 @@ impl DfcpConnection {
     }
 }
 
+/// Bytes of a challenge or a response in a datagram.
+const QUESTION_SIZE: u32 = 1 + 8 + wire::SEALED_OVERHEAD as u32;
 /// Bytes of a padding frame before its zeros.
 const PADDING_HEADER: u32 = 3;
 /// Bytes of a symbols frame before its symbols, at most (two-byte channel, four-byte block and

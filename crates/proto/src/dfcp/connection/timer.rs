@@ -46,7 +46,7 @@ impl DfcpConnection {
         consider(self.control.due(), "control frame");
         consider(self.next_deadline(), "deadline");
         for (at, path) in self.paths.iter().enumerate() {
-            if path.state == PathState::Opening {
+            if path.state == PathState::Opening && self.may_ask(at) {
                 consider(path.question.copy_at(), "challenge");
             }
             if path.state != PathState::Usable {
@@ -54,6 +54,7 @@ impl DfcpConnection {
             }
             let others = self.paths.has_others(at);
             consider(path.feedback.at, "feedback");
+            consider(self.path_idle_at(at), "idle path");
             consider(path.timeout(others), "probe");
             if others && self.answering.contains(at) {
                 consider(path.silent_from(), "silence");
@@ -99,7 +100,9 @@ impl DfcpConnection {
                         path.pings += if path.loss.loss() > 0.15 { 3 } else { 1 };
                         path.probe_symbols = true;
                     }
-                    if keepalive && path.history.unresolved() == 0 {
+                    let is_idle = keepalive && path.history.unresolved() == 0;
+                    if is_idle || self.path_idle_at(at).is_some_and(|idle| idle <= now) {
+                        let path = &mut self.paths[at];
                         path.pings = path.pings.max(1);
                     }
                 }
@@ -125,6 +128,15 @@ impl DfcpConnection {
         let waits = self.recv.values().any(|channel| channel.kind().is_none());
         let patience = (self.patience(self.latest) * 4).max(LEAST_PATIENCE).min(idle);
         Some(self.last_heard + if waits { patience } else { idle })
+    }
+
+    /// When a path that carries nothing beside others is to be tried: it should be known to work
+    /// before it is needed, and the peer may not know yet that it does.
+    fn path_idle_at(&self, at: usize) -> Option<Time> {
+        let path = &self.paths[at];
+        let open = !self.send.is_empty() || !self.recv.is_empty();
+        let idle = open && path.history.unresolved() == 0 && path.pings == 0;
+        (idle && self.paths.has_others(at)).then(|| path.last_used() + PATH_IDLE)
     }
 
     fn next_deadline(&self) -> Option<Time> {
@@ -153,5 +165,7 @@ impl DfcpConnection {
     }
 }
 
+/// The time without packets after which a path beside others is tried.
+const PATH_IDLE: Duration = Duration::from_secs(2);
 /// The least silence after which a receiver asks for the object that it waits for.
 const LEAST_PATIENCE: Duration = Duration::from_millis(500);

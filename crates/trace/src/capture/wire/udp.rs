@@ -47,7 +47,7 @@ pub(super) fn read(body: &[u8], seen: &mut IpPacket) -> Option<()> {
     Some(())
 }
 
-const VERSION: [u8; 4] = 0x464e_0001u32.to_be_bytes();
+const VERSION: [u8; 4] = 0x464e_0002u32.to_be_bytes();
 
 fn is_quic(version: u32) -> bool {
     matches!(version, 1 | 0x6b33_43cf)

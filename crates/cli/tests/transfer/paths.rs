@@ -1,0 +1,67 @@
+//! Transfers over two links of a client, in network namespaces.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::{Bench, content};
+
+const SCRIPT: &str = include_str!("two-links.sh");
+
+/// The last event of `fontis get` over links of 40 and 30 Mbit/s; none where namespaces cannot be
+/// made.
+fn get(happens: &str, arguments: &[&str]) -> Option<Value> {
+    let bench = Bench::new();
+    fs::write(bench.path("served/file"), content(12_000_000)).unwrap();
+    let fontis = bench.command(&[]);
+    let mut command = Command::new("unshare");
+    command.args(["-rn", "bash", "-c", SCRIPT]).arg(fontis.get_program());
+    command.args(["40mbit", "30mbit", happens]).args(arguments).current_dir(bench.path(""));
+    command.envs(fontis.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output = command.output().unwrap();
+    let (stdout, stderr) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if output.status.code() == Some(77) || stderr.starts_with("unshare: ") {
+        eprintln!("skipped: no network namespaces here: {stderr}");
+        return None;
+    }
+    assert!(stdout.ends_with("same\n"), "{stdout}{stderr}");
+    Some(serde_json::from_str(stdout.lines().next().unwrap()).unwrap())
+}
+
+fn seconds(done: &Value) -> f64 {
+    done["seconds"].as_f64().unwrap()
+}
+
+#[test]
+fn a_file_comes_over_all_interfaces_unless_told_otherwise() {
+    let Some(both) = get("", &[]) else { return };
+    let one = get("", &["--paths", "one"]).unwrap();
+    let other = get("", &["--paths", "client2"]).unwrap();
+    let all = [&both, &one, &other].map(seconds);
+    println!("over both, one and the other: {all:?} s");
+    // 12 MB take 1.4, 2.5 and 3.3 s; processors are busy with other tests.
+    assert!(all[0] < 0.8 * all[1] && all[0] < 0.7 * all[2], "{all:?}");
+    assert!(all[2] > 3.0, "{all:?}: it did not keep to the slower link");
+}
+
+#[test]
+fn a_link_that_goes_takes_nothing_with_it() {
+    for link in ["server1", "server2"] {
+        let Some(done) = get(&format!("ip link set {link} down"), &[]) else { return };
+        println!("without {link} after a second: {} s", seconds(&done));
+        assert!(seconds(&done) < 6.0, "{done}");
+    }
+}
+
+#[test]
+fn an_interface_that_is_not_there_is_named() {
+    let bench = Bench::new();
+    let key = bench.run(&["keygen"]).stdout;
+    let url = format!("fontis://192.0.2.1:9/x?key={}", key.trim());
+    let got = bench.run(&["get", &url, "--paths", "none0"]);
+    assert!(got.failed_with("no interface none0 is up; there are lo"), "{}", got.stderr);
+    let got = bench.run(&["get", &url, "--paths", "eth0,,eth1"]);
+    assert_eq!(got.code, 2, "{}", got.stderr);
+}
