@@ -64,7 +64,7 @@ impl PathArgs {
     /// The interface that the first packet towards `remote` leaves by; none if the system chooses.
     pub fn first(&self, remote: SocketAddr) -> Result<Option<LocalInterface>, Failure> {
         let Choice::Only(names) = &self.choice else { return Ok(None) };
-        let interfaces = netdev::get_interfaces();
+        let interfaces = interfaces();
         for name in names {
             if !interfaces.iter().any(|interface| interface.name == *name && interface.is_up()) {
                 let there: Vec<_> = interfaces
@@ -99,8 +99,8 @@ impl PathArgs {
             loop {
                 let choice = choice.clone();
                 let look = tokio::task::spawn_blocking(move || match choice {
-                    Choice::Only(names) => named(&netdev::get_interfaces(), &names, remote),
-                    _ => usable(&netdev::get_interfaces(), remote),
+                    Choice::Only(names) => named(&interfaces(), &names, remote),
+                    _ => usable(&interfaces(), remote),
                 });
                 let Ok(found) = look.await else { return };
                 if found != before {
@@ -126,6 +126,13 @@ impl Drop for Follower {
 
 fn is_ipv4(remote: SocketAddr) -> bool {
     remote.ip().to_canonical().is_ipv4()
+}
+
+/// The interfaces of this machine, in the order of their names.
+fn interfaces() -> Vec<Interface> {
+    let mut interfaces = netdev::get_interfaces();
+    interfaces.sort_by(|one, other| one.name.cmp(&other.name));
+    interfaces
 }
 
 /// The address of an interface for packets to `remote`.

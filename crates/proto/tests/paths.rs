@@ -242,3 +242,14 @@ fn a_stranger_at_the_end_of_a_new_path_gets_three_times_what_came_from_there() {
     let sizes: Vec<_> = answers.map(|sent| sent.size).collect();
     assert_eq!(sizes, [size; 3], "a response, a challenge, and a copy of it");
 }
+
+#[test]
+fn all_paths_may_be_silent_at_once() {
+    let mut pair = over(&[(20, 30, 0.0), (20, 50, 0.0)], 5);
+    let dies = pair.now + millis(500);
+    pair.loss = Box::new(move |_, sent| sent.at > dies && sent.at < dies + millis(1500));
+    transfer(&mut pair, 10_000_000, |pair| {
+        let now = pair.now;
+        pair.ways[0].is_up = !(now > dies && now < dies + millis(1500));
+    });
+}

@@ -4,6 +4,7 @@ mod control;
 mod corpus;
 mod friendly;
 mod machines;
+mod paths;
 mod published;
 mod safety;
 mod scenario;

@@ -106,6 +106,12 @@ impl Network {
                 "only one flow of a run may have several subflows: the kernel's path manager would mix them".to_owned(),
             ));
         }
+        if let Some(flow) = experiment.flows.iter().find(|flow| !flow.paths.is_empty()) {
+            return Err(TestbedError::Unsupported(format!(
+                "{}: flows with several paths run in the simulator only: leave flow.paths out",
+                flow.name
+            )));
+        }
         let is_multipath = experiment.flows.iter().any(|flow| !flow.subflows.is_empty());
         if is_multipath && !experiment.machines.is_empty() {
             return Err(TestbedError::Unsupported(

@@ -1,5 +1,7 @@
 //! The run of an experiment in virtual time.
 
+mod paths;
+
 use fontis_base::distance::NEXT_FLOW;
 use fontis_base::{Address, Duration, FlowId, Prefetch, Stream, Time};
 use fontis_net::{LinkConfig, LinkStats};
@@ -443,7 +445,9 @@ impl Builder<'_> {
                 EndpointIdentity { number, local: *address, peer: local, flow, class }
             })
             .collect();
+        let paths = self.paths(spec, local, addresses[0]);
         let context = FlowContext {
+            paths: &paths,
             seed: experiment.seed,
             name: &spec.name,
             number,
@@ -486,9 +490,9 @@ impl Builder<'_> {
             }
             End::Shared(at) => {
                 let vertex = self.experiment.machines[at.machine].vertex;
-                let port = at.interface as u32;
+                let ports = Self::ports(flow, *at);
                 let machine = self.network.machine_mut(vertex);
-                machine.add(identity.flow, port, host.into_boxed());
+                machine.add(identity.flow, ports, host.into_boxed());
                 self.network.node(vertex)
             }
         };

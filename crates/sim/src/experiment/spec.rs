@@ -124,6 +124,8 @@ pub struct FlowSpec {
     pub application: Application,
     /// The traffic class of its packets.
     pub class: u8,
+    /// Interfaces of its machines over which it has paths beside its first.
+    pub paths: Vec<InterfaceIndex>,
     /// The links that the subflows of the kernel's Multipath TCP cross, on the testbed; none for
     /// plain TCP.
     pub subflows: Vec<Subflow>,

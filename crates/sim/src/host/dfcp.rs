@@ -4,7 +4,7 @@ use core::any::Any;
 use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
-use fontis_base::{Duration, Node, Packet, PacketId, Port, Rate, Stream, Time};
+use fontis_base::{Address, Duration, Node, Packet, PacketId, Port, Rate, Stream, Time};
 use fontis_codes::Code;
 use fontis_proto::dfcp::{
     ChannelId, CloseReason, ConnectionId, DfcpConfig, DfcpConnection, DfcpEvent, DfcpPacket,
@@ -103,6 +103,17 @@ impl Serve {
     }
 }
 
+/// The ends of a path as one host sees them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// Its own address.
+    pub local: Address,
+    /// The peer's.
+    pub peer: Address,
+    /// The port that its packets leave by.
+    pub port: Port,
+}
+
 /// A host with one DFCP connection and an application on it.
 pub struct DfcpHost {
     identity: EndpointIdentity,
@@ -114,16 +125,19 @@ pub struct DfcpHost {
     /// Whether every packet passes through the wire format and back.
     wire: bool,
     start: Time,
+    /// The ends of the paths, by their numbers; of an initiator the first is open, and the others
+    /// follow.
+    ways: Vec<Way>,
     ids: Stream,
     packets: u64,
-    out: VecDeque<Packet<Payload>>,
+    out: VecDeque<(Port, Packet<Payload>)>,
     fetch_channel: Option<(ChannelId, ObjectShape)>,
     /// The connection's own events since they were last taken.
     trace: Vec<TraceEvent>,
 }
 
 impl DfcpHost {
-    /// A host at rest; a client begins at `start`.
+    /// A host at rest; a client begins at `start`. Who connects opens a path over each of `ways`.
     pub fn new(
         identity: EndpointIdentity,
         config: DfcpConfig,
@@ -131,8 +145,11 @@ impl DfcpHost {
         object: PatternObject,
         wire: bool,
         start: Time,
+        ways: impl IntoIterator<Item = Way>,
     ) -> Self {
+        let first = Way { local: identity.local, peer: identity.peer, port: 0 };
         Self {
+            ways: core::iter::once(first).chain(ways).collect(),
             ids: Stream::new(object.seed, &format!("host {}", identity.number)),
             identity,
             config,
@@ -223,12 +240,13 @@ impl DfcpHost {
             while let Some(out) = connection.poll(now) {
                 idle = false;
                 let packet = if self.wire { Self::pass_wire(out.packet) } else { Some(out.packet) };
-                let Some(packet) = packet else { continue };
+                let way = self.ways.get(usize::from(out.path));
+                let Some((packet, way)) = packet.zip(way) else { continue };
                 self.packets += 1;
-                self.out.push_back(Packet {
+                let packet = Packet {
                     id: PacketId(u64::from(self.identity.number) << 40 | self.packets),
-                    src: self.identity.local,
-                    dst: self.identity.peer,
+                    src: way.local,
+                    dst: way.peer,
                     flow: self.identity.flow,
                     size: out.size,
                     segments: 1,
@@ -236,7 +254,8 @@ impl DfcpHost {
                     corrupt: false,
                     class: self.identity.class,
                     payload: Payload::Dfcp(Box::new(packet)),
-                });
+                };
+                self.out.push_back((way.port, packet));
             }
             while let Some(job) = connection.job() {
                 idle = false;
@@ -258,7 +277,17 @@ impl DfcpHost {
         }
     }
 
+    fn token(&mut self) -> [u8; 8] {
+        self.ids.next_u64().to_be_bytes()
+    }
+
     fn on_event(&mut self, now: Time, connection: &mut DfcpConnection, event: DfcpEvent) {
+        if event == DfcpEvent::Connected {
+            for _ in 1..self.ways.len() {
+                let token = self.token();
+                connection.open_path(self.config.overhead, token);
+            }
+        }
         match &mut self.role {
             Role::Fetch(fetch) => match event {
                 DfcpEvent::Connected => {
@@ -348,8 +377,17 @@ impl Node<Payload> for DfcpHost {
                 hello,
                 packet.size,
             ));
-        } else if let Some(connection) = &mut self.connection {
+        } else if let Some(mut connection) = self.connection.take() {
+            let path = match &dfcp {
+                DfcpPacket::Sealed { path, .. } => *path,
+                _ => 0,
+            };
+            let is_new = usize::from(path) >= connection.path_count();
             connection.handle(now, dfcp, packet.size, packet.ecn);
+            if is_new && usize::from(path) < connection.path_count() {
+                let token = self.token();
+                connection.challenge(path, self.config.overhead, token);
+            }
             let has_data = connection.stats().data_packets_received > 0;
             match &mut self.role {
                 Role::Fetch(fetch) if has_data => _ = fetch.first_data_at.get_or_insert(now),
@@ -358,6 +396,7 @@ impl Node<Payload> for DfcpHost {
                 }
                 _ => {}
             }
+            self.connection = Some(connection);
         }
         self.drive(now);
     }
@@ -366,7 +405,7 @@ impl Node<Payload> for DfcpHost {
         if self.out.is_empty() {
             self.drive(now);
         }
-        self.out.pop_front().map(|packet| (0, packet))
+        self.out.pop_front()
     }
 
     fn timeout(&self) -> Option<(Time, &'static str)> {

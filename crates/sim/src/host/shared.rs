@@ -22,18 +22,18 @@ pub struct SharedHost {
 
 struct Endpoint {
     host: Box<dyn Host>,
-    /// The interface that its packets leave by.
-    port: Port,
+    /// The interfaces that its packets leave by: the host's port `n` is the `n`-th of them.
+    ports: Vec<Port>,
     is_ready: bool,
     /// Its entry in the host's timers.
     timer: Option<Time>,
 }
 
 impl SharedHost {
-    /// Adds the endpoint of a flow, whose packets leave by `port`.
-    pub fn add(&mut self, flow: FlowId, port: Port, host: Box<dyn Host>) {
+    /// Adds the endpoint of a flow. What leaves its port `n` leaves by the `n`-th of `ports`.
+    pub fn add(&mut self, flow: FlowId, ports: Vec<Port>, host: Box<dyn Host>) {
         let index = self.endpoints.len();
-        self.endpoints.push(Endpoint { host, port, is_ready: false, timer: None });
+        self.endpoints.push(Endpoint { host, ports, is_ready: false, timer: None });
         self.flows.insert(flow, index);
         self.wake(index);
     }
@@ -89,7 +89,7 @@ impl Node<Payload> for SharedHost {
         while let Some(index) = self.ready.pop_front() {
             if let Some((port, packet)) = self.endpoints[index].host.poll(now) {
                 self.ready.push_back(index);
-                return Some((port + self.endpoints[index].port, packet));
+                return Some((self.endpoints[index].ports[port as usize], packet));
             }
             self.rest(index);
         }

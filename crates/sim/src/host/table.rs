@@ -7,7 +7,7 @@ use core::any::Any;
 use core::fmt;
 use std::sync::Arc;
 
-use fontis_base::{Address, Duration, Packet, Rate, Time};
+use fontis_base::{Address, Duration, Packet, Port, Rate, Time};
 use fontis_proto::tcp::TcpConfig;
 use fontis_proto::tcp::wire::Addresses;
 use fontis_trace::PacketHeader;
@@ -80,6 +80,11 @@ pub trait Transport: Any + fmt::Debug + Send + Sync {
         false
     }
 
+    /// Whether a flow may have several paths.
+    fn has_paths(&self) -> bool {
+        false
+    }
+
     /// Whether the simulator can run it.
     fn is_simulated(&self) -> bool {
         true
@@ -121,12 +126,25 @@ pub struct FlowContext<'a> {
     pub sender: EndpointIdentity,
     /// Its receivers: one, or the members of a group.
     pub receivers: &'a [EndpointIdentity],
+    /// Its paths beside the first, which leads from the sender to the first receiver.
+    pub paths: &'a [FlowPath],
     /// More bytes than it can send while the run lasts.
     pub more_than_fits: u64,
     /// Whether every packet passes through the wire format and back.
     pub wire: bool,
     /// The address of the network's controller.
     pub controller: Address,
+}
+
+/// The ends of a path of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowPath {
+    /// The sender's address.
+    pub sender: Address,
+    /// The receiver's address.
+    pub receiver: Address,
+    /// The ports by which packets of the sender and of the receiver leave.
+    pub ports: [Port; 2],
 }
 
 /// The hosts of a flow.

@@ -443,6 +443,13 @@ const FLOW: &[Key] = &[
     key("flow", "to", Text, "", "links of one's own: the same for its receiver; or a group"),
     key(
         "flow",
+        "paths",
+        Texts,
+        "",
+        "DFCP between hosts, in the simulator: more interfaces of them as HOST/LINK, with a path over each",
+    ),
+    key(
+        "flow",
         "command",
         Text,
         "",

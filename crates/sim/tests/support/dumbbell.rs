@@ -85,7 +85,7 @@ impl Dumbbell {
                 let flow_id = FlowId(number);
                 let identity =
                     EndpointIdentity { number: local.0, local, peer, flow: flow_id, class: 0 };
-                let host = DfcpHost::new(identity, config, role, object, false, flow.start);
+                let host = DfcpHost::new(identity, config, role, object, false, flow.start, []);
                 Element::Host(Box::new(host))
             };
             let fetch = Role::Fetch(Fetch { size: flow.size, ..Fetch::default() });

@@ -79,7 +79,7 @@ impl Transfer {
         let object = PatternObject { seed: self.seed };
         let host = |local: Address, peer, role| {
             let identity = EndpointIdentity { number: local.0, local, peer, flow, class: 0 };
-            DfcpHost::new(identity, self.config.clone(), role, object, self.wire, Time::ZERO)
+            DfcpHost::new(identity, self.config.clone(), role, object, self.wire, Time::ZERO, [])
         };
         let fetch = Role::Fetch(Fetch { size: self.size, ..Fetch::default() });
         let client = world.add(Element::Host(Box::new(host(client_id, server_id, fetch))));

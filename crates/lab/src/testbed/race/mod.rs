@@ -234,6 +234,7 @@ impl Race {
             transport: Arc::new(Datagrams),
             application: Application::Source(Pattern::Bulk),
             class: 0,
+            paths: Vec::new(),
             subflows: Vec::new(),
         };
         Experiment {

@@ -37,6 +37,11 @@ impl DfcpConnection {
         id
     }
 
+    /// How many paths there have been.
+    pub const fn path_count(&self) -> usize {
+        self.paths.len()
+    }
+
     /// Closes a path on both sides: what is on its way there is not waited for. False if no other
     /// is left.
     pub fn close_path(&mut self, now: Time, path: PathId) -> bool {

@@ -56,8 +56,9 @@ impl DfcpConnection {
             consider(path.feedback.at, "feedback");
             consider(self.path_idle_at(at), "idle path");
             consider(path.timeout(others), "probe");
-            if others && self.answering.contains(at) {
-                consider(path.silent_from(), "silence");
+            if others {
+                // What is silent already has been seen to be.
+                consider(path.silent_from().filter(|from| *from > self.latest), "silence");
             }
             if self.has_symbols(at) {
                 consider(path.next_send(self.data_packet_size(at)), "pacing");

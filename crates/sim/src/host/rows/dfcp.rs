@@ -12,13 +12,13 @@ use fontis_trace::{Clear, PacketHeader};
 
 use crate::app::Application;
 use crate::app::source::Pattern;
-use crate::host::dfcp::{Carry, DfcpHost, Fetch, Role, Serve};
+use crate::host::dfcp::{Carry, DfcpHost, Fetch, Role, Serve, Way};
 use crate::host::identity::EndpointIdentity;
 use crate::host::object::PatternObject;
 use crate::host::payload::Payload;
 use crate::host::rows::capture::encode_datagram;
 use crate::host::table::{
-    AnyHost, FlowContext, Hosts, PathFacts, SharedConfigs, Transport, TransportRow,
+    AnyHost, FlowContext, FlowPath, Hosts, PathFacts, SharedConfigs, Transport, TransportRow,
 };
 use crate::settings::catalogue::{Key, Place, TableRow, key, names};
 use crate::settings::error::{ScenarioError, bad};
@@ -136,20 +136,27 @@ impl Transport for Dfcp {
         let mut serve = Serve::new(self.config.params.codes().next(), size);
         serve.block_size = Some(self.block);
         let fetch = Role::Fetch(Fetch { size, ..Fetch::default() });
-        let host = |identity, role| {
+        let host = |identity, role, ways| {
             let config = self.config.clone();
-            AnyHost::boxed(DfcpHost::new(identity, config, role, object, flow.wire, flow.start))
+            AnyHost::boxed(DfcpHost::new(
+                identity, config, role, object, flow.wire, flow.start, ways,
+            ))
         };
+        let [ours, theirs] = ways(flow.paths);
         Hosts {
-            sender: host(flow.sender, Role::Serve(serve)),
+            sender: host(flow.sender, Role::Serve(serve), ours),
             receivers: flow
                 .receivers
                 .first()
-                .map(|identity| host(*identity, fetch))
+                .map(|identity| host(*identity, fetch, theirs))
                 .into_iter()
                 .collect(),
             log: None,
         }
+    }
+
+    fn has_paths(&self) -> bool {
+        true
     }
 
     fn efficiency(&self) -> f64 {
@@ -160,6 +167,19 @@ impl Transport for Dfcp {
     fn as_any(&self) -> &dyn Any {
         self
     }
+}
+
+/// The paths of a flow beside the first as its sender and as its receiver sees them.
+fn ways(paths: &[FlowPath]) -> [Vec<Way>; 2] {
+    let sender = paths.iter().map(|path| {
+        let FlowPath { sender: local, receiver: peer, ports: [port, _] } = *path;
+        Way { local, peer, port }
+    });
+    let receiver = paths.iter().map(|path| {
+        let FlowPath { sender: peer, receiver: local, ports: [_, port] } = *path;
+        Way { local, peer, port }
+    });
+    [sender.collect(), receiver.collect()]
 }
 
 impl Dfcp {
@@ -175,16 +195,19 @@ impl Dfcp {
         stream.next_u64();
         let pair = flow.application.pair(flow.start, flow.receivers.len(), stream);
         let object = PatternObject { seed: flow.seed ^ u64::from(flow.number) };
-        let host = |identity: EndpointIdentity, app, connects_at| {
+        let host = |identity: EndpointIdentity, app, connects_at, ways| {
             let role = Role::Carry(Box::new(Carry::new(app, connects_at)));
             let config = config.clone();
-            AnyHost::boxed(DfcpHost::new(identity, config, role, object, flow.wire, flow.start))
+            AnyHost::boxed(DfcpHost::new(
+                identity, config, role, object, flow.wire, flow.start, ways,
+            ))
         };
+        let [ours, theirs] = ways(flow.paths);
         let receivers = flow.receivers.iter().zip(pair.receivers);
         Hosts {
-            sender: host(flow.sender, pair.sender, pair.sender_connects),
+            sender: host(flow.sender, pair.sender, pair.sender_connects, ours),
             receivers: receivers
-                .map(|(identity, app)| host(*identity, app, pair.receiver_connects))
+                .map(|(identity, app)| host(*identity, app, pair.receiver_connects, theirs.clone()))
                 .collect(),
             log: pair.log,
         }

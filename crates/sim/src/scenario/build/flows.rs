@@ -2,11 +2,12 @@
 
 use fontis_base::{Duration, Rate, Size, Stream, Time};
 use fontis_net::{LinkConfig, Loss};
+use fontis_proto::dfcp::MAX_PATHS;
 
 use crate::analysis::exponential::exponential;
 use crate::app::Application;
 use crate::app::source::Pattern;
-use crate::experiment::spec::{Destination, End, FlowSpec};
+use crate::experiment::spec::{Destination, End, FlowSpec, InterfaceIndex};
 use crate::host::table::PathFacts;
 use crate::scenario::apps::application;
 use crate::scenario::build::topology::{Topology, Way};
@@ -144,12 +145,46 @@ fn flow(
     if matches!(to, Destination::Group(_)) && !transport.reaches_groups() {
         return invalid(format!("{name}: {protocol} reaches one receiver, not a group"));
     }
+    let paths = paths(read, topology, &name, &way)?;
+    if !paths.is_empty() && !transport.has_paths() {
+        return invalid(format!("{name}: {protocol} has one path; leave flow.paths out"));
+    }
     let subflows = topology.subflows(read, &name, &way)?;
     if !subflows.is_empty() && row.name != "TCP" {
         return invalid(format!("{name}: only TCP has subflows; leave flow.subflows out"));
     }
     let class = u8::try_from(read.count("flow.class")).unwrap_or(u8::MAX);
-    Ok(FlowSpec { name, from, to, start, transport, application, class, subflows })
+    Ok(FlowSpec { name, from, to, start, transport, application, class, paths, subflows })
+}
+
+/// The interfaces that `flow.paths` names: of the flow's machines, and none twice.
+fn paths(
+    read: &Reader<'_>,
+    topology: &Topology,
+    name: &str,
+    way: &Way,
+) -> Result<Vec<InterfaceIndex>, ScenarioError> {
+    let ends = [way.from.interface, way.to.interface];
+    let mut used: Vec<_> = ends.into_iter().flatten().collect();
+    let mut paths = Vec::new();
+    for text in read.list("flow.paths") {
+        let place = topology.place(name, "flow.paths", &text, None)?;
+        let is_ours = |at: &InterfaceIndex| ends.iter().flatten().any(|e| e.machine == at.machine);
+        let Some(at) = place.interface.filter(is_ours) else {
+            return invalid(format!(
+                "{name}: flow.paths: {text:?} is no interface of the flow's hosts"
+            ));
+        };
+        if used.contains(&at) {
+            return invalid(format!("{name}: flow.paths: {text:?} has a path already"));
+        }
+        used.push(at);
+        paths.push(at);
+    }
+    if paths.len() >= MAX_PATHS {
+        return invalid(format!("{name}: a connection has {MAX_PATHS} paths at most"));
+    }
+    Ok(paths)
 }
 
 /// The ends of a flow. What the links between the routers do not take of the round-trip time, the
