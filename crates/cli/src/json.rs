@@ -104,8 +104,14 @@ pub(crate) fn received(report: &Report) -> Value {
 }
 
 fn left_out(left_out: &LeftOut) -> Value {
-    let LeftOut { special, links, names, first } = left_out;
-    json!({ "special": special, "links": links, "names": names, "paths": first })
+    let LeftOut { special, unreadable, links, names, first } = left_out;
+    json!({
+        "special": special,
+        "unreadable": unreadable,
+        "links": links,
+        "names": names,
+        "paths": first,
+    })
 }
 
 fn rtt_ms(stats: &DfcpStats) -> f64 {

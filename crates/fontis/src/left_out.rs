@@ -10,6 +10,8 @@ const NAMED: usize = 16;
 pub struct LeftOut {
     /// Sockets, pipes and devices at the sender.
     pub special: u64,
+    /// Files and folders that the sender may not read; a folder counts once.
+    pub unreadable: u64,
     /// Symbolic links that point out of the folder, and that the receiver does not keep.
     pub links: u64,
     /// Files, folders and links whose names the receiver's file system cannot hold.
@@ -21,7 +23,8 @@ pub struct LeftOut {
 impl LeftOut {
     /// Entries in all.
     pub const fn total(&self) -> u64 {
-        self.special.saturating_add(self.links).saturating_add(self.names)
+        let sender = self.special.saturating_add(self.unreadable);
+        sender.saturating_add(self.links).saturating_add(self.names)
     }
 
     /// Names a path, if few are named yet.

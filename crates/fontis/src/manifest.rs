@@ -29,7 +29,16 @@ pub struct Manifest {
     size: u64,
     /// The links that point out of the object, by their entries.
     outward: Vec<usize>,
-    omitted: u64,
+    omitted: Omitted,
+}
+
+/// The numbers of entries of a folder that its sender left out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Omitted {
+    /// Sockets, pipes and devices.
+    pub special: u64,
+    /// Files and folders that the sender may not read; a folder counts once.
+    pub unreadable: u64,
 }
 
 /// One file, directory or symlink of an object.
@@ -78,7 +87,7 @@ pub struct Modified {
 struct Head<'a> {
     name: &'a str,
     size: u64,
-    omitted: u64,
+    omitted: Omitted,
     entries: u64,
 }
 
@@ -93,16 +102,16 @@ impl Manifest {
             return Err(ManifestError::Name(name.to_owned()));
         }
         let (size, outward) = validate(&entries)?;
-        Ok(Self { name: name.to_owned(), entries, size, outward, omitted: 0 })
+        Ok(Self { name: name.to_owned(), entries, size, outward, omitted: Omitted::default() })
     }
 
-    /// The same object, of which the sender left out so many entries.
-    pub fn with_omitted(self, omitted: u64) -> Self {
+    /// The same object, of which the sender left this out.
+    pub fn with_omitted(self, omitted: Omitted) -> Self {
         Self { omitted, ..self }
     }
 
-    /// Sockets, pipes and devices that the sender left out.
-    pub fn omitted(&self) -> u64 {
+    /// What the sender left out.
+    pub fn omitted(&self) -> Omitted {
         self.omitted
     }
 

@@ -29,7 +29,7 @@ use crate::dest::{self, Dest};
 use crate::journal::{Journal, Record};
 use crate::layout::{Layout, Piece};
 use crate::left_out::LeftOut;
-use crate::manifest::{Entry, EntryKind, Manifest};
+use crate::manifest::{Entry, EntryKind, Manifest, Omitted};
 use crate::name;
 use crate::partial::{self, Partial};
 use crate::stamp;
@@ -145,11 +145,12 @@ impl Sink {
         } else {
             None
         };
+        let Omitted { special, unreadable } = manifest.omitted();
         let state = Mutex::new(State {
             handles: LruCache::new(HANDLES),
             progress: vec![Progress::Absent; manifest.entries().len()],
             written: IntervalSet::default(),
-            left_out: LeftOut { special: manifest.omitted(), ..LeftOut::default() },
+            left_out: LeftOut { special, unreadable, ..LeftOut::default() },
         });
         let layout = Layout::new(&manifest);
         let sink =

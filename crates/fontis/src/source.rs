@@ -1,5 +1,10 @@
 //! A file or folder to send, read by object offset.
 
+mod error;
+#[cfg(test)]
+mod tests;
+mod walk;
+
 use std::fs::File;
 use std::io;
 use std::num::NonZero;
@@ -9,83 +14,23 @@ use std::time::SystemTime;
 
 use blake3::Hash;
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, Metadata, OpenOptions};
+use cap_std::fs::{Dir, Metadata};
 use lru::LruCache;
 
+pub use self::error::SourceError;
+use self::error::source_error;
+use self::walk::{Walked, entry, join, open};
 use crate::hash_tree::{HashTree, block_size_for};
 use crate::layout::{Layout, Piece};
 use crate::left_out::LeftOut;
-use crate::manifest::{Entry, EntryKind, MAX_ENTRIES, Manifest, ManifestError};
+use crate::manifest::{Entry, EntryKind, Manifest, Omitted};
 use crate::name;
-use crate::partial;
-use crate::printable::printable;
 use crate::stamp::{self, COARSEST_CLOCK, Stamp};
 
 /// Files kept open at once: enough for a window of blocks, far below any system's limit.
 const HANDLES: NonZero<usize> = NonZero::new(64).unwrap();
 /// The name of an object whose path has none, such as `/` or a served folder itself.
 const NAMELESS: &str = "files";
-
-/// The reason why an object cannot be sent.
-#[derive(Debug, thiserror::Error)]
-pub enum SourceError {
-    /// There is no such file or folder.
-    #[error("{} does not exist: check the path", printable(.path))]
-    NotFound {
-        /// The requested path.
-        path: PathBuf,
-    },
-    /// The path, or a symlink on it, leads out of the served folder.
-    #[error("{} leads out of the served folder: ask for a path within it", printable(.path))]
-    Outside {
-        /// The requested path.
-        path: PathBuf,
-    },
-    /// The system refuses to read it.
-    #[error("cannot read {}: {source}; check its permissions", printable(.path))]
-    Unreadable {
-        /// The file or folder.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
-    /// A device, pipe or socket.
-    #[error("{} is no file, folder or symlink: move it elsewhere", printable(.path))]
-    Special {
-        /// The culprit.
-        path: PathBuf,
-    },
-    /// A name that this system holds and cannot tell.
-    #[error("{} has a name that is no text: rename it", printable(.path))]
-    NoText {
-        /// The culprit.
-        path: PathBuf,
-    },
-    /// The file has changed since the source was opened.
-    #[error("{} changed while it was being sent: send it again when it is at rest", printable(.path))]
-    Changed {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The contents do not fit into a manifest.
-    #[error("cannot send {}: {source}", printable(.path))]
-    Manifest {
-        /// The file or folder.
-        path: PathBuf,
-        /// The rule that it breaks.
-        source: ManifestError,
-    },
-    /// More was asked for than the object has.
-    #[error("{len} bytes at {offset} are beyond the object's {size}: ask for less")]
-    Range {
-        /// Offset asked for.
-        offset: u64,
-        /// Bytes asked for.
-        len: usize,
-        /// Bytes of the object.
-        size: u64,
-    },
-}
 
 /// An object to send. All of it may be used from several threads at once.
 #[derive(Debug)]
@@ -114,8 +59,8 @@ enum Place {
 
 impl Source {
     /// The file or folder at `path`, which the user named and may be a symlink. Symlinks within a
-    /// folder are sent as symlinks; partial files of transfers under way are left out. File
-    /// contents are not read yet.
+    /// folder are sent as symlinks; partial files of transfers under way are left out, and so is
+    /// what cannot be read in a folder. File contents are not read yet.
     ///
     /// # Errors
     /// [`SourceError`]: not there, not readable, or nothing that a manifest can hold.
@@ -184,9 +129,10 @@ impl Source {
     }
 
     fn folder(name: &str, dir: Dir, shown: &Path) -> Result<Self, SourceError> {
-        let (entries, stamps, left_out) = walk(&dir, shown)?;
+        let Walked { entries, stamps, left_out } = walk::walk(&dir, shown)?;
         let source = Self::new(name, entries, stamps, Place::Folder(dir), shown)?;
-        let manifest = source.manifest.with_omitted(left_out.special);
+        let LeftOut { special, unreadable, .. } = left_out;
+        let manifest = source.manifest.with_omitted(Omitted { special, unreadable });
         Ok(Self { manifest, left_out, ..source })
     }
 
@@ -221,7 +167,7 @@ impl Source {
         &self.manifest
     }
 
-    /// The sockets, pipes and devices in a folder, which are not sent.
+    /// The sockets, pipes and devices in a folder, and what cannot be read in it: none is sent.
     pub fn left_out(&self) -> &LeftOut {
         &self.left_out
     }
@@ -355,11 +301,6 @@ impl Source {
     }
 }
 
-/// Joins without leaving a trailing `/` after a file.
-fn join(path: &Path, below: &str) -> PathBuf {
-    if below.is_empty() { path.to_owned() } else { path.join(name::to_path(below)) }
-}
-
 fn name_of(path: &Path) -> Result<String, SourceError> {
     match path.components().next_back() {
         Some(Component::Normal(name)) => {
@@ -367,90 +308,6 @@ fn name_of(path: &Path) -> Result<String, SourceError> {
         }
         _ => Ok(NAMELESS.to_owned()),
     }
-}
-
-fn source_error(path: &Path, source: io::Error) -> SourceError {
-    let path = path.to_owned();
-    match source.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => SourceError::NotFound { path },
-        // cap-std's own refusal, as opposed to the system's, has no error number.
-        io::ErrorKind::PermissionDenied if source.raw_os_error().is_none() => {
-            SourceError::Outside { path }
-        }
-        _ => SourceError::Unreadable { path, source },
-    }
-}
-
-fn open(dir: &Dir, path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true);
-    #[cfg(unix)]
-    {
-        use cap_std::fs::OpenOptionsExt;
-        // A file that was swapped for a pipe must not make a server wait for a writer.
-        options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
-    }
-    dir.open_with(path, &options).map(cap_std::fs::File::into_std)
-}
-
-fn entry(path: String, kind: EntryKind, metadata: &Metadata) -> Entry {
-    Entry { path, kind, mode: stamp::mode(metadata), modified: stamp::modified(metadata) }
-}
-
-/// Everything below `dir`, in a manifest's order, and what is left out.
-fn walk(dir: &Dir, shown: &Path) -> Result<(Vec<Entry>, Vec<Stamp>, LeftOut), SourceError> {
-    let root = dir.dir_metadata().map_err(|error| source_error(shown, error))?;
-    let (mut entries, mut stamps) = (Vec::new(), Vec::new());
-    let mut left_out = LeftOut::default();
-    let mut pending = vec![(String::new(), root)];
-    while let Some((path, metadata)) = pending.pop() {
-        let place = || join(shown, &path);
-        let error = |error| source_error(&place(), error);
-        let kind = if metadata.is_dir() {
-            pending.extend(children(dir, &path, &place())?);
-            EntryKind::Directory
-        } else if metadata.is_file() {
-            EntryKind::File { size: metadata.len() }
-        } else if metadata.is_symlink() {
-            let target = dir.read_link_contents(name::to_path(&path)).map_err(error)?;
-            let target = name::from_os(target.as_os_str());
-            let target = target.ok_or_else(|| SourceError::NoText { path: place() })?;
-            EntryKind::Symlink { target }
-        } else {
-            left_out.special += 1;
-            left_out.name(&place());
-            continue;
-        };
-        if entries.len() + pending.len() >= MAX_ENTRIES {
-            let source = ManifestError::TooManyEntries((entries.len() + pending.len() + 1) as u64);
-            return Err(SourceError::Manifest { path: shown.to_owned(), source });
-        }
-        stamps.push(Stamp::of(&metadata));
-        entries.push(entry(path, kind, &metadata));
-    }
-    Ok((entries, stamps, left_out))
-}
-
-/// The entries of the directory `path`, last name first.
-fn children(dir: &Dir, path: &str, place: &Path) -> Result<Vec<(String, Metadata)>, SourceError> {
-    let error = |error| source_error(place, error);
-    let within = if path.is_empty() { "." } else { path };
-    let mut children = Vec::new();
-    for child in dir.read_dir(name::to_path(within)).map_err(error)? {
-        let child = child.map_err(error)?;
-        let shown = place.join(child.file_name());
-        let name = name::from_os(&child.file_name());
-        let name = name.ok_or_else(|| SourceError::NoText { path: shown.clone() })?;
-        if partial::is_partial(&name) {
-            continue;
-        }
-        let metadata = child.metadata().map_err(|error| source_error(&shown, error))?;
-        let path = if path.is_empty() { name } else { format!("{path}/{name}") };
-        children.push((path, metadata));
-    }
-    // Siblings share what precedes their names, so whole paths sort as their names do.
-    children.sort_unstable_by(|a, b| b.0.cmp(&a.0));
-    Ok(children)
 }
 
 /// Appends `len` bytes of a file, from `offset` on, to `out`.
@@ -487,6 +344,3 @@ pub(crate) fn append_at(file: &File, offset: u64, len: usize, out: &mut Vec<u8>)
         Ok(())
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -3,7 +3,8 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -73,4 +74,50 @@ fn a_file_whose_name_is_no_text_has_a_url() {
     assert_eq!(got.code, 0, "{}", got.stderr);
     assert!(got.stderr.contains(r"\xff\n"), "{}", got.stderr);
     assert_eq!(fs::read(bench.path("").join(name)).unwrap(), content(1_000));
+}
+
+/// Lets the command run as a user who may not read everything, if it would not anyway.
+fn without_privilege(bench: &Bench, command: &mut Command) {
+    const NOBODY: u32 = 65_534;
+    if fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
+        let chown = Command::new("chown").args(["-R", "65534:65534"]).arg(bench.path("")).status();
+        assert!(chown.unwrap().success());
+        command.uid(NOBODY).gid(NOBODY);
+    }
+}
+
+#[test]
+fn what_the_sender_may_not_read_is_left_out_and_counted_at_both_ends() {
+    let bench = Bench::new();
+    for folder in ["inbox", "all", "all/locked", "all/open"] {
+        fs::create_dir(bench.path(folder)).unwrap();
+    }
+    for file in ["all/secret", "all/plain", "all/locked/within", "all/open/file"] {
+        fs::write(bench.path(file), content(1_000)).unwrap();
+    }
+    let receiver = bench.receive(&["--json"]);
+    let mut command = bench.command(&["send", "all", &receiver.url]);
+    without_privilege(&bench, &mut command);
+    for path in ["all/secret", "all/locked"] {
+        fs::set_permissions(bench.path(path), fs::Permissions::from_mode(0o0)).unwrap();
+    }
+    let sent = command.output().unwrap();
+    let said = String::from_utf8(sent.stderr).unwrap();
+    assert_eq!(sent.status.code(), Some(1), "{said}");
+    for part in ["left out: all/secret", "left out: all/locked", "2 files or folders that cannot"] {
+        assert!(said.contains(part), "{said}");
+    }
+    let received = receiver.event("received");
+    assert_eq!(
+        (&received["left_out"]["unreadable"], &received["bytes"]),
+        (&2.into(), &2000.into())
+    );
+    for file in ["inbox/all/plain", "inbox/all/open/file"] {
+        assert_eq!(fs::read(bench.path(file)).unwrap(), content(1_000), "{file}");
+    }
+    for path in ["inbox/all/secret", "inbox/all/locked"] {
+        assert!(fs::symlink_metadata(bench.path(path)).is_err(), "{path}");
+    }
+    // So that the folder can be removed.
+    fs::set_permissions(bench.path("all/locked"), fs::Permissions::from_mode(0o755)).unwrap();
 }

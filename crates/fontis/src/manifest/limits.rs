@@ -11,4 +11,4 @@ pub const MAX_COMPONENT: usize = 255;
 /// Seconds that a time may lie before or after 1970 at most: about two thousand years.
 pub const MAX_SECONDS: u64 = 1 << 36;
 /// The version of the encoding.
-pub(super) const VERSION: u8 = 2;
+pub(super) const VERSION: u8 = 3;

@@ -247,25 +247,35 @@ mod unix {
         }
         symlink(OsStr::from_bytes(b"\xff"), temp.path().join("link")).unwrap();
         let source = Source::open(temp.path()).unwrap();
-        assert_eq!((source.left_out().special, source.manifest().omitted()), (1, 1));
+        assert_eq!((source.left_out().special, source.manifest().omitted().special), (1, 1));
         assert!(source.left_out().first[0].ends_with("pipe"));
         assert_eq!(source.manifest().entries().len(), 6);
         assert_eq!(read(&source, 0, 9).unwrap(), b"a\nb\x80dir/\xc3"[..9]);
     }
 
     #[test]
-    fn what_may_not_be_read_is_named() {
-        let (temp, _) = folder_of(&[10, 10]);
-        let locked = temp.path().join("d000/f1");
-        fs::set_permissions(&locked, fs::Permissions::from_mode(0o0)).unwrap();
-        if fs::File::open(&locked).is_ok() {
+    fn what_may_not_be_read_is_left_out_of_its_folder() {
+        let (temp, all) = folder_of(&[10, 10, 10, 10, 10]);
+        let lock = |path: &str| {
+            let mode = fs::Permissions::from_mode(0o0);
+            fs::set_permissions(temp.path().join(path), mode).unwrap();
+        };
+        lock("d000/f1");
+        lock("d001");
+        if fs::File::open(temp.path().join("d000/f1")).is_ok() {
             eprintln!("skipped: this user may read everything");
             return;
         }
         let source = Source::open(temp.path()).unwrap();
-        match source.hash_tree(|_| ()) {
-            Err(SourceError::Unreadable { path, .. }) => assert_eq!(path, locked),
-            other => panic!("{other:?}"),
+        let omitted = Omitted { special: 0, unreadable: 2 };
+        assert_eq!(source.manifest().omitted(), omitted);
+        assert_eq!(source.left_out().first.len(), 2);
+        assert_eq!(read(&source, 0, 20).unwrap(), [&all[..10], &all[20..30]].concat());
+        // What was named is not passed over.
+        for path in ["d000/f1", "d001"] {
+            let refused = Source::open(&temp.path().join(path));
+            assert!(matches!(refused, Err(SourceError::Unreadable { .. })), "{refused:?}");
         }
+        fs::set_permissions(temp.path().join("d001"), fs::Permissions::from_mode(0o755)).unwrap();
     }
 }
