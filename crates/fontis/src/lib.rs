@@ -55,7 +55,7 @@ pub use hash_tree::{BlockCheck, HashTree, HashTreeBuilder, HashTreeError, block_
 pub use identity::{AllowList, Identity, IdentityError, KEY_LEN, PublicKey};
 pub use key_log::KeyLog;
 pub use left_out::LeftOut;
-pub use manifest::{Entry, EntryKind, Manifest, ManifestError, Modified, Omitted};
+pub use manifest::{Entry, EntryKind, Hole, Manifest, ManifestError, Modified, Omitted};
 pub use printable::Printable;
 pub use sink::{Sink, SinkError, SinkOptions};
 pub use source::{Source, SourceError};

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::name;
 pub use error::ManifestError;
 use limits::VERSION;
-pub use limits::{MAX_BYTES, MAX_COMPONENT, MAX_ENTRIES, MAX_PATH, MAX_SECONDS};
+pub use limits::{MAX_BYTES, MAX_COMPONENT, MAX_ENTRIES, MAX_HOLES, MAX_PATH, MAX_SECONDS};
 
 const PERMISSIONS: u32 = 0o777;
 
@@ -27,6 +27,7 @@ pub struct Manifest {
     name: String,
     entries: Vec<Entry>,
     size: u64,
+    length: u64,
     /// The links that point out of the object, by their entries.
     outward: Vec<usize>,
     omitted: Omitted,
@@ -58,10 +59,13 @@ pub struct Entry {
 /// The kind of an [`Entry`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EntryKind {
-    /// A regular file with its size in bytes.
+    /// A regular file.
     File {
-        /// Bytes.
+        /// Bytes, those of holes included.
         size: u64,
+        /// The ranges that are no part of the object: they read as zeros, and the file system
+        /// stores nothing for them. Ascending, with bytes between them.
+        holes: Vec<Hole>,
     },
     /// A directory.
     Directory,
@@ -71,6 +75,22 @@ pub enum EntryKind {
         /// may point out of the object: see [`Manifest::is_outward`].
         target: String,
     },
+}
+
+impl EntryKind {
+    /// A regular file of `size` bytes without holes.
+    pub const fn file(size: u64) -> Self {
+        Self::File { size, holes: Vec::new() }
+    }
+}
+
+/// A range of a file that reads as zeros.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hole {
+    /// The offset of its first byte.
+    pub start: u64,
+    /// The offset behind its last byte.
+    pub end: u64,
 }
 
 /// A time since 1970-01-01 UTC.
@@ -101,8 +121,15 @@ impl Manifest {
         if check_component(name).is_err() {
             return Err(ManifestError::Name(name.to_owned()));
         }
-        let (size, outward) = validate(&entries)?;
-        Ok(Self { name: name.to_owned(), entries, size, outward, omitted: Omitted::default() })
+        let Validated { size, length, outward } = validate(&entries)?;
+        Ok(Self {
+            name: name.to_owned(),
+            entries,
+            size,
+            length,
+            outward,
+            omitted: Omitted::default(),
+        })
     }
 
     /// The same object, of which the sender left this out.
@@ -153,9 +180,14 @@ impl Manifest {
         self.root().kind == EntryKind::Directory
     }
 
-    /// Bytes of the object: the sum of its files.
+    /// Bytes of the object: the sum of its files, without their holes.
     pub fn size(&self) -> u64 {
         self.size
+    }
+
+    /// The sum of the files' sizes, with their holes.
+    pub fn length(&self) -> u64 {
+        self.length
     }
 
     /// Version byte, then postcard: name, size, omitted entries and number of entries, then the
@@ -214,8 +246,16 @@ fn take<'a, T: Deserialize<'a>>(rest: &mut &'a [u8]) -> Option<T> {
     Some(value)
 }
 
-/// Checks every rule; returns the sum of the files' sizes, and the links that point outwards.
-fn validate(entries: &[Entry]) -> Result<(u64, Vec<usize>), ManifestError> {
+/// What the check of all rules finds out.
+#[derive(Default)]
+struct Validated {
+    size: u64,
+    length: u64,
+    outward: Vec<usize>,
+}
+
+/// Checks every rule.
+fn validate(entries: &[Entry]) -> Result<Validated, ManifestError> {
     if entries.len() > MAX_ENTRIES {
         return Err(ManifestError::TooManyEntries(entries.len() as u64));
     }
@@ -231,7 +271,8 @@ fn validate(entries: &[Entry]) -> Result<(u64, Vec<usize>), ManifestError> {
         check_path(&entry.path)?;
     }
     let kinds = check_order(entries)?;
-    let (mut size, mut outward) = (0u64, Vec::new());
+    let mut validated = Validated::default();
+    let mut holes = 0;
     for (i, entry) in entries.iter().enumerate() {
         let path = || entry.path.clone();
         if entry.mode > PERMISSIONS {
@@ -249,8 +290,16 @@ fn validate(entries: &[Entry]) -> Result<(u64, Vec<usize>), ManifestError> {
             }
         }
         match &entry.kind {
-            EntryKind::File { size: bytes } => {
-                size = size.checked_add(*bytes).ok_or_else(|| ManifestError::Overflow(path()))?;
+            EntryKind::File { size, holes: own } => {
+                holes += own.len();
+                if holes > MAX_HOLES {
+                    return Err(ManifestError::TooManyHoles(path()));
+                }
+                let empty = check_holes(*size, own).ok_or_else(|| ManifestError::Holes(path()))?;
+                let length = validated.length.checked_add(*size);
+                validated.length = length.ok_or_else(|| ManifestError::Overflow(path()))?;
+                // It is less than the length.
+                validated.size += size - empty;
             }
             EntryKind::Directory => {}
             EntryKind::Symlink { target } => {
@@ -258,12 +307,27 @@ fn validate(entries: &[Entry]) -> Result<(u64, Vec<usize>), ManifestError> {
                     return Err(ManifestError::Target(path()));
                 }
                 if points_outwards(&entry.path, target, &kinds) {
-                    outward.push(i);
+                    validated.outward.push(i);
                 }
             }
         }
     }
-    Ok((size, outward))
+    Ok(validated)
+}
+
+/// The bytes in the holes of a file of `size` bytes; `None` if they are not ascending, overlap,
+/// touch each other or lie beyond its end.
+fn check_holes(size: u64, holes: &[Hole]) -> Option<u64> {
+    let (mut end, mut empty) = (None, 0);
+    for hole in holes {
+        if hole.end <= hole.start || hole.end > size || end.is_some_and(|end| hole.start <= end) {
+            return None;
+        }
+        end = Some(hole.end);
+        empty += hole.end - hole.start;
+    }
+    // No system has longer files, and one that has bytes for all of its size needs no such check.
+    (holes.is_empty() || i64::try_from(size).is_ok()).then_some(empty)
 }
 
 /// Checks one file name and returns the error that a path with it deserves.

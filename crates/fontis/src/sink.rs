@@ -1,6 +1,7 @@
 //! An object written to the file system, in any order, and named only when it is complete.
 
 mod error;
+mod holes;
 mod resume;
 mod skip;
 #[cfg(test)]
@@ -138,6 +139,9 @@ impl Sink {
             Some(found) => found.journal(&partial, &manifest, content).map_err(error)?,
             None => (new_journal(&partial, &manifest, content).map_err(error)?, Vec::new()),
         };
+        if !manifest.is_folder() {
+            holes::make(&partial.handle, &manifest.root().kind).map_err(error)?;
+        }
         let there = stamp::allocated(&partial.handle).filter(|_| !manifest.is_folder());
         check_space(&partial.handle, &path, manifest.size().saturating_sub(there.unwrap_or(0)))?;
         let dir = if manifest.is_folder() {
@@ -284,7 +288,7 @@ impl Sink {
                 &shared
             }
         };
-        write_all_at(file, bytes, piece.offset)?;
+        partial::write_all_at(file, bytes, piece.offset)?;
         if last && self.dir.is_some() {
             self.set_attributes(file, piece.entry)?;
             self.state().progress[piece.entry] = Progress::Finished;
@@ -307,7 +311,7 @@ impl Sink {
         }
         let file = dir.open_with(name::to_path(&entry.path), &options)?.into_std();
         state.progress[i] = Progress::Created;
-        if let EntryKind::File { size } = entry.kind {
+        if let EntryKind::File { size, .. } = entry.kind {
             file.set_len(size)?;
         }
         Ok(file)
@@ -455,20 +459,5 @@ fn check_space(file: &File, path: &Path, needed: u64) -> Result<(), SinkError> {
 
 #[cfg(not(unix))]
 fn check_space(_: &File, _: &Path, _: u64) -> Result<(), SinkError> {
-    Ok(())
-}
-
-#[cfg(unix)]
-fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::write_all_at(file, bytes, offset)
-}
-
-#[cfg(windows)]
-fn write_all_at(file: &File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
-    while !bytes.is_empty() {
-        let written = std::os::windows::fs::FileExt::seek_write(file, bytes, offset)?;
-        bytes = &bytes[written..];
-        offset += written as u64;
-    }
     Ok(())
 }

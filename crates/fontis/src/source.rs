@@ -1,6 +1,7 @@
 //! A file or folder to send, read by object offset.
 
 mod error;
+mod holes;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -23,7 +24,7 @@ use self::walk::{Walked, entry, join, open};
 use crate::hash_tree::{HashTree, block_size_for};
 use crate::layout::{Layout, Piece};
 use crate::left_out::LeftOut;
-use crate::manifest::{Entry, EntryKind, Manifest, Omitted};
+use crate::manifest::{Entry, EntryKind, MAX_HOLES, Manifest, Omitted};
 use crate::name;
 use crate::stamp::{self, COARSEST_CLOCK, Stamp};
 
@@ -109,7 +110,7 @@ impl Source {
     pub fn memory(name: &str, bytes: Vec<u8>) -> Result<Self, SourceError> {
         let entry = Entry {
             path: String::new(),
-            kind: EntryKind::File { size: bytes.len() as u64 },
+            kind: EntryKind::file(bytes.len() as u64),
             mode: 0o644,
             modified: stamp::to_modified(SystemTime::now()),
         };
@@ -123,13 +124,14 @@ impl Source {
         if !metadata.is_file() {
             return Err(SourceError::Changed { path: shown.to_owned() });
         }
-        let kind = EntryKind::File { size: metadata.len() };
+        let holes = holes::find(&file, &metadata, MAX_HOLES).map_err(error)?;
+        let kind = EntryKind::File { size: metadata.len(), holes };
         let entry = entry(String::new(), kind, &metadata);
         Self::new(name, vec![entry], vec![Stamp::of(&metadata)], Place::File(file), shown)
     }
 
     fn folder(name: &str, dir: Dir, shown: &Path) -> Result<Self, SourceError> {
-        let Walked { entries, stamps, left_out } = walk::walk(&dir, shown)?;
+        let Walked { entries, stamps, left_out, .. } = walk::walk(&dir, shown)?;
         let source = Self::new(name, entries, stamps, Place::Folder(dir), shown)?;
         let LeftOut { special, unreadable, .. } = left_out;
         let manifest = source.manifest.with_omitted(Omitted { special, unreadable });
@@ -216,6 +218,13 @@ impl Source {
         for (entry, stamp) in self.manifest.entries().iter().zip(&self.stamps) {
             hasher.update(&(entry.path.len() as u64).to_le_bytes());
             hasher.update(entry.path.as_bytes()).update(&stamp.to_bytes());
+            // A file system may find others when it has written the file to its disk.
+            if let EntryKind::File { holes, .. } = &entry.kind {
+                hasher.update(&(holes.len() as u64).to_le_bytes());
+                for hole in holes {
+                    hasher.update(&hole.start.to_le_bytes()).update(&hole.end.to_le_bytes());
+                }
+            }
         }
         (self.at_rest && !self.stamps.is_empty()).then(|| hasher.finalize())
     }

@@ -3,12 +3,12 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::{Bench, content};
+use crate::support::{Bench, Running, content};
 
 /// A folder with names of any bytes, a pipe, and links of all kinds.
 fn fill(folder: &Path) -> Vec<PathBuf> {
@@ -120,4 +120,96 @@ fn what_the_sender_may_not_read_is_left_out_and_counted_at_both_ends() {
     }
     // So that the folder can be removed.
     fs::set_permissions(bench.path("all/locked"), fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// A file of 100 GB with a megabyte of data: at its start, its middle and its end.
+fn huge(path: &Path) -> fs::File {
+    const SIZE: u64 = 100_000_000_000;
+    let mut options = fs::File::options();
+    let file = options.read(true).write(true).create_new(true).open(path).unwrap();
+    file.set_len(SIZE).unwrap();
+    let bytes = content(1 << 20);
+    for (offset, part) in [
+        (0, &bytes[..1 << 19]),
+        (SIZE / 2, &bytes[1 << 19..1_000_000]),
+        (SIZE - 48_576, &bytes[1_000_000..]),
+    ] {
+        file.write_all_at(part, offset).unwrap();
+    }
+    file
+}
+
+#[test]
+fn holes_of_a_file_stay_holes_whichever_way_it_goes() {
+    let bench = Bench::new();
+    let file = huge(&bench.path("served/file"));
+    if file.metadata().unwrap().blocks() > 1 << 14 {
+        eprintln!("skipped: this file system has no holes");
+        return;
+    }
+    let server = bench.serve(&["--json"]);
+    let got = bench.run(&["get", &server.url_of("file"), "got", "--json"]);
+    assert_eq!(got.code, 0, "{}", got.stderr);
+    let done = got.events().into_iter().find(|event| event["event"] == "done").unwrap();
+    let sent = server.event("sent");
+    assert!(done["bytes"].as_u64().unwrap() <= 1_100_000, "{done}");
+    println!("{done} {sent}");
+    let check = |path: &Path| {
+        let got = fs::metadata(path).unwrap();
+        assert_eq!(got.len(), 100_000_000_000);
+        assert!(got.blocks() * 512 < 2_000_000, "{} blocks", got.blocks());
+        let copy = fs::File::open(path).unwrap();
+        let (mut ours, mut theirs) = (vec![0; 2 << 20], vec![0; 2 << 20]);
+        for offset in [0, 10_000_000_000, 49_999_000_000, 99_998_000_000] {
+            let read = file.read_at(&mut ours, offset).unwrap();
+            assert_eq!(copy.read_at(&mut theirs, offset).unwrap(), read);
+            assert!(ours == theirs, "other bytes from {offset} on");
+        }
+    };
+    check(&bench.path("got"));
+    fs::create_dir(bench.path("inbox")).unwrap();
+    let receiver = bench.receive(&["--json", "--max-size", "10GB"]);
+    let refused = bench.run(&["send", "served/file", &receiver.url]);
+    assert!(refused.failed_with("--max-size"), "holes count, too: {}", refused.stderr);
+    let receiver = bench.receive(&[]);
+    let sent = bench.run(&["send", "served", &receiver.url]);
+    assert_eq!(sent.code, 0, "{}", sent.stderr);
+    check(&bench.path("inbox/served/file"));
+}
+
+#[test]
+fn a_fetch_of_a_file_with_holes_goes_on_after_it_was_killed() {
+    let bench = Bench::new();
+    let path = bench.path("served/file");
+    let file = fs::File::create(&path).unwrap();
+    file.set_len(200_000_000).unwrap();
+    for part in 0..8 {
+        file.write_all_at(&content(1_000_000 + part), 20_000_000 * part as u64).unwrap();
+    }
+    let server = bench.serve(&["--json"]);
+    let relay = bench.relay("127.0.0.1", server.port, &["--rate", "40mbit", "--delay", "5ms"]);
+    let url = server.url_with("127.0.0.1", relay.port, "file");
+    let get = Running::start(bench.command(&["get", &url, "got", "--json"]));
+    std::thread::sleep(std::time::Duration::from_millis(1000));
+    drop(get);
+    let got = bench.run(&["get", &url, "got", "--json"]);
+    assert_eq!(got.code, 0, "{}", got.stderr);
+    let done = got.events().into_iter().find(|event| event["event"] == "done").unwrap();
+    assert!(done["resumed"].as_u64().unwrap() > 0, "{done}");
+    assert!(fs::read(bench.path("got")).unwrap() == fs::read(&path).unwrap());
+    let (ours, theirs) = (file.metadata().unwrap(), fs::metadata(bench.path("got")).unwrap());
+    assert!(theirs.blocks() <= ours.blocks() + 64, "{} and {}", theirs.blocks(), ours.blocks());
+}
+
+#[test]
+fn a_file_with_holes_goes_to_standard_output_with_zeros_for_them() {
+    let bench = Bench::new();
+    let path = bench.path("served/file");
+    let file = fs::File::create(&path).unwrap();
+    file.set_len(3_000_000).unwrap();
+    file.write_all_at(b"middle", 1_500_000).unwrap();
+    let server = bench.serve(&[]);
+    let got = bench.command(&["get", &server.url_of("file"), "-"]).output().unwrap();
+    assert_eq!(got.status.code(), Some(0), "{}", String::from_utf8_lossy(&got.stderr));
+    assert!(got.stdout == fs::read(&path).unwrap());
 }

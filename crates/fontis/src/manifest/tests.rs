@@ -6,7 +6,7 @@ fn entry(path: &str, kind: EntryKind) -> Entry {
 }
 
 fn file(path: &str, size: u64) -> Entry {
-    entry(path, EntryKind::File { size })
+    entry(path, EntryKind::file(size))
 }
 
 fn dir(path: &str) -> Entry {
@@ -227,6 +227,33 @@ fn a_count_of_entries_that_are_not_there_costs_no_memory() {
     assert_eq!(Manifest::decode(&bytes), Err(ManifestError::Malformed(bytes.len())));
     let too_long = vec![VERSION; MAX_BYTES + 1];
     assert_eq!(Manifest::decode(&too_long), Err(ManifestError::TooLong(MAX_BYTES + 1)));
+}
+
+#[test]
+fn holes_ascend_apart_from_each_other_within_their_file() {
+    let sparse = |size, holes: &[(u64, u64)]| {
+        let holes = holes.iter().map(|&(start, end)| Hole { start, end }).collect();
+        Manifest::new("x", vec![entry("", EntryKind::File { size, holes })])
+    };
+    let manifest = sparse(100, &[(0, 10), (11, 20), (90, 100)]).unwrap();
+    assert_eq!((manifest.size(), manifest.length()), (71, 100));
+    assert_eq!(Manifest::decode(&manifest.encode().unwrap()), Ok(manifest));
+    assert_eq!(sparse(1 << 40, &[(0, 1 << 40)]).unwrap().size(), 0);
+    let impossible: [&[(u64, u64)]; 6] = [
+        &[(5, 5)],
+        &[(6, 5)],
+        &[(0, 101)],
+        &[(0, 10), (10, 20)],
+        &[(20, 30), (0, 10)],
+        &[(0, 10), (5, 20)],
+    ];
+    for holes in impossible {
+        assert_eq!(sparse(100, holes), Err(ManifestError::Holes(String::new())), "{holes:?}");
+    }
+    assert_eq!(sparse(u64::MAX, &[(0, 1)]), Err(ManifestError::Holes(String::new())));
+    let many: Vec<_> = (0..=MAX_HOLES as u64).map(|i| (2 * i, 2 * i + 1)).collect();
+    assert_eq!(sparse(1 << 30, &many), Err(ManifestError::TooManyHoles(String::new())));
+    assert!(sparse(1 << 30, &many[1..]).is_ok());
 }
 
 proptest! {

@@ -1,3 +1,5 @@
+mod holes;
+
 use super::*;
 
 use std::fs;
@@ -21,7 +23,7 @@ fn entry(path: &str, kind: EntryKind, mode: u32) -> Entry {
 }
 
 fn file(path: &str, size: u64) -> Entry {
-    entry(path, EntryKind::File { size }, 0o640)
+    entry(path, EntryKind::file(size), 0o640)
 }
 
 fn dir(path: &str) -> Entry {
@@ -364,8 +366,8 @@ mod unix {
         let manifest = folder([
             entry("link", link, 0o777),
             entry("locked", EntryKind::Directory, 0o500),
-            entry("locked/file", EntryKind::File { size: 3 }, 0o400),
-            entry("run", EntryKind::File { size: 2 }, 0o755),
+            entry("locked/file", EntryKind::file(3), 0o400),
+            entry("run", EntryKind::file(2), 0o755),
         ]);
         let sink = create(temp.path(), manifest, false).unwrap();
         assert_eq!(mode(&temp.path().join(".folder.fontis-partial")), 0o700, "private till then");
@@ -490,8 +492,7 @@ mod unix {
         let temp = temp();
         let dest = temp.path().join("x");
         let (content, tree) = blocks(2 << 20);
-        let manifest =
-            Manifest::new("x", vec![entry("", EntryKind::File { size: 2 << 20 }, 0o777)]);
+        let manifest = Manifest::new("x", vec![entry("", EntryKind::file(2 << 20), 0o777)]);
         let manifest = manifest.unwrap();
         sink_for(&dest, &manifest, &tree, false)
             .write_block(0, &content[..tree.block_len(0)])

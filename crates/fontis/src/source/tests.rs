@@ -1,4 +1,5 @@
 use super::*;
+use crate::manifest::Hole;
 
 use std::fs;
 use std::time::Duration;
@@ -165,8 +166,8 @@ mod unix {
             [
                 ("", EntryKind::Directory),
                 ("a", EntryKind::Directory),
-                ("a/b", EntryKind::File { size: 2 }),
-                ("a.txt", EntryKind::File { size: 3 }),
+                ("a/b", EntryKind::file(2)),
+                ("a.txt", EntryKind::file(3)),
                 ("link", link),
             ]
         );
@@ -251,6 +252,58 @@ mod unix {
         assert!(source.left_out().first[0].ends_with("pipe"));
         assert_eq!(source.manifest().entries().len(), 6);
         assert_eq!(read(&source, 0, 9).unwrap(), b"a\nb\x80dir/\xc3"[..9]);
+    }
+
+    /// A file of a megabyte with data at these places.
+    fn sparse(path: &Path, data: &[(u64, &[u8])]) {
+        use std::os::unix::fs::FileExt;
+        let file = fs::File::create(path).unwrap();
+        file.set_len(1 << 20).unwrap();
+        data.iter().for_each(|(offset, bytes)| file.write_all_at(bytes, *offset).unwrap());
+    }
+
+    #[test]
+    fn holes_are_no_part_of_the_object() {
+        let temp = tempfile::tempdir().unwrap();
+        let bytes = content(8192);
+        sparse(&temp.path().join("a"), &[(0, &bytes[..4096]), (1 << 19, &bytes[4096..])]);
+        sparse(&temp.path().join("b"), &[]);
+        fs::write(temp.path().join("c"), b"end").unwrap();
+        let source = Source::open(temp.path()).unwrap();
+        if source.size() > 2 << 20 {
+            eprintln!("skipped: this file system has no holes");
+            return;
+        }
+        assert_eq!((source.size(), source.manifest().length()), (8192 + 3, (2 << 20) + 3));
+        let kinds: Vec<_> =
+            source.manifest().entries().iter().map(|one| one.kind.clone()).collect();
+        let holes = vec![
+            Hole { start: 4096, end: 1 << 19 },
+            Hole { start: (1 << 19) + 4096, end: 1 << 20 },
+        ];
+        assert_eq!(kinds[1], EntryKind::File { size: 1 << 20, holes });
+        let all = vec![Hole { start: 0, end: 1 << 20 }];
+        assert_eq!(kinds[2], EntryKind::File { size: 1 << 20, holes: all });
+        assert_eq!(kinds[3], EntryKind::file(3));
+        assert_eq!(read(&source, 0, 8195).unwrap(), [&bytes[..], b"end"].concat());
+    }
+
+    #[test]
+    fn of_many_holes_the_largest_are_kept() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("x");
+        sparse(&path, &[(4096, b"x"), (3 * 4096, b"x"), (1 << 19, b"x")]);
+        let file = fs::File::open(&path).unwrap();
+        let metadata = Metadata::from_file(&file).unwrap();
+        let find = |room| holes::find(&file, &metadata, room).unwrap();
+        let all = find(4);
+        if all.is_empty() {
+            eprintln!("skipped: this file system has no holes");
+            return;
+        }
+        assert_eq!(all.len(), 4);
+        assert_eq!(find(3), all[2..]);
+        assert_eq!(find(0), []);
     }
 
     #[test]

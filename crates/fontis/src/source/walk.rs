@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use cap_std::fs::{Dir, Metadata, OpenOptions};
 
 use super::error::{SourceError, source_error};
+use super::holes;
 use crate::left_out::LeftOut;
-use crate::manifest::{Entry, EntryKind, MAX_ENTRIES, ManifestError};
+use crate::manifest::{Entry, EntryKind, Hole, MAX_ENTRIES, MAX_HOLES, ManifestError};
 use crate::name;
 use crate::partial;
 use crate::stamp::{self, Stamp};
@@ -19,6 +20,8 @@ pub(super) struct Walked {
     /// One for each entry.
     pub(super) stamps: Vec<Stamp>,
     pub(super) left_out: LeftOut,
+    /// Holes of all files so far.
+    holes: usize,
 }
 
 /// Everything below `dir` that can be sent. `shown` is its path in messages.
@@ -39,7 +42,14 @@ pub(super) fn walk(dir: &Dir, shown: &Path) -> Result<Walked, SourceError> {
             }
             EntryKind::Directory
         } else if metadata.is_file() {
-            EntryKind::File { size: metadata.len() }
+            let size = metadata.len();
+            match walked.holes(dir, &path, &metadata) {
+                Ok(holes) => EntryKind::File { size, holes },
+                Err(error) => {
+                    walked.unreadable(&place, &error);
+                    continue;
+                }
+            }
         } else if metadata.is_symlink() {
             let target = match dir.read_link_contents(name::to_path(&path)) {
                 Ok(target) => target,
@@ -107,6 +117,17 @@ impl Walked {
         // Siblings share what precedes their names, so whole paths sort as their names do.
         children.sort_unstable_by(|a, b| b.0.cmp(&a.0));
         Ok(children)
+    }
+
+    /// The holes of a file. Only one that takes less room than its size is opened.
+    fn holes(&mut self, dir: &Dir, path: &str, seen: &Metadata) -> std::io::Result<Vec<Hole>> {
+        if stamp::is_dense(seen) {
+            return Ok(Vec::new());
+        }
+        let file = open(dir, &name::to_path(path))?;
+        let holes = holes::find(&file, seen, MAX_HOLES - self.holes)?;
+        self.holes += holes.len();
+        Ok(holes)
     }
 
     /// Leaves out what cannot be read. What has gone meanwhile is not in the folder.

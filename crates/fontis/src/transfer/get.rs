@@ -195,7 +195,7 @@ mod tests {
         tokio::spawn(async move {
             while let Some(connection) = server.accept().await {
                 connection.recv_message().await;
-                let kind = EntryKind::File { size: 3 };
+                let kind = EntryKind::file(3);
                 let (path, modified) = (String::new(), Modified::default());
                 let entry = Entry { path, kind, mode: 0o644, modified };
                 let tree = HashTree::of_reader(&b"abc"[..], 1024, |_| ()).unwrap();

@@ -36,7 +36,8 @@ pub struct InboxOptions {
     /// configuration.
     pub hidden: bool,
     /// The most bytes of all objects together, if there is a limit. Each file and folder counts
-    /// [`ENTRY_COST`] beside its content. An object that comes again counts once.
+    /// [`ENTRY_COST`] beside its size, and holes count, too. An object that comes again counts
+    /// once.
     pub max_size: Option<u64>,
     /// True if symbolic links are kept that point out of their object.
     pub outward_links: bool,
@@ -76,7 +77,7 @@ impl Shared {
     ) -> Result<(), TransferError> {
         let Some(limit) = self.options.max_size else { return Ok(()) };
         let entries = manifest.entries().len() as u64;
-        let cost = manifest.size().saturating_add(entries.saturating_mul(ENTRY_COST));
+        let cost = manifest.length().saturating_add(entries.saturating_mul(ENTRY_COST));
         let mut taken = lock(&self.taken);
         let others = taken.iter().filter(|(one, _)| **one != hash).map(|(_, cost)| *cost);
         let left = limit.saturating_sub(others.fold(0, u64::saturating_add));
