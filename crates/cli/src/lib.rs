@@ -30,6 +30,7 @@ mod race;
 mod receive;
 mod relay;
 mod runtime;
+mod selection;
 pub mod send;
 mod serve;
 mod sim;

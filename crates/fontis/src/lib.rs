@@ -16,6 +16,8 @@
 mod connection;
 mod dest;
 mod endpoint;
+mod exclusions;
+mod file;
 mod hash_cache;
 mod hash_tree;
 mod identity;
@@ -50,6 +52,7 @@ pub use endpoint::{
     Accept, BindError, CODE_REFUSED_KEY, CODE_TOO_MANY, ConnectError, ConnectionStatus, Endpoint,
     EndpointConfig, EndpointStatus, Message,
 };
+pub use exclusions::{Exclusions, PatternError};
 pub use hash_cache::HashCache;
 pub use hash_tree::{BlockCheck, HashTree, HashTreeBuilder, HashTreeError, block_size_for};
 pub use identity::{AllowList, Identity, IdentityError, KEY_LEN, PublicKey};
@@ -58,7 +61,7 @@ pub use left_out::LeftOut;
 pub use manifest::{Entry, EntryKind, Hole, Manifest, ManifestError, Modified, Omitted};
 pub use printable::Printable;
 pub use sink::{Sink, SinkError, SinkOptions};
-pub use source::{Source, SourceError};
+pub use source::{Source, SourceError, SourceOptions};
 pub use stream_sink::StreamSink;
 pub use token_store::TokenStore;
 pub use url::{MAX_SECRET, MIN_SECRET, Secret, Url, UrlError};

@@ -229,23 +229,6 @@ pub(crate) fn open(dir: &Dir, path: impl AsRef<Path>, write: bool) -> io::Result
     dir.open_with(path, &options).map(cap_std::fs::File::into_std)
 }
 
-/// Writes bytes at their place.
-#[cfg(unix)]
-pub(crate) fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::write_all_at(file, bytes, offset)
-}
-
-/// Writes bytes at their place.
-#[cfg(windows)]
-pub(crate) fn write_all_at(file: &File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
-    while !bytes.is_empty() {
-        let written = std::os::windows::fs::FileExt::seek_write(file, bytes, offset)?;
-        bytes = &bytes[written..];
-        offset += written as u64;
-    }
-    Ok(())
-}
-
 /// Creates the file with all permissions that the umask leaves, which reveals the umask.
 fn create_file(dir: &Dir, name: &OsStr) -> io::Result<File> {
     let mut options = OpenOptions::new();

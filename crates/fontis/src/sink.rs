@@ -27,6 +27,7 @@ use self::resume::{Found, new_journal};
 use fontis_base::IntervalSet;
 
 use crate::dest::{self, Dest};
+use crate::file;
 use crate::journal::{Journal, Record};
 use crate::layout::{Layout, Piece};
 use crate::left_out::LeftOut;
@@ -288,7 +289,7 @@ impl Sink {
                 &shared
             }
         };
-        partial::write_all_at(file, bytes, piece.offset)?;
+        file::write_all_at(file, bytes, piece.offset)?;
         if last && self.dir.is_some() {
             self.set_attributes(file, piece.entry)?;
             self.state().progress[piece.entry] = Progress::Finished;

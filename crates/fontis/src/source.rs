@@ -20,7 +20,9 @@ use lru::LruCache;
 
 pub use self::error::SourceError;
 use self::error::source_error;
-use self::walk::{Walked, entry, join, open};
+use self::walk::{Walk, Walked, entry, join};
+use crate::exclusions::Exclusions;
+use crate::file::{append_at, open};
 use crate::hash_tree::{HashTree, block_size_for};
 use crate::layout::{Layout, Piece};
 use crate::left_out::LeftOut;
@@ -51,6 +53,13 @@ pub struct Source {
     handles: Mutex<LruCache<usize, Arc<File>>>,
 }
 
+/// What of a file or folder is sent.
+#[derive(Clone, Debug, Default)]
+pub struct SourceOptions {
+    /// The parts of a folder that are not.
+    pub exclusions: Exclusions,
+}
+
 #[derive(Debug)]
 enum Place {
     Memory(Vec<u8>),
@@ -66,6 +75,15 @@ impl Source {
     /// # Errors
     /// [`SourceError`]: not there, not readable, or nothing that a manifest can hold.
     pub fn open(path: &Path) -> Result<Self, SourceError> {
+        Self::open_with(path, &SourceOptions::default())
+    }
+
+    /// The same, without what `options` exclude from a folder; their rules begin in it. A file that
+    /// is named is sent.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(path: &Path, options: &SourceOptions) -> Result<Self, SourceError> {
         let error = |error| source_error(path, error);
         let absolute = path.canonicalize().map_err(error)?;
         let name = name_of(&absolute)?;
@@ -73,7 +91,7 @@ impl Source {
         let metadata = std::fs::metadata(&absolute).map_err(error)?;
         if metadata.is_dir() {
             let dir = Dir::open_ambient_dir(&absolute, ambient_authority()).map_err(error)?;
-            Self::folder(&name, dir, path)
+            Self::folder(&name, dir, path, &Walk::new(&options.exclusions))
         } else if metadata.is_file() {
             let parent = absolute.parent().unwrap_or(&absolute);
             let dir = Dir::open_ambient_dir(parent, ambient_authority()).map_err(error)?;
@@ -90,12 +108,32 @@ impl Source {
     /// [`SourceError`]; a server should tell strangers the same for `NotFound`, `Outside` and
     /// `Unreadable`.
     pub fn beneath(root: &Dir, path: &Path) -> Result<Self, SourceError> {
+        Self::beneath_with(root, path, &SourceOptions::default())
+    }
+
+    /// The same, without what `options` exclude; their rules begin in `root`. What is excluded is
+    /// not there, by whatever path it is asked for.
+    ///
+    /// # Errors
+    /// As [`beneath`](Self::beneath).
+    pub fn beneath_with(
+        root: &Dir,
+        path: &Path,
+        options: &SourceOptions,
+    ) -> Result<Self, SourceError> {
         let error = |error| source_error(path, error);
         let within = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let metadata = root.metadata(within).map_err(error)?;
         let name = name_of(path)?;
+        let mut walk = Walk::new(&options.exclusions);
+        if !options.exclusions.is_empty() {
+            let real = root.canonicalize(within).map_err(error)?;
+            if walk.descend(root, &real, metadata.is_dir()).map_err(error)? {
+                return Err(SourceError::NotFound { path: path.to_owned() });
+            }
+        }
         if metadata.is_dir() {
-            Self::folder(&name, root.open_dir(within).map_err(error)?, path)
+            Self::folder(&name, root.open_dir(within).map_err(error)?, path, &walk)
         } else if metadata.is_file() {
             Self::file(&name, root, within, path)
         } else {
@@ -130,8 +168,8 @@ impl Source {
         Self::new(name, vec![entry], vec![Stamp::of(&metadata)], Place::File(file), shown)
     }
 
-    fn folder(name: &str, dir: Dir, shown: &Path) -> Result<Self, SourceError> {
-        let Walked { entries, stamps, left_out, .. } = walk::walk(&dir, shown)?;
+    fn folder(name: &str, dir: Dir, shown: &Path, walk: &Walk<'_>) -> Result<Self, SourceError> {
+        let Walked { entries, stamps, left_out, .. } = walk.walk(&dir, shown)?;
         let source = Self::new(name, entries, stamps, Place::Folder(dir), shown)?;
         let LeftOut { special, unreadable, .. } = left_out;
         let manifest = source.manifest.with_omitted(Omitted { special, unreadable });
@@ -316,40 +354,5 @@ fn name_of(path: &Path) -> Result<String, SourceError> {
             name::from_os(name).ok_or_else(|| SourceError::NoText { path: path.to_owned() })
         }
         _ => Ok(NAMELESS.to_owned()),
-    }
-}
-
-/// Appends `len` bytes of a file, from `offset` on, to `out`.
-pub(crate) fn append_at(file: &File, offset: u64, len: usize, out: &mut Vec<u8>) -> io::Result<()> {
-    let end = out.len() + len;
-    #[cfg(unix)]
-    {
-        // Into memory that nobody clears before, which would take as long again as the reading
-        // itself. There may be more room than bytes wanted.
-        let mut offset = offset;
-        out.reserve(len);
-        while out.len() < end {
-            let room = rustix::buffer::spare_capacity(out);
-            match rustix::io::pread(file, room, offset) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(read) => offset += read as u64,
-                Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        out.truncate(end);
-        Ok(())
-    }
-    #[cfg(not(unix))]
-    {
-        let (mut offset, mut at) = (offset, out.len());
-        out.resize(end, 0);
-        while at < end {
-            match std::os::windows::fs::FileExt::seek_read(file, &mut out[at..], offset)? {
-                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                read => (at, offset) = (at + read, offset + read as u64),
-            }
-        }
-        Ok(())
     }
 }

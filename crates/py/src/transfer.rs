@@ -3,10 +3,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fontis::transfer::{FileServer, InboxOptions, Progress, Receiver, Report, ServerEvent};
-use fontis::{Dest, Printable, Secret, SinkOptions};
+use fontis::{Dest, Printable, Secret, SinkOptions, SourceOptions};
 use fontis_cli::failure::Failure;
 use fontis_cli::listen::{self, ListenArgs};
 use fontis_cli::peer::{self, KeyArgs, Keys, RateArgs, TimeoutArgs};
+use fontis_cli::send::Parcel;
 use fontis_proto::dfcp::DfcpStats;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -75,6 +76,7 @@ pub(crate) fn send(
     let keys = keys(identity, psk_file)?;
     let timeout = timeouts(timeout, retries)?;
     let stored = Mutex::new(Vec::new());
+    let parcel = Parcel { paths: &paths, options: &SourceOptions::default() };
     drive(py, stop, progress, async |tell| {
         let see = |now: Progress| {
             if let Progress::Stored(report) = &now {
@@ -82,7 +84,7 @@ pub(crate) fn send(
             }
             tell(now);
         };
-        fontis_cli::send::deliver(&paths, &url, &rate, &keys, &timeout, |_| (), see).await
+        fontis_cli::send::deliver(parcel, &url, &rate, &keys, &timeout, |_| (), see).await
     })?;
     let stored = stored.into_inner().unwrap_or_else(PoisonError::into_inner);
     stored.iter().map(|report| report_dict(py, report)).collect()

@@ -76,6 +76,50 @@ fn a_file_whose_name_is_no_text_has_a_url() {
     assert_eq!(fs::read(bench.path("").join(name)).unwrap(), content(1_000));
 }
 
+#[test]
+fn what_is_excluded_is_neither_sent_nor_served() {
+    let bench = Bench::new();
+    for folder in ["inbox", "served/sub", "served/target"] {
+        fs::create_dir(bench.path(folder)).unwrap();
+    }
+    for (file, text) in [
+        ("served/.gitignore", "/target\n"),
+        ("served/a.tmp", "a"),
+        ("served/sub/b.tmp", "b"),
+        ("served/sub/keep", "c"),
+        ("served/sub/notes", "d"),
+        ("served/target/large", "e"),
+        ("patterns", "*.tmp\nnotes\n"),
+    ] {
+        fs::write(bench.path(file), text).unwrap();
+    }
+    let flags = ["--gitignore", "--exclude-from", "patterns", "--exclude", "!notes"];
+    let receiver = bench.receive(&[]);
+    let sent = bench.run(&[&["send", "served", &receiver.url], &flags[..]].concat());
+    assert_eq!(sent.code, 0, "{}", sent.stderr);
+    let server = bench.serve(&flags);
+    let got = bench.run(&["get", &server.url, "got"]);
+    assert_eq!(got.code, 0, "{}", got.stderr);
+    for folder in ["inbox/served", "got"] {
+        for (path, is_there) in [
+            (".gitignore", true),
+            ("sub/keep", true),
+            ("sub/notes", true),
+            ("a.tmp", false),
+            ("sub/b.tmp", false),
+            ("target", false),
+        ] {
+            let path = bench.path(folder).join(path);
+            assert_eq!(path.exists(), is_there, "{}", path.display());
+        }
+    }
+    let got = bench.run(&["get", &server.url_of("sub/b.tmp")]);
+    assert!(got.failed_with("no such file"), "{}", got.stderr);
+    let wrong = bench.run(&["send", "served", &receiver.url, "--exclude", "[z-a]"]);
+    assert_eq!(wrong.code, 2, "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("'[z-a]' is no pattern"), "{}", wrong.stderr);
+}
+
 /// Lets the command run as a user who may not read everything, if it would not anyway.
 fn without_privilege(bench: &Bench, command: &mut Command) {
     const NOBODY: u32 = 65_534;

@@ -1,8 +1,8 @@
 use std::fs::File;
 use std::io;
 
+use crate::file::write_all_at;
 use crate::manifest::{EntryKind, Hole};
-use crate::partial::write_all_at;
 
 /// Zeros that are written at once where a file system has no holes.
 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];

@@ -8,9 +8,9 @@ use fontis_proto::dfcp::{Checkpoint, Kept, KeptBlock};
 use rayon::prelude::*;
 
 use super::*;
+use crate::file::append_at;
 use crate::hash_tree::HashTree;
 use crate::journal::{Header, journal_name};
-use crate::source::append_at;
 
 /// The partial of an earlier transfer to the same place.
 pub(super) struct Found {

@@ -74,6 +74,108 @@ fn more_files_than_handles_are_read_in_any_order() {
     }
 }
 
+fn excluding(patterns: &[&str], gitignore: bool) -> SourceOptions {
+    let exclusions = Exclusions::new(patterns.iter().copied(), gitignore).unwrap();
+    SourceOptions { exclusions }
+}
+
+/// The paths of a source's entries but the root.
+fn paths(source: &Source) -> Vec<&str> {
+    source.manifest().entries()[1..].iter().map(|entry| &*entry.path).collect()
+}
+
+/// A folder with these files, each with its path as its content.
+fn folder_with(files: &[(&str, &str)]) -> TempDir {
+    let temp = tempfile::tempdir().unwrap();
+    for (path, content) in files {
+        let path = temp.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+    temp
+}
+
+#[test]
+fn what_matches_a_pattern_is_not_sent() {
+    let temp = folder_with(&[
+        ("a.o", ""),
+        ("a.rs", ""),
+        ("keep/b.o", ""),
+        ("sub/a.o", ""),
+        ("sub/target/x", ""),
+        ("target/x", ""),
+        ("z/target", ""),
+    ]);
+    let open =
+        |patterns: &[&str]| Source::open_with(temp.path(), &excluding(patterns, false)).unwrap();
+    let all = ["a.o", "a.rs", "keep", "keep/b.o", "sub", "sub/a.o", "sub/target", "sub/target/x"];
+    assert_eq!(paths(&open(&[])), [&all[..], &["target", "target/x", "z", "z/target"]].concat());
+    let left = ["a.rs", "keep", "keep/b.o", "sub", "sub/target", "sub/target/x", "z", "z/target"];
+    assert_eq!(paths(&open(&["*.o", "!/keep/*", "/target"])), left);
+    assert_eq!(paths(&open(&["target/", "*.o", "keep"])), ["a.rs", "sub", "z", "z/target"]);
+    assert_eq!(open(&["*.o"]).left_out().total(), 0, "who asks for it is not warned of it");
+    let refused = Exclusions::new(["fine", "[z-a]"], false).unwrap_err().to_string();
+    assert!(refused.starts_with("'[z-a]' is no pattern: "), "{refused}");
+}
+
+#[test]
+fn files_of_rules_count_on_request_and_the_deeper_ones_first() {
+    let temp = folder_with(&[
+        (".gitignore", "*.log\n/build/\n[broken"),
+        ("a.log", ""),
+        ("build/x", ""),
+        ("sub/.gitignore", "!a.log\n# a comment\nown"),
+        ("sub/a.log", ""),
+        ("sub/b.log", ""),
+        ("sub/build/x", ""),
+        ("sub/deep/a.log", ""),
+        ("sub/own", ""),
+        ("x", ""),
+    ]);
+    let open =
+        |patterns: &[&str]| Source::open_with(temp.path(), &excluding(patterns, true)).unwrap();
+    let left = [".gitignore", "sub", "sub/.gitignore", "sub/a.log", "sub/build", "sub/build/x"];
+    let left = [&left[..], &["sub/deep", "sub/deep/a.log", "x"]].concat();
+    assert_eq!(paths(&open(&[])), left);
+    let asked = paths(&open(&["!b.log", "deep", ".gitignore", "build"])).join(" ");
+    assert_eq!(asked, "sub sub/a.log sub/b.log x");
+}
+
+#[test]
+fn what_is_excluded_is_not_served_by_any_path() {
+    let temp = folder_with(&[
+        (".gitignore", "hidden"),
+        ("sub/.gitignore", "secret"),
+        ("sub/secret", "s"),
+        ("sub/plain", "p"),
+        ("sub/hidden/x", "x"),
+        ("sub/own/x", "x"),
+    ]);
+    let root = Dir::open_ambient_dir(temp.path(), ambient_authority()).unwrap();
+    #[cfg(unix)]
+    for (target, link) in [("sub/secret", "link"), ("sub/hidden", "folder"), ("sub/plain", "fine")]
+    {
+        std::os::unix::fs::symlink(target, temp.path().join(link)).unwrap();
+    }
+    let options = excluding(&["/sub/own"], true);
+    let open = |path: &str| Source::beneath_with(&root, Path::new(path), &options);
+    let mut refused = vec!["sub/secret", "sub/hidden", "sub/hidden/x", "sub/own", "sub/own/x"];
+    refused.extend(["sub/../sub/secret", "./sub/hidden/x"]);
+    #[cfg(unix)]
+    refused.extend(["link", "folder", "folder/x"]);
+    for path in refused {
+        let opened = open(path);
+        assert!(matches!(opened, Err(SourceError::NotFound { .. })), "{path}: {opened:?}");
+        assert!(Source::beneath(&root, Path::new(path)).is_ok(), "{path}");
+    }
+    assert_eq!(open("sub/plain").unwrap().size(), 1);
+    #[cfg(unix)]
+    assert_eq!(open("fine").unwrap().size(), 1);
+    // Rules of the folders above the one that is asked for count, too.
+    assert_eq!(paths(&open("sub").unwrap()), [".gitignore", "plain"]);
+    assert_eq!(open("").unwrap().size(), "hiddensecretp".len() as u64);
+}
+
 #[test]
 fn partial_files_of_transfers_under_way_are_left_out() {
     let (temp, all) = folder_of(&[10]);
