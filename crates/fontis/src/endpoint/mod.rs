@@ -14,6 +14,7 @@ mod handle;
 mod limiter;
 mod limits;
 mod outbox;
+mod replays;
 mod reset_secret;
 mod router;
 mod shares;
