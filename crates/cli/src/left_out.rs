@@ -27,6 +27,7 @@ pub(crate) fn check<'a>(
         sum.unreadable = sum.unreadable.saturating_add(one.unreadable);
         sum.links = sum.links.saturating_add(one.links);
         sum.names = sum.names.saturating_add(one.names);
+        sum.attributes = sum.attributes.saturating_add(one.attributes);
         sum.first.extend(one.first.iter().cloned());
     }
     if sum.total() == 0 {
@@ -40,12 +41,17 @@ pub(crate) fn check<'a>(
 
 /// The counts in words.
 pub(crate) fn counts(left_out: &LeftOut) -> String {
-    let LeftOut { special, unreadable, links, names, .. } = *left_out;
+    let LeftOut { special, unreadable, links, names, attributes, .. } = *left_out;
     let parts = [
         (special, "socket, pipe or device", "sockets, pipes or devices"),
         (unreadable, "file or folder that cannot be read", "files or folders that cannot be read"),
         (links, "outward link (--links keep)", "outward links (--links keep)"),
         (names, "name that cannot be there", "names that cannot be there"),
+        (
+            attributes,
+            "attribute or owner that cannot be set",
+            "attributes or owners that cannot be set",
+        ),
     ];
     let parts = parts.into_iter().filter(|(count, ..)| *count > 0);
     let parts =

@@ -6,6 +6,7 @@
 //! and [`send::deliver`] are also for other callers that make such transfers.
 
 mod analyse;
+mod archive;
 mod code;
 mod control;
 pub mod dial;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use fontis::{Exclusions, SourceOptions};
 
+use crate::archive::ArchiveArgs;
 use crate::failure::Failure;
 
 /// The heading of these flags in help texts.
@@ -26,6 +27,8 @@ pub(crate) struct SelectionArgs {
     /// --exclude .git
     #[arg(long, help_heading = SELECTION)]
     gitignore: bool,
+    #[command(flatten)]
+    archive: ArchiveArgs,
 }
 
 impl SelectionArgs {
@@ -42,6 +45,6 @@ impl SelectionArgs {
         let patterns = lines.chain(self.exclude.iter().map(String::as_str));
         let exclusions = Exclusions::new(patterns, self.gitignore)
             .map_err(|error| Failure::Usage(error.to_string()))?;
-        Ok(SourceOptions { exclusions })
+        Ok(SourceOptions { exclusions, archive: self.archive.which() })
     }
 }

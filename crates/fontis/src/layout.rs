@@ -99,8 +99,13 @@ mod tests {
     }
 
     fn layout_of(files: impl IntoIterator<Item = EntryKind>) -> Layout {
-        let entry =
-            |path: String, kind| Entry { path, kind, mode: 0, modified: Modified::default() };
+        let entry = |path: String, kind| Entry {
+            path,
+            kind,
+            mode: 0,
+            modified: Modified::default(),
+            extra: None,
+        };
         let files = files.into_iter().enumerate().map(|(i, kind)| entry(format!("{i:03}"), kind));
         let root = entry(String::new(), EntryKind::Directory);
         Layout::new(&Manifest::new("x", [root].into_iter().chain(files).collect()).unwrap())

@@ -16,6 +16,9 @@ pub struct LeftOut {
     pub links: u64,
     /// Files, folders and links whose names the receiver's file system cannot hold.
     pub names: u64,
+    /// Extended attributes and owners that the receiver cannot or shall not give; see
+    /// [`Archive`](crate::Archive).
+    pub attributes: u64,
     /// The first paths that this side left out, escaped for terminals.
     pub first: Vec<String>,
 }
@@ -24,7 +27,8 @@ impl LeftOut {
     /// Entries in all.
     pub const fn total(&self) -> u64 {
         let sender = self.special.saturating_add(self.unreadable);
-        sender.saturating_add(self.links).saturating_add(self.names)
+        let receiver = self.links.saturating_add(self.names).saturating_add(self.attributes);
+        sender.saturating_add(receiver)
     }
 
     /// Names a path, if few are named yet.

@@ -13,6 +13,7 @@
 //! name when it is complete; a [`StreamSink`] writes in order to a stream. Functions on files
 //! block: call them from worker threads.
 
+mod archive;
 mod connection;
 mod dest;
 mod endpoint;
@@ -44,6 +45,7 @@ pub mod transfer;
 pub mod udp;
 mod url;
 
+pub use archive::Archive;
 pub use connection::{
     Connection, Received, RecvObject, RecvStream, SendObject, SendProgress, SendStream,
 };
@@ -58,7 +60,9 @@ pub use hash_tree::{BlockCheck, HashTree, HashTreeBuilder, HashTreeError, block_
 pub use identity::{AllowList, Identity, IdentityError, KEY_LEN, PublicKey};
 pub use key_log::KeyLog;
 pub use left_out::LeftOut;
-pub use manifest::{Entry, EntryKind, Hole, Manifest, ManifestError, Modified, Omitted};
+pub use manifest::{
+    Attribute, Entry, EntryKind, Extra, Hole, Manifest, ManifestError, Modified, Omitted,
+};
 pub use printable::Printable;
 pub use sink::{Sink, SinkError, SinkOptions};
 pub use source::{Source, SourceError, SourceOptions};

@@ -6,6 +6,7 @@
 //! else, because what follows writes these paths.
 
 mod error;
+mod extra;
 mod limits;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::name;
 pub use error::ManifestError;
+pub use extra::{Attribute, Extra, MAX_ATTRIBUTE, MAX_ATTRIBUTE_NAME, MAX_ATTRIBUTES};
 use limits::VERSION;
 pub use limits::{MAX_BYTES, MAX_COMPONENT, MAX_ENTRIES, MAX_HOLES, MAX_PATH, MAX_SECONDS};
 
@@ -54,6 +56,8 @@ pub struct Entry {
     pub mode: u32,
     /// The time of the last change of the content.
     pub modified: Modified,
+    /// Owner and extended attributes, if they travel.
+    pub extra: Option<Box<Extra>>,
 }
 
 /// The kind of an [`Entry`].
@@ -281,6 +285,12 @@ fn validate(entries: &[Entry]) -> Result<Validated, ManifestError> {
         let Modified { seconds, nanos } = entry.modified;
         if seconds.unsigned_abs() > MAX_SECONDS || nanos >= 1_000_000_000 {
             return Err(ManifestError::Time(path()));
+        }
+        if let Some(extra) = &entry.extra {
+            let is_link = matches!(entry.kind, EntryKind::Symlink { .. });
+            if !extra.is_possible() || is_link && !extra.attributes.is_empty() {
+                return Err(ManifestError::Extra(path()));
+            }
         }
         if !entry.path.is_empty() {
             match kinds.get(parent_of(&entry.path)) {

@@ -13,6 +13,7 @@ use std::fs::{File, FileTimes};
 use std::io;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use blake3::Hash;
@@ -26,6 +27,7 @@ pub use error::SinkError;
 use self::resume::{Found, new_journal};
 use fontis_base::IntervalSet;
 
+use crate::archive::{self, Archive};
 use crate::dest::{self, Dest};
 use crate::file;
 use crate::journal::{Journal, Record};
@@ -51,6 +53,9 @@ pub struct Sink {
     path: PathBuf,
     name: OsString,
     overwrite: bool,
+    archive: Archive,
+    /// Attributes and owners that could not be given.
+    attributes_lost: AtomicU64,
     /// The partial folder; none for a single file.
     dir: Option<Dir>,
     state: Mutex<State>,
@@ -70,6 +75,8 @@ pub struct SinkOptions {
     /// True if symbolic links are kept that point out of the object. Whatever later follows such a
     /// link reads or writes elsewhere.
     pub outward_links: bool,
+    /// The owners and extended attributes that are kept.
+    pub archive: Archive,
 }
 
 #[derive(Debug)]
@@ -110,7 +117,7 @@ impl Sink {
         content: &[Hash],
         options: SinkOptions,
     ) -> Result<Self, SinkError> {
-        let SinkOptions { overwrite, restart, outward_links } = options;
+        let SinkOptions { overwrite, restart, outward_links, archive } = options;
         let Dest::Path(dest) = dest else { panic!("standard output takes a StreamSink") };
         let (place, name) = dest::resolve(dest, manifest.name())?;
         let path = place.join(&name);
@@ -158,8 +165,21 @@ impl Sink {
             left_out: LeftOut { special, unreadable, ..LeftOut::default() },
         });
         let layout = Layout::new(&manifest);
-        let sink =
-            Self { manifest, layout, path, name, overwrite, dir, state, partial, journal, begun };
+        let attributes_lost = AtomicU64::new(0);
+        let sink = Self {
+            manifest,
+            layout,
+            path,
+            name,
+            overwrite,
+            archive,
+            attributes_lost,
+            dir,
+            state,
+            partial,
+            journal,
+            begun,
+        };
         sink.skip_at_once(outward_links);
         sink.make_directories()?;
         if sink.partial.adopted {
@@ -175,7 +195,8 @@ impl Sink {
 
     /// The entries that are left out so far.
     pub fn left_out(&self) -> LeftOut {
-        self.state().left_out.clone()
+        let attributes = self.attributes_lost.load(Ordering::Relaxed);
+        LeftOut { attributes, ..self.state().left_out.clone() }
     }
 
     /// Bytes written so far, each counted once. Those of files that are left out count, too.
@@ -326,13 +347,16 @@ impl Sink {
         let path = name::to_path(&entry.path);
         let Some(dir) = &self.dir else {
             self.set_attributes(&self.partial.handle, i)?;
+            self.set_owner(i, Some(&self.partial.handle));
             return self.partial.handle.sync_all();
         };
         match &entry.kind {
             EntryKind::File { .. } => {
                 let mut state = self.state();
                 let finished = state.progress[i] == Progress::Finished;
+                // Only now: what another owns would not be gone on with.
                 if finished && !flush {
+                    self.set_owner(i, None);
                     return Ok(());
                 }
                 let file = match finished {
@@ -348,6 +372,7 @@ impl Sink {
                 if !finished {
                     self.set_attributes(&file, i)?;
                 }
+                self.set_owner(i, Some(&file));
                 if flush { file.sync_all() } else { Ok(()) }
             }
             EntryKind::Symlink { target } => {
@@ -355,6 +380,7 @@ impl Sink {
                 if self.unless_unstorable(&mut self.state(), i, made)?.is_none() {
                     return Ok(());
                 }
+                self.set_owner(i, None);
                 match stamp::to_system_time(entry.modified) {
                     Some(time) => {
                         let time = cap_std::time::SystemTime::from_std(time);
@@ -370,19 +396,39 @@ impl Sink {
                 let place = if entry.path.is_empty() { Path::new(".") } else { &path };
                 let file = partial::open(dir, place, false)?;
                 self.set_attributes(&file, i)?;
+                self.set_owner(i, Some(&file));
                 if flush { file.sync_all() } else { Ok(()) }
             }
         }
     }
 
     fn set_attributes(&self, file: &File, i: usize) -> io::Result<()> {
-        let Entry { mode, modified, .. } = self.manifest.entries()[i];
+        let Entry { mode, modified, ref extra, .. } = self.manifest.entries()[i];
+        // The mode may take the permission to set attributes away.
+        if let Some(extra) = extra {
+            let lost = archive::set_attributes(self.archive, extra, file);
+            self.attributes_lost.fetch_add(lost, Ordering::Relaxed);
+        }
         // Times first: setting them needs no permission that the mode could take away on any
         // system.
         if let Some(time) = stamp::to_system_time(modified) {
             file.set_times(FileTimes::new().set_modified(time))?;
         }
         partial::set_mode(file, mode & self.partial.allowed)
+    }
+
+    /// Gives an entry, open or not, to its owner.
+    fn set_owner(&self, i: usize, file: Option<&File>) {
+        let entry = &self.manifest.entries()[i];
+        let Some(extra) = &entry.extra else { return };
+        let is_set = match (file, &self.dir) {
+            (Some(file), _) => archive::set_owner_of(self.archive, extra, file),
+            (None, Some(dir)) => {
+                archive::set_owner(self.archive, extra, dir, &name::to_path(&entry.path))
+            }
+            (None, None) => true,
+        };
+        self.attributes_lost.fetch_add(u64::from(!is_set), Ordering::Relaxed);
     }
 
     fn flush_all(&self) -> io::Result<()> {

@@ -21,6 +21,7 @@ use lru::LruCache;
 pub use self::error::SourceError;
 use self::error::source_error;
 use self::walk::{Walk, Walked, entry, join};
+use crate::archive::{self, Archive};
 use crate::exclusions::Exclusions;
 use crate::file::{append_at, open};
 use crate::hash_tree::{HashTree, block_size_for};
@@ -58,6 +59,8 @@ pub struct Source {
 pub struct SourceOptions {
     /// The parts of a folder that are not.
     pub exclusions: Exclusions,
+    /// The owners and attributes that go with it.
+    pub archive: Archive,
 }
 
 #[derive(Debug)]
@@ -91,11 +94,11 @@ impl Source {
         let metadata = std::fs::metadata(&absolute).map_err(error)?;
         if metadata.is_dir() {
             let dir = Dir::open_ambient_dir(&absolute, ambient_authority()).map_err(error)?;
-            Self::folder(&name, dir, path, &Walk::new(&options.exclusions))
+            Self::folder(&name, dir, path, &Walk::new(&options.exclusions, options.archive))
         } else if metadata.is_file() {
             let parent = absolute.parent().unwrap_or(&absolute);
             let dir = Dir::open_ambient_dir(parent, ambient_authority()).map_err(error)?;
-            Self::file(&name, &dir, &name::to_path(&name), path)
+            Self::file(&name, &dir, &name::to_path(&name), path, options.archive)
         } else {
             Err(SourceError::Special { path: path.to_owned() })
         }
@@ -125,7 +128,7 @@ impl Source {
         let within = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let metadata = root.metadata(within).map_err(error)?;
         let name = name_of(path)?;
-        let mut walk = Walk::new(&options.exclusions);
+        let mut walk = Walk::new(&options.exclusions, options.archive);
         if !options.exclusions.is_empty() {
             let real = root.canonicalize(within).map_err(error)?;
             if walk.descend(root, &real, metadata.is_dir()).map_err(error)? {
@@ -135,7 +138,7 @@ impl Source {
         if metadata.is_dir() {
             Self::folder(&name, root.open_dir(within).map_err(error)?, path, &walk)
         } else if metadata.is_file() {
-            Self::file(&name, root, within, path)
+            Self::file(&name, root, within, path, options.archive)
         } else {
             Err(SourceError::Special { path: path.to_owned() })
         }
@@ -151,11 +154,18 @@ impl Source {
             kind: EntryKind::file(bytes.len() as u64),
             mode: 0o644,
             modified: stamp::to_modified(SystemTime::now()),
+            extra: None,
         };
         Self::new(name, vec![entry], Vec::new(), Place::Memory(bytes), Path::new(name))
     }
 
-    fn file(name: &str, dir: &Dir, within: &Path, shown: &Path) -> Result<Self, SourceError> {
+    fn file(
+        name: &str,
+        dir: &Dir,
+        within: &Path,
+        shown: &Path,
+        archive: Archive,
+    ) -> Result<Self, SourceError> {
         let error = |error| source_error(shown, error);
         let file = open(dir, within).map_err(error)?;
         let metadata = Metadata::from_file(&file).map_err(error)?;
@@ -164,7 +174,8 @@ impl Source {
         }
         let holes = holes::find(&file, &metadata, MAX_HOLES).map_err(error)?;
         let kind = EntryKind::File { size: metadata.len(), holes };
-        let entry = entry(String::new(), kind, &metadata);
+        let extra = archive::read(archive, &metadata, || file.try_clone()).map_err(error)?;
+        let entry = Entry { extra, ..entry(String::new(), kind, &metadata) };
         Self::new(name, vec![entry], vec![Stamp::of(&metadata)], Place::File(file), shown)
     }
 

@@ -119,7 +119,7 @@ mod tests {
         let holes = vec![Hole { start: 0, end: 70_000 }, Hole { start: 70_002, end: 70_005 }];
         let kind = EntryKind::File { size: 70_010, holes };
         let (path, modified) = (String::new(), Modified::default());
-        let entry = Entry { path, kind, mode: 0o644, modified };
+        let entry = Entry { path, kind, mode: 0o644, modified, extra: None };
         let mut sink =
             StreamSink::new(Vec::new(), &Manifest::new("x", vec![entry]).unwrap()).unwrap();
         sink.write_block(0, b"abc").unwrap();

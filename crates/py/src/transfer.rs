@@ -45,7 +45,7 @@ pub(crate) fn get(
     }
     let keys = keys(identity, psk_file)?;
     let timeout = timeouts(timeout, retries)?;
-    let options = SinkOptions { overwrite, restart, outward_links };
+    let options = SinkOptions { overwrite, restart, outward_links, ..SinkOptions::default() };
     let report = drive(py, stop, progress, async |tell| {
         fontis_cli::get::fetch(&url, &dest, options, &keys, &timeout, |_| (), tell).await
     })?;
@@ -296,7 +296,13 @@ impl Server {
         let urls = if receives {
             let secret = Secret::generate();
             let urls = listen::urls(&endpoint, &keys, Some(&secret));
-            let options = InboxOptions { overwrite, hidden, max_size, outward_links };
+            let options = InboxOptions {
+                overwrite,
+                hidden,
+                max_size,
+                outward_links,
+                ..InboxOptions::default()
+            };
             let receiver = Receiver::new(endpoint, &folder, secret, options);
             drop(runtime.spawn(receiver.map_err(failed)?.run(tell)));
             urls

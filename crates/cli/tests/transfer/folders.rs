@@ -120,6 +120,51 @@ fn what_is_excluded_is_neither_sent_nor_served() {
     assert!(wrong.stderr.contains("'[z-a]' is no pattern"), "{}", wrong.stderr);
 }
 
+#[test]
+fn attributes_and_owners_travel_on_request() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("inbox")).unwrap();
+    fs::create_dir(bench.path("served/sub")).unwrap();
+    fs::write(bench.path("served/sub/file"), content(1_000)).unwrap();
+    let flags = rustix::fs::XattrFlags::empty();
+    for path in ["served/sub", "served/sub/file"] {
+        if rustix::fs::setxattr(bench.path(path), "user.comment", path.as_bytes(), flags).is_err() {
+            eprintln!("skipped: this file system has no attributes");
+            return;
+        }
+    }
+    let is_root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+    if is_root {
+        std::os::unix::fs::chown(bench.path("served/sub/file"), Some(12_345), Some(54_321))
+            .unwrap();
+    }
+    let comment = |path: &str| {
+        let mut value = [0; 100];
+        let read = rustix::fs::getxattr(bench.path(path), "user.comment", &mut value[..]);
+        read.ok().map(|length| String::from_utf8(value[..length].to_vec()).unwrap())
+    };
+    let server = bench.serve(&["--archive"]);
+    let plain = bench.serve(&[]);
+    for (url, dest, flag, kept) in [
+        (&server.url, "both", Some("--archive"), true),
+        (&server.url, "sent", None, false),
+        (&plain.url, "asked", Some("--archive"), false),
+    ] {
+        let got = bench.run(&[&["get", url, dest], flag.as_slice()].concat());
+        assert_eq!(got.code, 0, "{}", got.stderr);
+        for path in ["sub", "sub/file"] {
+            let expected = kept.then(|| format!("served/{path}"));
+            assert_eq!(comment(&format!("{dest}/{path}")), expected, "{dest}");
+        }
+        let owner = fs::metadata(bench.path(dest).join("sub/file")).unwrap().uid();
+        assert_eq!(owner == 12_345, kept && is_root);
+    }
+    let receiver = bench.receive(&["--archive=all"]);
+    let sent = bench.run(&["send", "served", &receiver.url, "--archive=all"]);
+    assert_eq!(sent.code, 0, "{}", sent.stderr);
+    assert_eq!(comment("inbox/served/sub/file").as_deref(), Some("served/sub/file"));
+}
+
 /// Lets the command run as a user who may not read everything, if it would not anyway.
 fn without_privilege(bench: &Bench, command: &mut Command) {
     const NOBODY: u32 = 65_534;

@@ -48,6 +48,8 @@ pub enum ManifestError {
     Time(String),
     #[error("symlink '{}' has an empty or overlong target: the sender's manifest is broken", Printable(.0))]
     Target(String),
+    #[error("'{}' has an impossible owner or attribute: the sender's manifest is broken", Printable(.0))]
+    Extra(String),
     #[error("'{}' has impossible holes: the sender's manifest is broken", Printable(.0))]
     Holes(String),
     #[error("the files up to '{}' have over {MAX_HOLES} holes: send the folder in parts", Printable(.0))]

@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 
 fn entry(path: &str, kind: EntryKind) -> Entry {
-    Entry { path: path.to_owned(), kind, mode: 0o644, modified: Modified::default() }
+    Entry { path: path.to_owned(), kind, mode: 0o644, modified: Modified::default(), extra: None }
 }
 
 fn file(path: &str, size: u64) -> Entry {
@@ -227,6 +227,42 @@ fn a_count_of_entries_that_are_not_there_costs_no_memory() {
     assert_eq!(Manifest::decode(&bytes), Err(ManifestError::Malformed(bytes.len())));
     let too_long = vec![VERSION; MAX_BYTES + 1];
     assert_eq!(Manifest::decode(&too_long), Err(ManifestError::TooLong(MAX_BYTES + 1)));
+}
+
+#[test]
+fn owners_and_attributes_stay_within_their_limits() {
+    let with = |owner, attributes: &[(&str, usize)]| {
+        let attribute = |(name, size): &(&str, usize)| Attribute {
+            name: (*name).to_owned(),
+            value: vec![7; *size],
+        };
+        let attributes = attributes.iter().map(attribute).collect();
+        let extra = Some(Box::new(Extra { owner, attributes }));
+        Manifest::new("x", vec![Entry { extra, ..file("", 1) }])
+    };
+    let manifest = with(Some((0, 1000)), &[("security.x", 0), ("user.a", 65_536)]).unwrap();
+    assert_eq!(Manifest::decode(&manifest.encode().unwrap()), Ok(manifest));
+    let long = format!("user.{}", "x".repeat(251));
+    let impossible: [&[(&str, usize)]; 7] = [
+        &[("user.b", 1), ("user.a", 1)],
+        &[("user.a", 1), ("user.a", 1)],
+        &[("user.a", 65_537)],
+        &[("user", 1)],
+        &[("user.", 1)],
+        &[("user.a\0b", 1)],
+        &[(&long, 1)],
+    ];
+    for attributes in impossible {
+        assert_eq!(with(None, attributes), Err(ManifestError::Extra(String::new())));
+    }
+    assert!(with(Some((u32::MAX, 0)), &[]).is_err(), "it would stand for no change");
+    let names: Vec<_> = (0..=MAX_ATTRIBUTES).map(|i| format!("user.{i:03}")).collect();
+    let many: Vec<_> = names.iter().map(|name| (&**name, 1)).collect();
+    assert!(with(None, &many).is_err() && with(None, &many[1..]).is_ok());
+    let extra =
+        Extra { attributes: vec![Attribute { name: "user.a".into(), value: vec![] }], owner: None };
+    let on_link = Entry { extra: Some(Box::new(extra)), ..link("l", "x") };
+    assert_eq!(folder([on_link]), Err(ManifestError::Extra("l".into())));
 }
 
 #[test]

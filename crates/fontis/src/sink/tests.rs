@@ -1,3 +1,4 @@
+mod attributes;
 mod holes;
 
 use super::*;
@@ -19,7 +20,7 @@ fn random() -> Stream {
 
 fn entry(path: &str, kind: EntryKind, mode: u32) -> Entry {
     let modified = Modified { seconds: 1_000_000_000, nanos: 123_456_789 };
-    Entry { path: path.to_owned(), kind, mode, modified }
+    Entry { path: path.to_owned(), kind, mode, modified, extra: None }
 }
 
 fn file(path: &str, size: u64) -> Entry {

@@ -76,7 +76,7 @@ fn more_files_than_handles_are_read_in_any_order() {
 
 fn excluding(patterns: &[&str], gitignore: bool) -> SourceOptions {
     let exclusions = Exclusions::new(patterns.iter().copied(), gitignore).unwrap();
-    SourceOptions { exclusions }
+    SourceOptions { exclusions, ..SourceOptions::default() }
 }
 
 /// The paths of a source's entries but the root.

@@ -6,6 +6,7 @@ use cap_std::fs::{Dir, Metadata};
 
 use super::error::{SourceError, source_error};
 use super::holes;
+use crate::archive::{self, Archive};
 use crate::exclusions::{self, Exclusions, Rules};
 use crate::file::open;
 use crate::left_out::LeftOut;
@@ -29,6 +30,7 @@ pub(super) struct Walked {
 /// A walk through a folder, and the rules by which it leaves things out.
 pub(super) struct Walk<'a> {
     exclusions: &'a Exclusions,
+    archive: Archive,
     /// The path of the folder from where the rules begin.
     base: String,
     /// The rules of the folders above it.
@@ -44,8 +46,8 @@ struct Pending {
 
 impl<'a> Walk<'a> {
     /// A walk through the folder in which the rules begin.
-    pub(super) fn new(exclusions: &'a Exclusions) -> Self {
-        Self { exclusions, base: String::new(), rules: None }
+    pub(super) fn new(exclusions: &'a Exclusions, archive: Archive) -> Self {
+        Self { exclusions, archive, base: String::new(), rules: None }
     }
 
     /// Begins the walk at `path` below the folder `root` of the rules instead; `path` has no links
@@ -119,8 +121,13 @@ impl<'a> Walk<'a> {
             walked.left_out.name(place);
             return Ok(children);
         };
+        let open = || match &*path {
+            "" => open(dir, Path::new(".")),
+            path => open(dir, &name::to_path(path)),
+        };
+        let extra = archive::read(self.archive, &metadata, open)?;
         walked.stamps.push(Stamp::of(&metadata));
-        walked.entries.push(entry(path, kind, &metadata));
+        walked.entries.push(Entry { extra, ..entry(path, kind, &metadata) });
         Ok(children)
     }
 
@@ -224,5 +231,11 @@ pub(super) fn join(path: &Path, below: &str) -> PathBuf {
 }
 
 pub(super) fn entry(path: String, kind: EntryKind, metadata: &Metadata) -> Entry {
-    Entry { path, kind, mode: stamp::mode(metadata), modified: stamp::modified(metadata) }
+    Entry {
+        path,
+        kind,
+        mode: stamp::mode(metadata),
+        modified: stamp::modified(metadata),
+        extra: None,
+    }
 }

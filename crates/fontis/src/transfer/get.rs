@@ -180,7 +180,7 @@ mod tests {
     use crate::endpoint::{Accept, EndpointConfig};
     use crate::hash_tree::HashTree;
     use crate::identity::Identity;
-    use crate::manifest::{Entry, EntryKind, Modified};
+    use crate::manifest::{Entry, EntryKind, Manifest, Modified};
 
     #[tokio::test]
     async fn a_server_does_not_choose_a_hidden_name() {
@@ -197,7 +197,7 @@ mod tests {
                 connection.recv_message().await;
                 let kind = EntryKind::file(3);
                 let (path, modified) = (String::new(), Modified::default());
-                let entry = Entry { path, kind, mode: 0o644, modified };
+                let entry = Entry { path, kind, mode: 0o644, modified, extra: None };
                 let tree = HashTree::of_reader(&b"abc"[..], 1024, |_| ()).unwrap();
                 let offer = Offer {
                     root: *tree.root().as_bytes(),

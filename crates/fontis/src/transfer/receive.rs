@@ -13,6 +13,7 @@ use super::message::{Announced, Holding, Request, Response, decode, encode, labe
 use super::outgoing::{CODE_UNWANTED, lost};
 use super::serve::key_text;
 use super::{Report, ServerEvent, TransferError};
+use crate::archive::Archive;
 use crate::connection::{Connection, RecvObject};
 use crate::dest::Dest;
 use crate::endpoint::Endpoint;
@@ -41,6 +42,8 @@ pub struct InboxOptions {
     pub max_size: Option<u64>,
     /// True if symbolic links are kept that point out of their object.
     pub outward_links: bool,
+    /// The owners and extended attributes that are kept.
+    pub archive: Archive,
 }
 
 /// Bytes that a file or folder takes from [`InboxOptions::max_size`] beside its content.
@@ -322,10 +325,10 @@ async fn receive(
     let stored = incoming.receive(connection, id, object, values, |_, _| {}).await?;
     let (bytes, duration) = (shape.size, begin.elapsed());
     let Stored { path, hash, stats, left_out } = stored;
-    let LeftOut { links, names, .. } = left_out;
+    let LeftOut { links, names, attributes, .. } = left_out;
     let report = Report { name, path, bytes, resumed, hash, duration, stats, left_out };
     events(ServerEvent::Finished { remote, report: Box::new(report) });
-    Ok(Response::Stored { id, links, names })
+    Ok(Response::Stored { id, links, names, attributes })
 }
 
 /// Prepares the place of an object; `None` if something is there that may belong to it and the
@@ -347,8 +350,8 @@ fn prepare(
         return Ok(None);
     }
     shared.count(remote, &manifest, blake3::hash(announced.manifest()))?;
-    let InboxOptions { overwrite, outward_links, .. } = shared.options;
-    let options = SinkOptions { overwrite, restart: is_opening, outward_links };
+    let InboxOptions { overwrite, outward_links, archive, .. } = shared.options;
+    let options = SinkOptions { overwrite, restart: is_opening, outward_links, archive };
     let begin = Instant::now();
     loop {
         match Incoming::prepare(remote, announced, None, &dest, options) {

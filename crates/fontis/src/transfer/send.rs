@@ -125,7 +125,9 @@ async fn send_one(
         progress(Progress::Moved { done, stats });
     });
     let is_stored = |response| match response {
-        Response::Stored { id: of, links, names } if of == id => Some((links, names)),
+        Response::Stored { id: of, links, names, attributes } if of == id => {
+            Some((links, names, attributes))
+        }
         _ => None,
     };
     // The receiver's own words say more than that it gave up.
@@ -141,8 +143,8 @@ async fn send_one(
         Err(error) => return Err(error),
     };
     let stats = connection.stats().await.unwrap_or(counted);
-    let (links, names) = await_response(connection, id, is_stored).await?;
-    let left_out = LeftOut { links, names, ..outgoing.source.left_out().clone() };
+    let (links, names, attributes) = await_response(connection, id, is_stored).await?;
+    let left_out = LeftOut { links, names, attributes, ..outgoing.source.left_out().clone() };
     progress(Progress::Moved { done: bytes, stats });
     Ok(Report {
         name,
