@@ -30,6 +30,7 @@ mod python;
 mod race;
 mod receive;
 mod relay;
+mod request;
 mod runtime;
 mod selection;
 pub mod send;
