@@ -6,6 +6,8 @@ use std::path::Path;
 
 use cap_std::fs::{Dir, Metadata};
 
+#[cfg(unix)]
+use crate::file;
 use crate::manifest::{Attribute, Extra, MAX_ATTRIBUTE, MAX_ATTRIBUTES};
 
 /// The classes of attributes that decide what programs may do.
@@ -141,15 +143,9 @@ pub(crate) fn set_owner(archive: Archive, extra: &Extra, dir: &Dir, path: &Path)
             return true;
         };
         let (user, group) = (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
-        // Only the folder that it is in is looked up, within `dir`.
-        let Some(name) = path.file_name() else { return false };
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let flags = AtFlags::SYMLINK_NOFOLLOW;
-        match parent.map(|parent| dir.open_dir(parent)) {
-            None => chownat(dir, name, user, group, flags).is_ok(),
-            Some(Ok(parent)) => chownat(&parent, name, user, group, flags).is_ok(),
-            Some(Err(_)) => false,
-        }
+        file::place_of(dir, path).is_ok_and(|(parent, name)| {
+            chownat(&parent, name, user, group, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+        })
     }
     #[cfg(not(unix))]
     {

@@ -1,10 +1,16 @@
 //! Files, opened to be read, and read and written at a place.
 
+#[cfg(unix)]
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
 use cap_std::fs::{Dir, OpenOptions};
+
+use crate::manifest::Modified;
+#[cfg(not(unix))]
+use crate::stamp;
 
 /// Opens a file to read it.
 pub(crate) fn open(dir: &Dir, path: &Path) -> io::Result<File> {
@@ -69,4 +75,37 @@ pub(crate) fn write_all_at(file: &File, mut bytes: &[u8], mut offset: u64) -> io
         offset += written as u64;
     }
     Ok(())
+}
+
+/// Sets the time of a symbolic link itself.
+pub(crate) fn set_link_time(dir: &Dir, path: &Path, modified: Modified) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use rustix::fs::{AtFlags, Timespec, Timestamps, UTIME_OMIT, utimensat};
+        // cap-std panics at a time before 1970, which a peer may send.
+        let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
+        let (tv_sec, tv_nsec) = (modified.seconds, modified.nanos.into());
+        let times = Timestamps { last_access, last_modification: Timespec { tv_sec, tv_nsec } };
+        let (parent, name) = place_of(dir, path)?;
+        Ok(utimensat(&parent, name, &times, AtFlags::SYMLINK_NOFOLLOW)?)
+    }
+    #[cfg(not(unix))]
+    {
+        use cap_fs_ext::{DirExt, SystemTimeSpec};
+        let Some(time) = stamp::to_system_time(modified).filter(|_| modified.seconds >= 0) else {
+            return Ok(());
+        };
+        let time = SystemTimeSpec::Absolute(cap_std::time::SystemTime::from_std(time));
+        dir.set_symlink_times(path, None, Some(time))
+    }
+}
+
+/// The folder that an entry is in, looked up within `dir`, and its name there.
+#[cfg(unix)]
+pub(crate) fn place_of<'a>(dir: &Dir, path: &'a Path) -> io::Result<(Dir, &'a OsStr)> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
+    match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        None => Ok((dir.try_clone()?, name)),
+        Some(parent) => Ok((dir.open_dir(parent)?, name)),
+    }
 }

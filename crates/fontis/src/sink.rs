@@ -17,7 +17,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use blake3::Hash;
-use cap_fs_ext::{DirExt, SystemTimeSpec};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
 use lru::LruCache;
@@ -381,14 +380,7 @@ impl Sink {
                     return Ok(());
                 }
                 self.set_owner(i, None);
-                match stamp::to_system_time(entry.modified) {
-                    Some(time) => {
-                        let time = cap_std::time::SystemTime::from_std(time);
-                        let time = Some(SystemTimeSpec::Absolute(time));
-                        dir.set_symlink_times(&path, None, time)
-                    }
-                    None => Ok(()),
-                }
+                file::set_link_time(dir, &path, entry.modified)
             }
             // Elsewhere directories have no modes, and cannot be opened like files.
             EntryKind::Directory if cfg!(not(unix)) => Ok(()),
@@ -487,7 +479,7 @@ fn make_link(dir: &Dir, target: &Path, path: &Path) -> io::Result<()> {
     }
     #[cfg(not(unix))]
     {
-        DirExt::symlink(dir, target, path)
+        cap_fs_ext::DirExt::symlink(dir, target, path)
     }
 }
 

@@ -58,6 +58,22 @@ fn temp() -> TempDir {
 }
 
 #[test]
+fn times_before_1970_are_kept() {
+    let early = Modified { seconds: -1, nanos: 500_000_000 };
+    let target = "f".to_owned();
+    let entries = [dir("d"), entry("d/l", EntryKind::Symlink { target }, 0o777), file("f", 0)];
+    let entries = entries.map(|one| Entry { modified: early, ..one });
+    let to = temp();
+    let sink = create(&to.path().join("x"), folder(entries), false).unwrap();
+    let (path, left_out) = sink.finish().unwrap();
+    assert_eq!(left_out.total(), 0);
+    for name in ["d", "d/l", "f"] {
+        let modified = fs::symlink_metadata(path.join(name)).unwrap().modified().unwrap();
+        assert_eq!(stamp::to_modified(modified), early, "{name}");
+    }
+}
+
+#[test]
 fn a_folder_written_in_any_order_is_the_folder_that_was_sent() {
     let mut random = random();
     let (from, to) = (temp(), temp());
