@@ -11,7 +11,7 @@ mod limits;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -23,11 +23,11 @@ pub use limits::{MAX_BYTES, MAX_COMPONENT, MAX_ENTRIES, MAX_HOLES, MAX_PATH, MAX
 
 const PERMISSIONS: u32 = 0o777;
 
-/// Name, contents and size of an object.
+/// Name, contents and size of an object. Clones share the contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
     name: String,
-    entries: Vec<Entry>,
+    entries: Arc<Vec<Entry>>,
     size: u64,
     length: u64,
     /// The links that point out of the object, by their entries.
@@ -128,7 +128,7 @@ impl Manifest {
         let Validated { size, length, outward } = validate(&entries)?;
         Ok(Self {
             name: name.to_owned(),
-            entries,
+            entries: Arc::new(entries),
             size,
             length,
             outward,
@@ -204,7 +204,7 @@ impl Manifest {
         let head = Head { name: &self.name, size, omitted, entries: self.entries.len() as u64 };
         let infallible = "a growing buffer takes every value";
         let mut bytes = postcard::to_extend(&head, vec![VERSION]).expect(infallible);
-        for entry in &self.entries {
+        for entry in self.entries() {
             bytes = postcard::to_extend(entry, bytes).expect(infallible);
         }
         if bytes.len() > MAX_BYTES { Err(ManifestError::TooLong(bytes.len())) } else { Ok(bytes) }
@@ -244,6 +244,12 @@ impl Manifest {
     }
 }
 
+/// The name in an encoded manifest, whose entries are not read; `None` if it is damaged.
+pub(crate) fn name_in(bytes: &[u8]) -> Option<&str> {
+    let mut rest = bytes.strip_prefix(&[VERSION])?;
+    take::<Head<'_>>(&mut rest).map(|head| head.name)
+}
+
 fn take<'a, T: Deserialize<'a>>(rest: &mut &'a [u8]) -> Option<T> {
     let (value, after) = postcard::take_from_bytes(rest).ok()?;
     *rest = after;
@@ -274,7 +280,9 @@ fn validate(entries: &[Entry]) -> Result<Validated, ManifestError> {
     for entry in &entries[1..] {
         check_path(&entry.path)?;
     }
-    let kinds = check_order(entries)?;
+    check_order(entries)?;
+    // The entry before and those that it is in.
+    let mut above: Vec<&Entry> = Vec::new();
     let mut validated = Validated::default();
     let mut holes = 0;
     for (i, entry) in entries.iter().enumerate() {
@@ -293,12 +301,17 @@ fn validate(entries: &[Entry]) -> Result<Validated, ManifestError> {
             }
         }
         if !entry.path.is_empty() {
-            match kinds.get(parent_of(&entry.path)) {
+            let parent = parent_of(&entry.path);
+            while above.last().is_some_and(|last| !is_at_or_beneath(parent, &last.path)) {
+                above.pop();
+            }
+            match above.last().filter(|last| last.path == parent) {
                 None => return Err(ManifestError::NoParent(path())),
-                Some(EntryKind::Directory) => {}
+                Some(Entry { kind: EntryKind::Directory, .. }) => {}
                 Some(_) => return Err(ManifestError::BeneathFile(path())),
             }
         }
+        above.push(entry);
         match &entry.kind {
             EntryKind::File { size, holes: own } => {
                 holes += own.len();
@@ -316,7 +329,7 @@ fn validate(entries: &[Entry]) -> Result<Validated, ManifestError> {
                 if target.is_empty() || !is_path(target) {
                     return Err(ManifestError::Target(path()));
                 }
-                if points_outwards(&entry.path, target, &kinds) {
+                if points_outwards(&entry.path, target, entries) {
                     validated.outward.push(i);
                 }
             }
@@ -364,8 +377,8 @@ fn check_path(path: &str) -> Result<(), ManifestError> {
     path.split('/').try_for_each(check_component).map_err(|error| error(path.to_owned()))
 }
 
-/// Checks that paths ascend, which also finds doubles, and returns what each path is.
-fn check_order(entries: &[Entry]) -> Result<HashMap<&str, &EntryKind>, ManifestError> {
+/// Checks that paths ascend, which also finds doubles.
+fn check_order(entries: &[Entry]) -> Result<(), ManifestError> {
     for pair in entries.windows(2) {
         match pair[0].path.split('/').cmp(pair[1].path.split('/')) {
             std::cmp::Ordering::Less => {}
@@ -377,7 +390,19 @@ fn check_order(entries: &[Entry]) -> Result<HashMap<&str, &EntryKind>, ManifestE
             }
         }
     }
-    Ok(entries.iter().map(|entry| (&*entry.path, &entry.kind)).collect())
+    Ok(())
+}
+
+/// Returns true if `path` is `other`, or lies in the folder `other`.
+fn is_at_or_beneath(path: &str, other: &str) -> bool {
+    let rest = path.strip_prefix(other);
+    other.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Returns true if there is a folder at `path`; entries ascend.
+fn is_folder_at(entries: &[Entry], path: &str) -> bool {
+    let found = entries.binary_search_by(|entry| entry.path.split('/').cmp(path.split('/')));
+    found.is_ok_and(|at| entries[at].kind == EntryKind::Directory)
 }
 
 /// Returns true if this can be the target of a link on some system.
@@ -390,7 +415,7 @@ fn is_path(target: &str) -> bool {
 /// Counting `..` against depth is sound only as long as the walk passes through real directories:
 /// after a symlink, or a name that is not there, the physical depth is unknown, so `..` counts as
 /// outwards from there on.
-fn points_outwards(link: &str, target: &str, kinds: &HashMap<&str, &EntryKind>) -> bool {
+fn points_outwards(link: &str, target: &str, entries: &[Entry]) -> bool {
     let (mut place, mut real) = (parent_of(link).to_owned(), true);
     for component in target.split('/') {
         match component {
@@ -402,7 +427,7 @@ fn points_outwards(link: &str, target: &str, kinds: &HashMap<&str, &EntryKind>) 
                     place.push('/');
                 }
                 place.push_str(component);
-                real = real && kinds.get(&*place) == Some(&&EntryKind::Directory);
+                real = real && is_folder_at(entries, &place);
             }
         }
     }

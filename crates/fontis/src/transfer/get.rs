@@ -10,7 +10,7 @@ use super::{Progress, Report, TransferError, connect};
 use crate::connection::Connection;
 use crate::dest::Dest;
 use crate::endpoint::Endpoint;
-use crate::manifest::Manifest;
+use crate::manifest;
 use crate::sink::{Sink, SinkOptions};
 use crate::url::Url;
 
@@ -134,7 +134,7 @@ async fn fetch(
 /// Returns true if the server's name for the object begins with a dot. In a home folder such a file
 /// can be a program's configuration.
 fn has_hidden_name(announced: &Announced) -> bool {
-    Manifest::decode(announced.manifest()).is_ok_and(|manifest| manifest.name().starts_with('.'))
+    manifest::name_in(announced.manifest()).is_some_and(|name| name.starts_with('.'))
 }
 
 /// Runs `work` on a worker thread, and calls `alive` every few seconds until it is done: the peer

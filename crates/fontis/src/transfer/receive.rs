@@ -350,6 +350,8 @@ fn prepare(
         return Ok(None);
     }
     shared.count(remote, &manifest, blake3::hash(announced.manifest()))?;
+    // It is read again: two of a million files would be much at once.
+    drop(manifest);
     let InboxOptions { overwrite, outward_links, archive, .. } = shared.options;
     let options = SinkOptions { overwrite, restart: is_opening, outward_links, archive };
     let begin = Instant::now();
