@@ -81,10 +81,12 @@ pub(crate) fn write_all_at(file: &File, mut bytes: &[u8], mut offset: u64) -> io
 pub(crate) fn set_link_time(dir: &Dir, path: &Path, modified: Modified) -> io::Result<()> {
     #[cfg(unix)]
     {
-        use rustix::fs::{AtFlags, Timespec, Timestamps, UTIME_OMIT, utimensat};
+        use rustix::fs::{AtFlags, Nsecs, Timespec, Timestamps, UTIME_OMIT, utimensat};
         // cap-std panics at a time before 1970, which a peer may send.
         let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
-        let (tv_sec, tv_nsec) = (modified.seconds, modified.nanos.into());
+        // A manifest has less than a second of them.
+        let nanos = i32::try_from(modified.nanos).unwrap_or_default();
+        let (tv_sec, tv_nsec) = (modified.seconds, Nsecs::from(nanos));
         let times = Timestamps { last_access, last_modification: Timespec { tv_sec, tv_nsec } };
         let (parent, name) = place_of(dir, path)?;
         Ok(utimensat(&parent, name, &times, AtFlags::SYMLINK_NOFOLLOW)?)
