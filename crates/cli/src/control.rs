@@ -11,6 +11,7 @@ use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use crate::listen::status;
+use crate::request::{Change, LEAST, rate};
 use crate::text::round;
 
 /// The limit of a command.
@@ -20,33 +21,6 @@ pub(crate) struct ControlArgs {
     /// and the keys + and - change it during the run, the space bar pauses
     #[arg(long, value_name = "RATE", value_parser = rate)]
     limit: Option<Rate>,
-}
-
-/// Reads a limit.
-pub(crate) fn rate(text: &str) -> Result<Rate, String> {
-    match text.parse::<Rate>() {
-        Ok(rate) if rate.as_bps() < LEAST => {
-            Err(format!("{rate} is too slow to say anything: write at least 8kbit"))
-        }
-        Ok(rate) => Ok(rate),
-        Err(error) => Err(error.to_string()),
-    }
-}
-
-/// The least limit, in bit/s: a packet of 1280 bytes each 1.3 s.
-const LEAST: u64 = 8_000;
-
-/// A change of the limit or of pausing.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Change {
-    /// Sets the limit, or removes it; ends a pause.
-    Limit(Option<Rate>),
-    /// Multiplies the present rate by this factor.
-    Scale(f64),
-    /// Pauses, or continues.
-    Pause(bool),
-    /// Pauses if running, continues if paused.
-    TogglePause,
 }
 
 /// A running command and its controls. Clones share it.
@@ -244,12 +218,5 @@ mod tests {
         // Nothing is sent: nothing to be faster than.
         control.change(Change::Scale(0.8)).await;
         assert_eq!(limit(&control), (None, false));
-    }
-
-    #[test]
-    fn a_limit_has_to_let_something_through() {
-        assert!(rate("1bit").is_err());
-        assert!(rate("fast").is_err());
-        assert_eq!(rate("20mbit"), Ok(Rate::from_mbps(20)));
     }
 }

@@ -7,6 +7,7 @@ use fontis::transfer::{self, Progress, Report};
 use fontis::{Dest, Endpoint, SinkOptions, Url};
 use fontis_proto::rate::RateKind;
 
+use crate::archive::ArchiveArgs;
 use crate::control::{Control, ControlArgs};
 use crate::dial::{dial, persist};
 use crate::failure::Failure;
@@ -41,6 +42,8 @@ pub(crate) struct Args {
     /// are at the sender; whatever follows such a link reads or writes elsewhere
     #[arg(long, value_enum, default_value_t)]
     links: Links,
+    #[command(flatten)]
+    archive: ArchiveArgs,
     /// Begin anew, and delete the partial file of an interrupted transfer
     #[arg(long)]
     restart: bool,
@@ -87,6 +90,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         overwrite: args.force,
         restart: args.restart,
         outward_links: args.links == Links::Keep,
+        archive: args.archive.which(),
     };
     let attach = |endpoint: &Endpoint| control.attach(endpoint);
     let progress = |progress| tracker.see(progress);

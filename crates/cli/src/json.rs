@@ -105,8 +105,15 @@ pub(crate) fn received(report: &Report) -> Value {
 }
 
 fn left_out(left_out: &LeftOut) -> Value {
-    let LeftOut { special, links, names, first } = left_out;
-    json!({ "special": special, "links": links, "names": names, "paths": first })
+    let LeftOut { special, unreadable, links, names, attributes, first } = left_out;
+    json!({
+        "special": special,
+        "unreadable": unreadable,
+        "links": links,
+        "names": names,
+        "attributes": attributes,
+        "paths": first,
+    })
 }
 
 fn rtt_ms(stats: &DfcpStats) -> f64 {

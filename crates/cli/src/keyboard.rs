@@ -8,7 +8,8 @@ use rustix::termios::{
     LocalModes, OptionalActions, Termios, isatty, tcgetattr, tcgetpgrp, tcsetattr,
 };
 
-use crate::control::{Change, Control};
+use crate::control::Control;
+use crate::request::Change;
 
 /// The interval of checking that the terminal still belongs to this process.
 const TURN: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };

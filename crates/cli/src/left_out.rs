@@ -24,8 +24,10 @@ pub(crate) fn check<'a>(
     for one in all {
         // The peer says some of these numbers.
         sum.special = sum.special.saturating_add(one.special);
+        sum.unreadable = sum.unreadable.saturating_add(one.unreadable);
         sum.links = sum.links.saturating_add(one.links);
         sum.names = sum.names.saturating_add(one.names);
+        sum.attributes = sum.attributes.saturating_add(one.attributes);
         sum.first.extend(one.first.iter().cloned());
     }
     if sum.total() == 0 {
@@ -39,11 +41,17 @@ pub(crate) fn check<'a>(
 
 /// The counts in words.
 pub(crate) fn counts(left_out: &LeftOut) -> String {
-    let LeftOut { special, links, names, .. } = *left_out;
+    let LeftOut { special, unreadable, links, names, attributes, .. } = *left_out;
     let parts = [
         (special, "socket, pipe or device", "sockets, pipes or devices"),
+        (unreadable, "file or folder that cannot be read", "files or folders that cannot be read"),
         (links, "outward link (--links keep)", "outward links (--links keep)"),
         (names, "name that cannot be there", "names that cannot be there"),
+        (
+            attributes,
+            "attribute or owner that cannot be set",
+            "attributes or owners that cannot be set",
+        ),
     ];
     let parts = parts.into_iter().filter(|(count, ..)| *count > 0);
     let parts =
@@ -61,11 +69,11 @@ mod tests {
         let most = LeftOut { special: u64::MAX, ..LeftOut::default() };
         assert!(check([&most, &most], true).is_err());
         let one = LeftOut { special: 1, ..LeftOut::default() };
-        let other = LeftOut { links: 2, names: 3, ..LeftOut::default() };
+        let other = LeftOut { unreadable: 4, links: 2, names: 3, ..LeftOut::default() };
         let failure = check([&one, &other], true).unwrap_err();
         assert_eq!(failure.exit_code(), 1);
         let said = failure.to_string();
-        for count in ["1 socket,", "2 outward links", "3 names"] {
+        for count in ["1 socket,", "4 files", "2 outward links", "3 names"] {
             assert!(said.contains(count), "{said}");
         }
     }

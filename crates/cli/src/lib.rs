@@ -6,6 +6,7 @@
 //! and [`send::deliver`] are also for other callers that make such transfers.
 
 mod analyse;
+mod archive;
 mod code;
 mod control;
 pub mod dial;
@@ -30,7 +31,9 @@ mod python;
 mod race;
 mod receive;
 mod relay;
+mod request;
 mod runtime;
+mod selection;
 pub mod send;
 mod serve;
 mod sim;

@@ -5,6 +5,7 @@ use fontis::transfer::{InboxOptions, Receiver, ServerEvent};
 use fontis_base::Size;
 use fontis_proto::rate::RateKind;
 
+use crate::archive::ArchiveArgs;
 use crate::control::{Control, ControlArgs};
 use crate::failure::Failure;
 use crate::json;
@@ -46,6 +47,8 @@ pub(crate) struct Args {
     /// them as they are at the sender; whatever follows such a link reads or writes elsewhere
     #[arg(long, value_enum, default_value_t)]
     links: Links,
+    #[command(flatten)]
+    archive: ArchiveArgs,
     /// The most bytes to receive in this run, as in 20GB; each file and folder counts 4 KiB beside
     /// its content [default: what the disk holds]
     #[arg(long, value_name = "SIZE")]
@@ -81,6 +84,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             hidden: args.hidden,
             max_size,
             outward_links: args.links == Links::Keep,
+            archive: args.archive.which(),
         };
         let urls = urls(&endpoint, &keys, Some(&secret));
         let receiver = Receiver::new(endpoint.clone(), &args.dir, secret, options)?;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fontis::transfer::{self, Progress};
-use fontis::{Endpoint, Url};
+use fontis::{Endpoint, SourceOptions, Url};
 
 use crate::control::{Control, ControlArgs};
 use crate::dial::{dial, persist};
@@ -16,6 +16,7 @@ use crate::listen::status;
 use crate::peer::{self, KeyArgs, Keys, RateArgs, ReachArgs};
 use crate::progress::{Show, Side, Tracker};
 use crate::runtime::{block_on, until_interrupted};
+use crate::selection::SelectionArgs;
 use crate::serve::summary;
 
 /// Send files and folders to fontis receive
@@ -37,6 +38,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     rate: RateArgs,
     #[command(flatten)]
+    selection: SelectionArgs,
+    #[command(flatten)]
     control: ControlArgs,
     #[command(flatten)]
     reach: ReachArgs,
@@ -54,6 +57,8 @@ const EXAMPLES: &str = "\
 Examples:
   Send a file and a folder:
     fontis send map.tif photos 'fontis://192.0.2.1:4434/?key=KEY&secret=SECRET'
+  Send a folder without its largest part:
+    fontis send project 'fontis://192.0.2.1:4434/?key=KEY&secret=SECRET' --exclude /target
   Send at 20 Mbit/s, whatever happens:
     fontis send map.tif 'fontis://192.0.2.1:4434/?key=KEY&secret=SECRET' --rate 20mbit";
 
@@ -70,6 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         text => peer::url_of_argument(text)?,
     };
     let keys = args.keys.load()?;
+    let options = args.selection.load()?;
     let input = Input::collect(&args.paths)?;
     let tracker = Tracker::new(Show::new(args.json), args.verbose, Side::Sending);
     let subject: Vec<_> = args.paths.iter().map(|path| path.to_string_lossy()).collect();
@@ -80,7 +86,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         progress => tracker.see(progress),
     };
     let attach = |endpoint: &Endpoint| control.attach(endpoint);
-    let send = deliver(&input.paths, &url, &args.rate, &keys, &args.reach, attach, progress);
+    let parcel = Parcel { paths: &input.paths, options: &options };
+    let send = deliver(parcel, &url, &args.rate, &keys, &args.reach, attach, progress);
     let sent = block_on(&keys, async {
         let _open = crate::steering::open(&control);
         until_interrupted(send, INTERRUPTION).await
@@ -99,11 +106,20 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     })
 }
 
+/// Files and folders to send, and what of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Parcel<'a> {
+    /// Files and folders.
+    pub paths: &'a [PathBuf],
+    /// What of them is sent.
+    pub options: &'a SourceOptions,
+}
+
 /// Sends files and folders to the receiver of a URL, at the first of its addresses that answers,
 /// and continues after a lost connection. Calls `bound` with each endpoint that it tries, and
 /// `progress` for each stored file or folder.
 pub async fn deliver(
-    paths: &[PathBuf],
+    parcel: Parcel<'_>,
     url: &Url,
     rate: &RateArgs,
     keys: &Keys,
@@ -126,8 +142,8 @@ pub async fn deliver(
                 progress(now);
             };
             // What a lost connection had delivered is not sent twice.
-            let left = &paths[stored.load(Ordering::Relaxed)..];
-            Ok(transfer::send(&endpoint, remote, url, left, progress).await?)
+            let left = &parcel.paths[stored.load(Ordering::Relaxed)..];
+            Ok(transfer::send(&endpoint, remote, url, left, parcel.options, progress).await?)
         })
         .await
     })

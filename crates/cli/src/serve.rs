@@ -10,6 +10,7 @@ use crate::listen::{ListenArgs, announce, check_folder, read_secret, status, url
 use crate::peer::{KeyArgs, RateArgs, SECURITY};
 use crate::progress::{Side, view};
 use crate::runtime::{block_on, interrupted};
+use crate::selection::SelectionArgs;
 use crate::text;
 
 /// The port to serve on by default.
@@ -38,6 +39,8 @@ pub(crate) struct Args {
     control: ControlArgs,
     #[command(flatten)]
     rate: RateArgs,
+    #[command(flatten)]
+    selection: SelectionArgs,
     /// Print JSON, one event a line, on standard output
     #[arg(long)]
     pub(crate) json: bool,
@@ -52,6 +55,8 @@ Examples:
     fontis serve
   Serve one folder to two friends, whose keys (from fontis keygen) are in a file:
     fontis serve ~/maps --allow friends.txt
+  Serve a working folder without what is built in it:
+    fontis serve ~/project --gitignore --exclude .git
   Serve this machine only, on any free port, for a test through fontis relay:
     fontis serve --listen 127.0.0.1:0";
 
@@ -60,12 +65,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     args.rate.check_listener(args.listen.address(PORT))?;
     check_folder(&args.dir, "serve the folder that it is in, and put its name into the URL")?;
     let keys = args.keys.load()?;
+    let options = args.selection.load()?;
     let (as_json, verbose) = (args.json, args.verbose);
     block_on(&keys, async {
         let endpoint = args.listen.bind(PORT, &keys, args.rate.rate)?;
         let secret = if args.public { None } else { Some(read_secret(&args.dir, &keys)?) };
         let urls = urls(&endpoint, &keys, secret.as_ref());
-        let server = FileServer::new(endpoint.clone(), &args.dir, secret)?;
+        let server = FileServer::new(endpoint.clone(), &args.dir, secret)?.with_options(options);
         let control = Control::new("serve", args.dir.display().to_string(), &args.control);
         control.attach(&endpoint);
         let _open = crate::steering::open(&control);

@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixListener;
 
-use crate::control::{Change, Control, rate};
+use crate::control::Control;
+use crate::request::parse;
 
 /// The most bytes of a request.
 const MAX_REQUEST: u64 = 4096;
@@ -73,7 +74,7 @@ async fn answer(control: Control, stream: tokio::net::UnixStream) -> io::Result<
     let (read, mut write) = stream.into_split();
     let mut line = String::new();
     tokio::io::BufReader::new(read.take(MAX_REQUEST)).read_line(&mut line).await?;
-    let answer = match change(&line) {
+    let answer = match parse(&line) {
         Ok(Some(change)) => {
             control.change(change).await;
             control.tell();
@@ -83,18 +84,6 @@ async fn answer(control: Control, stream: tokio::net::UnixStream) -> io::Result<
         Err(error) => json!({ "event": "error", "message": error }),
     };
     write.write_all(format!("{answer}\n").as_bytes()).await
-}
-
-/// The change in a request; none if it only asks for the status.
-fn change(line: &str) -> Result<Option<Change>, String> {
-    let request: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
-    match (request.get("limit"), request.get("pause")) {
-        (None, None) => Ok(None),
-        (Some(Value::Null), None) => Ok(Some(Change::Limit(None))),
-        (Some(Value::String(text)), None) => Ok(Some(Change::Limit(Some(rate(text)?)))),
-        (None, Some(Value::Bool(pause))) => Ok(Some(Change::Pause(*pause))),
-        _ => Err("a request has limit (a rate, or null), or pause (true or false)".to_owned()),
-    }
 }
 
 /// The processes with a socket, or the chosen one.

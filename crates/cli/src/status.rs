@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::control::rate;
 use crate::failure::Failure;
 use crate::json::say;
+use crate::request::rate;
 use crate::socket::{ask, processes};
 use crate::text;
 

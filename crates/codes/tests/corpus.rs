@@ -12,6 +12,9 @@ mod encoding_plan;
 #[path = "../../../fuzz/inputs/window_decoder.rs"]
 mod window_decoder;
 
+#[path = "../../../fuzz/inputs/large_decoder.rs"]
+mod large_decoder;
+
 #[path = "../../../fuzz/inputs/replay.rs"]
 mod replay;
 
@@ -35,4 +38,9 @@ fn the_corpus_of_encoding_plan_replays() {
 #[test]
 fn the_corpus_of_window_decoder_replays() {
     replay("window_decoder", window_decoder::run);
+}
+
+#[test]
+fn the_corpus_of_large_decoder_replays() {
+    replay("large_decoder", large_decoder::run);
 }

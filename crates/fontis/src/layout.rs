@@ -1,15 +1,26 @@
 //! The layout of an object: its offsets mapped to its files.
 
-use crate::manifest::{EntryKind, Manifest};
+use crate::manifest::{EntryKind, Hole, Manifest};
 
-/// The files of an object that have content, by where they start in it.
+/// The runs of bytes between the holes of an object's files, by where they start in it.
 #[derive(Debug)]
 pub(crate) struct Layout {
-    /// Object offset at which each file starts, ascending.
+    /// Object offset at which each run starts, ascending.
     starts: Vec<u64>,
-    /// Index of each file's entry in the manifest.
-    entries: Vec<usize>,
+    /// Where each run is in its file.
+    runs: Vec<Run>,
     size: u64,
+}
+
+/// A run of bytes of a file.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    /// Index of the file's entry in the manifest, which has at most 2²⁰.
+    entry: u32,
+    /// True if it is the only run of its file.
+    alone: bool,
+    /// Bytes from the start of the file.
+    offset: u64,
 }
 
 /// A run of bytes of an object that lies in one file.
@@ -21,21 +32,30 @@ pub(crate) struct Piece {
     pub(crate) offset: u64,
     /// Bytes of the run, at least 1.
     pub(crate) len: usize,
-    /// Returns true if the run is the whole file.
+    /// True if it is all that the file has beside holes.
     pub(crate) whole: bool,
 }
 
 impl Layout {
     pub(crate) fn new(manifest: &Manifest) -> Self {
-        let (mut starts, mut entries, mut size) = (Vec::new(), Vec::new(), 0);
-        for (i, entry) in manifest.entries().iter().enumerate() {
-            if let EntryKind::File { size: bytes @ 1.. } = entry.kind {
-                starts.push(size);
-                entries.push(i);
-                size += bytes;
+        let (mut starts, mut runs, mut size) = (Vec::new(), Vec::new(), 0);
+        for (entry, of) in (0..).zip(manifest.entries()) {
+            let EntryKind::File { size: length, holes } = &of.kind else { continue };
+            let first = runs.len();
+            let mut offset = 0;
+            for (start, end) in data_ends(*length, holes) {
+                if start > offset {
+                    starts.push(size);
+                    runs.push(Run { entry, alone: true, offset });
+                    size += start - offset;
+                }
+                offset = end;
+            }
+            if runs.len() - first > 1 {
+                runs[first..].iter_mut().for_each(|run| run.alone = false);
             }
         }
-        Self { starts, entries, size }
+        Self { starts, runs, size }
     }
 
     /// Returns true if `len` bytes at `offset` are within the object.
@@ -49,18 +69,24 @@ impl Layout {
         let first = self.starts.partition_point(|&start| start <= offset).saturating_sub(1);
         let mut at = offset;
         (first..self.starts.len()).map_while(move |i| {
-            let file_end = self.starts.get(i + 1).copied().unwrap_or(self.size);
-            let piece_len = end.min(file_end).checked_sub(at).filter(|&len| len > 0)?;
+            let run_end = self.starts.get(i + 1).copied().unwrap_or(self.size);
+            let piece_len = end.min(run_end).checked_sub(at).filter(|&len| len > 0)?;
+            let Run { entry, alone, offset } = self.runs[i];
             let piece = Piece {
-                entry: self.entries[i],
-                offset: at - self.starts[i],
+                entry: entry as usize,
+                offset: offset + (at - self.starts[i]),
                 len: piece_len as usize,
-                whole: at == self.starts[i] && piece_len == file_end - at,
+                whole: alone && at == self.starts[i] && piece_len == run_end - at,
             };
             at += piece_len;
             Some(piece)
         })
     }
+}
+
+/// The ends of a file's runs, each with the start of the next.
+fn data_ends(size: u64, holes: &[Hole]) -> impl Iterator<Item = (u64, u64)> {
+    holes.iter().map(|hole| (hole.start, hole.end)).chain([(size, size)])
 }
 
 #[cfg(test)]
@@ -69,12 +95,18 @@ mod tests {
     use crate::manifest::{Entry, Modified};
 
     fn layout(sizes: &[u64]) -> Layout {
-        let entry =
-            |path: String, kind| Entry { path, kind, mode: 0, modified: Modified::default() };
-        let files = sizes
-            .iter()
-            .enumerate()
-            .map(|(i, &size)| entry(format!("{i:03}"), EntryKind::File { size }));
+        layout_of(sizes.iter().map(|&size| EntryKind::file(size)))
+    }
+
+    fn layout_of(files: impl IntoIterator<Item = EntryKind>) -> Layout {
+        let entry = |path: String, kind| Entry {
+            path,
+            kind,
+            mode: 0,
+            modified: Modified::default(),
+            extra: None,
+        };
+        let files = files.into_iter().enumerate().map(|(i, kind)| entry(format!("{i:03}"), kind));
         let root = entry(String::new(), EntryKind::Directory);
         Layout::new(&Manifest::new("x", [root].into_iter().chain(files).collect()).unwrap())
     }
@@ -104,6 +136,36 @@ mod tests {
         }
         assert!(layout.contains(11, 0) && !layout.contains(11, 1));
         assert!(!layout.contains(u64::MAX, 2));
+    }
+
+    #[test]
+    fn holes_are_passed_over() {
+        let hole = |start, end| Hole { start, end };
+        let sparse = |size, holes: &[Hole]| EntryKind::File { size, holes: holes.to_vec() };
+        let layout = layout_of([
+            sparse(10, &[hole(0, 4), hole(6, 7)]),
+            sparse(9, &[hole(0, 9)]),
+            sparse(8, &[hole(2, 8)]),
+            EntryKind::file(3),
+        ]);
+        // The bytes of the object: two and three of the first file, two of the third, the last.
+        let naive =
+            [(1, 4), (1, 5), (1, 7), (1, 8), (1, 9), (3, 0), (3, 1), (4, 0), (4, 1), (4, 2)];
+        for start in 0..=naive.len() {
+            for end in start..=naive.len() {
+                let pieces: Vec<_> = layout.pieces(start as u64, end - start).collect();
+                let bytes: Vec<_> = pieces
+                    .iter()
+                    .flat_map(|p| (0..p.len as u64).map(|i| (p.entry, p.offset + i)))
+                    .collect();
+                assert_eq!(bytes, naive[start..end]);
+                for piece in pieces {
+                    let all = naive.iter().filter(|(entry, _)| *entry == piece.entry).count();
+                    assert_eq!(piece.whole, piece.len == all, "{piece:?}");
+                }
+            }
+        }
+        assert!(layout.contains(0, 10) && !layout.contains(0, 11));
     }
 
     #[test]

@@ -10,10 +10,15 @@ const NAMED: usize = 16;
 pub struct LeftOut {
     /// Sockets, pipes and devices at the sender.
     pub special: u64,
+    /// Files and folders that the sender may not read; a folder counts once.
+    pub unreadable: u64,
     /// Symbolic links that point out of the folder, and that the receiver does not keep.
     pub links: u64,
     /// Files, folders and links whose names the receiver's file system cannot hold.
     pub names: u64,
+    /// Extended attributes and owners that the receiver cannot or shall not give; see
+    /// [`Archive`](crate::Archive).
+    pub attributes: u64,
     /// The first paths that this side left out, escaped for terminals.
     pub first: Vec<String>,
 }
@@ -21,7 +26,9 @@ pub struct LeftOut {
 impl LeftOut {
     /// Entries in all.
     pub const fn total(&self) -> u64 {
-        self.special.saturating_add(self.links).saturating_add(self.names)
+        let sender = self.special.saturating_add(self.unreadable);
+        let receiver = self.links.saturating_add(self.names).saturating_add(self.attributes);
+        sender.saturating_add(receiver)
     }
 
     /// Names a path, if few are named yet.

@@ -13,9 +13,12 @@
 //! name when it is complete; a [`StreamSink`] writes in order to a stream. Functions on files
 //! block: call them from worker threads.
 
+mod archive;
 mod connection;
 mod dest;
 mod endpoint;
+mod exclusions;
+mod file;
 mod hash_cache;
 mod hash_tree;
 mod identity;
@@ -42,6 +45,7 @@ pub mod transfer;
 pub mod udp;
 mod url;
 
+pub use archive::Archive;
 pub use connection::{
     Connection, Received, RecvObject, RecvStream, SendObject, SendProgress, SendStream,
 };
@@ -50,15 +54,18 @@ pub use endpoint::{
     Accept, BindError, CODE_REFUSED_KEY, CODE_TOO_MANY, ConnectError, ConnectionStatus, Endpoint,
     EndpointConfig, EndpointStatus, LocalInterface, Message, PathStatus,
 };
+pub use exclusions::{Exclusions, PatternError};
 pub use hash_cache::HashCache;
 pub use hash_tree::{BlockCheck, HashTree, HashTreeBuilder, HashTreeError, block_size_for};
 pub use identity::{AllowList, Identity, IdentityError, KEY_LEN, PublicKey};
 pub use key_log::KeyLog;
 pub use left_out::LeftOut;
-pub use manifest::{Entry, EntryKind, Manifest, ManifestError, Modified};
+pub use manifest::{
+    Attribute, Entry, EntryKind, Extra, Hole, Manifest, ManifestError, Modified, Omitted,
+};
 pub use printable::Printable;
 pub use sink::{Sink, SinkError, SinkOptions};
-pub use source::{Source, SourceError};
+pub use source::{Source, SourceError, SourceOptions};
 pub use stream_sink::StreamSink;
 pub use token_store::TokenStore;
 pub use url::{MAX_SECRET, MIN_SECRET, Secret, Url, UrlError};

@@ -6,30 +6,42 @@
 //! else, because what follows writes these paths.
 
 mod error;
+mod extra;
 mod limits;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::name;
 pub use error::ManifestError;
+pub use extra::{Attribute, Extra, MAX_ATTRIBUTE, MAX_ATTRIBUTE_NAME, MAX_ATTRIBUTES};
 use limits::VERSION;
-pub use limits::{MAX_BYTES, MAX_COMPONENT, MAX_ENTRIES, MAX_PATH, MAX_SECONDS};
+pub use limits::{MAX_BYTES, MAX_COMPONENT, MAX_ENTRIES, MAX_HOLES, MAX_PATH, MAX_SECONDS};
 
 const PERMISSIONS: u32 = 0o777;
 
-/// Name, contents and size of an object.
+/// Name, contents and size of an object. Clones share the contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
     name: String,
-    entries: Vec<Entry>,
+    entries: Arc<Vec<Entry>>,
     size: u64,
+    length: u64,
     /// The links that point out of the object, by their entries.
     outward: Vec<usize>,
-    omitted: u64,
+    omitted: Omitted,
+}
+
+/// The numbers of entries of a folder that its sender left out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Omitted {
+    /// Sockets, pipes and devices.
+    pub special: u64,
+    /// Files and folders that the sender may not read; a folder counts once.
+    pub unreadable: u64,
 }
 
 /// One file, directory or symlink of an object.
@@ -44,15 +56,20 @@ pub struct Entry {
     pub mode: u32,
     /// The time of the last change of the content.
     pub modified: Modified,
+    /// Owner and extended attributes, if they travel.
+    pub extra: Option<Box<Extra>>,
 }
 
 /// The kind of an [`Entry`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EntryKind {
-    /// A regular file with its size in bytes.
+    /// A regular file.
     File {
-        /// Bytes.
+        /// Bytes, those of holes included.
         size: u64,
+        /// The ranges that are no part of the object: they read as zeros, and the file system
+        /// stores nothing for them. Ascending, with bytes between them.
+        holes: Vec<Hole>,
     },
     /// A directory.
     Directory,
@@ -62,6 +79,22 @@ pub enum EntryKind {
         /// may point out of the object: see [`Manifest::is_outward`].
         target: String,
     },
+}
+
+impl EntryKind {
+    /// A regular file of `size` bytes without holes.
+    pub const fn file(size: u64) -> Self {
+        Self::File { size, holes: Vec::new() }
+    }
+}
+
+/// A range of a file that reads as zeros.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hole {
+    /// The offset of its first byte.
+    pub start: u64,
+    /// The offset behind its last byte.
+    pub end: u64,
 }
 
 /// A time since 1970-01-01 UTC.
@@ -78,7 +111,7 @@ pub struct Modified {
 struct Head<'a> {
     name: &'a str,
     size: u64,
-    omitted: u64,
+    omitted: Omitted,
     entries: u64,
 }
 
@@ -92,17 +125,24 @@ impl Manifest {
         if check_component(name).is_err() {
             return Err(ManifestError::Name(name.to_owned()));
         }
-        let (size, outward) = validate(&entries)?;
-        Ok(Self { name: name.to_owned(), entries, size, outward, omitted: 0 })
+        let Validated { size, length, outward } = validate(&entries)?;
+        Ok(Self {
+            name: name.to_owned(),
+            entries: Arc::new(entries),
+            size,
+            length,
+            outward,
+            omitted: Omitted::default(),
+        })
     }
 
-    /// The same object, of which the sender left out so many entries.
-    pub fn with_omitted(self, omitted: u64) -> Self {
+    /// The same object, of which the sender left this out.
+    pub fn with_omitted(self, omitted: Omitted) -> Self {
         Self { omitted, ..self }
     }
 
-    /// Sockets, pipes and devices that the sender left out.
-    pub fn omitted(&self) -> u64 {
+    /// What the sender left out.
+    pub fn omitted(&self) -> Omitted {
         self.omitted
     }
 
@@ -144,9 +184,14 @@ impl Manifest {
         self.root().kind == EntryKind::Directory
     }
 
-    /// Bytes of the object: the sum of its files.
+    /// Bytes of the object: the sum of its files, without their holes.
     pub fn size(&self) -> u64 {
         self.size
+    }
+
+    /// The sum of the files' sizes, with their holes.
+    pub fn length(&self) -> u64 {
+        self.length
     }
 
     /// Version byte, then postcard: name, size, omitted entries and number of entries, then the
@@ -159,7 +204,7 @@ impl Manifest {
         let head = Head { name: &self.name, size, omitted, entries: self.entries.len() as u64 };
         let infallible = "a growing buffer takes every value";
         let mut bytes = postcard::to_extend(&head, vec![VERSION]).expect(infallible);
-        for entry in &self.entries {
+        for entry in self.entries() {
             bytes = postcard::to_extend(entry, bytes).expect(infallible);
         }
         if bytes.len() > MAX_BYTES { Err(ManifestError::TooLong(bytes.len())) } else { Ok(bytes) }
@@ -199,14 +244,28 @@ impl Manifest {
     }
 }
 
+/// The name in an encoded manifest, whose entries are not read; `None` if it is damaged.
+pub(crate) fn name_in(bytes: &[u8]) -> Option<&str> {
+    let mut rest = bytes.strip_prefix(&[VERSION])?;
+    take::<Head<'_>>(&mut rest).map(|head| head.name)
+}
+
 fn take<'a, T: Deserialize<'a>>(rest: &mut &'a [u8]) -> Option<T> {
     let (value, after) = postcard::take_from_bytes(rest).ok()?;
     *rest = after;
     Some(value)
 }
 
-/// Checks every rule; returns the sum of the files' sizes, and the links that point outwards.
-fn validate(entries: &[Entry]) -> Result<(u64, Vec<usize>), ManifestError> {
+/// What the check of all rules finds out.
+#[derive(Default)]
+struct Validated {
+    size: u64,
+    length: u64,
+    outward: Vec<usize>,
+}
+
+/// Checks every rule.
+fn validate(entries: &[Entry]) -> Result<Validated, ManifestError> {
     if entries.len() > MAX_ENTRIES {
         return Err(ManifestError::TooManyEntries(entries.len() as u64));
     }
@@ -221,8 +280,11 @@ fn validate(entries: &[Entry]) -> Result<(u64, Vec<usize>), ManifestError> {
     for entry in &entries[1..] {
         check_path(&entry.path)?;
     }
-    let kinds = check_order(entries)?;
-    let (mut size, mut outward) = (0u64, Vec::new());
+    check_order(entries)?;
+    // The entry before and those that it is in.
+    let mut above: Vec<&Entry> = Vec::new();
+    let mut validated = Validated::default();
+    let mut holes = 0;
     for (i, entry) in entries.iter().enumerate() {
         let path = || entry.path.clone();
         if entry.mode > PERMISSIONS {
@@ -232,29 +294,63 @@ fn validate(entries: &[Entry]) -> Result<(u64, Vec<usize>), ManifestError> {
         if seconds.unsigned_abs() > MAX_SECONDS || nanos >= 1_000_000_000 {
             return Err(ManifestError::Time(path()));
         }
+        if let Some(extra) = &entry.extra {
+            let is_link = matches!(entry.kind, EntryKind::Symlink { .. });
+            if !extra.is_possible() || is_link && !extra.attributes.is_empty() {
+                return Err(ManifestError::Extra(path()));
+            }
+        }
         if !entry.path.is_empty() {
-            match kinds.get(parent_of(&entry.path)) {
+            let parent = parent_of(&entry.path);
+            while above.last().is_some_and(|last| !is_at_or_beneath(parent, &last.path)) {
+                above.pop();
+            }
+            match above.last().filter(|last| last.path == parent) {
                 None => return Err(ManifestError::NoParent(path())),
-                Some(EntryKind::Directory) => {}
+                Some(Entry { kind: EntryKind::Directory, .. }) => {}
                 Some(_) => return Err(ManifestError::BeneathFile(path())),
             }
         }
+        above.push(entry);
         match &entry.kind {
-            EntryKind::File { size: bytes } => {
-                size = size.checked_add(*bytes).ok_or_else(|| ManifestError::Overflow(path()))?;
+            EntryKind::File { size, holes: own } => {
+                holes += own.len();
+                if holes > MAX_HOLES {
+                    return Err(ManifestError::TooManyHoles(path()));
+                }
+                let empty = check_holes(*size, own).ok_or_else(|| ManifestError::Holes(path()))?;
+                let length = validated.length.checked_add(*size);
+                validated.length = length.ok_or_else(|| ManifestError::Overflow(path()))?;
+                // It is less than the length.
+                validated.size += size - empty;
             }
             EntryKind::Directory => {}
             EntryKind::Symlink { target } => {
                 if target.is_empty() || !is_path(target) {
                     return Err(ManifestError::Target(path()));
                 }
-                if points_outwards(&entry.path, target, &kinds) {
-                    outward.push(i);
+                if points_outwards(&entry.path, target, entries) {
+                    validated.outward.push(i);
                 }
             }
         }
     }
-    Ok((size, outward))
+    Ok(validated)
+}
+
+/// The bytes in the holes of a file of `size` bytes; `None` if they are not ascending, overlap,
+/// touch each other or lie beyond its end.
+fn check_holes(size: u64, holes: &[Hole]) -> Option<u64> {
+    let (mut end, mut empty) = (None, 0);
+    for hole in holes {
+        if hole.end <= hole.start || hole.end > size || end.is_some_and(|end| hole.start <= end) {
+            return None;
+        }
+        end = Some(hole.end);
+        empty += hole.end - hole.start;
+    }
+    // No system has longer files, and one that has bytes for all of its size needs no such check.
+    (holes.is_empty() || i64::try_from(size).is_ok()).then_some(empty)
 }
 
 /// Checks one file name and returns the error that a path with it deserves.
@@ -281,8 +377,8 @@ fn check_path(path: &str) -> Result<(), ManifestError> {
     path.split('/').try_for_each(check_component).map_err(|error| error(path.to_owned()))
 }
 
-/// Checks that paths ascend, which also finds doubles, and returns what each path is.
-fn check_order(entries: &[Entry]) -> Result<HashMap<&str, &EntryKind>, ManifestError> {
+/// Checks that paths ascend, which also finds doubles.
+fn check_order(entries: &[Entry]) -> Result<(), ManifestError> {
     for pair in entries.windows(2) {
         match pair[0].path.split('/').cmp(pair[1].path.split('/')) {
             std::cmp::Ordering::Less => {}
@@ -294,7 +390,19 @@ fn check_order(entries: &[Entry]) -> Result<HashMap<&str, &EntryKind>, ManifestE
             }
         }
     }
-    Ok(entries.iter().map(|entry| (&*entry.path, &entry.kind)).collect())
+    Ok(())
+}
+
+/// Returns true if `path` is `other`, or lies in the folder `other`.
+fn is_at_or_beneath(path: &str, other: &str) -> bool {
+    let rest = path.strip_prefix(other);
+    other.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Returns true if there is a folder at `path`; entries ascend.
+fn is_folder_at(entries: &[Entry], path: &str) -> bool {
+    let found = entries.binary_search_by(|entry| entry.path.split('/').cmp(path.split('/')));
+    found.is_ok_and(|at| entries[at].kind == EntryKind::Directory)
 }
 
 /// Returns true if this can be the target of a link on some system.
@@ -307,7 +415,7 @@ fn is_path(target: &str) -> bool {
 /// Counting `..` against depth is sound only as long as the walk passes through real directories:
 /// after a symlink, or a name that is not there, the physical depth is unknown, so `..` counts as
 /// outwards from there on.
-fn points_outwards(link: &str, target: &str, kinds: &HashMap<&str, &EntryKind>) -> bool {
+fn points_outwards(link: &str, target: &str, entries: &[Entry]) -> bool {
     let (mut place, mut real) = (parent_of(link).to_owned(), true);
     for component in target.split('/') {
         match component {
@@ -319,7 +427,7 @@ fn points_outwards(link: &str, target: &str, kinds: &HashMap<&str, &EntryKind>) 
                     place.push('/');
                 }
                 place.push_str(component);
-                real = real && kinds.get(&*place) == Some(&&EntryKind::Directory);
+                real = real && is_folder_at(entries, &place);
             }
         }
     }

@@ -9,12 +9,29 @@ use fontis_proto::dfcp::KnownPath;
 
 use crate::identity::AllowList;
 use crate::journal;
+use crate::name;
 use crate::protection::Tokens;
 use crate::transfer::message;
 
 /// Reads a message of a transfer, and checks that it is written as it was read.
 pub fn message(bytes: &[u8]) {
     assert!(message::reads(bytes), "a message that is written reads differently");
+}
+
+/// Takes bytes for a name, and for the text of one: both ways lead back.
+pub fn name(bytes: &[u8]) {
+    let text = name::from_bytes(bytes);
+    assert_eq!(*name::to_bytes(&text), *bytes, "a name has one text");
+    assert!(name::is_canonical(&text));
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let is_canonical = name::from_bytes(&name::to_bytes(text)) == text;
+    assert_eq!(name::is_canonical(text), is_canonical, "a text has one name");
+    // No escape hides what a check of the text looks for.
+    if is_canonical {
+        let count =
+            |bytes: &[u8]| bytes.iter().filter(|byte| matches!(byte, b'/' | b'.' | 0)).count();
+        assert_eq!(count(text.as_bytes()), count(&name::to_bytes(text)));
+    }
 }
 
 /// Reads a journal; gives how many records it has.

@@ -1,6 +1,7 @@
 //! An object written to the file system, in any order, and named only when it is complete.
 
 mod error;
+mod holes;
 mod resume;
 mod skip;
 #[cfg(test)]
@@ -12,10 +13,10 @@ use std::fs::{File, FileTimes};
 use std::io;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use blake3::Hash;
-use cap_fs_ext::{DirExt, SystemTimeSpec};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
 use lru::LruCache;
@@ -25,11 +26,13 @@ pub use error::SinkError;
 use self::resume::{Found, new_journal};
 use fontis_base::IntervalSet;
 
+use crate::archive::{self, Archive};
 use crate::dest::{self, Dest};
+use crate::file;
 use crate::journal::{Journal, Record};
 use crate::layout::{Layout, Piece};
 use crate::left_out::LeftOut;
-use crate::manifest::{Entry, EntryKind, Manifest};
+use crate::manifest::{Entry, EntryKind, Manifest, Omitted};
 use crate::name;
 use crate::partial::{self, Partial};
 use crate::stamp;
@@ -49,6 +52,9 @@ pub struct Sink {
     path: PathBuf,
     name: OsString,
     overwrite: bool,
+    archive: Archive,
+    /// Attributes and owners that could not be given.
+    attributes_lost: AtomicU64,
     /// The partial folder; none for a single file.
     dir: Option<Dir>,
     state: Mutex<State>,
@@ -68,6 +74,8 @@ pub struct SinkOptions {
     /// True if symbolic links are kept that point out of the object. Whatever later follows such a
     /// link reads or writes elsewhere.
     pub outward_links: bool,
+    /// The owners and extended attributes that are kept.
+    pub archive: Archive,
 }
 
 #[derive(Debug)]
@@ -108,7 +116,7 @@ impl Sink {
         content: &[Hash],
         options: SinkOptions,
     ) -> Result<Self, SinkError> {
-        let SinkOptions { overwrite, restart, outward_links } = options;
+        let SinkOptions { overwrite, restart, outward_links, archive } = options;
         let Dest::Path(dest) = dest else { panic!("standard output takes a StreamSink") };
         let (place, name) = dest::resolve(dest, manifest.name())?;
         let path = place.join(&name);
@@ -138,6 +146,9 @@ impl Sink {
             Some(found) => found.journal(&partial, &manifest, content).map_err(error)?,
             None => (new_journal(&partial, &manifest, content).map_err(error)?, Vec::new()),
         };
+        if !manifest.is_folder() {
+            holes::make(&partial.handle, &manifest.root().kind).map_err(error)?;
+        }
         let there = stamp::allocated(&partial.handle).filter(|_| !manifest.is_folder());
         check_space(&partial.handle, &path, manifest.size().saturating_sub(there.unwrap_or(0)))?;
         let dir = if manifest.is_folder() {
@@ -145,15 +156,29 @@ impl Sink {
         } else {
             None
         };
+        let Omitted { special, unreadable } = manifest.omitted();
         let state = Mutex::new(State {
             handles: LruCache::new(HANDLES),
             progress: vec![Progress::Absent; manifest.entries().len()],
             written: IntervalSet::default(),
-            left_out: LeftOut { special: manifest.omitted(), ..LeftOut::default() },
+            left_out: LeftOut { special, unreadable, ..LeftOut::default() },
         });
         let layout = Layout::new(&manifest);
-        let sink =
-            Self { manifest, layout, path, name, overwrite, dir, state, partial, journal, begun };
+        let attributes_lost = AtomicU64::new(0);
+        let sink = Self {
+            manifest,
+            layout,
+            path,
+            name,
+            overwrite,
+            archive,
+            attributes_lost,
+            dir,
+            state,
+            partial,
+            journal,
+            begun,
+        };
         sink.skip_at_once(outward_links);
         sink.make_directories()?;
         if sink.partial.adopted {
@@ -169,7 +194,8 @@ impl Sink {
 
     /// The entries that are left out so far.
     pub fn left_out(&self) -> LeftOut {
-        self.state().left_out.clone()
+        let attributes = self.attributes_lost.load(Ordering::Relaxed);
+        LeftOut { attributes, ..self.state().left_out.clone() }
     }
 
     /// Bytes written so far, each counted once. Those of files that are left out count, too.
@@ -283,7 +309,7 @@ impl Sink {
                 &shared
             }
         };
-        write_all_at(file, bytes, piece.offset)?;
+        file::write_all_at(file, bytes, piece.offset)?;
         if last && self.dir.is_some() {
             self.set_attributes(file, piece.entry)?;
             self.state().progress[piece.entry] = Progress::Finished;
@@ -306,7 +332,7 @@ impl Sink {
         }
         let file = dir.open_with(name::to_path(&entry.path), &options)?.into_std();
         state.progress[i] = Progress::Created;
-        if let EntryKind::File { size } = entry.kind {
+        if let EntryKind::File { size, .. } = entry.kind {
             file.set_len(size)?;
         }
         Ok(file)
@@ -320,13 +346,16 @@ impl Sink {
         let path = name::to_path(&entry.path);
         let Some(dir) = &self.dir else {
             self.set_attributes(&self.partial.handle, i)?;
+            self.set_owner(i, Some(&self.partial.handle));
             return self.partial.handle.sync_all();
         };
         match &entry.kind {
             EntryKind::File { .. } => {
                 let mut state = self.state();
                 let finished = state.progress[i] == Progress::Finished;
+                // Only now: what another owns would not be gone on with.
                 if finished && !flush {
+                    self.set_owner(i, None);
                     return Ok(());
                 }
                 let file = match finished {
@@ -342,6 +371,7 @@ impl Sink {
                 if !finished {
                     self.set_attributes(&file, i)?;
                 }
+                self.set_owner(i, Some(&file));
                 if flush { file.sync_all() } else { Ok(()) }
             }
             EntryKind::Symlink { target } => {
@@ -349,14 +379,8 @@ impl Sink {
                 if self.unless_unstorable(&mut self.state(), i, made)?.is_none() {
                     return Ok(());
                 }
-                match stamp::to_system_time(entry.modified) {
-                    Some(time) => {
-                        let time = cap_std::time::SystemTime::from_std(time);
-                        let time = Some(SystemTimeSpec::Absolute(time));
-                        dir.set_symlink_times(&path, None, time)
-                    }
-                    None => Ok(()),
-                }
+                self.set_owner(i, None);
+                file::set_link_time(dir, &path, entry.modified)
             }
             // Elsewhere directories have no modes, and cannot be opened like files.
             EntryKind::Directory if cfg!(not(unix)) => Ok(()),
@@ -364,19 +388,39 @@ impl Sink {
                 let place = if entry.path.is_empty() { Path::new(".") } else { &path };
                 let file = partial::open(dir, place, false)?;
                 self.set_attributes(&file, i)?;
+                self.set_owner(i, Some(&file));
                 if flush { file.sync_all() } else { Ok(()) }
             }
         }
     }
 
     fn set_attributes(&self, file: &File, i: usize) -> io::Result<()> {
-        let Entry { mode, modified, .. } = self.manifest.entries()[i];
+        let Entry { mode, modified, ref extra, .. } = self.manifest.entries()[i];
+        // The mode may take the permission to set attributes away.
+        if let Some(extra) = extra {
+            let lost = archive::set_attributes(self.archive, extra, file);
+            self.attributes_lost.fetch_add(lost, Ordering::Relaxed);
+        }
         // Times first: setting them needs no permission that the mode could take away on any
         // system.
         if let Some(time) = stamp::to_system_time(modified) {
             file.set_times(FileTimes::new().set_modified(time))?;
         }
         partial::set_mode(file, mode & self.partial.allowed)
+    }
+
+    /// Gives an entry, open or not, to its owner.
+    fn set_owner(&self, i: usize, file: Option<&File>) {
+        let entry = &self.manifest.entries()[i];
+        let Some(extra) = &entry.extra else { return };
+        let is_set = match (file, &self.dir) {
+            (Some(file), _) => archive::set_owner_of(self.archive, extra, file),
+            (None, Some(dir)) => {
+                archive::set_owner(self.archive, extra, dir, &name::to_path(&entry.path))
+            }
+            (None, None) => true,
+        };
+        self.attributes_lost.fetch_add(u64::from(!is_set), Ordering::Relaxed);
     }
 
     fn flush_all(&self) -> io::Result<()> {
@@ -435,7 +479,7 @@ fn make_link(dir: &Dir, target: &Path, path: &Path) -> io::Result<()> {
     }
     #[cfg(not(unix))]
     {
-        DirExt::symlink(dir, target, path)
+        cap_fs_ext::DirExt::symlink(dir, target, path)
     }
 }
 
@@ -454,20 +498,5 @@ fn check_space(file: &File, path: &Path, needed: u64) -> Result<(), SinkError> {
 
 #[cfg(not(unix))]
 fn check_space(_: &File, _: &Path, _: u64) -> Result<(), SinkError> {
-    Ok(())
-}
-
-#[cfg(unix)]
-fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::write_all_at(file, bytes, offset)
-}
-
-#[cfg(windows)]
-fn write_all_at(file: &File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
-    while !bytes.is_empty() {
-        let written = std::os::windows::fs::FileExt::seek_write(file, bytes, offset)?;
-        bytes = &bytes[written..];
-        offset += written as u64;
-    }
     Ok(())
 }

@@ -1,5 +1,11 @@
 //! A file or folder to send, read by object offset.
 
+mod error;
+mod holes;
+#[cfg(test)]
+mod tests;
+mod walk;
+
 use std::fs::File;
 use std::io;
 use std::num::NonZero;
@@ -9,83 +15,26 @@ use std::time::SystemTime;
 
 use blake3::Hash;
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, Metadata, OpenOptions};
+use cap_std::fs::{Dir, Metadata};
 use lru::LruCache;
 
+pub use self::error::SourceError;
+use self::error::source_error;
+use self::walk::{Walk, Walked, entry, join};
+use crate::archive::{self, Archive};
+use crate::exclusions::Exclusions;
+use crate::file::{append_at, open};
 use crate::hash_tree::{HashTree, block_size_for};
 use crate::layout::{Layout, Piece};
 use crate::left_out::LeftOut;
-use crate::manifest::{Entry, EntryKind, MAX_ENTRIES, Manifest, ManifestError};
+use crate::manifest::{Entry, EntryKind, MAX_HOLES, Manifest, Omitted};
 use crate::name;
-use crate::partial;
-use crate::printable::printable;
 use crate::stamp::{self, COARSEST_CLOCK, Stamp};
 
 /// Files kept open at once: enough for a window of blocks, far below any system's limit.
 const HANDLES: NonZero<usize> = NonZero::new(64).unwrap();
 /// The name of an object whose path has none, such as `/` or a served folder itself.
 const NAMELESS: &str = "files";
-
-/// The reason why an object cannot be sent.
-#[derive(Debug, thiserror::Error)]
-pub enum SourceError {
-    /// There is no such file or folder.
-    #[error("{} does not exist: check the path", printable(.path))]
-    NotFound {
-        /// The requested path.
-        path: PathBuf,
-    },
-    /// The path, or a symlink on it, leads out of the served folder.
-    #[error("{} leads out of the served folder: ask for a path within it", printable(.path))]
-    Outside {
-        /// The requested path.
-        path: PathBuf,
-    },
-    /// The system refuses to read it.
-    #[error("cannot read {}: {source}; check its permissions", printable(.path))]
-    Unreadable {
-        /// The file or folder.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
-    /// A device, pipe or socket.
-    #[error("{} is no file, folder or symlink: move it elsewhere", printable(.path))]
-    Special {
-        /// The culprit.
-        path: PathBuf,
-    },
-    /// A name that this system holds and cannot tell.
-    #[error("{} has a name that is no text: rename it", printable(.path))]
-    NoText {
-        /// The culprit.
-        path: PathBuf,
-    },
-    /// The file has changed since the source was opened.
-    #[error("{} changed while it was being sent: send it again when it is at rest", printable(.path))]
-    Changed {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The contents do not fit into a manifest.
-    #[error("cannot send {}: {source}", printable(.path))]
-    Manifest {
-        /// The file or folder.
-        path: PathBuf,
-        /// The rule that it breaks.
-        source: ManifestError,
-    },
-    /// More was asked for than the object has.
-    #[error("{len} bytes at {offset} are beyond the object's {size}: ask for less")]
-    Range {
-        /// Offset asked for.
-        offset: u64,
-        /// Bytes asked for.
-        len: usize,
-        /// Bytes of the object.
-        size: u64,
-    },
-}
 
 /// An object to send. All of it may be used from several threads at once.
 #[derive(Debug)]
@@ -105,6 +54,15 @@ pub struct Source {
     handles: Mutex<LruCache<usize, Arc<File>>>,
 }
 
+/// What of a file or folder is sent.
+#[derive(Clone, Debug, Default)]
+pub struct SourceOptions {
+    /// The parts of a folder that are not.
+    pub exclusions: Exclusions,
+    /// The owners and attributes that go with it.
+    pub archive: Archive,
+}
+
 #[derive(Debug)]
 enum Place {
     Memory(Vec<u8>),
@@ -114,12 +72,21 @@ enum Place {
 
 impl Source {
     /// The file or folder at `path`, which the user named and may be a symlink. Symlinks within a
-    /// folder are sent as symlinks; partial files of transfers under way are left out. File
-    /// contents are not read yet.
+    /// folder are sent as symlinks; partial files of transfers under way are left out, and so is
+    /// what cannot be read in a folder. File contents are not read yet.
     ///
     /// # Errors
     /// [`SourceError`]: not there, not readable, or nothing that a manifest can hold.
     pub fn open(path: &Path) -> Result<Self, SourceError> {
+        Self::open_with(path, &SourceOptions::default())
+    }
+
+    /// The same, without what `options` exclude from a folder; their rules begin in it. A file that
+    /// is named is sent.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(path: &Path, options: &SourceOptions) -> Result<Self, SourceError> {
         let error = |error| source_error(path, error);
         let absolute = path.canonicalize().map_err(error)?;
         let name = name_of(&absolute)?;
@@ -127,11 +94,11 @@ impl Source {
         let metadata = std::fs::metadata(&absolute).map_err(error)?;
         if metadata.is_dir() {
             let dir = Dir::open_ambient_dir(&absolute, ambient_authority()).map_err(error)?;
-            Self::folder(&name, dir, path)
+            Self::folder(&name, dir, path, &Walk::new(&options.exclusions, options.archive))
         } else if metadata.is_file() {
             let parent = absolute.parent().unwrap_or(&absolute);
             let dir = Dir::open_ambient_dir(parent, ambient_authority()).map_err(error)?;
-            Self::file(&name, &dir, &name::to_path(&name), path)
+            Self::file(&name, &dir, &name::to_path(&name), path, options.archive)
         } else {
             Err(SourceError::Special { path: path.to_owned() })
         }
@@ -144,14 +111,34 @@ impl Source {
     /// [`SourceError`]; a server should tell strangers the same for `NotFound`, `Outside` and
     /// `Unreadable`.
     pub fn beneath(root: &Dir, path: &Path) -> Result<Self, SourceError> {
+        Self::beneath_with(root, path, &SourceOptions::default())
+    }
+
+    /// The same, without what `options` exclude; their rules begin in `root`. What is excluded is
+    /// not there, by whatever path it is asked for.
+    ///
+    /// # Errors
+    /// As [`beneath`](Self::beneath).
+    pub fn beneath_with(
+        root: &Dir,
+        path: &Path,
+        options: &SourceOptions,
+    ) -> Result<Self, SourceError> {
         let error = |error| source_error(path, error);
         let within = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let metadata = root.metadata(within).map_err(error)?;
         let name = name_of(path)?;
+        let mut walk = Walk::new(&options.exclusions, options.archive);
+        if !options.exclusions.is_empty() {
+            let real = root.canonicalize(within).map_err(error)?;
+            if walk.descend(root, &real, metadata.is_dir()).map_err(error)? {
+                return Err(SourceError::NotFound { path: path.to_owned() });
+            }
+        }
         if metadata.is_dir() {
-            Self::folder(&name, root.open_dir(within).map_err(error)?, path)
+            Self::folder(&name, root.open_dir(within).map_err(error)?, path, &walk)
         } else if metadata.is_file() {
-            Self::file(&name, root, within, path)
+            Self::file(&name, root, within, path, options.archive)
         } else {
             Err(SourceError::Special { path: path.to_owned() })
         }
@@ -164,29 +151,39 @@ impl Source {
     pub fn memory(name: &str, bytes: Vec<u8>) -> Result<Self, SourceError> {
         let entry = Entry {
             path: String::new(),
-            kind: EntryKind::File { size: bytes.len() as u64 },
+            kind: EntryKind::file(bytes.len() as u64),
             mode: 0o644,
             modified: stamp::to_modified(SystemTime::now()),
+            extra: None,
         };
         Self::new(name, vec![entry], Vec::new(), Place::Memory(bytes), Path::new(name))
     }
 
-    fn file(name: &str, dir: &Dir, within: &Path, shown: &Path) -> Result<Self, SourceError> {
+    fn file(
+        name: &str,
+        dir: &Dir,
+        within: &Path,
+        shown: &Path,
+        archive: Archive,
+    ) -> Result<Self, SourceError> {
         let error = |error| source_error(shown, error);
         let file = open(dir, within).map_err(error)?;
         let metadata = Metadata::from_file(&file).map_err(error)?;
         if !metadata.is_file() {
             return Err(SourceError::Changed { path: shown.to_owned() });
         }
-        let kind = EntryKind::File { size: metadata.len() };
-        let entry = entry(String::new(), kind, &metadata);
+        let holes = holes::find(&file, &metadata, MAX_HOLES).map_err(error)?;
+        let kind = EntryKind::File { size: metadata.len(), holes };
+        let extra = archive::read(archive, &metadata, || file.try_clone()).map_err(error)?;
+        let entry = Entry { extra, ..entry(String::new(), kind, &metadata) };
         Self::new(name, vec![entry], vec![Stamp::of(&metadata)], Place::File(file), shown)
     }
 
-    fn folder(name: &str, dir: Dir, shown: &Path) -> Result<Self, SourceError> {
-        let (entries, stamps, left_out) = walk(&dir, shown)?;
+    fn folder(name: &str, dir: Dir, shown: &Path, walk: &Walk<'_>) -> Result<Self, SourceError> {
+        let Walked { entries, stamps, left_out, .. } = walk.walk(&dir, shown)?;
         let source = Self::new(name, entries, stamps, Place::Folder(dir), shown)?;
-        let manifest = source.manifest.with_omitted(left_out.special);
+        let LeftOut { special, unreadable, .. } = left_out;
+        let manifest = source.manifest.with_omitted(Omitted { special, unreadable });
         Ok(Self { manifest, left_out, ..source })
     }
 
@@ -221,7 +218,7 @@ impl Source {
         &self.manifest
     }
 
-    /// The sockets, pipes and devices in a folder, which are not sent.
+    /// The sockets, pipes and devices in a folder, and what cannot be read in it: none is sent.
     pub fn left_out(&self) -> &LeftOut {
         &self.left_out
     }
@@ -270,6 +267,13 @@ impl Source {
         for (entry, stamp) in self.manifest.entries().iter().zip(&self.stamps) {
             hasher.update(&(entry.path.len() as u64).to_le_bytes());
             hasher.update(entry.path.as_bytes()).update(&stamp.to_bytes());
+            // A file system may find others when it has written the file to its disk.
+            if let EntryKind::File { holes, .. } = &entry.kind {
+                hasher.update(&(holes.len() as u64).to_le_bytes());
+                for hole in holes {
+                    hasher.update(&hole.start.to_le_bytes()).update(&hole.end.to_le_bytes());
+                }
+            }
         }
         (self.at_rest && !self.stamps.is_empty()).then(|| hasher.finalize())
     }
@@ -355,11 +359,6 @@ impl Source {
     }
 }
 
-/// Joins without leaving a trailing `/` after a file.
-fn join(path: &Path, below: &str) -> PathBuf {
-    if below.is_empty() { path.to_owned() } else { path.join(name::to_path(below)) }
-}
-
 fn name_of(path: &Path) -> Result<String, SourceError> {
     match path.components().next_back() {
         Some(Component::Normal(name)) => {
@@ -368,125 +367,3 @@ fn name_of(path: &Path) -> Result<String, SourceError> {
         _ => Ok(NAMELESS.to_owned()),
     }
 }
-
-fn source_error(path: &Path, source: io::Error) -> SourceError {
-    let path = path.to_owned();
-    match source.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => SourceError::NotFound { path },
-        // cap-std's own refusal, as opposed to the system's, has no error number.
-        io::ErrorKind::PermissionDenied if source.raw_os_error().is_none() => {
-            SourceError::Outside { path }
-        }
-        _ => SourceError::Unreadable { path, source },
-    }
-}
-
-fn open(dir: &Dir, path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true);
-    #[cfg(unix)]
-    {
-        use cap_std::fs::OpenOptionsExt;
-        // A file that was swapped for a pipe must not make a server wait for a writer.
-        options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
-    }
-    dir.open_with(path, &options).map(cap_std::fs::File::into_std)
-}
-
-fn entry(path: String, kind: EntryKind, metadata: &Metadata) -> Entry {
-    Entry { path, kind, mode: stamp::mode(metadata), modified: stamp::modified(metadata) }
-}
-
-/// Everything below `dir`, in a manifest's order, and what is left out.
-fn walk(dir: &Dir, shown: &Path) -> Result<(Vec<Entry>, Vec<Stamp>, LeftOut), SourceError> {
-    let root = dir.dir_metadata().map_err(|error| source_error(shown, error))?;
-    let (mut entries, mut stamps) = (Vec::new(), Vec::new());
-    let mut left_out = LeftOut::default();
-    let mut pending = vec![(String::new(), root)];
-    while let Some((path, metadata)) = pending.pop() {
-        let place = || join(shown, &path);
-        let error = |error| source_error(&place(), error);
-        let kind = if metadata.is_dir() {
-            pending.extend(children(dir, &path, &place())?);
-            EntryKind::Directory
-        } else if metadata.is_file() {
-            EntryKind::File { size: metadata.len() }
-        } else if metadata.is_symlink() {
-            let target = dir.read_link_contents(name::to_path(&path)).map_err(error)?;
-            let target = name::from_os(target.as_os_str());
-            let target = target.ok_or_else(|| SourceError::NoText { path: place() })?;
-            EntryKind::Symlink { target }
-        } else {
-            left_out.special += 1;
-            left_out.name(&place());
-            continue;
-        };
-        if entries.len() + pending.len() >= MAX_ENTRIES {
-            let source = ManifestError::TooManyEntries((entries.len() + pending.len() + 1) as u64);
-            return Err(SourceError::Manifest { path: shown.to_owned(), source });
-        }
-        stamps.push(Stamp::of(&metadata));
-        entries.push(entry(path, kind, &metadata));
-    }
-    Ok((entries, stamps, left_out))
-}
-
-/// The entries of the directory `path`, last name first.
-fn children(dir: &Dir, path: &str, place: &Path) -> Result<Vec<(String, Metadata)>, SourceError> {
-    let error = |error| source_error(place, error);
-    let within = if path.is_empty() { "." } else { path };
-    let mut children = Vec::new();
-    for child in dir.read_dir(name::to_path(within)).map_err(error)? {
-        let child = child.map_err(error)?;
-        let shown = place.join(child.file_name());
-        let name = name::from_os(&child.file_name());
-        let name = name.ok_or_else(|| SourceError::NoText { path: shown.clone() })?;
-        if partial::is_partial(&name) {
-            continue;
-        }
-        let metadata = child.metadata().map_err(|error| source_error(&shown, error))?;
-        let path = if path.is_empty() { name } else { format!("{path}/{name}") };
-        children.push((path, metadata));
-    }
-    // Siblings share what precedes their names, so whole paths sort as their names do.
-    children.sort_unstable_by(|a, b| b.0.cmp(&a.0));
-    Ok(children)
-}
-
-/// Appends `len` bytes of a file, from `offset` on, to `out`.
-pub(crate) fn append_at(file: &File, offset: u64, len: usize, out: &mut Vec<u8>) -> io::Result<()> {
-    let end = out.len() + len;
-    #[cfg(unix)]
-    {
-        // Into memory that nobody clears before, which would take as long again as the reading
-        // itself. There may be more room than bytes wanted.
-        let mut offset = offset;
-        out.reserve(len);
-        while out.len() < end {
-            let room = rustix::buffer::spare_capacity(out);
-            match rustix::io::pread(file, room, offset) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(read) => offset += read as u64,
-                Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        out.truncate(end);
-        Ok(())
-    }
-    #[cfg(not(unix))]
-    {
-        let (mut offset, mut at) = (offset, out.len());
-        out.resize(end, 0);
-        while at < end {
-            match std::os::windows::fs::FileExt::seek_read(file, &mut out[at..], offset)? {
-                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                read => (at, offset) = (at + read, offset + read as u64),
-            }
-        }
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests;

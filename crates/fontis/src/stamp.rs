@@ -86,6 +86,19 @@ pub(crate) fn is_own(metadata: &Metadata) -> bool {
     !metadata.is_symlink()
 }
 
+/// Returns true if the file takes at least as much room on the disk as it has bytes, so that it has
+/// no holes; also where the system does not tell.
+#[cfg(unix)]
+pub(crate) fn is_dense(metadata: &Metadata) -> bool {
+    use cap_std::fs::MetadataExt;
+    metadata.blocks().saturating_mul(512) >= metadata.len()
+}
+
+#[cfg(not(unix))]
+pub(crate) fn is_dense(_: &Metadata) -> bool {
+    true
+}
+
 /// Bytes that an open file has on the disk, holes left out, where the system tells.
 #[cfg(unix)]
 pub(crate) fn allocated(file: &std::fs::File) -> Option<u64> {

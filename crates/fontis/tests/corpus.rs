@@ -15,6 +15,15 @@ mod tree;
 #[path = "../../../fuzz/inputs/url.rs"]
 mod url;
 
+#[path = "../../../fuzz/inputs/endpoint.rs"]
+mod endpoint;
+#[path = "../../../fuzz/inputs/manifest.rs"]
+mod manifest;
+#[path = "../../../fuzz/inputs/name.rs"]
+mod name;
+#[path = "../../../fuzz/inputs/sink.rs"]
+mod sink;
+
 #[path = "../../../fuzz/inputs/replay.rs"]
 mod replay;
 
@@ -53,4 +62,24 @@ fn the_corpus_of_tree_replays() {
 #[test]
 fn the_corpus_of_url_replays() {
     replay("url", url::run);
+}
+
+#[test]
+fn the_corpus_of_endpoint_replays() {
+    replay("endpoint", endpoint::run);
+}
+
+#[test]
+fn the_corpus_of_manifest_replays() {
+    replay("manifest", manifest::run);
+}
+
+#[test]
+fn the_corpus_of_name_replays() {
+    replay("name", name::run);
+}
+
+#[test]
+fn the_corpus_of_sink_replays() {
+    replay("sink", sink::run);
 }

@@ -1,6 +1,7 @@
 //! Peers that break the rules over real sockets, beside an honest client, and strangers' packets.
 
 use std::net::{SocketAddr, UdpSocket};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fontis::transfer::{self, FileServer};
@@ -63,6 +64,32 @@ fn is_answered(server: SocketAddr, syn: &[u8]) -> bool {
     socket.send_to(syn, server).unwrap();
     let mut answer = [0; 2000];
     socket.recv(&mut answer).is_ok_and(|_| answer[0] == 2)
+}
+
+/// Forwards between a client and the server, and keeps the client's first datagram.
+fn recorder(server: SocketAddr) -> (SocketAddr, std::sync::mpsc::Receiver<Vec<u8>>) {
+    let bind = || Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap());
+    let (inside, outside) = (bind(), bind());
+    let address = outside.local_addr().unwrap();
+    let (keep, kept) = std::sync::mpsc::channel();
+    let client = Arc::new(Mutex::new(address));
+    let (to_server, from_client, seen) = (inside.clone(), outside.clone(), client.clone());
+    std::thread::spawn(move || {
+        let mut bytes = [0; 2000];
+        while let Ok((length, from)) = from_client.recv_from(&mut bytes) {
+            *seen.lock().unwrap() = from;
+            let _ = keep.send(bytes[..length].to_vec());
+            to_server.send_to(&bytes[..length], server).unwrap();
+        }
+    });
+    std::thread::spawn(move || {
+        let mut bytes = [0; 2000];
+        while let Ok(length) = inside.recv(&mut bytes) {
+            let client = *client.lock().unwrap();
+            outside.send_to(&bytes[..length], client).unwrap();
+        }
+    });
+    (address, kept)
 }
 
 async fn fetches(server: SocketAddr, identity: &Identity, dest: &std::path::Path) {
@@ -165,4 +192,36 @@ async fn a_forged_unknown_key_ends_no_attempt() {
     let connected = tokio::time::timeout(Duration::from_secs(5), attempt).await;
     assert!(connected.expect("another copy of the SYN").unwrap().is_ok());
     drop(server);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_was_recorded_is_not_answered_again() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file"), vec![7; 100_000]).unwrap();
+    let identity = Identity::generate();
+    let server = endpoint(&identity, Accept::Anyone);
+    let address = server.local_addr();
+    tokio::spawn(FileServer::new(server.clone(), folder.path(), None).unwrap().run(|_| {}));
+    let (between, recorded) = recorder(address);
+    // While the connection lives it is another's, too.
+    let client = endpoint(&Identity::generate(), Accept::None);
+    let key = *identity.public().as_bytes();
+    let connection = client.connect(between, key, None).await.unwrap();
+    let first = recorded.recv().unwrap();
+    assert_eq!(first[0], 1, "a SYN");
+    assert!(connection.confirmed().await);
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(!is_answered(address, &first));
+    connection.close(0, "");
+    connection.closed().await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    for _ in 0..3 {
+        assert!(!is_answered(address, &first));
+    }
+    let accepted = server.status().await.unwrap().accepted;
+    assert_eq!(accepted, 1);
+    // A SYN that nobody confirms may come again, for its first handshake may be forgotten.
+    let other = syn(&identity, [9; 8], &hello(1000, 64, 0, &[7; 64]));
+    assert!(is_answered(address, &other) && is_answered(address, &other));
+    fetches(address, &identity, &folder.path().join("copy")).await;
 }

@@ -10,7 +10,8 @@ use fontis::transfer::{
     self, ENTRY_COST, FileServer, InboxOptions, Progress, Receiver, ServerEvent, TransferError,
 };
 use fontis::{
-    Accept, Dest, Endpoint, EndpointConfig, Identity, Secret, SinkOptions, SourceError, Url,
+    Accept, Dest, Endpoint, EndpointConfig, Identity, Secret, SinkOptions, SourceError,
+    SourceOptions, Url,
 };
 
 fn endpoint(address: &str, identity: &Identity, accept: Accept) -> Endpoint {
@@ -183,15 +184,33 @@ async fn what_is_sent_with_the_secret_is_stored_and_without_it_is_not() {
     let client = endpoint("127.0.0.1:0", &Identity::generate(), Accept::None);
     let secret = url.secret.replace(Secret::generate());
     let paths = [folder.clone()];
-    let error =
-        transfer::send(&client, server.local_addr(), &url, &paths, |_| {}).await.unwrap_err();
+    let error = transfer::send(
+        &client,
+        server.local_addr(),
+        &url,
+        &paths,
+        &SourceOptions::default(),
+        |_| {},
+    )
+    .await
+    .unwrap_err();
     assert!(error.to_string().contains("secret"), "{error}");
     url.secret = secret;
-    transfer::send(&client, server.local_addr(), &url, &paths, |_| {}).await.unwrap();
+    transfer::send(&client, server.local_addr(), &url, &paths, &SourceOptions::default(), |_| {})
+        .await
+        .unwrap();
     assert_eq!(std::fs::read_to_string(to.path().join("folder/a.txt")).unwrap(), "hello");
     assert_eq!(std::fs::read(to.path().join("folder/sub/b.bin")).unwrap(), pattern(3_000_000));
-    let error =
-        transfer::send(&client, server.local_addr(), &url, &paths, |_| {}).await.unwrap_err();
+    let error = transfer::send(
+        &client,
+        server.local_addr(),
+        &url,
+        &paths,
+        &SourceOptions::default(),
+        |_| {},
+    )
+    .await
+    .unwrap_err();
     assert!(matches!(error, TransferError::Refused { .. }), "what exists is not replaced: {error}");
 }
 
@@ -208,7 +227,15 @@ async fn an_inbox_refuses_hidden_names_and_more_than_its_limit_unless_told_other
     let send = async |options: InboxOptions, names: &[&str]| {
         let (server, url) = receiver_with(to.path(), options);
         let paths: Vec<PathBuf> = names.iter().map(|name| path(name)).collect();
-        transfer::send(&client, server.local_addr(), &url, &paths, |_| {}).await
+        transfer::send(
+            &client,
+            server.local_addr(),
+            &url,
+            &paths,
+            &SourceOptions::default(),
+            |_| {},
+        )
+        .await
     };
     let said = send(InboxOptions::default(), &[".profile"]).await.unwrap_err().to_string();
     assert!(said.contains("hidden name") && !to.path().join(".profile").exists(), "{said}");
@@ -247,7 +274,8 @@ async fn what_changes_while_it_is_hashed_and_sent_to_a_receiver_is_given_up_too(
     let client = endpoint("127.0.0.1:0", &Identity::generate(), Accept::None);
     client.limit(Some(fontis_base::Rate::from_mbps(32)));
     let paths = [path.clone()];
-    let sending = transfer::send(&client, server.local_addr(), &url, &paths, |_| {});
+    let (address, all) = (server.local_addr(), SourceOptions::default());
+    let sending = transfer::send(&client, address, &url, &paths, &all, |_| {});
     // Hashed before, all of it but the last block would be what was promised, and the receiver
     // would name the sender.
     let (sent, ()) = tokio::join!(sending, tamper(&path));
@@ -273,8 +301,9 @@ async fn what_was_sent_before_it_was_hashed_goes_on_where_it_stopped() {
     };
     let client = endpoint("127.0.0.1:0", &identity, Accept::None);
     client.limit(Some(fontis_base::Rate::from_mbps(32)));
+    let all = SourceOptions::default();
     tokio::select! {
-        sent = transfer::send(&client, address, &url, &paths, |_| {}) => panic!("{sent:?}"),
+        sent = transfer::send(&client, address, &url, &paths, &all, |_| {}) => panic!("{sent:?}"),
         () = some_is_stored => {}
     }
     drop(client);
@@ -285,7 +314,7 @@ async fn what_was_sent_before_it_was_hashed_goes_on_where_it_stopped() {
             reports.lock().unwrap().push(report);
         }
     };
-    transfer::send(&client, address, &url, &paths, progress).await.unwrap();
+    transfer::send(&client, address, &url, &paths, &all, progress).await.unwrap();
     let reports = reports.into_inner().unwrap();
     assert!(reports[0].resumed >= 1 << 20, "{} bytes", reports[0].resumed);
     assert_eq!(reports[0].hash, blake3::hash(&pattern(8_000_000)).to_hex().to_string());

@@ -3,10 +3,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fontis::transfer::{FileServer, InboxOptions, Progress, Receiver, Report, ServerEvent};
-use fontis::{Dest, Printable, Secret, SinkOptions};
+use fontis::{Dest, Printable, Secret, SinkOptions, SourceOptions};
 use fontis_cli::failure::Failure;
 use fontis_cli::listen::{self, ListenArgs};
 use fontis_cli::peer::{self, KeyArgs, Keys, RateArgs, ReachArgs};
+use fontis_cli::send::Parcel;
 use fontis_proto::dfcp::DfcpStats;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -45,7 +46,7 @@ pub(crate) fn get(
     }
     let keys = keys(identity, psk_file)?;
     let reach = reach(timeout, retries, interfaces)?;
-    let options = SinkOptions { overwrite, restart, outward_links };
+    let options = SinkOptions { overwrite, restart, outward_links, ..SinkOptions::default() };
     let report = drive(py, stop, progress, async |tell| {
         fontis_cli::get::fetch(&url, &dest, options, &keys, &reach, |_| (), tell).await
     })?;
@@ -77,6 +78,7 @@ pub(crate) fn send(
     let keys = keys(identity, psk_file)?;
     let reach = reach(timeout, retries, interfaces)?;
     let stored = Mutex::new(Vec::new());
+    let parcel = Parcel { paths: &paths, options: &SourceOptions::default() };
     drive(py, stop, progress, async |tell| {
         let see = |now: Progress| {
             if let Progress::Stored(report) = &now {
@@ -84,7 +86,7 @@ pub(crate) fn send(
             }
             tell(now);
         };
-        fontis_cli::send::deliver(&paths, &url, &rate, &keys, &reach, |_| (), see).await
+        fontis_cli::send::deliver(parcel, &url, &rate, &keys, &reach, |_| (), see).await
     })?;
     let stored = stored.into_inner().unwrap_or_else(PoisonError::into_inner);
     stored.iter().map(|report| report_dict(py, report)).collect()
@@ -297,7 +299,13 @@ impl Server {
         let urls = if receives {
             let secret = Secret::generate();
             let urls = listen::urls(&endpoint, &keys, Some(&secret));
-            let options = InboxOptions { overwrite, hidden, max_size, outward_links };
+            let options = InboxOptions {
+                overwrite,
+                hidden,
+                max_size,
+                outward_links,
+                ..InboxOptions::default()
+            };
             let receiver = Receiver::new(endpoint, &folder, secret, options);
             drop(runtime.spawn(receiver.map_err(failed)?.run(tell)));
             urls

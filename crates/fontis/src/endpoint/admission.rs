@@ -21,7 +21,7 @@ use super::unconfirmed::{LIFE, Network};
 use super::way::Way;
 use crate::connection::Connection;
 use crate::protection::{
-    Cookie, OpenedSyn, SynError, cookie, open_syn, reset, reset_token, unknown_key,
+    Cookie, OpenedSyn, SynError, cookie, open_syn, reset, reset_token, syn_mark, unknown_key,
     version_negotiation,
 };
 
@@ -79,6 +79,11 @@ impl Driver {
             }
             return;
         }
+        let mark = syn_mark(bytes);
+        if mark.is_some_and(|mark| self.admission.replays.has(&mark)) {
+            self.admission.turned_away += 1;
+            return;
+        }
         let proved = match self.judge(at, syn) {
             Verdict::Open { proved } => proved,
             Verdict::Ask => {
@@ -95,7 +100,7 @@ impl Driver {
             }
         };
         match open_syn(bytes, &self.config.secret, self.config.psk.as_deref()) {
-            Ok(opened) => self.accept(at, syn, proved, opened, bytes.len()),
+            Ok(opened) => self.accept(at, syn, proved, opened, bytes),
             Err(SynError::UnknownKey) => {
                 if self.admission.answers.allows(at) {
                     self.answer(syn.from, syn.local, &unknown_key(syn.source));
@@ -130,7 +135,7 @@ impl Driver {
         self.with(slot, at, |slot, now| slot.machine.handle_syn_copy(now, syn.source, size));
     }
 
-    fn accept(&mut self, at: Time, syn: &Syn, proved: bool, mut opened: OpenedSyn, length: usize) {
+    fn accept(&mut self, at: Time, syn: &Syn, proved: bool, mut opened: OpenedSyn, bytes: &[u8]) {
         let Some(handle) = self.handle.clone() else { return };
         let allowed = match &self.config.accept {
             Accept::Keys(keys) => keys.contains(&opened.client),
@@ -156,7 +161,7 @@ impl Driver {
         }
         let given = known.and_then(|known| known.rate).map(|rate| (at, rate));
         let config = DfcpConfig { token: Some(next), known, ..self.transport(syn.from, id) };
-        let size = length as u32 + config.overhead;
+        let size = bytes.len() as u32 + config.overhead;
         let mut machine =
             Machine::accept(at, config, id, opened.source, opened.version, &opened.hello, size);
         let (router, inboxes) = Router::new();
@@ -181,6 +186,7 @@ impl Driver {
             waiting,
             latest: at,
             syn: Some((syn.from, opened.source)),
+            mark: syn_mark(bytes),
             is_doubted: false,
             doubts: None,
             qlog: self.qlog(id, "server"),

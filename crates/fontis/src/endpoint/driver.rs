@@ -244,6 +244,7 @@ impl Driver {
             }))),
             latest: now,
             syn: None,
+            mark: None,
             is_doubted: false,
             doubts: Some(doubts),
             unconfirmed_until: None,
@@ -563,6 +564,9 @@ impl Driver {
             slot.counted = true;
             slot.unconfirmed_until = None;
             self.admission.leave(id);
+            if let Some(mark) = slot.mark.take() {
+                self.admission.replays.remember(mark);
+            }
             self.accepted += 1;
             let network = Network::from(slot.remote().ip());
             if self.census.enter(network) {

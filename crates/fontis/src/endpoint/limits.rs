@@ -1,4 +1,5 @@
 use super::limiter::Limiter;
+use super::replays::Replays;
 use super::unconfirmed::Unconfirmed;
 use crate::protection::{Cookies, Tokens};
 
@@ -28,7 +29,8 @@ pub(super) struct Admission {
     pub(super) cookies_sent: Limiter,
     pub(super) cookies: Cookies,
     pub(super) tokens: Tokens,
-    /// SYNs that were turned away, asked for a cookie or dropped.
+    pub(super) replays: Replays,
+    /// SYNs that were turned away: asked for a cookie, or dropped.
     pub(super) turned_away: u64,
 }
 
@@ -41,6 +43,7 @@ impl Admission {
             cookies_sent: Limiter::new(COOKIES),
             cookies: Cookies::new(),
             tokens: Tokens::new(),
+            replays: Replays::new(),
             turned_away: 0,
         }
     }

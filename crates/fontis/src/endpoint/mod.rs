@@ -15,6 +15,7 @@ mod interfaces;
 mod limiter;
 mod limits;
 mod outbox;
+mod replays;
 mod reset_secret;
 mod router;
 mod shares;

@@ -13,7 +13,7 @@ use super::router::Router;
 use super::shares::Shares;
 use super::unconfirmed::Network;
 use super::way::{Candidate, Way, overhead};
-use crate::protection::{Initiator, Opened, Responder};
+use crate::protection::{Initiator, Opened, Responder, SynMark};
 use crate::qlog::Qlog;
 use crate::random::random;
 
@@ -66,6 +66,8 @@ pub(crate) struct Slot {
     pub(super) latest: Time,
     /// The handshake that began it, so that copies of the SYN find it.
     pub(super) syn: Option<(SocketAddr, fontis_proto::dfcp::ConnectionId)>,
+    /// The mark of that SYN, until the handshake is confirmed.
+    pub(super) mark: Option<SynMark>,
     /// Somebody says that the peer cannot read the SYN, or sent an answer that does not open. It
     /// explains the end of an attempt and ends none, since anybody could say so.
     pub(super) is_doubted: bool,

@@ -1,6 +1,6 @@
 //! The rules that a manifest can break.
 
-use super::limits::{MAX_BYTES, MAX_COMPONENT, MAX_ENTRIES, MAX_PATH, VERSION};
+use super::limits::{MAX_BYTES, MAX_COMPONENT, MAX_ENTRIES, MAX_HOLES, MAX_PATH, VERSION};
 use crate::printable::Printable;
 
 /// The reason why a manifest was refused. Paths are relative to the object's root, escaped for
@@ -48,6 +48,12 @@ pub enum ManifestError {
     Time(String),
     #[error("symlink '{}' has an empty or overlong target: the sender's manifest is broken", Printable(.0))]
     Target(String),
+    #[error("'{}' has an impossible owner or attribute: the sender's manifest is broken", Printable(.0))]
+    Extra(String),
+    #[error("'{}' has impossible holes: the sender's manifest is broken", Printable(.0))]
+    Holes(String),
+    #[error("the files up to '{}' have over {MAX_HOLES} holes: send the folder in parts", Printable(.0))]
+    TooManyHoles(String),
     #[error("the files up to '{}' have more bytes than can be counted", Printable(.0))]
     Overflow(String),
     #[error("manifest declares {declared} bytes, its files have {actual}: the sender is broken")]

@@ -2,11 +2,11 @@ use super::*;
 use proptest::prelude::*;
 
 fn entry(path: &str, kind: EntryKind) -> Entry {
-    Entry { path: path.to_owned(), kind, mode: 0o644, modified: Modified::default() }
+    Entry { path: path.to_owned(), kind, mode: 0o644, modified: Modified::default(), extra: None }
 }
 
 fn file(path: &str, size: u64) -> Entry {
-    entry(path, EntryKind::File { size })
+    entry(path, EntryKind::file(size))
 }
 
 fn dir(path: &str) -> Entry {
@@ -23,7 +23,7 @@ fn folder(entries: impl IntoIterator<Item = Entry>) -> Result<Manifest, Manifest
 
 /// Encodes without asking `new`, as a hostile sender would.
 fn forged(name: &str, size: u64, entries: &[Entry]) -> Vec<u8> {
-    let head = Head { name, size, omitted: 0, entries: entries.len() as u64 };
+    let head = Head { name, size, omitted: Omitted::default(), entries: entries.len() as u64 };
     let mut bytes = postcard::to_extend(&head, vec![VERSION]).unwrap();
     for entry in entries {
         bytes = postcard::to_extend(entry, bytes).unwrap();
@@ -48,7 +48,7 @@ fn a_manifest_survives_encoding() {
     let manifest = example();
     assert_eq!(manifest.size(), 12 + u64::from(u32::MAX));
     assert_eq!(Manifest::decode(&manifest.encode().unwrap()), Ok(manifest.clone()));
-    let less = manifest.with_omitted(3);
+    let less = manifest.with_omitted(Omitted { special: 3, unreadable: 300 });
     assert_eq!(Manifest::decode(&less.encode().unwrap()), Ok(less));
     let single = Manifest::new("x.iso", vec![file("", 9)]).unwrap();
     assert!(!single.is_folder());
@@ -219,7 +219,7 @@ fn sizes_add_up_without_overflow() {
 
 #[test]
 fn a_count_of_entries_that_are_not_there_costs_no_memory() {
-    let head = Head { name: "x", size: 0, omitted: 0, entries: u64::MAX };
+    let head = Head { name: "x", size: 0, omitted: Omitted::default(), entries: u64::MAX };
     let bytes = postcard::to_extend(&head, vec![VERSION]).unwrap();
     assert_eq!(Manifest::decode(&bytes), Err(ManifestError::TooManyEntries(u64::MAX)));
     let head = Head { entries: MAX_ENTRIES as u64, ..head };
@@ -227,6 +227,69 @@ fn a_count_of_entries_that_are_not_there_costs_no_memory() {
     assert_eq!(Manifest::decode(&bytes), Err(ManifestError::Malformed(bytes.len())));
     let too_long = vec![VERSION; MAX_BYTES + 1];
     assert_eq!(Manifest::decode(&too_long), Err(ManifestError::TooLong(MAX_BYTES + 1)));
+}
+
+#[test]
+fn owners_and_attributes_stay_within_their_limits() {
+    let with = |owner, attributes: &[(&str, usize)]| {
+        let attribute = |(name, size): &(&str, usize)| Attribute {
+            name: (*name).to_owned(),
+            value: vec![7; *size],
+        };
+        let attributes = attributes.iter().map(attribute).collect();
+        let extra = Some(Box::new(Extra { owner, attributes }));
+        Manifest::new("x", vec![Entry { extra, ..file("", 1) }])
+    };
+    let manifest = with(Some((0, 1000)), &[("security.x", 0), ("user.a", 65_536)]).unwrap();
+    assert_eq!(Manifest::decode(&manifest.encode().unwrap()), Ok(manifest));
+    let long = format!("user.{}", "x".repeat(251));
+    let impossible: [&[(&str, usize)]; 7] = [
+        &[("user.b", 1), ("user.a", 1)],
+        &[("user.a", 1), ("user.a", 1)],
+        &[("user.a", 65_537)],
+        &[("user", 1)],
+        &[("user.", 1)],
+        &[("user.a\0b", 1)],
+        &[(&long, 1)],
+    ];
+    for attributes in impossible {
+        assert_eq!(with(None, attributes), Err(ManifestError::Extra(String::new())));
+    }
+    assert!(with(Some((u32::MAX, 0)), &[]).is_err(), "it would stand for no change");
+    let names: Vec<_> = (0..=MAX_ATTRIBUTES).map(|i| format!("user.{i:03}")).collect();
+    let many: Vec<_> = names.iter().map(|name| (&**name, 1)).collect();
+    assert!(with(None, &many).is_err() && with(None, &many[1..]).is_ok());
+    let extra =
+        Extra { attributes: vec![Attribute { name: "user.a".into(), value: vec![] }], owner: None };
+    let on_link = Entry { extra: Some(Box::new(extra)), ..link("l", "x") };
+    assert_eq!(folder([on_link]), Err(ManifestError::Extra("l".into())));
+}
+
+#[test]
+fn holes_ascend_apart_from_each_other_within_their_file() {
+    let sparse = |size, holes: &[(u64, u64)]| {
+        let holes = holes.iter().map(|&(start, end)| Hole { start, end }).collect();
+        Manifest::new("x", vec![entry("", EntryKind::File { size, holes })])
+    };
+    let manifest = sparse(100, &[(0, 10), (11, 20), (90, 100)]).unwrap();
+    assert_eq!((manifest.size(), manifest.length()), (71, 100));
+    assert_eq!(Manifest::decode(&manifest.encode().unwrap()), Ok(manifest));
+    assert_eq!(sparse(1 << 40, &[(0, 1 << 40)]).unwrap().size(), 0);
+    let impossible: [&[(u64, u64)]; 6] = [
+        &[(5, 5)],
+        &[(6, 5)],
+        &[(0, 101)],
+        &[(0, 10), (10, 20)],
+        &[(20, 30), (0, 10)],
+        &[(0, 10), (5, 20)],
+    ];
+    for holes in impossible {
+        assert_eq!(sparse(100, holes), Err(ManifestError::Holes(String::new())), "{holes:?}");
+    }
+    assert_eq!(sparse(u64::MAX, &[(0, 1)]), Err(ManifestError::Holes(String::new())));
+    let many: Vec<_> = (0..=MAX_HOLES as u64).map(|i| (2 * i, 2 * i + 1)).collect();
+    assert_eq!(sparse(1 << 30, &many), Err(ManifestError::TooManyHoles(String::new())));
+    assert!(sparse(1 << 30, &many[1..]).is_ok());
 }
 
 proptest! {

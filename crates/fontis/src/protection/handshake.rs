@@ -203,6 +203,15 @@ impl Session for Initiator {
     }
 }
 
+/// Bytes of a SYN that tell it from every other: those of its ephemeral key, which the handshake
+/// authenticates.
+pub(crate) type SynMark = [u8; 16];
+
+/// The mark of a SYN; `None` if it is too short to be one.
+pub(crate) fn syn_mark(datagram: &[u8]) -> Option<SynMark> {
+    datagram.get(SYN_HEADER..)?.first_chunk().copied()
+}
+
 /// Opens a SYN with the private key `secret`.
 pub fn open_syn(
     datagram: &[u8],

@@ -17,6 +17,7 @@ mod token;
 
 pub use cookie::{Cookie, Cookies};
 pub use handshake::{Initiator, OpenedSyn, Responder, SynError, open_syn};
+pub(crate) use handshake::{SynMark, syn_mark};
 pub use keys::Opened;
 pub use packets::{
     Header, PROVED_SYN_HEADER, SYNACK, UNKNOWN_KEY, cookie, header, reset, reset_token, sealed_for,

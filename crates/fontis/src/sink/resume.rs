@@ -8,9 +8,9 @@ use fontis_proto::dfcp::{Checkpoint, Kept, KeptBlock};
 use rayon::prelude::*;
 
 use super::*;
+use crate::file::append_at;
 use crate::hash_tree::HashTree;
 use crate::journal::{Header, journal_name};
-use crate::source::append_at;
 
 /// The partial of an earlier transfer to the same place.
 pub(super) struct Found {
@@ -57,15 +57,22 @@ pub(super) fn new_journal(
 fn layout_of(manifest: &Manifest) -> blake3::Hasher {
     let mut hasher = blake3::Hasher::new();
     for entry in manifest.entries() {
-        let (kind, size, target) = match &entry.kind {
-            EntryKind::File { size } => (0, *size, ""),
-            EntryKind::Directory => (1, 0, ""),
-            EntryKind::Symlink { target } => (2, 0, target.as_str()),
+        let (kind, size, target, holes) = match &entry.kind {
+            EntryKind::File { size, holes } if holes.is_empty() => (0, *size, "", &[][..]),
+            EntryKind::File { size, holes } => (3, *size, "", &holes[..]),
+            EntryKind::Directory => (1, 0, "", &[][..]),
+            EntryKind::Symlink { target } => (2, 0, target.as_str(), &[][..]),
         };
         for text in [&entry.path, target] {
             hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
         }
         hasher.update(&[kind]).update(&size.to_le_bytes());
+        if !holes.is_empty() {
+            hasher.update(&(holes.len() as u64).to_le_bytes());
+        }
+        for hole in holes {
+            hasher.update(&hole.start.to_le_bytes()).update(&hole.end.to_le_bytes());
+        }
     }
     hasher
 }
@@ -107,7 +114,7 @@ impl Sink {
             // Another object of this name may have been longer.
             let file = &self.partial.handle;
             partial::set_mode(file, 0o600)?;
-            let size = self.manifest.size();
+            let size = self.manifest.length();
             return if file.metadata()?.len() > size { file.set_len(size) } else { Ok(()) };
         };
         let mut state = self.state();
@@ -124,7 +131,7 @@ impl Sink {
             if is_own && !there.is_symlink() && stamp::mode(&there) & writable != writable {
                 set_mode_at(dir, &name::to_path(&entry.path), writable)?;
             }
-            match entry.kind {
+            match &entry.kind {
                 EntryKind::Directory => {}
                 EntryKind::File { .. }
                     if there.is_file() && !files.insert(identity(&there, &entry.path)) =>
@@ -132,6 +139,10 @@ impl Sink {
                     self.skip(&mut state, i);
                 }
                 EntryKind::File { .. } if there.is_file() && is_own => {
+                    if has_holes(&entry.kind) {
+                        let file = partial::open(dir, name::to_path(&entry.path), true)?;
+                        holes::make(&file, &entry.kind)?;
+                    }
                     state.progress[i] = Progress::Created;
                 }
                 EntryKind::File { .. } | EntryKind::Symlink { .. } => {
@@ -257,6 +268,10 @@ impl Sink {
         }
         (bytes.len() == len).then_some(bytes)
     }
+}
+
+fn has_holes(kind: &EntryKind) -> bool {
+    matches!(kind, EntryKind::File { holes, .. } if !holes.is_empty())
 }
 
 /// A value that two names share only if they are one file; where the system does not tell, names

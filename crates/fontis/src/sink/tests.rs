@@ -1,3 +1,6 @@
+mod attributes;
+mod holes;
+
 use super::*;
 
 use std::fs;
@@ -17,11 +20,11 @@ fn random() -> Stream {
 
 fn entry(path: &str, kind: EntryKind, mode: u32) -> Entry {
     let modified = Modified { seconds: 1_000_000_000, nanos: 123_456_789 };
-    Entry { path: path.to_owned(), kind, mode, modified }
+    Entry { path: path.to_owned(), kind, mode, modified, extra: None }
 }
 
 fn file(path: &str, size: u64) -> Entry {
-    entry(path, EntryKind::File { size }, 0o640)
+    entry(path, EntryKind::file(size), 0o640)
 }
 
 fn dir(path: &str) -> Entry {
@@ -52,6 +55,22 @@ fn names(path: &Path) -> Vec<String> {
 
 fn temp() -> TempDir {
     tempfile::tempdir().unwrap()
+}
+
+#[test]
+fn times_before_1970_are_kept() {
+    let early = Modified { seconds: -1, nanos: 500_000_000 };
+    let target = "f".to_owned();
+    let entries = [dir("d"), entry("d/l", EntryKind::Symlink { target }, 0o777), file("f", 0)];
+    let entries = entries.map(|one| Entry { modified: early, ..one });
+    let to = temp();
+    let sink = create(&to.path().join("x"), folder(entries), false).unwrap();
+    let (path, left_out) = sink.finish().unwrap();
+    assert_eq!(left_out.total(), 0);
+    for name in ["d", "d/l", "f"] {
+        let modified = fs::symlink_metadata(path.join(name)).unwrap().modified().unwrap();
+        assert_eq!(stamp::to_modified(modified), early, "{name}");
+    }
 }
 
 #[test]
@@ -364,8 +383,8 @@ mod unix {
         let manifest = folder([
             entry("link", link, 0o777),
             entry("locked", EntryKind::Directory, 0o500),
-            entry("locked/file", EntryKind::File { size: 3 }, 0o400),
-            entry("run", EntryKind::File { size: 2 }, 0o755),
+            entry("locked/file", EntryKind::file(3), 0o400),
+            entry("run", EntryKind::file(2), 0o755),
         ]);
         let sink = create(temp.path(), manifest, false).unwrap();
         assert_eq!(mode(&temp.path().join(".folder.fontis-partial")), 0o700, "private till then");
@@ -490,8 +509,7 @@ mod unix {
         let temp = temp();
         let dest = temp.path().join("x");
         let (content, tree) = blocks(2 << 20);
-        let manifest =
-            Manifest::new("x", vec![entry("", EntryKind::File { size: 2 << 20 }, 0o777)]);
+        let manifest = Manifest::new("x", vec![entry("", EntryKind::file(2 << 20), 0o777)]);
         let manifest = manifest.unwrap();
         sink_for(&dest, &manifest, &tree, false)
             .write_block(0, &content[..tree.block_len(0)])

@@ -1,4 +1,5 @@
 use super::*;
+use crate::manifest::Hole;
 
 use std::fs;
 use std::time::Duration;
@@ -71,6 +72,108 @@ fn more_files_than_handles_are_read_in_any_order() {
     for start in (0..all.len() - 50).rev().step_by(37) {
         assert_eq!(read(&source, start as u64, 50).unwrap(), all[start..start + 50]);
     }
+}
+
+fn excluding(patterns: &[&str], gitignore: bool) -> SourceOptions {
+    let exclusions = Exclusions::new(patterns.iter().copied(), gitignore).unwrap();
+    SourceOptions { exclusions, ..SourceOptions::default() }
+}
+
+/// The paths of a source's entries but the root.
+fn paths(source: &Source) -> Vec<&str> {
+    source.manifest().entries()[1..].iter().map(|entry| &*entry.path).collect()
+}
+
+/// A folder with these files, each with its path as its content.
+fn folder_with(files: &[(&str, &str)]) -> TempDir {
+    let temp = tempfile::tempdir().unwrap();
+    for (path, content) in files {
+        let path = temp.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+    temp
+}
+
+#[test]
+fn what_matches_a_pattern_is_not_sent() {
+    let temp = folder_with(&[
+        ("a.o", ""),
+        ("a.rs", ""),
+        ("keep/b.o", ""),
+        ("sub/a.o", ""),
+        ("sub/target/x", ""),
+        ("target/x", ""),
+        ("z/target", ""),
+    ]);
+    let open =
+        |patterns: &[&str]| Source::open_with(temp.path(), &excluding(patterns, false)).unwrap();
+    let all = ["a.o", "a.rs", "keep", "keep/b.o", "sub", "sub/a.o", "sub/target", "sub/target/x"];
+    assert_eq!(paths(&open(&[])), [&all[..], &["target", "target/x", "z", "z/target"]].concat());
+    let left = ["a.rs", "keep", "keep/b.o", "sub", "sub/target", "sub/target/x", "z", "z/target"];
+    assert_eq!(paths(&open(&["*.o", "!/keep/*", "/target"])), left);
+    assert_eq!(paths(&open(&["target/", "*.o", "keep"])), ["a.rs", "sub", "z", "z/target"]);
+    assert_eq!(open(&["*.o"]).left_out().total(), 0, "who asks for it is not warned of it");
+    let refused = Exclusions::new(["fine", "[z-a]"], false).unwrap_err().to_string();
+    assert!(refused.starts_with("'[z-a]' is no pattern: "), "{refused}");
+}
+
+#[test]
+fn files_of_rules_count_on_request_and_the_deeper_ones_first() {
+    let temp = folder_with(&[
+        (".gitignore", "*.log\n/build/\n[broken"),
+        ("a.log", ""),
+        ("build/x", ""),
+        ("sub/.gitignore", "!a.log\n# a comment\nown"),
+        ("sub/a.log", ""),
+        ("sub/b.log", ""),
+        ("sub/build/x", ""),
+        ("sub/deep/a.log", ""),
+        ("sub/own", ""),
+        ("x", ""),
+    ]);
+    let open =
+        |patterns: &[&str]| Source::open_with(temp.path(), &excluding(patterns, true)).unwrap();
+    let left = [".gitignore", "sub", "sub/.gitignore", "sub/a.log", "sub/build", "sub/build/x"];
+    let left = [&left[..], &["sub/deep", "sub/deep/a.log", "x"]].concat();
+    assert_eq!(paths(&open(&[])), left);
+    let asked = paths(&open(&["!b.log", "deep", ".gitignore", "build"])).join(" ");
+    assert_eq!(asked, "sub sub/a.log sub/b.log x");
+}
+
+#[test]
+fn what_is_excluded_is_not_served_by_any_path() {
+    let temp = folder_with(&[
+        (".gitignore", "hidden"),
+        ("sub/.gitignore", "secret"),
+        ("sub/secret", "s"),
+        ("sub/plain", "p"),
+        ("sub/hidden/x", "x"),
+        ("sub/own/x", "x"),
+    ]);
+    let root = Dir::open_ambient_dir(temp.path(), ambient_authority()).unwrap();
+    #[cfg(unix)]
+    for (target, link) in [("sub/secret", "link"), ("sub/hidden", "folder"), ("sub/plain", "fine")]
+    {
+        std::os::unix::fs::symlink(target, temp.path().join(link)).unwrap();
+    }
+    let options = excluding(&["/sub/own"], true);
+    let open = |path: &str| Source::beneath_with(&root, Path::new(path), &options);
+    let mut refused = vec!["sub/secret", "sub/hidden", "sub/hidden/x", "sub/own", "sub/own/x"];
+    refused.extend(["sub/../sub/secret", "./sub/hidden/x"]);
+    #[cfg(unix)]
+    refused.extend(["link", "folder", "folder/x"]);
+    for path in refused {
+        let opened = open(path);
+        assert!(matches!(opened, Err(SourceError::NotFound { .. })), "{path}: {opened:?}");
+        assert!(Source::beneath(&root, Path::new(path)).is_ok(), "{path}");
+    }
+    assert_eq!(open("sub/plain").unwrap().size(), 1);
+    #[cfg(unix)]
+    assert_eq!(open("fine").unwrap().size(), 1);
+    // Rules of the folders above the one that is asked for count, too.
+    assert_eq!(paths(&open("sub").unwrap()), [".gitignore", "plain"]);
+    assert_eq!(open("").unwrap().size(), "hiddensecretp".len() as u64);
 }
 
 #[test]
@@ -165,8 +268,8 @@ mod unix {
             [
                 ("", EntryKind::Directory),
                 ("a", EntryKind::Directory),
-                ("a/b", EntryKind::File { size: 2 }),
-                ("a.txt", EntryKind::File { size: 3 }),
+                ("a/b", EntryKind::file(2)),
+                ("a.txt", EntryKind::file(3)),
                 ("link", link),
             ]
         );
@@ -247,25 +350,87 @@ mod unix {
         }
         symlink(OsStr::from_bytes(b"\xff"), temp.path().join("link")).unwrap();
         let source = Source::open(temp.path()).unwrap();
-        assert_eq!((source.left_out().special, source.manifest().omitted()), (1, 1));
+        assert_eq!((source.left_out().special, source.manifest().omitted().special), (1, 1));
         assert!(source.left_out().first[0].ends_with("pipe"));
         assert_eq!(source.manifest().entries().len(), 6);
         assert_eq!(read(&source, 0, 9).unwrap(), b"a\nb\x80dir/\xc3"[..9]);
     }
 
+    /// A file of a megabyte with data at these places.
+    fn sparse(path: &Path, data: &[(u64, &[u8])]) {
+        use std::os::unix::fs::FileExt;
+        let file = fs::File::create(path).unwrap();
+        file.set_len(1 << 20).unwrap();
+        data.iter().for_each(|(offset, bytes)| file.write_all_at(bytes, *offset).unwrap());
+    }
+
     #[test]
-    fn what_may_not_be_read_is_named() {
-        let (temp, _) = folder_of(&[10, 10]);
-        let locked = temp.path().join("d000/f1");
-        fs::set_permissions(&locked, fs::Permissions::from_mode(0o0)).unwrap();
-        if fs::File::open(&locked).is_ok() {
+    fn holes_are_no_part_of_the_object() {
+        let temp = tempfile::tempdir().unwrap();
+        let bytes = content(8192);
+        sparse(&temp.path().join("a"), &[(0, &bytes[..4096]), (1 << 19, &bytes[4096..])]);
+        sparse(&temp.path().join("b"), &[]);
+        fs::write(temp.path().join("c"), b"end").unwrap();
+        let source = Source::open(temp.path()).unwrap();
+        if source.size() > 2 << 20 {
+            eprintln!("skipped: this file system has no holes");
+            return;
+        }
+        assert_eq!((source.size(), source.manifest().length()), (8192 + 3, (2 << 20) + 3));
+        let kinds: Vec<_> =
+            source.manifest().entries().iter().map(|one| one.kind.clone()).collect();
+        let holes = vec![
+            Hole { start: 4096, end: 1 << 19 },
+            Hole { start: (1 << 19) + 4096, end: 1 << 20 },
+        ];
+        assert_eq!(kinds[1], EntryKind::File { size: 1 << 20, holes });
+        let all = vec![Hole { start: 0, end: 1 << 20 }];
+        assert_eq!(kinds[2], EntryKind::File { size: 1 << 20, holes: all });
+        assert_eq!(kinds[3], EntryKind::file(3));
+        assert_eq!(read(&source, 0, 8195).unwrap(), [&bytes[..], b"end"].concat());
+    }
+
+    #[test]
+    fn of_many_holes_the_largest_are_kept() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("x");
+        sparse(&path, &[(4096, b"x"), (3 * 4096, b"x"), (1 << 19, b"x")]);
+        let file = fs::File::open(&path).unwrap();
+        let metadata = Metadata::from_file(&file).unwrap();
+        let find = |room| holes::find(&file, &metadata, room).unwrap();
+        let all = find(4);
+        if all.is_empty() {
+            eprintln!("skipped: this file system has no holes");
+            return;
+        }
+        assert_eq!(all.len(), 4);
+        assert_eq!(find(3), all[2..]);
+        assert_eq!(find(0), []);
+    }
+
+    #[test]
+    fn what_may_not_be_read_is_left_out_of_its_folder() {
+        let (temp, all) = folder_of(&[10, 10, 10, 10, 10]);
+        let lock = |path: &str| {
+            let mode = fs::Permissions::from_mode(0o0);
+            fs::set_permissions(temp.path().join(path), mode).unwrap();
+        };
+        lock("d000/f1");
+        lock("d001");
+        if fs::File::open(temp.path().join("d000/f1")).is_ok() {
             eprintln!("skipped: this user may read everything");
             return;
         }
         let source = Source::open(temp.path()).unwrap();
-        match source.hash_tree(|_| ()) {
-            Err(SourceError::Unreadable { path, .. }) => assert_eq!(path, locked),
-            other => panic!("{other:?}"),
+        let omitted = Omitted { special: 0, unreadable: 2 };
+        assert_eq!(source.manifest().omitted(), omitted);
+        assert_eq!(source.left_out().first.len(), 2);
+        assert_eq!(read(&source, 0, 20).unwrap(), [&all[..10], &all[20..30]].concat());
+        // What was named is not passed over.
+        for path in ["d000/f1", "d001"] {
+            let refused = Source::open(&temp.path().join(path));
+            assert!(matches!(refused, Err(SourceError::Unreadable { .. })), "{refused:?}");
         }
+        fs::set_permissions(temp.path().join("d001"), fs::Permissions::from_mode(0o755)).unwrap();
     }
 }

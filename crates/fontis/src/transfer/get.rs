@@ -10,7 +10,7 @@ use super::{Progress, Report, TransferError, connect};
 use crate::connection::Connection;
 use crate::dest::Dest;
 use crate::endpoint::Endpoint;
-use crate::manifest::Manifest;
+use crate::manifest;
 use crate::sink::{Sink, SinkOptions};
 use crate::url::Url;
 
@@ -134,7 +134,7 @@ async fn fetch(
 /// Returns true if the server's name for the object begins with a dot. In a home folder such a file
 /// can be a program's configuration.
 fn has_hidden_name(announced: &Announced) -> bool {
-    Manifest::decode(announced.manifest()).is_ok_and(|manifest| manifest.name().starts_with('.'))
+    manifest::name_in(announced.manifest()).is_some_and(|name| name.starts_with('.'))
 }
 
 /// Runs `work` on a worker thread, and calls `alive` every few seconds until it is done: the peer
@@ -180,7 +180,7 @@ mod tests {
     use crate::endpoint::{Accept, EndpointConfig};
     use crate::hash_tree::HashTree;
     use crate::identity::Identity;
-    use crate::manifest::{Entry, EntryKind, Modified};
+    use crate::manifest::{Entry, EntryKind, Manifest, Modified};
 
     #[tokio::test]
     async fn a_server_does_not_choose_a_hidden_name() {
@@ -195,9 +195,9 @@ mod tests {
         tokio::spawn(async move {
             while let Some(connection) = server.accept().await {
                 connection.recv_message().await;
-                let kind = EntryKind::File { size: 3 };
+                let kind = EntryKind::file(3);
                 let (path, modified) = (String::new(), Modified::default());
-                let entry = Entry { path, kind, mode: 0o644, modified };
+                let entry = Entry { path, kind, mode: 0o644, modified, extra: None };
                 let tree = HashTree::of_reader(&b"abc"[..], 1024, |_| ()).unwrap();
                 let offer = Offer {
                     root: *tree.root().as_bytes(),

@@ -40,8 +40,8 @@ pub(super) enum Response {
     /// The held part is still being checked.
     Checking { id: u32 },
     /// The object that was sent is verified and stored, without so many links that point out of it,
-    /// and so many entries whose names cannot be here.
-    Stored { id: u32, links: u64, names: u64 },
+    /// entries whose names cannot be here, and attributes that cannot or shall not be.
+    Stored { id: u32, links: u64, names: u64, attributes: u64 },
     /// The request failed.
     Error { id: u32, text: String },
     /// Something is there already, and whether it belongs to the object that was opened shows its

@@ -13,6 +13,7 @@ use super::message::{Announced, Holding, Request, Response, decode, encode, labe
 use super::outgoing::{CODE_UNWANTED, lost};
 use super::serve::key_text;
 use super::{Report, ServerEvent, TransferError};
+use crate::archive::Archive;
 use crate::connection::{Connection, RecvObject};
 use crate::dest::Dest;
 use crate::endpoint::Endpoint;
@@ -36,10 +37,13 @@ pub struct InboxOptions {
     /// configuration.
     pub hidden: bool,
     /// The most bytes of all objects together, if there is a limit. Each file and folder counts
-    /// [`ENTRY_COST`] beside its content. An object that comes again counts once.
+    /// [`ENTRY_COST`] beside its size, and holes count, too. An object that comes again counts
+    /// once.
     pub max_size: Option<u64>,
     /// True if symbolic links are kept that point out of their object.
     pub outward_links: bool,
+    /// The owners and extended attributes that are kept.
+    pub archive: Archive,
 }
 
 /// Bytes that a file or folder takes from [`InboxOptions::max_size`] beside its content.
@@ -76,7 +80,7 @@ impl Shared {
     ) -> Result<(), TransferError> {
         let Some(limit) = self.options.max_size else { return Ok(()) };
         let entries = manifest.entries().len() as u64;
-        let cost = manifest.size().saturating_add(entries.saturating_mul(ENTRY_COST));
+        let cost = manifest.length().saturating_add(entries.saturating_mul(ENTRY_COST));
         let mut taken = lock(&self.taken);
         let others = taken.iter().filter(|(one, _)| **one != hash).map(|(_, cost)| *cost);
         let left = limit.saturating_sub(others.fold(0, u64::saturating_add));
@@ -321,10 +325,10 @@ async fn receive(
     let stored = incoming.receive(connection, id, object, values, |_, _| {}).await?;
     let (bytes, duration) = (shape.size, begin.elapsed());
     let Stored { path, hash, stats, left_out } = stored;
-    let LeftOut { links, names, .. } = left_out;
+    let LeftOut { links, names, attributes, .. } = left_out;
     let report = Report { name, path, bytes, resumed, hash, duration, stats, left_out };
     events(ServerEvent::Finished { remote, report: Box::new(report) });
-    Ok(Response::Stored { id, links, names })
+    Ok(Response::Stored { id, links, names, attributes })
 }
 
 /// Prepares the place of an object; `None` if something is there that may belong to it and the
@@ -346,8 +350,10 @@ fn prepare(
         return Ok(None);
     }
     shared.count(remote, &manifest, blake3::hash(announced.manifest()))?;
-    let InboxOptions { overwrite, outward_links, .. } = shared.options;
-    let options = SinkOptions { overwrite, restart: is_opening, outward_links };
+    // It is read again: two of a million files would be much at once.
+    drop(manifest);
+    let InboxOptions { overwrite, outward_links, archive, .. } = shared.options;
+    let options = SinkOptions { overwrite, restart: is_opening, outward_links, archive };
     let begin = Instant::now();
     loop {
         match Incoming::prepare(remote, announced, None, &dest, options) {

@@ -12,24 +12,25 @@ use super::{Progress, Report, TransferError, connect};
 use crate::connection::Connection;
 use crate::endpoint::Endpoint;
 use crate::left_out::LeftOut;
-use crate::source::Source;
+use crate::source::{Source, SourceOptions};
 use crate::url::Url;
 
 /// Sends files and folders, one after another, to the receiver that printed `url`; returns when the
-/// last is verified and stored there. [`Progress::Stored`] reports on each. What is large is hashed
-/// while it is sent.
+/// last is verified and stored there. Of folders what `options` say is sent. [`Progress::Stored`]
+/// reports on each. What is large is hashed while it is sent.
 pub async fn send(
     endpoint: &Endpoint,
     remote: SocketAddr,
     url: &Url,
     paths: &[PathBuf],
+    options: &SourceOptions,
     progress: impl Fn(Progress) + Send + Sync,
 ) -> Result<(), TransferError> {
     let secret = url.secret.as_ref().ok_or(TransferError::NoSecret)?.as_bytes().to_vec();
     // What cannot be read should fail before anybody is bothered.
     let mut sources = Vec::new();
     for path in paths {
-        sources.push(open(path.clone()).await?);
+        sources.push(open(path.clone(), options.clone()).await?);
     }
     let connection = connect(endpoint, remote, *url.key.as_bytes(), None, &progress).await?;
     connection.transfers_only(None);
@@ -47,9 +48,9 @@ pub async fn send(
     Ok(())
 }
 
-async fn open(path: PathBuf) -> Result<Outgoing, TransferError> {
+async fn open(path: PathBuf, options: SourceOptions) -> Result<Outgoing, TransferError> {
     let open = move |path: &Path| {
-        let source = Source::open(path)?;
+        let source = Source::open_with(path, &options)?;
         let tree = match Tree::unknown(&source) {
             Some(tree) => tree,
             None => Tree::of(&source)?,
@@ -124,7 +125,9 @@ async fn send_one(
         progress(Progress::Moved { done, stats });
     });
     let is_stored = |response| match response {
-        Response::Stored { id: of, links, names } if of == id => Some((links, names)),
+        Response::Stored { id: of, links, names, attributes } if of == id => {
+            Some((links, names, attributes))
+        }
         _ => None,
     };
     // The receiver's own words say more than that it gave up.
@@ -140,8 +143,8 @@ async fn send_one(
         Err(error) => return Err(error),
     };
     let stats = connection.stats().await.unwrap_or(counted);
-    let (links, names) = await_response(connection, id, is_stored).await?;
-    let left_out = LeftOut { links, names, ..outgoing.source.left_out().clone() };
+    let (links, names, attributes) = await_response(connection, id, is_stored).await?;
+    let left_out = LeftOut { links, names, attributes, ..outgoing.source.left_out().clone() };
     progress(Progress::Moved { done: bytes, stats });
     Ok(Report {
         name,

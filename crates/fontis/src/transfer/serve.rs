@@ -18,7 +18,7 @@ use crate::endpoint::Endpoint;
 use crate::hash_cache::HashCache;
 use crate::identity::PublicKey;
 use crate::name;
-use crate::source::{Source, SourceError};
+use crate::source::{Source, SourceError, SourceOptions};
 use crate::url::Secret;
 
 /// Objects whose hash trees are remembered.
@@ -50,6 +50,7 @@ struct Shared {
     root: Dir,
     /// The secret that requests must carry.
     secret: Option<Secret>,
+    options: SourceOptions,
     trees: HashCache,
     gate: Arc<Gate>,
 }
@@ -71,8 +72,18 @@ impl FileServer {
         let root = Dir::open_ambient_dir(root, ambient_authority())
             .map_err(|source| TransferError::Folder { path: root.to_owned(), source })?;
         let trees = HashCache::new(CACHED_TREES);
-        let shared = Shared { root, secret, trees, gate: Gate::new() };
+        let options = SourceOptions::default();
+        let shared = Shared { root, secret, options, trees, gate: Gate::new() };
         Ok(Self { endpoint, shared: Arc::new(shared), patience: PATIENCE })
+    }
+
+    /// The same, serving of the folder only what `options` say.
+    pub fn with_options(mut self, options: SourceOptions) -> Self {
+        // Nobody else has it before it runs.
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.options = options;
+        }
+        self
     }
 
     /// The same, giving a client `patience` to go on with its request, and ten times that to take
@@ -280,7 +291,7 @@ async fn answer(
 /// Opens the requested object. A client with a part of it needs its hash at once.
 fn open(shared: &Shared, path: &str, resume: bool) -> Result<Outgoing, TransferError> {
     let path = if path.is_empty() { "." } else { path };
-    let source = Source::beneath(&shared.root, &name::to_path(path))?;
+    let source = Source::beneath_with(&shared.root, &name::to_path(path), &shared.options)?;
     let known = shared.trees.get(&source).map(Tree::Known);
     let tree = match known.or_else(|| Tree::unknown(&source).filter(|_| !resume)) {
         Some(tree) => tree,

@@ -1,0 +1,50 @@
+//! Flags that say what of a folder is sent.
+
+use std::fs;
+use std::path::PathBuf;
+
+use fontis::{Exclusions, SourceOptions};
+
+use crate::archive::ArchiveArgs;
+use crate::failure::Failure;
+
+/// The heading of these flags in help texts.
+const SELECTION: &str = "What is sent";
+
+/// What of a folder is sent.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct SelectionArgs {
+    /// Leave out what matches this pattern; the flag may be repeated. Patterns are those of
+    /// .gitignore: *.o matches in every folder, /build in the topmost alone, build/ folders alone;
+    /// !PATTERN keeps what an earlier pattern leaves out. Quote them: shells interpret * and !
+    #[arg(long, value_name = "PATTERN", help_heading = SELECTION)]
+    exclude: Vec<String>,
+    /// Leave out what matches a pattern in this file, one a line; patterns of --exclude come after
+    /// them. The flag may be repeated
+    #[arg(long, value_name = "FILE", help_heading = SELECTION)]
+    exclude_from: Vec<PathBuf>,
+    /// Leave out what the .gitignore files in the folder say; the folder .git is sent, unless
+    /// --exclude .git
+    #[arg(long, help_heading = SELECTION)]
+    gitignore: bool,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+}
+
+impl SelectionArgs {
+    /// Reads the patterns.
+    pub(crate) fn load(&self) -> Result<SourceOptions, Failure> {
+        let mut texts = Vec::new();
+        for path in &self.exclude_from {
+            let text = fs::read_to_string(path).map_err(|error| {
+                Failure::Failed(format!("cannot read patterns from {}: {error}", path.display()))
+            })?;
+            texts.push(text);
+        }
+        let lines = texts.iter().flat_map(|text| text.lines());
+        let patterns = lines.chain(self.exclude.iter().map(String::as_str));
+        let exclusions = Exclusions::new(patterns, self.gitignore)
+            .map_err(|error| Failure::Usage(error.to_string()))?;
+        Ok(SourceOptions { exclusions, archive: self.archive.which() })
+    }
+}

@@ -1,0 +1,61 @@
+//! Decoders of blocks of any size, up to K = 56,403 symbols, with all symbols that somebody likes
+//! to send.
+//!
+//! The input is a head of five bytes (code, source symbols, symbol size, seed) and runs of symbols
+//! of four bytes: the first identifier, the number, and the step to the next.
+
+use bytes::Bytes;
+use fontis_codes::{BlockDecoder, BlockEncoder, BlockShape, Code, Decoded};
+
+/// The symbols of a run, and of all runs, at most.
+const MAX_SYMBOLS: usize = 120_000;
+
+/// Nothing panics, and if all symbols are true, what comes out is the block. The budget of a
+/// decoding, whatever symbols somebody chose for it, is the fuzzer's time limit for an input, ten
+/// seconds.
+pub(crate) fn run(data: &[u8]) {
+    let Some((&[code, high, low, size, seed], runs)) = data.split_first_chunk::<5>() else {
+        return;
+    };
+    let code = if code & 1 == 0 { Code::RaptorQ } else { Code::Raptor10 };
+    let symbols = u32::from(u16::from_be_bytes([high, low])) % 56_404;
+    let symbol_size = u16::from(size % 4) + 1;
+    let Ok(shape) = BlockShape::new(code, symbols * u32::from(symbol_size), symbol_size) else {
+        return;
+    };
+    let block: Bytes =
+        (0..shape.len()).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8 ^ seed).collect();
+    let mut encoder = BlockEncoder::new(shape, block.clone());
+    let mut decoder = BlockDecoder::new(shape);
+    // Source symbols need no code; repair symbols take an encoding.
+    let mut has_repair = false;
+    let (mut taken, mut is_true) = (0, true);
+    for run in runs.as_chunks::<4>().0.iter().take(64) {
+        let [first, spread, count, step] = run.map(u32::from);
+        let first = (first << 8 | spread) * if step & 0x40 == 0 { 1 } else { 251 };
+        for i in 0..count * 64 {
+            let esi = first + i * (1 + (step & 0x0f));
+            if esi >= shape.source_symbols() && !has_repair {
+                let repair = encoder.repair_job().run();
+                encoder.set_repair(repair);
+                has_repair = true;
+            }
+            let mut symbol = encoder.symbol(esi).unwrap_or_default().to_vec();
+            if step & 0x80 != 0 && !symbol.is_empty() {
+                symbol[0] ^= 0xff;
+                is_true = false;
+            }
+            let _ = decoder.add(esi, &symbol);
+            taken += 1;
+            if decoder.needed() == 0 || taken > MAX_SYMBOLS {
+                break;
+            }
+        }
+    }
+    if decoder.needed() > 0 {
+        return;
+    }
+    if let Decoded::Block(decoded) = decoder.decode_job().run() {
+        assert!(!is_true || decoded == block, "true symbols give the true block");
+    }
+}
