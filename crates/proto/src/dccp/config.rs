@@ -1,5 +1,6 @@
 use fontis_base::Duration;
 
+use crate::rate::reorder::ReorderMode;
 use crate::rate::tfrc::TfrcConfig;
 
 /// The configuration of one end of a connection.
@@ -13,6 +14,9 @@ pub struct DccpConfig {
     pub queue: usize,
     /// The packet that a full queue drops.
     pub queue_drop: QueueDrop,
+    /// The buffer that puts packets back into order below the receivers of CCIDs 3 and 4, and the
+    /// delay that the application allows it.
+    pub reorder: Option<(ReorderMode, Duration)>,
     /// The service code, which a server demands and a client asks for.
     pub service: u32,
     /// The port of this end.
@@ -80,6 +84,7 @@ impl Default for DccpConfig {
             tfrc: TfrcConfig::default(),
             queue: 5,
             queue_drop: QueueDrop::Newest,
+            reorder: None,
             service: 0,
             port: 5004,
             peer_port: 5004,

@@ -5,7 +5,7 @@ mod output;
 
 use std::collections::VecDeque;
 
-use fontis_base::{Duration, Time};
+use fontis_base::{Duration, Rate, Time};
 
 use super::ccid::{CcidReceiver, CcidSender, DccpPath};
 use super::config::{Ccid, DccpConfig};
@@ -14,6 +14,7 @@ use super::number::DccpSeq;
 use super::numbers::Numbers;
 use super::packet::{DccpBody, DccpData, DccpPacket, ResetCode};
 use super::queue::SendQueue;
+use crate::rate::reorder::ReorderBuffer;
 
 /// One end of a connection. It owns no socket and no clock: packets and times come in, packets and
 /// the next deadline come out.
@@ -31,6 +32,7 @@ pub struct DccpConnection {
     queue: SendQueue,
     sender: Option<CcidSender>,
     receiver: Option<CcidReceiver>,
+    reorder: Option<ReorderBuffer<Arrived>>,
     /// Packets that wait to be sent before all others.
     replies: VecDeque<DccpBody>,
     /// When the handshake or the close is sent again, the time until then, and how often it was.
@@ -50,6 +52,14 @@ pub struct DccpConnection {
     events: VecDeque<DccpEvent>,
     received: VecDeque<DccpData>,
     stats: DccpStats,
+}
+
+/// A packet in the reorder buffer.
+#[derive(Clone, Debug)]
+struct Arrived {
+    at: Time,
+    packet: DccpPacket,
+    is_marked: bool,
 }
 
 /// The states of RFC 4340 section 8.1. LISTEN is no connection: [`DccpConnection::accept`].
@@ -104,6 +114,8 @@ const PART_OPEN_REPEAT: Duration = Duration::from_millis(200);
 const MOST_REPEAT: Duration = Duration::from_secs(64);
 /// Requests, and later Closes, that are sent before an end gives up.
 const MOST_REPEATS: u32 = 8;
+/// Packets that a reorder buffer holds before a rate is measured.
+const FIRST_REORDER: u64 = 5;
 /// Data that the application has not taken is dropped beyond this.
 const MOST_RECEIVED: usize = 1024;
 
@@ -149,6 +161,7 @@ impl DccpConnection {
             queue,
             sender: None,
             receiver: None,
+            reorder: None,
             replies: VecDeque::new(),
             repeat_at: Time::MAX,
             repeat_after: FIRST_REPEAT,
@@ -236,6 +249,12 @@ impl DccpConnection {
         config.tells_rtt = self.features.local(Feature::SendRttEstimate) == 1;
         self.sender = Some(CcidSender::new(ours, &config, now));
         self.receiver = Some(CcidReceiver::new(theirs, &config, self.numbers.isr));
+        // Ack Vectors name what has arrived: a buffer below them would only delay.
+        let reorder = self.config.reorder.filter(|_| theirs != Ccid::Two);
+        self.reorder = reorder.map(|(mode, delay)| {
+            let packets = u64::from(self.config.packet_size) * FIRST_REORDER;
+            ReorderBuffer::new(mode, delay, Rate::from_bytes_over(packets, delay))
+        });
     }
 
     /// Ends the connection with a Reset.
@@ -256,6 +275,7 @@ impl DccpConnection {
         self.queue.clear();
         self.sender = None;
         self.receiver = None;
+        self.reorder = None;
     }
 }
 

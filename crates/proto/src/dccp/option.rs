@@ -141,8 +141,8 @@ pub(super) fn decode(mut bytes: &[u8]) -> Vec<DccpOption> {
         if *kind < FIRST_LONG {
             bytes = rest;
             match *kind {
-                // Padding is understood everywhere: a Mandatory before it asks for nothing.
-                PADDING => drop(options.pop_if(|last| *last == DccpOption::Mandatory)),
+                // A Mandatory before padding is meant for the option behind it.
+                PADDING => {}
                 MANDATORY => options.push(DccpOption::Mandatory),
                 SLOW_RECEIVER => options.push(DccpOption::SlowReceiver),
                 kind => options.push(DccpOption::Other { kind, content: Vec::new() }),

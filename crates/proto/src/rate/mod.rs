@@ -5,7 +5,7 @@
 //! bytes in flight. [`Auto`] is the default, [`Friendly`] keeps to what CUBIC would take,
 //! [`RateKind::Fixed`] holds a rate, [`RateKind::Greedy`] sends as fast as the host can, as the
 //! published protocol does. [`tfrc`] is TCP-Friendly Rate Control, which has a receiver of
-//! its own.
+//! its own; a [`reorder`] buffer hides reordering from that.
 //!
 //! Controllers may use [congestion control](crate::congestion); none depends on a transport.
 
@@ -20,6 +20,7 @@ mod friendly;
 pub(crate) mod kind;
 mod ledger;
 mod loss_test;
+pub mod reorder;
 mod rival;
 mod start;
 mod target;

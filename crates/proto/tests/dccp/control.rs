@@ -2,6 +2,7 @@
 
 use fontis_base::{Duration, Rate};
 use fontis_proto::dccp::{Ccid, DccpConfig, DccpData};
+use fontis_proto::rate::reorder::ReorderMode;
 use fontis_proto::rate::tfrc::{FeedbackCount, throughput};
 
 use super::pair::Pair;
@@ -127,4 +128,27 @@ fn a_queue_of_stated_length_drops_what_the_rate_cannot_carry() {
     assert_eq!(dropped + sent, offered);
     // At the end the rate carries all.
     assert!(pair.client.path().rate.as_bps() > 64_000, "{:?}", pair.client.path());
+}
+
+/// The goodput in bytes a second of a greedy flow of which a twentieth of the packets come late.
+fn reordered(reorder: Option<(ReorderMode, Duration)>) -> (f64, f64) {
+    let mut pair = greedy(Ccid::Three);
+    pair.config.reorder = reorder;
+    (pair.rate, pair.buffer) = (Rate::from_mbps(1), 25);
+    pair.late = Some(Duration::from_millis(50));
+    pair.run(SECOND * 20);
+    let before = pair.bytes();
+    pair.run(SECOND * 60);
+    ((pair.bytes() - before) as f64 / 60.0, pair.client.path().loss_event_rate)
+}
+
+#[test]
+fn a_reorder_buffer_hides_reordering_from_the_loss_event_rate() {
+    let delay = Duration::from_millis(100);
+    let (rate, loss) = reordered(None);
+    for mode in [ReorderMode::Hold, ReorderMode::Full] {
+        let (buffered, hidden) = reordered(Some((mode, delay)));
+        assert!(buffered > 1.2 * rate, "{mode:?}: {buffered} beside {rate}");
+        assert!(hidden < loss / 2.0, "{mode:?}: {hidden} beside {loss}");
+    }
 }

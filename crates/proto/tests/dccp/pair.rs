@@ -24,6 +24,8 @@ pub struct Pair {
     pub buffer: usize,
     /// Whether a packet of an end, the client's 0, is lost.
     pub loses: Loses,
+    /// Every twentieth packet to the server takes so much longer.
+    pub late: Option<Duration>,
     /// The client sends whenever its queue has room.
     pub is_greedy: bool,
     pub events: [Vec<DccpEvent>; 2],
@@ -48,6 +50,7 @@ impl Pair {
             rate: Rate::from_mbps(1000),
             buffer: 1_000_000,
             loses: Box::new(|_, _| false),
+            late: None,
             is_greedy: false,
             events: [Vec::new(), Vec::new()],
             got: Vec::new(),
@@ -149,7 +152,9 @@ impl Pair {
 
     fn fly(&mut self, side: usize, packet: DccpPacket) {
         self.count += 1;
-        self.flying.insert((self.now + self.delay, self.count), (side, packet));
+        let late = self.late.filter(|_| side == 0 && self.count.is_multiple_of(20));
+        let at = self.now + self.delay + late.unwrap_or(Duration::ZERO);
+        self.flying.insert((at, self.count), (side, packet));
     }
 
     /// Every packet passes through its bytes.

@@ -1,4 +1,4 @@
-use fontis_base::Time;
+use fontis_base::{Rate, Time};
 
 use super::path::{DccpPath, Incoming};
 use super::rate::{RateReceiver, RateSender};
@@ -115,6 +115,21 @@ impl CcidReceiver {
             Ccid::Three | Ccid::Four => {
                 Self::Rate(Box::new(RateReceiver::new(config, ccid == Ccid::Four, first)))
             }
+        }
+    }
+
+    /// Notes the arrival of a packet that [`CcidReceiver::handle`] takes now or later.
+    pub(crate) fn on_arrival(&mut self, now: Time, seq: DccpSeq) {
+        if let Self::Rate(receiver) = self {
+            receiver.on_arrival(now, seq);
+        }
+    }
+
+    /// The receive rate, of a control that measures it.
+    pub(crate) fn rate(&self) -> Option<Rate> {
+        match self {
+            Self::Window(_) => None,
+            Self::Rate(receiver) => Some(receiver.rate()),
         }
     }
 

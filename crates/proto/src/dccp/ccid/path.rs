@@ -1,4 +1,4 @@
-use fontis_base::{Duration, Rate};
+use fontis_base::{Duration, Rate, Time};
 
 use crate::dccp::number::DccpSeq;
 use crate::dccp::option::DccpOption;
@@ -25,6 +25,8 @@ pub struct DccpPath {
 /// A packet that has arrived, as congestion control sees it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Incoming<'a> {
+    /// When it arrived; what is handed on later was in a buffer.
+    pub(crate) arrived: Time,
     pub(crate) seq: DccpSeq,
     pub(crate) ccval: u8,
     /// Bytes of data; `None` for a packet that carries none by its type.

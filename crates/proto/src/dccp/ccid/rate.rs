@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use fontis_base::{Duration, Time};
+use fontis_base::{Duration, Rate, Time};
 
 use super::path::{DccpPath, Incoming};
 use crate::dccp::config::DccpConfig;
@@ -228,11 +228,20 @@ impl RateReceiver {
         }
     }
 
-    pub(super) fn handle(&mut self, now: Time, packet: &Incoming<'_>) {
-        if !self.newest.is_after(packet.seq) {
-            self.newest = packet.seq;
+    /// Notes the arrival of a packet that a buffer may still hold: acknowledgements name it.
+    pub(super) fn on_arrival(&mut self, now: Time, seq: DccpSeq) {
+        if !self.newest.is_after(seq) {
+            self.newest = seq;
             self.newest_at = now;
         }
+    }
+
+    /// The receive rate of the last report.
+    pub(super) fn rate(&self) -> Rate {
+        Rate::from_bps((self.tfrc.rate() * 8.0).min(1e18) as u64)
+    }
+
+    pub(super) fn handle(&mut self, now: Time, packet: &Incoming<'_>) {
         self.has_data |= packet.data.is_some();
         if !self.has_data {
             return;

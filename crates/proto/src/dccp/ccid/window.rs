@@ -302,7 +302,7 @@ impl WindowReceiver {
     pub(super) fn handle(&mut self, now: Time, packet: &Incoming<'_>) {
         self.vector.receive(packet.seq, packet.is_marked);
         if self.vector.newest() == packet.seq {
-            self.newest_at = now;
+            self.newest_at = packet.arrived;
         }
         if packet.data.is_some() {
             self.waiting += 1;

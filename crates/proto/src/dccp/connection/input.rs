@@ -1,9 +1,11 @@
 //! Packets that arrive (RFC 4340 section 8.5).
 
-use fontis_base::{Duration, Time};
+use fontis_base::{Duration, Rate, Time};
 
-use super::{DccpConnection, DccpEvent, FIRST_REPEAT, MOST_RECEIVED, PART_OPEN_REPEAT, State};
-use crate::dccp::ccid::Incoming;
+use super::{
+    Arrived, DccpConnection, DccpEvent, FIRST_REPEAT, MOST_RECEIVED, PART_OPEN_REPEAT, State,
+};
+use crate::dccp::ccid::{CcidReceiver, Incoming};
 use crate::dccp::feature::Feature;
 use crate::dccp::number::DccpSeq;
 use crate::dccp::numbers::Validity;
@@ -150,6 +152,34 @@ impl DccpConnection {
                 }
             }
         }
+        if let Some(receiver) = &mut self.receiver {
+            receiver.on_arrival(now, packet.seq);
+        }
+        let Some(reorder) = &mut self.reorder else {
+            return self.take(now, now, packet, is_marked);
+        };
+        let number = packet.seq.minus(self.numbers.isr.get()).get();
+        let len = u32::try_from(packet.data.len()).unwrap_or(u32::MAX);
+        let arrived = Arrived { at: now, packet: packet.clone(), is_marked };
+        reorder.push(now, number, len, arrived);
+        self.release(now);
+    }
+
+    /// Hands on what the reorder buffer gives.
+    pub(super) fn release(&mut self, now: Time) {
+        while let Some(reorder) = &mut self.reorder {
+            if let Some(rate) = self.receiver.as_ref().and_then(CcidReceiver::rate)
+                && rate > Rate::ZERO
+            {
+                reorder.resize(rate);
+            }
+            let Some((_, arrived)) = reorder.pop(now) else { break };
+            self.take(now, arrived.at, &arrived.packet, arrived.is_marked);
+        }
+    }
+
+    /// Gives a packet that arrived at `arrived` to congestion control and to the application.
+    fn take(&mut self, now: Time, arrived: Time, packet: &DccpPacket, is_marked: bool) {
         let is_data = packet.body.carries_data();
         let len = u32::try_from(packet.data.len()).unwrap_or(u32::MAX);
         if let Some(receiver) = &mut self.receiver {
@@ -157,6 +187,7 @@ impl DccpConnection {
             receiver.handle(
                 now,
                 &Incoming {
+                    arrived,
                     seq: packet.seq,
                     ccval: packet.ccval,
                     data: is_data.then_some(len),

@@ -8,6 +8,7 @@ use crate::dccp::feature::Feature;
 use crate::dccp::number::DccpSeq;
 use crate::dccp::option::DccpOption;
 use crate::dccp::packet::{DccpBody, DccpData, DccpPacket, ResetCode};
+use crate::rate::reorder::ReorderBuffer;
 
 impl DccpConnection {
     /// The next packet that leaves at `now`, if any.
@@ -34,6 +35,9 @@ impl DccpConnection {
         }
         if let Some(sender) = &mut self.sender {
             sender.on_timeout(now);
+        }
+        if self.reorder.as_ref().is_some_and(|reorder| reorder.due() <= now) {
+            self.release(now);
         }
         if self.repeat_at <= now {
             return self.repeat(now);
@@ -80,6 +84,7 @@ impl DccpConnection {
             (sender.map_or(Time::MAX, CcidSender::timeout), "no feedback"),
             (sender.filter(|_| has_data).map_or(Time::MAX, CcidSender::ready_at), "pacing"),
             (receiver.map_or(Time::MAX, CcidReceiver::due), "feedback"),
+            (self.reorder.as_ref().map_or(Time::MAX, ReorderBuffer::due), "reordering"),
             (if is_open && self.must_ack || closes { Time::ZERO } else { Time::MAX }, "answer"),
         ];
         times.into_iter().min_by_key(|(at, _)| *at).filter(|(at, _)| *at < Time::MAX)

@@ -27,8 +27,11 @@ pub struct TfrcReceiver {
     size: f64,
     /// Bytes that arrived since the last report.
     bytes: u64,
-    /// When the last report left.
+    /// When the last report left, and when the newest packet in it had come.
     reported: Option<Time>,
+    reported_to: Time,
+    /// When the newest packet with data came.
+    newest_at: Time,
     /// The receive rate of the last report, and the greatest of all, in bytes a second.
     rate: f64,
     best_rate: f64,
@@ -82,6 +85,8 @@ impl TfrcReceiver {
             size: 0.0,
             bytes: 0,
             reported: None,
+            reported_to: Time::ZERO,
+            newest_at: Time::ZERO,
             rate: 0.0,
             best_rate: 0.0,
             last_loss: 0.0,
@@ -124,6 +129,11 @@ impl TfrcReceiver {
         core::iter::once(self.open(now)).chain(self.history.closed().copied())
     }
 
+    /// The receive rate of the last report in bytes a second.
+    pub const fn rate(&self) -> f64 {
+        self.rate
+    }
+
     /// Packets that were found lost.
     pub const fn losses(&self) -> u64 {
         self.losses
@@ -147,9 +157,10 @@ impl TfrcReceiver {
     /// second and the loss event rate.
     pub fn report(&mut self, now: Time) -> (f64, f64) {
         let first = self.reported.is_none();
-        let observed = self.reported.map_or(Duration::ZERO, |at| now.since(at));
-        // A report that leaves early would measure its few packets over too short a time.
-        let span = observed.max(self.observation()).as_secs_f64();
+        // From packet to packet: from report to report, a time that holds one packet or two would
+        // make a rate half or twice what it is. A burst must not make it more than twice.
+        let observed = self.newest_at.since(self.reported_to);
+        let span = observed.max(self.observation() / 2).as_secs_f64();
         if !first && span > 0.0 {
             self.rate = self.bytes as f64 / span;
             self.best_rate = self.best_rate.max(self.rate);
@@ -157,6 +168,7 @@ impl TfrcReceiver {
         self.last_loss = self.loss_event_rate(now);
         self.bytes = 0;
         self.reported = Some(now);
+        self.reported_to = self.newest_at;
         self.reported_quarters = self.quarters;
         self.urgent = false;
         self.due = self.rtt.map_or(Time::MAX, |_| now + self.observation());
@@ -175,7 +187,10 @@ impl TfrcReceiver {
         if arrival.bytes > 0 {
             self.size = if self.size == 0.0 { bytes } else { 0.9 * self.size + 0.1 * bytes };
         }
-        self.bytes += u64::from(arrival.bytes);
+        if arrival.bytes > 0 {
+            self.bytes += u64::from(arrival.bytes);
+            self.newest_at = arrival.at;
+        }
         let step = u64::from(arrival.quarter.wrapping_sub(self.quarters as u8) & 15);
         // Half the circle back is an old packet.
         if (1..8).contains(&step) {

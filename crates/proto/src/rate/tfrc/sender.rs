@@ -12,6 +12,8 @@ const FIRST_TIMEOUT: Duration = Duration::from_secs(2);
 const NEW_SIZE: f64 = 0.1;
 /// Of small packets, the least time between two (RFC 4828 section 4.3).
 const LEAST_GAP: Duration = Duration::from_millis(10);
+/// A change of the rate by less than this factor is noise of the receiver's measurement.
+const NOISE: f64 = 1.05;
 /// A packet may leave this much before its time, so that a late one is made up for.
 const MOST_CREDIT: Duration = Duration::from_millis(5);
 
@@ -38,7 +40,9 @@ pub struct TfrcSender {
     expires: Time,
     /// Whether anything was sent since that timer was set.
     has_sent: bool,
-    /// When the next packet may leave.
+    /// When the last packet should have left by the rate, its bytes, and when the next may leave.
+    last: Time,
+    last_bytes: f64,
     next: Time,
     limits: Limits,
     /// Expiries of the nofeedback timer.
@@ -85,6 +89,8 @@ impl TfrcSender {
             fastest: 0.0,
             expires: now + FIRST_TIMEOUT,
             has_sent: false,
+            last: now,
+            last_bytes: 0.0,
             next: now,
             limits: Limits { first: now, second: now, new: now, next: now },
             timeouts: 0,
@@ -147,15 +153,30 @@ impl TfrcSender {
         let bytes = f64::from(bytes.max(1));
         self.size += NEW_SIZE * (bytes - self.size);
         self.has_sent = true;
-        // The packet's own size paces it: sizes may differ much.
-        let gap = Duration::from_secs_f64((bytes / self.rate).min(LONGEST_GAP));
-        let (gap, credit) = match self.config.small_packets {
+        let credit = match self.config.small_packets {
             // The least time is a promise: no packet may be early.
-            true => (gap.max(LEAST_GAP), Duration::ZERO),
-            false => (gap, gap.mul_ratio(1, 2).min(MOST_CREDIT)),
+            true => Duration::ZERO,
+            false => self.gap().mul_ratio(1, 2).min(MOST_CREDIT),
         };
         let earliest = Time::from_nanos(now.as_nanos().saturating_sub(credit.as_nanos()));
-        self.next = self.next.max(earliest) + gap;
+        self.last = self.next.max(earliest);
+        self.last_bytes = bytes;
+        self.pace();
+    }
+
+    /// The time that the last packet takes at the present rate. Its own size paces it: sizes may
+    /// differ much.
+    fn gap(&self) -> Duration {
+        let gap = Duration::from_secs_f64((self.last_bytes / self.rate).min(LONGEST_GAP));
+        if self.config.small_packets { gap.max(LEAST_GAP) } else { gap }
+    }
+
+    /// Sets the time of the next packet by the present rate, which may have changed since the last
+    /// one left (RFC 5348 section 4.6).
+    fn pace(&mut self) {
+        if self.last_bytes > 0.0 {
+            self.next = self.last + self.gap();
+        }
     }
 
     /// Takes a report.
@@ -237,12 +258,15 @@ impl TfrcSender {
         let factor = if is_restart { 4.0 } else { 2.0 };
         let floor = self.config.slow_start_floor(self.size, rtt);
         let rate = (factor * self.rate).min(factor / 2.0 * limit).max(floor);
-        // A report whose observation ends before the last doubling shows itself allows no more. It
-        // must not hold back the next, where a round trip has several reports.
-        if rate != self.rate {
+        // A report of what was sent before the last doubling allows no more than the present rate,
+        // but for the noise of its measurement. Where a round trip has several reports it must not
+        // hold back the next one.
+        if rate > self.rate * NOISE {
             self.doubled = now;
+            self.rate = rate;
+        } else if rate * NOISE < self.rate {
+            self.rate = rate;
         }
-        self.rate = rate;
     }
 
     /// Handles the expiry of the nofeedback timer (RFC 3448 and RFC 5348, both section 4.4).
@@ -290,6 +314,7 @@ impl TfrcSender {
         let span = (4.0 * rtt).max(2.0 * self.size / self.rate).min(2.0 * LONGEST_GAP);
         self.expires = now + Duration::from_secs_f64(span);
         self.has_sent = false;
+        self.pace();
     }
 }
 
