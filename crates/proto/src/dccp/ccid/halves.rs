@@ -98,6 +98,13 @@ impl CcidSender {
         }
     }
 
+    /// Notes that the packet that leaves acknowledges.
+    pub(crate) fn on_acknowledging(&mut self) {
+        if let Self::Window(sender) = self {
+            sender.on_acknowledging();
+        }
+    }
+
     /// Its state.
     pub(crate) fn path(&self) -> DccpPath {
         match self {

@@ -105,10 +105,7 @@ impl WindowSender {
 
     pub(super) fn on_sent(&mut self, now: Time, seq: DccpSeq, data: Option<u32>) {
         self.newest = seq;
-        let Some(bytes) = data else {
-            self.unacknowledging = 0;
-            return;
-        };
+        let Some(bytes) = data else { return };
         self.size = bytes.max(1);
         self.sent += 1;
         self.unacknowledging += 1;
@@ -258,6 +255,10 @@ impl WindowSender {
     /// Once a window, so that the receiver's Ack Vectors stay short (RFC 4341 section 6.1).
     pub(super) fn wants_ack(&self) -> bool {
         self.unacknowledging >= self.window()
+    }
+
+    pub(super) fn on_acknowledging(&mut self) {
+        self.unacknowledging = 0;
     }
 
     pub(super) fn path(&self) -> DccpPath {

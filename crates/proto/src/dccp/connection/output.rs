@@ -158,6 +158,9 @@ impl DccpConnection {
         }
         if let DccpBody::Ack { .. } | DccpBody::DataAck { .. } = body {
             self.must_ack = false;
+            if let Some(sender) = &mut self.sender {
+                sender.on_acknowledging();
+            }
             if let Some(receiver) = &mut self.receiver {
                 receiver.acknowledge(now, seq, &mut options);
             }
