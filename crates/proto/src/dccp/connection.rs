@@ -43,6 +43,8 @@ pub struct DccpConnection {
     negotiate_at: Time,
     /// When a Sync was last sent.
     synced_at: Option<Time>,
+    /// The server's state that a client keeps for it, until the connection is open.
+    cookie: Option<Vec<u8>>,
     /// The last Response of a server.
     response: Option<DccpSeq>,
     /// Whether an acknowledgement must leave, for the sake of negotiation or the handshake.
@@ -168,6 +170,7 @@ impl DccpConnection {
             repeats: 0,
             negotiate_at: Time::MAX,
             synced_at: None,
+            cookie: None,
             response: None,
             must_ack: false,
             is_closing: false,

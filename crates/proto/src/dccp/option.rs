@@ -227,6 +227,38 @@ pub(super) fn encode(options: &[DccpOption], out: &mut Vec<u8>) {
     }
 }
 
+/// Bytes that [`encode`] appends.
+pub(super) fn encoded_len(options: &[DccpOption]) -> usize {
+    let long = |content: usize| 2 + content.min(LONGEST);
+    let bytes_of = |value: u64| (8 - value.leading_zeros() as usize / 8).max(1);
+    let len = |option: &DccpOption| match option {
+        DccpOption::Mandatory | DccpOption::SlowReceiver => 1,
+        DccpOption::Other { kind, .. } if *kind < FIRST_LONG => 1,
+        DccpOption::Feature(feature) => long(1 + feature.values.len()),
+        DccpOption::InitCookie(bytes)
+        | DccpOption::AckVector { runs: bytes, .. }
+        | DccpOption::DataDropped(bytes)
+        | DccpOption::Other { content: bytes, .. } => long(bytes.len()),
+        DccpOption::NdpCount(count) => long(bytes_of(count & ((1 << 48) - 1))),
+        DccpOption::TimestampEcho { elapsed, .. } => long(match elapsed {
+            0 => 4,
+            1..=0xffff => 6,
+            _ => 8,
+        }),
+        DccpOption::ElapsedTime(elapsed) => long(if *elapsed > 0xffff { 4 } else { 2 }),
+        DccpOption::RttEstimate(micros) => long(bytes_of((*micros).min(THREE_BYTES).into())),
+        DccpOption::Timestamp(_)
+        | DccpOption::DataChecksum(_)
+        | DccpOption::LossEventRate(_)
+        | DccpOption::ReceiveRate(_) => long(4),
+        DccpOption::LossIntervals { intervals, .. } => {
+            long(1 + 9 * intervals.len().min(MOST_INTERVALS))
+        }
+        DccpOption::DroppedPackets(counts) => long(3 * counts.len().min(MOST_DROPS)),
+    };
+    options.iter().map(len).sum::<usize>().next_multiple_of(4)
+}
+
 fn encode_one(option: &DccpOption, out: &mut Vec<u8>) {
     let mut put = |kind: u8, parts: &[&[u8]]| {
         let length: usize = parts.iter().map(|part| part.len()).sum();

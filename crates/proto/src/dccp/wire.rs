@@ -55,9 +55,7 @@ const GENERIC_LONG: usize = 16;
 impl DccpPacket {
     /// Bytes of its header with options, a multiple of four.
     pub fn header_len(&self) -> usize {
-        let mut options = Vec::new();
-        option::encode(&self.options, &mut options);
-        fixed_len(self.body, self.is_short()) + options.len()
+        fixed_len(self.body, self.is_short()) + option::encoded_len(&self.options)
     }
 
     /// Appends its header and its data.

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use fontis_base::{Duration, Time};
 use fontis_proto::dccp::{
-    Ccid, DccpBody, DccpConfig, DccpConnection, DccpData, DccpEvent, DccpPacket, DccpSeq,
-    ResetCode, no_connection,
+    COOKIE_CODE, Ccid, DccpBody, DccpConfig, DccpConnection, DccpData, DccpEvent, DccpOption,
+    DccpPacket, DccpSeq, ResetCode, accept_with_cookie, no_connection, respond_without_state,
 };
 
 use super::pair::Pair;
@@ -157,4 +157,50 @@ fn short_numbers_are_used_where_they_are_agreed() {
     let count = |is_short| pair.sent[0].iter().filter(|packet| packet.is_short == is_short).count();
     assert!(count(true) > 10 * count(false), "{} {}", count(true), count(false));
     assert!(pair.got.len() > 100);
+}
+
+/// A code for tests: any change of the content changes it.
+fn code(secret: u8) -> impl Fn(&[u8]) -> [u8; COOKIE_CODE] {
+    move |content| {
+        let mut sum = [secret; COOKIE_CODE];
+        for (place, byte) in content.iter().enumerate() {
+            let at = place % COOKIE_CODE;
+            sum[at] = sum[at].wrapping_mul(31).wrapping_add(*byte) ^ place as u8;
+        }
+        sum
+    }
+}
+
+#[test]
+fn a_server_with_cookies_keeps_nothing_until_the_client_answers() {
+    for ccid in CCIDS {
+        let config = config(ccid);
+        let (now, secret) = (Time::ZERO + SECOND, code(7));
+        let mut client = DccpConnection::connect(now, config.clone(), 99);
+        let request = client.poll(now).expect("a Request");
+        let response = respond_without_state(now, &config, 5, &request, &secret);
+        client.handle(now, &response.expect("a Response"), false);
+        assert_eq!(client.event(), Some(DccpEvent::Connected));
+        client.send(text("one"));
+        let answer = client.poll(now).expect("data");
+        let accept = |packet: &DccpPacket, now, secret: u8| {
+            accept_with_cookie(now, &config, packet, &code(secret))
+        };
+        assert!(accept(&answer, now + SECOND * 121, 7).is_none(), "too old");
+        assert!(accept(&answer, now, 8).is_none(), "of another server");
+        let other = DccpPacket { source: 1, ..answer.clone() };
+        assert!(accept(&other, now, 7).is_none(), "of another client");
+        let mut server = accept(&answer, now, 7).expect("it is right");
+        assert_eq!(server.receive(), Some(text("one")));
+        assert_eq!(server.ccid(), Some(ccid));
+        // The client sends the cookie until it has heard from an open server.
+        let reply = server.poll(now + SECOND).expect("an acknowledgement");
+        client.handle(now + SECOND, &reply, false);
+        client.send(text("two"));
+        let next = client.poll(now + SECOND * 5).expect("data");
+        let has_cookie = |packet: &DccpPacket| {
+            packet.options.iter().any(|option| matches!(option, DccpOption::InitCookie(_)))
+        };
+        assert_eq!((has_cookie(&answer), has_cookie(&next)), (true, false));
+    }
 }

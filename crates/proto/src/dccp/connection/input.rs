@@ -9,6 +9,7 @@ use crate::dccp::ccid::{CcidReceiver, Incoming};
 use crate::dccp::feature::Feature;
 use crate::dccp::number::DccpSeq;
 use crate::dccp::numbers::Validity;
+use crate::dccp::option::DccpOption;
 use crate::dccp::packet::{DccpBody, DccpPacket, ResetCode};
 
 /// Between two Syncs that answer invalid packets (RFC 4340 section 7.5.4 asks for a limit).
@@ -114,6 +115,10 @@ impl DccpConnection {
         {
             return self.reset(code, details);
         }
+        self.cookie = packet.options.iter().find_map(|option| match option {
+            DccpOption::InitCookie(cookie) => Some(cookie.clone()),
+            _ => None,
+        });
         self.state = State::PartOpen;
         self.start_ccids(now);
         self.must_ack = true;
@@ -132,7 +137,10 @@ impl DccpConnection {
                 self.events.push_back(DccpEvent::Connected);
             }
             // Only an open server sends anything but a Response.
-            State::PartOpen if has_heard || body == DccpBody::Data => self.state = State::Open,
+            State::PartOpen if has_heard || body == DccpBody::Data => {
+                self.state = State::Open;
+                self.cookie = None;
+            }
             _ => return,
         }
         self.repeat_at = Time::MAX;

@@ -157,6 +157,7 @@ impl DccpConnection {
             self.negotiate(seq, body, &mut options);
         }
         if let DccpBody::Ack { .. } | DccpBody::DataAck { .. } = body {
+            options.extend(self.cookie.clone().map(DccpOption::InitCookie));
             self.must_ack = false;
             if let Some(sender) = &mut self.sender {
                 sender.on_acknowledging();
