@@ -54,6 +54,8 @@ pub struct DccpConnection {
     events: VecDeque<DccpEvent>,
     received: VecDeque<DccpData>,
     stats: DccpStats,
+    /// The path as it was when the connection ended.
+    last_path: DccpPath,
 }
 
 /// A packet in the reorder buffer.
@@ -177,6 +179,7 @@ impl DccpConnection {
             events: VecDeque::new(),
             received: VecDeque::new(),
             stats: DccpStats::default(),
+            last_path: DccpPath::default(),
             config,
         }
     }
@@ -227,9 +230,9 @@ impl DccpConnection {
         matches!(self.state, State::PartOpen | State::Open)
     }
 
-    /// The state of the path that this end sends over.
+    /// The state of the path that this end sends over; the last one if the connection is over.
     pub fn path(&self) -> DccpPath {
-        self.sender.as_ref().map_or_else(DccpPath::default, CcidSender::path)
+        self.sender.as_ref().map_or(self.last_path, CcidSender::path)
     }
 
     /// Its counters.
@@ -276,6 +279,7 @@ impl DccpConnection {
         self.negotiate_at = Time::MAX;
         self.must_ack = false;
         self.queue.clear();
+        self.last_path = self.path();
         self.sender = None;
         self.receiver = None;
         self.reorder = None;

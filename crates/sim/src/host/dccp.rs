@@ -35,8 +35,6 @@ pub struct DccpHost {
     fragments: Fragments,
     packets: u64,
     milestones: Milestones,
-    stats: DccpStats,
-    path: DccpPath,
 }
 
 /// Bytes of a source that writes as fast as the connection takes them, and the end of it.
@@ -70,8 +68,6 @@ impl DccpHost {
             fragments: Fragments::default(),
             packets: 0,
             milestones: Milestones::default(),
-            stats: DccpStats::default(),
-            path: DccpPath::default(),
         }
     }
 
@@ -86,14 +82,14 @@ impl DccpHost {
         self
     }
 
-    /// The connection's counters; the last ones if it is gone.
+    /// The connection's counters.
     pub fn stats(&self) -> DccpStats {
-        self.connection.as_ref().map_or(self.stats, |connection| connection.stats())
+        self.connection.as_ref().map(|connection| connection.stats()).unwrap_or_default()
     }
 
-    /// The state of its path; the last one if the connection is gone.
+    /// The state of its path.
     pub fn path(&self) -> DccpPath {
-        self.connection.as_ref().map_or(self.path, |connection| connection.path())
+        self.connection.as_ref().map(|connection| connection.path()).unwrap_or_default()
     }
 
     fn due(&self) -> Option<Time> {
@@ -155,7 +151,6 @@ impl DccpHost {
                 }
             }
         }
-        (self.stats, self.path) = (connection.stats(), connection.path());
     }
 
     fn packet(&mut self, inner: DccpPacket) -> Packet<Payload> {
