@@ -3,10 +3,11 @@
 //! Start here: [`dfcp`] is the digital-fountain transport; its [`Connection`](dfcp::DfcpConnection)
 //! takes typed packets and the time, and gives typed packets, events and the time of its next
 //! deadline. [`rate`] holds the rate controllers, one of which drives each path. [`tcp`] is what it
-//! is compared with, [`published`] the protocol of 2015 from which it comes. [`qlog`] tells what
-//! happened in a connection.
+//! is compared with, [`published`] the protocol of 2015 from which it comes, [`dccp`] carries
+//! datagrams under congestion control. [`qlog`] tells what happened in a connection.
 
 pub mod congestion;
+pub mod dccp;
 pub mod dfcp;
 pub mod published;
 pub mod qlog;

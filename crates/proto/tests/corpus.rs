@@ -2,6 +2,8 @@
 
 #[path = "../../../fuzz/inputs/connection.rs"]
 mod connection;
+#[path = "../../../fuzz/inputs/dccp.rs"]
+mod dccp;
 #[path = "../../../fuzz/inputs/frames.rs"]
 mod frames;
 #[path = "../../../fuzz/inputs/hello.rs"]
@@ -19,6 +21,11 @@ mod tcp;
 mod replay;
 
 use replay::replay;
+
+#[test]
+fn the_corpus_of_dccp_replays() {
+    replay("dccp", dccp::run);
+}
 
 #[test]
 fn the_corpus_of_frames_replays() {

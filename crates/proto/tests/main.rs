@@ -3,6 +3,7 @@
 mod asking;
 mod connection;
 mod corpus;
+mod dccp;
 mod decoding;
 mod hostile_syn;
 mod jumbo;

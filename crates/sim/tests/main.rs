@@ -2,6 +2,7 @@
 
 mod control;
 mod corpus;
+mod dccp;
 mod friendly;
 mod machines;
 mod paths;

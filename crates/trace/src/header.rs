@@ -1,6 +1,6 @@
 use fontis_base::Duration;
 use fontis_proto::dfcp::{DfcpPacket, Frame};
-use fontis_proto::{published, tcp};
+use fontis_proto::{dccp, published, tcp};
 
 use crate::packet::{Kind, Marks};
 
@@ -118,6 +118,25 @@ impl PacketHeader {
             syn: has(TcpFlags::SYN),
             timestamps: segment.timestamps().map(|at| (at.value, at.echo)),
             bits: 32,
+            ..Self::default()
+        }
+    }
+
+    /// What a DCCP packet says.
+    pub fn of_dccp(packet: &dccp::DccpPacket) -> Self {
+        use dccp::DccpBody;
+        let kind = match packet.body {
+            DccpBody::Data | DccpBody::DataAck { .. } => Kind::Data,
+            DccpBody::Ack { .. } => Kind::Ack,
+            _ => Kind::Handshake,
+        };
+        Self {
+            kind,
+            seq: Some(packet.seq.get()),
+            len: 1,
+            ack: packet.ack().map(|ack| ack.next().get()),
+            // Every packet has a number of its own (RFC 4340 section 7).
+            bits: 64,
             ..Self::default()
         }
     }

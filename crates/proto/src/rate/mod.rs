@@ -4,7 +4,8 @@
 //! ([`FeedbackSummary`]) and when feedback stays away; it answers a pacing rate and an allowance of
 //! bytes in flight. [`Auto`] is the default, [`Friendly`] keeps to what CUBIC would take,
 //! [`RateKind::Fixed`] holds a rate, [`RateKind::Greedy`] sends as fast as the host can, as the
-//! published protocol does.
+//! published protocol does. [`tfrc`] is TCP-Friendly Rate Control, which has a receiver of
+//! its own; a [`reorder`] buffer hides reordering from that.
 //!
 //! Controllers may use [congestion control](crate::congestion); none depends on a transport.
 
@@ -19,9 +20,11 @@ mod friendly;
 pub(crate) mod kind;
 mod ledger;
 mod loss_test;
+pub mod reorder;
 mod rival;
 mod start;
 mod target;
+pub mod tfrc;
 mod window;
 
 pub use auto::Auto;

@@ -1,12 +1,13 @@
 //! Datagrams without a transport.
 
 use core::any::Any;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use fontis_base::{Duration, Node, Packet, PacketId, Port, Rate, Time};
 
 use crate::app::App;
 use crate::app::socket::{AppMessage, AppSocket};
+use crate::host::fragments::Fragments;
 use crate::host::identity::EndpointIdentity;
 use crate::host::payload::{Datagram, Payload};
 use crate::host::{Counters, Host, Milestones};
@@ -22,8 +23,8 @@ pub struct DatagramHost {
     received_bytes: u64,
     first: Option<Time>,
     last: Option<Time>,
-    /// Of messages in several datagrams, the fragments that have arrived.
-    partial: BTreeMap<u64, Vec<bool>>,
+    /// The fragments of messages in several datagrams.
+    fragments: Fragments,
 }
 
 /// Datagrams that are to leave, and their bytes of payload.
@@ -38,8 +39,6 @@ const HEADERS: u32 = 28;
 const LARGEST: u64 = 65_507;
 /// Bytes of payload in a fragment of a message.
 const FRAGMENT: u64 = 1472;
-/// The most messages whose fragments are waited for at a time.
-const MOST_PARTIAL: usize = 1024;
 
 impl DatagramHost {
     /// One end of a flow, with the application that sends or takes its messages.
@@ -53,7 +52,7 @@ impl DatagramHost {
             received_bytes: 0,
             first: None,
             last: None,
-            partial: BTreeMap::new(),
+            fragments: Fragments::default(),
         }
     }
 
@@ -79,25 +78,6 @@ impl DatagramHost {
 
     fn due(&self) -> Option<Time> {
         self.app.as_ref().map(App::due).filter(|due| *due < Time::MAX)
-    }
-
-    /// Notes a fragment; whether its message is complete with it.
-    fn completes(&mut self, datagram: Datagram) -> bool {
-        let Datagram { message, fragment, fragments, .. } = datagram;
-        if fragments <= 1 {
-            return true;
-        }
-        let seen = self.partial.entry(message).or_insert_with(|| vec![false; fragments.into()]);
-        if let Some(seen) = seen.get_mut(usize::from(fragment)) {
-            *seen = true;
-        }
-        let complete = seen.iter().all(|seen| *seen);
-        if complete {
-            self.partial.remove(&message);
-        } else if self.partial.len() > MOST_PARTIAL {
-            self.partial.pop_first();
-        }
-        complete
     }
 }
 
@@ -150,7 +130,8 @@ impl Node<Payload> for DatagramHost {
         self.received_bytes += u64::from(packet.size.saturating_sub(HEADERS));
         self.first.get_or_insert(now);
         self.last = Some(now);
-        if self.app.is_some() && self.completes(datagram) {
+        let Datagram { message, fragment, fragments, .. } = datagram;
+        if self.app.is_some() && self.fragments.completes(message, fragment, fragments) {
             let app = self.app.as_mut();
             app.into_iter().for_each(|app| app.on_message(now, datagram.message));
         }

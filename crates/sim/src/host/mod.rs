@@ -5,7 +5,9 @@
 
 pub mod controller;
 pub mod datagram;
+pub mod dccp;
 pub mod dfcp;
+mod fragments;
 pub mod identity;
 pub mod object;
 pub mod payload;

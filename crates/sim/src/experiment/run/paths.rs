@@ -38,7 +38,7 @@ impl Builder<'_> {
         (1..).zip(&flow.paths).map(path).collect()
     }
 
-    /// The interfaces of a machine by which packets of a flow leave it, path by path; the first `at`.
+    /// The interfaces by which packets of a flow leave a machine, path by path, the first at `at`.
     /// Of paths that begin at the other machine this one has the end of the first.
     pub(super) fn ports(flow: &FlowSpec, at: InterfaceIndex) -> Vec<Port> {
         let port = |path: &InterfaceIndex| match path.machine == at.machine {

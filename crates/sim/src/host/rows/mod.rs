@@ -4,6 +4,7 @@
 pub mod capture;
 pub mod command;
 pub mod datagrams;
+pub mod dccp;
 pub mod dfcp;
 pub mod published;
 pub mod tcp;
@@ -13,4 +14,4 @@ use crate::host::table::TransportRow;
 
 /// The transports of the laboratory.
 pub const TRANSPORTS: &[&TransportRow] =
-    &[&tcp::ROW, &dfcp::ROW, &published::ROW, &datagrams::ROW, &command::ROW];
+    &[&tcp::ROW, &dfcp::ROW, &published::ROW, &dccp::ROW, &datagrams::ROW, &command::ROW];

@@ -1,0 +1,302 @@
+//! CCIDs 3 and 4, TFRC (RFC 4342, RFC 5622): a rate, loss intervals, and the round-trip time in
+//! data packets (RFC 6323).
+
+use std::collections::VecDeque;
+
+use fontis_base::{Duration, Rate, Time};
+
+use super::path::{DccpPath, Incoming};
+use crate::dccp::config::DccpConfig;
+use crate::dccp::number::DccpSeq;
+use crate::dccp::option::{DccpOption, IntervalReport, MOST_DROPS};
+use crate::rate::tfrc::{
+    LossHistory, LossInterval, TfrcArrival, TfrcConfig, TfrcReceiver, TfrcReport, TfrcSender,
+};
+
+/// Packets whose times of departure are kept.
+const MOST_SENT: usize = 1 << 14;
+/// Units of elapsed times in nanoseconds.
+const TEN_MICROS: u64 = 10_000;
+
+/// The sender's half.
+#[derive(Clone, Debug)]
+pub(crate) struct RateSender {
+    tfrc: TfrcSender,
+    config: TfrcConfig,
+    tells_rtt: bool,
+    sent: VecDeque<Departure>,
+    has_sent_data: bool,
+    /// The window counter, and when it last changed (RFC 4342 section 8.1).
+    counter: u8,
+    counter_at: Option<Time>,
+    /// The newest packet that a report covered.
+    covered: Option<DccpSeq>,
+    /// Data packets in the open interval of the last report.
+    open: u32,
+    lost: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Departure {
+    seq: DccpSeq,
+    at: Time,
+    counter: u8,
+}
+
+impl RateSender {
+    pub(super) fn new(config: &DccpConfig, small_packets: bool, now: Time) -> Self {
+        let tfrc = TfrcConfig { small_packets, ..config.tfrc };
+        Self {
+            tfrc: TfrcSender::new(tfrc, now, config.packet_size),
+            config: tfrc,
+            tells_rtt: config.tells_rtt,
+            sent: VecDeque::new(),
+            has_sent_data: false,
+            counter: 0,
+            counter_at: None,
+            covered: None,
+            open: 0,
+            lost: 0,
+        }
+    }
+
+    pub(super) fn ready_at(&self) -> Time {
+        self.tfrc.ready_at()
+    }
+
+    pub(super) fn on_limited(&mut self, now: Time) {
+        self.tfrc.on_limited(now);
+    }
+
+    pub(super) fn on_sent(
+        &mut self,
+        now: Time,
+        seq: DccpSeq,
+        data: Option<u32>,
+        options: &mut Vec<DccpOption>,
+    ) -> u8 {
+        self.count_quarters(now);
+        if let Some(bytes) = data {
+            self.has_sent_data = true;
+            self.tfrc.on_sent(now, bytes);
+            if self.tells_rtt {
+                let rtt = self.tfrc.rtt().unwrap_or(Duration::ZERO).as_micros();
+                options.push(DccpOption::RttEstimate(u32::try_from(rtt).unwrap_or(u32::MAX)));
+            }
+        }
+        self.sent.push_back(Departure { seq, at: now, counter: self.counter });
+        if self.sent.len() > MOST_SENT {
+            self.sent.pop_front();
+        }
+        self.counter
+    }
+
+    fn count_quarters(&mut self, now: Time) {
+        let (Some(rtt), Some(at)) = (self.tfrc.rtt(), self.counter_at) else {
+            self.counter_at = Some(now);
+            return;
+        };
+        let quarters = now.since(at).as_nanos() / (rtt.as_nanos() / 4).max(1);
+        if quarters > 0 {
+            self.counter = self.counter.wrapping_add(quarters.min(5) as u8) & 15;
+            self.counter_at = Some(now);
+        }
+    }
+
+    pub(super) fn on_ack(&mut self, now: Time, ack: DccpSeq, options: &[DccpOption]) {
+        let find = |read: fn(&DccpOption) -> Option<u32>| options.iter().find_map(read);
+        let received = find(|option| match option {
+            DccpOption::ReceiveRate(rate) => Some(*rate),
+            _ => None,
+        });
+        let elapsed = find(|option| match option {
+            DccpOption::ElapsedTime(units) => Some(*units),
+            _ => None,
+        });
+        // An acknowledgement without these is no report (RFC 4342 section 6).
+        let (Some(received), Some(elapsed)) = (received, elapsed) else { return };
+        let is_old = self.covered.is_some_and(|covered| covered.is_after(ack));
+        let Ok(place) = self.sent.binary_search_by(|sent| sent.seq.offset_from(ack).cmp(&0)) else {
+            return;
+        };
+        if is_old {
+            return;
+        }
+        let Departure { at, counter, .. } = self.sent[place];
+        self.covered = Some(ack);
+        // The newest stays: the next report may be of the same packet.
+        self.sent.drain(..place);
+        let ahead = self.counter.wrapping_sub(counter) & 15;
+        if ahead < 4 {
+            self.counter = counter.wrapping_add(4) & 15;
+            self.counter_at = Some(now);
+        }
+        let (loss, open) = self.loss(options);
+        let is_new_event = loss > 0.0 && open.is_some_and(|open| open < self.open);
+        if let Some(open) = open {
+            self.open = open;
+        }
+        self.lost += u64::from(is_new_event);
+        let elapsed = Duration::from_nanos(u64::from(elapsed) * TEN_MICROS);
+        self.tfrc.on_report(
+            now,
+            &TfrcReport {
+                sent: at,
+                rtt: now.since(at) - elapsed,
+                received: f64::from(received),
+                loss,
+                is_new_event,
+            },
+        );
+    }
+
+    /// The loss event rate, and the data packets of the open interval. The intervals are exact; the
+    /// rate is rounded, but knows which intervals of small packets are short.
+    fn loss(&self, options: &[DccpOption]) -> (f64, Option<u32>) {
+        let intervals = options.iter().find_map(|option| match option {
+            DccpOption::LossIntervals { intervals, .. } => Some(intervals),
+            _ => None,
+        });
+        let open = intervals.and_then(|intervals| Some(intervals.first()?.data));
+        let rounded = options.iter().find_map(|option| match option {
+            DccpOption::LossEventRate(u32::MAX) => Some(0.0),
+            DccpOption::LossEventRate(interval) => Some(1.0 / f64::from((*interval).max(1))),
+            _ => None,
+        });
+        let exact = || {
+            let mut history = LossHistory::default();
+            let of = |report: &IntervalReport| LossInterval {
+                packets: f64::from(report.data),
+                losses: report.loss,
+                ..LossInterval::default()
+            };
+            let intervals = intervals?;
+            intervals.get(1..)?.iter().rev().for_each(|report| history.close(of(report)));
+            Some(history.loss_event_rate(&of(intervals.first()?), false))
+        };
+        let loss = match self.config.small_packets {
+            true => rounded.or_else(exact),
+            false => exact().or(rounded),
+        };
+        (loss.unwrap_or(0.0), open)
+    }
+
+    pub(super) fn timeout(&self) -> Time {
+        // A sender that never sent waits for no report.
+        if self.has_sent_data { self.tfrc.timeout() } else { Time::MAX }
+    }
+
+    pub(super) fn on_timeout(&mut self, now: Time) {
+        if self.timeout() <= now {
+            self.tfrc.on_timeout(now);
+        }
+    }
+
+    pub(super) fn path(&self) -> DccpPath {
+        DccpPath {
+            rate: self.tfrc.rate(),
+            rtt: self.tfrc.rtt(),
+            loss_event_rate: self.tfrc.loss_event_rate(),
+            lost: self.lost,
+            timeouts: self.tfrc.timeouts(),
+            ..DccpPath::default()
+        }
+    }
+}
+
+/// The receiver's half.
+#[derive(Clone, Debug)]
+pub(crate) struct RateReceiver {
+    tfrc: TfrcReceiver,
+    small_packets: bool,
+    first: DccpSeq,
+    /// The newest packet's number and time.
+    newest: DccpSeq,
+    newest_at: Time,
+    has_data: bool,
+}
+
+impl RateReceiver {
+    pub(super) fn new(config: &DccpConfig, small_packets: bool, first: DccpSeq) -> Self {
+        Self {
+            tfrc: TfrcReceiver::new(TfrcConfig { small_packets, ..config.tfrc }),
+            small_packets,
+            first,
+            newest: first,
+            newest_at: Time::ZERO,
+            has_data: false,
+        }
+    }
+
+    /// Notes the arrival of a packet that a buffer may still hold: acknowledgements name it.
+    pub(super) fn on_arrival(&mut self, now: Time, seq: DccpSeq) {
+        if !self.newest.is_after(seq) {
+            self.newest = seq;
+            self.newest_at = now;
+        }
+    }
+
+    /// The receive rate of the last report.
+    pub(super) fn rate(&self) -> Rate {
+        Rate::from_bps((self.tfrc.rate() * 8.0).min(1e18) as u64)
+    }
+
+    pub(super) fn handle(&mut self, now: Time, packet: &Incoming<'_>) {
+        self.has_data |= packet.data.is_some();
+        if !self.has_data {
+            return;
+        }
+        let rtt = packet.options.iter().find_map(|option| match option {
+            DccpOption::RttEstimate(micros) if *micros > 0 => {
+                Some(Duration::from_micros(u64::from(*micros)))
+            }
+            _ => None,
+        });
+        let number = packet.seq.get().wrapping_sub(self.first.get()) & ((1 << 48) - 1);
+        self.tfrc.handle(
+            number,
+            TfrcArrival {
+                at: now,
+                bytes: packet.data.unwrap_or(0),
+                quarter: packet.ccval,
+                rtt,
+                is_marked: packet.is_marked,
+            },
+        );
+    }
+
+    pub(super) fn due(&self) -> Time {
+        self.tfrc.due()
+    }
+
+    pub(super) fn acknowledge(&mut self, now: Time, options: &mut Vec<DccpOption>) {
+        // Between reports an acknowledgement says nothing of rates: it would end an observation.
+        if self.tfrc.due() > now {
+            return;
+        }
+        let (rate, loss) = self.tfrc.report(now);
+        let elapsed = now.since(self.newest_at).as_nanos() / TEN_MICROS;
+        options.push(DccpOption::ElapsedTime(u32::try_from(elapsed).unwrap_or(u32::MAX)));
+        options.push(DccpOption::ReceiveRate(rate.min(f64::from(u32::MAX)) as u32));
+        let interval = match loss > 0.0 {
+            true => libm::ceil(1.0 / loss).min(f64::from(u32::MAX - 1)) as u32,
+            false => u32::MAX,
+        };
+        options.push(DccpOption::LossEventRate(interval));
+        if loss <= 0.0 {
+            return;
+        }
+        let report = |interval: LossInterval| {
+            let data = interval.packets.min(f64::from(u32::MAX)) as u32;
+            let loss = interval.losses.min(data);
+            IntervalReport { lossless: data - loss, nonce: false, loss, data }
+        };
+        if self.small_packets {
+            let drops = self.tfrc.intervals(now).take(MOST_DROPS);
+            let drops = drops.map(|interval| interval.losses).collect();
+            options.push(DccpOption::DroppedPackets(drops));
+        }
+        let intervals = self.tfrc.intervals(now).map(report).collect();
+        options.push(DccpOption::LossIntervals { skip: 0, intervals });
+    }
+}

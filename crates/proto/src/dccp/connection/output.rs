@@ -1,0 +1,203 @@
+//! Packets that leave, and the times at which they do.
+
+use fontis_base::Time;
+
+use super::{DccpConnection, FIRST_REPEAT, MOST_REPEAT, MOST_REPEATS, State};
+use crate::dccp::ccid::{CcidReceiver, CcidSender};
+use crate::dccp::feature::Feature;
+use crate::dccp::number::DccpSeq;
+use crate::dccp::option::DccpOption;
+use crate::dccp::packet::{DccpBody, DccpData, DccpPacket, ResetCode};
+use crate::rate::reorder::ReorderBuffer;
+
+impl DccpConnection {
+    /// The next packet that leaves at `now`, if any.
+    pub fn poll(&mut self, now: Time) -> Option<DccpPacket> {
+        if let Some(reply) = self.replies.pop_front() {
+            return Some(self.packet(now, reply, DccpData::NONE));
+        }
+        match self.state {
+            State::Closed => return None,
+            State::TimeWait => {
+                if self.repeat_at <= now {
+                    self.end(State::Closed, Time::MAX);
+                }
+                return None;
+            }
+            State::Respond => {
+                // The client has gone.
+                if self.repeat_at <= now {
+                    self.reset(ResetCode::Aborted, [0; 3]);
+                }
+                return None;
+            }
+            _ => {}
+        }
+        if let Some(sender) = &mut self.sender {
+            sender.on_timeout(now);
+        }
+        if self.reorder.as_ref().is_some_and(|reorder| reorder.due() <= now) {
+            self.release(now);
+        }
+        if self.repeat_at <= now {
+            return self.repeat(now);
+        }
+        if self.state == State::Request {
+            return None;
+        }
+        if !matches!(self.state, State::PartOpen | State::Open) {
+            return None;
+        }
+        if self.negotiate_at <= now {
+            let is_pending = self.features.is_pending();
+            self.negotiate_at = if is_pending { now + FIRST_REPEAT } else { Time::MAX };
+            self.must_ack |= is_pending;
+        }
+        if let Some(packet) = self.poll_data(now) {
+            return Some(packet);
+        }
+        if self.must_ack || self.receiver.as_ref().is_some_and(|receiver| receiver.due() <= now) {
+            return Some(self.packet(now, self.ack(), DccpData::NONE));
+        }
+        if self.is_closing && self.queue.is_empty() && self.state == State::Open {
+            let is_asking = self.is_server && self.config.server_asks_to_close;
+            let next = if is_asking { State::CloseReq } else { State::Closing };
+            self.begin_closing(now, next);
+            return self.repeat(now);
+        }
+        None
+    }
+
+    /// When [`DccpConnection::poll`] has something next, and why.
+    pub fn timeout(&self) -> Option<(Time, &'static str)> {
+        if !self.replies.is_empty() {
+            return Some((Time::ZERO, "reply"));
+        }
+        let is_open = matches!(self.state, State::PartOpen | State::Open);
+        let has_data = is_open && !self.queue.is_empty();
+        let sender = self.sender.as_ref();
+        let receiver = self.receiver.as_ref().filter(|_| is_open);
+        let closes = self.is_closing && self.queue.is_empty() && self.state == State::Open;
+        let times = [
+            (self.repeat_at, "repeat"),
+            (if is_open { self.negotiate_at } else { Time::MAX }, "negotiation"),
+            (sender.map_or(Time::MAX, CcidSender::timeout), "no feedback"),
+            (sender.filter(|_| has_data).map_or(Time::MAX, CcidSender::ready_at), "pacing"),
+            (receiver.map_or(Time::MAX, CcidReceiver::due), "feedback"),
+            (self.reorder.as_ref().map_or(Time::MAX, ReorderBuffer::due), "reordering"),
+            (if is_open && self.must_ack || closes { Time::ZERO } else { Time::MAX }, "answer"),
+        ];
+        times.into_iter().min_by_key(|(at, _)| *at).filter(|(at, _)| *at < Time::MAX)
+    }
+
+    /// Data, if congestion control lets it leave.
+    fn poll_data(&mut self, now: Time) -> Option<DccpPacket> {
+        self.queue.front_len()?;
+        let sender = self.sender.as_mut()?;
+        if sender.ready_at() > now {
+            sender.on_limited(now);
+            return None;
+        }
+        let is_ack_due = self.receiver.as_ref().is_some_and(|receiver| receiver.due() <= now);
+        // A client that is partly open acknowledges with every packet (section 8.1.5).
+        let acknowledges =
+            is_ack_due || self.must_ack || self.state == State::PartOpen || sender.wants_ack();
+        let data = self.queue.pop()?;
+        self.stats.data_sent += 1;
+        let body = match acknowledges {
+            true => DccpBody::DataAck { ack: self.numbers.gsr },
+            false => DccpBody::Data,
+        };
+        Some(self.packet(now, body, data))
+    }
+
+    const fn ack(&self) -> DccpBody {
+        DccpBody::Ack { ack: self.numbers.gsr }
+    }
+
+    /// Sends the handshake or the close again, or gives up.
+    fn repeat(&mut self, now: Time) -> Option<DccpPacket> {
+        let ack = self.numbers.gsr;
+        let body = match self.state {
+            State::Request => DccpBody::Request { service: self.config.service },
+            State::PartOpen => self.ack(),
+            State::CloseReq => DccpBody::CloseReq { ack },
+            State::Closing => DccpBody::Close { ack },
+            _ => {
+                self.repeat_at = Time::MAX;
+                return None;
+            }
+        };
+        if self.repeats >= MOST_REPEATS {
+            self.reset(ResetCode::Aborted, [0; 3]);
+            return self.poll(now);
+        }
+        self.repeats += 1;
+        self.repeat_at = now + self.repeat_after;
+        self.repeat_after = (self.repeat_after * 2).min(MOST_REPEAT);
+        Some(self.packet(now, body, DccpData::NONE))
+    }
+
+    pub(super) fn begin_closing(&mut self, now: Time, state: State) {
+        self.state = state;
+        let rtt = self.path().rtt.unwrap_or(FIRST_REPEAT);
+        (self.repeats, self.repeat_after) = (0, (rtt * 2).max(super::PART_OPEN_REPEAT));
+        self.repeat_at = now;
+        self.must_ack = false;
+    }
+
+    fn packet(&mut self, now: Time, body: DccpBody, data: DccpData) -> DccpPacket {
+        let seq = match body {
+            // The peer has not acknowledged anything yet, or expects the number after its own.
+            DccpBody::Reset { .. } if self.state == State::TimeWait => self.numbers.gss.next(),
+            _ => self.numbers.advance(),
+        };
+        let mut options = Vec::new();
+        if body != DccpBody::Data {
+            self.negotiate(seq, body, &mut options);
+        }
+        if let DccpBody::Ack { .. } | DccpBody::DataAck { .. } = body {
+            options.extend(self.cookie.clone().map(DccpOption::InitCookie));
+            self.must_ack = false;
+            if let Some(sender) = &mut self.sender {
+                sender.on_acknowledging();
+            }
+            if let Some(receiver) = &mut self.receiver {
+                receiver.acknowledge(now, seq, &mut options);
+            }
+        }
+        let len = u32::try_from(data.len()).unwrap_or(u32::MAX);
+        let is_data = body.carries_data();
+        let ccval = match &mut self.sender {
+            Some(sender) => sender.on_sent(now, seq, is_data.then_some(len), &mut options),
+            None => 0,
+        };
+        if let DccpBody::Response { .. } = body {
+            self.response = Some(seq);
+        }
+        self.stats.sent += 1;
+        let allows_short = self.features.local(Feature::AllowShortNumbers) == 1;
+        DccpPacket {
+            source: self.config.port,
+            destination: self.peer_port,
+            ccval,
+            coverage: 0,
+            is_short: allows_short && body.may_be_short() && self.state == State::Open,
+            seq,
+            body,
+            options,
+            data,
+        }
+    }
+
+    /// Appends the steps of negotiation where they have a place. A Reset ends all of that.
+    fn negotiate(&mut self, seq: DccpSeq, body: DccpBody, options: &mut Vec<DccpOption>) {
+        let has_place = !matches!(
+            body,
+            DccpBody::Reset { .. } | DccpBody::Close { .. } | DccpBody::CloseReq { .. }
+        );
+        if has_place {
+            self.features.append(seq, options);
+        }
+    }
+}
