@@ -135,7 +135,7 @@ class Decoder:
 def codes() -> list[str]: ...
 def failure_probability(code: str, symbols: int, extra: int) -> float: ...
 def get(
-    url: str,
+    urls: Sequence[str],
     dest: str | PathLike[str],
     *,
     overwrite: bool,

@@ -40,7 +40,7 @@ class Report:
 
 
 def get(
-    url: str,
+    url: str | Sequence[str],
     dest: AnyPath = ".",
     *,
     overwrite: bool = False,
@@ -56,13 +56,14 @@ def get(
 ) -> Report:
     """Fetch what a URL names; it has its name only when all of it is there and verified.
 
+    Of several URLs, of servers that have the same content, each server sends a part.
     What an interrupted transfer left is gone on with, unless ``restart``. Links that point out of
     their folder are left out, unless ``outward_links``. ``interfaces`` says over which interfaces
     it comes: "auto", "one" or names, as in "eth0,wwan0". Ctrl-C and ``stop`` end it with
     KeyboardInterrupt.
     """
     report = _native.get(
-        url,
+        [url] if isinstance(url, str) else list(url),
         dest,
         overwrite=overwrite,
         restart=restart,

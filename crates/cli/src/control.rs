@@ -37,7 +37,8 @@ pub(crate) struct Control {
 struct State {
     limit: Option<Rate>,
     paused: bool,
-    endpoint: Option<Endpoint>,
+    /// One, or one for each server of several.
+    endpoints: Vec<Endpoint>,
     finished: u64,
     failed: u64,
     bytes: u64,
@@ -63,19 +64,31 @@ impl Control {
 
     /// Makes this the endpoint of the command.
     pub(crate) fn attach(&self, endpoint: &Endpoint) {
+        self.attach_all(vec![endpoint.clone()]);
+    }
+
+    /// Makes these the endpoints of the command, which share its limit.
+    pub(crate) fn attach_all(&self, endpoints: Vec<Endpoint>) {
         let mut state = self.state();
-        state.endpoint = Some(endpoint.clone());
+        state.endpoints = endpoints;
         state.apply();
+    }
+
+    /// The state of each endpoint.
+    async fn seen(&self) -> Vec<EndpointStatus> {
+        let endpoints = self.state().endpoints.clone();
+        let mut seen = Vec::new();
+        for endpoint in endpoints {
+            seen.extend(endpoint.status().await);
+        }
+        seen
     }
 
     /// Applies a change.
     pub(crate) async fn change(&self, change: Change) {
-        let endpoint = self.state().endpoint.clone();
         // Where there is no limit, faster and slower are meant of the rate that there is.
-        let now = match endpoint {
-            Some(endpoint) => endpoint.status().await.map(|status| rate_of(&status)),
-            None => None,
-        };
+        let seen = self.seen().await;
+        let now = seen.iter().map(rate_of).reduce(Rate::saturating_add);
         let mut state = self.state();
         match change {
             Change::Limit(limit) => (state.limit, state.paused) = (limit, false),
@@ -117,11 +130,8 @@ impl Control {
 
     /// The status of the command.
     pub(crate) async fn report(&self) -> Value {
-        let endpoint = self.state().endpoint.clone();
-        let seen = match &endpoint {
-            Some(endpoint) => endpoint.status().await,
-            None => None,
-        };
+        let seen = self.seen().await;
+        let sum = |count: fn(&EndpointStatus) -> u64| seen.iter().map(count).sum::<u64>();
         let state = self.state();
         json!({
             "event": "status",
@@ -129,25 +139,27 @@ impl Control {
             "version": env!("CARGO_PKG_VERSION"),
             "command": self.command,
             "subject": self.subject,
-            "address": endpoint.map(|endpoint| endpoint.local_addr().to_string()),
+            "address": state.endpoints.first().map(|first| first.local_addr().to_string()),
             "seconds": round(self.began.elapsed().as_secs_f64()),
             "limit_bps": state.limit.map(Rate::as_bps),
             "paused": state.paused,
             "finished": state.finished,
             "failed": state.failed,
             "bytes": state.bytes,
-            "accepted": seen.as_ref().map_or(0, |seen| seen.accepted),
-            "turned_away": seen.as_ref().map_or(0, |seen| seen.turned_away),
-            "forged": seen.as_ref().map_or(0, |seen| seen.forged),
-            "connections": seen.as_ref().map_or_else(Vec::new, connections),
+            "accepted": sum(|seen| seen.accepted),
+            "turned_away": sum(|seen| seen.turned_away),
+            "forged": sum(|seen| seen.forged),
+            "connections": seen.iter().flat_map(connections).collect::<Vec<_>>(),
         })
     }
 }
 
 impl State {
     fn apply(&self) {
-        if let Some(endpoint) = &self.endpoint {
-            endpoint.limit(if self.paused { Some(Rate::ZERO) } else { self.limit });
+        let limit = if self.paused { Some(Rate::ZERO) } else { self.limit };
+        let count = self.endpoints.len().max(1) as u64;
+        for endpoint in &self.endpoints {
+            endpoint.limit(limit.map(|rate| rate.mul_ratio(1, count)));
         }
     }
 }

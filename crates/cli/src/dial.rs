@@ -70,16 +70,23 @@ pub async fn persist<T>(
     }
 }
 
+/// The addresses of the URL's host, in the order in which they are tried; one at least.
+pub async fn addresses(url: &Url) -> Result<Vec<SocketAddr>, Failure> {
+    let addresses = in_order(resolve(url).await?);
+    match addresses.is_empty() {
+        true => Err(Failure::Failed(format!("{} has no address: check the name", url.host))),
+        false => Ok(addresses),
+    }
+}
+
 /// Runs `transfer` with the addresses of the URL's host in turn, until one answers.
 pub async fn dial<T>(
     url: &Url,
     timeout: Duration,
     transfer: impl AsyncFn(SocketAddr, Answered) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let addresses = in_order(resolve(url).await?);
-    let Some((last, others)) = addresses.split_last() else {
-        return Err(Failure::Failed(format!("{} has no address: check the name", url.host)));
-    };
+    let addresses = addresses(url).await?;
+    let (last, others) = addresses.split_last().expect("there is one");
     for address in others {
         let answered = Answered::default();
         match attempt(*address, timeout.min(IMPATIENCE), &answered, &transfer).await {

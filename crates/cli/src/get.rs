@@ -1,15 +1,17 @@
 //! Fetching files and folders.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use fontis::transfer::{self, Progress, Report};
+use fontis::transfer::{self, Progress, Report, SourceServer};
 use fontis::{Dest, Endpoint, SinkOptions, Url};
 use fontis_proto::rate::RateKind;
 
 use crate::archive::ArchiveArgs;
 use crate::control::{Control, ControlArgs};
-use crate::dial::{dial, persist};
+use crate::dial::{addresses, dial, persist};
 use crate::failure::Failure;
 use crate::json;
 use crate::left_out::Links;
@@ -29,12 +31,16 @@ pub(crate) struct Args {
     /// The URL that fontis serve printed, with the path of a file or folder before the question
     /// mark. Quote it: shells interpret ? and &. @FILE is the URL in a file, @- the one on standard
     /// input: other users of this machine can see arguments, and the secret in them. A URL without
-    /// a secret takes the one in the environment variable FONTIS_SECRET
-    url: String,
-    /// The destination: an existing folder or a name ending in / receives the object under its own
-    /// name, any other name becomes its name, - is standard output
-    #[arg(default_value = ".")]
-    dest: PathBuf,
+    /// a secret takes the one in the environment variable FONTIS_SECRET.
+    ///
+    /// Of several URLs, of servers that have the same content, each server sends a part, and the
+    /// others send what one that fails would have sent.
+    ///
+    /// DEST, the last argument if it is no URL, is the destination: an existing folder or a name
+    /// ending in / receives the object under its own name, any other name becomes its name, - is
+    /// standard output [default: .]
+    #[arg(value_name = "URL... [DEST]", required = true, num_args = 1..)]
+    arguments: Vec<OsString>,
     /// Replace an existing destination
     #[arg(long, short)]
     force: bool,
@@ -67,13 +73,21 @@ Examples:
     fontis get 'fontis://192.0.2.1:4433/map.tif?key=KEY&secret=SECRET'
   Fetch all that is served into a new folder:
     fontis get 'fontis://192.0.2.1:4433/?key=KEY&secret=SECRET' maps
+  Fetch a file from two servers at once:
+    fontis get 'fontis://192.0.2.1:4433/map.tif?key=KEY&secret=SECRET' \\
+        'fontis://198.51.100.7:4433/map.tif?key=KEY&secret=SECRET' maps/
   Unpack an archive while it comes:
     fontis get 'fontis://[2001:db8::1]:4433/maps.tar?key=KEY&secret=SECRET' - | tar x";
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let url = peer::url_of_argument(&args.url)?;
-    let dest = Dest::new(&args.dest);
+    let (urls, dest) = split(&args.arguments)?;
+    let url = &urls[0];
+    let dest = Dest::new(&dest);
+    if urls.len() > 1 && dest == Dest::Stdout {
+        let text = "several servers send parts in any order: name a file or a folder, not -";
+        return Err(Failure::Usage(text.to_owned()));
+    }
     if args.json && dest == Dest::Stdout {
         let text = "--json and - would both write to standard output: name a file or a folder";
         return Err(Failure::Usage(text.to_owned()));
@@ -93,11 +107,18 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         archive: args.archive.which(),
     };
     let attach = |endpoint: &Endpoint| control.attach(endpoint);
+    let attach_all = |endpoints| control.attach_all(endpoints);
     let progress = |progress| tracker.see(progress);
-    let fetch = fetch(&url, &dest, options, &keys, &args.reach, attach, progress);
     let fetched = block_on(&keys, async {
         let _open = crate::steering::open(&control);
-        until_interrupted(fetch, interruption).await
+        if urls.len() == 1 {
+            let fetch = fetch(url, &dest, options, &keys, &args.reach, attach, progress);
+            until_interrupted(fetch, interruption).await
+        } else {
+            let fetch =
+                fetch_parts(&urls, &dest, options, &keys, &args.reach, attach_all, progress);
+            until_interrupted(fetch, interruption).await
+        }
     });
     tracker.finish();
     let report = fetched?;
@@ -107,6 +128,80 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         status(&summary(&report, "received"));
     }
     crate::left_out::check([&report.left_out], args.json)
+}
+
+/// The URLs of the arguments, and the destination.
+fn split(arguments: &[OsString]) -> Result<(Vec<Url>, PathBuf), Failure> {
+    let is_url = |text: &str| text.starts_with("fontis://") || text.starts_with('@');
+    let mut urls = Vec::new();
+    let mut dest = PathBuf::from(".");
+    for (number, argument) in arguments.iter().enumerate() {
+        match argument.to_str() {
+            // What is wrong with the first is said as of a URL.
+            Some(text) if number == 0 || is_url(text) => urls.push(peer::url_of_argument(text)?),
+            _ if number + 1 == arguments.len() && number > 0 => dest = argument.into(),
+            _ => {
+                let shown = argument.display();
+                return Err(Failure::Usage(format!(
+                    "{shown}: URLs begin with fontis:// or @, and only the last argument may be the \
+                     destination"
+                )));
+            }
+        }
+    }
+    Ok((urls, dest))
+}
+
+/// Fetches an object from the servers of all URLs, each a part, and again after all connections
+/// were lost. Of a host with several addresses the first counts. Calls `bound` with the endpoints.
+pub async fn fetch_parts(
+    urls: &[Url],
+    dest: &Dest,
+    options: SinkOptions,
+    keys: &Keys,
+    reach: &ReachArgs,
+    bound: impl Fn(Vec<Endpoint>) + Send + Sync,
+    progress: impl Fn(Progress) + Send + Sync,
+) -> Result<Report, Failure> {
+    let restart = AtomicBool::new(options.restart);
+    persist(reach.retries, async |connected| {
+        let (mut servers, mut followers, mut none) = (Vec::new(), Vec::new(), None);
+        for url in urls {
+            match server(url, keys, reach).await {
+                Ok(server) => {
+                    followers.push(reach.paths.follow(&server.endpoint, server.remote));
+                    servers.push(server);
+                }
+                Err(failure) => {
+                    status(&format!("{}: the others go on: {failure}", url.host));
+                    none.get_or_insert(failure);
+                }
+            }
+        }
+        if let (true, Some(failure)) = (servers.is_empty(), none) {
+            return Err(failure);
+        }
+        bound(servers.iter().map(|server| server.endpoint.clone()).collect());
+        // Only the first attempt is to begin anew.
+        let options = SinkOptions { restart: restart.load(Ordering::Relaxed), ..options };
+        let progress = |now| {
+            connected.fetch_or(matches!(now, Progress::Connected { .. }), Ordering::Relaxed);
+            if matches!(now, Progress::Started { .. }) {
+                restart.store(false, Ordering::Relaxed);
+            }
+            progress(now);
+        };
+        let patience = Duration::from(reach.timeout);
+        Ok(transfer::get_from(servers, dest, options, patience, progress).await?)
+    })
+    .await
+}
+
+/// The server of a URL at the first address of its host.
+async fn server(url: &Url, keys: &Keys, reach: &ReachArgs) -> Result<SourceServer, Failure> {
+    let remote = addresses(url).await?[0];
+    let endpoint = keys.bind_towards(remote, &url.key, RateKind::Auto, &reach.paths)?;
+    Ok(SourceServer { endpoint, remote, url: url.clone() })
 }
 
 /// Fetches the object of a URL from the first address of its host that answers, and again after a

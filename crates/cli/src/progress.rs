@@ -123,6 +123,14 @@ impl Tracker {
                 let what = "seems to hold another key than the one given";
                 self.note(&format!("{remote} {what}: trying on, in case that is a lie"));
             }
+            Progress::Dropped { remote, error } if matches!(self.show, Show::Events) => {
+                json::say(
+                    &serde_json::json!({ "event": "dropped", "remote": remote.to_string(), "message": error }),
+                );
+            }
+            Progress::Dropped { remote, error } => {
+                self.line(&format!("{remote} sends no more, the others go on: {error}"));
+            }
             Progress::Stored(_) => {}
         }
     }

@@ -17,16 +17,16 @@ use tokio::sync::oneshot;
 use crate::error::{failed, failure, usage};
 use crate::interrupt::{Stop, Watch};
 
-/// Fetches what `url` names into `dest`; gives what came, as a dict.
+/// Fetches what `urls` name, each server sends a part, into `dest`; gives what came, as a dict.
 #[pyfunction]
-#[pyo3(signature = (url, dest, *, overwrite, restart, outward_links, identity, psk_file, timeout, retries, interfaces, progress, stop))]
+#[pyo3(signature = (urls, dest, *, overwrite, restart, outward_links, identity, psk_file, timeout, retries, interfaces, progress, stop))]
 #[expect(
     clippy::too_many_arguments,
     reason = "they are keywords, named in python/fontis/transfer.py"
 )]
 pub(crate) fn get(
     py: Python<'_>,
-    url: &str,
+    urls: Vec<String>,
     dest: PathBuf,
     overwrite: bool,
     restart: bool,
@@ -39,7 +39,8 @@ pub(crate) fn get(
     progress: Option<Py<PyAny>>,
     stop: Option<&Stop>,
 ) -> PyResult<Py<PyDict>> {
-    let url = peer::url(url).map_err(failure)?;
+    let urls = urls.iter().map(|url| peer::url(url).map_err(failure));
+    let urls = urls.collect::<PyResult<Vec<_>>>()?;
     let dest = Dest::new(&dest);
     if dest == Dest::Stdout {
         return Err(usage("name a file or a folder to fetch into"));
@@ -47,8 +48,13 @@ pub(crate) fn get(
     let keys = keys(identity, psk_file)?;
     let reach = reach(timeout, retries, interfaces)?;
     let options = SinkOptions { overwrite, restart, outward_links, ..SinkOptions::default() };
-    let report = drive(py, stop, progress, async |tell| {
-        fontis_cli::get::fetch(&url, &dest, options, &keys, &reach, |_| (), tell).await
+    let report = drive(py, stop, progress, async |tell| match &urls[..] {
+        [] => Err(Failure::Usage("name a URL to fetch".to_owned())),
+        [url] => fontis_cli::get::fetch(url, &dest, options, &keys, &reach, |_| (), tell).await,
+        urls => {
+            let bound = |_| ();
+            fontis_cli::get::fetch_parts(urls, &dest, options, &keys, &reach, bound, tell).await
+        }
     })?;
     report_dict(py, &report)
 }
@@ -189,6 +195,11 @@ fn progress_dict<'py>(py: Python<'py>, progress: &Progress) -> PyResult<Bound<'p
         Progress::Doubted { remote } => {
             dict.set_item("event", "doubted")?;
             dict.set_item("remote", remote.to_string())?;
+        }
+        Progress::Dropped { remote, error } => {
+            dict.set_item("event", "dropped")?;
+            dict.set_item("remote", remote.to_string())?;
+            dict.set_item("error", error)?;
         }
         Progress::Started { name, bytes, entries, resumed } => {
             dict.set_item("event", "started")?;

@@ -13,6 +13,7 @@ mod qlog;
 mod resume;
 #[cfg(target_os = "linux")]
 mod roaming;
+mod sources;
 mod support;
 #[cfg(target_os = "linux")]
 mod system;

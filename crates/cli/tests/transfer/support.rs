@@ -175,6 +175,12 @@ impl Running {
         self.child.try_wait().unwrap().is_some()
     }
 
+    /// Ends it without a word.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// Presses Ctrl-C.
     #[cfg(unix)]
     pub(crate) fn interrupt(&self) {

@@ -133,7 +133,7 @@ async fn fetch(
 
 /// Returns true if the server's name for the object begins with a dot. In a home folder such a file
 /// can be a program's configuration.
-fn has_hidden_name(announced: &Announced) -> bool {
+pub(super) fn has_hidden_name(announced: &Announced) -> bool {
     manifest::name_in(announced.manifest()).is_some_and(|name| name.starts_with('.'))
 }
 
@@ -153,7 +153,7 @@ pub(super) async fn meanwhile<T: Send + 'static>(
 }
 
 /// The server's answer to request `id`.
-async fn answered(connection: &Connection, id: u32) -> Result<Announced, TransferError> {
+pub(super) async fn answered(connection: &Connection, id: u32) -> Result<Announced, TransferError> {
     let remote = connection.remote_addr();
     loop {
         let message = connection.recv_message().await.ok_or_else(|| lost(connection))?;

@@ -29,6 +29,20 @@ pub(super) struct Prepared {
     pub(super) kept: Kept,
 }
 
+impl Prepared {
+    /// Its parts, for a destination of files and an object whose hash is known.
+    pub(super) fn into_parts(
+        self,
+    ) -> Result<Option<(Sink, HashTree, Manifest, Kept)>, TransferError> {
+        match (self.incoming.tree, self.incoming.store) {
+            (Tree::Known(tree), Store::Files(sink)) => {
+                Ok(Some((*sink, tree, self.manifest, self.kept)))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
 /// An object to receive: its manifest, its checks and its destination.
 pub(super) struct Incoming {
     tree: Tree,

@@ -1,6 +1,7 @@
 //! Files and folders over connections, as the `fontis` command transfers them.
 //!
-//! Start here: [`get`] fetches from a [`FileServer`]; [`send`] delivers to a [`Receiver`]. Every
+//! Start here: [`get`] fetches from a [`FileServer`], [`get_from`] from several at once; [`send`]
+//! delivers to a [`Receiver`]. Every
 //! block is checked against the object's BLAKE3 tree on arrival, and a name appears when all of the
 //! object is verified.
 
@@ -10,10 +11,12 @@ mod get;
 mod incoming;
 pub(crate) mod message;
 mod outgoing;
+mod plan;
 mod receive;
 mod resolve;
 mod send;
 mod serve;
+mod sources;
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -37,6 +40,7 @@ pub use receive::{ENTRY_COST, InboxOptions, Receiver};
 pub use resolve::resolve;
 pub use send::send;
 pub use serve::FileServer;
+pub use sources::{SourceServer, get_from};
 
 /// The interval of progress.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
@@ -108,6 +112,13 @@ pub enum Progress {
     Doubted {
         /// The address that it claims to be.
         remote: SocketAddr,
+    },
+    /// One of several servers sends nothing any more: the others send what it would have sent.
+    Dropped {
+        /// The server.
+        remote: SocketAddr,
+        /// The reason, for people.
+        error: String,
     },
     /// The object is known.
     Started {

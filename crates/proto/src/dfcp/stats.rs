@@ -81,6 +81,37 @@ pub struct PathStats {
 }
 
 impl DfcpStats {
+    /// These and the counters of another connection together; of the estimates, those of the
+    /// shorter path.
+    #[must_use]
+    pub fn with(self, other: &Self) -> Self {
+        let is_shorter = self.srtt > Duration::ZERO && self.srtt <= other.srtt;
+        let nearer = if is_shorter || other.srtt == Duration::ZERO { &self } else { other };
+        Self {
+            paths: self.paths + other.paths,
+            rate: self.rate.saturating_add(other.rate),
+            in_flight: self.in_flight + other.in_flight,
+            packets_sent: self.packets_sent + other.packets_sent,
+            bytes_sent: self.bytes_sent + other.bytes_sent,
+            data_packets_sent: self.data_packets_sent + other.data_packets_sent,
+            symbols_sent: self.symbols_sent + other.symbols_sent,
+            repair_symbols_sent: self.repair_symbols_sent + other.repair_symbols_sent,
+            packets_lost: self.packets_lost + other.packets_lost,
+            packets_received: self.packets_received + other.packets_received,
+            bytes_received: self.bytes_received + other.bytes_received,
+            data_packets_received: self.data_packets_received + other.data_packets_received,
+            symbols_needed: self.symbols_needed + other.symbols_needed,
+            symbols_received: self.symbols_received + other.symbols_received,
+            symbols_wasted: self.symbols_wasted + other.symbols_wasted,
+            duplicates: self.duplicates + other.duplicates,
+            violations: self.violations + other.violations,
+            refused: self.refused + other.refused,
+            blocks_decoded: self.blocks_decoded + other.blocks_decoded,
+            decode_failures: self.decode_failures + other.decode_failures,
+            ..*nearer
+        }
+    }
+
     /// The share of packets lost in the direction that most data went.
     pub const fn data_loss(&self) -> f64 {
         if self.data_packets_received > self.data_packets_sent {

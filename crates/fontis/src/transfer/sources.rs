@@ -1,0 +1,393 @@
+//! One object from several servers at once.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use blake3::Hash;
+use fontis_proto::dfcp::{DfcpStats, Kept, ObjectShape, SendOptions};
+use tokio::sync::{OnceCell, mpsc, watch};
+use tokio::task::JoinSet;
+
+use super::get::{answered, has_hidden_name};
+use super::incoming::Incoming;
+use super::message::{Announced, Holding, Request, encode, label};
+use super::outgoing::{CODE_COMPLETE, CODE_UNWANTED, close, lost};
+use super::plan::Plan;
+use super::serve::key_text;
+use super::{PROGRESS_EVERY, Progress, Report, TransferError, connect};
+use crate::connection::{Connection, Received, RecvObject};
+use crate::dest::Dest;
+use crate::endpoint::{ConnectError, Endpoint};
+use crate::hash_tree::HashTree;
+use crate::manifest::Manifest;
+use crate::sink::{Sink, SinkOptions};
+use crate::url::Url;
+
+/// A server of an object, and the endpoint to reach it from.
+pub struct SourceServer {
+    /// This side's endpoint.
+    pub endpoint: Endpoint,
+    /// The server's address.
+    pub remote: SocketAddr,
+    /// The object there.
+    pub url: Url,
+}
+
+/// Fetches the object that all `servers` have, each block from one of them, into a file or folder.
+/// Its name and entries are those of the server that answers first; another's content must have the
+/// same hash.
+///
+/// A server that cannot be reached, has another content, ends the connection or sends a wrong block
+/// is dropped, and the others send what it would have sent; so is one that does not answer within
+/// `patience`. The transfer fails when none is left.
+/// The time of a server that is slow or dead is not waited for at the end.
+pub async fn get_from(
+    servers: Vec<SourceServer>,
+    dest: &Dest,
+    options: SinkOptions,
+    patience: Duration,
+    progress: impl Fn(Progress) + Send + Sync,
+) -> Result<Report, TransferError> {
+    let begin = Instant::now();
+    let count = servers.len();
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let shared = Arc::new(Shared {
+        dest: dest.clone(),
+        options,
+        patience,
+        object: OnceCell::new(),
+        alive: Mutex::new(count),
+        changed: watch::Sender::new(()),
+        stats: Mutex::new(vec![DfcpStats::default(); count]),
+        tell,
+    });
+    let mut workers = JoinSet::new();
+    for (number, server) in servers.into_iter().enumerate() {
+        workers.spawn(Shared::work(shared.clone(), number, server));
+    }
+    let mut complete = shared.changed.subscribe();
+    let mut first = None;
+    loop {
+        tokio::select! {
+            biased;
+            Some(event) = told.recv() => progress(event),
+            ended = workers.join_next() => match ended {
+                Some(Ok(Err((remote, error)))) => {
+                    if workers.is_empty() && first.is_none() {
+                        return Err(error);
+                    }
+                    if !workers.is_empty() {
+                        let error = error.to_string();
+                        progress(Progress::Dropped { remote, error });
+                    }
+                    first.get_or_insert(error);
+                }
+                Some(_) => {}
+                None => break,
+            },
+            _ = complete.changed() => {
+                if shared.is_complete() {
+                    break;
+                }
+            }
+        }
+    }
+    // Who has said goodbye has had time to; who is dead is not waited for.
+    workers.shutdown().await;
+    while let Ok(event) = told.try_recv() {
+        progress(event);
+    }
+    let stats = shared.all_stats();
+    let shared = Arc::into_inner(shared).ok_or(TransferError::Worker)?;
+    let Some(object) = shared.object.into_inner().filter(Object::is_complete) else {
+        return Err(first.unwrap_or(TransferError::Worker));
+    };
+    let Object { sink, manifest, shape, root, resumed, .. } = object;
+    let sink = Arc::into_inner(sink).ok_or(TransferError::Worker)?;
+    let (path, left_out) = sink.finish()?;
+    Ok(Report {
+        name: manifest.name().to_owned(),
+        path: Some(path),
+        bytes: shape.size,
+        resumed,
+        hash: root.to_hex().to_string(),
+        duration: begin.elapsed(),
+        stats,
+        left_out,
+    })
+}
+
+/// What the workers share.
+struct Shared {
+    dest: Dest,
+    options: SinkOptions,
+    /// The time for a server to answer.
+    patience: Duration,
+    /// Known when the first server has answered.
+    object: OnceCell<Object>,
+    /// Workers that go on.
+    alive: Mutex<usize>,
+    /// Something has changed that idle workers should look at.
+    changed: watch::Sender<()>,
+    stats: Mutex<Vec<DfcpStats>>,
+    tell: mpsc::UnboundedSender<Progress>,
+}
+
+/// The object, and what of it is there.
+struct Object {
+    sink: Arc<Sink>,
+    tree: HashTree,
+    manifest: Manifest,
+    shape: ObjectShape,
+    root: Hash,
+    resumed: u64,
+    plan: Mutex<Plan>,
+    told: Mutex<(u64, Instant)>,
+}
+
+impl Object {
+    fn plan(&self) -> MutexGuard<'_, Plan> {
+        lock(&self.plan)
+    }
+
+    fn is_complete(&self) -> bool {
+        self.plan().is_complete()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    fn is_complete(&self) -> bool {
+        self.object.get().is_some_and(Object::is_complete)
+    }
+
+    fn all_stats(&self) -> DfcpStats {
+        lock(&self.stats).iter().fold(DfcpStats::default(), |sum, stats| sum.with(stats))
+    }
+
+    /// Fetches from a server until everything is there.
+    async fn work(
+        shared: Arc<Self>,
+        number: usize,
+        server: SourceServer,
+    ) -> Result<(), (SocketAddr, TransferError)> {
+        let remote = server.remote;
+        let worked = shared.fetch(number, &server).await;
+        *lock(&shared.alive) -= 1;
+        if let Some(object) = shared.object.get() {
+            object.plan().give_back(number);
+        }
+        shared.changed.send_replace(());
+        worked.map_err(|error| (remote, error))
+    }
+
+    async fn fetch(&self, number: usize, server: &SourceServer) -> Result<(), TransferError> {
+        let SourceServer { endpoint, remote, url } = server;
+        let tell = |event| _ = self.tell.send(event);
+        let connection = connect(endpoint, *remote, *url.key.as_bytes(), None, &tell);
+        let connection = tokio::time::timeout(self.patience, connection).await;
+        let connection = connection.map_err(|_| ConnectError::NoAnswer(*remote))??;
+        connection.transfers_only(None);
+        tell(Progress::Connected { remote: *remote });
+        let mut id = 0;
+        let mut announced = Some(ask(&connection, id, url).await?);
+        let object = self.object(&connection, url, announced.as_ref()).await?;
+        let mut changed = self.changed.subscribe();
+        loop {
+            changed.borrow_and_update();
+            if object.is_complete() {
+                break;
+            }
+            let alive = *lock(&self.alive);
+            let Some(blocks) = object.plan().take(number, alive) else {
+                // The slowest may stop yet.
+                let _ = changed.changed().await;
+                continue;
+            };
+            let answer = match announced.take() {
+                Some(answer) => answer,
+                None => ask(&connection, id, url).await?,
+            };
+            check(&connection, &answer, object)?;
+            let mut done = Vec::new();
+            let mut next = 0;
+            for block in blocks {
+                done.push(next..block);
+                next = block + 1;
+            }
+            done.push(next..object.shape.blocks().unwrap_or(next));
+            let kept = Kept { done, begun: Vec::new() };
+            let holding = Holding::from(&kept.held(&object.shape));
+            connection.expect_object(label(id), kept);
+            connection
+                .send_message(encode(&Request::Begin { id, holding }), SendOptions::default());
+            let coming = connection.recv_object().await.ok_or_else(|| lost(&connection))?;
+            if coming.label() != &label(id) || coming.shape() != object.shape {
+                return Err(other(&connection));
+            }
+            self.receive(number, &connection, object, coming).await?;
+            self.count(number, &connection).await;
+            id += 1;
+        }
+        close(&connection, CODE_COMPLETE).await;
+        Ok(())
+    }
+
+    /// The object as the first server describes it.
+    async fn object(
+        &self,
+        connection: &Connection,
+        url: &Url,
+        announced: Option<&Announced>,
+    ) -> Result<&Object, TransferError> {
+        let remote = connection.remote_addr();
+        let prepare = || async {
+            let Some(announced) = announced.cloned() else { return Err(other(connection)) };
+            if url.name().is_none() && has_hidden_name(&announced) {
+                let what = "a hidden name that nobody asked for";
+                return Err(TransferError::Protocol { remote, what });
+            }
+            let (name, dest) = (url.name().map(str::to_owned), self.dest.clone());
+            let options = self.options;
+            let prepare = move || {
+                let name = name.as_deref();
+                Incoming::prepare(remote, &announced, name, &dest, options)?.into_parts()
+            };
+            let prepared = tokio::task::spawn_blocking(prepare).await;
+            let parts = prepared.map_err(|_| TransferError::Worker)??;
+            let Some((sink, tree, manifest, kept)) = parts else { return Err(other(connection)) };
+            let shape = super::outgoing::shape(tree.size(), tree.block_size());
+            let held = kept.held(&shape);
+            let is_there = |block: &u32| held.done().iter().any(|run| run.contains(block));
+            let lacking = (0..shape.blocks().unwrap_or(0)).filter(|block| !is_there(block));
+            let (root, resumed) = (tree.root(), sink.written());
+            let _ = self.tell.send(Progress::Started {
+                name: manifest.name().to_owned(),
+                bytes: shape.size,
+                entries: manifest.entries().len(),
+                resumed,
+            });
+            Ok(Object {
+                plan: Mutex::new(Plan::new(lacking)),
+                told: Mutex::new((resumed, Instant::now())),
+                sink: Arc::new(sink),
+                tree,
+                manifest,
+                shape,
+                root,
+                resumed,
+            })
+        };
+        self.object.get_or_try_init(prepare).await
+    }
+
+    /// Receives, checks and stores the blocks that this server was asked for, until nothing of them
+    /// is lacking.
+    async fn receive(
+        &self,
+        number: usize,
+        connection: &Connection,
+        object: &Object,
+        mut coming: RecvObject,
+    ) -> Result<(), TransferError> {
+        let remote = connection.remote_addr();
+        let mut changed = self.changed.subscribe();
+        while object.plan().is_asked(number) {
+            let received = tokio::select! {
+                received = coming.next() => received,
+                // Others may have been sooner with the last blocks.
+                _ = changed.changed() => continue,
+            };
+            let (block, data) = match received.ok_or_else(|| lost(connection))? {
+                Received::Block(block, data) => (block, data),
+                Received::Checkpoint(_) => continue,
+                Received::Abandoned(_) => return Err(TransferError::Abandoned { remote }),
+            };
+            let what = "a block beyond the object's end";
+            let wrong = TransferError::Protocol { remote, what };
+            let check = object.tree.check(u64::from(block)).ok_or(wrong)?;
+            let hashed = data.clone();
+            let checked = tokio::task::spawn_blocking(move || check.holds(&hashed)).await;
+            if !checked.map_err(|_| TransferError::Worker)? {
+                // All of the block is this server's.
+                coming.abandon(CODE_UNWANTED);
+                let key = key_text(connection);
+                return Err(TransferError::Poisoned { remote, key, block });
+            }
+            let length = data.len() as u64;
+            let is_new = object.plan().complete(block);
+            if is_new {
+                let (sink, block_size) = (object.sink.clone(), object.shape.block_size);
+                let offset = u64::from(block) * u64::from(block_size);
+                let store = move || sink.write_block(offset, &data);
+                let stored = tokio::task::spawn_blocking(store).await;
+                stored.map_err(|_| TransferError::Worker)??;
+            }
+            coming.release(block);
+            self.moved(number, connection, object, if is_new { length } else { 0 }).await;
+            self.changed.send_replace(());
+        }
+        if object.is_complete() || !object.plan().is_asked(number) {
+            coming.abandon(CODE_UNWANTED);
+        }
+        Ok(())
+    }
+
+    async fn count(&self, number: usize, connection: &Connection) {
+        if let Some(stats) = connection.stats().await {
+            lock(&self.stats)[number] = stats;
+        }
+    }
+
+    /// So many more bytes are stored.
+    async fn moved(&self, number: usize, connection: &Connection, object: &Object, bytes: u64) {
+        let due = {
+            let mut told = lock(&object.told);
+            told.0 += bytes;
+            let due = told.1.elapsed() >= PROGRESS_EVERY || told.0 == object.shape.size;
+            if due {
+                told.1 = Instant::now();
+            }
+            due.then_some(told.0)
+        };
+        let Some(done) = due else { return };
+        self.count(number, connection).await;
+        let _ = self.tell.send(Progress::Moved { done, stats: self.all_stats() });
+    }
+}
+
+/// Asks for the object, to go on with.
+async fn ask(connection: &Connection, id: u32, url: &Url) -> Result<Announced, TransferError> {
+    let path = url.path.clone().unwrap_or_default();
+    let secret = url.secret.as_ref().map_or_else(Vec::new, |secret| secret.as_bytes().to_vec());
+    let request = Request::Get { id, secret, path, resume: true };
+    connection.send_message(encode(&request), SendOptions::default());
+    answered(connection, id).await
+}
+
+/// Every server must have the same content.
+fn check(
+    connection: &Connection,
+    answer: &Announced,
+    object: &Object,
+) -> Result<(), TransferError> {
+    match answer {
+        Announced::Offer(offer)
+            if Hash::from(offer.root) == object.root
+                && offer.size == object.shape.size
+                && offer.block_size == object.shape.block_size =>
+        {
+            Ok(())
+        }
+        _ => Err(other(connection)),
+    }
+}
+
+fn other(connection: &Connection) -> TransferError {
+    let what = "another content than the other servers have";
+    TransferError::Protocol { remote: connection.remote_addr(), what }
+}
