@@ -3,8 +3,8 @@
 //! Start here: [`transfer`] moves files and folders: [`transfer::get`] from a
 //! [`transfer::FileServer`], [`transfer::get_from`] from several, [`transfer::send`] to a
 //! [`transfer::Receiver`]. Beneath it an [`Endpoint`] is a UDP socket that [`Connection`]s are made
-//! from and accepted on; a connection carries messages, streams and objects. The protocol itself is `fontis_proto::dfcp`;
-//! [`protection`] is its cryptography.
+//! from and accepted on; a connection carries messages, streams and objects. The protocol itself is
+//! `fontis_proto::dfcp`; [`protection`] is its cryptography.
 //!
 //! A [`Url`] names an object and its server, an [`Identity`] this user, and an [`AllowList`] the
 //! accepted clients. A [`Source`] is a file or a folder to send; its [`Manifest`] lists the
