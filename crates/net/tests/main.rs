@@ -2,4 +2,5 @@
 
 mod closed_form;
 mod conservation;
+mod fairness;
 mod notation;

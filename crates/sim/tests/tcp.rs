@@ -5,6 +5,7 @@ use fontis_net::{Limit, LinkConfig, QueueKind};
 use fontis_proto::tcp;
 use fontis_sim::app::App;
 use fontis_sim::app::source::{Pattern, PieceSource};
+use fontis_sim::host::Host;
 use fontis_sim::host::identity::EndpointIdentity;
 use fontis_sim::host::tcp::TcpHost;
 use fontis_sim::scenario::Scenario;
@@ -219,6 +220,58 @@ fn a_host_without_jitter_and_one_with_it_send_at_other_times() {
     assert!(off.queue != on.queue, "the jitter does nothing");
     let again = run(&text("1 ms"));
     assert!(on.queue == again.queue && on.summary == again.summary && on.event == again.event);
+}
+
+/// Segments that a sender believed lost, and data packets that its link lost. The MTUs are those of
+/// the sender's and the receiver's host.
+fn believed_and_lost(mtus: [u32; 2], pattern: Pattern) -> (u64, u64) {
+    let mut network = Network::new(3);
+    let [a, b] = [network.router(), network.router()];
+    let link = LinkConfig {
+        rate: Rate::from_mbps(10),
+        delay: Duration::from_millis(5),
+        ..LinkConfig::default()
+    };
+    let lossy = LinkConfig { loss: "2%".parse().expect("a loss"), ..link.clone() };
+    let forth = network.link("forth", a, b, lossy);
+    network.link("back", b, a, link);
+    let identity = |local: u32, peer| EndpointIdentity {
+        number: local,
+        local: Address(local),
+        peer: Address(peer),
+        flow: FlowId(0),
+        class: 0,
+    };
+    let config = |mtu| tcp::TcpConfig { mtu, ..tcp::TcpConfig::default() };
+    let source = PieceSource::new(pattern, Time::ZERO, Stream::new(3, "source"));
+    let app = Some(App::Source(source));
+    let sender = TcpHost::new(identity(0, 1), config(mtus[0]), 7, app, Some(Time::ZERO));
+    let receiver = TcpHost::new(identity(1, 0), config(mtus[1]), 9, None, None);
+    let sender = network.host(Address(0), a, Element::Tcp(Box::new(sender)), None);
+    network.host(Address(1), b, Element::Tcp(Box::new(receiver)), None);
+    let (mut world, _) = network.build();
+    world.start();
+    world.run_to(Time::ZERO + Duration::from_secs(60));
+    let Element::Tcp(host) = world.element(sender) else { panic!("a host speaks TCP") };
+    (host.counters().lost, world.link(forth).stats().dropped.loss.packets)
+}
+
+#[test]
+fn lost_packets_are_counted_one_by_one_whatever_their_size() {
+    let small = Pattern::ConstantRate { rate: Rate::from_bps(400_000), piece: 100 };
+    for (mtus, pattern) in [
+        ([1500, 1500], Pattern::Bulk),
+        ([576, 576], Pattern::Bulk),
+        ([9000, 9000], Pattern::Bulk),
+        // The peer takes smaller segments than the sender could send.
+        ([9000, 576], Pattern::Bulk),
+        ([1500, 1500], small),
+    ] {
+        let (believed, lost) = believed_and_lost(mtus, pattern);
+        // A timeout may believe more lost than is; what was lost last is not known yet.
+        let off = believed.abs_diff(lost);
+        assert!(lost > 20 && off * 50 <= lost, "{mtus:?}: {believed} believed, {lost} lost");
+    }
 }
 
 /// Two hosts each way over two routers, with random loss and a short queue. The links of most hosts

@@ -4,6 +4,7 @@ use fontis_base::{FlowId, Observer, Packet, Time};
 
 use crate::queue::bucket::bucket_of;
 use crate::queue::limit::Limit;
+use crate::queue::longest::Longest;
 use crate::queue::options::QueueOptions;
 use crate::queue::report::{ELEMENT, OVERFLOW};
 
@@ -12,13 +13,15 @@ use crate::queue::report::{ELEMENT, OVERFLOW};
 /// line equally in bytes.
 ///
 /// The buffer is shared. When it overflows, the longest flow in bytes loses the last packet that it
-/// put in (the paper's buffer stealing), so a flood cannot push out others.
+/// put in (the paper's buffer stealing), so a flood cannot push out others; equally long flows lose
+/// in turn.
 #[derive(Clone, Debug)]
 pub struct Drr<P> {
     /// The flows that have packets here, and no others.
     flows: BTreeMap<FlowId, Flow<P>>,
     /// The same flows in the order of their turns.
     turns: VecDeque<FlowId>,
+    longest: Longest<FlowId>,
     packets: usize,
     bytes: u64,
     quantum: u64,
@@ -47,6 +50,7 @@ impl<P> Drr<P> {
         Self {
             flows: BTreeMap::new(),
             turns: VecDeque::new(),
+            longest: Longest::new(FlowId(0)),
             packets: 0,
             bytes: 0,
             quantum: 1500,
@@ -100,6 +104,7 @@ impl<P> Drr<P> {
         }
         flow.packets.push_back(packet);
         flow.bytes += size;
+        self.longest.grown(flow.bytes);
         self.bytes += size;
         self.packets += 1;
         while !self.per_flow && !self.limit.holds(self.packets, self.bytes) {
@@ -173,8 +178,8 @@ impl<P> Drr<P> {
     }
 
     fn drop_from_longest(&mut self, now: Time, observer: &mut impl Observer<P>) {
-        let longest = self.flows.iter_mut().max_by_key(|(_, flow)| flow.bytes);
-        let Some((&id, flow)) = longest else { return };
+        let Some(id) = self.longest.choose(&self.flows, |flow| flow.bytes) else { return };
+        let Some(flow) = self.flows.get_mut(&id) else { return };
         if let Some(packet) = flow.packets.pop_back() {
             let size = u64::from(packet.size);
             flow.bytes -= size;

@@ -6,6 +6,7 @@ use slab::Slab;
 use crate::queue::bucket::bucket_of;
 use crate::queue::codel::CoDel;
 use crate::queue::limit::Limit;
+use crate::queue::longest::Longest;
 use crate::queue::options::QueueOptions;
 use crate::queue::report::{ELEMENT, OVERFLOW};
 
@@ -20,6 +21,8 @@ pub struct FqCoDel<P> {
     /// Places of those that are new, and of the others, in the order of their turns.
     new: VecDeque<usize>,
     old: VecDeque<usize>,
+    /// Of buckets.
+    longest: Longest<u32>,
     packets: usize,
     bytes: u64,
     limit: Limit,
@@ -47,6 +50,7 @@ impl<P> FqCoDel<P> {
             places: BTreeMap::new(),
             new: VecDeque::new(),
             old: VecDeque::new(),
+            longest: Longest::new(0),
             packets: 0,
             bytes: 0,
             limit,
@@ -76,6 +80,7 @@ impl<P> FqCoDel<P> {
         self.packets += 1;
         self.bytes += u64::from(packet.size);
         queue.codel.enqueue(now, packet, observer);
+        self.longest.grown(queue.codel.bytes());
         if !self.limit.holds(self.packets, self.bytes) {
             self.drop_from_fattest(now, observer);
         }
@@ -142,9 +147,9 @@ impl<P> FqCoDel<P> {
     }
 
     fn drop_from_fattest(&mut self, now: Time, observer: &mut impl Observer<P>) {
-        let queues = self.queues.iter_mut().map(|(_, queue)| queue);
-        let fattest = queues.max_by_key(|queue| (queue.codel.bytes(), queue.bucket));
-        let Some(queue) = fattest else { return };
+        let bytes = |place: &usize| self.queues[*place].codel.bytes();
+        let Some(bucket) = self.longest.choose(&self.places, bytes) else { return };
+        let queue = &mut self.queues[self.places[&bucket]];
         for _ in 0..BATCH.min(queue.codel.len().div_ceil(2)) {
             let Some(packet) = queue.codel.take(observer) else { return };
             self.packets -= 1;

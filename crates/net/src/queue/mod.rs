@@ -9,6 +9,7 @@ mod fifo;
 mod fq_codel;
 pub(crate) mod kind;
 pub(crate) mod limit;
+mod longest;
 pub(crate) mod options;
 mod red;
 mod report;

@@ -3,6 +3,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use fontis_base::{FlowId, Observer, Packet, Time};
 
 use crate::queue::limit::Limit;
+use crate::queue::longest::Longest;
 use crate::queue::report::{ELEMENT, OVERFLOW};
 
 /// Weighted fair queueing between flows of equal weight, as WF²Q+ (Bennett and Zhang, 1997): of the
@@ -10,11 +11,15 @@ use crate::queue::report::{ELEMENT, OVERFLOW};
 /// next.
 ///
 /// Virtual time advances by the bytes served, divided by the number of flows that wait.
+///
+/// A shared buffer that overflows takes the last packet of the longest flow in bytes; equally long
+/// flows lose in turn.
 #[derive(Clone, Debug)]
 pub struct Wfq<P> {
     flows: BTreeMap<FlowId, Flow<P>>,
     heads: Heads,
     virtual_time: u64,
+    longest: Longest<FlowId>,
     packets: usize,
     bytes: u64,
     limit: Limit,
@@ -48,6 +53,7 @@ impl<P> Wfq<P> {
             flows: BTreeMap::new(),
             heads: Heads::default(),
             virtual_time: 0,
+            longest: Longest::new(FlowId(0)),
             packets: 0,
             bytes: 0,
             limit,
@@ -74,6 +80,7 @@ impl<P> Wfq<P> {
         }
         flow.bytes += size;
         flow.packets.push_back(packet);
+        self.longest.grown(flow.bytes);
         self.bytes += size;
         self.packets += 1;
         if flow.packets.len() == 1 {
@@ -140,8 +147,8 @@ impl<P> Wfq<P> {
     }
 
     fn drop_from_longest(&mut self, now: Time, observer: &mut impl Observer<P>) {
-        let longest = self.flows.iter_mut().max_by_key(|(_, flow)| flow.bytes);
-        let Some((&id, flow)) = longest else { return };
+        let Some(id) = self.longest.choose(&self.flows, |flow| flow.bytes) else { return };
+        let Some(flow) = self.flows.get_mut(&id) else { return };
         let Some(packet) = flow.packets.pop_back() else { return };
         let size = u64::from(packet.size);
         flow.bytes -= size;

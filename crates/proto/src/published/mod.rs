@@ -14,6 +14,7 @@ mod header;
 mod packet;
 mod receiver;
 mod retry;
+mod round_trip;
 mod sender;
 
 pub use config::{Coding, Control, LastPacket, Need, Plan, PublishedConfig, Sending};

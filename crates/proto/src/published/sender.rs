@@ -7,6 +7,7 @@ use fontis_codes::{SparseCode, SparseEncoder};
 use super::config::{Coding, Plan, PublishedConfig, Sending};
 use super::header::{PublishedFlags, PublishedHeader};
 use super::packet::{Body, PublishedPacket, PublishedSymbols};
+use super::round_trip::RoundTrip;
 
 /// The blocks of one direction, at the end that sends them.
 pub(super) struct Sender {
@@ -17,6 +18,8 @@ pub(super) struct Sender {
     /// The number of the first block in `blocks`.
     base: u32,
     blocks: VecDeque<Block>,
+    /// When the last packets of the blocks right before `base` left, of no more than a window.
+    retired: VecDeque<Time>,
     /// Blocks that are not acknowledged.
     open: usize,
     /// The block whose pass is under way.
@@ -26,14 +29,7 @@ pub(super) struct Sender {
     waiting: VecDeque<u32>,
     /// Bytes of a first pass.
     plan: u32,
-    /// The round trip of the handshake, and how long an acknowledgement is waited for.
-    min_rtt: Duration,
-    patience: Duration,
-    /// Acknowledgements of repaired blocks since patience was last judged, and those that answered
-    /// an earlier packet.
-    answered: u32,
-    hasty: u32,
-    judged: Time,
+    round_trip: RoundTrip,
     pub(super) sent_bytes: u64,
     pub(super) packets: u64,
     pub(super) repairs: u64,
@@ -50,15 +46,10 @@ struct Block {
     /// Encoded bytes of its first pass.
     first: u32,
     last_sent: Time,
-    /// When its latest pass began.
-    began: Time,
     /// Passes after the first.
     repairs: u32,
     encoder: Option<Box<SparseEncoder>>,
 }
-
-/// Longer than this no acknowledgement is waited for.
-const MOST_PATIENCE: Duration = Duration::from_secs(2);
 
 impl Sender {
     pub(super) fn new(config: PublishedConfig) -> Self {
@@ -69,14 +60,11 @@ impl Sender {
             queue: VecDeque::new(),
             base: 1,
             blocks: VecDeque::new(),
+            retired: VecDeque::new(),
             open: 0,
             current: 0,
             waiting: VecDeque::new(),
-            min_rtt: Duration::from_secs(1),
-            patience: Duration::from_secs(1),
-            answered: 0,
-            hasty: 0,
-            judged: Time::ZERO,
+            round_trip: RoundTrip::new(Duration::from_secs(1)),
             sent_bytes: 0,
             packets: 0,
             repairs: 0,
@@ -95,8 +83,7 @@ impl Sender {
 
     /// What the handshake measured.
     pub(super) fn set_rtt(&mut self, rtt: Duration) {
-        self.min_rtt = rtt;
-        self.patience = rtt + rtt / 4 + Duration::from_millis(1);
+        self.round_trip = RoundTrip::new(rtt);
     }
 
     /// Whether all that was written is acknowledged.
@@ -123,7 +110,7 @@ impl Sender {
                 .waiting
                 .iter()
                 .find_map(|number| self.get(*number))
-                .map(|block| block.last_sent + self.patience),
+                .map(|block| block.last_sent + self.round_trip.patience()),
         }
     }
 
@@ -188,10 +175,8 @@ impl Sender {
         let oldest = self.waiting.front().copied();
         let again = match self.config.sending {
             Sending::TwoPhase => {
-                let is_overdue = |number: u32| {
-                    self.get(number).is_some_and(|block| now >= block.last_sent + self.patience)
-                };
-                oldest.is_some_and(is_overdue)
+                let block = oldest.and_then(|number| self.get(number));
+                block.is_some_and(|block| now >= block.last_sent + self.round_trip.patience())
             }
             Sending::RoundRobin => false,
             Sending::UntilAcknowledged => oldest.is_some(),
@@ -207,7 +192,6 @@ impl Sender {
         let block = &mut self.blocks[(number - self.base) as usize];
         block.goal = block.sent.saturating_add(more);
         block.repairs += 1;
-        block.began = now;
         Some(number)
     }
 
@@ -259,7 +243,6 @@ impl Sender {
             goal,
             first: goal,
             last_sent: Time::ZERO,
-            began: Time::ZERO,
             repairs: 0,
             encoder,
         });
@@ -282,7 +265,13 @@ impl Sender {
     }
 
     /// A block is acknowledged: by the peer, or because nobody acknowledges.
+    ///
+    /// The peer acknowledges a block again for each of its packets that comes too late (section
+    /// 3.3.5).
     pub(super) fn acknowledge(&mut self, now: Time, number: u32, by_peer: bool) {
+        if let (Some(sent), true) = (self.last_sent(number), by_peer) {
+            self.round_trip.sample(now, now.since(sent));
+        }
         let Some(index) = number.checked_sub(self.base).map(|index| index as usize) else { return };
         let Some(block) = self.blocks.get_mut(index).filter(|block| !block.acknowledged) else {
             return;
@@ -290,40 +279,30 @@ impl Sender {
         block.acknowledged = true;
         block.encoder = None;
         let repaired = block.repairs > 0;
-        let waited = now.since(if repaired { block.began } else { block.last_sent });
         let (first, sent) = (block.first, block.sent);
         self.acknowledged += u64::from(block.message);
         self.open -= 1;
         if by_peer {
-            self.learn_patience(now, waited, repaired);
             self.learn_plan(repaired, first, sent);
         }
-        while self.blocks.front().is_some_and(|block| block.acknowledged) {
-            self.blocks.pop_front();
+        while let Some(block) = self.blocks.pop_front_if(|block| block.acknowledged) {
             self.base += 1;
+            self.retired.push_back(block.last_sent);
         }
+        let excess = self.retired.len().saturating_sub(self.config.window as usize);
+        self.retired.drain(..excess);
     }
 
-    /// What comes sooner after a repair pass began than any round trip answers an earlier one: that
-    /// pass was begun in vain, for want of patience. Once in a while it is made longer if that
-    /// happened to more than one in five, and shorter otherwise.
-    fn learn_patience(&mut self, now: Time, waited: Duration, repaired: bool) {
-        if !repaired {
-            self.patience = self.patience.max(waited + waited / 8).min(MOST_PATIENCE);
-            return;
+    /// When the last packet of a block left, acknowledged or not.
+    fn last_sent(&self, number: u32) -> Option<Time> {
+        let age = self.base.checked_sub(number).filter(|age| *age > 0);
+        match age {
+            Some(age) => {
+                let index = self.retired.len().checked_sub(age as usize)?;
+                self.retired.get(index).copied()
+            }
+            None => Some(self.blocks.get((number - self.base) as usize)?.last_sent),
         }
-        self.answered += 1;
-        self.hasty += u32::from(waited < self.min_rtt);
-        if now < self.judged + self.patience {
-            return;
-        }
-        let patience = self.patience;
-        self.patience = if self.hasty * 5 > self.answered {
-            (patience + patience / 8).min(MOST_PATIENCE)
-        } else {
-            (patience - patience / 16).max(self.min_rtt + Duration::from_millis(1))
-        };
-        (self.answered, self.hasty, self.judged) = (0, 0, now);
     }
 
     /// The plan follows what blocks turn out to need, and stays below it by what six packets bring:

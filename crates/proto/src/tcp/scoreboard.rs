@@ -42,6 +42,20 @@ pub(super) struct Blocks<'a> {
     pub(super) base: u32,
 }
 
+/// Segments newly believed lost.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Losses {
+    pub(super) bytes: u64,
+    pub(super) segments: u64,
+}
+
+impl Losses {
+    fn add(&mut self, record: &Record) {
+        self.bytes += record.sequence_len();
+        self.segments += 1;
+    }
+}
+
 /// What is known of holes and of what was sent to fill them.
 #[derive(Clone, Debug)]
 struct Repair {
@@ -408,8 +422,8 @@ impl Scoreboard {
         })
     }
 
-    /// Marks as lost what RFC 6675's IsLost says of the present blocks; bytes newly lost.
-    pub(super) fn judge_by_sacks(&mut self, duplicates: u32) -> u64 {
+    /// Marks as lost what RFC 6675's IsLost says of the present blocks.
+    pub(super) fn judge_by_sacks(&mut self, duplicates: u32) -> Losses {
         let (mut bytes, mut edge) = (0, 0);
         let sacked = self.repair.iter().flat_map(|repair| repair.sacked.descending());
         for (ranges, (start, end)) in (1..).zip(sacked) {
@@ -419,11 +433,11 @@ impl Scoreboard {
                 break;
             }
         }
-        let mut lost = 0;
+        let mut lost = Losses::default();
         let mut index = self.judged();
         while let Some(record) = self.records.get(index).filter(|record| record.start < edge) {
             if !record.is(SACKED | LOST) {
-                lost += record.sequence_len();
+                lost.add(record);
                 self.change(index, |record| record.state |= LOST);
             }
             index += 1;
@@ -433,8 +447,7 @@ impl Scoreboard {
     }
 
     /// Marks as lost what was sent more than `window` before a segment that was delivered (RFC 8985
-    /// section 6.2 step 5); bytes newly lost, and when the next segment will be if nothing more is
-    /// delivered.
+    /// section 6.2 step 5); also when the next segment will be if nothing more is delivered.
     ///
     /// A segment also counts as sent before the delivered one if both were sent at the same time
     /// and it is the lower.
@@ -443,10 +456,10 @@ impl Scoreboard {
         now: Time,
         rtt: Duration,
         window: Duration,
-    ) -> (u64, Option<Time>) {
+    ) -> (Losses, Option<Time>) {
         let (newest_at, newest_end) =
             self.rack.as_ref().map_or((Time::ZERO, 0), |rack| rack.newest);
-        let mut lost = 0;
+        let mut lost = Losses::default();
         let mut next: Option<Time> = None;
         let sent_before =
             |at: Time, end: u64| at < newest_at || (at == newest_at && end < newest_end);
@@ -461,7 +474,7 @@ impl Scoreboard {
                     next = Some(deadline);
                     break;
                 }
-                lost += record.sequence_len();
+                lost.add(&record);
                 self.change(index, |record| record.state |= LOST);
             }
             index += 1;
@@ -483,7 +496,7 @@ impl Scoreboard {
                     next = Some(next.map_or(deadline, |next| next.min(deadline)));
                     break;
                 }
-                lost += record.sequence_len();
+                lost.add(&record);
                 self.change(index, Record::lose);
             }
             self.repair().resent.pop_front();
@@ -491,31 +504,32 @@ impl Scoreboard {
         (lost, next)
     }
 
-    /// Marks the lowest segment as lost unless it is already or was sent again (RFC 6582); bytes
-    /// newly lost.
-    pub(super) fn lose_head(&mut self) -> u64 {
-        match self.records.front() {
-            Some(record) if !record.is(SACKED | LOST | RESENT) => {
-                self.change(0, |record| record.state |= LOST);
-                self.records[0].sequence_len()
-            }
-            _ => 0,
+    /// Marks the lowest segment as lost unless it is already or was sent again (RFC 6582).
+    pub(super) fn lose_head(&mut self) -> Losses {
+        let mut lost = Losses::default();
+        if let Some(record) = self.records.front().filter(|r| !r.is(SACKED | LOST | RESENT)) {
+            lost.add(record);
+            self.change(0, |record| record.state |= LOST);
         }
+        lost
     }
 
-    /// Marks everything outstanding as lost, retransmissions too; bytes newly lost. What the peer
-    /// said to hold it is believed to hold.
-    pub(super) fn lose_all(&mut self) -> u64 {
-        let before = self.repair().pending;
+    /// Marks everything outstanding as lost, retransmissions too. What the peer said to hold it is
+    /// believed to hold.
+    pub(super) fn lose_all(&mut self) -> Losses {
+        let mut lost = Losses::default();
         for index in 0..self.records.len() {
-            if !self.records[index].is(SACKED) {
+            let record = self.records[index];
+            if !record.is(SACKED) {
+                if !record.is_pending() {
+                    lost.add(&record);
+                }
                 self.change(index, Record::lose);
             }
         }
         self.set_judged(self.records.len());
-        let repair = self.repair();
-        repair.resent.clear();
-        repair.pending - before
+        self.repair().resent.clear();
+        lost
     }
 
     /// The index of the first record that was not judged by the present rule.

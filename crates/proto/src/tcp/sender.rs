@@ -5,7 +5,7 @@ use fontis_base::{Duration, Prefetch, Rate, Time, prefetch};
 use super::config::{Recovery, TcpConfig};
 use super::pacer::Pacer;
 use super::rtt::RttEstimator;
-use super::scoreboard::{Blocks, Piece, Progress, Scoreboard};
+use super::scoreboard::{Blocks, Losses, Piece, Progress, Scoreboard};
 use super::stats::{Counters, SenderStats};
 use super::timers::Timers;
 use crate::congestion::control::CongestionControl;
@@ -216,6 +216,7 @@ impl Sender {
             segments: self.segments,
             retransmitted: counters.retransmitted,
             lost: counters.lost,
+            lost_segments: counters.lost_segments,
             timeouts: counters.timeouts,
             recoveries: counters.recoveries,
             ecn_reductions: counters.ecn_reductions,
@@ -274,7 +275,7 @@ impl Sender {
             (true, Recovery::Rfc6675) if self.board.has_sacked() => {
                 self.board.judge_by_sacks(DUP_THRESH)
             }
-            (true, Recovery::Rfc6675) => 0,
+            (true, Recovery::Rfc6675) => Losses::default(),
             (true, Recovery::RackTlp) => self.judge_by_time(now),
         };
         self.note_lost(now, lost);
@@ -296,7 +297,7 @@ impl Sender {
                 // it is filled.
                 acked: if progress.acked > 0 { progress.delivered } else { 0 },
                 delivered: progress.delivered,
-                lost,
+                lost: lost.bytes,
                 rtt,
                 min_rtt: self.rtt.min_rtt(),
                 srtt: self.rtt.srtt().unwrap_or(Duration::ZERO),
@@ -348,10 +349,10 @@ impl Sender {
         })
     }
 
-    /// Counts bytes that are newly believed lost, and begins to repair what is lost.
-    fn note_lost(&mut self, now: Time, lost: u64) {
-        if lost > 0 {
-            self.rare().counters.lost += lost;
+    /// Counts what is newly believed lost, and begins to repair it.
+    fn note_lost(&mut self, now: Time, lost: Losses) {
+        if lost.segments > 0 {
+            self.rare().counters.count(lost);
         }
         if self.phase == Phase::Open && self.board.lost() > 0 {
             self.enter_recovery(now);
@@ -368,7 +369,7 @@ impl Sender {
     }
 
     /// Fast retransmit and partial acknowledgements without SACK (RFC 6582 section 3.2).
-    fn judge_by_duplicates(&mut self, progress: &Progress, pure: bool) -> u64 {
+    fn judge_by_duplicates(&mut self, progress: &Progress, pure: bool) -> Losses {
         let mss = u64::from(self.mss);
         if progress.acked > 0 {
             if self.phase == Phase::Recovery {
@@ -387,12 +388,12 @@ impl Sender {
                 return self.board.lose_head();
             }
         }
-        0
+        Losses::default()
     }
 
     /// RACK (RFC 8985 section 6.2).
-    fn judge_by_time(&mut self, now: Time) -> u64 {
-        let Some(srtt) = self.rtt.srtt() else { return 0 };
+    fn judge_by_time(&mut self, now: Time) -> Losses {
+        let Some(srtt) = self.rtt.srtt() else { return Losses::default() };
         // "If no reordering has been observed, during recovery or with DupThresh segments sacked:
         // no window."
         let eager = self.phase != Phase::Open || self.board.sacked_segments(DUP_THRESH);

@@ -1,5 +1,7 @@
 use fontis_base::Duration;
 
+use super::scoreboard::Losses;
+
 /// What the sending half of an endpoint has counted, and where it stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderStats {
@@ -21,8 +23,10 @@ pub struct SenderStats {
     pub segments: u64,
     /// Of these, copies.
     pub retransmitted: u64,
-    /// Bytes that were believed lost.
+    /// Bytes that were believed lost, those of lost copies included.
     pub lost: u64,
+    /// Segments in which they were.
+    pub lost_segments: u64,
     /// How often the timer expired.
     pub timeouts: u64,
     /// Recoveries without a timeout.
@@ -55,8 +59,16 @@ pub struct ReceiverStats {
 pub(super) struct Counters {
     pub(super) retransmitted: u64,
     pub(super) lost: u64,
+    pub(super) lost_segments: u64,
     pub(super) timeouts: u64,
     pub(super) recoveries: u64,
     pub(super) ecn_reductions: u64,
     pub(super) probes: u64,
+}
+
+impl Counters {
+    pub(super) fn count(&mut self, lost: Losses) {
+        self.lost += lost.bytes;
+        self.lost_segments += lost.segments;
+    }
 }

@@ -79,6 +79,27 @@ fn the_first_pass_grows_with_the_loss_and_little_is_sent_in_vain() {
 }
 
 #[test]
+fn a_queue_longer_than_the_path_makes_no_sender_repair_in_vain() {
+    for delay in [0, 1, 10] {
+        // The line carries 100 Mbit/s. What is sent too fast is lost in bursts, which costs some
+        // repairs.
+        for (rate, most) in [(105, 0.01), (150, 0.1), (200, 0.1), (1000, 0.2)] {
+            let mut pair = Pair::new(PublishedConfig { rate: Rate::from_mbps(rate), ..config() });
+            pair.delay = Duration::from_millis(delay);
+            pair.line = Some((Rate::from_mbps(100), Duration::from_millis(250)));
+            pair.client.write(u64::MAX);
+            pair.run_until(Duration::from_secs(3));
+            let before = pair.server().stats();
+            pair.run_until(Duration::from_secs(10));
+            let got = pair.server().stats();
+            let wasted = (got.bytes_wasted - before.bytes_wasted) as f64
+                / (got.bytes_received - before.bytes_received) as f64;
+            assert!(wasted < most, "{delay} ms, {rate} Mbit/s: {wasted}");
+        }
+    }
+}
+
+#[test]
 fn a_lost_acknowledgement_is_repeated_when_more_of_the_block_comes() {
     let mut pair = Pair::new(config());
     pair.client.write(63_536 * 3);

@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use fontis_base::{Duration, Stream, Time};
+use fontis_base::{Duration, Rate, Stream, Time};
 use fontis_proto::published::{
     PublishedConfig, PublishedEndpoint, PublishedEvent, PublishedPacket,
 };
@@ -8,13 +8,17 @@ use fontis_proto::published::{
 /// Whether a packet is lost, and whether it comes from the client.
 type Lose = dyn FnMut(&PublishedPacket, bool) -> bool;
 
-/// Two endpoints and a path of fixed delay.
+/// Two endpoints and a path of fixed delay, behind a queue if there is a line.
 pub(crate) struct Pair {
     pub(crate) now: Time,
     pub(crate) client: PublishedEndpoint,
     pub(crate) server: Option<PublishedEndpoint>,
     pub(crate) config: PublishedConfig,
     pub(crate) delay: Duration,
+    /// The rate of a line from the client to the server, and how long a packet waits for it at
+    /// most: what would wait longer is lost.
+    pub(crate) line: Option<(Rate, Duration)>,
+    line_free: Time,
     /// Says of each packet whether it is lost.
     pub(crate) lose: Box<Lose>,
     /// Whether packets pass through their bytes.
@@ -35,6 +39,8 @@ impl Pair {
             server: None,
             config,
             delay: Duration::from_millis(10),
+            line: None,
+            line_free: Time::ZERO,
             lose: Box::new(|_, _| false),
             wire: false,
             on_way: VecDeque::new(),
@@ -88,22 +94,36 @@ impl Pair {
         }
     }
 
+    /// When a packet leaves the line; `None` if it does not fit into its queue.
+    fn cross_line(&mut self, size: u32) -> Option<Time> {
+        let Some((rate, longest)) = self.line else { return Some(self.now) };
+        let start = self.line_free.max(self.now);
+        if start.since(self.now) > longest {
+            return None;
+        }
+        self.line_free = start + rate.time_for(u64::from(size));
+        Some(self.line_free)
+    }
+
     fn drain(&mut self, is_client: bool) {
-        let endpoint = match (is_client, &mut self.server) {
-            (true, _) => &mut self.client,
-            (false, Some(server)) => server,
-            (false, None) => return,
-        };
-        while let Some(packet) = endpoint.poll(self.now) {
+        let now = self.now;
+        while let Some(packet) = self.side(is_client).and_then(|side| side.poll(now)) {
             let lost = (self.lose)(&packet, is_client);
             self.sent[usize::from(!is_client)].push((self.now, packet.clone()));
-            if !lost {
-                self.on_way.push_back((self.now + self.delay, is_client, packet));
+            let left = if is_client { self.cross_line(packet.size()) } else { Some(self.now) };
+            if let (Some(left), false) = (left, lost) {
+                let at = left + self.delay;
+                let place = self.on_way.partition_point(|(other, ..)| *other <= at);
+                self.on_way.insert(place, (at, is_client, packet));
             }
         }
-        while let Some(event) = endpoint.event() {
+        while let Some(event) = self.side(is_client).and_then(PublishedEndpoint::event) {
             self.events.push((self.now, is_client, event));
         }
+    }
+
+    fn side(&mut self, is_client: bool) -> Option<&mut PublishedEndpoint> {
+        if is_client { Some(&mut self.client) } else { self.server.as_mut() }
     }
 
     pub(crate) fn server(&self) -> &PublishedEndpoint {

@@ -378,11 +378,10 @@ impl Node<Payload> for TcpHost {
 impl Host for TcpHost {
     fn counters(&self) -> Counters {
         let (sent, got) = (self.sender_stats(), self.receiver_stats());
-        let segment = self.cold.config.segment_len(self.cold.config.timestamps).max(1);
         Counters {
             sent: self.packets(),
             retransmitted: sent.retransmitted,
-            lost: sent.lost / u64::from(segment),
+            lost: sent.lost_segments,
             window: sent.cwnd,
             in_flight: sent.in_flight,
             srtt: sent.srtt,

@@ -129,7 +129,7 @@ const FLOW: &[ColumnSchema] = &[
         "lost",
         "packets",
         Integer,
-        "DFCP: packets reported lost; TCP: full segments believed lost",
+        "DFCP: packets reported lost; TCP: segments believed lost, copies included",
     ),
     column("window", "B", Integer, "TCP: congestion window; 0 for others"),
     column("in_flight", "B", Integer, "bytes that the sender believed in the network"),

@@ -87,7 +87,7 @@ impl Sender {
             self.cwnd = self.congestion.cwnd();
         }
         let lost = self.board.lose_all();
-        self.rare().counters.lost += lost;
+        self.rare().counters.count(lost);
         self.phase = Phase::Loss;
         self.recover = self.board.nxt();
         self.reduced_until = self.board.nxt();
