@@ -127,11 +127,13 @@ def test_files_move(desk, command, tmp_path):
     server, url = background(the("fontis serve"), tmp_path / "maps")
     receiver, inbox = background(the("fontis receive"), tmp_path / "inbox")
     try:
-        words = shlex.split(the("fontis get"))
-        assert words[2].startswith("fontis://HOST:4433/alps.tif?key=")
-        subprocess.run(
-            [command, "get", url.replace("/?", "/alps.tif?")], cwd=tmp_path, check=True, capture_output=True, timeout=60
-        )
+        one, several, links = (shlex.split(line) for line in commands() if line.startswith("fontis get"))
+        assert one[2].startswith("fontis://HOST:4433/alps.tif?key=")
+        assert several[2:] == ["URL1", "URL2", "URL3", "~/maps"]
+        assert links[2:] == ["URL", "--paths", "wlan0,wwan0"]
+        file = url.replace("/?", "/alps.tif?")
+        for words in ([file], [file, file, file, "several"], [file, "again", "--paths", "lo"]):
+            subprocess.run([command, "get", *words], cwd=tmp_path, check=True, capture_output=True, timeout=60)
         status = subprocess.run([command, *shlex.split(the("fontis status"))[1:]], capture_output=True, text=True, timeout=60)
         assert f"{server.pid}: serve {tmp_path / 'maps'}" in status.stdout, status.stderr
         words = shlex.split(the("fontis send"))

@@ -37,6 +37,11 @@ impl Link {
         self.rate * 1e6 * 1472.0 / 1500.0 * (1.0 - self.loss)
     }
 
+    /// What it would have carried during its outage, in bits.
+    fn missed(&self) -> f64 {
+        self.outage.map_or(0.0, |(_, span)| span * self.useful())
+    }
+
     /// A link of one of six kinds, steady, jittery, lossy or failing.
     fn random(s: &mut Stream) -> Self {
         let (kind, rate, rtt, loss) = match s.below(6) {
@@ -122,7 +127,9 @@ fn pairs_of_links_are_never_slower_than_the_better_and_mostly_add_up() {
         let alone = time(&[&one], bytes, seed).min(time(&[&other], bytes, seed));
         let both = time(&[&one, &other], bytes, seed);
         let least = one.rtt.min(other.rtt) / 1e3;
-        let share = (bytes as f64 * 8.0 / sum + 2.0 * least) / both;
+        // Outages are within the first ten seconds; nothing is carried meanwhile.
+        let missed = one.missed() + other.missed();
+        let share = ((bytes as f64 * 8.0 + missed) / sum + 2.0 * least) / both;
         let kinds = [one.kind, other.kind].join(" and ");
         println!("seed {seed}: {kinds}: {:.3} x the better, {share:.3} of the sum", alone / both);
         println!("    {one:?}\n    {other:?}");
