@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// A source that is free takes a part of what nobody sends yet: large parts at first, a block at
 /// the end, so that all end together. When nothing is left it takes the end of what the source with
 /// the most left has still to send; what a dead source was to send comes so, too. No block is asked
-/// of more than two.
+/// of more than two, unless nothing has come for long.
 #[derive(Debug)]
 pub(super) struct Plan {
     /// Blocks that no source was asked for, in their order.
@@ -30,13 +30,18 @@ impl Plan {
         self.lacking.is_empty()
     }
 
-    /// The blocks that `source` is to send next, beside `sources` in all; none if there is nothing
-    /// for it at present.
-    pub(super) fn take(&mut self, source: usize, sources: usize) -> Option<BTreeSet<u32>> {
+    /// The blocks that `source` is to send next, of `sources` in all; none if there is nothing for
+    /// it at present. `is_stuck`: nothing has come for long, so all who were asked may be dead.
+    pub(super) fn take(
+        &mut self,
+        source: usize,
+        sources: usize,
+        is_stuck: bool,
+    ) -> Option<BTreeSet<u32>> {
         let count = (self.free.len() / (2 * sources.max(1))).max(1).min(self.free.len());
         let mut blocks: BTreeSet<u32> = self.free.drain(..count).collect();
         if blocks.is_empty() {
-            blocks = self.last_of_the_slowest(source);
+            blocks = self.last_of_the_slowest(source, is_stuck);
         }
         let asked = self.asked.entry(source).or_default();
         asked.extend(&blocks);
@@ -44,13 +49,12 @@ impl Plan {
     }
 
     /// Half of what the source with the most left has still to send, from its end.
-    fn last_of_the_slowest(&self, source: usize) -> BTreeSet<u32> {
-        let is_asked_once =
-            |block: &&u32| self.asked.values().filter(|asked| asked.contains(block)).count() == 1;
+    fn last_of_the_slowest(&self, source: usize, is_stuck: bool) -> BTreeSet<u32> {
+        let times = |block: &u32| self.asked.values().filter(|asked| asked.contains(block)).count();
+        let may_take = |block: &&u32| is_stuck || times(block) == 1;
         let others = self.asked.iter().filter(|(other, _)| **other != source);
-        let left = others.map(|(_, asked)| -> Vec<u32> {
-            asked.iter().filter(is_asked_once).copied().collect()
-        });
+        let left = others
+            .map(|(_, asked)| -> Vec<u32> { asked.iter().filter(may_take).copied().collect() });
         let most = left.max_by_key(Vec::len).unwrap_or_default();
         most[most.len() / 2..].iter().copied().collect()
     }
@@ -91,7 +95,8 @@ mod tests {
         let sizes: Vec<_> = (0..2)
             .cycle()
             .map_while(|source| {
-                (!plan.free.is_empty()).then(|| plan.take(source, 2).map_or(0, |part| part.len()))
+                (!plan.free.is_empty())
+                    .then(|| plan.take(source, 2, false).map_or(0, |part| part.len()))
             })
             .collect();
         assert_eq!(sizes, [4, 3, 2, 1, 1, 1, 1, 1, 1, 1]);
@@ -103,10 +108,18 @@ mod tests {
         }
         // The first has nothing left: it takes half of what the second has.
         let left = plan.asked[&1].clone();
-        let again = plan.take(0, 2).unwrap();
+        let again = plan.take(0, 2, false).unwrap();
         assert!(again.is_subset(&left) && again.len() == left.len().div_ceil(2));
         assert!(again.contains(left.last().unwrap()));
-        assert_eq!(plan.take(2, 3).map(|part| part.is_subset(&left)), Some(true));
+        assert_eq!(plan.take(2, 3, false).map(|part| part.is_subset(&left)), Some(true));
+    }
+
+    #[test]
+    fn who_is_left_gets_what_two_dead_sources_were_asked_for() {
+        let mut plan = Plan::new(0..1);
+        assert!(plan.take(0, 3, false).is_some() && plan.take(1, 3, false).is_some());
+        assert_eq!(plan.take(2, 3, false), None, "two were asked");
+        assert_eq!(plan.take(2, 3, true), Some([0].into()), "nothing has come for long");
     }
 
     proptest! {
@@ -130,7 +143,7 @@ mod tests {
                     }
                     _ => {
                         if !plan.is_asked(source) {
-                            plan.take(source, 4);
+                            plan.take(source, 4, false);
                         }
                     }
                 }
@@ -145,7 +158,7 @@ mod tests {
             (1..4).for_each(|source| plan.give_back(source));
             while !plan.is_complete() {
                 if !plan.is_asked(0) {
-                    prop_assert!(plan.take(0, 1).is_some());
+                    prop_assert!(plan.take(0, 1, false).is_some());
                 }
                 let block = *plan.asked[&0].first().unwrap();
                 there += u32::from(plan.complete(block));

@@ -24,6 +24,10 @@ use crate::manifest::Manifest;
 use crate::sink::{Sink, SinkOptions};
 use crate::url::Url;
 
+/// After so long without a block from anybody, those who were asked for the last ones are taken for
+/// dead.
+const STUCK_AFTER: Duration = Duration::from_secs(1);
+
 /// A server of an object, and the endpoint to reach it from.
 pub struct SourceServer {
     /// This side's endpoint.
@@ -197,17 +201,19 @@ impl Shared {
         let mut announced = Some(ask(&connection, id, url).await?);
         let object = self.object(&connection, url, announced.as_ref()).await?;
         let mut changed = self.changed.subscribe();
+        let mut is_stuck = false;
         loop {
             changed.borrow_and_update();
             if object.is_complete() {
                 break;
             }
             let alive = *lock(&self.alive);
-            let Some(blocks) = object.plan().take(number, alive) else {
-                // The slowest may stop yet.
-                let _ = changed.changed().await;
+            let Some(blocks) = object.plan().take(number, alive, is_stuck) else {
+                // The slowest may stop yet, or be dead.
+                is_stuck = tokio::time::timeout(STUCK_AFTER, changed.changed()).await.is_err();
                 continue;
             };
+            is_stuck = false;
             let answer = match announced.take() {
                 Some(answer) => answer,
                 None => ask(&connection, id, url).await?,
@@ -331,9 +337,8 @@ impl Shared {
             self.moved(number, connection, object, if is_new { length } else { 0 }).await;
             self.changed.send_replace(());
         }
-        if object.is_complete() || !object.plan().is_asked(number) {
-            coming.abandon(CODE_UNWANTED);
-        }
+        // What others were sooner with is on its way in vain; of what is complete nothing is left.
+        coming.abandon(CODE_UNWANTED);
         Ok(())
     }
 
