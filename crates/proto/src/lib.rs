@@ -4,7 +4,8 @@
 //! takes typed packets and the time, and gives typed packets, events and the time of its next
 //! deadline. [`rate`] holds the rate controllers, one of which drives each path. [`tcp`] is what it
 //! is compared with, [`published`] the protocol of 2015 from which it comes, [`dccp`] carries
-//! datagrams under congestion control. [`qlog`] tells what happened in a connection.
+//! datagrams under congestion control, [`sctp`] messages over several paths, which a [`scheduler`]
+//! chooses. [`qlog`] tells what happened in a connection.
 
 pub mod congestion;
 pub mod dccp;
@@ -12,4 +13,6 @@ pub mod dfcp;
 pub mod published;
 pub mod qlog;
 pub mod rate;
+pub mod scheduler;
+pub mod sctp;
 pub mod tcp;

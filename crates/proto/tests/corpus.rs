@@ -12,6 +12,8 @@ mod hello;
 mod peer;
 #[path = "../../../fuzz/inputs/published.rs"]
 mod published;
+#[path = "../../../fuzz/inputs/sctp.rs"]
+mod sctp;
 #[path = "../../../fuzz/inputs/side.rs"]
 mod side;
 #[path = "../../../fuzz/inputs/tcp.rs"]
@@ -50,6 +52,11 @@ fn the_corpus_of_peer_replays() {
 #[test]
 fn the_corpus_of_published_replays() {
     replay("published", published::run);
+}
+
+#[test]
+fn the_corpus_of_sctp_replays() {
+    replay("sctp", sctp::run);
 }
 
 #[test]

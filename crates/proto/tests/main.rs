@@ -13,4 +13,5 @@ mod paths;
 mod published;
 mod rates;
 mod refusals;
+mod sctp;
 mod tcp;

@@ -1,0 +1,411 @@
+//! One end of an association: the state machine of RFC 9260 section 4.
+
+mod acks;
+mod handshake;
+mod input;
+mod losses;
+mod output;
+mod receive;
+mod sending;
+mod timers;
+
+pub use handshake::respond_without_state;
+
+use core::net::IpAddr;
+use std::collections::VecDeque;
+
+use fontis_base::{Duration, Time};
+use smallvec::SmallVec;
+
+use super::arrivals::Arrivals;
+use super::chunk::{DataChunk, InitChunk, SctpCause, SctpChunk, Stamp};
+use super::config::SctpConfig;
+use super::data::SctpData;
+use super::features::Features;
+use super::flight::Flight;
+use super::inbound::Inbound;
+use super::message::{
+    AbortReason, SctpEvent, SctpMessage, SctpPath, SctpPathState, SctpSend, SctpSendError,
+    SctpStats,
+};
+use super::number;
+use super::outbox::Outbox;
+use super::packet::SctpPacket;
+use super::path::Path;
+use super::reassembly::Reassembly;
+use crate::scheduler::contract::Scheduler;
+
+/// The most paths of an association.
+pub const MOST_PATHS: usize = 16;
+/// Bytes of the common header.
+const HEADER: usize = 12;
+/// Bytes of a stamp chunk.
+const STAMP: usize = 16;
+
+/// One end of an association. It owns no socket and no clock: packets and times come in, packets
+/// and the next deadline come out.
+///
+/// After [`SctpAssociation::handle`], and at [`SctpAssociation::timeout`], a driver calls
+/// [`SctpAssociation::poll`] until it returns nothing, then takes events and messages.
+#[derive(Clone, Debug)]
+pub struct SctpAssociation {
+    config: SctpConfig,
+    state: State,
+    /// The tag that packets to this end bear, and that of packets to the peer.
+    tags: [u32; 2],
+    features: Features,
+    paths: Vec<Path>,
+    /// The path that control chunks and, without CMT, data use.
+    primary: usize,
+    handshake: Handshake,
+    outbox: Outbox,
+    flight: Flight,
+    scheduler: Option<Box<dyn Scheduler>>,
+    /// Streams that the peer takes.
+    outbound: u16,
+    /// The window that the peer last told.
+    peer_window: u64,
+    /// Departures so far.
+    order: u64,
+    /// Failures of all paths in a row.
+    failures: u32,
+    /// The number of the newest SACK, if SACKs are numbered.
+    newest_ack: Option<u32>,
+    /// When FORWARD-TSN is due.
+    forward_at: Time,
+    arrivals: Arrivals,
+    reassembly: Reassembly,
+    inbound: Inbound,
+    acks: AckState,
+    marks: Marks,
+    /// Packets that wait to be sent before all others: the path, and the chunks.
+    replies: VecDeque<Reply>,
+    events: VecDeque<SctpEvent>,
+    closing: Closing,
+    /// When the peer's window, and nothing else, began to keep this end from sending.
+    blocked_since: Option<Time>,
+    stats: SctpStats,
+}
+
+/// The states of RFC 9260 section 4. CLOSED without an association is no value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    CookieWait,
+    CookieEchoed,
+    Established,
+    ShutdownPending,
+    ShutdownSent,
+    ShutdownReceived,
+    ShutdownAckSent,
+    Closed,
+}
+
+/// What sets an association up.
+#[derive(Clone, Debug)]
+struct Handshake {
+    init: InitChunk,
+    cookie: Option<bytes::Bytes>,
+    /// When INIT or COOKIE ECHO leaves again.
+    at: Time,
+    repeats: u32,
+    rto: Duration,
+}
+
+/// What takes an association down.
+#[derive(Clone, Copy, Debug)]
+struct Closing {
+    /// Whether the application has closed.
+    is_wanted: bool,
+    /// When SHUTDOWN or SHUTDOWN ACK leaves again.
+    at: Time,
+    /// When the end comes, whatever the peer does (T5).
+    end: Time,
+}
+
+/// A packet that answers another.
+#[derive(Clone, Debug)]
+struct Reply {
+    path: Option<u8>,
+    ends: [IpAddr; 2],
+    tag: u32,
+    chunks: Vec<SctpChunk>,
+}
+
+/// When and where the next SACK leaves.
+#[derive(Clone, Copy, Debug)]
+struct AckState {
+    /// Data packets since the last one.
+    packets: u32,
+    /// When it must leave; [`Time::MAX`] if none must.
+    at: Time,
+    /// The path of the newest data.
+    path: u8,
+    /// The window that was last told.
+    told: u64,
+    /// The newest stamp, and when it came.
+    stamp: Option<(Stamp, Time)>,
+    number: u32,
+}
+
+/// Marks of congestion, of both directions.
+#[derive(Clone, Copy, Debug, Default)]
+struct Marks {
+    /// The lowest TSN in the marked packets that the peer has not answered.
+    echo: Option<u32>,
+    /// The answer that is owed to the peer's echo.
+    answer: Option<u32>,
+}
+
+impl SctpAssociation {
+    /// Hands over a message.
+    ///
+    /// # Errors
+    /// If it cannot be sent, at present or at all.
+    pub fn send(&mut self, now: Time, send: SctpSend, data: SctpData) -> Result<(), SctpSendError> {
+        let is_open =
+            matches!(self.state, State::CookieWait | State::CookieEchoed | State::Established);
+        if !is_open || self.closing.is_wanted {
+            return Err(SctpSendError::Closing);
+        }
+        if data.is_empty() {
+            return Err(SctpSendError::Empty);
+        }
+        if send.stream >= self.outbound {
+            return Err(SctpSendError::NoStream { stream: send.stream, streams: self.outbound });
+        }
+        let (len, buffer) = (data.len(), self.config.send_buffer);
+        // A message longer than the buffer may have it alone.
+        if self.buffered() > 0 && self.room() < len as u64 {
+            return Err(SctpSendError::NoRoom { len, buffer });
+        }
+        self.outbox.push(now, send, data);
+        Ok(())
+    }
+
+    /// Bytes of messages that the peer has not acknowledged.
+    pub fn buffered(&self) -> u64 {
+        self.outbox.bytes() + self.flight.bytes()
+    }
+
+    /// Bytes that the send buffer has room for.
+    pub fn room(&self) -> u64 {
+        u64::from(self.config.send_buffer).saturating_sub(self.buffered())
+    }
+
+    /// The next message that has arrived.
+    pub fn receive(&mut self, now: Time) -> Option<SctpMessage> {
+        let message = self.inbound.take()?;
+        self.reopen_window(now);
+        Some(message)
+    }
+
+    /// The next event.
+    pub fn event(&mut self) -> Option<SctpEvent> {
+        self.events.pop_front()
+    }
+
+    /// Closes the association when the peer has all messages.
+    pub fn close(&mut self, now: Time) {
+        if matches!(self.state, State::CookieWait | State::CookieEchoed | State::Established) {
+            self.closing.is_wanted = true;
+            self.advance_shutdown(now);
+        }
+    }
+
+    /// Breaks the association off.
+    pub fn abort(&mut self) {
+        if self.state != State::Closed {
+            self.break_off(AbortReason::Application, SctpCause::of(SctpCause::USER));
+        }
+    }
+
+    /// Whether nothing is left to do.
+    pub fn is_closed(&self) -> bool {
+        self.state == State::Closed && self.replies.is_empty()
+    }
+
+    /// Whether messages can be sent.
+    pub const fn is_connected(&self) -> bool {
+        matches!(self.state, State::Established | State::ShutdownPending)
+    }
+
+    /// Bytes of content in a chunk at most.
+    pub const fn piece(&self) -> usize {
+        self.outbox.piece()
+    }
+
+    /// The tag that packets for this end bear.
+    pub const fn tag(&self) -> u32 {
+        self.tags[0]
+    }
+
+    /// Its paths.
+    pub fn paths(&self) -> impl Iterator<Item = SctpPath> {
+        self.paths.iter().map(Path::view)
+    }
+
+    /// The number of the path that control chunks and, without CMT, data use.
+    pub const fn primary(&self) -> usize {
+        self.primary
+    }
+
+    /// Its counters.
+    pub fn stats(&self) -> SctpStats {
+        let (bytes_received, messages_received) = self.inbound.delivered;
+        let held = self.held();
+        SctpStats { bytes_received, messages_received, held, ..self.stats }
+    }
+
+    /// Bytes that wait at this end.
+    fn held(&self) -> u64 {
+        self.reassembly.bytes() + self.inbound.bytes()
+    }
+
+    /// The window for the peer.
+    fn window(&self) -> u64 {
+        let begun = self.reassembly.begun(self.arrivals.cumulative());
+        u64::from(self.config.receive_buffer).saturating_sub(self.held().saturating_sub(begun))
+    }
+
+    /// Bytes in flight on all paths.
+    fn in_flight(&self) -> u64 {
+        self.paths.iter().map(|path| path.in_flight).sum()
+    }
+
+    /// An association in its first state.
+    fn new(config: SctpConfig, state: State, tags: [u32; 2], tsns: [u32; 2]) -> Self {
+        let piece = Self::first_piece(&config);
+        let init = Self::own_init(&config, tags[0], tsns[0]);
+        let scheduler = config.cmt().map(|cmt| cmt.scheduler.start());
+        Self {
+            state,
+            tags,
+            features: Features::default(),
+            paths: Vec::new(),
+            primary: 0,
+            handshake: Handshake {
+                init,
+                cookie: None,
+                at: Time::MAX,
+                repeats: 0,
+                rto: config.timers.initial,
+            },
+            outbox: Outbox::new(piece),
+            flight: Flight::new(number::first(tsns[0])),
+            scheduler,
+            outbound: config.streams,
+            peer_window: 0,
+            order: 0,
+            failures: 0,
+            newest_ack: None,
+            forward_at: Time::MAX,
+            arrivals: Arrivals::new(number::first(tsns[1])),
+            reassembly: Reassembly::default(),
+            inbound: Inbound::default(),
+            acks: AckState {
+                packets: 0,
+                at: Time::MAX,
+                path: 0,
+                told: u64::from(config.receive_buffer),
+                stamp: None,
+                number: 0,
+            },
+            marks: Marks::default(),
+            replies: VecDeque::new(),
+            events: VecDeque::new(),
+            closing: Closing { is_wanted: false, at: Time::MAX, end: Time::MAX },
+            blocked_since: None,
+            stats: SctpStats::default(),
+            config,
+        }
+    }
+
+    /// Bytes of content in a DATA chunk that fills a packet.
+    fn first_piece(config: &SctpConfig) -> usize {
+        let headers = config.overhead as usize + HEADER + DataChunk::header(false);
+        let stamp = if config.stamps { STAMP } else { 0 };
+        (config.mtu as usize).saturating_sub(headers + stamp) / 4 * 4
+    }
+
+    /// Ends the association with an ABORT.
+    fn break_off(&mut self, reason: AbortReason, cause: SctpCause) {
+        let chunk = SctpChunk::Abort { is_reflected: false, causes: vec![cause] };
+        self.replies.clear();
+        // Before the peer's tag is known there is nobody to be told.
+        if self.tags[1] != 0 {
+            self.reply(None, vec![chunk]);
+        }
+        self.end(SctpEvent::Aborted(reason));
+    }
+
+    fn end(&mut self, event: SctpEvent) {
+        if self.state == State::Closed {
+            return;
+        }
+        self.state = State::Closed;
+        self.events.push_back(event);
+        self.outbox = Outbox::new(4);
+        self.flight = Flight::new(self.flight.end());
+        self.handshake.at = Time::MAX;
+        self.closing.at = Time::MAX;
+        self.closing.end = Time::MAX;
+        self.forward_at = Time::MAX;
+        self.acks.at = Time::MAX;
+        self.blocked_since = None;
+        for path in &mut self.paths {
+            (path.expires, path.in_flight, path.heartbeat) = (None, 0, None);
+        }
+    }
+
+    /// Queues a packet on a path; without one, on the primary path.
+    fn reply(&mut self, path: Option<u8>, chunks: Vec<SctpChunk>) {
+        let at = path.map_or(self.primary, usize::from).min(self.paths.len().saturating_sub(1));
+        let Some(Path { local, peer, .. }) = self.paths.get(at) else { return };
+        // A peer that asks much gets no more answers than this at a time.
+        if self.replies.len() < 64 {
+            let ends = [*local, *peer];
+            self.replies.push_back(Reply { path: Some(at as u8), ends, tag: self.tags[1], chunks });
+        }
+    }
+
+    /// The pairs of addresses of an association whose handshake used `ends`.
+    fn pairs(
+        config: &SctpConfig,
+        ends: [IpAddr; 2],
+        peers: &[IpAddr],
+    ) -> SmallVec<[[IpAddr; 2]; 2]> {
+        let rest = |first: IpAddr, all: &[IpAddr]| -> SmallVec<[IpAddr; 4]> {
+            let others = all.iter().copied().filter(|other| *other != first);
+            core::iter::once(first).chain(others).collect()
+        };
+        let (locals, peers) = (rest(ends[0], &config.addresses), rest(ends[1], peers));
+        let count = locals.len().max(peers.len()).min(MOST_PATHS);
+        let pair = |at: usize| [locals[at.min(locals.len() - 1)], peers[at.min(peers.len() - 1)]];
+        (0..count).map(pair).collect()
+    }
+
+    /// Makes the paths, of which the first is that of the handshake.
+    fn open_paths(&mut self, now: Time, ends: [IpAddr; 2], peers: &[IpAddr]) {
+        self.paths = Self::pairs(&self.config, ends, peers)
+            .into_iter()
+            .map(|[local, peer]| Path::new(now, local, peer, &self.config))
+            .collect();
+        self.paths[0].state = SctpPathState::Active;
+        let interval = self.config.timers.heartbeat + self.paths[0].estimator.rto;
+        self.paths[0].heartbeat_at = now + interval;
+        self.primary = 0;
+    }
+
+    /// The path between two addresses; if there is none, that to the peer's address.
+    fn path_of(&self, ends: [IpAddr; 2]) -> Option<u8> {
+        let exact = self.paths.iter().position(|path| [path.local, path.peer] == ends);
+        let near = || self.paths.iter().position(|path| path.peer == ends[1]);
+        exact.or_else(near).map(|at| at as u8)
+    }
+
+    /// A packet to the peer.
+    fn packet(&self, tag: u32, chunks: Vec<SctpChunk>) -> SctpPacket {
+        let [source, destination] = self.config.ports;
+        SctpPacket { source, destination, tag, chunks }
+    }
+}

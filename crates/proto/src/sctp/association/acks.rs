@@ -1,0 +1,315 @@
+//! SACKs that come: what has arrived, windows that grow, and what counts as missing.
+
+use core::ops::RangeInclusive;
+
+use fontis_base::{Duration, Time};
+use smallvec::SmallVec;
+
+use super::SctpAssociation;
+use crate::congestion::sample::{Acknowledgement, Phase};
+use crate::sctp::chunk::{SackChunk, StampEcho};
+use crate::sctp::flight::ChunkState;
+use crate::sctp::number;
+
+/// What a SACK says of one path.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Delivered {
+    /// Bytes and chunks that it is the first to acknowledge.
+    bytes: u64,
+    /// The first and the last departure among them.
+    pub(super) orders: Option<(u64, u64)>,
+    /// The departure that had waited longest, before the SACK.
+    oldest: Option<u64>,
+    in_flight: u64,
+    rtt: Option<Duration>,
+    lost: u64,
+}
+
+impl Delivered {
+    fn note(&mut self, order: u64, bytes: u64) {
+        self.bytes += bytes;
+        let (low, high) = self.orders.unwrap_or((order, order));
+        self.orders = Some((low.min(order), high.max(order)));
+    }
+}
+
+/// What a SACK says, path by path.
+pub(super) type ByPath = SmallVec<[Delivered; 2]>;
+
+impl SctpAssociation {
+    /// Takes a SACK, and the echo of a stamp beside it.
+    pub(super) fn on_sack(&mut self, now: Time, sack: &SackChunk, echo: Option<StampEcho>) {
+        let cumulative = number::expand(self.flight.base() - 1, sack.cumulative);
+        if cumulative >= self.flight.end() {
+            return self.violate("a SACK of what was never sent");
+        }
+        let believes = self.config.cmt().is_some_and(|cmt| cmt.believes_old_sacks);
+        let is_late = echo.is_some_and(|echo| {
+            self.newest_ack.is_some_and(|newest| echo.number.wrapping_sub(newest) > 1 << 31)
+        });
+        let is_behind = cumulative + 1 < self.flight.base();
+        // Without numbers an overtaken SACK that acknowledges the same without a gap looks new.
+        let is_old = is_behind || (is_late && !believes);
+        if let Some(echo) = echo {
+            if !is_late {
+                self.newest_ack = Some(echo.number);
+            }
+            self.on_echo(echo);
+        }
+        if is_old {
+            self.stats.old_acks += 1;
+        }
+        let mut delivered = self.before_sack();
+        let before = self.flight.base();
+        self.acknowledge(now, cumulative, &mut delivered);
+        let is_moved = self.flight.base() > before;
+        let end = self.flight.end();
+        let runs = sack.gaps.iter().chain(sack.kept.iter().flatten());
+        let runs: SmallVec<[RangeInclusive<u64>; 8]> = runs
+            .map(|(first, last)| {
+                cumulative + u64::from(*first)..=(cumulative + u64::from(*last)).min(end)
+            })
+            .collect();
+        let newest_tsn = self.acknowledge_runs(now, &runs, &mut delivered);
+        if !is_old && sack.kept.is_some() {
+            for tsn in runs.iter().cloned().flatten() {
+                self.flight.release(tsn);
+            }
+        }
+        if !is_old {
+            if is_moved {
+                self.restore_reneged(&runs);
+            }
+            let packets = sack.packets;
+            self.count_missing(now, &mut delivered, newest_tsn, packets);
+            self.peer_window = sack.window.into();
+        }
+        self.after_sack(now, &delivered, is_moved);
+        if self.flight.is_empty() || self.flight.advanced() == self.flight.base() {
+            self.forward_at = Time::MAX;
+        } else if is_moved {
+            self.forward_at = now;
+        }
+    }
+
+    /// The peer says in a SHUTDOWN how far it has all.
+    pub(super) fn acknowledge_to(&mut self, now: Time, cumulative: u32) {
+        let cumulative = number::expand(self.flight.base() - 1, cumulative);
+        if cumulative < self.flight.end() && cumulative + 1 > self.flight.base() {
+            let mut delivered = self.before_sack();
+            self.acknowledge(now, cumulative, &mut delivered);
+            self.after_sack(now, &delivered, true);
+        }
+    }
+
+    fn before_sack(&mut self) -> ByPath {
+        let flight = &self.flight;
+        let before = |path: &mut crate::sctp::path::Path| {
+            let is_live = |tsn: u64, order: u64| {
+                let chunk = flight.get(tsn);
+                chunk.is_some_and(|chunk| chunk.live.iter().any(|live| live.order == order))
+            };
+            while let Some((tsn, order)) = path.departures.front().copied() {
+                if is_live(tsn, order) {
+                    break;
+                }
+                path.departures.pop_front();
+            }
+            Delivered {
+                oldest: path.departures.front().map(|(_, order)| *order),
+                in_flight: path.in_flight,
+                ..Delivered::default()
+            }
+        };
+        self.paths.iter_mut().map(before).collect()
+    }
+
+    /// All TSNs up to `cumulative` have arrived.
+    fn acknowledge(&mut self, now: Time, cumulative: u64, delivered: &mut ByPath) {
+        while self.flight.base() <= cumulative {
+            self.take_live(now, self.flight.base(), delivered);
+            self.flight.pop();
+        }
+    }
+
+    /// These TSNs have arrived, beyond a gap. The highest among them that is new.
+    fn acknowledge_runs(
+        &mut self,
+        now: Time,
+        runs: &[RangeInclusive<u64>],
+        delivered: &mut ByPath,
+    ) -> Option<u64> {
+        let mut newest = None;
+        for tsn in runs.iter().cloned().flatten() {
+            let Some(chunk) = self.flight.get(tsn) else { continue };
+            if !matches!(chunk.state, ChunkState::InFlight | ChunkState::Lost) {
+                continue;
+            }
+            self.take_live(now, tsn, delivered);
+            self.flight.set(tsn, ChunkState::Arrived);
+            newest = newest.max(Some(tsn));
+        }
+        newest
+    }
+
+    /// A chunk has arrived: its copies are in flight no more.
+    fn take_live(&mut self, now: Time, tsn: u64, delivered: &mut ByPath) {
+        let Some(chunk) = self.flight.get_mut(tsn) else { return };
+        let bytes = chunk.chunk.data.len() as u64;
+        let live = core::mem::take(&mut chunk.live);
+        // Of a chunk that was sent again nobody knows which copy has arrived (Karn's rule).
+        let is_clear = chunk.sends == 1;
+        for departure in live {
+            let at = usize::from(departure.path);
+            let (Some(path), Some(delivered)) = (self.paths.get_mut(at), delivered.get_mut(at))
+            else {
+                continue;
+            };
+            path.in_flight = path.in_flight.saturating_sub(bytes);
+            if delivered.orders.is_none_or(|(_, last)| departure.order > last) && is_clear {
+                delivered.rtt = Some(now.since(departure.at));
+            }
+            delivered.note(departure.order, bytes);
+        }
+    }
+
+    /// The peer has dropped what it had acknowledged beyond a gap: all that this SACK does not
+    /// repeat. That is so if the lowest chunk without acknowledgement once had one.
+    fn restore_reneged(&mut self, runs: &[RangeInclusive<u64>]) {
+        let Some(first) = self.flight.get(self.flight.base()) else { return };
+        if first.state != ChunkState::Arrived {
+            return;
+        }
+        let arrived = self.flight.iter().filter(|(_, chunk)| chunk.state == ChunkState::Arrived);
+        let gone: Vec<u64> = arrived
+            .filter(|(tsn, _)| !runs.iter().any(|run| run.contains(tsn)))
+            .map(|(tsn, _)| tsn)
+            .collect();
+        for tsn in gone {
+            self.flight.set(tsn, ChunkState::Lost);
+        }
+    }
+
+    /// Counts chunks as missing, and those that are missing often enough as lost.
+    fn count_missing(
+        &mut self,
+        now: Time,
+        delivered: &mut ByPath,
+        newest_tsn: Option<u64>,
+        packets: u8,
+    ) {
+        let cmt = self.config.cmt().copied().unwrap_or_default();
+        let paths = delivered.iter().filter(|path| path.orders.is_some()).count();
+        let mut lost: SmallVec<[(u64, u64); 8]> = SmallVec::new();
+        let (limit, again) = (self.config.missing_reports.max(1), self.config.fast_again);
+        for at in 0..self.paths.len() {
+            let by_tsn = !cmt.split_fast_retransmit;
+            let (low, high) = match (by_tsn, delivered[at].orders) {
+                (false, None) => continue,
+                (false, Some(orders)) => orders,
+                (true, _) => (0, u64::MAX),
+            };
+            for (tsn, order) in &self.paths[at].departures {
+                if *order >= high {
+                    break;
+                }
+                let Some(chunk) = self.flight.get_mut(*tsn) else { continue };
+                let is_here = chunk.live.iter().any(|live| live.order == *order);
+                let is_passed = !by_tsn || newest_tsn.is_some_and(|newest| *tsn < newest);
+                if !is_here || !is_passed || (chunk.was_fast && !again) {
+                    continue;
+                }
+                // A delayed SACK says how many packets it answers; if they took one path, a chunk
+                // before all of them was passed by so many (Iyengar et al. 2006, section 5).
+                let is_before = *order < low && paths == 1;
+                chunk.missing += if is_before { u32::from(packets).max(1) } else { 1 };
+                if chunk.missing >= limit {
+                    lost.push((*tsn, *order));
+                }
+            }
+        }
+        for (tsn, order) in lost {
+            let Some(path) = self.lose(tsn, order) else { continue };
+            let bytes = self.flight.get(tsn).map_or(0, |chunk| chunk.chunk.data.len());
+            delivered[path].lost += bytes as u64;
+            self.on_loss(now, path, order);
+            if let Some(chunk) = self.flight.get_mut(tsn) {
+                chunk.was_fast = true;
+            }
+            self.stats.fast_repeated += 1;
+        }
+    }
+
+    /// Windows grow, timers start anew.
+    fn after_sack(&mut self, now: Time, delivered: &ByPath, is_moved: bool) {
+        if is_moved {
+            // What was given up may be all that the SACK acknowledges.
+            self.failures = 0;
+        }
+        let own = self.config.cmt().is_none_or(|cmt| cmt.own_cumulative);
+        let is_single = self.config.cmt().is_none();
+        let mtu = u64::from(self.config.mtu);
+        for (at, seen) in delivered.iter().enumerate() {
+            let order = self.order;
+            let burst = self.config.max_burst.unwrap_or(u32::MAX);
+            let Some(path) = self.paths.get_mut(at) else { continue };
+            path.burst = burst;
+            let Some((low, high)) = seen.orders else { continue };
+            self.failures = 0;
+            if let Some(rtt) = seen.rtt {
+                path.estimator.sample(rtt);
+            }
+            if high >= path.reduced_at {
+                (path.is_recovering, path.after_timeout) = (false, false);
+            }
+            // The window grows if what had waited longest has come, on this path or at all.
+            let grows = if own && !is_single { seen.oldest == Some(low) } else { is_moved };
+            let window = path.congestion.cwnd();
+            let mut acked = if grows { seen.bytes } else { 0 };
+            if window < path.congestion.ssthresh() {
+                // One packet for each SACK in slow start (RFC 9260 section 7.2.1).
+                acked = acked.min(mtu);
+            }
+            let srtt = path.estimator.srtt.unwrap_or(path.estimator.rto);
+            path.congestion.on_ack(&Acknowledgement {
+                now,
+                acked,
+                delivered: seen.bytes,
+                lost: seen.lost,
+                rtt: seen.rtt,
+                min_rtt: path.estimator.least.min(srtt),
+                srtt,
+                marked: false,
+                in_flight: path.in_flight,
+                cwnd_limited: seen.in_flight + mtu > window,
+                acked_to: high,
+                sent_to: order,
+                phase: match (path.is_recovering, path.after_timeout) {
+                    (true, _) => Phase::Recovery,
+                    (_, true) => Phase::Loss,
+                    _ => Phase::Open,
+                },
+                delivery: None,
+            });
+            path.expires = (path.in_flight > 0).then(|| now + path.estimator.rto);
+            path.failures = 0;
+            if path.is_confirmed() {
+                self.path_answers(at);
+            }
+        }
+    }
+
+    /// The delay of a path by the two ends' clocks (Sarwar 2014, Equation 7.6).
+    fn on_echo(&mut self, echo: StampEcho) {
+        let Some(path) = self.paths.get_mut(usize::from(echo.stamp.path)) else { return };
+        let delay = echo.received.wrapping_sub(echo.stamp.sent) as i64;
+        // A clock that differs by more than this says nothing.
+        if delay.unsigned_abs() > 1 << 60 {
+            return;
+        }
+        path.forward = Some(match path.forward {
+            None => delay,
+            Some(before) => before + (delay - before) / 8,
+        });
+    }
+}

@@ -1,0 +1,84 @@
+//! Packets that leave.
+
+use fontis_base::Time;
+
+use super::{Reply, SctpAssociation, State};
+use crate::sctp::chunk::SctpChunk;
+use crate::sctp::message::SctpTransmit;
+
+impl SctpAssociation {
+    /// The next packet to be sent; `None` if there is none before the next deadline.
+    pub fn poll(&mut self, now: Time) -> Option<SctpTransmit> {
+        self.on_timers(now);
+        if let Some(Reply { path, ends, tag, chunks }) = self.replies.pop_front() {
+            return Some(self.transmit(path.unwrap_or(0), ends, tag, chunks));
+        }
+        if self.state == State::Closed {
+            return None;
+        }
+        if let Some((tag, chunk)) = self.handshake_chunk(now) {
+            let ends = [self.paths[0].local, self.paths[0].peer];
+            return Some(self.transmit(0, ends, tag, vec![chunk]));
+        }
+        if let Some(chunk) = self.closing_chunk(now) {
+            let mut chunks: Vec<SctpChunk> =
+                self.take_sack(now).map(|sack| sack.into_vec()).unwrap_or_default();
+            chunks.push(chunk);
+            return Some(self.on_path(self.primary, chunks));
+        }
+        self.poll_data(now)
+    }
+
+    /// A SACK that is due, data, or both.
+    fn poll_data(&mut self, now: Time) -> Option<SctpTransmit> {
+        let sack = self.take_sack(now);
+        let to = self.acks.path.min(self.paths.len().saturating_sub(1) as u8);
+        let taken = sack.as_ref().map(|chunks| chunks.iter().map(SctpChunk::size).sum::<usize>());
+        if let Some(forward) = self.take_forward(now) {
+            let mut chunks = sack.map(|sack| sack.into_vec()).unwrap_or_default();
+            chunks.push(SctpChunk::Forward(forward));
+            return Some(self.on_path(self.primary, chunks));
+        }
+        // A SACK goes where the data came from, so data of another path do not go with it.
+        let load = match (&sack, taken) {
+            (Some(_), Some(taken)) if self.paths.len() == 1 => {
+                self.next_load(now, Some((to, taken)))
+            }
+            (Some(_), _) => None,
+            (None, _) => self.next_load(now, None),
+        };
+        let path = load.as_ref().map_or(usize::from(to), |load| load.path);
+        let mut chunks = sack.map(|sack| sack.into_vec()).unwrap_or_default();
+        let is_repeat = load.as_ref().is_some_and(|load| load.is_repeat);
+        let has_data = load.is_some();
+        if let Some(load) = load {
+            if let Some(tsn) = self.marks.answer.take() {
+                chunks.insert(0, SctpChunk::WindowReduced(tsn));
+            }
+            chunks.extend(self.stamp(now, path));
+            chunks.extend(load.chunks);
+        }
+        if chunks.is_empty() {
+            return None;
+        }
+        let transmit = self.on_path(path, chunks);
+        Some(SctpTransmit { ecn: has_data && self.features.ecn, is_repeat, ..transmit })
+    }
+
+    fn on_path(&mut self, at: usize, chunks: Vec<SctpChunk>) -> SctpTransmit {
+        let ends = [self.paths[at].local, self.paths[at].peer];
+        self.transmit(at as u8, ends, self.tags[1], chunks)
+    }
+
+    fn transmit(
+        &mut self,
+        path: u8,
+        [local, peer]: [core::net::IpAddr; 2],
+        tag: u32,
+        chunks: Vec<SctpChunk>,
+    ) -> SctpTransmit {
+        self.stats.sent += 1;
+        let packet = self.packet(tag, chunks);
+        SctpTransmit { path, local, peer, ecn: false, is_repeat: false, packet }
+    }
+}

@@ -1,0 +1,228 @@
+//! Chunks as typed values.
+
+use core::net::IpAddr;
+
+use bytes::Bytes;
+use smallvec::SmallVec;
+
+use super::data::SctpData;
+
+/// A chunk (RFC 9260 section 3.3, and the extensions that this crate speaks).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SctpChunk {
+    /// DATA or I-DATA: a message or a part of one.
+    Data(DataChunk),
+    /// INIT: the beginning of an association.
+    Init(Box<InitChunk>),
+    /// INIT ACK, with the cookie.
+    InitAck(Box<InitChunk>),
+    /// SACK or NR-SACK: what has arrived.
+    Sack(Box<SackChunk>),
+    /// HEARTBEAT, with what its answer must repeat.
+    Heartbeat(Bytes),
+    /// HEARTBEAT ACK.
+    HeartbeatAck(Bytes),
+    /// ABORT.
+    Abort {
+        /// Whether its tag is that of the packet that it answers (the T bit).
+        is_reflected: bool,
+        /// The reasons.
+        causes: Vec<SctpCause>,
+    },
+    /// SHUTDOWN.
+    Shutdown {
+        /// All TSNs up to this one have arrived.
+        cumulative: u32,
+    },
+    /// SHUTDOWN ACK.
+    ShutdownAck,
+    /// SHUTDOWN COMPLETE.
+    ShutdownComplete {
+        /// Whether its tag is that of the packet that it answers (the T bit).
+        is_reflected: bool,
+    },
+    /// ERROR.
+    Error(Vec<SctpCause>),
+    /// COOKIE ECHO.
+    CookieEcho(Bytes),
+    /// COOKIE ACK.
+    CookieAck,
+    /// ECNE: a packet with this TSN was marked (RFC 4960 appendix A).
+    EcnEcho(u32),
+    /// CWR: the answer to a mark.
+    WindowReduced(u32),
+    /// FORWARD-TSN (RFC 3758) or I-FORWARD-TSN (RFC 8260): what the sender gives up.
+    Forward(ForwardChunk),
+    /// When a packet left, by its sender's clock, and on which path: an experimental chunk, which
+    /// others skip. The delays of paths come from it.
+    Stamp(Stamp),
+    /// The echo of a stamp, beside a SACK.
+    Echo(StampEcho),
+    /// A chunk of a type that is not known here.
+    Unknown {
+        /// Its type.
+        kind: u8,
+        /// Its flags.
+        flags: u8,
+        /// Its content.
+        value: Bytes,
+    },
+}
+
+/// A DATA chunk (RFC 9260 section 3.3.1) or an I-DATA chunk (RFC 8260 section 2.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataChunk {
+    /// Its transmission sequence number.
+    pub tsn: u32,
+    /// Its stream.
+    pub stream: u16,
+    /// The number of its message in the stream: 16 bits in DATA (SSN), 32 in I-DATA (MID).
+    pub message: u32,
+    /// I-DATA: the number of the fragment in its message.
+    pub fragment: u32,
+    /// What the upper layer says of its content. Fragments behind the first of I-DATA carry none.
+    pub protocol: u32,
+    /// Whether it is I-DATA.
+    pub is_interleaved: bool,
+    /// Whether a message begins with it.
+    pub is_first: bool,
+    /// Whether a message ends with it.
+    pub is_last: bool,
+    /// Whether its message needs no order.
+    pub is_unordered: bool,
+    /// Whether the sender asks for a SACK at once (RFC 7053).
+    pub is_immediate: bool,
+    /// Its content, of at least one byte.
+    pub data: SctpData,
+}
+
+impl DataChunk {
+    /// Bytes before the content.
+    pub const fn header(is_interleaved: bool) -> usize {
+        if is_interleaved { 20 } else { 16 }
+    }
+}
+
+/// INIT and INIT ACK (RFC 9260 sections 3.3.2 and 3.3.3). Tag and numbers of streams are not zero.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InitChunk {
+    /// The tag that packets to its sender must bear.
+    pub tag: u32,
+    /// Bytes that its sender can hold.
+    pub window: u32,
+    /// Streams that it would send on.
+    pub outbound: u16,
+    /// Streams that it can receive on.
+    pub inbound: u16,
+    /// Its first TSN.
+    pub tsn: u32,
+    /// Its addresses; the packet's source belongs to them in any case.
+    pub addresses: SmallVec<[IpAddr; 2]>,
+    /// INIT ACK: the cookie.
+    pub cookie: Option<Bytes>,
+    /// The chunk types of extensions that it speaks (RFC 5061 section 4.2.7).
+    pub extensions: SmallVec<[u8; 8]>,
+    /// Whether it knows FORWARD-TSN.
+    pub forwards: bool,
+    /// Whether it knows marks.
+    pub ecn: bool,
+    /// Parameters to be reported to the peer because they are not known.
+    pub unknown: Vec<(u16, Bytes)>,
+}
+
+/// SACK (RFC 9260 section 3.3.4) and NR-SACK (draft-ietf-tsvwg-sctp-multipath section 4.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SackChunk {
+    /// All TSNs up to this one have arrived.
+    pub cumulative: u32,
+    /// Bytes that the receiver can hold beyond those.
+    pub window: u32,
+    /// Runs of TSNs that have arrived, as offsets from `cumulative`: first and last.
+    pub gaps: SmallVec<[(u16, u16); 4]>,
+    /// NR-SACK: runs that the receiver will not drop any more. `None` in a SACK.
+    pub kept: Option<SmallVec<[(u16, u16); 4]>>,
+    /// TSNs that arrived again.
+    pub duplicates: SmallVec<[u32; 4]>,
+    /// Data packets that it answers, for delayed acknowledgements over several paths; zero from
+    /// those that do not say.
+    pub packets: u8,
+}
+
+/// FORWARD-TSN and I-FORWARD-TSN.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForwardChunk {
+    /// All TSNs up to this one have arrived or are given up.
+    pub cumulative: u32,
+    /// Whether it is an I-FORWARD-TSN.
+    pub is_interleaved: bool,
+    /// The last message given up in each stream.
+    pub skipped: SmallVec<[Skipped; 4]>,
+}
+
+/// The last message that is given up in a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// The stream.
+    pub stream: u16,
+    /// I-FORWARD-TSN: whether the message is unordered.
+    pub is_unordered: bool,
+    /// Its number: 16 bits in FORWARD-TSN.
+    pub message: u32,
+}
+
+/// When a packet left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamp {
+    /// The sender's number of the path.
+    pub path: u8,
+    /// The sender's clock in nanoseconds.
+    pub sent: u64,
+}
+
+/// The echo of the newest stamp.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StampEcho {
+    /// The stamp.
+    pub stamp: Stamp,
+    /// The receiver's clock at its arrival, in nanoseconds.
+    pub received: u64,
+    /// From then to the departure of the echo, in nanoseconds.
+    pub held: u64,
+    /// The number of the SACK beside it; a later SACK has a higher one.
+    pub number: u32,
+}
+
+/// The reason for an ABORT or an ERROR (RFC 9260 section 3.3.10).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SctpCause {
+    /// Its code.
+    pub code: u16,
+    /// More of it.
+    pub details: Bytes,
+}
+
+impl SctpCause {
+    /// A stream that is not there.
+    pub const INVALID_STREAM: u16 = 1;
+    /// A cookie that is too old.
+    pub const STALE_COOKIE: u16 = 3;
+    /// No room.
+    pub const OUT_OF_RESOURCE: u16 = 4;
+    /// A chunk of a type that is not known.
+    pub const UNKNOWN_CHUNK: u16 = 6;
+    /// Parameters that are not known.
+    pub const UNKNOWN_PARAMETERS: u16 = 8;
+    /// A DATA chunk without data.
+    pub const NO_DATA: u16 = 9;
+    /// A restart from addresses that were not there.
+    pub const NEW_ADDRESSES: u16 = 11;
+    /// The upper layer broke off.
+    pub const USER: u16 = 12;
+    /// What came is against the protocol.
+    pub const VIOLATION: u16 = 13;
+
+    /// A cause without details.
+    pub const fn of(code: u16) -> Self {
+        Self { code, details: Bytes::new() }
+    }
+}

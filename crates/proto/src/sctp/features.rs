@@ -1,0 +1,83 @@
+use smallvec::SmallVec;
+
+use super::chunk::InitChunk;
+use super::config::SctpConfig;
+use super::wire::kind;
+
+/// What both ends of an association speak beyond RFC 9260.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Features {
+    pub(super) interleaving: bool,
+    pub(super) partial: bool,
+    pub(super) ecn: bool,
+    pub(super) nr_sack: bool,
+    pub(super) stamps: bool,
+}
+
+impl Features {
+    /// What an end would speak.
+    pub(super) const fn of_config(config: &SctpConfig) -> Self {
+        Self {
+            interleaving: config.interleaving,
+            partial: config.partial,
+            ecn: config.ecn,
+            nr_sack: config.nr_sack,
+            stamps: config.stamps,
+        }
+    }
+
+    /// What a peer would speak.
+    pub(super) fn of_init(init: &InitChunk) -> Self {
+        let has = |kind| init.extensions.contains(&kind);
+        Self {
+            interleaving: has(kind::I_DATA),
+            partial: init.forwards,
+            ecn: init.ecn,
+            nr_sack: has(kind::NR_SACK),
+            stamps: has(kind::STAMP),
+        }
+    }
+
+    /// What both speak.
+    pub(super) const fn and(self, other: Self) -> Self {
+        Self {
+            interleaving: self.interleaving && other.interleaving,
+            partial: self.partial && other.partial,
+            ecn: self.ecn && other.ecn,
+            nr_sack: self.nr_sack && other.nr_sack,
+            stamps: self.stamps && other.stamps,
+        }
+    }
+
+    /// The chunk types by which an INIT announces them.
+    pub(super) fn extensions(self) -> SmallVec<[u8; 8]> {
+        let Self { interleaving, partial, nr_sack, stamps, .. } = self;
+        let kinds = [
+            (kind::I_DATA, interleaving),
+            (kind::FORWARD, partial),
+            (kind::I_FORWARD, partial && interleaving),
+            (kind::NR_SACK, nr_sack),
+            (kind::STAMP, stamps),
+            (kind::ECHO, stamps),
+        ];
+        kinds.into_iter().filter(|(_, speaks)| *speaks).map(|(kind, _)| kind).collect()
+    }
+
+    pub(super) const fn bits(self) -> u8 {
+        self.interleaving as u8
+            | (self.partial as u8) << 1
+            | (self.ecn as u8) << 2
+            | (self.nr_sack as u8) << 3
+            | (self.stamps as u8) << 4
+    }
+
+    pub(super) const fn of_bits(bits: u8) -> Self {
+        Self {
+            interleaving: bits & 1 != 0,
+            partial: bits & 2 != 0,
+            ecn: bits & 4 != 0,
+            nr_sack: bits & 8 != 0,
+            stamps: bits & 16 != 0,
+        }
+    }
+}

@@ -1,0 +1,201 @@
+use core::net::IpAddr;
+
+use fontis_base::{Duration, Time};
+use thiserror::Error;
+
+use super::chunk::SctpCause;
+use super::data::SctpData;
+use super::packet::SctpPacket;
+
+/// A message that has arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SctpMessage {
+    /// Its stream.
+    pub stream: u16,
+    /// What the peer's upper layer says of it.
+    pub protocol: u32,
+    /// Whether it was sent without order.
+    pub is_unordered: bool,
+    /// Its content.
+    pub data: SctpData,
+}
+
+/// How a message is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SctpSend {
+    /// Its stream.
+    pub stream: u16,
+    /// What the peer's upper layer is told of it.
+    pub protocol: u32,
+    /// Whether it may overtake others of its stream.
+    pub is_unordered: bool,
+    /// How long it is tried.
+    pub reliability: Reliability,
+}
+
+/// How long a message is tried (RFC 3758, RFC 7496).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reliability {
+    /// Until it has arrived.
+    #[default]
+    Full,
+    /// For so long.
+    Lifetime(Duration),
+    /// Until it was sent again so often.
+    Repeats(u32),
+}
+
+/// The reason why a message is not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum SctpSendError {
+    /// The association is closing or over.
+    #[error("the association is closing: no message can be sent")]
+    Closing,
+    /// It has no bytes.
+    #[error("a message of SCTP has at least one byte")]
+    Empty,
+    /// The stream does not exist.
+    #[error("stream {stream} does not exist: the peer takes {streams}, from 0")]
+    NoStream {
+        /// The stream.
+        stream: u16,
+        /// How many there are.
+        streams: u16,
+    },
+    /// The buffer is full.
+    #[error("the send buffer of {buffer} bytes has no room for {len} bytes: wait until it has")]
+    NoRoom {
+        /// The message.
+        len: usize,
+        /// The buffer.
+        buffer: u32,
+    },
+}
+
+/// An event for the application.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SctpEvent {
+    /// Messages can be sent.
+    Connected,
+    /// The peer has lost its state and has begun anew; what was on its way is lost.
+    Restarted,
+    /// The peer sends no more.
+    PeerFinished,
+    /// The association is over, as one of the ends wanted.
+    Closed,
+    /// The association was broken off.
+    Aborted(AbortReason),
+    /// A path answers.
+    PathUp(u8),
+    /// A path does not answer any more.
+    PathDown(u8),
+}
+
+/// Why an association was broken off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AbortReason {
+    /// The peer did, for these reasons.
+    Peer(Vec<SctpCause>),
+    /// The application did.
+    Application,
+    /// The peer did not answer.
+    Silence,
+    /// What the peer sent was against the protocol, or more than it may.
+    Violation(&'static str),
+}
+
+/// A packet to be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SctpTransmit {
+    /// The number of the path.
+    pub path: u8,
+    /// The address that it leaves from.
+    pub local: IpAddr,
+    /// The address that it is for.
+    pub peer: IpAddr,
+    /// Whether it may be marked.
+    pub ecn: bool,
+    /// Whether data in it have been sent before.
+    pub is_repeat: bool,
+    /// The packet.
+    pub packet: SctpPacket,
+}
+
+/// Counters of one end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SctpStats {
+    /// Packets sent.
+    pub sent: u64,
+    /// DATA chunks sent.
+    pub chunks_sent: u64,
+    /// DATA chunks among them that had been sent before.
+    pub repeated: u64,
+    /// Sent again because of reports.
+    pub fast_repeated: u64,
+    /// Timeouts of paths.
+    pub timeouts: u64,
+    /// DATA chunks counted as lost.
+    pub lost: u64,
+    /// Messages given up.
+    pub abandoned: u64,
+    /// Packets received.
+    pub received: u64,
+    /// DATA chunks received, without those that came twice.
+    pub chunks_received: u64,
+    /// DATA chunks that came twice.
+    pub duplicates: u64,
+    /// DATA chunks dropped because there was no room.
+    pub dropped: u64,
+    /// Bytes of messages that have arrived whole and in their order.
+    pub bytes_received: u64,
+    /// Messages received.
+    pub messages_received: u64,
+    /// SACKs sent.
+    pub acks_sent: u64,
+    /// SACKs received that a later one had overtaken.
+    pub old_acks: u64,
+    /// Bytes that wait at the receiver: for others before them, or for the application.
+    pub held: u64,
+    /// The time for which the peer's window, and nothing else, kept this end from sending.
+    pub blocked: Duration,
+}
+
+/// The state of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SctpPath {
+    /// Its own address and the peer's.
+    pub ends: [IpAddr; 2],
+    /// Whether it answers.
+    pub state: SctpPathState,
+    /// The smoothed round-trip time.
+    pub srtt: Option<Duration>,
+    /// The least round-trip time.
+    pub min_rtt: Option<Duration>,
+    /// The timeout.
+    pub rto: Duration,
+    /// The delay to the peer by the two ends' clocks, if packets bear stamps; in nanoseconds.
+    pub forward_delay: Option<i64>,
+    /// The congestion window in bytes.
+    pub window: u64,
+    /// The slow start threshold in bytes.
+    pub threshold: u64,
+    /// Bytes in flight.
+    pub in_flight: u64,
+    /// Bytes of data sent on it.
+    pub sent: u64,
+    /// When its timer expires.
+    pub expires: Option<Time>,
+}
+
+/// Whether a path answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SctpPathState {
+    /// Nothing proves that the peer is there: it carries no data.
+    Unconfirmed,
+    /// It answers.
+    Active,
+    /// It missed answers: it carries data only if no other does (RFC 7829).
+    PotentiallyFailed,
+    /// It does not answer.
+    Inactive,
+}

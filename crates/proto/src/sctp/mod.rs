@@ -1,0 +1,42 @@
+//! SCTP, the Stream Control Transmission Protocol (RFC 9260), over one path or several at a time.
+//!
+//! Start here: an [`SctpAssociation`] is one end: messages go in and come out, packets come in and
+//! go out, at times that a driver passes in. A server keeps no state before a client has echoed a
+//! cookie ([`respond_without_state`], [`accept_with_cookie`]). An [`SctpPacket`] is a typed packet;
+//! [`SctpPacket::encode`] and [`SctpPacket::decode`] are its wire format.
+//!
+//! [`SctpConfig`] says how data use several paths: one at a time with the others in reserve, or all
+//! at once (concurrent multipath transfer) by a [`scheduler`](crate::scheduler).
+
+mod arrivals;
+mod association;
+mod chunk;
+mod config;
+mod cookie;
+mod data;
+mod features;
+mod flight;
+mod inbound;
+mod message;
+mod number;
+mod outbox;
+mod packet;
+mod path;
+mod reassembly;
+mod wire;
+
+pub use association::{MOST_PATHS, SctpAssociation, respond_without_state};
+pub use chunk::{
+    DataChunk, ForwardChunk, InitChunk, SackChunk, SctpCause, SctpChunk, Skipped, Stamp, StampEcho,
+};
+pub use config::{
+    AckPolicy, BufferSplit, CmtConfig, Multipath, RetransmitPolicy, SECRET_CODE, SctpConfig,
+    SctpSecret, SctpTimers,
+};
+pub use data::SctpData;
+pub use message::{
+    AbortReason, Reliability, SctpEvent, SctpMessage, SctpPath, SctpPathState, SctpSend,
+    SctpSendError, SctpStats, SctpTransmit,
+};
+pub use packet::SctpPacket;
+pub use wire::{PROTOCOL, SctpWireError, UDP_PORT};

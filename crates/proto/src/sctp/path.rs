@@ -1,0 +1,168 @@
+//! A path: a pair of addresses with a window, timers and a record of answers.
+
+use core::net::IpAddr;
+use std::collections::VecDeque;
+
+use fontis_base::{Duration, Time};
+
+use super::config::{SctpConfig, SctpTimers};
+use super::message::{SctpPath, SctpPathState};
+use crate::congestion::control::CongestionControl;
+use crate::congestion::table::Setup;
+
+#[derive(Clone, Debug)]
+pub(super) struct Path {
+    pub(super) local: IpAddr,
+    pub(super) peer: IpAddr,
+    pub(super) state: SctpPathState,
+    pub(super) congestion: Box<dyn CongestionControl>,
+    /// Bytes of content in flight.
+    pub(super) in_flight: u64,
+    /// Departures in order: TSNs with their order; those that are not in flight any more are
+    /// skipped.
+    pub(super) departures: VecDeque<(u64, u64)>,
+    /// The order of the next departure when the window was last reduced: losses before it belong to
+    /// that reduction.
+    pub(super) reduced_at: u64,
+    /// Whether losses are being repaired.
+    pub(super) is_recovering: bool,
+    /// Whether the timer expired and what left since has not arrived.
+    pub(super) after_timeout: bool,
+    /// A packet may leave although the window is full: the first that is sent again by reports.
+    pub(super) has_fast_packet: bool,
+    /// Packets that may still leave before the next acknowledgement.
+    pub(super) burst: u32,
+    /// When the timer of its data expires (T3-rtx).
+    pub(super) expires: Option<Time>,
+    /// Failures in a row.
+    pub(super) failures: u32,
+    pub(super) estimator: Estimator,
+    /// When a heartbeat is due.
+    pub(super) heartbeat_at: Time,
+    /// The heartbeat that has no answer: its nonce, and when it left.
+    pub(super) heartbeat: Option<(u64, Time)>,
+    /// Delay to the peer by the two clocks in nanoseconds, smoothed.
+    pub(super) forward: Option<i64>,
+    /// Bytes sent, and chunks sent and lost.
+    pub(super) sent: u64,
+    pub(super) chunks: u64,
+    pub(super) lost: u64,
+    /// When data last left.
+    pub(super) used_at: Time,
+}
+
+impl Path {
+    pub(super) fn new(now: Time, local: IpAddr, peer: IpAddr, config: &SctpConfig) -> Self {
+        let mtu = u64::from(config.mtu);
+        // RFC 9260 section 7.2.1.
+        let initial_window = (4 * mtu).min((2 * mtu).max(4404));
+        let setup = Setup { mss: mtu, initial_window, salt: 0 };
+        Self {
+            local,
+            peer,
+            state: SctpPathState::Unconfirmed,
+            congestion: config.congestion.start(setup),
+            in_flight: 0,
+            departures: VecDeque::new(),
+            reduced_at: 0,
+            is_recovering: false,
+            after_timeout: false,
+            has_fast_packet: false,
+            burst: u32::MAX,
+            expires: None,
+            failures: 0,
+            estimator: Estimator::new(&config.timers),
+            heartbeat_at: now,
+            heartbeat: None,
+            forward: None,
+            sent: 0,
+            chunks: 0,
+            lost: 0,
+            used_at: now,
+        }
+    }
+
+    /// Whether a packet with data may leave.
+    pub(super) fn has_room(&self) -> bool {
+        self.burst > 0 && self.in_flight < self.congestion.cwnd()
+    }
+
+    /// Whether it carries data while others are there.
+    pub(super) fn is_active(&self) -> bool {
+        self.state == SctpPathState::Active
+    }
+
+    /// Whether a peer is known to be at its end.
+    pub(super) fn is_confirmed(&self) -> bool {
+        self.state != SctpPathState::Unconfirmed
+    }
+
+    /// The share of its chunks that were lost.
+    pub(super) fn loss(&self) -> f64 {
+        self.lost as f64 / self.chunks.max(1) as f64
+    }
+
+    /// Its state for the application.
+    pub(super) fn view(&self) -> SctpPath {
+        SctpPath {
+            ends: [self.local, self.peer],
+            state: self.state,
+            srtt: self.estimator.srtt,
+            min_rtt: self.estimator.srtt.map(|_| self.estimator.least),
+            rto: self.estimator.rto,
+            forward_delay: self.forward,
+            window: self.congestion.cwnd(),
+            threshold: self.congestion.ssthresh(),
+            in_flight: self.in_flight,
+            sent: self.sent,
+            expires: self.expires,
+        }
+    }
+}
+
+/// The estimate of the round-trip time and the timeout (RFC 9260 section 6.3.1).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Estimator {
+    pub(super) srtt: Option<Duration>,
+    pub(super) deviation: Duration,
+    pub(super) least: Duration,
+    pub(super) rto: Duration,
+    floor: Duration,
+    ceiling: Duration,
+}
+
+impl Estimator {
+    const fn new(timers: &SctpTimers) -> Self {
+        Self {
+            srtt: None,
+            deviation: Duration::ZERO,
+            least: Duration::MAX,
+            rto: timers.initial,
+            floor: timers.least,
+            ceiling: timers.most,
+        }
+    }
+
+    pub(super) fn sample(&mut self, rtt: Duration) {
+        self.least = self.least.min(rtt);
+        let srtt = match self.srtt {
+            None => {
+                self.deviation = rtt / 2;
+                rtt
+            }
+            Some(srtt) => {
+                let error = Duration::from_nanos(srtt.as_nanos().abs_diff(rtt.as_nanos()));
+                // Beta is 1/4 and alpha 1/8 (rule C3).
+                self.deviation = (self.deviation * 3 + error) / 4;
+                (srtt * 7 + rtt) / 8
+            }
+        };
+        self.srtt = Some(srtt);
+        self.rto = (srtt + self.deviation * 4).max(self.floor).min(self.ceiling);
+    }
+
+    /// The timer has expired (rule E2).
+    pub(super) fn back_off(&mut self) {
+        self.rto = (self.rto * 2).min(self.ceiling);
+    }
+}

@@ -1,0 +1,8 @@
+//! Tests of SCTP.
+
+mod control;
+mod foreign;
+mod multipath;
+#[allow(unreachable_pub, reason = "a module of helpers")]
+mod pair;
+mod transfer;
