@@ -10,6 +10,7 @@ mod jumbo;
 #[allow(unreachable_pub, reason = "a module of helpers")]
 mod pair;
 mod paths;
+mod planner;
 mod published;
 mod rates;
 mod refusals;

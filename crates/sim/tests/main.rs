@@ -9,6 +9,7 @@ mod paths;
 mod published;
 mod safety;
 mod scenario;
+mod sctp;
 mod support;
 mod tcp;
 mod toy;

@@ -1,6 +1,6 @@
 use fontis_base::Duration;
 use fontis_proto::dfcp::{DfcpPacket, Frame};
-use fontis_proto::{dccp, published, tcp};
+use fontis_proto::{dccp, published, sctp, tcp};
 
 use crate::packet::{Kind, Marks};
 
@@ -139,6 +139,43 @@ impl PacketHeader {
             bits: 64,
             ..Self::default()
         }
+    }
+
+    /// What an SCTP packet says.
+    pub fn of_sctp(packet: &sctp::SctpPacket) -> Self {
+        use sctp::SctpChunk;
+        let mut header = Self { kind: Kind::Control, bits: 32, ..Self::default() };
+        for chunk in &packet.chunks {
+            match chunk {
+                SctpChunk::Data(data) => {
+                    header.kind = Kind::Data;
+                    header.seq.get_or_insert(data.tsn.into());
+                    header.len += 1;
+                    *header.data.get_or_insert(0) += data.data.len() as u32;
+                }
+                SctpChunk::Sack(sack) => {
+                    header.kind = if header.len > 0 { Kind::Data } else { Kind::Ack };
+                    let next = u64::from(sack.cumulative.wrapping_add(1));
+                    header.ack = Some(next);
+                    let runs = sack.gaps.iter().chain(sack.kept.iter().flatten());
+                    let tsn =
+                        |offset: u16| u64::from(sack.cumulative.wrapping_add(u32::from(offset)));
+                    let run = |(first, last): &(u16, u16)| {
+                        (tsn(*first), u64::from((tsn(*last) as u32).wrapping_add(1)))
+                    };
+                    header.sack = runs.map(run).collect();
+                    (header.window, header.window_is_whole) = (Some(sack.window), true);
+                }
+                SctpChunk::Stamp(stamp) => header.path = stamp.path,
+                SctpChunk::Echo(echo) => header.ack_delay = Duration::from_nanos(echo.held),
+                SctpChunk::Init(_)
+                | SctpChunk::InitAck(_)
+                | SctpChunk::CookieEcho(_)
+                | SctpChunk::CookieAck => header.kind = Kind::Handshake,
+                _ => {}
+            }
+        }
+        header
     }
 
     /// What a DFCP packet says, when it can be read.

@@ -33,6 +33,7 @@ use super::outbox::Outbox;
 use super::packet::SctpPacket;
 use super::path::Path;
 use super::reassembly::Reassembly;
+use super::waits::Waits;
 use crate::scheduler::contract::Scheduler;
 
 /// The most paths of an association.
@@ -76,6 +77,7 @@ pub struct SctpAssociation {
     arrivals: Arrivals,
     reassembly: Reassembly,
     inbound: Inbound,
+    waits: Waits,
     acks: AckState,
     marks: Marks,
     /// Packets that wait to be sent before all others: the path, and the chunks.
@@ -194,6 +196,7 @@ impl SctpAssociation {
 
     /// The next message that has arrived.
     pub fn receive(&mut self, now: Time) -> Option<SctpMessage> {
+        self.waits.read(now, self.held());
         let message = self.inbound.take()?;
         self.reopen_window(now);
         Some(message)
@@ -252,8 +255,18 @@ impl SctpAssociation {
     /// Its counters.
     pub fn stats(&self) -> SctpStats {
         let (bytes_received, messages_received) = self.inbound.delivered;
-        let held = self.held();
-        SctpStats { bytes_received, messages_received, held, ..self.stats }
+        let Waits { peak: held_peak, count: out_of_order, total: waited, longest, .. } = self.waits;
+        SctpStats {
+            bytes_received,
+            messages_received,
+            held: self.held(),
+            held_peak,
+            held_mean: self.waits.mean(),
+            out_of_order,
+            waited,
+            longest_wait: longest,
+            ..self.stats
+        }
     }
 
     /// Bytes that wait at this end.
@@ -302,6 +315,7 @@ impl SctpAssociation {
             arrivals: Arrivals::new(number::first(tsns[1])),
             reassembly: Reassembly::default(),
             inbound: Inbound::default(),
+            waits: Waits::new(Time::ZERO),
             acks: AckState {
                 packets: 0,
                 at: Time::MAX,
@@ -394,6 +408,7 @@ impl SctpAssociation {
         let interval = self.config.timers.heartbeat + self.paths[0].estimator.rto;
         self.paths[0].heartbeat_at = now + interval;
         self.primary = 0;
+        self.waits = Waits::new(now);
     }
 
     /// The path between two addresses; if there is none, that to the peer's address.

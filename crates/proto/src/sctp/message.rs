@@ -156,6 +156,16 @@ pub struct SctpStats {
     pub old_acks: u64,
     /// Bytes that wait at the receiver: for others before them, or for the application.
     pub held: u64,
+    /// The most bytes that waited.
+    pub held_peak: u64,
+    /// The mean of the bytes that waited, over the time of the association.
+    pub held_mean: u64,
+    /// Chunks that came before others with lower TSNs.
+    pub out_of_order: u64,
+    /// How long they waited for those, in all, and the longest of them.
+    pub waited: Duration,
+    /// The longest wait.
+    pub longest_wait: Duration,
     /// The time for which the peer's window, and nothing else, kept this end from sending.
     pub blocked: Duration,
 }

@@ -23,6 +23,7 @@ mod outbox;
 mod packet;
 mod path;
 mod reassembly;
+mod waits;
 mod wire;
 
 pub use association::{MOST_PATHS, SctpAssociation, respond_without_state};

@@ -19,6 +19,10 @@ pub trait Observed {
     fn counters(&self, subject: usize) -> Counters;
     /// The milestones of a subject.
     fn milestones(&self, subject: usize) -> Milestones;
+    /// What a subject's transport alone counts: names of metrics, and their values.
+    fn metrics(&self, _subject: usize) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
     /// The messages of a flow, if its application sends messages.
     fn messages(&self, _flow: usize) -> Option<MessageLog> {
         None
@@ -36,6 +40,8 @@ pub trait Observed {
 pub struct Outcome {
     /// By subject.
     pub milestones: Vec<Milestones>,
+    /// What transports alone count, by subject.
+    pub metrics: Vec<Vec<(&'static str, f64)>>,
     /// By flow.
     pub messages: Vec<Option<MessageLog>>,
 }
@@ -184,6 +190,7 @@ impl Observation {
         let flows = self.subjects.last().map_or(0, |last| last.flow + 1);
         Outcome {
             milestones: (0..self.subjects.len()).map(|at| running.milestones(at)).collect(),
+            metrics: (0..self.subjects.len()).map(|at| running.metrics(at)).collect(),
             messages: (0..flows).map(|flow| running.messages(flow)).collect(),
         }
     }
@@ -215,6 +222,9 @@ impl Observation {
             }
             if now.symbols > 0 {
                 self.put("wasted_symbols", name, metrics::wasted_symbols(now.wasted, now.symbols));
+            }
+            for (metric, value) in outcome.metrics.get(index).into_iter().flatten() {
+                self.put(metric, name, *value);
             }
             if let (Some(log), Some(deadline)) =
                 (&outcome.messages[subject.flow], spec.application.deadline())

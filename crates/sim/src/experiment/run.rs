@@ -1,20 +1,19 @@
 //! The run of an experiment in virtual time.
 
+mod observed;
 mod paths;
 
-use fontis_base::distance::NEXT_FLOW;
-use fontis_base::{Address, Duration, FlowId, Prefetch, Stream, Time};
-use fontis_net::{LinkConfig, LinkStats};
+use fontis_base::{Address, Duration, FlowId, Stream, Time};
+use fontis_net::LinkConfig;
 use fontis_proto::qlog::Records;
 use fontis_trace::{Detail, Trace};
 
 use crate::app::message::MessageLog;
-use crate::experiment::observation::{Observation, Observed};
+use crate::experiment::observation::Observation;
 use crate::experiment::spec::{Destination, End, Experiment, FlowSpec, InterfaceIndex, Subject};
 use crate::host::controller::{Controlled, Controller};
 use crate::host::identity::EndpointIdentity;
 use crate::host::table::{AnyHost, FlowContext, Hosts, SharedConfigs};
-use crate::host::{Counters, Milestones};
 use crate::recording::Recording;
 use crate::world::World;
 use crate::world::element::Element;
@@ -532,60 +531,5 @@ impl Builder<'_> {
         let ways =
             flows.iter().map(|index| (ends[*index].sender.address, ends[*index].sender.node));
         self.network.aside(self.controller, Element::Host(Box::new(controller)), ways);
-    }
-}
-
-impl Observed for Running<'_> {
-    fn now(&self) -> Time {
-        self.world.now()
-    }
-
-    fn counters(&self, subject: usize) -> Counters {
-        // Of thousands of flows the next ones are prefetched while this one is read.
-        for (step, after) in (0..).zip(NEXT_FLOW) {
-            if let Some(ends) = self.flows.get(subject + after) {
-                self.world.prefetch((ends.sender.node, step));
-                self.world.prefetch((ends.receiver.node, step));
-            }
-        }
-        let (flow, sender, receiver) = self.ends(subject);
-        let read = |end: Endpoint| {
-            let host = self.world.element(end.node).endpoint(flow);
-            host.map_or_else(Counters::default, |host| host.counters())
-        };
-        Counters::of_flow(read(sender), read(receiver))
-    }
-
-    fn milestones(&self, subject: usize) -> Milestones {
-        let (flow, sender, receiver) = self.ends(subject);
-        let read = |end: Endpoint| {
-            let host = self.world.element(end.node).endpoint(flow);
-            host.map_or_else(Milestones::default, |host| host.milestones())
-        };
-        Milestones::of_flow(read(sender), read(receiver))
-    }
-
-    fn messages(&self, flow: usize) -> Option<MessageLog> {
-        self.logs[flow].clone()
-    }
-
-    fn tell_flow(&mut self, flow: usize, name: &str, counters: Counters) {
-        let now = self.world.now();
-        if let Some(recorder) = self.world.recorder_mut() {
-            recorder.flow_counters(now, flow, name, counters);
-        }
-    }
-
-    fn tell_queue(&mut self, name: &str, bytes: u64) {
-        let now = self.world.now();
-        if let Some(recorder) = self.world.recorder_mut() {
-            recorder.queue_bytes(now, name, bytes);
-        }
-    }
-
-    fn link(&mut self, index: usize) -> (LinkStats, usize) {
-        let now = self.world.now();
-        let link = self.world.link_mut(self.links[index]);
-        (link.observe(now), link.queue_len())
     }
 }

@@ -4,7 +4,7 @@ use core::any::Any;
 use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
-use fontis_base::{Address, Duration, Node, Packet, PacketId, Port, Rate, Stream, Time};
+use fontis_base::{Duration, Node, Packet, PacketId, Port, Rate, Stream, Time};
 use fontis_codes::Code;
 use fontis_proto::dfcp::{
     ChannelId, CloseReason, ConnectionId, DfcpConfig, DfcpConnection, DfcpEvent, DfcpPacket,
@@ -18,6 +18,7 @@ use crate::app::socket::{AppMessage, AppSocket};
 use crate::host::identity::EndpointIdentity;
 use crate::host::object::PatternObject;
 use crate::host::payload::Payload;
+use crate::host::way::Way;
 use crate::host::{Counters, Host, Milestones, PathMetrics};
 
 /// The use that a host makes of its connection.
@@ -101,17 +102,6 @@ impl Serve {
         self.shape = Some(shape);
         connection.send_object(now, shape, Bytes::new(), SendOptions::default());
     }
-}
-
-/// The ends of a path as one host sees them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Way {
-    /// Its own address.
-    pub local: Address,
-    /// The peer's.
-    pub peer: Address,
-    /// The port that its packets leave by.
-    pub port: Port,
 }
 
 /// A host with one DFCP connection and an application on it.

@@ -13,9 +13,11 @@ pub mod object;
 pub mod payload;
 pub mod published;
 pub mod rows;
+pub mod sctp;
 pub mod shared;
 pub mod table;
 pub mod tcp;
+pub mod way;
 
 use core::any::Any;
 
@@ -36,6 +38,11 @@ pub trait Host: Node<Payload> + Any + Send {
     fn is_done(&self) -> bool {
         let Milestones { completed, aborted, .. } = self.milestones();
         completed.is_some() || aborted
+    }
+
+    /// What its transport alone counts, by the names of the summary's metrics.
+    fn metrics(&self, _now: Time) -> Vec<(&'static str, f64)> {
+        Vec::new()
     }
 
     /// The path's state as the transport believes it, for a qlog.

@@ -5,7 +5,7 @@ use core::fmt;
 
 use fontis_base::Rate;
 use fontis_proto::tcp::Segment;
-use fontis_proto::{dccp, dfcp, published};
+use fontis_proto::{dccp, dfcp, published, sctp};
 
 /// What simulated packets carry: typed protocol packets, no bytes. What is large and rare is boxed:
 /// packets move from queue to queue, and one takes a line of the cache.
@@ -17,6 +17,8 @@ pub enum Payload {
     Tcp(Segment),
     /// A DCCP packet.
     Dccp(Box<dccp::DccpPacket>),
+    /// An SCTP packet.
+    Sctp(Box<sctp::SctpPacket>),
     /// A packet of the DFCP of 2015.
     Published(Box<published::PublishedPacket>),
     /// What a controller tells a sender: how fast to send.

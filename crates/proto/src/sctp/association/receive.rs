@@ -61,7 +61,9 @@ impl SctpAssociation {
             return true;
         }
         let had_gaps = self.arrivals.has_gaps();
+        self.waits.read(now, self.held());
         self.arrivals.insert(tsn);
+        self.note_wait(now, tsn);
         self.stats.chunks_received += 1;
         match self.reassembly.insert(tsn, chunk.clone()) {
             Ok(Some(whole)) => {
@@ -78,6 +80,15 @@ impl SctpAssociation {
             self.acks.at = now;
         }
         true
+    }
+
+    /// A chunk has come: it waits for others, or others had waited for it.
+    fn note_wait(&mut self, now: Time, tsn: u64) {
+        let cumulative = self.arrivals.cumulative();
+        if tsn > cumulative {
+            self.waits.add(now, tsn);
+        }
+        self.waits.release(now, cumulative);
     }
 
     /// A packet with data has come.
@@ -114,7 +125,9 @@ impl SctpAssociation {
         if to <= self.arrivals.cumulative() || self.arrivals.is_too_far(to) {
             return;
         }
+        self.waits.read(now, self.held());
         self.arrivals.advance(to);
+        self.waits.release(now, self.arrivals.cumulative());
         for skipped in &forward.skipped {
             if skipped.stream >= self.config.streams.max(1) {
                 continue;

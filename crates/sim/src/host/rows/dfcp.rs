@@ -12,14 +12,15 @@ use fontis_trace::{Clear, PacketHeader};
 
 use crate::app::Application;
 use crate::app::source::Pattern;
-use crate::host::dfcp::{Carry, DfcpHost, Fetch, Role, Serve, Way};
+use crate::host::dfcp::{Carry, DfcpHost, Fetch, Role, Serve};
 use crate::host::identity::EndpointIdentity;
 use crate::host::object::PatternObject;
 use crate::host::payload::Payload;
 use crate::host::rows::capture::encode_datagram;
 use crate::host::table::{
-    AnyHost, FlowContext, FlowPath, Hosts, PathFacts, SharedConfigs, Transport, TransportRow,
+    AnyHost, FlowContext, Hosts, PathFacts, SharedConfigs, Transport, TransportRow,
 };
+use crate::host::way::ways;
 use crate::settings::catalogue::{Key, Place, TableRow, key, names};
 use crate::settings::error::{ScenarioError, bad};
 use crate::settings::form::Form::{Count, Size, Text};
@@ -167,19 +168,6 @@ impl Transport for Dfcp {
     fn as_any(&self) -> &dyn Any {
         self
     }
-}
-
-/// The paths of a flow beside the first as its sender and as its receiver sees them.
-fn ways(paths: &[FlowPath]) -> [Vec<Way>; 2] {
-    let sender = paths.iter().map(|path| {
-        let FlowPath { sender: local, receiver: peer, ports: [port, _] } = *path;
-        Way { local, peer, port }
-    });
-    let receiver = paths.iter().map(|path| {
-        let FlowPath { sender: peer, receiver: local, ports: [_, port] } = *path;
-        Way { local, peer, port }
-    });
-    [sender.collect(), receiver.collect()]
 }
 
 impl Dfcp {

@@ -7,11 +7,19 @@ pub mod datagrams;
 pub mod dccp;
 pub mod dfcp;
 pub mod published;
+pub mod sctp;
 pub mod tcp;
 mod tcp_qlog;
 
 use crate::host::table::TransportRow;
 
 /// The transports of the laboratory.
-pub const TRANSPORTS: &[&TransportRow] =
-    &[&tcp::ROW, &dfcp::ROW, &published::ROW, &dccp::ROW, &datagrams::ROW, &command::ROW];
+pub const TRANSPORTS: &[&TransportRow] = &[
+    &tcp::ROW,
+    &dfcp::ROW,
+    &published::ROW,
+    &dccp::ROW,
+    &sctp::ROW,
+    &datagrams::ROW,
+    &command::ROW,
+];

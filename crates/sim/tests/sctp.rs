@@ -1,0 +1,117 @@
+//! SCTP in scenarios.
+
+use std::io::Cursor;
+
+use fontis_sim::experiment::run::{Watch, Watched};
+use fontis_sim::scenario::Scenario;
+use fontis_trace::Detail;
+use fontis_trace::read::read;
+
+fn run(text: &str, wire: bool) -> Watched {
+    let runs = Scenario::parse(text).expect("it is right").runs().expect("runs");
+    let mut experiment = runs.into_iter().next().expect("a run").experiment;
+    experiment.wire = wire;
+    let watch = Watch { capture: 100_000, packets: Some(Detail::default()), qlog: true };
+    experiment.run_watched(watch, |_| false).expect("nobody stops it")
+}
+
+fn metric(run: &Watched, name: &str) -> f64 {
+    let summary = &run.recording.summary;
+    let names = summary.texts("metric").expect("metrics");
+    let values = summary.numbers("value");
+    let row = names.iter().zip(values).find(|(metric, _)| **metric == *name);
+    row.unwrap_or_else(|| panic!("no {name}")).1
+}
+
+/// A flow over one link of 10 Mbit/s.
+fn path(app: &str, sctp: &str) -> String {
+    format!(
+        "[scenario]\nduration = \"20 s\"\nwarmup = \"5 s\"\n[topology]\nrate = \"10 Mbit/s\"\n\
+         rtt = \"40 ms\"\nbuffer = \"1 BDP\"\n[sctp]\nreceive_buffer = \"256 KiB\"\n{sctp}\n\
+         [[flow]]\nprotocol = \"sctp\"\n{app}\n"
+    )
+}
+
+/// A flow over two links of a host, each with its one-way delay and its rate.
+fn paths(links: [(&str, &str); 2], sctp: &str) -> String {
+    let link = |(name, (delay, rate)): (&str, (&str, &str))| {
+        format!(
+            "[[link]]\nname = \"{name}\"\nfrom = \"sender\"\nto = \"core\"\nrate = \"{rate}\"\n\
+             delay = \"{delay}\"\nbuffer = \"20 packets\"\n"
+        )
+    };
+    let links: String = ["one", "two"].into_iter().zip(links).map(link).collect();
+    format!(
+        "[scenario]\nduration = \"60 s\"\nwarmup = \"10 s\"\n[[host]]\nname = \"sender\"\n\
+         [[host]]\nname = \"receiver\"\n{links}[[link]]\nname = \"end\"\nfrom = \"core\"\n\
+         to = \"receiver\"\nrate = \"1 Gbit/s\"\nrecord = false\n[sctp]\n{sctp}\n[[flow]]\n\
+         protocol = \"sctp\"\nfrom = \"sender/one\"\nto = \"receiver\"\npaths = [\"sender/two\"]\n"
+    )
+}
+
+#[test]
+fn it_fills_a_link_and_passes_through_its_bytes() {
+    let text = path("", "");
+    let typed = run(&text, false);
+    let goodput = metric(&typed, "goodput");
+    assert!((8.8..9.7).contains(&goodput), "{goodput}");
+    let bytes = run(&text, true);
+    let values = |run: &Watched| run.recording.summary.numbers("value").to_vec();
+    assert_eq!(values(&typed), values(&bytes));
+    assert_eq!(typed.trace.expect("a trace").flows[0].protocol, "SCTP");
+}
+
+#[test]
+fn every_application_runs_over_it() {
+    let object = run(&path("app = \"object\"\nsize = \"5 MB\"", ""), false);
+    let time = metric(&object, "fct");
+    assert!((4.0..6.5).contains(&time), "{time}");
+    let requests = "app = \"requests\"\nsize = \"20 kB\"\nthink = \"100 ms\"";
+    assert!(metric(&run(&path(requests, ""), false), "goodput") > 0.4);
+    let voice = "app = \"voice\"\ndeadline = \"150 ms\"";
+    for sctp in ["", "unordered = true\nstreams = 4\ngives_up = true"] {
+        let lost = metric(&run(&path(voice, sctp), false), "messages_lost");
+        assert!(lost < 0.01, "{sctp}: {lost}");
+    }
+}
+
+#[test]
+fn a_capture_holds_the_packets_that_were_sent() {
+    let watched = run(&path("app = \"object\"\nsize = \"100 kB\"", ""), false);
+    let capture = watched.capture.expect("it was asked for").as_bytes().to_vec();
+    let captured = read(Cursor::new(capture), "capture", Detail::default()).expect("it is read");
+    let trace = watched.trace.expect("it was asked for");
+    let packets = |trace: &fontis_trace::Trace| trace.flows[0].counts[0].packets;
+    assert_eq!(captured.flows[0].protocol, "SCTP");
+    assert_eq!(packets(&captured), packets(&trace));
+}
+
+#[test]
+fn paths_wait_in_reserve_or_all_carry_data() {
+    let links = [("10 ms", "2 Mbit/s"), ("10 ms", "1 Mbit/s")];
+    let goodput = |sctp: &str| metric(&run(&paths(links, sctp), false), "goodput");
+    let one = goodput("");
+    assert!((1.7..2.0).contains(&one), "{one}");
+    for scheduler in ["round-robin", "lowest-delay", "ecf", "blest", "daps"] {
+        let settings = format!(
+            "multipath = \"concurrent\"\nscheduler = \"{scheduler}\"\nstamps = true\n\
+             receive_buffer = \"256 KiB\""
+        );
+        let both = goodput(&settings);
+        assert!((2.5..3.0).contains(&both), "{scheduler}: {both}");
+    }
+}
+
+#[test]
+fn a_setting_that_cannot_be_is_refused_with_its_key() {
+    for (setting, word) in [
+        ("mtu = 100", "sctp.mtu"),
+        ("receive_buffer = \"2 kB\"", "sctp.receive_buffer"),
+        ("scheduler = \"fastest\"", "scheduler"),
+    ] {
+        let text = path("", setting).replace("receive_buffer = \"256 KiB\"\n", "");
+        let scenario = Scenario::parse(&text).and_then(|scenario| scenario.runs());
+        let error = scenario.map(|_| ()).expect_err(setting).to_string();
+        assert!(error.contains(word), "{error}");
+    }
+}
