@@ -86,7 +86,8 @@ fn round_robin_gives_table_7_1() {
             return sends;
         }
         loop {
-            let data = DataView { first: next, end: u64::MAX, unit: 1, ..DataView::default() };
+            let view = DataView { first: next, end: u64::MAX, unit: 1, ..DataView::default() };
+            let data = DataView { credit: 100, ..view };
             let Some(chosen) = scheduler.next(Time::ZERO, &paths, &data) else { return sends };
             paths[chosen.path].in_flight += 1;
             sends[chosen.path].push(chosen.unit);

@@ -10,8 +10,10 @@ pub struct PathView {
     pub delay: Duration,
     /// The smoothed round-trip time.
     pub rtt: Duration,
-    /// Its mean deviation.
+    /// The mean deviation of the round-trip time.
     pub deviation: Duration,
+    /// The least round-trip time seen: that of a path without a queue.
+    pub least: Duration,
     /// The congestion window in bytes.
     pub window: u64,
     /// Bytes in flight.

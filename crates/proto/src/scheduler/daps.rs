@@ -11,6 +11,8 @@ const STEP: Duration = Duration::from_millis(1);
 const LONGEST: u64 = 4;
 /// A plan is made anew if a delay or a number of units has changed by this share of it.
 const CHANGE: f64 = 0.25;
+/// Packets that may wait on a path without its counting as full.
+const BURST: u64 = 2;
 
 /// Delay-aware packet scheduling (Sarwar 2014, chapter 7), planned anew where delays and windows
 /// change, because the printed algorithm knows neither loss nor a change.
@@ -99,8 +101,29 @@ fn plan_paths(paths: &[PathView], unit: u64) -> Vec<Option<PlanPath>> {
     paths.iter().map(|view| if view.is_usable { path(view) } else { None }).collect()
 }
 
+/// The paths as they may be used: if the buffer is less than what avoids blocking (Equation 7.2: all
+/// rates in the longest round trip), one that has a queue is full, because what waits there takes
+/// room from the others and arrives no sooner.
+fn without_queues(paths: &[PathView], data: &DataView) -> smallvec::SmallVec<[PathView; 4]> {
+    let usable = || paths.iter().filter(|path| path.is_usable);
+    let longest = usable().map(|path| path.rtt).max().unwrap_or(Duration::ZERO);
+    let rate = |path: &PathView| path.window as f64 / path.rtt.as_secs_f64().max(1e-6);
+    let needed = usable().map(rate).sum::<f64>() * longest.as_secs_f64();
+    let is_scarce = needed > data.buffer as f64;
+    let limited = |path: &PathView| {
+        let queue = path.rtt - path.least;
+        // Bursts of a few packets are no queue.
+        let burst = path.rtt.mul_ratio(BURST * data.unit, path.in_flight.max(data.unit));
+        let is_full = is_scarce && queue > path.least / 4 + burst;
+        let window = if is_full { path.window.min(path.in_flight.max(1)) } else { path.window };
+        PathView { window, ..*path }
+    };
+    paths.iter().map(limited).collect()
+}
+
 impl Scheduler for Daps {
     fn next(&mut self, _now: Time, paths: &[PathView], data: &DataView) -> Option<Assignment> {
+        let paths = &without_queues(paths, data)[..];
         if data.first >= data.end || !paths.iter().any(PathView::has_room) {
             return None;
         }

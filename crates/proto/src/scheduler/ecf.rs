@@ -105,6 +105,7 @@ mod tests {
             delay: Duration::from_millis(rtt / 2),
             rtt: Duration::from_millis(rtt),
             deviation: Duration::ZERO,
+            least: Duration::from_millis(rtt),
             window,
             in_flight,
             is_usable: true,

@@ -13,9 +13,12 @@ impl Scheduler for RoundRobin {
         if data.first >= data.end {
             return None;
         }
-        let order = (0..paths.len()).map(|n| (self.turn + n) % paths.len());
-        self.turn = order.into_iter().find(|path| paths[*path].has_room())?;
-        Some(Assignment { path: self.turn, unit: data.first })
+        let mut order = (0..paths.len()).map(|n| (self.turn + n) % paths.len());
+        let path = order.find(|path| paths[*path].has_room())?;
+        // A turn ends when the path's window is full, or the peer's.
+        let is_last = data.credit < 2 * data.unit;
+        self.turn = (path + usize::from(is_last)) % paths.len();
+        Some(Assignment { path, unit: data.first })
     }
 
     fn copy(&self) -> Box<dyn Scheduler> {
@@ -86,8 +89,8 @@ mod tests {
     /// The paths of the units that leave, until none may.
     fn fill(kind: SchedulerKind, mut paths: Vec<PathView>, end: u64) -> Vec<(usize, u64)> {
         let mut scheduler = kind.start();
-        let (mut data, mut sent) =
-            (DataView { end, unit: 1000, ..DataView::default() }, Vec::new());
+        let view = DataView { end, unit: 1000, credit: 1 << 20, ..DataView::default() };
+        let (mut data, mut sent) = (view, Vec::new());
         while let Some(Assignment { path, unit }) = scheduler.next(Time::ZERO, &paths, &data) {
             assert!(paths[path].has_room(), "{kind}");
             paths[path].in_flight += data.unit;
@@ -101,6 +104,15 @@ mod tests {
     fn round_robin_fills_one_window_after_the_other() {
         let sent = fill(SchedulerKind::RoundRobin, vec![path(20, 2000), path(200, 3000)], 99);
         assert_eq!(sent, [(0, 0), (0, 1), (1, 2), (1, 3), (1, 4)]);
+    }
+
+    #[test]
+    fn a_turn_ends_with_the_peers_window() {
+        let mut scheduler = SchedulerKind::RoundRobin.start();
+        let paths = [path(20, 9000), path(200, 9000)];
+        let data = DataView { end: 99, unit: 1000, credit: 1500, ..DataView::default() };
+        let mut turn = || scheduler.next(Time::ZERO, &paths, &data).map(|chosen| chosen.path);
+        assert_eq!([turn(), turn(), turn()], [Some(0), Some(1), Some(0)]);
     }
 
     #[test]

@@ -262,6 +262,7 @@ impl SctpAssociation {
             delay,
             rtt,
             deviation: path.estimator.deviation,
+            least: path.estimator.least.min(rtt),
             window: if is_full { path.in_flight } else { path.congestion.cwnd() },
             in_flight: path.in_flight,
             is_usable: self.is_usable(at),
