@@ -101,9 +101,9 @@ fn plan_paths(paths: &[PathView], unit: u64) -> Vec<Option<PlanPath>> {
     paths.iter().map(|view| if view.is_usable { path(view) } else { None }).collect()
 }
 
-/// The paths as they may be used: if the buffer is less than what avoids blocking (Equation 7.2: all
-/// rates in the longest round trip), one that has a queue is full, because what waits there takes
-/// room from the others and arrives no sooner.
+/// The paths as they may be used: if the buffer is less than what avoids blocking (Equation 7.2:
+/// all rates in the longest round trip), one that has a queue is full, because what waits there
+/// takes room from the others and arrives no sooner.
 fn without_queues(paths: &[PathView], data: &DataView) -> smallvec::SmallVec<[PathView; 4]> {
     let usable = || paths.iter().filter(|path| path.is_usable);
     let longest = usable().map(|path| path.rtt).max().unwrap_or(Duration::ZERO);
