@@ -70,3 +70,23 @@ fn nonsense_is_refused_as_wrong_usage() {
         assert!(!output.stderr.is_empty());
     }
 }
+
+#[test]
+fn several_paths_block_and_carry_as_the_formulas_say() {
+    let number = |value: &Value| value.as_f64().expect("a number");
+    let blocking = json(&["blocking", "1Mbit/s@20ms", "400kbit/s@100ms"]);
+    assert!((number(&blocking["blocking_s"]) - 0.05752).abs() < 1e-9, "{blocking}");
+    let buffer = json(&["blocking", "1.6Mbit/s@20ms", "400kbit/s@200ms"]);
+    assert!((number(&buffer["buffer_bytes"]) - 50e3).abs() < 1e-6, "{buffer}");
+    // The printed model has a window of 43.7 packets, 64,151 bytes of 1468.
+    let base = ["cmt", "100ms@2%", "100ms@2%", "--window", "64151"];
+    let cmt = json(&base);
+    assert!((number(&cmt["goodput_mbps"]) - 1.415).abs() < 1e-3, "{cmt}");
+    let coded = json(&[&base[..], &["--code", "10,9", "--most", "1800kbit/s"]].concat());
+    assert!((number(&coded["goodput_mbps"]) - 1.8).abs() < 1e-9, "{coded}");
+    assert!((number(&coded["loss"][0]) - 0.00333).abs() < 1e-5, "{coded}");
+    for wrong in ["blocking 1Mbit/s", "cmt 100ms@120%", "cmt 100ms@1% --code 9,10"] {
+        let output = fontis(&wrong.split(' ').collect::<Vec<_>>());
+        assert_eq!(output.status.code(), Some(2), "{wrong}");
+    }
+}

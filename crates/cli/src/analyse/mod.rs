@@ -1,6 +1,7 @@
 //! The formulas of the DFCP works, for people.
 
 mod estimator;
+mod multipath;
 
 use clap::Subcommand;
 use fontis_base::{Probability, Rate, Size};
@@ -16,7 +17,7 @@ use crate::json::say;
 use crate::text;
 
 /// Compute the theory of fountains: packets to send, fair shares, goodput, redundancy, the accuracy
-/// of the estimator
+/// of the estimator; and that of transfers over several paths at once
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -41,6 +42,8 @@ enum Command {
     Goodput(Goodput),
     Redundancy(Redundancy),
     Estimator(estimator::Estimator),
+    Blocking(multipath::Blocking),
+    Cmt(multipath::Cmt),
 }
 
 /// The number of packets to send so that k arrive: by the central limit theorem and exactly
@@ -123,6 +126,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Command::Goodput(args) => goodput(args)?,
         Command::Redundancy(args) => redundancy(args)?,
         Command::Estimator(args) => estimator::evaluate(args)?,
+        Command::Blocking(args) => multipath::blocking(args)?,
+        Command::Cmt(args) => multipath::cmt(args)?,
     };
     if args.json {
         say(&value);

@@ -3,9 +3,12 @@
 //!
 //! Start here: [`LossModel`] says how many packets must be sent so that k arrive;
 //! [`max_min_shares`] what a fair queue leaves each flow; [`fountain`] what a fountain makes of its
-//! share; [`Estimator`] finds a link's rate from probes.
+//! share; [`Estimator`] finds a link's rate from probes. [`blocking`] and [`concurrent`] model transfers
+//! over several paths at once.
 
+pub mod blocking;
 pub mod cellular;
+pub mod concurrent;
 pub mod estimator;
 pub(crate) mod exponential;
 pub mod fountain;
