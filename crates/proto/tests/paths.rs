@@ -5,7 +5,7 @@ use bytes::Bytes;
 use fontis_base::{Duration, Rate, Serializer, Stream, Time};
 use fontis_codes::Code;
 use fontis_proto::dfcp::{
-    DfcpConfig, DfcpEvent, DfcpPacket, MAX_PATHS, ObjectShape, PathStats, SendOptions,
+    DfcpConfig, DfcpEvent, DfcpPacket, MAX_PATHS, MemoryBudget, ObjectShape, PathStats, SendOptions,
 };
 
 use crate::pair::{Pair, Side, Way};
@@ -252,4 +252,22 @@ fn all_paths_may_be_silent_at_once() {
         let now = pair.now;
         pair.ways[0].is_up = !(now > dies && now < dies + millis(1500));
     });
+}
+
+#[test]
+fn paths_that_a_peer_opens_count_as_memory() {
+    let budget = MemoryBudget::new(1 << 20);
+    let server = DfcpConfig { budget: Some(budget.clone()), ..DfcpConfig::default() };
+    let mut pair = Pair::new(DfcpConfig::default(), server, millis(10), None);
+    pair.run_for(millis(200));
+    let before = budget.used();
+    pair.ways = (0..MAX_PATHS as u64)
+        .map(|way| Way::new(millis(10), Rate::from_mbps(10), 0.0, way))
+        .collect();
+    while pair.client.open_path(28, [1; 8]).is_some() {}
+    pair.run_for(Duration::from_secs(1));
+    let (paths, used) = (pair.server().path_stats().len(), budget.used() - before);
+    assert!(used >= 40_000 * (paths as u64 - 1), "{paths} paths count as {used} bytes");
+    // A connection takes no more than is left for others.
+    assert!(paths > 4 && paths < MAX_PATHS, "{paths}");
 }

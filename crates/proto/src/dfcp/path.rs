@@ -1,5 +1,6 @@
 use fontis_base::{Duration, Rate, Time};
 
+use super::budget::Charge;
 use super::config::KnownPath;
 use super::feedback::Feedback;
 use super::feedback_due::FeedbackDue;
@@ -50,6 +51,8 @@ pub(super) struct Path {
     pub(super) pings: u32,
     /// A symbol of the oldest block is to be sent, to prod a silent receiver.
     pub(super) probe_symbols: bool,
+    /// Its memory, if it is not the first.
+    _charge: Option<Charge>,
     /// When a packet last came.
     pub(super) received: Time,
     /// Bytes at the IP layer.
@@ -83,7 +86,13 @@ pub(super) struct Path {
 }
 
 impl Path {
-    pub(super) fn new(id: u8, kind: RateKind, mtu: Mtu, overhead: u32) -> Self {
+    pub(super) fn new(
+        id: u8,
+        kind: RateKind,
+        mtu: Mtu,
+        overhead: u32,
+        charge: Option<Charge>,
+    ) -> Self {
         let controller = RateController::new(kind);
         let trains = Trains::new(controller.wants_train());
         Self {
@@ -94,6 +103,7 @@ impl Path {
             feedback: FeedbackDue::default(),
             pings: 0,
             probe_symbols: false,
+            _charge: charge,
             received: Time::ZERO,
             bytes: [0; 2],
             receipts: Receipts::new(),
@@ -443,7 +453,7 @@ mod tests {
 
     #[test]
     fn only_the_first_hint_is_a_reason_for_a_long_train() {
-        let mut path = Path::new(0, RateKind::Auto, Mtu::new(1280, 1500), 28);
+        let mut path = Path::new(0, RateKind::Auto, Mtu::new(1280, 1500), 28, None);
         let leave = |path: &mut Path| {
             let mut packets = 0;
             while path.trains.goes_on() {

@@ -138,7 +138,9 @@ impl DfcpConnection {
     fn has_path(&mut self, at: usize) -> bool {
         let may_grow = !self.initiator && !self.unconfirmed && at < MAX_PATHS;
         while may_grow && at >= self.paths.len() {
-            self.add_path();
+            if self.add_path().is_none() {
+                return false;
+            }
         }
         at < self.paths.len()
     }

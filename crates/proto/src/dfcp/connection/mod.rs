@@ -207,7 +207,7 @@ impl DfcpConnection {
         let least = config.packet_size.max(SYN_SIZE + config.overhead);
         let mtu = Mtu::new(least, config.max_packet_size);
         let code = config.params.codes().next().unwrap_or(Code::RaptorQ);
-        let mut first = Path::new(0, config.rate, mtu, config.overhead);
+        let mut first = Path::new(0, config.rate, mtu, config.overhead, None);
         first.state = PathState::Usable;
         Self {
             paths: Paths::new(first),

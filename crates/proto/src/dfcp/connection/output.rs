@@ -443,6 +443,9 @@ impl DfcpConnection {
 
     /// The same of the path with the smallest packets.
     pub(super) fn least_symbol_room(&self) -> usize {
+        if self.paths.len() == 1 {
+            return self.symbol_room(0);
+        }
         let rooms = self.paths.usable().map(|(path, _)| self.symbol_room(path));
         rooms.min().unwrap_or_else(|| self.symbol_room(0))
     }

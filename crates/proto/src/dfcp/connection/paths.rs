@@ -2,7 +2,9 @@
 
 use fontis_base::{Duration, Rate, Time};
 
+use super::super::budget::PATH;
 use super::super::event::DfcpEvent;
+use super::super::feedback_due::FeedbackDue;
 use super::super::mtu::Mtu;
 use super::super::packet::{ChannelId, Frame};
 use super::super::params::SYN_SIZE;
@@ -19,22 +21,27 @@ impl DfcpConnection {
     ///
     /// [`DfcpEvent::PathOpened`] says when the peer has answered on it.
     pub fn open_path(&mut self, overhead: u32, token: [u8; 8]) -> Option<PathId> {
-        if !self.initiator || self.state != State::Established || self.paths.len() >= MAX_PATHS {
+        if !self.initiator || self.state != State::Established {
             return None;
         }
-        let id = self.add_path();
+        let id = self.add_path()?;
         self.challenge(id, overhead, token);
         Some(id)
     }
 
-    /// Makes another path, in the state in which it carries nothing but questions and answers.
-    pub(super) fn add_path(&mut self) -> PathId {
+    /// Makes another path, in the state in which it carries nothing but questions and answers. None
+    /// if there are too many, or no memory is left for it.
+    pub(super) fn add_path(&mut self) -> Option<PathId> {
+        if self.paths.len() >= MAX_PATHS {
+            return None;
+        }
+        let charge = self.account.take(PATH).ok()?;
         let id = self.paths.len() as PathId;
         let overhead = self.config.overhead;
         let least = self.config.packet_size.max(SYN_SIZE + overhead);
         let mtu = Mtu::new(least, self.config.max_packet_size);
-        self.paths.push(Path::new(id, self.config.rate, mtu, overhead));
-        id
+        self.paths.push(Path::new(id, self.config.rate, mtu, overhead, Some(charge)));
+        Some(id)
     }
 
     /// How many paths there have been.
@@ -59,7 +66,7 @@ impl DfcpConnection {
     pub(super) fn end_path(&mut self, now: Time, at: usize) {
         let path = &mut self.paths[at];
         path.state = PathState::Closed;
-        path.feedback.at = None;
+        path.feedback = FeedbackDue::default();
         let id = path.id;
         self.share_limits(now);
         self.events.push_back(DfcpEvent::PathClosed { path: id });
@@ -132,9 +139,9 @@ impl DfcpConnection {
         self.paths[self.paths.main(now)].rtt.timeout()
     }
 
-    /// The status of a channel has changed: every path tells it by its next feedback.
+    /// The status of a channel has changed: every usable path tells it by its next feedback.
     pub(super) fn mark_dirty(&mut self, channel: ChannelId) {
-        for path in self.paths.iter_mut() {
+        for path in self.paths.iter_mut().filter(|path| path.state == PathState::Usable) {
             path.feedback.dirty.insert(channel);
         }
     }
