@@ -1,9 +1,10 @@
 //! The interfaces of this machine that a transfer uses.
 
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
 
+use fontis::udp::source_towards;
 use fontis::{Endpoint, LocalInterface};
 use netdev::Interface;
 use netdev::interface::types::InterfaceType;
@@ -166,7 +167,7 @@ fn usable(interfaces: &[Interface], remote: SocketAddr) -> Vec<LocalInterface> {
             || interface.ipv6.iter().any(|net| near(*net, ip))
     };
     // Who sends through a tunnel does not want to be seen elsewhere.
-    let source = source_towards(remote);
+    let source = source_towards(remote).ok();
     let is_tunnelled = interfaces
         .iter()
         .any(|interface| is_tunnel(interface) && address(interface, remote) == source);
@@ -198,14 +199,6 @@ fn has_route(interface: &Interface, remote: SocketAddr) -> bool {
     gateway.is_some_and(|gateway| {
         if is_ipv4(remote) { !gateway.ipv4.is_empty() } else { !gateway.ipv6.is_empty() }
     })
-}
-
-/// The address from which the system sends towards another.
-fn source_towards(remote: SocketAddr) -> Option<IpAddr> {
-    let any = if remote.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
-    let socket = UdpSocket::bind(any).ok()?;
-    socket.connect(remote).ok()?;
-    Some(socket.local_addr().ok()?.ip().to_canonical())
 }
 
 #[cfg(test)]

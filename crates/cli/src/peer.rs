@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use fontis::udp::source_towards;
 use fontis::{
     Accept, Endpoint, EndpointConfig, Identity, KeyLog, PublicKey, TokenStore, Url, UrlError,
 };
@@ -152,8 +153,7 @@ impl Keys {
         };
         // The system knows at once whether there is a way at all; packets would be lost without a
         // word.
-        let route = std::net::UdpSocket::bind(any).and_then(|socket| socket.connect(remote));
-        route.map_err(|error| {
+        source_towards(remote).map_err(|error| {
             Failure::Failed(format!("no way to {remote}: {error}; check this machine's network"))
         })?;
         let identity = match self.is_shown {
