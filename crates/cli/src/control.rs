@@ -171,6 +171,8 @@ fn path(path: &PathStatus) -> Value {
         "interface": interface.as_ref().map(|interface| &interface.name),
         "remote": remote.to_string(),
         "answers": stats.answers,
+        "spare": stats.spare,
+        "shares_with": stats.shares_with,
         "rate_bps": stats.rate.as_bps(),
         "rtt_ms": round(stats.srtt.as_nanos() as f64 / 1e6),
         "loss": round(stats.loss),

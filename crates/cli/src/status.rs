@@ -161,8 +161,14 @@ fn describe(one: &Value) -> String {
 fn describe_path(path: &Value) -> String {
     let text = |key: &str| path[key].as_str().map(|text| text::safe(text).to_string());
     let silent = if path["answers"].as_bool() == Some(false) { ", silent" } else { "" };
+    let spare = if path["spare"].as_bool() == Some(true) { " (spare)" } else { "" };
+    let shared = if path["shares_with"] == path["path"] {
+        String::new()
+    } else {
+        format!(", in one queue with path {}", path["shares_with"])
+    };
     format!(
-        "    path {} over {}: rate {}, rtt {} ms, loss {:.2} %, {} sent, {} received{silent}",
+        "    path {} over {}{spare}: rate {}, rtt {} ms, loss {:.2} %, {} sent, {} received{silent}{shared}",
         path["path"],
         text("interface").or_else(|| text("remote")).unwrap_or_else(|| "?".to_owned()),
         text::rate(number(path, "rate_bps") / 1e6),

@@ -19,6 +19,11 @@ type Link = (u64, u64, f64);
 
 /// A pair over these paths, as soon as all of them are usable.
 fn over(links: &[Link], seed: u64) -> Pair {
+    with_spares(links, false, seed)
+}
+
+/// The same; all but the first may be spare ones.
+fn with_spares(links: &[Link], spare: bool, seed: u64) -> Pair {
     let (rate, rtt, _) = links[0];
     let config = DfcpConfig { max_packet_size: 1500, ..DfcpConfig::default() };
     let mut pair = Pair::new(config.clone(), config, millis(rtt) / 2, None);
@@ -27,7 +32,7 @@ fn over(links: &[Link], seed: u64) -> Pair {
     for (number, (rate, rtt, loss)) in (1..).zip(&links[1..]) {
         let rate = Rate::from_mbps(*rate);
         pair.ways.push(Way::new(millis(*rtt) / 2, rate, *loss, seed + number));
-        let path = pair.client.open_path(28, [number as u8; 8]);
+        let path = pair.client.open_path(28, spare, [number as u8; 8]);
         assert_eq!(path, Some(number as u8));
     }
     pair.run_for(Duration::from_secs(1));
@@ -151,6 +156,41 @@ fn a_path_that_dies_holds_nothing_up_and_is_used_again_when_it_is_back() {
 }
 
 #[test]
+fn a_spare_path_carries_data_only_while_no_other_answers() {
+    let mut pair = with_spares(&[(20, 30, 0.0), (20, 50, 0.0)], true, 7);
+    assert!(pair.server().path_stats().iter().any(|stats| stats.path == 1 && stats.spare));
+    let is_down = std::rc::Rc::new(std::cell::Cell::new(false));
+    let first = is_down.clone();
+    pair.loss = Box::new(move |_, sent| {
+        first.get() && matches!(sent.packet, DfcpPacket::Sealed { path: 0, .. })
+    });
+    let (dies, returns) = (Time::ZERO + Duration::from_secs(4), Duration::from_secs(2));
+    let (mut last, mut received, mut longest) = (pair.now, 0, Duration::ZERO);
+    let (mut before, mut during, mut after) = (0, 0, 0);
+    transfer(&mut pair, 20_000_000, |pair| {
+        let now = pair.now;
+        is_down.set(now > dies && now < dies + returns);
+        let symbols = pair.server().stats().symbols_received;
+        if symbols > received {
+            (received, last) = (symbols, now);
+        }
+        longest = longest.max(now.since(last));
+        let sent = stats(pair, 1).bytes_sent;
+        if now <= dies {
+            before = sent;
+        } else if now <= dies + returns + Duration::from_secs(1) {
+            during = sent - before;
+        } else {
+            after = sent - before - during;
+        }
+    });
+    println!("spare path: {before} B, then {during} B, then {after} B; longest gap {longest}");
+    assert!(before < 2_000 && after < 5_000, "{before} B before and {after} B after");
+    assert!(during > 3_000_000, "{during} B while no other answered");
+    assert!(longest < millis(100), "nothing came for {longest}");
+}
+
+#[test]
 fn a_closed_path_is_closed_on_both_sides_and_the_last_cannot_be() {
     let mut pair = over(&[(20, 30, 0.0), (20, 50, 0.0)], 3);
     let now = pair.now;
@@ -171,8 +211,9 @@ fn a_closed_path_is_closed_on_both_sides_and_the_last_cannot_be() {
 #[test]
 fn paths_are_few_and_only_an_initiator_opens_them() {
     let mut pair = Pair::connected();
-    assert_eq!(pair.server().open_path(28, [1; 8]), None);
-    let opened = (0..2 * MAX_PATHS).filter_map(|_| pair.client.open_path(28, [1; 8])).count();
+    assert_eq!(pair.server().open_path(28, false, [1; 8]), None);
+    let opened =
+        (0..2 * MAX_PATHS).filter_map(|_| pair.client.open_path(28, false, [1; 8])).count();
     assert_eq!(opened, MAX_PATHS - 1);
     pair.ways = (0..MAX_PATHS as u64)
         .map(|way| Way::new(millis(10), Rate::from_mbps(10), 0.0, way))
@@ -211,7 +252,7 @@ fn a_path_whose_first_questions_are_lost_is_used_all_the_same() {
     for seed in 1..=10 {
         let mut pair = over(&[(20, 30, 0.0)], seed);
         pair.ways.push(Way::new(millis(20), Rate::from_mbps(20), 0.5, seed));
-        assert_eq!(pair.client.open_path(28, [1; 8]), Some(1));
+        assert_eq!(pair.client.open_path(28, false, [1; 8]), Some(1));
         transfer(&mut pair, 30_000_000, |pair| pair.ways[0].loss *= 0.999);
         let paths = [pair.client.path_stats(), pair.server().path_stats()];
         assert!(paths.iter().all(|paths| paths.len() == 2), "seed {seed}: {paths:?}");
@@ -264,7 +305,7 @@ fn paths_that_a_peer_opens_count_as_memory() {
     pair.ways = (0..MAX_PATHS as u64)
         .map(|way| Way::new(millis(10), Rate::from_mbps(10), 0.0, way))
         .collect();
-    while pair.client.open_path(28, [1; 8]).is_some() {}
+    while pair.client.open_path(28, false, [1; 8]).is_some() {}
     pair.run_for(Duration::from_secs(1));
     let (paths, used) = (pair.server().path_stats().len(), budget.used() - before);
     assert!(used >= 40_000 * (paths as u64 - 1), "{paths} paths count as {used} bytes");

@@ -56,12 +56,27 @@ fn a_link_that_goes_takes_nothing_with_it() {
 }
 
 #[test]
+fn a_spare_link_carries_a_file_only_when_the_other_has_gone() {
+    let Some(resting) = get("", &["--spare", "client2"]) else { return };
+    let needed = get("ip link set server1 down", &["--spare", "client2"]).unwrap();
+    println!("beside a spare link {} s, over it {} s", seconds(&resting), seconds(&needed));
+    // 12 MB take 2.5 s over the first link, 1.4 s over both.
+    assert!(seconds(&resting) > 2.3, "{resting}");
+    assert!(seconds(&needed) < 6.0, "{needed}");
+    // The system would take the first link.
+    let other = get("", &["--spare", "client1"]).unwrap();
+    assert!(seconds(&other) > 3.0, "{other}");
+}
+
+#[test]
 fn an_interface_that_is_not_there_is_named() {
     let bench = Bench::new();
     let key = bench.run(&["keygen"]).stdout;
     let url = format!("fontis://192.0.2.1:9/x?key={}", key.trim());
     let got = bench.run(&["get", &url, "--paths", "none0"]);
     assert!(got.failed_with("no interface none0 is up; there are "), "{}", got.stderr);
+    let got = bench.run(&["get", &url, "--spare", "none0"]);
+    assert!(got.failed_with("--spare: no interface none0 is up"), "{}", got.stderr);
     let got = bench.run(&["get", &url, "--paths", "eth0,,eth1"]);
     assert_eq!(got.code, 2, "{}", got.stderr);
 }

@@ -76,7 +76,8 @@ impl Driver {
             if is_used || !is_alike || first == Some(interface.address) {
                 continue;
             }
-            if let Some(path) = slot.machine.open_path(overhead(remote), random()) {
+            if let Some(path) = slot.machine.open_path(overhead(remote), interface.spare, random())
+            {
                 let remote = SocketAddr::new(remote.ip().to_canonical(), remote.port());
                 slot.set_way(path, Way::new(*socket, remote, None));
             }

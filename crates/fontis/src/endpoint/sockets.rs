@@ -12,6 +12,8 @@ pub struct LocalInterface {
     pub name: String,
     /// Its address.
     pub address: IpAddr,
+    /// Whether it carries data only while no other answers: a connection that costs money.
+    pub spare: bool,
 }
 
 /// An interface that connections may use, and the socket that is bound to it.

@@ -65,6 +65,8 @@ pub struct DfcpConfig {
     pub known: Option<KnownPath>,
     /// Whether to keep a trace of what happens, for qlog.
     pub trace: bool,
+    /// Whether paths that share a bottleneck take one flow's share of it together (RFC 6356).
+    pub coupled: bool,
     /// The longest message that the peer may send, in bytes.
     pub longest_message: u32,
     /// Whether a message counts as held until
@@ -89,6 +91,7 @@ impl Default for DfcpConfig {
             token: None,
             known: None,
             trace: false,
+            coupled: true,
             longest_message: 128 << 20,
             holds_messages: false,
             budget: None,

@@ -43,6 +43,8 @@ pub(super) enum PathState {
 pub(super) struct Path {
     pub(super) id: u8,
     pub(super) state: PathState,
+    /// It carries data only while no other answers.
+    pub(super) spare: bool,
     /// Bytes of IP and UDP headers.
     pub(super) overhead: u32,
     pub(super) question: Question,
@@ -78,6 +80,9 @@ pub(super) struct Path {
     last_marked: u64,
     /// Bytes at the IP layer of the packets that feedback has shown to have arrived.
     acked_bytes: u64,
+    /// What the last feedback told about the queue, if it was this side's sending that made it: the
+    /// least one-way delay in nanoseconds, and when it was met on the receiver's clock.
+    pub(super) met: Option<(Time, i64)>,
     /// When feedback last came, or sending began after rest.
     heard: Time,
     silent_rounds: u32,
@@ -93,11 +98,12 @@ impl Path {
         overhead: u32,
         charge: Option<Charge>,
     ) -> Self {
-        let controller = RateController::new(kind);
+        let controller = RateController::beside(kind, id);
         let trains = Trains::new(controller.wants_train());
         Self {
             id,
             state: PathState::Opening,
+            spare: false,
             overhead,
             question: Question::default(),
             feedback: FeedbackDue::default(),
@@ -122,6 +128,7 @@ impl Path {
             trains,
             last_marked: 0,
             acked_bytes: 0,
+            met: None,
             heard: Time::ZERO,
             silent_rounds: 0,
             probes: 0,
@@ -143,7 +150,7 @@ impl Path {
 
     /// Begins anew on another network.
     pub(super) fn restart(&mut self, now: Time, kind: RateKind) {
-        self.controller = RateController::new(kind);
+        self.controller = RateController::beside(kind, self.id);
         self.rtt = Rtt::new();
         self.pacer = Pacer::new();
         self.pacer.restart(now);
@@ -331,8 +338,13 @@ impl Path {
             Some(few) => self.on_hint(now, few.rate, self.mtu.size()),
             None => {}
         }
+        self.met = None;
         if fresh {
             self.controller.on_feedback(&sample);
+            if !sample.limited && self.controller.has_started() {
+                let least = sample.one_way_ns.iter().map(|(_, delay)| *delay).min();
+                self.met = least.map(|least| (sample.received_at, least));
+            }
             (self.limited, self.host_late) = (false, false);
         }
         true

@@ -72,12 +72,14 @@ impl Paths {
         self.0.iter().enumerate().filter(|(_, path)| path.state == PathState::Usable)
     }
 
-    /// The one for everything that belongs to no path: the shortest of those that answer.
+    /// The one for everything that belongs to no path: the shortest of those that answer, a spare
+    /// one if no other does.
     pub(super) fn main(&self, now: Time) -> usize {
         if self.0.len() == 1 {
             return 0;
         }
-        let rank = |(_, path): &(usize, &Path)| (path.is_silent(now), path.rtt.smoothed());
+        let rank =
+            |(_, path): &(usize, &Path)| (path.is_silent(now), path.spare, path.rtt.smoothed());
         self.usable().min_by_key(rank).map_or(0, |(at, _)| at)
     }
 
@@ -123,6 +125,12 @@ impl Paths {
             longest = longest.max(other.rtt.smoothed() / 2);
         }
         rate > Rate::ZERO && longest + rate.time_for(bytes) <= delay
+    }
+
+    /// Whether a path is a spare one that is not needed: another that is none answers.
+    pub(super) fn rests(&self, path: usize, now: Time) -> bool {
+        let answers = |(_, path): (usize, &Path)| !path.spare && !path.is_silent(now);
+        self.0[path].spare && self.usable().any(answers)
     }
 
     /// The usable paths, those with the shortest delay first.

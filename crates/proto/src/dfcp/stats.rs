@@ -64,6 +64,8 @@ pub struct PathStats {
     pub path: u8,
     /// Whether the peer answers on it.
     pub answers: bool,
+    /// Whether it carries data only while no other answers.
+    pub spare: bool,
     /// The smoothed round-trip time.
     pub srtt: Duration,
     /// The least round-trip time.
@@ -78,6 +80,9 @@ pub struct PathStats {
     pub bytes_sent: u64,
     /// Bytes received at the IP layer.
     pub bytes_received: u64,
+    /// The lowest number of the paths that wait in the same queue as this one, for what this side
+    /// sends: its own if there is no other.
+    pub shares_with: u8,
 }
 
 impl DfcpStats {

@@ -22,6 +22,7 @@ mod ledger;
 mod loss_test;
 pub mod reorder;
 mod rival;
+pub(crate) mod shared;
 mod start;
 mod target;
 pub mod tfrc;

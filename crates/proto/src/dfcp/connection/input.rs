@@ -248,6 +248,7 @@ impl DfcpConnection {
                     | Frame::Blocks(_)
                     | Frame::FinAck
                     | Frame::Padding(_)
+                    | Frame::Spare
                     | Frame::Challenge(_)
                     | Frame::Response(_)
             );
@@ -278,6 +279,12 @@ impl DfcpConnection {
             Frame::Padding(_) | Frame::Confirm => {}
             Frame::Challenge(token) => self.paths[at].question.is_asked(*token),
             Frame::Response(token) => self.on_response(now, at, *token),
+            Frame::Spare => {
+                // The first path is always there; a side of its own accord makes none spare.
+                if !self.initiator && at > 0 {
+                    self.paths[at].spare = true;
+                }
+            }
             Frame::PathClosed { path } => {
                 let at = usize::from(*path);
                 if self.paths.get(*path).is_some_and(|path| path.state != PathState::Closed)
@@ -403,11 +410,15 @@ impl DfcpConnection {
             return;
         }
         path.mtu.arrived(arrived);
+        let met = path.met.take();
         // Feedback tells of packets from the highest down.
         let holes =
             sizes.iter().rev().filter(|(size, came)| path.mtu.decided(*size, *came)).count();
         for channel in send.values_mut() {
             channel.retarget(loss);
+        }
+        if let Some(met) = met {
+            self.couple(now, at, met);
         }
         if holes > 0 {
             let room = self.least_symbol_room();

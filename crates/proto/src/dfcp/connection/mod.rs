@@ -30,6 +30,7 @@ use super::resume::Kept;
 use super::sending::SendChannel;
 use super::stats::DfcpStats;
 use super::trace::TraceEvent;
+use crate::rate::shared::SharedBottlenecks;
 
 pub use channels::SendOptions;
 use handshake::Handshake;
@@ -94,6 +95,8 @@ pub struct DfcpConnection {
     loss: LossModel,
     /// The paths whose packets on their way are counted upon.
     answering: PathSet,
+    /// Which of the paths wait in one queue.
+    bottlenecks: SharedBottlenecks,
     /// What this side and the peer allow all paths together.
     limits: [Option<Rate>; 2],
     /// The memory of blocks and messages.
@@ -213,6 +216,7 @@ impl DfcpConnection {
             paths: Paths::new(first),
             loss: LossModel::new(),
             answering: PathSet::ALL,
+            bottlenecks: SharedBottlenecks::default(),
             limits: [None; 2],
             account: Account::new(&config.params, config.budget.clone()),
             code,
