@@ -118,6 +118,13 @@ impl PathArgs {
         wanted
     }
 
+    /// The names of the interfaces that lead to `remote`, spare ones too.
+    pub(crate) fn names(&self, remote: SocketAddr) -> Result<Vec<String>, Failure> {
+        self.first(remote)?;
+        let wanted = self.wanted(&interfaces(), remote);
+        Ok(wanted.into_iter().map(|interface| interface.name).collect())
+    }
+
     /// Has connections of `endpoint` to `remote` use the interfaces, as long as the result lives.
     pub fn follow(&self, endpoint: &Endpoint, remote: SocketAddr) -> Follower {
         if self.choice == Choice::One && self.spare.is_empty() {

@@ -272,7 +272,7 @@ pub struct ReachArgs {
 }
 
 /// Reads a time that is longer than zero; a number without a unit is in seconds.
-fn positive(text: &str) -> Result<Duration, String> {
+pub(crate) fn positive(text: &str) -> Result<Duration, String> {
     let is_number = text.parse::<f64>().is_ok();
     let time = if is_number { format!("{text} s").parse() } else { text.parse::<Duration>() };
     match time {
