@@ -14,3 +14,4 @@ mod published;
 mod rates;
 mod refusals;
 mod tcp;
+mod untrue;

@@ -282,6 +282,7 @@ impl Driver {
             trace: self.config.qlog.is_some(),
             budget: Some(self.budget.clone()),
             holds_messages: true,
+            left_out: Some(u64::from_ne_bytes(random())),
             ..transport
         }
     }

@@ -12,6 +12,7 @@ use super::ledger::LossLedger;
 use super::loss_test::{LossTest, Tally};
 use super::rival::Rival;
 use super::start::{Growth, Start};
+use super::state::RateState;
 use super::target::QueueTarget;
 
 /// Never slower: about a packet a second.
@@ -226,6 +227,19 @@ impl Auto {
     /// The rate when last a round's worth of feedback confirmed it, reductions of our own apart.
     pub fn confirmed(&self) -> Option<Rate> {
         (self.confirmed > 0.0).then(|| Rate::from_bps(self.confirmed as u64))
+    }
+
+    /// What it does at present.
+    pub const fn state(&self) -> RateState {
+        if self.rival.is_on() {
+            RateState::Friendly
+        } else if self.ceiling.is_some() {
+            RateState::Bounded
+        } else if self.start.is_on() {
+            RateState::Starting
+        } else {
+            RateState::Filling
+        }
     }
 
     /// Whether it has found out what the path carries.

@@ -4,6 +4,7 @@ use super::auto::Auto;
 use super::feedback::FeedbackSummary;
 use super::friendly::Friendly;
 use super::kind::RateKind;
+use super::state::RateState;
 
 /// How much longer each path waits than the one before until it empties its queue, in hundredths.
 const STAGGER: u64 = 9;
@@ -106,6 +107,15 @@ impl RateController {
             // A fixed rate does not adapt, but a sender that nobody answers should still stop.
             Self::Fixed(rate) => rate.bytes_in(rtt * 4 + Duration::from_millis(200)).max(64 * 1500),
             Self::Greedy => u64::MAX,
+        }
+    }
+
+    /// What it does at present.
+    pub fn state(&self) -> RateState {
+        match self {
+            Self::Auto(auto) => auto.state(),
+            Self::Friendly(_) => RateState::Friendly,
+            Self::Fixed(_) | Self::Greedy => RateState::Fixed,
         }
     }
 

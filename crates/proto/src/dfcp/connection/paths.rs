@@ -46,7 +46,9 @@ impl DfcpConnection {
         let overhead = self.config.overhead;
         let least = self.config.packet_size.max(SYN_SIZE + overhead);
         let mtu = Mtu::new(least, self.config.max_packet_size);
-        self.paths.push(Path::new(id, self.config.rate, mtu, overhead, Some(charge)));
+        let mut path = Path::new(id, self.config.rate, mtu, overhead, Some(charge));
+        path.leave_numbers_out(self.config.left_out);
+        self.paths.push(path);
         Some(id)
     }
 
@@ -211,6 +213,7 @@ impl DfcpConnection {
             path: path.id,
             answers: !path.is_silent(self.latest),
             spare: path.spare,
+            state: path.controller.state(),
             srtt: path.rtt.smoothed(),
             min_rtt: path.rtt.least(),
             rate: path.rate(),
