@@ -5,7 +5,8 @@ use bytes::Bytes;
 use fontis_base::{Duration, Rate, Serializer, Stream, Time};
 use fontis_codes::Code;
 use fontis_proto::dfcp::{
-    DfcpConfig, DfcpEvent, DfcpPacket, MAX_PATHS, MemoryBudget, ObjectShape, PathStats, SendOptions,
+    DfcpConfig, DfcpEvent, DfcpPacket, MAX_OPEN_PATHS, MAX_PATHS, MemoryBudget, ObjectShape,
+    PathStats, SendOptions,
 };
 
 use crate::pair::{Pair, Side, Way};
@@ -209,23 +210,40 @@ fn a_closed_path_is_closed_on_both_sides_and_the_last_cannot_be() {
 }
 
 #[test]
+fn an_interface_may_come_and_go_as_often_as_there_are_numbers() {
+    let mut pair = over(&[(20, 30, 0.0)], 1);
+    for number in 1..MAX_PATHS as u64 {
+        pair.ways.push(Way::new(millis(5), Rate::from_mbps(20), 0.0, number));
+        let path = pair.client.open_path(28, false, [number as u8; 8]).expect("a number is left");
+        pair.run_for(millis(100));
+        assert_eq!(pair.client.path_stats().len(), 2, "path {path} is usable");
+        assert_eq!(pair.server().path_stats().len(), 2, "path {path} is usable");
+        let now = pair.now;
+        assert!(pair.client.close_path(now, path));
+        pair.run_for(millis(100));
+    }
+    assert_eq!(pair.client.open_path(28, false, [1; 8]), None);
+    transfer(&mut pair, 1_000_000, |_| {});
+}
+
+#[test]
 fn paths_are_few_and_only_an_initiator_opens_them() {
     let mut pair = Pair::connected();
     assert_eq!(pair.server().open_path(28, false, [1; 8]), None);
     let opened =
-        (0..2 * MAX_PATHS).filter_map(|_| pair.client.open_path(28, false, [1; 8])).count();
-    assert_eq!(opened, MAX_PATHS - 1);
-    pair.ways = (0..MAX_PATHS as u64)
+        (0..2 * MAX_OPEN_PATHS).filter_map(|_| pair.client.open_path(28, false, [1; 8])).count();
+    assert_eq!(opened, MAX_OPEN_PATHS - 1);
+    pair.ways = (0..MAX_OPEN_PATHS as u64)
         .map(|way| Way::new(millis(10), Rate::from_mbps(10), 0.0, way))
         .collect();
     pair.run_for(Duration::from_secs(1));
-    assert_eq!(pair.client.path_stats().len(), MAX_PATHS);
-    assert_eq!(pair.server().path_stats().len(), MAX_PATHS);
+    assert_eq!(pair.client.path_stats().len(), MAX_OPEN_PATHS);
+    assert_eq!(pair.server().path_stats().len(), MAX_OPEN_PATHS);
     // A packet of a path that nobody may open is dropped.
     let destination = pair.server().local_id();
     let packet = DfcpPacket::Sealed {
         destination,
-        path: MAX_PATHS as u8,
+        path: MAX_OPEN_PATHS as u8,
         number: 0,
         frames: [fontis_proto::dfcp::Frame::Ping].into_iter().collect(),
     };
@@ -302,7 +320,7 @@ fn paths_that_a_peer_opens_count_as_memory() {
     let mut pair = Pair::new(DfcpConfig::default(), server, millis(10), None);
     pair.run_for(millis(200));
     let before = budget.used();
-    pair.ways = (0..MAX_PATHS as u64)
+    pair.ways = (0..MAX_OPEN_PATHS as u64)
         .map(|way| Way::new(millis(10), Rate::from_mbps(10), 0.0, way))
         .collect();
     while pair.client.open_path(28, false, [1; 8]).is_some() {}
@@ -310,5 +328,5 @@ fn paths_that_a_peer_opens_count_as_memory() {
     let (paths, used) = (pair.server().path_stats().len(), budget.used() - before);
     assert!(used >= 40_000 * (paths as u64 - 1), "{paths} paths count as {used} bytes");
     // A connection takes no more than is left for others.
-    assert!(paths > 4 && paths < MAX_PATHS, "{paths}");
+    assert!(paths > 4 && paths < MAX_OPEN_PATHS, "{paths}");
 }

@@ -55,7 +55,7 @@ pub use packet::{
     LiveKind, ObjectShape, Open, SymbolsFrame,
 };
 pub use params::{ParamFields, Params, ParamsError, ResetToken, SYMBOL_SIZE, SYN_SIZE, VERSION};
-pub use paths::{MAX_PATHS, PathId};
+pub use paths::{MAX_OPEN_PATHS, MAX_PATHS, PathId};
 pub use qlog::qlog_event;
 pub use redundancy::n_star;
 pub use resume::{Begun, Checkpoint, Held, Kept, KeptBlock};

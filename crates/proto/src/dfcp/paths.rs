@@ -10,8 +10,11 @@ use super::path::{Path, PathState};
 /// belong to it.
 pub type PathId = u8;
 
-/// The most paths that a connection ever has.
-pub const MAX_PATHS: usize = 16;
+/// The most paths that a connection ever has: as many as a packet's type can tell.
+pub const MAX_PATHS: usize = 64;
+
+/// The most of them that are not closed.
+pub const MAX_OPEN_PATHS: usize = 16;
 
 /// How much later than a symbol that leaves now one that is on its way elsewhere may arrive and
 /// still be waited for, at an object's end.
@@ -19,10 +22,10 @@ const PATIENCE: Duration = Duration::from_millis(5);
 
 /// A set of paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct PathSet(u16);
+pub(super) struct PathSet(u64);
 
 impl PathSet {
-    pub(super) const ALL: Self = Self(u16::MAX);
+    pub(super) const ALL: Self = Self(u64::MAX);
 
     pub(super) const fn contains(self, path: usize) -> bool {
         self.0 >> path & 1 == 1
@@ -65,6 +68,11 @@ impl Paths {
 
     pub(super) fn iter_mut(&mut self) -> core::slice::IterMut<'_, Path> {
         self.0.iter_mut()
+    }
+
+    /// How many are not closed.
+    pub(super) fn open_count(&self) -> usize {
+        self.0.iter().filter(|path| path.state != PathState::Closed).count()
     }
 
     /// Those that may carry data.

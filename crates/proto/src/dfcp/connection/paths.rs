@@ -9,20 +9,21 @@ use super::super::mtu::Mtu;
 use super::super::packet::{ChannelId, Frame};
 use super::super::params::SYN_SIZE;
 use super::super::path::{Path, PathState};
-use super::super::paths::{MAX_PATHS, PathId};
+use super::super::paths::{MAX_OPEN_PATHS, MAX_PATHS, PathId};
 use super::super::stats::PathStats;
 use super::{DfcpConnection, State};
 
 /// How strongly paths that share a bottleneck tend to equal rates: not at all at zero.
 const EVEN: f64 = 0.3;
 /// No path's part of what such paths have counts as less.
-const LEAST_PART: f64 = 1.0 / MAX_PATHS as f64;
+const LEAST_PART: f64 = 1.0 / MAX_OPEN_PATHS as f64;
 
 impl DfcpConnection {
     /// Opens another path: from another address of this side, or to another of the peer's. The
     /// driver knows which. `overhead` is the bytes of IP and UDP headers on it, and `token` is
     /// unguessable. A `spare` path carries data, either way, only while no other answers. Only an
-    /// initiator opens paths, once it is connected; none are left after [`MAX_PATHS`].
+    /// initiator opens paths, once it is connected: [`MAX_OPEN_PATHS`] at once, and [`MAX_PATHS`]
+    /// in all.
     ///
     /// [`DfcpEvent::PathOpened`] says when the peer has answered on it.
     pub fn open_path(&mut self, overhead: u32, spare: bool, token: [u8; 8]) -> Option<PathId> {
@@ -38,7 +39,7 @@ impl DfcpConnection {
     /// Makes another path, in the state in which it carries nothing but questions and answers. None
     /// if there are too many, or no memory is left for it.
     pub(super) fn add_path(&mut self) -> Option<PathId> {
-        if self.paths.len() >= MAX_PATHS {
+        if self.paths.len() >= MAX_PATHS || self.paths.open_count() >= MAX_OPEN_PATHS {
             return None;
         }
         let charge = self.account.take(PATH).ok()?;
