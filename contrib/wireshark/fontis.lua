@@ -12,7 +12,7 @@ local TYPES = {
 }
 local FRAMES = {
     [0] = "PADDING", "PING", "CONFIRM", "FEEDBACK", "BLOCKS", "OPEN", "DONE", "ABANDON", "FIN", "FINACK", "CLOSE",
-    "CHALLENGE", "RESPONSE", "LIMIT", "TOKEN", "PATH CLOSED", [SEALED] = "SYMBOLS",
+    "CHALLENGE", "RESPONSE", "LIMIT", "TOKEN", "PATH CLOSED", "SPARE", [SEALED] = "SYMBOLS",
 }
 
 local f = {
@@ -204,6 +204,7 @@ local READ = {
     [0x0d] = function(r) r:varint(f.sequence) r:varint(f.rate) end,
     [0x0e] = function(r) r.tree:add(f.challenge, r:take(math.floor(r:varint()))) end,
     [0x0f] = function(r) r:byte(f.closed_path) end,
+    [0x10] = function() end,
 }
 
 local function frames(tvb, tree, names)

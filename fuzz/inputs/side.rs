@@ -1,7 +1,7 @@
 //! One side of a DFCP connection, its application, and a peer that sends any frames.
 //!
 //! The input is a list of commands: a byte that says which, a byte of argument, and for packets
-//! that many bytes of frames.
+//! that many bytes of frames, of which the command also says the path.
 
 use bytes::Bytes;
 use fontis_base::{Duration, Ecn, Time};
@@ -69,7 +69,7 @@ impl Side {
                     number += u64::from(command % 12 / 3) * 2 + 1;
                     let packet = DfcpPacket::Sealed {
                         destination: self.connection.local_id(),
-                        path: 0,
+                        path: command / 12 % 4,
                         number,
                         frames,
                     };
@@ -111,7 +111,18 @@ impl Side {
                 }
                 _ if argument < 64 => self.connection.finish(),
                 _ if argument > 192 => self.connection.close(now, 1, "enough"),
-                _ => {}
+                // The peer can guess these tokens.
+                _ if argument < 96 => {
+                    self.connection.open_path(28, argument & 1 == 0, [argument & 3; 8]);
+                }
+                _ if argument < 128 => {
+                    self.connection.close_path(now, argument & 3);
+                }
+                _ if argument < 160 => {
+                    self.connection.challenge(argument & 3, 48, [argument & 3; 8]);
+                    self.connection.challenge_answered(argument & 3);
+                }
+                _ => self.connection.path_changed(now, argument & 3),
             }
             self.drive(now);
         }
@@ -150,5 +161,5 @@ pub(crate) fn config() -> DfcpConfig {
     // Small windows: hostile symbols may make a receiver hold a window for each of many channels.
     let fields = ParamFields { window: 64 << 10, max_block: 32 << 10, ..ParamFields::default() };
     let params = Params::new(fields).expect("parameters within their limits");
-    DfcpConfig { params, live_block: 8 << 10, ..DfcpConfig::default() }
+    DfcpConfig { params, live_block: 8 << 10, left_out: Some(1), ..DfcpConfig::default() }
 }

@@ -146,6 +146,7 @@ def get(
     timeout: str,
     retries: int,
     interfaces: str,
+    spare: Sequence[str],
     progress: Callable[[dict[str, Any]], object] | None,
     stop: Stop | None,
 ) -> dict[str, Any]: ...
@@ -159,6 +160,7 @@ def send(
     timeout: str,
     retries: int,
     interfaces: str,
+    spare: Sequence[str],
     progress: Callable[[dict[str, Any]], object] | None,
     stop: Stop | None,
 ) -> list[dict[str, Any]]: ...

@@ -51,6 +51,7 @@ def get(
     timeout: str = "15s",
     retries: int = 5,
     interfaces: str = "auto",
+    spare: Sequence[str] = (),
     progress: Callback | None = None,
     stop: Stop | None = None,
 ) -> Report:
@@ -59,7 +60,8 @@ def get(
     Of several URLs, of servers that have the same content, each server sends a part.
     What an interrupted transfer left is gone on with, unless ``restart``. Links that point out of
     their folder are left out, unless ``outward_links``. ``interfaces`` says over which interfaces
-    it comes: "auto", "one" or names, as in "eth0,wwan0". Ctrl-C and ``stop`` end it with
+    it comes: "auto", "one" or names, as in "eth0,wwan0"; those that ``spare`` names carry data
+    only while no other answers. Ctrl-C and ``stop`` end it with
     KeyboardInterrupt.
     """
     report = _native.get(
@@ -73,6 +75,7 @@ def get(
         timeout=timeout,
         retries=retries,
         interfaces=interfaces,
+        spare=list(spare),
         progress=progress,
         stop=stop,
     )
@@ -89,6 +92,7 @@ def send(
     timeout: str = "15s",
     retries: int = 5,
     interfaces: str = "auto",
+    spare: Sequence[str] = (),
     progress: Callback | None = None,
     stop: Stop | None = None,
 ) -> list[Report]:
@@ -106,6 +110,7 @@ def send(
         timeout=timeout,
         retries=retries,
         interfaces=interfaces,
+        spare=list(spare),
         progress=progress,
         stop=stop,
     )

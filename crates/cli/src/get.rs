@@ -26,7 +26,7 @@ use crate::serve::summary;
 /// All content is verified. The file gets its name when it is complete. The hidden partial file of
 /// an interrupted transfer stays, and the same command continues it.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, override_usage = "fontis get [OPTIONS] <URL>... [DEST]")]
 pub(crate) struct Args {
     /// The URL that fontis serve printed, with the path of a file or folder before the question
     /// mark. Quote it: shells interpret ? and &. @FILE is the URL in a file, @- the one on standard
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     /// DEST, the last argument if it is no URL, is the destination: an existing folder or a name
     /// ending in / receives the object under its own name, any other name becomes its name, - is
     /// standard output [default: .]
-    #[arg(value_name = "URL... [DEST]", required = true, num_args = 1..)]
+    #[arg(value_name = "URL", required = true, num_args = 1..)]
     arguments: Vec<OsString>,
     /// Replace an existing destination
     #[arg(long, short)]

@@ -42,6 +42,7 @@ mod socket;
 #[cfg(unix)]
 mod status;
 mod steering;
+mod survey;
 #[cfg(target_os = "linux")]
 mod testbed;
 mod text;
@@ -80,6 +81,7 @@ enum Command {
     Get(get::Args),
     Receive(receive::Args),
     Send(send::Args),
+    Paths(survey::Args),
     #[cfg(unix)]
     Status(status::StatusArgs),
     #[cfg(unix)]
@@ -108,6 +110,7 @@ impl Command {
             Self::Get(args) => args.json,
             Self::Receive(args) => args.json,
             Self::Send(args) => args.json,
+            Self::Paths(args) => args.json,
             #[cfg(unix)]
             Self::Status(args) => args.json,
             #[cfg(unix)]
@@ -135,6 +138,7 @@ impl Command {
             Self::Get(args) => get::run(&args),
             Self::Receive(args) => receive::run(&args),
             Self::Send(args) => send::run(&args),
+            Self::Paths(args) => survey::run(&args),
             #[cfg(unix)]
             Self::Status(args) => status::status(&args),
             #[cfg(unix)]

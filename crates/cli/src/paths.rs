@@ -1,9 +1,9 @@
 //! The interfaces of this machine that a transfer uses.
 
-use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::str::FromStr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use fontis::udp::source_towards;
 use fontis::{Endpoint, LocalInterface};
 use netdev::Interface;
 use netdev::interface::types::InterfaceType;
@@ -28,6 +28,10 @@ pub struct PathArgs {
         value_parser = choice
     )]
     choice: Choice,
+    /// Network interfaces that carry data only while no other answers, as a telephone whose bytes
+    /// cost money: names, as in wwan0
+    #[arg(long, value_name = "IFACE,...", value_delimiter = ',')]
+    spare: Vec<String>,
 }
 
 /// Which interfaces to use.
@@ -36,14 +40,6 @@ enum Choice {
     Auto,
     One,
     Only(Vec<String>),
-}
-
-impl FromStr for PathArgs {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        choice(text).map(|choice| Self { choice })
-    }
 }
 
 fn choice(text: &str) -> Result<Choice, String> {
@@ -61,26 +57,33 @@ fn choice(text: &str) -> Result<Choice, String> {
 }
 
 impl PathArgs {
+    /// What `--paths` and `--spare` say.
+    pub fn new(paths: &str, spare: Vec<String>) -> Result<Self, String> {
+        choice(paths).map(|choice| Self { choice, spare })
+    }
+
     /// The interface that the first packet towards `remote` leaves by; none if the system chooses.
     pub fn first(&self, remote: SocketAddr) -> Result<Option<LocalInterface>, Failure> {
-        let Choice::Only(names) = &self.choice else { return Ok(None) };
         let interfaces = interfaces();
+        let kind = if is_ipv4(remote) { "IPv4" } else { "IPv6" };
+        for name in &self.spare {
+            find_up(&interfaces, name, "--spare")?;
+            if named(&interfaces, std::slice::from_ref(name), remote).is_empty() {
+                return Err(Failure::Failed(format!("--spare: {name} has no {kind} address")));
+            }
+        }
+        let Choice::Only(names) = &self.choice else {
+            return Ok(self.instead_of_spare(&interfaces, remote));
+        };
         for name in names {
-            if !interfaces.iter().any(|interface| interface.name == *name && interface.is_up()) {
-                let there: Vec<_> = interfaces
-                    .iter()
-                    .filter(|interface| interface.is_up())
-                    .map(|interface| interface.name.as_str())
-                    .collect();
-                let there = there.join(", ");
-                return Err(Failure::Failed(format!(
-                    "--paths: no interface {name} is up; there are {there}"
-                )));
+            find_up(&interfaces, name, "--paths")?;
+            if self.spare.contains(name) {
+                let text = format!("{name} is in --paths and in --spare: leave it out of one");
+                return Err(Failure::Usage(text));
             }
         }
         let first = named(&interfaces, names, remote).into_iter().next();
         first.map(Some).ok_or_else(|| {
-            let kind = if is_ipv4(remote) { "IPv4" } else { "IPv6" };
             let names = names.join(", ");
             Failure::Failed(format!(
                 "--paths: {names} has no {kind} address, and the server's address {remote} is one"
@@ -88,20 +91,51 @@ impl PathArgs {
         })
     }
 
+    /// The interface for the first packet where the system would take a spare one.
+    fn instead_of_spare(
+        &self,
+        interfaces: &[Interface],
+        remote: SocketAddr,
+    ) -> Option<LocalInterface> {
+        let source = source_towards(remote).ok()?;
+        let spares = named(interfaces, &self.spare, remote);
+        if !spares.iter().any(|spare| spare.address == source) {
+            return None;
+        }
+        usable(interfaces, remote).into_iter().find(|other| !self.spare.contains(&other.name))
+    }
+
+    /// The interfaces to use towards `remote`.
+    fn wanted(&self, interfaces: &[Interface], remote: SocketAddr) -> Vec<LocalInterface> {
+        let mut wanted = match &self.choice {
+            Choice::Only(names) => named(interfaces, names, remote),
+            Choice::Auto => usable(interfaces, remote),
+            Choice::One => Vec::new(),
+        };
+        wanted.retain(|interface| !self.spare.contains(&interface.name));
+        let spares = named(interfaces, &self.spare, remote).into_iter();
+        wanted.extend(spares.map(|interface| LocalInterface { spare: true, ..interface }));
+        wanted
+    }
+
+    /// The names of the interfaces that lead to `remote`, spare ones too.
+    pub(crate) fn names(&self, remote: SocketAddr) -> Result<Vec<String>, Failure> {
+        self.first(remote)?;
+        let wanted = self.wanted(&interfaces(), remote);
+        Ok(wanted.into_iter().map(|interface| interface.name).collect())
+    }
+
     /// Has connections of `endpoint` to `remote` use the interfaces, as long as the result lives.
     pub fn follow(&self, endpoint: &Endpoint, remote: SocketAddr) -> Follower {
-        if self.choice == Choice::One {
+        if self.choice == Choice::One && self.spare.is_empty() {
             return Follower(None);
         }
-        let (choice, endpoint) = (self.choice.clone(), endpoint.clone());
+        let (paths, endpoint) = (self.clone(), endpoint.clone());
         Follower(Some(tokio::spawn(async move {
             let mut before = Vec::new();
             loop {
-                let choice = choice.clone();
-                let look = tokio::task::spawn_blocking(move || match choice {
-                    Choice::Only(names) => named(&interfaces(), &names, remote),
-                    _ => usable(&interfaces(), remote),
-                });
+                let paths = paths.clone();
+                let look = tokio::task::spawn_blocking(move || paths.wanted(&interfaces(), remote));
                 let Ok(found) = look.await else { return };
                 if found != before {
                     endpoint.use_interfaces(found.clone());
@@ -111,6 +145,17 @@ impl PathArgs {
             }
         })))
     }
+}
+
+/// An interface of this name that is up, or an error of the option that names it.
+fn find_up(interfaces: &[Interface], name: &str, option: &str) -> Result<(), Failure> {
+    let up = || interfaces.iter().filter(|interface| interface.is_up());
+    if up().any(|interface| interface.name == name) {
+        return Ok(());
+    }
+    let there: Vec<_> = up().map(|interface| interface.name.as_str()).collect();
+    let there = there.join(", ");
+    Err(Failure::Failed(format!("{option}: no interface {name} is up; there are {there}")))
 }
 
 /// Watches the interfaces until it is dropped.
@@ -148,7 +193,8 @@ fn address(interface: &Interface, remote: SocketAddr) -> Option<IpAddr> {
 }
 
 fn local(interface: &Interface, remote: SocketAddr) -> Option<LocalInterface> {
-    Some(LocalInterface { name: interface.name.clone(), address: address(interface, remote)? })
+    let address = address(interface, remote)?;
+    Some(LocalInterface { name: interface.name.clone(), address, spare: false })
 }
 
 /// The interfaces with these names, in their order.
@@ -166,7 +212,7 @@ fn usable(interfaces: &[Interface], remote: SocketAddr) -> Vec<LocalInterface> {
             || interface.ipv6.iter().any(|net| near(*net, ip))
     };
     // Who sends through a tunnel does not want to be seen elsewhere.
-    let source = source_towards(remote);
+    let source = source_towards(remote).ok();
     let is_tunnelled = interfaces
         .iter()
         .any(|interface| is_tunnel(interface) && address(interface, remote) == source);
@@ -198,14 +244,6 @@ fn has_route(interface: &Interface, remote: SocketAddr) -> bool {
     gateway.is_some_and(|gateway| {
         if is_ipv4(remote) { !gateway.ipv4.is_empty() } else { !gateway.ipv6.is_empty() }
     })
-}
-
-/// The address from which the system sends towards another.
-fn source_towards(remote: SocketAddr) -> Option<IpAddr> {
-    let any = if remote.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
-    let socket = UdpSocket::bind(any).ok()?;
-    socket.connect(remote).ok()?;
-    Some(socket.local_addr().ok()?.ip().to_canonical())
 }
 
 #[cfg(test)]

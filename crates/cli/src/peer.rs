@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use fontis::udp::source_towards;
 use fontis::{
     Accept, Endpoint, EndpointConfig, Identity, KeyLog, PublicKey, TokenStore, Url, UrlError,
 };
@@ -152,8 +153,7 @@ impl Keys {
         };
         // The system knows at once whether there is a way at all; packets would be lost without a
         // word.
-        let route = std::net::UdpSocket::bind(any).and_then(|socket| socket.connect(remote));
-        route.map_err(|error| {
+        source_towards(remote).map_err(|error| {
             Failure::Failed(format!("no way to {remote}: {error}; check this machine's network"))
         })?;
         let identity = match self.is_shown {
@@ -272,7 +272,7 @@ pub struct ReachArgs {
 }
 
 /// Reads a time that is longer than zero; a number without a unit is in seconds.
-fn positive(text: &str) -> Result<Duration, String> {
+pub(crate) fn positive(text: &str) -> Result<Duration, String> {
     let is_number = text.parse::<f64>().is_ok();
     let time = if is_number { format!("{text} s").parse() } else { text.parse::<Duration>() };
     match time {

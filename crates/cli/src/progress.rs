@@ -214,9 +214,10 @@ pub(crate) fn view(stats: &DfcpStats, side: Side) -> String {
     let rtt = format!("{paths}rtt {} ms (least {})", ms(stats.srtt), ms(stats.min_rtt));
     match side {
         Side::Sending => format!(
-            "{rtt}, rate {}, loss {:.2} %, in flight {}, packets of {} B, sent {} packets with {} symbols, \
+            "{rtt}, rate {} ({}), loss {:.2} %, in flight {}, packets of {} B, sent {} packets with {} symbols, \
              {} of them repair ({:.1} %)",
             text::pacing(stats.rate),
+            stats.state,
             stats.data_loss() * 100.0,
             text::size(stats.in_flight),
             stats.packet_size,

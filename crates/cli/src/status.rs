@@ -142,9 +142,10 @@ fn describe(one: &Value) -> String {
             (false, false) => "idle",
         };
         lines.push(format!(
-            "  {}: {what}, rate {}, rtt {} ms, loss {:.2} %, {} sent, {} received",
+            "  {}: {what}, rate {}{}, rtt {} ms, loss {:.2} %, {} sent, {} received",
             text::safe(connection["remote"].as_str().unwrap_or("?")),
             text::rate(number(connection, "rate_bps") / 1e6),
+            state(connection),
             number(connection, "rtt_ms"),
             number(connection, "loss") * 100.0,
             text::size(connection["bytes_sent"].as_u64().unwrap_or(0)),
@@ -158,14 +159,26 @@ fn describe(one: &Value) -> String {
     lines.join("\n")
 }
 
+/// What the rate controller of a connection or a path does.
+fn state(of: &Value) -> String {
+    of["rate_state"].as_str().map_or_else(String::new, |state| format!(" ({})", text::safe(state)))
+}
+
 fn describe_path(path: &Value) -> String {
     let text = |key: &str| path[key].as_str().map(|text| text::safe(text).to_string());
     let silent = if path["answers"].as_bool() == Some(false) { ", silent" } else { "" };
+    let spare = if path["spare"].as_bool() == Some(true) { " (spare)" } else { "" };
+    let shared = if path["shares_with"] == path["path"] {
+        String::new()
+    } else {
+        format!(", in one queue with path {}", path["shares_with"])
+    };
     format!(
-        "    path {} over {}: rate {}, rtt {} ms, loss {:.2} %, {} sent, {} received{silent}",
+        "    path {} over {}{spare}: rate {}{}, rtt {} ms, loss {:.2} %, {} sent, {} received{silent}{shared}",
         path["path"],
         text("interface").or_else(|| text("remote")).unwrap_or_else(|| "?".to_owned()),
         text::rate(number(path, "rate_bps") / 1e6),
+        state(path),
         number(path, "rtt_ms"),
         number(path, "loss") * 100.0,
         text::size(path["bytes_sent"].as_u64().unwrap_or(0)),

@@ -19,7 +19,11 @@ fn url(address: SocketAddr, path: &str, identity: &Identity) -> Url {
 
 /// Addresses of the loopback interface, which all reach each other.
 fn interfaces(last: impl IntoIterator<Item = u8>) -> Vec<LocalInterface> {
-    let on = |last| LocalInterface { name: "lo".to_owned(), address: [127, 0, 0, last].into() };
+    let on = |last| LocalInterface {
+        name: "lo".to_owned(),
+        address: [127, 0, 0, last].into(),
+        spare: false,
+    };
     last.into_iter().map(on).collect()
 }
 
@@ -89,7 +93,11 @@ async fn interfaces_come_and_go_while_a_file_is_fetched() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interface_that_does_not_exist_is_left_out() {
     let seen = fetch(2_000_000, async |client, _| {
-        let absent = LocalInterface { name: "none0".to_owned(), address: [127, 0, 0, 9].into() };
+        let absent = LocalInterface {
+            name: "none0".to_owned(),
+            address: [127, 0, 0, 9].into(),
+            spare: false,
+        };
         client.use_interfaces([absent].into_iter().chain(interfaces([2])).collect());
         tokio::time::sleep(Duration::from_millis(100)).await;
         paths(client).await.len()

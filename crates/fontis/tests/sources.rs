@@ -132,7 +132,7 @@ async fn a_server_of_other_content_is_named_and_dropped() {
     let honest = [(); 2].map(|()| Mirror::new(&content, 50));
     let liar = Mirror::new(&other, 50);
     let to = tempfile::tempdir().unwrap();
-    // Who answers first decides which content is meant: the honest are asked alone at first.
+    // Who answers first decides which content is meant, and the others are dropped.
     let (report, dropped) = get(&[&honest[0], &honest[1], &liar], to.path()).await;
     match report {
         Ok(report) if report.hash == blake3::hash(&content).to_hex().to_string() => {
@@ -209,4 +209,17 @@ async fn a_folder_comes_from_several_servers_too_and_none_left_is_an_error() {
     let error =
         transfer::get_from(missing.collect(), &dest, options, PATIENCE, |_| {}).await.unwrap_err();
     assert!(error.to_string().contains("no such file"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_this_side_cannot_store_is_no_servers_fault() {
+    let content = content(3_000_000);
+    let mirrors = [(); 3].map(|()| Mirror::new(&content, 50));
+    let to = tempfile::tempdir().unwrap();
+    std::fs::write(to.path().join("file"), "there").unwrap();
+    let (report, dropped) = get(&mirrors.each_ref(), to.path()).await;
+    let error = report.unwrap_err();
+    assert!(matches!(error, TransferError::Sink(_)), "{error}");
+    assert!(dropped.is_empty(), "{dropped:?}");
+    assert_eq!(std::fs::read(to.path().join("file")).unwrap(), b"there");
 }

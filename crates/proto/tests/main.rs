@@ -16,3 +16,4 @@ mod rates;
 mod refusals;
 mod sctp;
 mod tcp;
+mod untrue;

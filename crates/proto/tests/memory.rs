@@ -100,7 +100,7 @@ fn unconfirmed_syns_hold_nothing_but_their_connections() {
     }
     // The connection, its path, and what it keeps of the peer's parameters and its own.
     let each = size_of::<DfcpConnection>() + 2200;
-    assert!(plain <= each * SYNS, "{plain} bytes");
+    assert!(plain <= each * SYNS, "{plain} bytes, more than {each} each");
     let early = Hello {
         params: Params::default(),
         frames: vec![Frame::Symbols(SymbolsFrame {

@@ -5,7 +5,8 @@ use bytes::Bytes;
 use fontis_base::{Duration, Rate, Serializer, Stream, Time};
 use fontis_codes::Code;
 use fontis_proto::dfcp::{
-    DfcpConfig, DfcpEvent, DfcpPacket, MAX_PATHS, ObjectShape, PathStats, SendOptions,
+    DfcpConfig, DfcpEvent, DfcpPacket, MAX_OPEN_PATHS, MAX_PATHS, MemoryBudget, ObjectShape,
+    PathStats, SendOptions,
 };
 
 use crate::pair::{Pair, Side, Way};
@@ -19,6 +20,11 @@ type Link = (u64, u64, f64);
 
 /// A pair over these paths, as soon as all of them are usable.
 fn over(links: &[Link], seed: u64) -> Pair {
+    with_spares(links, false, seed)
+}
+
+/// The same; all but the first may be spare ones.
+fn with_spares(links: &[Link], spare: bool, seed: u64) -> Pair {
     let (rate, rtt, _) = links[0];
     let config = DfcpConfig { max_packet_size: 1500, ..DfcpConfig::default() };
     let mut pair = Pair::new(config.clone(), config, millis(rtt) / 2, None);
@@ -27,7 +33,7 @@ fn over(links: &[Link], seed: u64) -> Pair {
     for (number, (rate, rtt, loss)) in (1..).zip(&links[1..]) {
         let rate = Rate::from_mbps(*rate);
         pair.ways.push(Way::new(millis(*rtt) / 2, rate, *loss, seed + number));
-        let path = pair.client.open_path(28, [number as u8; 8]);
+        let path = pair.client.open_path(28, spare, [number as u8; 8]);
         assert_eq!(path, Some(number as u8));
     }
     pair.run_for(Duration::from_secs(1));
@@ -151,6 +157,41 @@ fn a_path_that_dies_holds_nothing_up_and_is_used_again_when_it_is_back() {
 }
 
 #[test]
+fn a_spare_path_carries_data_only_while_no_other_answers() {
+    let mut pair = with_spares(&[(20, 30, 0.0), (20, 50, 0.0)], true, 7);
+    assert!(pair.server().path_stats().iter().any(|stats| stats.path == 1 && stats.spare));
+    let is_down = std::rc::Rc::new(std::cell::Cell::new(false));
+    let first = is_down.clone();
+    pair.loss = Box::new(move |_, sent| {
+        first.get() && matches!(sent.packet, DfcpPacket::Sealed { path: 0, .. })
+    });
+    let (dies, returns) = (Time::ZERO + Duration::from_secs(4), Duration::from_secs(2));
+    let (mut last, mut received, mut longest) = (pair.now, 0, Duration::ZERO);
+    let (mut before, mut during, mut after) = (0, 0, 0);
+    transfer(&mut pair, 20_000_000, |pair| {
+        let now = pair.now;
+        is_down.set(now > dies && now < dies + returns);
+        let symbols = pair.server().stats().symbols_received;
+        if symbols > received {
+            (received, last) = (symbols, now);
+        }
+        longest = longest.max(now.since(last));
+        let sent = stats(pair, 1).bytes_sent;
+        if now <= dies {
+            before = sent;
+        } else if now <= dies + returns + Duration::from_secs(1) {
+            during = sent - before;
+        } else {
+            after = sent - before - during;
+        }
+    });
+    println!("spare path: {before} B, then {during} B, then {after} B; longest gap {longest}");
+    assert!(before < 2_000 && after < 5_000, "{before} B before and {after} B after");
+    assert!(during > 3_000_000, "{during} B while no other answered");
+    assert!(longest < millis(100), "nothing came for {longest}");
+}
+
+#[test]
 fn a_closed_path_is_closed_on_both_sides_and_the_last_cannot_be() {
     let mut pair = over(&[(20, 30, 0.0), (20, 50, 0.0)], 3);
     let now = pair.now;
@@ -169,22 +210,40 @@ fn a_closed_path_is_closed_on_both_sides_and_the_last_cannot_be() {
 }
 
 #[test]
+fn an_interface_may_come_and_go_as_often_as_there_are_numbers() {
+    let mut pair = over(&[(20, 30, 0.0)], 1);
+    for number in 1..MAX_PATHS as u64 {
+        pair.ways.push(Way::new(millis(5), Rate::from_mbps(20), 0.0, number));
+        let path = pair.client.open_path(28, false, [number as u8; 8]).expect("a number is left");
+        pair.run_for(millis(100));
+        assert_eq!(pair.client.path_stats().len(), 2, "path {path} is usable");
+        assert_eq!(pair.server().path_stats().len(), 2, "path {path} is usable");
+        let now = pair.now;
+        assert!(pair.client.close_path(now, path));
+        pair.run_for(millis(100));
+    }
+    assert_eq!(pair.client.open_path(28, false, [1; 8]), None);
+    transfer(&mut pair, 1_000_000, |_| {});
+}
+
+#[test]
 fn paths_are_few_and_only_an_initiator_opens_them() {
     let mut pair = Pair::connected();
-    assert_eq!(pair.server().open_path(28, [1; 8]), None);
-    let opened = (0..2 * MAX_PATHS).filter_map(|_| pair.client.open_path(28, [1; 8])).count();
-    assert_eq!(opened, MAX_PATHS - 1);
-    pair.ways = (0..MAX_PATHS as u64)
+    assert_eq!(pair.server().open_path(28, false, [1; 8]), None);
+    let opened =
+        (0..2 * MAX_OPEN_PATHS).filter_map(|_| pair.client.open_path(28, false, [1; 8])).count();
+    assert_eq!(opened, MAX_OPEN_PATHS - 1);
+    pair.ways = (0..MAX_OPEN_PATHS as u64)
         .map(|way| Way::new(millis(10), Rate::from_mbps(10), 0.0, way))
         .collect();
     pair.run_for(Duration::from_secs(1));
-    assert_eq!(pair.client.path_stats().len(), MAX_PATHS);
-    assert_eq!(pair.server().path_stats().len(), MAX_PATHS);
+    assert_eq!(pair.client.path_stats().len(), MAX_OPEN_PATHS);
+    assert_eq!(pair.server().path_stats().len(), MAX_OPEN_PATHS);
     // A packet of a path that nobody may open is dropped.
     let destination = pair.server().local_id();
     let packet = DfcpPacket::Sealed {
         destination,
-        path: MAX_PATHS as u8,
+        path: MAX_OPEN_PATHS as u8,
         number: 0,
         frames: [fontis_proto::dfcp::Frame::Ping].into_iter().collect(),
     };
@@ -211,7 +270,7 @@ fn a_path_whose_first_questions_are_lost_is_used_all_the_same() {
     for seed in 1..=10 {
         let mut pair = over(&[(20, 30, 0.0)], seed);
         pair.ways.push(Way::new(millis(20), Rate::from_mbps(20), 0.5, seed));
-        assert_eq!(pair.client.open_path(28, [1; 8]), Some(1));
+        assert_eq!(pair.client.open_path(28, false, [1; 8]), Some(1));
         transfer(&mut pair, 30_000_000, |pair| pair.ways[0].loss *= 0.999);
         let paths = [pair.client.path_stats(), pair.server().path_stats()];
         assert!(paths.iter().all(|paths| paths.len() == 2), "seed {seed}: {paths:?}");
@@ -252,4 +311,22 @@ fn all_paths_may_be_silent_at_once() {
         let now = pair.now;
         pair.ways[0].is_up = !(now > dies && now < dies + millis(1500));
     });
+}
+
+#[test]
+fn paths_that_a_peer_opens_count_as_memory() {
+    let budget = MemoryBudget::new(1 << 20);
+    let server = DfcpConfig { budget: Some(budget.clone()), ..DfcpConfig::default() };
+    let mut pair = Pair::new(DfcpConfig::default(), server, millis(10), None);
+    pair.run_for(millis(200));
+    let before = budget.used();
+    pair.ways = (0..MAX_OPEN_PATHS as u64)
+        .map(|way| Way::new(millis(10), Rate::from_mbps(10), 0.0, way))
+        .collect();
+    while pair.client.open_path(28, false, [1; 8]).is_some() {}
+    pair.run_for(Duration::from_secs(1));
+    let (paths, used) = (pair.server().path_stats().len(), budget.used() - before);
+    assert!(used >= 40_000 * (paths as u64 - 1), "{paths} paths count as {used} bytes");
+    // A connection takes no more than is left for others.
+    assert!(paths > 4 && paths < MAX_OPEN_PATHS, "{paths}");
 }

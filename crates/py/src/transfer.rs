@@ -6,6 +6,7 @@ use fontis::transfer::{FileServer, InboxOptions, Progress, Receiver, Report, Ser
 use fontis::{Dest, Printable, Secret, SinkOptions, SourceOptions};
 use fontis_cli::failure::Failure;
 use fontis_cli::listen::{self, ListenArgs};
+use fontis_cli::paths::PathArgs;
 use fontis_cli::peer::{self, KeyArgs, Keys, RateArgs, ReachArgs};
 use fontis_cli::send::Parcel;
 use fontis_proto::dfcp::DfcpStats;
@@ -19,7 +20,7 @@ use crate::interrupt::{Stop, Watch};
 
 /// Fetches what `urls` name, each server sends a part, into `dest`; gives what came, as a dict.
 #[pyfunction]
-#[pyo3(signature = (urls, dest, *, overwrite, restart, outward_links, identity, psk_file, timeout, retries, interfaces, progress, stop))]
+#[pyo3(signature = (urls, dest, *, overwrite, restart, outward_links, identity, psk_file, timeout, retries, interfaces, spare, progress, stop))]
 #[expect(
     clippy::too_many_arguments,
     reason = "they are keywords, named in python/fontis/transfer.py"
@@ -36,6 +37,7 @@ pub(crate) fn get(
     timeout: &str,
     retries: u32,
     interfaces: &str,
+    spare: Vec<String>,
     progress: Option<Py<PyAny>>,
     stop: Option<&Stop>,
 ) -> PyResult<Py<PyDict>> {
@@ -46,7 +48,7 @@ pub(crate) fn get(
         return Err(usage("name a file or a folder to fetch into"));
     }
     let keys = keys(identity, psk_file)?;
-    let reach = reach(timeout, retries, interfaces)?;
+    let reach = reach(timeout, retries, interfaces, spare)?;
     let options = SinkOptions { overwrite, restart, outward_links, ..SinkOptions::default() };
     let report = drive(py, stop, progress, async |tell| match &urls[..] {
         [] => Err(Failure::Usage("name a URL to fetch".to_owned())),
@@ -61,7 +63,7 @@ pub(crate) fn get(
 
 /// Sends files and folders to the receiver that `url` names; gives what was stored, as dicts.
 #[pyfunction]
-#[pyo3(signature = (paths, url, *, rate, identity, psk_file, timeout, retries, interfaces, progress, stop))]
+#[pyo3(signature = (paths, url, *, rate, identity, psk_file, timeout, retries, interfaces, spare, progress, stop))]
 #[expect(
     clippy::too_many_arguments,
     reason = "they are keywords, named in python/fontis/transfer.py"
@@ -76,13 +78,14 @@ pub(crate) fn send(
     timeout: &str,
     retries: u32,
     interfaces: &str,
+    spare: Vec<String>,
     progress: Option<Py<PyAny>>,
     stop: Option<&Stop>,
 ) -> PyResult<Vec<Py<PyDict>>> {
     let url = peer::url(url).map_err(failure)?;
     let rate = RateArgs { rate: peer::rate(rate).map_err(usage)?, force_greedy: false };
     let keys = keys(identity, psk_file)?;
-    let reach = reach(timeout, retries, interfaces)?;
+    let reach = reach(timeout, retries, interfaces, spare)?;
     let stored = Mutex::new(Vec::new());
     let parcel = Parcel { paths: &paths, options: &SourceOptions::default() };
     drive(py, stop, progress, async |tell| {
@@ -102,9 +105,10 @@ fn keys(identity: Option<PathBuf>, psk_file: Option<PathBuf>) -> PyResult<Keys> 
     KeyArgs { identity, psk_file, qlog: None, keylog: None }.load().map_err(failure)
 }
 
-fn reach(timeout: &str, retries: u32, interfaces: &str) -> PyResult<ReachArgs> {
+fn reach(timeout: &str, retries: u32, interfaces: &str, spare: Vec<String>) -> PyResult<ReachArgs> {
     let timeout = timeout.parse().map_err(|error| usage(format!("timeout: {error}")))?;
-    let paths = interfaces.parse().map_err(|error| usage(format!("interfaces: {error}")))?;
+    let paths =
+        PathArgs::new(interfaces, spare).map_err(|error| usage(format!("interfaces: {error}")))?;
     Ok(ReachArgs { timeout, retries, paths })
 }
 

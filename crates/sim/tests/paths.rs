@@ -145,3 +145,109 @@ fn pairs_of_links_are_never_slower_than_the_better_and_mostly_add_up() {
     assert!(slower.is_empty(), "slower than the better link alone: seeds {slower:?}");
     assert!(shares[shares.len() / 2] > 0.85, "{shares:.3?}");
 }
+
+/// One bottleneck that paths share and others use too.
+#[derive(Clone, Debug)]
+struct Bottleneck {
+    rate: f64,
+    /// Round-trip times of the two paths, in ms.
+    rtt: [f64; 2],
+    /// The buffer, in products of the rate and the longer round trip.
+    buffer: f64,
+    queue: &'static str,
+    /// The rate controller of the flow.
+    control: &'static str,
+    /// The protocols of flows beside, with the first path's round trip.
+    beside: Vec<&'static str>,
+}
+
+impl Bottleneck {
+    fn random(s: &mut Stream) -> Self {
+        let between = |s: &mut Stream, low: f64, high: f64| low * (high / low).powf(s.unit());
+        let rate = between(s, 10.0, 200.0);
+        let rtt = [between(s, 10.0, 80.0), between(s, 10.0, 80.0)];
+        let buffer = between(s, 0.5, 2.0);
+        let queue = ["fifo", "fifo", "codel"][s.below(3) as usize];
+        let (control, beside): (_, &[&str]) = match s.below(4) {
+            0 => ("auto", &["dfcp"]),
+            1 => ("auto", &["dfcp", "cubic"]),
+            2 => ("auto", &["dfcp", "dfcp", "dfcp"]),
+            _ => ("friendly", &["cubic-hystart"]),
+        };
+        Self { rate, rtt, buffer, queue, control, beside: beside.to_vec() }
+    }
+
+    /// The goodput in Mbit/s of a flow over these paths of the bottleneck.
+    fn goodput(&self, paths: &[usize], coupled: bool, seed: u64) -> f64 {
+        let mut text = format!(
+            "[scenario]\nseed = {seed}\nduration = \"60 s\"\nwarmup = \"20 s\"\nsample = \"1 s\"\n\
+             [[host]]\nname = \"laptop\"\n[[host]]\nname = \"server\"\n\
+             [[link]]\nname = \"rack\"\nfrom = \"server\"\nto = \"core\"\nrate = \"10 Gbit/s\"\n\
+             delay = \"10 us\"\n"
+        );
+        let packets = self.buffer * self.rate * 1e3 * self.rtt[0].max(self.rtt[1]) / 12e3;
+        write!(
+            text,
+            "[[link]]\nname = \"shared\"\nfrom = \"core\"\nto = \"home\"\nrate = \"{:.3} Mbit/s\"\n\
+             delay = \"1 ms\"\nqueue = \"{}\"\nbuffer = \"{:.0} packets\"\n",
+            self.rate,
+            self.queue,
+            packets.max(20.0)
+        )
+        .expect("a string takes it");
+        for (number, rtt) in self.rtt.iter().enumerate() {
+            let delay = rtt / 2.0 - 1.0;
+            write!(
+                text,
+                "[[link]]\nname = \"last{number}\"\nfrom = \"home\"\nto = \"laptop\"\n\
+                 rate = \"1 Gbit/s\"\ndelay = \"{delay:.3} ms\"\n"
+            )
+            .expect("a string takes it");
+        }
+        write!(
+            text,
+            "[[flow]]\nname = \"get\"\nprotocol = \"dfcp\"\nfrom = \"server\"\n\
+             to = \"laptop/last{}\"\n",
+            paths[0]
+        )
+        .expect("a string takes it");
+        if let Some(other) = paths.get(1) {
+            writeln!(text, "paths = [\"laptop/last{other}\"]").expect("a string takes it");
+        }
+        let control = self.control;
+        writeln!(text, "dfcp = {{ rate = \"{control}\", coupled = {coupled} }}").expect("it does");
+        for (number, protocol) in self.beside.iter().enumerate() {
+            write!(
+                text,
+                "[[flow]]\nname = \"beside{number}\"\nprotocol = \"{protocol}\"\n\
+                 from = \"server\"\nto = \"laptop/last0\"\n"
+            )
+            .expect("a string takes it");
+        }
+        metric(&run(&text), "goodput", "get")
+    }
+}
+
+#[test]
+fn paths_that_share_a_bottleneck_take_one_share() {
+    let number = |name: &str, default: u64| {
+        std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
+    };
+    let (first, runs) = (number("FONTIS_SEED", 1), number("FONTIS_RUNS", 6));
+    let mut shares = Vec::new();
+    for seed in first..first + runs {
+        let cell = Bottleneck::random(&mut Stream::new(seed, "bottlenecks"));
+        let alone = [0, 1].map(|path| cell.goodput(&[path], true, seed));
+        let [both, apart] = [true, false].map(|coupled| cell.goodput(&[0, 1], coupled, seed));
+        let equal = cell.rate * 1472.0 / 1500.0 / (cell.beside.len() + 1) as f64;
+        // RFC 6356 section 2: no more than a flow on the best of the paths.
+        let one = alone[0].max(alone[1]).max(equal);
+        println!("seed {seed}: {:.2} of one share, {:.2} uncoupled", both / one, apart / one);
+        println!("    alone {alone:.1?}, equal {equal:.1} Mbit/s; {cell:.1?}");
+        shares.push(both / one);
+    }
+    shares.sort_by(f64::total_cmp);
+    println!("shares: {shares:.2?}");
+    assert!(shares[shares.len() / 2] <= 1.1, "{shares:.2?}");
+    assert!(shares[shares.len() * 8 / 10] <= 1.2, "{shares:.2?}");
+}

@@ -315,6 +315,36 @@ fn dfcp_qlog() -> String {
 }
 
 #[test]
+fn packets_of_two_paths_may_have_the_same_numbers_in_a_qlog() {
+    let head = r#"{"qlog_format":"JSON-SEQ","qlog_version":"0.3","trace":{"vantage_point":{"type":"server"},"common_fields":{"ODCID":"ab","time_format":"relative","protocol_type":["DFCP"]}}}"#;
+    let event = |time: f64, name: &str, path: u8, frames: &str| {
+        format!(
+            r#"{{"time":{time},"name":"transport:{name}","data":{{"header":{{"packet_type":"1RTT","packet_number":7}},"raw":{{"length":1100}},"path_id":{path},"frames":[{frames}]}}}}"#
+        )
+    };
+    let symbol =
+        r#"{"frame_type":"symbols","channel":3,"block":0,"esi":0,"count":1,"length":1000}"#;
+    let feedback =
+        r#"{"frame_type":"feedback","ack_delay":0,"acked_ranges":[[7,7]],"packets":1,"ce":0}"#;
+    let lost = r#"{"time":60.0,"name":"recovery:packet_lost","data":{"header":{"packet_number":7},"path_id":2}}"#;
+    let records = [
+        head.to_owned(),
+        event(0.0, "packet_sent", 0, symbol),
+        event(1.0, "packet_sent", 1, symbol),
+        event(2.0, "packet_sent", 2, symbol),
+        event(41.0, "packet_received", 1, feedback),
+        lost.to_owned(),
+    ];
+    let trace = of(records.map(|record| format!("\u{1e}{record}\n")).concat().as_bytes());
+    let sent = trace.packets.iter().filter(|packet| packet.size == 1100 && packet.len > 0);
+    let mut fates: Vec<_> = sent.map(|packet| (packet.path, packet.fate)).collect();
+    fates.sort_by_key(|(path, _)| *path);
+    // Of the second path also the packet with the feedback. Of the first nothing was heard.
+    let arrived = (1, Fate::Arrived);
+    assert_eq!(fates, [(0, Fate::Unknown), arrived, arrived, (2, Fate::Lost)]);
+}
+
+#[test]
 fn a_qlog_of_dfcp_tells_what_became_of_its_blocks() {
     let trace = of(dfcp_qlog().as_bytes());
     let [block] = trace.blocks[..] else { panic!("{:?}", trace.blocks) };

@@ -9,15 +9,16 @@ use crate::support::{Bench, content};
 
 const SCRIPT: &str = include_str!("two-links.sh");
 
-/// The last event of `fontis get` over links of 40 and 30 Mbit/s; none where namespaces cannot be
-/// made.
-fn get(happens: &str, arguments: &[&str]) -> Option<Value> {
+/// What `fontis` prints last over links of 40 and 30 Mbit/s behind this bottleneck, if any; none
+/// where namespaces cannot be made.
+fn run(bottleneck: &str, happens: &str, arguments: &[&str], ends: &str) -> Option<Value> {
     let bench = Bench::new();
     fs::write(bench.path("served/file"), content(12_000_000)).unwrap();
     let fontis = bench.command(&[]);
     let mut command = Command::new("unshare");
     command.args(["-rn", "bash", "-c", SCRIPT]).arg(fontis.get_program());
-    command.args(["40mbit", "30mbit", happens]).args(arguments).current_dir(bench.path(""));
+    command.args(["40mbit", "30mbit", bottleneck, happens]).args(arguments);
+    command.current_dir(bench.path(""));
     command.envs(fontis.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let output = command.output().unwrap();
     let (stdout, stderr) =
@@ -26,8 +27,13 @@ fn get(happens: &str, arguments: &[&str]) -> Option<Value> {
         eprintln!("skipped: no network namespaces here: {stderr}");
         return None;
     }
-    assert!(stdout.ends_with("same\n"), "{stdout}{stderr}");
+    assert!(stdout.ends_with(ends), "{stdout}{stderr}");
     Some(serde_json::from_str(stdout.lines().next().unwrap()).unwrap())
+}
+
+/// The last event of `fontis get`, of a file that came as it is.
+fn get(happens: &str, arguments: &[&str]) -> Option<Value> {
+    run("", happens, arguments, "same\n")
 }
 
 fn seconds(done: &Value) -> f64 {
@@ -56,12 +62,46 @@ fn a_link_that_goes_takes_nothing_with_it() {
 }
 
 #[test]
+fn a_spare_link_carries_a_file_only_when_the_other_has_gone() {
+    let Some(resting) = get("", &["--spare", "client2"]) else { return };
+    let needed = get("ip link set server1 down", &["--spare", "client2"]).unwrap();
+    println!("beside a spare link {} s, over it {} s", seconds(&resting), seconds(&needed));
+    // 12 MB take 2.5 s over the first link, 1.4 s over both.
+    assert!(seconds(&resting) > 2.3, "{resting}");
+    assert!(seconds(&needed) < 6.0, "{needed}");
+    // The system would take the first link.
+    let other = get("", &["--spare", "client1"]).unwrap();
+    assert!(seconds(&other) > 3.0, "{other}");
+}
+
+#[test]
+fn links_are_measured_alone_and_together() {
+    let measure = |bottleneck: &str| run(bottleneck, "", &["paths", "--for", "1500ms"], "\n");
+    let Some(apart) = measure("") else { return };
+    let shared = measure("30mbit").unwrap();
+    println!("{apart}\n{shared}");
+    let number = |survey: &Value, path: usize, key: &str| {
+        survey["paths"][path][key].as_f64().unwrap_or_else(|| panic!("no {key}: {survey}"))
+    };
+    let near = |value: f64, of: f64| (0.8 * of..1.1 * of).contains(&value);
+    assert!(near(number(&apart, 0, "rate_mbps"), 40.0), "{apart}");
+    assert!(near(number(&apart, 1, "rate_mbps"), 30.0), "{apart}");
+    assert!(near(apart["together_mbps"].as_f64().unwrap(), 70.0), "{apart}");
+    assert!(number(&apart, 1, "adds_mbps") > 15.0, "{apart}");
+    assert_eq!(apart["shared"], serde_json::json!([]));
+    assert_eq!(shared["shared"], serde_json::json!([["client1", "client2"]]), "{shared}");
+    assert!(number(&shared, 1, "adds_mbps") < 8.0, "{shared}");
+}
+
+#[test]
 fn an_interface_that_is_not_there_is_named() {
     let bench = Bench::new();
     let key = bench.run(&["keygen"]).stdout;
     let url = format!("fontis://192.0.2.1:9/x?key={}", key.trim());
     let got = bench.run(&["get", &url, "--paths", "none0"]);
     assert!(got.failed_with("no interface none0 is up; there are "), "{}", got.stderr);
+    let got = bench.run(&["get", &url, "--spare", "none0"]);
+    assert!(got.failed_with("--spare: no interface none0 is up"), "{}", got.stderr);
     let got = bench.run(&["get", &url, "--paths", "eth0,,eth1"]);
     assert_eq!(got.code, 2, "{}", got.stderr);
 }

@@ -282,6 +282,7 @@ impl Driver {
             trace: self.config.qlog.is_some(),
             budget: Some(self.budget.clone()),
             holds_messages: true,
+            left_out: Some(u64::from_ne_bytes(random())),
             ..transport
         }
     }
@@ -293,7 +294,7 @@ impl Driver {
     /// Reads the waiting datagrams; returns true if there may be more.
     fn receive(&mut self, batch: &mut Batch) -> bool {
         let mut any = false;
-        for socket in self.sockets.numbers() {
+        for socket in 0..self.sockets.len() {
             any |= self.receive_from(socket, batch);
         }
         any
@@ -528,10 +529,9 @@ impl Driver {
                 packets += 1;
                 let protection = &mut slot.protection;
                 let write = |out: &mut Vec<u8>| protection.seal(&outgoing.packet, out).is_ok();
-                let Some(way) = slot.ways.get(usize::from(outgoing.path)).copied().flatten() else {
-                    continue;
-                };
-                let (to, from) = match way.candidate {
+                let way = slot.ways.get(usize::from(outgoing.path)).and_then(Option::as_ref);
+                let Some(way) = way else { continue };
+                let (to, from) = match &way.candidate {
                     Some(candidate) if outgoing.probe => (candidate.address, candidate.local_ip),
                     _ => (way.remote, way.local_ip),
                 };

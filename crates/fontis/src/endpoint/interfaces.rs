@@ -1,6 +1,6 @@
 //! Connections over several interfaces of this machine.
 
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 
 use fontis_base::Time;
 
@@ -9,6 +9,7 @@ use super::driver::Driver;
 use super::sockets::{Bound, LocalInterface};
 use super::way::{Way, overhead};
 use crate::random::random;
+use crate::udp::source_towards;
 
 impl Endpoint {
     /// The interfaces over which connections that this endpoint makes open paths, beside the one
@@ -66,7 +67,7 @@ impl Driver {
         slot.opens_paths = false;
         let remote = slot.remote();
         let first = match self.local.to_canonical() {
-            any if any.is_unspecified() => source_towards(remote),
+            any if any.is_unspecified() => source_towards(remote).ok(),
             bound => Some(bound),
         };
         for Bound { interface, socket } in &self.bound {
@@ -75,22 +76,12 @@ impl Driver {
             if is_used || !is_alike || first == Some(interface.address) {
                 continue;
             }
-            if let Some(path) = slot.machine.open_path(overhead(remote), random()) {
+            if let Some(path) = slot.machine.open_path(overhead(remote), interface.spare, random())
+            {
                 let remote = SocketAddr::new(remote.ip().to_canonical(), remote.port());
                 slot.set_way(path, Way::new(*socket, remote, None));
             }
         }
         self.touched.push(id);
     }
-}
-
-/// The address from which the system sends towards another.
-fn source_towards(remote: SocketAddr) -> Option<IpAddr> {
-    let any: SocketAddr = match remote {
-        SocketAddr::V4(_) => ([0, 0, 0, 0], 0).into(),
-        SocketAddr::V6(_) => ([0; 16], 0).into(),
-    };
-    let socket = UdpSocket::bind(any).ok()?;
-    socket.connect(remote).ok()?;
-    Some(socket.local_addr().ok()?.ip().to_canonical())
 }

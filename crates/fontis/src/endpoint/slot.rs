@@ -128,12 +128,12 @@ pub(super) enum Waiting {
 impl Slot {
     /// The peer's address on the first path.
     pub(super) fn remote(&self) -> SocketAddr {
-        self.ways[0].expect("a connection begins with a path").remote
+        self.ways[0].as_ref().expect("a connection begins with a path").remote
     }
 
     /// Where the packets of a path go.
-    pub(super) fn way(&self, path: u8) -> Option<Way> {
-        *self.ways.get(usize::from(path))?
+    pub(super) fn way(&self, path: u8) -> Option<&Way> {
+        self.ways.get(usize::from(path))?.as_ref()
     }
 
     pub(super) fn set_way(&mut self, path: u8, way: Way) {
@@ -152,7 +152,7 @@ impl Slot {
         if self.is_initiator() {
             return;
         }
-        let Some(mut way) = self.way(path) else {
+        let Some(mut way) = self.way(path).copied() else {
             self.machine.challenge(path, overhead(from.remote), random());
             self.set_way(path, from);
             return;

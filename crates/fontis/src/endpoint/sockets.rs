@@ -12,6 +12,8 @@ pub struct LocalInterface {
     pub name: String,
     /// Its address.
     pub address: IpAddr,
+    /// Whether it carries data only while no other answers: a connection that costs money.
+    pub spare: bool,
 }
 
 /// An interface that connections may use, and the socket that is bound to it.
@@ -63,9 +65,8 @@ impl Sockets {
         self.all.get(number)?.as_ref()
     }
 
-    /// Those that are open.
-    pub(super) fn numbers(&self) -> impl Iterator<Item = usize> + use<> {
-        let open = |(number, socket): (usize, &Option<Socket>)| socket.is_some().then_some(number);
-        self.all.iter().enumerate().filter_map(open).collect::<Vec<_>>().into_iter()
+    /// How many there have been.
+    pub(super) const fn len(&self) -> usize {
+        self.all.len()
     }
 }

@@ -87,8 +87,7 @@ impl PathKeys {
         header: &[u8],
         body: &mut [u8],
     ) -> Result<(u64, usize, bool), OpenError> {
-        let truncated = u32::from_be_bytes([header[9], header[10], header[11], header[12]]);
-        let number = expand(truncated, self.expected);
+        let number = expand(low_bits(header), self.expected);
         // At most one generation is derived ahead: a forged number costs nothing.
         let is_next = number >> GENERATION_BITS == self.after.number;
         let key = &[Some(&self.open), Some(&self.after), self.before.as_ref()]
@@ -97,13 +96,7 @@ impl PathKeys {
             .find(|generation| generation.number == number >> GENERATION_BITS)
             .ok_or(OpenError::Forged)?
             .key;
-        let length = if PLAINTEXT {
-            body.len() - TAG
-        } else {
-            key.open_in_place(nonce(path, number), Aad::from(header), body)
-                .map_err(|_| OpenError::Forged)?
-                .len()
-        };
+        let length = open_body(key, (path, number), header, body)?;
         if is_next {
             let next = self.after.next();
             let present = std::mem::replace(&mut self.after, next);
@@ -112,6 +105,25 @@ impl PathKeys {
         self.expected = self.expected.max(number + 1);
         Ok((number, length, is_next))
     }
+}
+
+/// Opens the body of a packet where it is, and returns the length of its frames.
+fn open_body(
+    key: &LessSafeKey,
+    (path, number): (u8, u64),
+    header: &[u8],
+    body: &mut [u8],
+) -> Result<usize, OpenError> {
+    if PLAINTEXT {
+        return Ok(body.len() - TAG);
+    }
+    let opened = key.open_in_place(nonce(path, number), Aad::from(header), body);
+    Ok(opened.map_err(|_| OpenError::Forged)?.len())
+}
+
+/// The low 32 bits of the packet number in a header.
+fn low_bits(header: &[u8]) -> u32 {
+    u32::from_be_bytes([header[9], header[10], header[11], header[12]])
 }
 
 /// The keys of an established connection. Each path has its own, because each counts its packets
@@ -160,6 +172,17 @@ impl TrafficKeys {
             PathKeys::new(secrets, self.initiator)
         });
         (paths.collect(), later)
+    }
+
+    /// The first key that opens packets of a path that is not there yet.
+    fn first_key(&self, path: u8) -> Generation {
+        let direction = usize::from(self.initiator);
+        let mut later = self.later[direction].clone();
+        for _ in self.paths.len()..usize::from(path) {
+            later = blake3::derive_key(LATER_PATHS, &*later).into();
+        }
+        let secret = blake3::derive_key(PATH_SECRET, &*later).into();
+        Generation::new(0, CONTEXTS[direction], secret)
     }
 
     fn add_paths(&mut self, (paths, later): (Vec<PathKeys>, Secrets)) {
@@ -237,12 +260,16 @@ impl TrafficKeys {
                 (number, length)
             }
             None if usize::from(path) < MAX_PATHS => {
-                // The first packet of a path. Its keys are kept once it has opened: a forged one
-                // leaves nothing behind.
-                let mut made = self.later_paths(path);
-                let keys = made.0.last_mut().ok_or(OpenError::NoKeys)?;
-                let (number, length, _) = keys.open_in_place(path, header, body)?;
-                self.add_paths(made);
+                // The first packet of a path. Keys are made and kept once it has opened: a forged
+                // one costs little and leaves nothing behind.
+                let number = expand(low_bits(header), 0);
+                if number >> GENERATION_BITS != 0 {
+                    return Err(OpenError::Forged);
+                }
+                let key = self.first_key(path).key;
+                let length = open_body(&key, (path, number), header, body)?;
+                self.add_paths(self.later_paths(path));
+                self.paths[usize::from(path)].expected = number + 1;
                 (number, length)
             }
             None => return Err(OpenError::Forged),

@@ -1,9 +1,8 @@
 //! Files and folders over connections, as the `fontis` command transfers them.
 //!
 //! Start here: [`get`] fetches from a [`FileServer`], [`get_from`] from several at once; [`send`]
-//! delivers to a [`Receiver`]. Every
-//! block is checked against the object's BLAKE3 tree on arrival, and a name appears when all of the
-//! object is verified.
+//! delivers to a [`Receiver`]. Every block is checked against the object's BLAKE3 tree on arrival,
+//! and a name appears when all of the object is verified. [`measure`] fetches and keeps nothing.
 
 mod error;
 mod gate;
@@ -17,6 +16,7 @@ mod resolve;
 mod send;
 mod serve;
 mod sources;
+mod trial;
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -41,6 +41,7 @@ pub use resolve::resolve;
 pub use send::send;
 pub use serve::FileServer;
 pub use sources::{SourceServer, get_from};
+pub use trial::{Trial, measure};
 
 /// The interval of progress.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);

@@ -1,5 +1,6 @@
 //! One object from several servers at once.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -77,10 +78,12 @@ pub async fn get_from(
             biased;
             Some(event) = told.recv() => progress(event),
             ended = workers.join_next() => match ended {
+                // What this side cannot store no other server can help with.
+                Some(Ok(Err((_, error @ (TransferError::Sink(_) | TransferError::Worker))))) => {
+                    workers.shutdown().await;
+                    return Err(error);
+                }
                 Some(Ok(Err((remote, error)))) => {
-                    if workers.is_empty() && first.is_none() {
-                        return Err(error);
-                    }
                     if !workers.is_empty() {
                         let error = error.to_string();
                         progress(Progress::Dropped { remote, error });
@@ -302,6 +305,7 @@ impl Shared {
     ) -> Result<(), TransferError> {
         let remote = connection.remote_addr();
         let mut changed = self.changed.subscribe();
+        let mut rejected = BTreeSet::new();
         while object.plan().is_asked(number) {
             let received = tokio::select! {
                 received = coming.next() => received,
@@ -319,6 +323,11 @@ impl Shared {
             let hashed = data.clone();
             let checked = tokio::task::spawn_blocking(move || check.holds(&hashed)).await;
             if !checked.map_err(|_| TransferError::Worker)? {
+                // Damage on the way is forgiven once.
+                if rejected.insert(block) {
+                    coming.reject(block);
+                    continue;
+                }
                 // All of the block is this server's.
                 coming.abandon(CODE_UNWANTED);
                 let key = key_text(connection);

@@ -3,8 +3,10 @@
 
 mod alarm;
 mod clock;
+mod route;
 mod socket;
 
 pub use alarm::Alarm;
 pub use clock::Clock;
+pub use route::source_towards;
 pub use socket::{Batch, Socket, ecn};

@@ -26,6 +26,11 @@ pub trait CongestionControl: fmt::Debug + Send + Sync {
     /// Takes a pause of the sender after which the window must be no more than `restart` bytes.
     fn on_idle(&mut self, restart: u64);
 
+    /// Takes the window's part of those of all paths of a connection that share a bottleneck, in
+    /// (0, 1]: it then grows so slowly that all of them together take one flow's share. Most
+    /// algorithms grow as they are.
+    fn set_part(&mut self, _part: f64) {}
+
     /// The congestion window in bytes.
     fn cwnd(&self) -> u64;
 

@@ -18,6 +18,8 @@ pub(super) struct Cubic {
     cwnd_prior: f64,
     epoch: Option<Epoch>,
     last_ack: Time,
+    /// See [`CongestionControl::set_part`].
+    part: f64,
     /// What Linux has, beside its window as small as Reno's where that is larger (RFC 8312 section
     /// 4.2).
     hystart: Option<Box<HyStart>>,
@@ -55,6 +57,7 @@ impl Cubic {
             cwnd_prior: 0.0,
             epoch: None,
             last_ack: Time::ZERO,
+            part: 1.0,
             hystart: hystart.then(|| Box::new(HyStart::new())),
         }
     }
@@ -62,21 +65,25 @@ impl Cubic {
     /// Congestion avoidance (sections 4.2 to 4.5).
     fn avoid(&mut self, ack: &Acknowledgement, acked: f64) {
         let (cwnd, w_max, cwnd_prior) = (self.cwnd, self.w_max, self.cwnd_prior);
+        // In equilibrium a window is proportional to the square root of Reno's increase, and to the
+        // fourth root of C (RFC 9438 section 5.1).
+        let slowed = self.part * self.part;
+        let c = slowed * slowed * C;
         let epoch = self.epoch.get_or_insert_with(|| {
             // A window that is above the old plateau, or that knows none, has one of its own.
             let (k, origin) =
-                if cwnd < w_max { (libm::cbrt((w_max - cwnd) / C), w_max) } else { (0.0, cwnd) };
+                if cwnd < w_max { (libm::cbrt((w_max - cwnd) / c), w_max) } else { (0.0, cwnd) };
             Epoch { start: ack.now, k, origin, w_est: cwnd }
         });
         let t = ack.now.since(epoch.start).as_secs_f64();
         let cubic = |t: f64| {
             let d = t - epoch.k;
-            epoch.origin + C * d * d * d
+            epoch.origin + c * d * d * d
         };
         // Linux keeps to RFC 8312, in which Reno's increase never grows to a segment.
         let catches_up = self.hystart.is_none() && epoch.w_est >= cwnd_prior;
         let alpha = if catches_up { 1.0 } else { ALPHA };
-        epoch.w_est += alpha * acked / cwnd;
+        epoch.w_est += slowed * alpha * acked / cwnd;
         if cubic(t) < epoch.w_est {
             self.cwnd = cwnd.max(epoch.w_est);
         } else {
@@ -138,6 +145,10 @@ impl CongestionControl for Cubic {
     fn on_idle(&mut self, restart: u64) {
         self.cwnd = self.cwnd.min(restart as f64 / self.mss);
         self.epoch = None;
+    }
+
+    fn set_part(&mut self, part: f64) {
+        self.part = part;
     }
 
     fn cwnd(&self) -> u64 {

@@ -7,6 +7,8 @@ use super::params::Params;
 
 /// Bytes that a block, a message or a channel costs beside its content.
 pub(super) const ENTRY: u64 = 512;
+/// Bytes that a path beside the first costs, its window of packet numbers at its widest included.
+pub(super) const PATH: u64 = 48 << 10;
 /// Bytes that a symbol costs beside its content: places in lists, trees and plans.
 const SYMBOL: u64 = 64;
 /// The least that a connection may hold.

@@ -65,6 +65,12 @@ pub struct DfcpConfig {
     pub known: Option<KnownPath>,
     /// Whether to keep a trace of what happens, for qlog.
     pub trace: bool,
+    /// Whether paths that share a bottleneck take one flow's share of it together (RFC 6356).
+    pub coupled: bool,
+    /// An unguessable seed by which packet numbers are left out now and then, so that a peer that
+    /// reports the arrival of what it did not get is found out (RFC 9000 section 21.4). None: no
+    /// number is.
+    pub left_out: Option<u64>,
     /// The longest message that the peer may send, in bytes.
     pub longest_message: u32,
     /// Whether a message counts as held until
@@ -89,6 +95,8 @@ impl Default for DfcpConfig {
             token: None,
             known: None,
             trace: false,
+            coupled: true,
+            left_out: None,
             longest_message: 128 << 20,
             holds_messages: false,
             budget: None,

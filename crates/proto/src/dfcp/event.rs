@@ -119,6 +119,9 @@ pub enum CloseReason {
     /// Nothing was heard for too long.
     #[error("nothing was heard from the peer for too long")]
     IdleTimeout,
+    /// The peer reported the arrival of packets that were never sent.
+    #[error("the peer reported the arrival of packets that were never sent")]
+    Untrue,
     /// The two sides have no version in common.
     #[error("the peer speaks other versions of the protocol")]
     Version,

@@ -1,3 +1,4 @@
+use fontis_base::Time;
 use smallvec::SmallVec;
 
 /// What has arrived on one path: run lengths, receive times, congestion marks.
@@ -25,6 +26,11 @@ pub struct Feedback {
 }
 
 impl Feedback {
+    /// When the highest packet came, on the receiver's clock.
+    pub(super) const fn received_at(&self) -> Time {
+        Time::from_nanos(self.received_at_us.saturating_mul(1000))
+    }
+
     /// The receive times that it reports: packet number, time on the receiver's clock in
     /// microseconds.
     pub(super) fn arrivals(&self) -> impl Iterator<Item = (u64, i64)> {

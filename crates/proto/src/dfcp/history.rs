@@ -46,6 +46,17 @@ enum Fate {
     Missing,
     Received,
     Lost,
+    /// No packet had the number.
+    LeftOut,
+}
+
+/// What is wrong with a feedback frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Untrue {
+    /// It speaks of packets that were never sent.
+    NeverSent,
+    /// It tells the arrival of a number that was left out: its sender does not go by what came.
+    LeftOut,
 }
 
 impl Sent {
@@ -110,6 +121,12 @@ impl History {
         number
     }
 
+    /// Leaves a number out.
+    pub(super) fn leave_out(&mut self, now: Time) {
+        let none = Sent { counted: false, fate: Fate::LeftOut, ..Sent::new(now, 0) };
+        self.sent.push_back(none);
+    }
+
     pub(super) fn get(&self, number: u64) -> Option<&Sent> {
         self.sent.get(usize::try_from(number.checked_sub(self.first)?).ok()?)
     }
@@ -121,16 +138,16 @@ impl History {
 
     /// Decides the fate of packets: a missing one is lost when as many later ones have come as
     /// reordering may separate, or one that was sent later by more than `patience`. `decide` is
-    /// told of each newly decided one, from the highest down. False if the feedback speaks of
-    /// packets that were never sent, in which case nothing happens.
+    /// told of each newly decided one, from the highest down. Feedback on packets that were never
+    /// sent changes nothing.
     pub(super) fn resolve(
         &mut self,
         feedback: &Feedback,
         patience: Duration,
         mut decide: impl FnMut(u64, &Sent, Outcome),
-    ) -> bool {
+    ) -> Result<(), Untrue> {
         if feedback.largest >= self.next_number() {
-            return false;
+            return Err(Untrue::NeverSent);
         }
         let largest =
             self.largest.map_or(feedback.largest, |largest| largest.max(feedback.largest));
@@ -155,6 +172,7 @@ impl History {
                         Outcome::Lost
                     }
                     (Fate::Lost, true) => Outcome::Late,
+                    (Fate::LeftOut, true) => return Err(Untrue::LeftOut),
                     (Fate::Unknown, false) => {
                         sent.fate = Fate::Missing;
                         continue;
@@ -175,7 +193,7 @@ impl History {
         // round trip is no reordering that waiting would help against.
         self.reordering = self.reordering.max(latest.min(self.sent.len() as u64));
         self.forget(lowest, largest, decide);
-        true
+        Ok(())
     }
 
     /// Drops what needs no remembering: decided packets beyond reach of reordering, and whatever
@@ -185,7 +203,7 @@ impl History {
         while let Some(sent) = self.sent.front() {
             let decided = match sent.fate {
                 Fate::Received => true,
-                Fate::Lost => self.first < keep,
+                Fate::Lost | Fate::LeftOut => self.first < keep,
                 Fate::Unknown | Fate::Missing => false,
             };
             let unreachable = self.first < lowest.min(keep);
@@ -226,10 +244,9 @@ mod tests {
     fn outcomes(history: &mut History, largest: u64, runs: &[u32]) -> Vec<(u64, Outcome)> {
         let feedback = Feedback { largest, runs: runs.into(), ..Feedback::default() };
         let mut seen = Vec::new();
-        assert!(
-            history.resolve(&feedback, Duration::MAX, |number, _, outcome| seen
-                .push((number, outcome)))
-        );
+        let resolved = history
+            .resolve(&feedback, Duration::MAX, |number, _, outcome| seen.push((number, outcome)));
+        assert_eq!(resolved, Ok(()));
         seen
     }
 
@@ -276,11 +293,13 @@ mod tests {
         history.push(Sent::new(Time::ZERO + Duration::from_secs(1), 100));
         let feedback = Feedback { largest: 2, runs: smallvec![1, 1, 1], ..Feedback::default() };
         let mut lost = Vec::new();
-        assert!(history.resolve(&feedback, Duration::from_millis(50), |number, _, outcome| {
-            if outcome == Outcome::Lost {
-                lost.push(number);
-            }
-        }));
+        let resolved =
+            history.resolve(&feedback, Duration::from_millis(50), |number, _, outcome| {
+                if outcome == Outcome::Lost {
+                    lost.push(number);
+                }
+            });
+        assert_eq!(resolved, Ok(()));
         assert_eq!(lost, [1]);
     }
 
@@ -288,6 +307,23 @@ mod tests {
     fn feedback_on_packets_never_sent_is_refused() {
         let mut history = history(5);
         let feedback = Feedback { largest: 5, runs: smallvec![1], ..Feedback::default() };
-        assert!(!history.resolve(&feedback, Duration::MAX, |_, _, _| panic!()));
+        let resolved = history.resolve(&feedback, Duration::MAX, |_, _, _| panic!());
+        assert_eq!(resolved, Err(Untrue::NeverSent));
+    }
+
+    #[test]
+    fn a_number_that_was_left_out_is_no_loss_and_cannot_arrive() {
+        let mut history = history(5);
+        history.leave_out(Time::ZERO);
+        history.push(Sent::new(Time::ZERO, 100));
+        for _ in 0..9 {
+            history.push(Sent::new(Time::ZERO, 100));
+        }
+        let seen = outcomes(&mut history, 15, &[10, 1, 5]);
+        assert!(seen.iter().all(|(_, outcome)| *outcome == Outcome::Received), "{seen:?}");
+        assert_eq!((history.unresolved(), history.in_flight()), (0, 0));
+        let all = Feedback { largest: 15, runs: smallvec![16], ..Feedback::default() };
+        let resolved = history.resolve(&all, Duration::MAX, |_, _, _| {});
+        assert_eq!(resolved, Err(Untrue::LeftOut));
     }
 }

@@ -21,12 +21,14 @@ mod feedback;
 mod feedback_due;
 mod history;
 mod in_flight;
+mod left_out;
 mod mtu;
 mod pacer;
 mod packet;
 mod params;
 mod path;
 mod paths;
+mod peer_clock;
 mod qlog;
 mod question;
 mod receipts;
@@ -53,7 +55,7 @@ pub use packet::{
     LiveKind, ObjectShape, Open, SymbolsFrame,
 };
 pub use params::{ParamFields, Params, ParamsError, ResetToken, SYMBOL_SIZE, SYN_SIZE, VERSION};
-pub use paths::{MAX_PATHS, PathId};
+pub use paths::{MAX_OPEN_PATHS, MAX_PATHS, PathId};
 pub use qlog::qlog_event;
 pub use redundancy::n_star;
 pub use resume::{Begun, Checkpoint, Held, Kept, KeptBlock};

@@ -132,6 +132,8 @@ pub enum Frame {
         /// Bits a second at the IP layer; zero pauses; none: as fast as it likes.
         rate: Option<Rate>,
     },
+    /// The path that this comes on is to carry data only while no other answers.
+    Spare,
     /// A path is given up, by either side.
     PathClosed {
         /// Its number.
@@ -166,6 +168,7 @@ impl Frame {
             Self::Response(_) => "response",
             Self::Token(_) => "token",
             Self::Limit { .. } => "limit",
+            Self::Spare => "spare",
             Self::PathClosed { .. } => "path_closed",
         }
     }

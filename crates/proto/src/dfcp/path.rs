@@ -1,11 +1,14 @@
 use fontis_base::{Duration, Rate, Time};
 
+use super::budget::Charge;
 use super::config::KnownPath;
 use super::feedback::Feedback;
 use super::feedback_due::FeedbackDue;
-use super::history::{History, Late, Outcome, Sent};
+use super::history::{History, Late, Outcome, Sent, Untrue};
+use super::left_out::LeftOut;
 use super::mtu::Mtu;
 use super::pacer::Pacer;
+use super::peer_clock::PeerClock;
 use super::question::Question;
 use super::receipts::Receipts;
 use super::redundancy::LossModel;
@@ -42,6 +45,8 @@ pub(super) enum PathState {
 pub(super) struct Path {
     pub(super) id: u8,
     pub(super) state: PathState,
+    /// It carries data only while no other answers.
+    pub(super) spare: bool,
     /// Bytes of IP and UDP headers.
     pub(super) overhead: u32,
     pub(super) question: Question,
@@ -50,16 +55,24 @@ pub(super) struct Path {
     pub(super) pings: u32,
     /// A symbol of the oldest block is to be sent, to prod a silent receiver.
     pub(super) probe_symbols: bool,
+    /// Its memory, if it is not the first.
+    _charge: Option<Charge>,
     /// When a packet last came.
     pub(super) received: Time,
     /// Bytes at the IP layer.
     pub(super) bytes: [u64; 2],
     pub(super) receipts: Receipts,
     pub(super) history: History,
+    /// The packet numbers that are left out, if any are.
+    left_out: Option<LeftOut>,
+    /// None before the first feedback: strangers' connections are small.
+    peer_clock: Option<Box<PeerClock>>,
+    is_believed: bool,
     pub(super) rtt: Rtt,
     pub(super) loss: LossModel,
     pub(super) pacer: Pacer,
     pub(super) controller: RateController,
+    kind: RateKind,
     pub(super) mtu: Mtu,
     pub(super) limited: bool,
     /// The host was late with data since the last feedback.
@@ -75,6 +88,9 @@ pub(super) struct Path {
     last_marked: u64,
     /// Bytes at the IP layer of the packets that feedback has shown to have arrived.
     acked_bytes: u64,
+    /// What the last feedback told about the queue, if it was this side's sending that made it: the
+    /// least one-way delay in nanoseconds, and when it was met on the receiver's clock.
+    pub(super) met: Option<(Time, i64)>,
     /// When feedback last came, or sending began after rest.
     heard: Time,
     silent_rounds: u32,
@@ -83,25 +99,37 @@ pub(super) struct Path {
 }
 
 impl Path {
-    pub(super) fn new(id: u8, kind: RateKind, mtu: Mtu, overhead: u32) -> Self {
-        let controller = RateController::new(kind);
+    pub(super) fn new(
+        id: u8,
+        kind: RateKind,
+        mtu: Mtu,
+        overhead: u32,
+        charge: Option<Charge>,
+    ) -> Self {
+        let controller = RateController::beside(kind, id);
         let trains = Trains::new(controller.wants_train());
         Self {
             id,
             state: PathState::Opening,
+            spare: false,
             overhead,
             question: Question::default(),
             feedback: FeedbackDue::default(),
             pings: 0,
             probe_symbols: false,
+            _charge: charge,
             received: Time::ZERO,
             bytes: [0; 2],
             receipts: Receipts::new(),
             history: History::default(),
+            left_out: None,
+            peer_clock: None,
+            is_believed: true,
             rtt: Rtt::new(),
             loss: LossModel::new(),
             pacer: Pacer::new(),
             controller,
+            kind,
             mtu,
             limited: false,
             host_late: false,
@@ -112,11 +140,17 @@ impl Path {
             trains,
             last_marked: 0,
             acked_bytes: 0,
+            met: None,
             heard: Time::ZERO,
             silent_rounds: 0,
             probes: 0,
             probe_from: Time::ZERO,
         }
+    }
+
+    /// Leaves packet numbers out from now on, by an unguessable seed if there is one.
+    pub(super) fn leave_numbers_out(&mut self, seed: Option<u64>) {
+        self.left_out = seed.map(|seed| LeftOut::new(seed, self.id));
     }
 
     /// Begins with what an earlier connection found out.
@@ -133,7 +167,7 @@ impl Path {
 
     /// Begins anew on another network.
     pub(super) fn restart(&mut self, now: Time, kind: RateKind) {
-        self.controller = RateController::new(kind);
+        self.controller = RateController::beside(kind, self.id);
         self.rtt = Rtt::new();
         self.pacer = Pacer::new();
         self.pacer.restart(now);
@@ -148,6 +182,13 @@ impl Path {
                 self.heard = now;
             }
             self.probe_from = now;
+        }
+        // A train's numbers are consecutive.
+        if !self.trains.goes_on()
+            && let Some(left_out) = &mut self.left_out
+            && left_out.has(self.history.next_number())
+        {
+            self.history.leave_out(now);
         }
         self.history.push(sent)
     }
@@ -229,20 +270,30 @@ impl Path {
         (self.has_room(size, allowance) && !self.is_paused()).then(|| self.pacer.next())
     }
 
-    /// Takes feedback. `decide` is told what became of each packet, and `all` of the losses. False
-    /// if it is impossible.
+    /// Takes feedback. `decide` is told what became of each packet, and `all` of the losses.
     pub(super) fn on_feedback(
         &mut self,
         now: Time,
         feedback: &Feedback,
         all: &mut LossModel,
         mut decide: impl FnMut(u64, &Sent, Outcome),
-    ) -> bool {
+    ) -> Result<(), Untrue> {
         let rtt_sample = self.history.get(feedback.largest).map(|sent| {
             let delay = Duration::from_micros(u64::from(feedback.delay_us));
             (sent.time, now.since(sent.time) - delay)
         });
-        let one_way_ns = self.one_way_delays(feedback);
+        let was_believed = self.is_believed;
+        self.is_believed =
+            self.peer_clock.get_or_insert_default().believes(now, feedback.received_at());
+        let is_believed = self.is_believed;
+        if was_believed && !is_believed {
+            self.distrust();
+        }
+        let one_way_ns = match rtt_sample {
+            // Where the peer's clock says nothing true, round trips tell the queue.
+            Some((_, rtt)) if !is_believed => vec![(feedback.largest, rtt.as_nanos() as i64)],
+            _ => self.one_way_delays(feedback),
+        };
         let train = self.trains.measure(feedback, &self.history);
         let mut decided = Vec::new();
         let mut tally = Tally::default();
@@ -250,7 +301,7 @@ impl Path {
         let was_full = !self.may_fly();
         let (limited, host_late) = (&mut self.limited, &mut self.host_late);
         let acked_bytes = &mut self.acked_bytes;
-        let known = self.history.resolve(feedback, patience, |number, sent, outcome| {
+        let resolved = self.history.resolve(feedback, patience, |number, sent, outcome| {
             *limited |= sent.late == Some(Late::Starved);
             *host_late |= sent.late == Some(Late::Host);
             match outcome {
@@ -270,9 +321,7 @@ impl Path {
             }
             decide(number, sent, outcome);
         });
-        if !known {
-            return false;
-        }
+        resolved?;
         if was_full && self.may_fly() {
             self.room_since = now;
         }
@@ -302,7 +351,7 @@ impl Path {
             srtt: self.rtt.smoothed(),
             min_rtt: self.rtt.least(),
             one_way_ns: if fresh { one_way_ns } else { Vec::new() },
-            received_at: Time::from_nanos(feedback.received_at_us.saturating_mul(1000)),
+            received_at: if is_believed { feedback.received_at() } else { now },
             // The peer's own count may be as high as it likes.
             received_bytes: self.acked_bytes,
             largest: feedback.largest,
@@ -321,11 +370,23 @@ impl Path {
             Some(few) => self.on_hint(now, few.rate, self.mtu.size()),
             None => {}
         }
+        self.met = None;
         if fresh {
             self.controller.on_feedback(&sample);
+            if !sample.limited && self.controller.has_started() {
+                let least = sample.one_way_ns.iter().map(|(_, delay)| *delay).min();
+                self.met = least.map(|least| (sample.received_at, least));
+            }
             (self.limited, self.host_late) = (false, false);
         }
-        true
+        Ok(())
+    }
+
+    /// The peer's clock is not what was gone by so far: begin anew with half of the rate.
+    fn distrust(&mut self) {
+        let rate = self.controller.rate();
+        self.controller = RateController::beside(self.kind, self.id);
+        self.controller.on_known_rate(rate);
     }
 
     /// One-way delays of packets that a feedback reports, in order of their numbers.
@@ -443,7 +504,7 @@ mod tests {
 
     #[test]
     fn only_the_first_hint_is_a_reason_for_a_long_train() {
-        let mut path = Path::new(0, RateKind::Auto, Mtu::new(1280, 1500), 28);
+        let mut path = Path::new(0, RateKind::Auto, Mtu::new(1280, 1500), 28, None);
         let leave = |path: &mut Path| {
             let mut packets = 0;
             while path.trains.goes_on() {

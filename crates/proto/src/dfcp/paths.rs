@@ -10,8 +10,11 @@ use super::path::{Path, PathState};
 /// belong to it.
 pub type PathId = u8;
 
-/// The most paths that a connection ever has.
-pub const MAX_PATHS: usize = 16;
+/// The most paths that a connection ever has: as many as a packet's type can tell.
+pub const MAX_PATHS: usize = 64;
+
+/// The most of them that are not closed.
+pub const MAX_OPEN_PATHS: usize = 16;
 
 /// How much later than a symbol that leaves now one that is on its way elsewhere may arrive and
 /// still be waited for, at an object's end.
@@ -19,10 +22,10 @@ const PATIENCE: Duration = Duration::from_millis(5);
 
 /// A set of paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct PathSet(u16);
+pub(super) struct PathSet(u64);
 
 impl PathSet {
-    pub(super) const ALL: Self = Self(u16::MAX);
+    pub(super) const ALL: Self = Self(u64::MAX);
 
     pub(super) const fn contains(self, path: usize) -> bool {
         self.0 >> path & 1 == 1
@@ -67,17 +70,24 @@ impl Paths {
         self.0.iter_mut()
     }
 
+    /// How many are not closed.
+    pub(super) fn open_count(&self) -> usize {
+        self.0.iter().filter(|path| path.state != PathState::Closed).count()
+    }
+
     /// Those that may carry data.
     pub(super) fn usable(&self) -> impl Iterator<Item = (usize, &Path)> {
         self.0.iter().enumerate().filter(|(_, path)| path.state == PathState::Usable)
     }
 
-    /// The one for everything that belongs to no path: the shortest of those that answer.
+    /// The one for everything that belongs to no path: the shortest of those that answer, a spare
+    /// one if no other does.
     pub(super) fn main(&self, now: Time) -> usize {
         if self.0.len() == 1 {
             return 0;
         }
-        let rank = |(_, path): &(usize, &Path)| (path.is_silent(now), path.rtt.smoothed());
+        let rank =
+            |(_, path): &(usize, &Path)| (path.is_silent(now), path.spare, path.rtt.smoothed());
         self.usable().min_by_key(rank).map_or(0, |(at, _)| at)
     }
 
@@ -123,6 +133,12 @@ impl Paths {
             longest = longest.max(other.rtt.smoothed() / 2);
         }
         rate > Rate::ZERO && longest + rate.time_for(bytes) <= delay
+    }
+
+    /// Whether a path is a spare one that is not needed: another that is none answers.
+    pub(super) fn rests(&self, path: usize, now: Time) -> bool {
+        let answers = |(_, path): (usize, &Path)| !path.spare && !path.is_silent(now);
+        self.0[path].spare && self.usable().any(answers)
     }
 
     /// The usable paths, those with the shortest delay first.

@@ -15,11 +15,12 @@ pub fn qlog_event(event: &TraceEvent) -> QlogEvent {
         Traced::Sent { number, size, frames } => packet_sent(*number, *size, told(frames)),
         Traced::Received { number, size, frames } => packet_received(*number, *size, told(frames)),
         Traced::Lost { number } => packet_lost(*number),
-        Traced::Metrics { srtt, rate, in_flight, loss } => metrics_updated(json!({
+        Traced::Metrics { srtt, rate, in_flight, loss, state } => metrics_updated(json!({
             "smoothed_rtt": millis(*srtt),
             "pacing_rate": rate.as_bps(),
             "bytes_in_flight": in_flight,
             "loss_rate": loss,
+            "rate_state": state.name(),
         })),
     };
     // A connection has one path unless it says otherwise.

@@ -1,5 +1,7 @@
 use fontis_base::{Duration, Rate};
 
+use crate::rate::state::RateState;
+
 /// What a connection has counted, and how its paths look now: rates, packets and bytes are those of
 /// all together, times those of the shortest.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -12,6 +14,8 @@ pub struct DfcpStats {
     pub min_rtt: Duration,
     /// The pacing rate, in bytes at the IP layer.
     pub rate: Rate,
+    /// What the rate controller does.
+    pub state: RateState,
     /// The measured share of packets lost on the way to the peer.
     pub loss: f64,
     /// The share of the peer's packets so far that have not come.
@@ -64,6 +68,10 @@ pub struct PathStats {
     pub path: u8,
     /// Whether the peer answers on it.
     pub answers: bool,
+    /// Whether it carries data only while no other answers.
+    pub spare: bool,
+    /// What its rate controller does.
+    pub state: RateState,
     /// The smoothed round-trip time.
     pub srtt: Duration,
     /// The least round-trip time.
@@ -78,6 +86,9 @@ pub struct PathStats {
     pub bytes_sent: u64,
     /// Bytes received at the IP layer.
     pub bytes_received: u64,
+    /// The lowest number of the paths that wait in the same queue as this one, for what this side
+    /// sends: its own if there is no other.
+    pub shares_with: u8,
 }
 
 impl DfcpStats {

@@ -1,6 +1,7 @@
 use fontis_base::{Duration, Rate, Time};
 
 use super::packet::Frames;
+use crate::rate::state::RateState;
 
 /// Something that happened in a connection, for qlog and for people.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,5 +50,7 @@ pub enum Traced {
         in_flight: u64,
         /// The measured share of packets lost.
         loss: f64,
+        /// What the rate controller does.
+        state: RateState,
     },
 }

@@ -35,6 +35,7 @@ mod kind {
     pub(super) const LIMIT: u8 = 0x0d;
     pub(super) const TOKEN: u8 = 0x0e;
     pub(super) const PATH_CLOSED: u8 = 0x0f;
+    pub(super) const SPARE: u8 = 0x10;
     /// Symbols: the low six bits are flags.
     pub(super) const SYMBOLS: u8 = 0x40;
 }
@@ -277,6 +278,7 @@ fn encode(frame: &Frame, last: bool, out: &mut impl Sink) {
             // Zero says none; a rate of n is written as n + 1.
             out.varint(rate.map_or(0, |rate| rate.as_bps().min(MAX_LIMIT) + 1));
         }
+        Frame::Spare => out.slice(&[kind::SPARE]),
         Frame::PathClosed { path } => out.slice(&[kind::PATH_CLOSED, *path]),
         Frame::Close { code, reason } => {
             out.slice(&[kind::CLOSE]);
@@ -416,6 +418,7 @@ fn decode(bytes: &mut Bytes) -> Result<Frame, DfcpWireError> {
             }
             Frame::Token(copy(bytes, length)?)
         }
+        kind::SPARE => Frame::Spare,
         kind::PATH_CLOSED => Frame::PathClosed { path: u8_of(bytes)? },
         kind::LIMIT => Frame::Limit {
             sequence: u32_of(bytes, "sequence")?,

@@ -12,6 +12,7 @@ use super::ledger::LossLedger;
 use super::loss_test::{LossTest, Tally};
 use super::rival::Rival;
 use super::start::{Growth, Start};
+use super::state::RateState;
 use super::target::QueueTarget;
 
 /// Never slower: about a packet a second.
@@ -118,6 +119,10 @@ pub struct Auto {
     silent_rounds: u32,
     /// When the rate was last steered, or left as it is.
     steered_at: Time,
+    /// See [`Auto::set_part`].
+    part: f64,
+    /// See [`Auto::drain_later`].
+    later: u64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -175,6 +180,8 @@ impl Auto {
             confirmed: 0.0,
             silent_rounds: 0,
             steered_at: Time::ZERO,
+            part: 1.0,
+            later: 0,
         }
     }
 
@@ -220,6 +227,39 @@ impl Auto {
     /// The rate when last a round's worth of feedback confirmed it, reductions of our own apart.
     pub fn confirmed(&self) -> Option<Rate> {
         (self.confirmed > 0.0).then(|| Rate::from_bps(self.confirmed as u64))
+    }
+
+    /// What it does at present.
+    pub const fn state(&self) -> RateState {
+        if self.rival.is_on() {
+            RateState::Friendly
+        } else if self.ceiling.is_some() {
+            RateState::Bounded
+        } else if self.start.is_on() {
+            RateState::Starting
+        } else {
+            RateState::Filling
+        }
+    }
+
+    /// Whether it has found out what the path carries.
+    pub const fn has_started(&self) -> bool {
+        !self.start.is_on()
+    }
+
+    /// Waits for so many hundredths longer than others do before it empties the queue on its own
+    /// account.
+    pub(super) const fn drain_later(&mut self, hundredths: u64) {
+        self.later = hundredths;
+    }
+
+    /// See [`RateController::set_part`](super::RateController::set_part).
+    pub fn set_part(&mut self, part: f64) {
+        self.part = part;
+        self.rival.set_part(part);
+        if let Some(ceiling) = &mut self.ceiling {
+            ceiling.set_part(part);
+        }
     }
 
     /// A round trip passed without feedback.
@@ -316,7 +356,7 @@ impl Auto {
     }
 
     fn queue_target(&self) -> f64 {
-        self.target.at(self.share())
+        self.target.at(self.share() / self.part)
     }
 
     /// The rate at which packets that survive the path's own loss arrive with rate `arrival`.
@@ -450,7 +490,7 @@ impl Auto {
             && self.ledger.wants_calm(sample)
             && self.drain.age(now) > DOUBT;
         let stands = self.stands >= STANDING_ROUNDS && self.drain.age(now) > rounds(4.0);
-        if self.drain.is_due(sample) || doubtful || stands {
+        if self.drain.is_due(sample, self.later) || doubtful || stands {
             self.stands = 0;
             let shortest = if doubtful && self.ledger.is_slow() {
                 1.0
@@ -471,7 +511,7 @@ impl Auto {
         let factor = (1.0 + growth).clamp(0.25, 1.0 + BOOST.1);
         let rate = self.sending(delivered * factor).max(MIN_RATE);
         let rtt = sample.srtt.as_secs_f64().max(1e-3);
-        let increase = INCREASE * PACKET / rtt;
+        let increase = INCREASE * self.part * PACKET / rtt;
         let more = (self.rate + increase * passed.as_secs_f64() / rtt)
             .min(1.5 * self.sending(delivered) + increase);
         let rate = if growth > 0.0 { rate.max(more) } else { rate };

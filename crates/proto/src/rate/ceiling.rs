@@ -33,6 +33,8 @@ pub(super) struct Ceiling {
     /// The growth of a round trip, once the window is what it was.
     growth: f64,
     rtt: Duration,
+    /// See [`Ceiling::set_part`].
+    part: f64,
 }
 
 impl Ceiling {
@@ -45,6 +47,7 @@ impl Ceiling {
             changed: sample.now,
             growth: BEYOND,
             rtt: sample.srtt,
+            part: 1.0,
         };
         ceiling.on_overload(sample, flight as u64);
         ceiling
@@ -70,13 +73,24 @@ impl Ceiling {
         }
         let rounds = passed.as_secs_f64() / sample.srtt.as_secs_f64().max(1e-6);
         if self.window < self.before {
-            let recovery = RECOVERY * libm::cbrt(self.before / (RECOVERED * PACKET));
-            self.window += (1.0 - LEFT) * self.before * rounds / recovery.max(2.0);
+            self.window += (1.0 - LEFT) * self.before * rounds / self.rounds().max(2.0);
         } else {
             self.window *= 1.0 + self.growth * rounds;
-            self.growth += BEYOND * rounds;
+            self.growth += BEYOND * self.part * rounds;
         }
         self.window < LOOSE * (sample.in_flight as f64).max(10.0 * PACKET)
+    }
+
+    /// Round trips in which the window comes back to where it was.
+    fn rounds(&self) -> f64 {
+        let whole = self.before / self.part;
+        RECOVERY * libm::cbrt(whole / (RECOVERED * PACKET)) / self.part
+    }
+
+    /// The path's part of what several have that together take one flow's share. Each meets its
+    /// part of the losses, so that it recovers from one as slowly as losses are rarer.
+    pub(super) const fn set_part(&mut self, part: f64) {
+        self.part = part;
     }
 
     /// The first packet whose loss counts.
@@ -86,8 +100,7 @@ impl Ceiling {
 
     /// How long it takes to come back to where it was.
     pub(super) fn recovery(&self) -> Duration {
-        let rounds = RECOVERY * libm::cbrt(self.before / (RECOVERED * PACKET)) + 8.0;
-        Duration::from_secs_f64(self.rtt.as_secs_f64() * rounds)
+        Duration::from_secs_f64(self.rtt.as_secs_f64() * (self.rounds() + 8.0))
     }
 
     /// Bytes that may be in flight.

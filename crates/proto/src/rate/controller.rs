@@ -4,6 +4,10 @@ use super::auto::Auto;
 use super::feedback::FeedbackSummary;
 use super::friendly::Friendly;
 use super::kind::RateKind;
+use super::state::RateState;
+
+/// How much longer each path waits than the one before until it empties its queue, in hundredths.
+const STAGGER: u64 = 9;
 
 /// A rate controller at work.
 #[derive(Clone, Debug)]
@@ -19,6 +23,16 @@ pub enum RateController {
 }
 
 impl RateController {
+    /// A controller of this kind at its beginning, of one of several paths: they do not empty their
+    /// queues at the same time, unless they wait in the same one.
+    pub fn beside(kind: RateKind, path: u8) -> Self {
+        let mut controller = Self::new(kind);
+        if let Self::Auto(auto) = &mut controller {
+            auto.drain_later(STAGGER * u64::from(path));
+        }
+        controller
+    }
+
     /// A controller of this kind at its beginning.
     pub fn new(kind: RateKind) -> Self {
         match kind {
@@ -93,6 +107,34 @@ impl RateController {
             // A fixed rate does not adapt, but a sender that nobody answers should still stop.
             Self::Fixed(rate) => rate.bytes_in(rtt * 4 + Duration::from_millis(200)).max(64 * 1500),
             Self::Greedy => u64::MAX,
+        }
+    }
+
+    /// What it does at present.
+    pub fn state(&self) -> RateState {
+        match self {
+            Self::Auto(auto) => auto.state(),
+            Self::Friendly(_) => RateState::Friendly,
+            Self::Fixed(_) | Self::Greedy => RateState::Fixed,
+        }
+    }
+
+    /// Whether it has found out what the path carries.
+    pub fn has_started(&self) -> bool {
+        match self {
+            Self::Auto(auto) => auto.has_started(),
+            Self::Friendly(friendly) => friendly.has_started(),
+            Self::Fixed(_) | Self::Greedy => false,
+        }
+    }
+
+    /// The path's part of what all paths have that wait in one queue with it, of this connection:
+    /// one if there are no others. All of them together then take one flow's share.
+    pub fn set_part(&mut self, part: f64) {
+        match self {
+            Self::Auto(auto) => auto.set_part(part),
+            Self::Friendly(friendly) => friendly.set_part(part),
+            Self::Fixed(_) | Self::Greedy => {}
         }
     }
 

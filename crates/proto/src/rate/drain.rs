@@ -73,9 +73,11 @@ impl Drain {
         now.since(self.until)
     }
 
-    /// Whether the path has shown no lesser delay for so long that it is time for one.
-    pub(super) fn is_due(&self, sample: &FeedbackSummary) -> bool {
-        self.least.is_some_and(|(_, at)| sample.now.since(at) > sample.at_least(EVERY))
+    /// Whether the path has shown no lesser delay for so long that it is time for one; `later` as a
+    /// share of the time that others wait, in hundredths.
+    pub(super) fn is_due(&self, sample: &FeedbackSummary, later: u64) -> bool {
+        let every = sample.at_least(EVERY).mul_ratio(100 + later, 100);
+        self.least.is_some_and(|(_, at)| sample.now.since(at) > every)
     }
 
     /// Whether what comes of the last one is not known yet.

@@ -25,6 +25,16 @@ impl Friendly {
         self.window.on_feedback(sample, congested);
     }
 
+    /// Whether it has met congestion.
+    pub fn has_started(&self) -> bool {
+        self.window.has_started()
+    }
+
+    /// See [`RateController::set_part`](super::RateController::set_part).
+    pub fn set_part(&mut self, part: f64) {
+        self.window.set_part(part);
+    }
+
     /// Another round-trip time has passed without the feedback that was due.
     pub fn on_silence(&mut self) {
         self.window.on_silence();

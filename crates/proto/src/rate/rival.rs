@@ -69,6 +69,13 @@ impl Rival {
         self.window.take().map(|window| window.rate())
     }
 
+    /// Its part of what several have that together take one window's share.
+    pub(super) fn set_part(&mut self, part: f64) {
+        if let Some(window) = &mut self.window {
+            window.set_part(part);
+        }
+    }
+
     /// Another round trip has passed without the feedback that was due.
     pub(super) fn on_silence(&mut self) {
         if let Some(window) = &mut self.window {

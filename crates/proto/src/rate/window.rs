@@ -62,6 +62,16 @@ impl CubicWindow {
         self.recovered_at
     }
 
+    /// Whether slow start is over.
+    pub(super) fn has_started(&self) -> bool {
+        self.window.cwnd() >= self.window.ssthresh()
+    }
+
+    /// Its part of what several have that together take one window's share.
+    pub(super) fn set_part(&mut self, part: f64) {
+        self.window.set_part(part);
+    }
+
     /// Takes a feedback, and whether it shows congestion.
     pub(super) fn on_feedback(&mut self, sample: &FeedbackSummary, congested: bool) {
         self.now = sample.now;

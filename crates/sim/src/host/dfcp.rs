@@ -275,7 +275,7 @@ impl DfcpHost {
         if event == DfcpEvent::Connected {
             for _ in 1..self.ways.len() {
                 let token = self.token();
-                connection.open_path(self.config.overhead, token);
+                connection.open_path(self.config.overhead, false, token);
             }
         }
         match &mut self.role {

@@ -41,10 +41,10 @@ struct Connection {
     there: u8,
     is_server: bool,
     is_dfcp: bool,
-    /// Packets of DFCP that did not come.
-    gaps: Gaps,
-    /// Sent and neither acknowledged nor lost.
-    sent: BTreeMap<u64, (Handle, Time)>,
+    /// Packets of DFCP that did not come, by their paths.
+    gaps: BTreeMap<u8, Gaps>,
+    /// Sent and neither acknowledged nor lost, by path and number.
+    sent: BTreeMap<(u8, u64), (Handle, Time)>,
     streams: Streams,
     /// Packets of the handshake that were sent and not answered.
     shaken: BTreeMap<Time, Handle>,
@@ -160,7 +160,7 @@ impl Reading {
                 there: lane(there),
                 is_server,
                 is_dfcp: protocol == DFCP,
-                gaps: Gaps::default(),
+                gaps: BTreeMap::new(),
                 sent: BTreeMap::new(),
                 streams: BTreeMap::new(),
                 shaken: BTreeMap::new(),
@@ -215,9 +215,9 @@ impl Reading {
             "packet_lost" => {
                 let number =
                     data["header"]["packet_number"].as_u64().or(data["packet_number"].as_u64());
+                let place = number.map(|number| (path_of(&data), number));
                 let connection = self.connection();
-                if let Some((handle, _)) = number.and_then(|number| connection.sent.remove(&number))
-                {
+                if let Some((handle, _)) = place.and_then(|place| connection.sent.remove(&place)) {
                     let after = connection.forth;
                     self.builder.lost_after(handle, after);
                 }
@@ -247,13 +247,15 @@ impl Reading {
             let streams = is_sent.then(|| &mut self.connection().streams);
             frames::said(counted, frames, streams)
         };
+        said.header.path = path_of(data);
+        let path = said.header.path;
         let connection = self.connection();
         let (flow, here, there) = (connection.flow, connection.here, connection.there);
         let back = connection.is_server == is_sent;
         let (from, to) = if is_sent { (here, there) } else { (there, here) };
         let departed = if is_sent { at } else { self.answered(at, &mut said) };
         let mut packet = TracePacket::sent(number.unwrap_or(0), departed, from, to, size);
-        packet.flow = flow;
+        (packet.flow, packet.path) = (flow, path);
         if let Some(stream) = said.stream {
             packet.block = stream.min(u64::from(u32::MAX)) as u32;
         }
@@ -267,7 +269,7 @@ impl Reading {
         if !is_sent {
             self.builder.arrived(handle, at);
             if let Some(number) = counted.filter(|_| is_dfcp) {
-                self.connection().gaps.came(number, departed, size);
+                self.connection().gaps.entry(path).or_default().came(number, departed, size);
             }
             return;
         }
@@ -277,7 +279,7 @@ impl Reading {
         let connection = self.connection();
         match counted {
             Some(number) => {
-                connection.sent.insert(number, (handle, at));
+                connection.sent.insert((path, number), (handle, at));
             }
             None => {
                 connection.shaken.insert(at, handle);
@@ -291,7 +293,10 @@ impl Reading {
         let delay = said.header.ack_delay;
         let connection = self.connection();
         let largest = said.acks.iter().map(|(_, high)| *high).max();
-        let largest = largest.and_then(|largest| connection.sent.get(&largest)).map(|(_, at)| *at);
+        // Packets of a path are acknowledged on that path.
+        let path = said.header.path;
+        let largest = largest.and_then(|largest| connection.sent.get(&(path, largest)));
+        let largest = largest.map(|(_, at)| *at);
         if let Some(sent) = largest {
             connection.sample(at.since(sent) - delay);
         }
@@ -314,10 +319,10 @@ impl Reading {
             let connection = self.connection();
             connection.has_acks = true;
             // What is beyond was acknowledged before or was never sent.
-            let range = connection.sent.range(*low..=(*high).max(*low));
-            let done: Vec<u64> = range.map(|(number, _)| *number).collect();
-            for number in done {
-                if let Some((handle, sent)) = self.connection().sent.remove(&number) {
+            let range = connection.sent.range((path, *low)..=(path, (*high).max(*low)));
+            let done: Vec<_> = range.map(|(place, _)| *place).collect();
+            for place in done {
+                if let Some((handle, sent)) = self.connection().sent.remove(&place) {
                     // The acknowledgement before this one did not have it yet.
                     let arrived = (sent + forth).clamp(before, departed);
                     self.builder.believed(handle, arrived.max(sent), true);
@@ -359,13 +364,14 @@ impl Reading {
     /// What never came is drawn as lost on its way here.
     fn tell_missing(&mut self) {
         for connection in &mut self.connections {
-            let gaps = core::mem::take(&mut connection.gaps);
-            for (number, sent, size) in gaps.missing() {
-                let mut packet =
-                    TracePacket::sent(number, sent, connection.there, connection.here, size);
-                packet.flow = connection.flow;
-                packet.ended = self.builder.relative(sent + connection.back());
-                self.builder.missing(packet, !connection.is_server);
+            for (path, gaps) in core::mem::take(&mut connection.gaps) {
+                for (number, sent, size) in gaps.missing() {
+                    let mut packet =
+                        TracePacket::sent(number, sent, connection.there, connection.here, size);
+                    (packet.flow, packet.path) = (connection.flow, path);
+                    packet.ended = self.builder.relative(sent + connection.back());
+                    self.builder.missing(packet, !connection.is_server);
+                }
             }
         }
     }
@@ -393,4 +399,9 @@ impl Reading {
 
 fn as_float(value: &Value) -> Option<f64> {
     value.as_f64().or_else(|| value.as_str()?.parse().ok()).filter(|value: &f64| value.is_finite())
+}
+
+/// The path of an event: the first unless it says otherwise.
+fn path_of(data: &Value) -> u8 {
+    data["path_id"].as_u64().and_then(|path| u8::try_from(path).ok()).unwrap_or(0)
 }

@@ -3,14 +3,14 @@ use smallvec::SmallVec;
 
 use super::super::event::{CloseReason, DfcpEvent};
 use super::super::feedback_due::FeedbackDue;
-use super::super::history::Outcome;
+use super::super::history::{Outcome, Untrue};
 use super::super::packet::{
     BlockStatus, ChannelId, ConnectionId, DfcpPacket, Frame, Hello, LiveKind, SymbolsFrame,
 };
 use super::super::path::PathState;
 use super::super::paths::{MAX_PATHS, PathId};
 use super::super::trace::{TraceEvent, Traced};
-use super::{DfcpConnection, State, THEIRS, early_limit};
+use super::{CODE_UNTRUE, DfcpConnection, State, THEIRS, UNTRUE, early_limit};
 use crate::rate::feedback::feedback_interval;
 
 /// Channels whose status answers a PING.
@@ -138,7 +138,9 @@ impl DfcpConnection {
     fn has_path(&mut self, at: usize) -> bool {
         let may_grow = !self.initiator && !self.unconfirmed && at < MAX_PATHS;
         while may_grow && at >= self.paths.len() {
-            self.add_path();
+            if self.add_path().is_none() {
+                return false;
+            }
         }
         at < self.paths.len()
     }
@@ -246,6 +248,7 @@ impl DfcpConnection {
                     | Frame::Blocks(_)
                     | Frame::FinAck
                     | Frame::Padding(_)
+                    | Frame::Spare
                     | Frame::Challenge(_)
                     | Frame::Response(_)
             );
@@ -276,6 +279,12 @@ impl DfcpConnection {
             Frame::Padding(_) | Frame::Confirm => {}
             Frame::Challenge(token) => self.paths[at].question.is_asked(*token),
             Frame::Response(token) => self.on_response(now, at, *token),
+            Frame::Spare => {
+                // The first path is always there; a side of its own accord makes none spare.
+                if !self.initiator && at > 0 {
+                    self.paths[at].spare = true;
+                }
+            }
             Frame::PathClosed { path } => {
                 let at = usize::from(*path);
                 if self.paths.get(*path).is_some_and(|path| path.state != PathState::Closed)
@@ -342,14 +351,14 @@ impl DfcpConnection {
     fn on_frame_at_end(&mut self, now: Time, frame: &Frame) {
         match frame {
             Frame::Close { .. } | Frame::FinAck if self.state == State::Closing => {
-                self.finish_with(CloseReason::Local);
+                self.finish_with(self.closing.clone());
             }
             Frame::Close { .. } | Frame::Fin => self.fin.answered = true,
             Frame::Feedback(feedback) => self.on_feedback(now, feedback),
             _ => {}
         }
         if self.state == State::Closing && self.control.is_empty() {
-            self.finish_with(CloseReason::Local);
+            self.finish_with(self.closing.clone());
         }
     }
 
@@ -372,7 +381,7 @@ impl DfcpConnection {
         let id = path.id;
         let mut arrived = 0;
         let mut sizes = SmallVec::<[(u32, bool); 32]>::new();
-        let known = path.on_feedback(now, feedback, loss, |number, sent, outcome| {
+        let taken = path.on_feedback(now, feedback, loss, |number, sent, outcome| {
             if config.trace && outcome == Outcome::Lost {
                 trace.push_back(TraceEvent { time: now, path: id, what: Traced::Lost { number } });
             }
@@ -396,16 +405,23 @@ impl DfcpConnection {
                 false => sizes.push((size, came)),
             }
         });
-        if !known {
+        if let Err(untrue) = taken {
             stats.violations += 1;
+            if untrue == Untrue::LeftOut {
+                self.close_for(now, CloseReason::Untrue, CODE_UNTRUE, UNTRUE);
+            }
             return;
         }
         path.mtu.arrived(arrived);
+        let met = path.met.take();
         // Feedback tells of packets from the highest down.
         let holes =
             sizes.iter().rev().filter(|(size, came)| path.mtu.decided(*size, *came)).count();
         for channel in send.values_mut() {
             channel.retarget(loss);
+        }
+        if let Some(met) = met {
+            self.couple(now, at, met);
         }
         if holes > 0 {
             let room = self.least_symbol_room();
@@ -420,6 +436,7 @@ impl DfcpConnection {
                 rate: path.rate(),
                 in_flight: path.history.in_flight(),
                 loss: path.loss.loss(),
+                state: path.controller.state(),
             };
             self.trace.push_back(TraceEvent { time: now, path: id, what });
         }

@@ -30,6 +30,7 @@ use super::resume::Kept;
 use super::sending::SendChannel;
 use super::stats::DfcpStats;
 use super::trace::TraceEvent;
+use crate::rate::shared::SharedBottlenecks;
 
 pub use channels::SendOptions;
 use handshake::Handshake;
@@ -42,6 +43,9 @@ const HINT_SIZES: (u32, u32) = (860, 660);
 
 /// Jobs that a connection has done at once.
 const MAX_JOBS: usize = 8;
+/// The code and the words for a peer that reports the arrival of packets that were never sent.
+const CODE_UNTRUE: u32 = 6;
+const UNTRUE: &str = "feedback on packets that were not sent";
 /// Whose limit of the sending rate it is.
 const OURS: usize = 0;
 const THEIRS: usize = 1;
@@ -94,6 +98,8 @@ pub struct DfcpConnection {
     loss: LossModel,
     /// The paths whose packets on their way are counted upon.
     answering: PathSet,
+    /// Which of the paths wait in one queue.
+    bottlenecks: SharedBottlenecks,
     /// What this side and the peer allow all paths together.
     limits: [Option<Rate>; 2],
     /// The memory of blocks and messages.
@@ -138,6 +144,8 @@ pub struct DfcpConnection {
     latest: Time,
     last_heard: Time,
     drain_until: Time,
+    /// Why this side closes.
+    closing: CloseReason,
     stats: DfcpStats,
     trace: VecDeque<TraceEvent>,
 }
@@ -207,12 +215,14 @@ impl DfcpConnection {
         let least = config.packet_size.max(SYN_SIZE + config.overhead);
         let mtu = Mtu::new(least, config.max_packet_size);
         let code = config.params.codes().next().unwrap_or(Code::RaptorQ);
-        let mut first = Path::new(0, config.rate, mtu, config.overhead);
+        let mut first = Path::new(0, config.rate, mtu, config.overhead, None);
+        first.leave_numbers_out(config.left_out);
         first.state = PathState::Usable;
         Self {
             paths: Paths::new(first),
             loss: LossModel::new(),
             answering: PathSet::ALL,
+            bottlenecks: SharedBottlenecks::default(),
             limits: [None; 2],
             account: Account::new(&config.params, config.budget.clone()),
             code,
@@ -252,6 +262,7 @@ impl DfcpConnection {
             latest: now,
             last_heard: now,
             drain_until: Time::MAX,
+            closing: CloseReason::Local,
             stats: DfcpStats::default(),
             trace: VecDeque::new(),
             config,
@@ -338,6 +349,7 @@ impl DfcpConnection {
             srtt: main.rtt.smoothed(),
             min_rtt: main.rtt.least(),
             rate: usable().fold(Rate::ZERO, |sum, path| sum.saturating_add(path.rate())),
+            state: main.controller.state(),
             loss: self.loss.loss(),
             incoming_loss: main.receipts.loss(),
             in_flight: usable().map(|path| path.history.in_flight()).sum(),
@@ -351,6 +363,11 @@ impl DfcpConnection {
 
     /// Ends the connection at once; the peer is told `code` and `reason` (at most 255 bytes of it).
     pub fn close(&mut self, now: Time, code: u32, reason: &str) {
+        self.close_for(now, CloseReason::Local, code, reason);
+    }
+
+    /// The same, for a reason that this side's application is told.
+    fn close_for(&mut self, now: Time, closing: CloseReason, code: u32, reason: &str) {
         match self.state {
             State::Closing | State::Draining | State::Closed => return,
             State::Handshake if self.initiator => {
@@ -360,6 +377,7 @@ impl DfcpConnection {
             State::Handshake | State::Established => {}
         }
         self.state = State::Closing;
+        self.closing = closing;
         self.drain_until = now + (self.patience(now) * 5).max(Duration::from_millis(500));
         self.control.retract(|_| true);
         self.control.push(now, Frame::Close { code, reason: reason.to_owned() });

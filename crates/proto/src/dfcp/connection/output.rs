@@ -203,12 +203,16 @@ impl DfcpConnection {
         if !self.may_ask(path) {
             return None;
         }
-        let Path { question, state, .. } = &mut self.paths[path];
+        let Path { question, state, spare, .. } = &mut self.paths[path];
         if let Some(token) = question.answer() {
             return self.seal(now, path, smallvec![Frame::Response(token)], Meta::UNCOUNTED);
         }
         let token = question.challenge(now, *state == PathState::Opening)?;
-        let outgoing = self.seal(now, path, smallvec![Frame::Challenge(token)], Meta::UNCOUNTED)?;
+        let mut frames: Frames = smallvec![Frame::Challenge(token)];
+        if *spare && self.initiator {
+            frames.push(Frame::Spare);
+        }
+        let outgoing = self.seal(now, path, frames, Meta::UNCOUNTED)?;
         Some(Outgoing { probe: true, alone: true, ..outgoing })
     }
 
@@ -362,13 +366,13 @@ impl DfcpConnection {
         Carrier { path, room, answering, early: self.paths.as_early_as(path, answering) }
     }
 
-    /// Whether a path takes part: it answers, and what it brings comes before the others have
-    /// delivered all that there is.
+    /// Whether a path takes part: it answers, does not rest, and what it brings comes before the
+    /// others have delivered all that there is.
     fn takes_part(&self, path: usize) -> bool {
         if self.paths.len() == 1 {
             return true;
         }
-        if !self.answering.contains(path) {
+        if !self.answering.contains(path) || self.paths.rests(path, self.latest) {
             return false;
         }
         let mut left = Some(0);
@@ -443,6 +447,9 @@ impl DfcpConnection {
 
     /// The same of the path with the smallest packets.
     pub(super) fn least_symbol_room(&self) -> usize {
+        if self.paths.len() == 1 {
+            return self.symbol_room(0);
+        }
         let rooms = self.paths.usable().map(|(path, _)| self.symbol_room(path));
         rooms.min().unwrap_or_else(|| self.symbol_room(0))
     }

@@ -74,7 +74,7 @@ impl DfcpConnection {
             State::Closing | State::Draining => {
                 if self.drain_until <= now {
                     if self.state == State::Closing {
-                        self.finish_with(CloseReason::Local);
+                        self.finish_with(self.closing.clone());
                     }
                     self.state = State::Closed;
                 }

@@ -103,6 +103,7 @@ fn frame() -> impl Strategy<Value = Frame> {
         (0u16..1300).prop_map(Frame::Padding),
         any::<u32>().prop_map(|channel| Frame::Done { channel }),
         any::<u8>().prop_map(|path| Frame::PathClosed { path }),
+        Just(Frame::Spare),
         any::<(u32, u32, Option<u32>)>().prop_map(|(channel, code, sequence)| Frame::Abandon {
             channel,
             code,

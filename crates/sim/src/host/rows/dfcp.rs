@@ -23,7 +23,7 @@ use crate::host::table::{
 use crate::host::way::ways;
 use crate::settings::catalogue::{Key, Place, TableRow, key, names};
 use crate::settings::error::{ScenarioError, bad};
-use crate::settings::form::Form::{Count, Size, Text};
+use crate::settings::form::Form::{Count, Flag, Size, Text};
 use crate::settings::reader::Reader;
 
 /// DFCP as a scenario configures it.
@@ -76,6 +76,13 @@ const KEYS: &[Key] = &[
         "1500",
         "bytes of a full packet that paths carry, as path MTU discovery finds out",
     ),
+    key(
+        "dfcp",
+        "coupled",
+        Flag,
+        "true",
+        "paths that share a bottleneck take one flow's share of it together",
+    ),
     key("dfcp", "window", Count, "1000", "blocks sent and not acknowledged at most"),
     key("dfcp", "block", Size, "63536 B", "bytes in a block of an object"),
 ];
@@ -104,6 +111,7 @@ fn read(read: &Reader<'_>, path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, S
         params: params.with_code(Code::Counting),
         redundancy: if until { Redundancy::UntilAcknowledged } else { Redundancy::Measured },
         max_packet_size: u32::try_from(read.count("dfcp.mtu")).unwrap_or(u32::MAX),
+        coupled: read.flag("dfcp.coupled"),
         ..DfcpConfig::default()
     };
     Ok(Arc::new(Dfcp { config, block }))

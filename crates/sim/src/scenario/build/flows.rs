@@ -2,7 +2,7 @@
 
 use fontis_base::{Duration, Rate, Size, Stream, Time};
 use fontis_net::{LinkConfig, Loss};
-use fontis_proto::dfcp::MAX_PATHS;
+use fontis_proto::dfcp::MAX_OPEN_PATHS;
 
 use crate::analysis::exponential::exponential;
 use crate::app::Application;
@@ -181,8 +181,8 @@ fn paths(
         used.push(at);
         paths.push(at);
     }
-    if paths.len() >= MAX_PATHS {
-        return invalid(format!("{name}: a connection has {MAX_PATHS} paths at most"));
+    if paths.len() >= MAX_OPEN_PATHS {
+        return invalid(format!("{name}: a connection has {MAX_OPEN_PATHS} paths at most"));
     }
     Ok(paths)
 }
