@@ -12,6 +12,8 @@
 //! twice. A [`Sink`] writes verified blocks in any order to a [`Dest`], and gives the object its
 //! name when it is complete; a [`StreamSink`] writes in order to a stream. Functions on files
 //! block: call them from worker threads.
+//!
+//! [`sctp`] speaks SCTP over UDP to peers that others wrote.
 
 mod archive;
 mod connection;
@@ -36,6 +38,7 @@ mod qlog;
 mod random;
 #[doc(hidden)]
 pub mod readers;
+pub mod sctp;
 mod sink;
 mod source;
 mod stamp;

@@ -7,9 +7,8 @@ use fontis_sim::analysis::blocking::{
     BlockingPath, blocking_time, round_robin_arrivals, unblocked_buffer,
 };
 use fontis_sim::analysis::concurrent::{ConcurrentModel, ConcurrentPath, residual_loss};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::Answer;
 use crate::failure::Failure;
 
 /// How long packets wait at a receiver for those on a slower path, and the buffer that avoids it
@@ -111,7 +110,7 @@ impl FromStr for BlockCode {
     }
 }
 
-pub(super) fn blocking(args: &Blocking) -> Result<Answer, Failure> {
+pub(super) fn blocking(args: &Blocking) -> Result<(Value, Vec<String>), Failure> {
     let mut paths: Vec<BlockingPath> = args.paths.iter().map(|path| path.0).collect();
     // The worst order of a round: what takes longest is first in the data.
     let time = |path: &BlockingPath| path.delay + f64::from(args.packet) * 8.0 / path.rate;
@@ -127,7 +126,7 @@ pub(super) fn blocking(args: &Blocking) -> Result<Answer, Failure> {
     ))
 }
 
-pub(super) fn cmt(args: &Cmt) -> Result<Answer, Failure> {
+pub(super) fn cmt(args: &Cmt) -> Result<(Value, Vec<String>), Failure> {
     if args.packet == 0 || args.window < args.packet {
         let text = "--packet must be more than zero, and --window at least a packet";
         return Err(Failure::Usage(text.to_owned()));
@@ -149,11 +148,10 @@ pub(super) fn cmt(args: &Cmt) -> Result<Answer, Failure> {
     let most = args.most.map_or(f64::INFINITY, |most| most.as_mbps_f64());
     let sum = rates.iter().sum::<f64>().min(most);
     let losses: Vec<f64> = paths.iter().map(|path| path.loss).collect();
-    Ok((
-        json!({ "goodput_mbps": sum, "paths_mbps": rates, "loss": losses }),
-        vec![
-            super::table("path  goodput (Mbit/s)  loss that is left", &[&rates, &losses]),
-            format!("goodput  {sum:.3} Mbit/s"),
-        ],
-    ))
+    let line = |(path, (rate, loss)): (usize, (&f64, &f64))| {
+        format!("path {path}  {rate:.3} Mbit/s with {:.3} % of loss", loss * 100.0)
+    };
+    let mut lines: Vec<String> = (1..).zip(rates.iter().zip(&losses)).map(line).collect();
+    lines.push(format!("together  {sum:.3} Mbit/s"));
+    Ok((json!({ "goodput_mbps": sum, "paths_mbps": rates, "loss": losses }), lines))
 }

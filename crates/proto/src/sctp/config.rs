@@ -52,6 +52,9 @@ pub struct SctpConfig {
     pub max_burst: Option<u32>,
     /// How acknowledgements wait.
     pub acks: AckPolicy,
+    /// Whether it asks for an acknowledgement at once (RFC 7053) with data after which it can send
+    /// nothing: a peer that waits for a second packet would delay both.
+    pub asks_acks: bool,
     /// Whether acknowledgements say that nothing will be dropped again (NR-SACK), so that the
     /// sender's buffer is free at once.
     pub nr_sack: bool,
@@ -212,6 +215,7 @@ impl Default for SctpConfig {
             fast_again: true,
             max_burst: Some(4),
             acks: AckPolicy::default(),
+            asks_acks: true,
             nr_sack: false,
             timers: SctpTimers::default(),
         }

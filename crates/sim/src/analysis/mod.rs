@@ -3,8 +3,8 @@
 //!
 //! Start here: [`LossModel`] says how many packets must be sent so that k arrive;
 //! [`max_min_shares`] what a fair queue leaves each flow; [`fountain`] what a fountain makes of its
-//! share; [`Estimator`] finds a link's rate from probes. [`blocking`] and [`concurrent`] model transfers
-//! over several paths at once.
+//! share; [`Estimator`] finds a link's rate from probes. [`blocking`] and [`concurrent`] model
+//! transfers over several paths at once.
 
 pub mod blocking;
 pub mod cellular;

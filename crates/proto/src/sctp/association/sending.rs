@@ -188,6 +188,14 @@ impl SctpAssociation {
             return None;
         }
         self.after_load(at);
+        let has_more = self.flight.first_unsent() < self.flight.end() + self.outbox.chunks();
+        let stops = !has_more || !self.paths[at].has_room();
+        if let Some(SctpChunk::Data(last)) = chunks.last_mut()
+            && stops
+            && self.config.asks_acks
+        {
+            last.is_immediate = true;
+        }
         Some(Load { path: at, chunks, is_repeat })
     }
 
