@@ -49,7 +49,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let bytes = Bytes::from(bytes);
         stream.send(SctpSend::default(), bytes.clone(), PATIENCE)?;
         let mut back = Vec::new();
-        // A server may give a long message back in several.
+        // A server may give a long message back in parts; usrsctp's gives only the last of them,
+        // if the message is longer than its buffer of 10,240 bytes.
         while back.len() < bytes.len() {
             let message = stream.receive(PATIENCE)?.ok_or("the association is over")?;
             let SctpData::Bytes(part) = message.data else { return Err("no bytes".into()) };
