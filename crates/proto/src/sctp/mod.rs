@@ -2,8 +2,8 @@
 //!
 //! Start here: an [`SctpAssociation`] is one end: messages go in and come out, packets come in and
 //! go out, at times that a driver passes in. A server keeps no state before a client has echoed a
-//! cookie ([`respond_without_state`], [`accept_with_cookie`]). An [`SctpPacket`] is a typed packet;
-//! [`SctpPacket::encode`] and [`SctpPacket::decode`] are its wire format.
+//! cookie ([`respond_without_state`], [`SctpAssociation::accept`]). An [`SctpPacket`] is a typed
+//! packet; [`SctpPacket::encode`] and [`SctpPacket::decode`] are its wire format.
 //!
 //! [`SctpConfig`] says how data use several paths: one at a time with the others in reserve, or all
 //! at once (concurrent multipath transfer) by a [`scheduler`](crate::scheduler).
