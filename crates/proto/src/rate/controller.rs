@@ -4,13 +4,14 @@ use super::auto::Auto;
 use super::feedback::FeedbackSummary;
 use super::friendly::Friendly;
 use super::kind::RateKind;
+use crate::congestion::table::CongestionKind;
 
 /// A rate controller at work.
 #[derive(Clone, Debug)]
 pub enum RateController {
     /// See [`RateKind::Auto`].
     Auto(Box<Auto>),
-    /// See [`RateKind::Friendly`].
+    /// See [`RateKind::Friendly`] and [`RateKind::Fld`].
     Friendly(Box<Friendly>),
     /// See [`RateKind::Fixed`].
     Fixed(Rate),
@@ -24,6 +25,7 @@ impl RateController {
         match kind {
             RateKind::Auto => Self::Auto(Box::default()),
             RateKind::Friendly => Self::Friendly(Box::default()),
+            RateKind::Fld => Self::Friendly(Box::new(Friendly::like(CongestionKind::Fld))),
             RateKind::Fixed(rate) => Self::Fixed(rate),
             RateKind::Greedy => Self::Greedy,
         }
