@@ -121,3 +121,57 @@ fn a_flow_may_have_rules_of_its_own() {
         assert!(error.contains(says), "{error}");
     }
 }
+
+#[test]
+fn a_cascade_of_weighted_nodes_gives_the_shares_of_the_closed_form() {
+    let mut stream = Stream::new(11, "cascades");
+    for case in 0..6 {
+        let [r1, r2] = [(); 2].map(|()| 1.0 + 7.0 * stream.unit());
+        let (light, heavy) = (2 + stream.below(8), 2 + stream.below(8));
+        let [c1, c2] = [(); 2].map(|()| 5.0 + 15.0 * stream.unit());
+        let quanta = |r: f64| format!("300:{}", (300.0 * r).round());
+        let flow = |name: &str, count: u64, class: u32| {
+            format!(
+                "[[flow]]\nname = \"{name}\"\ncount = {count}\nfrom = \"a\"\nto = \"c\"\n\
+                 protocol = \"datagrams\"\napp = \"constant\"\nrate = \"21 Mbit/s\"\n\
+                 access = \"100 Mbit/s\"\nclass = {class}\n"
+            )
+        };
+        let link = |name: &str, ends: [&str; 2], rate: f64, r: f64| {
+            format!(
+                "[[link]]\nname = \"{name}\"\nfrom = \"{}\"\nto = \"{}\"\nrate = \"{rate} Mbit/s\"\n\
+                 quanta = \"{}\"\n",
+                ends[0],
+                ends[1],
+                quanta(r)
+            )
+        };
+        let recording = run(&format!(
+            "[scenario]\nduration = \"20 s\"\nwarmup = \"3 s\"\nsample = \"1 s\"\n\
+             [topology]\nqueue = \"drr\"\nbuffer = \"40 packets\"\n[queue]\nper_flow = true\n{}{}{}{}",
+            link("x", ["a", "b"], c1, r1),
+            link("y", ["b", "c"], c2, r2),
+            flow("light", light, 0),
+            flow("heavy", heavy, 1)
+        ));
+        let goodput = |name: &str, count: u64| -> f64 {
+            let of = |n| recording.metric("goodput", &format!("{name}.{n}")).expect("a goodput");
+            (1..=count).map(of).sum::<f64>() / count as f64
+        };
+        let got = goodput("light", light) / goodput("heavy", heavy);
+        // What X gives bounds what Y may; Y fills the others up in its own proportion.
+        let (n, m) = (light as f64, heavy as f64);
+        let cap = [c1 / (n + m * r1), c1 * r1 / (n + m * r1)];
+        let own = [c2 / (n + m * r2), c2 * r2 / (n + m * r2)];
+        let want = match (c1 <= c2, own[0] > cap[0], own[1] > cap[1]) {
+            (true, ..) => 1.0 / r1,
+            (_, true, _) => cap[0] / ((c2 - n * cap[0]) / m),
+            (_, _, true) => (c2 - m * cap[1]) / n / cap[1],
+            _ => 1.0 / r2,
+        };
+        println!(
+            "case {case}: {light} and {heavy}, {r1:.2} and {r2:.2}, {c1:.1} and {c2:.1}: {got:.3}, {want:.3}"
+        );
+        assert!((got / want - 1.0).abs() < 0.05, "case {case}: {got}, not {want}");
+    }
+}
