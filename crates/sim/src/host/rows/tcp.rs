@@ -80,6 +80,13 @@ const KEYS: &[Key] = &[
     ),
     key(
         "tcp",
+        "receive_buffer",
+        Form::Size,
+        "",
+        "bytes that wait at the receiver at most, and so the window that it offers; 1 GiB if not set. On the testbed a buffer's first size, from which the kernel enlarges it; 128 KiB if not set",
+    ),
+    key(
+        "tcp",
         "delayed_ack",
         Form::Duration,
         "40 ms",
@@ -116,6 +123,9 @@ fn read(read: &Reader<'_>, path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, S
             false => !matches!(path.application, Application::Messages(_)),
         },
         initial_window: u32::try_from(read.count("tcp.initial_window")).unwrap_or(u32::MAX).max(1),
+        receive_buffer: read
+            .get::<Size>("tcp.receive_buffer")
+            .map_or(TcpConfig::default().receive_buffer, |size| size.as_bytes().max(1)),
         max_window: read.get::<Size>("tcp.max_window").map(Size::as_bytes),
         delayed_ack: (delayed_ack > Duration::ZERO).then_some(delayed_ack),
         min_rto: read.duration("tcp.min_rto"),
