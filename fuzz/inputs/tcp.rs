@@ -23,9 +23,19 @@ pub(crate) fn run(data: &[u8]) {
         assert_eq!(decode_headers(&bytes), Ok((addresses, ecn, segment)));
     }
     let Some((&[a, b], steps)) = data.split_first_chunk::<2>() else { return };
-    const NAMES: [&str; 6] = ["newreno", "cubic", "cubic-hystart", "compound", "vegas", "bbr"];
+    const NAMES: [&str; 9] = [
+        "newreno",
+        "cubic",
+        "cubic-hystart",
+        "compound",
+        "vegas",
+        "bbr",
+        "fld",
+        "fld-linux",
+        "fld-thesis",
+    ];
     let config = || TcpConfig {
-        congestion: NAMES[usize::from(a % 6)].parse().unwrap_or_default(),
+        congestion: NAMES[usize::from(a) % NAMES.len()].parse().unwrap_or_default(),
         recovery: if b & 1 == 0 { Recovery::Rfc6675 } else { Recovery::RackTlp },
         sack: b & 2 == 0,
         timestamps: b & 4 == 0,

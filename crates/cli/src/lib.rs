@@ -15,6 +15,8 @@ pub mod failure;
 pub mod get;
 mod interfaces;
 mod json;
+#[cfg(target_os = "linux")]
+mod kernel;
 #[cfg(unix)]
 mod keyboard;
 mod keygen;
@@ -93,6 +95,8 @@ enum Command {
     Testbed(testbed::Args),
     #[cfg(target_os = "linux")]
     Race(race::Args),
+    #[cfg(target_os = "linux")]
+    Kernel(kernel::Args),
     Code(code::Args),
     Analyse(analyse::Args),
     Lab(lab::Args),
@@ -120,6 +124,8 @@ impl Command {
             Self::Testbed(args) => args.json(),
             #[cfg(target_os = "linux")]
             Self::Race(args) => args.json,
+            #[cfg(target_os = "linux")]
+            Self::Kernel(args) => args.json(),
             Self::Code(args) => args.json(),
             Self::Analyse(args) => args.json,
             Self::Lab(args) => args.json(),
@@ -152,6 +158,8 @@ impl Command {
             Self::Testbed(args) => return testbed::run(args),
             #[cfg(target_os = "linux")]
             Self::Race(args) => return race::run(&args),
+            #[cfg(target_os = "linux")]
+            Self::Kernel(args) => kernel::run(&args),
             Self::Code(args) => code::run(&args),
             Self::Analyse(args) => analyse::run(&args),
             Self::Lab(args) => return lab::run(&args, python),

@@ -219,7 +219,7 @@ pub fn rate(text: &str) -> Result<RateKind, String> {
             Err("at this rate nothing is ever sent; write something like 20mbit".to_owned())
         }
         Ok(kind) => Ok(kind),
-        Err(error) => Err(format!("{error}; auto, friendly and greedy are the other choices")),
+        Err(error) => Err(format!("{error}; auto, friendly, fld and greedy are the other choices")),
     }
 }
 

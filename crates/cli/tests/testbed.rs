@@ -24,6 +24,39 @@ fn error(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+#[test]
+fn an_algorithm_is_in_the_kernel_until_it_is_unloaded() {
+    let unknown = output(&["kernel", "load", "tahoe"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(error(&unknown).contains("there is fld"), "{}", error(&unknown));
+    let status = || output(&["kernel", "status", "fld", "--json"]);
+    let said = |output: &Output| -> Value {
+        serde_json::from_slice(&output.stdout).expect("a line of JSON")
+    };
+    let before = status();
+    if !before.status.success() {
+        assert_eq!(said(&before)["event"], "error");
+        return eprintln!("not checked: {}", said(&before)["message"]);
+    }
+    if said(&before)["loaded"] == true {
+        return eprintln!("not checked: somebody has loaded it here");
+    }
+    let loaded = output(&["kernel", "load", "fld"]);
+    if error(&loaded).contains("this kernel cannot") {
+        return eprintln!("not checked: {}", error(&loaded));
+    }
+    assert!(loaded.status.success(), "{}", error(&loaded));
+    assert_eq!(said(&status())["loaded"], true);
+    let again = output(&["kernel", "load", "fld"]);
+    assert_eq!(again.status.code(), Some(1));
+    assert!(error(&again).contains("kernel unload fld"), "{}", error(&again));
+    assert!(output(&["kernel", "unload", "fld"]).status.success());
+    assert_eq!(said(&status())["loaded"], false);
+    let gone = output(&["kernel", "unload", "fld"]);
+    assert_eq!(gone.status.code(), Some(1));
+    assert!(error(&gone).contains("kernel load fld"), "{}", error(&gone));
+}
+
 /// Whether networks can be made here; says so if not.
 fn possible() -> bool {
     let output = output(&["testbed", "shell", "--", "true"]);

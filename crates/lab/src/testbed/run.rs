@@ -281,11 +281,16 @@ fn mtu(experiment: &Experiment) -> Result<u32, TestbedError> {
 fn parameters(experiment: &Experiment) -> Vec<(&'static str, String)> {
     let configs: Vec<&TcpConfig> = tcp_configs(experiment).map(|(_, config)| config).collect();
     let flag = |of: fn(&TcpConfig) -> bool| u8::from(configs.iter().any(|c| of(c))).to_string();
-    let buffers = format!("4096 131072 {}", socket_buffer(experiment));
+    let most = socket_buffer(experiment);
+    let buffers = format!("4096 131072 {most}");
+    let simulated = TcpConfig::default().receive_buffer;
+    let first = configs.iter().map(|config| config.receive_buffer).filter(|b| *b != simulated);
+    let first = first.max().unwrap_or(131_072).max(4096);
+    let receive = format!("4096 {first} {}", most.max(first));
     let mut parameters = vec![
         ("net/ipv4/tcp_no_metrics_save", "1".to_owned()),
         ("net/ipv4/tcp_wmem", buffers.clone()),
-        ("net/ipv4/tcp_rmem", buffers),
+        ("net/ipv4/tcp_rmem", receive),
     ];
     if !configs.is_empty() {
         let rack = configs.iter().any(|config| config.recovery == tcp::Recovery::RackTlp);

@@ -6,6 +6,7 @@ use crate::queue::bucket::bucket_of;
 use crate::queue::limit::Limit;
 use crate::queue::longest::Longest;
 use crate::queue::options::QueueOptions;
+use crate::queue::quanta::Quanta;
 use crate::queue::report::{ELEMENT, OVERFLOW};
 
 /// Deficit round robin (Shreedhar and Varghese, 1996): flows take turns, and in each turn a flow
@@ -25,6 +26,8 @@ pub struct Drr<P> {
     packets: usize,
     bytes: u64,
     quantum: u64,
+    /// The quanta of traffic classes, if they differ.
+    quanta: Option<Quanta>,
     limit: Limit,
     per_flow: bool,
     /// As printed: one packet a turn, and a flow keeps its place and its deficit when it has
@@ -54,6 +57,7 @@ impl<P> Drr<P> {
             packets: 0,
             bytes: 0,
             quantum: 1500,
+            quanta: None,
             limit,
             per_flow: false,
             literal: false,
@@ -64,7 +68,8 @@ impl<P> Drr<P> {
     /// The same queue with another quantum, and with a buffer for each flow if that is wanted.
     pub fn with_options(self, options: &QueueOptions) -> Self {
         // A turn in which nothing can be saved would never end.
-        Self { quantum: u64::from(options.quantum.max(1)), per_flow: options.per_flow, ..self }
+        let quantum = u64::from(options.quantum.max(1));
+        Self { quantum, quanta: options.quanta, per_flow: options.per_flow, ..self }
     }
 
     /// The scheduler as section 4.4 of the dissertation prints it, for comparison: a turn ends
@@ -125,7 +130,8 @@ impl<P> Drr<P> {
             let flow = self.flows.get_mut(&id)?;
             if !flow.served {
                 flow.served = true;
-                flow.deficit += self.quantum;
+                let class = flow.packets.front()?.class;
+                flow.deficit += self.quanta.map_or(self.quantum, |quanta| quanta.of(class));
             }
             let size = flow.packets.front().map(|packet| u64::from(packet.size))?;
             if size > flow.deficit {
@@ -300,6 +306,27 @@ mod tests {
         queue.enqueue(Time::ZERO, packet(6, 2, 1000), &mut log);
         assert_eq!(log.dropped, [(5, OVERFLOW)]);
         assert_eq!((queue.len(), queue.bytes()), (5, 5000));
+    }
+
+    #[test]
+    fn classes_share_the_line_in_proportion_to_their_quanta() {
+        for weight in [1u64, 2, 5, 32] {
+            let quanta = format!("1500:{}", 1500 * weight).parse().ok();
+            let options = QueueOptions { quanta, per_flow: true, ..QueueOptions::default() };
+            let limit = Limit::Packets(200);
+            let mut queue = Drr::<()>::new(limit).with_options(&options);
+            let mut served = [0u64; 2];
+            for id in 0..330 * weight.max(3) {
+                for class in 0..2u8 {
+                    let packet = packet(id, u32::from(class), 1000);
+                    queue.enqueue(Time::ZERO, Packet { class, ..packet }, &mut ());
+                }
+                let packet = queue.dequeue(Time::ZERO, &mut ()).unwrap();
+                served[usize::from(packet.class)] += u64::from(packet.size);
+            }
+            let ratio = served[1] as f64 / served[0] as f64;
+            assert!((ratio / weight as f64 - 1.0).abs() < 0.1, "{weight}: {ratio}");
+        }
     }
 
     #[test]

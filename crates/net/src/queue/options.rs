@@ -1,12 +1,15 @@
 use fontis_base::{Duration, Probability};
 
 use crate::queue::limit::Limit;
+use crate::queue::quanta::Quanta;
 
 /// What can be set of queue disciplines; each looks at what concerns it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct QueueOptions {
     /// `drr`, `drr-literal`, `sfq`, `fq-codel`: bytes that a flow may send in a turn.
     pub quantum: u32,
+    /// `drr`: the same by traffic class, in place of `quantum`: weighted deficit round robin.
+    pub quanta: Option<Quanta>,
     /// `drr`, `sfq`, `wfq`: the buffer is every flow's own instead of shared.
     pub per_flow: bool,
     /// `sfq`, `fq-codel`: how many queues flows are spread over.
@@ -34,6 +37,7 @@ impl Default for QueueOptions {
     fn default() -> Self {
         Self {
             quantum: 1500,
+            quanta: None,
             per_flow: false,
             buckets: 1024,
             // What the DCTCP paper (Alizadeh and others, 2010, section 4) uses at 10 Gbit/s.

@@ -14,6 +14,10 @@ pub trait CongestionControl: fmt::Debug + Send + Sync {
     /// window, or the bytes outstanding if they are fewer.
     fn on_congestion(&mut self, now: Time, window: u64);
 
+    /// Takes packets newly believed lost, after the loss that began their recovery. Of a timeout
+    /// only [`on_timeout`](Self::on_timeout) tells.
+    fn on_lost(&mut self, _now: Time, _packets: u64) {}
+
     /// Takes a congestion mark; a transport reports at most one in a round trip. Most algorithms
     /// answer as to a loss.
     fn on_mark(&mut self, now: Time, window: u64) {

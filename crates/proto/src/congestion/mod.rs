@@ -13,6 +13,7 @@ mod compound;
 pub(crate) mod control;
 mod cubic;
 mod dctcp;
+mod fld;
 mod hystart;
 pub(crate) mod maker;
 mod newreno;
@@ -24,6 +25,7 @@ mod testing;
 mod vegas;
 
 pub use control::CongestionControl;
+pub use fld::{Boost, Counting, Exit, Fld, FldOptions, Length, Repair};
 pub use maker::CongestionMaker;
 pub use sample::{Acknowledgement, DeliverySample, Phase};
 pub use table::{CongestionKind, Setup, UnknownCongestionKind};

@@ -8,6 +8,7 @@ use super::compound::Compound;
 use super::control::CongestionControl;
 use super::cubic::Cubic;
 use super::dctcp::Dctcp;
+use super::fld::{Fld, FldOptions};
 use super::newreno::NewReno;
 use super::vegas::Vegas;
 
@@ -85,6 +86,18 @@ table! {
     Dctcp, "dctcp",
         "Data Center TCP (RFC 8257): follows the share of marks; both ends need it, and ECN",
         |setup| Dctcp::new(setup.mss, setup.initial_window);
+    Fld, "fld",
+        "FLD_TCP: bold while a flow is short, Reno when it is long; as `contrib/bpf` has it",
+        |setup| Fld::new(setup.mss, setup.initial_window, FldOptions::MODERN);
+    FldLinux, "fld-linux",
+        "FLD_TCP as the kernel patch that its author published",
+        |setup| Fld::new(setup.mss, setup.initial_window, FldOptions::LINUX);
+    FldThesis, "fld-thesis",
+        "FLD_TCP as the text of the thesis has it",
+        |setup| Fld::new(setup.mss, setup.initial_window, FldOptions::THESIS);
+    FldNs2, "fld-ns2",
+        "FLD_TCP as in the thesis's simulations: a long flow keeps a third of its window",
+        |setup| Fld::new(setup.mss, setup.initial_window, FldOptions::NS2);
 }
 
 impl CongestionKind {
@@ -92,6 +105,17 @@ impl CongestionKind {
     /// until the sender has answered it.
     pub const fn wants_every_mark(self) -> bool {
         matches!(self, Self::Dctcp)
+    }
+
+    /// The rules of a variant of FLD_TCP; `None` for all others.
+    pub const fn fld(self) -> Option<FldOptions> {
+        match self {
+            Self::Fld => Some(FldOptions::MODERN),
+            Self::FldLinux => Some(FldOptions::LINUX),
+            Self::FldThesis => Some(FldOptions::THESIS),
+            Self::FldNs2 => Some(FldOptions::NS2),
+            _ => None,
+        }
     }
 }
 
@@ -160,7 +184,10 @@ mod tests {
 
     #[test]
     fn a_sender_that_does_not_use_its_window_does_not_get_a_larger_one() {
-        for kind in CongestionKind::ALL.iter().filter(|kind| **kind != CongestionKind::Bbr) {
+        use CongestionKind::{Bbr, FldLinux, FldNs2, FldThesis};
+        // The first versions of FLD_TCP grow all the same.
+        let grows = [Bbr, FldLinux, FldThesis, FldNs2];
+        for kind in CongestionKind::ALL.iter().filter(|kind| !grows.contains(kind)) {
             let mut congestion = start(*kind);
             for n in 0..100 {
                 congestion.on_ack(&Acknowledgement { cwnd_limited: false, ..ack(n, 1, 50) });

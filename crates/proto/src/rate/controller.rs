@@ -5,6 +5,7 @@ use super::feedback::FeedbackSummary;
 use super::friendly::Friendly;
 use super::kind::RateKind;
 use super::state::RateState;
+use crate::congestion::table::CongestionKind;
 
 /// How much longer each path waits than the one before until it empties its queue, in hundredths.
 const STAGGER: u64 = 9;
@@ -14,7 +15,7 @@ const STAGGER: u64 = 9;
 pub enum RateController {
     /// See [`RateKind::Auto`].
     Auto(Box<Auto>),
-    /// See [`RateKind::Friendly`].
+    /// See [`RateKind::Friendly`] and [`RateKind::Fld`].
     Friendly(Box<Friendly>),
     /// See [`RateKind::Fixed`].
     Fixed(Rate),
@@ -38,6 +39,7 @@ impl RateController {
         match kind {
             RateKind::Auto => Self::Auto(Box::default()),
             RateKind::Friendly => Self::Friendly(Box::default()),
+            RateKind::Fld => Self::Friendly(Box::new(Friendly::like(CongestionKind::Fld))),
             RateKind::Fixed(rate) => Self::Fixed(rate),
             RateKind::Greedy => Self::Greedy,
         }

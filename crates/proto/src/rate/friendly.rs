@@ -1,7 +1,8 @@
 use fontis_base::Rate;
 
 use super::feedback::FeedbackSummary;
-use super::window::CubicWindow;
+use super::window::FeedbackWindow;
+use crate::congestion::table::CongestionKind;
 
 /// Keeps to what a CUBIC flow would take in its place: for networks that are shared with TCP by
 /// queues that do not separate flows.
@@ -12,10 +13,15 @@ use super::window::CubicWindow;
 /// CUBIC where packets are lost at random.
 #[derive(Clone, Debug, Default)]
 pub struct Friendly {
-    window: CubicWindow,
+    window: FeedbackWindow,
 }
 
 impl Friendly {
+    /// Keeps to what a flow of another algorithm would take.
+    pub fn like(kind: CongestionKind) -> Self {
+        Self { window: FeedbackWindow::of(kind) }
+    }
+
     /// Takes a feedback.
     pub fn on_feedback(&mut self, sample: &FeedbackSummary) {
         let first = self.window.recovered_at();

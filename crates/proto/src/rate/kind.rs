@@ -11,6 +11,8 @@ pub enum RateKind {
     Auto,
     /// Takes what a CUBIC flow would take.
     Friendly,
+    /// Takes what a flow of FLD_TCP would take: more while it is short, less when it is long.
+    Fld,
     /// Holds a rate, counted in bytes at the IP layer, whatever happens.
     Fixed(Rate),
     /// As fast as the host can. It overloads every network on purpose: only for networks of one's
@@ -21,11 +23,12 @@ pub enum RateKind {
 impl FromStr for RateKind {
     type Err = NotationError;
 
-    /// Reads `auto`, `friendly`, `greedy` or a rate.
+    /// Reads `auto`, `friendly`, `fld`, `greedy` or a rate.
     fn from_str(text: &str) -> Result<Self, NotationError> {
         match text {
             "auto" => Ok(Self::Auto),
             "friendly" => Ok(Self::Friendly),
+            "fld" => Ok(Self::Fld),
             "greedy" => Ok(Self::Greedy),
             _ => text.parse().map(Self::Fixed),
         }
@@ -37,6 +40,7 @@ impl fmt::Display for RateKind {
         match self {
             Self::Auto => f.write_str("auto"),
             Self::Friendly => f.write_str("friendly"),
+            Self::Fld => f.write_str("fld"),
             Self::Fixed(rate) => rate.fmt(f),
             Self::Greedy => f.write_str("greedy"),
         }

@@ -1,7 +1,7 @@
 use fontis_base::{Duration, Rate, Time};
 
 use super::feedback::FeedbackSummary;
-use super::window::CubicWindow;
+use super::window::FeedbackWindow;
 
 /// Queues that stayed although less was sent, so close together, are others': in time, and in round
 /// trips.
@@ -17,7 +17,7 @@ const LOOKS: u32 = 4;
 /// does: with their congestion window.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rival {
-    window: Option<CubicWindow>,
+    window: Option<FeedbackWindow>,
     since: Time,
     /// Looks in a row that saw the queue empty, whether the present one did, and when it began.
     looks: u32,
@@ -41,7 +41,7 @@ impl Rival {
         if again {
             self.stayed_at = None;
             let bytes = rate / 8.0 * sample.srtt.as_secs_f64();
-            self.window = Some(CubicWindow::avoiding(bytes as u64, sample));
+            self.window = Some(FeedbackWindow::avoiding(bytes as u64, sample));
             (self.since, self.looked_at, self.looks) = (sample.now, sample.now, 0);
         }
     }
@@ -90,6 +90,6 @@ impl Rival {
 
     /// The first packet whose loss counts.
     pub(super) fn recovered_at(&self) -> u64 {
-        self.window.as_ref().map_or(0, CubicWindow::recovered_at)
+        self.window.as_ref().map_or(0, FeedbackWindow::recovered_at)
     }
 }

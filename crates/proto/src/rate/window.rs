@@ -15,10 +15,10 @@ const LEAST: u64 = 2;
 /// Round trips without feedback that count as a timeout.
 const SILENCES: u32 = 8;
 
-/// A congestion window by CUBIC's rules (RFC 9438, with HyStart) over the packets that feedback
-/// reports, paced as Linux paces.
+/// A congestion window over the packets that feedback reports, paced as Linux paces. It follows the
+/// rules of CUBIC (RFC 9438, with HyStart) if not those of another algorithm.
 #[derive(Clone, Debug)]
-pub(super) struct CubicWindow {
+pub(super) struct FeedbackWindow {
     window: Box<dyn CongestionControl>,
     srtt: Duration,
     received_bytes: u64,
@@ -28,18 +28,27 @@ pub(super) struct CubicWindow {
     silences: u32,
 }
 
-impl Default for CubicWindow {
+impl Default for FeedbackWindow {
     fn default() -> Self {
         Self::new(INITIAL_WINDOW * SEGMENT, 0)
     }
 }
 
-impl CubicWindow {
+impl FeedbackWindow {
     /// A window of so many bytes that has met no congestion, when so many bytes have been received.
     pub(super) fn new(bytes: u64, received_bytes: u64) -> Self {
+        Self::started(CongestionKind::CubicHyStart, bytes, received_bytes)
+    }
+
+    /// The window of a flow of this algorithm at its beginning.
+    pub(super) fn of(kind: CongestionKind) -> Self {
+        Self::started(kind, INITIAL_WINDOW * SEGMENT, 0)
+    }
+
+    fn started(kind: CongestionKind, bytes: u64, received_bytes: u64) -> Self {
         let setup = Setup { mss: SEGMENT, initial_window: bytes.max(LEAST * SEGMENT), salt: 0 };
         Self {
-            window: CongestionKind::CubicHyStart.start(setup),
+            window: kind.start(setup),
             srtt: Duration::ZERO,
             received_bytes,
             recovered_at: 0,
@@ -89,12 +98,16 @@ impl CubicWindow {
             self.window.on_congestion(sample.now, flight);
             self.recovered_at = sample.next_number;
         }
+        let lost = sample.decided.iter().filter(|(_, received)| !received).count() as u64;
+        if lost > 0 {
+            self.window.on_lost(sample.now, lost);
+        }
         let in_recovery = sample.largest < self.recovered_at && self.recovered_at > 0;
         self.window.on_ack(&Acknowledgement {
             now: sample.now,
             acked,
             delivered: acked,
-            lost: 0,
+            lost: lost * SEGMENT,
             rtt: Some(sample.srtt),
             min_rtt: sample.min_rtt,
             srtt: sample.srtt,

@@ -357,6 +357,9 @@ impl Sender {
         if self.phase == Phase::Open && self.board.lost() > 0 {
             self.enter_recovery(now);
         }
+        if lost.segments > 0 {
+            self.congestion.on_lost(now, lost.segments);
+        }
     }
 
     fn forget_duplicates(&mut self) {

@@ -284,6 +284,7 @@ const LINK: &[Key] = &[
         "what waits for it at most; topology.buffer if not set. A bandwidth-delay product is its rate times topology.rtt",
     ),
     key("link", "queue", Queue, "", "its queue discipline; topology.queue if not set"),
+    key("link", "quanta", Text, "", "drr: its own queue.quanta"),
     key("link", "loss", Loss, "none", "random loss"),
     key(
         "link",
@@ -323,6 +324,13 @@ const QUEUE: &[Key] = &[
         Count,
         "1500",
         "drr, sfq, fq-codel: bytes that a flow may send in a turn",
+    ),
+    key(
+        "queue",
+        "quanta",
+        Text,
+        "",
+        "drr: the same of flows of traffic classes 0, 1 and so on, as in 1500:3000, which gives a flow of class 1 twice the share",
     ),
     key(
         "queue",

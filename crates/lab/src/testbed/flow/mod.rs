@@ -1,5 +1,6 @@
 //! The flows of a testbed: kernel TCP, datagrams, Fontis, any command.
 
+mod algorithm;
 mod command;
 mod datagrams;
 mod dfcp;

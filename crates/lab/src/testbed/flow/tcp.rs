@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 
 use fontis_base::{Duration, Rate, Stream};
-use fontis_proto::congestion::CongestionKind;
 use fontis_sim::app::Application;
 use fontis_sim::app::message::{MessageLog, MessageSource};
 use fontis_sim::app::requests::Requests;
@@ -13,6 +12,7 @@ use fontis_sim::app::source::PieceSource;
 use fontis_sim::host::{Counters, Milestones, rows};
 use socket2::{Domain, Protocol, Socket, Type};
 
+use super::algorithm::Algorithm;
 use super::messages::{Messages, in_stream};
 use crate::testbed::error::{TestbedError, system};
 use crate::testbed::flow::stage::{Flow, LOOK, Meter, PORT, Place, Stage, join, only_waited};
@@ -26,23 +26,13 @@ struct Tcp {
     /// The sender's socket, once it is connected.
     socket: Arc<OnceLock<TcpStream>>,
     is_multipath: bool,
+    /// Keeps it in the kernel.
+    _algorithm: Algorithm,
     threads: Vec<JoinHandle<()>>,
 }
 
 /// The bytes that are written or discarded at a time.
 const PIECE: usize = 256 << 10;
-
-/// The name that the kernel gives a congestion control.
-pub(in crate::testbed) fn kernel_name(kind: CongestionKind) -> Option<&'static str> {
-    Some(match kind {
-        CongestionKind::NewReno => "reno",
-        CongestionKind::Cubic | CongestionKind::CubicHyStart => "cubic",
-        CongestionKind::Vegas => "vegas",
-        CongestionKind::Bbr => "bbr",
-        CongestionKind::Dctcp => "dctcp",
-        _ => return None,
-    })
-}
 
 /// One end of a connection, as its thread has it.
 #[derive(Clone)]
@@ -58,12 +48,7 @@ pub(super) fn start(stage: &Stage, place: &Place<'_>) -> Result<Box<dyn Flow>, T
     let spec = place.spec;
     let transport = spec.transport.as_any().downcast_ref::<rows::tcp::Tcp>();
     let config = &transport.expect("the table says TCP").config;
-    let algorithm = kernel_name(config.congestion).ok_or_else(|| {
-        TestbedError::Unsupported(format!(
-            "{}: no kernel has {}; the simulator does",
-            spec.name, config.congestion
-        ))
-    })?;
+    let algorithm = Algorithm::of(&spec.name, config)?;
     // The receiver of the data asks for it; the end that acts first connects.
     let asks = matches!(spec.application, Application::Requests(_));
     let ends = [&place.sender, &place.receivers[0]].map(|end| (end.namespace, end.address));
@@ -90,9 +75,10 @@ pub(super) fn start(stage: &Stage, place: &Place<'_>) -> Result<Box<dyn Flow>, T
                 _ => system("open a socket")(error),
             })
         })?;
-        rustix::net::sockopt::set_tcp_congestion(&opened, algorithm).map_err(|_| {
+        let name = algorithm.name();
+        rustix::net::sockopt::set_tcp_congestion(&opened, name).map_err(|_| {
             TestbedError::Unsupported(format!(
-                "{}: this kernel has no congestion control {algorithm}; load the module tcp_{algorithm}, or \
+                "{}: this kernel has no congestion control {name}; load the module tcp_{name}, or \
                  choose one of /proc/sys/net/ipv4/tcp_available_congestion_control",
                 spec.name
             ))
@@ -158,7 +144,8 @@ pub(super) fn start(stage: &Stage, place: &Place<'_>) -> Result<Box<dyn Flow>, T
         thread::Builder::new().name(end.name.clone()).spawn(body).map_err(system("start a thread"))
     };
     let threads = vec![spawn(Box::new(accepting))?, spawn(Box::new(connecting))?];
-    Ok(Box::new(Tcp { meter: end.meter, socket: end.socket, is_multipath, threads }))
+    let _algorithm = algorithm;
+    Ok(Box::new(Tcp { meter: end.meter, socket: end.socket, is_multipath, _algorithm, threads }))
 }
 
 impl Flow for Tcp {

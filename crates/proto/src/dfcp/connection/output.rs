@@ -500,7 +500,9 @@ impl DfcpConnection {
         let path = path.id;
         self.count(now, at, Some(number), size, &frames);
         let packet = DfcpPacket::Sealed { destination: self.remote?, path, number, frames };
-        let ecn = if meta.data && matches!(self.config.rate, RateKind::Auto | RateKind::Friendly) {
+        let ecn = if meta.data
+            && matches!(self.config.rate, RateKind::Auto | RateKind::Friendly | RateKind::Fld)
+        {
             Ecn::Ect0
         } else {
             Ecn::NotEct

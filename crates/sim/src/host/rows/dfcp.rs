@@ -60,7 +60,7 @@ const KEYS: &[Key] = &[
         "rate",
         Text,
         "auto",
-        "auto, friendly (as CUBIC), greedy (the access link's rate), or a rate",
+        "auto, friendly (as CUBIC), fld (as FLD_TCP), greedy (the access link's rate), or a rate",
     ),
     key(
         "dfcp",
@@ -93,7 +93,7 @@ fn read(read: &Reader<'_>, path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, S
         // The host is as fast as its link: more would only wait there.
         "greedy" => RateKind::Fixed(path.access),
         text => text.parse().map_err(|_| {
-            bad("dfcp.rate", format!("{text:?} must be auto, friendly, greedy or a rate"))
+            bad("dfcp.rate", format!("{text:?} must be auto, friendly, fld, greedy or a rate"))
         })?,
     };
     let block = u32::try_from(read.size("dfcp.block")).unwrap_or(u32::MAX).max(1);

@@ -6,6 +6,7 @@ pub mod command;
 pub mod datagrams;
 pub mod dccp;
 pub mod dfcp;
+mod fld;
 pub mod published;
 pub mod sctp;
 pub mod tcp;

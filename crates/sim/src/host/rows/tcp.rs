@@ -12,6 +12,7 @@ use fontis_trace::PacketHeader;
 use crate::app::Application;
 use crate::host::identity::EndpointIdentity;
 use crate::host::payload::Payload;
+use crate::host::rows::fld;
 use crate::host::rows::tcp_qlog::TcpQlog;
 use crate::host::table::{
     AnyHost, FlowContext, Hosts, PathFacts, SharedConfigs, Transport, TransportRow,
@@ -34,12 +35,15 @@ pub static ROW: TransportRow = TransportRow {
     name: "TCP",
     unit: "bytes",
     protocols: || CongestionKind::ALL.iter().map(|kind| kind.name()).collect(),
-    tables: &[TableRow {
-        name: "tcp",
-        meaning: "TCP, whatever its congestion control, which `flow.protocol` names.",
-        keys: KEYS,
-        place: Place::Transport,
-    }],
+    tables: &[
+        TableRow {
+            name: "tcp",
+            meaning: "TCP, whatever its congestion control, which `flow.protocol` names.",
+            keys: KEYS,
+            place: Place::Transport,
+        },
+        fld::TABLE,
+    ],
     read,
     header,
     encode,
@@ -76,6 +80,13 @@ const KEYS: &[Key] = &[
     ),
     key(
         "tcp",
+        "receive_buffer",
+        Form::Size,
+        "",
+        "bytes that wait at the receiver at most, and so the window that it offers; 1 GiB if not set. On the testbed a buffer's first size, from which the kernel enlarges it; 128 KiB if not set",
+    ),
+    key(
+        "tcp",
         "delayed_ack",
         Form::Duration,
         "40 ms",
@@ -93,10 +104,12 @@ const KEYS: &[Key] = &[
 fn read(read: &Reader<'_>, path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, ScenarioError> {
     let delayed_ack = read.duration("tcp.delayed_ack");
     let congestion = path.protocol.parse();
-    let congestion = congestion.map_err(|error| bad("flow.protocol", format!("{error}")))?;
+    let congestion: CongestionKind =
+        congestion.map_err(|error| bad("flow.protocol", format!("{error}")))?;
     let config = TcpConfig {
         mtu: u32::try_from(read.count("tcp.mtu")).unwrap_or(u32::MAX).clamp(88, 65_535),
         congestion,
+        foreign: fld::maker(read, congestion),
         recovery: match &*read.text("tcp.recovery") {
             "rfc6675" => Recovery::Rfc6675,
             _ => Recovery::RackTlp,
@@ -110,6 +123,9 @@ fn read(read: &Reader<'_>, path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, S
             false => !matches!(path.application, Application::Messages(_)),
         },
         initial_window: u32::try_from(read.count("tcp.initial_window")).unwrap_or(u32::MAX).max(1),
+        receive_buffer: read
+            .get::<Size>("tcp.receive_buffer")
+            .map_or(TcpConfig::default().receive_buffer, |size| size.as_bytes().max(1)),
         max_window: read.get::<Size>("tcp.max_window").map(Size::as_bytes),
         delayed_ack: (delayed_ack > Duration::ZERO).then_some(delayed_ack),
         min_rto: read.duration("tcp.min_rto"),

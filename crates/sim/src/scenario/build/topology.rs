@@ -2,7 +2,7 @@
 
 use fontis_base::{Duration, Probability, Rate};
 use fontis_net::{
-    DelayChange, DelaySchedule, LinkConfig, Loss, QueueOptions, RateChange, Schedule,
+    DelayChange, DelaySchedule, LinkConfig, Loss, QueueOptions, RateChange, Schedule, SpecError,
 };
 
 use crate::experiment::spec::{GroupSpec, InterfaceIndex, LinkSpec, MachineSpec, Subflow};
@@ -137,7 +137,7 @@ impl Topology {
                 rate: positive(rate, "topology.rate2")?,
                 delay: delay(rtt2),
                 queue: read.get("topology.queue").unwrap_or_default(),
-                queue_options: queue_options(&read, rate, rtt2),
+                queue_options: queue_options(&read, "topology", rate, rtt2)?,
                 buffer: buffer.limit(rate, rtt2),
                 loss: read.get("topology.loss2").unwrap_or(Loss::None),
                 loss_position: read.get("topology.loss_at").unwrap_or_default(),
@@ -403,7 +403,7 @@ fn line(
         delay,
         delay_changes: DelaySchedule::new(delay_changes),
         queue: queue.unwrap_or_default(),
-        queue_options: queue_options(read, rate, rtt),
+        queue_options: queue_options(read, table, rate, rtt)?,
         buffer: buffer.limit(rate, rtt),
         loss: Loss::None,
         loss_position: read.get(&key("loss_at")).unwrap_or_default(),
@@ -423,9 +423,19 @@ fn positive(rate: Rate, key: &str) -> Result<Rate, ScenarioError> {
     Ok(rate)
 }
 
-fn queue_options(read: &Reader<'_>, rate: Rate, rtt: Duration) -> QueueOptions {
+fn queue_options(
+    read: &Reader<'_>,
+    table: &str,
+    rate: Rate,
+    rtt: Duration,
+) -> Result<QueueOptions, ScenarioError> {
+    let own = format!("{table}.quanta");
+    let key = if table == "link" && read.sets(&own) { &*own } else { "queue.quanta" };
+    let quanta = read.sets(key).then(|| read.text(key).parse()).transpose();
+    let quanta = quanta.map_err(|error: SpecError| bad(key, error.to_string()))?;
     let limit = |text: &str| read.buffer(text).map(|buffer| buffer.limit(rate, rtt));
-    QueueOptions {
+    Ok(QueueOptions {
+        quanta,
         quantum: u32::try_from(read.count("queue.quantum")).unwrap_or(u32::MAX),
         per_flow: read.flag("queue.per_flow"),
         buckets: u32::try_from(read.count("queue.buckets")).unwrap_or(u32::MAX),
@@ -437,5 +447,5 @@ fn queue_options(read: &Reader<'_>, rate: Rate, rtt: Duration) -> QueueOptions {
         target: read.duration("queue.target"),
         interval: read.duration("queue.interval"),
         share: read.get("queue.share").unwrap_or(Probability::ZERO),
-    }
+    })
 }

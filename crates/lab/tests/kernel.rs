@@ -1,0 +1,194 @@
+//! FLD_TCP in the kernel against FLD_TCP in the simulator, over the same links. Where this process
+//! cannot make networks or load programs into the kernel, nothing is compared, and that is said.
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use fontis_base::Stream;
+use fontis_lab::{kernel, testbed};
+use fontis_sim::Recording;
+use fontis_sim::scenario::Scenario;
+use sha2::{Digest, Sha256};
+
+const MSS: f64 = 1448.0;
+const THRESHOLD: f64 = (2 << 20) as f64;
+
+/// A scenario in the simulator and on the testbed; `None` where that is not possible.
+fn both(text: &str) -> Option<[(&'static str, Recording); 2]> {
+    let runs = Scenario::parse(text).expect("a scenario").runs().expect("a run");
+    let experiment = &runs[0].experiment;
+    if testbed::gain_privilege().is_err() {
+        eprintln!("not compared: no networks can be made here");
+        return None;
+    }
+    match testbed::run(experiment, 0, || false) {
+        Ok(kernel) => {
+            let simulated = experiment.run(|| false).expect("nobody stops it");
+            let (kernel, _) = kernel.expect("nobody stops it");
+            Some([("kernel", kernel.recording), ("simulator", simulated)])
+        }
+        Err(error) => {
+            let error = error.to_string();
+            let lacks = ["permission denied", "this kernel cannot", "cannot make a network"];
+            assert!(lacks.iter().any(|lack| error.contains(lack)), "{error}");
+            eprintln!("not compared: {error}");
+            None
+        }
+    }
+}
+
+/// A row of a flow: time, window in segments, copies sent, bytes received.
+type Row = (f64, f64, f64, f64);
+
+fn rows(recording: &Recording, name: &str) -> Vec<Row> {
+    let flow = &recording.flow;
+    let [time, window, copies, received] =
+        ["time", "window", "retransmitted", "received"].map(|column| flow.numbers(column));
+    let names = flow.texts("name").expect("names");
+    (0..time.len())
+        .filter(|row| names.get(*row) == Some(name))
+        .map(|row| (time[row], window[row] / MSS, copies[row], received[row]))
+        .collect()
+}
+
+/// The windows that last so long, while a round trip passes without acknowledgements.
+fn rests(rows: &[Row], least: f64) -> Vec<f64> {
+    let mut windows: Vec<(f64, f64, f64)> = Vec::new();
+    for (time, window, ..) in rows.iter().filter(|row| row.1 > 0.0) {
+        match windows.last_mut() {
+            Some((present, _, end)) if present == window => *end = *time,
+            _ => windows.push((*window, *time, *time)),
+        }
+    }
+    windows.retain(|(_, start, end)| end - start >= least);
+    windows.into_iter().map(|(window, ..)| window).take(5).collect()
+}
+
+#[test]
+fn without_loss_the_kernels_window_is_the_simulators() {
+    let mut stream = Stream::new(3, "paths");
+    for case in 0..3 {
+        let rtt = 60 + stream.below(60);
+        let text = format!(
+            "[scenario]\nduration = \"{} ms\"\nsample = \"2 ms\"\n\
+             [topology]\nrate = \"1 Gbit/s\"\nrtt = \"{rtt} ms\"\nbuffer = \"2 BDP\"\n\
+             [tcp]\nreceive_buffer = \"64 MB\"\n[[flow]]\nname = \"own\"\nprotocol = \"fld\"\n",
+            7 * rtt
+        );
+        // A window that an application on a busy machine does not fill in time grows less.
+        let mut attempts = 0..4;
+        loop {
+            assert!(attempts.next().is_some(), "case {case}: no attempt was undisturbed");
+            let Some(recordings) = both(&text) else { return };
+            let windows = recordings.map(|(platform, recording)| {
+                let windows = rests(&rows(&recording, "own"), 0.3e-3 * rtt as f64);
+                println!("case {case}, {rtt} ms, {platform}: {windows:?}");
+                windows
+            });
+            assert_eq!(windows[1][..5], [10.0, 30.0, 90.0, 270.0, 810.0]);
+            let mut pairs = windows[0].iter().zip(&windows[1]);
+            assert!(pairs.clone().all(|(kernel, simulated)| *kernel <= simulated + 1.0));
+            if windows[0].len() >= 4 && pairs.all(|(kernel, simulated)| kernel + 1.0 >= *simulated)
+            {
+                break;
+            }
+        }
+    }
+}
+
+/// The windows before and after each copy that no other is near, and the bytes received by then.
+fn isolated(rows: &[Row], rtt: f64) -> Vec<(f64, f64, f64)> {
+    let mut found = Vec::new();
+    for at in 1..rows.len() {
+        let (time, _, copies, received) = rows[at];
+        let (_, prior, before, _) = rows[at - 1];
+        let value = |from: f64| rows.iter().rfind(|row| row.0 <= from).copied();
+        let (Some(earlier), Some(later)) = (value(time - 2.5 * rtt), value(time + 2.5 * rtt))
+        else {
+            continue;
+        };
+        // In slow start the window before the loss lies between two samples.
+        if earlier.1 + 4.0 < prior {
+            continue;
+        }
+        let ends = rows.last().is_some_and(|last| last.0 > time + 2.5 * rtt);
+        if !ends || copies != before + 1.0 || later.2 != copies || earlier.2 != before {
+            continue;
+        }
+        // The recovery takes a round trip; after it the window grows by a segment in each.
+        let after = value(time + 1.4 * rtt).map_or(0.0, |row| row.1);
+        found.push((prior, after, received));
+    }
+    found
+}
+
+#[test]
+fn an_isolated_loss_costs_the_same_in_the_kernel_and_in_the_simulator() {
+    let (mut counts, mut close) = ([[0; 2]; 2], 0);
+    for seed in 1..=3 {
+        println!("seed {seed}");
+        let text = format!(
+            "[scenario]\nduration = \"8 s\"\nsample = \"2 ms\"\nseed = {seed}\n\
+             [topology]\nrate = \"1 Gbit/s\"\nrtt = \"40 ms\"\nloss = \"0.4%\"\n\
+             [tcp]\nreceive_buffer = \"64 MB\"\n\
+             [[flow]]\nname = \"own\"\nprotocol = \"fld\"\ncount = 8\n"
+        );
+        let Some(recordings) = both(&text) else { return };
+        for (at, (platform, recording)) in recordings.iter().enumerate() {
+            for flow in 1..=8 {
+                for (prior, after, received) in
+                    isolated(&rows(recording, &format!("own.{flow}")), 0.04)
+                {
+                    // What is on its way is not received yet.
+                    let slack = 2.0 * prior * MSS;
+                    let is_short = received + slack < THRESHOLD;
+                    if !is_short && received < THRESHOLD + slack {
+                        continue;
+                    }
+                    let want = if is_short { prior - 1.0 } else { (prior / 2.0).floor() };
+                    // A segment may be added before the loss is known, and one after the recovery.
+                    println!("{platform}: {prior} to {after}, want {want}, short: {is_short}");
+                    counts[at][usize::from(is_short)] += 1;
+                    close += usize::from((after - want).abs() <= 1.0);
+                }
+            }
+        }
+    }
+    println!("{counts:?} isolated losses of long and short flows, in kernel and simulator");
+    let all: usize = counts.iter().flatten().sum();
+    println!("{close} of {all} within a segment");
+    assert!(counts.iter().flatten().all(|count| *count >= 2), "{counts:?}");
+    // A busy machine reads some windows late.
+    assert!(close * 20 >= all * 17, "{close} of {all}");
+}
+
+fn sources() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib/bpf")
+}
+
+#[test]
+fn the_object_is_made_of_the_source_beside_it() {
+    for name in kernel::names() {
+        let source = fs::read(sources().join(format!("{name}.bpf.c"))).expect("a source");
+        let hash: String = Sha256::digest(&source).iter().map(|b| format!("{b:02x}")).collect();
+        assert_eq!(
+            kernel::source_hash(name).expect("an object"),
+            hash,
+            "contrib/bpf/{name}.bpf.o is of another source: run contrib/bpf/build.sh"
+        );
+    }
+}
+
+#[test]
+fn the_source_compiles_where_there_is_a_clang() {
+    if Command::new("clang").arg("--version").output().is_err() {
+        return eprintln!("not compiled: there is no clang");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let object = folder.path().join("fld.bpf.o");
+    let built = Command::new(sources().join("build.sh")).arg(&object).output().expect("it runs");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    assert!(fs::metadata(object).is_ok_and(|object| object.len() > 1000));
+}
