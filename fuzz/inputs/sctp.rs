@@ -34,7 +34,7 @@ pub(crate) fn run(data: &[u8]) {
         stamps: a & 4 != 0,
         multipath: if a & 8 != 0 { Multipath::Concurrent(cmt) } else { Multipath::Failover },
         acks: AckPolicy { waits_at_gaps: a & 64 != 0, ..AckPolicy::default() },
-        ..SctpConfig::default()
+        ..SctpConfig::new(secret(0))
     };
     let config = |end: usize| SctpConfig {
         addresses: [address(end, 0), address(end, 1)].into_iter().collect(),
@@ -90,7 +90,7 @@ fn bytes_are_a_packet_or_none(data: &[u8]) {
     {
         assert_eq!(again, packet);
     }
-    let config = SctpConfig { secret: secret(1), ..SctpConfig::default() };
+    let config = SctpConfig::new(secret(1));
     let ends = [address(1, 0), address(0, 0)];
     let _ = respond_without_state(Time::from_nanos(9), &config, ends, &packet);
     let _ = SctpAssociation::accept(Time::from_nanos(9), config, ends, &packet);

@@ -21,11 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: sctp_echo LOCAL PEER PORT MESSAGES LARGEST".into());
     };
     let (local, peer): (SocketAddr, SocketAddr) = (local.parse()?, peer.parse()?);
-    let config = SctpConfig {
-        ports: [5000, port.parse()?],
-        secret: random_secret()?,
-        ..SctpConfig::default()
-    };
+    let config = SctpConfig { ports: [5000, port.parse()?], ..SctpConfig::new(random_secret()?) };
     let mut stream = SctpStream::connect(UdpSocket::bind(local)?, peer, config, PATIENCE)?;
     let begin = Instant::now();
     if count == "bulk" {

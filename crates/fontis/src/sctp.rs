@@ -327,7 +327,7 @@ mod tests {
     const PATIENCE: Wait = Wait::from_secs(20);
 
     fn config() -> SctpConfig {
-        SctpConfig { secret: random_secret().expect("randomness"), ..SctpConfig::default() }
+        SctpConfig::new(random_secret().expect("randomness"))
     }
 
     fn content(number: u32) -> Bytes {

@@ -7,6 +7,8 @@ use super::number::expand;
 
 /// How far above the cumulative TSN a chunk may be: gap blocks reach no farther.
 const FARTHEST: u64 = u16::MAX as u64;
+/// The most gaps. Each makes those that come later dearer; so many are none that a path makes.
+const MOST_GAPS: usize = 4096;
 /// The most TSNs that are reported as duplicates in a SACK.
 const MOST_DUPLICATES: usize = 16;
 
@@ -39,6 +41,11 @@ impl Arrivals {
 
     pub(super) const fn is_too_far(&self, tsn: u64) -> bool {
         tsn > self.cumulative + FARTHEST
+    }
+
+    /// Whether a TSN that is missing would make another gap, of which there are enough.
+    pub(super) fn is_one_gap_too_many(&self, tsn: u64) -> bool {
+        self.above.intervals() >= MOST_GAPS && !self.has(tsn - 1) && !self.has(tsn + 1)
     }
 
     /// The highest TSN that has arrived.

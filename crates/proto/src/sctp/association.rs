@@ -40,6 +40,10 @@ use crate::scheduler::contract::Scheduler;
 pub const MOST_PATHS: usize = 16;
 /// Bytes of the common header.
 const HEADER: usize = 12;
+/// Bytes of memory that a fragment or a message takes beside its content, about.
+const PIECE: u64 = 96;
+/// How many times the memory of contents all that waits may take, with those.
+const MOST_COST: u64 = 4;
 /// Bytes of a stamp chunk.
 const STAMP: usize = 16;
 
@@ -274,10 +278,23 @@ impl SctpAssociation {
         self.reassembly.bytes() + self.inbound.bytes()
     }
 
+    /// Bytes of contents that this end holds at most.
+    fn budget(&self) -> u64 {
+        u64::from(self.config.receive_buffer) + u64::from(self.config.max_message)
+    }
+
+    /// Bytes of memory that may be taken yet: content of few bytes takes many times as much.
+    fn memory_left(&self) -> u64 {
+        let pieces = self.reassembly.pieces() + self.inbound.messages();
+        (MOST_COST * self.budget()).saturating_sub(self.held() + PIECE * pieces)
+    }
+
     /// The window for the peer.
     fn window(&self) -> u64 {
         let begun = self.reassembly.begun(self.arrivals.cumulative());
-        u64::from(self.config.receive_buffer).saturating_sub(self.held().saturating_sub(begun))
+        u64::from(self.config.receive_buffer)
+            .saturating_sub(self.held().saturating_sub(begun))
+            .min(self.memory_left())
     }
 
     /// Bytes in flight on all paths.

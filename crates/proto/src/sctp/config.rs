@@ -193,12 +193,13 @@ impl Default for SctpTimers {
     }
 }
 
-impl Default for SctpConfig {
-    fn default() -> Self {
+impl SctpConfig {
+    /// The usual configuration, with what a stranger must not be able to guess.
+    pub fn new(secret: SctpSecret) -> Self {
         Self {
             ports: [5000, 5000],
             addresses: SmallVec::new(),
-            secret: SctpSecret::new(|_| [0; SECRET_CODE]),
+            secret,
             mtu: 1500,
             overhead: 20,
             streams: 16,
@@ -220,9 +221,7 @@ impl Default for SctpConfig {
             timers: SctpTimers::default(),
         }
     }
-}
 
-impl SctpConfig {
     /// Its settings of CMT, if it uses all paths at once.
     pub(super) const fn cmt(&self) -> Option<&CmtConfig> {
         match &self.multipath {

@@ -17,6 +17,8 @@ pub(super) struct Inbound {
     streams: BTreeMap<u16, InboundStream>,
     ready: VecDeque<SctpMessage>,
     bytes: u64,
+    /// How many messages wait.
+    messages: u64,
     /// Bytes and number of messages whose turn has come so far.
     pub(super) delivered: (u64, u64),
 }
@@ -25,6 +27,11 @@ impl Inbound {
     /// Bytes that wait.
     pub(super) const fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// How many messages wait.
+    pub(super) const fn messages(&self) -> u64 {
+        self.messages
     }
 
     /// Whether the application could take a message.
@@ -36,6 +43,7 @@ impl Inbound {
     pub(super) fn arrive(&mut self, wire: u32, is_short: bool, message: SctpMessage) {
         if message.is_unordered {
             self.bytes += message.data.len() as u64;
+            self.messages += 1;
             return self.deliver(message);
         }
         let stream = self.stream(message.stream);
@@ -47,6 +55,7 @@ impl Inbound {
         let (number, id) = (message.data.len() as u64, message.stream);
         stream.waiting.insert(at, message);
         self.bytes += number;
+        self.messages += 1;
         self.release(id);
     }
 
@@ -66,6 +75,7 @@ impl Inbound {
     pub(super) fn take(&mut self) -> Option<SctpMessage> {
         let message = self.ready.pop_front()?;
         self.bytes -= message.data.len() as u64;
+        self.messages -= 1;
         Some(message)
     }
 

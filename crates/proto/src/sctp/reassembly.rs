@@ -50,6 +50,10 @@ pub(super) struct Contradiction;
 pub(super) struct Reassembly {
     runs: BTreeMap<(Group, u64), Run>,
     bytes: u64,
+    /// How many fragments there are.
+    pieces: u64,
+    /// Bytes of the runs of I-DATA that have their first fragment.
+    begun: u64,
 }
 
 impl Reassembly {
@@ -58,13 +62,44 @@ impl Reassembly {
         self.bytes
     }
 
+    /// How many fragments there are.
+    pub(super) const fn pieces(&self) -> u64 {
+        self.pieces
+    }
+
     /// Bytes of messages that have begun to arrive in order: they wait for nothing but their own
     /// rest. `cumulative` is the TSN up to which all have arrived.
     pub(super) fn begun(&self, cumulative: u64) -> u64 {
-        let is_begun = |((group, _), run): &(&(Group, u64), &Run)| {
-            run.has_first && (*group != Group::Tsn || run.last == cumulative)
-        };
-        self.runs.iter().filter(is_begun).map(|(_, run)| run.bytes).sum()
+        // Of DATA only the run that ends there has come in order.
+        let last = self.runs.range(..=(Group::Tsn, cumulative)).next_back();
+        let last = last.filter(|(_, run)| run.has_first && run.last == cumulative);
+        self.begun + last.map_or(0, |(_, run)| run.bytes)
+    }
+
+    fn put(&mut self, key: (Group, u64), run: Run) {
+        self.count(key.0, &run, true);
+        self.runs.insert(key, run);
+    }
+
+    fn take(&mut self, key: (Group, u64)) -> Option<Run> {
+        let run = self.runs.remove(&key)?;
+        self.count(key.0, &run, false);
+        Some(run)
+    }
+
+    /// Counts a run that is put in or taken out.
+    fn count(&mut self, group: Group, run: &Run, is_put: bool) {
+        let pieces = run.parts.len() as u64;
+        let begun = if run.has_first && !matches!(group, Group::Tsn) { run.bytes } else { 0 };
+        if is_put {
+            self.bytes += run.bytes;
+            self.pieces += pieces;
+            self.begun += begun;
+        } else {
+            self.bytes -= run.bytes;
+            self.pieces -= pieces;
+            self.begun -= begun;
+        }
     }
 
     /// Takes a fragment that has not come before; gives the message if it is whole with it.
@@ -117,8 +152,7 @@ impl Reassembly {
             }
             _ => None,
         };
-        self.bytes += chunk.data.len() as u64;
-        let mut run = match left.and_then(|key| self.runs.remove(&key)) {
+        let mut run = match left.and_then(|key| self.take(key)) {
             Some(mut run) => {
                 run.bytes += chunk.data.len() as u64;
                 run.parts.push_back(chunk.data);
@@ -132,18 +166,23 @@ impl Reassembly {
         };
         run.last = number;
         run.has_last = is_last;
-        if let Some(mut rest) = right.and_then(|key| self.runs.remove(&key)) {
+        if let Some(mut rest) = right.and_then(|key| self.take(key)) {
             run.bytes += rest.bytes;
-            run.parts.append(&mut rest.parts);
+            if run.parts.len() < rest.parts.len() {
+                // The fewer are moved: fragments may come from the last to the first.
+                run.parts.drain(..).rev().for_each(|part| rest.parts.push_front(part));
+                run.parts = rest.parts;
+            } else {
+                run.parts.append(&mut rest.parts);
+            }
             (run.last, run.has_last) = (rest.last, rest.has_last);
         }
         if run.has_first && run.has_last {
-            self.bytes -= run.bytes;
             head = run.head;
             return Ok(Some(whole(head, SctpData::join(run.parts.into_iter()))));
         }
         let start = run.last + 1 - run.parts.len() as u64;
-        self.runs.insert((group, start), run);
+        self.put((group, start), run);
         Ok(None)
     }
 
@@ -163,12 +202,11 @@ impl Reassembly {
     }
 
     fn forget(&mut self, is_gone: impl Fn(Group, u64) -> bool) {
-        let bytes = &mut self.bytes;
-        self.runs.retain(|(group, first), run| {
-            let is_gone = is_gone(*group, *first);
-            *bytes -= if is_gone { run.bytes } else { 0 };
-            !is_gone
-        });
+        let gone: Vec<_> =
+            self.runs.keys().filter(|(group, first)| is_gone(*group, *first)).copied().collect();
+        for key in gone {
+            self.take(key);
+        }
     }
 }
 

@@ -3,18 +3,18 @@
 use bytes::Bytes;
 use fontis_base::{Duration, Time};
 use fontis_proto::sctp::{
-    AbortReason, SctpAssociation, SctpChunk, SctpConfig, SctpData, SctpEvent, SctpPacket, SctpSend,
+    AbortReason, SctpAssociation, SctpChunk, SctpData, SctpEvent, SctpPacket, SctpSend,
     respond_without_state,
 };
 
-use super::pair::{Pair, Way, address};
+use super::pair::{Pair, Way, address, plain};
 
 fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
 fn connected() -> Pair {
-    let mut pair = Pair::new(1, &SctpConfig::default(), vec![Way::of(50, 10.0)]);
+    let mut pair = Pair::new(1, &plain(), vec![Way::of(50, 10.0)]);
     let both = |pair: &Pair| pair.events.iter().all(|e| e.contains(&SctpEvent::Connected));
     assert!(pair.run(secs(5), both));
     pair
@@ -79,7 +79,7 @@ fn a_peer_that_is_silent_is_given_up() {
 #[test]
 fn a_client_that_gets_no_answer_gives_up() {
     let way = Way { is_down: true, ..Way::of(50, 10.0) };
-    let mut pair = Pair::new(1, &SctpConfig::default(), vec![way]);
+    let mut pair = Pair::new(1, &plain(), vec![way]);
     pair.run(secs(1000), |_| false);
     assert_eq!(pair.events[0], [SctpEvent::Aborted(AbortReason::Silence)]);
     assert!(pair.end(0).is_closed());
@@ -110,7 +110,7 @@ fn a_peer_that_lost_its_state_begins_anew() {
 
 #[test]
 fn two_ends_that_connect_at_once_get_one_association() {
-    let mut pair = Pair::new(5, &SctpConfig::default(), vec![Way::of(50, 10.0)]);
+    let mut pair = Pair::new(5, &plain(), vec![Way::of(50, 10.0)]);
     let ends = [address(1, 0), address(0, 0)];
     pair.ends[1] = Some(SctpAssociation::connect(pair.now, pair.configs[1].clone(), ends));
     let both = |pair: &Pair| pair.events.iter().all(|e| e.contains(&SctpEvent::Connected));
@@ -125,7 +125,7 @@ fn two_ends_that_connect_at_once_get_one_association() {
 
 #[test]
 fn no_state_is_kept_before_the_cookie_and_a_forged_one_makes_none() {
-    let pair = Pair::new(1, &SctpConfig::default(), vec![Way::of(50, 10.0)]);
+    let pair = Pair::new(1, &plain(), vec![Way::of(50, 10.0)]);
     let config = &pair.configs[1];
     let ends = [address(0, 0), address(1, 0)];
     let mut client = SctpAssociation::connect(pair.now, pair.configs[0].clone(), ends);
@@ -157,7 +157,7 @@ fn no_state_is_kept_before_the_cookie_and_a_forged_one_makes_none() {
 
 #[test]
 fn packets_without_an_association_are_answered_as_section_8_4_says() {
-    let pair = Pair::new(1, &SctpConfig::default(), vec![Way::of(50, 10.0)]);
+    let pair = Pair::new(1, &plain(), vec![Way::of(50, 10.0)]);
     let ends = [address(1, 0), address(0, 0)];
     let answer = |chunk: SctpChunk| {
         let packet = SctpPacket { source: 9, destination: 8, tag: 77, chunks: vec![chunk] };

@@ -56,10 +56,9 @@ impl Mixed {
         let now = Time::from_nanos(1_000_000);
         let config = SctpConfig {
             addresses: [address(0, 0)].into_iter().collect(),
-            secret: secret(seed),
             mtu: 1228,
             streams: 8,
-            ..SctpConfig::default()
+            ..SctpConfig::new(secret(seed))
         };
         let transport = || {
             let config = TransportConfig::default().with_max_send_message_size(1 << 20);

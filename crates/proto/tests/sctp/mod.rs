@@ -2,6 +2,7 @@
 
 mod control;
 mod foreign;
+mod hostile;
 mod multipath;
 #[allow(unreachable_pub, reason = "a module of helpers")]
 mod pair;

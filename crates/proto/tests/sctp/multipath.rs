@@ -7,7 +7,7 @@ use fontis_proto::sctp::{
     SctpSend,
 };
 
-use super::pair::{Pair, Way};
+use super::pair::{Pair, Way, plain};
 
 fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
@@ -28,7 +28,7 @@ fn concurrent(scheduler: SchedulerKind) -> SctpConfig {
         stamps: true,
         max_burst: None,
         acks: AckPolicy { waits_at_gaps: true, ..AckPolicy::default() },
-        ..SctpConfig::default()
+        ..plain()
     }
 }
 
@@ -48,7 +48,7 @@ fn ways(delays: [u64; 2], rates: [f64; 2]) -> Vec<Way> {
 
 #[test]
 fn without_cmt_one_path_carries_data_and_with_it_both_do() {
-    let one = goodput(&SctpConfig::default(), ways([20, 20], [10.0, 10.0]));
+    let one = goodput(&plain(), ways([20, 20], [10.0, 10.0]));
     assert!((8.8..10.0).contains(&one), "{one}");
     for scheduler in SchedulerKind::ALL {
         let both = goodput(&concurrent(*scheduler), ways([20, 20], [10.0, 10.0]));
@@ -59,7 +59,7 @@ fn without_cmt_one_path_carries_data_and_with_it_both_do() {
 
 #[test]
 fn data_go_on_over_the_other_path_when_the_first_fails_and_come_back_with_it() {
-    let mut pair = bulk(&SctpConfig::default(), ways([20, 40], [10.0, 10.0]), 400_000);
+    let mut pair = bulk(&plain(), ways([20, 40], [10.0, 10.0]), 400_000);
     pair.run(secs(5), |_| false);
     pair.ways[0].is_down = true;
     let before = pair.end(1).stats().bytes_received;
@@ -98,7 +98,7 @@ fn a_path_carries_no_data_before_a_heartbeat_has_confirmed_it() {
 
 #[test]
 fn idle_paths_are_probed_and_measured() {
-    let mut pair = Pair::new(3, &SctpConfig::default(), ways([20, 70], [10.0, 10.0]));
+    let mut pair = Pair::new(3, &plain(), ways([20, 70], [10.0, 10.0]));
     pair.run(secs(100), |_| false);
     let rtts: Vec<_> = pair.end(0).paths().map(|path| path.srtt.unwrap().as_millis()).collect();
     assert_eq!(rtts, [40, 140]);
@@ -135,7 +135,7 @@ fn stamps_tell_the_delay_of_each_path() {
 fn messages_with_a_lifetime_are_given_up_and_the_rest_arrives() {
     for interleaving in [false, true] {
         for reliability in [Reliability::Lifetime(secs(2)), Reliability::Repeats(0)] {
-            let config = SctpConfig { interleaving, ..SctpConfig::default() };
+            let config = SctpConfig { interleaving, ..plain() };
             let lossy = Way { loss: 0.1, ..Way::of(40, 20.0) };
             let mut pair = Pair::new(9, &config, vec![lossy]);
             for number in 0..500u32 {
@@ -170,7 +170,7 @@ fn messages_with_a_lifetime_are_given_up_and_the_rest_arrives() {
 
 #[test]
 fn a_receiver_that_takes_nothing_stops_the_sender_and_starts_it_again() {
-    let config = SctpConfig { receive_buffer: 20_000, ..SctpConfig::default() };
+    let config = SctpConfig { receive_buffer: 20_000, ..plain() };
     let mut pair = bulk(&config, vec![Way::of(10, 10.0)], 200);
     pair.takes[1] = false;
     pair.run(secs(20), |_| false);

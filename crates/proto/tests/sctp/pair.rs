@@ -74,6 +74,11 @@ pub fn secret(key: u64) -> SctpSecret {
     })
 }
 
+/// The usual configuration; a pair gives each end a secret of its own.
+pub fn plain() -> SctpConfig {
+    SctpConfig::new(secret(0))
+}
+
 impl Pair {
     pub fn new(seed: u64, config: &SctpConfig, ways: Vec<Way>) -> Self {
         Self::of(seed, [config.clone(), config.clone()], ways)

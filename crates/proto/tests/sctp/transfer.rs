@@ -10,7 +10,7 @@ use fontis_proto::sctp::{
     SctpData, SctpEvent, SctpMessage, SctpSend,
 };
 
-use super::pair::{Pair, Way};
+use super::pair::{Pair, Way, plain};
 
 /// How often a test over random cases runs.
 fn runs() -> u64 {
@@ -62,7 +62,7 @@ fn random_config(stream: &mut Stream) -> SctpConfig {
             waits_at_gaps: stream.below(2) == 0,
             ..AckPolicy::default()
         },
-        ..SctpConfig::default()
+        ..plain()
     }
 }
 

@@ -36,6 +36,29 @@ impl Delivered {
 /// What a SACK says, path by path.
 pub(super) type ByPath = SmallVec<[Delivered; 2]>;
 
+/// The TSNs of gap blocks within `above`, each once and in order, however a peer tells them: what
+/// they cost is bound by what is in flight.
+fn disjoint<'a>(
+    blocks: impl Iterator<Item = &'a (u16, u16)>,
+    cumulative: u64,
+    above: &RangeInclusive<u64>,
+) -> SmallVec<[RangeInclusive<u64>; 8]> {
+    let mut blocks: SmallVec<[(u64, u64); 8]> = blocks
+        .map(|(first, last)| (cumulative + u64::from(*first), cumulative + u64::from(*last)))
+        .collect();
+    blocks.sort_unstable();
+    let mut next = *above.start();
+    let mut runs = SmallVec::new();
+    for (first, last) in blocks {
+        let (first, last) = (first.max(next), last.min(*above.end()));
+        if first <= last {
+            runs.push(first..=last);
+            next = last + 1;
+        }
+    }
+    runs
+}
+
 impl SctpAssociation {
     /// Takes a SACK, and the echo of a stamp beside it.
     pub(super) fn on_sack(&mut self, now: Time, sack: &SackChunk, echo: Option<StampEcho>) {
@@ -63,18 +86,13 @@ impl SctpAssociation {
         let before = self.flight.base();
         self.acknowledge(now, cumulative, &mut delivered);
         let is_moved = self.flight.base() > before;
-        let end = self.flight.end();
-        let runs = sack.gaps.iter().chain(sack.kept.iter().flatten());
-        let runs: SmallVec<[RangeInclusive<u64>; 8]> = runs
-            .map(|(first, last)| {
-                cumulative + u64::from(*first)..=(cumulative + u64::from(*last)).min(end)
-            })
-            .collect();
+        let above = cumulative + 1..=self.flight.end().max(cumulative + 1);
+        let kept = disjoint(sack.kept.iter().flatten(), cumulative, &above);
+        let all = sack.gaps.iter().chain(sack.kept.iter().flatten());
+        let runs = disjoint(all, cumulative, &above);
         let newest_tsn = self.acknowledge_runs(now, &runs, &mut delivered);
-        if !is_old && sack.kept.is_some() {
-            for tsn in runs.iter().cloned().flatten() {
-                self.flight.release(tsn);
-            }
+        if !is_old {
+            kept.into_iter().flatten().for_each(|tsn| self.flight.release(tsn));
         }
         if !is_old {
             if is_moved {
@@ -182,7 +200,10 @@ impl SctpAssociation {
         }
         let arrived = self.flight.iter().filter(|(_, chunk)| chunk.state == ChunkState::Arrived);
         let gone: Vec<u64> = arrived
-            .filter(|(tsn, _)| !runs.iter().any(|run| run.contains(tsn)))
+            .filter(|(tsn, _)| {
+                let next = runs.partition_point(|run| run.end() < tsn);
+                runs.get(next).is_none_or(|run| run.start() > tsn)
+            })
             .map(|(tsn, _)| tsn)
             .collect();
         for tsn in gone {

@@ -3,7 +3,7 @@
 use fontis_base::Time;
 use smallvec::SmallVec;
 
-use super::{AckState, SctpAssociation, State};
+use super::{AckState, PIECE, SctpAssociation, State};
 use crate::sctp::chunk::{DataChunk, ForwardChunk, SackChunk, SctpCause, SctpChunk, StampEcho};
 use crate::sctp::message::AbortReason;
 
@@ -28,10 +28,16 @@ impl SctpAssociation {
         let is_next = tsn == self.arrivals.cumulative() + 1;
         let len = chunk.data.len() as u64;
         let is_full = self.window() < len && tsn > self.arrivals.highest();
-        let budget = u64::from(self.config.receive_buffer) + u64::from(self.config.max_message);
-        let is_over = self.held() + len > budget;
-        if self.arrivals.is_too_far(tsn) || ((is_full || is_over) && !is_next) {
+        let is_over = self.held() + len > self.budget() || self.memory_left() < len + PIECE;
+        let is_beyond = self.arrivals.is_too_far(tsn) || self.arrivals.is_one_gap_too_many(tsn);
+        if is_beyond || ((is_full || is_over) && !is_next) {
             // It was not told that there is room.
+            self.stats.dropped += 1;
+            self.acks.at = now;
+            return true;
+        }
+        if (is_full || is_over) && self.inbound.has_ready() {
+            // The application has not taken what is there; the peer tries again (section 6.1 A).
             self.stats.dropped += 1;
             self.acks.at = now;
             return true;
@@ -40,12 +46,6 @@ impl SctpAssociation {
             let cause = SctpCause::of(SctpCause::OUT_OF_RESOURCE);
             self.break_off(AbortReason::Violation("a message longer than may be"), cause);
             return false;
-        }
-        if is_full && self.inbound.has_ready() {
-            // The application has not taken what is there; the peer tries again (section 6.1 A).
-            self.stats.dropped += 1;
-            self.acks.at = now;
-            return true;
         }
         if chunk.is_interleaved != self.features.interleaving {
             self.violate("DATA where I-DATA was agreed on, or the other way");
@@ -128,7 +128,8 @@ impl SctpAssociation {
         self.waits.read(now, self.held());
         self.arrivals.advance(to);
         self.waits.release(now, self.arrivals.cumulative());
-        for skipped in &forward.skipped {
+        // A stream is named once, or twice with I-DATA.
+        for skipped in forward.skipped.iter().take(2 * usize::from(self.config.streams.max(1))) {
             if skipped.stream >= self.config.streams.max(1) {
                 continue;
             }

@@ -36,9 +36,16 @@ impl SctpPacket {
         if source == 0 || destination == 0 {
             return Err(SctpWireError::Value("port"));
         }
+        // What is kept of a packet keeps all of it: little content is copied.
+        let least = bytes.len() / 2;
         let mut chunks = Vec::with_capacity(2);
         while !reader.bytes.is_empty() {
-            let chunk = reader.chunk()?;
+            let mut chunk = reader.chunk()?;
+            if let SctpChunk::Data(DataChunk { data: SctpData::Bytes(data), .. }) = &mut chunk
+                && data.len() < least
+            {
+                *data = Bytes::copy_from_slice(data);
+            }
             // Types whose highest bit is not set end the packet for those who do not know them.
             let is_end = matches!(chunk, SctpChunk::Unknown { kind, .. } if kind < 0x80);
             chunks.push(chunk);

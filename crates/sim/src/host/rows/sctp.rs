@@ -231,7 +231,8 @@ fn read(read: &Reader<'_>, _path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, 
             potential_failures: small("sctp.potential_failures"),
             ..SctpTimers::default()
         },
-        ..SctpConfig::default()
+        // Each host has a secret of its own.
+        ..SctpConfig::new(secret(0, 0))
     };
     Ok(Arc::new(Sctp { config, usage }))
 }
