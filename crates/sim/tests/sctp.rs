@@ -2,26 +2,12 @@
 
 use std::io::Cursor;
 
-use fontis_sim::experiment::run::{Watch, Watched};
+use fontis_sim::experiment::run::Watched;
 use fontis_sim::scenario::Scenario;
 use fontis_trace::Detail;
 use fontis_trace::read::read;
 
-fn run(text: &str, wire: bool) -> Watched {
-    let runs = Scenario::parse(text).expect("it is right").runs().expect("runs");
-    let mut experiment = runs.into_iter().next().expect("a run").experiment;
-    experiment.wire = wire;
-    let watch = Watch { capture: 100_000, packets: Some(Detail::default()), qlog: true };
-    experiment.run_watched(watch, |_| false).expect("nobody stops it")
-}
-
-fn metric(run: &Watched, name: &str) -> f64 {
-    let summary = &run.recording.summary;
-    let names = summary.texts("metric").expect("metrics");
-    let values = summary.numbers("value");
-    let row = names.iter().zip(values).find(|(metric, _)| **metric == *name);
-    row.unwrap_or_else(|| panic!("no {name}")).1
-}
+use crate::support::watched::{metric, run};
 
 /// A flow over one link of 10 Mbit/s.
 fn path(app: &str, sctp: &str) -> String {

@@ -14,6 +14,8 @@ use crate::manifest;
 use crate::sink::{Sink, SinkOptions};
 use crate::url::Url;
 
+/// The number of the only request of a connection.
+pub(super) const ID: u32 = 0;
 /// The interval of signs of life to a waiting peer.
 const ALIVE_EVERY: Duration = Duration::from_secs(5);
 
@@ -45,27 +47,38 @@ pub async fn get(
     progress: impl Fn(Progress) + Send + Sync,
 ) -> Result<Report, TransferError> {
     let begin = Instant::now();
-    let id = 0;
     // What was left may belong to another object; whether it does is known only when this one has
     // been offered.
     let resume = !options.restart && Sink::is_begun(dest, url.name());
+    let connection = request(endpoint, remote, url, resume, &progress).await?;
+    let options = SinkOptions { restart: !resume, ..options };
+    let fetched = fetch(&connection, ID, url.name(), dest, options, begin, &progress).await;
+    close(&connection, if fetched.is_ok() { CODE_COMPLETE } else { 0 }).await;
+    fetched
+}
+
+/// Connects, and asks for what `url` names. If it is to be gone on with (`resume`), the content
+/// comes when this side has said what it has; otherwise at once.
+pub(super) async fn request(
+    endpoint: &Endpoint,
+    remote: SocketAddr,
+    url: &Url,
+    resume: bool,
+    progress: &(impl Fn(Progress) + Send + Sync),
+) -> Result<Connection, TransferError> {
     let path = url.path.clone().unwrap_or_default();
     let secret = url.secret.as_ref().map_or_else(Vec::new, |secret| secret.as_bytes().to_vec());
-    let request = encode(&Request::Get { id, secret, path, resume });
+    let request = encode(&Request::Get { id: ID, secret, path, resume });
     let early = (request.len() <= MAX_EARLY).then(|| request.clone());
     let sent = early.is_some();
-    let key = *url.key.as_bytes();
-    let connection = connect(endpoint, remote, key, early, &progress).await?;
+    let connection = connect(endpoint, remote, *url.key.as_bytes(), early, progress).await?;
     // What is to go on is expected when its part here is known.
-    connection.transfers_only((!resume).then(|| label(id)));
+    connection.transfers_only((!resume).then(|| label(ID)));
     progress(Progress::Connected { remote });
     if !sent {
         connection.send_message(request, SendOptions::default());
     }
-    let options = SinkOptions { restart: !resume, ..options };
-    let fetched = fetch(&connection, id, url.name(), dest, options, begin, &progress).await;
-    close(&connection, if fetched.is_ok() { CODE_COMPLETE } else { 0 }).await;
-    fetched
+    Ok(connection)
 }
 
 async fn fetch(

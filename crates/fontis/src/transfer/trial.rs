@@ -2,15 +2,14 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
-use fontis_proto::dfcp::{DfcpStats, MAX_EARLY, SendOptions};
+use fontis_proto::dfcp::DfcpStats;
 use tokio::time::{Instant as Alarm, interval, sleep_until};
 
-use super::get::answered;
-use super::message::{Request, encode, label};
+use super::get::{ID, answered, request};
 use super::outgoing::{CODE_UNWANTED, close, lost};
-use super::{Progress, TransferError, connect};
+use super::{Progress, TransferError};
 use crate::connection::{Connection, Received};
-use crate::endpoint::{Endpoint, PathStatus};
+use crate::endpoint::Endpoint;
 use crate::url::Url;
 
 /// How often the counters are read.
@@ -27,8 +26,6 @@ pub struct Trial {
     pub ended: bool,
     /// The counters of the connection.
     pub stats: DfcpStats,
-    /// Its paths.
-    pub paths: Vec<PathStatus>,
 }
 
 /// Fetches what `url` names from the server at `remote` for as long as `span`, counts what comes,
@@ -40,30 +37,14 @@ pub async fn measure(
     span: Duration,
     progress: impl Fn(Progress) + Send + Sync,
 ) -> Result<Trial, TransferError> {
-    let id = 0;
-    let path = url.path.clone().unwrap_or_default();
-    let secret = url.secret.as_ref().map_or_else(Vec::new, |secret| secret.as_bytes().to_vec());
-    let request = encode(&Request::Get { id, secret, path, resume: false });
-    let early = (request.len() <= MAX_EARLY).then(|| request.clone());
-    let sent = early.is_some();
-    let connection = connect(endpoint, remote, *url.key.as_bytes(), early, &progress).await?;
-    connection.transfers_only(Some(label(id)));
-    progress(Progress::Connected { remote });
-    if !sent {
-        connection.send_message(request, SendOptions::default());
-    }
-    let measured = trial(endpoint, &connection, id, span).await;
+    let connection = request(endpoint, remote, url, false, &progress).await?;
+    let measured = trial(&connection, span).await;
     close(&connection, 0).await;
     measured
 }
 
-async fn trial(
-    endpoint: &Endpoint,
-    connection: &Connection,
-    id: u32,
-    span: Duration,
-) -> Result<Trial, TransferError> {
-    answered(connection, id).await?;
+async fn trial(connection: &Connection, span: Duration) -> Result<Trial, TransferError> {
+    answered(connection, ID).await?;
     let mut object = connection.recv_object().await.ok_or_else(|| lost(connection))?;
     let begin = Instant::now();
     let mut left = object.shape().blocks().unwrap_or(0);
@@ -89,12 +70,10 @@ async fn trial(
     }
     let stats = connection.stats().await.ok_or_else(|| lost(connection))?;
     seen.push((begin.elapsed(), stats.bytes_received));
-    let status = endpoint.status().await.ok_or_else(|| lost(connection))?;
-    let paths = status.connections.into_iter().next().map_or_else(Vec::new, |one| one.paths);
     if left > 0 {
         object.abandon(CODE_UNWANTED);
     }
-    Ok(Trial { bytes_per_second: rate(&seen), ended: left == 0, stats, paths })
+    Ok(Trial { bytes_per_second: rate(&seen), ended: left == 0, stats })
 }
 
 /// The rate, in bytes a second, after the start, from how many bytes had come at which times.

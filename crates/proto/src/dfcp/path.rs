@@ -67,7 +67,6 @@ pub(super) struct Path {
     left_out: Option<LeftOut>,
     /// None before the first feedback: strangers' connections are small.
     peer_clock: Option<Box<PeerClock>>,
-    is_believed: bool,
     pub(super) rtt: Rtt,
     pub(super) loss: LossModel,
     pub(super) pacer: Pacer,
@@ -124,7 +123,6 @@ impl Path {
             history: History::default(),
             left_out: None,
             peer_clock: None,
-            is_believed: true,
             rtt: Rtt::new(),
             loss: LossModel::new(),
             pacer: Pacer::new(),
@@ -166,8 +164,8 @@ impl Path {
     }
 
     /// Begins anew on another network.
-    pub(super) fn restart(&mut self, now: Time, kind: RateKind) {
-        self.controller = RateController::beside(kind, self.id);
+    pub(super) fn restart(&mut self, now: Time) {
+        self.controller = RateController::beside(self.kind, self.id);
         self.rtt = Rtt::new();
         self.pacer = Pacer::new();
         self.pacer.restart(now);
@@ -282,10 +280,10 @@ impl Path {
             let delay = Duration::from_micros(u64::from(feedback.delay_us));
             (sent.time, now.since(sent.time) - delay)
         });
-        let was_believed = self.is_believed;
-        self.is_believed =
-            self.peer_clock.get_or_insert_default().believes(now, feedback.received_at());
-        let is_believed = self.is_believed;
+        let clock = self.peer_clock.get_or_insert_default();
+        let was_believed = clock.is_believed();
+        clock.observe(now, feedback.received_at());
+        let is_believed = clock.is_believed();
         if was_believed && !is_believed {
             self.distrust();
         }

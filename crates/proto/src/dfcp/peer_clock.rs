@@ -23,22 +23,25 @@ pub(super) struct PeerClock {
 }
 
 impl PeerClock {
-    /// Takes the time of an arrival that the peer tells at `now`. False from the time on at which
-    /// its clock has been found to run slowly.
-    pub(super) fn believes(&mut self, now: Time, told: Time) -> bool {
+    /// Whether the clock has not been found to run slowly.
+    pub(super) const fn is_believed(&self) -> bool {
+        !self.is_untrue
+    }
+
+    /// Takes the time of an arrival that the peer tells at `now`.
+    pub(super) fn observe(&mut self, now: Time, told: Time) {
         let ahead = (told.as_nanos() as i64).saturating_sub(now.as_nanos() as i64);
         let (most, since) = self.latest.unwrap_or((ahead, now));
         let most = most.max(ahead);
         if now.since(since) < LATE {
             self.latest = Some((most, since));
-            return !self.is_untrue;
+            return;
         }
         self.latest = None;
         let (least, at) = self.ahead.unwrap_or((most, now));
         let least = least.saturating_sub((now.since(at).as_nanos() / DRIFT) as i64);
         self.is_untrue |= most < least.saturating_sub(BEHIND.as_nanos() as i64);
         self.ahead = Some((least.max(most), now));
-        !self.is_untrue
     }
 }
 
@@ -66,7 +69,8 @@ mod tests {
                     stalled = now + 1_500;
                 }
                 let told = offset + now * 999 / 1000;
-                assert!(clock.believes(at(now.max(stalled) + s.below(300)), at(told)), "{seed}");
+                clock.observe(at(now.max(stalled) + s.below(300)), at(told));
+                assert!(clock.is_believed(), "{seed}");
             }
         }
     }
@@ -75,8 +79,10 @@ mod tests {
     fn a_clock_that_runs_slowly_is_found_out() {
         for percent in [50, 80, 90] {
             let mut clock = PeerClock::default();
-            let mut believed = |ms: &u64| clock.believes(at(*ms), at(ms * percent / 100));
-            let left = (0..120_000).step_by(20).find(|ms| !believed(ms));
+            let left = (0..120_000).step_by(20).find(|ms| {
+                clock.observe(at(*ms), at(ms * percent / 100));
+                !clock.is_believed()
+            });
             println!("a clock at {percent} % is found out after {left:?} ms");
             assert!(left.is_some_and(|ms| ms < 60_000), "{percent} %: {left:?}");
         }
@@ -89,7 +95,7 @@ mod tests {
         for _ in 0..10_000 {
             let time = |s: &mut Stream| Time::from_nanos(s.next_u64() >> s.below(64));
             let (now, told) = (time(s), time(s));
-            clock.believes(now, told);
+            clock.observe(now, told);
         }
     }
 }

@@ -28,6 +28,7 @@ const NOISE: f64 = 0.3e-3;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SharedBottlenecks {
     paths: Vec<Delays>,
+    /// Each path with all of lower numbers, in their order ([`place`]).
     pairs: Vec<Pair>,
 }
 
@@ -45,19 +46,18 @@ struct Delays {
     least: [f32; MEMORY],
 }
 
-/// Two paths, the first with the lower number.
-#[derive(Clone, Copy, Debug)]
+/// Two paths.
+#[derive(Clone, Copy, Debug, Default)]
 struct Pair {
-    paths: (usize, usize),
     share: bool,
     /// Judgements in a row against that.
     against: u32,
 }
 
-impl Pair {
-    const fn has(&self, path: usize) -> bool {
-        self.paths.0 == path || self.paths.1 == path
-    }
+/// The place of a pair of two different paths.
+fn place(one: usize, other: usize) -> usize {
+    let (low, high) = (one.min(other), one.max(other));
+    high * (high - 1) / 2 + low
 }
 
 impl Delays {
@@ -102,9 +102,7 @@ impl SharedBottlenecks {
     /// and when that came to the receiver, on its clock.
     pub(crate) fn observe(&mut self, path: usize, now: Time, received_at: Time, delay_ns: i64) {
         while self.paths.len() <= path {
-            let other = self.paths.len();
-            let pair = |first| Pair { paths: (first, other), share: false, against: 0 };
-            self.pairs.extend((0..other).map(pair));
+            self.pairs.resize(self.pairs.len() + self.paths.len(), Pair::default());
             self.paths.push(Delays::new());
         }
         let delays = &mut self.paths[path];
@@ -124,11 +122,9 @@ impl SharedBottlenecks {
 
     /// Judges the pairs of a path.
     fn judge(&mut self, path: usize) {
-        let Self { paths, pairs } = self;
-        for pair in pairs.iter_mut().filter(|pair| pair.has(path)) {
-            let Some(likeness) = likeness(&paths[pair.paths.0], &paths[pair.paths.1]) else {
-                continue;
-            };
+        for other in (0..self.paths.len()).filter(|other| *other != path) {
+            let Some(likeness) = likeness(&self.paths[path], &self.paths[other]) else { continue };
+            let pair = &mut self.pairs[place(path, other)];
             let is_against = if pair.share { likeness < APART } else { likeness > SHARED };
             pair.against = if is_against { pair.against + 1 } else { 0 };
             if pair.against >= STEADY {
@@ -139,11 +135,10 @@ impl SharedBottlenecks {
 
     /// What was known of a path holds no longer.
     pub(crate) fn forget(&mut self, path: usize) {
-        if let Some(delays) = self.paths.get_mut(path) {
-            *delays = Delays::new();
-        }
-        for pair in self.pairs.iter_mut().filter(|pair| pair.has(path)) {
-            (pair.share, pair.against) = (false, 0);
+        let Some(delays) = self.paths.get_mut(path) else { return };
+        *delays = Delays::new();
+        for other in (0..self.paths.len()).filter(|other| *other != path) {
+            self.pairs[place(path, other)] = Pair::default();
         }
     }
 
@@ -154,8 +149,7 @@ impl SharedBottlenecks {
 
     /// Whether two paths wait in the same queue.
     pub(crate) fn share(&self, one: usize, other: usize) -> bool {
-        let paths = (one.min(other), one.max(other));
-        self.pairs.iter().any(|pair| pair.paths == paths && pair.share)
+        one != other && self.pairs.get(place(one, other)).is_some_and(|pair| pair.share)
     }
 }
 

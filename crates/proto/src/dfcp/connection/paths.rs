@@ -77,6 +77,7 @@ impl DfcpConnection {
         path.state = PathState::Closed;
         path.feedback = FeedbackDue::default();
         let id = path.id;
+        self.bottlenecks.forget(at);
         self.share_limits(now);
         self.events.push_back(DfcpEvent::PathClosed { path: id });
     }
@@ -116,10 +117,9 @@ impl DfcpConnection {
 
     /// The peer has moved to another network: what was known of the path holds no longer.
     pub fn path_changed(&mut self, now: Time, path: PathId) {
-        let kind = self.config.rate;
         self.bottlenecks.forget(usize::from(path));
         if let Some(path) = self.paths.get_mut(path) {
-            path.restart(now, kind);
+            path.restart(now);
         }
     }
 
