@@ -3,10 +3,14 @@
 
 mod alarm;
 mod clock;
+mod group;
 mod route;
 mod socket;
 
 pub use alarm::Alarm;
 pub use clock::Clock;
+pub use group::{
+    GroupInterface, is_source_specific, receiver as group_receiver, sender as group_sender,
+};
 pub use route::source_towards;
 pub use socket::{Batch, Socket, ecn};
