@@ -6,17 +6,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use fontis::transfer::{CastOptions, CastStatus, Caster, FileServer, ServerEvent};
-use fontis::udp::GroupInterface;
+use fontis::transfer::{
+    CastOptions, CastStatus, Caster, FileServer, OneWayOptions, OneWaySender, ServerEvent,
+};
+use fontis::udp::is_source_specific;
+use fontis::{SourceOptions, Url};
 use fontis_base::Rate;
 use fontis_proto::rate::RateKind;
 
 use crate::control::{Control, ControlArgs};
 use crate::failure::Failure;
-use crate::interfaces::{group_interface, reachable};
+use crate::interfaces::{group_interface, group_interface_for};
 use crate::json;
 use crate::listen::{ListenArgs, address, announce, read_secret, status, urls};
-use crate::peer::{KeyArgs, SECURITY};
+use crate::peer::{KeyArgs, Keys, SECURITY};
 use crate::progress::Side;
 use crate::runtime::{block_on, interrupted};
 use crate::selection::SelectionArgs;
@@ -63,6 +66,18 @@ pub(crate) struct Args {
     /// Begin when so many have come [default: as many as --receivers says, or one]
     #[arg(long, value_name = "N")]
     start: Option<u32>,
+    /// Take no answers, for a data diode, a satellite, or multicast without a way back: send so
+    /// much that --loss does not matter, in rounds
+    #[arg(long, conflicts_with_all = ["receivers", "start", "public", "listen", "allow"])]
+    one_way: bool,
+    /// With --one-way, the share of packets that a receiver may lose and have everything after one
+    /// round
+    #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = loss)]
+    loss: f64,
+    /// With --one-way, how often everything is sent, each time with other symbols [default: until
+    /// Ctrl-C]
+    #[arg(long, value_name = "N", requires = "one_way")]
+    rounds: Option<u32>,
     /// Send to everybody who knows this machine's public key: the URL contains no secret
     #[arg(long, help_heading = SECURITY)]
     public: bool,
@@ -85,6 +100,8 @@ Examples:
     fontis cast image.iso --rate 200mbit --receivers 30
   On each of them:
     fontis join 'fontis://192.0.2.1:4435/image.iso?key=KEY&secret=SECRET'
+  Through a data diode, twice, at a loss of up to 20 %:
+    fontis cast backup.tar --one-way --loss 20% --rounds 2 --rate 100mbit
   Over routers that forward a group of one source:
     fontis cast image.iso --rate 50mbit --group 232.1.2.3:4436 --hops 8";
 
@@ -97,6 +114,17 @@ fn rate(text: &str) -> Result<Rate, String> {
         Ok(rate) => Ok(rate),
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// Reads a share of packets below 90 %.
+fn loss(text: &str) -> Result<f64, String> {
+    let form = "write a share below 90%, as in 20% or 0.2";
+    let (number, scale) = match text.strip_suffix('%') {
+        Some(number) => (number, 0.01),
+        None => (text, 1.0),
+    };
+    let share = number.trim().parse::<f64>().map_err(|_| form.to_owned())? * scale;
+    if (0.0..0.9).contains(&share) { Ok(share) } else { Err(form.to_owned()) }
 }
 
 /// A group for this path, so that casts of one machine at the same time have different groups.
@@ -125,11 +153,21 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     let interface = match &args.interface {
         Some(name) => group_interface(name, group.is_ipv6())?,
-        None => default_interface(group)?,
+        None => group_interface_for(group)?,
     };
+    if args.rounds == Some(0) {
+        let text = "--rounds 0 sends nothing: leave it out to send until Ctrl-C";
+        return Err(Failure::Usage(text.to_owned()));
+    }
     let keys = args.keys.load()?;
     let selection = args.selection.load()?;
     let as_json = args.json;
+    if args.one_way {
+        let wait_for = 0;
+        let cast = CastOptions { group, interface, hops: args.hops, rate: args.rate, wait_for };
+        let options = OneWayOptions { cast, loss: args.loss, rounds: args.rounds };
+        return send_one_way(&path, options, &selection, &keys, as_json);
+    }
     let expected = args.receivers;
     block_on(&keys, async {
         let endpoint = args.listen.bind(PORT, &keys, RateKind::default())?;
@@ -145,8 +183,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let name = caster.source().manifest().name().to_owned();
         let urls: Vec<String> = urls(&endpoint, &keys, secret.as_ref())
             .into_iter()
-            .map(|url| match url.parse::<fontis::Url>() {
-                Ok(url) => fontis::Url { path: Some(name.clone()), ..url }.to_string(),
+            .map(|url| match url.parse::<Url>() {
+                Ok(url) => Url { path: Some(name.clone()), ..url }.to_string(),
                 Err(_) => url,
             })
             .collect();
@@ -195,6 +233,59 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             ended = watch => ended,
             () = interrupted() => Ok(()),
         }
+    })
+}
+
+/// Sends to receivers that cannot answer.
+fn send_one_way(
+    path: &Path,
+    options: OneWayOptions,
+    selection: &SourceOptions,
+    keys: &Keys,
+    as_json: bool,
+) -> Result<(), Failure> {
+    let group = options.cast.group;
+    if is_source_specific(group.ip()) {
+        return Err(Failure::Usage(format!(
+            "{group} takes packets of a source that receivers name, and a URL of --one-way does \
+             not: choose a group outside 232.0.0.0/8 and ff3x::/32"
+        )));
+    }
+    let secret = read_secret(path, keys)?;
+    let sender = OneWaySender::new(path, selection, options, &secret, &keys.identity)?;
+    let url = Url {
+        host: group.ip().to_string(),
+        port: group.port(),
+        path: Some(sender.name().to_owned()),
+        key: sender.public()?,
+        secret: Some(secret),
+    };
+    announce(&[url.to_string()], as_json);
+    let rounds = options.rounds.map_or("until Ctrl-C".to_owned(), |rounds| match rounds {
+        1 => "once".to_owned(),
+        rounds => format!("{rounds} times"),
+    });
+    status(&format_args!(
+        "casting {} one way to {group}, {rounds}: {:.2} symbols for each that is needed, {} a round",
+        path.display(),
+        sender.symbols_for_each(),
+        text::time(sender.round_time()),
+    ));
+    let (stop, sent) = sender.handles();
+    block_on(keys, async {
+        let sending = tokio::task::spawn_blocking(move || sender.run());
+        tokio::select! {
+            ended = sending => {
+                ended.map_err(|_| Failure::Failed("internal error: a worker failed".to_owned()))??;
+            }
+            () = interrupted() => stop.store(true, Ordering::Relaxed),
+        }
+        let symbols = sent.load(Ordering::Relaxed);
+        match as_json {
+            true => json::say(&serde_json::json!({ "event": "cast", "symbols": symbols })),
+            false => status(&format_args!("sent {symbols} symbols")),
+        }
+        Ok(())
     })
 }
 
@@ -249,18 +340,4 @@ fn say(now: &CastStatus, as_json: bool, last: &mut String) {
         status(&line);
     }
     *last = line;
-}
-
-/// The interface towards the group, as the system prefers it; else the one that others reach this
-/// machine by.
-fn default_interface(group: SocketAddr) -> Result<GroupInterface, Failure> {
-    if let Ok(interface) = GroupInterface::towards(group) {
-        return Ok(interface);
-    }
-    let any = SocketAddr::from(([0; 8], group.port()));
-    let any = if group.is_ipv6() { any } else { SocketAddr::from(([0; 4], group.port())) };
-    match reachable(any).first() {
-        Some(found) => Ok(GroupInterface { index: 0, address: found.ip() }),
-        None => Err(Failure::Failed("no interface leads to the group: name one".to_owned())),
-    }
 }

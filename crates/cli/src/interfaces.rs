@@ -42,6 +42,20 @@ pub(crate) fn group_interface(name: &str, ipv6: bool) -> Result<GroupInterface, 
     }
 }
 
+/// The interface towards the group, as the system prefers it; else the one that others reach this
+/// machine by.
+pub(crate) fn group_interface_for(group: SocketAddr) -> Result<GroupInterface, Failure> {
+    if let Ok(interface) = GroupInterface::towards(group) {
+        return Ok(interface);
+    }
+    let any = SocketAddr::from(([0; 8], group.port()));
+    let any = if group.is_ipv6() { any } else { SocketAddr::from(([0; 4], group.port())) };
+    match reachable(any).first() {
+        Some(found) => Ok(GroupInterface { index: 0, address: found.ip() }),
+        None => Err(Failure::Failed("no interface leads to the group: name one".to_owned())),
+    }
+}
+
 fn choose(mut found: Vec<IpAddr>, ipv6: bool) -> Vec<IpAddr> {
     // A link-local IPv6 address means nothing without a zone, whose name is another one on each
     // machine.

@@ -1,15 +1,16 @@
 //! Taking part in a cast.
 
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use fontis::transfer::{self, Joined, Progress};
-use fontis::{Dest, SinkOptions};
+use fontis::transfer::{self, Joined, Progress, Report};
+use fontis::{Dest, SinkOptions, Url};
 use fontis_proto::rate::RateKind;
 
 use crate::control::{Control, ControlArgs};
 use crate::dial::{dial, persist};
 use crate::failure::Failure;
-use crate::interfaces::group_interface;
+use crate::interfaces::{group_interface, group_interface_for};
 use crate::json;
 use crate::left_out::Links;
 use crate::listen::status;
@@ -68,6 +69,8 @@ Examples:
   Listen on one interface, and write to a name of your own:
     fontis join 'fontis://192.0.2.1:4435/image.iso?key=KEY&secret=SECRET' new.iso --interface eth1";
 
+const INTERRUPTION: &str = "interrupted: what came is kept, and the same command goes on";
+
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let url = peer::url_of_argument(&args.url)?;
@@ -86,6 +89,24 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         outward_links: args.links == Links::Keep,
         ..SinkOptions::default()
     };
+    if let Some(group) = group_of(&url) {
+        let interface = match &args.interface {
+            Some(name) => group_interface(name, group.is_ipv6())?,
+            None => group_interface_for(group)?,
+        };
+        let waiting = "waiting for the sender, which takes no answers; Ctrl-C ends it";
+        status(&waiting);
+        let joined = block_on(&keys, async {
+            let progress = |now| tracker.see(now);
+            let work = async {
+                let join = transfer::join_one_way(group, &url, interface, &dest, options, progress);
+                Ok(join.await?)
+            };
+            until_interrupted(work, INTERRUPTION).await
+        });
+        tracker.finish();
+        return show(&joined?, args.json);
+    }
     let joined = block_on(&keys, async {
         let _open = crate::steering::open(&control);
         let work = persist(args.reach.retries, async |connected| {
@@ -117,10 +138,21 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if how == Joined::Unicast {
         status(&"nothing came from the group: it was fetched over a connection");
     }
-    if args.json {
-        json::say(&json::done(&report));
+    show(&report, args.json)
+}
+
+/// Tells what was received.
+fn show(report: &Report, as_json: bool) -> Result<(), Failure> {
+    if as_json {
+        json::say(&json::done(report));
     } else {
-        status(&summary(&report, "received"));
+        status(&summary(report, "received"));
     }
-    crate::left_out::check([&report.left_out], args.json)
+    crate::left_out::check([&report.left_out], as_json)
+}
+
+/// The group of a URL of a cast that takes no answers.
+fn group_of(url: &Url) -> Option<SocketAddr> {
+    let ip: IpAddr = url.host.parse().ok()?;
+    ip.is_multicast().then(|| SocketAddr::new(ip, url.port))
 }

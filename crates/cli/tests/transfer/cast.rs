@@ -81,6 +81,16 @@ fn who_comes_late_and_who_hears_nothing_has_everything_too() {
 }
 
 #[test]
+fn receivers_that_cannot_answer_have_everything_after_a_round() {
+    let loss = if has_nftables() { "20" } else { "0" };
+    let room = ["2", loss, "80mbit", "one-way"];
+    let Some((done, cast)) = cast(4 << 20, &room, &[], &[1, 2]) else { return };
+    // A round takes .57 s; a receiver begins a moment after the first one does.
+    println!("{cast}, {} s", done[0]["seconds"]);
+    assert!(done[0]["seconds"].as_f64().unwrap() < 1.6, "{done:?}");
+}
+
+#[test]
 fn what_cannot_be_cast_is_said() {
     let bench = Bench::new();
     fs::write(bench.path("served/file"), content(1000)).unwrap();

@@ -2,8 +2,8 @@
 # in $1, the percentage of packets that each loses on its own in $2 (one for all, or one for each,
 # with commas), the rate of the cast in $3, and in $4 what happens to the first receiver:
 # late:SECONDS, kill:SECONDS, pause:SECONDS (for five seconds), deaf:1 (it listens on another
-# interface), or nothing. Further arguments are those of fontis cast. Prints the last event of each
-# receiver, and the sender's last line.
+# interface), or nothing; or one-way (three rounds for a loss of 20 %). Further arguments are those
+# of fontis cast. Prints the last event of each receiver, and the sender's last line.
 fontis=$0; receivers=$1; losses=$2; rate=$3; happens=$4; shift 4
 unshare -n sleep 120 & sender=$!
 pids=$sender
@@ -49,8 +49,9 @@ expected=$receivers
 [ "${happens%%:*}" = kill ] && expected=$((receivers - 1))
 start=$expected
 [ "${happens%%:*}" = late ] && start=$((receivers - 1))
-nsenter -t $sender -n $fontis cast served/file --listen 10.8.0.250:4435 --rate $rate \
-    --receivers $expected --start $start --public --json "$@" > casting &
+options="--listen 10.8.0.250:4435 --receivers $expected --start $start --public"
+[ "$happens" = one-way ] && options="--one-way --loss 20% --rounds 3"
+nsenter -t $sender -n $fontis cast served/file --rate $rate --json $options "$@" > casting &
 caster=$!
 until [ -s casting ]; do sleep 0.1; done
 url=$(sed 's/.*"\(fontis:[^"]*\)".*/\1/; q' casting)

@@ -159,6 +159,19 @@ pub enum TransferError {
         /// The group.
         group: SocketAddr,
     },
+    /// A sender that takes no answers ended, or fell silent, before everything came.
+    #[error(
+        "the cast to {group} is over, and {lacking} of {symbols} symbols are lacking: what came is \
+         kept; join again when the next round is sent"
+    )]
+    Unfinished {
+        /// The group.
+        group: SocketAddr,
+        /// Symbols that are lacking.
+        lacking: u64,
+        /// Symbols of the whole.
+        symbols: u64,
+    },
     /// A worker died.
     #[error("internal error: a worker thread failed")]
     Worker,

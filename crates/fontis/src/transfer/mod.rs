@@ -35,7 +35,9 @@ use crate::connection::Connection;
 use crate::endpoint::Endpoint;
 use crate::left_out::LeftOut;
 
-pub use cast::{CastOptions, CastStatus, Caster, Joined, join};
+pub use cast::{
+    CastOptions, CastStatus, Caster, Joined, OneWayOptions, OneWaySender, join, join_one_way,
+};
 pub use error::TransferError;
 pub use get::get;
 pub use receive::{ENTRY_COST, InboxOptions, Receiver};

@@ -3,14 +3,17 @@
 //!
 //! Start here: a [`CastSender`] decides which symbol leaves next and when, and reads
 //! [`CastReport`]s; a [`CastReceiver`] takes [`CastSymbol`]s and [`CastState`]s, decodes blocks and
-//! says when a report is due. Neither owns a socket, a clock or the object's bytes.
+//! says when a report is due. A [`Carousel`] sends to receivers that cannot answer. None owns a
+//! socket, a clock or the object's bytes.
 //! `docs/multicast.md` specifies the packets and argues for the order of repairs.
 
 mod agenda;
 mod backoff;
+mod carousel;
 mod config;
 mod loss;
 mod member;
+mod overhead;
 mod packet;
 mod receiver;
 mod sender;
@@ -18,9 +21,10 @@ mod shape;
 mod visits;
 mod wire;
 
+pub use carousel::{Carousel, CarouselConfig, CarouselTransmit};
 pub use config::{CastConfig, CastReceiverConfig};
 pub use member::CastMember;
-pub use packet::{CastNeed, CastReport, CastState, CastSymbol, Echo, Planned};
+pub use packet::{CastAnnouncement, CastNeed, CastReport, CastState, CastSymbol, Echo, Planned};
 pub use receiver::{CastBlock, CastReceiver};
 pub use sender::{CastSender, CastTransmit};
 pub use shape::{CastShape, CastShapeError};

@@ -103,3 +103,16 @@ pub struct CastNeed {
     /// Symbols that are lacking of each.
     pub symbols: u32,
 }
+
+/// What a sender that gets no answers says about itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CastAnnouncement {
+    /// The round that goes on, or the number of all.
+    pub round: u32,
+    /// Whether nothing else follows.
+    pub is_end: bool,
+    /// Bytes of symbols a second.
+    pub rate: u64,
+    /// The first of the blocks that are being sent.
+    pub next: u32,
+}

@@ -7,20 +7,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 
 use fontis_base::{Rate, Time};
-use fontis_codes::Code;
-use fontis_proto::cast::{CastConfig, CastMember, CastSender, CastShape, CastSymbol, CastTransmit};
-use fontis_proto::dfcp::SYMBOL_SIZE;
+use fontis_proto::cast::{CastConfig, CastMember, CastSender, CastSymbol, CastTransmit};
 use mio::{Events, Interest, Poll, Token, Waker};
 
 use super::blocks::Blocks;
 use super::invitation::Invitation;
+use super::object::CastObject;
 use super::outbox::GroupOutbox;
 use super::seal::{CastId, CastSecret, GroupPacket, GroupSeal, ReportSeal};
-use crate::hash_tree::{HashTree, block_size_for};
+use crate::hash_tree::HashTree;
 use crate::random::random;
 use crate::source::{Source, SourceOptions};
 use crate::transfer::TransferError;
-use crate::transfer::message::{Offer, encode};
 use crate::udp::{Alarm, Batch, Clock, GroupInterface, Socket, group_sender};
 
 /// How an object is cast.
@@ -87,23 +85,9 @@ impl Caster {
         source_options: &SourceOptions,
         options: CastOptions,
     ) -> Result<Self, TransferError> {
-        let source = Arc::new(Source::open_with(path, source_options)?);
-        let tree = Arc::new(source.hash_tree(|_| {})?);
-        let offer = Offer {
-            root: *tree.root().as_bytes(),
-            size: tree.size(),
-            block_size: tree.block_size(),
-            manifest: source.manifest().encode()?,
-            tree: tree.to_bytes(),
-            state: source.state().map(Into::into),
-        };
-        let head = encode(&offer);
+        let object = CastObject::open(path, source_options)?;
+        let shape = object.content.shape;
         let group_error = |source: io::Error| TransferError::Group { group: options.group, source };
-        let invalid = || group_error(io::Error::from(io::ErrorKind::InvalidInput));
-        let (head_size, body_size) = (head.len() as u64, tree.size());
-        let block_size = block_size_for(body_size);
-        let shape = CastShape::new(head_size, body_size, block_size, SYMBOL_SIZE, Code::RaptorQ)
-            .map_err(|_| invalid())?;
         let socket = group_sender(options.group, options.interface, options.hops);
         let socket = socket.map_err(group_error)?;
         let invitation = Invitation {
@@ -113,18 +97,17 @@ impl Caster {
             group_secret: random(),
             report_secret: [0; 32],
             report_port: socket.local_addr().map_err(group_error)?.port(),
-            head: *blake3::hash(&head).as_bytes(),
-            head_size,
-            body_size,
-            block_size,
-            symbol_size: SYMBOL_SIZE,
+            head: object.content.head,
+            head_size: object.head.len() as u64,
+            body_size: object.content.body_size,
+            block_size: object.content.block_size,
+            symbol_size: shape.symbol_size(),
         };
-        invitation.shape().ok_or_else(invalid)?;
         let poll = Poll::new().map_err(group_error)?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKE).map_err(group_error)?);
         let (orders, taken) = mpsc::channel();
         let status = Arc::new(Mutex::new(CastStatus::default()));
-        let blocks = Blocks::new(shape, head, source.clone(), tree.clone());
+        let blocks = object.blocks();
         let outbox = GroupOutbox::new(&socket);
         let run = Run {
             options,
@@ -144,6 +127,7 @@ impl Caster {
         let thread = builder.spawn(move || run.run(poll, &taken));
         let thread = Some(thread.map_err(|_| TransferError::Worker)?);
         let joined = AtomicU32::new(0);
+        let CastObject { source, tree, .. } = object;
         Ok(Self { source, tree, invitation, joined, orders, waker, status, thread })
     }
 

@@ -5,8 +5,11 @@ use std::time::{Duration, Instant};
 use fontis_proto::dfcp::{DfcpStats, MAX_EARLY, SendOptions};
 use tokio::sync::mpsc;
 
+use super::announcement::Signer;
+use super::assembler::{Destination, Heard, Received};
 use super::invitation::Invitation;
-use super::listener::{Heard, Listener, Received};
+use super::listener::{Listener, Stopper};
+use super::one_way::group_secret;
 use crate::connection::Connection;
 use crate::dest::Dest;
 use crate::endpoint::Endpoint;
@@ -63,16 +66,15 @@ pub async fn join(
         None => GroupInterface::towards(remote)
             .map_err(|source| TransferError::Group { group: invitation.group, source })?,
     };
-    let what = (url.name().map(str::to_owned), dest.clone(), options);
-    let received = take_part(&connection, invitation, interface, what, &progress).await;
+    let destination =
+        Destination { name: url.name().map(str::to_owned), dest: dest.clone(), options };
+    let received = take_part(&connection, &invitation, interface, destination, &progress).await;
     close(&connection, if matches!(received, Ok(Some(_))) { CODE_COMPLETE } else { 0 }).await;
-    let Some(Received { name, path, bytes, resumed, hash, left_out }) = received? else {
+    let Some(received) = received? else {
         let report = get(endpoint, remote, url, dest, options, progress).await?;
         return Ok((report, Joined::Unicast));
     };
-    let (duration, stats) = (begin.elapsed(), DfcpStats::default());
-    let report = Report { name, path, bytes, resumed, hash, duration, stats, left_out };
-    Ok((report, Joined::Group))
+    Ok((report_of(received, begin), Joined::Group))
 }
 
 /// The sender's answer.
@@ -91,18 +93,71 @@ async fn invited(connection: &Connection) -> Result<Invitation, TransferError> {
     }
 }
 
+/// Receives what a sender that takes no answers casts to the group of `url`, and returns when it is
+/// verified and has its name. It waits for the sender without limit.
+///
+/// # Errors
+/// [`TransferError::Unfinished`] if the sender ends, or falls silent, before everything came; what
+/// came is kept.
+pub async fn join_one_way(
+    group: SocketAddr,
+    url: &Url,
+    interface: GroupInterface,
+    dest: &Dest,
+    options: SinkOptions,
+    progress: impl Fn(Progress) + Send + Sync,
+) -> Result<Report, TransferError> {
+    let begin = Instant::now();
+    let Some(secret) = &url.secret else { return Err(TransferError::NoSecret) };
+    let destination =
+        Destination { name: url.name().map(str::to_owned), dest: dest.clone(), options };
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let keys = (group_secret(secret), Signer(*url.key.as_bytes()));
+    let (listener, _stopper) = Listener::one_way(group, interface, keys, destination, tell)?;
+    let mut running = pin!(tokio::task::spawn_blocking(move || listener.run()));
+    let received = loop {
+        tokio::select! {
+            biased;
+            Some(heard) = told.recv() => match heard {
+                Heard::Sender => progress(Progress::Connected { remote: group }),
+                heard => tell_of(heard, &progress),
+            },
+            outcome = &mut running => break outcome.map_err(|_| TransferError::Worker)??,
+        }
+    };
+    let received = received.ok_or(TransferError::Silent { group })?;
+    Ok(report_of(received, begin))
+}
+
+fn report_of(received: Received, begin: Instant) -> Report {
+    let Received { name, path, bytes, resumed, hash, left_out } = received;
+    let (duration, stats) = (begin.elapsed(), DfcpStats::default());
+    Report { name, path, bytes, resumed, hash, duration, stats, left_out }
+}
+
+fn tell_of(heard: Heard, progress: &(impl Fn(Progress) + Send + Sync)) {
+    match heard {
+        Heard::Sender => {}
+        Heard::Started { name, bytes, entries, resumed } => {
+            progress(Progress::Started { name, bytes, entries, resumed });
+        }
+        Heard::Moved { done } => progress(Progress::Moved { done, stats: DfcpStats::default() }),
+    }
+}
+
 /// Receives from the group; `None` if nothing comes from it at all.
 async fn take_part(
     connection: &Connection,
-    invitation: Invitation,
+    invitation: &Invitation,
     interface: GroupInterface,
-    what: (Option<String>, Dest, SinkOptions),
+    destination: Destination,
     progress: &(impl Fn(Progress) + Send + Sync),
 ) -> Result<Option<Received>, TransferError> {
     let group = invitation.group;
     let (tell, mut told) = mpsc::unbounded_channel();
     let remote = connection.remote_addr();
-    let (listener, stopper) = Listener::new(invitation, remote, interface, what, tell)?;
+    let (listener, stopper): (_, Stopper) =
+        Listener::invited(invitation, remote, interface, destination, tell)?;
     let mut running = pin!(tokio::task::spawn_blocking(move || listener.run()));
     let mut patience = FIRST_SOUND;
     let mut has_heard = false;
@@ -112,12 +167,7 @@ async fn take_part(
             heard = told.recv() => {
                 match heard {
                     Some(Heard::Sender) => (patience, has_heard) = (SILENCE, true),
-                    Some(Heard::Started { name, bytes, entries, resumed }) => {
-                        progress(Progress::Started { name, bytes, entries, resumed });
-                    }
-                    Some(Heard::Moved { done }) => {
-                        progress(Progress::Moved { done, stats: DfcpStats::default() });
-                    }
+                    Some(heard) => tell_of(heard, progress),
                     None => break (&mut running).await,
                 }
             }

@@ -1,13 +1,20 @@
-//! One object for a group of receivers: [`Caster`] sends it by multicast, [`join`] receives it.
+//! One object for a group of receivers: [`Caster`] sends it by multicast, [`join`] receives it. A
+//! [`OneWaySender`] sends to receivers that cannot answer, which [`join_one_way`].
 
+mod announcement;
+mod assembler;
 mod blocks;
 mod caster;
+mod content;
 mod invitation;
 mod join;
 mod listener;
+mod object;
+mod one_way;
 mod outbox;
 mod seal;
 
 pub use caster::{CastOptions, CastStatus, Caster};
 pub(super) use invitation::Invitation;
-pub use join::{Joined, join};
+pub use join::{Joined, join, join_one_way};
+pub use one_way::{OneWayOptions, OneWaySender};

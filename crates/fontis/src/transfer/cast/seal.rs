@@ -15,6 +15,7 @@ const REPORT: u8 = 0x09;
 /// The kinds of what a group gets.
 const SYMBOL: u8 = 0;
 const STATE: u8 = 1;
+const ANNOUNCEMENT: u8 = 2;
 /// Bytes before the ciphertext: the type, the session, and the number.
 const GROUP_HEADER: usize = 1 + 8 + 8;
 const REPORT_HEADER: usize = 1 + 8 + 4 + 8;
@@ -30,6 +31,8 @@ pub(super) type CastSecret = [u8; 32];
 pub(super) enum GroupPacket {
     Symbol(CastSymbol),
     State(CastState),
+    /// A signed announcement of a sender that takes no answers.
+    Announcement(Bytes),
 }
 
 /// Seals and opens what a group gets.
@@ -58,6 +61,11 @@ fn nonce(number: u64) -> Nonce {
     Nonce::assume_unique_for_key(nonce)
 }
 
+/// The cast that a datagram to a group claims to be of.
+pub(super) fn group_id(datagram: &[u8]) -> Option<CastId> {
+    (*datagram.first()? == GROUP).then(|| datagram.get(1..9)?.try_into().ok()).flatten()
+}
+
 impl GroupSeal {
     pub(super) fn new(id: CastId, secret: &CastSecret) -> Self {
         Self { id, key: key("fontis cast 1 group", id, secret) }
@@ -78,6 +86,10 @@ impl GroupSeal {
             GroupPacket::State(state) => {
                 out.push(STATE);
                 encode_state(state, out);
+            }
+            GroupPacket::Announcement(bytes) => {
+                out.push(ANNOUNCEMENT);
+                out.extend_from_slice(bytes);
             }
         }
         seal_tail(&self.key, number, start, body, out);
@@ -101,6 +113,7 @@ impl GroupSeal {
         let packet = match kind {
             SYMBOL => GroupPacket::Symbol(decode_symbol(body).ok()?),
             STATE => GroupPacket::State(decode_state(body).ok()?),
+            ANNOUNCEMENT => GroupPacket::Announcement(body),
             _ => return None,
         };
         Some((number, packet))
