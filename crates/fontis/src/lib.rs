@@ -18,6 +18,7 @@
 mod archive;
 mod connection;
 mod dest;
+mod disk;
 mod endpoint;
 mod exclusions;
 mod file;
@@ -47,6 +48,8 @@ mod token_store;
 pub mod transfer;
 pub mod udp;
 mod url;
+#[cfg(test)]
+mod whole;
 
 pub use archive::Archive;
 pub use connection::{
