@@ -2,11 +2,17 @@
 //! The relay of the laboratory also uses them.
 
 mod alarm;
+#[cfg(test)]
+mod choice;
 mod clock;
 mod route;
 mod socket;
 
 pub use alarm::Alarm;
+#[cfg(test)]
+pub use choice::Socket;
 pub use clock::Clock;
 pub use route::source_towards;
-pub use socket::{Batch, Socket, ecn};
+#[cfg(not(test))]
+pub use socket::Socket;
+pub use socket::{Batch, ecn};

@@ -123,6 +123,11 @@ impl Disk {
         self.state().has_failed
     }
 
+    /// Ends the process now.
+    pub(crate) fn crash(&self) {
+        self.state().is_dead = true;
+    }
+
     /// Another process begins: the last one's open files and locks are gone.
     pub(crate) fn restart(&self) {
         let mut state = self.state();

@@ -4,7 +4,11 @@
 //! code that stores an incoming object on it.
 
 pub(crate) mod disk;
+pub(crate) mod net;
 mod storing;
+pub(crate) mod task;
+mod transfers;
+pub(crate) mod world;
 
 /// The seed of a test's first run; `FONTIS_SEED` repeats one, with `FONTIS_RUNS` of 1.
 pub(crate) fn first_seed(of: u64) -> u64 {
@@ -23,4 +27,11 @@ fn read(name: &str) -> Option<u64> {
         None => text.parse(),
     };
     Some(number.unwrap_or_else(|_| panic!("{name}={text} is not a number, as in {name}=7")))
+}
+
+/// Tells what happens in a run if `FONTIS_TRACE` is set.
+pub(crate) fn note(what: impl FnOnce() -> String) {
+    if std::env::var_os("FONTIS_TRACE").is_some() {
+        println!("{:?}: {}", world::now(), what());
+    }
 }
