@@ -285,10 +285,18 @@ impl Signal {
     /// Waits until it is set, or for a time.
     pub(crate) async fn wait(&self, at: Option<Instant>) {
         let at = at.map(world::time_of);
-        let mut is_timed = false;
+        let (mut is_timed, mut is_polled) = (false, false);
         std::future::poll_fn(|context| {
             let mut state = self.state();
-            if std::mem::take(&mut state.is_set) || at.is_some_and(|at| at <= world::now()) {
+            // Others have their turn in any case.
+            let is_first = !std::mem::replace(&mut is_polled, true);
+            let is_due = state.is_set || at.is_some_and(|at| at <= world::now());
+            if is_due && is_first {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            if is_due {
+                state.is_set = false;
                 return Poll::Ready(());
             }
             state.waker = Some(context.waker().clone());
