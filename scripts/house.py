@@ -52,6 +52,7 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         "congestion": set(),
         "scheduler": set(),
         "rate": {"congestion"},
+        "cast": TRANSPORT,
         "dfcp": TRANSPORT,
         "tcp": TRANSPORT,
         "published": TRANSPORT,

@@ -38,7 +38,7 @@ TESTBED = {
     "fontis testbed shell": "-- true",
     "fontis race": "",
 }
-TRANSFERS = ("fontis serve", "fontis get", "fontis receive", "fontis send", "fontis status")
+TRANSFERS = ("fontis serve", "fontis get", "fontis receive", "fontis send", "fontis cast", "fontis status")
 #: test_package.py does the first in a clean environment; the viewer's own tests drive a browser.
 ELSEWHERE = ("pip install", "cat ten.toml", "fontis view")
 
@@ -126,7 +126,11 @@ def test_files_move(desk, command, tmp_path):
         (tmp_path / path).write_bytes((desk / "alps.tif").read_bytes())
     server, url = background(the("fontis serve"), tmp_path / "maps")
     receiver, inbox = background(the("fontis receive"), tmp_path / "inbox")
+    words = shlex.split(the("fontis cast"))
+    (tmp_path / words[2]).write_bytes((desk / "alps.tif").read_bytes())
+    caster, group = background(shlex.join([*words[:2], *words[3:], "FILE"]), tmp_path / words[2])
     try:
+        subprocess.run([command, "join", group, "joined"], cwd=tmp_path, check=True, capture_output=True, timeout=60)
         one, several, links = (shlex.split(line) for line in commands() if line.startswith("fontis get"))
         assert one[2].startswith("fontis://HOST:4433/alps.tif?key=")
         assert several[2:] == ["URL1", "URL2", "URL3", "~/maps"]
@@ -139,11 +143,11 @@ def test_files_move(desk, command, tmp_path):
         words = shlex.split(the("fontis send"))
         subprocess.run([command, *words[1:-1], inbox], cwd=tmp_path, check=True, capture_output=True, timeout=60)
     finally:
-        for process in (server, receiver):
+        for process in (server, receiver, caster):
             process.terminate()
             process.wait(10)
             process.stdout.close()
-    assert (tmp_path / "alps.tif").is_file()
+    assert (tmp_path / "alps.tif").is_file() and (tmp_path / "joined").is_file()
     assert (tmp_path / "inbox/report.pdf").is_file() and (tmp_path / "inbox/photos/one.jpg").is_file()
 
 

@@ -2,6 +2,10 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use fontis::udp::GroupInterface;
+
+use crate::failure::Failure;
+
 /// The addresses of a listener, the likeliest first. A wildcard stands for those of all interfaces;
 /// loopback is among them only if there is nothing else.
 pub(crate) fn reachable(listener: SocketAddr) -> Vec<SocketAddr> {
@@ -18,6 +22,24 @@ pub(crate) fn reachable(listener: SocketAddr) -> Vec<SocketAddr> {
         });
     }
     addresses.into_iter().map(|ip| SocketAddr::new(ip, listener.port())).collect()
+}
+
+/// The interface of this name, with an address of the family.
+pub(crate) fn group_interface(name: &str, ipv6: bool) -> Result<GroupInterface, Failure> {
+    let all = if_addrs::get_if_addrs().unwrap_or_default();
+    let mut own: Vec<_> = all.into_iter().filter(|one| one.name == name).collect();
+    if own.is_empty() {
+        let text = format!("there is no interface {name}: `ip link` lists those that are");
+        return Err(Failure::Failed(text));
+    }
+    own.retain(|one| one.ip().is_ipv6() == ipv6);
+    match own.first() {
+        Some(found) => Ok(GroupInterface { index: found.index.unwrap_or(0), address: found.ip() }),
+        None => Err(Failure::Failed(format!(
+            "the interface {name} has no IPv{} address: give it one, or name another",
+            if ipv6 { 6 } else { 4 }
+        ))),
+    }
 }
 
 fn choose(mut found: Vec<IpAddr>, ipv6: bool) -> Vec<IpAddr> {

@@ -7,6 +7,7 @@
 
 mod analyse;
 mod archive;
+mod cast;
 mod code;
 mod control;
 pub mod dial;
@@ -14,6 +15,7 @@ mod estimate;
 pub mod failure;
 pub mod get;
 mod interfaces;
+mod join;
 mod json;
 #[cfg(target_os = "linux")]
 mod kernel;
@@ -83,6 +85,8 @@ enum Command {
     Get(get::Args),
     Receive(receive::Args),
     Send(send::Args),
+    Cast(cast::Args),
+    Join(join::Args),
     Paths(survey::Args),
     #[cfg(unix)]
     Status(status::StatusArgs),
@@ -114,6 +118,8 @@ impl Command {
             Self::Get(args) => args.json,
             Self::Receive(args) => args.json,
             Self::Send(args) => args.json,
+            Self::Cast(args) => args.json,
+            Self::Join(args) => args.json,
             Self::Paths(args) => args.json,
             #[cfg(unix)]
             Self::Status(args) => args.json,
@@ -144,6 +150,8 @@ impl Command {
             Self::Get(args) => get::run(&args),
             Self::Receive(args) => receive::run(&args),
             Self::Send(args) => send::run(&args),
+            Self::Cast(args) => cast::run(&args),
+            Self::Join(args) => join::run(&args),
             Self::Paths(args) => survey::run(&args),
             #[cfg(unix)]
             Self::Status(args) => status::status(&args),

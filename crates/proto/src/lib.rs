@@ -5,8 +5,10 @@
 //! deadline. [`rate`] holds the rate controllers, one of which drives each path. [`tcp`] is what it
 //! is compared with, [`published`] the protocol of 2015 from which it comes, [`dccp`] carries
 //! datagrams under congestion control, [`sctp`] messages over several paths, which a [`scheduler`]
-//! chooses. [`qlog`] tells what happened in a connection.
+//! chooses; [`cast`] sends one object to many receivers. [`qlog`] tells what happened in a
+//! connection.
 
+pub mod cast;
 pub mod congestion;
 pub mod dccp;
 pub mod dfcp;

@@ -1,6 +1,7 @@
 //! Tests of the transports from outside.
 
 mod asking;
+mod cast;
 mod connection;
 mod corpus;
 mod dccp;

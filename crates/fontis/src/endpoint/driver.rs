@@ -32,7 +32,7 @@ use crate::protection::{Header, Initiator, Opened, SYNACK, header, reset_token, 
 use crate::qlog::Qlog;
 use crate::random::random;
 use crate::task::compute;
-use crate::udp::{Alarm, Batch, Clock, Socket, ecn};
+use crate::udp::{Alarm, AnySocket as Socket, Batch, Clock, ecn};
 
 const WAKER: Token = Token(0);
 const ALARM: Token = Token(1);

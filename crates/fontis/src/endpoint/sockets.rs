@@ -3,7 +3,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use mio::{Interest, Registry, Token};
 
-use crate::udp::Socket;
+use crate::udp::AnySocket as Socket;
 
 /// An interface of this machine, and an address of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

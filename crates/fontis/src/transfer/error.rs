@@ -145,6 +145,20 @@ pub enum TransferError {
         /// The system's words.
         source: std::io::Error,
     },
+    /// A multicast group cannot be sent to, or received from.
+    #[error("the group {group} cannot be used: {source}; name another, or another interface")]
+    Group {
+        /// The group.
+        group: SocketAddr,
+        /// The system's words.
+        source: std::io::Error,
+    },
+    /// What was cast to a group stopped coming.
+    #[error("nothing comes from the group {group} any more: what came is kept; try again")]
+    Silent {
+        /// The group.
+        group: SocketAddr,
+    },
     /// A worker died.
     #[error("internal error: a worker thread failed")]
     Worker,

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use fontis_proto::dfcp::{Begun, Held};
 use serde::{Deserialize, Serialize};
 
+use super::cast::Invitation;
 use crate::printable::Printable;
 
 /// By the client.
@@ -22,6 +23,9 @@ pub(super) enum Request {
     PutOpening { id: u32, secret: Vec<u8>, opening: Opening },
     /// The chaining values of the blocks of an opening, from `first` on.
     Values { id: u32, first: u32, values: Vec<u8> },
+    /// Take part in a cast of what the URL names. It changes little, so it may travel with the
+    /// first packet.
+    Join { id: u32, secret: Vec<u8>, path: String },
 }
 
 /// By the server.
@@ -47,6 +51,8 @@ pub(super) enum Response {
     /// Something is there already, and whether it belongs to the object that was opened shows its
     /// offer: hash it, and put that.
     Hash { id: u32 },
+    /// What is asked for is cast to a group, and this is how to take part.
+    Invite { id: u32, invitation: Invitation },
 }
 
 /// The messages with the chaining values of an opening's blocks, from the second argument on.

@@ -4,6 +4,7 @@
 //! delivers to a [`Receiver`]. Every block is checked against the object's BLAKE3 tree on arrival,
 //! and a name appears when all of the object is verified. [`measure`] fetches and keeps nothing.
 
+mod cast;
 mod error;
 mod gate;
 mod get;
@@ -33,6 +34,7 @@ use crate::endpoint::Endpoint;
 use crate::left_out::LeftOut;
 use crate::task;
 
+pub use cast::{CastOptions, CastStatus, Caster, Joined, join};
 pub use error::TransferError;
 pub use get::get;
 pub use receive::{ENTRY_COST, InboxOptions, Receiver};

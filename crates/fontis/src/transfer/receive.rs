@@ -232,7 +232,7 @@ async fn take(
             (id, secret, Announced::Opening(opening))
         }
         Some(Request::Checking { .. } | Request::Values { .. }) => return Ok(()),
-        Some(Request::Get { id, .. } | Request::Begin { id, .. }) => {
+        Some(Request::Get { id, .. } | Request::Begin { id, .. } | Request::Join { id, .. }) => {
             let text = "this is a receiver: `fontis serve` gives".to_owned();
             respond(&Response::Error { id, text });
             return Ok(());

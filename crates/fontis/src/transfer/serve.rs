@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use fontis_proto::dfcp::{Held, SendOptions};
+use fontis_proto::dfcp::{CloseReason, DfcpStats, Held, SendOptions};
 use tokio::sync::mpsc;
 
+use super::cast::{CastStatus, Caster};
 use super::gate::{Gate, Pass};
 use super::message::{Request, Response, decode, encode};
-use super::outgoing::{IN_TURN, Outgoing, Tree, lost};
+use super::outgoing::{CODE_COMPLETE, IN_TURN, Outgoing, Tree, lost};
 use super::{Report, ServerEvent, TransferError};
 use crate::connection::Connection;
 use crate::endpoint::Endpoint;
@@ -48,8 +49,16 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// block.
 const PATIENCE_SENDING: u32 = 10;
 
+/// What a server serves.
+enum Root {
+    /// What lies beneath a folder.
+    Folder(Dir),
+    /// What is cast to a group, and that alone.
+    Cast(Box<Caster>),
+}
+
 struct Shared {
-    root: Dir,
+    root: Root,
     /// The secret that requests must carry.
     secret: Option<Secret>,
     options: SourceOptions,
@@ -73,10 +82,29 @@ impl FileServer {
     ) -> Result<Self, TransferError> {
         let root = Dir::open_ambient_dir(root, ambient_authority())
             .map_err(|source| TransferError::Folder { path: root.to_owned(), source })?;
+        Ok(Self::of(endpoint, Root::Folder(root), secret))
+    }
+
+    /// A server of what is cast to a group: it invites those who ask to take part, and sends the
+    /// object to those whom the group does not reach.
+    pub fn of_cast(endpoint: Endpoint, caster: Caster, secret: Option<Secret>) -> Self {
+        Self::of(endpoint, Root::Cast(Box::new(caster)), secret)
+    }
+
+    fn of(endpoint: Endpoint, root: Root, secret: Option<Secret>) -> Self {
         let trees = HashCache::new(CACHED_TREES);
         let options = SourceOptions::default();
         let shared = Shared { root, secret, options, trees, gate: Gate::new() };
-        Ok(Self { endpoint, shared: Arc::new(shared), patience: PATIENCE })
+        Self { endpoint, shared: Arc::new(shared), patience: PATIENCE }
+    }
+
+    /// The state of the cast, if this is a server of one.
+    pub fn cast_status(&self) -> impl Fn() -> Option<CastStatus> + Send + Sync + 'static {
+        let shared = self.shared.clone();
+        move || match &shared.root {
+            Root::Folder(_) => None,
+            Root::Cast(caster) => Some(caster.status()),
+        }
     }
 
     /// The same, serving of the folder only what `options` say.
@@ -106,6 +134,17 @@ impl FileServer {
                 events(ServerEvent::Connected { remote, key: key_text(&connection) });
                 let client = Arc::new(Client { connection, waiting: Waiting::default() });
                 while let Some(message) = client.connection.recv_message().await {
+                    if let Some(Request::Join { id, secret, path }) = decode(&message.data) {
+                        let (shared, client, events) =
+                            (shared.clone(), client.clone(), events.clone());
+                        tokio::spawn(async move {
+                            let waits = message.early && !client.connection.is_fresh();
+                            if !waits || client.connection.confirmed().await {
+                                invite(&shared, &client, id, &secret, &path, &*events).await;
+                            }
+                        });
+                        continue;
+                    }
                     let Some(get) = client.read(&message.data, &*events) else { continue };
                     let Some(pass) = shared.gate.enter(client.connection.peer_key()) else {
                         let text = "too many requests at once: wait for some of them".to_owned();
@@ -160,7 +199,7 @@ impl Client {
                     let _ = waiting.send(None);
                 }
             }
-            Some(Request::Values { .. }) => {}
+            Some(Request::Values { .. } | Request::Join { .. }) => {}
             Some(Request::Put { id, .. } | Request::PutOpening { id, .. }) => {
                 let text = "this server only serves: `fontis receive` takes what is sent";
                 self.respond(&Response::Error { id, text: text.to_owned() });
@@ -211,6 +250,56 @@ impl Client {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Takes a client into the group, until it leaves.
+async fn invite(
+    shared: &Shared,
+    client: &Client,
+    id: u32,
+    secret: &[u8],
+    path: &str,
+    events: &(impl Fn(ServerEvent) + Send + Sync),
+) {
+    let remote = client.connection.remote_addr();
+    let refuse = |text: &str| {
+        client.respond(&Response::Error { id, text: text.to_owned() });
+        events(ServerEvent::Failed { remote, error: text.to_owned() });
+    };
+    if shared.secret.as_ref().is_some_and(|own| !own.is(secret)) {
+        return refuse(NO_SECRET);
+    }
+    let Root::Cast(caster) = &shared.root else {
+        return refuse("nothing is cast to a group here: use `fontis get`");
+    };
+    let name = caster.source().manifest().name().to_owned();
+    if !path.is_empty() && path != name {
+        return refuse(NOT_HERE);
+    }
+    let begin = moment::now();
+    let invitation = caster.join();
+    let member = invitation.member();
+    client.respond(&Response::Invite { id, invitation });
+    let bytes = caster.source().size();
+    events(ServerEvent::Started { remote, name: name.clone(), bytes });
+    let reason = client.connection.closed().await;
+    caster.leave(member);
+    if matches!(reason, CloseReason::Peer { code: CODE_COMPLETE, .. }) {
+        let report = Report {
+            name,
+            path: None,
+            bytes,
+            resumed: 0,
+            hash: caster.tree().root().to_hex().to_string(),
+            duration: moment::now() - begin,
+            stats: DfcpStats::default(),
+            left_out: caster.source().left_out().clone(),
+        };
+        events(ServerEvent::Finished { remote, report: Box::new(report) });
+    } else {
+        let error = format!("left before it had everything: {reason}");
+        events(ServerEvent::Failed { remote, error });
+    }
 }
 
 async fn answer(
@@ -293,8 +382,19 @@ async fn answer(
 
 /// Opens the requested object. A client with a part of it needs its hash at once.
 fn open(shared: &Shared, path: &str, resume: bool) -> Result<Outgoing, TransferError> {
+    let root = match &shared.root {
+        Root::Folder(root) => root,
+        Root::Cast(caster) => {
+            let (source, tree) = (caster.source().clone(), caster.tree().clone());
+            let name = source.manifest().name();
+            if !path.is_empty() && path != name {
+                return Err(SourceError::NotFound { path: path.into() }.into());
+            }
+            return Ok(Outgoing { source, tree: Tree::Known(tree) });
+        }
+    };
     let path = if path.is_empty() { "." } else { path };
-    let source = Source::beneath_with(&shared.root, &name::to_path(path), &shared.options)?;
+    let source = Source::beneath_with(root, &name::to_path(path), &shared.options)?;
     let known = shared.trees.get(&source).map(Tree::Known);
     let tree = match known.or_else(|| Tree::unknown(&source).filter(|_| !resume)) {
         Some(tree) => tree,

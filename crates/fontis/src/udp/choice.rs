@@ -11,8 +11,7 @@ use crate::whole::net::{Signal, Socket as Simulated};
 
 /// A UDP socket, of the system or of the simulated machine that runs.
 #[derive(Debug)]
-#[expect(private_interfaces, reason = "only tests have this type")]
-pub enum Socket {
+pub(crate) enum Socket {
     /// The system's.
     System(System),
     /// The machine's.
@@ -21,7 +20,7 @@ pub enum Socket {
 
 impl Socket {
     /// Binds to an address.
-    pub fn bind(address: SocketAddr) -> io::Result<Self> {
+    pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
         match Simulated::bind(address) {
             Some(bound) => bound.map(Self::Simulated),
             None => System::bind(address).map(Self::System),
@@ -29,7 +28,7 @@ impl Socket {
     }
 
     /// The same on an interface.
-    pub fn bind_to_device(address: SocketAddr, device: &str) -> io::Result<Self> {
+    pub(crate) fn bind_to_device(address: SocketAddr, device: &str) -> io::Result<Self> {
         match Simulated::bind(address) {
             Some(bound) => bound.map(Self::Simulated),
             None => System::bind_to_device(address, device).map(Self::System),
@@ -37,7 +36,7 @@ impl Socket {
     }
 
     /// The address that it is bound to.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
         match self {
             Self::System(socket) => socket.local_addr(),
             Self::Simulated(socket) => Ok(socket.address()),
@@ -66,7 +65,7 @@ impl Socket {
     }
 
     /// Reads the waiting datagrams into `batch`; returns true if there may be more.
-    pub fn receive(&self, batch: &mut Batch) -> bool {
+    pub(crate) fn receive(&self, batch: &mut Batch) -> bool {
         match self {
             Self::System(socket) => socket.receive(batch),
             Self::Simulated(socket) => socket.receive(batch),
@@ -82,7 +81,7 @@ impl Socket {
     }
 
     /// The number of datagrams that one call may send.
-    pub fn max_segments(&self) -> usize {
+    pub(crate) fn max_segments(&self) -> usize {
         match self {
             Self::System(socket) => socket.max_segments(),
             Self::Simulated(_) => 8,
@@ -90,7 +89,7 @@ impl Socket {
     }
 
     /// Sends datagrams.
-    pub fn send(
+    pub(crate) fn send(
         &self,
         destination: SocketAddr,
         source: Option<IpAddr>,

@@ -45,6 +45,12 @@ impl Socket {
         #[cfg(not(target_os = "linux"))]
         let _ = device;
         raw.bind(&address.into())?;
+        Self::of(raw)
+    }
+
+    /// A socket of these parts; `raw` is bound, and its options are set.
+    pub(super) fn of(raw: RawSocket) -> io::Result<Self> {
+        raw.set_nonblocking(true)?;
         let state = UdpSocketState::new((&raw).into())?;
         Ok(Self { io: UdpSocket::from_std(raw.into()), state })
     }
@@ -126,7 +132,7 @@ fn codepoint(ecn: Ecn) -> Option<EcnCodepoint> {
 
 /// Asks for large buffers: as root beyond the system's limit, else up to it. Small ones are no
 /// error.
-fn enlarge_buffers(socket: &RawSocket) {
+pub(super) fn enlarge_buffers(socket: &RawSocket) {
     #[cfg(target_os = "linux")]
     {
         use rustix::net::sockopt;

@@ -1,0 +1,266 @@
+//! Sending to many receivers at once.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use fontis::transfer::{CastOptions, CastStatus, Caster, FileServer, ServerEvent};
+use fontis::udp::GroupInterface;
+use fontis_base::Rate;
+use fontis_proto::rate::RateKind;
+
+use crate::control::{Control, ControlArgs};
+use crate::failure::Failure;
+use crate::interfaces::{group_interface, reachable};
+use crate::json;
+use crate::listen::{ListenArgs, address, announce, read_secret, status, urls};
+use crate::peer::{KeyArgs, SECURITY};
+use crate::progress::Side;
+use crate::runtime::{block_on, interrupted};
+use crate::selection::SelectionArgs;
+use crate::serve::tell;
+use crate::text;
+
+/// The port at which receivers ask to take part.
+const PORT: u16 = 4435;
+/// The port of the group by default.
+const GROUP_PORT: u16 = 4436;
+/// The interval at which the cast is looked at, and the looks from one line to the next.
+const TICK: Duration = Duration::from_millis(50);
+const TICKS_OF_A_LINE: u32 = 20;
+
+/// Send a file or a folder to many receivers at once, by multicast
+///
+/// Prints a URL for each address under which others reach this machine. Receivers take part with
+/// fontis join, at any time; who comes late loses nothing. Every repair serves all of them: what is
+/// sent hardly grows with their number. A receiver with a worse path than the others delays nobody.
+/// Who does not hear the group is served over a connection of its own. Listens on UDP port 4435 by
+/// default; a firewall must permit it, and reports to another port.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The file or folder
+    path: PathBuf,
+    /// The multicast group and its port, as in 239.255.1.2:4436 or [ff15::1234]:4436; of a group in
+    /// 232.0.0.0/8 routers ask for this machine's packets only [default: one of 239.255.0.0/16,
+    /// which stays within the site]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = address)]
+    group: Option<SocketAddr>,
+    /// The interface towards the group [default: the one that the system prefers]
+    #[arg(long, value_name = "NAME")]
+    interface: Option<String>,
+    /// Routers that packets to the group may pass; 1 keeps them on the own network
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    hops: u32,
+    /// Content that leaves in a second, as in 50mbit; it gives way to nobody
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    rate: Rate,
+    /// End when so many have everything [default: Ctrl-C ends it]
+    #[arg(long, value_name = "N")]
+    receivers: Option<u32>,
+    /// Begin when so many have come [default: as many as --receivers says, or one]
+    #[arg(long, value_name = "N")]
+    start: Option<u32>,
+    /// Send to everybody who knows this machine's public key: the URL contains no secret
+    #[arg(long, help_heading = SECURITY)]
+    public: bool,
+    #[command(flatten)]
+    listen: ListenArgs,
+    #[command(flatten)]
+    keys: KeyArgs,
+    #[command(flatten)]
+    control: ControlArgs,
+    #[command(flatten)]
+    selection: SelectionArgs,
+    /// Print JSON, one event a line, on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  Send an image to thirty machines in a room; it ends when all have it:
+    fontis cast image.iso --rate 200mbit --receivers 30
+  On each of them:
+    fontis join 'fontis://192.0.2.1:4435/image.iso?key=KEY&secret=SECRET'
+  Over routers that forward a group of one source:
+    fontis cast image.iso --rate 50mbit --group 232.1.2.3:4436 --hops 8";
+
+/// Reads a rate that something can be sent at.
+fn rate(text: &str) -> Result<Rate, String> {
+    match text.parse::<Rate>() {
+        Ok(rate) if rate.as_bps() < 8000 => {
+            Err("a cast needs 8 kbit/s at least; write something like 20mbit".to_owned())
+        }
+        Ok(rate) => Ok(rate),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// A group for this path, so that casts of one machine at the same time have different groups.
+fn group_for(path: &Path) -> SocketAddr {
+    let hash = blake3::hash(path.as_os_str().as_encoded_bytes());
+    let [a, b, ..] = *hash.as_bytes();
+    // RFC 2365, section 6.1: the IPv4 local scope.
+    (IpAddr::V4(Ipv4Addr::new(239, 255, a, b)), GROUP_PORT).into()
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let path = args.path.canonicalize().map_err(|error| {
+        Failure::Failed(format!("cannot open {}: {error}", args.path.display()))
+    })?;
+    let group = args.group.unwrap_or_else(|| group_for(&path));
+    if !group.ip().is_multicast() || group.port() == 0 {
+        return Err(Failure::Usage(format!(
+            "{group} is no multicast group with a port: write one of 224.0.0.0/4 or ff00::/8, as in \
+             239.255.1.2:{GROUP_PORT}"
+        )));
+    }
+    if args.receivers == Some(0) {
+        let text = "--receivers 0 sends nothing to nobody: leave it out, or name a number";
+        return Err(Failure::Usage(text.to_owned()));
+    }
+    let interface = match &args.interface {
+        Some(name) => group_interface(name, group.is_ipv6())?,
+        None => default_interface(group)?,
+    };
+    let keys = args.keys.load()?;
+    let selection = args.selection.load()?;
+    let as_json = args.json;
+    let expected = args.receivers;
+    block_on(&keys, async {
+        let endpoint = args.listen.bind(PORT, &keys, RateKind::default())?;
+        let secret = if args.public { None } else { Some(read_secret(&path, &keys)?) };
+        let wait_for = args.start.or(expected).unwrap_or(1);
+        let options = CastOptions { group, interface, hops: args.hops, rate: args.rate, wait_for };
+        let caster = {
+            let path = path.clone();
+            let work = move || Caster::new(&path, &selection, options);
+            let made = tokio::task::spawn_blocking(work).await;
+            made.map_err(|_| Failure::Failed("internal error: a worker failed".to_owned()))??
+        };
+        let name = caster.source().manifest().name().to_owned();
+        let urls: Vec<String> = urls(&endpoint, &keys, secret.as_ref())
+            .into_iter()
+            .map(|url| match url.parse::<fontis::Url>() {
+                Ok(url) => fontis::Url { path: Some(name.clone()), ..url }.to_string(),
+                Err(_) => url,
+            })
+            .collect();
+        let server = FileServer::of_cast(endpoint.clone(), caster, secret);
+        let cast_status = server.cast_status();
+        let control = Control::new("cast", path.display().to_string(), &args.control);
+        control.attach(&endpoint);
+        let _open = crate::steering::open(&control);
+        announce(&urls, as_json);
+        let rate = text::rate(args.rate.as_mbps_f64());
+        status(&format_args!("casting {} to {group} at {rate}; Ctrl-C ends it", path.display()));
+        let done = Arc::new(AtomicU32::new(0));
+        let events = {
+            let done = done.clone();
+            move |event: ServerEvent| {
+                control.see(&event);
+                if as_json {
+                    json::say(&json::server_event(&event, json::sent));
+                }
+                tell(&event, "sent", false, Side::Sending);
+                if matches!(event, ServerEvent::Finished { .. }) {
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        };
+        let watch = async {
+            let (mut ticks, mut last) = (0, String::new());
+            loop {
+                tokio::time::sleep(TICK).await;
+                ticks += 1;
+                let Some(now) = cast_status() else { continue };
+                let all = expected.is_some_and(|all| done.load(Ordering::Relaxed) >= all);
+                if ticks % TICKS_OF_A_LINE == 0 || all || now.failure.is_some() {
+                    say(&now, as_json, &mut last);
+                }
+                if let Some(failure) = now.failure {
+                    return Err(Failure::Failed(failure));
+                }
+                if all {
+                    return Ok(());
+                }
+            }
+        };
+        tokio::select! {
+            () = server.run(events) => Err(Failure::Failed("the socket failed".to_owned())),
+            ended = watch => ended,
+            () = interrupted() => Ok(()),
+        }
+    })
+}
+
+/// Tells how the receivers fare, if it differs from what was told last.
+fn say(now: &CastStatus, as_json: bool, last: &mut String) {
+    let open: Vec<_> = now.members.iter().filter(|(_, member)| !member.is_done).collect();
+    let caused: u64 = now.members.values().map(|member| member.caused).sum();
+    let line = if as_json {
+        let members = now.members.iter().map(|(id, member)| {
+            serde_json::json!({
+                "receiver": id,
+                "lacking": member.lacking,
+                "loss": member.loss,
+                "rtt_ms": member.round_trip.map(|time| time.as_secs_f64() * 1e3),
+                "caused": member.caused,
+                "done": member.is_done,
+            })
+        });
+        let members: Vec<_> = members.collect();
+        serde_json::json!({
+            "event": "cast",
+            "symbols": now.symbols,
+            "needed": now.needed,
+            "receivers": members,
+        })
+        .to_string()
+    } else {
+        let sent = now.symbols as f64 / now.needed.max(1) as f64;
+        // Those with the most to come, by deficit.
+        let mut behind = open.clone();
+        behind.sort_by_key(|(_, member)| std::cmp::Reverse(member.lacking));
+        let shown = behind.iter().take(4).map(|(id, member)| {
+            let lacking = 100.0 * member.lacking as f64 / now.needed.max(1) as f64;
+            let cause = match caused {
+                0 => String::new(),
+                all => format!(
+                    ", caused {:.0} % of the repairs",
+                    100.0 * member.caused as f64 / all as f64
+                ),
+            };
+            format!("{id} lacks {lacking:.0} % (loss {:.1} %{cause})", 100.0 * member.loss)
+        });
+        let shown: Vec<_> = shown.collect();
+        format!("sent {sent:.2} times; {} receivers go on: {}", open.len(), shown.join(", "))
+    };
+    if line == *last || (!as_json && open.is_empty()) {
+        return;
+    }
+    if as_json {
+        json::say(&line);
+    } else {
+        status(&line);
+    }
+    *last = line;
+}
+
+/// The interface towards the group, as the system prefers it; else the one that others reach this
+/// machine by.
+fn default_interface(group: SocketAddr) -> Result<GroupInterface, Failure> {
+    if let Ok(interface) = GroupInterface::towards(group) {
+        return Ok(interface);
+    }
+    let any = SocketAddr::from(([0; 8], group.port()));
+    let any = if group.is_ipv6() { any } else { SocketAddr::from(([0; 4], group.port())) };
+    match reachable(any).first() {
+        Some(found) => Ok(GroupInterface { index: 0, address: found.ip() }),
+        None => Err(Failure::Failed("no interface leads to the group: name one".to_owned())),
+    }
+}

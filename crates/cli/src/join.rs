@@ -1,0 +1,126 @@
+//! Taking part in a cast.
+
+use std::path::PathBuf;
+
+use fontis::transfer::{self, Joined, Progress};
+use fontis::{Dest, SinkOptions};
+use fontis_proto::rate::RateKind;
+
+use crate::control::{Control, ControlArgs};
+use crate::dial::{dial, persist};
+use crate::failure::Failure;
+use crate::interfaces::group_interface;
+use crate::json;
+use crate::left_out::Links;
+use crate::listen::status;
+use crate::peer::{self, KeyArgs, ReachArgs};
+use crate::progress::{Show, Side, Tracker};
+use crate::runtime::{block_on, until_interrupted};
+use crate::serve::summary;
+
+/// Receive what fontis cast sends to many
+///
+/// One may come at any time. If nothing comes from the group, the object is fetched over a
+/// connection instead. All content is verified. The file gets its name when it is complete. The
+/// hidden partial file of an interrupted transfer stays, and the same command continues it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The URL that fontis cast printed. Quote it: shells interpret ? and &. @FILE is the URL in a
+    /// file, @- the one on standard input: other users of this machine can see arguments, and the
+    /// secret in them
+    url: String,
+    /// The destination: an existing folder or a name ending in / receives the object under its own
+    /// name, any other name becomes its name
+    #[arg(default_value = ".")]
+    dest: PathBuf,
+    /// The interface on which to listen for the group [default: the one towards the sender]
+    #[arg(long, value_name = "NAME")]
+    interface: Option<String>,
+    /// Replace an existing destination
+    #[arg(long, short)]
+    force: bool,
+    /// Symbolic links that point out of the folder: skip leaves them out, keep makes them as they
+    /// are at the sender; whatever follows such a link reads or writes elsewhere
+    #[arg(long, value_enum, default_value_t)]
+    links: Links,
+    /// Begin anew, and delete the partial file of an interrupted transfer
+    #[arg(long)]
+    restart: bool,
+    #[command(flatten)]
+    reach: ReachArgs,
+    #[command(flatten)]
+    control: ControlArgs,
+    #[command(flatten)]
+    keys: KeyArgs,
+    /// Print JSON, one event a line, on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Say more
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  Take part, and write into the present folder:
+    fontis join 'fontis://192.0.2.1:4435/image.iso?key=KEY&secret=SECRET'
+  Listen on one interface, and write to a name of your own:
+    fontis join 'fontis://192.0.2.1:4435/image.iso?key=KEY&secret=SECRET' new.iso --interface eth1";
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let url = peer::url_of_argument(&args.url)?;
+    let dest = Dest::new(&args.dest);
+    if dest == Dest::Stdout {
+        let text = "what is cast comes in any order: name a file or a folder, not -";
+        return Err(Failure::Usage(text.to_owned()));
+    }
+    let keys = args.keys.load()?;
+    let tracker = Tracker::new(Show::new(args.json), args.verbose, Side::Receiving);
+    let control = Control::new("join", url.path.clone().unwrap_or_default(), &args.control)
+        .above(tracker.bar());
+    let options = SinkOptions {
+        overwrite: args.force,
+        restart: args.restart,
+        outward_links: args.links == Links::Keep,
+        ..SinkOptions::default()
+    };
+    let joined = block_on(&keys, async {
+        let _open = crate::steering::open(&control);
+        let work = persist(args.reach.retries, async |connected| {
+            dial(&url, args.reach.timeout.into(), async |remote, answered| {
+                let interface = match &args.interface {
+                    Some(name) => Some(group_interface(name, remote.is_ipv6())?),
+                    None => None,
+                };
+                let reach = &args.reach;
+                let endpoint = keys.bind_towards(remote, &url.key, RateKind::Auto, &reach.paths)?;
+                control.attach(&endpoint);
+                let progress = |now: Progress| {
+                    answered.see(&now);
+                    let is_there = matches!(now, Progress::Connected { .. });
+                    connected.fetch_or(is_there, std::sync::atomic::Ordering::Relaxed);
+                    tracker.see(now);
+                };
+                let joining =
+                    transfer::join(&endpoint, remote, &url, interface, &dest, options, progress);
+                Ok(joining.await?)
+            })
+            .await
+        });
+        until_interrupted(work, "interrupted: what came is kept, and the same command goes on")
+            .await
+    });
+    tracker.finish();
+    let (report, how) = joined?;
+    if how == Joined::Unicast {
+        status(&"nothing came from the group: it was fetched over a connection");
+    }
+    if args.json {
+        json::say(&json::done(&report));
+    } else {
+        status(&summary(&report, "received"));
+    }
+    crate::left_out::check([&report.left_out], args.json)
+}

@@ -1,0 +1,140 @@
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::time::{Duration, Instant};
+
+use fontis_proto::dfcp::{DfcpStats, MAX_EARLY, SendOptions};
+use tokio::sync::mpsc;
+
+use super::invitation::Invitation;
+use super::listener::{Heard, Listener, Received};
+use crate::connection::Connection;
+use crate::dest::Dest;
+use crate::endpoint::Endpoint;
+use crate::sink::SinkOptions;
+use crate::transfer::get::{ID, get};
+use crate::transfer::message::{Request, Response, decode, encode, safe_text};
+use crate::transfer::outgoing::{CODE_COMPLETE, close, lost};
+use crate::transfer::{Progress, Report, TransferError, connect};
+use crate::udp::GroupInterface;
+use crate::url::Url;
+
+/// The way in which a receiver took part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Joined {
+    /// By the group.
+    Group,
+    /// By a connection of its own: nothing came from the group.
+    Unicast,
+}
+
+/// A sender speaks at least twice a second.
+const FIRST_SOUND: Duration = Duration::from_millis(1500);
+/// The longest silence in the middle.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// Receives what the server at `remote` casts to a group, and returns when it is verified and has
+/// its name. If nothing comes from the group, it is fetched over the connection instead.
+///
+/// # Errors
+/// As [`get`]; [`TransferError::Silent`] if the group falls silent.
+pub async fn join(
+    endpoint: &Endpoint,
+    remote: SocketAddr,
+    url: &Url,
+    interface: Option<GroupInterface>,
+    dest: &Dest,
+    options: SinkOptions,
+    progress: impl Fn(Progress) + Send + Sync,
+) -> Result<(Report, Joined), TransferError> {
+    let begin = Instant::now();
+    let path = url.path.clone().unwrap_or_default();
+    let secret = url.secret.as_ref().map_or_else(Vec::new, |secret| secret.as_bytes().to_vec());
+    let request = encode(&Request::Join { id: ID, secret, path });
+    let early = (request.len() <= MAX_EARLY).then(|| request.clone());
+    let sent = early.is_some();
+    let connection = connect(endpoint, remote, *url.key.as_bytes(), early, &progress).await?;
+    progress(Progress::Connected { remote });
+    if !sent {
+        connection.send_message(request, SendOptions::default());
+    }
+    let invitation = invited(&connection).await?;
+    let interface = match interface {
+        Some(interface) => interface,
+        None => GroupInterface::towards(remote)
+            .map_err(|source| TransferError::Group { group: invitation.group, source })?,
+    };
+    let what = (url.name().map(str::to_owned), dest.clone(), options);
+    let received = take_part(&connection, invitation, interface, what, &progress).await;
+    close(&connection, if matches!(received, Ok(Some(_))) { CODE_COMPLETE } else { 0 }).await;
+    let Some(Received { name, path, bytes, resumed, hash, left_out }) = received? else {
+        let report = get(endpoint, remote, url, dest, options, progress).await?;
+        return Ok((report, Joined::Unicast));
+    };
+    let (duration, stats) = (begin.elapsed(), DfcpStats::default());
+    let report = Report { name, path, bytes, resumed, hash, duration, stats, left_out };
+    Ok((report, Joined::Group))
+}
+
+/// The sender's answer.
+async fn invited(connection: &Connection) -> Result<Invitation, TransferError> {
+    let remote = connection.remote_addr();
+    loop {
+        let message = connection.recv_message().await.ok_or_else(|| lost(connection))?;
+        match decode::<Response>(&message.data) {
+            Some(Response::Invite { id: ID, invitation }) => return Ok(invitation),
+            Some(Response::Error { id: ID, text }) => {
+                return Err(TransferError::Refused { remote, text: safe_text(&text) });
+            }
+            Some(_) => {}
+            None => return Err(TransferError::Protocol { remote, what: "an unreadable message" }),
+        }
+    }
+}
+
+/// Receives from the group; `None` if nothing comes from it at all.
+async fn take_part(
+    connection: &Connection,
+    invitation: Invitation,
+    interface: GroupInterface,
+    what: (Option<String>, Dest, SinkOptions),
+    progress: &(impl Fn(Progress) + Send + Sync),
+) -> Result<Option<Received>, TransferError> {
+    let group = invitation.group;
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let remote = connection.remote_addr();
+    let (listener, stopper) = Listener::new(invitation, remote, interface, what, tell)?;
+    let mut running = pin!(tokio::task::spawn_blocking(move || listener.run()));
+    let mut patience = FIRST_SOUND;
+    let mut has_heard = false;
+    let outcome = loop {
+        tokio::select! {
+            biased;
+            heard = told.recv() => {
+                match heard {
+                    Some(Heard::Sender) => (patience, has_heard) = (SILENCE, true),
+                    Some(Heard::Started { name, bytes, entries, resumed }) => {
+                        progress(Progress::Started { name, bytes, entries, resumed });
+                    }
+                    Some(Heard::Moved { done }) => {
+                        progress(Progress::Moved { done, stats: DfcpStats::default() });
+                    }
+                    None => break (&mut running).await,
+                }
+            }
+            outcome = &mut running => break outcome,
+            _ = connection.closed() => {
+                // The sender has gone; what is still on its way is little.
+                drop(stopper);
+                let _ = running.await;
+                return Err(lost(connection));
+            }
+            () = tokio::time::sleep(patience) => {
+                drop(stopper);
+                let _ = running.await;
+                return if has_heard { Err(TransferError::Silent { group }) } else { Ok(None) };
+            }
+        }
+    };
+    drop(stopper);
+    outcome.map_err(|_| TransferError::Worker)?
+}

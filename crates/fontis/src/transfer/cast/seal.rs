@@ -1,0 +1,189 @@
+//! The protection of a cast's datagrams: AES-128-GCM under a key of the group, and for reports
+//! under a key of each receiver. `docs/multicast.md` specifies them.
+
+use fontis_proto::cast::{
+    CastReport, CastState, CastSymbol, decode_report, decode_state, decode_symbol, encode_report,
+    encode_state, encode_symbol,
+};
+
+use bytes::{Bytes, BytesMut};
+use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+
+/// The first byte of a datagram to a group, and of a report.
+const GROUP: u8 = 0x08;
+const REPORT: u8 = 0x09;
+/// The kinds of what a group gets.
+const SYMBOL: u8 = 0;
+const STATE: u8 = 1;
+/// Bytes before the ciphertext: the type, the session, and the number.
+const GROUP_HEADER: usize = 1 + 8 + 8;
+const REPORT_HEADER: usize = 1 + 8 + 4 + 8;
+const TAG: usize = 16;
+
+/// The name of one cast.
+pub(super) type CastId = [u8; 8];
+/// A secret that a key is derived from.
+pub(super) type CastSecret = [u8; 32];
+
+/// What a group gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum GroupPacket {
+    Symbol(CastSymbol),
+    State(CastState),
+}
+
+/// Seals and opens what a group gets.
+pub(super) struct GroupSeal {
+    id: CastId,
+    key: LessSafeKey,
+}
+
+/// Seals and opens the reports of a receiver.
+pub(super) struct ReportSeal {
+    id: CastId,
+    member: u32,
+    key: LessSafeKey,
+}
+
+fn key(context: &str, id: CastId, secret: &CastSecret) -> LessSafeKey {
+    let material: Vec<u8> = [&id[..], &secret[..]].concat();
+    let derived = zeroize::Zeroizing::new(blake3::derive_key(context, &material));
+    let key = UnboundKey::new(&AES_128_GCM, &derived[..16]).expect("a key of sixteen bytes");
+    LessSafeKey::new(key)
+}
+
+fn nonce(number: u64) -> Nonce {
+    let mut nonce = [0; 12];
+    nonce[4..].copy_from_slice(&number.to_be_bytes());
+    Nonce::assume_unique_for_key(nonce)
+}
+
+impl GroupSeal {
+    pub(super) fn new(id: CastId, secret: &CastSecret) -> Self {
+        Self { id, key: key("fontis cast 1 group", id, secret) }
+    }
+
+    /// Appends the datagram of packet `number`, whose numbers never repeat.
+    pub(super) fn seal(&self, number: u64, packet: &GroupPacket, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.push(GROUP);
+        out.extend_from_slice(&self.id);
+        out.extend_from_slice(&number.to_be_bytes());
+        let body = out.len();
+        match packet {
+            GroupPacket::Symbol(symbol) => {
+                out.push(SYMBOL);
+                encode_symbol(symbol, out);
+            }
+            GroupPacket::State(state) => {
+                out.push(STATE);
+                encode_state(state, out);
+            }
+        }
+        seal_tail(&self.key, number, start, body, out);
+    }
+
+    /// Opens a datagram; `None` if it is none of this group's.
+    pub(super) fn open(&self, mut datagram: BytesMut) -> Option<(u64, GroupPacket)> {
+        if datagram.len() < GROUP_HEADER + TAG + 1 || datagram[0] != GROUP {
+            return None;
+        }
+        let header = datagram.split_to(GROUP_HEADER);
+        if header[1..9] != self.id {
+            return None;
+        }
+        let number = u64::from_be_bytes(header[9..].try_into().ok()?);
+        let opened = self.key.open_in_place(nonce(number), Aad::from(&header[..]), &mut datagram);
+        let length = opened.ok()?.len();
+        datagram.truncate(length);
+        let mut body = datagram.freeze();
+        let kind = body.split_to(1)[0];
+        let packet = match kind {
+            SYMBOL => GroupPacket::Symbol(decode_symbol(body).ok()?),
+            STATE => GroupPacket::State(decode_state(body).ok()?),
+            _ => return None,
+        };
+        Some((number, packet))
+    }
+}
+
+impl ReportSeal {
+    pub(super) fn new(id: CastId, member: u32, secret: &CastSecret) -> Self {
+        Self { id, member, key: key("fontis cast 1 report", id, secret) }
+    }
+
+    /// The datagram of a report; the reports' sequence numbers never repeat.
+    pub(super) fn seal(&self, report: &CastReport) -> Vec<u8> {
+        let number = u64::from(report.sequence);
+        let mut out = vec![REPORT];
+        out.extend_from_slice(&self.id);
+        out.extend_from_slice(&self.member.to_be_bytes());
+        out.extend_from_slice(&number.to_be_bytes());
+        encode_report(report, &mut out);
+        seal_tail(&self.key, number, 0, REPORT_HEADER, &mut out);
+        out
+    }
+
+    /// The receiver that a datagram claims to be a report of, to this cast.
+    pub(super) fn member_of(id: CastId, datagram: &[u8]) -> Option<u32> {
+        let is_report = datagram.len() > REPORT_HEADER + TAG && datagram[0] == REPORT;
+        let is_own = is_report && datagram[1..9] == id;
+        is_own.then(|| u32::from_be_bytes([9, 10, 11, 12].map(|i| datagram[i])))
+    }
+
+    /// Opens a report that claims to be of this receiver.
+    pub(super) fn open(&self, datagram: &[u8]) -> Option<CastReport> {
+        let (header, body) = datagram.split_at_checked(REPORT_HEADER)?;
+        let number = u64::from_be_bytes(header[13..].try_into().ok()?);
+        let mut body = body.to_vec();
+        let opened = self.key.open_in_place(nonce(number), Aad::from(header), &mut body).ok()?;
+        let report = decode_report(Bytes::copy_from_slice(opened)).ok()?;
+        (u64::from(report.sequence) == number).then_some(report)
+    }
+}
+
+/// Encrypts `out[body..]` with `out[start..body]` as associated data, and appends the tag.
+fn seal_tail(key: &LessSafeKey, number: u64, start: usize, body: usize, out: &mut Vec<u8>) {
+    let (header, text) = out.split_at_mut(body);
+    let aad = Aad::from(&header[start..]);
+    let tag = key.seal_in_place_separate_tag(nonce(number), aad, text);
+    out.extend_from_slice(tag.expect("a datagram is short enough").as_ref());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sealed_opens_and_what_was_touched_does_not() {
+        let seal = GroupSeal::new([1; 8], &[2; 32]);
+        let data = Bytes::from_static(b"symbol");
+        let packet = GroupPacket::Symbol(CastSymbol { visit: 1, block: 2, esi: 3, data });
+        let mut out = Vec::new();
+        seal.seal(77, &packet, &mut out);
+        assert_eq!(seal.open(BytesMut::from(&out[..])), Some((77, packet)));
+        for i in 0..out.len() {
+            let mut touched = BytesMut::from(&out[..]);
+            touched[i] ^= 1;
+            assert_eq!(seal.open(touched), None, "byte {i}");
+        }
+        let other = GroupSeal::new([1; 8], &[3; 32]);
+        assert_eq!(other.open(BytesMut::from(&out[..])), None);
+    }
+
+    #[test]
+    fn a_report_is_its_receivers() {
+        let seal = ReportSeal::new([1; 8], 5, &[2; 32]);
+        let report = CastReport { sequence: 9, visit: 8, lacking: 7, ..CastReport::default() };
+        let datagram = seal.seal(&report);
+        assert_eq!(ReportSeal::member_of([1; 8], &datagram), Some(5));
+        assert_eq!(ReportSeal::member_of([2; 8], &datagram), None);
+        assert_eq!(seal.open(&datagram), Some(report));
+        for i in 0..datagram.len() {
+            let mut touched = datagram.clone();
+            touched[i] ^= 1;
+            assert_eq!(seal.open(&touched), None, "byte {i}");
+        }
+        (0..datagram.len()).for_each(|end| assert_eq!(seal.open(&datagram[..end]), None));
+    }
+}

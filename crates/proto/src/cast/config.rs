@@ -1,0 +1,41 @@
+use fontis_base::{Duration, Rate};
+
+/// The choices of a sender.
+#[derive(Clone, Copy, Debug)]
+pub struct CastConfig {
+    /// Bytes of symbols that leave in a second, as a rate.
+    pub rate: Rate,
+    /// The share of what is sent that all reports together may be.
+    pub report_share: f64,
+    /// The time between two states while symbols are sent.
+    pub state_every: Duration,
+    /// The round trip that is assumed until one is measured.
+    pub first_round_trip: Duration,
+}
+
+impl CastConfig {
+    /// The usual choices at a rate.
+    pub const fn new(rate: Rate) -> Self {
+        Self {
+            rate,
+            // Half of the thousandth that feedback may cost; headers take the other half.
+            report_share: 0.0005,
+            state_every: Duration::from_millis(100),
+            first_round_trip: Duration::from_millis(100),
+        }
+    }
+}
+
+/// The choices of a receiver.
+#[derive(Clone, Copy, Debug)]
+pub struct CastReceiverConfig {
+    /// Bytes of symbols of unfinished blocks that it holds. Beyond that it opens no further block;
+    /// those come in a later round.
+    pub memory: u64,
+}
+
+impl Default for CastReceiverConfig {
+    fn default() -> Self {
+        Self { memory: 512 << 20 }
+    }
+}

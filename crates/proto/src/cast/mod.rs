@@ -1,0 +1,28 @@
+//! One fountain for many receivers: a sender paces symbols to a group, receivers report what they
+//! lack, and every repair is a fresh symbol that serves all of them.
+//!
+//! Start here: a [`CastSender`] decides which symbol leaves next and when, and reads
+//! [`CastReport`]s; a [`CastReceiver`] takes [`CastSymbol`]s and [`CastState`]s, decodes blocks and
+//! says when a report is due. Neither owns a socket, a clock or the object's bytes.
+//! `docs/multicast.md` specifies the packets and argues for the order of repairs.
+
+mod agenda;
+mod backoff;
+mod config;
+mod loss;
+mod member;
+mod packet;
+mod receiver;
+mod sender;
+mod shape;
+mod visits;
+mod wire;
+
+pub use config::{CastConfig, CastReceiverConfig};
+pub use member::CastMember;
+pub use packet::{CastNeed, CastReport, CastState, CastSymbol, Echo, Planned};
+pub use receiver::{CastBlock, CastReceiver};
+pub use sender::{CastSender, CastTransmit};
+pub use shape::{CastShape, CastShapeError};
+pub use wire::{CastWireError, SYMBOL_HEADER, decode_report, decode_state, decode_symbol};
+pub use wire::{encode_report, encode_state, encode_symbol};

@@ -1,0 +1,105 @@
+use bytes::Bytes;
+
+/// A symbol for the group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CastSymbol {
+    /// The visit of the block that it leaves in. A sender visits one block after another, and
+    /// numbers the visits.
+    pub visit: u32,
+    /// The block.
+    pub block: u32,
+    /// The symbol.
+    pub esi: u32,
+    /// Its bytes.
+    pub data: Bytes,
+}
+
+/// What the sender tells the group about itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CastState {
+    /// The visit that goes on; if none does, the next one's number.
+    pub visit: u32,
+    /// Every block below this one has been visited at least once.
+    pub pass: u32,
+    /// Whether nothing is left to send.
+    pub idle: bool,
+    /// The sender's clock when this left, in microseconds.
+    pub sent_at: u64,
+    /// Bytes of symbols a second.
+    pub rate: u64,
+    /// Receivers that are not done.
+    pub members: u32,
+    /// The longest round trip to one of them, in microseconds.
+    pub round_trip: u32,
+    /// The time between two reports about what a receiver lacks, in milliseconds.
+    pub report_every: u32,
+    /// The time between two reports about how it fares, in milliseconds.
+    pub status_every: u32,
+    /// The receiver whose path bounds the rate: it reports every round trip.
+    pub limiting: Option<u32>,
+    /// How many of the planned repairs come before anything else. The others are for stragglers
+    /// and come last.
+    pub soon: u32,
+    /// Repairs to come, in their order; there may be more than stand here.
+    pub planned: Vec<Planned>,
+    /// Answers to the clocks of receivers that reported lately.
+    pub echoes: Vec<Echo>,
+}
+
+/// Symbols of a block that will be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Planned {
+    /// The block.
+    pub block: u32,
+    /// How many.
+    pub count: u32,
+}
+
+/// An answer to a receiver's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Echo {
+    /// The receiver.
+    pub member: u32,
+    /// Its clock when it reported, in microseconds.
+    pub stamp: u64,
+    /// The time for which the sender held it, in microseconds.
+    pub held: u32,
+}
+
+/// What a receiver tells the sender.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CastReport {
+    /// The number of this report.
+    pub sequence: u32,
+    /// The newest visit that a packet came of.
+    pub visit: u32,
+    /// The share of packets that are lost, in millionths.
+    pub loss: u32,
+    /// The loss event rate of RFC 5348, in millionths.
+    pub loss_events: u32,
+    /// Its round trip in microseconds; 0 if unknown.
+    pub round_trip: u32,
+    /// Bytes of symbols that it receives a second.
+    pub received: u64,
+    /// Its clock, in microseconds.
+    pub stamp: u64,
+    /// The newest state's `sent_at`, and the microseconds since it came.
+    pub echo: Option<(u64, u32)>,
+    /// Whether it has everything.
+    pub is_done: bool,
+    /// Symbols that it lacks of all blocks, those to come included.
+    pub lacking: u64,
+    /// What it lacks of blocks that have been visited.
+    pub needs: Vec<CastNeed>,
+}
+
+/// A run of blocks of each of which a receiver lacks as much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CastNeed {
+    /// The first block.
+    pub first: u32,
+    /// How many blocks.
+    pub blocks: u32,
+    /// Symbols that are lacking of each.
+    pub symbols: u32,
+}

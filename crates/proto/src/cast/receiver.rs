@@ -1,0 +1,494 @@
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+use fontis_base::{Duration, IntervalSet, Stream, Time};
+use fontis_codes::{BlockDecoder, DecodeJob, Decoded};
+
+use super::backoff::backoff;
+use super::config::CastReceiverConfig;
+use super::loss::{FadingLoss, symbols_to_send};
+use super::packet::{CastNeed, CastReport, CastState, CastSymbol};
+use super::shape::CastShape;
+
+/// Runs of blocks that a report has room for.
+const MOST_NEEDS: usize = 96;
+/// Reports that say that all is there: one may be lost. Of many receivers none sends any; a sender
+/// hears it when they leave.
+const DONE_REPORTS: u32 = 3;
+/// Receivers that need not be quiet because others speak.
+const FEW: u32 = 32;
+/// The share of what it lacks that a receiver is content to see planned. Of many receivers some
+/// lack a little more than whoever spoke first: they wait for what is planned.
+const COVERED: f64 = 0.95;
+const COVERED_OF_MANY: f64 = 0.6;
+
+/// A block that has been decoded, and waits to be checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CastBlock {
+    /// Its number.
+    pub block: u32,
+    /// Its bytes.
+    pub data: Bytes,
+}
+
+/// A block of which something came.
+struct OpenBlock {
+    /// None while it is decoded or checked.
+    decoder: Option<BlockDecoder>,
+    /// The newest visit that brought a symbol.
+    visit: u32,
+}
+
+/// One receiver of a cast.
+pub struct CastReceiver {
+    config: CastReceiverConfig,
+    shape: CastShape,
+    stream: Stream,
+    member: u32,
+    open: BTreeMap<u32, OpenBlock>,
+    /// Bytes of symbols of open blocks.
+    held: u64,
+    done: IntervalSet,
+    jobs: VecDeque<(u32, DecodeJob)>,
+    loss: FadingLoss,
+    state: CastState,
+    state_at: Option<Time>,
+    newest_visit: u32,
+    /// The block of the newest visit.
+    visiting: Option<u32>,
+    round_trip: Option<Duration>,
+    /// The end of the wait before a report on what is lacking.
+    report_at: Option<Time>,
+    /// The newest visit when that wait began.
+    report_visit: u32,
+    hold_until: Time,
+    status_at: Time,
+    sequence: u32,
+    done_reports: u32,
+    /// Bytes of symbols since then, and what they made of it: bytes a second.
+    received: (u64, Time),
+    received_rate: u64,
+    useless: u64,
+}
+
+impl CastReceiver {
+    /// A receiver of what `shape` says, whose number in the group is `member`.
+    pub fn new(config: CastReceiverConfig, shape: CastShape, member: u32, seed: u64) -> Self {
+        Self {
+            config,
+            shape,
+            stream: Stream::new(seed, "cast receiver"),
+            member,
+            open: BTreeMap::new(),
+            held: 0,
+            done: IntervalSet::default(),
+            jobs: VecDeque::new(),
+            loss: FadingLoss::default(),
+            state: CastState::default(),
+            state_at: None,
+            newest_visit: 0,
+            visiting: None,
+            round_trip: None,
+            report_at: None,
+            report_visit: 0,
+            hold_until: Time::ZERO,
+            status_at: Time::MAX,
+            sequence: 0,
+            done_reports: 0,
+            received: (0, Time::ZERO),
+            received_rate: 0,
+            useless: 0,
+        }
+    }
+
+    /// Notes that a block is there already.
+    pub fn hold(&mut self, block: u32) {
+        if block < self.shape.blocks() {
+            self.close(block);
+            self.done.insert(u64::from(block), u64::from(block) + 1);
+        }
+    }
+
+    /// Whether every block is there and right.
+    pub fn is_complete(&self) -> bool {
+        self.done.total() == u64::from(self.shape.blocks())
+    }
+
+    /// Blocks that are there and right.
+    pub fn blocks_done(&self) -> u64 {
+        self.done.total()
+    }
+
+    /// Whether a block is there and right.
+    pub fn has(&self, block: u32) -> bool {
+        self.done.find(u64::from(block)).is_some()
+    }
+
+    /// The share of packets that are lost.
+    pub fn loss(&self) -> f64 {
+        self.loss.share()
+    }
+
+    /// Symbols that came and were of no use.
+    pub const fn useless_symbols(&self) -> u64 {
+        self.useless
+    }
+
+    /// The newest state of the sender.
+    pub const fn sender(&self) -> &CastState {
+        &self.state
+    }
+
+    /// Whether anything came from the sender.
+    pub const fn has_heard(&self) -> bool {
+        self.state_at.is_some() || self.visiting.is_some()
+    }
+
+    /// Takes packet `number` of the group, a symbol.
+    pub fn symbol(&mut self, number: u64, symbol: &CastSymbol, now: Time) {
+        let CastSymbol { visit, block, esi, ref data } = *symbol;
+        self.loss.came(number);
+        self.received.0 += data.len() as u64;
+        self.visited(visit, Some(block), now);
+        self.add(visit, block, esi, data);
+    }
+
+    /// Takes packet `number` of the group, a state.
+    pub fn state(&mut self, number: u64, state: CastState, now: Time) {
+        self.loss.came(number);
+        if self.state_at.is_some() && state.sent_at < self.state.sent_at {
+            return;
+        }
+        if let Some(echo) = state.echoes.iter().find(|echo| echo.member == self.member) {
+            let since = (now.as_nanos() / 1000).saturating_sub(echo.stamp);
+            let round_trip = since.saturating_sub(u64::from(echo.held)).min(10_000_000);
+            self.round_trip = Some(Duration::from_micros(round_trip));
+        }
+        if self.status_at == Time::MAX {
+            // The first tells the sender the round trip and the loss.
+            let within = Duration::from_millis(u64::from(state.status_every.min(3_600_000)));
+            let within = if state.members <= FEW { within / 8 } else { within };
+            self.status_at = now + backoff(&mut self.stream, within, 1);
+        }
+        self.state_at = Some(now);
+        let visit = state.visit;
+        self.state = state;
+        if self.state.members > FEW && self.report_at.is_some() && self.due_needs().is_empty() {
+            // Somebody else has spoken.
+            self.report_at = None;
+        }
+        self.visited(visit, None, now);
+    }
+
+    fn visited(&mut self, visit: u32, block: Option<u32>, now: Time) {
+        let is_newer = visit > self.newest_visit;
+        if is_newer || self.visiting.is_none() || block.is_none() {
+            self.newest_visit = self.newest_visit.max(visit);
+            if is_newer || block.is_some() {
+                self.visiting = block;
+            }
+            self.plan_report(now);
+        }
+    }
+
+    /// Begins to wait before a report, if something may be lacking.
+    fn plan_report(&mut self, now: Time) {
+        if self.report_at.is_some() || self.state_at.is_none() || self.is_complete() {
+            return;
+        }
+        let is_quiet = match self.state.members > FEW {
+            true => self.uncovered().is_empty(),
+            false => self.lacking_runs().next().is_none(),
+        };
+        if is_quiet {
+            return;
+        }
+        let every = Duration::from_millis(u64::from(self.state.report_every.min(60_000)));
+        let round_trip = Duration::from_micros(u64::from(self.state.round_trip));
+        let longest = match self.state.members {
+            // Nobody has to be quiet for others, and time counts when nothing new is sent.
+            0..=FEW if self.is_last() => Duration::from_millis(5),
+            0..=FEW => every,
+            _ if self.is_last() => round_trip * 4 + Duration::from_millis(40),
+            _ => every.max(round_trip * 4),
+        };
+        let wait = backoff(&mut self.stream, longest, self.state.members);
+        self.report_at = Some((now + wait).max(self.hold_until));
+        self.report_visit = self.newest_visit;
+    }
+
+    /// Whether every block has been visited: only repairs are sent.
+    fn is_last(&self) -> bool {
+        self.state.pass >= self.shape.blocks()
+    }
+
+    fn add(&mut self, visit: u32, block: u32, esi: u32, data: &Bytes) {
+        if block >= self.shape.blocks() || self.has(block) {
+            self.useless += 1;
+            return;
+        }
+        if !self.open.contains_key(&block) {
+            let Some(shape) = self.shape.block(block) else { return };
+            let in_head = block < self.shape.head_blocks();
+            if self.held + u64::from(shape.len()) > self.config.memory && !in_head {
+                self.useless += 1;
+                return;
+            }
+            self.held += u64::from(shape.len());
+            let decoder = Some(BlockDecoder::new(shape));
+            self.open.insert(block, OpenBlock { decoder, visit });
+        }
+        let Some(open) = self.open.get_mut(&block) else { return };
+        open.visit = open.visit.max(visit);
+        // Nothing is added while it is decoded.
+        let Some(decoder) = &mut open.decoder else {
+            self.useless += 1;
+            return;
+        };
+        if !decoder.add(esi, data).unwrap_or(false) {
+            self.useless += 1;
+        }
+        if decoder.needed() == 0
+            && let Some(decoder) = open.decoder.take()
+        {
+            self.jobs.push_back((block, decoder.decode_job()));
+        }
+    }
+
+    /// A block to decode, on any thread. The outcome goes to [`decoded`](Self::decoded).
+    pub fn take_job(&mut self) -> Option<(u32, DecodeJob)> {
+        self.jobs.pop_front()
+    }
+
+    /// Takes the outcome of a job; a block is then to be checked, and [accepted](Self::accept) or
+    /// [rejected](Self::reject).
+    pub fn decoded(&mut self, block: u32, decoded: Decoded) -> Option<CastBlock> {
+        match decoded {
+            Decoded::Block(data) => Some(CastBlock { block, data }),
+            Decoded::Failed(decoder) => {
+                if let Some(open) = self.open.get_mut(&block) {
+                    open.decoder = Some(decoder);
+                }
+                None
+            }
+        }
+    }
+
+    /// A decoded block is right.
+    pub fn accept(&mut self, block: u32) {
+        self.hold(block);
+    }
+
+    /// A symbol is there from before.
+    pub fn keep(&mut self, block: u32, esi: u32, symbol: &Bytes) {
+        self.add(0, block, esi, symbol);
+    }
+
+    /// A decoded block is wrong: somebody sent symbols that are not the sender's. It begins anew.
+    pub fn reject(&mut self, block: u32) {
+        self.close(block);
+    }
+
+    fn close(&mut self, block: u32) {
+        if self.open.remove(&block).is_some() {
+            self.held -= u64::from(self.shape.len(block));
+        }
+    }
+
+    /// Symbols that a block lacks.
+    fn lacks(&self, block: u32) -> u32 {
+        match self.open.get(&block) {
+            Some(open) => open.decoder.as_ref().map_or(0, BlockDecoder::needed),
+            None => self.shape.source_symbols(block),
+        }
+    }
+
+    /// Runs of visited blocks that are lacking as much, but for the one that is being visited.
+    fn lacking_runs(&self) -> impl Iterator<Item = CastNeed> {
+        let pass = self.state.pass.min(self.shape.blocks());
+        let mut next = 0;
+        std::iter::from_fn(move || {
+            while next < pass {
+                let first = self.done.first_missing(u64::from(next)) as u32;
+                if first >= pass {
+                    break;
+                }
+                next = first + 1;
+                let lacks = self.lacks(first);
+                if lacks == 0 || self.visiting == Some(first) {
+                    continue;
+                }
+                if !self.open.contains_key(&first) {
+                    // Nothing came of these: they are as long, but for the last.
+                    let end = self.untouched_end(first, pass);
+                    next = end;
+                    return Some(CastNeed { first, blocks: end - first, symbols: lacks });
+                }
+                return Some(CastNeed { first, blocks: 1, symbols: lacks });
+            }
+            None
+        })
+    }
+
+    fn untouched_end(&self, first: u32, pass: u32) -> u32 {
+        let next_open = self.open.range(first..).next().map_or(pass, |(block, _)| *block);
+        let next_done = match self.done.find(u64::from(first)) {
+            Some(_) => first,
+            None => self.next_done(first).unwrap_or(pass),
+        };
+        let visiting = self.visiting.filter(|block| *block > first).unwrap_or(pass);
+        let mut end = next_open.min(next_done).min(visiting).min(pass);
+        let own = self.shape.len(first);
+        while end > first + 1 && self.shape.len(end - 1) != own {
+            end -= 1;
+        }
+        end.max(first + 1)
+    }
+
+    /// The first block from `block` on that is there.
+    fn next_done(&self, block: u32) -> Option<u32> {
+        let after = self.done.descending().take_while(|(start, _)| *start > u64::from(block));
+        after.last().map(|(start, _)| start as u32)
+    }
+
+    const fn says_done(&self) -> bool {
+        self.done_reports < DONE_REPORTS && self.state.members <= FEW
+    }
+
+    /// When [`poll`](Self::poll) may have a report.
+    pub fn timeout(&self) -> Time {
+        if self.is_complete() {
+            return if self.says_done() { self.status_at } else { Time::MAX };
+        }
+        self.report_at.unwrap_or(Time::MAX).min(self.status_at)
+    }
+
+    /// A report, if one is due.
+    pub fn poll(&mut self, now: Time) -> Option<CastReport> {
+        self.state_at?;
+        if self.is_complete() {
+            let is_due = self.done_reports == 0 || self.status_at <= now;
+            if !is_due || !self.says_done() {
+                return None;
+            }
+            self.done_reports += 1;
+            return Some(self.report(now, Vec::new()));
+        }
+        let is_due = self.report_at.is_some_and(|at| at <= now);
+        if !is_due && self.status_at > now {
+            return None;
+        }
+        let needs = if is_due { self.due_needs() } else { self.uncovered() };
+        if is_due {
+            self.report_at = None;
+            self.plan_report(now);
+        }
+        if needs.is_empty() && self.status_at > now {
+            return None;
+        }
+        Some(self.report(now, needs))
+    }
+
+    fn report(&mut self, now: Time, needs: Vec<CastNeed>) -> CastReport {
+        let every = |ms: u32| Duration::from_millis(u64::from(ms.min(3_600_000)));
+        let round_trip = Duration::from_micros(u64::from(self.state.round_trip.min(10_000_000)));
+        // The answer takes a round trip to be seen.
+        let hold = match self.is_last() && self.state.members <= FEW {
+            true => round_trip + Duration::from_millis(20),
+            false => every(self.state.report_every).max(round_trip),
+        };
+        self.hold_until = now + hold;
+        if !needs.is_empty() {
+            // It may be lost.
+            self.report_at = Some(self.hold_until + hold);
+        }
+        let jitter = 0.5 + self.stream.unit();
+        let status = every(self.state.status_every).as_secs_f64() * jitter;
+        self.status_at = now + Duration::from_secs_f64(status.max(0.05));
+        if self.is_complete() {
+            self.status_at = now + round_trip * 2 + Duration::from_millis(100);
+        }
+        let (bytes, since) = self.received;
+        let span = now.since(since);
+        if span > Duration::from_millis(200) {
+            self.received_rate = (bytes as f64 / span.as_secs_f64()) as u64;
+            self.received = (0, now);
+        }
+        self.sequence += 1;
+        let echo = self.state_at.map(|at| {
+            (self.state.sent_at, now.since(at).as_micros().min(u64::from(u32::MAX)) as u32)
+        });
+        CastReport {
+            sequence: self.sequence,
+            visit: self.newest_visit,
+            loss: (self.loss.share() * 1e6) as u32,
+            loss_events: 0,
+            round_trip: self.round_trip.map_or(0, |one| one.as_micros() as u32),
+            received: self.received_rate,
+            stamp: now.as_nanos() / 1000,
+            echo,
+            is_done: self.is_complete(),
+            lacking: self.lacking(),
+            needs,
+        }
+    }
+
+    /// Symbols that are lacking of all blocks.
+    pub fn lacking(&self) -> u64 {
+        let whole: u64 = self.shape.all_symbols();
+        let done = self.done.descending();
+        let done = done.map(|(start, end)| self.shape.symbols_of(start as u32, end as u32));
+        let done: u64 = done.sum();
+        let open = self.open.iter().map(|(block, open)| {
+            let of = u64::from(self.shape.source_symbols(*block));
+            of.saturating_sub(open.decoder.as_ref().map_or(0, |one| u64::from(one.needed())))
+        });
+        whole.saturating_sub(done).saturating_sub(open.sum())
+    }
+
+    /// What is lacking and not planned, and was so when the wait began. Of many receivers most
+    /// waits end together: what came up just before is no reason for all of them to speak.
+    fn due_needs(&self) -> Vec<CastNeed> {
+        let mut needs = self.uncovered();
+        if self.state.members > FEW {
+            let is_old = |need: &CastNeed| {
+                self.open.get(&need.first).is_none_or(|open| open.visit <= self.report_visit)
+            };
+            needs.retain(is_old);
+        }
+        needs
+    }
+
+    /// What is lacking and not planned, as far as the sender has told its plan.
+    fn uncovered(&self) -> Vec<CastNeed> {
+        let loss = self.loss.share();
+        let share = if self.state.members <= FEW { COVERED } else { COVERED_OF_MANY };
+        let soon = self.state.soon as usize;
+        let planned: BTreeMap<u32, (u32, bool)> = self
+            .state
+            .planned
+            .iter()
+            .enumerate()
+            .map(|(i, one)| (one.block, (one.count, i < soon)))
+            .collect();
+        let is_covered = |need: &CastNeed| {
+            let wanted = f64::from(symbols_to_send(need.symbols, loss, 0.0));
+            let last = need.first.saturating_add(need.blocks);
+            // What is planned for stragglers comes after all others: who needs far less is none.
+            let enough = planned.range(need.first..last).filter(|(_, (count, is_soon))| {
+                let count = f64::from(*count);
+                count >= (wanted * share).floor() && (*is_soon || count <= 2.0 * wanted + 4.0)
+            });
+            enough.count() as u32 == need.blocks
+        };
+        let mut needs: Vec<CastNeed> =
+            self.lacking_runs().filter(|need| !is_covered(need)).collect();
+        if needs.len() > MOST_NEEDS {
+            // Who lacks little is done soonest.
+            needs.sort_by_key(|need| (need.symbols, need.first));
+            needs.truncate(MOST_NEEDS);
+            needs.sort_by_key(|need| need.first);
+        }
+        needs
+    }
+}

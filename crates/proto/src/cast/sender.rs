@@ -1,0 +1,309 @@
+use std::collections::BTreeMap;
+
+use fontis_base::{Duration, Rate, Serializer, Time};
+
+use super::agenda::{Agenda, Turn};
+use super::config::CastConfig;
+use super::loss::symbols_to_send;
+use super::member::CastMember;
+use super::packet::{CastReport, CastState, Echo};
+use super::shape::CastShape;
+
+/// The next packet for the group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CastTransmit {
+    /// Symbol `esi` of `block`, in this visit.
+    Symbol {
+        /// The visit.
+        visit: u32,
+        /// The block.
+        block: u32,
+        /// The symbol.
+        esi: u32,
+    },
+    /// The sender's state.
+    State(CastState),
+}
+
+/// Bytes of a report with its headers, for the budget of all.
+const REPORT: u64 = 120;
+/// Receivers that are expected to speak about one need when many could.
+const SPEAKERS: u64 = 32;
+/// Repairs that a state lists.
+const MOST_PLANNED: usize = 160;
+const MOST_ECHOES: usize = 16;
+/// Blocks of one report whose needs are taken; later reports tell of the others.
+const MOST_NEEDS: u32 = 4096;
+/// States after one another when nothing is left: a state may be lost.
+const IDLE_STATES: u32 = 5;
+/// The time between states while nothing happens.
+const IDLE_EVERY: Duration = Duration::from_millis(500);
+/// What is not sent in time is made up for, if it is at most so late.
+const CATCH_UP: Duration = Duration::from_millis(10);
+/// The longest visit of a block for stragglers only, and the fewest symbols of it.
+const STRAGGLERS_TURN: Duration = Duration::from_millis(20);
+const LEAST_TURN: u64 = 64;
+/// The least time between two states.
+const STATE_LEAST: Duration = Duration::from_millis(20);
+
+/// The sender of a cast.
+#[derive(Debug)]
+pub struct CastSender {
+    config: CastConfig,
+    shape: CastShape,
+    agenda: Agenda,
+    members: BTreeMap<u32, CastMember>,
+    /// The next visit's number.
+    visits: u32,
+    /// The visit that goes on, and how many of its symbols have left.
+    current: Option<(Turn, u32)>,
+    pacer: Serializer,
+    state_at: Time,
+    last_state: Option<Time>,
+    idle_states: u32,
+    round_trip: Duration,
+    sent: u64,
+    has_started: bool,
+}
+
+impl CastSender {
+    /// A sender of what `shape` says; no symbol leaves before [`start`](Self::start), and nothing
+    /// while nobody is there.
+    pub fn new(config: CastConfig, shape: CastShape) -> Self {
+        Self {
+            agenda: Agenda::new(shape),
+            members: BTreeMap::new(),
+            visits: 0,
+            current: None,
+            pacer: Serializer::new(config.rate),
+            state_at: Time::ZERO,
+            last_state: None,
+            idle_states: 0,
+            round_trip: config.first_round_trip,
+            sent: 0,
+            has_started: false,
+            config,
+            shape,
+        }
+    }
+
+    /// A receiver joins, at any time. What has been sent before will be sent again if it says that
+    /// it lacks it.
+    pub fn join(&mut self, member: u32, now: Time) {
+        if !self.is_sending() {
+            self.start_pacing(now);
+        }
+        let lacking = self.shape.all_symbols();
+        self.members.entry(member).or_insert_with(|| CastMember::new(lacking));
+        self.speak_soon(now);
+    }
+
+    /// Begins to send: everybody who is to be there from the beginning is there.
+    pub fn start(&mut self, now: Time) {
+        if !self.has_started {
+            self.has_started = true;
+            self.start_pacing(now);
+            self.speak_soon(now);
+        }
+    }
+
+    /// A receiver is gone.
+    pub fn leave(&mut self, member: u32) {
+        self.members.remove(&member);
+        if self.members.values().all(|member| member.is_done) {
+            self.agenda.forget_repairs();
+        }
+    }
+
+    /// The receivers.
+    pub fn members(&self) -> impl Iterator<Item = (u32, &CastMember)> {
+        self.members.iter().map(|(id, member)| (*id, member))
+    }
+
+    /// Symbols that have left.
+    pub const fn symbols_sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Whether nothing is left to send, as far as is known.
+    pub fn is_idle(&self) -> bool {
+        self.current.is_none() && self.agenda.is_empty()
+    }
+
+    /// The rate at which symbols leave.
+    pub const fn rate(&self) -> Rate {
+        self.pacer.rate()
+    }
+
+    /// Takes a report of a receiver that has joined; others are ignored.
+    pub fn report(&mut self, id: u32, report: &CastReport, now: Time) {
+        let Some(member) = self.members.get_mut(&id) else { return };
+        // An old one that comes late, or twice, would ask for what has been sent.
+        if member.sequence.is_some_and(|newest| report.sequence <= newest) {
+            return;
+        }
+        member.sequence = Some(report.sequence);
+        member.heard = Some(now);
+        member.loss = f64::from(report.loss.min(950_000)) / 1e6;
+        member.lacking = report.lacking.min(self.shape.all_symbols() * 2);
+        member.is_done = report.is_done;
+        member.to_echo = Some((report.stamp, now));
+        if let Some((sent_at, held)) = report.echo {
+            let there_and_back = (now.as_nanos() / 1000).saturating_sub(sent_at);
+            let round_trip = there_and_back.saturating_sub(u64::from(held));
+            member.round_trip = Some(Duration::from_micros(round_trip.min(10_000_000)));
+        }
+        let loss = member.loss;
+        self.round_trip = self.longest_round_trip();
+        if report.is_done {
+            return;
+        }
+        let was_idle = self.is_idle();
+        let usual = self.usual_loss();
+        let (mut left, mut caused) = (MOST_NEEDS, 0);
+        for need in &report.needs {
+            let blocks = need.blocks.min(left);
+            left -= blocks;
+            for block in need.first..need.first.saturating_add(blocks).min(self.shape.blocks()) {
+                let more = self.agenda.need(block, need.symbols, report.visit, loss, usual);
+                caused += u64::from(more);
+            }
+        }
+        if let Some(member) = self.members.get_mut(&id) {
+            member.caused += caused;
+        }
+        if was_idle && !self.is_idle() {
+            self.start_pacing(now);
+            self.speak_soon(now);
+        } else if self.members.len() as u64 > SPEAKERS {
+            // Others who are about to say the same hear that it is known.
+            self.speak_soon(now);
+        }
+    }
+
+    /// When [`poll`](Self::poll) has something to send; `Time::MAX` if never.
+    pub fn timeout(&self) -> Time {
+        let state = if self.members.is_empty() { Time::MAX } else { self.state_at };
+        match self.is_sending() {
+            true => state.min(self.pacer.free_at()),
+            false => state,
+        }
+    }
+
+    /// The next packet, if one is due.
+    pub fn poll(&mut self, now: Time) -> Option<CastTransmit> {
+        if self.members.is_empty() {
+            return None;
+        }
+        if self.current.is_none() && self.is_sending() {
+            self.begin_visit();
+        }
+        if self.state_at <= now {
+            return Some(CastTransmit::State(self.state(now)));
+        }
+        if self.pacer.free_at() > now {
+            return None;
+        }
+        let (turn, done) = self.current?;
+        let esi = self.agenda.first_symbol(turn) + done;
+        let visit = self.visits - 1;
+        // A driver that wakes up late makes up for it, within bounds.
+        let late = Time::from_nanos(now.as_nanos().saturating_sub(CATCH_UP.as_nanos()));
+        self.pacer.send(self.pacer.free_at().max(late), u64::from(self.shape.symbol_size()));
+        self.sent += 1;
+        self.current = (done + 1 < turn.count).then_some((turn, done + 1));
+        if self.current.is_none() && self.agenda.is_empty() {
+            // Who lacks something learns at once that nothing else comes.
+            self.idle_states = 0;
+            self.state_at = now;
+        }
+        Some(CastTransmit::Symbol { visit, block: turn.block, esi })
+    }
+
+    /// Whether symbols are to leave: to anybody who is not done.
+    fn is_sending(&self) -> bool {
+        let anybody = self.members.values().any(|member| !member.is_done);
+        anybody && self.has_started && (self.current.is_some() || !self.agenda.is_empty())
+    }
+
+    fn begin_visit(&mut self) {
+        let loss = self.usual_loss();
+        // Somewhat fewer than suffice on average: what lacks can follow, what is too much was sent
+        // in vain.
+        let first = |k: u32| symbols_to_send(k, loss, -1.0).max(k);
+        let most = self.rate().bytes_in(STRAGGLERS_TURN) / u64::from(self.shape.symbol_size());
+        let most = most.clamp(LEAST_TURN, u64::from(u32::MAX)) as u32;
+        if let Some(turn) = self.agenda.next(self.visits, most, first) {
+            self.visits += 1;
+            self.current = Some((turn, 0));
+        }
+    }
+
+    /// What did not leave while nothing was to be sent is not made up for.
+    fn start_pacing(&mut self, now: Time) {
+        let mut pacer = Serializer::new(self.pacer.rate());
+        pacer.send(now, 0);
+        self.pacer = pacer;
+    }
+
+    /// The median share of loss of those who are not done and have said it.
+    fn usual_loss(&self) -> f64 {
+        let heard = self.members.values().filter(|one| one.heard.is_some() && !one.is_done);
+        let mut losses: Vec<f64> = heard.map(|member| member.loss).collect();
+        if losses.is_empty() {
+            return 0.0;
+        }
+        let middle = (losses.len() - 1) / 2;
+        *losses.select_nth_unstable_by(middle, f64::total_cmp).1
+    }
+
+    fn longest_round_trip(&self) -> Duration {
+        let open = self.members.values().filter(|member| !member.is_done);
+        let longest = open.filter_map(|member| member.round_trip).max();
+        longest.unwrap_or(self.config.first_round_trip).max(Duration::from_millis(1))
+    }
+
+    fn speak_soon(&mut self, now: Time) {
+        let least = self.last_state.map_or(now, |last| last + STATE_LEAST);
+        self.state_at = self.state_at.min(least.max(now));
+    }
+
+    fn state(&mut self, now: Time) -> CastState {
+        let is_idle = !self.is_sending();
+        self.idle_states = if is_idle { self.idle_states + 1 } else { 0 };
+        self.last_state = Some(now);
+        let open = self.members.values().filter(|member| !member.is_done).count() as u64;
+        let is_quiet = open == 0 && self.idle_states > IDLE_STATES;
+        let every = if is_quiet { IDLE_EVERY } else { self.config.state_every };
+        self.state_at = now + every;
+        let budget = self.rate().as_bps() as f64 / 8.0 * self.config.report_share;
+        let each = |speakers: u64| (speakers * REPORT) as f64 / budget.max(1.0) * 1000.0;
+        let report_every = each(open.min(SPEAKERS)).clamp(20.0, 5000.0) as u32;
+        let status_every = each(open).clamp(1000.0, 600_000.0) as u32;
+        let mut echoes = Vec::new();
+        for (id, member) in &mut self.members {
+            if echoes.len() == MOST_ECHOES {
+                break;
+            }
+            if let Some((stamp, at)) = member.to_echo.take() {
+                let held = now.since(at).as_micros().min(u64::from(u32::MAX)) as u32;
+                echoes.push(Echo { member: *id, stamp, held });
+            }
+        }
+        CastState {
+            visit: self.visits - u32::from(self.current.is_some()),
+            pass: self.agenda.pass(),
+            idle: is_idle,
+            sent_at: now.as_nanos() / 1000,
+            rate: self.rate().as_bps() / 8,
+            members: open.min(u64::from(u32::MAX)) as u32,
+            round_trip: self.round_trip.as_micros().min(u64::from(u32::MAX)) as u32,
+            report_every,
+            status_every,
+            limiting: None,
+            soon: self.agenda.repairs() as u32,
+            planned: self.agenda.planned(MOST_PLANNED),
+            echoes,
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The wire format of `docs/multicast.md`: fixed-width integers are big-endian, `varint` is RFC
+//! 9000's.
+
+use bytes::{Buf, BufMut, Bytes};
+use thiserror::Error;
+
+use super::packet::{CastNeed, CastReport, CastState, CastSymbol, Echo, Planned};
+
+/// Bytes before a symbol: visit, block and ESI.
+pub const SYMBOL_HEADER: usize = 11;
+const MOST_PLANNED: u64 = 256;
+const MOST_ECHOES: u64 = 32;
+const MOST_NEEDS: u64 = 256;
+const MILLION: u32 = 1_000_000;
+
+/// Bytes that are no such packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum CastWireError {
+    /// They end too early, or go on where they should end.
+    #[error("a packet of a cast has {0} bytes too few or too many")]
+    Length(&'static str),
+    /// A field has a value that it cannot have.
+    #[error("the field '{0}' of a packet of a cast is out of range")]
+    Range(&'static str),
+}
+
+/// Writes a symbol.
+pub fn encode_symbol(symbol: &CastSymbol, out: &mut impl BufMut) {
+    out.put_u32(symbol.visit);
+    out.put_u32(symbol.block);
+    // RFC 6330: an ESI has 24 bits.
+    out.put_uint(u64::from(symbol.esi), 3);
+    out.put_slice(&symbol.data);
+}
+
+/// Reads a symbol.
+pub fn decode_symbol(mut bytes: Bytes) -> Result<CastSymbol, CastWireError> {
+    if bytes.len() < SYMBOL_HEADER {
+        return Err(CastWireError::Length("symbol"));
+    }
+    let (visit, block, esi) = (bytes.get_u32(), bytes.get_u32(), bytes.get_uint(3) as u32);
+    Ok(CastSymbol { visit, block, esi, data: bytes })
+}
+
+/// Writes a state.
+pub fn encode_state(state: &CastState, out: &mut impl BufMut) {
+    for value in [state.visit, state.pass] {
+        put(out, u64::from(value));
+    }
+    out.put_u8(u8::from(state.idle));
+    put(out, state.sent_at);
+    put(out, state.rate);
+    for value in [state.members, state.round_trip, state.report_every, state.status_every] {
+        put(out, u64::from(value));
+    }
+    put(out, state.limiting.map_or(0, |member| u64::from(member) + 1));
+    put(out, u64::from(state.soon));
+    put(out, state.planned.len() as u64);
+    for Planned { block, count } in &state.planned {
+        put(out, u64::from(*block));
+        put(out, u64::from(*count));
+    }
+    put(out, state.echoes.len() as u64);
+    for Echo { member, stamp, held } in &state.echoes {
+        put(out, u64::from(*member));
+        put(out, *stamp);
+        put(out, u64::from(*held));
+    }
+}
+
+/// Reads a state.
+pub fn decode_state(mut bytes: Bytes) -> Result<CastState, CastWireError> {
+    let from = &mut bytes;
+    let (visit, pass) = (small(from, "visit")?, small(from, "pass")?);
+    let idle = flag(from, "idle")?;
+    let (sent_at, rate) = (take(from, "clock")?, take(from, "rate")?);
+    let (members, round_trip) = (small(from, "members")?, small(from, "round trip")?);
+    let (report_every, status_every) = (small(from, "interval")?, small(from, "interval")?);
+    let limiting = match take(from, "limiting")? {
+        0 => None,
+        member => Some(u32::try_from(member - 1).map_err(|_| CastWireError::Range("limiting"))?),
+    };
+    let soon = small(from, "soon")?;
+    let mut planned = Vec::new();
+    for _ in 0..count(from, MOST_PLANNED, "planned")? {
+        planned.push(Planned { block: small(from, "block")?, count: small(from, "count")? });
+    }
+    let mut echoes = Vec::new();
+    for _ in 0..count(from, MOST_ECHOES, "echoes")? {
+        let member = small(from, "member")?;
+        echoes.push(Echo { member, stamp: take(from, "stamp")?, held: small(from, "held")? });
+    }
+    end(from, "state")?;
+    Ok(CastState {
+        visit,
+        pass,
+        idle,
+        sent_at,
+        rate,
+        members,
+        round_trip,
+        report_every,
+        status_every,
+        limiting,
+        soon,
+        planned,
+        echoes,
+    })
+}
+
+/// Writes a report.
+pub fn encode_report(report: &CastReport, out: &mut impl BufMut) {
+    for value in [report.sequence, report.visit, report.loss, report.loss_events, report.round_trip]
+    {
+        put(out, u64::from(value));
+    }
+    put(out, report.received);
+    put(out, report.stamp);
+    out.put_u8(u8::from(report.echo.is_some()));
+    if let Some((sent_at, held)) = report.echo {
+        put(out, sent_at);
+        put(out, u64::from(held));
+    }
+    out.put_u8(u8::from(report.is_done));
+    put(out, report.lacking);
+    put(out, report.needs.len() as u64);
+    for CastNeed { first, blocks, symbols } in &report.needs {
+        for value in [first, blocks, symbols] {
+            put(out, u64::from(*value));
+        }
+    }
+}
+
+/// Reads a report.
+pub fn decode_report(mut bytes: Bytes) -> Result<CastReport, CastWireError> {
+    let from = &mut bytes;
+    let (sequence, visit) = (small(from, "sequence")?, small(from, "visit")?);
+    let (loss, loss_events) = (share(from, "loss")?, share(from, "loss events")?);
+    let round_trip = small(from, "round trip")?;
+    let (received, stamp) = (take(from, "received")?, take(from, "stamp")?);
+    let echo = match flag(from, "echo")? {
+        true => Some((take(from, "echo")?, small(from, "held")?)),
+        false => None,
+    };
+    let is_done = flag(from, "done")?;
+    let lacking = take(from, "lacking")?;
+    let mut needs = Vec::new();
+    for _ in 0..count(from, MOST_NEEDS, "needs")? {
+        let (first, blocks) = (small(from, "block")?, small(from, "blocks")?);
+        needs.push(CastNeed { first, blocks, symbols: small(from, "symbols")? });
+    }
+    end(from, "report")?;
+    Ok(CastReport {
+        sequence,
+        visit,
+        loss,
+        loss_events,
+        round_trip,
+        received,
+        stamp,
+        echo,
+        is_done,
+        lacking,
+        needs,
+    })
+}
+
+/// RFC 9000, section 16.
+fn put(out: &mut impl BufMut, value: u64) {
+    match value {
+        0..0x40 => out.put_u8(value as u8),
+        0x40..0x4000 => out.put_u16(value as u16 | 0x4000),
+        0x4000..0x4000_0000 => out.put_u32(value as u32 | 0x8000_0000),
+        // Larger values do not occur: clocks count microseconds from the start.
+        _ => out.put_u64(value.min((1 << 62) - 1) | 0xc000_0000_0000_0000),
+    }
+}
+
+fn take(from: &mut Bytes, field: &'static str) -> Result<u64, CastWireError> {
+    let first = *from.first().ok_or(CastWireError::Length(field))?;
+    let len = 1 << (first >> 6);
+    if from.len() < len {
+        return Err(CastWireError::Length(field));
+    }
+    let value = from.get_uint(len);
+    Ok(value & (u64::MAX >> (66 - 8 * len)))
+}
+
+fn small(from: &mut Bytes, field: &'static str) -> Result<u32, CastWireError> {
+    u32::try_from(take(from, field)?).map_err(|_| CastWireError::Range(field))
+}
+
+fn share(from: &mut Bytes, field: &'static str) -> Result<u32, CastWireError> {
+    let share = small(from, field)?;
+    if share <= MILLION { Ok(share) } else { Err(CastWireError::Range(field)) }
+}
+
+fn count(from: &mut Bytes, most: u64, field: &'static str) -> Result<u64, CastWireError> {
+    let count = take(from, field)?;
+    if count <= most { Ok(count) } else { Err(CastWireError::Range(field)) }
+}
+
+fn flag(from: &mut Bytes, field: &'static str) -> Result<bool, CastWireError> {
+    match from.try_get_u8().map_err(|_| CastWireError::Length(field))? {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(CastWireError::Range(field)),
+    }
+}
+
+fn end(from: &Bytes, packet: &'static str) -> Result<(), CastWireError> {
+    if from.is_empty() { Ok(()) } else { Err(CastWireError::Length(packet)) }
+}

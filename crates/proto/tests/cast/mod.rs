@@ -1,0 +1,5 @@
+//! A sender and many receivers, each behind a path of its own, in virtual time.
+
+mod room;
+mod times;
+mod wire;

@@ -1,0 +1,81 @@
+use bytes::Bytes;
+use fontis_proto::cast::{
+    CastNeed, CastReport, CastState, CastSymbol, Echo, Planned, decode_report, decode_state,
+    decode_symbol, encode_report, encode_state, encode_symbol,
+};
+use proptest::prelude::*;
+
+proptest! {
+    #[test]
+    fn packets_read_as_they_were_written(
+        numbers in prop::array::uniform10(any::<u32>()),
+        clock in 0u64..1 << 62,
+        share in 0u32..=1_000_000,
+        runs in prop::collection::vec((any::<u32>(), any::<u32>(), any::<u32>()), 0..32),
+        flags in any::<(bool, bool)>(),
+    ) {
+        let [a, b, c, d, e, f, g, ..] = numbers;
+        let planned = runs.iter().map(|(block, count, _)| Planned { block: *block, count: *count });
+        let echoes =
+            runs.iter().map(|(member, held, _)| Echo { member: *member, stamp: clock, held: *held });
+        let state = CastState {
+            visit: a,
+            pass: b,
+            idle: flags.0,
+            sent_at: clock,
+            rate: clock / 3,
+            members: c,
+            round_trip: d,
+            report_every: e,
+            status_every: f,
+            limiting: flags.1.then_some(g),
+            soon: a,
+            planned: planned.collect(),
+            echoes: echoes.collect(),
+        };
+        let mut bytes = Vec::new();
+        encode_state(&state, &mut bytes);
+        prop_assert_eq!(decode_state(Bytes::from(bytes)), Ok(state));
+        let needs = runs.iter().map(|(first, blocks, symbols)| {
+            CastNeed { first: *first, blocks: *blocks, symbols: *symbols }
+        });
+        let report = CastReport {
+            sequence: a,
+            visit: b,
+            loss: share,
+            loss_events: share / 2,
+            round_trip: c,
+            received: clock / 5,
+            stamp: clock,
+            echo: flags.0.then_some((clock / 7, d)),
+            is_done: flags.1,
+            lacking: clock / 11,
+            needs: needs.collect(),
+        };
+        let mut bytes = Vec::new();
+        encode_report(&report, &mut bytes);
+        prop_assert_eq!(decode_report(Bytes::from(bytes)), Ok(report));
+        let data = Bytes::from(vec![7; (e % 100) as usize]);
+        let symbol = CastSymbol { visit: a, block: b, esi: c % (1 << 24), data };
+        let mut bytes = Vec::new();
+        encode_symbol(&symbol, &mut bytes);
+        prop_assert_eq!(decode_symbol(Bytes::from(bytes)), Ok(symbol));
+    }
+
+    /// Nothing panics, and what reads says the same when it is written again.
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let bytes = Bytes::from(bytes);
+        if let Ok(state) = decode_state(bytes.clone()) {
+            let mut again = Vec::new();
+            encode_state(&state, &mut again);
+            prop_assert_eq!(decode_state(Bytes::from(again)), Ok(state));
+        }
+        if let Ok(report) = decode_report(bytes.clone()) {
+            let mut again = Vec::new();
+            encode_report(&report, &mut again);
+            prop_assert_eq!(decode_report(Bytes::from(again)), Ok(report));
+        }
+        let _ = decode_symbol(bytes);
+    }
+}
