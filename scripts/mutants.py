@@ -6,7 +6,7 @@
     scripts/mutants.py --seeds 200         with so many seeds instead of 1000
 
 A mistake is an exact text and its replacement. It is planted in a copy of the tree, in
-target/mutants, which shares the build folder, so that only the crates with mistakes are built anew.
+target/mutants, which has a build folder of its own.
 """
 
 import argparse
@@ -22,6 +22,8 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 COPY = TARGET / "mutants"
+# A folder of its own: cargo would take the crates of the copy for those of the tree.
+BUILT = COPY / "target"
 SOURCE = Path("crates/fontis/src")
 
 # The part of the mistakes that must be found.
@@ -197,7 +199,7 @@ def copy() -> None:
 def test(what: str, runs: int) -> str:
     """Runs a part of the simulation; returns "" if it passes, or the first words of its failure."""
     command = [os.environ.get("CARGO", "cargo"), "test", "--locked", "-q", "-p", "fontis", "--lib", what]
-    env = {**os.environ, "CARGO_TARGET_DIR": str(TARGET), "FONTIS_RUNS": str(runs)}
+    env = {**os.environ, "CARGO_TARGET_DIR": str(BUILT), "FONTIS_RUNS": str(runs)}
     env = {key: value for key, value in env.items() if key != "FONTIS_SEED"}
     pipe = subprocess.PIPE
     with subprocess.Popen(
