@@ -1,6 +1,7 @@
 use std::collections::HashMap;
 use std::num::NonZero;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -70,6 +71,8 @@ struct Shared {
 struct Client {
     connection: Connection,
     waiting: Waiting,
+    /// Whether it takes part in a cast: once is enough for a connection.
+    has_joined: AtomicBool,
 }
 
 impl FileServer {
@@ -132,7 +135,11 @@ impl FileServer {
                 let remote = connection.remote_addr();
                 connection.transfers_only(None);
                 events(ServerEvent::Connected { remote, key: key_text(&connection) });
-                let client = Arc::new(Client { connection, waiting: Waiting::default() });
+                let client = Arc::new(Client {
+                    connection,
+                    waiting: Waiting::default(),
+                    has_joined: AtomicBool::new(false),
+                });
                 while let Some(message) = client.connection.recv_message().await {
                     if let Some(Request::Join { id, secret, path }) = decode(&message.data) {
                         let (shared, client, events) =
@@ -275,6 +282,9 @@ async fn invite(
     let name = caster.source().manifest().name().to_owned();
     if !path.is_empty() && path != name {
         return refuse(NOT_HERE);
+    }
+    if client.has_joined.swap(true, Ordering::Relaxed) {
+        return refuse("this connection takes part already");
     }
     let begin = moment::now();
     let invitation = caster.join();
