@@ -7,11 +7,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use fontis::transfer::{
-    CastOptions, CastStatus, Caster, FileServer, OneWayOptions, OneWaySender, ServerEvent,
+    CastGroup, CastOptions, CastStatus, Caster, FileServer, OneWayOptions, OneWaySender,
+    ServerEvent,
 };
 use fontis::udp::is_source_specific;
 use fontis::{SourceOptions, Url};
 use fontis_base::{Probability, Rate};
+use fontis_proto::cast::CastRate;
 use fontis_proto::rate::RateKind;
 
 use crate::control::{Control, ControlArgs};
@@ -57,9 +59,13 @@ pub(crate) struct Args {
     /// Routers that packets to the group may pass; 1 keeps them on the own network
     #[arg(long, value_name = "N", default_value_t = 1)]
     hops: u32,
-    /// Content that leaves in a second, as in 50mbit; it gives way to nobody
-    #[arg(long, value_name = "RATE", value_parser = rate)]
-    rate: Rate,
+    /// Content that leaves in a second, as in 50mbit, which gives way to nobody; or tfmcc, which
+    /// shares the path to the slowest receiver fairly with TCP, and takes every loss for congestion
+    #[arg(long, value_name = "RATE|tfmcc", default_value = "tfmcc", value_parser = rate)]
+    rate: CastRate,
+    /// With tfmcc, the least: a receiver that is slower has what it lacks later, and slows nobody
+    #[arg(long, value_name = "RATE", value_parser = fixed_rate)]
+    min_rate: Option<Rate>,
     /// End when so many have everything [default: Ctrl-C ends it]
     #[arg(long, value_name = "N")]
     receivers: Option<u32>,
@@ -97,7 +103,9 @@ pub(crate) struct Args {
 const EXAMPLES: &str = "\
 Examples:
   Send an image to thirty machines in a room; it ends when all have it:
-    fontis cast image.iso --rate 200mbit --receivers 30
+    fontis cast image.iso --receivers 30
+  The same over Wi-Fi, which loses packets without being full, for 20 Mbit/s:
+    fontis cast image.iso --receivers 30 --rate 20mbit
   On each of them:
     fontis join 'fontis://192.0.2.1:4435/image.iso?key=KEY&secret=SECRET'
   Through a data diode, twice, at a loss of up to 20 %:
@@ -105,8 +113,16 @@ Examples:
   Over routers that forward a group of one source:
     fontis cast image.iso --rate 50mbit --group 232.1.2.3:4436 --hops 8";
 
+/// Reads how fast to send.
+fn rate(text: &str) -> Result<CastRate, String> {
+    match text {
+        "tfmcc" => Ok(CastRate::Tfmcc { least: Rate::ZERO, most: Rate::MAX }),
+        _ => fixed_rate(text).map(CastRate::Fixed),
+    }
+}
+
 /// Reads a rate that something can be sent at.
-fn rate(text: &str) -> Result<Rate, String> {
+fn fixed_rate(text: &str) -> Result<Rate, String> {
     match text.parse::<Rate>() {
         Ok(rate) if rate.as_bps() < 8000 => {
             Err("a cast needs 8 kbit/s at least; write something like 20mbit".to_owned())
@@ -133,15 +149,27 @@ fn group_for(path: &Path) -> SocketAddr {
     (IpAddr::V4(Ipv4Addr::new(239, 255, a, b)), GROUP_PORT).into()
 }
 
+/// The rate of the flags.
+fn chosen_rate(args: &Args) -> Result<CastRate, Failure> {
+    match (args.rate, args.min_rate) {
+        (CastRate::Fixed(_), Some(_)) => {
+            let text = "--min-rate is for --rate tfmcc: a fixed rate is the least and the most";
+            Err(Failure::Usage(text.to_owned()))
+        }
+        (CastRate::Tfmcc { most, .. }, Some(least)) => Ok(CastRate::Tfmcc { least, most }),
+        (rate, None) => Ok(rate),
+    }
+}
+
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let path = args.path.canonicalize().map_err(|error| {
         Failure::Failed(format!("cannot open {}: {error}", args.path.display()))
     })?;
-    let group = args.group.unwrap_or_else(|| group_for(&path));
-    if !group.ip().is_multicast() || group.port() == 0 {
+    let address = args.group.unwrap_or_else(|| group_for(&path));
+    if !address.ip().is_multicast() || address.port() == 0 {
         return Err(Failure::Usage(format!(
-            "{group} is no multicast group with a port: write one of 224.0.0.0/4 or ff00::/8, as in \
+            "{address} is no multicast group with a port: write one of 224.0.0.0/4 or ff00::/8, as in \
              239.255.1.2:{GROUP_PORT}"
         )));
     }
@@ -150,8 +178,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         return Err(Failure::Usage(text.to_owned()));
     }
     let interface = match &args.interface {
-        Some(name) => group_interface(name, group.is_ipv6())?,
-        None => group_interface_for(group)?,
+        Some(name) => group_interface(name, address.is_ipv6())?,
+        None => group_interface_for(address)?,
     };
     if args.rounds == Some(0) {
         let text = "--rounds 0 sends nothing: leave it out to send until Ctrl-C";
@@ -160,10 +188,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let keys = args.keys.load()?;
     let selection = args.selection.load()?;
     let as_json = args.json;
+    let group = CastGroup { address, interface, hops: args.hops };
+    let rate = chosen_rate(args)?;
     if args.one_way {
-        let wait_for = 0;
-        let cast = CastOptions { group, interface, hops: args.hops, rate: args.rate, wait_for };
-        let options = OneWayOptions { cast, loss: args.loss, rounds: args.rounds };
+        let CastRate::Fixed(rate) = rate else {
+            let text = "--one-way hears nobody: name a rate, as in --rate 20mbit";
+            return Err(Failure::Usage(text.to_owned()));
+        };
+        let options = OneWayOptions { group, rate, loss: args.loss, rounds: args.rounds };
         return send_one_way(&path, options, &selection, &keys, as_json);
     }
     let expected = args.receivers;
@@ -171,7 +203,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let endpoint = args.listen.bind(PORT, &keys, RateKind::default())?;
         let secret = if args.public { None } else { Some(read_secret(&path, &keys)?) };
         let wait_for = args.start.or(expected).unwrap_or(1);
-        let options = CastOptions { group, interface, hops: args.hops, rate: args.rate, wait_for };
+        let options = CastOptions { group, rate, wait_for };
         let caster = {
             let path = path.clone();
             let work = move || Caster::new(&path, &selection, options);
@@ -192,8 +224,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         control.attach(&endpoint);
         let _open = crate::steering::open(&control);
         announce(&urls, as_json);
-        let rate = text::rate(args.rate.as_mbps_f64());
-        status(&format_args!("casting {} to {group} at {rate}; Ctrl-C ends it", path.display()));
+        let rate = match rate {
+            CastRate::Fixed(rate) => text::rate(rate.as_mbps_f64()),
+            CastRate::Tfmcc { .. } => "a rate that all receivers bear".to_owned(),
+        };
+        status(&format_args!("casting {} to {address} at {rate}; Ctrl-C ends it", path.display()));
         let done = Arc::new(AtomicU32::new(0));
         let events = {
             let done = done.clone();
@@ -243,7 +278,7 @@ fn send_one_way(
     keys: &Keys,
     as_json: bool,
 ) -> Result<(), Failure> {
-    let group = options.cast.group;
+    let group = options.group.address;
     if is_source_specific(group.ip()) {
         return Err(Failure::Usage(format!(
             "{group} takes packets of a source that receivers name, and a URL of --one-way does \
@@ -308,6 +343,8 @@ fn say(now: &CastStatus, as_json: bool, last: &mut String) {
             "event": "cast",
             "symbols": now.symbols,
             "needed": now.needed,
+            "rate_mbps": now.rate.as_mbps_f64(),
+            "limiting": now.limiting,
             "receivers": members,
         })
         .to_string()
@@ -328,7 +365,13 @@ fn say(now: &CastStatus, as_json: bool, last: &mut String) {
             format!("{id} lacks {lacking:.0} % (loss {:.1} %{cause})", 100.0 * member.loss)
         });
         let shown: Vec<_> = shown.collect();
-        format!("sent {sent:.2} times; {} receivers go on: {}", open.len(), shown.join(", "))
+        let rate = text::rate(now.rate.as_mbps_f64());
+        let bounded = now.limiting.map_or_else(String::new, |one| format!(", bounded by {one}"));
+        format!(
+            "sent {sent:.2} times at {rate}{bounded}; {} receivers go on: {}",
+            open.len(),
+            shown.join(", ")
+        )
     };
     if line == *last || (!as_json && open.is_empty()) {
         return;

@@ -69,6 +69,16 @@ fn who_comes_late_and_who_hears_nothing_has_everything_too() {
 }
 
 #[test]
+fn a_rate_that_is_not_named_follows_the_link() {
+    let room = ["2", "0", "tfmcc", "link:20mbit"];
+    let Some((done, cast)) = cast(6 << 20, &room, &[], &[1, 2]) else { return };
+    let seconds = done[0]["seconds"].as_f64().unwrap();
+    println!("{:.3} symbols for each that is needed, {seconds:.2} s", sent(&cast));
+    // At the rate of the link 2.6 s; a sender that heeds nobody would drop most of what it sends.
+    assert!(seconds < 9.0 && sent(&cast) < 1.5, "{seconds} s, {cast}");
+}
+
+#[test]
 #[ignore = "it takes more than a minute; make soak runs it"]
 fn who_comes_early_waits_for_the_start_as_long_as_it_takes() {
     let room = ["3", "0", "40mbit", "wait:62"];
@@ -97,6 +107,10 @@ fn what_cannot_be_cast_is_said() {
     assert!(cast.stderr.contains("no multicast group"), "{}", cast.stderr);
     let cast = bench.run(&["cast", "nowhere", "--rate", "1mbit"]);
     assert!(cast.failed_with("cannot open nowhere"), "{}", cast.stderr);
+    let cast = bench.run(&["cast", file, "--rate", "1mbit", "--min-rate", "1mbit"]);
+    assert_eq!(cast.code, 2, "{}", cast.stderr);
+    let cast = bench.run(&["cast", file, "--one-way"]);
+    assert_eq!(cast.code, 2, "{}", cast.stderr);
     let cast = bench.run(&["cast", file, "--rate", "1mbit", "--interface", "none0"]);
     assert!(cast.failed_with("no interface none0"), "{}", cast.stderr);
     let key = bench.run(&["keygen"]).stdout;

@@ -2,9 +2,10 @@
 # in $1, the percentage of packets that each loses on its own in $2 (one for all, or one for each,
 # with commas), the rate of the cast in $3, and in $4 what happens to the first receiver:
 # late:SECONDS, wait:SECONDS (the same, and nothing is sent before), kill:SECONDS, pause:SECONDS
-# (for five seconds), deaf:1 (it listens on another interface), or nothing; or one-way (three rounds
-# for a loss of 20 %). Further arguments are those of fontis cast. Prints the last event of each
-# receiver, and the sender's last line.
+# (for five seconds), deaf:1 (it listens on another interface), link:RATE (a bottleneck that all
+# share, with a queue of 50 ms), or nothing; or one-way (three rounds for a loss of 20 %). Further
+# arguments are those of fontis cast. Prints the last event of each receiver, and the sender's last
+# line.
 fontis=$0; receivers=$1; losses=$2; rate=$3; happens=$4; shift 4
 unshare -n sleep 120 & sender=$!
 pids=$sender
@@ -46,6 +47,10 @@ END
 done
 : > casting
 rm -rf got[0-9]*
+case $happens in link:*)
+    nsenter -t $sender -n tc qdisc add dev eth0 root tbf rate ${happens#*:} burst 20kb \
+        latency 50ms || exit 77 ;;
+esac
 expected=$receivers
 [ "${happens%%:*}" = kill ] && expected=$((receivers - 1))
 start=$expected

@@ -35,7 +35,8 @@ use crate::left_out::LeftOut;
 use crate::task;
 
 pub use cast::{
-    CastOptions, CastStatus, Caster, Joined, OneWayOptions, OneWaySender, join, join_one_way,
+    CastGroup, CastOptions, CastStatus, Caster, Joined, OneWayOptions, OneWaySender, join,
+    join_one_way,
 };
 pub use error::TransferError;
 pub use get::get;

@@ -120,11 +120,6 @@ impl Carousel {
         self.ends >= ENDS
     }
 
-    /// The round that goes on.
-    pub const fn round(&self) -> u32 {
-        self.round
-    }
-
     fn has_rounds(&self) -> bool {
         self.config.rounds.is_none_or(|rounds| self.round < rounds)
     }

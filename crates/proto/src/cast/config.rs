@@ -1,10 +1,24 @@
 use fontis_base::{Duration, Rate};
 
+/// How fast symbols leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CastRate {
+    /// This fast, whatever happens.
+    Fixed(Rate),
+    /// As TFMCC allows (RFC 4654), between these.
+    Tfmcc {
+        /// Receivers that allow less do not slow the others.
+        least: Rate,
+        /// The most.
+        most: Rate,
+    },
+}
+
 /// The choices of a sender.
 #[derive(Clone, Copy, Debug)]
 pub struct CastConfig {
     /// Bytes of symbols that leave in a second, as a rate.
-    pub rate: Rate,
+    pub rate: CastRate,
     /// The share of what is sent that all reports together may be.
     pub report_share: f64,
     /// The time between two states while symbols are sent.
@@ -15,7 +29,7 @@ pub struct CastConfig {
 
 impl CastConfig {
     /// The usual choices at a rate.
-    pub const fn new(rate: Rate) -> Self {
+    pub const fn new(rate: CastRate) -> Self {
         Self {
             rate,
             // Half of the thousandth that feedback may cost; headers take the other half.

@@ -17,11 +17,26 @@ pub struct CastMember {
     pub(super) caused_soon: u64,
     pub(super) heard: Option<Time>,
     pub(super) sequence: Option<u32>,
-    /// Its clock, and the time at which that came; until it was told.
-    pub(super) to_echo: Option<(u64, Time)>,
+    /// Whether it is to be told its round trip.
+    pub(super) is_curious: bool,
 }
 
+/// The part of a new round trip in the smoothed one (RFC 5348, section 4.3).
+const NEW_SHARE: f64 = 0.1;
+/// The longest that is believed.
+const LONGEST: Duration = Duration::from_secs(10);
+
 impl CastMember {
+    /// Takes a measured round trip.
+    pub(super) fn measured(&mut self, round_trip: Duration) {
+        let new = round_trip.min(LONGEST).as_secs_f64();
+        let smoothed = self
+            .round_trip
+            .map_or(new, |old| NEW_SHARE * new + (1.0 - NEW_SHARE) * old.as_secs_f64());
+        self.round_trip = Some(Duration::from_secs_f64(smoothed));
+        self.is_curious = true;
+    }
+
     pub(super) const fn new(lacking: u64) -> Self {
         Self {
             loss: 0.0,
@@ -32,7 +47,7 @@ impl CastMember {
             caused_soon: 0,
             heard: None,
             sequence: None,
-            to_echo: None,
+            is_curious: false,
         }
     }
 }

@@ -11,6 +11,8 @@ mod agenda;
 mod backoff;
 mod carousel;
 mod config;
+mod departures;
+mod group_rate;
 mod loss;
 mod member;
 mod overhead;
@@ -22,9 +24,11 @@ mod visits;
 mod wire;
 
 pub use carousel::{Carousel, CarouselConfig, CarouselTransmit};
-pub use config::{CastConfig, CastReceiverConfig};
+pub use config::{CastConfig, CastRate, CastReceiverConfig};
 pub use member::CastMember;
-pub use packet::{CastAnnouncement, CastNeed, CastReport, CastState, CastSymbol, Echo, Planned};
+pub use packet::{
+    CastAnnouncement, CastNeed, CastReport, CastState, CastSymbol, MemberRoundTrip, Planned,
+};
 pub use receiver::{CastBlock, CastReceiver};
 pub use sender::{CastSender, CastTransmit};
 pub use shape::{CastShape, CastShapeError};

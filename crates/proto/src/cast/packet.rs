@@ -23,8 +23,8 @@ pub struct CastState {
     pub pass: u32,
     /// Whether nothing is left to send.
     pub idle: bool,
-    /// The sender's clock when this left, in microseconds.
-    pub sent_at: u64,
+    /// Whether the rate follows what receivers say of their loss events.
+    pub adapts: bool,
     /// Bytes of symbols a second.
     pub rate: u64,
     /// Receivers that are not done.
@@ -42,8 +42,8 @@ pub struct CastState {
     pub soon: u32,
     /// Repairs to come, in their order; there may be more than stand here.
     pub planned: Vec<Planned>,
-    /// Answers to the clocks of receivers that reported lately.
-    pub echoes: Vec<Echo>,
+    /// The round trips to receivers that reported lately.
+    pub round_trips: Vec<MemberRoundTrip>,
 }
 
 /// Symbols of a block that will be sent.
@@ -55,15 +55,13 @@ pub struct Planned {
     pub count: u32,
 }
 
-/// An answer to a receiver's clock.
+/// The round trip to a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Echo {
+pub struct MemberRoundTrip {
     /// The receiver.
     pub member: u32,
-    /// Its clock when it reported, in microseconds.
-    pub stamp: u64,
-    /// The time for which the sender held it, in microseconds.
-    pub held: u32,
+    /// In microseconds.
+    pub round_trip: u32,
 }
 
 /// What a receiver tells the sender.
@@ -77,14 +75,12 @@ pub struct CastReport {
     pub loss: u32,
     /// The loss event rate of RFC 5348, in millionths.
     pub loss_events: u32,
-    /// Its round trip in microseconds; 0 if unknown.
-    pub round_trip: u32,
-    /// Bytes of symbols that it receives a second.
+    /// Bytes that it receives a second, with headers.
     pub received: u64,
-    /// Its clock, in microseconds.
-    pub stamp: u64,
-    /// The newest state's `sent_at`, and the microseconds since it came.
-    pub echo: Option<(u64, u32)>,
+    /// The number of the newest packet that came.
+    pub newest: u64,
+    /// The microseconds since it came.
+    pub held: u32,
     /// Whether it has everything.
     pub is_done: bool,
     /// Symbols that it lacks of all blocks, those to come included.

@@ -6,9 +6,11 @@ use fontis_codes::{BlockDecoder, DecodeJob, Decoded};
 
 use super::backoff::backoff;
 use super::config::CastReceiverConfig;
+use super::group_rate::HEADERS;
 use super::loss::{FadingLoss, symbols_to_send};
 use super::packet::{CastNeed, CastReport, CastState, CastSymbol};
 use super::shape::CastShape;
+use crate::rate::tfrc::{self, TfrcArrival, TfrcConfig, TfrcReceiver};
 
 /// Runs of blocks that a report has room for.
 const MOST_NEEDS: usize = 96;
@@ -21,6 +23,8 @@ const FEW: u32 = 32;
 /// lack a little more than whoever spoke first: they wait for what is planned.
 const COVERED: f64 = 0.95;
 const COVERED_OF_MANY: f64 = 0.6;
+/// The longest round trip that is believed, in microseconds.
+const LONGEST: u32 = 10_000_000;
 
 /// A block that has been decoded, and waits to be checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +56,10 @@ pub struct CastReceiver {
     jobs: VecDeque<(u32, DecodeJob)>,
     loss: FadingLoss,
     state: CastState,
-    state_at: Option<Time>,
+    /// The number of its packet.
+    state_at: Option<u64>,
+    /// The newest packet, and when it came.
+    newest: Option<(u64, Time)>,
     newest_visit: u32,
     /// The block of the newest visit.
     visiting: Option<u32>,
@@ -65,10 +72,12 @@ pub struct CastReceiver {
     status_at: Time,
     sequence: u32,
     done_reports: u32,
-    /// Bytes of symbols since then, and what they made of it: bytes a second.
-    received: (u64, Time),
-    received_rate: u64,
-    useless: u64,
+    /// Loss events, if the sender's rate follows them.
+    losses: TfrcReceiver,
+    /// When to say what they allow.
+    rate_at: Time,
+    /// When the answer to the last report can be known.
+    rate_hold: Time,
 }
 
 impl CastReceiver {
@@ -86,6 +95,7 @@ impl CastReceiver {
             loss: FadingLoss::default(),
             state: CastState::default(),
             state_at: None,
+            newest: None,
             newest_visit: 0,
             visiting: None,
             round_trip: None,
@@ -95,9 +105,9 @@ impl CastReceiver {
             status_at: Time::MAX,
             sequence: 0,
             done_reports: 0,
-            received: (0, Time::ZERO),
-            received_rate: 0,
-            useless: 0,
+            losses: TfrcReceiver::new(TfrcConfig::default()),
+            rate_at: Time::MAX,
+            rate_hold: Time::ZERO,
         }
     }
 
@@ -114,55 +124,27 @@ impl CastReceiver {
         self.done.total() == u64::from(self.shape.blocks())
     }
 
-    /// Blocks that are there and right.
-    pub fn blocks_done(&self) -> u64 {
-        self.done.total()
-    }
-
     /// Whether a block is there and right.
     pub fn has(&self, block: u32) -> bool {
         self.done.find(u64::from(block)).is_some()
     }
 
-    /// The share of packets that are lost.
-    pub fn loss(&self) -> f64 {
-        self.loss.share()
-    }
-
-    /// Symbols that came and were of no use.
-    pub const fn useless_symbols(&self) -> u64 {
-        self.useless
-    }
-
-    /// The newest state of the sender.
-    pub const fn sender(&self) -> &CastState {
-        &self.state
-    }
-
-    /// Whether anything came from the sender.
-    pub const fn has_heard(&self) -> bool {
-        self.state_at.is_some() || self.visiting.is_some()
-    }
-
     /// Takes packet `number` of the group, a symbol.
     pub fn symbol(&mut self, number: u64, symbol: &CastSymbol, now: Time) {
         let CastSymbol { visit, block, esi, ref data } = *symbol;
-        self.loss.came(number);
-        self.received.0 += data.len() as u64;
+        self.came(number, now);
         self.visited(visit, Some(block), now);
         self.add(visit, block, esi, data);
     }
 
     /// Takes packet `number` of the group, a state.
     pub fn state(&mut self, number: u64, state: CastState, now: Time) {
-        self.loss.came(number);
-        if self.state_at.is_some() && state.sent_at < self.state.sent_at {
+        self.came(number, now);
+        if self.state_at.is_some_and(|newest| number < newest) {
             return;
         }
-        if let Some(echo) = state.echoes.iter().find(|echo| echo.member == self.member) {
-            let since = (now.as_nanos() / 1000).saturating_sub(echo.stamp);
-            let round_trip = since.saturating_sub(u64::from(echo.held)).min(10_000_000);
-            self.round_trip = Some(Duration::from_micros(round_trip));
+        if let Some(own) = state.round_trips.iter().find(|one| one.member == self.member) {
+            self.round_trip = Some(Duration::from_micros(u64::from(own.round_trip.min(LONGEST))));
         }
         if self.status_at == Time::MAX {
             // The first tells the sender the round trip and the loss.
@@ -170,14 +152,84 @@ impl CastReceiver {
             let within = if state.members <= FEW { within / 8 } else { within };
             self.status_at = now + backoff(&mut self.stream, within, 1);
         }
-        self.state_at = Some(now);
+        self.state_at = Some(number);
         let visit = state.visit;
+        let is_same = state.rate == self.state.rate && state.limiting == self.state.limiting;
         self.state = state;
+        let is_heard = self.state.limiting != Some(self.member) && self.allowed(now) >= 1.0;
+        if self.rate_at < Time::MAX && !is_same && is_heard && self.state.members > FEW {
+            // Somebody who allows less, or as much, has spoken.
+            self.rate_at = Time::MAX;
+        }
         if self.state.members > FEW && self.report_at.is_some() && self.due_needs().is_empty() {
             // Somebody else has spoken.
             self.report_at = None;
         }
         self.visited(visit, None, now);
+    }
+
+    /// The round trip, as far as it is known.
+    fn rtt(&self) -> Duration {
+        self.round_trip.unwrap_or_else(|| self.longest_round_trip()).max(Duration::from_millis(1))
+    }
+
+    /// Counts a packet.
+    fn came(&mut self, number: u64, now: Time) {
+        self.loss.came(number);
+        if self.newest.is_none_or(|(newest, _)| number > newest) {
+            self.newest = Some((number, now));
+        }
+        if !self.state.adapts {
+            return;
+        }
+        let bytes = u32::from(self.shape.symbol_size()) + HEADERS;
+        let rtt = Some(self.rtt());
+        self.losses.handle(number, TfrcArrival { at: now, bytes, rtt, ..TfrcArrival::default() });
+        if self.losses.due() <= now {
+            // It keeps the rate at which packets come.
+            let _ = self.losses.report(now);
+        }
+        self.plan_rate(now);
+    }
+
+    /// The rate that the loss events allow (RFC 4654, section 2.1) as a part of the sender's.
+    fn allowed(&self, now: Time) -> f64 {
+        let losses = self.losses.loss_event_rate(now);
+        if losses <= 0.0 {
+            return f64::INFINITY;
+        }
+        let rtt = self.rtt().as_secs_f64();
+        let symbol = f64::from(self.shape.symbol_size());
+        let packet = symbol + f64::from(HEADERS);
+        let rate = self.state.rate as f64 * packet / symbol;
+        tfrc::throughput(packet, rtt, 4.0 * rtt, losses) / rate.max(1.0)
+    }
+
+    /// Plans to say what the path allows: each round trip if that bounds the rate. Else after a
+    /// random wait that is the shorter the less it is (RFC 4654, section 2.5), if the loss events
+    /// allow less than the rate, or if nobody bounds it and it grows with what arrives.
+    fn plan_rate(&mut self, now: Time) {
+        if self.rate_at < Time::MAX {
+            return;
+        }
+        if self.state.limiting == Some(self.member) {
+            self.rate_at = now + self.rtt();
+            return;
+        }
+        let arriving = self.losses.rate() / (self.state.rate as f64).max(1.0);
+        let part = match self.allowed(now) {
+            allowed if allowed < 1.0 => allowed,
+            _ if self.state.limiting.is_none() => arriving.min(1.0),
+            _ => return,
+        };
+        let longest = match self.state.members {
+            0..=FEW if part < 1.0 => Duration::from_millis(1),
+            0..=FEW => self.rtt(),
+            _ => self.longest_round_trip() * 4,
+        };
+        let wait = backoff(&mut self.stream, longest, self.state.members).as_secs_f64() * 0.75;
+        let wait = wait + longest.as_secs_f64() * 0.25 * part;
+        self.rate_at = (now + Duration::from_secs_f64(wait)).max(self.rate_hold);
     }
 
     fn visited(&mut self, visit: u32, block: Option<u32>, now: Time) {
@@ -217,9 +269,9 @@ impl CastReceiver {
         self.report_visit = self.newest_visit;
     }
 
-    /// The longest round trip of any receiver, as the sender says.
+    /// The round trip that covers most receivers, as the sender says.
     fn longest_round_trip(&self) -> Duration {
-        Duration::from_micros(u64::from(self.state.round_trip.min(10_000_000)))
+        Duration::from_micros(u64::from(self.state.round_trip.min(LONGEST)))
     }
 
     /// Whether every block has been visited: only repairs are sent.
@@ -229,14 +281,12 @@ impl CastReceiver {
 
     fn add(&mut self, visit: u32, block: u32, esi: u32, data: &Bytes) {
         if block >= self.shape.blocks() || self.has(block) {
-            self.useless += 1;
             return;
         }
         if !self.open.contains_key(&block) {
             let Some(shape) = self.shape.block(block) else { return };
             let in_head = block < self.shape.head_blocks();
             if self.held + u64::from(shape.len()) > self.config.memory && !in_head {
-                self.useless += 1;
                 return;
             }
             self.held += u64::from(shape.len());
@@ -246,13 +296,9 @@ impl CastReceiver {
         let Some(open) = self.open.get_mut(&block) else { return };
         open.visit = open.visit.max(visit);
         // Nothing is added while it is decoded.
-        let Some(decoder) = &mut open.decoder else {
-            self.useless += 1;
-            return;
-        };
-        if !decoder.add(esi, data).unwrap_or(false) {
-            self.useless += 1;
-        }
+        let Some(decoder) = &mut open.decoder else { return };
+        // A symbol of another size, or twice the same, is of no use.
+        let _ = decoder.add(esi, data);
         if decoder.needed() == 0
             && let Some(decoder) = open.decoder.take()
         {
@@ -365,7 +411,7 @@ impl CastReceiver {
         if self.is_complete() {
             return if self.says_done() { self.status_at } else { Time::MAX };
         }
-        self.report_at.unwrap_or(Time::MAX).min(self.status_at)
+        self.report_at.unwrap_or(Time::MAX).min(self.status_at).min(self.rate_at)
     }
 
     /// A report, if one is due.
@@ -380,7 +426,8 @@ impl CastReceiver {
             return Some(self.report(now, Vec::new()));
         }
         let is_due = self.report_at.is_some_and(|at| at <= now);
-        if !is_due && self.status_at > now {
+        let speaks = self.status_at <= now || self.rate_at <= now;
+        if !is_due && !speaks {
             return None;
         }
         let needs = if is_due { self.due_needs() } else { self.uncovered() };
@@ -388,15 +435,20 @@ impl CastReceiver {
             self.report_at = None;
             self.plan_report(now);
         }
-        if needs.is_empty() && self.status_at > now {
+        if needs.is_empty() && !speaks {
             return None;
         }
         Some(self.report(now, needs))
     }
 
     fn report(&mut self, now: Time, needs: Vec<CastNeed>) -> CastReport {
+        self.rate_hold = now + self.rtt() + Duration::from_millis(20);
+        self.rate_at = match self.state.limiting == Some(self.member) {
+            true => now + self.rtt(),
+            false => Time::MAX,
+        };
         let every = |ms: u32| Duration::from_millis(u64::from(ms.min(3_600_000)));
-        let round_trip = self.longest_round_trip();
+        let round_trip = self.rtt().max(self.longest_round_trip());
         // The answer takes a round trip to be seen.
         let hold = match self.is_last() && self.state.members <= FEW {
             true => round_trip + Duration::from_millis(20),
@@ -413,25 +465,16 @@ impl CastReceiver {
         if self.is_complete() {
             self.status_at = now + round_trip * 2 + Duration::from_millis(100);
         }
-        let (bytes, since) = self.received;
-        let span = now.since(since);
-        if span > Duration::from_millis(200) {
-            self.received_rate = (bytes as f64 / span.as_secs_f64()) as u64;
-            self.received = (0, now);
-        }
         self.sequence += 1;
-        let echo = self.state_at.map(|at| {
-            (self.state.sent_at, now.since(at).as_micros().min(u64::from(u32::MAX)) as u32)
-        });
+        let (newest, came) = self.newest.unwrap_or((0, now));
         CastReport {
             sequence: self.sequence,
             visit: self.newest_visit,
             loss: (self.loss.share() * 1e6) as u32,
-            loss_events: 0,
-            round_trip: self.round_trip.map_or(0, |one| one.as_micros() as u32),
-            received: self.received_rate,
-            stamp: now.as_nanos() / 1000,
-            echo,
+            loss_events: (self.losses.loss_event_rate(now) * 1e6).min(1e6) as u32,
+            received: self.losses.rate() as u64,
+            newest,
+            held: now.since(came).as_micros().min(u64::from(u32::MAX)) as u32,
             is_done: self.is_complete(),
             lacking: self.lacking(),
             needs,

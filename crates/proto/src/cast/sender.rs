@@ -4,9 +4,11 @@ use fontis_base::{Duration, Rate, Serializer, Time};
 
 use super::agenda::{Agenda, Turn, Whose};
 use super::config::CastConfig;
+use super::departures::Departures;
+use super::group_rate::GroupRate;
 use super::loss::symbols_to_send;
 use super::member::CastMember;
-use super::packet::{CastReport, CastState, Echo};
+use super::packet::{CastReport, CastState, MemberRoundTrip};
 use super::shape::CastShape;
 
 /// The next packet for the group.
@@ -31,7 +33,7 @@ const REPORT: u64 = 120;
 const SPEAKERS: u64 = 32;
 /// Repairs that a state lists.
 const MOST_PLANNED: usize = 160;
-const MOST_ECHOES: usize = 16;
+const MOST_ROUND_TRIPS: usize = 16;
 /// Blocks of one report whose needs are taken; later reports tell of the others.
 const MOST_NEEDS: u32 = 4096;
 /// The least time between two reports of a receiver; none that is sound comes sooner.
@@ -45,6 +47,8 @@ const CATCH_UP: Duration = Duration::from_millis(10);
 /// The longest visit of a block for stragglers only, and the fewest symbols of it.
 const STRAGGLERS_TURN: Duration = Duration::from_millis(20);
 const LEAST_TURN: u64 = 64;
+/// The longest round trip that all wait for, in medians.
+const FAR: u64 = 4;
 /// The least time between two states.
 const STATE_LEAST: Duration = Duration::from_millis(20);
 
@@ -57,9 +61,11 @@ pub struct CastSender {
     members: BTreeMap<u32, CastMember>,
     /// The next visit's number.
     visits: u32,
+    departures: Departures,
     /// The visit that goes on, and how many of its symbols have left.
     current: Option<(Turn, u32)>,
     pacer: Serializer,
+    rate: GroupRate,
     state_at: Time,
     last_state: Option<Time>,
     idle_states: u32,
@@ -72,12 +78,15 @@ impl CastSender {
     /// A sender of what `shape` says; no symbol leaves before [`start`](Self::start), and nothing
     /// while nobody is there.
     pub fn new(config: CastConfig, shape: CastShape) -> Self {
+        let rate = GroupRate::new(config.rate, shape.symbol_size());
         Self {
             agenda: Agenda::new(shape),
             members: BTreeMap::new(),
             visits: 0,
+            departures: Departures::default(),
             current: None,
-            pacer: Serializer::new(config.rate),
+            pacer: Serializer::new(rate.rate()),
+            rate,
             state_at: Time::ZERO,
             last_state: None,
             idle_states: 0,
@@ -112,6 +121,7 @@ impl CastSender {
     /// A receiver is gone.
     pub fn leave(&mut self, member: u32) {
         self.members.remove(&member);
+        self.rate.forget(member);
         if self.members.values().all(|member| member.is_done) {
             self.agenda.forget_repairs();
         }
@@ -137,6 +147,11 @@ impl CastSender {
         self.pacer.rate()
     }
 
+    /// The receiver that bounds the rate, if one does.
+    pub fn limiting(&self) -> Option<u32> {
+        self.rate.limiting()
+    }
+
     /// Takes a report of a receiver that has joined; others are ignored.
     pub fn report(&mut self, id: u32, report: &CastReport, now: Time) {
         let Some(member) = self.members.get_mut(&id) else { return };
@@ -153,13 +168,18 @@ impl CastSender {
         member.loss = f64::from(report.loss.min(950_000)) / 1e6;
         member.lacking = report.lacking.min(self.shape.all_symbols() * 2);
         member.is_done = report.is_done;
-        member.to_echo = Some((report.stamp, now));
-        if let Some((sent_at, held)) = report.echo {
-            let there_and_back = (now.as_nanos() / 1000).saturating_sub(sent_at);
-            let round_trip = there_and_back.saturating_sub(u64::from(held));
-            member.round_trip = Some(Duration::from_micros(round_trip.min(10_000_000)));
+        if let Some(left) = self.departures.of(report.newest) {
+            let held = Duration::from_micros(u64::from(report.held));
+            member.measured(now.since(left + held));
         }
         let (loss, caused_soon) = (member.loss, member.caused_soon);
+        let round_trip = member.round_trip.unwrap_or(self.config.first_round_trip);
+        if report.is_done {
+            self.rate.forget(id);
+        } else {
+            self.rate.heard(id, report, round_trip, now);
+            self.pacer.set_rate(self.rate.rate());
+        }
         self.round_trip = self.longest_round_trip();
         if report.is_done {
             return;
@@ -202,13 +222,24 @@ impl CastSender {
         }
     }
 
-    /// The next packet, if one is due.
-    pub fn poll(&mut self, now: Time) -> Option<CastTransmit> {
+    /// The number of the next packet, and the packet, if one is due.
+    pub fn poll(&mut self, now: Time) -> Option<(u64, CastTransmit)> {
+        let transmit = self.transmit(now)?;
+        Some((self.departures.note(now), transmit))
+    }
+
+    fn transmit(&mut self, now: Time) -> Option<CastTransmit> {
         if self.members.is_empty() {
             return None;
         }
-        if self.current.is_none() && self.is_sending() {
-            self.begin_visit();
+        if self.is_sending() {
+            if self.rate.adapts() {
+                self.rate.pass(now, self.round_trip);
+                self.pacer.set_rate(self.rate.rate());
+            }
+            if self.current.is_none() {
+                self.begin_visit();
+            }
         }
         if self.state_at <= now {
             return Some(CastTransmit::State(self.state(now)));
@@ -273,10 +304,17 @@ impl CastSender {
         *losses.select_nth_unstable_by(middle, f64::total_cmp).1
     }
 
+    /// The longest round trip of those who are not done. One that says far more than the others
+    /// must not make them wait.
     fn longest_round_trip(&self) -> Duration {
         let open = self.members.values().filter(|member| !member.is_done);
-        let longest = open.filter_map(|member| member.round_trip).max();
-        longest.unwrap_or(self.config.first_round_trip).max(Duration::from_millis(1))
+        let mut all: Vec<Duration> = open.filter_map(|member| member.round_trip).collect();
+        let Some(longest) = all.iter().max().copied() else {
+            return self.config.first_round_trip;
+        };
+        let middle = (all.len() - 1) / 2;
+        let median = *all.select_nth_unstable(middle).1;
+        longest.min(median * FAR + Duration::from_millis(100)).max(Duration::from_millis(1))
     }
 
     fn speak_soon(&mut self, now: Time) {
@@ -296,30 +334,31 @@ impl CastSender {
         let each = |speakers: u64| (speakers * REPORT) as f64 / budget.max(1.0) * 1000.0;
         let report_every = each(open.min(SPEAKERS)).clamp(20.0, 5000.0) as u32;
         let status_every = each(open).clamp(1000.0, 600_000.0) as u32;
-        let mut echoes = Vec::new();
+        let mut round_trips = Vec::new();
         for (id, member) in &mut self.members {
-            if echoes.len() == MOST_ECHOES {
+            if round_trips.len() == MOST_ROUND_TRIPS {
                 break;
             }
-            if let Some((stamp, at)) = member.to_echo.take() {
-                let held = now.since(at).as_micros().min(u64::from(u32::MAX)) as u32;
-                echoes.push(Echo { member: *id, stamp, held });
+            if let Some(round_trip) = member.round_trip.filter(|_| member.is_curious) {
+                member.is_curious = false;
+                let round_trip = round_trip.as_micros().min(u64::from(u32::MAX)) as u32;
+                round_trips.push(MemberRoundTrip { member: *id, round_trip });
             }
         }
         CastState {
             visit: self.visits - u32::from(self.current.is_some()),
             pass: self.agenda.pass(),
             idle: is_idle,
-            sent_at: now.as_nanos() / 1000,
             rate: self.rate().as_bps() / 8,
             members: open.min(u64::from(u32::MAX)) as u32,
             round_trip: self.round_trip.as_micros().min(u64::from(u32::MAX)) as u32,
             report_every,
             status_every,
-            limiting: None,
+            adapts: self.rate.adapts(),
+            limiting: self.rate.limiting(),
             soon: self.agenda.repairs() as u32,
             planned: self.agenda.planned(MOST_PLANNED),
-            echoes,
+            round_trips,
         }
     }
 }

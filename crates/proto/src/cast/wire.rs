@@ -4,13 +4,13 @@
 use bytes::{Buf, BufMut, Bytes};
 use thiserror::Error;
 
-use super::packet::{CastNeed, CastReport, CastState, CastSymbol, Echo, Planned};
+use super::packet::{CastNeed, CastReport, CastState, CastSymbol, MemberRoundTrip, Planned};
 use crate::wire::{take_varint, varint};
 
 /// Bytes before a symbol: visit, block and ESI.
 pub const SYMBOL_HEADER: usize = 11;
 const MOST_PLANNED: u64 = 256;
-const MOST_ECHOES: u64 = 32;
+const MOST_ROUND_TRIPS: u64 = 32;
 const MOST_NEEDS: u64 = 256;
 const MILLION: u32 = 1_000_000;
 
@@ -49,7 +49,7 @@ pub fn encode_state(state: &CastState, out: &mut impl BufMut) {
         put(out, u64::from(value));
     }
     out.put_u8(u8::from(state.idle));
-    put(out, state.sent_at);
+    out.put_u8(u8::from(state.adapts));
     put(out, state.rate);
     for value in [state.members, state.round_trip, state.report_every, state.status_every] {
         put(out, u64::from(value));
@@ -61,11 +61,10 @@ pub fn encode_state(state: &CastState, out: &mut impl BufMut) {
         put(out, u64::from(*block));
         put(out, u64::from(*count));
     }
-    put(out, state.echoes.len() as u64);
-    for Echo { member, stamp, held } in &state.echoes {
+    put(out, state.round_trips.len() as u64);
+    for MemberRoundTrip { member, round_trip } in &state.round_trips {
         put(out, u64::from(*member));
-        put(out, *stamp);
-        put(out, u64::from(*held));
+        put(out, u64::from(*round_trip));
     }
 }
 
@@ -74,7 +73,8 @@ pub fn decode_state(mut bytes: Bytes) -> Result<CastState, CastWireError> {
     let from = &mut bytes;
     let (visit, pass) = (small(from, "visit")?, small(from, "pass")?);
     let idle = flag(from, "idle")?;
-    let (sent_at, rate) = (take(from, "clock")?, take(from, "rate")?);
+    let adapts = flag(from, "adapts")?;
+    let rate = take(from, "rate")?;
     let (members, round_trip) = (small(from, "members")?, small(from, "round trip")?);
     let (report_every, status_every) = (small(from, "interval")?, small(from, "interval")?);
     let limiting = match take(from, "limiting")? {
@@ -86,17 +86,17 @@ pub fn decode_state(mut bytes: Bytes) -> Result<CastState, CastWireError> {
     for _ in 0..count(from, MOST_PLANNED, "planned")? {
         planned.push(Planned { block: small(from, "block")?, count: small(from, "count")? });
     }
-    let mut echoes = Vec::new();
-    for _ in 0..count(from, MOST_ECHOES, "echoes")? {
+    let mut round_trips = Vec::new();
+    for _ in 0..count(from, MOST_ROUND_TRIPS, "round trips")? {
         let member = small(from, "member")?;
-        echoes.push(Echo { member, stamp: take(from, "stamp")?, held: small(from, "held")? });
+        round_trips.push(MemberRoundTrip { member, round_trip: small(from, "round trip")? });
     }
     end(from, "state")?;
     Ok(CastState {
         visit,
         pass,
         idle,
-        sent_at,
+        adapts,
         rate,
         members,
         round_trip,
@@ -105,23 +105,18 @@ pub fn decode_state(mut bytes: Bytes) -> Result<CastState, CastWireError> {
         limiting,
         soon,
         planned,
-        echoes,
+        round_trips,
     })
 }
 
 /// Writes a report.
 pub fn encode_report(report: &CastReport, out: &mut impl BufMut) {
-    for value in [report.sequence, report.visit, report.loss, report.loss_events, report.round_trip]
-    {
+    for value in [report.sequence, report.visit, report.loss, report.loss_events] {
         put(out, u64::from(value));
     }
     put(out, report.received);
-    put(out, report.stamp);
-    out.put_u8(u8::from(report.echo.is_some()));
-    if let Some((sent_at, held)) = report.echo {
-        put(out, sent_at);
-        put(out, u64::from(held));
-    }
+    put(out, report.newest);
+    put(out, u64::from(report.held));
     out.put_u8(u8::from(report.is_done));
     put(out, report.lacking);
     put(out, report.needs.len() as u64);
@@ -137,12 +132,8 @@ pub fn decode_report(mut bytes: Bytes) -> Result<CastReport, CastWireError> {
     let from = &mut bytes;
     let (sequence, visit) = (small(from, "sequence")?, small(from, "visit")?);
     let (loss, loss_events) = (share(from, "loss")?, share(from, "loss events")?);
-    let round_trip = small(from, "round trip")?;
-    let (received, stamp) = (take(from, "received")?, take(from, "stamp")?);
-    let echo = match flag(from, "echo")? {
-        true => Some((take(from, "echo")?, small(from, "held")?)),
-        false => None,
-    };
+    let received = take(from, "received")?;
+    let (newest, held) = (take(from, "newest")?, small(from, "held")?);
     let is_done = flag(from, "done")?;
     let lacking = take(from, "lacking")?;
     let mut needs = Vec::new();
@@ -156,10 +147,9 @@ pub fn decode_report(mut bytes: Bytes) -> Result<CastReport, CastWireError> {
         visit,
         loss,
         loss_events,
-        round_trip,
         received,
-        stamp,
-        echo,
+        newest,
+        held,
         is_done,
         lacking,
         needs,

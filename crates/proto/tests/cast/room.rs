@@ -2,11 +2,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use bytes::Bytes;
-use fontis_base::{Duration, Rate, Stream, Time};
+use fontis_base::{Duration, Rate, Serializer, Stream, Time};
 use fontis_codes::Code;
 use fontis_proto::cast::{
-    CastConfig, CastNeed, CastReceiver, CastReceiverConfig, CastReport, CastSender, CastShape,
-    CastState, CastSymbol, CastTransmit, encode_report,
+    CastConfig, CastNeed, CastRate, CastReceiver, CastReceiverConfig, CastReport, CastSender,
+    CastShape, CastState, CastSymbol, CastTransmit, encode_report,
 };
 
 /// The way of one receiver.
@@ -59,6 +59,10 @@ pub(super) struct Outcome {
     pub(super) feedback: u64,
     /// Source symbols.
     pub(super) needed: u64,
+    /// The share of packets that the link dropped.
+    pub(super) dropped: f64,
+    /// The sender's rate at the end.
+    pub(super) rate: Rate,
 }
 
 impl Outcome {
@@ -82,95 +86,139 @@ fn lie(sequence: u32, state: &CastState) -> CastReport {
 
 /// Sends `size` bytes at `rate` to receivers behind these ways, until `end`.
 pub(super) fn cast(size: u64, rate: Rate, ways: &[Way], seed: u64, end: Time) -> Outcome {
-    let shape = CastShape::new(2000, size, 1 << 20, SYMBOL, Code::Counting).unwrap();
-    let mut sender = CastSender::new(CastConfig::new(rate), shape);
-    let config = CastReceiverConfig::default();
-    let mut receivers: Vec<_> = (0..ways.len())
-        .map(|i| CastReceiver::new(config, shape, i as u32, seed ^ i as u64))
-        .collect();
-    let mut streams: Vec<_> =
-        (0..ways.len()).map(|i| Stream::new(seed, &format!("way {i}"))).collect();
-    let mut events = BinaryHeap::new();
-    let mut bodies: BTreeMap<u64, Event> = BTreeMap::new();
-    let (mut order, mut number, mut feedback, mut lies) = (0u64, 0u64, 0u64, 0u32);
-    let mut done = vec![None; ways.len()];
-    let mut joined = BTreeSet::new();
-    let mut push = |events: &mut BinaryHeap<_>, bodies: &mut BTreeMap<_, _>, at: Time, event| {
-        order += 1;
-        bodies.insert(order, event);
-        events.push(Reverse((at, order)));
-    };
-    for (i, way) in ways.iter().enumerate() {
-        push(&mut events, &mut bodies, way.joins, Event::Join(i));
+    cast_over(size, CastRate::Fixed(rate), None, ways, seed, end)
+}
+
+/// Events in the order of their times.
+#[derive(Default)]
+struct Calendar {
+    order: u64,
+    times: BinaryHeap<Reverse<(Time, u64)>>,
+    events: BTreeMap<u64, Event>,
+}
+
+impl Calendar {
+    fn push(&mut self, at: Time, event: Event) {
+        self.order += 1;
+        self.events.insert(self.order, event);
+        self.times.push(Reverse((at, self.order)));
     }
-    let (mut sender_wakes, mut wakes) = (Time::MAX, vec![Time::MAX; ways.len()]);
-    while let Some(Reverse((now, key))) = events.pop() {
-        if now > end
-            || done.iter().zip(ways).all(|(d, w)| d.is_some() || w.dies.is_some() || w.lies)
-        {
-            break;
+
+    fn pop(&mut self) -> Option<(Time, Event)> {
+        let Reverse((at, order)) = self.times.pop()?;
+        Some((at, self.events.remove(&order)?))
+    }
+}
+
+/// A link that all share.
+struct Link {
+    line: Serializer,
+    /// Bytes of its queue.
+    queue: u64,
+    packets: u64,
+    dropped: u64,
+}
+
+impl Link {
+    /// When a packet has passed it; never if its queue is full.
+    fn pass(&mut self, now: Time) -> Option<Time> {
+        self.packets += 1;
+        let waiting = self.line.rate().bytes_in(self.line.free_at().max(now).since(now));
+        if waiting > self.queue {
+            self.dropped += 1;
+            return None;
         }
-        let mut touched = None;
-        match bodies.remove(&key).unwrap() {
+        Some(self.line.send(now, u64::from(SYMBOL) + 73))
+    }
+}
+
+/// A sender, its receivers, and what is between them.
+struct Room<'a> {
+    ways: &'a [Way],
+    sender: CastSender,
+    receivers: Vec<CastReceiver>,
+    streams: Vec<Stream>,
+    joined: BTreeSet<usize>,
+    done: Vec<Option<Time>>,
+    calendar: Calendar,
+    link: Option<Link>,
+    sender_wakes: Time,
+    wakes: Vec<Time>,
+    feedback: u64,
+    lies: u32,
+}
+
+impl Room<'_> {
+    fn handle(&mut self, event: Event, now: Time) {
+        match event {
             Event::Join(i) => {
-                joined.insert(i);
-                sender.join(i as u32, now);
-                sender.start(now);
+                self.joined.insert(i);
+                self.sender.join(i as u32, now);
+                self.sender.start(now);
             }
-            Event::Symbol(i, ..) if ways[i].lies => {}
+            Event::Symbol(i, ..) if self.ways[i].lies => {}
             Event::Symbol(i, number, visit, block, esi) => {
                 let data = Bytes::new();
-                receivers[i].symbol(number, &CastSymbol { visit, block, esi, data }, now);
-                touched = Some(i);
+                self.receivers[i].symbol(number, &CastSymbol { visit, block, esi, data }, now);
+                self.receive(i, now);
             }
-            Event::State(i, _, state) if ways[i].lies => {
-                lies += 1;
-                let report = Event::Report(i, lie(lies, &state));
-                push(&mut events, &mut bodies, now + ways[i].delay, report);
+            Event::State(i, _, state) if self.ways[i].lies => {
+                self.lies += 1;
+                let report = Event::Report(i, lie(self.lies, &state));
+                self.calendar.push(now + self.ways[i].delay, report);
             }
             Event::State(i, number, state) => {
-                receivers[i].state(number, state, now);
-                touched = Some(i);
+                self.receivers[i].state(number, state, now);
+                self.receive(i, now);
             }
-            Event::Report(i, report) => sender.report(i as u32, &report, now),
-            Event::Leave(i) => sender.leave(i as u32),
-            Event::Sender => sender_wakes = Time::MAX,
+            Event::Report(i, report) => self.sender.report(i as u32, &report, now),
+            Event::Leave(i) => self.sender.leave(i as u32),
+            Event::Sender => self.sender_wakes = Time::MAX,
             Event::Receiver(i) => {
-                wakes[i] = Time::MAX;
-                touched = Some(i);
+                self.wakes[i] = Time::MAX;
+                self.receive(i, now);
             }
         }
-        if let Some(i) = touched {
-            let receiver = &mut receivers[i];
-            while let Some((block, job)) = receiver.take_job() {
-                if receiver.decoded(block, job.run()).is_some() {
-                    receiver.accept(block);
-                }
-            }
-            if receiver.is_complete() && done[i].is_none() {
-                done[i] = Some(now);
-                push(&mut events, &mut bodies, now + ways[i].delay, Event::Leave(i));
-            }
-            if ways[i].is_there(now) {
-                while let Some(report) = receiver.poll(now) {
-                    let mut bytes = Vec::new();
-                    encode_report(&report, &mut bytes);
-                    feedback += bytes.len() as u64 + 60;
-                    push(&mut events, &mut bodies, now + ways[i].delay, Event::Report(i, report));
-                }
-            }
-            let at = receiver.timeout().max(now + Duration::from_micros(1));
-            if at < wakes[i] {
-                wakes[i] = at;
-                push(&mut events, &mut bodies, at, Event::Receiver(i));
+        self.send(now);
+    }
+
+    /// Lets a receiver do what it has to do.
+    fn receive(&mut self, i: usize, now: Time) {
+        let (receiver, way) = (&mut self.receivers[i], &self.ways[i]);
+        while let Some((block, job)) = receiver.take_job() {
+            if receiver.decoded(block, job.run()).is_some() {
+                receiver.accept(block);
             }
         }
-        while let Some(transmit) = sender.poll(now) {
-            for i in &joined {
-                let way = ways[*i];
-                let lost = streams[*i].unit() < way.loss || !way.is_there(now);
+        if receiver.is_complete() && self.done[i].is_none() {
+            self.done[i] = Some(now);
+            self.calendar.push(now + way.delay, Event::Leave(i));
+        }
+        while way.is_there(now)
+            && let Some(report) = receiver.poll(now)
+        {
+            let mut bytes = Vec::new();
+            encode_report(&report, &mut bytes);
+            self.feedback += bytes.len() as u64 + 60;
+            self.calendar.push(now + way.delay, Event::Report(i, report));
+        }
+        let at = receiver.timeout().max(now + Duration::from_micros(1));
+        if at < self.wakes[i] {
+            self.wakes[i] = at;
+            self.calendar.push(at, Event::Receiver(i));
+        }
+    }
+
+    /// Sends what is due.
+    fn send(&mut self, now: Time) {
+        while let Some((number, transmit)) = self.sender.poll(now) {
+            let left = self.link.as_mut().map_or(Some(now), |link| link.pass(now));
+            let Some(left) = left else { continue };
+            for i in &self.joined {
+                let way = self.ways[*i];
+                let lost = self.streams[*i].unit() < way.loss || !way.is_there(left);
                 // What is done listens no more.
-                if lost || done[*i].is_some() {
+                if lost || self.done[*i].is_some() {
                     continue;
                 }
                 let event = match &transmit {
@@ -179,15 +227,71 @@ pub(super) fn cast(size: u64, rate: Rate, ways: &[Way], seed: u64, end: Time) ->
                     }
                     CastTransmit::State(state) => Event::State(*i, number, state.clone()),
                 };
-                push(&mut events, &mut bodies, now + way.delay, event);
+                self.calendar.push(left + way.delay, event);
             }
-            number += 1;
         }
-        let at = sender.timeout().max(now);
-        if at < sender_wakes && at < Time::MAX {
-            sender_wakes = at;
-            push(&mut events, &mut bodies, at, Event::Sender);
+        let at = self.sender.timeout().max(now);
+        if at < self.sender_wakes && at < Time::MAX {
+            self.sender_wakes = at;
+            self.calendar.push(at, Event::Sender);
         }
     }
-    Outcome { done, symbols: sender.symbols_sent(), feedback, needed: shape.all_symbols() }
+
+    fn is_over(&self) -> bool {
+        let mut all = self.done.iter().zip(self.ways);
+        all.all(|(done, way)| done.is_some() || way.dies.is_some() || way.lies)
+    }
+}
+
+/// The same, at a rate that may follow the receivers, over a link that all share: its rate, and the
+/// bytes of its queue.
+pub(super) fn cast_over(
+    size: u64,
+    rate: CastRate,
+    link: Option<(Rate, u64)>,
+    ways: &[Way],
+    seed: u64,
+    end: Time,
+) -> Outcome {
+    let shape = CastShape::new(2000, size, 1 << 20, SYMBOL, Code::Counting).unwrap();
+    let config = CastReceiverConfig::default();
+    let receiver = |i| CastReceiver::new(config, shape, i as u32, seed ^ i as u64);
+    let link = link.map(|(rate, queue)| Link {
+        line: Serializer::new(rate),
+        queue,
+        packets: 0,
+        dropped: 0,
+    });
+    let mut room = Room {
+        ways,
+        sender: CastSender::new(CastConfig::new(rate), shape),
+        receivers: (0..ways.len()).map(receiver).collect(),
+        streams: (0..ways.len()).map(|i| Stream::new(seed, &format!("way {i}"))).collect(),
+        joined: BTreeSet::new(),
+        done: vec![None; ways.len()],
+        calendar: Calendar::default(),
+        link,
+        sender_wakes: Time::MAX,
+        wakes: vec![Time::MAX; ways.len()],
+        feedback: 0,
+        lies: 0,
+    };
+    for (i, way) in ways.iter().enumerate() {
+        room.calendar.push(way.joins, Event::Join(i));
+    }
+    while let Some((now, event)) = room.calendar.pop()
+        && now <= end
+        && !room.is_over()
+    {
+        room.handle(event, now);
+    }
+    let dropped = room.link.map_or(0.0, |link| link.dropped as f64 / link.packets.max(1) as f64);
+    Outcome {
+        done: room.done,
+        symbols: room.sender.symbols_sent(),
+        feedback: room.feedback,
+        needed: shape.all_symbols(),
+        dropped,
+        rate: room.sender.rate(),
+    }
 }

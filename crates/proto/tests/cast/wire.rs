@@ -1,7 +1,7 @@
 use bytes::Bytes;
 use fontis_proto::cast::{
-    CastNeed, CastReport, CastState, CastSymbol, Echo, Planned, decode_report, decode_state,
-    decode_symbol, encode_report, encode_state, encode_symbol,
+    CastNeed, CastReport, CastState, CastSymbol, MemberRoundTrip, Planned, decode_report,
+    decode_state, decode_symbol, encode_report, encode_state, encode_symbol,
 };
 use proptest::prelude::*;
 
@@ -16,13 +16,14 @@ proptest! {
     ) {
         let [a, b, c, d, e, f, g, ..] = numbers;
         let planned = runs.iter().map(|(block, count, _)| Planned { block: *block, count: *count });
-        let echoes =
-            runs.iter().map(|(member, held, _)| Echo { member: *member, stamp: clock, held: *held });
+        let round_trips = runs.iter();
+        let round_trips = round_trips
+            .map(|(member, time, _)| MemberRoundTrip { member: *member, round_trip: *time });
         let state = CastState {
             visit: a,
             pass: b,
             idle: flags.0,
-            sent_at: clock,
+            adapts: flags.1,
             rate: clock / 3,
             members: c,
             round_trip: d,
@@ -31,7 +32,7 @@ proptest! {
             limiting: flags.1.then_some(g),
             soon: a,
             planned: planned.collect(),
-            echoes: echoes.collect(),
+            round_trips: round_trips.collect(),
         };
         let mut bytes = Vec::new();
         encode_state(&state, &mut bytes);
@@ -44,10 +45,9 @@ proptest! {
             visit: b,
             loss: share,
             loss_events: share / 2,
-            round_trip: c,
             received: clock / 5,
-            stamp: clock,
-            echo: flags.0.then_some((clock / 7, d)),
+            newest: clock / 7,
+            held: d,
             is_done: flags.1,
             lacking: clock / 11,
             needs: needs.collect(),

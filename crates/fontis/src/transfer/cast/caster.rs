@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 
 use fontis_base::{Duration, Rate, Time};
-use fontis_proto::cast::{CastConfig, CastMember, CastSender, CastSymbol, CastTransmit};
+use fontis_proto::cast::{CastConfig, CastMember, CastRate, CastSender, CastSymbol, CastTransmit};
 use mio::{Events, Interest, Poll, Token, Waker};
 
 use super::blocks::Blocks;
@@ -21,17 +21,24 @@ use crate::source::{Source, SourceOptions};
 use crate::transfer::TransferError;
 use crate::udp::{Alarm, Batch, Clock, GroupInterface, Socket, group_sender};
 
-/// How an object is cast.
+/// The way to a group.
 #[derive(Clone, Copy, Debug)]
-pub struct CastOptions {
+pub struct CastGroup {
     /// The group, and the port.
-    pub group: SocketAddr,
+    pub address: SocketAddr,
     /// The interface towards it.
     pub interface: GroupInterface,
     /// Routers that packets may pass.
     pub hops: u32,
-    /// Bytes of content that leave in a second.
-    pub rate: Rate,
+}
+
+/// How an object is cast.
+#[derive(Clone, Copy, Debug)]
+pub struct CastOptions {
+    /// The group.
+    pub group: CastGroup,
+    /// How fast content leaves.
+    pub rate: CastRate,
     /// Receivers to wait for before the first symbol leaves.
     pub wait_for: u32,
 }
@@ -43,6 +50,10 @@ pub struct CastStatus {
     pub symbols: u64,
     /// Source symbols of head and body.
     pub needed: u64,
+    /// Bytes of content that leave in a second at present, as a rate.
+    pub rate: Rate,
+    /// The receiver that bounds the rate, if one does.
+    pub limiting: Option<u32>,
     /// Whether nothing is to be sent at present.
     pub is_idle: bool,
     /// The receivers, by their numbers.
@@ -87,12 +98,13 @@ impl Caster {
     ) -> Result<Self, TransferError> {
         let object = CastObject::open(path, source_options)?;
         let shape = object.content.shape;
-        let group_error = |source: io::Error| TransferError::Group { group: options.group, source };
-        let socket = group_sender(options.group, options.interface, options.hops);
+        let CastGroup { address: group, interface, hops } = options.group;
+        let group_error = |source: io::Error| TransferError::Group { group, source };
+        let socket = group_sender(group, interface, hops);
         let socket = socket.map_err(group_error)?;
         let invitation = Invitation {
             member: 0,
-            group: options.group,
+            group,
             id: random(),
             group_secret: random(),
             report_secret: [0; 32],
@@ -117,7 +129,6 @@ impl Caster {
             sender: CastSender::new(CastConfig::new(options.rate), shape),
             blocks,
             socket,
-            number: 0,
             outbox,
             status: status.clone(),
             status_at: Time::ZERO,
@@ -190,7 +201,6 @@ struct Run {
     sender: CastSender,
     blocks: Blocks,
     socket: Socket,
-    number: u64,
     outbox: GroupOutbox,
     status: Arc<Mutex<CastStatus>>,
     status_at: Time,
@@ -269,19 +279,19 @@ impl Run {
 
     /// Sends what is due.
     fn send(&mut self, now: Time) -> Result<(), String> {
-        while self.outbox.flush(&self.socket, self.options.group) {
-            let Some(transmit) = self.sender.poll(now) else { return Ok(()) };
-            self.prepare(transmit)?;
+        while self.outbox.flush(&self.socket, self.options.group.address) {
+            let Some((number, transmit)) = self.sender.poll(now) else { return Ok(()) };
+            self.prepare(number, transmit)?;
             while !self.outbox.is_full()
-                && let Some(transmit) = self.sender.poll(now)
+                && let Some((number, transmit)) = self.sender.poll(now)
             {
-                self.prepare(transmit)?;
+                self.prepare(number, transmit)?;
             }
         }
         Ok(())
     }
 
-    fn prepare(&mut self, transmit: CastTransmit) -> Result<(), String> {
+    fn prepare(&mut self, number: u64, transmit: CastTransmit) -> Result<(), String> {
         let packet = match transmit {
             CastTransmit::State(state) => GroupPacket::State(state),
             CastTransmit::Symbol { visit, block, esi } => {
@@ -290,8 +300,7 @@ impl Run {
                 GroupPacket::Symbol(CastSymbol { visit, block, esi, data })
             }
         };
-        self.outbox.add(|out| self.seal.seal(self.number, &packet, out));
-        self.number += 1;
+        self.outbox.add(|out| self.seal.seal(number, &packet, out));
         Ok(())
     }
 
@@ -306,6 +315,8 @@ impl Run {
         status.symbols = self.sender.symbols_sent();
         status.needed = self.needed;
         status.is_idle = self.sender.is_idle();
+        status.rate = self.sender.rate();
+        status.limiting = self.sender.limiting();
         status.members = self.sender.members().map(|(id, member)| (id, *member)).collect();
     }
 }

@@ -14,7 +14,7 @@ mod one_way;
 mod outbox;
 mod seal;
 
-pub use caster::{CastOptions, CastStatus, Caster};
+pub use caster::{CastGroup, CastOptions, CastStatus, Caster};
 pub(super) use invitation::Invitation;
 pub use join::{Joined, join, join_one_way};
 pub use one_way::{OneWayOptions, OneWaySender};

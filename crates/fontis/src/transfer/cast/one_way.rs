@@ -3,13 +3,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use fontis_base::Time;
+use fontis_base::{Rate, Time};
 use fontis_proto::cast::{Carousel, CarouselConfig, CarouselTransmit, CastSymbol};
 use mio::{Events, Interest, Poll, Token};
 use ring::signature::Ed25519KeyPair;
 
 use super::announcement::{Announcement, signing_key, signing_public};
-use super::caster::CastOptions;
+use super::caster::CastGroup;
 use super::object::CastObject;
 use super::outbox::GroupOutbox;
 use super::seal::{CastId, CastSecret, GroupPacket, GroupSeal};
@@ -23,8 +23,10 @@ use crate::url::Secret;
 /// How an object is sent to receivers that cannot answer.
 #[derive(Clone, Copy, Debug)]
 pub struct OneWayOptions {
-    /// The group, the interface and the rate.
-    pub cast: CastOptions,
+    /// The group.
+    pub group: CastGroup,
+    /// Bytes of symbols that leave in a second, as a rate.
+    pub rate: Rate,
     /// The share of packets that a receiver may lose and still have everything after one round.
     pub loss: f64,
     /// Rounds; none for no end.
@@ -72,7 +74,7 @@ impl OneWaySender {
         let object = CastObject::open(path, source_options)?;
         let id: CastId = random();
         let config = CarouselConfig {
-            rate: options.cast.rate,
+            rate: options.rate,
             loss: options.loss,
             failure: FAILURE,
             rounds: options.rounds,
@@ -111,7 +113,7 @@ impl OneWaySender {
     pub fn round_time(&self) -> std::time::Duration {
         let symbols = self.symbols_for_each() * self.object.content.shape.all_symbols() as f64;
         let bits = symbols * f64::from(self.object.content.shape.symbol_size()) * 8.0;
-        std::time::Duration::from_secs_f64(bits / self.options.cast.rate.as_bps() as f64)
+        std::time::Duration::from_secs_f64(bits / self.options.rate.as_bps() as f64)
     }
 
     /// A flag that ends [`run`](Self::run), and a counter of the symbols that have left.
@@ -124,9 +126,9 @@ impl OneWaySender {
     /// # Errors
     /// If the group cannot be sent to, or the source changes.
     pub fn run(mut self) -> Result<(), TransferError> {
-        let options = self.options.cast;
-        let failed = |source: io::Error| TransferError::Group { group: options.group, source };
-        let socket = group_sender(options.group, options.interface, options.hops);
+        let CastGroup { address: group, interface, hops } = self.options.group;
+        let failed = |source: io::Error| TransferError::Group { group, source };
+        let socket = group_sender(group, interface, hops);
         let mut socket = socket.map_err(failed)?;
         let mut poll = Poll::new().map_err(failed)?;
         let interest = Interest::READABLE | Interest::WRITABLE;
@@ -151,7 +153,7 @@ impl OneWaySender {
                 return Ok(());
             }
             let now = clock.now();
-            while outbox.flush(&socket, options.group) {
+            while outbox.flush(&socket, group) {
                 let mut is_more = false;
                 while !outbox.is_full()
                     && let Some(transmit) = self.carousel.poll(now)
