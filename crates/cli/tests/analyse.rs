@@ -90,3 +90,31 @@ fn several_paths_block_and_carry_as_the_formulas_say() {
         assert_eq!(output.status.code(), Some(2), "{wrong}");
     }
 }
+
+#[test]
+fn a_cascade_of_notions_depends_on_their_order() {
+    // A cell of Table 4.1 of the thesis, in exact numbers.
+    let found =
+        json(&["fairness", "200Mbit/s@0.5", "100Mbit/s@2", "--users", "10:1", "--users", "10:2"]);
+    let classes = |at: usize| -> Vec<f64> {
+        let classes = found["allocations"][at]["classes_mbps"].as_array().expect("classes");
+        classes.iter().map(|share| share.as_f64().expect("a number")).collect()
+    };
+    let close = |got: Vec<f64>, want: [f64; 2]| {
+        assert!(got.iter().zip(want).all(|(a, b)| (a - b).abs() < 1e-9), "{got:?} for {want:?}");
+    };
+    close(classes(0), [4.0, 6.0]);
+    // The smaller node first gives all away that the second could: its own shares stay.
+    let least = 100.0 / (10.0 + 10.0 * 2f64.sqrt());
+    close(classes(1), [least, 10.0 - least]);
+    close(classes(2), [2.0, 8.0]);
+    let one = json(&["fairness", "100Mbit/s", "--users", "3:1:5Mbit/s", "--users", "5:2"]);
+    assert_eq!(one["allocations"].as_array().map(Vec::len), Some(5));
+    assert_eq!(one["allocations"][0]["sum_mbps"], 77.5);
+    assert_eq!(one["allocations"][1]["pareto_better_than_first"], true);
+    for wrong in ["0:1", "1:0", "1", "1:2:x"] {
+        assert_eq!(fontis(&["fairness", "1Mbit/s", "--users", wrong]).status.code(), Some(2));
+    }
+    let two = fontis(&["fairness", "1Mbit/s@2", "1Mbit/s", "--users", "1:1"]);
+    assert!(String::from_utf8_lossy(&two.stderr).contains("node 2 needs a notion"));
+}
