@@ -38,6 +38,7 @@ lint: viewer ## Check format, house rules, lints, documentation, licences, and t
 	$(CARGO) fmt --check --manifest-path peers/Cargo.toml
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+	python3 scripts/dependencies.py check
 	@for script in scripts/*.sh .ci/run; do bash -n $$script || exit 1; done
 	@if $(CARGO) deny --version >/dev/null 2>&1; then \
 		$(CARGO) deny --locked check licenses bans sources; \
@@ -63,7 +64,9 @@ fuzz: prerequisites ## Feed hostile input to every parser and state machine, FUZ
 miri: prerequisites ## Run the tests of the codes' kernels in Miri, which finds unsafe code that does what it must not
 	@scripts/miri.sh
 
-soak: prerequisites ## Run the random tests at full length: transfers, connections, a flood, scenarios, blocks, decodings; a failure names its seed
+soak: prerequisites ## Run the random tests at full length: the whole library, with planted mistakes; transfers, connections, a flood, scenarios, blocks, decodings; a failure names its seed
+	FONTIS_RUNS=400000 $(CARGO) test --release --locked -p fontis --lib -- --nocapture whole
+	python3 scripts/mutants.py
 	FONTIS_RUNS=10000 $(CARGO) test --release --locked -p fontis-sim --test main -- --nocapture transfers scenario
 	FONTIS_RUNS=2000 $(CARGO) test --release --locked -p fontis-sim --test main safety -- --nocapture
 	FONTIS_RUNS=20000 $(CARGO) test --release --locked -p fontis-proto --test main tcp
@@ -86,7 +89,7 @@ build: viewer ## Build the fontis command, optimised
 	$(CARGO) build --release --locked -p fontis-cli
 
 package: viewer ## Make what is given away: cargo install, static binary, Debian package, container image; each tried in an empty root
-	@scripts/package.sh install static deb container
+	@scripts/package.sh install static deb container sbom
 
 package-install package-static package-deb package-container: viewer
 	@scripts/package.sh $(@:package-%=%)

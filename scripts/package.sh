@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Makes packages and tries each in an empty root: scripts/package.sh install|static|deb|container...
-# What is made lies in target/package.
+# Makes packages and tries each in an empty root:
+# scripts/package.sh install|static|deb|container|sbom... What is made lies in target/package. The
+# same commit and compiler make the same bytes: no path and no time of the machine is in them.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -9,6 +10,10 @@ out=${CARGO_TARGET_DIR:-$root/target}/package
 triple=$(rustc -vV | sed -n 's/^host: //p')
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 binary=$out/install/bin/fontis
+# The time of all files: the last commit's, unless the builder says another.
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
+# Names that stand for folders of this machine in messages of panics.
+remap="--remap-path-prefix=$root=/fontis --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
 
 # One build serves all: what cargo installs is the static binary.
 install() {
@@ -17,7 +22,7 @@ install() {
     *) echo "package: static binaries and packages are made on Linux; here, use cargo install --path crates/cli" >&2; exit 1 ;;
     esac
     mkdir -p "$out"
-    RUSTFLAGS="-C target-feature=+crt-static" "${CARGO:-cargo}" install --locked --quiet --force --no-track \
+    RUSTFLAGS="-C target-feature=+crt-static $remap" "${CARGO:-cargo}" install --locked --quiet --force --no-track \
         --path crates/cli --target "$triple" --root "$out/install"
     "$binary" --version >/dev/null
     echo "package: installed $binary"
@@ -54,6 +59,13 @@ try_in() {
     fi
 }
 
+# An archive whose bytes depend on the files' contents alone.
+archive() {
+    chmod -R u=rwX,go=rX "$out/$1"
+    tar -C "$out" --sort=name --format=gnu --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 \
+        --numeric-owner -cf - "$1" | gzip -9n >"$2"
+}
+
 static() {
     local name=fontis-$version-$triple empty
     if readelf -l "$binary" | grep -q INTERP; then
@@ -69,8 +81,10 @@ static() {
     mkdir -p "$out/$name"
     cp "$binary" README.md LICENSE-MIT LICENSE-APACHE "$out/$name"
     strip "$out/$name/fontis"
-    tar -C "$out" --owner=0 --group=0 -czf "$out/$name.tar.gz" "$name"
-    rm -rf "${out:?}/$name"
+    archive "$name" "$out/$name.tar.gz"
+    archive "$name" "$out/again.tar.gz"
+    cmp "$out/$name.tar.gz" "$out/again.tar.gz"
+    rm -rf "${out:?}/$name" "$out/again.tar.gz"
     echo "package: made $out/$name.tar.gz, tried in an empty root"
 }
 
@@ -117,6 +131,7 @@ Description: moves files over networks where TCP is slow
  time, beside a real TCP.
 CONTROL
     chmod -R u=rwX,go=rX "$tree"
+    find "$tree" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
     dpkg-deb --root-owner-group -Zxz --build "$tree" "$made" >/dev/null
     rm -rf "$tree"
     # The package depends on nothing, so a root that has nothing else must do.
@@ -196,11 +211,17 @@ container() {
     [ -n "$made" ] || echo "package: no image made: none of podman, docker and buildah is here and answers (Debian: apt-get install buildah); see contrib/Containerfile"
 }
 
+# What the command is made from.
+sbom() {
+    mkdir -p "$out"
+    python3 scripts/dependencies.py sbom "$out/fontis-$version.cdx.json"
+}
+
 install
 for what in "$@"; do
     case $what in
     install) ;;
-    static | deb | container) $what ;;
-    *) echo "package: $what is none of install, static, deb, container" >&2; exit 2 ;;
+    static | deb | container | sbom) $what ;;
+    *) echo "package: $what is none of install, static, deb, container, sbom" >&2; exit 2 ;;
     esac
 done

@@ -187,7 +187,8 @@ impl Connection {
     }
 
     /// The same, with `expected` as what is expected so far; the connection ends when the peer
-    /// refuses a message, because somebody waits for its answer.
+    /// refuses a message, because somebody waits for its answer, and an initiator asks in silence
+    /// whether the peer is there.
     pub(crate) fn transfers_only(&self, expected: Option<Bytes>) {
         self.shared.handle.call(self.shared.id, move |slot, now| {
             if let Some(label) = expected {
@@ -195,6 +196,9 @@ impl Connection {
             }
             slot.machine.refuse_unasked(now);
             slot.ends_on_refusal = true;
+            if slot.is_initiator() {
+                slot.machine.await_peer();
+            }
         });
     }
 

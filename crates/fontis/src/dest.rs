@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf, is_separator};
 
+use crate::disk::{Dir, Folder as _};
 use crate::name;
 use crate::sink::SinkError;
 
@@ -28,9 +29,9 @@ impl Dest {
 /// made.
 pub(crate) fn resolve(path: &Path, name: &str) -> Result<(PathBuf, OsString), SinkError> {
     let into = path.as_os_str().to_string_lossy().ends_with(is_separator);
-    if path.is_dir() || into {
-        if !path.is_dir() {
-            std::fs::create_dir(path).map_err(|error| match error.kind() {
+    if Dir::is_folder_at(path) || into {
+        if !Dir::is_folder_at(path) {
+            Dir::make_at(path).map_err(|error| match error.kind() {
                 std::io::ErrorKind::NotFound => {
                     SinkError::NoFolder { path: parent_of(path).to_owned() }
                 }

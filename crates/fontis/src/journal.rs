@@ -5,13 +5,10 @@
 //! power failure, costs a second transfer of its blocks and nothing else.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io;
+use std::path::Path;
 
-use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt};
-use cap_std::fs::{Dir, Metadata, OpenOptions};
-
-use crate::stamp;
+use crate::disk::{Access, Dir, File, Folder as _, Handle as _, Kind};
 
 const MAGIC: &[u8; 16] = b"fontis-resume 1\n";
 const HEADER: usize = MAGIC.len() + 32 + 32 + 4;
@@ -45,50 +42,55 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Begins a new one.
-    pub(crate) fn create(dir: &Dir, name: &OsStr, header: &Header) -> io::Result<Self> {
-        match dir.remove_file(name) {
+    /// Begins a new one, in the place of an earlier one: at once, since without either the partial
+    /// may be of no use. It is written as `new` first; `sync` says that it must survive a power
+    /// loss.
+    pub(crate) fn create(
+        dir: &Dir,
+        (name, new): (&OsStr, &OsStr),
+        header: &Header,
+        sync: bool,
+    ) -> io::Result<Self> {
+        match dir.unlink(Path::new(new)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let mut options = OpenOptions::new();
-        options.append(true).create_new(true);
-        #[cfg(unix)]
-        {
-            use cap_std::fs::OpenOptionsExt;
-            options.mode(0o600);
-        }
-        let mut file = dir.open_with(name, &options)?.into_std();
+        let file = dir.make_file(Path::new(new), Access::Append, 0o600)?;
         let mut bytes = Vec::with_capacity(HEADER);
         bytes.extend_from_slice(MAGIC);
         bytes.extend_from_slice(&header.layout);
         bytes.extend_from_slice(&header.object);
         bytes.extend_from_slice(&header.allowed.to_le_bytes());
-        file.write_all(&bytes)?;
+        file.append(&bytes)?;
+        if sync {
+            file.sync()?;
+        }
+        dir.rename_over(new, name)?;
+        if sync {
+            dir.sync_names()?;
+        }
         Ok(Self { file })
     }
 
     /// The entries of an earlier transfer's journal, and the journal, to be continued; `None` if
     /// none can be read.
     pub(crate) fn open(dir: &Dir, name: &OsStr) -> Option<(Self, Header, Vec<Record>)> {
-        let mut options = OpenOptions::new();
-        options.read(true).append(true).follow(FollowSymlinks::No);
-        let mut file = dir.open_with(name, &options).ok()?.into_std();
+        let file = dir.open_entry(Path::new(name), Access::Append).ok()?;
         // Nobody else's words count, and what has another name, too, is not to be changed.
-        let metadata = Metadata::from_file(&file).ok()?;
-        if !metadata.is_file() || !stamp::is_own(&metadata) {
+        let facts = file.facts().ok()?;
+        if facts.kind != Kind::File || !facts.is_own {
             return None;
         }
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).ok()?;
+        file.read_at(0, usize::try_from(facts.len).ok()?, &mut bytes).ok()?;
         let (header, records) = parse(&bytes)?;
-        file.set_len((HEADER + records.len() * RECORD) as u64).ok()?;
+        file.set_length((HEADER + records.len() * RECORD) as u64).ok()?;
         Some((Self { file }, header, records))
     }
 
     pub(crate) fn append(&self, records: impl IntoIterator<Item = Record>) -> io::Result<()> {
         let bytes: Vec<u8> = records.into_iter().flat_map(Record::encode).collect();
-        (&self.file).write_all(&bytes)
+        self.file.append(&bytes)
     }
 }
 
@@ -149,16 +151,18 @@ pub(crate) const SUFFIX: &str = "-log";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cap_std::ambient_authority;
 
     #[test]
     fn a_torn_end_is_cut_off_and_the_rest_is_continued() {
         let temp = tempfile::tempdir().unwrap();
-        let dir = Dir::open_ambient_dir(temp.path(), ambient_authority()).unwrap();
+        let dir = Dir::at(temp.path()).unwrap();
         let header = Header { layout: [1; 32], object: [2; 32], allowed: 0o755 };
         let record = |block| Record { block, symbol_size: 1432, first: 3, count: 700 };
         let name = OsStr::new("log");
-        Journal::create(&dir, name, &header).unwrap().append([record(1), record(2)]).unwrap();
+        Journal::create(&dir, (name, OsStr::new("new")), &header, false)
+            .unwrap()
+            .append([record(1), record(2)])
+            .unwrap();
         let path = temp.path().join("log");
         let mut bytes = std::fs::read(&path).unwrap();
         bytes.truncate(bytes.len() - 3);

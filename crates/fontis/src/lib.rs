@@ -18,6 +18,7 @@
 mod archive;
 mod connection;
 mod dest;
+mod disk;
 mod endpoint;
 mod exclusions;
 mod file;
@@ -29,6 +30,7 @@ mod key_log;
 mod layout;
 mod left_out;
 pub mod manifest;
+mod moment;
 mod name;
 mod partial;
 mod printable;
@@ -43,10 +45,13 @@ mod sink;
 mod source;
 mod stamp;
 mod stream_sink;
+mod task;
 mod token_store;
 pub mod transfer;
 pub mod udp;
 mod url;
+#[cfg(test)]
+mod whole;
 
 pub use archive::Archive;
 pub use connection::{

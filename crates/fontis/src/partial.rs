@@ -1,25 +1,21 @@
 //! The partial file or folder beside a destination, which holds an object until it is complete.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt};
-use cap_std::fs::{Dir, Metadata, OpenOptions};
-
+use crate::disk::{Access, Dir, Facts, File, Folder as _, Handle as _};
 use crate::journal;
 use crate::manifest::MAX_COMPONENT;
 use crate::sink::SinkError;
-use crate::stamp;
 
 const SUFFIX: &str = ".fontis-partial";
 /// The number of attempts before giving up when another process takes or removes the partial
 /// between two steps.
 const ATTEMPTS: usize = 8;
 
-/// The end of the name of a file that shows the umask.
+/// The end of the name of a file that shows the umask, and of a journal that is being begun.
 const PROBE: &str = "-new";
 
 /// Returns true if a file of this name belongs to a transfer: a partial, its journal, or a probe.
@@ -85,7 +81,7 @@ impl Partial {
 
     /// The partial folder, to write below it.
     pub(crate) fn dir(&self) -> io::Result<Dir> {
-        self.parent.open_dir(&self.name)
+        self.parent.below(Path::new(&self.name))
     }
 
     /// Gives the partial its final name. Without `overwrite` it fails with
@@ -93,28 +89,31 @@ impl Partial {
     /// replaced, a folder as a whole.
     pub(crate) fn publish(&self, name: &OsStr, overwrite: bool) -> io::Result<()> {
         if !overwrite {
-            rename_new(&self.parent, &self.name, name, self.folder)?;
+            self.parent.rename_new(&self.name, name, self.folder)?;
             self.keep();
-        } else if self.folder && self.parent.symlink_metadata(name).is_ok_and(|m| m.is_dir()) {
+        } else if self.folder && is_folder(&self.parent, name) {
             // What was there has the partial's name now, and goes when the partial would.
-            exchange(&self.parent, &self.name, name)?;
+            self.parent.exchange(&self.name, name, &spare_name(name))?;
             self.keep.store(false, Ordering::Relaxed);
         } else {
-            self.parent.rename(&self.name, &self.parent, name)?;
+            self.parent.rename_over(&self.name, name)?;
             self.keep();
         }
-        let _ = self.parent.remove_file(self.journal());
-        // The name is safe once the directory is on disk; one that cannot be opened or synced still
-        // has it.
-        if let Ok(dir) = self.parent.open(".") {
-            let _ = dir.sync_all();
-        }
+        // The name is safe once the directory is on disk. Until then the journal stays: a power
+        // loss may undo the one change without the other.
+        self.parent.sync_names()?;
+        let _ = self.parent.unlink(Path::new(&self.journal()));
         Ok(())
     }
 
     /// Leaves the partial where it is.
     pub(crate) fn keep(&self) {
         self.keep.store(true, Ordering::Relaxed);
+    }
+
+    /// The name of a file that is there for a moment.
+    pub(crate) fn probe(&self) -> OsString {
+        probe_name(&self.name)
     }
 
     /// The name of its journal.
@@ -128,7 +127,7 @@ impl Drop for Partial {
         if !self.keep.load(Ordering::Relaxed) {
             // Nobody is left to tell; the next transfer to this name tries again.
             let _ = remove(&self.parent, &self.name);
-            let _ = self.parent.remove_file(self.journal());
+            let _ = self.parent.unlink(Path::new(&self.journal()));
         }
     }
 }
@@ -145,33 +144,33 @@ fn take(
     let error = |error| SinkError::io(path, error);
     for _ in 0..ATTEMPTS {
         let made = if folder {
-            parent.create_dir(name).and_then(|()| open(parent, name, false))
+            parent.make_folder(Path::new(name)).and_then(|()| open(parent, name, Access::Read))
         } else {
             create_file(parent, name)
         };
         match made {
             Ok(handle) => {
                 // Without locks on this file system, creation was exclusive still.
-                if matches!(handle.try_lock(), Err(TryLockError::WouldBlock)) {
+                if matches!(handle.claim(), Ok(false)) {
                     return Err(SinkError::Busy { path: path.to_owned() });
                 }
                 if !is_at(parent, name, &handle) {
                     continue;
                 }
-                let metadata = Metadata::from_file(&handle).map_err(error)?;
-                let allowed = stamp::mode(&metadata);
-                set_mode(&handle, if folder { 0o700 } else { 0o600 }).map_err(error)?;
+                let allowed = handle.facts().map_err(error)?.mode;
+                handle.set_mode(if folder { 0o700 } else { 0o600 }).map_err(error)?;
                 return Ok((handle, allowed, false));
             }
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-                let same = |there: Metadata| there.is_dir() == folder && stamp::is_own(&there);
-                let adopt = adopt && parent.symlink_metadata(name).is_ok_and(same);
-                let stale = match open(parent, name, adopt && !folder) {
+                let same = |there: Facts| there.is_folder() == folder && there.is_own;
+                let adopt = adopt && parent.facts(Path::new(name)).is_ok_and(same);
+                let access = if adopt && !folder { Access::Write } else { Access::Read };
+                let stale = match open(parent, name, access) {
                     Ok(stale) => stale,
                     Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
                     Err(e) => return Err(error(e)),
                 };
-                if stale.try_lock().is_err() {
+                if !matches!(stale.claim(), Ok(true)) {
                     return Err(SinkError::Busy { path: path.to_owned() });
                 }
                 if !is_at(parent, name, &stale) {
@@ -189,119 +188,58 @@ fn take(
     Err(SinkError::Busy { path: path.to_owned() })
 }
 
+fn probe_name(partial: &OsStr) -> OsString {
+    let mut probe = partial.to_owned();
+    probe.push(PROBE);
+    probe
+}
+
 /// The permission bits that the umask leaves to a new file.
 fn probe(parent: &Dir, name: &OsStr) -> io::Result<u32> {
-    let mut probe = name.to_owned();
-    probe.push(PROBE);
-    match parent.remove_file(&probe) {
+    let probe = probe_name(name);
+    match parent.unlink(Path::new(&probe)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     let file = create_file(parent, &probe)?;
-    let metadata = Metadata::from_file(&file);
-    parent.remove_file(&probe)?;
-    Ok(stamp::mode(&metadata?))
-}
-
-/// Permission bits of an open file or directory; systems without them ignore it.
-pub(crate) fn set_mode(file: &File, mode: u32) -> io::Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        file.set_permissions(std::fs::Permissions::from_mode(mode))
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = (file, mode);
-        Ok(())
-    }
+    let facts = file.facts();
+    parent.unlink(Path::new(&probe))?;
+    Ok(facts?.mode)
 }
 
 /// Opens the object of this name, not the target of a link.
-pub(crate) fn open(dir: &Dir, path: impl AsRef<Path>, write: bool) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(write).follow(FollowSymlinks::No);
-    #[cfg(unix)]
-    {
-        use cap_std::fs::OpenOptionsExt;
-        options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
-    }
-    dir.open_with(path, &options).map(cap_std::fs::File::into_std)
+pub(crate) fn open(dir: &Dir, path: impl AsRef<Path>, access: Access) -> io::Result<File> {
+    dir.open_entry(path.as_ref(), access)
 }
 
 /// Creates the file with all permissions that the umask leaves, which reveals the umask.
 fn create_file(dir: &Dir, name: &OsStr) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create_new(true);
-    #[cfg(unix)]
-    {
-        use cap_std::fs::OpenOptionsExt;
-        options.mode(0o777);
-    }
-    dir.open_with(name, &options).map(cap_std::fs::File::into_std)
+    dir.make_file(Path::new(name), Access::Write, 0o777)
 }
 
 /// Returns true if `name` is still the file that `handle` has open.
 fn is_at(dir: &Dir, name: &OsStr, handle: &File) -> bool {
-    match (dir.symlink_metadata(name), Metadata::from_file(handle)) {
-        (Ok(named), Ok(open)) => stamp::file_id(&named) == stamp::file_id(&open),
+    match (dir.facts(Path::new(name)), handle.facts()) {
+        (Ok(named), Ok(open)) => named.id == open.id,
         _ => false,
     }
 }
 
+fn is_folder(dir: &Dir, name: &OsStr) -> bool {
+    dir.facts(Path::new(name)).is_ok_and(|facts| facts.is_folder())
+}
+
 fn remove(dir: &Dir, name: &OsStr) -> io::Result<()> {
-    match dir.symlink_metadata(name)?.is_dir() {
-        true => dir.remove_dir_all(name),
-        false => dir.remove_file(name),
-    }
+    let name = Path::new(name);
+    if dir.facts(name)?.is_folder() { dir.unlink_folder(name) } else { dir.unlink(name) }
 }
 
-/// Renames within `dir`, failing where `to` exists.
-fn rename_new(dir: &Dir, from: &OsStr, to: &OsStr, folder: bool) -> io::Result<()> {
-    #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
-    {
-        use rustix::fs::{RenameFlags, renameat_with};
-        match renameat_with(dir, from, dir, to, RenameFlags::NOREPLACE) {
-            Err(
-                rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::NOTSUP,
-            ) => {}
-            done => return Ok(done?),
-        }
-    }
-    if !folder {
-        // A hard link, too, fails where something exists; file systems without either get the plain
-        // check.
-        match dir.hard_link(from, dir, to) {
-            Ok(()) => return dir.remove_file(from),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
-            Err(_) => {}
-        }
-    }
-    match dir.symlink_metadata(to) {
-        Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => dir.rename(from, dir, to),
-        Err(error) => Err(error),
-    }
-}
-
-/// Swaps two names of `dir`, at once where the system can.
-fn exchange(dir: &Dir, from: &OsStr, to: &OsStr) -> io::Result<()> {
-    #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
-    {
-        use rustix::fs::{RenameFlags, renameat_with};
-        match renameat_with(dir, from, dir, to, RenameFlags::EXCHANGE) {
-            Err(
-                rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::NOTSUP,
-            ) => {}
-            done => return Ok(done?),
-        }
-    }
-    let mut old = OsString::from(".");
-    old.push(blake3::hash(to.as_encoded_bytes()).to_hex().as_str());
-    old.push(SUFFIX);
-    dir.rename(to, dir, &old)?;
-    dir.rename(from, dir, to)?;
-    dir.rename(&old, dir, from)
+/// The name that an object which is replaced has for a moment.
+fn spare_name(name: &OsStr) -> OsString {
+    let mut spare = OsString::from(".");
+    spare.push(blake3::hash(name.as_encoded_bytes()).to_hex().as_str());
+    spare.push(SUFFIX);
+    spare
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ mod skip;
 mod tests;
 
 use std::ffi::OsString;
-use std::fs::{File, FileTimes};
 use std::io;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -17,8 +16,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use blake3::Hash;
-use cap_std::ambient_authority;
-use cap_std::fs::{Dir, OpenOptions};
 use lru::LruCache;
 
 pub use error::SinkError;
@@ -28,14 +25,13 @@ use fontis_base::IntervalSet;
 
 use crate::archive::{self, Archive};
 use crate::dest::{self, Dest};
-use crate::file;
+use crate::disk::{Access, Dir, File, Folder as _, Handle as _};
 use crate::journal::{Journal, Record};
 use crate::layout::{Layout, Piece};
 use crate::left_out::LeftOut;
 use crate::manifest::{Entry, EntryKind, Manifest, Omitted};
 use crate::name;
 use crate::partial::{self, Partial};
-use crate::stamp;
 
 const HANDLES: NonZero<usize> = NonZero::new(64).unwrap();
 /// Objects of more entries are flushed by one `syncfs` instead of an `fsync` for each.
@@ -121,17 +117,14 @@ impl Sink {
         let (place, name) = dest::resolve(dest, manifest.name())?;
         let path = place.join(&name);
         check_names(&manifest, &path)?;
-        let parent =
-            Dir::open_ambient_dir(&place, ambient_authority()).map_err(|error| {
-                match error.kind() {
-                    io::ErrorKind::NotFound => SinkError::NoFolder { path: place.clone() },
-                    _ => SinkError::io(&place, error),
-                }
-            })?;
-        match parent.symlink_metadata(&name) {
+        let parent = Dir::at(&place).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => SinkError::NoFolder { path: place.clone() },
+            _ => SinkError::io(&place, error),
+        })?;
+        match parent.facts(Path::new(&name)) {
             Ok(_) if !overwrite => return Err(SinkError::Exists { path }),
-            Ok(there) if there.is_dir() != manifest.is_folder() => {
-                return Err(SinkError::Kind { path, folder: there.is_dir() });
+            Ok(there) if there.is_folder() != manifest.is_folder() => {
+                return Err(SinkError::Kind { path, folder: there.is_folder() });
             }
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(SinkError::io(&path, error));
@@ -149,7 +142,8 @@ impl Sink {
         if !manifest.is_folder() {
             holes::make(&partial.handle, &manifest.root().kind).map_err(error)?;
         }
-        let there = stamp::allocated(&partial.handle).filter(|_| !manifest.is_folder());
+        let there = partial.handle.facts().ok().and_then(|facts| facts.allocated);
+        let there = there.filter(|_| !manifest.is_folder());
         check_space(&partial.handle, &path, manifest.size().saturating_sub(there.unwrap_or(0)))?;
         let dir = if manifest.is_folder() {
             Some(partial.dir().map_err(|error| SinkError::io(&partial.path, error))?)
@@ -257,7 +251,7 @@ impl Sink {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 // A complete object is worth more than a tidy folder.
                 self.partial.keep();
-                let _ = self.partial.parent.remove_file(self.partial.journal());
+                let _ = self.partial.parent.unlink(Path::new(&self.partial.journal()));
                 let (path, partial) = (self.path.clone(), self.partial.path.clone());
                 Err(SinkError::Appeared { path, partial })
             }
@@ -269,7 +263,7 @@ impl Sink {
         let Some(dir) = &self.dir else { return Ok(()) };
         for (i, entry) in self.manifest.entries().iter().enumerate().skip(1) {
             if entry.kind == EntryKind::Directory && !self.is_skipped(i) {
-                match dir.create_dir(name::to_path(&entry.path)) {
+                match dir.make_folder(&name::to_path(&entry.path)) {
                     Err(error)
                         if error.kind() == io::ErrorKind::AlreadyExists && self.partial.adopted => {
                     }
@@ -309,7 +303,7 @@ impl Sink {
                 &shared
             }
         };
-        file::write_all_at(file, bytes, piece.offset)?;
+        file.write_at(bytes, piece.offset)?;
         if last && self.dir.is_some() {
             self.set_attributes(file, piece.entry)?;
             self.state().progress[piece.entry] = Progress::Finished;
@@ -321,19 +315,12 @@ impl Sink {
     fn open(&self, dir: &Dir, state: &mut State, i: usize) -> io::Result<File> {
         let entry = &self.manifest.entries()[i];
         if state.progress[i] != Progress::Absent {
-            return partial::open(dir, name::to_path(&entry.path), true);
+            return partial::open(dir, name::to_path(&entry.path), Access::Write);
         }
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(true);
-        #[cfg(unix)]
-        {
-            use cap_std::fs::OpenOptionsExt;
-            options.mode(0o600);
-        }
-        let file = dir.open_with(name::to_path(&entry.path), &options)?.into_std();
+        let file = dir.make_file(&name::to_path(&entry.path), Access::Write, 0o600)?;
         state.progress[i] = Progress::Created;
         if let EntryKind::File { size, .. } = entry.kind {
-            file.set_len(size)?;
+            file.set_length(size)?;
         }
         Ok(file)
     }
@@ -347,7 +334,7 @@ impl Sink {
         let Some(dir) = &self.dir else {
             self.set_attributes(&self.partial.handle, i)?;
             self.set_owner(i, Some(&self.partial.handle));
-            return self.partial.handle.sync_all();
+            return self.partial.handle.sync();
         };
         match &entry.kind {
             EntryKind::File { .. } => {
@@ -359,7 +346,7 @@ impl Sink {
                     return Ok(());
                 }
                 let file = match finished {
-                    true => partial::open(dir, &path, false)?,
+                    true => partial::open(dir, &path, Access::Read)?,
                     false => {
                         let opened = self.open(dir, &mut state, i);
                         match self.unless_unstorable(&mut state, i, opened)? {
@@ -372,24 +359,24 @@ impl Sink {
                     self.set_attributes(&file, i)?;
                 }
                 self.set_owner(i, Some(&file));
-                if flush { file.sync_all() } else { Ok(()) }
+                if flush { file.sync() } else { Ok(()) }
             }
             EntryKind::Symlink { target } => {
-                let made = make_link(dir, &name::to_path(target), &path);
+                let made = dir.make_link(&name::to_path(target), &path);
                 if self.unless_unstorable(&mut self.state(), i, made)?.is_none() {
                     return Ok(());
                 }
                 self.set_owner(i, None);
-                file::set_link_time(dir, &path, entry.modified)
+                dir.set_link_time(&path, entry.modified)
             }
             // Elsewhere directories have no modes, and cannot be opened like files.
             EntryKind::Directory if cfg!(not(unix)) => Ok(()),
             EntryKind::Directory => {
                 let place = if entry.path.is_empty() { Path::new(".") } else { &path };
-                let file = partial::open(dir, place, false)?;
+                let file = partial::open(dir, place, Access::Read)?;
                 self.set_attributes(&file, i)?;
                 self.set_owner(i, Some(&file));
-                if flush { file.sync_all() } else { Ok(()) }
+                if flush { file.sync() } else { Ok(()) }
             }
         }
     }
@@ -397,23 +384,22 @@ impl Sink {
     fn set_attributes(&self, file: &File, i: usize) -> io::Result<()> {
         let Entry { mode, modified, ref extra, .. } = self.manifest.entries()[i];
         // The mode may take the permission to set attributes away.
-        if let Some(extra) = extra {
+        if let (Some(extra), Some(file)) = (extra, file.system()) {
             let lost = archive::set_attributes(self.archive, extra, file);
             self.attributes_lost.fetch_add(lost, Ordering::Relaxed);
         }
         // Times first: setting them needs no permission that the mode could take away on any
         // system.
-        if let Some(time) = stamp::to_system_time(modified) {
-            file.set_times(FileTimes::new().set_modified(time))?;
-        }
-        partial::set_mode(file, mode & self.partial.allowed)
+        file.set_time(modified)?;
+        file.set_mode(mode & self.partial.allowed)
     }
 
     /// Gives an entry, open or not, to its owner.
     fn set_owner(&self, i: usize, file: Option<&File>) {
         let entry = &self.manifest.entries()[i];
         let Some(extra) = &entry.extra else { return };
-        let is_set = match (file, &self.dir) {
+        let (file, dir) = (file.and_then(File::system), self.dir.as_ref().and_then(Dir::system));
+        let is_set = match (file, dir) {
             (Some(file), _) => archive::set_owner_of(self.archive, extra, file),
             (None, Some(dir)) => {
                 archive::set_owner(self.archive, extra, dir, &name::to_path(&entry.path))
@@ -424,22 +410,18 @@ impl Sink {
     }
 
     fn flush_all(&self) -> io::Result<()> {
-        #[cfg(any(target_os = "linux", target_os = "android"))]
-        {
-            Ok(rustix::fs::syncfs(&self.partial.handle)?)
+        if self.partial.handle.sync_disk()? {
+            return Ok(());
         }
-        #[cfg(not(any(target_os = "linux", target_os = "android")))]
-        {
-            let Some(dir) = &self.dir else { return Ok(()) };
-            for entry in self.manifest.entries() {
-                if let EntryKind::File { .. } = entry.kind
-                    && let Ok(file) = partial::open(dir, name::to_path(&entry.path), false)
-                {
-                    file.sync_all()?;
-                }
+        let Some(dir) = &self.dir else { return Ok(()) };
+        for entry in self.manifest.entries() {
+            if let EntryKind::File { .. } = entry.kind
+                && let Ok(file) = partial::open(dir, name::to_path(&entry.path), Access::Read)
+            {
+                file.sync()?;
             }
-            Ok(())
         }
+        Ok(())
     }
 
     fn path_of(&self, i: usize) -> PathBuf {
@@ -471,32 +453,13 @@ fn check_names(manifest: &Manifest, path: &Path) -> Result<(), SinkError> {
     Ok(())
 }
 
-/// A link to exactly this target, absolute or not, which is not followed.
-fn make_link(dir: &Dir, target: &Path, path: &Path) -> io::Result<()> {
-    #[cfg(unix)]
-    {
-        dir.symlink_contents(target, path)
-    }
-    #[cfg(not(unix))]
-    {
-        cap_fs_ext::DirExt::symlink(dir, target, path)
-    }
-}
-
 /// Fails early where the object cannot fit. File systems that tell no size are taken at their word
 /// later.
-#[cfg(unix)]
 fn check_space(file: &File, path: &Path, needed: u64) -> Result<(), SinkError> {
-    if let Ok(told) = rustix::fs::fstatvfs(file) {
-        let available = told.f_bavail.saturating_mul(told.f_frsize);
-        if told.f_blocks > 0 && needed > available {
-            return Err(SinkError::Space { path: path.to_owned(), needed, available });
+    match file.available() {
+        Some(available) if needed > available => {
+            Err(SinkError::Space { path: path.to_owned(), needed, available })
         }
+        _ => Ok(()),
     }
-    Ok(())
-}
-
-#[cfg(not(unix))]
-fn check_space(_: &File, _: &Path, _: u64) -> Result<(), SinkError> {
-    Ok(())
 }

@@ -99,15 +99,15 @@ pub(crate) fn is_dense(_: &Metadata) -> bool {
     true
 }
 
-/// Bytes that an open file has on the disk, holes left out, where the system tells.
+/// Bytes that a file has on the disk, holes left out, where the system tells.
 #[cfg(unix)]
-pub(crate) fn allocated(file: &std::fs::File) -> Option<u64> {
-    use std::os::unix::fs::MetadataExt;
-    file.metadata().ok().map(|metadata| metadata.blocks().saturating_mul(512))
+pub(crate) fn allocated(metadata: &Metadata) -> Option<u64> {
+    use cap_std::fs::MetadataExt;
+    Some(metadata.blocks().saturating_mul(512))
 }
 
 #[cfg(not(unix))]
-pub(crate) fn allocated(_: &std::fs::File) -> Option<u64> {
+pub(crate) fn allocated(_: &Metadata) -> Option<u64> {
     None
 }
 

@@ -135,3 +135,15 @@ impl Driver {
         }
     }
 }
+
+#[cfg(test)]
+impl Endpoint {
+    /// The bytes that all connections hold for their peers.
+    pub(crate) async fn held(&self) -> Option<u64> {
+        let (reply, answer) = tokio::sync::oneshot::channel();
+        self.inner.commands.post(Box::new(move |driver, _| {
+            let _ = reply.send(driver.held());
+        }));
+        answer.await.ok()
+    }
+}

@@ -9,8 +9,8 @@ use fontis_proto::dfcp::{
     OpenError, ResetToken,
 };
 use hashbrown::HashMap;
-use mio::{Events, Poll, Token, Waker};
-use tokio::sync::{mpsc as async_mpsc, oneshot, watch};
+use mio::{Poll, Token, Waker};
+use tokio::sync::{mpsc as async_mpsc, oneshot};
 
 use super::census::Census;
 use super::config::EndpointConfig;
@@ -31,7 +31,8 @@ use crate::connection::Connection;
 use crate::protection::{Header, Initiator, Opened, SYNACK, header, reset_token, sealed_for};
 use crate::qlog::Qlog;
 use crate::random::random;
-use crate::udp::{Alarm, Batch, Clock, Socket, ecn};
+use crate::task::compute;
+use crate::udp::{Alarm, AnySocket as Socket, Batch, Clock, ecn};
 
 const WAKER: Token = Token(0);
 const ALARM: Token = Token(1);
@@ -64,9 +65,11 @@ struct Origin {
 
 /// The thread that moves packets.
 pub(super) struct Driver {
-    clock: Clock,
+    #[cfg(test)]
+    pub(super) signal: Option<crate::whole::net::Signal>,
+    pub(super) clock: Clock,
     pub(super) poll: Poll,
-    alarm: Alarm,
+    pub(super) alarm: Alarm,
     pub(super) sockets: Sockets,
     /// The address that the endpoint is bound to.
     pub(super) local: IpAddr,
@@ -78,7 +81,7 @@ pub(super) struct Driver {
     opened: Vec<Option<(u64, Result<Opened, OpenError>)>>,
     pub(super) config: EndpointConfig,
     pub(super) reset_secret: [u8; 32],
-    commands: mpsc::Receiver<Command>,
+    pub(super) commands: mpsc::Receiver<Command>,
     pub(super) incoming: async_mpsc::UnboundedSender<Connection>,
     pub(super) slots: HashMap<u64, Slot>,
     pub(super) next_slot: u64,
@@ -89,7 +92,7 @@ pub(super) struct Driver {
     /// The connections by the tokens of their peers' resets. Peers choose these, too.
     pub(super) by_token: std::collections::HashMap<ResetToken, u64>,
     pub(super) deadlines: Deadlines,
-    stopping: bool,
+    pub(super) stopping: bool,
     pub(super) handle: Option<Handle>,
     pub(super) touched: Vec<u64>,
     pub(super) limit: Option<Rate>,
@@ -100,7 +103,7 @@ pub(super) struct Driver {
     /// Whether the limit, or what shares it, has changed.
     pub(super) shares_changed: bool,
     /// The memory of all connections.
-    budget: MemoryBudget,
+    pub(super) budget: MemoryBudget,
     pub(super) census: Census,
     /// Connections that clients have made and confirmed.
     pub(super) accepted: u64,
@@ -128,6 +131,8 @@ impl Driver {
         let waker = Arc::new(Waker::new(registry, WAKER).map_err(BindError::System)?);
         let alarm = Alarm::new(registry, ALARM).map_err(BindError::System)?;
         let driver = Self {
+            #[cfg(test)]
+            signal: sockets.get(MAIN).and_then(Socket::signal),
             clock: Clock::start(),
             alarm,
             sockets,
@@ -161,17 +166,6 @@ impl Driver {
         Ok((driver, waker, local))
     }
 
-    /// Starts the thread; the returned channel is closed when the thread has ended.
-    pub(super) fn start(mut self, handle: Handle) -> io::Result<watch::Receiver<()>> {
-        self.handle = Some(handle);
-        let (running, ended) = watch::channel(());
-        std::thread::Builder::new().name("fontis-udp".to_owned()).spawn(move || {
-            self.run();
-            drop(running);
-        })?;
-        Ok(ended)
-    }
-
     /// The endpoint is gone: these connections are closed, and the thread ends with the last of
     /// all.
     pub(super) fn stop(&mut self, now: Time, closes: impl Fn(&Slot) -> bool) {
@@ -179,30 +173,6 @@ impl Driver {
         for (id, slot) in self.slots.iter_mut().filter(|(_, slot)| closes(slot)) {
             slot.machine.close(slot.latest.max(now), 0, "");
             self.touched.push(*id);
-        }
-    }
-
-    fn run(mut self) {
-        let mut events = Events::with_capacity(16);
-        let mut batch = Batch::new();
-        loop {
-            let now = self.clock.now();
-            while let Ok(command) = self.commands.try_recv() {
-                command(&mut self, now);
-            }
-            let more = self.receive(&mut batch);
-            let now = self.clock.now();
-            let next = self.drive(now);
-            if self.stopping && self.slots.is_empty() {
-                return;
-            }
-            let next = if more || !self.touched.is_empty() { Some(now) } else { next };
-            let Ok(timeout) = self.alarm.set(now, next) else { return };
-            if let Err(error) = self.poll.poll(&mut events, timeout)
-                && error.kind() != io::ErrorKind::Interrupted
-            {
-                return;
-            }
         }
     }
 
@@ -292,7 +262,7 @@ impl Driver {
     }
 
     /// Reads the waiting datagrams; returns true if there may be more.
-    fn receive(&mut self, batch: &mut Batch) -> bool {
+    pub(super) fn receive(&mut self, batch: &mut Batch) -> bool {
         let mut any = false;
         for socket in 0..self.sockets.len() {
             any |= self.receive_from(socket, batch);
@@ -485,7 +455,7 @@ impl Driver {
     }
 
     /// Runs the due work of connections; returns the time of the next.
-    fn drive(&mut self, now: Time) -> Option<Time> {
+    pub(super) fn drive(&mut self, now: Time) -> Option<Time> {
         self.outbox.retry(&self.sockets);
         let mut due = std::mem::take(&mut self.touched);
         self.count_flows(&due);
@@ -541,7 +511,7 @@ impl Driver {
             while let Some(job) = slot.machine.job() {
                 idle = false;
                 let Some(handle) = self.handle.clone() else { continue };
-                rayon::spawn(move || {
+                compute(move || {
                     let done = job.run();
                     handle.call(id, move |slot, now| slot.machine.job_done(now, done));
                 });

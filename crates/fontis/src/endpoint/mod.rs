@@ -22,6 +22,7 @@ mod shares;
 mod slot;
 mod sockets;
 mod syn;
+mod thread;
 mod unconfirmed;
 mod upkeep;
 mod way;
@@ -64,6 +65,8 @@ struct Inner {
 struct Commands {
     queue: mpsc::Sender<Command>,
     waker: Arc<Waker>,
+    #[cfg(test)]
+    signal: Option<crate::whole::net::Signal>,
 }
 
 impl Commands {
@@ -71,6 +74,10 @@ impl Commands {
     fn post(&self, command: Command) {
         if self.queue.send(command).is_ok() {
             let _ = self.waker.wake();
+            #[cfg(test)]
+            if let Some(signal) = &self.signal {
+                signal.set();
+            }
         }
     }
 }
@@ -88,7 +95,12 @@ impl Endpoint {
         let (queue, receiver) = mpsc::channel();
         let (incoming_tx, incoming) = async_mpsc::unbounded_channel();
         let (driver, waker, local) = Driver::bind(address, config, receiver, incoming_tx)?;
-        let commands = Commands { queue, waker };
+        let commands = Commands {
+            queue,
+            waker,
+            #[cfg(test)]
+            signal: driver.signal.clone(),
+        };
         let calls = commands.clone();
         let handle = Handle::new(move |id, call| {
             calls.post(Box::new(move |driver, now| driver.with(id, now, call)));

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use fontis_base::Ecn;
 
 use super::sockets::{MAIN, Sockets};
-use crate::udp::Socket;
+use crate::udp::AnySocket as Socket;
 
 /// The most bytes that one call may send.
 const MAX_BATCH: usize = 60_000;

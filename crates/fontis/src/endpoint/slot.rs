@@ -199,7 +199,7 @@ impl Slot {
         }
     }
 
-    pub(super) const fn is_initiator(&self) -> bool {
+    pub(crate) const fn is_initiator(&self) -> bool {
         matches!(self.protection, Protection::Initiator(_))
     }
 

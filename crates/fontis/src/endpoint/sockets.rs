@@ -3,7 +3,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use mio::{Interest, Registry, Token};
 
-use crate::udp::Socket;
+use crate::udp::AnySocket as Socket;
 
 /// An interface of this machine, and an address of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -44,7 +44,7 @@ impl Sockets {
     fn add(&mut self, registry: &Registry, mut socket: Socket) -> io::Result<usize> {
         let number = self.all.len();
         let interest = Interest::READABLE | Interest::WRITABLE;
-        registry.register(socket.source(), Token(self.first + number), interest)?;
+        socket.register(registry, Token(self.first + number), interest)?;
         self.all.push(Some(socket));
         Ok(number)
     }
@@ -57,7 +57,7 @@ impl Sockets {
 
     pub(super) fn close(&mut self, registry: &Registry, number: usize) {
         if let Some(mut socket) = self.all.get_mut(number).and_then(Option::take) {
-            let _ = registry.deregister(socket.source());
+            let _ = socket.deregister(registry);
         }
     }
 

@@ -3,29 +3,28 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::is_separator;
 
-use cap_std::fs::Metadata;
 use fontis_proto::dfcp::{Checkpoint, Kept, KeptBlock};
 use rayon::prelude::*;
 
 use super::*;
-use crate::file::append_at;
+use crate::disk::{Facts, Kind};
 use crate::hash_tree::HashTree;
 use crate::journal::{Header, journal_name};
 
-/// The partial of an earlier transfer to the same place.
-pub(super) struct Found {
-    pub(super) header: Header,
-    journal: Journal,
-    records: Vec<Record>,
-}
+/// The partial of an earlier transfer to the same place, and its journal if that can be read.
+pub(super) struct Found(Option<(Journal, Header, Vec<Record>)>);
 
 impl Found {
-    /// Looks for it. Of a folder only one with the same files of the same sizes is of use.
+    /// Looks for it. Of a folder only one with the same files of the same sizes is of use, which
+    /// its journal tells. A file needs none: its blocks show whether they are this object's.
     pub(super) fn look(parent: &Dir, name: &OsStr, manifest: &Manifest) -> Option<Self> {
-        let name = journal_name(&partial::partial_name(name));
-        let (journal, header, records) = Journal::open(parent, &name)?;
-        let same = header.layout == *layout_of(manifest).finalize().as_bytes();
-        (same || !manifest.is_folder()).then_some(Self { header, journal, records })
+        let partial = partial::partial_name(name);
+        let Some(journal) = Journal::open(parent, &journal_name(&partial)) else {
+            let is_there = parent.facts(Path::new(&partial)).is_ok();
+            return (is_there && !manifest.is_folder()).then_some(Self(None));
+        };
+        let same = journal.1.layout == *layout_of(manifest).finalize().as_bytes();
+        (same || !manifest.is_folder()).then_some(Self(Some(journal)))
     }
 
     /// The journal to continue, and its entries on this object's blocks.
@@ -35,10 +34,16 @@ impl Found {
         manifest: &Manifest,
         content: &[Hash],
     ) -> io::Result<(Journal, Vec<Record>)> {
-        let allowed = self.header.allowed;
-        // The permission bits of an earlier transfer are not compared.
-        if content.iter().any(|name| self.header == header_of(manifest, name, allowed)) {
-            return Ok((self.journal, self.records));
+        if let Some((journal, header, records)) = self.0 {
+            let allowed = header.allowed;
+            // The permission bits of an earlier transfer are not compared.
+            if content.iter().any(|name| header == header_of(manifest, name, allowed)) {
+                if manifest.is_folder() {
+                    // The process that began the journal may have ended before it did this.
+                    partial.parent.sync_names()?;
+                }
+                return Ok((journal, records));
+            }
         }
         // Another object had this name: its whole blocks may serve still, its symbols may not.
         Ok((new_journal(partial, manifest, content)?, Vec::new()))
@@ -51,7 +56,9 @@ pub(super) fn new_journal(
     content: &[Hash],
 ) -> io::Result<Journal> {
     let header = header_of(manifest, &content[0], partial.allowed);
-    Journal::create(&partial.parent, &partial.journal(), &header)
+    let names = (&*partial.journal(), &*partial.probe());
+    // After a power loss a folder is of no use without its journal.
+    Journal::create(&partial.parent, names, &header, manifest.is_folder())
 }
 
 fn layout_of(manifest: &Manifest) -> blake3::Hasher {
@@ -88,7 +95,8 @@ impl Sink {
     /// its name is unknown.
     pub fn is_begun(dest: &Dest, name: Option<&str>) -> bool {
         let Dest::Path(path) = dest else { return false };
-        let into = path.is_dir() || path.as_os_str().to_string_lossy().ends_with(is_separator);
+        let into =
+            Dir::is_folder_at(path) || path.as_os_str().to_string_lossy().ends_with(is_separator);
         let own = name.map(name::to_os);
         let (place, name) = match (into, path.file_name()) {
             (true, _) => (path.as_path(), own.as_deref()),
@@ -98,13 +106,9 @@ impl Sink {
         match name {
             Some(name) => {
                 let partial = partial::partial_name(name);
-                place.join(&partial).exists() && place.join(journal_name(&partial)).exists()
+                Dir::is_there(&place.join(&partial))
             }
-            None => std::fs::read_dir(place).is_ok_and(|entries| {
-                entries
-                    .flatten()
-                    .any(|entry| partial::is_partial(&entry.file_name().to_string_lossy()))
-            }),
+            None => Dir::names_at(place).iter().any(|name| partial::is_partial(name)),
         }
     }
 
@@ -113,40 +117,40 @@ impl Sink {
         let Some(dir) = &self.dir else {
             // Another object of this name may have been longer.
             let file = &self.partial.handle;
-            partial::set_mode(file, 0o600)?;
+            file.set_mode(0o600)?;
             let size = self.manifest.length();
-            return if file.metadata()?.len() > size { file.set_len(size) } else { Ok(()) };
+            return if file.facts()?.len > size { file.set_length(size) } else { Ok(()) };
         };
         let mut state = self.state();
         // Two names may be one here.
         let mut files = std::collections::HashSet::new();
         for (i, entry) in self.manifest.entries().iter().enumerate().skip(1) {
-            let there = match dir.symlink_metadata(name::to_path(&entry.path)) {
+            let there = match dir.facts(&name::to_path(&entry.path)) {
                 Ok(there) => there,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(error),
             };
-            let writable = if there.is_dir() { 0o700 } else { 0o600 };
-            let is_own = stamp::is_own(&there);
-            if is_own && !there.is_symlink() && stamp::mode(&there) & writable != writable {
-                set_mode_at(dir, &name::to_path(&entry.path), writable)?;
+            let writable = if there.is_folder() { 0o700 } else { 0o600 };
+            let (is_own, is_file) = (there.is_own, there.kind == Kind::File);
+            if is_own && there.kind != Kind::Link && there.mode & writable != writable {
+                dir.set_mode_of(&name::to_path(&entry.path), writable)?;
             }
             match &entry.kind {
                 EntryKind::Directory => {}
                 EntryKind::File { .. }
-                    if there.is_file() && !files.insert(identity(&there, &entry.path)) =>
+                    if is_file && !files.insert(identity(&there, &entry.path)) =>
                 {
                     self.skip(&mut state, i);
                 }
-                EntryKind::File { .. } if there.is_file() && is_own => {
+                EntryKind::File { .. } if is_file && is_own => {
                     if has_holes(&entry.kind) {
-                        let file = partial::open(dir, name::to_path(&entry.path), true)?;
+                        let file = partial::open(dir, name::to_path(&entry.path), Access::Write)?;
                         holes::make(&file, &entry.kind)?;
                     }
                     state.progress[i] = Progress::Created;
                 }
                 EntryKind::File { .. } | EntryKind::Symlink { .. } => {
-                    dir.remove_file(name::to_path(&entry.path))?;
+                    dir.unlink(&name::to_path(&entry.path))?;
                 }
             }
         }
@@ -164,21 +168,22 @@ impl Sink {
             return Ok(Kept::default());
         }
         let blocks = u32::try_from(tree.block_count()).unwrap_or(u32::MAX);
-        let looked = std::sync::atomic::AtomicU64::new(0);
-        let whole: Vec<u32> = (0..blocks)
-            .into_par_iter()
-            .filter(|block| {
-                let len = tree.block_len(u64::from(*block));
-                let offset = u64::from(*block) * u64::from(tree.block_size());
-                let there = self
-                    .read(offset, len)
-                    .is_some_and(|bytes| tree.verify_block(u64::from(*block), &bytes));
-                checked(
-                    looked.fetch_add(len as u64, std::sync::atomic::Ordering::Relaxed) + len as u64,
-                );
-                there
-            })
-            .collect();
+        let looked = AtomicU64::new(0);
+        let is_whole = |block: &u32| {
+            let len = tree.block_len(u64::from(*block));
+            let offset = u64::from(*block) * u64::from(tree.block_size());
+            let there = self
+                .read(offset, len)
+                .is_some_and(|bytes| tree.verify_block(u64::from(*block), &bytes));
+            let before = looked.fetch_add(len as u64, Ordering::Relaxed);
+            checked(before + len as u64);
+            there
+        };
+        let whole: Vec<u32> = match self.partial.handle.system() {
+            Some(_) => (0..blocks).into_par_iter().filter(is_whole).collect(),
+            // Calls of a simulated disk have an order.
+            None => (0..blocks).filter(is_whole).collect(),
+        };
         let mut kept = Kept::default();
         for run in whole.chunk_by(|a, b| a + 1 == *b) {
             let (first, last) = (run[0], run[run.len() - 1]);
@@ -260,11 +265,11 @@ impl Sink {
                 None => None,
                 Some(dir) => {
                     let path = &self.manifest.entries()[piece.entry].path;
-                    Some(partial::open(dir, name::to_path(path), false).ok()?)
+                    Some(partial::open(dir, name::to_path(path), Access::Read).ok()?)
                 }
             };
             let file = file.as_ref().unwrap_or(&self.partial.handle);
-            append_at(file, piece.offset, piece.len, &mut bytes).ok()?;
+            file.read_at(piece.offset, piece.len, &mut bytes).ok()?;
         }
         (bytes.len() == len).then_some(bytes)
     }
@@ -276,19 +281,6 @@ fn has_holes(kind: &EntryKind) -> bool {
 
 /// A value that two names share only if they are one file; where the system does not tell, names
 /// that differ in case count as one.
-fn identity(file: &Metadata, path: &str) -> ((u64, u64), String) {
-    (stamp::file_id(file), if cfg!(unix) { String::new() } else { path.to_lowercase() })
-}
-
-fn set_mode_at(dir: &Dir, path: &Path, mode: u32) -> io::Result<()> {
-    #[cfg(unix)]
-    {
-        use cap_std::fs::PermissionsExt;
-        dir.set_permissions(path, cap_std::fs::Permissions::from_mode(mode))
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = (dir, path, mode);
-        Ok(())
-    }
+fn identity(file: &Facts, path: &str) -> ((u64, u64), String) {
+    (file.id, if cfg!(unix) { String::new() } else { path.to_lowercase() })
 }

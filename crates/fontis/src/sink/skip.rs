@@ -1,9 +1,8 @@
 use std::io;
 
-use cap_std::fs::Dir;
-
 use super::{Progress, Sink, State};
 use crate::dest;
+use crate::disk::{Dir, Folder as _, Kind};
 use crate::manifest::{Entry, EntryKind};
 use crate::name;
 
@@ -48,9 +47,8 @@ impl Sink {
     /// another's.
     fn is_planted(&self, entry: usize) -> bool {
         let Entry { path, kind, .. } = &self.manifest.entries()[entry];
-        let is_link = |dir: &Dir| {
-            dir.symlink_metadata(name::to_path(path)).is_ok_and(|there| there.is_symlink())
-        };
+        let is_link =
+            |dir: &Dir| dir.facts(&name::to_path(path)).is_ok_and(|there| there.kind == Kind::Link);
         !matches!(kind, EntryKind::Symlink { .. }) && self.dir.as_ref().is_some_and(is_link)
     }
 

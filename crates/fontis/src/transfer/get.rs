@@ -11,7 +11,9 @@ use crate::connection::Connection;
 use crate::dest::Dest;
 use crate::endpoint::Endpoint;
 use crate::manifest;
+use crate::moment;
 use crate::sink::{Sink, SinkOptions};
+use crate::task;
 use crate::url::Url;
 
 /// The number of the only request of a connection.
@@ -46,7 +48,7 @@ pub async fn get(
     options: SinkOptions,
     progress: impl Fn(Progress) + Send + Sync,
 ) -> Result<Report, TransferError> {
-    let begin = Instant::now();
+    let begin = moment::now();
     // What was left may belong to another object; whether it does is known only when this one has
     // been offered.
     let resume = !options.restart && Sink::is_begun(dest, url.name());
@@ -107,7 +109,7 @@ async fn fetch(
     let (Prepared { incoming, manifest, kept }, object) = if options.restart {
         // The content follows the offer at once.
         let object = connection.recv_object().await.ok_or_else(|| lost(connection))?;
-        match tokio::task::spawn_blocking(prepare).await.map_err(|_| TransferError::Worker)? {
+        match task::blocking(prepare).await.map_err(|_| TransferError::Worker)? {
             Ok(prepared) => (prepared, object),
             Err(error) => {
                 object.abandon(CODE_UNWANTED);
@@ -139,7 +141,7 @@ async fn fetch(
     progress(Progress::Started { name: name.clone(), bytes: shape.size, entries, resumed });
     let moved = |done, stats| progress(Progress::Moved { done, stats });
     let stored = incoming.receive(connection, id, object, Values::Told, moved).await?;
-    let (bytes, duration) = (shape.size, begin.elapsed());
+    let (bytes, duration) = (shape.size, moment::now() - begin);
     let Stored { path, hash, stats, left_out } = stored;
     Ok(Report { name, path, bytes, resumed, hash, duration, stats, left_out })
 }
@@ -156,9 +158,9 @@ pub(super) async fn meanwhile<T: Send + 'static>(
     alive: impl Fn(),
     work: impl FnOnce() -> Result<T, TransferError> + Send + 'static,
 ) -> Result<T, TransferError> {
-    let mut work = tokio::task::spawn_blocking(work);
+    let mut work = task::blocking(work);
     loop {
-        match tokio::time::timeout(ALIVE_EVERY, &mut work).await {
+        match task::timeout(ALIVE_EVERY, &mut work).await {
             Ok(done) => return done.map_err(|_| TransferError::Worker)?,
             Err(_) => alive(),
         }

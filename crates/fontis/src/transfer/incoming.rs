@@ -2,7 +2,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Stdout, stdout};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Instant;
 
 use blake3::Hash;
 use bytes::Bytes;
@@ -18,6 +17,7 @@ use crate::dest::Dest;
 use crate::hash_tree::{BlockCheck, HashTree, HashTreeBuilder};
 use crate::left_out::LeftOut;
 use crate::manifest::Manifest;
+use crate::moment;
 use crate::sink::{Sink, SinkError, SinkOptions};
 use crate::stream_sink::StreamSink;
 
@@ -221,32 +221,48 @@ impl Incoming {
     }
 
     async fn store_all(
-        mut self,
+        self,
         connection: Connection,
         id: u32,
         mut object: RecvObject,
+        values: Values,
+        moved: mpsc::UnboundedSender<(u64, DfcpStats)>,
+    ) -> Result<Stored, TransferError> {
+        let stored = self.store_each(connection, id, &mut object, values, moved).await;
+        if stored.is_err() {
+            // Its sender waits for the end of the object.
+            object.abandon(CODE_UNWANTED);
+        }
+        stored
+    }
+
+    async fn store_each(
+        mut self,
+        connection: Connection,
+        id: u32,
+        object: &mut RecvObject,
         mut values: Values,
         moved: mpsc::UnboundedSender<(u64, DfcpStats)>,
     ) -> Result<Stored, TransferError> {
         let remote = connection.remote_addr();
         let shape = object.shape();
         let mut done = self.stored();
-        let mut told = Instant::now();
+        let mut told = moment::now();
         let mut stats = connection.stats().await.unwrap_or_default();
         let mut rejected = BTreeSet::new();
         while done < shape.size {
-            let (block, data, check) =
-                match self.next(&connection, id, &mut object, &mut values).await? {
-                    Next::Store(block, data, check) => (block, data, check),
-                    Next::Keep(part) => {
-                        if let Store::Files(sink) = &self.store {
-                            sink.checkpoint(shape.block_size, &part)?;
-                        }
-                        continue;
+            let (block, data, check) = match self.next(&connection, id, object, &mut values).await?
+            {
+                Next::Store(block, data, check) => (block, data, check),
+                Next::Keep(part) => {
+                    if let Store::Files(sink) = &self.store {
+                        sink.checkpoint(shape.block_size, &part)?;
                     }
-                };
+                    continue;
+                }
+            };
             let length = data.len() as u64;
-            let due = told.elapsed() >= PROGRESS_EVERY || done + length == shape.size;
+            let due = moment::now() - told >= PROGRESS_EVERY || done + length == shape.size;
             if due {
                 // Counted before the block is released: releasing the last ends the peer's
                 // interest.
@@ -260,18 +276,14 @@ impl Incoming {
                     continue;
                 }
                 Ok(false) => {
-                    object.abandon(CODE_UNWANTED);
                     let key = key_text(&connection);
                     return Err(TransferError::Poisoned { remote, key, block });
                 }
-                Err(error) => {
-                    object.abandon(CODE_UNWANTED);
-                    return Err(error.into());
-                }
+                Err(error) => return Err(error.into()),
             }
             done += length;
             if due {
-                told = Instant::now();
+                told = moment::now();
                 // Who does not want to know is no reason to stop.
                 let _ = moved.send((done, stats));
             }
@@ -305,14 +317,16 @@ impl Incoming {
             }
             let received = match &mut self.tree {
                 Tree::Known(_) => object.next().await,
+                // Values are few and come before their blocks.
                 Tree::Growing(tree, _) => tokio::select! {
-                    received = object.next() => received,
+                    biased;
                     values = values.next(connection, id) => match values.map_err(wrong)? {
                         Some((first, values)) if tree.extend(u64::from(first), &values) => continue,
                         Some(_) => return Err(wrong("hashes of other blocks than the next ones")),
                         // The connection is over, which is no reason to forget what came before.
                         None => object.next().await,
                     },
+                    received = object.next() => received,
                 },
             };
             match (received.ok_or_else(|| lost(connection))?, &mut self.tree) {

@@ -23,17 +23,16 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::pin;
-use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
 use fontis_proto::dfcp::DfcpStats;
-use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::connection::Connection;
 use crate::endpoint::Endpoint;
 use crate::left_out::LeftOut;
+use crate::task;
 
 pub use cast::{
     CastOptions, CastStatus, Caster, Joined, OneWayOptions, OneWaySender, join, join_one_way,
@@ -74,7 +73,6 @@ async fn on_own_thread<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, TransferError> {
     let (mut reply, done) = oneshot::channel();
-    let runtime = Handle::current();
     let run = async move {
         let result = tokio::select! {
             biased;
@@ -83,8 +81,7 @@ async fn on_own_thread<T: Send + 'static>(
         };
         let _ = reply.send(result);
     };
-    let started = thread::Builder::new().name(name.to_owned()).spawn(move || runtime.block_on(run));
-    started.map_err(|_| TransferError::Worker)?;
+    task::thread(name, run).map_err(|_| TransferError::Worker)?;
     done.await.map_err(|_| TransferError::Worker)
 }
 

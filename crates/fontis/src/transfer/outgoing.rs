@@ -17,7 +17,9 @@ use crate::connection::{Connection, SendProgress};
 use crate::endpoint::{CODE_REFUSED_KEY, ConnectError};
 use crate::hash_tree::chaining_value;
 use crate::hash_tree::{HashTree, HashTreeBuilder, block_size_for};
+use crate::moment;
 use crate::source::{Source, SourceError};
+use crate::task;
 
 /// The code of an object whose source changed or could not be read.
 pub(super) const CODE_UNREADABLE: u32 = 1;
@@ -79,7 +81,7 @@ async fn within<T>(
     let Some(patience) = patience else { return Some(work.await) };
     let mut work = pin!(work);
     loop {
-        match tokio::time::timeout(patience, &mut work).await {
+        match task::timeout(patience, &mut work).await {
             Ok(done) => return Some(done),
             Err(_) if connection.is_paused().await == Some(true) => {}
             Err(_) => return None,
@@ -199,10 +201,10 @@ impl Outgoing {
                         object.supply(block, data);
                         // Asking takes the connection's thread from its packets.
                         if (done == shape.size
-                            || told.is_none_or(|told| told.elapsed() >= PROGRESS_EVERY))
+                            || told.is_none_or(|told| moment::now() - told >= PROGRESS_EVERY))
                             && let Some(stats) = connection.stats().await
                         {
-                            told = Some(Instant::now());
+                            told = Some(moment::now());
                             // Who does not want to know is no reason to stop.
                             let _ = moved.send((done, stats));
                         }
@@ -240,7 +242,7 @@ impl Outgoing {
             return self.read_here(shape, block);
         }
         let outgoing = self.clone();
-        let read = tokio::task::spawn_blocking(move || outgoing.read_here(shape, block));
+        let read = task::blocking(move || outgoing.read_here(shape, block));
         read.await.map_err(|_| TransferError::Worker)?
     }
 

@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fontis_proto::dfcp::SendOptions;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -19,7 +19,9 @@ use crate::dest::Dest;
 use crate::endpoint::Endpoint;
 use crate::left_out::LeftOut;
 use crate::manifest::Manifest;
+use crate::moment;
 use crate::sink::{Sink, SinkError, SinkOptions};
+use crate::task;
 use crate::url::Secret;
 
 /// Takes what others send into a folder; they must know a secret.
@@ -94,13 +96,13 @@ impl Shared {
     /// A sender that comes again has lost its connection, whether this side has noticed or not: the
     /// old transfer ends.
     async fn supersede(&self, claimant: &Claimant) {
-        let begin = Instant::now();
+        let begin = moment::now();
         loop {
             match self.busy().get(claimant) {
-                Some(old) if begin.elapsed() < SUPERSEDING => old.notify_one(),
+                Some(old) if moment::now() - begin < SUPERSEDING => old.notify_one(),
                 _ => return,
             }
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            task::sleep(Duration::from_millis(10)).await;
         }
     }
 }
@@ -157,7 +159,7 @@ impl Receiver {
     pub async fn run(self, events: impl Fn(ServerEvent) + Send + Sync + 'static) {
         let events = Arc::new(events);
         while let Some(connection) = self.endpoint.accept().await {
-            tokio::spawn(attend(self.shared.clone(), connection, events.clone()));
+            task::spawn(attend(self.shared.clone(), connection, events.clone()));
         }
     }
 }
@@ -171,7 +173,7 @@ async fn attend(
     connection.transfers_only(None);
     events(ServerEvent::Connected { remote, key: key_text(&connection) });
     let expected = Arc::new(Expected::default());
-    tokio::spawn(distribute(connection.clone(), expected.clone()));
+    task::spawn(distribute(connection.clone(), expected.clone()));
     while let Some(message) = connection.recv_message().await {
         // What changes files must not be a replay.
         if message.early {
@@ -189,7 +191,7 @@ async fn attend(
         }
         let (shared, connection) = (shared.clone(), connection.clone());
         let (events, expected) = (events.clone(), expected.clone());
-        tokio::spawn(async move {
+        task::spawn(async move {
             if let Err(error) = take(&shared, &connection, request, &expected, &*events).await {
                 events(ServerEvent::Failed { remote, error: error.to_string() });
             }
@@ -270,6 +272,7 @@ async fn unless_superseded(
     shared.busy().insert(claimant, superseded.clone());
     let busy = Busy { shared: shared.clone(), claimant, superseded };
     tokio::select! {
+        biased;
         received = receive(shared, connection, id, announced, expected, events, respond) => received,
         () = busy.superseded.notified() => {
             connection.close(0, "the same sender has come again");
@@ -289,7 +292,7 @@ async fn receive(
     respond: impl Fn(&Response),
 ) -> Result<Response, TransferError> {
     let remote = connection.remote_addr();
-    let begin = Instant::now();
+    let begin = moment::now();
     let shared = shared.clone();
     let is_opening = matches!(announced, Announced::Opening(_));
     let prepare = move || prepare(&shared, remote, &announced);
@@ -309,6 +312,7 @@ async fn receive(
     connection.expect_object(label(id), kept);
     respond(&Response::Accept { id, holding });
     let object = tokio::select! {
+        biased;
         object = object => object.map_err(|_| lost(connection))?,
         _ = connection.closed() => return Err(lost(connection)),
     };
@@ -323,7 +327,7 @@ async fn receive(
     events(ServerEvent::Started { remote, name: name.clone(), bytes: shape.size });
     let values = Values::Handed(values);
     let stored = incoming.receive(connection, id, object, values, |_, _| {}).await?;
-    let (bytes, duration) = (shape.size, begin.elapsed());
+    let (bytes, duration) = (shape.size, moment::now() - begin);
     let Stored { path, hash, stats, left_out } = stored;
     let LeftOut { links, names, attributes, .. } = left_out;
     let report = Report { name, path, bytes, resumed, hash, duration, stats, left_out };
@@ -354,14 +358,14 @@ fn prepare(
     drop(manifest);
     let InboxOptions { overwrite, outward_links, archive, .. } = shared.options;
     let options = SinkOptions { overwrite, restart: is_opening, outward_links, archive };
-    let begin = Instant::now();
+    let begin = moment::now();
     loop {
         match Incoming::prepare(remote, announced, None, &dest, options) {
             // The last write of a transfer that was superseded may still be under way.
             Err(TransferError::Sink(SinkError::Busy { .. }))
-                if begin.elapsed() < Duration::from_millis(500) =>
+                if moment::now() - begin < Duration::from_millis(500) =>
             {
-                std::thread::sleep(Duration::from_millis(20));
+                moment::pause(Duration::from_millis(20));
             }
             prepared => return prepared.map(Some),
         }

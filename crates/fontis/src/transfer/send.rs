@@ -1,7 +1,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fontis_proto::dfcp::{Held, SendOptions};
 
@@ -12,7 +12,9 @@ use super::{Progress, Report, TransferError, connect};
 use crate::connection::Connection;
 use crate::endpoint::Endpoint;
 use crate::left_out::LeftOut;
+use crate::moment;
 use crate::source::{Source, SourceOptions};
+use crate::task;
 use crate::url::Url;
 
 /// Sends files and folders, one after another, to the receiver that printed `url`; returns when the
@@ -57,7 +59,7 @@ async fn open(path: PathBuf, options: SourceOptions) -> Result<Outgoing, Transfe
         };
         Ok(Outgoing { source: Arc::new(source), tree })
     };
-    tokio::task::spawn_blocking(move || open(&path)).await.map_err(|_| TransferError::Worker)?
+    task::blocking(move || open(&path)).await.map_err(|_| TransferError::Worker)?
 }
 
 /// Asks the receiver to take an object; returns its held part.
@@ -99,7 +101,7 @@ async fn send_one(
     mut outgoing: Outgoing,
     progress: &(impl Fn(Progress) + Send + Sync),
 ) -> Result<Report, TransferError> {
-    let begin = Instant::now();
+    let begin = moment::now();
     let mut asked = ask(connection, id, secret, &outgoing).await?;
     if let (Asked::ToHash, Tree::Unknown(_)) = (&asked, &outgoing.tree) {
         let source = outgoing.source.clone();
@@ -135,7 +137,7 @@ async fn send_one(
         Ok(tree) => tree,
         Err(error @ TransferError::Abandoned { .. }) => {
             let told = await_response(connection, id, is_stored);
-            return Err(match tokio::time::timeout(Duration::from_secs(2), told).await {
+            return Err(match task::timeout(Duration::from_secs(2), told).await {
                 Ok(Err(refused @ TransferError::Refused { .. })) => refused,
                 _ => error,
             });
@@ -152,7 +154,7 @@ async fn send_one(
         bytes,
         resumed,
         hash: tree.root().to_hex().to_string(),
-        duration: begin.elapsed(),
+        duration: moment::now() - begin,
         stats,
         left_out,
     })

@@ -1,8 +1,9 @@
 use std::collections::HashMap;
 use std::num::NonZero;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
@@ -18,8 +19,10 @@ use crate::connection::Connection;
 use crate::endpoint::Endpoint;
 use crate::hash_cache::HashCache;
 use crate::identity::PublicKey;
+use crate::moment;
 use crate::name;
 use crate::source::{Source, SourceError, SourceOptions};
+use crate::task;
 use crate::url::Secret;
 
 /// Objects whose hash trees are remembered.
@@ -68,6 +71,8 @@ struct Shared {
 struct Client {
     connection: Connection,
     waiting: Waiting,
+    /// Whether it takes part in a cast: once is enough for a connection.
+    has_joined: AtomicBool,
 }
 
 impl FileServer {
@@ -126,11 +131,15 @@ impl FileServer {
         let (events, patience) = (Arc::new(events), self.patience);
         while let Some(connection) = self.endpoint.accept().await {
             let (shared, events) = (self.shared.clone(), events.clone());
-            tokio::spawn(async move {
+            task::spawn(async move {
                 let remote = connection.remote_addr();
                 connection.transfers_only(None);
                 events(ServerEvent::Connected { remote, key: key_text(&connection) });
-                let client = Arc::new(Client { connection, waiting: Waiting::default() });
+                let client = Arc::new(Client {
+                    connection,
+                    waiting: Waiting::default(),
+                    has_joined: AtomicBool::new(false),
+                });
                 while let Some(message) = client.connection.recv_message().await {
                     if let Some(Request::Join { id, secret, path }) = decode(&message.data) {
                         let (shared, client, events) =
@@ -150,7 +159,7 @@ impl FileServer {
                         continue;
                     };
                     let (shared, events, client) = (shared.clone(), events.clone(), client.clone());
-                    tokio::spawn(async move {
+                    task::spawn(async move {
                         // A replay must cause no work.
                         let waits = message.early && !client.connection.is_fresh();
                         if waits && !client.connection.confirmed().await {
@@ -228,7 +237,8 @@ impl Client {
         let connection = &self.connection;
         loop {
             tokio::select! {
-                next = tokio::time::timeout(patience, said.recv()) => match next {
+                biased;
+                next = task::timeout(patience, said.recv()) => match next {
                     Ok(Some(Some(held))) => return Ok(held),
                     Ok(Some(None)) => {}
                     Ok(None) => return Err(lost(connection)),
@@ -273,7 +283,10 @@ async fn invite(
     if !path.is_empty() && path != name {
         return refuse(NOT_HERE);
     }
-    let begin = Instant::now();
+    if client.has_joined.swap(true, Ordering::Relaxed) {
+        return refuse("this connection takes part already");
+    }
+    let begin = moment::now();
     let invitation = caster.join();
     let member = invitation.member();
     client.respond(&Response::Invite { id, invitation });
@@ -288,7 +301,7 @@ async fn invite(
             bytes,
             resumed: 0,
             hash: caster.tree().root().to_hex().to_string(),
-            duration: begin.elapsed(),
+            duration: moment::now() - begin,
             stats: DfcpStats::default(),
             left_out: caster.source().left_out().clone(),
         };
@@ -314,7 +327,7 @@ async fn answer(
         respond(&Response::Error { id, text: NO_SECRET.to_owned() });
         return Err(TransferError::Refused { remote, text: "a wrong secret was given".to_owned() });
     }
-    let begin = Instant::now();
+    let begin = moment::now();
     let opened = {
         let (shared, path) = (shared.clone(), path.clone());
         let turn = pass.turn().await;
@@ -322,7 +335,7 @@ async fn answer(
             let _turn = turn;
             open(&shared, &path, resume)
         };
-        tokio::task::spawn_blocking(work).await.map_err(|_| TransferError::Worker)?
+        task::blocking(work).await.map_err(|_| TransferError::Worker)?
     };
     let outgoing = match opened {
         Ok(outgoing) => outgoing,
@@ -369,7 +382,7 @@ async fn answer(
         bytes,
         resumed,
         hash: tree.root().to_hex().to_string(),
-        duration: begin.elapsed(),
+        duration: moment::now() - begin,
         stats: connection.stats().await.unwrap_or(counted),
         left_out: outgoing.source.left_out().clone(),
     };

@@ -22,7 +22,9 @@ use crate::dest::Dest;
 use crate::endpoint::{ConnectError, Endpoint};
 use crate::hash_tree::HashTree;
 use crate::manifest::Manifest;
+use crate::moment;
 use crate::sink::{Sink, SinkOptions};
+use crate::task;
 use crate::url::Url;
 
 /// After so long without a block from anybody, those who were asked for the last ones are taken for
@@ -54,7 +56,7 @@ pub async fn get_from(
     patience: Duration,
     progress: impl Fn(Progress) + Send + Sync,
 ) -> Result<Report, TransferError> {
-    let begin = Instant::now();
+    let begin = moment::now();
     let count = servers.len();
     let (tell, mut told) = mpsc::unbounded_channel();
     let shared = Arc::new(Shared {
@@ -119,7 +121,7 @@ pub async fn get_from(
         bytes: shape.size,
         resumed,
         hash: root.to_hex().to_string(),
-        duration: begin.elapsed(),
+        duration: moment::now() - begin,
         stats,
         left_out,
     })
@@ -196,7 +198,7 @@ impl Shared {
         let SourceServer { endpoint, remote, url } = server;
         let tell = |event| _ = self.tell.send(event);
         let connection = connect(endpoint, *remote, *url.key.as_bytes(), None, &tell);
-        let connection = tokio::time::timeout(self.patience, connection).await;
+        let connection = task::timeout(self.patience, connection).await;
         let connection = connection.map_err(|_| ConnectError::NoAnswer(*remote))??;
         connection.transfers_only(None);
         tell(Progress::Connected { remote: *remote });
@@ -213,7 +215,7 @@ impl Shared {
             let alive = *lock(&self.alive);
             let Some(blocks) = object.plan().take(number, alive, is_stuck) else {
                 // The slowest may stop yet, or be dead.
-                is_stuck = tokio::time::timeout(STUCK_AFTER, changed.changed()).await.is_err();
+                is_stuck = task::timeout(STUCK_AFTER, changed.changed()).await.is_err();
                 continue;
             };
             is_stuck = false;
@@ -266,7 +268,7 @@ impl Shared {
                 let name = name.as_deref();
                 Incoming::prepare(remote, &announced, name, &dest, options)?.into_parts()
             };
-            let prepared = tokio::task::spawn_blocking(prepare).await;
+            let prepared = task::blocking(prepare).await;
             let parts = prepared.map_err(|_| TransferError::Worker)??;
             let Some((sink, tree, manifest, kept)) = parts else { return Err(other(connection)) };
             let shape = super::outgoing::shape(tree.size(), tree.block_size());
@@ -282,7 +284,7 @@ impl Shared {
             });
             Ok(Object {
                 plan: Mutex::new(Plan::new(lacking)),
-                told: Mutex::new((resumed, Instant::now())),
+                told: Mutex::new((resumed, moment::now())),
                 sink: Arc::new(sink),
                 tree,
                 manifest,
@@ -308,6 +310,7 @@ impl Shared {
         let mut rejected = BTreeSet::new();
         while object.plan().is_asked(number) {
             let received = tokio::select! {
+                biased;
                 received = coming.next() => received,
                 // Others may have been sooner with the last blocks.
                 _ = changed.changed() => continue,
@@ -321,7 +324,7 @@ impl Shared {
             let wrong = TransferError::Protocol { remote, what };
             let check = object.tree.check(u64::from(block)).ok_or(wrong)?;
             let hashed = data.clone();
-            let checked = tokio::task::spawn_blocking(move || check.holds(&hashed)).await;
+            let checked = task::blocking(move || check.holds(&hashed)).await;
             if !checked.map_err(|_| TransferError::Worker)? {
                 // Damage on the way is forgiven once.
                 if rejected.insert(block) {
@@ -339,7 +342,7 @@ impl Shared {
                 let (sink, block_size) = (object.sink.clone(), object.shape.block_size);
                 let offset = u64::from(block) * u64::from(block_size);
                 let store = move || sink.write_block(offset, &data);
-                let stored = tokio::task::spawn_blocking(store).await;
+                let stored = task::blocking(store).await;
                 stored.map_err(|_| TransferError::Worker)??;
             }
             coming.release(block);
@@ -362,9 +365,9 @@ impl Shared {
         let due = {
             let mut told = lock(&object.told);
             told.0 += bytes;
-            let due = told.1.elapsed() >= PROGRESS_EVERY || told.0 == object.shape.size;
+            let due = moment::now() - told.1 >= PROGRESS_EVERY || told.0 == object.shape.size;
             if due {
-                told.1 = Instant::now();
+                told.1 = moment::now();
             }
             due.then_some(told.0)
         };

@@ -2,6 +2,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use fontis_base::{Duration, Time};
 
+use crate::moment;
+
 /// A driver's time: it begins when the driver does and never goes back.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock(Instant);
@@ -13,12 +15,18 @@ const OLDEST: Duration = Duration::from_secs(1);
 impl Clock {
     /// A clock that begins now.
     pub fn start() -> Self {
-        Self(Instant::now())
+        Self(moment::now())
     }
 
     /// The time since it began.
     pub fn now(&self) -> Time {
-        Time::ZERO + self.0.elapsed().into()
+        Time::ZERO + moment::now().duration_since(self.0).into()
+    }
+
+    /// The instant that a time of this clock stands for.
+    #[cfg(test)]
+    pub(crate) fn instant(&self, time: Time) -> Instant {
+        self.0 + time.since(Time::ZERO).into()
     }
 
     /// The arrival times of a batch of datagrams, from the kernel's time stamps: by the time a

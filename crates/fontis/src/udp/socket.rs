@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use bytes::{Bytes, BytesMut};
 use fontis_base::Ecn;
 use mio::net::UdpSocket;
+use mio::{Interest, Registry, Token};
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use socket2::{Domain, Protocol, Socket as RawSocket, Type};
 
@@ -59,6 +60,21 @@ impl Socket {
         self.io.local_addr()
     }
 
+    /// Registers the socket with a poll.
+    pub(crate) fn register(
+        &mut self,
+        registry: &Registry,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
+        registry.register(&mut self.io, token, interest)
+    }
+
+    /// Ends its registration.
+    pub(crate) fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
+        registry.deregister(&mut self.io)
+    }
+
     /// The handle to register with a poll.
     pub fn source(&mut self) -> &mut UdpSocket {
         &mut self.io
@@ -98,15 +114,19 @@ impl Socket {
         contents: &[u8],
         segment: Option<usize>,
     ) -> io::Result<()> {
-        let ecn = match ecn {
-            Ecn::NotEct => None,
-            Ecn::Ect0 => Some(EcnCodepoint::Ect0),
-            Ecn::Ect1 => Some(EcnCodepoint::Ect1),
-            Ecn::Ce => Some(EcnCodepoint::Ce),
-        };
+        let ecn = codepoint(ecn);
         let transmit =
             Transmit { destination, ecn, contents, segment_size: segment, src_ip: source };
         self.io.try_io(|| self.state.try_send((&self.io).into(), &transmit))
+    }
+}
+
+fn codepoint(ecn: Ecn) -> Option<EcnCodepoint> {
+    match ecn {
+        Ecn::NotEct => None,
+        Ecn::Ect0 => Some(EcnCodepoint::Ect0),
+        Ecn::Ect1 => Some(EcnCodepoint::Ect1),
+        Ecn::Ce => Some(EcnCodepoint::Ce),
     }
 }
 
@@ -153,6 +173,25 @@ impl Batch {
             metas: [RecvMeta::default(); BATCH_SIZE],
             filled: 0,
         }
+    }
+
+    /// Adds a datagram, as a simulated socket does; false if there is no room.
+    #[cfg(test)]
+    pub(crate) fn put(&mut self, datagram: &[u8], from: SocketAddr, to: IpAddr, ecn: Ecn) -> bool {
+        let Some(read) = self.reads.get_mut(self.filled) else { return false };
+        read[..datagram.len()].copy_from_slice(datagram);
+        let meta = &mut self.metas[self.filled];
+        (meta.addr, meta.dst_ip) = (from, Some(to));
+        (meta.len, meta.stride) = (datagram.len(), datagram.len());
+        (meta.ecn, meta.timestamp) = (codepoint(ecn), None);
+        self.filled += 1;
+        true
+    }
+
+    /// Forgets the last read.
+    #[cfg(test)]
+    pub(crate) fn clear(&mut self) {
+        self.filled = 0;
     }
 
     /// The datagrams of the last read, each by itself.

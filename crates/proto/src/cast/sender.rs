@@ -34,6 +34,8 @@ const MOST_PLANNED: usize = 160;
 const MOST_ECHOES: usize = 16;
 /// Blocks of one report whose needs are taken; later reports tell of the others.
 const MOST_NEEDS: u32 = 4096;
+/// The least time between two reports of a receiver; none that is sound comes sooner.
+const REPORTS_APART: Duration = Duration::from_millis(2);
 /// States after one another when nothing is left: a state may be lost.
 const IDLE_STATES: u32 = 5;
 /// The time between states while nothing happens.
@@ -140,6 +142,10 @@ impl CastSender {
         let Some(member) = self.members.get_mut(&id) else { return };
         // An old one that comes late, or twice, would ask for what has been sent.
         if member.sequence.is_some_and(|newest| report.sequence <= newest) {
+            return;
+        }
+        // Reading one costs work for each block that it names.
+        if member.heard.is_some_and(|heard| now < heard + REPORTS_APART) && !report.is_done {
             return;
         }
         member.sequence = Some(report.sequence);

@@ -121,6 +121,8 @@ pub struct DfcpConnection {
     unread: VecDeque<Charge>,
     /// Whether objects that the application did not ask for are refused.
     refuses_unasked: bool,
+    /// Whether the application waits for the peer as long as the connection is there.
+    awaits_peer: bool,
     control: Control,
     events: VecDeque<DfcpEvent>,
     jobs: VecDeque<CodingJob>,
@@ -246,6 +248,7 @@ impl DfcpConnection {
             ordered_waiting: BTreeMap::new(),
             unread: VecDeque::new(),
             refuses_unasked: false,
+            awaits_peer: false,
             control: Control::default(),
             events: VecDeque::new(),
             jobs: VecDeque::new(),

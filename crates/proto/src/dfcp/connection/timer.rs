@@ -115,20 +115,31 @@ impl DfcpConnection {
         }
     }
 
+    /// The application waits for the peer's answers as long as the connection is there: in silence
+    /// the peer is asked, since it may not know this side's address any more.
+    pub fn await_peer(&mut self) {
+        self.awaits_peer = true;
+    }
+
     /// A connection with open channels is kept alive by both sides while nothing else is sent.
     fn keepalive_at(&self) -> Option<Time> {
         let open = !self.send.is_empty() || !self.recv.is_empty();
         let waits = |(at, path): (usize, &Path)| {
             self.answering.contains(at) && path.history.unresolved() > 0
         };
-        if !open || self.paths.usable().any(waits) {
+        if !(open || self.awaits_peer) || self.paths.usable().any(waits) {
             return None;
         }
         let idle = self.idle_timeout() / 4;
         // Who waits for an object should hear of it: perhaps its address is no longer known.
         let waits = self.recv.values().any(|channel| channel.kind().is_none());
         let patience = (self.patience(self.latest) * 4).max(LEAST_PATIENCE).min(idle);
-        Some(self.last_heard + if waits { patience } else { idle })
+        let silence = match waits {
+            true => patience,
+            false if self.awaits_peer => AWAITING.min(idle),
+            false => idle,
+        };
+        Some(self.last_heard + silence)
     }
 
     /// When a path that carries nothing beside others is to be tried: it should be known to work
@@ -168,5 +179,7 @@ impl DfcpConnection {
 
 /// The time without packets after which a path beside others is tried.
 const PATH_IDLE: Duration = Duration::from_secs(2);
+/// The silence after which a peer is asked whose answer is awaited.
+const AWAITING: Duration = Duration::from_secs(2);
 /// The least silence after which a receiver asks for the object that it waits for.
 const LEAST_PATIENCE: Duration = Duration::from_millis(500);
