@@ -6,6 +6,9 @@ use super::notion::{Notion, root};
 const ROUNDING: f64 = 1e-9;
 
 fn gains(before: f64, after: f64) -> bool {
+    if after == f64::INFINITY {
+        return before < after;
+    }
     after - before > ROUNDING * before.abs().max(after.abs())
 }
 

@@ -9,9 +9,12 @@
 
 mod cascade;
 pub mod compare;
+mod interior;
+mod linear;
 mod network;
 mod node;
 mod notion;
+mod rise;
 pub mod trade;
 
 use thiserror::Error;

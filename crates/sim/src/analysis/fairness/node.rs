@@ -1,24 +1,15 @@
 use super::notion::Notion;
 use super::{FairnessError, User, check};
 
-/// A user of a node whose line is not yet drawn.
-#[derive(Clone, Copy, Debug)]
-struct Open {
-    /// The level at which it has all that it can use.
-    full_at: f64,
-    cap: f64,
-    ratio: f64,
-}
-
 /// Shares a node's capacity between users: min(c, λ·p^(1/α)), with the level λ at which all is
 /// given away, or what each can use, if that is less.
 ///
-/// It takes time in proportion to the users. Shares and caps have the unit of the capacity.
+/// It takes the time of sorting the users. Shares and caps have the unit of the capacity.
 pub fn allocate(capacity: f64, users: &[User], notion: Notion) -> Result<Vec<f64>, FairnessError> {
     check(&[capacity], users)?;
     Ok(match notion {
         Notion::Throughput => largest_first(capacity, users),
-        Notion::Alpha(_) | Notion::MaxMin => fill(capacity, users, notion),
+        Notion::Alpha(_) | Notion::MaxMin => fill(capacity, users, notion).0,
     })
 }
 
@@ -30,40 +21,63 @@ pub fn equal_shares(capacity: f64, users: &[User]) -> Result<Vec<f64>, FairnessE
     Ok(users.iter().map(|user| user.cap.min(part)).collect())
 }
 
-fn fill(capacity: f64, users: &[User], notion: Notion) -> Vec<f64> {
-    // Only the ratios of weights count; the largest is 1, so that none is too large for a number.
-    let largest = users.iter().map(|user| user.weight).fold(0.0, f64::max);
-    let ratios: Vec<f64> = users
-        .iter()
-        .map(|user| notion.ratio(user.weight / largest).max(f64::MIN_POSITIVE))
-        .collect();
-    let pairs = users.iter().zip(&ratios);
-    let level = level(capacity, pairs.clone().map(|(user, ratio)| (user.cap, *ratio)).collect());
-    pairs.map(|(user, ratio)| user.cap.min(level * ratio)).collect()
-}
-
-/// The level to which users of these caps and ratios fill up; infinite if the caps leave something.
-fn level(capacity: f64, users: Vec<(f64, f64)>) -> f64 {
-    let mut open: Vec<Open> =
-        users.into_iter().map(|(cap, ratio)| Open { full_at: cap / ratio, cap, ratio }).collect();
-    // What users take that are full, and the ratios of those that are not.
-    let (mut taken, mut rising) = (0.0, 0.0);
-    while !open.is_empty() {
-        let middle = open.len() / 2;
-        open.select_nth_unstable_by(middle, |a, b| a.full_at.total_cmp(&b.full_at));
-        let pivot = open[middle].full_at;
-        let full: f64 = open[..=middle].iter().map(|user| user.cap).sum();
-        let others: f64 = open[middle + 1..].iter().map(|user| user.ratio).sum();
-        let is_reached = pivot.is_finite() && taken + full + pivot * (others + rising) <= capacity;
-        if is_reached {
-            taken += full;
-            open.drain(..=middle);
-        } else {
-            rising += open[middle..].iter().map(|user| user.ratio).sum::<f64>();
-            open.truncate(middle);
+/// The shares, and the logarithm of the level λ to which users fill up: infinite if the caps leave
+/// something.
+///
+/// Ratios of weights p^(1/α) need not be numbers that a float can hold, so users are ordered by
+/// logarithms and shared between by the ratios of those whose caps do not bind.
+pub(super) fn fill(capacity: f64, users: &[User], notion: Notion) -> (Vec<f64>, f64) {
+    let power = notion.alpha().recip();
+    let ratio = |user: &User| libm::log(user.weight) * power;
+    let full_at = |user: &User| libm::log(user.cap) - ratio(user);
+    let mut order: Vec<(f64, usize)> = users.iter().map(full_at).zip(0..).collect();
+    order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+    let mut shares: Vec<f64> = users.iter().map(|user| user.cap).collect();
+    // The logarithm of the sum of ratios of each user and those behind it.
+    let mut behind: Vec<f64> = Vec::with_capacity(order.len());
+    for (_, user) in order.iter().rev() {
+        behind.push(log_sum(behind.last().copied(), ratio(&users[*user])));
+    }
+    let mut left = capacity;
+    let mut full = 0;
+    for ((full_at, user), behind) in order.iter().zip(behind.iter().rev()) {
+        if *full_at > libm::log(left) - behind {
+            break;
+        }
+        left = (left - users[*user].cap).max(0.0);
+        full += 1;
+    }
+    let mut rising: Vec<usize> = order[full..].iter().map(|(_, user)| *user).collect();
+    loop {
+        let largest = rising.iter().map(|user| users[*user].weight).fold(0.0, f64::max);
+        let relative = |user: &usize| notion.ratio(users[*user].weight / largest);
+        let sum: f64 = rising.iter().map(relative).sum();
+        for user in &rising {
+            shares[*user] = left * (relative(user) / sum);
+        }
+        let before = rising.len();
+        // Rounding of logarithms may have left somebody here who is full.
+        rising.retain(|user| {
+            let User { cap, .. } = users[*user];
+            let is_full = shares[*user] >= cap;
+            if is_full {
+                shares[*user] = cap;
+                left = (left - cap).max(0.0);
+            }
+            !is_full
+        });
+        if rising.len() == before {
+            let level = libm::log(left) - libm::log(sum) - power * libm::log(largest);
+            return (shares, if rising.is_empty() { f64::INFINITY } else { level });
         }
     }
-    if rising == 0.0 { f64::INFINITY } else { (capacity - taken).max(0.0) / rising }
+}
+
+/// The logarithm of a sum, from the logarithms of its two terms.
+fn log_sum(sum: Option<f64>, term: f64) -> f64 {
+    let sum = sum.unwrap_or(f64::NEG_INFINITY);
+    let (small, large) = (sum.min(term), sum.max(term));
+    large + libm::log1p(libm::exp(small - large))
 }
 
 /// The largest weights have all that they can use; equal ones share as max-min.
@@ -74,7 +88,7 @@ fn largest_first(capacity: f64, users: &[User]) -> Vec<f64> {
     let mut left = capacity;
     for equals in order.chunk_by(|a, b| users[*a].weight == users[*b].weight) {
         let of: Vec<User> = equals.iter().map(|at| users[*at]).collect();
-        for (at, share) in equals.iter().zip(fill(left, &of, Notion::MaxMin)) {
+        for (at, share) in equals.iter().zip(fill(left, &of, Notion::MaxMin).0) {
             shares[*at] = share;
             left = (left - share).max(0.0);
         }
