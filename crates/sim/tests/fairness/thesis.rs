@@ -38,7 +38,7 @@ fn figure_4_4_the_least_index_moves_with_the_weight() {
                 let shares = allocate(2000.0, &users, Notion::Alpha(alpha)).expect("shares");
                 let ratio = Notion::Alpha(alpha).ratio(weight);
                 let index = jain(&shares);
-                assert!((index - trade::jain(k as f64 / 20.0, ratio)).abs() < 1e-12);
+                assert!((index - trade::jain_of_classes(k as f64 / 20.0, ratio)).abs() < 1e-12);
                 assert!(index >= trade::least_jain(ratio).0 - 1e-12);
                 index
             };

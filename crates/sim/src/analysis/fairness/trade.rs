@@ -1,7 +1,7 @@
 //! Jain's index of two classes of users: what a preference costs in fairness.
 
 /// Jain's index where a share `mix` of users has `ratio` times what each of the others has.
-pub fn jain(mix: f64, ratio: f64) -> f64 {
+pub fn jain_of_classes(mix: f64, ratio: f64) -> f64 {
     let sum = 1.0 + mix * (ratio - 1.0);
     sum * sum / (1.0 + mix * (ratio * ratio - 1.0))
 }
