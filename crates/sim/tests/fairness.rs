@@ -5,6 +5,7 @@
 
 mod known;
 mod oracle;
+mod packets;
 mod random;
 mod thesis;
 

@@ -16,7 +16,12 @@ fn number(name: &str, default: u64) -> u64 {
 
 /// Calls `check` with the stream of each seed, and prints the seed first.
 pub(super) fn each_seed(name: &str, check: impl Fn(u64, &mut Stream)) {
-    let (first, runs) = (number("FONTIS_SEED", 1), number("FONTIS_RUNS", 100));
+    each_of(100, name, check);
+}
+
+/// The same, with another number of seeds by default.
+pub(super) fn each_of(by_default: u64, name: &str, check: impl Fn(u64, &mut Stream)) {
+    let (first, runs) = (number("FONTIS_SEED", 1), number("FONTIS_RUNS", by_default));
     println!("{name}: FONTIS_SEED={first} FONTIS_RUNS={runs}");
     for seed in first..first + runs {
         check(seed, &mut Stream::new(seed, name));
