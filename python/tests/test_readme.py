@@ -128,9 +128,10 @@ def test_files_move(desk, command, tmp_path):
     receiver, inbox = background(the("fontis receive"), tmp_path / "inbox")
     words = shlex.split(the("fontis cast"))
     (tmp_path / words[2]).write_bytes((desk / "alps.tif").read_bytes())
-    caster, group = background(shlex.join([*words[:2], *words[3:], "FILE"]), tmp_path / words[2])
+    caster, group = background(shlex.join([*words[:2], *words[3:], "--interface", "lo", "FILE"]), tmp_path / words[2])
     try:
-        subprocess.run([command, "join", group, "joined"], cwd=tmp_path, check=True, capture_output=True, timeout=60)
+        join = [command, "join", group, "joined", "--interface", "lo"]
+        subprocess.run(join, cwd=tmp_path, check=True, capture_output=True, timeout=60)
         one, several, links = (shlex.split(line) for line in commands() if line.startswith("fontis get"))
         assert one[2].startswith("fontis://HOST:4433/alps.tif?key=")
         assert several[2:] == ["URL1", "URL2", "URL3", "~/maps"]

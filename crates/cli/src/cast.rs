@@ -11,7 +11,7 @@ use fontis::transfer::{
 };
 use fontis::udp::is_source_specific;
 use fontis::{SourceOptions, Url};
-use fontis_base::Rate;
+use fontis_base::{Probability, Rate};
 use fontis_proto::rate::RateKind;
 
 use crate::control::{Control, ControlArgs};
@@ -118,13 +118,11 @@ fn rate(text: &str) -> Result<Rate, String> {
 
 /// Reads a share of packets below 90 %.
 fn loss(text: &str) -> Result<f64, String> {
-    let form = "write a share below 90%, as in 20% or 0.2";
-    let (number, scale) = match text.strip_suffix('%') {
-        Some(number) => (number, 0.01),
-        None => (text, 1.0),
-    };
-    let share = number.trim().parse::<f64>().map_err(|_| form.to_owned())? * scale;
-    if (0.0..0.9).contains(&share) { Ok(share) } else { Err(form.to_owned()) }
+    match text.parse::<Probability>() {
+        Ok(share) if share.get() < 0.9 => Ok(share.get()),
+        Ok(_) => Err("write a share below 90%, as in 20% or 0.2".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// A group for this path, so that casts of one machine at the same time have different groups.
@@ -215,11 +213,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             loop {
                 tokio::time::sleep(TICK).await;
                 ticks += 1;
-                let Some(now) = cast_status() else { continue };
                 let all = expected.is_some_and(|all| done.load(Ordering::Relaxed) >= all);
-                if ticks % TICKS_OF_A_LINE == 0 || all || now.failure.is_some() {
-                    say(&now, as_json, &mut last);
+                if ticks % TICKS_OF_A_LINE != 0 && !all {
+                    continue;
                 }
+                let Some(now) = cast_status() else { continue };
+                say(&now, as_json, &mut last);
                 if let Some(failure) = now.failure {
                     return Err(Failure::Failed(failure));
                 }

@@ -9,17 +9,16 @@ use fontis::transfer::{self, Progress, Report, SourceServer};
 use fontis::{Dest, Endpoint, SinkOptions, Url};
 use fontis_proto::rate::RateKind;
 
-use crate::archive::ArchiveArgs;
 use crate::control::{Control, ControlArgs};
 use crate::dial::{addresses, dial, persist};
 use crate::failure::Failure;
 use crate::json;
-use crate::left_out::Links;
 use crate::listen::status;
 use crate::peer::{self, KeyArgs, Keys, ReachArgs};
 use crate::progress::{Show, Side, Tracker};
 use crate::runtime::{block_on, until_interrupted};
 use crate::serve::summary;
+use crate::store::StoreArgs;
 
 /// Fetch a file or a folder from fontis serve
 ///
@@ -41,18 +40,8 @@ pub(crate) struct Args {
     /// standard output [default: .]
     #[arg(value_name = "URL", required = true, num_args = 1..)]
     arguments: Vec<OsString>,
-    /// Replace an existing destination
-    #[arg(long, short)]
-    force: bool,
-    /// Symbolic links that point out of the folder: skip leaves them out, keep makes them as they
-    /// are at the sender; whatever follows such a link reads or writes elsewhere
-    #[arg(long, value_enum, default_value_t)]
-    links: Links,
     #[command(flatten)]
-    archive: ArchiveArgs,
-    /// Begin anew, and delete the partial file of an interrupted transfer
-    #[arg(long)]
-    restart: bool,
+    store: StoreArgs,
     #[command(flatten)]
     reach: ReachArgs,
     #[command(flatten)]
@@ -100,12 +89,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Dest::Stdout => "interrupted",
         Dest::Path(_) => "interrupted: what came is kept, and the same command goes on",
     };
-    let options = SinkOptions {
-        overwrite: args.force,
-        restart: args.restart,
-        outward_links: args.links == Links::Keep,
-        archive: args.archive.which(),
-    };
+    let options = args.store.options();
     let attach = |endpoint: &Endpoint| control.attach(endpoint);
     let attach_all = |endpoints| control.attach_all(endpoints);
     let progress = |progress| tracker.see(progress);

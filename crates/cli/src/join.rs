@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use fontis::transfer::{self, Joined, Progress, Report};
-use fontis::{Dest, SinkOptions, Url};
+use fontis::{Dest, Url};
 use fontis_proto::rate::RateKind;
 
 use crate::control::{Control, ControlArgs};
@@ -12,12 +12,12 @@ use crate::dial::{dial, persist};
 use crate::failure::Failure;
 use crate::interfaces::{group_interface, group_interface_for};
 use crate::json;
-use crate::left_out::Links;
 use crate::listen::status;
 use crate::peer::{self, KeyArgs, ReachArgs};
 use crate::progress::{Show, Side, Tracker};
 use crate::runtime::{block_on, until_interrupted};
 use crate::serve::summary;
+use crate::store::StoreArgs;
 
 /// Receive what fontis cast sends to many
 ///
@@ -38,16 +38,8 @@ pub(crate) struct Args {
     /// The interface on which to listen for the group [default: the one towards the sender]
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
-    /// Replace an existing destination
-    #[arg(long, short)]
-    force: bool,
-    /// Symbolic links that point out of the folder: skip leaves them out, keep makes them as they
-    /// are at the sender; whatever follows such a link reads or writes elsewhere
-    #[arg(long, value_enum, default_value_t)]
-    links: Links,
-    /// Begin anew, and delete the partial file of an interrupted transfer
-    #[arg(long)]
-    restart: bool,
+    #[command(flatten)]
+    store: StoreArgs,
     #[command(flatten)]
     reach: ReachArgs,
     #[command(flatten)]
@@ -83,12 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let tracker = Tracker::new(Show::new(args.json), args.verbose, Side::Receiving);
     let control = Control::new("join", url.path.clone().unwrap_or_default(), &args.control)
         .above(tracker.bar());
-    let options = SinkOptions {
-        overwrite: args.force,
-        restart: args.restart,
-        outward_links: args.links == Links::Keep,
-        ..SinkOptions::default()
-    };
+    let options = args.store.options();
     if let Some(group) = group_of(&url) {
         let interface = match &args.interface {
             Some(name) => group_interface(name, group.is_ipv6())?,
@@ -130,8 +117,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             })
             .await
         });
-        until_interrupted(work, "interrupted: what came is kept, and the same command goes on")
-            .await
+        until_interrupted(work, INTERRUPTION).await
     });
     tracker.finish();
     let (report, how) = joined?;

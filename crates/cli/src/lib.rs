@@ -46,6 +46,7 @@ mod socket;
 #[cfg(unix)]
 mod status;
 mod steering;
+mod store;
 mod survey;
 #[cfg(target_os = "linux")]
 mod testbed;

@@ -202,6 +202,11 @@ impl Connection {
         });
     }
 
+    /// Keeps the connection while nothing is sent over it, as long as the peer is there.
+    pub(crate) fn stay(&self) {
+        self.shared.handle.call(self.shared.id, |slot, _| slot.machine.stay());
+    }
+
     /// The next object that the peer sends; `None` when the connection is over.
     pub async fn recv_object(&self) -> Option<RecvObject> {
         let offered = self.shared.objects.lock().await.recv().await?;

@@ -18,3 +18,4 @@ pub mod rate;
 pub mod scheduler;
 pub mod sctp;
 pub mod tcp;
+mod wire;

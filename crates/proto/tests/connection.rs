@@ -359,7 +359,18 @@ fn an_idle_connection_ends_and_one_with_work_is_kept_alive() {
     let idle = with(ParamFields { idle_timeout_ms: 5_000, ..ParamFields::default() });
     let mut pair = Pair::new(idle.clone(), idle.clone(), millis(10), None);
     pair.run_for(Duration::from_secs(20));
-    assert!(pair.events_of(Side::Client).contains(&&DfcpEvent::Closed(CloseReason::IdleTimeout)));
+    let timeout = DfcpEvent::Closed(CloseReason::IdleTimeout);
+    assert!(pair.events_of(Side::Client).contains(&&timeout));
+    let mut pair = Pair::new(idle.clone(), idle.clone(), millis(10), None);
+    pair.client.stay();
+    pair.run_for(Duration::from_secs(100));
+    let closed = |event: &&DfcpEvent| matches!(event, DfcpEvent::Closed(_));
+    for side in [Side::Client, Side::Server] {
+        assert!(!pair.events_of(side).iter().any(closed));
+    }
+    pair.loss = Box::new(|_, _| true);
+    pair.run_for(Duration::from_secs(20));
+    assert!(pair.events_of(Side::Client).contains(&&timeout), "the peer has gone");
     let mut pair = Pair::new(idle.clone(), idle, millis(10), None);
     pair.run_for(millis(100));
     let shape = ObjectShape::partition(5000, 1192, Code::RaptorQ);

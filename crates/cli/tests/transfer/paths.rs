@@ -1,7 +1,6 @@
 //! Transfers over two links of a client, in network namespaces.
 
 use std::fs;
-use std::process::Command;
 
 use serde_json::Value;
 
@@ -14,19 +13,8 @@ const SCRIPT: &str = include_str!("two-links.sh");
 fn run(bottleneck: &str, happens: &str, arguments: &[&str], ends: &str) -> Option<Value> {
     let bench = Bench::new();
     fs::write(bench.path("served/file"), content(12_000_000)).unwrap();
-    let fontis = bench.command(&[]);
-    let mut command = Command::new("unshare");
-    command.args(["-rn", "bash", "-c", SCRIPT]).arg(fontis.get_program());
-    command.args(["40mbit", "30mbit", bottleneck, happens]).args(arguments);
-    command.current_dir(bench.path(""));
-    command.envs(fontis.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let output = command.output().unwrap();
-    let (stdout, stderr) =
-        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    if output.status.code() == Some(77) || stderr.starts_with("unshare: ") {
-        eprintln!("skipped: no network namespaces here: {stderr}");
-        return None;
-    }
+    let words = [&["40mbit", "30mbit", bottleneck, happens], arguments].concat();
+    let (stdout, stderr) = bench.in_namespaces(SCRIPT, &words)?;
     assert!(stdout.ends_with(ends), "{stdout}{stderr}");
     Some(serde_json::from_str(stdout.lines().next().unwrap()).unwrap())
 }

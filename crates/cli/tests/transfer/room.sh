@@ -1,9 +1,10 @@
 # A sender and receivers in namespaces of their own on one bridge: fontis in $0, how many receivers
 # in $1, the percentage of packets that each loses on its own in $2 (one for all, or one for each,
 # with commas), the rate of the cast in $3, and in $4 what happens to the first receiver:
-# late:SECONDS, kill:SECONDS, pause:SECONDS (for five seconds), deaf:1 (it listens on another
-# interface), or nothing; or one-way (three rounds for a loss of 20 %). Further arguments are those
-# of fontis cast. Prints the last event of each receiver, and the sender's last line.
+# late:SECONDS, wait:SECONDS (the same, and nothing is sent before), kill:SECONDS, pause:SECONDS
+# (for five seconds), deaf:1 (it listens on another interface), or nothing; or one-way (three rounds
+# for a loss of 20 %). Further arguments are those of fontis cast. Prints the last event of each
+# receiver, and the sender's last line.
 fontis=$0; receivers=$1; losses=$2; rate=$3; happens=$4; shift 4
 unshare -n sleep 120 & sender=$!
 pids=$sender
@@ -61,7 +62,7 @@ while [ $i -lt $receivers ]; do
     i=$((i + 1))
     eval "pid=\$receiver$i"
     (
-        if [ $i = 1 ] && [ "${happens%%:*}" = late ]; then sleep ${happens#*:}; fi
+        case $i$happens in 1late:* | 1wait:*) sleep ${happens#*:} ;; esac
         on=
         if [ $i = 1 ] && [ "${happens%%:*}" = deaf ]; then on='--interface lo'; fi
         exec nsenter -t $pid -n $fontis join "$url" got$i --json --force $on > joined$i 2> said$i

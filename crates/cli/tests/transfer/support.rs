@@ -87,6 +87,24 @@ impl Bench {
         }
     }
 
+    /// What a script prints that has this folder, new network namespaces and the command as `$0`:
+    /// on standard output, and on standard error. None where it cannot have what it needs.
+    pub(crate) fn in_namespaces(&self, script: &str, words: &[&str]) -> Option<(String, String)> {
+        let fontis = self.command(&[]);
+        let mut command = Command::new("timeout");
+        command.args(["100", "unshare", "-rn", "bash", "-c", script]);
+        command.arg(fontis.get_program()).args(words).current_dir(self.temp.path());
+        command.envs(fontis.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let output = command.output().unwrap();
+        let [stdout, stderr] = [output.stdout, output.stderr]
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        if output.status.code() == Some(77) || stderr.starts_with("unshare: ") {
+            eprintln!("skipped: no network namespaces here: {stderr}");
+            return None;
+        }
+        Some((stdout, stderr))
+    }
+
     /// Serves the folder `served` on IPv4 loopback.
     pub(crate) fn serve(&self, arguments: &[&str]) -> Listener {
         self.serve_on("127.0.0.1:0", arguments)

@@ -141,28 +141,26 @@ impl FileServer {
                     has_joined: AtomicBool::new(false),
                 });
                 while let Some(message) = client.connection.recv_message().await {
-                    if let Some(Request::Join { id, secret, path }) = decode(&message.data) {
-                        let (shared, client, events) =
-                            (shared.clone(), client.clone(), events.clone());
-                        tokio::spawn(async move {
-                            let waits = message.early && !client.connection.is_fresh();
-                            if !waits || client.connection.confirmed().await {
-                                invite(&shared, &client, id, &secret, &path, &*events).await;
-                            }
-                        });
-                        continue;
-                    }
-                    let Some(get) = client.read(&message.data, &*events) else { continue };
+                    let (shared, events, client) = (shared.clone(), events.clone(), client.clone());
+                    let Some(wanted) = client.read(&message.data, &*events) else { continue };
+                    let get = match wanted {
+                        Wanted::Object(get) => get,
+                        Wanted::Part(join) => {
+                            tokio::spawn(async move {
+                                if client.may_begin(message.early).await {
+                                    invite(&shared, &client, join, &*events).await;
+                                }
+                            });
+                            continue;
+                        }
+                    };
                     let Some(pass) = shared.gate.enter(client.connection.peer_key()) else {
                         let text = "too many requests at once: wait for some of them".to_owned();
                         client.respond(&Response::Error { id: get.id, text });
                         continue;
                     };
-                    let (shared, events, client) = (shared.clone(), events.clone(), client.clone());
                     task::spawn(async move {
-                        // A replay must cause no work.
-                        let waits = message.early && !client.connection.is_fresh();
-                        if waits && !client.connection.confirmed().await {
+                        if !client.may_begin(message.early).await {
                             return;
                         }
                         let answer = answer(&shared, &client, get, &pass, patience, &*events);
@@ -181,6 +179,21 @@ pub(super) fn key_text(connection: &Connection) -> String {
     PublicKey::new(connection.peer_key()).map_or_else(|_| "?".to_owned(), |key| key.to_string())
 }
 
+/// What a client asks for.
+enum Wanted {
+    /// An object.
+    Object(Get),
+    /// To take part in a cast.
+    Part(Join),
+}
+
+/// A request to take part in a cast.
+struct Join {
+    id: u32,
+    secret: Vec<u8>,
+    path: String,
+}
+
 /// A request for an object.
 struct Get {
     id: u32,
@@ -190,11 +203,19 @@ struct Get {
 }
 
 impl Client {
+    /// Whether a request may cause work: a replay may not.
+    async fn may_begin(&self, is_early: bool) -> bool {
+        !is_early || self.connection.is_fresh() || self.connection.confirmed().await
+    }
+
     /// Reads a message; gives what is asked for, if it is a request that takes work.
-    fn read(&self, message: &[u8], events: &impl Fn(ServerEvent)) -> Option<Get> {
+    fn read(&self, message: &[u8], events: &impl Fn(ServerEvent)) -> Option<Wanted> {
         match decode::<Request>(message) {
             Some(Request::Get { id, secret, path, resume }) => {
-                return Some(Get { id, secret, path, resume });
+                return Some(Wanted::Object(Get { id, secret, path, resume }));
+            }
+            Some(Request::Join { id, secret, path }) => {
+                return Some(Wanted::Part(Join { id, secret, path }));
             }
             Some(Request::Begin { id, holding }) => {
                 if let Some(waiting) = lock(&self.waiting).remove(&id) {
@@ -206,7 +227,7 @@ impl Client {
                     let _ = waiting.send(None);
                 }
             }
-            Some(Request::Values { .. } | Request::Join { .. }) => {}
+            Some(Request::Values { .. }) => {}
             Some(Request::Put { id, .. } | Request::PutOpening { id, .. }) => {
                 let text = "this server only serves: `fontis receive` takes what is sent";
                 self.respond(&Response::Error { id, text: text.to_owned() });
@@ -263,9 +284,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 async fn invite(
     shared: &Shared,
     client: &Client,
-    id: u32,
-    secret: &[u8],
-    path: &str,
+    Join { id, secret, path }: Join,
     events: &(impl Fn(ServerEvent) + Send + Sync),
 ) {
     let remote = client.connection.remote_addr();
@@ -273,7 +292,7 @@ async fn invite(
         client.respond(&Response::Error { id, text: text.to_owned() });
         events(ServerEvent::Failed { remote, error: text.to_owned() });
     };
-    if shared.secret.as_ref().is_some_and(|own| !own.is(secret)) {
+    if shared.secret.as_ref().is_some_and(|own| !own.is(&secret)) {
         return refuse(NO_SECRET);
     }
     let Root::Cast(caster) = &shared.root else {

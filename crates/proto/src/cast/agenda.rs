@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use fontis_codes::BlockShape;
+
 use super::loss::symbols_to_send;
 use super::packet::Planned;
 use super::shape::CastShape;
@@ -13,6 +15,8 @@ use super::visits::Visits;
 const STRAGGLER_FACTOR: f64 = 1.5;
 const STRAGGLER_SHARE: f64 = 0.03;
 const STRAGGLER_DEVIATIONS: f64 = 4.0;
+/// Symbols that any receiver may cause before first visits, however few those were.
+const SOON_ALWAYS: u64 = 256;
 /// Standard deviations of symbols beyond the mean while others wait, and when nothing does: the
 /// last repairs are worth a few symbols too many, because a further round costs a round trip.
 const MARGIN: f64 = 0.0;
@@ -32,6 +36,22 @@ pub(super) struct Agenda {
     later: BTreeMap<u32, u32>,
     /// The same, by how many.
     later_order: BTreeSet<(u32, u32)>,
+}
+
+/// Who lacks something: the share of packets that it loses, the median share of all receivers, and
+/// whether all that it lacks waits for the others.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Whose {
+    pub(super) loss: f64,
+    pub(super) usual: f64,
+    pub(super) waits: bool,
+}
+
+/// Symbols more that a need causes: before first visits, and after all else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Caused {
+    pub(super) soon: u32,
+    pub(super) later: u32,
 }
 
 /// A visit: a block, and how many symbols.
@@ -62,37 +82,31 @@ impl Agenda {
         self.pass >= self.shape.blocks() && self.repairs.is_empty() && self.later.is_empty()
     }
 
-    /// Takes what a receiver that loses a share `loss` lacked of a block after visit `seen`; the
-    /// receivers' median loss is `usual`. Returns how many symbols more will be sent for it.
-    pub(super) fn need(
-        &mut self,
-        block: u32,
-        lacking: u32,
-        seen: u32,
-        loss: f64,
-        usual: f64,
-    ) -> u32 {
+    /// Takes what a receiver lacked of a block after visit `seen`. Returns how many symbols more
+    /// will be sent for it.
+    pub(super) fn need(&mut self, block: u32, lacking: u32, seen: u32, whose: Whose) -> Caused {
+        let Whose { loss, usual, waits } = whose;
         if block >= self.pass {
-            return 0;
+            return Caused::default();
         }
         let k = self.shape.source_symbols(block);
         let lacking = lacking.min(k + 64);
         let is_last = self.pass >= self.shape.blocks();
         let margin = if is_last { LAST_MARGIN } else { MARGIN };
         let sent = self.visits[block as usize].after(seen);
-        let count = symbols_to_send(lacking, loss, margin).saturating_sub(sent);
+        let count = u64::from(symbols_to_send(lacking, loss, margin)).saturating_sub(sent) as u32;
         if count == 0 {
-            return 0;
+            return Caused::default();
         }
         let k = f64::from(k);
         let chance = STRAGGLER_DEVIATIONS * (usual * k).sqrt() + 2.0;
         let most = k * (STRAGGLER_FACTOR * usual + STRAGGLER_SHARE).min(0.6) + chance;
         let in_head = block < self.shape.head_blocks();
-        let is_straggler = !in_head && f64::from(lacking) > most;
+        let is_straggler = waits || (!in_head && f64::from(lacking) > most);
         let planned = self.repairs.get(&block).copied().unwrap_or(0);
         if !is_straggler {
             self.repairs.insert(block, planned.max(count));
-            return count.saturating_sub(planned);
+            return Caused { soon: count.saturating_sub(planned), later: 0 };
         }
         let waiting = self.later.get(&block).copied().unwrap_or(0);
         let count = count.saturating_sub(planned);
@@ -101,7 +115,15 @@ impl Agenda {
             self.later_order.insert((count, block));
             self.later.insert(block, count);
         }
-        count.saturating_sub(waiting)
+        Caused { soon: 0, later: count.saturating_sub(waiting) }
+    }
+
+    /// The most symbols that one receiver may have caused before first visits. Whoever lacks what
+    /// others lack comes nowhere near it; beyond it, all that it lacks waits.
+    pub(super) fn most_soon(&self, usual: f64) -> u64 {
+        let visited = self.shape.symbols_of(0, self.pass) as f64;
+        let share = STRAGGLER_FACTOR * usual / (1.0 - usual.min(0.95)) + STRAGGLER_SHARE;
+        (visited * share) as u64 + SOON_ALWAYS
     }
 
     /// The next visit, which gets this number; `first` gives the symbols of a block's first visit.
@@ -131,9 +153,12 @@ impl Agenda {
         Some(Turn { block, count })
     }
 
-    /// The symbol with which a visit of `count` symbols begins that has been noted.
-    pub(super) fn first_symbol(&self, turn: Turn) -> u32 {
-        self.visits[turn.block as usize].total() - turn.count
+    /// Symbol `number` of a visit that has been noted. When a block's symbols have all been sent,
+    /// they begin anew.
+    pub(super) fn symbol(&self, turn: Turn, number: u32) -> u32 {
+        let before = self.visits[turn.block as usize].total() - u64::from(turn.count);
+        let limit = self.shape.block(turn.block).map_or(1, BlockShape::esi_limit);
+        ((before + u64::from(number)) % u64::from(limit)) as u32
     }
 
     /// Blocks whose repairs come before all else.

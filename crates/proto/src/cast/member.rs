@@ -13,6 +13,8 @@ pub struct CastMember {
     pub is_done: bool,
     /// Symbols that were sent only because it lacked more than all others.
     pub caused: u64,
+    /// Those of them that were sent before first visits.
+    pub(super) caused_soon: u64,
     pub(super) heard: Option<Time>,
     pub(super) sequence: Option<u32>,
     /// Its clock, and the time at which that came; until it was told.
@@ -27,6 +29,7 @@ impl CastMember {
             lacking,
             is_done: false,
             caused: 0,
+            caused_soon: 0,
             heard: None,
             sequence: None,
             to_echo: None,

@@ -204,7 +204,7 @@ impl CastReceiver {
             return;
         }
         let every = Duration::from_millis(u64::from(self.state.report_every.min(60_000)));
-        let round_trip = Duration::from_micros(u64::from(self.state.round_trip));
+        let round_trip = self.longest_round_trip();
         let longest = match self.state.members {
             // Nobody has to be quiet for others, and time counts when nothing new is sent.
             0..=FEW if self.is_last() => Duration::from_millis(5),
@@ -215,6 +215,11 @@ impl CastReceiver {
         let wait = backoff(&mut self.stream, longest, self.state.members);
         self.report_at = Some((now + wait).max(self.hold_until));
         self.report_visit = self.newest_visit;
+    }
+
+    /// The longest round trip of any receiver, as the sender says.
+    fn longest_round_trip(&self) -> Duration {
+        Duration::from_micros(u64::from(self.state.round_trip.min(10_000_000)))
     }
 
     /// Whether every block has been visited: only repairs are sent.
@@ -391,7 +396,7 @@ impl CastReceiver {
 
     fn report(&mut self, now: Time, needs: Vec<CastNeed>) -> CastReport {
         let every = |ms: u32| Duration::from_millis(u64::from(ms.min(3_600_000)));
-        let round_trip = Duration::from_micros(u64::from(self.state.round_trip.min(10_000_000)));
+        let round_trip = self.longest_round_trip();
         // The answer takes a round trip to be seen.
         let hold = match self.is_last() && self.state.members <= FEW {
             true => round_trip + Duration::from_millis(20),

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use fontis_base::{Duration, Rate, Serializer, Time};
 
-use super::agenda::{Agenda, Turn};
+use super::agenda::{Agenda, Turn, Whose};
 use super::config::CastConfig;
 use super::loss::symbols_to_send;
 use super::member::CastMember;
@@ -159,24 +159,30 @@ impl CastSender {
             let round_trip = there_and_back.saturating_sub(u64::from(held));
             member.round_trip = Some(Duration::from_micros(round_trip.min(10_000_000)));
         }
-        let loss = member.loss;
+        let (loss, caused_soon) = (member.loss, member.caused_soon);
         self.round_trip = self.longest_round_trip();
         if report.is_done {
             return;
         }
         let was_idle = self.is_idle();
         let usual = self.usual_loss();
-        let (mut left, mut caused) = (MOST_NEEDS, 0);
+        // Whoever says more than a path explains gets its part when the others have theirs.
+        let most_soon = self.agenda.most_soon(usual);
+        let (mut left, mut soon, mut later) = (MOST_NEEDS, 0, 0);
         for need in &report.needs {
             let blocks = need.blocks.min(left);
             left -= blocks;
             for block in need.first..need.first.saturating_add(blocks).min(self.shape.blocks()) {
-                let more = self.agenda.need(block, need.symbols, report.visit, loss, usual);
-                caused += u64::from(more);
+                let waits = caused_soon + soon > most_soon;
+                let whose = Whose { loss, usual, waits };
+                let more = self.agenda.need(block, need.symbols, report.visit, whose);
+                soon += u64::from(more.soon);
+                later += u64::from(more.later);
             }
         }
         if let Some(member) = self.members.get_mut(&id) {
-            member.caused += caused;
+            member.caused += soon + later;
+            member.caused_soon += soon;
         }
         if was_idle && !self.is_idle() {
             self.start_pacing(now);
@@ -211,7 +217,7 @@ impl CastSender {
             return None;
         }
         let (turn, done) = self.current?;
-        let esi = self.agenda.first_symbol(turn) + done;
+        let esi = self.agenda.symbol(turn, done);
         let visit = self.visits - 1;
         // A driver that wakes up late makes up for it, within bounds.
         let late = Time::from_nanos(now.as_nanos().saturating_sub(CATCH_UP.as_nanos()));
@@ -229,7 +235,11 @@ impl CastSender {
     /// Whether symbols are to leave: to anybody who is not done.
     fn is_sending(&self) -> bool {
         let anybody = self.members.values().any(|member| !member.is_done);
-        anybody && self.has_started && (self.current.is_some() || !self.agenda.is_empty())
+        // Visits have numbers for years of repairs; after the last one nothing more is sent.
+        anybody
+            && self.visits < u32::MAX
+            && self.has_started
+            && (self.current.is_some() || !self.agenda.is_empty())
     }
 
     fn begin_visit(&mut self) {

@@ -3,7 +3,7 @@ use smallvec::SmallVec;
 /// The visits of one block: the number of each, and the symbols sent up to its end.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Visits {
-    ends: SmallVec<[(u32, u32); 2]>,
+    ends: SmallVec<[(u32, u64); 2]>,
 }
 
 /// Visits that are remembered. A report about an older one is answered as if nothing had been sent
@@ -13,7 +13,7 @@ const MOST: usize = 16;
 impl Visits {
     /// Notes that visit `number` sends `count` symbols.
     pub(super) fn add(&mut self, number: u32, count: u32) {
-        let total = self.total() + count;
+        let total = self.total() + u64::from(count);
         if self.ends.len() == MOST {
             self.ends.remove(0);
         }
@@ -21,12 +21,12 @@ impl Visits {
     }
 
     /// Symbols of all visits.
-    pub(super) fn total(&self) -> u32 {
+    pub(super) fn total(&self) -> u64 {
         self.ends.last().map_or(0, |(_, total)| *total)
     }
 
     /// Symbols of the visits after visit `number`.
-    pub(super) fn after(&self, number: u32) -> u32 {
+    pub(super) fn after(&self, number: u32) -> u64 {
         let before = self.ends.iter().rev().find(|(visit, _)| *visit <= number);
         let first = self.ends.first().map_or(0, |(_, total)| *total);
         match before {
@@ -49,7 +49,7 @@ mod tests {
         for (number, count) in [(3, 100), (7, 10), (9, 1)] {
             visits.add(number, count);
         }
-        let after: Vec<u32> = [2, 3, 6, 7, 8, 9, 10].map(|visit| visits.after(visit)).into();
+        let after: Vec<u64> = [2, 3, 6, 7, 8, 9, 10].map(|visit| visits.after(visit)).into();
         assert_eq!(after, [111, 11, 11, 1, 1, 0, 0]);
         (10..40).for_each(|number| visits.add(number, 2));
         assert_eq!(visits.after(38), 2);

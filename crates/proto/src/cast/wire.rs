@@ -5,6 +5,7 @@ use bytes::{Buf, BufMut, Bytes};
 use thiserror::Error;
 
 use super::packet::{CastNeed, CastReport, CastState, CastSymbol, Echo, Planned};
+use crate::wire::{take_varint, varint};
 
 /// Bytes before a symbol: visit, block and ESI.
 pub const SYMBOL_HEADER: usize = 11;
@@ -165,25 +166,12 @@ pub fn decode_report(mut bytes: Bytes) -> Result<CastReport, CastWireError> {
     })
 }
 
-/// RFC 9000, section 16.
 fn put(out: &mut impl BufMut, value: u64) {
-    match value {
-        0..0x40 => out.put_u8(value as u8),
-        0x40..0x4000 => out.put_u16(value as u16 | 0x4000),
-        0x4000..0x4000_0000 => out.put_u32(value as u32 | 0x8000_0000),
-        // Larger values do not occur: clocks count microseconds from the start.
-        _ => out.put_u64(value.min((1 << 62) - 1) | 0xc000_0000_0000_0000),
-    }
+    varint(value, 1, |bytes| out.put_slice(bytes));
 }
 
 fn take(from: &mut Bytes, field: &'static str) -> Result<u64, CastWireError> {
-    let first = *from.first().ok_or(CastWireError::Length(field))?;
-    let len = 1 << (first >> 6);
-    if from.len() < len {
-        return Err(CastWireError::Length(field));
-    }
-    let value = from.get_uint(len);
-    Ok(value & (u64::MAX >> (66 - 8 * len)))
+    take_varint(from).ok_or(CastWireError::Length(field))
 }
 
 fn small(from: &mut Bytes, field: &'static str) -> Result<u32, CastWireError> {

@@ -12,6 +12,7 @@ use super::packet::{
     BlockNeed, BlockStatus, Frame, Frames, Hello, Live, LiveKind, ObjectShape, Open, SymbolsFrame,
 };
 use super::params::{ParamFields, Params};
+use crate::wire::{self, take_varint};
 
 /// Bytes of a token at most.
 pub const MAX_TOKEN: usize = 128;
@@ -102,14 +103,7 @@ trait Sink {
 
     /// The same, in `least` bytes or more.
     fn long_varint(&mut self, value: u64, least: usize) {
-        match value {
-            0..=0x3f if least <= 1 => self.slice(&[value as u8]),
-            0..=0x3fff if least <= 2 => self.slice(&(value as u16 | 0x4000).to_be_bytes()),
-            0..=0x3fff_ffff if least <= 4 => {
-                self.slice(&(value as u32 | 0x8000_0000).to_be_bytes());
-            }
-            _ => self.slice(&(value.min((1 << 62) - 1) | 0xc000_0000_0000_0000).to_be_bytes()),
-        }
+        wire::varint(value, least, |bytes| self.slice(bytes));
     }
 
     fn zeros(&mut self, count: usize) {
@@ -533,13 +527,7 @@ fn u8_of(bytes: &mut Bytes) -> Result<u8, DfcpWireError> {
 }
 
 fn varint(bytes: &mut Bytes) -> Result<u64, DfcpWireError> {
-    let first = u8_of(bytes)?;
-    let more = (1usize << (first >> 6)) - 1;
-    let mut value = u64::from(first & 0x3f);
-    for _ in 0..more {
-        value = value << 8 | u64::from(u8_of(bytes)?);
-    }
-    Ok(value)
+    take_varint(bytes).ok_or(DfcpWireError::Truncated)
 }
 
 fn u32_of(bytes: &mut Bytes, field: &'static str) -> Result<u32, DfcpWireError> {

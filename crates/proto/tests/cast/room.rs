@@ -5,8 +5,8 @@ use bytes::Bytes;
 use fontis_base::{Duration, Rate, Stream, Time};
 use fontis_codes::Code;
 use fontis_proto::cast::{
-    CastConfig, CastReceiver, CastReceiverConfig, CastReport, CastSender, CastShape, CastState,
-    CastSymbol, CastTransmit, encode_report,
+    CastConfig, CastNeed, CastReceiver, CastReceiverConfig, CastReport, CastSender, CastShape,
+    CastState, CastSymbol, CastTransmit, encode_report,
 };
 
 /// The way of one receiver.
@@ -22,12 +22,14 @@ pub(super) struct Way {
     pub(super) away: Option<(Time, Time)>,
     /// When it vanishes without a word.
     pub(super) dies: Option<Time>,
+    /// It says at every state that it lacks some symbols of every block, and loses most packets.
+    pub(super) lies: bool,
 }
 
 impl Way {
     pub(super) fn lossy(loss: f64) -> Self {
         let delay = Duration::from_millis(10);
-        Self { loss, delay, joins: Time::ZERO, away: None, dies: None }
+        Self { loss, delay, joins: Time::ZERO, away: None, dies: None, lies: false }
     }
 
     fn is_there(&self, now: Time) -> bool {
@@ -72,6 +74,12 @@ impl Outcome {
 
 pub(super) const SYMBOL: u16 = 1192;
 
+/// What a receiver that lies says when it hears this.
+fn lie(sequence: u32, state: &CastState) -> CastReport {
+    let needs = vec![CastNeed { first: 0, blocks: state.pass, symbols: 20 }];
+    CastReport { sequence, visit: state.visit, loss: 900_000, needs, ..CastReport::default() }
+}
+
 /// Sends `size` bytes at `rate` to receivers behind these ways, until `end`.
 pub(super) fn cast(size: u64, rate: Rate, ways: &[Way], seed: u64, end: Time) -> Outcome {
     let shape = CastShape::new(2000, size, 1 << 20, SYMBOL, Code::Counting).unwrap();
@@ -84,7 +92,7 @@ pub(super) fn cast(size: u64, rate: Rate, ways: &[Way], seed: u64, end: Time) ->
         (0..ways.len()).map(|i| Stream::new(seed, &format!("way {i}"))).collect();
     let mut events = BinaryHeap::new();
     let mut bodies: BTreeMap<u64, Event> = BTreeMap::new();
-    let (mut order, mut number, mut feedback) = (0u64, 0u64, 0u64);
+    let (mut order, mut number, mut feedback, mut lies) = (0u64, 0u64, 0u64, 0u32);
     let mut done = vec![None; ways.len()];
     let mut joined = BTreeSet::new();
     let mut push = |events: &mut BinaryHeap<_>, bodies: &mut BTreeMap<_, _>, at: Time, event| {
@@ -97,7 +105,9 @@ pub(super) fn cast(size: u64, rate: Rate, ways: &[Way], seed: u64, end: Time) ->
     }
     let (mut sender_wakes, mut wakes) = (Time::MAX, vec![Time::MAX; ways.len()]);
     while let Some(Reverse((now, key))) = events.pop() {
-        if now > end || (done.iter().zip(ways).all(|(d, w)| d.is_some() || w.dies.is_some())) {
+        if now > end
+            || done.iter().zip(ways).all(|(d, w)| d.is_some() || w.dies.is_some() || w.lies)
+        {
             break;
         }
         let mut touched = None;
@@ -107,10 +117,16 @@ pub(super) fn cast(size: u64, rate: Rate, ways: &[Way], seed: u64, end: Time) ->
                 sender.join(i as u32, now);
                 sender.start(now);
             }
+            Event::Symbol(i, ..) if ways[i].lies => {}
             Event::Symbol(i, number, visit, block, esi) => {
                 let data = Bytes::new();
                 receivers[i].symbol(number, &CastSymbol { visit, block, esi, data }, now);
                 touched = Some(i);
+            }
+            Event::State(i, _, state) if ways[i].lies => {
+                lies += 1;
+                let report = Event::Report(i, lie(lies, &state));
+                push(&mut events, &mut bodies, now + ways[i].delay, report);
             }
             Event::State(i, number, state) => {
                 receivers[i].state(number, state, now);

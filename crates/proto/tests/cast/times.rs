@@ -95,3 +95,15 @@ fn who_comes_late_loses_nothing_and_delays_nobody() {
         assert!(late.of(0) - at <= 1.03 * ideal(&late, 0.01), "{}", late.of(0) - at);
     }
 }
+
+#[test]
+fn who_lies_about_what_it_lacks_delays_nobody() {
+    println!("seed {}", seed());
+    let mut ways = vec![Way::lossy(0.01); 8];
+    let others = |outcome: &Outcome| (1..8).map(|i| outcome.of(i)).fold(0.0, f64::max);
+    let alone = others(&cast(64 << 20, RATE, &ways, seed(), secs(60.0)));
+    ways[0].lies = true;
+    let lied = cast(64 << 20, RATE, &ways, seed(), secs(60.0));
+    println!("one lies: the others take {:.3} of the time without it", others(&lied) / alone);
+    assert!(others(&lied) <= 1.08 * alone, "{} {alone}", others(&lied));
+}

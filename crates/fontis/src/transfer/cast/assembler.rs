@@ -18,11 +18,11 @@ use crate::transfer::message::{Announced, Offer, decode};
 
 /// What a listener tells.
 pub(super) enum Heard {
-    /// Something came from the sender.
-    Sender,
+    /// Something came from the sender just now.
+    Alive,
     /// The object is known.
     Started { name: String, bytes: u64, entries: usize, resumed: u64 },
-    /// Some time has passed: bytes that are stored.
+    /// Bytes that are stored.
     Moved { done: u64 },
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 
-use fontis_base::{Rate, Time};
+use fontis_base::{Duration, Rate, Time};
 use fontis_proto::cast::{CastConfig, CastMember, CastSender, CastSymbol, CastTransmit};
 use mio::{Events, Interest, Poll, Token, Waker};
 
@@ -73,7 +73,7 @@ const SOCKET: Token = Token(0);
 const WAKE: Token = Token(1);
 const ALARM: Token = Token(2);
 /// The interval at which the status is renewed.
-const STATUS_EVERY: fontis_base::Duration = fontis_base::Duration::from_millis(50);
+const STATUS_EVERY: Duration = Duration::from_millis(200);
 
 impl Caster {
     /// Opens the file or folder at `path`, hashes it, and is ready to send it.
@@ -121,6 +121,7 @@ impl Caster {
             outbox,
             status: status.clone(),
             status_at: Time::ZERO,
+            is_idle: false,
             needed: shape.all_symbols(),
         };
         let builder = std::thread::Builder::new().name("fontis-cast".to_owned());
@@ -193,6 +194,7 @@ struct Run {
     outbox: GroupOutbox,
     status: Arc<Mutex<CastStatus>>,
     status_at: Time,
+    is_idle: bool,
     needed: u64,
 }
 
@@ -228,6 +230,7 @@ impl Run {
             }
             let now = clock.now();
             while let Ok(order) = orders.try_recv() {
+                self.status_at = now;
                 match order {
                     Order::Join(member, seal) => {
                         self.members.insert(member, *seal);
@@ -293,9 +296,11 @@ impl Run {
     }
 
     fn tell(&mut self, now: Time) {
-        if now < self.status_at && !self.sender.is_idle() {
+        // Whoever sees that nothing is sent sees all that was sent.
+        if now < self.status_at && self.sender.is_idle() == self.is_idle {
             return;
         }
+        self.is_idle = self.sender.is_idle();
         self.status_at = now + STATUS_EVERY;
         let mut status = lock(&self.status);
         status.symbols = self.sender.symbols_sent();

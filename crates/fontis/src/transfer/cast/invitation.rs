@@ -1,3 +1,4 @@
+use std::fmt;
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
@@ -6,7 +7,7 @@ use super::content::Content;
 use super::seal::{CastId, CastSecret};
 
 /// What a receiver needs to take part in a cast, given to it over its own connection.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::transfer) struct Invitation {
     /// The receiver's number in the group.
     pub(super) member: u32,
@@ -22,6 +23,14 @@ pub(in crate::transfer) struct Invitation {
     pub(super) body_size: u64,
     pub(super) block_size: u32,
     pub(super) symbol_size: u16,
+}
+
+/// Without its secrets.
+impl fmt::Debug for Invitation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { member, group, .. } = self;
+        f.debug_struct("Invitation").field("member", member).field("group", group).finish()
+    }
 }
 
 impl Invitation {

@@ -30,7 +30,7 @@ pub enum Joined {
     Unicast,
 }
 
-/// A sender speaks at least twice a second.
+/// A sender speaks at least twice a second, also while it waits for receivers.
 const FIRST_SOUND: Duration = Duration::from_millis(1500);
 /// The longest silence in the middle.
 const SILENCE: Duration = Duration::from_secs(30);
@@ -57,6 +57,8 @@ pub async fn join(
     let sent = early.is_some();
     let connection = connect(endpoint, remote, *url.key.as_bytes(), early, &progress).await?;
     progress(Progress::Connected { remote });
+    // By its end the sender learns who has left, and a receiver that the sender has.
+    connection.stay();
     if !sent {
         connection.send_message(request, SendOptions::default());
     }
@@ -115,11 +117,15 @@ pub async fn join_one_way(
     let keys = (group_secret(secret), Signer(*url.key.as_bytes()));
     let (listener, _stopper) = Listener::one_way(group, interface, keys, destination, tell)?;
     let mut running = pin!(tokio::task::spawn_blocking(move || listener.run()));
+    let mut has_heard = false;
     let received = loop {
         tokio::select! {
             biased;
             Some(heard) = told.recv() => match heard {
-                Heard::Sender => progress(Progress::Connected { remote: group }),
+                Heard::Alive if !has_heard => {
+                    has_heard = true;
+                    progress(Progress::Connected { remote: group });
+                }
                 heard => tell_of(heard, &progress),
             },
             outcome = &mut running => break outcome.map_err(|_| TransferError::Worker)??,
@@ -137,7 +143,7 @@ fn report_of(received: Received, begin: Instant) -> Report {
 
 fn tell_of(heard: Heard, progress: &(impl Fn(Progress) + Send + Sync)) {
     match heard {
-        Heard::Sender => {}
+        Heard::Alive => {}
         Heard::Started { name, bytes, entries, resumed } => {
             progress(Progress::Started { name, bytes, entries, resumed });
         }
@@ -166,7 +172,7 @@ async fn take_part(
             biased;
             heard = told.recv() => {
                 match heard {
-                    Some(Heard::Sender) => (patience, has_heard) = (SILENCE, true),
+                    Some(Heard::Alive) => (patience, has_heard) = (SILENCE, true),
                     Some(heard) => tell_of(heard, progress),
                     None => break (&mut running).await,
                 }

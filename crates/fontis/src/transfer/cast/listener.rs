@@ -2,7 +2,6 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use fontis_base::{Duration, Ecn, Time};
 use mio::{Events, Interest, Poll, Token, Waker};
@@ -46,7 +45,6 @@ pub(super) struct Listener {
     poll: Poll,
     /// Were it closed before the poll has seen it, nothing would wake the listener.
     _waker: Arc<Waker>,
-    has_heard: bool,
 }
 
 /// The sender of a cast.
@@ -136,8 +134,7 @@ impl Listener {
         let waker = Arc::new(Waker::new(poll.registry(), WAKE).map_err(failed)?);
         let stop = Arc::new(AtomicBool::new(false));
         let stopper = Stopper { stop: stop.clone(), waker: waker.clone() };
-        let has_heard = false;
-        let listener = Self { group, socket, sender, told, stop, poll, _waker: waker, has_heard };
+        let listener = Self { group, socket, sender, told, stop, poll, _waker: waker };
         Ok((listener, stopper))
     }
 
@@ -150,7 +147,7 @@ impl Listener {
         let mut alarm = Alarm::new(registry, ALARM).map_err(failed)?;
         let (clock, mut batch, mut events) =
             (Clock::start(), Batch::new(), Events::with_capacity(8));
-        let mut told = Instant::now();
+        let (mut told, mut has_heard) = (None, false);
         loop {
             let timeout = alarm.set(clock.now(), self.sender.timeout()).map_err(failed)?;
             match self.poll.poll(&mut events, timeout) {
@@ -166,10 +163,7 @@ impl Listener {
                 let is_more = self.socket.receive(&mut batch);
                 let now = clock.now();
                 for (_, datagram) in batch.datagrams() {
-                    if self.sender.take(datagram, now, &self.told) && !self.has_heard {
-                        self.has_heard = true;
-                        let _ = self.told.send(Heard::Sender);
-                    }
+                    has_heard |= self.sender.take(datagram, now, &self.told);
                 }
                 if let Some(assembler) = self.sender.assembler() {
                     assembler.work()?;
@@ -189,8 +183,9 @@ impl Listener {
             if self.sender.is_over(now) {
                 return Err(self.sender.unfinished(group));
             }
-            if told.elapsed() >= PROGRESS_EVERY.into() {
-                told = Instant::now();
+            if has_heard && told.is_none_or(|at| now >= at + PROGRESS_EVERY) {
+                (told, has_heard) = (Some(now), false);
+                let _ = self.told.send(Heard::Alive);
                 if let Some(assembler) = self.sender.assembler() {
                     assembler.tell();
                 }

@@ -123,6 +123,8 @@ pub struct DfcpConnection {
     refuses_unasked: bool,
     /// Whether the application waits for the peer as long as the connection is there.
     awaits_peer: bool,
+    /// Whether it is to outlive silence.
+    stays: bool,
     control: Control,
     events: VecDeque<DfcpEvent>,
     jobs: VecDeque<CodingJob>,
@@ -249,6 +251,7 @@ impl DfcpConnection {
             unread: VecDeque::new(),
             refuses_unasked: false,
             awaits_peer: false,
+            stays: false,
             control: Control::default(),
             events: VecDeque::new(),
             jobs: VecDeque::new(),

@@ -121,13 +121,18 @@ impl DfcpConnection {
         self.awaits_peer = true;
     }
 
+    /// The connection is to last while nothing is sent over it, as long as the peer is there.
+    pub fn stay(&mut self) {
+        self.stays = true;
+    }
+
     /// A connection with open channels is kept alive by both sides while nothing else is sent.
     fn keepalive_at(&self) -> Option<Time> {
         let open = !self.send.is_empty() || !self.recv.is_empty();
         let waits = |(at, path): (usize, &Path)| {
             self.answering.contains(at) && path.history.unresolved() > 0
         };
-        if !(open || self.awaits_peer) || self.paths.usable().any(waits) {
+        if !(open || self.awaits_peer || self.stays) || self.paths.usable().any(waits) {
             return None;
         }
         let idle = self.idle_timeout() / 4;
