@@ -70,6 +70,12 @@ fn a_network_that_cannot_be_shared_is_an_error() {
     assert_eq!(share(1.0, vec![0, 0], proportional), Err(FairnessError::Route(1)));
     assert_eq!(share(f64::NAN, vec![0], proportional), Err(FairnessError::Capacity(1)));
     assert_eq!(share(1.0, vec![0], Notion::Throughput), Err(FairnessError::Throughput));
+    // Where a price overflows, there is an error and not a share without end.
+    let far = [(1e90, f64::INFINITY), (1e111, 1e-137), (1e78, 1e-37)];
+    let far = far.map(|(weight, cap)| User { weight, cap });
+    let routes = [vec![1, 0], vec![0], vec![1]];
+    let small = network(&[1e-113, 1e-6], &far, &routes, Notion::Alpha(10.0));
+    assert!(small.as_ref().is_err() || small.as_ref().is_ok_and(|x| x[0] <= 1e-113), "{small:?}");
     // Prices of 10^±3000 are no numbers; there are no old shares in place of an answer.
     let users = [User::of(1.0), User::of(1.0), User::of(1.0)];
     let routes = [vec![0, 1], vec![0], vec![1]];

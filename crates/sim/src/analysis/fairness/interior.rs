@@ -107,6 +107,11 @@ fn longest(value: f64, step: f64) -> f64 {
     if step < 0.0 { -(1.0 - LEFT) * value / step } else { f64::INFINITY }
 }
 
+/// The larger error; what is not a number is worse than any.
+fn worse(error: f64, other: f64) -> f64 {
+    if other > error || other.is_nan() { other } else { error }
+}
+
 struct Taker {
     log_weight: f64,
     cap: Option<Limit>,
@@ -267,14 +272,14 @@ impl<'a> Problem<'a> {
                 slope += cap.price / cap.slack;
                 gain += cap.price - cap.unit * target / cap.slack;
                 let least = cap.price / (price * self.alpha);
-                error = error.max(least.min(cap.slack / (cap.slack + taker.share)));
+                error = worse(error, least.min(cap.slack / (cap.slack + taker.share)));
             }
             taker.step = gain;
             sums.shares[*path] += taker.share;
             sums.least[*path] = sums.least[*path].min(price);
             sums.slopes[*path] += slope.recip();
             sums.gains[*path] += gain / slope;
-            sums.error = sums.error.max(error);
+            sums.error = worse(sums.error, error);
         }
         sums
     }
@@ -291,7 +296,7 @@ impl<'a> Problem<'a> {
         let nodes = self.nodes.iter().zip(self.capacities).zip(loads).zip(effects);
         nodes.fold(sums.error, |error, (((node, capacity), load), effect)| {
             let gap = (capacity - node.slack - load).abs() / capacity;
-            error.max(gap).max(effect.min(node.slack / capacity))
+            worse(worse(error, gap), effect.min(node.slack / capacity))
         })
     }
 
