@@ -3,7 +3,7 @@
 # measured on.
 #
 # What runs in virtual time (the examples wan and control, and safety.py, which writes
-# docs/safety.md) is the same on every machine;
+# docs/safety.md) is the same on every machine. The example fairness times the solver of shares,
 # sim_bench.py measures the simulator, ns2_fidelity.py sets it beside ns-2 if that is installed; the
 # bench raptorq sets our codec beside others in one process; testbed_bench.py measures the testbed
 # where there can be one; viewer.sh opens large files in a browser; bench.py moves real bytes
@@ -34,6 +34,7 @@ measure() {
 for example in wan control; do
     measure "$example" cargo run --release --locked --quiet -p fontis-sim --example "$example"
 done
+measure fairness cargo run --release --locked --quiet -p fontis-lab --example fairness
 measure raptorq cargo bench --locked --quiet --manifest-path peers/Cargo.toml --target-dir target/peers
 cargo build --release --locked --quiet -p fontis-cli
 export FONTIS=${FONTIS:-${CARGO_TARGET_DIR:-target}/release/fontis}

@@ -5,8 +5,9 @@ polars, DuckDB and pyarrow take without a copy; :func:`sweep` runs many, on ever
 cluster. :func:`get`, :func:`send`, :func:`serve` and :func:`receive` move files.
 :mod:`fontis.codes` has the erasure codes, :mod:`fontis.testbed` runs scenarios with real kernels,
 :mod:`fontis.claims` compares papers with what comes of them here, :mod:`fontis.plots` and
-:mod:`fontis.figures` draw, :mod:`fontis.quality` rates calls and video, :mod:`fontis.aio` has the
-transfers for asyncio, :mod:`fontis.congestion` is for congestion control of your own.
+:mod:`fontis.figures` draw, :mod:`fontis.quality` rates calls and video, :mod:`fontis.fairness`
+shares capacity, :mod:`fontis.aio` has the transfers for asyncio, :mod:`fontis.congestion` is for
+congestion control of your own.
 
 What fails raises :class:`FontisError` (it did not work this time) or :class:`UsageError` (it can
 never work as it was written), with the words that the command ``fontis`` has for it.
@@ -46,7 +47,7 @@ _LATER = {
     "send": "transfer",
     "serve": "transfer",
 }
-_MODULES = ("aio", "claims", "codes", "congestion", "figures", "metrics", "plots", "quality", "report", "testbed")
+_MODULES = ("aio", "claims", "codes", "congestion", "fairness", "figures", "metrics", "plots", "quality", "report", "testbed")
 
 __all__ = [
     "FontisError",

@@ -1,6 +1,7 @@
 """What the documents say is run as it stands there."""
 
 import re
+import shlex
 import subprocess
 import sys
 
@@ -31,3 +32,17 @@ def test_a_recipe_works(name, tmp_path):
     queues = {name: float(ms) for name, ms in re.findall(r"(\w+): .*?([\d.]+) ms of queue", run.stdout)}
     if queues:
         assert queues["Ledbat"] < 40 < queues["CUBIC"]
+
+
+def test_fairness_prints_what_its_page_shows(tmp_path, command):
+    page = (ROOT / "docs/fairness.md").read_text(encoding="utf-8")
+    every = re.findall(r"^```(\w*)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (network,) = [block for language, block in every if language == "toml"]
+    (tmp_path / "cell.toml").write_text(network)
+    shown = [block for language, block in every if not language]
+    assert len(shown) == 4
+    for block in shown:
+        line, expected = block.split("\n", 1)
+        call = [command, *shlex.split(line)[2:]]
+        run = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True)
+        assert (run.stdout, run.stderr) == (expected, ""), line

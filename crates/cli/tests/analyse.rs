@@ -18,6 +18,10 @@ fn json(args: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
+fn number(value: &Value) -> f64 {
+    value.as_f64().expect("a number")
+}
+
 #[test]
 fn formulas_answer_in_numbers() {
     let n = json(&["n-star", "1000", "--loss", "1%", "--recovery", "25%"]);
@@ -73,7 +77,6 @@ fn nonsense_is_refused_as_wrong_usage() {
 
 #[test]
 fn several_paths_block_and_carry_as_the_formulas_say() {
-    let number = |value: &Value| value.as_f64().expect("a number");
     let blocking = json(&["blocking", "1Mbit/s@20ms", "400kbit/s@100ms"]);
     assert!((number(&blocking["blocking_s"]) - 0.05752).abs() < 1e-9, "{blocking}");
     let buffer = json(&["blocking", "1.6Mbit/s@20ms", "400kbit/s@200ms"]);
@@ -89,4 +92,91 @@ fn several_paths_block_and_carry_as_the_formulas_say() {
         let output = fontis(&wrong.split(' ').collect::<Vec<_>>());
         assert_eq!(output.status.code(), Some(2), "{wrong}");
     }
+}
+
+#[test]
+fn a_cascade_of_notions_depends_on_their_order() {
+    // A cell of Table 4.1 of the thesis, in exact numbers.
+    let found =
+        json(&["fairness", "200Mbit/s@0.5", "100Mbit/s@2", "--users", "10:1", "--users", "10:2"]);
+    let classes = |at: usize| -> Vec<f64> {
+        let classes = found["allocations"][at]["classes_mbps"].as_array().expect("classes");
+        classes.iter().map(|share| share.as_f64().expect("a number")).collect()
+    };
+    let close = |got: Vec<f64>, want: [f64; 2]| {
+        assert!(got.iter().zip(want).all(|(a, b)| (a - b).abs() < 1e-9), "{got:?} for {want:?}");
+    };
+    close(classes(0), [4.0, 6.0]);
+    // The smaller node first gives all away that the second could: its own shares stay.
+    let least = 100.0 / (10.0 + 10.0 * 2f64.sqrt());
+    close(classes(1), [least, 10.0 - least]);
+    close(classes(2), [2.0, 8.0]);
+    let one = json(&["fairness", "100Mbit/s", "--users", "3:1:5Mbit/s", "--users", "5:2"]);
+    assert_eq!(one["allocations"].as_array().map(Vec::len), Some(5));
+    assert_eq!(one["allocations"][0]["sum_mbps"], 77.5);
+    assert_eq!(one["allocations"][1]["pareto_better_than_first"], true);
+    for wrong in ["0:1", "1:0", "1", "1:2:x"] {
+        assert_eq!(fontis(&["fairness", "1Mbit/s", "--users", wrong]).status.code(), Some(2));
+    }
+    let two = fontis(&["fairness", "1Mbit/s@2", "1Mbit/s", "--users", "1:1"]);
+    assert!(String::from_utf8_lossy(&two.stderr).contains("node 2 needs a notion"));
+}
+
+#[test]
+fn every_node_of_a_cascade_and_ratios_that_no_float_holds_are_printed() {
+    let found =
+        json(&["fairness", "200Mbit/s@0.5", "100Mbit/s@2", "--users", "10:1", "--users", "10:2"]);
+    let nodes = found["allocations"][0]["nodes"].as_array().expect("nodes");
+    assert_eq!(nodes[0]["classes_mbps"], serde_json::json!([4.0, 16.0]));
+    assert_eq!(nodes[1]["capacity_mbps"], 100.0);
+    assert!((number(&nodes[1]["classes_mbps"][1]) - 6.0).abs() < 1e-9);
+    let text =
+        fontis(&["fairness", "200Mbit/s@0.5", "100Mbit/s@2", "--users", "10:1", "--users", "10:2"]);
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    for part in ["200 Mbit/s, 0.5", "100 Mbit/s, 2", "16", "0.962"] {
+        assert!(text.contains(part), "{text}");
+    }
+    let far = ["fairness", "100Mbit/s@0.001", "--users", "1:1:5Mbit/s", "--users", "1:.1"];
+    assert_eq!(json(&far)["allocations"][0]["classes_mbps"], serde_json::json!([5.0, 95.0]));
+}
+
+#[test]
+fn a_network_in_a_file_is_shared() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("cell.toml");
+    let write = |text: &str| std::fs::write(&path, text).expect("a file");
+    let file = path.to_str().expect("a text");
+    // One user crosses both nodes, each of which has one of its own.
+    let text = "notion = \"proportional\"
+[[node]]\nname = \"cell\"\ncapacity = \"30Mbit/s\"
+[[node]]\nname = \"core\"\ncapacity = \"30Mbit/s\"
+[[user]]\nname = \"long\"\nroute = [\"cell\", \"core\"]
+[[user]]\nname = \"near\"\nroute = [\"cell\"]
+[[user]]\nname = \"far\"\nroute = [\"core\"]\n";
+    write(text);
+    let shares = |args: &[&str]| -> Vec<f64> {
+        let found = json(&[&["fairness", "--network", file], args].concat());
+        let users = found["allocations"][0]["users"].as_array().expect("users").clone();
+        users.iter().map(|user| number(&user["mbps"])).collect()
+    };
+    let close = |got: Vec<f64>, want: [f64; 3]| {
+        assert!(got.iter().zip(want).all(|(a, b)| (a - b).abs() < 1e-9), "{got:?} for {want:?}");
+    };
+    close(shares(&[]), [10.0, 20.0, 20.0]);
+    close(shares(&["--notion", "max-min"]), [15.0; 3]);
+    write(text.split_once('\n').expect("lines").1);
+    let all = json(&["fairness", "--network", file]);
+    assert_eq!(all["allocations"].as_array().map(Vec::len), Some(3));
+    assert!((number(&all["allocations"][1]["nodes"][0]["carried_mbps"]) - 30.0).abs() < 1e-9);
+    let fails = |args: &[&str], words: &str| {
+        let output = fontis(&[&["fairness", "--network", file], args].concat());
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && error.contains(words), "{error}");
+    };
+    fails(&["--notion", "throughput"], "throughput alone has many allocations");
+    fails(&["10Mbit/s"], "cannot be used with");
+    write(&text.replace("\"core\"]", "\"cor\"]"));
+    fails(&[], "cell.toml: line 10: user \"long\": there is no node \"cor\"");
+    std::fs::remove_file(&path).expect("removed");
+    fails(&[], "cell.toml: ");
 }

@@ -3,15 +3,17 @@
 //!
 //! Start here: a `Scenario` stands for runs, a `Run` gives a `Recording`, whose tables go out as
 //! Arrow streams without a copy. `transfer` moves files, `codes` makes symbols, `congestion` lets a
-//! class in Python govern a flow, `claims` judges papers, `command` is the `fontis` command. Long
-//! calls release the interpreter and ask it every now and then whether the user wants them to end
-//! (`interrupt`); errors become exceptions with the same words (`error`).
+//! class in Python govern a flow, `fairness` shares capacity, `claims` judges papers, `command` is
+//! the `fontis` command. Long calls release the interpreter and ask it every now and then whether
+//! the user wants them to end (`interrupt`); errors become exceptions with the same words
+//! (`error`).
 
 mod claims;
 mod codes;
 mod command;
 mod congestion;
 mod error;
+mod fairness;
 mod interrupt;
 mod metrics;
 mod recording;
@@ -33,6 +35,11 @@ mod _native {
     use crate::command::main;
     #[pymodule_export]
     use crate::congestion::Ack;
+    #[pymodule_export]
+    use crate::fairness::{
+        allocate, cascade, equal_shares, greatest_ratio, indifferent, is_kaldor_hicks_better,
+        is_pareto_better, is_pareto_optimal, jain_of_classes, least_jain, network, weight,
+    };
     #[pymodule_export]
     use crate::interrupt::Stop;
     #[pymodule_export]

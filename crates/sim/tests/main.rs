@@ -3,6 +3,7 @@
 mod control;
 mod corpus;
 mod dccp;
+mod fairness;
 mod fld;
 mod friendly;
 mod machines;

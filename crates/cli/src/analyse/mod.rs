@@ -1,6 +1,7 @@
 //! The formulas of the DFCP works, for people.
 
 mod estimator;
+mod fairness;
 mod multipath;
 
 use clap::Subcommand;
@@ -17,7 +18,7 @@ use crate::json::say;
 use crate::text;
 
 /// Compute the theory of fountains: packets to send, fair shares, goodput, redundancy, the accuracy
-/// of the estimator; and that of transfers over several paths at once
+/// of the estimator; that of transfers over several paths at once; and what is fair
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -44,6 +45,7 @@ enum Command {
     Estimator(estimator::Estimator),
     Blocking(multipath::Blocking),
     Cmt(multipath::Cmt),
+    Fairness(fairness::Fairness),
 }
 
 /// The number of packets to send so that k arrive: by the central limit theorem and exactly
@@ -128,6 +130,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Command::Estimator(args) => estimator::evaluate(args)?,
         Command::Blocking(args) => multipath::blocking(args)?,
         Command::Cmt(args) => multipath::cmt(args)?,
+        Command::Fairness(args) => fairness::fairness(args)?,
     };
     if args.json {
         say(&value);

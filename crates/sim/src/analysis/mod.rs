@@ -4,13 +4,15 @@
 //! Start here: [`LossModel`] says how many packets must be sent so that k arrive;
 //! [`max_min_shares`] what a fair queue leaves each flow; [`fountain`] what a fountain makes of its
 //! share; [`Estimator`] finds a link's rate from probes. [`blocking`] and [`concurrent`] model
-//! transfers over several paths at once.
+//! transfers over several paths at once. [`fairness`] shares capacity by notions of fairness, at
+//! nodes, in cascades and in networks.
 
 pub mod blocking;
 pub mod cellular;
 pub mod concurrent;
 pub mod estimator;
 pub(crate) mod exponential;
+pub mod fairness;
 pub mod fountain;
 pub mod loss_model;
 pub mod normal;

@@ -1,0 +1,198 @@
+//! Notions at a node, and at several in a row.
+
+use core::str::FromStr;
+
+use fontis_base::Rate;
+use fontis_sim::analysis::fairness::{
+    FairnessError, Notion, SharedNode, User, allocate, cascade, compare, equal_shares,
+};
+use fontis_sim::recording::metrics::jain;
+use serde_json::{Value, json};
+
+use super::file::MOST_USERS;
+use super::table::{aligned, cell};
+use crate::failure::Failure;
+
+#[derive(Clone, Debug)]
+pub(super) struct NodeText {
+    /// Mbit/s.
+    capacity: f64,
+    notion: Option<Notion>,
+}
+
+impl FromStr for NodeText {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (rate, notion) = match text.split_once('@') {
+            Some((rate, notion)) => (rate, Some(notion)),
+            None => (text, None),
+        };
+        let rate: Rate = rate.parse().map_err(|error| format!("{error}"))?;
+        let notion = notion.map(str::parse).transpose().map_err(|error| format!("{error}"))?;
+        if rate == Rate::ZERO {
+            return Err(format!("{text:?}: the rate must be more than zero"));
+        }
+        Ok(Self { capacity: rate.as_mbps_f64(), notion })
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Class {
+    count: u32,
+    user: User,
+}
+
+impl FromStr for Class {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let form = || format!("{text:?} must be a number, a weight and maybe a rate, as in 10:2");
+        let mut parts = text.splitn(3, ':');
+        let count: u32 = parts.next().and_then(|count| count.parse().ok()).ok_or_else(form)?;
+        let weight: f64 = parts.next().and_then(|weight| weight.parse().ok()).ok_or_else(form)?;
+        let cap = match parts.next() {
+            Some(rate) => rate.parse::<Rate>().map_err(|error| format!("{error}"))?.as_mbps_f64(),
+            None => f64::INFINITY,
+        };
+        if count == 0 || !(weight > 0.0 && weight.is_finite()) {
+            return Err(format!("{text:?}: the number and the weight must be more than zero"));
+        }
+        Ok(Self { count, user: User { weight, cap } })
+    }
+}
+
+/// Shares behind each node of a row.
+struct Allocation {
+    name: String,
+    nodes: Vec<SharedNode>,
+    shares: Vec<Vec<f64>>,
+}
+
+impl Allocation {
+    fn last(&self) -> &[f64] {
+        self.shares.last().map_or(&[], Vec::as_slice)
+    }
+}
+
+pub(super) fn allocations(
+    nodes: &[NodeText],
+    classes: &[Class],
+) -> Result<(Value, Vec<String>), Failure> {
+    let all: u64 = classes.iter().map(|class| u64::from(class.count)).sum();
+    if all > MOST_USERS {
+        return Err(Failure::Usage(format!("{all} users are more than {MOST_USERS}")));
+    }
+    let users: Vec<User> = classes
+        .iter()
+        .flat_map(|class| std::iter::repeat_n(class.user, class.count as usize))
+        .collect();
+    let found = match nodes {
+        [NodeText { capacity, notion: None }] => notions(*capacity, &users),
+        nodes => orders(&nodes_of(nodes)?, &users),
+    };
+    let found = found.map_err(|error| Failure::Usage(error.to_string()))?;
+    let classes_of = |class: &Class| format!("weight {}", class.user.weight);
+    let mut rows = vec![vec!["Mbit/s of a user".to_owned()]];
+    rows[0].extend(classes.iter().map(classes_of));
+    rows[0].extend(["sum".to_owned(), "Jain's index".to_owned()]);
+    let row = |name: String, shares: &[f64]| {
+        let numbers = by_class(classes, shares).into_iter();
+        let numbers = numbers.chain([shares.iter().sum(), jain(shares)]);
+        std::iter::once(name).chain(numbers.map(cell)).collect::<Vec<_>>()
+    };
+    for allocation in &found {
+        match allocation.nodes.as_slice() {
+            [] => rows.push(row(allocation.name.clone(), allocation.last())),
+            nodes => {
+                rows.push(vec![format!("{}:", allocation.name)]);
+                for (node, shares) in nodes.iter().zip(&allocation.shares) {
+                    let name = format!("  {} Mbit/s, {}", cell(node.capacity), node.notion);
+                    rows.push(row(name, shares));
+                }
+            }
+        }
+    }
+    let first = found.first().map_or(&[][..], Allocation::last);
+    let values: Vec<Value> = found.iter().map(|of| value(of, classes, first)).collect();
+    Ok((json!({ "allocations": values }), aligned(&rows)))
+}
+
+/// What is left behind the last node, and behind each.
+fn value(of: &Allocation, classes: &[Class], first: &[f64]) -> Value {
+    let shares = of.last();
+    let node = |(node, shares): (&SharedNode, &Vec<f64>)| {
+        json!({
+            "capacity_mbps": node.capacity, "notion": node.notion.to_string(),
+            "classes_mbps": by_class(classes, shares), "jain": jain(shares),
+            "sum_mbps": shares.iter().sum::<f64>(),
+        })
+    };
+    let mut value = json!({
+        "name": of.name, "classes_mbps": by_class(classes, shares), "jain": jain(shares),
+        "sum_mbps": shares.iter().sum::<f64>(),
+        "pareto_better_than_first": compare::is_pareto_better(first, shares),
+        "kaldor_hicks_better_than_first": compare::is_kaldor_hicks_better(first, shares),
+    });
+    if !of.nodes.is_empty() {
+        value["nodes"] = of.nodes.iter().zip(&of.shares).map(node).collect();
+    }
+    value
+}
+
+/// One node, by each notion.
+fn notions(capacity: f64, users: &[User]) -> Result<Vec<Allocation>, FairnessError> {
+    let of = |name: &str, shares: Vec<f64>| Allocation {
+        name: name.to_owned(),
+        nodes: Vec::new(),
+        shares: vec![shares],
+    };
+    let mut found = vec![of("flow-rate equality", equal_shares(capacity, users)?)];
+    for (name, notion) in [
+        ("max-min", Notion::MaxMin),
+        ("proportional", Notion::Alpha(1.0)),
+        ("delay", Notion::Alpha(2.0)),
+        ("throughput", Notion::Throughput),
+    ] {
+        found.push(of(name, allocate(capacity, users, notion)?));
+    }
+    Ok(found)
+}
+
+/// Nodes in a row: as they stand, in the other order, and with only their notions exchanged.
+fn orders(nodes: &[SharedNode], users: &[User]) -> Result<Vec<Allocation>, FairnessError> {
+    let of = |name: &str, nodes: Vec<SharedNode>| {
+        let shares = cascade(&nodes, users)?;
+        Ok(Allocation { name: name.to_owned(), nodes, shares })
+    };
+    let mut found = vec![of("as given", nodes.to_vec())?];
+    if nodes.len() > 1 {
+        let reversed: Vec<SharedNode> = nodes.iter().rev().copied().collect();
+        let pairs = nodes.iter().zip(&reversed);
+        let exchanged: Vec<SharedNode> =
+            pairs.map(|(node, other)| SharedNode { notion: other.notion, ..*node }).collect();
+        found.push(of("nodes in reverse", reversed)?);
+        found.push(of("notions in reverse", exchanged)?);
+    }
+    Ok(found)
+}
+
+fn nodes_of(nodes: &[NodeText]) -> Result<Vec<SharedNode>, Failure> {
+    let node = |(number, node): (usize, &NodeText)| match node.notion {
+        Some(notion) => Ok(SharedNode { capacity: node.capacity, notion }),
+        None => Err(Failure::Usage(format!(
+            "node {number} needs a notion of fairness, as in 100Mbit/s@proportional"
+        ))),
+    };
+    (1..).zip(nodes).map(node).collect()
+}
+
+fn by_class(classes: &[Class], shares: &[f64]) -> Vec<f64> {
+    let mut at = 0;
+    let first = |class: &Class| {
+        let share = shares[at];
+        at += class.count as usize;
+        share
+    };
+    classes.iter().map(first).collect()
+}
