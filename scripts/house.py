@@ -53,6 +53,7 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         "scheduler": set(),
         "rate": {"congestion"},
         "cast": TRANSPORT,
+        "swarm": set(),
         "dfcp": TRANSPORT,
         "tcp": TRANSPORT,
         "published": TRANSPORT,

@@ -5,8 +5,8 @@
 //! deadline. [`rate`] holds the rate controllers, one of which drives each path. [`tcp`] is what it
 //! is compared with, [`published`] the protocol of 2015 from which it comes, [`dccp`] carries
 //! datagrams under congestion control, [`sctp`] messages over several paths, which a [`scheduler`]
-//! chooses; [`cast`] sends one object to many receivers. [`qlog`] tells what happened in a
-//! connection.
+//! chooses; [`cast`] sends one object to many receivers, and in a [`swarm`] each of them is a
+//! source. [`qlog`] tells what happened in a connection.
 
 pub mod cast;
 pub mod congestion;
@@ -17,5 +17,6 @@ pub mod qlog;
 pub mod rate;
 pub mod scheduler;
 pub mod sctp;
+pub mod swarm;
 pub mod tcp;
 mod wire;

@@ -16,5 +16,6 @@ mod published;
 mod rates;
 mod refusals;
 mod sctp;
+mod swarm;
 mod tcp;
 mod untrue;

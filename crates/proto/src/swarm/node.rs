@@ -1,0 +1,221 @@
+use std::collections::BTreeMap;
+
+use fixedbitset::FixedBitSet;
+use fontis_base::Stream;
+
+use super::neighbour::Neighbour;
+
+/// Neighbours that are looked at for one choice.
+const TRIED: usize = 8;
+
+/// The choices of a node.
+#[derive(Clone, Copy, Debug)]
+pub struct SwarmConfig {
+    /// Blocks of the object.
+    pub blocks: u32,
+    /// Blocks that it sends at once.
+    pub uploads: usize,
+    /// Whether it had the object from the beginning. Such a node sends each block once before any a
+    /// second time: what it has sent, others can pass on.
+    pub is_origin: bool,
+}
+
+/// What a node tells its neighbours about itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SwarmMessage {
+    /// It has a block.
+    Has(u32),
+    /// A block comes to it.
+    Coming(u32),
+    /// A block comes no more, and is lacking.
+    Lost(u32),
+    /// Whether it takes more at present.
+    Room(bool),
+}
+
+/// A block to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SwarmUpload {
+    /// The neighbour.
+    pub to: u32,
+    /// The block.
+    pub block: u32,
+}
+
+/// One node of a swarm.
+#[derive(Debug)]
+pub struct SwarmNode {
+    config: SwarmConfig,
+    stream: Stream,
+    own: FixedBitSet,
+    coming: FixedBitSet,
+    neighbours: BTreeMap<u32, Neighbour>,
+    /// For each block, the neighbours that have it or get it.
+    holders: Vec<u32>,
+    /// For each block, how often this node has begun to send it.
+    sent: Vec<u32>,
+    /// Uploads that go on.
+    uploads: usize,
+}
+
+impl SwarmNode {
+    /// A node without neighbours.
+    pub fn new(config: SwarmConfig, seed: u64) -> Self {
+        let blocks = config.blocks as usize;
+        let mut own = FixedBitSet::with_capacity(blocks);
+        own.set_range(.., config.is_origin);
+        Self {
+            config,
+            stream: Stream::new(seed, "swarm"),
+            own,
+            coming: FixedBitSet::with_capacity(blocks),
+            neighbours: BTreeMap::new(),
+            holders: vec![0; blocks],
+            sent: vec![0; blocks],
+            uploads: 0,
+        }
+    }
+
+    /// Whether it has everything.
+    pub fn is_complete(&self) -> bool {
+        self.own.is_full()
+    }
+
+    /// Another node, which has nothing as far as is known.
+    pub fn meet(&mut self, neighbour: u32) {
+        let blocks = self.config.blocks as usize;
+        self.neighbours.entry(neighbour).or_insert_with(|| Neighbour::new(blocks));
+    }
+
+    /// A neighbour is gone.
+    pub fn part(&mut self, neighbour: u32) {
+        let Some(gone) = self.neighbours.remove(&neighbour) else { return };
+        for block in gone.has.union(&gone.coming) {
+            self.holders[block] -= 1;
+        }
+    }
+
+    /// Takes what a neighbour tells; what no neighbour tells, or of no block, is ignored.
+    pub fn hear(&mut self, from: u32, message: SwarmMessage) {
+        let Some(neighbour) = self.neighbours.get_mut(&from) else { return };
+        let block = match message {
+            SwarmMessage::Room(has_room) => {
+                neighbour.has_room = has_room;
+                return;
+            }
+            SwarmMessage::Has(block) | SwarmMessage::Coming(block) | SwarmMessage::Lost(block) => {
+                block as usize
+            }
+        };
+        if block >= self.holders.len() {
+            return;
+        }
+        let had = neighbour.has.contains(block);
+        let held = had || neighbour.coming.contains(block);
+        match message {
+            SwarmMessage::Has(_) => {
+                neighbour.coming.remove(block);
+                neighbour.has.insert(block);
+                neighbour.lacking -= usize::from(!had);
+            }
+            SwarmMessage::Coming(_) if !had => neighbour.coming.insert(block),
+            SwarmMessage::Lost(_) => neighbour.coming.remove(block),
+            SwarmMessage::Coming(_) | SwarmMessage::Room(_) => {}
+        }
+        let holds = neighbour.has.contains(block) || neighbour.coming.contains(block);
+        match (held, holds) {
+            (false, true) => self.holders[block] += 1,
+            (true, false) => self.holders[block] -= 1,
+            _ => {}
+        }
+    }
+
+    /// The next block to send, and to whom, if there is anything to send and an upload is free. It
+    /// goes on until [`sent`](Self::sent).
+    pub fn next_upload(&mut self) -> Option<SwarmUpload> {
+        if self.uploads >= self.config.uploads {
+            return None;
+        }
+        let takers = self.neighbours.iter();
+        let takers = takers.filter(|(_, one)| one.has_room && one.lacking > 0);
+        let mut takers: Vec<u32> = takers.map(|(id, _)| *id).collect();
+        for _ in 0..TRIED.min(takers.len()) {
+            let to = self.pick(&mut takers)?;
+            let Some(block) = self.rarest_for(to) else { continue };
+            let neighbour = self.neighbours.get_mut(&to)?;
+            neighbour.coming.insert(block);
+            self.holders[block] += 1;
+            self.sent[block] += 1;
+            self.uploads += 1;
+            return Some(SwarmUpload { to, block: block as u32 });
+        }
+        None
+    }
+
+    /// Takes one of `takers` out: of two at random, the one that lacks more. If all chose the one
+    /// that lacks most, most of them would be refused.
+    fn pick(&mut self, takers: &mut Vec<u32>) -> Option<u32> {
+        let count = takers.len() as u64;
+        let [one, other] = [(); 2].map(|()| self.stream.below(count.max(1)) as usize);
+        let lacking = |at: usize| {
+            let neighbour = self.neighbours.get(takers.get(at)?)?;
+            Some(neighbour.lacking)
+        };
+        let at = if lacking(one) >= lacking(other) { one } else { other };
+        (count > 0).then(|| takers.swap_remove(at))
+    }
+
+    /// The block that serves a neighbour and the swarm most.
+    fn rarest_for(&mut self, to: u32) -> Option<usize> {
+        let neighbour = self.neighbours.get(&to)?;
+        let (mut best, mut ties) = (None, 0);
+        for block in neighbour.wanted(&self.own) {
+            let (holders, sent) = (self.holders[block], self.sent[block]);
+            let key = if self.config.is_origin { (sent, holders) } else { (holders, sent) };
+            match best {
+                Some((least, _)) if key > least => {}
+                Some((least, _)) if key == least => {
+                    // Each of those that are as rare has the same chance.
+                    ties += 1;
+                    if self.stream.below(ties) == 0 {
+                        best = Some((key, block));
+                    }
+                }
+                _ => (best, ties) = (Some((key, block)), 1),
+            }
+        }
+        best.map(|(_, block)| block)
+    }
+
+    /// An upload has ended: all symbols have left, or the neighbour wants none.
+    pub fn sent(&mut self) {
+        self.uploads = self.uploads.saturating_sub(1);
+    }
+
+    /// Whether this node wants a block that another begins to send; if so, the neighbours are to be
+    /// told that it comes.
+    pub fn accept(&mut self, block: u32) -> bool {
+        let index = block as usize;
+        let wants =
+            block < self.config.blocks && !self.own.contains(index) && !self.coming.contains(index);
+        if wants {
+            self.coming.insert(index);
+        }
+        wants
+    }
+
+    /// A block has come, and is right; the neighbours are to be told.
+    pub fn came(&mut self, block: u32) {
+        if block < self.config.blocks {
+            self.coming.remove(block as usize);
+            self.own.insert(block as usize);
+        }
+    }
+
+    /// A block comes no more, or was wrong; the neighbours are to be told.
+    pub fn lost(&mut self, block: u32) {
+        if block < self.config.blocks {
+            self.coming.remove(block as usize);
+        }
+    }
+}
