@@ -14,6 +14,8 @@ pub(super) const HEADERS: u32 = 28 + 45;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// A rate without any report for so long is halved.
 const BLIND: Duration = Duration::from_secs(2);
+/// After so long without any report while nothing was sent, the rate begins anew.
+const OUTDATED: Duration = Duration::from_secs(10);
 
 /// What the receiver allows that bounds the rate: the current limiting receiver of RFC 4654.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +34,8 @@ pub(super) struct GroupRate {
     /// Bytes of symbols and headers in a packet, and of symbols only.
     packet: f64,
     symbol: f64,
-    /// Packets with headers, in bytes a second.
+    /// Packets with headers, in bytes a second: at the beginning, and now.
+    first: f64,
     rate: f64,
     limiting: Option<Limiting>,
     /// Whether any receiver has lost something.
@@ -57,6 +60,7 @@ impl GroupRate {
             choice,
             packet,
             symbol,
+            first,
             rate: first,
             limiting: None,
             has_lost: false,
@@ -147,6 +151,16 @@ impl GroupRate {
         if self.limiting() == Some(member) {
             self.limiting = None;
         }
+    }
+
+    /// Symbols leave again, after a time in which nobody had a reason to report.
+    pub(super) fn resume(&mut self, now: Time) {
+        if now.since(self.heard) > OUTDATED {
+            // What was known of the paths may be true no more.
+            (self.rate, self.limiting, self.has_lost) = (self.first, None, false);
+        }
+        self.heard = now;
+        self.rise_at = self.rise_at.max(now);
     }
 
     /// Lets time pass while symbols are sent; `round_trip` is the longest.

@@ -291,6 +291,7 @@ impl CastSender {
         let mut pacer = Serializer::new(self.pacer.rate());
         pacer.send(now, 0);
         self.pacer = pacer;
+        self.rate.resume(now);
     }
 
     /// The median share of loss of those who are not done and have said it.

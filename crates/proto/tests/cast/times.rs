@@ -160,3 +160,17 @@ fn the_worst_receiver_bounds_the_rate_by_the_equation_unless_it_is_too_slow() {
     println!("{mean:.2} Mbit/s, {} at the end", outcome.rate);
     assert!((5.0..15.0).contains(&mean), "{mean}");
 }
+
+#[test]
+fn after_a_long_silence_the_rate_begins_anew() {
+    println!("seed {}", seed());
+    let mut ways = vec![Way { delay: Duration::from_millis(25), ..Way::lossy(0.0) }; 2];
+    ways[1].joins = secs(60.0);
+    let rate = Rate::from_mbps(10);
+    let link = Some((rate, rate.bytes_in(Duration::from_millis(50))));
+    let outcome = cast_over(8 << 20, FREE, link, &ways, seed(), secs(120.0));
+    let (first, second) = (outcome.of(0), outcome.of(1) - 60.0);
+    println!("the first takes {first:.2} s, one that comes much later {second:.2} s");
+    assert!((second / first - 1.0).abs() < 0.3, "{first} {second}");
+    assert!(outcome.dropped < 0.03, "{}", outcome.dropped);
+}
