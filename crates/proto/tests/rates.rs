@@ -2,7 +2,7 @@
 //! that are late.
 
 use bytes::Bytes;
-use fontis_base::{Duration, Rate, Serializer};
+use fontis_base::{Duration, Rate, Serializer, Stream};
 use fontis_codes::Code;
 use fontis_proto::dfcp::{
     CloseReason, DfcpConfig, DfcpEvent, DfcpPacket, Frame, KnownPath, ObjectShape, SendOptions,
@@ -289,4 +289,48 @@ fn pauses_of_hosts_do_not_slow_a_short_path_down() {
     let known = Rate::from_mbps(2000);
     let (took, least) = sends_between([15, 2, 6, 3, 4, 1], 1, Some(known));
     assert!(least > Rate::from_mbps(1000), "{least} in {} µs", took.as_micros());
+}
+
+#[test]
+fn small_messages_say_nothing_about_the_rate_of_what_is_larger() {
+    let seed = std::env::var("FONTIS_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let mut random = Stream::new(seed, "small messages");
+    for _ in 0..6 {
+        let mbps = 10 + random.below(90);
+        let one_way = Duration::from_micros(100 + random.below(20_000));
+        println!("seed {seed}: {mbps} Mbit/s, {one_way:?} each way");
+        let config = DfcpConfig { max_packet_size: 1500, ..DfcpConfig::default() };
+        let mut pair = Pair::new(config.clone(), config, one_way, None);
+        pair.bottleneck = Some([0; 2].map(|_| Serializer::new(Rate::from_mbps(mbps))));
+        pair.run_for(millis(200));
+        // The time of a large message, and the least rate at which it is sent.
+        let send = |pair: &mut Pair| {
+            let begin = pair.now;
+            let options = SendOptions::default();
+            let channel = pair.client.send_message(vec![1; 4_000_000].into(), options);
+            let all = DfcpEvent::Delivered { channel };
+            let mut least = pair.client.stats().rate;
+            while !pair.events_of(Side::Client).contains(&&all) {
+                pair.run_for(millis(1));
+                least = least.min(pair.client.stats().rate);
+                assert!(pair.now.since(begin) < Duration::from_secs(30), "it stands still");
+            }
+            (pair.now.since(begin).as_secs_f64(), least.as_mbps_f64() / mbps as f64)
+        };
+        send(&mut pair);
+        let (before, _) = send(&mut pair);
+        for _ in 0..1000 {
+            let bytes = 10 + random.below(100) as usize;
+            for _ in 0..1 + random.below(6) {
+                pair.client.send_message(vec![2; bytes].into(), SendOptions::default());
+                pair.run_for(Duration::from_micros(random.below(5_000)));
+            }
+            pair.run_for(Duration::from_micros(random.below(40_000)));
+        }
+        let (after, least) = send(&mut pair);
+        let times = after / before;
+        println!("{times:.2} times as long, at {least:.2} of the path's rate at least");
+        // A queue is emptied at .4 of the rate.
+        assert!(times < 1.25 && least > 0.3, "{times:.2} times as long, {least:.2}");
+    }
 }

@@ -26,6 +26,10 @@ const SILENT_PACKETS: u64 = 5;
 /// Runs of loss at least this long are outages: they say nothing about the loss to code against.
 const OUTAGE_RUN: u64 = 64;
 
+/// A packet's wait for its turn that comes of a rate that holds no longer: it is charged anew when
+/// the rate is known better.
+const LONG_DEBT: Duration = Duration::from_millis(20);
+
 /// The longest wait for another probe of a silent path, of a connection that has others: it should
 /// be found soon when it works again.
 const PROBE_BESIDE_OTHERS: Duration = Duration::from_millis(500);
@@ -74,6 +78,12 @@ pub(super) struct Path {
     kind: RateKind,
     pub(super) mtu: Mtu,
     pub(super) limited: bool,
+    /// The first packet behind the last one that left while there was no data to fill the path:
+    /// what arrives of those before it says nothing about the path's rate. None before the first
+    /// data.
+    unfilled: Option<u64>,
+    /// What leaves next ends such a gap.
+    refills: bool,
     /// The host was late with data since the last feedback.
     host_late: bool,
     /// When data was last asked for, there was none.
@@ -130,6 +140,8 @@ impl Path {
             kind,
             mtu,
             limited: false,
+            unfilled: None,
+            refills: false,
             host_late: false,
             starved: false,
             room_since: Time::ZERO,
@@ -233,6 +245,9 @@ impl Path {
     /// Why a packet that leaves now tells nothing of the path's rate, if less was sent than that:
     /// data late, or no data although it could. To wait for room in flight is neither.
     pub(super) fn lateness(&self, now: Time, data: bool) -> Option<Late> {
+        if data && self.refills {
+            return Some(Late::Starved);
+        }
         let slack = if data { self.pacer.catch_up() } else { Duration::ZERO };
         let late = self.pacer.has_begun() && self.pacer.next().max(self.room_since) + slack < now;
         let why = if data && !self.starved { Late::Host } else { Late::Starved };
@@ -243,12 +258,28 @@ impl Path {
     pub(super) fn data_sent(&mut self, now: Time, number: u64, size: u32, train: bool) {
         let rate = self.rate();
         self.pacer.sent(now, size, rate);
-        self.starved = false;
+        (self.starved, self.refills) = (false, false);
+        self.unfilled.get_or_insert(0);
         // What the path would carry does not show below a limit.
         self.limited |= rate < self.controller.rate();
         if train {
             self.trains.sent(number);
         }
+    }
+
+    /// There is nothing to be sent, although something could.
+    pub(super) fn found_nothing(&mut self, now: Time, waits: bool) {
+        self.limited |= self.history.unresolved() > 0 || waits;
+        self.starved = true;
+        let allowance = self.controller.allowance(self.rtt.smoothed());
+        if let Some(unfilled) = &mut self.unfilled
+            && self.history.in_flight() * 2 < allowance
+        {
+            *unfilled = self.history.next_number();
+            self.refills = true;
+        }
+        self.trains.end();
+        self.pacer.restart(now);
     }
 
     /// A few packets' dispersion told the bottleneck's rate before any data was acknowledged.
@@ -357,7 +388,7 @@ impl Path {
             decided,
             mean_burst: self.loss.mean_burst(),
             train: None,
-            limited: self.limited,
+            limited: self.limited || self.unfilled.is_some_and(|first| feedback.largest < first),
             late: self.host_late,
             in_flight: self.history.in_flight(),
             marked: feedback.ce.saturating_sub(self.last_marked),
@@ -370,7 +401,7 @@ impl Path {
         }
         self.met = None;
         if fresh {
-            self.controller.on_feedback(&sample);
+            self.steer(now, &sample);
             if !sample.limited && self.controller.has_started() {
                 let least = sample.one_way_ns.iter().map(|(_, delay)| *delay).min();
                 self.met = least.map(|least| (sample.received_at, least));
@@ -378,6 +409,15 @@ impl Path {
             (self.limited, self.host_late) = (false, false);
         }
         Ok(())
+    }
+
+    /// Lets the controller find another rate.
+    fn steer(&mut self, now: Time, sample: &FeedbackSummary) {
+        let before = self.rate();
+        self.controller.on_feedback(sample);
+        if self.pacer.next() > now + LONG_DEBT {
+            self.pacer.recharge(now, before, self.rate());
+        }
     }
 
     /// The peer's clock is not what was gone by so far: begin anew with half of the rate.

@@ -317,11 +317,7 @@ impl DfcpConnection {
             return None;
         };
         let Some((mut symbols, k, pass)) = self.next_symbols(at) else {
-            let path = &mut self.paths[at];
-            path.limited |= path.history.unresolved() > 0 || !self.send.is_empty();
-            path.starved = true;
-            path.trains.end();
-            path.pacer.restart(now);
+            self.paths[at].found_nothing(now, !self.send.is_empty());
             return None;
         };
         // A block that begins leaves room for another to be prepared.
