@@ -147,6 +147,8 @@ def get(
     retries: int,
     interfaces: str,
     spare: Sequence[str],
+    share: bool,
+    share_for: str | None,
     progress: Callable[[dict[str, Any]], object] | None,
     stop: Stop | None,
 ) -> dict[str, Any]: ...

@@ -52,6 +52,8 @@ def get(
     retries: int = 5,
     interfaces: str = "auto",
     spare: Sequence[str] = (),
+    share: bool = False,
+    share_for: str | None = None,
     progress: Callback | None = None,
     stop: Stop | None = None,
 ) -> Report:
@@ -61,8 +63,9 @@ def get(
     What an interrupted transfer left is gone on with, unless ``restart``. Links that point out of
     their folder are left out, unless ``outward_links``. ``interfaces`` says over which interfaces
     it comes: "auto", "one" or names, as in "eth0,wwan0"; those that ``spare`` names carry data
-    only while no other answers. Ctrl-C and ``stop`` end it with
-    KeyboardInterrupt.
+    only while no other answers. With ``share`` it comes from all who fetch the same that way, and
+    is sent on to them; after the end for ``share_for``, as in "10min". Ctrl-C and ``stop`` end it
+    with KeyboardInterrupt.
     """
     report = _native.get(
         [url] if isinstance(url, str) else list(url),
@@ -76,6 +79,8 @@ def get(
         retries=retries,
         interfaces=interfaces,
         spare=list(spare),
+        share=share,
+        share_for=share_for,
         progress=progress,
         stop=stop,
     )

@@ -132,12 +132,13 @@ def test_files_move(desk, command, tmp_path):
     try:
         join = [command, "join", group, "joined", "--interface", "lo"]
         subprocess.run(join, cwd=tmp_path, check=True, capture_output=True, timeout=60)
-        one, several, links = (shlex.split(line) for line in commands() if line.startswith("fontis get"))
+        one, several, shared, links = (shlex.split(line) for line in commands() if line.startswith("fontis get"))
         assert one[2].startswith("fontis://HOST:4433/alps.tif?key=")
         assert several[2:] == ["URL1", "URL2", "URL3", "~/maps"]
+        assert shared[2:] == ["URL", "--share"]
         assert links[2:] == ["URL", "--paths", "wlan0,wwan0"]
         file = url.replace("/?", "/alps.tif?")
-        for words in ([file], [file, file, file, "several"], [file, "again", "--paths", "lo"]):
+        for words in ([file], [file, file, file, "several"], [file, "on", "--share"], [file, "again", "--paths", "lo"]):
             subprocess.run([command, "get", *words], cwd=tmp_path, check=True, capture_output=True, timeout=60)
         status = subprocess.run([command, *shlex.split(the("fontis status"))[1:]], capture_output=True, text=True, timeout=60)
         assert f"{server.pid}: serve {tmp_path / 'maps'}" in status.stdout, status.stderr

@@ -20,12 +20,13 @@ use crate::control::{Control, ControlArgs};
 use crate::failure::Failure;
 use crate::interfaces::{group_interface, group_interface_for};
 use crate::json;
-use crate::listen::{ListenArgs, address, announce, read_secret, status, urls};
+use crate::listen::{ListenArgs, address, announce, read_secret, status, urls_of};
 use crate::peer::{KeyArgs, Keys, SECURITY};
 use crate::progress::Side;
 use crate::runtime::{block_on, interrupted};
 use crate::selection::SelectionArgs;
 use crate::serve::tell;
+use crate::swarm::{self, SwarmCast};
 use crate::text;
 
 /// The port at which receivers ask to take part.
@@ -72,6 +73,10 @@ pub(crate) struct Args {
     /// Begin when so many have come [default: as many as --receivers says, or one]
     #[arg(long, value_name = "N")]
     start: Option<u32>,
+    /// Use no multicast: receivers fetch with fontis get --share, and send on to each other what
+    /// has come; --receivers says when this side may leave
+    #[arg(long, conflicts_with_all = ["group", "interface", "hops", "rate", "min_rate", "start", "one_way"])]
+    swarm: bool,
     /// Take no answers, for a data diode, a satellite, or multicast without a way back: send so
     /// much that --loss does not matter, in rounds
     #[arg(long, conflicts_with_all = ["receivers", "start", "public", "listen", "allow"])]
@@ -110,6 +115,8 @@ Examples:
     fontis join 'fontis://192.0.2.1:4435/image.iso?key=KEY&secret=SECRET'
   Through a data diode, twice, at a loss of up to 20 %:
     fontis cast backup.tar --one-way --loss 20% --rounds 2 --rate 100mbit
+  Where multicast does not pass; each receiver sends on to the others what it has:
+    fontis cast image.iso --swarm
   Over routers that forward a group of one source:
     fontis cast image.iso --rate 50mbit --group 232.1.2.3:4436 --hops 8";
 
@@ -166,16 +173,34 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let path = args.path.canonicalize().map_err(|error| {
         Failure::Failed(format!("cannot open {}: {error}", args.path.display()))
     })?;
-    let address = args.group.unwrap_or_else(|| group_for(&path));
+    if args.receivers == Some(0) {
+        let text = "--receivers 0 sends nothing to nobody: leave it out, or name a number";
+        return Err(Failure::Usage(text.to_owned()));
+    }
+    if args.swarm {
+        return swarm::run(&SwarmCast {
+            path: &path,
+            listen: &args.listen,
+            port: PORT,
+            public: args.public,
+            receivers: args.receivers,
+            keys: &args.keys,
+            control: &args.control,
+            selection: &args.selection,
+            as_json: args.json,
+        });
+    }
+    cast(args, &path)
+}
+
+/// Casts to a group.
+fn cast(args: &Args, path: &Path) -> Result<(), Failure> {
+    let address = args.group.unwrap_or_else(|| group_for(path));
     if !address.ip().is_multicast() || address.port() == 0 {
         return Err(Failure::Usage(format!(
             "{address} is no multicast group with a port: write one of 224.0.0.0/4 or ff00::/8, as in \
              239.255.1.2:{GROUP_PORT}"
         )));
-    }
-    if args.receivers == Some(0) {
-        let text = "--receivers 0 sends nothing to nobody: leave it out, or name a number";
-        return Err(Failure::Usage(text.to_owned()));
     }
     let interface = match &args.interface {
         Some(name) => group_interface(name, address.is_ipv6())?,
@@ -196,28 +221,22 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             return Err(Failure::Usage(text.to_owned()));
         };
         let options = OneWayOptions { group, rate, loss: args.loss, rounds: args.rounds };
-        return send_one_way(&path, options, &selection, &keys, as_json);
+        return send_one_way(path, options, &selection, &keys, as_json);
     }
     let expected = args.receivers;
     block_on(&keys, async {
         let endpoint = args.listen.bind(PORT, &keys, RateKind::default())?;
-        let secret = if args.public { None } else { Some(read_secret(&path, &keys)?) };
+        let secret = if args.public { None } else { Some(read_secret(path, &keys)?) };
         let wait_for = args.start.or(expected).unwrap_or(1);
         let options = CastOptions { group, rate, wait_for };
         let caster = {
-            let path = path.clone();
+            let path = path.to_owned();
             let work = move || Caster::new(&path, &selection, options);
             let made = tokio::task::spawn_blocking(work).await;
             made.map_err(|_| Failure::Failed("internal error: a worker failed".to_owned()))??
         };
         let name = caster.source().manifest().name().to_owned();
-        let urls: Vec<String> = urls(&endpoint, &keys, secret.as_ref())
-            .into_iter()
-            .map(|url| match url.parse::<Url>() {
-                Ok(url) => Url { path: Some(name.clone()), ..url }.to_string(),
-                Err(_) => url,
-            })
-            .collect();
+        let urls = urls_of(&endpoint, Some(&name), secret.as_ref());
         let server = FileServer::of_cast(endpoint.clone(), caster, secret);
         let cast_status = server.cast_status();
         let control = Control::new("cast", path.display().to_string(), &args.control);

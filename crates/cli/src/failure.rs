@@ -52,6 +52,7 @@ impl From<fontis::transfer::TransferError> for Failure {
                 ..
             }
             | TransferError::NoRoom { .. }
+            | TransferError::Alone
             | TransferError::Connect(ConnectError::NoAnswer(_))
             | TransferError::Resolve { .. } => Self::Away(error.to_string()),
             _ => Self::Failed(error.to_string()),

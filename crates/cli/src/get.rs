@@ -18,6 +18,7 @@ use crate::peer::{self, KeyArgs, Keys, ReachArgs};
 use crate::progress::{Show, Side, Tracker};
 use crate::runtime::{block_on, until_interrupted};
 use crate::serve::summary;
+use crate::share::{self, ShareArgs};
 use crate::store::StoreArgs;
 
 /// Fetch a file or a folder from fontis serve
@@ -43,6 +44,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     store: StoreArgs,
     #[command(flatten)]
+    share: ShareArgs,
+    #[command(flatten)]
     reach: ReachArgs,
     #[command(flatten)]
     control: ControlArgs,
@@ -65,6 +68,8 @@ Examples:
   Fetch a file from two servers at once:
     fontis get 'fontis://192.0.2.1:4433/map.tif?key=KEY&secret=SECRET' \\
         'fontis://198.51.100.7:4433/map.tif?key=KEY&secret=SECRET' maps/
+  Fetch what many others fetch at this moment, and send on to them what has come:
+    fontis get --share 'fontis://192.0.2.1:4433/map.tif?key=KEY&secret=SECRET'
   Unpack an archive while it comes:
     fontis get 'fontis://[2001:db8::1]:4433/maps.tar?key=KEY&secret=SECRET' - | tar x";
 
@@ -81,6 +86,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let text = "--json and - would both write to standard output: name a file or a folder";
         return Err(Failure::Usage(text.to_owned()));
     }
+    args.share.check(urls.len(), &dest)?;
     let keys = args.keys.load()?;
     let tracker = Tracker::new(Show::new(args.json), args.verbose, Side::Receiving);
     let control = Control::new("get", url.path.clone().unwrap_or_default(), &args.control)
@@ -95,7 +101,22 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let progress = |progress| tracker.see(progress);
     let fetched = block_on(&keys, async {
         let _open = crate::steering::open(&control);
-        if urls.len() == 1 {
+        if args.share.is_wanted() {
+            let fetch = share::fetch(
+                url,
+                &dest,
+                options,
+                &keys,
+                (&args.reach, &args.share),
+                attach,
+                progress,
+            );
+            let (report, sharing) = until_interrupted(fetch, interruption).await?;
+            tracker.finish();
+            tell(&report, args.json);
+            args.share.go_on(sharing, url, args.json).await;
+            Ok(report)
+        } else if urls.len() == 1 {
             let fetch = fetch(url, &dest, options, &keys, &args.reach, attach, progress);
             until_interrupted(fetch, interruption).await
         } else {
@@ -106,12 +127,19 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     });
     tracker.finish();
     let report = fetched?;
-    if args.json {
-        json::say(&json::done(&report));
-    } else {
-        status(&summary(&report, "received"));
+    if !args.share.is_wanted() {
+        tell(&report, args.json);
     }
     crate::left_out::check([&report.left_out], args.json)
+}
+
+/// Tells of what is verified and in its place.
+fn tell(report: &Report, as_json: bool) {
+    if as_json {
+        json::say(&json::done(report));
+    } else {
+        status(&summary(report, "received"));
+    }
 }
 
 /// The URLs of the arguments, and the destination.

@@ -40,6 +40,7 @@ mod runtime;
 mod selection;
 pub mod send;
 mod serve;
+pub mod share;
 mod sim;
 #[cfg(unix)]
 mod socket;
@@ -48,6 +49,7 @@ mod status;
 mod steering;
 mod store;
 mod survey;
+mod swarm;
 #[cfg(target_os = "linux")]
 mod testbed;
 mod text;

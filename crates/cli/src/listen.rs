@@ -5,7 +5,7 @@ use std::io::{Write, stderr};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
-use fontis::{Accept, AllowList, BindError, Endpoint, Secret, Url};
+use fontis::{Accept, AllowList, BindError, Endpoint, PublicKey, Secret, Url};
 use fontis_proto::rate::RateKind;
 use serde_json::json;
 
@@ -63,12 +63,18 @@ impl ListenArgs {
 }
 
 /// The URLs of an endpoint, the likeliest to be reachable first.
-pub fn urls(endpoint: &Endpoint, keys: &Keys, secret: Option<&Secret>) -> Vec<String> {
+pub fn urls(endpoint: &Endpoint, secret: Option<&Secret>) -> Vec<String> {
+    urls_of(endpoint, None, secret)
+}
+
+/// The URLs of one object at an endpoint.
+pub fn urls_of(endpoint: &Endpoint, path: Option<&str>, secret: Option<&Secret>) -> Vec<String> {
+    let Ok(key) = PublicKey::new(endpoint.public_key()) else { return Vec::new() };
     let url = |address: SocketAddr| Url {
         host: address.ip().to_string(),
         port: address.port(),
-        path: None,
-        key: keys.identity.public(),
+        path: path.map(str::to_owned),
+        key,
         secret: secret.cloned(),
     };
     reachable(endpoint.local_addr()).into_iter().map(|address| url(address).to_string()).collect()

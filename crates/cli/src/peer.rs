@@ -146,6 +146,41 @@ impl Keys {
         rate: RateKind,
         paths: &PathArgs,
     ) -> Result<Endpoint, Failure> {
+        let identity = match self.is_shown {
+            true => self.identity.clone(),
+            false => self.identity.towards(server),
+        };
+        self.bind_with(remote, &identity, rate, paths, Accept::None)
+    }
+
+    /// The same, for one that accepts everybody's connections too, on `listen` if there is one.
+    /// Others introduce it by its key, which tells nobody more than that.
+    pub fn bind_sharing(
+        &self,
+        remote: SocketAddr,
+        paths: &PathArgs,
+        listen: Option<SocketAddr>,
+    ) -> Result<Endpoint, Failure> {
+        let identity = match self.is_shown {
+            true => self.identity.clone(),
+            false => Identity::generate(),
+        };
+        match listen {
+            None => self.bind_with(remote, &identity, RateKind::Auto, paths, Accept::Anyone),
+            Some(address) => {
+                Ok(self.bind_as(&identity, (address, None), RateKind::Auto, Accept::Anyone)?)
+            }
+        }
+    }
+
+    fn bind_with(
+        &self,
+        remote: SocketAddr,
+        identity: &Identity,
+        rate: RateKind,
+        paths: &PathArgs,
+        accept: Accept,
+    ) -> Result<Endpoint, Failure> {
         let first = paths.first(remote)?;
         let any = match remote {
             SocketAddr::V4(_) => SocketAddr::from(([0, 0, 0, 0], 0)),
@@ -156,13 +191,9 @@ impl Keys {
         source_towards(remote).map_err(|error| {
             Failure::Failed(format!("no way to {remote}: {error}; check this machine's network"))
         })?;
-        let identity = match self.is_shown {
-            true => self.identity.clone(),
-            false => self.identity.towards(server),
-        };
         let address = first.as_ref().map_or(any, |first| SocketAddr::new(first.address, 0));
         let device = first.map(|first| first.name);
-        Ok(self.bind_as(&identity, (address, device), rate, Accept::None)?)
+        Ok(self.bind_as(identity, (address, device), rate, accept)?)
     }
 }
 

@@ -123,6 +123,14 @@ impl Tracker {
                 let what = "seems to hold another key than the one given";
                 self.note(&format!("{remote} {what}: trying on, in case that is a lie"));
             }
+            Progress::Met { remote } if matches!(self.show, Show::Events) => {
+                json::say(&serde_json::json!({ "event": "met", "remote": remote.to_string() }));
+            }
+            Progress::Met { remote } => {
+                if self.verbose {
+                    self.line(&format!("shares with {remote}"));
+                }
+            }
             Progress::Dropped { remote, error } if matches!(self.show, Show::Events) => {
                 json::say(
                     &serde_json::json!({ "event": "dropped", "remote": remote.to_string(), "message": error }),

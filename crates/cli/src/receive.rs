@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             outward_links: args.links == Links::Keep,
             archive: args.archive.which(),
         };
-        let urls = urls(&endpoint, &keys, Some(&secret));
+        let urls = urls(&endpoint, Some(&secret));
         let receiver = Receiver::new(endpoint.clone(), &args.dir, secret, options)?;
         let control = Control::new("receive", args.dir.display().to_string(), &args.control);
         control.attach(&endpoint);

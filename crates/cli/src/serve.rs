@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     block_on(&keys, async {
         let endpoint = args.listen.bind(PORT, &keys, args.rate.rate)?;
         let secret = if args.public { None } else { Some(read_secret(&args.dir, &keys)?) };
-        let urls = urls(&endpoint, &keys, secret.as_ref());
+        let urls = urls(&endpoint, secret.as_ref());
         let server = FileServer::new(endpoint.clone(), &args.dir, secret)?.with_options(options);
         let control = Control::new("serve", args.dir.display().to_string(), &args.control);
         control.attach(&endpoint);

@@ -10,7 +10,7 @@ use fontis_proto::dfcp::{
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
 
-use crate::endpoint::{ChannelEvent, Handle, Inboxes, Message, Offered, Opened};
+use crate::endpoint::{ChannelEvent, Handle, Inboxes, Left, Message, Offered, Opened};
 
 /// Bytes that a stream holds before writing to it waits.
 const STREAM_BUFFER: u64 = 4 << 20;
@@ -309,6 +309,18 @@ impl SendObject {
         });
     }
 
+    /// Waits until at most so many bytes of supplied blocks are still to leave, if no more are lost
+    /// than expected; an error when the connection is over.
+    pub(crate) fn nearly_sent(&self, most: u64) -> oneshot::Receiver<u64> {
+        let (reply, answer) = oneshot::channel();
+        let channel = self.channel;
+        let shared = &self.connection.shared;
+        shared.handle.call(shared.id, move |slot, _| {
+            slot.when_below(channel, Left::Unsent, most, reply);
+        });
+        answer
+    }
+
     /// Gives the object up.
     pub fn abandon(self, code: u32) {
         let channel = self.channel;
@@ -411,7 +423,7 @@ impl SendStream {
         let channel = self.channel;
         let shared = &self.connection.shared;
         shared.handle.call(shared.id, move |slot, _| {
-            slot.when_below(channel, STREAM_BUFFER, reply);
+            slot.when_below(channel, Left::Undelivered, STREAM_BUFFER, reply);
         });
         answer
     }

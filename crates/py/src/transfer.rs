@@ -9,6 +9,7 @@ use fontis_cli::listen::{self, ListenArgs};
 use fontis_cli::paths::PathArgs;
 use fontis_cli::peer::{self, KeyArgs, Keys, RateArgs, ReachArgs};
 use fontis_cli::send::Parcel;
+use fontis_cli::share::ShareArgs;
 use fontis_proto::dfcp::DfcpStats;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -20,7 +21,7 @@ use crate::interrupt::{Stop, Watch};
 
 /// Fetches what `urls` name, each server sends a part, into `dest`; gives what came, as a dict.
 #[pyfunction]
-#[pyo3(signature = (urls, dest, *, overwrite, restart, outward_links, identity, psk_file, timeout, retries, interfaces, spare, progress, stop))]
+#[pyo3(signature = (urls, dest, *, overwrite, restart, outward_links, identity, psk_file, timeout, retries, interfaces, spare, share, share_for, progress, stop))]
 #[expect(
     clippy::too_many_arguments,
     reason = "they are keywords, named in python/fontis/transfer.py"
@@ -38,6 +39,8 @@ pub(crate) fn get(
     retries: u32,
     interfaces: &str,
     spare: Vec<String>,
+    share: bool,
+    share_for: Option<&str>,
     progress: Option<Py<PyAny>>,
     stop: Option<&Stop>,
 ) -> PyResult<Py<PyDict>> {
@@ -49,9 +52,20 @@ pub(crate) fn get(
     }
     let keys = keys(identity, psk_file)?;
     let reach = reach(timeout, retries, interfaces, spare)?;
+    let sharing =
+        ShareArgs::new(share, share_for).map_err(|error| usage(format!("share_for: {error}")))?;
+    sharing.check(urls.len(), &dest).map_err(failure)?;
     let options = SinkOptions { overwrite, restart, outward_links, ..SinkOptions::default() };
     let report = drive(py, stop, progress, async |tell| match &urls[..] {
         [] => Err(Failure::Usage("name a URL to fetch".to_owned())),
+        [url] if share => {
+            let args = (&reach, &sharing);
+            let fetched =
+                fontis_cli::share::fetch(url, &dest, options, &keys, args, |_| (), tell).await;
+            let (report, onward) = fetched?;
+            onward.last(sharing.time()).await;
+            Ok(report)
+        }
         [url] => fontis_cli::get::fetch(url, &dest, options, &keys, &reach, |_| (), tell).await,
         urls => {
             let bound = |_| ();
@@ -196,6 +210,10 @@ fn progress_dict<'py>(py: Python<'py>, progress: &Progress) -> PyResult<Bound<'p
             dict.set_item("event", "connected")?;
             dict.set_item("remote", remote.to_string())?;
         }
+        Progress::Met { remote } => {
+            dict.set_item("event", "met")?;
+            dict.set_item("remote", remote.to_string())?;
+        }
         Progress::Doubted { remote } => {
             dict.set_item("event", "doubted")?;
             dict.set_item("remote", remote.to_string())?;
@@ -313,7 +331,7 @@ impl Server {
         };
         let urls = if receives {
             let secret = Secret::generate();
-            let urls = listen::urls(&endpoint, &keys, Some(&secret));
+            let urls = listen::urls(&endpoint, Some(&secret));
             let options = InboxOptions {
                 overwrite,
                 hidden,
@@ -327,7 +345,7 @@ impl Server {
         } else {
             let secret = if public { None } else { Some(listen::read_secret(&folder, &keys)) };
             let secret = secret.transpose().map_err(failure)?;
-            let urls = listen::urls(&endpoint, &keys, secret.as_ref());
+            let urls = listen::urls(&endpoint, secret.as_ref());
             let server = FileServer::new(endpoint, &folder, secret).map_err(failed)?;
             drop(runtime.spawn(server.run(tell)));
             urls

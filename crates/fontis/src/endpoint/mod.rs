@@ -35,6 +35,7 @@ use mio::Waker;
 use tokio::sync::{Mutex, mpsc as async_mpsc, oneshot, watch};
 
 use crate::connection::Connection;
+use crate::identity::Identity;
 pub use config::{Accept, EndpointConfig};
 pub use control::{ConnectionStatus, EndpointStatus, PathStatus};
 use driver::{Command, Driver};
@@ -42,7 +43,7 @@ pub use error::{BindError, CODE_REFUSED_KEY, CODE_TOO_MANY, ConnectError};
 pub(crate) use handle::Handle;
 pub use router::Message;
 pub(crate) use router::{ChannelEvent, Inboxes, Offered, Opened};
-pub(crate) use slot::Slot;
+pub(crate) use slot::{Left, Slot};
 pub use sockets::LocalInterface;
 
 /// A UDP socket that connections are made from and accepted on. Clones share it; when the last
@@ -56,6 +57,7 @@ struct Inner {
     commands: Commands,
     handle: Handle,
     local: SocketAddr,
+    key: [u8; 32],
     incoming: Mutex<async_mpsc::UnboundedReceiver<Connection>>,
     running: watch::Receiver<()>,
 }
@@ -94,6 +96,7 @@ impl Endpoint {
     pub fn bind(address: SocketAddr, config: EndpointConfig) -> Result<Self, BindError> {
         let (queue, receiver) = mpsc::channel();
         let (incoming_tx, incoming) = async_mpsc::unbounded_channel();
+        let key = *Identity::of_secret(config.secret.clone()).public().as_bytes();
         let (driver, waker, local) = Driver::bind(address, config, receiver, incoming_tx)?;
         let commands = Commands {
             queue,
@@ -107,7 +110,7 @@ impl Endpoint {
         });
         let running = driver.start(handle.clone()).map_err(BindError::System)?;
         let incoming = Mutex::new(incoming);
-        Ok(Self { inner: Arc::new(Inner { commands, handle, local, incoming, running }) })
+        Ok(Self { inner: Arc::new(Inner { commands, handle, local, key, incoming, running }) })
     }
 
     /// Closes the endpoint and its connections, and waits until their peers have acknowledged it or
@@ -125,6 +128,11 @@ impl Endpoint {
     /// The address that it is bound to.
     pub fn local_addr(&self) -> SocketAddr {
         self.inner.local
+    }
+
+    /// Its public key.
+    pub fn public_key(&self) -> [u8; 32] {
+        self.inner.key
     }
 
     /// Connects to the peer at `address` that has this public key. `early` travels with the first

@@ -104,8 +104,25 @@ pub(crate) struct Slot {
     pub(super) token_given: Option<(Time, Rate)>,
     /// Its limits for sending and receiving.
     pub(super) shares: Shares,
-    /// Writers that wait for their stream's buffer to drain.
-    pub(super) writers: Vec<(ChannelId, u64, oneshot::Sender<u64>)>,
+    /// Senders that wait until less of a channel is left.
+    pub(super) writers: Vec<Writer>,
+}
+
+/// Who waits until less of a channel is left.
+pub(super) struct Writer {
+    channel: ChannelId,
+    left: Left,
+    most: u64,
+    reply: oneshot::Sender<u64>,
+}
+
+/// What is left of a channel.
+#[derive(Clone, Copy)]
+pub(crate) enum Left {
+    /// What the peer does not have.
+    Undelivered,
+    /// What has not been sent.
+    Unsent,
 }
 
 /// A datagram that came before the keys that open it.
@@ -275,24 +292,27 @@ impl Slot {
         }
     }
 
-    /// Answers `reply` as soon as no more than `most` bytes of a channel are buffered.
+    /// Answers `reply` as soon as no more than `most` bytes of a channel are left.
     pub(crate) fn when_below(
         &mut self,
         channel: ChannelId,
+        left: Left,
         most: u64,
         reply: oneshot::Sender<u64>,
     ) {
-        self.writers.push((channel, most, reply));
+        self.writers.push(Writer { channel, left, most, reply });
         self.wake_writers();
     }
 
     pub(super) fn wake_writers(&mut self) {
         let mut index = 0;
-        while let Some((channel, most, _)) = self.writers.get(index) {
-            let buffered = self.machine.buffered(*channel);
-            if buffered <= *most {
-                let (_, _, reply) = self.writers.swap_remove(index);
-                let _ = reply.send(buffered);
+        while let Some(&Writer { channel, left, most, .. }) = self.writers.get(index) {
+            let left = match left {
+                Left::Undelivered => self.machine.buffered(channel),
+                Left::Unsent => self.machine.unsent(channel),
+            };
+            if left <= most {
+                let _ = self.writers.swap_remove(index).reply.send(left);
             } else {
                 index += 1;
             }

@@ -258,7 +258,7 @@ impl Sink {
     }
 
     /// Bytes of the partial; `None` if they are not there.
-    fn read(&self, offset: u64, len: usize) -> Option<Vec<u8>> {
+    pub(crate) fn read(&self, offset: u64, len: usize) -> Option<Vec<u8>> {
         let mut bytes = Vec::with_capacity(len);
         for piece in self.layout.pieces(offset, len) {
             let file = match &self.dir {

@@ -172,6 +172,9 @@ pub enum TransferError {
         /// Symbols of the whole.
         symbols: u64,
     },
+    /// Everybody who shared the object has left.
+    #[error("nobody is left who shares it: what came is kept; try again")]
+    Alone,
     /// A worker died.
     #[error("internal error: a worker thread failed")]
     Worker,

@@ -9,8 +9,7 @@ use fontis_proto::dfcp::{Checkpoint, DfcpStats, Kept, ObjectShape};
 use tokio::sync::mpsc;
 
 use super::message::{Announced, Offer, Opening, Response, decode};
-use super::outgoing::{CODE_UNWANTED, lost, shape};
-use super::serve::key_text;
+use super::outgoing::{CODE_UNWANTED, key_text, lost, shape};
 use super::{PROGRESS_EVERY, TransferError, on_own_thread, telling};
 use crate::connection::{Connection, Received, RecvObject};
 use crate::dest::Dest;

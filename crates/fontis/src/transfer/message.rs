@@ -5,6 +5,7 @@ use fontis_proto::dfcp::{Begun, Held};
 use serde::{Deserialize, Serialize};
 
 use super::cast::Invitation;
+use super::swarm::SwarmWire;
 use crate::printable::Printable;
 
 /// By the client.
@@ -26,6 +27,18 @@ pub(super) enum Request {
     /// Take part in a cast of what the URL names. It changes little, so it may travel with the
     /// first packet.
     Join { id: u32, secret: Vec<u8>, path: String },
+    /// Take part in the swarm of an object. After the answer both sides say what nodes of a swarm
+    /// say to each other.
+    Share { id: u32, secret: Vec<u8>, named: Named },
+}
+
+/// Which object is meant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Named {
+    /// The one at the path of the URL.
+    Path(String),
+    /// The one whose content has this BLAKE3 hash.
+    Root([u8; 32]),
 }
 
 /// By the server.
@@ -53,6 +66,9 @@ pub(super) enum Response {
     Hash { id: u32 },
     /// What is asked for is cast to a group, and this is how to take part.
     Invite { id: u32, invitation: Invitation },
+    /// The swarm of the object that was named by its hash takes the client in. Who named a path
+    /// gets an offer instead.
+    Sharing { id: u32 },
 }
 
 /// The messages with the chaining values of an opening's blocks, from the second argument on.
@@ -147,6 +163,12 @@ impl Announced {
     }
 }
 
+/// The answer for objects that do not exist, cannot be read, or are not served.
+pub(super) const NOT_HERE: &str = "there is no such file or folder here: check the path in the URL";
+
+/// The answer to a wrong secret, or to none.
+pub(super) const NO_SECRET: &str =
+    "the URL lacks this server's secret: copy all of its present URL, in quotes";
 /// The longest text of an error that is shown.
 const MAX_TEXT: usize = 500;
 
@@ -182,7 +204,9 @@ pub(crate) fn reads(bytes: &[u8]) -> bool {
     });
     let response = decode::<Response>(bytes)
         .map(|response| decode(&encode(&response)) == Some(response.clone()));
-    [request, response].into_iter().flatten().all(|same| same)
+    let swarm = decode::<SwarmWire>(bytes)
+        .map(|message| decode(&encode(&message)) == Some(message.clone()));
+    [request, response, swarm].into_iter().flatten().all(|same| same)
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ mod resolve;
 mod send;
 mod serve;
 mod sources;
+mod swarm;
 mod trial;
 
 use std::future::Future;
@@ -45,6 +46,7 @@ pub use resolve::resolve;
 pub use send::send;
 pub use serve::FileServer;
 pub use sources::{SourceServer, get_from};
+pub use swarm::{Sharing, share};
 pub use trial::{Trial, measure};
 
 /// The interval of progress.
@@ -114,6 +116,11 @@ pub enum Progress {
     /// goes on.
     Doubted {
         /// The address that it claims to be.
+        remote: SocketAddr,
+    },
+    /// Another node of a swarm is there.
+    Met {
+        /// The node.
         remote: SocketAddr,
     },
     /// One of several servers sends nothing any more: the others send what it would have sent.

@@ -17,6 +17,7 @@ use crate::connection::{Connection, SendProgress};
 use crate::endpoint::{CODE_REFUSED_KEY, ConnectError};
 use crate::hash_tree::chaining_value;
 use crate::hash_tree::{HashTree, HashTreeBuilder, block_size_for};
+use crate::identity::PublicKey;
 use crate::moment;
 use crate::source::{Source, SourceError};
 use crate::task;
@@ -278,6 +279,11 @@ pub(super) fn shape(size: u64, block_size: u32) -> ObjectShape {
 pub(super) async fn close(connection: &Connection, code: u32) {
     connection.close(code, "");
     connection.closed().await;
+}
+
+/// The peer's public key as text.
+pub(super) fn key_text(connection: &Connection) -> String {
+    PublicKey::new(connection.peer_key()).map_or_else(|_| "?".to_owned(), |key| key.to_string())
 }
 
 /// The error of a connection that is over.

@@ -10,8 +10,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use super::get::meanwhile;
 use super::incoming::{Incoming, Prepared, Stored, Values, ValuesFrom};
 use super::message::{Announced, Holding, Request, Response, decode, encode, label};
-use super::outgoing::{CODE_UNWANTED, lost};
-use super::serve::key_text;
+use super::outgoing::{CODE_UNWANTED, key_text, lost};
 use super::{Report, ServerEvent, TransferError};
 use crate::archive::Archive;
 use crate::connection::{Connection, RecvObject};
@@ -232,7 +231,12 @@ async fn take(
             (id, secret, Announced::Opening(opening))
         }
         Some(Request::Checking { .. } | Request::Values { .. }) => return Ok(()),
-        Some(Request::Get { id, .. } | Request::Begin { id, .. } | Request::Join { id, .. }) => {
+        Some(
+            Request::Get { id, .. }
+            | Request::Begin { id, .. }
+            | Request::Join { id, .. }
+            | Request::Share { id, .. },
+        ) => {
             let text = "this is a receiver: `fontis serve` gives".to_owned();
             respond(&Response::Error { id, text });
             return Ok(());

@@ -1,6 +1,7 @@
 use std::collections::HashMap;
 use std::num::NonZero;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,17 +9,18 @@ use std::time::Duration;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use fontis_proto::dfcp::{CloseReason, DfcpStats, Held, SendOptions};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::cast::{CastStatus, Caster};
 use super::gate::{Gate, Pass};
-use super::message::{Request, Response, decode, encode};
-use super::outgoing::{CODE_COMPLETE, IN_TURN, Outgoing, Tree, lost};
+use super::message::{NO_SECRET, NOT_HERE, Named, Request, Response, decode, encode};
+use super::outgoing::{CODE_COMPLETE, IN_TURN, Outgoing, Tree, key_text, lost};
+use super::swarm::{Newcomer, Swarm, Swarms};
 use super::{Report, ServerEvent, TransferError};
 use crate::connection::Connection;
 use crate::endpoint::Endpoint;
 use crate::hash_cache::HashCache;
-use crate::identity::PublicKey;
+use crate::left_out::LeftOut;
 use crate::moment;
 use crate::name;
 use crate::source::{Source, SourceError, SourceOptions};
@@ -27,12 +29,6 @@ use crate::url::Secret;
 
 /// Objects whose hash trees are remembered.
 const CACHED_TREES: NonZero<usize> = NonZero::new(256).unwrap();
-/// The answer for objects that do not exist, cannot be read, or are not served.
-const NOT_HERE: &str = "there is no such file or folder here: check the path in the URL";
-
-/// The answer to a wrong secret, or to none.
-const NO_SECRET: &str =
-    "the URL lacks this server's secret: copy all of its present URL, in quotes";
 
 /// Serves the files and folders beneath a folder.
 pub struct FileServer {
@@ -56,6 +52,8 @@ enum Root {
     Folder(Dir),
     /// What is cast to a group, and that alone.
     Cast(Box<Caster>),
+    /// One object.
+    Object(Outgoing),
 }
 
 struct Shared {
@@ -65,6 +63,7 @@ struct Shared {
     options: SourceOptions,
     trees: HashCache,
     gate: Arc<Gate>,
+    swarms: Swarms,
 }
 
 /// A connection and its requests.
@@ -94,10 +93,27 @@ impl FileServer {
         Self::of(endpoint, Root::Cast(Box::new(caster)), secret)
     }
 
+    /// A server of the file or folder at `path` alone. It is hashed here, which blocks.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn of_object(
+        endpoint: Endpoint,
+        path: &Path,
+        options: &SourceOptions,
+        secret: Option<Secret>,
+    ) -> Result<Self, TransferError> {
+        let source = Source::open_with(path, options)?;
+        let tree = Tree::of(&source)?;
+        let object = Outgoing { source: Arc::new(source), tree };
+        Ok(Self::of(endpoint, Root::Object(object), secret))
+    }
+
     fn of(endpoint: Endpoint, root: Root, secret: Option<Secret>) -> Self {
         let trees = HashCache::new(CACHED_TREES);
         let options = SourceOptions::default();
-        let shared = Shared { root, secret, options, trees, gate: Gate::new() };
+        let swarms = Swarms::new(endpoint.public_key());
+        let shared = Shared { root, secret, options, trees, gate: Gate::new(), swarms };
         Self { endpoint, shared: Arc::new(shared), patience: PATIENCE }
     }
 
@@ -105,7 +121,7 @@ impl FileServer {
     pub fn cast_status(&self) -> impl Fn() -> Option<CastStatus> + Send + Sync + 'static {
         let shared = self.shared.clone();
         move || match &shared.root {
-            Root::Folder(_) => None,
+            Root::Folder(_) | Root::Object(_) => None,
             Root::Cast(caster) => Some(caster.status()),
         }
     }
@@ -145,6 +161,13 @@ impl FileServer {
                     let Some(wanted) = client.read(&message.data, &*events) else { continue };
                     let get = match wanted {
                         Wanted::Object(get) => get,
+                        Wanted::Swarm(share) => {
+                            // From then on the messages are the swarm's.
+                            if client.may_begin(message.early).await {
+                                admit(&shared, &client, share, &*events).await;
+                            }
+                            break;
+                        }
                         Wanted::Part(join) => {
                             tokio::spawn(async move {
                                 if client.may_begin(message.early).await {
@@ -174,17 +197,21 @@ impl FileServer {
     }
 }
 
-/// The peer's public key as text.
-pub(super) fn key_text(connection: &Connection) -> String {
-    PublicKey::new(connection.peer_key()).map_or_else(|_| "?".to_owned(), |key| key.to_string())
-}
-
 /// What a client asks for.
 enum Wanted {
     /// An object.
     Object(Get),
     /// To take part in a cast.
     Part(Join),
+    /// To take part in a swarm.
+    Swarm(Share),
+}
+
+/// A request to take part in a swarm.
+struct Share {
+    id: u32,
+    secret: Vec<u8>,
+    named: Named,
 }
 
 /// A request to take part in a cast.
@@ -216,6 +243,9 @@ impl Client {
             }
             Some(Request::Join { id, secret, path }) => {
                 return Some(Wanted::Part(Join { id, secret, path }));
+            }
+            Some(Request::Share { id, secret, named }) => {
+                return Some(Wanted::Swarm(Share { id, secret, named }));
             }
             Some(Request::Begin { id, holding }) => {
                 if let Some(waiting) = lock(&self.waiting).remove(&id) {
@@ -331,6 +361,97 @@ async fn invite(
     }
 }
 
+/// Takes a client into the swarm of an object, until it leaves.
+async fn admit(
+    shared: &Arc<Shared>,
+    client: &Client,
+    Share { id, secret, named }: Share,
+    events: &(impl Fn(ServerEvent) + Send + Sync),
+) {
+    let begin = moment::now();
+    let remote = client.connection.remote_addr();
+    let fail = |text: &str, error: String| {
+        client.respond(&Response::Error { id, text: text.to_owned() });
+        events(ServerEvent::Failed { remote, error });
+    };
+    if shared.secret.as_ref().is_some_and(|own| !own.is(&secret)) {
+        return fail(NO_SECRET, "a wrong secret was given".to_owned());
+    }
+    let knows = matches!(named, Named::Root(_));
+    let swarm = match named {
+        Named::Root(root) => shared.swarms.find(&root),
+        Named::Path(path) => match found(shared, client, path).await {
+            Ok(swarm) => Some(swarm),
+            Err(error) => return fail(text_of(&error).as_str(), error.to_string()),
+        },
+    };
+    let Some(swarm) = swarm else {
+        return fail(NOT_HERE, "an object that nobody shares was asked for".to_owned());
+    };
+    let (name, bytes) = (swarm.name(), swarm.size());
+    events(ServerEvent::Started { remote, name: name.clone(), bytes });
+    let (complete, completed) = oneshot::channel();
+    let connection = client.connection.clone();
+    let newcomer = Newcomer { connection, id, knows, complete: Some(complete) };
+    let mut served = pin!(swarm.admit(newcomer));
+    let ended = tokio::select! {
+        biased;
+        Ok(()) = completed => None,
+        served = &mut served => Some(served),
+    };
+    match &ended {
+        Some(Err(error)) => events(ServerEvent::Failed { remote, error: error.to_string() }),
+        Some(Ok(())) | None => {
+            let report = Report {
+                name,
+                path: None,
+                bytes,
+                resumed: 0,
+                hash: swarm.hash(),
+                duration: moment::now() - begin,
+                stats: client.connection.stats().await.unwrap_or_default(),
+                left_out: LeftOut::default(),
+            };
+            events(ServerEvent::Finished { remote, report: Box::new(report) });
+            if ended.is_none() {
+                // It may go on to send to others.
+                let _ = served.await;
+            }
+        }
+    }
+}
+
+/// The swarm of the object at a path.
+async fn found(
+    shared: &Arc<Shared>,
+    client: &Client,
+    path: String,
+) -> Result<Arc<Swarm>, TransferError> {
+    let connection = &client.connection;
+    let pass = shared.gate.enter(connection.peer_key());
+    let pass = pass.ok_or(TransferError::NoRoom { remote: connection.remote_addr() })?;
+    let turn = pass.turn().await;
+    let shared = shared.clone();
+    let work = move || {
+        let _turn = turn;
+        let outgoing = open(&shared, &path, true)?;
+        shared.swarms.of(&outgoing)
+    };
+    task::blocking(work).await.map_err(|_| TransferError::Worker)?
+}
+
+/// What a client is told: strangers do not learn what there is.
+fn text_of(error: &TransferError) -> String {
+    match error {
+        TransferError::Source(
+            SourceError::NotFound { .. }
+            | SourceError::Outside { .. }
+            | SourceError::Unreadable { .. },
+        ) => NOT_HERE.to_owned(),
+        other => other.to_string(),
+    }
+}
+
 async fn answer(
     shared: &Arc<Shared>,
     client: &Client,
@@ -359,15 +480,7 @@ async fn answer(
     let outgoing = match opened {
         Ok(outgoing) => outgoing,
         Err(error) => {
-            let text = match &error {
-                TransferError::Source(
-                    SourceError::NotFound { .. }
-                    | SourceError::Outside { .. }
-                    | SourceError::Unreadable { .. },
-                ) => NOT_HERE.to_owned(),
-                other => other.to_string(),
-            };
-            respond(&Response::Error { id, text });
+            respond(&Response::Error { id, text: text_of(&error) });
             return Err(error);
         }
     };
@@ -411,16 +524,18 @@ async fn answer(
 
 /// Opens the requested object. A client with a part of it needs its hash at once.
 fn open(shared: &Shared, path: &str, resume: bool) -> Result<Outgoing, TransferError> {
+    let only = |object: Outgoing| {
+        let is_meant = path.is_empty() || path == object.source.manifest().name();
+        let missing = || SourceError::NotFound { path: path.into() };
+        is_meant.then_some(object).ok_or_else(missing)
+    };
     let root = match &shared.root {
         Root::Folder(root) => root,
         Root::Cast(caster) => {
             let (source, tree) = (caster.source().clone(), caster.tree().clone());
-            let name = source.manifest().name();
-            if !path.is_empty() && path != name {
-                return Err(SourceError::NotFound { path: path.into() }.into());
-            }
-            return Ok(Outgoing { source, tree: Tree::Known(tree) });
+            return Ok(only(Outgoing { source, tree: Tree::Known(tree) })?);
         }
+        Root::Object(object) => return Ok(only(object.clone())?),
     };
     let path = if path.is_empty() { "." } else { path };
     let source = Source::beneath_with(root, &name::to_path(path), &shared.options)?;

@@ -29,6 +29,8 @@ pub enum SwarmMessage {
     Coming(u32),
     /// A block comes no more, and is lacking.
     Lost(u32),
+    /// It has a block no more.
+    Gone(u32),
     /// Whether it takes more at present.
     Room(bool),
 }
@@ -81,6 +83,21 @@ impl SwarmNode {
         self.own.is_full()
     }
 
+    /// The blocks that it has.
+    pub fn blocks(&self) -> impl Iterator<Item = u32> {
+        self.own.ones().map(|block| block as u32)
+    }
+
+    /// The blocks that come to it.
+    pub fn coming(&self) -> impl Iterator<Item = u32> {
+        self.coming.ones().map(|block| block as u32)
+    }
+
+    /// Whether a neighbour has everything, as far as is known.
+    pub fn is_served(&self, neighbour: u32) -> bool {
+        self.neighbours.get(&neighbour).is_some_and(|one| one.lacking == 0)
+    }
+
     /// Another node, which has nothing as far as is known.
     pub fn meet(&mut self, neighbour: u32) {
         let blocks = self.config.blocks as usize;
@@ -103,9 +120,10 @@ impl SwarmNode {
                 neighbour.has_room = has_room;
                 return;
             }
-            SwarmMessage::Has(block) | SwarmMessage::Coming(block) | SwarmMessage::Lost(block) => {
-                block as usize
-            }
+            SwarmMessage::Has(block)
+            | SwarmMessage::Coming(block)
+            | SwarmMessage::Lost(block)
+            | SwarmMessage::Gone(block) => block as usize,
         };
         if block >= self.holders.len() {
             return;
@@ -120,6 +138,10 @@ impl SwarmNode {
             }
             SwarmMessage::Coming(_) if !had => neighbour.coming.insert(block),
             SwarmMessage::Lost(_) => neighbour.coming.remove(block),
+            SwarmMessage::Gone(_) => {
+                neighbour.has.remove(block);
+                neighbour.lacking += usize::from(had);
+            }
             SwarmMessage::Coming(_) | SwarmMessage::Room(_) => {}
         }
         let holds = neighbour.has.contains(block) || neighbour.coming.contains(block);
@@ -195,13 +217,24 @@ impl SwarmNode {
     /// Whether this node wants a block that another begins to send; if so, the neighbours are to be
     /// told that it comes.
     pub fn accept(&mut self, block: u32) -> bool {
-        let index = block as usize;
-        let wants =
-            block < self.config.blocks && !self.own.contains(index) && !self.coming.contains(index);
+        let wants = self.wants(block);
         if wants {
-            self.coming.insert(index);
+            self.coming.insert(block as usize);
         }
         wants
+    }
+
+    /// Whether it lacks a block that does not come to it.
+    pub fn wants(&self, block: u32) -> bool {
+        let index = block as usize;
+        block < self.config.blocks && !self.own.contains(index) && !self.coming.contains(index)
+    }
+
+    /// A block that it had can be read no more; the neighbours are to be told.
+    pub fn forget(&mut self, block: u32) {
+        if block < self.config.blocks {
+            self.own.remove(block as usize);
+        }
     }
 
     /// A block has come, and is right; the neighbours are to be told.

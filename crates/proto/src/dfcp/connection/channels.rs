@@ -97,6 +97,13 @@ impl DfcpConnection {
         self.send.get(&channel).map_or(0, SendChannel::buffered)
     }
 
+    /// Bytes of symbols of a channel that are still to leave, if no more are lost than expected;
+    /// the most there can be while blocks wait to be begun.
+    pub fn unsent(&self, channel: ChannelId) -> u64 {
+        let left = |channel: &SendChannel| channel.bytes_left(self.answering).unwrap_or(u64::MAX);
+        self.send.get(&channel).map_or(0, left)
+    }
+
     /// The code that objects may be sent with: one that both sides know.
     pub const fn code(&self) -> Code {
         self.code

@@ -1,0 +1,81 @@
+//! Sending to many receivers that send on to each other.
+
+use std::path::Path;
+
+use fontis::transfer::{FileServer, ServerEvent};
+use fontis_proto::rate::RateKind;
+use tokio::sync::mpsc;
+
+use crate::control::{Control, ControlArgs};
+use crate::failure::Failure;
+use crate::json;
+use crate::listen::{ListenArgs, announce, read_secret, status, urls_of};
+use crate::peer::KeyArgs;
+use crate::progress::Side;
+use crate::runtime::{block_on, interrupted};
+use crate::selection::SelectionArgs;
+use crate::serve::tell;
+
+/// An object for a swarm, and what `fontis cast` was told.
+pub(crate) struct SwarmCast<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) listen: &'a ListenArgs,
+    /// The default port.
+    pub(crate) port: u16,
+    pub(crate) public: bool,
+    /// End when so many have everything.
+    pub(crate) receivers: Option<u32>,
+    pub(crate) keys: &'a KeyArgs,
+    pub(crate) control: &'a ControlArgs,
+    pub(crate) selection: &'a SelectionArgs,
+    pub(crate) as_json: bool,
+}
+
+/// Runs `fontis cast --swarm`.
+pub(crate) fn run(args: &SwarmCast<'_>) -> Result<(), Failure> {
+    let keys = args.keys.load()?;
+    let selection = args.selection.load()?;
+    let (path, as_json, expected) = (args.path, args.as_json, args.receivers);
+    block_on(&keys, async {
+        let endpoint = args.listen.bind(args.port, &keys, RateKind::default())?;
+        let secret = if args.public { None } else { Some(read_secret(path, &keys)?) };
+        let server = {
+            let (endpoint, path, secret) = (endpoint.clone(), path.to_owned(), secret.clone());
+            let work = move || FileServer::of_object(endpoint, &path, &selection, secret);
+            let made = tokio::task::spawn_blocking(work).await;
+            made.map_err(|_| Failure::Failed("internal error: a worker failed".to_owned()))??
+        };
+        let control = Control::new("cast", path.display().to_string(), args.control);
+        control.attach(&endpoint);
+        let _open = crate::steering::open(&control);
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        announce(&urls_of(&endpoint, name.as_deref(), secret.as_ref()), as_json);
+        status(&format_args!(
+            "receivers fetch {} with fontis get --share; Ctrl-C ends it",
+            path.display()
+        ));
+        let (done, mut all_done) = mpsc::unbounded_channel();
+        let events = move |event: ServerEvent| {
+            control.see(&event);
+            if as_json {
+                json::say(&json::server_event(&event, json::sent));
+            }
+            tell(&event, "complete", false, Side::Sending);
+            if matches!(event, ServerEvent::Finished { .. }) {
+                let _ = done.send(());
+            }
+        };
+        let enough = async {
+            let mut left = expected;
+            while left != Some(0) {
+                all_done.recv().await;
+                left = left.map(|left| left - 1);
+            }
+        };
+        tokio::select! {
+            () = server.run(events) => Err(Failure::Failed("the socket failed".to_owned())),
+            () = enough => Ok(()),
+            () = interrupted() => Ok(()),
+        }
+    })
+}

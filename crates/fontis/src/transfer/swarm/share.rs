@@ -1,0 +1,258 @@
+use std::net::SocketAddr;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use fontis_proto::dfcp::SendOptions;
+use tokio::sync::mpsc;
+
+use super::content::Content;
+use super::edge::{Joining, Newcomer};
+use super::strangers;
+use super::swarm::{Swarm, SwarmEvent, send};
+use super::wire::SwarmWire;
+use crate::connection::Connection;
+use crate::dest::Dest;
+use crate::endpoint::Endpoint;
+use crate::moment;
+use crate::sink::SinkOptions;
+use crate::task;
+use crate::transfer::get::{answered, has_hidden_name};
+use crate::transfer::incoming::Incoming;
+use crate::transfer::message::{
+    Announced, NO_SECRET, NOT_HERE, Named, Request, Response, decode, encode,
+};
+use crate::transfer::{PROGRESS_EVERY, Progress, Report, TransferError, connect};
+use crate::url::{Secret, Url};
+
+/// The number of the only request of a connection.
+const ID: u32 = 0;
+/// Fewer neighbours are few.
+const FEW: usize = 4;
+/// The interval at which a node with few neighbours asks for more.
+const ASK_EVERY: Duration = Duration::from_secs(25);
+/// Connections that wait until they say what they want.
+const UNASKED: usize = 64;
+/// The time in which they have to.
+const TO_ASK: Duration = Duration::from_secs(10);
+/// The time for uploads to end when this side leaves.
+const LAST_UPLOADS: Duration = Duration::from_secs(5);
+
+/// An object that has been fetched, and is sent on until this is dropped.
+pub struct Sharing {
+    swarm: Arc<Swarm>,
+    endpoint: Endpoint,
+}
+
+impl Sharing {
+    /// Bytes of the object that others have got from here so far.
+    pub fn sent(&self) -> u64 {
+        self.swarm.state().delivered
+    }
+
+    /// This side's endpoint, to which others connect.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Sends on for so long, and then what has been begun.
+    pub async fn last(&self, time: Duration) {
+        task::sleep(time).await;
+        let end = moment::now() + LAST_UPLOADS;
+        self.swarm.state().closes = true;
+        let mut changes = self.swarm.changes();
+        while self.swarm.state().is_sending() && moment::now() < end {
+            let _ = task::timeout(Duration::from_millis(100), changes.changed()).await;
+        }
+    }
+}
+
+impl Drop for Sharing {
+    fn drop(&mut self) {
+        self.swarm.leave();
+    }
+}
+
+/// Ends what goes on unless it has become a [`Sharing`].
+struct Leaves(Option<Arc<Swarm>>);
+
+impl Drop for Leaves {
+    fn drop(&mut self) {
+        if let Some(swarm) = self.0.take() {
+            swarm.leave();
+        }
+    }
+}
+
+/// Fetches what `url` names from the server at `remote` and from everybody who fetches it too, and
+/// sends on to them what has come. The endpoint has to accept connections: others make them.
+///
+/// The server may leave once it has sent everything to somebody. Who sends what is wrong is parted
+/// from.
+///
+/// # Errors
+/// As [`get`](crate::transfer::get); [`TransferError::Alone`] after `patience` without anybody.
+pub async fn share(
+    endpoint: &Endpoint,
+    remote: SocketAddr,
+    url: &Url,
+    dest: &Dest,
+    options: SinkOptions,
+    patience: Duration,
+    progress: impl Fn(Progress) + Send + Sync,
+) -> Result<(Report, Sharing), TransferError> {
+    let begin = moment::now();
+    let connection = connect(endpoint, remote, *url.key.as_bytes(), None, &progress).await?;
+    connection.transfers_only(None);
+    progress(Progress::Connected { remote });
+    let path = url.path.clone().unwrap_or_default();
+    let secret = url.secret.as_ref().map_or_else(Vec::new, |secret| secret.as_bytes().to_vec());
+    let request =
+        Request::Share { id: ID, secret: secret.clone(), named: Named::Path(path.clone()) };
+    connection.send_message(encode(&request), SendOptions::default());
+    let announced = answered(&connection, ID).await?;
+    let what = "an object without its hashes";
+    let Announced::Offer(offer) = announced.clone() else {
+        return Err(TransferError::Protocol { remote, what });
+    };
+    if url.name().is_none() && has_hidden_name(&announced) {
+        let what = "a hidden name that nobody asked for";
+        return Err(TransferError::Protocol { remote, what });
+    }
+    let (name, to) = (url.name().map(str::to_owned), dest.clone());
+    let prepare =
+        move || Incoming::prepare(remote, &announced, name.as_deref(), &to, options)?.into_parts();
+    let prepared = task::blocking(prepare).await.map_err(|_| TransferError::Worker)??;
+    let Some((sink, tree, manifest, kept)) = prepared else {
+        return Err(TransferError::Protocol { remote, what });
+    };
+    let (size, root, resumed) = (tree.size(), tree.root(), sink.written());
+    progress(Progress::Started {
+        name: manifest.name().to_owned(),
+        bytes: size,
+        entries: manifest.entries().len(),
+        resumed,
+    });
+    let tree = Arc::new(tree);
+    let there: Vec<u32> = kept.done.into_iter().flatten().collect();
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let parts = (tree.clone(), Content::partial(tree, sink), offer);
+    let events = move |event| _ = tell.send(event);
+    let swarm = Swarm::new(parts, false, there.into_iter(), endpoint.public_key(), events);
+    let mut leaves = Leaves(Some(swarm.clone()));
+    let own = url.secret.clone();
+    task::spawn(accept(Arc::downgrade(&swarm), endpoint.clone(), path, own));
+    task::spawn(strangers::meet(Arc::downgrade(&swarm), endpoint.clone(), secret));
+    let first = swarm.clone();
+    task::spawn(async move {
+        // The server may leave: that is no error while others have the rest.
+        let _ = first.serve(Joining { connection, is_ours: true, complete: None }).await;
+    });
+    fetch(&swarm, resumed, patience, &mut told, &progress).await?;
+    let finishing = swarm.clone();
+    let finished = task::blocking(move || finishing.content.finish());
+    let finished = finished.await.map_err(|_| TransferError::Worker)?;
+    let (path, left_out) = finished.ok_or(TransferError::Worker)??;
+    let report = Report {
+        name: manifest.name().to_owned(),
+        path: Some(path),
+        bytes: size,
+        resumed,
+        hash: root.to_hex().to_string(),
+        duration: moment::now() - begin,
+        stats: swarm.stats().await,
+        left_out,
+    };
+    leaves.0 = None;
+    Ok((report, Sharing { swarm, endpoint: endpoint.clone() }))
+}
+
+/// Waits until everything is there.
+async fn fetch(
+    swarm: &Arc<Swarm>,
+    resumed: u64,
+    patience: Duration,
+    told: &mut mpsc::UnboundedReceiver<SwarmEvent>,
+    progress: &(impl Fn(Progress) + Send + Sync),
+) -> Result<(), TransferError> {
+    let (mut done, mut moved) = (resumed, moment::now());
+    let mut alone_since: Option<Instant> = None;
+    let mut asked = moment::now();
+    loop {
+        let is_complete = swarm.state().policy.is_complete();
+        let now = moment::now();
+        if is_complete || now - moved >= PROGRESS_EVERY {
+            moved = now;
+            progress(Progress::Moved { done, stats: swarm.stats().await });
+        }
+        if let Some(failure) = swarm.state().failure.take() {
+            return Err(failure.into());
+        }
+        if is_complete {
+            return Ok(());
+        }
+        let neighbours = swarm.state().edges.len();
+        match alone_since {
+            _ if neighbours > 0 => alone_since = None,
+            None => alone_since = Some(now),
+            Some(since) if now - since >= patience => {
+                return Err(TransferError::Alone);
+            }
+            Some(_) => {}
+        }
+        if neighbours < FEW && now - asked >= ASK_EVERY {
+            asked = now;
+            let all = swarm.state().edges.values().map(|edge| edge.connection.clone()).collect();
+            let all: Vec<Connection> = all;
+            send(all.into_iter().map(|one| (one, SwarmWire::Lonely)).collect());
+        }
+        match task::timeout(PROGRESS_EVERY, told.recv()).await {
+            Ok(Some(SwarmEvent::Stored(bytes))) => done += bytes,
+            Ok(Some(SwarmEvent::Met(remote))) => progress(Progress::Met { remote }),
+            Ok(Some(SwarmEvent::Parted(remote, error))) => {
+                progress(Progress::Dropped { remote, error: error.to_string() });
+            }
+            Ok(None) => return Err(TransferError::Worker),
+            Err(_) => {}
+        }
+    }
+}
+
+/// Takes the nodes in that connect to this one.
+async fn accept(swarm: Weak<Swarm>, endpoint: Endpoint, path: String, secret: Option<Secret>) {
+    let places = Arc::new(tokio::sync::Semaphore::new(UNASKED));
+    while let Some(connection) = endpoint.accept().await {
+        let (Some(swarm), Ok(place)) = (swarm.upgrade(), places.clone().try_acquire_owned()) else {
+            continue;
+        };
+        let (path, secret) = (path.clone(), secret.clone());
+        task::spawn(async move {
+            connection.transfers_only(None);
+            let asked = task::timeout(TO_ASK, connection.recv_message()).await;
+            drop(place);
+            let Ok(Some(message)) = asked else { return };
+            let Some(Request::Share { id, secret: shown, named }) = decode(&message.data) else {
+                let text = "this node only shares what it fetches: use --share".to_owned();
+                let response = Response::Error { id: ID, text };
+                return connection.send_message(encode(&response), SendOptions::default());
+            };
+            let refuse = |text: &str| {
+                let response = Response::Error { id, text: text.to_owned() };
+                connection.send_message(encode(&response), SendOptions::default());
+            };
+            if secret.as_ref().is_some_and(|own| !own.is(&shown)) {
+                return refuse(NO_SECRET);
+            }
+            let knows = match &named {
+                Named::Root(root) if root == swarm.tree.root().as_bytes() => true,
+                Named::Path(asked) if *asked == path || asked.is_empty() => false,
+                Named::Root(_) | Named::Path(_) => return refuse(NOT_HERE),
+            };
+            if message.early && !connection.is_fresh() && !connection.confirmed().await {
+                return;
+            }
+            let newcomer = Newcomer { connection: connection.clone(), id, knows, complete: None };
+            // Who leaves is told of there.
+            let _ = swarm.admit(newcomer).await;
+        });
+    }
+}

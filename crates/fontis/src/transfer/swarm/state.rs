@@ -1,0 +1,493 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use fontis_base::Stream;
+use fontis_proto::dfcp::DfcpStats;
+use fontis_proto::swarm::{SwarmMessage, SwarmNode, SwarmUpload};
+use tokio::sync::oneshot;
+
+use super::wire::{Contact, MOST_CONTACTS, News, Reason, SwarmWire, bits};
+use crate::connection::{Connection, RecvObject};
+use crate::moment;
+use crate::sink::SinkError;
+use crate::transfer::message::encode;
+
+/// Blocks that come at once, but for those that have nearly come, and those too.
+const DOWNLOADS: usize = 4;
+const DOWNLOADS_ENDING: usize = 32;
+/// Other nodes that are remembered.
+const MOST_KNOWN: usize = 256;
+/// The interval at which one that could not be reached is tried again, and at which a node is told
+/// of others at most.
+const AGAIN: Duration = Duration::from_secs(20);
+/// The time for an offer's answer, until the upload makes way for another.
+const ANSWER: Duration = Duration::from_secs(5);
+/// The time for a block: while none has come, at least, and as a multiple of the median's.
+const PATIENCE_AT_FIRST: Duration = Duration::from_secs(600);
+const LEAST_PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: u32 = 8;
+/// Times of blocks that the median is of.
+const TIMES: usize = 32;
+
+/// A neighbour.
+pub(super) struct Edge {
+    pub(super) connection: Connection,
+    address: SocketAddr,
+    key: [u8; 32],
+    /// Whether this side has connected.
+    is_ours: bool,
+    /// Told when the neighbour has everything.
+    complete: Option<oneshot::Sender<()>>,
+    /// Whether it has said what it has.
+    is_known: bool,
+    uploads: BTreeMap<u32, Upload>,
+    downloads: BTreeMap<u32, Download>,
+    next_upload: u32,
+    introduced: Option<Instant>,
+    /// Its counters when they were last looked at.
+    stats: DfcpStats,
+}
+
+struct Upload {
+    block: u32,
+    offered: Instant,
+    taken: bool,
+    /// Whether it keeps the policy from the next.
+    occupies: bool,
+}
+
+struct Download {
+    block: u32,
+    ending: bool,
+    opened: Option<oneshot::Sender<RecvObject>>,
+}
+
+/// A download to wait for.
+pub(super) struct Expected {
+    pub(super) edge: u32,
+    pub(super) upload: u32,
+    pub(super) block: u32,
+    pub(super) opened: oneshot::Receiver<RecvObject>,
+    pub(super) patience: Duration,
+}
+
+/// Another node that this one may connect to.
+struct Known {
+    address: SocketAddr,
+    tried: Option<Instant>,
+}
+
+/// Messages to leave.
+pub(super) type Letters = Vec<(Connection, SwarmWire)>;
+
+/// What a node knows, and what goes on.
+pub(super) struct State {
+    pub(super) policy: SwarmNode,
+    blocks: u32,
+    pub(super) own_key: [u8; 32],
+    pub(super) edges: BTreeMap<u32, Edge>,
+    next_edge: u32,
+    known: BTreeMap<[u8; 32], Known>,
+    /// Keys of those that sent what is wrong.
+    banned: BTreeSet<[u8; 32]>,
+    news: Vec<News>,
+    has_room: bool,
+    random: Stream,
+    times: Vec<Duration>,
+    next_time: usize,
+    /// Bytes of blocks that have been sent, as far as their receivers say.
+    pub(super) delivered: u64,
+    /// The disk's words.
+    pub(super) failure: Option<SinkError>,
+    /// The counters of connections that are over.
+    pub(super) gone: DfcpStats,
+    /// Whether nothing is begun any more.
+    pub(super) closes: bool,
+    /// Whether this side has left.
+    pub(super) is_over: bool,
+}
+
+impl State {
+    pub(super) fn new(policy: SwarmNode, blocks: u32, own_key: [u8; 32], seed: u64) -> Self {
+        Self {
+            policy,
+            blocks,
+            own_key,
+            edges: BTreeMap::new(),
+            next_edge: 0,
+            known: BTreeMap::new(),
+            banned: BTreeSet::new(),
+            news: Vec::new(),
+            has_room: true,
+            random: Stream::new(seed, "swarm contacts"),
+            times: Vec::new(),
+            next_time: 0,
+            delivered: 0,
+            failure: None,
+            gone: DfcpStats::default(),
+            closes: false,
+            is_over: false,
+        }
+    }
+
+    /// Takes a connection in, unless there is one to the same node already: of two that two nodes
+    /// made to each other at once, both keep that of the lower key. Also the one that makes way.
+    pub(super) fn join(
+        &mut self,
+        connection: &Connection,
+        is_ours: bool,
+        complete: Option<oneshot::Sender<()>>,
+    ) -> Result<(u32, Option<Connection>), &'static str> {
+        let key = connection.peer_key();
+        if self.is_over {
+            return Err("this node leaves");
+        }
+        if self.banned.contains(&key) || key == self.own_key {
+            return Err("a node that is not wanted");
+        }
+        let mut replaced = None;
+        if let Some((id, old)) = self.edges.iter().find(|(_, edge)| edge.key == key) {
+            let prefers_ours = self.own_key < key;
+            if old.is_ours == is_ours || is_ours != prefers_ours {
+                return Err("there is a connection already");
+            }
+            replaced = Some((*id, old.connection.clone()));
+        }
+        if let Some((id, _)) = &replaced {
+            self.part(*id);
+        }
+        let remote = connection.remote_addr();
+        let address = SocketAddr::new(remote.ip().to_canonical(), remote.port());
+        let id = self.next_edge;
+        self.next_edge += 1;
+        let edge = Edge {
+            connection: connection.clone(),
+            address,
+            key,
+            is_ours,
+            complete,
+            is_known: false,
+            uploads: BTreeMap::new(),
+            downloads: BTreeMap::new(),
+            next_upload: 0,
+            introduced: None,
+            stats: DfcpStats::default(),
+        };
+        self.edges.insert(id, edge);
+        Ok((id, replaced.map(|(_, connection)| connection)))
+    }
+
+    /// What a node says first.
+    pub(super) fn hello(&self) -> [SwarmWire; 2] {
+        let has = SwarmWire::Has(bits(self.policy.blocks(), self.blocks));
+        let coming = self.policy.coming().map(News::Coming);
+        [has, SwarmWire::News(coming.chain([News::Room(self.has_room)]).collect())]
+    }
+
+    /// Forgets a neighbour, and what went on with it; whether it had everything.
+    pub(super) fn part(&mut self, id: u32) -> bool {
+        let is_served = self.policy.is_served(id);
+        let Some(edge) = self.edges.remove(&id) else { return is_served };
+        edge.uploads.values().filter(|one| one.occupies).for_each(|_| self.policy.sent());
+        self.policy.part(id);
+        self.gone = self.gone.with(&edge.stats);
+        for download in edge.downloads.values() {
+            self.lose(download.block);
+        }
+        self.tell_room();
+        is_served
+    }
+
+    /// Forgets a neighbour that lies, for good.
+    pub(super) fn ban(&mut self, id: u32) {
+        if let Some(edge) = self.edges.get(&id) {
+            self.banned.insert(edge.key);
+        }
+        self.part(id);
+    }
+
+    /// Takes what a neighbour says first.
+    pub(super) fn learn(&mut self, id: u32, has: impl Iterator<Item = u32>) {
+        let Some(edge) = self.edges.get_mut(&id).filter(|edge| !edge.is_known) else { return };
+        edge.is_known = true;
+        self.policy.meet(id);
+        has.for_each(|block| self.policy.hear(id, SwarmMessage::Has(block)));
+        self.look_at(id);
+    }
+
+    /// Takes a neighbour's news.
+    pub(super) fn hear(&mut self, id: u32, news: Vec<News>) {
+        news.into_iter().for_each(|one| self.policy.hear(id, one.into()));
+        self.look_at(id);
+    }
+
+    fn look_at(&mut self, id: u32) {
+        if self.policy.is_served(id)
+            && let Some(complete) = self.edges.get_mut(&id).and_then(|edge| edge.complete.take())
+        {
+            let _ = complete.send(());
+        }
+    }
+
+    /// The offers that are to be made now.
+    pub(super) fn offers(&mut self) -> Letters {
+        let mut letters = Letters::new();
+        while !self.is_over
+            && !self.closes
+            && let Some(SwarmUpload { to, block }) = self.policy.next_upload()
+        {
+            let Some(edge) = self.edges.get_mut(&to) else {
+                self.policy.sent();
+                continue;
+            };
+            let upload = edge.next_upload;
+            edge.next_upload = edge.next_upload.wrapping_add(1);
+            let one = Upload { block, offered: moment::now(), taken: false, occupies: true };
+            edge.uploads.insert(upload, one);
+            letters.push((edge.connection.clone(), SwarmWire::Offer { upload, block }));
+        }
+        letters
+    }
+
+    /// A neighbour takes an offer; the block, if it was offered.
+    pub(super) fn taken(&mut self, id: u32, upload: u32) -> Option<u32> {
+        let one = self.edges.get_mut(&id)?.uploads.get_mut(&upload).filter(|one| !one.taken)?;
+        one.taken = true;
+        Some(one.block)
+    }
+
+    /// A neighbour refuses an offer.
+    pub(super) fn refused(&mut self, id: u32, upload: u32, reason: Reason) {
+        let Some(edge) = self.edges.get_mut(&id) else { return };
+        let is_offered = edge.uploads.get(&upload).is_some_and(|one| !one.taken);
+        let Some(one) = edge.uploads.remove(&upload).filter(|_| is_offered) else { return };
+        if one.occupies {
+            self.policy.sent();
+        }
+        if reason == Reason::Full {
+            self.policy.hear(id, SwarmMessage::Lost(one.block));
+            self.policy.hear(id, SwarmMessage::Room(false));
+        }
+    }
+
+    /// Most of an upload has left: the next may be offered.
+    pub(super) fn ending(&mut self, id: u32, upload: u32) {
+        let one = self.edges.get_mut(&id).and_then(|edge| edge.uploads.get_mut(&upload));
+        if one.is_some_and(|one| std::mem::replace(&mut one.occupies, false)) {
+            self.policy.sent();
+        }
+    }
+
+    /// An upload is over.
+    pub(super) fn uploaded(&mut self, id: u32, upload: u32, delivered: Option<u64>) {
+        self.ending(id, upload);
+        self.delivered += delivered.unwrap_or(0);
+        let edge = self.edges.get_mut(&id);
+        let Some(one) = edge.and_then(|edge| edge.uploads.remove(&upload)) else { return };
+        if delivered.is_none() {
+            self.policy.hear(id, SwarmMessage::Lost(one.block));
+        }
+    }
+
+    /// A block that was here can be read no more.
+    pub(super) fn forget(&mut self, block: u32) {
+        self.policy.forget(block);
+        self.news.push(News::Gone(block));
+    }
+
+    /// Offers that nobody has answered make way for others.
+    pub(super) fn forget_offers(&mut self) {
+        let now = moment::now();
+        let late = |one: &Upload| !one.taken && one.occupies && now - one.offered >= ANSWER;
+        let late: Vec<(u32, u32)> = self
+            .edges
+            .iter()
+            .flat_map(|(id, edge)| edge.uploads.iter().map(|one| (*id, one)))
+            .filter(|(_, (_, one))| late(one))
+            .map(|(id, (upload, _))| (id, *upload))
+            .collect();
+        for (id, upload) in late {
+            self.ending(id, upload);
+            // It is asked again when it says that it has room.
+            self.policy.hear(id, SwarmMessage::Room(false));
+        }
+    }
+
+    /// Whether an offered block is wanted: what to wait for, or why not.
+    pub(super) fn consider(
+        &mut self,
+        id: u32,
+        upload: u32,
+        block: u32,
+    ) -> Option<Result<Expected, Reason>> {
+        let (active, all) = self.downloads();
+        let has_room = active < DOWNLOADS && all < DOWNLOADS_ENDING && !self.is_over;
+        let edge = self.edges.get_mut(&id)?;
+        if edge.downloads.contains_key(&upload) || block >= self.blocks {
+            return None;
+        }
+        if !self.policy.wants(block) {
+            return Some(Err(Reason::Held));
+        }
+        if !has_room {
+            return Some(Err(Reason::Full));
+        }
+        self.policy.accept(block);
+        let (opens, opened) = oneshot::channel();
+        edge.downloads.insert(upload, Download { block, ending: false, opened: Some(opens) });
+        self.news.push(News::Coming(block));
+        self.tell_room();
+        let patience = self.patience();
+        Some(Ok(Expected { edge: id, upload, block, opened, patience }))
+    }
+
+    fn downloads(&self) -> (usize, usize) {
+        let all = self.edges.values().flat_map(|edge| edge.downloads.values());
+        let active = all.clone().filter(|one| !one.ending).count();
+        (active, all.count())
+    }
+
+    /// A neighbour opens an object; returned if nobody waits for it.
+    pub(super) fn opened(
+        &mut self,
+        id: u32,
+        upload: u32,
+        object: RecvObject,
+    ) -> Option<RecvObject> {
+        let edge = self.edges.get_mut(&id);
+        match edge.and_then(|edge| edge.downloads.get_mut(&upload)?.opened.take()) {
+            Some(opened) => opened.send(object).err(),
+            None => Some(object),
+        }
+    }
+
+    /// Most of a download has left its sender.
+    pub(super) fn is_ending(&mut self, id: u32, upload: u32) {
+        let edge = self.edges.get_mut(&id);
+        if let Some(one) = edge.and_then(|edge| edge.downloads.get_mut(&upload)) {
+            one.ending = true;
+        }
+        self.tell_room();
+    }
+
+    /// A block has come, in this time, and is stored.
+    pub(super) fn came(&mut self, id: u32, upload: u32, block: u32, took: Duration) {
+        if let Some(edge) = self.edges.get_mut(&id) {
+            edge.downloads.remove(&upload);
+        }
+        match self.times.get_mut(self.next_time) {
+            Some(time) => *time = took,
+            None => self.times.push(took),
+        }
+        self.next_time = (self.next_time + 1) % TIMES;
+        self.policy.came(block);
+        self.news.push(News::Has(block));
+        self.tell_room();
+    }
+
+    /// A block does not come.
+    pub(super) fn missed(&mut self, id: u32, upload: u32) {
+        let edge = self.edges.get_mut(&id);
+        if let Some(one) = edge.and_then(|edge| edge.downloads.remove(&upload)) {
+            self.lose(one.block);
+        }
+        self.tell_room();
+    }
+
+    fn lose(&mut self, block: u32) {
+        self.policy.lost(block);
+        self.news.push(News::Lost(block));
+    }
+
+    fn tell_room(&mut self) {
+        let (active, all) = self.downloads();
+        let has_room = active < DOWNLOADS && all < DOWNLOADS_ENDING;
+        if has_room != self.has_room {
+            self.has_room = has_room;
+            self.news.push(News::Room(has_room));
+        }
+    }
+
+    /// The connections of all neighbours.
+    pub(super) fn connections(&self) -> Vec<(u32, Connection)> {
+        self.edges.iter().map(|(id, edge)| (*id, edge.connection.clone())).collect()
+    }
+
+    /// Keeps the counters of a neighbour's connection; the latest that there are.
+    pub(super) fn counted(&mut self, id: u32, stats: Option<DfcpStats>) -> DfcpStats {
+        let Some(edge) = self.edges.get_mut(&id) else { return DfcpStats::default() };
+        edge.stats = stats.unwrap_or(edge.stats);
+        edge.stats
+    }
+
+    /// Whether blocks are being sent.
+    pub(super) fn is_sending(&self) -> bool {
+        self.edges.values().any(|edge| edge.uploads.values().any(|one| one.taken))
+    }
+
+    /// How long a block may take.
+    pub(super) fn patience(&self) -> Duration {
+        let mut times = self.times.clone();
+        times.sort_unstable();
+        let median = times.get(times.len() / 2).filter(|_| times.len() > 3);
+        median.map_or(PATIENCE_AT_FIRST, |median| (*median * PATIENCE).max(LEAST_PATIENCE))
+    }
+
+    /// The news for all neighbours.
+    pub(super) fn take_news(&mut self) -> Option<(Vec<Connection>, Bytes)> {
+        let news = std::mem::take(&mut self.news);
+        let all = self.edges.values().map(|edge| edge.connection.clone());
+        (!news.is_empty()).then(|| (all.collect(), encode(&SwarmWire::News(news))))
+    }
+
+    /// Other nodes, for a neighbour; none if it has just been told.
+    pub(super) fn contacts_for(&mut self, id: u32) -> Option<SwarmWire> {
+        let now = moment::now();
+        let edge = self.edges.get_mut(&id)?;
+        if edge.introduced.is_some_and(|at| now - at < AGAIN) {
+            return None;
+        }
+        edge.introduced = Some(now);
+        let others = self.edges.iter().filter(|(other, _)| **other != id);
+        let contact = |edge: &Edge| Contact { address: edge.address, key: edge.key };
+        let mut others: Vec<Contact> = others.map(|(_, edge)| contact(edge)).collect();
+        let count = others.len().min(MOST_CONTACTS);
+        for at in 0..count {
+            let other = at + self.random.below((others.len() - at) as u64) as usize;
+            others.swap(at, other);
+        }
+        others.truncate(count);
+        Some(SwarmWire::Meet(others))
+    }
+
+    /// Remembers other nodes.
+    pub(super) fn remember(&mut self, contacts: Vec<Contact>) {
+        for Contact { address, key } in contacts.into_iter().take(MOST_CONTACTS) {
+            let is_new = key != self.own_key && !self.known.contains_key(&key);
+            if is_new && self.known.len() < MOST_KNOWN {
+                self.known.insert(key, Known { address, tried: None });
+            }
+        }
+    }
+
+    /// A node to connect to next.
+    pub(super) fn stranger(&mut self) -> Option<Contact> {
+        let now = moment::now();
+        let (edges, banned) = (&self.edges, &self.banned);
+        let is_due = |known: &Known| known.tried.is_none_or(|at| now - at >= AGAIN);
+        let is_met = |key: &[u8; 32]| edges.values().any(|edge| edge.key == *key);
+        let due = self
+            .known
+            .iter_mut()
+            .filter(|(key, known)| is_due(known) && !is_met(key) && !banned.contains(*key));
+        let mut due: Vec<_> = due.collect();
+        if due.is_empty() {
+            return None;
+        }
+        let (key, known) = due.swap_remove(self.random.below(due.len() as u64) as usize);
+        known.tried = Some(now);
+        Some(Contact { address: known.address, key: *key })
+    }
+}

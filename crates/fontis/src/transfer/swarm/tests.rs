@@ -1,0 +1,149 @@
+use std::sync::Mutex;
+use std::time::Duration;
+
+use bytes::Bytes;
+use fontis_proto::dfcp::{Held, SendOptions};
+
+use super::share;
+use super::wire::{News, SwarmWire, bits};
+use crate::connection::{Connection, SendProgress};
+use crate::dest::Dest;
+use crate::endpoint::{Accept, Endpoint, EndpointConfig};
+use crate::identity::Identity;
+use crate::sink::SinkOptions;
+use crate::transfer::message::{Named, Request, Response, decode, encode, label};
+use crate::transfer::outgoing::{IN_TURN, shape};
+use crate::transfer::{FileServer, Progress};
+use crate::url::Url;
+
+const PATIENCE: Duration = Duration::from_secs(5);
+const BLOCK: usize = 1 << 20;
+
+fn endpoint(identity: &Identity) -> Endpoint {
+    let config =
+        EndpointConfig { accept: Accept::Anyone, ..EndpointConfig::new(*identity.secret()) };
+    Endpoint::bind("127.0.0.1:0".parse().unwrap(), config).unwrap()
+}
+
+/// A file of so many blocks and its server, at a rate.
+fn origin(blocks: usize, mbps: u64) -> (Vec<u8>, Endpoint, Url, tempfile::TempDir) {
+    let content: Vec<u8> = (0..blocks * BLOCK).map(|i| (i * 31 + i / 251) as u8).collect();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file"), &content).unwrap();
+    let identity = Identity::generate();
+    let endpoint = endpoint(&identity);
+    endpoint.limit(Some(fontis_base::Rate::from_mbps(mbps)));
+    let server = FileServer::new(endpoint.clone(), folder.path(), None).unwrap();
+    tokio::spawn(server.run(|_| {}));
+    let url = format!("fontis://{}/file?key={}", endpoint.local_addr(), identity.public());
+    (content, endpoint, url.parse().unwrap(), folder)
+}
+
+/// A node of another make: it connects to a node of the swarm of `root`.
+async fn intrude(node: &Endpoint, root: [u8; 32]) -> (Endpoint, Connection) {
+    let own = endpoint(&Identity::generate());
+    let connection = own.connect(node.local_addr(), node.public_key(), None).await.unwrap();
+    connection.transfers_only(None);
+    let request = Request::Share { id: 7, secret: Vec::new(), named: Named::Root(root) };
+    connection.send_message(encode(&request), SendOptions::default());
+    let answer = connection.recv_message().await.unwrap();
+    assert_eq!(decode::<Response>(&answer.data), Some(Response::Sharing { id: 7 }));
+    (own, connection)
+}
+
+fn say(connection: &Connection, message: &SwarmWire) {
+    connection.send_message(encode(message), IN_TURN);
+}
+
+/// Offers every block, and sends zeros.
+async fn lie(connection: Connection, blocks: u32) {
+    say(&connection, &SwarmWire::Has(bits(0..blocks, blocks)));
+    (0..blocks).for_each(|block| say(&connection, &SwarmWire::Offer { upload: block, block }));
+    while let Some(message) = connection.recv_message().await {
+        let Some(SwarmWire::Take { upload }) = decode(&message.data) else { continue };
+        let connection = connection.clone();
+        tokio::spawn(async move {
+            let shape = shape(BLOCK as u64, BLOCK as u32);
+            let options = SendOptions::default();
+            let object = connection.send_object(shape, label(upload), options, Held::default());
+            let Some(mut object) = object.await else { return };
+            while let Some(progress) = object.next().await {
+                if matches!(progress, SendProgress::Wanted(_)) {
+                    object.supply(0, Bytes::from(vec![0; BLOCK]));
+                }
+            }
+        });
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_sends_what_is_wrong_is_named_and_parted_from() {
+    let (content, server, url, _folder) = origin(8, 40);
+    let to = tempfile::tempdir().unwrap();
+    let peer = endpoint(&Identity::generate());
+    let root = *blake3::hash(&content).as_bytes();
+    let (begun, begins) = tokio::sync::oneshot::channel();
+    let (begun, dropped) = (Mutex::new(Some(begun)), Mutex::new(Vec::new()));
+    let see = |progress| match progress {
+        Progress::Started { .. } => {
+            let _ = begun.lock().unwrap().take().map(|begun| begun.send(()));
+        }
+        Progress::Dropped { remote, error } => dropped.lock().unwrap().push((remote, error)),
+        _ => {}
+    };
+    let (dest, options) = (Dest::new(to.path().join("got")), SinkOptions::default());
+    let fetch = share(&peer, server.local_addr(), &url, &dest, options, PATIENCE, see);
+    let liar = async {
+        begins.await.unwrap();
+        let (own, connection) = intrude(&peer, root).await;
+        lie(connection.clone(), 8).await;
+        assert!(connection.close_reason().is_some(), "nobody keeps a liar");
+        own.local_addr()
+    };
+    let (fetched, liar) = tokio::join!(fetch, liar);
+    let (report, _sharing) = fetched.unwrap();
+    assert_eq!(report.hash, blake3::hash(&content).to_hex().to_string());
+    assert!(std::fs::read(to.path().join("got")).unwrap() == content);
+    let dropped = dropped.into_inner().unwrap();
+    let named: Vec<_> = dropped.iter().filter(|(remote, _)| *remote == liar).collect();
+    assert!(!named.is_empty() && named.iter().any(|(_, why)| why.contains("its hash twice")));
+    assert!(dropped.iter().all(|(remote, _)| *remote == liar), "{dropped:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nonsense_ends_a_connection_and_nothing_else() {
+    let (content, server, url, _folder) = origin(4, 40);
+    let to = tempfile::tempdir().unwrap();
+    let root = *blake3::hash(&content).as_bytes();
+    let peer = endpoint(&Identity::generate());
+    let (dest, options) = (Dest::new(to.path().join("got")), SinkOptions::default());
+    let fetch = share(&peer, server.local_addr(), &url, &dest, options, PATIENCE, |_| {});
+    let fools = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let mut ended = Vec::new();
+        for wrong in [
+            SwarmWire::Has(vec![0; 7]),
+            SwarmWire::Offer { upload: 0, block: 4 },
+            SwarmWire::Offer { upload: 0, block: u32::MAX },
+        ] {
+            let (_own, connection) = intrude(&peer, root).await;
+            say(&connection, &wrong);
+            while connection.recv_message().await.is_some() {}
+            ended.push(connection.close_reason());
+        }
+        // What is of no block, or of nothing that was begun, changes nothing.
+        let (_own, connection) = intrude(&peer, root).await;
+        say(&connection, &SwarmWire::Has(vec![0]));
+        let news = [News::Has(9), News::Lost(u32::MAX), News::Gone(1), News::Coming(4)];
+        say(&connection, &SwarmWire::News(news.to_vec()));
+        say(&connection, &SwarmWire::Take { upload: 99 });
+        say(&connection, &SwarmWire::Ending { upload: 99 });
+        say(&connection, &SwarmWire::Lonely);
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        assert_eq!(connection.close_reason(), None);
+        ended
+    };
+    let (fetched, ended) = tokio::join!(fetch, fools);
+    assert!(ended.iter().all(Option::is_some), "{ended:?}");
+    assert_eq!(fetched.unwrap().0.hash, blake3::hash(&content).to_hex().to_string());
+}
