@@ -1,6 +1,7 @@
 //! Sending to many receivers that send on to each other.
 
 use std::path::Path;
+use std::time::Duration;
 
 use fontis::transfer::{FileServer, ServerEvent};
 use fontis_proto::rate::RateKind;
@@ -15,6 +16,9 @@ use crate::progress::Side;
 use crate::runtime::{block_on, interrupted};
 use crate::selection::SelectionArgs;
 use crate::serve::tell;
+
+/// The interval at which it is looked whether this side may leave.
+const TICK: Duration = Duration::from_millis(100);
 
 /// An object for a swarm, and what `fontis cast` was told.
 pub(crate) struct SwarmCast<'a> {
@@ -54,6 +58,7 @@ pub(crate) fn run(args: &SwarmCast<'_>) -> Result<(), Failure> {
             "receivers fetch {} with fontis get --share; Ctrl-C ends it",
             path.display()
         ));
+        let is_needed = server.is_needed();
         let (done, mut all_done) = mpsc::unbounded_channel();
         let events = move |event: ServerEvent| {
             control.see(&event);
@@ -70,6 +75,10 @@ pub(crate) fn run(args: &SwarmCast<'_>) -> Result<(), Failure> {
             while left != Some(0) {
                 all_done.recv().await;
                 left = left.map(|left| left - 1);
+            }
+            // The others have to have the rest from each other.
+            while is_needed() {
+                tokio::time::sleep(TICK).await;
             }
         };
         tokio::select! {

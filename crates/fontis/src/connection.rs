@@ -224,6 +224,12 @@ impl Connection {
         self.ask(|slot| slot.machine.stats()).await
     }
 
+    /// How long nothing has come from the peer; `None` when the connection is over.
+    pub(crate) async fn silence(&self) -> Option<std::time::Duration> {
+        let ask = |slot: &mut crate::endpoint::Slot, now| slot.machine.silence(now);
+        self.shared.handle.ask(self.shared.id, ask).await.map(Into::into)
+    }
+
     /// Closes the connection; undelivered data is dropped. The peer gets `code` and `reason`.
     pub fn close(&self, code: u32, reason: &str) {
         let reason = reason.to_owned();

@@ -105,6 +105,9 @@ async fn the_server_may_leave_and_newcomers_come_to_those_who_stay() {
     assert_eq!(report.hash, blake3::hash(&content).to_hex().to_string());
     assert!(std::fs::read(to.path().join("second")).unwrap() == content);
     let third = to.path().join("third");
+    let other = Url { path: Some("other".to_owned()), ..url.clone() };
+    let error = share(&other, &third, 60).await.map(drop).unwrap_err().to_string();
+    assert!(error.contains("no such file"), "{error}");
     let gone = share(&origin.url, &third, 60);
     assert!(tokio::time::timeout(Duration::from_secs(1), gone).await.is_err(), "it has left");
 }
@@ -135,7 +138,11 @@ async fn a_folder_is_shared_too_and_who_is_left_alone_is_told() {
     drop(sharing);
     let slow = Origin::new(&content(20), 4);
     let leaves = async {
-        tokio::time::sleep(Duration::from_millis(2000)).await;
+        // Something has come when there is a partial file.
+        while std::fs::read_dir(to.path()).unwrap().count() < 2 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(300)).await;
         slow.endpoint.farewell().await;
     };
     let dest = to.path().join("slow");

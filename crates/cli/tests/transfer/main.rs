@@ -16,6 +16,7 @@ mod resume;
 mod roaming;
 mod sources;
 mod support;
+mod swarm;
 #[cfg(target_os = "linux")]
 mod system;
 mod token;

@@ -1,34 +1,47 @@
 # An origin and peers of a swarm in namespaces of their own on one bridge: fontis in $0, how many
-# peers in $1, the rate of each up and down in $2, that of the origin in $3, and in $4 what happens:
-# leave:N (the origin ends when so many have everything), kill:SECONDS (the first peer is killed),
-# late:SECONDS (the first peer comes later), or nothing. Further arguments are those of fontis get.
-# Prints the last events of each peer, the time, and the bytes that the origin's interface sent.
-fontis=$0; peers=$1; rate=$2; origin_rate=$3; happens=$4; shift 4
-unshare -n sleep 300 & origin=$!
+# peers in $1, their rates in $2 (RATE or UP/DOWN each, with commas, over again if they are few),
+# that of the origin in $3, the percentage of packets that every other peer loses in $4, and in $5
+# what happens: leave:N (the origin ends when so many have everything), kill:SECONDS (the first peer
+# is killed), late:SECONDS (it comes later), or nothing. Further arguments are those of fontis get.
+# Prints the last events of each peer, and then how long it took and what the origin sent.
+fontis=$0; peers=$1; rates=$2; origin_rate=$3; loss=$4; happens=$5; shift 5
+unshare -n sleep 600 & origin=$!
 pids=$origin
 own() { [ "$(readlink /proc/$1/ns/net)" != "$(readlink /proc/self/ns/net)" ]; }
 trap 'kill $pids $caster 2>/dev/null' EXIT
 ip link add room type bridge mcast_snooping 0 || exit 77
 ip link set room up
-join() { # a namespace, its address and its rate
+join() { # a namespace, its address and its rates
     for _ in 1 2 3 4 5 6 7 8 9 10; do own $1 && break; sleep 0.1; done
     ip link add port$2 type veth peer name eth0 netns $1 || exit 77
     ip link set port$2 master room up
     nsenter -t $1 -n ip address add 10.8.0.$2/24 dev eth0
     nsenter -t $1 -n ip link set lo up
     nsenter -t $1 -n ip link set eth0 up
-    for way in "nsenter -t $1 -n tc qdisc add dev eth0" "tc qdisc add dev port$2"; do
-        $way root tbf rate $3 burst 40kb latency 50ms || exit 77
-    done
+    nsenter -t $1 -n ethtool -K eth0 tso off gso off gro off tx-udp-segmentation off \
+        > /dev/null 2>&1
+    nsenter -t $1 -n tc qdisc add dev eth0 root tbf rate ${3%/*} burst 20kb latency 50ms || exit 77
+    tc qdisc add dev port$2 root tbf rate ${3#*/} burst 20kb latency 50ms || exit 77
 }
 join $origin 250 $origin_rate
+count=$(echo "$rates" | tr , '\n' | wc -l)
 i=0
 while [ $i -lt $peers ]; do
     i=$((i + 1))
-    unshare -n sleep 300 & pid=$!
+    unshare -n sleep 600 & pid=$!
     pids="$pids $pid"
     eval "peer$i=$pid"
-    join $pid $i $rate
+    join $pid $i $(echo "$rates" | cut -d, -f$(((i - 1) % count + 1)))
+    if [ "$loss" != 0 ] && [ $((i % 2)) = 0 ]; then
+        nsenter -t $pid -n nft -f - <<END || exit 77
+table netdev room {
+    chain lossy {
+        type filter hook ingress device eth0 priority 0;
+        meta l4proto udp numgen random mod 1000 < $((loss * 10)) drop
+    }
+}
+END
+    fi
 done
 : > casting
 rm -rf got[0-9]*
@@ -39,9 +52,11 @@ nsenter -t $origin -n $fontis cast served/file --swarm --json --public --listen 
 caster=$!
 until [ -s casting ]; do sleep 0.1; done
 url=$(sed 's/.*"\(fontis:[^"]*\)".*/\1/; q' casting)
-sent() { nsenter -t $origin -n ip -j -s link show eth0 | sed 's/.*"tx":{"bytes":\([0-9]*\).*/\1/'; }
+sent() {
+    nsenter -t $origin -n ip -j -s link show eth0 | sed 's/.*"tx":{"bytes":\([0-9]*\).*/\1/'
+}
 before=$(sent)
-begun=$(date +%s.%N)
+begun=$(date +%s%N)
 i=0
 gets=
 while [ $i -lt $peers ]; do
@@ -57,12 +72,12 @@ while [ $i -lt $peers ]; do
 done
 case $happens in kill:*) sleep ${happens#*:}; kill -9 $first ;; esac
 for one in $gets; do wait $one; done
-ended=$(date +%s.%N)
+took=$((($(date +%s%N) - begun) / 1000000))
 i=0
 while [ $i -lt $peers ]; do
     i=$((i + 1))
     same=different
     cmp -s got$i served/file && same=same
-    echo "$i $same $(grep -h '"done"\|"shared"\|"error"' shared$i | tr '\n' ' ') $(cat said$i)"
+    echo "$i $same $(grep -h '"done"\|"error"' shared$i | tail -n 1) $(cat said$i)"
 done
-echo "$begun $ended $(($(sent) - before))"
+echo "{\"milliseconds\": $took, \"origin_sent\": $(($(sent) - before))}"

@@ -172,8 +172,8 @@ pub enum TransferError {
         /// Symbols of the whole.
         symbols: u64,
     },
-    /// Everybody who shared the object has left.
-    #[error("nobody is left who shares it: what came is kept; try again")]
+    /// Nobody who shares the object has what is lacking.
+    #[error("nobody is left who has the rest: what came is kept; try again")]
     Alone,
     /// A worker died.
     #[error("internal error: a worker thread failed")]

@@ -126,6 +126,13 @@ impl FileServer {
         }
     }
 
+    /// Whether others that share an object of this server lack something that only this server, or
+    /// those who have everything, can send.
+    pub fn is_needed(&self) -> impl Fn() -> bool + Send + Sync + 'static {
+        let shared = self.shared.clone();
+        move || shared.swarms.are_needed()
+    }
+
     /// The same, serving of the folder only what `options` say.
     pub fn with_options(mut self, options: SourceOptions) -> Self {
         // Nobody else has it before it runs.
@@ -162,11 +169,11 @@ impl FileServer {
                     let get = match wanted {
                         Wanted::Object(get) => get,
                         Wanted::Swarm(share) => {
-                            // From then on the messages are the swarm's.
+                            // Of one that is let in, the messages are the swarm's from then on.
                             if client.may_begin(message.early).await {
                                 admit(&shared, &client, share, &*events).await;
                             }
-                            break;
+                            continue;
                         }
                         Wanted::Part(join) => {
                             tokio::spawn(async move {

@@ -88,6 +88,11 @@ impl SwarmNode {
         self.own.ones().map(|block| block as u32)
     }
 
+    /// Whether it has a block.
+    pub fn has(&self, block: u32) -> bool {
+        self.own.contains(block as usize)
+    }
+
     /// The blocks that come to it.
     pub fn coming(&self) -> impl Iterator<Item = u32> {
         self.coming.ones().map(|block| block as u32)
@@ -96,6 +101,23 @@ impl SwarmNode {
     /// Whether a neighbour has everything, as far as is known.
     pub fn is_served(&self, neighbour: u32) -> bool {
         self.neighbours.get(&neighbour).is_some_and(|one| one.lacking == 0)
+    }
+
+    /// Whether the swarm needs this node: its neighbours that lack something, and so stay, do not
+    /// have together all that it has.
+    pub fn is_needed(&self) -> bool {
+        let mut theirs = FixedBitSet::with_capacity(self.own.len());
+        let mut lack = false;
+        for one in self.neighbours.values().filter(|one| one.lacking > 0) {
+            lack = true;
+            theirs.union_with(&one.has);
+        }
+        lack && !self.own.is_subset(&theirs)
+    }
+
+    /// Whether a neighbour has a block that this node lacks.
+    pub fn can_go_on(&self) -> bool {
+        self.neighbours.values().any(|one| !one.has.is_subset(&self.own))
     }
 
     /// Another node, which has nothing as far as is known.
@@ -250,5 +272,39 @@ impl SwarmNode {
         if block < self.config.blocks {
             self.coming.remove(block as usize);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A node of four blocks that has some, and neighbours that have others.
+    fn node(own: &[u32], neighbours: &[&[u32]]) -> SwarmNode {
+        let mut node = SwarmNode::new(SwarmConfig { blocks: 4, uploads: 1, is_origin: false }, 1);
+        own.iter().for_each(|block| node.came(*block));
+        for (id, has) in (0..).zip(neighbours) {
+            node.meet(id);
+            has.iter().for_each(|block| node.hear(id, SwarmMessage::Has(*block)));
+        }
+        node
+    }
+
+    #[test]
+    fn a_node_is_needed_while_those_who_stay_lack_what_it_has() {
+        let all: &[u32] = &[0, 1, 2, 3];
+        assert!(!node(all, &[]).is_needed() && !node(all, &[all, all]).is_needed());
+        assert!(node(all, &[&[0, 1], &[1, 2]]).is_needed(), "nobody else has the last block");
+        assert!(node(all, &[all, &[0, 1, 2]]).is_needed(), "who has everything may leave too");
+        assert!(!node(all, &[&[0, 1, 2], &[1, 2, 3]]).is_needed());
+    }
+
+    #[test]
+    fn what_nobody_has_does_not_come() {
+        assert!(node(&[0], &[&[0, 1]]).can_go_on());
+        assert!(!node(&[0, 1, 2], &[&[0, 1], &[2]]).can_go_on());
+        let mut node = node(&[], &[&[3]]);
+        node.hear(0, SwarmMessage::Gone(3));
+        assert!(!node.can_go_on() && !node.is_served(0));
     }
 }

@@ -28,8 +28,10 @@ pub(super) async fn run(swarm: Arc<Swarm>, connection: Connection, expected: Exp
     };
     match fetched {
         Ok(bytes) => {
-            swarm.state().came(edge, upload, block, moment::now() - began);
-            swarm.tell(SwarmEvent::Stored(bytes));
+            let is_new = swarm.state().came(edge, upload, block, moment::now() - began);
+            if is_new {
+                swarm.tell(SwarmEvent::Stored(bytes));
+            }
         }
         Err(error) => {
             let mut state = swarm.state();

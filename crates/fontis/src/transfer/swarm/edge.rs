@@ -122,6 +122,7 @@ impl Swarm {
         let remote = connection.remote_addr();
         let wrong = |what| TransferError::Protocol { remote, what };
         while let Some(message) = connection.recv_message().await {
+            self.state().heard(id);
             let message =
                 decode::<SwarmWire>(&message.data).ok_or(wrong("an unreadable message"))?;
             match message {

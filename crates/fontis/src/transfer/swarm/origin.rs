@@ -25,6 +25,13 @@ impl Swarms {
         swarms.get(root)?.upgrade()
     }
 
+    /// Whether anybody needs this server.
+    pub(in crate::transfer) fn are_needed(&self) -> bool {
+        let swarms = self.swarms.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut alive = swarms.values().filter_map(Weak::upgrade);
+        alive.any(|swarm| swarm.state().policy.is_needed())
+    }
+
     /// The swarm of an object of known hash.
     pub(in crate::transfer) fn of(&self, outgoing: &Outgoing) -> Result<Arc<Swarm>, TransferError> {
         let Tree::Known(tree) = &outgoing.tree else { return Err(TransferError::Worker) };

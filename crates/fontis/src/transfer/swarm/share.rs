@@ -9,7 +9,7 @@ use super::content::Content;
 use super::edge::{Joining, Newcomer};
 use super::strangers;
 use super::swarm::{Swarm, SwarmEvent, send};
-use super::wire::SwarmWire;
+use super::wire::{Contact, SwarmWire};
 use crate::connection::Connection;
 use crate::dest::Dest;
 use crate::endpoint::Endpoint;
@@ -34,6 +34,8 @@ const ASK_EVERY: Duration = Duration::from_secs(25);
 const UNASKED: usize = 64;
 /// The time in which they have to.
 const TO_ASK: Duration = Duration::from_secs(10);
+/// How long this side stays because others need it.
+const NEEDED: Duration = Duration::from_secs(60);
 /// The time for uploads to end when this side leaves.
 const LAST_UPLOADS: Duration = Duration::from_secs(5);
 
@@ -54,13 +56,20 @@ impl Sharing {
         &self.endpoint
     }
 
-    /// Sends on for so long, and then what has been begun.
+    /// Sends on for so long; then as long as others need this node, for a minute at most; then what
+    /// has been begun.
     pub async fn last(&self, time: Duration) {
         task::sleep(time).await;
-        let end = moment::now() + LAST_UPLOADS;
+        let needed = || self.swarm.state().policy.is_needed();
+        self.wait_while(NEEDED, needed).await;
         self.swarm.state().closes = true;
+        self.wait_while(LAST_UPLOADS, || self.swarm.state().is_sending()).await;
+    }
+
+    async fn wait_while(&self, most: Duration, goes_on: impl Fn() -> bool) {
+        let end = moment::now() + most;
         let mut changes = self.swarm.changes();
-        while self.swarm.state().is_sending() && moment::now() < end {
+        while goes_on() && moment::now() < end {
             let _ = task::timeout(Duration::from_millis(100), changes.changed()).await;
         }
     }
@@ -90,7 +99,8 @@ impl Drop for Leaves {
 /// from.
 ///
 /// # Errors
-/// As [`get`](crate::transfer::get); [`TransferError::Alone`] after `patience` without anybody.
+/// As [`get`](crate::transfer::get); [`TransferError::Alone`] after `patience` in which nobody had
+/// anything that is lacking.
 pub async fn share(
     endpoint: &Endpoint,
     remote: SocketAddr,
@@ -139,6 +149,8 @@ pub async fn share(
     let events = move |event| _ = tell.send(event);
     let swarm = Swarm::new(parts, false, there.into_iter(), endpoint.public_key(), events);
     let mut leaves = Leaves(Some(swarm.clone()));
+    // It is met again if the connection is lost.
+    swarm.state().remember(vec![Contact { address: remote, key: *url.key.as_bytes() }]);
     let own = url.secret.clone();
     task::spawn(accept(Arc::downgrade(&swarm), endpoint.clone(), path, own));
     task::spawn(strangers::meet(Arc::downgrade(&swarm), endpoint.clone(), secret));
@@ -190,9 +202,12 @@ async fn fetch(
         if is_complete {
             return Ok(());
         }
-        let neighbours = swarm.state().edges.len();
+        let (neighbours, can_go_on) = {
+            let state = swarm.state();
+            (state.edges.len(), state.policy.can_go_on())
+        };
         match alone_since {
-            _ if neighbours > 0 => alone_since = None,
+            _ if can_go_on => alone_since = None,
             None => alone_since = Some(now),
             Some(since) if now - since >= patience => {
                 return Err(TransferError::Alone);
@@ -230,29 +245,41 @@ async fn accept(swarm: Weak<Swarm>, endpoint: Endpoint, path: String, secret: Op
             let asked = task::timeout(TO_ASK, connection.recv_message()).await;
             drop(place);
             let Ok(Some(message)) = asked else { return };
-            let Some(Request::Share { id, secret: shown, named }) = decode(&message.data) else {
-                let text = "this node only shares what it fetches: use --share".to_owned();
-                let response = Response::Error { id: ID, text };
-                return connection.send_message(encode(&response), SendOptions::default());
-            };
-            let refuse = |text: &str| {
-                let response = Response::Error { id, text: text.to_owned() };
-                connection.send_message(encode(&response), SendOptions::default());
-            };
-            if secret.as_ref().is_some_and(|own| !own.is(&shown)) {
-                return refuse(NO_SECRET);
-            }
-            let knows = match &named {
-                Named::Root(root) if root == swarm.tree.root().as_bytes() => true,
-                Named::Path(asked) if *asked == path || asked.is_empty() => false,
-                Named::Root(_) | Named::Path(_) => return refuse(NOT_HERE),
+            let (id, considered) = consider(&swarm, &message.data, &path, secret.as_ref());
+            let knows = match considered {
+                Ok(knows) => knows,
+                Err(text) => {
+                    let response = Response::Error { id, text: text.to_owned() };
+                    connection.send_message(encode(&response), SendOptions::default());
+                    // The connection lasts until the answer has come, or could have.
+                    let _ = task::timeout(TO_ASK, connection.closed()).await;
+                    return;
+                }
             };
             if message.early && !connection.is_fresh() && !connection.confirmed().await {
                 return;
             }
-            let newcomer = Newcomer { connection: connection.clone(), id, knows, complete: None };
             // Who leaves is told of there.
-            let _ = swarm.admit(newcomer).await;
+            let _ = swarm.admit(Newcomer { connection, id, knows, complete: None }).await;
         });
     }
+}
+
+/// The number of a request, and whether its sender knows the object; or why it is refused.
+fn consider(
+    swarm: &Swarm,
+    message: &[u8],
+    path: &str,
+    secret: Option<&Secret>,
+) -> (u32, Result<bool, &'static str>) {
+    let Some(Request::Share { id, secret: shown, named }) = decode(message) else {
+        return (ID, Err("this node only shares what it fetches: use --share"));
+    };
+    let considered = match &named {
+        _ if secret.is_some_and(|own| !own.is(&shown)) => Err(NO_SECRET),
+        Named::Root(root) if root == swarm.tree.root().as_bytes() => Ok(true),
+        Named::Path(asked) if asked == path || asked.is_empty() => Ok(false),
+        Named::Root(_) | Named::Path(_) => Err(NOT_HERE),
+    };
+    (id, considered)
 }

@@ -46,6 +46,8 @@ pub(super) struct Edge {
     downloads: BTreeMap<u32, Download>,
     next_upload: u32,
     introduced: Option<Instant>,
+    /// Nothing came from it for long.
+    is_silent: bool,
     /// Its counters when they were last looked at.
     stats: DfcpStats,
 }
@@ -173,6 +175,7 @@ impl State {
             downloads: BTreeMap::new(),
             next_upload: 0,
             introduced: None,
+            is_silent: false,
             stats: DfcpStats::default(),
         };
         self.edges.insert(id, edge);
@@ -372,8 +375,9 @@ impl State {
         self.tell_room();
     }
 
-    /// A block has come, in this time, and is stored.
-    pub(super) fn came(&mut self, id: u32, upload: u32, block: u32, took: Duration) {
+    /// A block has come, in this time, and is stored; false if it has come twice.
+    pub(super) fn came(&mut self, id: u32, upload: u32, block: u32, took: Duration) -> bool {
+        let is_new = !self.policy.has(block);
         if let Some(edge) = self.edges.get_mut(&id) {
             edge.downloads.remove(&upload);
         }
@@ -385,6 +389,7 @@ impl State {
         self.policy.came(block);
         self.news.push(News::Has(block));
         self.tell_room();
+        is_new
     }
 
     /// A block does not come.
@@ -397,8 +402,31 @@ impl State {
     }
 
     fn lose(&mut self, block: u32) {
-        self.policy.lost(block);
-        self.news.push(News::Lost(block));
+        if !self.policy.has(block) {
+            self.policy.lost(block);
+            self.news.push(News::Lost(block));
+        }
+    }
+
+    /// Nothing comes from a neighbour any more: what comes from it or goes to it makes way for
+    /// others, until it is heard again.
+    pub(super) fn silent(&mut self, id: u32) {
+        let Some(edge) = self.edges.get_mut(&id) else { return };
+        edge.is_silent = true;
+        let (uploads, downloads): (Vec<u32>, _) =
+            (edge.uploads.keys().copied().collect(), std::mem::take(&mut edge.downloads));
+        uploads.into_iter().for_each(|upload| self.ending(id, upload));
+        downloads.values().for_each(|download| self.lose(download.block));
+        self.policy.hear(id, SwarmMessage::Room(false));
+        self.tell_room();
+    }
+
+    /// Something comes from a neighbour.
+    pub(super) fn heard(&mut self, id: u32) {
+        let edge = self.edges.get_mut(&id);
+        if edge.is_some_and(|edge| std::mem::replace(&mut edge.is_silent, false)) {
+            self.policy.hear(id, SwarmMessage::Room(true));
+        }
     }
 
     fn tell_room(&mut self) {
@@ -424,7 +452,8 @@ impl State {
 
     /// Whether blocks are being sent.
     pub(super) fn is_sending(&self) -> bool {
-        self.edges.values().any(|edge| edge.uploads.values().any(|one| one.taken))
+        let takers = self.edges.values().filter(|edge| !edge.is_silent);
+        takers.flat_map(|edge| edge.uploads.values()).any(|one| one.taken)
     }
 
     /// How long a block may take.

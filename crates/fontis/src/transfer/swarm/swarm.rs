@@ -8,6 +8,7 @@ use tokio::sync::watch;
 
 use super::content::Content;
 use super::state::{Letters, State};
+use super::wire::SwarmWire;
 use crate::hash_tree::HashTree;
 use crate::moment;
 use crate::random::random;
@@ -23,6 +24,12 @@ const UPLOADS: usize = 3;
 const NEWS_EVERY: Duration = Duration::from_millis(10);
 /// The interval of upkeep.
 const UPKEEP_EVERY: Duration = Duration::from_secs(1);
+
+/// The silence after which a neighbour is asked whether it is there, after which nobody waits for
+/// it, and after which it is parted from.
+const QUIET: Duration = Duration::from_secs(1);
+const SILENT: Duration = Duration::from_secs(3);
+const GONE: Duration = Duration::from_secs(6);
 
 /// What happens in a swarm, for the user of this side.
 #[derive(Debug)]
@@ -102,10 +109,27 @@ impl Swarm {
             let Some(swarm) = swarm.upgrade() else { return };
             if moment::now() - looked >= UPKEEP_EVERY {
                 looked = moment::now();
+                swarm.look_for_silence().await;
                 swarm.state().forget_offers();
                 swarm.offer_more();
             }
             swarm.send_news();
+        }
+    }
+
+    /// What the dead hold up is others'. Who is quiet is asked, by news of nothing, whether it is
+    /// there.
+    async fn look_for_silence(&self) {
+        let edges = self.state().connections();
+        for (id, connection) in edges {
+            let silence = connection.silence().await.unwrap_or_default();
+            if silence > GONE {
+                connection.close(0, "nothing was heard for too long");
+            } else if silence > SILENT {
+                self.state().silent(id);
+            } else if silence > QUIET {
+                send(vec![(connection, SwarmWire::News(Vec::new()))]);
+            }
         }
     }
 

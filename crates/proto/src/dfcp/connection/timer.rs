@@ -126,6 +126,11 @@ impl DfcpConnection {
         self.stays = true;
     }
 
+    /// How long nothing has come from the peer.
+    pub fn silence(&self, now: Time) -> Duration {
+        now.since(self.last_heard)
+    }
+
     /// A connection with open channels is kept alive by both sides while nothing else is sent.
     fn keepalive_at(&self) -> Option<Time> {
         let open = !self.send.is_empty() || !self.recv.is_empty();
