@@ -6,6 +6,7 @@ mod dccp;
 mod fairness;
 mod fld;
 mod friendly;
+mod jitter;
 mod machines;
 mod paths;
 mod published;

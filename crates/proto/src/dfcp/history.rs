@@ -10,6 +10,11 @@ use super::packet::ChannelId;
 /// Reordering below this many packets is not taken for loss; RFC 9002 has the same threshold.
 const MIN_REORDERING: u64 = 3;
 
+/// No reordering takes longer, unless an answer may.
+const MOST_WAIT: Duration = Duration::from_millis(200);
+/// How long the time that reordering took is remembered, at least.
+const REORDERING_MEMORY: Duration = Duration::from_secs(10);
+
 /// Symbols that a packet carried.
 pub(super) type SentSymbols = (ChannelId, u32, u16);
 
@@ -93,7 +98,39 @@ pub(super) struct History {
     largest: Option<u64>,
     in_flight: u64,
     unresolved: u64,
-    reordering: u64,
+    /// None on a path that keeps the order of packets: strangers' connections are small.
+    reordering: Option<Box<Reordering>>,
+}
+
+/// How far a path has moved packets out of their order.
+#[derive(Debug, Default)]
+struct Reordering {
+    /// In packets.
+    packets: u64,
+    /// How much earlier a packet was sent, at most, than one that came before it: of late, and in
+    /// the time before. When that began.
+    overtaken: [Duration; 2],
+    since: Time,
+}
+
+impl Reordering {
+    /// Takes a packet that came after one that was sent `behind` later, at `sent`.
+    fn observe(&mut self, sent: Time, behind: Duration) {
+        if sent.since(self.since) > REORDERING_MEMORY {
+            self.overtaken = [Duration::ZERO, self.overtaken[0]];
+            self.since = sent;
+        }
+        self.overtaken[0] = self.overtaken[0].max(behind);
+    }
+
+    /// How long it may take when packets sent at `sent` have come.
+    fn time(&self, sent: Time) -> Duration {
+        if sent.since(self.since) > REORDERING_MEMORY * 2 {
+            return Duration::ZERO;
+        }
+        let overtaken = self.overtaken[0].max(self.overtaken[1]);
+        overtaken + overtaken / 4
+    }
 }
 
 impl History {
@@ -133,13 +170,13 @@ impl History {
 
     /// The number of packets that reordering may separate.
     pub(super) fn reordering(&self) -> u64 {
-        self.reordering.max(MIN_REORDERING)
+        self.reordering.as_ref().map_or(0, |seen| seen.packets).max(MIN_REORDERING)
     }
 
     /// Decides the fate of packets: a missing one is lost when as many later ones have come as
-    /// reordering may separate, or one that was sent later by more than `patience`. `decide` is
-    /// told of each newly decided one, from the highest down. Feedback on packets that were never
-    /// sent changes nothing.
+    /// reordering may separate, one of them sent so much later as reordering was seen to take, or
+    /// one that was sent later by more than `patience`. `decide` is told of each newly decided one,
+    /// from the highest down. Feedback on packets that were never sent changes nothing.
     pub(super) fn resolve(
         &mut self,
         feedback: &Feedback,
@@ -154,6 +191,9 @@ impl History {
         self.largest = Some(largest);
         let horizon = largest.saturating_sub(self.reordering());
         let latest_sent = self.get(largest).map_or(Time::ZERO, |sent| sent.time);
+        // A path reorders by time, and the faster it is, the more packets that is.
+        let wait = self.reordering.as_ref().map_or(Duration::ZERO, |seen| seen.time(latest_sent));
+        let wait = wait.min(patience.max(MOST_WAIT));
         let mut lowest = feedback.largest;
         let mut latest = 0;
         for (first, last, received) in feedback.ranges() {
@@ -164,10 +204,14 @@ impl History {
             for number in (first.max(self.first)..=last).rev() {
                 let index = (number - self.first) as usize;
                 let sent = &mut self.sent[index];
+                let behind = latest_sent.since(sent.time);
+                if received && matches!(sent.fate, Fate::Missing | Fate::Lost) {
+                    self.reordering.get_or_insert_default().observe(latest_sent, behind);
+                }
                 let outcome = match (sent.fate, received) {
                     (Fate::Unknown | Fate::Missing, true) => Outcome::Received,
                     (Fate::Unknown | Fate::Missing, false)
-                        if number <= horizon || latest_sent.since(sent.time) > patience =>
+                        if behind >= wait && (number <= horizon || behind > patience) =>
                     {
                         Outcome::Lost
                     }
@@ -191,7 +235,10 @@ impl History {
         }
         // A packet that was late must not be taken for lost next time. More than the packets of a
         // round trip is no reordering that waiting would help against.
-        self.reordering = self.reordering.max(latest.min(self.sent.len() as u64));
+        if latest > 0 {
+            let seen = self.reordering.get_or_insert_default();
+            seen.packets = seen.packets.max(latest.min(self.sent.len() as u64));
+        }
         self.forget(lowest, largest, decide);
         Ok(())
     }
@@ -277,9 +324,23 @@ mod tests {
     }
 
     #[test]
+    fn on_a_path_that_reorders_a_gap_is_a_loss_after_the_time_that_that_takes() {
+        let mut history = History::default();
+        for ms in 0..100 {
+            history.push(Sent::new(Time::ZERO + Duration::from_millis(ms), 100));
+        }
+        // Packet 0 comes after 21, which was sent 21 ms later.
+        outcomes(&mut history, 20, &[20, 1]);
+        outcomes(&mut history, 21, &[22]);
+        let lost = |seen: Vec<(u64, Outcome)>| seen.contains(&(30, Outcome::Lost));
+        assert!(!lost(outcomes(&mut history, 55, &[25, 1, 30])), "21 ms and a quarter");
+        assert!(lost(outcomes(&mut history, 57, &[27, 1, 30])));
+    }
+
+    #[test]
     fn what_was_missing_is_lost_when_feedback_no_longer_reaches_it() {
         let mut history = history(10_000);
-        history.reordering = 1000;
+        history.reordering = Some(Box::new(Reordering { packets: 1000, ..Default::default() }));
         assert!(!outcomes(&mut history, 99, &[50, 1, 49]).contains(&(49, Outcome::Lost)));
         let seen = outcomes(&mut history, 9_000, &[10]);
         assert!(seen.contains(&(49, Outcome::Lost)), "it was seen to be missing");

@@ -21,6 +21,7 @@ mod feedback;
 mod feedback_due;
 mod history;
 mod in_flight;
+mod jitter;
 mod left_out;
 mod mtu;
 mod pacer;

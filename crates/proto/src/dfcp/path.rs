@@ -5,6 +5,7 @@ use super::config::KnownPath;
 use super::feedback::Feedback;
 use super::feedback_due::FeedbackDue;
 use super::history::{History, Late, Outcome, Sent, Untrue};
+use super::jitter::Jitter;
 use super::left_out::LeftOut;
 use super::mtu::Mtu;
 use super::pacer::Pacer;
@@ -70,7 +71,7 @@ pub(super) struct Path {
     /// The packet numbers that are left out, if any are.
     left_out: Option<LeftOut>,
     /// None before the first feedback: strangers' connections are small.
-    peer_clock: Option<Box<PeerClock>>,
+    arrivals: Option<Box<Arrivals>>,
     pub(super) rtt: Rtt,
     pub(super) loss: LossModel,
     pub(super) pacer: Pacer,
@@ -107,6 +108,13 @@ pub(super) struct Path {
     probe_from: Time,
 }
 
+/// What the times tell at which packets came.
+#[derive(Debug, Default)]
+struct Arrivals {
+    clock: PeerClock,
+    jitter: Jitter,
+}
+
 impl Path {
     pub(super) fn new(
         id: u8,
@@ -132,7 +140,7 @@ impl Path {
             receipts: Receipts::new(),
             history: History::default(),
             left_out: None,
-            peer_clock: None,
+            arrivals: None,
             rtt: Rtt::new(),
             loss: LossModel::new(),
             pacer: Pacer::new(),
@@ -216,7 +224,7 @@ impl Path {
     /// Whether a data packet may leave now, and whether it belongs to a train. The first packets
     /// leave back to back.
     pub(super) fn may_send(&mut self, now: Time, size: u32) -> Option<bool> {
-        let allowance = self.controller.allowance(self.rtt.smoothed());
+        let allowance = self.controller.allowance(self.round_trip());
         if self.is_paused() {
             self.limited = true;
             return None;
@@ -239,7 +247,7 @@ impl Path {
 
     /// The same for any packet.
     fn may_fly(&self) -> bool {
-        self.has_room(self.mtu.size(), self.controller.allowance(self.rtt.smoothed()))
+        self.has_room(self.mtu.size(), self.controller.allowance(self.round_trip()))
     }
 
     /// Why a packet that leaves now tells nothing of the path's rate, if less was sent than that:
@@ -271,7 +279,7 @@ impl Path {
     pub(super) fn found_nothing(&mut self, now: Time, waits: bool) {
         self.limited |= self.history.unresolved() > 0 || waits;
         self.starved = true;
-        let allowance = self.controller.allowance(self.rtt.smoothed());
+        let allowance = self.controller.allowance(self.round_trip());
         if let Some(unfilled) = &mut self.unfilled
             && self.history.in_flight() * 2 < allowance
         {
@@ -295,7 +303,7 @@ impl Path {
 
     /// When the next data packet may leave, if only pacing holds it back.
     pub(super) fn next_send(&self, size: u32) -> Option<Time> {
-        let allowance = self.controller.allowance(self.rtt.smoothed());
+        let allowance = self.controller.allowance(self.round_trip());
         (self.has_room(size, allowance) && !self.is_paused()).then(|| self.pacer.next())
     }
 
@@ -311,18 +319,13 @@ impl Path {
             let delay = Duration::from_micros(u64::from(feedback.delay_us));
             (sent.time, now.since(sent.time) - delay)
         });
-        let clock = self.peer_clock.get_or_insert_default();
-        let was_believed = clock.is_believed();
-        clock.observe(now, feedback.received_at());
-        let is_believed = clock.is_believed();
-        if was_believed && !is_believed {
-            self.distrust();
-        }
+        let is_believed = self.observe_clock(now, feedback);
         let one_way_ns = match rtt_sample {
             // Where the peer's clock says nothing true, round trips tell the queue.
             Some((_, rtt)) if !is_believed => vec![(feedback.largest, rtt.as_nanos() as i64)],
             _ => self.one_way_delays(feedback),
         };
+        let jitter = self.observe_jitter(now, &one_way_ns);
         let train = self.trains.measure(feedback, &self.history);
         let mut decided = Vec::new();
         let mut tally = Tally::default();
@@ -377,8 +380,9 @@ impl Path {
         }
         let mut sample = FeedbackSummary {
             now,
-            srtt: self.rtt.smoothed(),
-            min_rtt: self.rtt.least(),
+            srtt: self.round_trip(),
+            min_rtt: self.rtt.least() + jitter,
+            jitter,
             one_way_ns: if fresh { one_way_ns } else { Vec::new() },
             received_at: if is_believed { feedback.received_at() } else { now },
             // The peer's own count may be as high as it likes.
@@ -420,11 +424,42 @@ impl Path {
         }
     }
 
+    /// Whether the peer's clock is believed, with what a feedback tells of it.
+    fn observe_clock(&mut self, now: Time, feedback: &Feedback) -> bool {
+        let clock = &mut self.arrivals.get_or_insert_default().clock;
+        let was_believed = clock.is_believed();
+        clock.observe(now, feedback.received_at());
+        let is_believed = clock.is_believed();
+        if was_believed && !is_believed {
+            self.distrust();
+        }
+        is_believed
+    }
+
     /// The peer's clock is not what was gone by so far: begin anew with half of the rate.
     fn distrust(&mut self) {
         let rate = self.controller.rate();
         self.controller = RateController::beside(self.kind, self.id);
         self.controller.on_known_rate(rate);
+    }
+
+    /// The smoothed round-trip time. Of packets that overtake others it is too short for these.
+    fn round_trip(&self) -> Duration {
+        let jitter = self.arrivals.as_ref().map_or(Duration::ZERO, |seen| seen.jitter.get());
+        let smoothed = self.rtt.smoothed();
+        if jitter > Duration::ZERO { smoothed.max(self.rtt.least() + jitter) } else { smoothed }
+    }
+
+    /// The path's jitter, with what these one-way delays tell of it.
+    fn observe_jitter(&mut self, now: Time, delays: &[(u64, i64)]) -> Duration {
+        let jitter = &mut self.arrivals.get_or_insert_default().jitter;
+        for (number, delay) in delays {
+            if let Some(sent) = self.history.get(*number) {
+                jitter.observe(*number, sent.time.as_nanos() as i64, *delay);
+            }
+        }
+        jitter.end_window(now, self.rtt.smoothed());
+        jitter.get()
     }
 
     /// One-way delays of packets that a feedback reports, in order of their numbers.

@@ -510,7 +510,7 @@ impl Auto {
         let growth = if self.cautious > 0 { correction.min(0.0) } else { correction + self.boost };
         let factor = (1.0 + growth).clamp(0.25, 1.0 + BOOST.1);
         let rate = self.sending(delivered * factor).max(MIN_RATE);
-        let rtt = sample.srtt.as_secs_f64().max(1e-3);
+        let rtt = sample.srtt.max(sample.min_rtt).as_secs_f64().max(1e-3);
         let increase = INCREASE * self.part * PACKET / rtt;
         let more = (self.rate + increase * passed.as_secs_f64() / rtt)
             .min(1.5 * self.sending(delivered) + increase);
@@ -534,7 +534,7 @@ impl Auto {
 
 /// The time over which the delivery rate is measured.
 fn delivery_window(sample: &FeedbackSummary) -> Duration {
-    (sample.min_rtt / 2).max(MIN_DELIVERY_WINDOW)
+    (sample.min_rtt / 2).max(MIN_DELIVERY_WINDOW).max(sample.jitter * 2)
 }
 
 /// The time, in seconds, in which the queue is steered.

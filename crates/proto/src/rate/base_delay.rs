@@ -9,6 +9,8 @@ pub(super) struct BaseDelay {
     current: Option<i64>,
     previous: Option<i64>,
     since: Time,
+    /// What a delay exceeds the least by without a queue, in nanoseconds.
+    jitter: i64,
 }
 
 impl BaseDelay {
@@ -23,13 +25,20 @@ impl BaseDelay {
 
     /// The path has become longer: this is its delay.
     pub(super) fn accept(&mut self, now: Time, one_way_ns: i64) {
-        *self = Self { current: Some(one_way_ns), previous: None, since: now };
+        *self = Self { current: Some(one_way_ns), previous: None, since: now, ..*self };
     }
 
-    /// The queueing delay of a packet with this delay: what it exceeds the least by.
+    /// Delays are so much longer at times without a queue.
+    pub(super) fn set_jitter(&mut self, jitter: Duration) {
+        self.jitter = jitter.as_nanos() as i64;
+    }
+
+    /// The queueing delay of a packet with this delay: what it exceeds the least and the jitter by.
     pub(super) fn queueing(&self, one_way_ns: i64) -> Duration {
         let base = [self.current, self.previous].into_iter().flatten().min().unwrap_or(one_way_ns);
-        Duration::from_nanos(u64::try_from(one_way_ns.saturating_sub(base)).unwrap_or(0))
+        Duration::from_nanos(
+            u64::try_from(one_way_ns.saturating_sub(base + self.jitter)).unwrap_or(0),
+        )
     }
 }
 

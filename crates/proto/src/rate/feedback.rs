@@ -7,8 +7,10 @@ pub struct FeedbackSummary {
     pub now: Time,
     /// The smoothed round-trip time.
     pub srtt: Duration,
-    /// The least round-trip time seen.
+    /// The round-trip time without queues: the least seen, and the path's jitter.
     pub min_rtt: Duration,
+    /// By how much the path holds back some packets longer than others, other than by a queue.
+    pub jitter: Duration,
     /// The one-way delays of packets that the feedback reports, in nanoseconds, in order of their
     /// numbers; the two clocks differ by an unknown constant. Empty if it reports no new packet.
     pub one_way_ns: Vec<(u64, i64)>,
@@ -59,6 +61,7 @@ impl FeedbackSummary {
             now: Time::ZERO + Duration::from_millis(now_ms),
             srtt: rtt,
             min_rtt: rtt,
+            jitter: Duration::ZERO,
             one_way_ns: Vec::new(),
             received_at: Time::ZERO,
             received_bytes: 0,

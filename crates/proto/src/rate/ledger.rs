@@ -76,6 +76,8 @@ pub(super) struct LossLedger {
     halved_at: Time,
     may_pause: bool,
     distrusted_until: Option<Time>,
+    /// Packets may wait for other reasons than a queue, and a short one does not show.
+    is_jittery: bool,
     /// Evidence for overload since there was last none (Page's test).
     evidence: f64,
 }
@@ -154,6 +156,7 @@ impl LossLedger {
             }
         }
         self.distrusted_until = self.distrusted_until.filter(|until| sample.now < *until);
+        self.is_jittery = sample.jitter > Duration::ZERO;
         let since = |at: Time| sample.now.since(at.max(self.halved_at));
         let period = sample.at_least(PERIOD);
         if since(self.calm_at) > period * 2 || since(self.visible_at) > period {
@@ -203,7 +206,7 @@ impl LossLedger {
     }
 
     fn most(&self) -> f64 {
-        if self.distrusted_until.is_some() {
+        if self.distrusted_until.is_some() || self.is_jittery {
             MOST_DISTRUSTED
         } else if !self.is_slow() {
             MOST

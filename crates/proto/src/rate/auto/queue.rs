@@ -16,6 +16,7 @@ impl Auto {
     /// Takes the delays of a feedback, and sorts its losses by them.
     pub(super) fn take_delays(&mut self, sample: &FeedbackSummary) {
         let delays = &sample.one_way_ns;
+        self.base.set_jitter(sample.jitter);
         if let Some(least) = delays.iter().map(|(_, delay)| *delay).min() {
             self.base.observe(sample.now, least);
             self.queue = self.base.queueing(least).as_secs_f64();

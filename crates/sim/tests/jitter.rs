@@ -1,0 +1,89 @@
+//! `auto` alone on random paths whose delay jitters, as those of radios do.
+//!
+//! `FONTIS_RUNS` sets how many paths (10 by default), `FONTIS_SEED` the first seed. A failure names
+//! the seed that repeats it:
+//! `FONTIS_SEED=n FONTIS_RUNS=1 cargo test -p fontis-sim --test main jitter -- --nocapture`.
+
+use std::fmt::Write as _;
+
+use fontis_base::Stream;
+use fontis_sim::scenario::Scenario;
+
+/// Links in a row that hold packets back at random: each by half as long as the one before, so that
+/// the sum is nearly uniform.
+const HOLDS: u32 = 5;
+
+/// A path: Mbit/s, and milliseconds of the round trip and of the jitter of each direction.
+#[derive(Debug)]
+struct Path {
+    rate: f64,
+    rtt: f64,
+    jitter: f64,
+    /// Whether packets overtake others by it.
+    reorders: bool,
+}
+
+impl Path {
+    fn random(s: &mut Stream) -> Self {
+        let mut between = |low: f64, high: f64| low * (high / low).powf(s.unit());
+        let (rate, rtt, jitter) = (between(10.0, 100.0), between(0.2, 40.0), between(5.0, 60.0));
+        Self { rate, rtt, jitter, reorders: s.below(2) == 1 }
+    }
+
+    /// What a flow gets of the rate.
+    fn share(&self, seed: u64) -> f64 {
+        let Self { rate, rtt, jitter, .. } = self;
+        let packets = (rate * 1e3 * (rtt + jitter) / 12e3).max(30.0) as u64;
+        let mut text =
+            format!("[scenario]\nseed = {seed}\nduration = \"20 s\"\nsample = \"1 s\"\n");
+        for (name, from, to) in [("down", "server", "client"), ("up", "client", "server")] {
+            let holds = if self.reorders { HOLDS } else { 0 };
+            let station = |n| if n > holds { to.into() } else { format!("{name}{n}") };
+            let keeps = if self.reorders { 0.0 } else { *jitter };
+            write!(
+                text,
+                "[[link]]\nname = \"{name}\"\nfrom = \"{from}\"\nto = \"{}\"\none_way = true\n\
+                 rate = \"{rate:.4} Mbit/s\"\ndelay = \"{:.4} ms\"\nbuffer = \"{packets} packets\"\n\
+                 jitter = \"{keeps:.4} ms\"\n",
+                station(1),
+                rtt / 2.0,
+            )
+            .expect("a string takes it");
+            for n in 1..=holds {
+                write!(
+                    text,
+                    "[[link]]\nname = \"{name}-{n}\"\nfrom = \"{}\"\nto = \"{}\"\none_way = true\n\
+                     record = false\nrate = \"100 Gbit/s\"\nreorder = \"50%:{:.4}ms\"\n",
+                    station(n),
+                    station(n + 1),
+                    jitter / f64::from(1 << n),
+                )
+                .expect("a string takes it");
+            }
+        }
+        text.push_str("[[flow]]\nname = \"get\"\nprotocol = \"dfcp\"\n");
+        text.push_str("from = \"server\"\nto = \"client\"\n");
+        let runs = Scenario::parse(&text).expect("it is right").runs().expect("a run");
+        let recording = runs[0].experiment.run(|| false).expect("nothing stops it");
+        recording.metric("goodput", "get").expect("there is one") / rate
+    }
+}
+
+#[test]
+fn a_lone_flow_fills_a_path_whose_delay_jitters() {
+    let number = |name: &str, default: u64| {
+        std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
+    };
+    let (first, runs) = (number("FONTIS_SEED", 1), number("FONTIS_RUNS", 10));
+    let mut shares = Vec::new();
+    for seed in first..first + runs {
+        let path = Path::random(&mut Stream::new(seed, "jitter"));
+        let share = path.share(seed);
+        println!("seed {seed}: {path:.2?}: {share:.3}");
+        shares.push(share);
+    }
+    let mean = shares.iter().sum::<f64>() / runs as f64;
+    let least = shares.iter().copied().fold(f64::INFINITY, f64::min);
+    println!("mean {mean:.3}, least {least:.3}");
+    assert!(least > 0.7 && mean > 0.85, "mean {mean}, least {least}");
+}
