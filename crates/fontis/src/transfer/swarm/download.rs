@@ -65,8 +65,18 @@ async fn fetch(
         return Err(wrong("a block of another size"));
     }
     let mut rejected = false;
+    let mut changes = swarm.changes();
     loop {
-        let data = match object.next().await.ok_or_else(|| lost(connection))? {
+        let received = tokio::select! {
+            biased;
+            received = object.next() => received,
+            _ = changes.changed() => match swarm.state().policy.has(block) {
+                // Another was sooner.
+                true => return Err(TransferError::Abandoned { remote }),
+                false => continue,
+            },
+        };
+        let data = match received.ok_or_else(|| lost(connection))? {
             Received::Block(0, data) => data,
             Received::Block(..) => return Err(wrong("more blocks than one")),
             Received::Checkpoint(_) => continue,

@@ -14,6 +14,8 @@ use crate::moment;
 use crate::sink::SinkError;
 use crate::transfer::message::encode;
 
+/// A block that takes so many times as long as others is late.
+const HURRY: u32 = 2;
 /// Blocks that come at once, but for those that have nearly come, and those too.
 const DOWNLOADS: usize = 4;
 const DOWNLOADS_ENDING: usize = 32;
@@ -62,6 +64,7 @@ struct Upload {
 
 struct Download {
     block: u32,
+    begun: Instant,
     ending: bool,
     opened: Option<oneshot::Sender<RecvObject>>,
 }
@@ -339,7 +342,10 @@ impl State {
         }
         self.policy.accept(block);
         let (opens, opened) = oneshot::channel();
-        edge.downloads.insert(upload, Download { block, ending: false, opened: Some(opens) });
+        edge.downloads.insert(
+            upload,
+            Download { block, begun: moment::now(), ending: false, opened: Some(opens) },
+        );
         self.news.push(News::Coming(block));
         self.tell_room();
         let patience = self.patience();
@@ -408,6 +414,24 @@ impl State {
         }
     }
 
+    /// At the end, when everything that is lacking comes, others may send what takes long, too: who
+    /// is slow is not waited for.
+    pub(super) fn hurry(&mut self) {
+        let Some(usual) = self.usual_time() else { return };
+        let there = self.policy.blocks().count() + self.policy.coming().count();
+        if there < self.blocks as usize {
+            return;
+        }
+        let now = moment::now();
+        let mut late = Vec::new();
+        for edge in self.edges.values_mut() {
+            let slow = edge.downloads.extract_if(.., |_, one| now - one.begun > usual * HURRY);
+            late.extend(slow.map(|(_, one)| one.block));
+        }
+        late.into_iter().for_each(|block| self.lose(block));
+        self.tell_room();
+    }
+
     /// Nothing comes from a neighbour any more: what comes from it or goes to it makes way for
     /// others, until it is heard again.
     pub(super) fn silent(&mut self, id: u32) {
@@ -456,12 +480,17 @@ impl State {
         takers.flat_map(|edge| edge.uploads.values()).any(|one| one.taken)
     }
 
-    /// How long a block may take.
-    pub(super) fn patience(&self) -> Duration {
+    /// How long a block from others takes, if enough have come.
+    fn usual_time(&self) -> Option<Duration> {
         let mut times = self.times.clone();
         times.sort_unstable();
-        let median = times.get(times.len() / 2).filter(|_| times.len() > 3);
-        median.map_or(PATIENCE_AT_FIRST, |median| (*median * PATIENCE).max(LEAST_PATIENCE))
+        times.get(times.len() / 2).copied().filter(|_| times.len() > 3)
+    }
+
+    /// How long a block may take.
+    pub(super) fn patience(&self) -> Duration {
+        let usual = self.usual_time();
+        usual.map_or(PATIENCE_AT_FIRST, |usual| (usual * PATIENCE).max(LEAST_PATIENCE))
     }
 
     /// The news for all neighbours.

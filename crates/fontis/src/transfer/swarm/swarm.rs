@@ -111,6 +111,7 @@ impl Swarm {
                 looked = moment::now();
                 swarm.look_for_silence().await;
                 swarm.state().forget_offers();
+                swarm.state().hurry();
                 swarm.offer_more();
             }
             swarm.send_news();
