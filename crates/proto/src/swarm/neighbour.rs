@@ -11,6 +11,8 @@ pub(super) struct Neighbour {
     pub(super) has_room: bool,
     /// Blocks that it lacks.
     pub(super) lacking: usize,
+    /// Blocks that it has from here, and that it has sent to no other neighbour yet.
+    pub(super) unspread: usize,
 }
 
 impl Neighbour {
@@ -21,6 +23,7 @@ impl Neighbour {
             coming: FixedBitSet::with_capacity(blocks),
             has_room: true,
             lacking: blocks,
+            unspread: 0,
         }
     }
 

@@ -1,3 +1,4 @@
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use fixedbitset::FixedBitSet;
@@ -56,6 +57,8 @@ pub struct SwarmNode {
     holders: Vec<u32>,
     /// For each block, how often this node has begun to send it.
     sent: Vec<u32>,
+    /// For each block that one neighbour alone has or gets, and from here: that neighbour.
+    given: Vec<Option<u32>>,
     /// Uploads that go on.
     uploads: usize,
 }
@@ -74,6 +77,7 @@ impl SwarmNode {
             neighbours: BTreeMap::new(),
             holders: vec![0; blocks],
             sent: vec![0; blocks],
+            given: vec![None; blocks],
             uploads: 0,
         }
     }
@@ -131,6 +135,9 @@ impl SwarmNode {
         let Some(gone) = self.neighbours.remove(&neighbour) else { return };
         for block in gone.has.union(&gone.coming) {
             self.holders[block] -= 1;
+            if self.given[block] == Some(neighbour) {
+                self.given[block] = None;
+            }
         }
     }
 
@@ -168,9 +175,26 @@ impl SwarmNode {
         }
         let holds = neighbour.has.contains(block) || neighbour.coming.contains(block);
         match (held, holds) {
-            (false, true) => self.holders[block] += 1,
-            (true, false) => self.holders[block] -= 1,
+            (false, true) => {
+                self.holders[block] += 1;
+                self.is_spread(block);
+            }
+            (true, false) => {
+                self.holders[block] -= 1;
+                if self.given[block] == Some(from) {
+                    self.is_spread(block);
+                }
+            }
             _ => {}
+        }
+    }
+
+    /// A block is no longer one that a neighbour alone has from here.
+    fn is_spread(&mut self, block: usize) {
+        if let Some(neighbour) =
+            self.given[block].take().and_then(|id| self.neighbours.get_mut(&id))
+        {
+            neighbour.unspread -= 1;
         }
     }
 
@@ -186,8 +210,13 @@ impl SwarmNode {
         for _ in 0..TRIED.min(takers.len()) {
             let to = self.pick(&mut takers)?;
             let Some(block) = self.rarest_for(to) else { continue };
+            self.is_spread(block);
             let neighbour = self.neighbours.get_mut(&to)?;
             neighbour.coming.insert(block);
+            if self.holders[block] == 0 {
+                neighbour.unspread += 1;
+                self.given[block] = Some(to);
+            }
             self.holders[block] += 1;
             self.sent[block] += 1;
             self.uploads += 1;
@@ -196,16 +225,16 @@ impl SwarmNode {
         None
     }
 
-    /// Takes one of `takers` out: of two at random, the one that lacks more. If all chose the one
-    /// that lacks most, most of them would be refused.
+    /// Takes one of `takers` out: of two at random, the one that keeps fewer blocks to itself, or
+    /// lacks more. If all chose the one that lacks most, most of them would be refused.
     fn pick(&mut self, takers: &mut Vec<u32>) -> Option<u32> {
         let count = takers.len() as u64;
         let [one, other] = [(); 2].map(|()| self.stream.below(count.max(1)) as usize);
-        let lacking = |at: usize| {
+        let key = |at: usize| {
             let neighbour = self.neighbours.get(takers.get(at)?)?;
-            Some(neighbour.lacking)
+            Some((neighbour.unspread, Reverse(neighbour.lacking)))
         };
-        let at = if lacking(one) >= lacking(other) { one } else { other };
+        let at = if key(one) <= key(other) { one } else { other };
         (count > 0).then(|| takers.swap_remove(at))
     }
 

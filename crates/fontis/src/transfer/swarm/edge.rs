@@ -12,6 +12,9 @@ use crate::transfer::TransferError;
 use crate::transfer::message::{Response, decode, encode, label};
 use crate::transfer::outgoing::{CODE_COMPLETE, CODE_UNWANTED, IN_TURN, lost};
 
+/// Bytes of a message beside the bits of blocks, at most.
+const MOST_BYTES: u64 = 64 << 10;
+
 /// A connection that becomes a swarm's.
 pub(super) struct Joining {
     pub(super) connection: Connection,
@@ -65,7 +68,7 @@ impl Swarm {
             }
         };
         if let Some(old) = replaced {
-            old.close(CODE_COMPLETE, "");
+            old.close(0, "there is another connection");
         }
         connection.stay();
         send(hello.into_iter().map(|letter| (connection.clone(), letter)).collect());
@@ -121,8 +124,12 @@ impl Swarm {
     ) -> Result<(), TransferError> {
         let remote = connection.remote_addr();
         let wrong = |what| TransferError::Protocol { remote, what };
+        let most = self.tree.block_count() / 8 + MOST_BYTES;
         while let Some(message) = connection.recv_message().await {
             self.state().heard(id);
+            if message.data.len() as u64 > most {
+                return Err(wrong("a message that is too long"));
+            }
             let message =
                 decode::<SwarmWire>(&message.data).ok_or(wrong("an unreadable message"))?;
             match message {

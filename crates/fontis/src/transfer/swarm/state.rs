@@ -155,7 +155,8 @@ impl State {
         let mut replaced = None;
         if let Some((id, old)) = self.edges.iter().find(|(_, edge)| edge.key == key) {
             let prefers_ours = self.own_key < key;
-            if old.is_ours == is_ours || is_ours != prefers_ours {
+            let is_twin = old.is_ours != is_ours && is_ours == prefers_ours;
+            if !is_twin && !old.is_silent {
                 return Err("there is a connection already");
             }
             replaced = Some((*id, old.connection.clone()));

@@ -123,6 +123,7 @@ async fn nonsense_ends_a_connection_and_nothing_else() {
         let mut ended = Vec::new();
         for wrong in [
             SwarmWire::Has(vec![0; 7]),
+            SwarmWire::News(vec![News::Room(true); 40_000]),
             SwarmWire::Offer { upload: 0, block: 4 },
             SwarmWire::Offer { upload: 0, block: u32::MAX },
         ] {
