@@ -27,8 +27,7 @@ const SILENT_PACKETS: u64 = 5;
 /// Runs of loss at least this long are outages: they say nothing about the loss to code against.
 const OUTAGE_RUN: u64 = 64;
 
-/// A packet's wait for its turn that comes of a rate that holds no longer: it is charged anew when
-/// the rate is known better.
+/// A packet that waits longer for its turn is charged anew when the rate is known better.
 const LONG_DEBT: Duration = Duration::from_millis(20);
 
 /// The longest wait for another probe of a silent path, of a connection that has others: it should
@@ -44,6 +43,16 @@ pub(super) enum PathState {
     Usable,
     /// Nothing any more.
     Closed,
+}
+
+/// Whether there is data to fill a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Supply {
+    /// None has left yet.
+    None,
+    Flows,
+    /// What leaves next ends a time without.
+    Gap,
 }
 
 /// One way to the peer: its numbers, its delay, its loss and its rate.
@@ -79,12 +88,7 @@ pub(super) struct Path {
     kind: RateKind,
     pub(super) mtu: Mtu,
     pub(super) limited: bool,
-    /// The first packet behind the last one that left while there was no data to fill the path:
-    /// what arrives of those before it says nothing about the path's rate. None before the first
-    /// data.
-    unfilled: Option<u64>,
-    /// What leaves next ends such a gap.
-    refills: bool,
+    supply: Supply,
     /// The host was late with data since the last feedback.
     host_late: bool,
     /// When data was last asked for, there was none.
@@ -113,6 +117,9 @@ pub(super) struct Path {
 struct Arrivals {
     clock: PeerClock,
     jitter: Jitter,
+    /// The first packet behind the last one that left while there was no data to fill the path:
+    /// what arrives of those before it says nothing about the path's rate.
+    unfilled: u64,
 }
 
 impl Path {
@@ -148,8 +155,7 @@ impl Path {
             kind,
             mtu,
             limited: false,
-            unfilled: None,
-            refills: false,
+            supply: Supply::None,
             host_late: false,
             starved: false,
             room_since: Time::ZERO,
@@ -253,7 +259,7 @@ impl Path {
     /// Why a packet that leaves now tells nothing of the path's rate, if less was sent than that:
     /// data late, or no data although it could. To wait for room in flight is neither.
     pub(super) fn lateness(&self, now: Time, data: bool) -> Option<Late> {
-        if data && self.refills {
+        if data && self.supply == Supply::Gap {
             return Some(Late::Starved);
         }
         let slack = if data { self.pacer.catch_up() } else { Duration::ZERO };
@@ -266,8 +272,7 @@ impl Path {
     pub(super) fn data_sent(&mut self, now: Time, number: u64, size: u32, train: bool) {
         let rate = self.rate();
         self.pacer.sent(now, size, rate);
-        (self.starved, self.refills) = (false, false);
-        self.unfilled.get_or_insert(0);
+        (self.starved, self.supply) = (false, Supply::Flows);
         // What the path would carry does not show below a limit.
         self.limited |= rate < self.controller.rate();
         if train {
@@ -280,11 +285,11 @@ impl Path {
         self.limited |= self.history.unresolved() > 0 || waits;
         self.starved = true;
         let allowance = self.controller.allowance(self.round_trip());
-        if let Some(unfilled) = &mut self.unfilled
-            && self.history.in_flight() * 2 < allowance
-        {
-            *unfilled = self.history.next_number();
-            self.refills = true;
+        if self.supply != Supply::None && self.history.in_flight() * 2 < allowance {
+            self.supply = Supply::Gap;
+            if let Some(arrivals) = &mut self.arrivals {
+                arrivals.unfilled = self.history.next_number();
+            }
         }
         self.trains.end();
         self.pacer.restart(now);
@@ -326,6 +331,7 @@ impl Path {
             _ => self.one_way_delays(feedback),
         };
         let jitter = self.observe_jitter(now, &one_way_ns);
+        let unfilled = self.arrivals.as_ref().is_some_and(|seen| feedback.largest < seen.unfilled);
         let train = self.trains.measure(feedback, &self.history);
         let mut decided = Vec::new();
         let mut tally = Tally::default();
@@ -392,7 +398,7 @@ impl Path {
             decided,
             mean_burst: self.loss.mean_burst(),
             train: None,
-            limited: self.limited || self.unfilled.is_some_and(|first| feedback.largest < first),
+            limited: self.limited || unfilled,
             late: self.host_late,
             in_flight: self.history.in_flight(),
             marked: feedback.ce.saturating_sub(self.last_marked),
