@@ -75,7 +75,10 @@ pub(crate) struct Args {
     start: Option<u32>,
     /// Use no multicast: receivers fetch with fontis get --share, and send on to each other what
     /// has come; --receivers says when this side may leave
-    #[arg(long, conflicts_with_all = ["group", "interface", "hops", "rate", "min_rate", "start", "one_way"])]
+    #[arg(
+        long,
+        conflicts_with_all = ["group", "interface", "hops", "rate", "min_rate", "start", "one_way"]
+    )]
     swarm: bool,
     /// Take no answers, for a data diode, a satellite, or multicast without a way back: send so
     /// much that --loss does not matter, in rounds

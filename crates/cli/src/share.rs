@@ -71,8 +71,8 @@ impl ShareArgs {
             if as_json {
                 json::say(&json!({ "event": "sharing", "urls": urls }));
             } else {
-                let time = text::time(time);
-                status(&format_args!("sharing for {time}, also as {}; Ctrl-C ends it", urls[0]));
+                let url = urls.first().map_or_else(String::new, |url| format!(", also as {url}"));
+                status(&format_args!("sharing for {}{url}; Ctrl-C ends it", text::time(time)));
             }
         }
         tokio::select! {

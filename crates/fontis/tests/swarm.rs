@@ -153,3 +153,22 @@ async fn a_folder_is_shared_too_and_who_is_left_alone_is_told() {
     let error = share(&missing, &dest, 60).await.map(drop).unwrap_err().to_string();
     assert!(error.contains("no such file"), "{error}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_receivers_do_not_take_all_of_the_server() {
+    let content = content(6);
+    let origin = Arc::new(Origin::new(&content, 60));
+    let to = tempfile::tempdir().unwrap();
+    // All that the server sends at once goes to this one, which takes most of a minute for it.
+    let (slow, dest) = (origin.clone(), to.path().join("slow"));
+    let slow = tokio::spawn(async move { share(&slow.url, &dest, 1).await.map(drop) });
+    while std::fs::read_dir(to.path()).unwrap().count() == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let begin = Instant::now();
+    share(&origin.url, &to.path().join("fast"), 60).await.unwrap();
+    println!("{:?} beside a slow one", begin.elapsed());
+    assert!(begin.elapsed() < Duration::from_secs(15), "{:?}", begin.elapsed());
+    slow.abort();
+}

@@ -20,7 +20,6 @@ use super::{Report, ServerEvent, TransferError};
 use crate::connection::Connection;
 use crate::endpoint::Endpoint;
 use crate::hash_cache::HashCache;
-use crate::left_out::LeftOut;
 use crate::moment;
 use crate::name;
 use crate::source::{Source, SourceError, SourceOptions};
@@ -417,7 +416,7 @@ async fn admit(
                 hash: swarm.hash(),
                 duration: moment::now() - begin,
                 stats: client.connection.stats().await.unwrap_or_default(),
-                left_out: LeftOut::default(),
+                left_out: swarm.left_out(),
             };
             events(ServerEvent::Finished { remote, report: Box::new(report) });
             if ended.is_none() {

@@ -36,7 +36,8 @@ impl Content {
         u64::from(block) * u64::from(self.tree.block_size())
     }
 
-    /// A block, checked: what has been changed since it was stored is nobody's. Blocks.
+    /// A block, checked: what has been changed since it was stored is nobody's. For
+    /// threads that may block, as all of these.
     pub(super) fn read(&self, block: u32) -> Option<Bytes> {
         let (offset, len) = (self.offset(block), self.tree.block_len(u64::from(block)));
         let bytes = match &*self.place.read().unwrap_or_else(PoisonError::into_inner) {
@@ -51,7 +52,15 @@ impl Content {
         self.tree.verify_block(u64::from(block), &bytes).then(|| bytes.into())
     }
 
-    /// Stores a block. Blocks.
+    /// The entries that an origin leaves out.
+    pub(super) fn left_out(&self) -> LeftOut {
+        match &*self.place.read().unwrap_or_else(PoisonError::into_inner) {
+            Place::Whole(source) => source.left_out().clone(),
+            Place::Partial(_) | Place::Nowhere => LeftOut::default(),
+        }
+    }
+
+    /// Stores a block.
     pub(super) fn write(&self, block: u32, bytes: &[u8]) -> Result<(), SinkError> {
         match &*self.place.read().unwrap_or_else(PoisonError::into_inner) {
             Place::Partial(sink) => sink.write_block(self.offset(block), bytes),
@@ -59,7 +68,7 @@ impl Content {
         }
     }
 
-    /// Gives what is complete its name; from then on it is read from there. Blocks.
+    /// Gives what is complete its name; from then on it is read from there.
     pub(super) fn finish(&self) -> Option<Result<(PathBuf, LeftOut), SinkError>> {
         let mut place = self.place.write().unwrap_or_else(PoisonError::into_inner);
         let Place::Partial(sink) = std::mem::replace(&mut *place, Place::Nowhere) else {

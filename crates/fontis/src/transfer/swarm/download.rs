@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::state::Expected;
 use super::swarm::{Swarm, SwarmEvent};
@@ -8,12 +9,15 @@ use crate::task;
 use crate::transfer::TransferError;
 use crate::transfer::outgoing::{CODE_UNWANTED, key_text, lost};
 
+/// The time for the first of a block to come.
+const TO_OPEN: Duration = Duration::from_secs(30);
+
 /// Waits for a block, checks it and stores it. Who sends what is wrong is parted from.
 pub(super) async fn run(swarm: Arc<Swarm>, connection: Connection, expected: Expected) {
     let Expected { edge, upload, block, opened, patience } = expected;
     let began = moment::now();
     let remote = connection.remote_addr();
-    let fetched = match task::timeout(patience, opened).await {
+    let fetched = match task::timeout(patience.min(TO_OPEN), opened).await {
         Ok(Ok(mut object)) => {
             let fetched = fetch(&swarm, &connection, &mut object, block);
             let fetched = task::timeout(patience, fetched).await;
@@ -35,7 +39,7 @@ pub(super) async fn run(swarm: Arc<Swarm>, connection: Connection, expected: Exp
         }
         Err(error) => {
             let mut state = swarm.state();
-            state.missed(edge, upload);
+            state.missed(edge, upload, matches!(error, TransferError::Stalled { .. }));
             match error {
                 TransferError::Sink(error) => _ = state.failure.get_or_insert(error),
                 error @ (TransferError::Poisoned { .. } | TransferError::Protocol { .. }) => {

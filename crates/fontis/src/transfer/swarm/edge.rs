@@ -158,7 +158,7 @@ impl Swarm {
                 SwarmWire::Take { upload } => {
                     let taken = {
                         let mut state = self.state();
-                        state.taken(id, upload).map(|block| (block, state.patience()))
+                        state.taken(id, upload).map(|block| (block, state.uploads_took.patience()))
                     };
                     if let Some((block, patience)) = taken {
                         let (swarm, connection) = (self.clone(), connection.clone());

@@ -15,6 +15,7 @@ mod strangers;
 mod swarm;
 #[cfg(test)]
 mod tests;
+mod times;
 mod upload;
 mod wire;
 

@@ -3,6 +3,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::content::Content;
 use super::swarm::Swarm;
+use crate::left_out::LeftOut;
 use crate::manifest::Manifest;
 use crate::transfer::TransferError;
 use crate::transfer::outgoing::{Outgoing, Tree};
@@ -62,6 +63,11 @@ impl Swarm {
     /// Its bytes.
     pub(in crate::transfer) fn size(&self) -> u64 {
         self.tree.size()
+    }
+
+    /// The entries that are not in it.
+    pub(in crate::transfer) fn left_out(&self) -> LeftOut {
+        self.content.left_out()
     }
 
     /// The BLAKE3 hash of its content, as text.

@@ -8,6 +8,7 @@ use fontis_proto::dfcp::DfcpStats;
 use fontis_proto::swarm::{SwarmMessage, SwarmNode, SwarmUpload};
 use tokio::sync::oneshot;
 
+use super::times::Times;
 use super::wire::{Contact, MOST_CONTACTS, News, Reason, SwarmWire, bits};
 use crate::connection::{Connection, RecvObject};
 use crate::moment;
@@ -16,9 +17,12 @@ use crate::transfer::message::encode;
 
 /// A block that takes so many times as long as others is late.
 const HURRY: u32 = 2;
-/// Blocks that come at once, but for those that have nearly come, and those too.
-const DOWNLOADS: usize = 4;
-const DOWNLOADS_ENDING: usize = 32;
+/// Blocks that come at once, but for those that have nearly come or take long, and those too; and
+/// the same of one neighbour.
+const DOWNLOADS: (usize, usize) = (4, 32);
+const DOWNLOADS_OF_ONE: (usize, usize) = (3, 8);
+/// Blocks that a neighbour may leave unsent before no more are taken from it.
+const STALLS: u32 = 2;
 /// Other nodes that are remembered.
 const MOST_KNOWN: usize = 256;
 /// The interval at which one that could not be reached is tried again, and at which a node is told
@@ -26,13 +30,6 @@ const MOST_KNOWN: usize = 256;
 const AGAIN: Duration = Duration::from_secs(20);
 /// The time for an offer's answer, until the upload makes way for another.
 const ANSWER: Duration = Duration::from_secs(5);
-/// The time for a block: while none has come, at least, and as a multiple of the median's.
-const PATIENCE_AT_FIRST: Duration = Duration::from_secs(600);
-const LEAST_PATIENCE: Duration = Duration::from_secs(30);
-const PATIENCE: u32 = 8;
-/// Times of blocks that the median is of.
-const TIMES: usize = 32;
-
 /// A neighbour.
 pub(super) struct Edge {
     pub(super) connection: Connection,
@@ -47,6 +44,10 @@ pub(super) struct Edge {
     uploads: BTreeMap<u32, Upload>,
     downloads: BTreeMap<u32, Download>,
     next_upload: u32,
+    /// It leaves an offer or an upload waiting, and gets no more until it moves on.
+    is_late: bool,
+    /// Blocks that it did not send in time.
+    stalls: u32,
     introduced: Option<Instant>,
     /// Nothing came from it for long.
     is_silent: bool,
@@ -56,7 +57,8 @@ pub(super) struct Edge {
 
 struct Upload {
     block: u32,
-    offered: Instant,
+    /// When it was offered, or taken.
+    since: Instant,
     taken: bool,
     /// Whether it keeps the policy from the next.
     occupies: bool,
@@ -99,9 +101,11 @@ pub(super) struct State {
     banned: BTreeSet<[u8; 32]>,
     news: Vec<News>,
     has_room: bool,
+    /// Somebody was refused for want of room, and waits to hear of some.
+    owes_room: bool,
     random: Stream,
-    times: Vec<Duration>,
-    next_time: usize,
+    pub(super) downloads_took: Times,
+    pub(super) uploads_took: Times,
     /// Bytes of blocks that have been sent, as far as their receivers say.
     pub(super) delivered: u64,
     /// The disk's words.
@@ -126,9 +130,10 @@ impl State {
             banned: BTreeSet::new(),
             news: Vec::new(),
             has_room: true,
+            owes_room: false,
             random: Stream::new(seed, "swarm contacts"),
-            times: Vec::new(),
-            next_time: 0,
+            downloads_took: Times::default(),
+            uploads_took: Times::default(),
             delivered: 0,
             failure: None,
             gone: DfcpStats::default(),
@@ -178,6 +183,8 @@ impl State {
             uploads: BTreeMap::new(),
             downloads: BTreeMap::new(),
             next_upload: 0,
+            is_late: false,
+            stalls: 0,
             introduced: None,
             is_silent: false,
             stats: DfcpStats::default(),
@@ -251,7 +258,7 @@ impl State {
             };
             let upload = edge.next_upload;
             edge.next_upload = edge.next_upload.wrapping_add(1);
-            let one = Upload { block, offered: moment::now(), taken: false, occupies: true };
+            let one = Upload { block, since: moment::now(), taken: false, occupies: true };
             edge.uploads.insert(upload, one);
             letters.push((edge.connection.clone(), SwarmWire::Offer { upload, block }));
         }
@@ -261,8 +268,18 @@ impl State {
     /// A neighbour takes an offer; the block, if it was offered.
     pub(super) fn taken(&mut self, id: u32, upload: u32) -> Option<u32> {
         let one = self.edges.get_mut(&id)?.uploads.get_mut(&upload).filter(|one| !one.taken)?;
-        one.taken = true;
-        Some(one.block)
+        (one.taken, one.since) = (true, moment::now());
+        let block = one.block;
+        self.moves_on(id);
+        Some(block)
+    }
+
+    /// A neighbour has answered, or has taken what was sent.
+    fn moves_on(&mut self, id: u32) {
+        let edge = self.edges.get_mut(&id);
+        if edge.is_some_and(|edge| std::mem::replace(&mut edge.is_late, false)) {
+            self.policy.hear(id, SwarmMessage::Room(true));
+        }
     }
 
     /// A neighbour refuses an offer.
@@ -273,6 +290,7 @@ impl State {
         if one.occupies {
             self.policy.sent();
         }
+        self.moves_on(id);
         if reason == Reason::Full {
             self.policy.hear(id, SwarmMessage::Lost(one.block));
             self.policy.hear(id, SwarmMessage::Room(false));
@@ -293,7 +311,10 @@ impl State {
         self.delivered += delivered.unwrap_or(0);
         let edge = self.edges.get_mut(&id);
         let Some(one) = edge.and_then(|edge| edge.uploads.remove(&upload)) else { return };
-        if delivered.is_none() {
+        if delivered.is_some() {
+            self.uploads_took.add(moment::now() - one.since);
+            self.moves_on(id);
+        } else {
             self.policy.hear(id, SwarmMessage::Lost(one.block));
         }
     }
@@ -304,22 +325,31 @@ impl State {
         self.news.push(News::Gone(block));
     }
 
-    /// Offers that nobody has answered make way for others.
-    pub(super) fn forget_offers(&mut self) {
+    /// Looks at what has waited for long: offers that nobody answers, and uploads that take much
+    /// longer than others, make way for others; they may end in their own time.
+    pub(super) fn make_way(&mut self) {
         let now = moment::now();
-        let late = |one: &Upload| !one.taken && one.occupies && now - one.offered >= ANSWER;
-        let late: Vec<(u32, u32)> = self
-            .edges
-            .iter()
-            .flat_map(|(id, edge)| edge.uploads.iter().map(|one| (*id, one)))
-            .filter(|(_, (_, one))| late(one))
-            .map(|(id, (upload, _))| (id, *upload))
-            .collect();
+        let mut late = Vec::new();
+        for (id, edge) in &self.edges {
+            let uploads = edge.uploads.iter().filter(|(_, one)| one.occupies);
+            late.extend(uploads.filter_map(|(upload, one)| {
+                let waits = now - one.since;
+                let is_late = match one.taken {
+                    true => self.uploads_took.is_late(waits),
+                    false => waits >= ANSWER,
+                };
+                is_late.then_some((*id, *upload))
+            }));
+        }
         for (id, upload) in late {
             self.ending(id, upload);
-            // It is asked again when it says that it has room.
             self.policy.hear(id, SwarmMessage::Room(false));
+            if let Some(edge) = self.edges.get_mut(&id) {
+                edge.is_late = true;
+            }
         }
+        self.hurry();
+        self.tell_room();
     }
 
     /// Whether an offered block is wanted: what to wait for, or why not.
@@ -329,16 +359,18 @@ impl State {
         upload: u32,
         block: u32,
     ) -> Option<Result<Expected, Reason>> {
-        let (active, all) = self.downloads();
-        let has_room = active < DOWNLOADS && all < DOWNLOADS_ENDING && !self.is_over;
+        let has_room = self.has_room() && !self.is_over;
         let edge = self.edges.get_mut(&id)?;
         if edge.downloads.contains_key(&upload) || block >= self.blocks {
             return None;
         }
-        if !self.policy.wants(block) {
+        if !self.policy.wants(block) || edge.stalls >= STALLS {
             return Some(Err(Reason::Held));
         }
-        if !has_room {
+        if !has_room
+            || !is_below(count(edge.downloads.values(), &self.downloads_took), DOWNLOADS_OF_ONE)
+        {
+            self.owes_room = true;
             return Some(Err(Reason::Full));
         }
         self.policy.accept(block);
@@ -349,14 +381,13 @@ impl State {
         );
         self.news.push(News::Coming(block));
         self.tell_room();
-        let patience = self.patience();
+        let patience = self.downloads_took.patience();
         Some(Ok(Expected { edge: id, upload, block, opened, patience }))
     }
 
-    fn downloads(&self) -> (usize, usize) {
+    fn has_room(&self) -> bool {
         let all = self.edges.values().flat_map(|edge| edge.downloads.values());
-        let active = all.clone().filter(|one| !one.ending).count();
-        (active, all.count())
+        is_below(count(all, &self.downloads_took), DOWNLOADS)
     }
 
     /// A neighbour opens an object; returned if nobody waits for it.
@@ -388,21 +419,21 @@ impl State {
         if let Some(edge) = self.edges.get_mut(&id) {
             edge.downloads.remove(&upload);
         }
-        match self.times.get_mut(self.next_time) {
-            Some(time) => *time = took,
-            None => self.times.push(took),
-        }
-        self.next_time = (self.next_time + 1) % TIMES;
+        self.downloads_took.add(took);
         self.policy.came(block);
         self.news.push(News::Has(block));
         self.tell_room();
         is_new
     }
 
-    /// A block does not come.
-    pub(super) fn missed(&mut self, id: u32, upload: u32) {
+    /// A block does not come; `stalled` if it should have by now.
+    pub(super) fn missed(&mut self, id: u32, upload: u32, stalled: bool) {
         let edge = self.edges.get_mut(&id);
-        if let Some(one) = edge.and_then(|edge| edge.downloads.remove(&upload)) {
+        let missed = edge.and_then(|edge| {
+            edge.stalls += u32::from(stalled);
+            edge.downloads.remove(&upload)
+        });
+        if let Some(one) = missed {
             self.lose(one.block);
         }
         self.tell_room();
@@ -417,8 +448,8 @@ impl State {
 
     /// At the end, when everything that is lacking comes, others may send what takes long, too: who
     /// is slow is not waited for.
-    pub(super) fn hurry(&mut self) {
-        let Some(usual) = self.usual_time() else { return };
+    fn hurry(&mut self) {
+        let Some(usual) = self.downloads_took.usual() else { return };
         let there = self.policy.blocks().count() + self.policy.coming().count();
         if there < self.blocks as usize {
             return;
@@ -430,7 +461,6 @@ impl State {
             late.extend(slow.map(|(_, one)| one.block));
         }
         late.into_iter().for_each(|block| self.lose(block));
-        self.tell_room();
     }
 
     /// Nothing comes from a neighbour any more: what comes from it or goes to it makes way for
@@ -455,10 +485,9 @@ impl State {
     }
 
     fn tell_room(&mut self) {
-        let (active, all) = self.downloads();
-        let has_room = active < DOWNLOADS && all < DOWNLOADS_ENDING;
-        if has_room != self.has_room {
-            self.has_room = has_room;
+        let has_room = self.has_room();
+        if has_room != self.has_room || (has_room && self.owes_room) {
+            (self.has_room, self.owes_room) = (has_room, false);
             self.news.push(News::Room(has_room));
         }
     }
@@ -479,19 +508,6 @@ impl State {
     pub(super) fn is_sending(&self) -> bool {
         let takers = self.edges.values().filter(|edge| !edge.is_silent);
         takers.flat_map(|edge| edge.uploads.values()).any(|one| one.taken)
-    }
-
-    /// How long a block from others takes, if enough have come.
-    fn usual_time(&self) -> Option<Duration> {
-        let mut times = self.times.clone();
-        times.sort_unstable();
-        times.get(times.len() / 2).copied().filter(|_| times.len() > 3)
-    }
-
-    /// How long a block may take.
-    pub(super) fn patience(&self) -> Duration {
-        let usual = self.usual_time();
-        usual.map_or(PATIENCE_AT_FIRST, |usual| (usual * PATIENCE).max(LEAST_PATIENCE))
     }
 
     /// The news for all neighbours.
@@ -524,10 +540,16 @@ impl State {
     /// Remembers other nodes.
     pub(super) fn remember(&mut self, contacts: Vec<Contact>) {
         for Contact { address, key } in contacts.into_iter().take(MOST_CONTACTS) {
-            let is_new = key != self.own_key && !self.known.contains_key(&key);
-            if is_new && self.known.len() < MOST_KNOWN {
-                self.known.insert(key, Known { address, tried: None });
+            if key == self.own_key || self.known.contains_key(&key) {
+                continue;
             }
+            if self.known.len() >= MOST_KNOWN {
+                // Who was tried makes way: names of nobody do not keep others out.
+                let tried = self.known.iter().find(|(_, known)| known.tried.is_some());
+                let Some(tried) = tried.map(|(key, _)| *key) else { return };
+                self.known.remove(&tried);
+            }
+            self.known.insert(key, Known { address, tried: None });
         }
     }
 
@@ -549,4 +571,18 @@ impl State {
         known.tried = Some(now);
         Some(Contact { address: known.address, key: *key })
     }
+}
+
+/// Downloads that count as under way, and all of them. What takes much longer than others counts
+/// for little: who sends nothing keeps nobody else out.
+fn count<'a>(downloads: impl Iterator<Item = &'a Download>, took: &Times) -> (usize, usize) {
+    let now = moment::now();
+    downloads.fold((0, 0), |(active, all), one| {
+        let is_active = !one.ending && !took.is_late(now - one.begun);
+        (active + usize::from(is_active), all + 1)
+    })
+}
+
+const fn is_below(count: (usize, usize), most: (usize, usize)) -> bool {
+    count.0 < most.0 && count.1 < most.1
 }

@@ -110,8 +110,7 @@ impl Swarm {
             if moment::now() - looked >= UPKEEP_EVERY {
                 looked = moment::now();
                 swarm.look_for_silence().await;
-                swarm.state().forget_offers();
-                swarm.state().hurry();
+                swarm.state().make_way();
                 swarm.offer_more();
             }
             swarm.send_news();

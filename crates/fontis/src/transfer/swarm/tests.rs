@@ -111,6 +111,53 @@ async fn who_sends_what_is_wrong_is_named_and_parted_from() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_offers_and_sends_nothing_holds_nobody_up() {
+    let (content, server, url, _folder) = origin(8, 40);
+    let to = tempfile::tempdir().unwrap();
+    let root = *blake3::hash(&content).as_bytes();
+    let peer = endpoint(&Identity::generate());
+    let (begun, begins) = tokio::sync::oneshot::channel();
+    let begun = Mutex::new(Some(begun));
+    let see = |progress| {
+        if matches!(progress, Progress::Started { .. }) {
+            // The first offers are the other's.
+            server.limit(Some(fontis_base::Rate::ZERO));
+            let _ = begun.lock().unwrap().take().map(|begun| begun.send(()));
+        }
+    };
+    let (dest, options) = (Dest::new(to.path().join("got")), SinkOptions::default());
+    let fetch = share(&peer, server.local_addr(), &url, &dest, options, PATIENCE, see);
+    let (node, first) = (peer.clone(), server.clone());
+    let idler = async move {
+        begins.await.unwrap();
+        let mut takes = 0;
+        let (_own, connection) = intrude(&node, root).await;
+        say(&connection, &SwarmWire::Has(bits(0..8, 8)));
+        for block in 0..8 {
+            say(&connection, &SwarmWire::Offer { upload: block, block });
+        }
+        let answers = async {
+            while let Some(message) = connection.recv_message().await {
+                takes += u32::from(matches!(decode(&message.data), Some(SwarmWire::Take { .. })));
+            }
+        };
+        let _ = tokio::time::timeout(Duration::from_millis(500), answers).await;
+        first.limit(Some(fontis_base::Rate::from_mbps(40)));
+        while connection.recv_message().await.is_some() {}
+        takes
+    };
+    let begin = std::time::Instant::now();
+    let idler = tokio::spawn(idler);
+    let (report, sharing) = fetch.await.unwrap();
+    let took = begin.elapsed();
+    drop(sharing);
+    let takes = idler.await.unwrap();
+    println!("{took:?}, {takes} blocks were expected of it");
+    assert_eq!(report.hash, blake3::hash(&content).to_hex().to_string());
+    assert!(takes == 3 && took < Duration::from_secs(20), "{takes}, {took:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn nonsense_ends_a_connection_and_nothing_else() {
     let (content, server, url, _folder) = origin(4, 40);
     let to = tempfile::tempdir().unwrap();
