@@ -149,15 +149,15 @@ pub async fn share(
     let events = move |event| _ = tell.send(event);
     let swarm = Swarm::new(parts, false, there.into_iter(), endpoint.public_key(), events);
     let mut leaves = Leaves(Some(swarm.clone()));
-    // It is met again if the connection is lost.
-    swarm.state().remember(vec![Contact { address: remote, key: *url.key.as_bytes() }]);
     let own = url.secret.clone();
     task::spawn(accept(Arc::downgrade(&swarm), endpoint.clone(), path, own));
     task::spawn(strangers::meet(Arc::downgrade(&swarm), endpoint.clone(), secret));
-    let first = swarm.clone();
+    let (first, server) = (swarm.clone(), Contact { address: remote, key: *url.key.as_bytes() });
     task::spawn(async move {
         // The server may leave: that is no error while others have the rest.
         let _ = first.serve(Joining { connection, is_ours: true, complete: None }).await;
+        // It may have been the way to it that failed.
+        first.state().remember(vec![server]);
     });
     fetch(&swarm, resumed, patience, &mut told, &progress).await?;
     let finishing = swarm.clone();
