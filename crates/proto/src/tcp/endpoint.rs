@@ -31,6 +31,9 @@ pub struct TcpEndpoint {
     peer_isn: u32,
     /// What the next segment echoes (RFC 7323 section 4.3).
     timestamp_recent: u32,
+    /// What was decided to leave. It stands here and is in no value that is moved: that would be
+    /// read in words of another size than it was written in, and wait for the memory.
+    leaving: Leaving,
     sending: Sending,
     receiver: Receiver,
     /// The highest position that the peer's window admits, exclusive, and the positions of the
@@ -117,11 +120,10 @@ pub struct Transmit {
 pub struct Departure<'a> {
     endpoint: &'a mut TcpEndpoint,
     now: Time,
-    leaving: Leaving,
 }
 
 /// The fields of a segment that leaves that not every segment has alike.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Leaving {
     seq: u32,
     flags: TcpFlags,
@@ -193,6 +195,7 @@ impl TcpEndpoint {
             isn,
             peer_isn: 0,
             timestamp_recent: 0,
+            leaving: Leaving::default(),
             window_end: 0,
             window_told_by: (0, 0),
             ends: Box::new(HandshakeState {
@@ -419,38 +422,37 @@ impl TcpEndpoint {
     /// way.
     #[inline]
     pub fn leave(&mut self, now: Time) -> Option<Departure<'_>> {
-        let leaving = self.decide(now)?;
-        Some(Departure { endpoint: self, now, leaving })
+        self.decide(now).then_some(Departure { endpoint: self, now })
     }
 
-    // A call would write the fields one by one and read them together, which waits for the writes.
-    #[inline(always)]
-    fn decide(&mut self, now: Time) -> Option<Leaving> {
+    /// Returns true if something leaves, and notes what.
+    fn decide(&mut self, now: Time) -> bool {
         match self.state {
-            _ if self.reset => Some(self.leave_reset()),
-            TcpState::Closed => None,
+            _ if self.reset => self.leave_reset(),
+            TcpState::Closed => false,
             TcpState::SynSent | TcpState::SynReceived => self.leave_syn(now),
             _ => self.leave_synchronised(now),
         }
     }
 
     #[cold]
-    fn leave_reset(&mut self) -> Leaving {
+    fn leave_reset(&mut self) -> bool {
         self.reset = false;
         self.end(TcpEvent::Aborted);
         let (seq, flags) = (self.wire(self.sending.nxt()), TcpFlags::RST | TcpFlags::ACK);
-        Leaving { seq, flags, len: 0, ecn_capable: false, pure: false }
+        self.leaving = Leaving { seq, flags, len: 0, ecn_capable: false, pure: false };
+        true
     }
 
-    #[inline(always)]
-    fn leave_synchronised(&mut self, now: Time) -> Option<Leaving> {
+    #[inline]
+    fn leave_synchronised(&mut self, now: Time) -> bool {
         if self.state == TcpState::TimeWait && now >= self.ends.time_wait_until {
             self.end(TcpEvent::Closed);
-            return None;
+            return false;
         }
         if !self.sending.on_time(now, self.window_end, &self.config) {
             self.end(TcpEvent::Aborted);
-            return None;
+            return false;
         }
         let before = self.sending.nxt();
         if let Some(Piece { start, len, fin }) =
@@ -474,7 +476,9 @@ impl TcpEndpoint {
                 flags |= TcpFlags::CWR;
             }
             let ecn_capable = self.options.ecn && is_new;
-            return Some(Leaving { seq: self.wire(start), flags, len, ecn_capable, pure: false });
+            let seq = self.wire(start);
+            self.leaving = Leaving { seq, flags, len, ecn_capable, pure: false };
+            return true;
         }
         let seq = if self.sending.take_window_probe() {
             // An old position makes the peer answer (as Linux does it).
@@ -482,9 +486,11 @@ impl TcpEndpoint {
         } else if self.receiver.wants_ack(now) {
             self.wire(self.sending.nxt())
         } else {
-            return None;
+            return false;
         };
-        Some(Leaving { seq, flags: TcpFlags::ACK, len: 0, ecn_capable: false, pure: true })
+        let flags = TcpFlags::ACK;
+        self.leaving = Leaving { seq, flags, len: 0, ecn_capable: false, pure: true };
+        true
     }
 
     /// What a segment that leaves now says of the time, if that was agreed on.

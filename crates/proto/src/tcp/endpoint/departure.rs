@@ -7,10 +7,10 @@ impl Departure<'_> {
     /// Makes the segment.
     #[inline(always)]
     pub fn transmit(self) -> Transmit {
-        let Self { endpoint, now, leaving } = self;
-        match leaving.flags.has(TcpFlags::SYN) {
-            true => endpoint.syn_segment(now, leaving),
-            false => endpoint.segment(now, leaving),
+        let Self { endpoint, now } = self;
+        match endpoint.leaving.flags.has(TcpFlags::SYN) {
+            true => endpoint.syn_segment(now),
+            false => endpoint.segment(now),
         }
     }
 }
@@ -21,11 +21,11 @@ impl TcpEndpoint {
     // words what has just been written in small ones waits until all that was written before has
     // reached the memory.
     #[inline(always)]
-    fn segment(&mut self, now: Time, leaving: Leaving) -> Transmit {
+    fn segment(&mut self, now: Time) -> Transmit {
+        let Leaving { seq, flags, len, ecn_capable, pure } = self.leaving;
         // Blocks beside data would make a full segment exceed the MTU.
-        let has_blocks = leaving.pure && self.options.sack && self.receiver.has_blocks();
+        let has_blocks = pure && self.options.sack && self.receiver.has_blocks();
         let options = has_blocks.then(|| self.blocks());
-        let Leaving { seq, flags, len, ecn_capable, pure } = leaving;
         let echo = if self.receiver.echo() { TcpFlags::ECE } else { TcpFlags::default() };
         let next = self.receiver.next();
         let window = self.receiver.offer(self.options.our_scale, &self.config);

@@ -76,14 +76,14 @@ impl TcpEndpoint {
 
     /// Decides whether a SYN or SYNACK leaves at `now`.
     #[cold]
-    pub(super) fn leave_syn(&mut self, now: Time) -> Option<Leaving> {
+    pub(super) fn leave_syn(&mut self, now: Time) -> bool {
         let ends = &mut self.ends;
         if now < ends.syn_at {
-            return None;
+            return false;
         }
         if ends.syn_copies > SYN_RETRIES {
             self.end(TcpEvent::Aborted);
-            return None;
+            return false;
         }
         if ends.syn_copies == 0 {
             ends.syn_sent_at = now;
@@ -98,13 +98,14 @@ impl TcpEndpoint {
             TcpState::SynReceived => TcpFlags::SYN | TcpFlags::ACK,
             _ => TcpFlags::SYN,
         };
-        Some(Leaving { seq: self.isn, flags, len: 0, ecn_capable: false, pure: false })
+        self.leaving = Leaving { seq: self.isn, flags, len: 0, ecn_capable: false, pure: false };
+        true
     }
 
     /// The SYN or SYNACK that leaves.
     #[cold]
-    pub(super) fn syn_segment(&mut self, now: Time, leaving: Leaving) -> Transmit {
-        let Leaving { seq, flags, ecn_capable, .. } = leaving;
+    pub(super) fn syn_segment(&mut self, now: Time) -> Transmit {
+        let Leaving { seq, flags, ecn_capable, .. } = self.leaving;
         let (config, options) = (&self.config, self.options);
         let answer = flags.has(TcpFlags::ACK);
         let syn = SynOptions {
