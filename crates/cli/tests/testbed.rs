@@ -437,6 +437,42 @@ fn voice_and_video_run_over_real_datagrams_tcp_and_fontis() {
 }
 
 #[test]
+fn the_published_protocol_does_at_sockets_what_it_does_in_the_simulator() {
+    if !possible() {
+        return;
+    }
+    // Encoded, lost, decoded and compared bytes. UDP's header takes 8 of 1508 bytes.
+    let text = r#"
+        [scenario]
+        id = "tiny"
+        duration = "4 s"
+        warmup = "1 s"
+        [topology]
+        rate = "10 Mbit/s"
+        access = "10 Mbit/s"
+        rtt = "30 ms"
+        loss = "5%"
+        queue = "wfq"
+        [published]
+        coding = "real"
+        [[flow]]
+        protocol = "dfcp-published"
+    "#;
+    let folder = tempfile::tempdir().expect("a folder");
+    let (run, _) = scenario(folder.path(), text);
+    let path = folder.path().join("tiny.toml");
+    let out = folder.path().join("simulated");
+    let (path, out) = (path.to_str().expect("UTF-8"), out.to_str().expect("UTF-8"));
+    let simulated = output(&["sim", path, "-o", out, "--json"]);
+    assert!(simulated.status.success(), "{}", error(&simulated));
+    let line = String::from_utf8_lossy(&simulated.stdout).lines().next().expect("a run").to_owned();
+    let simulated: Value = serde_json::from_str(&line).expect("JSON");
+    let [real, virtual_] = [&run, &simulated].map(|run| metric(run, "goodput", "flow1"));
+    assert!((0.9..1.05).contains(&(real / virtual_)), "{real} and {virtual_}");
+    assert!(virtual_ > 7.0, "{virtual_}");
+}
+
+#[test]
 fn ten_pairs_are_set_up_and_taken_down_quickly() {
     if !possible() {
         return;

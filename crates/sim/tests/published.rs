@@ -152,6 +152,27 @@ fn real_bytes_arrive_whole_through_loss_and_the_wire_format() {
 }
 
 #[test]
+fn a_flow_without_end_may_carry_real_bytes() {
+    let text = r#"
+        [scenario]
+        duration = "2 s"
+        warmup = "500 ms"
+        [topology]
+        rate = "5 Mbit/s"
+        access = "5 Mbit/s"
+        [published]
+        coding = "real"
+        window = 50
+        [[flow]]
+        protocol = "dfcp-published"
+    "#;
+    let runs = Scenario::parse(text).expect("it is right").runs().expect("one run");
+    let recording = runs[0].experiment.run(|| false).expect("it ends");
+    let goodput = metric(&recording, "goodput", "flow1");
+    assert!(goodput > 4.0, "{goodput}");
+}
+
+#[test]
 fn a_scenario_has_a_quick_variant() {
     let text = "[scenario]\nduration = \"60 s\"\n[sweep]\ntopology.rtt = [\"1 ms\", \"2 ms\"]\n\
                 [quick]\nscenario.duration = \"6 s\"\ntopology.rtt = [\"1 ms\"]";

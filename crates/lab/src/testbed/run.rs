@@ -111,7 +111,7 @@ impl<'a> TestbedRun<'a> {
             let receivers = experiment.receivers(flow).len();
             matches!(flow.application, Application::Messages(_)).then(|| MessageLog::new(receivers))
         };
-        let logs: Vec<Option<MessageLog>> = experiment.flows.iter().map(log).collect();
+        let mut logs: Vec<Option<MessageLog>> = experiment.flows.iter().map(log).collect();
         let mut flows: Vec<Box<dyn Flow>> = Vec::with_capacity(experiment.flows.len());
         for (number, spec) in experiment.flows.iter().enumerate() {
             let (sender, receivers) = Site::ends(&sites, experiment, number);
@@ -126,7 +126,10 @@ impl<'a> TestbedRun<'a> {
                 runtime: &runtime,
             };
             match flow::start(&stage, &place) {
-                Ok(flow) => flows.push(flow),
+                Ok(flow) => {
+                    logs[number] = flow.log().or_else(|| logs[number].take());
+                    flows.push(flow);
+                }
                 Err(error) => {
                     stage.stop.store(true, std::sync::atomic::Ordering::Relaxed);
                     flows.into_iter().for_each(|flow| flow.join());
@@ -263,13 +266,23 @@ fn tcp_configs(experiment: &Experiment) -> impl Iterator<Item = (&FlowSpec, &Tcp
     })
 }
 
-/// The interfaces' MTU: that of TCP's packets.
+/// Bytes that UDP adds to a packet of a transport that the simulator has directly on IP.
+const UDP_HEADER: u32 = 8;
+
+/// The interfaces' MTU: that of TCP's packets. Without TCP it is what the largest packet takes.
 fn mtu(experiment: &Experiment) -> Result<u32, TestbedError> {
     let mut sizes: Vec<u32> = tcp_configs(experiment).map(|(_, config)| config.mtu).collect();
     sizes.sort_unstable();
     sizes.dedup();
     match sizes[..] {
-        [] => Ok(1500),
+        [] => {
+            let published = |flow: &FlowSpec| {
+                let transport =
+                    flow.transport.as_any().downcast_ref::<rows::published::Published>();
+                transport.map(|published| published.config.payload + 48 + UDP_HEADER)
+            };
+            Ok(experiment.flows.iter().filter_map(published).fold(1500, u32::max))
+        }
         [one] => Ok(one),
         _ => Err(TestbedError::Unsupported(
             "flows with different tcp.mtu share an interface on the testbed: choose one".to_owned(),

@@ -32,6 +32,9 @@ pub struct PublishedHost {
     endpoint: Option<Box<PublishedEndpoint>>,
     packets: u64,
     written: u64,
+    /// Bytes that the application has written and that have not been made yet, and whether it has
+    /// no more.
+    unmade: (u64, bool),
     read: u64,
     is_intact: bool,
     milestones: Milestones,
@@ -62,6 +65,7 @@ impl PublishedHost {
             endpoint: None,
             packets: 0,
             written: 0,
+            unmade: (0, false),
             read: 0,
             is_intact: true,
             milestones: Milestones::default(),
@@ -106,16 +110,36 @@ impl PublishedHost {
     }
 
     fn act(&mut self, now: Time) {
-        let Self { endpoint: Some(endpoint), app: Some(app), config, written, .. } = self else {
+        let Self { endpoint: Some(endpoint), app: Some(app), config, unmade, .. } = self else {
             return;
         };
-        let mut socket = PublishedSocket { endpoint, coding: config.coding, written };
+        let mut socket = PublishedSocket { endpoint, coding: config.coding, unmade };
         if !app.act(now, &mut socket) {
             self.app = None;
+        }
+        self.make();
+    }
+
+    /// Makes the bytes that a window takes and some more. An application may have written more than
+    /// any memory has.
+    fn make(&mut self) {
+        let Self { endpoint: Some(endpoint), config, written, unmade, .. } = self else { return };
+        let (left, is_last) = unmade;
+        let block = u64::from(config.block);
+        let ahead = (u64::from(config.window) + 2).saturating_mul(block);
+        while *left > 0 && *written - endpoint.stats().acknowledged < ahead {
+            let end = *written + block.min(*left);
+            endpoint.write_data((*written..end).map(byte).collect::<Bytes>());
+            *left -= end - *written;
+            *written = end;
+        }
+        if *is_last && *left == 0 {
+            endpoint.finish();
         }
     }
 
     fn note(&mut self, now: Time) {
+        self.make();
         let Some(endpoint) = &mut self.endpoint else { return };
         while let Some(bytes) = endpoint.read() {
             self.is_intact &= bytes.iter().zip(self.read..).all(|(got, at)| *got == byte(at));
@@ -246,23 +270,22 @@ impl Node<Payload> for PublishedHost {
 struct PublishedSocket<'a> {
     endpoint: &'a mut PublishedEndpoint,
     coding: Coding,
-    written: &'a mut u64,
+    unmade: &'a mut (u64, bool),
 }
 
 impl AppSocket for PublishedSocket<'_> {
     fn write(&mut self, _now: Time, bytes: u64) {
-        let end = *self.written + bytes;
         match self.coding {
             Coding::Counting => self.endpoint.write(bytes),
-            Coding::Real => {
-                self.endpoint.write_data((*self.written..end).map(byte).collect::<Bytes>());
-            }
+            Coding::Real => self.unmade.0 = self.unmade.0.saturating_add(bytes),
         }
-        *self.written = end;
     }
 
     fn finish(&mut self, _now: Time) {
-        self.endpoint.finish();
+        match self.coding {
+            Coding::Counting => self.endpoint.finish(),
+            Coding::Real => self.unmade.1 = true,
+        }
     }
 
     fn delivered(&self) -> u64 {

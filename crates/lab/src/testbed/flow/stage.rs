@@ -113,6 +113,11 @@ pub(in crate::testbed) trait Flow {
         milestones.completed.is_some() || milestones.aborted
     }
 
+    /// Its messages, if it has a log of its own.
+    fn log(&self) -> Option<MessageLog> {
+        None
+    }
+
     /// Asks its connections for their counters.
     fn refresh(&self, _runtime: &Runtime) {}
 
