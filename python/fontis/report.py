@@ -18,7 +18,9 @@ from fontis._native import Section, __version__, document
 from fontis.claims import Checked
 from fontis.figures import Figure
 
-VERDICTS = ("reproduced", "differs", "not checkable")
+VERDICTS = ("reproduced", "differs", "undecidable", "not checkable")
+#: The same in a sentence.
+WORDS = ("reproduced", "differ", "undecidable", "not checked")
 
 
 @dataclass
@@ -151,7 +153,7 @@ def _index(site: Site, book: str, judged: claims.Judged, about: Sequence[Paper])
     return f"""<h1>What of {html.escape(book)} is reproduced</h1>
 <p>Each page shows a paper: its figures, redrawn from runs of this version ({html.escape(__version__)}), beside what it claims
 about them and what came of that here. Stars and dotted lines are published values.</p>
-{_table(("paper", "reproduced", "differ", "not checked"), rows)}
+{_table(("paper", *WORDS), rows)}
 {judged.findings}
 <h2>Repeat it</h2>
 <p>In the source folder, with the Python package installed (<code>pip install '.[lab]'</code>). Runs that are recorded in
@@ -167,7 +169,7 @@ fontis lab report --folder site   # this site</pre>
 
 
 def _paper(site: Site, paper: Paper, judged: claims.Judged) -> str:
-    words = zip(VERDICTS, ("reproduced", "differ", "not checked"), strict=True)
+    words = zip(VERDICTS, WORDS, strict=True)
     count = ", ".join(f"{paper.count[name]} {word}" for name, word in words)
     contents = " · ".join(
         f'<a href="{site.address(paper.id, place.anchor)}">{html.escape(place.name)}</a>' for place in paper.places
@@ -219,7 +221,7 @@ Made by `fontis lab report --tables docs/reproduction`, from the runs in `claims
 [{book}.md]({book}.md) has every claim, [figures.md](figures.md) every figure; `fontis lab report`
 makes a site of both.
 
-{_markdown(("paper", "claims", "reproduced", "differ", "not checked"), rows)}"""
+{_markdown(("paper", "claims", *WORDS), rows)}"""
     drawn = []
     for figure in figures.figures():
         there, runs = figures.coverage(figure) if figure.scenario else (0, 0)

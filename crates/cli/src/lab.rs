@@ -73,7 +73,7 @@ struct How {
     jobs: Option<u16>,
 }
 
-/// Check each claim: reproduced, different, or not checkable
+/// Check each claim: reproduced, different, undecidable, or not checkable
 ///
 /// Claims are in the folder "claims" (or the one in FONTIS_CLAIMS), each bound to formulas, to
 /// scenarios, or to scenarios with real kernels, which run if the machine has a testbed. Recorded
@@ -200,14 +200,18 @@ fn tell_verdicts(checked: &[Checked], json: bool) {
         say(&if json { as_json(one).to_string() } else { as_text(one) });
     }
     let count = |verdict| checked.iter().filter(|one| one.verdict == verdict).count();
-    let [reproduced, differs, not] =
-        [Verdict::Reproduced, Verdict::Differs, Verdict::NotCheckable].map(count);
+    let [reproduced, differs, undecidable, not] =
+        [Verdict::Reproduced, Verdict::Differs, Verdict::Undecidable, Verdict::NotCheckable]
+            .map(count);
     if json {
         say(&json!({
-            "event": "summary", "reproduced": reproduced, "differs": differs, "not_checkable": not,
+            "event": "summary", "reproduced": reproduced, "differs": differs,
+            "undecidable": undecidable, "not_checkable": not,
         }));
     } else {
-        say(&format!("{reproduced} reproduced, {differs} differ, {not} not checked"));
+        say(&format!(
+            "{reproduced} reproduced, {differs} differ, {undecidable} undecidable, {not} not checked"
+        ));
     }
 }
 
@@ -231,6 +235,7 @@ const fn name(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Reproduced => "reproduced",
         Verdict::Differs => "differs",
+        Verdict::Undecidable => "undecidable",
         Verdict::NotCheckable => "not checkable",
     }
 }

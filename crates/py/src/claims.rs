@@ -48,7 +48,7 @@ pub(crate) struct Checked {
     id: String,
     /// The paper that it is from.
     work: String,
-    /// reproduced, differs or not checkable.
+    /// reproduced, differs, undecidable or not checkable.
     verdict: &'static str,
     /// What we have, if it is a number.
     ours: Option<f64>,
@@ -81,6 +81,7 @@ const fn name(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Reproduced => "reproduced",
         Verdict::Differs => "differs",
+        Verdict::Undecidable => "undecidable",
         Verdict::NotCheckable => "not checkable",
     }
 }

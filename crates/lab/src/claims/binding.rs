@@ -21,6 +21,15 @@ pub(super) struct Binding {
     /// The reason for another tolerance.
     #[serde(default)]
     pub(super) reason: String,
+    /// What the check rests on.
+    #[serde(default)]
+    pub(super) kind: Evidence,
+    /// The reason why the texts do not decide it, whatever is measured. Our value is shown.
+    #[serde(default)]
+    pub(super) undecidable: String,
+    /// What belongs beside a claim that holds.
+    #[serde(default)]
+    pub(super) remark: String,
     /// The reason why it cannot be checked.
     #[serde(default)]
     pub(super) unchecked: String,
@@ -35,6 +44,19 @@ pub(super) struct Binding {
     #[serde(default)]
     pub(super) names:
         std::collections::BTreeMap<String, std::collections::BTreeMap<String, String>>,
+}
+
+/// What the check of a claim rests on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Evidence {
+    /// Something that was run or measured, so that it could have come out otherwise.
+    #[default]
+    Run,
+    /// A formula, computed by code that was written after the same formula.
+    Formula,
+    /// A constant of the protocol or of the scenario that was taken from the claim.
+    Setting,
 }
 
 #[derive(Debug, Deserialize)]

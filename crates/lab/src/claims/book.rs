@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use super::binding::{Binding, Bindings};
+use super::binding::{Binding, Bindings, Evidence};
 use super::expression::{World, evaluate};
 use super::results::Results;
 use super::value::Value;
@@ -48,6 +48,8 @@ pub enum Verdict {
     Reproduced,
     /// It differs here.
     Differs,
+    /// The texts leave open what decides it.
+    Undecidable,
     /// It cannot be checked here, or not by the permitted runs.
     NotCheckable,
 }
@@ -65,6 +67,10 @@ pub struct Checked {
     pub published: Option<f64>,
     /// The criterion.
     pub criterion: String,
+    /// What the check rests on.
+    pub kind: Evidence,
+    /// The expressions that decide. Claims with the same ones are one fact.
+    pub fact: String,
     /// The reason why it differs, or cannot be checked.
     pub why: String,
     /// The scenarios that it rests on.
@@ -154,6 +160,8 @@ impl Book {
             ours: None,
             published: claim.value.as_f64(),
             criterion: String::new(),
+            kind: Evidence::Run,
+            fact: String::new(),
             why: String::new(),
             scenarios: BTreeSet::new(),
             quick: false,
@@ -179,8 +187,24 @@ impl Book {
             return checked;
         }
         checked.published = binding.published.or(checked.published);
+        checked.kind = binding.kind;
+        checked.fact = [&binding.value, &binding.holds, &binding.undecidable]
+            .map(|text| binding.fill(text, &captures))
+            .join("\n");
+        if !binding.undecidable.is_empty() {
+            checked.verdict = Verdict::Undecidable;
+            checked.why = binding.fill(&binding.undecidable, &captures);
+            let value = binding.fill(&binding.value, &captures);
+            if !value.is_empty() {
+                checked.ours = evaluate(&value, world).and_then(|value| value.number()).ok();
+            }
+            return checked;
+        }
         match self.holds(binding, &captures, &mut checked, world) {
-            Ok(true) => checked.verdict = Verdict::Reproduced,
+            Ok(true) => {
+                checked.verdict = Verdict::Reproduced;
+                checked.why = binding.fill(&binding.remark, &captures);
+            }
             Ok(false) => {
                 checked.verdict = Verdict::Differs;
                 checked.why = binding.fill(&binding.cause, &captures);

@@ -14,6 +14,7 @@ mod report;
 mod results;
 mod value;
 
+pub use binding::Evidence;
 pub use book::{Book, Checked, Claim, Verdict};
 pub use report::{Section, document, html, report, sections, title};
 pub use results::{Budget, Repeat, Results};

@@ -1,9 +1,9 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use pulldown_cmark::{Options, Parser};
 
-use super::{Checked, Results, Verdict};
+use super::{Checked, Evidence, Results, Verdict};
 
 /// A figure, a table or the text of a paper, and the results of its claims.
 #[derive(Clone, Debug)]
@@ -26,6 +26,7 @@ pub fn report(book: &str, findings: &str, checked: &[Checked], results: &Results
     );
     let mut text = format!("# What of {book} is reproduced\n\n{}\n\n", wrap(&origin));
     summary(&mut text, checked);
+    facts(&mut text, checked);
     if !findings.trim().is_empty() {
         let _ = writeln!(text, "\n{}", findings.trim());
     }
@@ -136,7 +137,8 @@ fn is_checkable(one: &Checked) -> bool {
 
 fn summary(text: &mut String, checked: &[Checked]) {
     text.push_str(
-        "| checkable | claims | reproduced | differ | not checked |\n|---|---|---|---|---|\n",
+        "| checkable | claims | reproduced | differ | undecidable | not checked |\n\
+         |---|---|---|---|---|---|\n",
     );
     for place in ["sim", "analytic", "testbed", "none"] {
         let of = |verdict: Option<Verdict>| {
@@ -145,11 +147,46 @@ fn summary(text: &mut String, checked: &[Checked]) {
         };
         let _ = writeln!(
             text,
-            "| {place} | {} | {} | {} | {} |",
+            "| {place} | {} | {} | {} | {} | {} |",
             of(None),
             of(Some(Verdict::Reproduced)),
             of(Some(Verdict::Differs)),
+            of(Some(Verdict::Undecidable)),
             of(Some(Verdict::NotCheckable))
+        );
+    }
+}
+
+/// How many facts stand behind the claims: several claims say the same, and some check a text
+/// against itself.
+fn facts(text: &mut String, checked: &[Checked]) {
+    let intro = "Claims are not facts. The paper of 2014 repeats claims of the dissertation, and \
+                 two claims that the same numbers decide are one fact. A formula is checked by \
+                 code that was written after it, and a setting is the claim's own number: that \
+                 they agree shows that nothing was copied wrongly, and no more.";
+    let _ = writeln!(text, "\n{}\n", wrap(intro));
+    text.push_str(
+        "| distinct facts | in all | reproduced | differ | undecidable |\n|---|---|---|---|---|\n",
+    );
+    let kinds = [
+        (Evidence::Run, "measured in runs"),
+        (Evidence::Formula, "formulas"),
+        (Evidence::Setting, "settings"),
+    ];
+    for (kind, name) in kinds {
+        let of = |verdict: Option<Verdict>| {
+            let of = checked.iter().filter(|one| one.kind == kind && !one.fact.is_empty());
+            let of = of.filter(|one| one.verdict != Verdict::NotCheckable);
+            let of = of.filter(|one| verdict.is_none_or(|verdict| one.verdict == verdict));
+            of.map(|one| &one.fact).collect::<BTreeSet<_>>().len()
+        };
+        let _ = writeln!(
+            text,
+            "| {name} | {} | {} | {} | {} |",
+            of(None),
+            of(Some(Verdict::Reproduced)),
+            of(Some(Verdict::Differs)),
+            of(Some(Verdict::Undecidable)),
         );
     }
 }
@@ -191,6 +228,7 @@ fn verdict(one: &Checked) -> &'static str {
     match one.verdict {
         Verdict::Reproduced => "reproduced",
         Verdict::Differs => "**differs**",
+        Verdict::Undecidable => "undecidable",
         Verdict::NotCheckable => "not checked",
     }
 }
