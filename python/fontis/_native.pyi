@@ -95,6 +95,8 @@ class Run:
     @property
     def key(self) -> str: ...
     @property
+    def result_key(self) -> str: ...
+    @property
     def label(self) -> str: ...
     def simulate(
         self, stop: Stop | None = None, wire: bool = False, congestion: Mapping[str, Callable[[int, int], Any]] | None = None
@@ -261,7 +263,7 @@ class Book:
         *,
         recorded: bool = True,
         quick: bool = False,
-        fresh: bool = False,
+        repeat: str = "nothing",
         jobs: int = 1,
     ) -> Judged: ...
 

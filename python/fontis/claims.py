@@ -44,17 +44,33 @@ class Book:
         return self._book.ids()
 
     def check(
-        self, *ids: str, run: bool = False, quick: bool = False, fresh: bool = False, jobs: int | None = None
+        self,
+        *ids: str,
+        run: bool = False,
+        quick: bool = False,
+        fresh: bool = False,
+        stale: bool = False,
+        jobs: int | None = None,
     ) -> list[Checked]:
         """Judge the claims whose identifiers begin with one of these, or all.
 
-        From what is recorded, unless ``run``: then what is missing is run, and kept.
+        From what is recorded, unless ``run``: then what is missing is run, and kept; with
+        ``stale`` the runs that other code made, too, and with ``fresh`` all.
         """
-        return self.judge(*ids, run=run, quick=quick, fresh=fresh, jobs=jobs).claims
+        return self.judge(*ids, run=run, quick=quick, fresh=fresh, stale=stale, jobs=jobs).claims
 
-    def judge(self, *ids: str, run: bool = False, quick: bool = False, fresh: bool = False, jobs: int | None = None) -> Judged:
+    def judge(
+        self,
+        *ids: str,
+        run: bool = False,
+        quick: bool = False,
+        fresh: bool = False,
+        stale: bool = False,
+        jobs: int | None = None,
+    ) -> Judged:
         """Check as above; give tables by figure, and the page as Markdown and as HTML."""
-        return self._book.check(list(ids), recorded=not run, quick=quick, fresh=fresh, jobs=jobs or os.cpu_count() or 1)
+        repeat = "everything" if fresh else "stale" if stale else "nothing"
+        return self._book.check(list(ids), recorded=not run, quick=quick, repeat=repeat, jobs=jobs or os.cpu_count() or 1)
 
     def page(self, *ids: str) -> str:
         """Give the page that ``fontis lab check --report`` writes, in Markdown."""

@@ -28,7 +28,7 @@ class Result:
 
 
 def results(scenario: str, *, run: bool = False, folder: Path | None = None) -> list[Result]:
-    """Give a scenario's runs as this version recorded them; with ``run``, run those that miss."""
+    """Give a scenario's runs as they are recorded; with ``run``, run those that miss."""
     folder = folder or claims.folder() / "results"
     if run:
         _native.run_scenario(folder, scenario, os.cpu_count() or 1)

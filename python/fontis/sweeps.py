@@ -192,7 +192,7 @@ def _repeated(recipe: Recipe, built: _native.Scenario, reps: int | None) -> Reci
 
 def _point(run: _native.Run, first: int) -> Point:
     sweep = tuple((key, value) for key, value in run.sweep if key != SEED)
-    return Point(run.variant, sweep, run.seed - first, run.seed, run.key)
+    return Point(run.variant, sweep, run.seed - first, run.seed, run.result_key)
 
 
 def _name(scenario: _native.Scenario) -> str:
@@ -282,7 +282,7 @@ def run_chunk(recipe: Recipe, indices: Sequence[int], token: str) -> list[Done]:
         except FontisError as error:
             raise type(error)(f"{run.label}: {error}") from None
         metrics = [(name, subject, value) for (name, subject), value in sorted(recording.metrics.items())]
-        done.append(Done(run.key, run.label, run.seed, time.perf_counter() - begin, metrics))
+        done.append(Done(run.result_key, run.label, run.seed, time.perf_counter() - begin, metrics))
     return done
 
 

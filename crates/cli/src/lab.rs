@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use fontis_lab::claims::{Book, Budget, Checked, Results, Verdict, document, html, report};
+use fontis_lab::claims::{Book, Budget, Checked, Repeat, Results, Verdict, document, html, report};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -61,6 +61,10 @@ struct How {
     /// Repeat recorded runs
     #[arg(long)]
     fresh: bool,
+    /// Repeat the recorded runs that other code made: code that did something else in a short
+    /// experiment on each part that a run uses
+    #[arg(long, conflicts_with = "fresh")]
+    stale: bool,
     /// The folder of the runs' summaries [default: results in the folder of claims]
     #[arg(long, value_name = "DIR")]
     results: Option<PathBuf>,
@@ -85,7 +89,7 @@ struct Check {
     #[command(flatten)]
     how: How,
     /// Run nothing; judge by the recorded runs
-    #[arg(long, conflicts_with = "fresh")]
+    #[arg(long, conflicts_with_all = ["fresh", "stale"])]
     recorded: bool,
     /// Write the results as a page: Markdown, or HTML if the name ends in .html
     #[arg(long, value_name = "FILE")]
@@ -139,7 +143,11 @@ fn results(how: &How, folder: &Path, nothing: bool) -> Results {
     let budget = Budget {
         quick: how.quick,
         nothing,
-        fresh: how.fresh,
+        repeat: match (how.fresh, how.stale) {
+            (true, _) => Repeat::Everything,
+            (false, true) => Repeat::Stale,
+            (false, false) => Repeat::Nothing,
+        },
         jobs: how.jobs.map_or_else(processors, usize::from),
     };
     let kept = how.results.clone().unwrap_or_else(|| folder.join("results"));
@@ -177,6 +185,7 @@ fn check(args: &Check) -> Result<(), Failure> {
         say(&as_html().trim_end());
     } else {
         tell_verdicts(&checked, args.json);
+        tell_stale(&results, args.json);
     }
     if let Some(path) = &args.report {
         let is_html = path.extension().is_some_and(|ending| ending == "html");
@@ -199,6 +208,22 @@ fn tell_verdicts(checked: &[Checked], json: bool) {
         }));
     } else {
         say(&format!("{reproduced} reproduced, {differs} differ, {not} not checked"));
+    }
+}
+
+/// Names the recorded runs that the verdicts rest on and that other code made.
+fn tell_stale(results: &Results, json: bool) {
+    for (scenario, (runs, parts)) in results.stale() {
+        if json {
+            let parts: Vec<&String> = parts.iter().collect();
+            say(&json!({ "event": "stale", "scenario": scenario, "runs": runs, "parts": parts }));
+        } else {
+            let parts = parts.into_iter().collect::<Vec<_>>().join("; ");
+            say(&format!(
+                "{scenario}: other code made {runs} recorded runs ({parts}); \
+                 `fontis lab run {scenario} --stale` repeats them"
+            ));
+        }
     }
 }
 

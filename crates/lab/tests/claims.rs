@@ -1,8 +1,9 @@
 //! The books of claims: every claim that can be checked is bound, and what differs is explained.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use fontis_lab::claims::{Book, Budget, Results, Verdict};
+use fontis_lab::claims::{Book, Budget, Checked, Repeat, Results, Verdict};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../claims")
@@ -10,7 +11,7 @@ fn folder() -> PathBuf {
 
 /// Nothing is run: what is recorded must answer.
 fn recorded() -> Results {
-    let budget = Budget { quick: false, nothing: true, fresh: false, jobs: 1 };
+    let budget = Budget { quick: false, nothing: true, repeat: Repeat::Nothing, jobs: 1 };
     Results::new(&folder().join("results"), budget)
 }
 
@@ -84,15 +85,46 @@ fn tiny(here: &Path, on: &str) -> Book {
 }
 
 /// Judges the claims, and counts what was told meanwhile.
-fn judged(book: &Book, here: &Path) -> (Vec<fontis_lab::claims::Checked>, usize) {
+fn judged(book: &Book, here: &Path) -> (Vec<Checked>, usize) {
+    let (checked, told, _) = repeated(book, here, Repeat::Nothing);
+    (checked, told)
+}
+
+/// How many runs of a scenario are stale, and the parts of the code that changed.
+type Stale = (usize, BTreeSet<String>);
+
+/// The same with these runs repeated; and the stale runs left, by scenario.
+fn repeated(book: &Book, here: &Path, repeat: Repeat) -> (Vec<Checked>, usize, Vec<Stale>) {
     let told = std::sync::atomic::AtomicUsize::new(0);
     let count = |_: String| {
         told.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     };
-    let budget = Budget { quick: false, nothing: false, fresh: false, jobs: 1 };
+    let budget = Budget { quick: false, nothing: false, repeat, jobs: 1 };
     let mut results = Results::new(&here.join("results"), budget);
     let checked = book.check(&[], &mut results, &count).expect("it is judged");
-    (checked, told.into_inner())
+    (checked, told.into_inner(), results.stale().into_values().collect())
+}
+
+#[test]
+fn a_run_that_other_code_made_is_named_and_repeated_only_if_that_is_asked_for() {
+    let here = tempfile::TempDir::new().expect("a folder");
+    let book = tiny(here.path(), "");
+    judged(&book, here.path());
+    let kept = here.path().join("results/run.jsonl");
+    let made = std::fs::read_to_string(&kept).expect("it is kept");
+    let hash = made.split("\"links\":\"").nth(1).expect("the links' hash").split('"').next();
+    let other = made.replace(hash.expect("its end"), "00000000");
+    std::fs::write(&kept, &other).expect("it is written");
+    let links = BTreeSet::from(["links".to_owned()]);
+    let (checked, ran, stale) = repeated(&book, here.path(), Repeat::Nothing);
+    assert_eq!((ran, stale), (0, vec![(1, links)]));
+    assert!(checked[0].ours.is_some());
+    let (_, ran, stale) = repeated(&book, here.path(), Repeat::Stale);
+    assert_eq!((ran, stale), (1, vec![]));
+    // One line for the run, not two, and nothing is stale now.
+    let again = std::fs::read_to_string(&kept).expect("it is kept");
+    assert_eq!(again.lines().count(), 1);
+    assert_eq!(repeated(&book, here.path(), Repeat::Stale).1, 0);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use fontis_lab::claims::{self, Budget, Results, Verdict};
+use fontis_lab::claims::{self, Budget, Repeat, Results, Verdict};
 use pyo3::prelude::*;
 
 use crate::error::{failed, usage};
@@ -100,17 +100,22 @@ impl Book {
     }
 
     /// Judges the claims whose identifiers begin with one of these, or all.
-    #[pyo3(signature = (ids, *, recorded=true, quick=false, fresh=false, jobs=1))]
+    #[pyo3(signature = (ids, *, recorded=true, quick=false, repeat="nothing", jobs=1))]
     fn check(
         &self,
         py: Python<'_>,
         ids: Vec<String>,
         recorded: bool,
         quick: bool,
-        fresh: bool,
+        repeat: &str,
         jobs: usize,
     ) -> PyResult<Judged> {
-        let budget = Budget { quick, nothing: recorded, fresh, jobs };
+        let repeat = match repeat {
+            "everything" => Repeat::Everything,
+            "stale" => Repeat::Stale,
+            _ => Repeat::Nothing,
+        };
+        let budget = Budget { quick, nothing: recorded, repeat, jobs };
         let watch = Watch::new(None);
         let (watch, done) = py.detach(move || {
             let mut results = Results::new(&self.folder.join("results"), budget);
@@ -166,7 +171,8 @@ pub(crate) fn run_scenario(
     jobs: usize,
 ) -> PyResult<()> {
     let watch = Watch::new(None);
-    let budget = Budget { quick: false, nothing: false, fresh: false, jobs };
+    let repeat = Repeat::Nothing;
+    let budget = Budget { quick: false, nothing: false, repeat, jobs };
     let (watch, done) = py.detach(move || {
         let mut results = Results::new(&folder, budget);
         let stop = results.stop();

@@ -64,10 +64,16 @@ impl Run {
         self.get().settings.iter().cloned().collect()
     }
 
-    /// A hash of what decides its result: settings, seed and version.
+    /// A hash of what is asked of it: settings and seed.
     #[getter]
     fn key(&self) -> String {
         fontis_lab::sim::key(self.get())
+    }
+
+    /// A hash of what decides its result: settings, seed, and what the code does with them.
+    #[getter]
+    fn result_key(&self) -> String {
+        fontis_lab::sim::result_key(self.get())
     }
 
     /// What tells it from the scenario's other runs.

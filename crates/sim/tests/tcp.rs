@@ -364,3 +364,44 @@ fn at_every_node_what_comes_in_goes_out_is_dropped_or_held() {
         assert!(world.link(core[0]).stats().dropped.total().packets > 0, "{kind}: nothing tested");
     }
 }
+
+#[test]
+fn a_sender_behind_a_narrow_line_of_its_own_does_not_fill_it_without_end() {
+    // Nothing is lost, and the line is where packets would wait.
+    let run = |queues: &str, recovery: &str| {
+        run(&format!(
+            r#"
+            [scenario]
+            duration = "60 s"
+            warmup = "5 s"
+            sample = "1 s"
+            [topology]
+            rate = "100 Mbit/s"
+            access = "100 Mbit/s"
+            rtt = "50 ms"
+            buffer = "50 packets"
+            [tcp]
+            small_queues = {queues}
+            recovery = "{recovery}"
+            [[flow]]
+            protocol = "cubic"
+            "#
+        ))
+    };
+    for recovery in ["rack-tlp", "rfc6675"] {
+        let last = |recording: &Recording, column: &str| {
+            *recording.flow.numbers(column).last().expect("a row")
+        };
+        let short = run("true", recovery);
+        check("goodput", goodput(&short), 100e6 * 1448.0 / 1500.0, 0.002);
+        // 50 ms, the path's own serialisation, and at most a millisecond of the line.
+        let srtt = last(&short, "srtt");
+        assert!(srtt < 0.052, "{srtt}");
+        let bdp = 100e6 / 8.0 * 0.05;
+        let window = last(&short, "window");
+        assert!(window < 2.0 * bdp, "{window}");
+        // Without the limit the same flow waits for itself for a second.
+        let long = run("false", recovery);
+        assert!(last(&long, "srtt") > 1.0 && last(&long, "window") > 20.0 * bdp);
+    }
+}

@@ -16,4 +16,4 @@ mod value;
 
 pub use book::{Book, Checked, Claim, Verdict};
 pub use report::{Section, document, html, report, sections, title};
-pub use results::{Budget, Results};
+pub use results::{Budget, Repeat, Results};

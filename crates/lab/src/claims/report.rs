@@ -34,6 +34,18 @@ pub fn report(book: &str, findings: &str, checked: &[Checked], results: &Results
         let title = title(&section.work);
         let _ = write!(text, "\n### {title}, {}\n\n{}", section.place, section.markdown);
     }
+    let stale = results.stale();
+    if !stale.is_empty() {
+        text.push_str(
+            "\n## Results of other code\n\n\
+             Code made these runs that did something else than today's in a short experiment on \
+             these\nparts.\n\n| scenario | runs | parts |\n|---|---|---|\n",
+        );
+        for (scenario, (runs, parts)) in stale {
+            let parts = parts.into_iter().collect::<Vec<_>>().join("; ");
+            let _ = writeln!(text, "| {scenario} | {runs} | {parts} |");
+        }
+    }
     text.push_str("\n## Computing\n\n| scenario | runs | seconds on one core |\n|---|---|---|\n");
     let mut sum = 0.0;
     for (scenario, (runs, seconds)) in results.seconds() {

@@ -11,9 +11,7 @@ use fontis_sim::scenario::{Run, Scenario};
 use serde_json::{Value, json};
 
 use super::probes;
-use crate::sim::{self, Platform, key};
-
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+use crate::sim::{self, Platform, behaviour, key};
 
 /// The permitted runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,14 +20,26 @@ pub struct Budget {
     pub quick: bool,
     /// No runs: only recorded ones count.
     pub nothing: bool,
-    /// Recorded runs of this version are repeated too.
-    pub fresh: bool,
+    /// The recorded runs that are repeated.
+    pub repeat: Repeat,
     /// Runs at the same time.
     pub jobs: usize,
 }
 
+/// The recorded runs that are run again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeat {
+    /// None.
+    Nothing,
+    /// Those that code made which does something else today.
+    Stale,
+    /// All.
+    Everything,
+}
+
 /// Summaries of scenarios' runs, in a folder with a file for each scenario. What is there is not
-/// run again, as long as the scenario's settings and the version are the same.
+/// run again unless that is asked for, as long as the scenario's settings are the same. A summary
+/// says what the code did that made it, so that one of other code is known.
 ///
 /// Scenarios are named by their ids; `ID@testbed` stands for one that runs on the testbed, in real
 /// time, one run at a time.
@@ -53,6 +63,8 @@ pub(super) struct Loaded {
     pub(super) runs: Vec<Run>,
     /// By place in `runs`.
     summaries: Vec<Option<Summary>>,
+    /// Recorded runs that are taken for missing.
+    repeated: BTreeSet<usize>,
     /// True if the runs are fewer or shorter than the full ones.
     pub(super) is_quick: bool,
     platform: Platform,
@@ -63,6 +75,8 @@ struct Summary {
     /// (metric, subject) to value.
     metrics: BTreeMap<(String, String), f64>,
     seconds: f64,
+    /// What the code did that made it: hashes of its parts. Nothing is known of old ones.
+    code: BTreeMap<String, String>,
 }
 
 impl Results {
@@ -99,15 +113,19 @@ impl Results {
         let is_quick = quick.is_some();
         let scenario = quick.unwrap_or(file.scenario);
         let runs = scenario.runs().map_err(|error| format!("{id}: {error}"))?;
-        let mut kept: BTreeMap<String, Summary> = BTreeMap::new();
-        if !self.budget.fresh
-            && let Ok(text) = fs::read_to_string(self.path(id))
-        {
-            let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
-            kept.extend(lines.filter_map(|line: Value| summary_of(&line)));
-        }
+        let text = fs::read_to_string(self.path(id)).unwrap_or_default();
+        let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
+        let kept: BTreeMap<String, Summary> =
+            lines.filter_map(|line: Value| summary_of(&line)).collect();
         let summaries = runs.iter().map(|run| kept.get(&key_on(platform, run)).cloned()).collect();
-        Ok(Loaded { scenario, runs, summaries, is_quick, platform })
+        let repeated = BTreeSet::new();
+        let mut loaded = Loaded { scenario, runs, summaries, repeated, is_quick, platform };
+        loaded.repeated = match self.budget.repeat {
+            Repeat::Nothing => BTreeSet::new(),
+            Repeat::Stale => (0..loaded.runs.len()).filter(|run| loaded.is_stale(*run)).collect(),
+            Repeat::Everything => (0..loaded.runs.len()).collect(),
+        };
+        Ok(loaded)
     }
 
     fn path(&self, id: &str) -> PathBuf {
@@ -132,7 +150,7 @@ impl Results {
         let loaded = self.loaded.get(id).expect("it is there");
         let missing: Vec<usize> = (0..loaded.runs.len())
             .filter(|index| wanted.is_none_or(|wanted| wanted.contains(index)))
-            .filter(|index| loaded.summaries[*index].is_none())
+            .filter(|index| loaded.summaries[*index].is_none() || loaded.repeated.contains(index))
             .collect();
         if missing.is_empty() || budget.nothing {
             return Ok(());
@@ -170,7 +188,8 @@ impl Results {
                 };
                 let seconds = begin.elapsed().as_secs_f64();
                 let metrics = recording.metrics();
-                let summary = Summary { metrics, seconds };
+                let code = code_on(platform, run);
+                let summary = Summary { metrics, seconds, code };
                 // Each line is whole or not there: an interrupted check goes on from here.
                 let mut done = done.lock().expect("no thread panics with it");
                 if let Err(error) = append(&path, &line_of(platform, run, &summary)) {
@@ -196,15 +215,17 @@ impl Results {
         let loaded = self.loaded.get_mut(id).expect("it is there");
         for (index, summary) in done {
             loaded.summaries[index] = Some(summary);
+            loaded.repeated.remove(&index);
         }
-        Ok(())
+        compact(&path)
     }
 
     /// The result of the long probe of this name, if it is known.
     pub(super) fn probe(&mut self, name: &str) -> Option<&Vec<f64>> {
         let probes = self.probes.get_or_insert_with(|| {
             let text = fs::read_to_string(self.folder.join(PROBES)).unwrap_or_default();
-            let text = if self.budget.fresh { "" } else { &*text };
+            let is_repeated = self.budget.repeat == Repeat::Everything;
+            let text = if is_repeated { "" } else { &*text };
             let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
             lines.filter_map(|line: Value| probe_of(&line)).collect()
         });
@@ -223,7 +244,7 @@ impl Results {
         let begin = Instant::now();
         let values = probes::long_probe(name)?;
         let seconds = begin.elapsed().as_secs_f64();
-        let line = json!({ "probe": name, "version": VERSION, "seconds": tenths(seconds), "values": values });
+        let line = json!({ "probe": name, "seconds": tenths(seconds), "values": values });
         fs::create_dir_all(&self.folder)
             .map_err(|error| format!("{}: {error}", self.folder.display()))?;
         append(&self.folder.join(PROBES), &line.to_string())?;
@@ -239,6 +260,18 @@ impl Results {
             (loaded.runs.len(), known.map(|summary| summary.seconds).sum())
         };
         self.loaded.iter().map(|(id, loaded)| (id.clone(), of(loaded))).collect()
+    }
+
+    /// Tells how many recorded runs of the scenarios looked at are of code that does something else
+    /// today, by scenario, and the parts that do.
+    pub fn stale(&self) -> BTreeMap<String, (usize, BTreeSet<String>)> {
+        let of = |(id, loaded): (&String, &Loaded)| {
+            let stale: Vec<usize> =
+                (0..loaded.runs.len()).filter(|run| loaded.is_stale(*run)).collect();
+            let parts = stale.iter().flat_map(|run| loaded.changed(*run)).collect();
+            (!stale.is_empty()).then(|| (id.clone(), (stale.len(), parts)))
+        };
+        self.loaded.iter().filter_map(of).collect()
     }
 }
 
@@ -287,6 +320,25 @@ impl Loaded {
     }
 }
 
+impl Loaded {
+    /// The parts of the code that do something else than when a recorded run was made, or are not
+    /// known to do the same.
+    fn changed(&self, run: usize) -> BTreeSet<String> {
+        let Some(summary) = &self.summaries[run] else { return BTreeSet::new() };
+        if summary.code.is_empty() {
+            return BTreeSet::from(["not known".to_owned()]);
+        }
+        let today = code_on(self.platform, &self.runs[run]);
+        let has_changed = |(part, hash): &(String, String)| summary.code.get(part) != Some(hash);
+        today.into_iter().filter(has_changed).map(|(part, _)| part).collect()
+    }
+
+    /// True if other code made a recorded run, as far as is known.
+    pub(super) fn is_stale(&self, run: usize) -> bool {
+        !self.changed(run).is_empty()
+    }
+}
+
 /// The scenario of an id, and where it runs.
 fn platform(id: &str) -> (&str, Platform) {
     match id.strip_suffix("@testbed") {
@@ -301,6 +353,16 @@ fn key_on(platform: Platform, run: &Run) -> String {
         Platform::Simulator => key(run),
         Platform::Testbed => format!("testbed-{}", key(run)),
     }
+}
+
+/// What the code does that a run uses. On the testbed that is the transports alone, and what the
+/// kernel has of them is not ours.
+fn code_on(platform: Platform, run: &Run) -> BTreeMap<String, String> {
+    let mut code = behaviour(run);
+    if platform == Platform::Testbed {
+        code.retain(|part, _| part.starts_with("dfcp"));
+    }
+    code
 }
 
 /// Returns true if this machine has a testbed, and prepares this process to use it.
@@ -331,8 +393,11 @@ fn line_of(platform: Platform, run: &Run, summary: &Summary) -> String {
         .iter()
         .map(|((metric, subject), value)| json!([metric, subject, rounded(*value)]))
         .collect();
-    json!({ "key": key_on(platform, run), "run": run.label(), "seconds": tenths(summary.seconds), "metrics": metrics })
-        .to_string()
+    json!({
+        "key": key_on(platform, run), "run": run.label(), "seconds": tenths(summary.seconds),
+        "code": summary.code, "metrics": metrics,
+    })
+    .to_string()
 }
 
 fn tenths(seconds: f64) -> f64 {
@@ -342,7 +407,7 @@ fn tenths(seconds: f64) -> f64 {
 fn probe_of(line: &Value) -> Option<(String, Vec<f64>)> {
     let name = line.get("probe")?.as_str()?.to_owned();
     let values = line.get("values")?.as_array()?.iter().map(Value::as_f64);
-    (line.get("version")?.as_str()? == VERSION).then_some((name, values.collect::<Option<_>>()?))
+    Some((name, values.collect::<Option<_>>()?))
 }
 
 /// Six digits are more than any claim has.
@@ -357,7 +422,30 @@ fn summary_of(line: &Value) -> Option<(String, Summary)> {
         Some(((text(0)?, text(1)?), row.get(2)?.as_f64().unwrap_or(f64::NAN)))
     });
     let metrics = metrics.collect::<Option<BTreeMap<_, _>>>()?;
-    Some((key, Summary { metrics, seconds: line.get("seconds")?.as_f64()? }))
+    let code = line.get("code").cloned().unwrap_or_default();
+    let code = serde_json::from_value(code).unwrap_or_default();
+    Some((key, Summary { metrics, seconds: line.get("seconds")?.as_f64()?, code }))
+}
+
+/// Rewrites a file of results without the lines that later ones of the same run replace.
+fn compact(path: &Path) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+    let text = fs::read_to_string(path).map_err(failed)?;
+    let key = |line: &str| {
+        let line: Value = serde_json::from_str(line).ok()?;
+        Some(line.get("key")?.as_str()?.to_owned())
+    };
+    let keys: Vec<Option<String>> = text.lines().map(key).collect();
+    let last: BTreeMap<&String, usize> =
+        keys.iter().enumerate().filter_map(|(at, key)| Some((key.as_ref()?, at))).collect();
+    let is_last = |at: usize| keys[at].as_ref().is_none_or(|key| last[key] == at);
+    let kept = text.lines().enumerate().filter(|(at, _)| is_last(*at));
+    let kept: String = kept.map(|(_, line)| format!("{line}\n")).collect();
+    if kept == text {
+        return Ok(());
+    }
+    let new = path.with_extension("new");
+    fs::write(&new, kept).and_then(|()| fs::rename(&new, path)).map_err(failed)
 }
 
 fn append(path: &Path, line: &str) -> Result<(), String> {

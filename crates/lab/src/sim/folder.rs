@@ -9,6 +9,7 @@ use fontis_trace::{Trace, stream};
 use serde_json::{Value, json};
 use thiserror::Error;
 
+use super::behaviour::behaviour;
 use super::parquet_file;
 use super::platform::Platform;
 
@@ -252,12 +253,13 @@ const ALL_RUNS: &[ColumnSchema] = &[
     column("unit", ColumnKind::Text, "the unit"),
 ];
 
-/// The provenance of a run: all settings that decide the bytes of its recording.
+/// The provenance of a run: all that decides the bytes of its recording.
 fn how(run: &Run) -> Value {
     let settings: serde_json::Map<String, Value> =
         run.settings.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
     json!({
         "version": env!("CARGO_PKG_VERSION"),
+        "code": behaviour(run),
         "seed": run.seed,
         "variant": run.variant,
         "repetition": run.repetition,

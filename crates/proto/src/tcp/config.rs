@@ -1,4 +1,4 @@
-use fontis_base::Duration;
+use fontis_base::{Duration, Rate};
 
 use super::segment::{IP_HEADER, TCP_HEADER, TIMESTAMPS};
 use crate::congestion::maker::CongestionMaker;
@@ -56,6 +56,10 @@ pub struct TcpConfig {
     /// start and 1.2 times it after, as with Linux's `fq`. An algorithm that has a rate of its own
     /// is always paced.
     pub pacing: bool,
+    /// The rate of the host's own line, if what waits there is kept short: a millisecond of it, or
+    /// two segments, as with Linux's TCP small queues. Segments that the line keeps back do not
+    /// show that the window is too small, so that it does not grow.
+    pub line: Option<Rate>,
     /// The timeout before the first round-trip time is known (RFC 6298 rule 2.1).
     pub initial_rto: Duration,
     /// The least that the timeout lies above the round-trip time.
@@ -85,6 +89,7 @@ impl Default for TcpConfig {
             nagle: true,
             slow_start_after_idle: true,
             pacing: false,
+            line: None,
             initial_rto: Duration::from_secs(1),
             min_rto: Duration::from_millis(200),
             retries: 15,

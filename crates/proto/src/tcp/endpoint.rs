@@ -423,6 +423,8 @@ impl TcpEndpoint {
         Some(Departure { endpoint: self, now, leaving })
     }
 
+    // A call would write the fields one by one and read them together, which waits for the writes.
+    #[inline(always)]
     fn decide(&mut self, now: Time) -> Option<Leaving> {
         match self.state {
             _ if self.reset => Some(self.leave_reset()),
@@ -440,7 +442,7 @@ impl TcpEndpoint {
         Leaving { seq, flags, len: 0, ecn_capable: false, pure: false }
     }
 
-    #[inline]
+    #[inline(always)]
     fn leave_synchronised(&mut self, now: Time) -> Option<Leaving> {
         if self.state == TcpState::TimeWait && now >= self.ends.time_wait_until {
             self.end(TcpEvent::Closed);

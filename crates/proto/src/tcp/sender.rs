@@ -1,3 +1,4 @@
+mod pacing;
 mod timeouts;
 
 use fontis_base::{Duration, Prefetch, Rate, Time, prefetch};
@@ -52,6 +53,10 @@ pub(super) struct Sender {
     window_probe: bool,
     /// Whether the window kept the sender from sending more when it last could.
     cwnd_limited: bool,
+    /// Whether the host's own line did.
+    line_limited: bool,
+    /// Behind a line: the window kept the sender from sending more on the way to this byte.
+    limited_to: u64,
     /// Whether the next new segment tells the peer that its congestion echo was heeded.
     cwr: bool,
     /// Whether the algorithm may have a pacing rate of its own.
@@ -139,6 +144,8 @@ impl Sender {
             probe_last: false,
             window_probe: false,
             cwnd_limited: false,
+            line_limited: false,
+            limited_to: 0,
             cwr: false,
         }
     }
@@ -439,8 +446,9 @@ impl Sender {
 
     /// The next segment that may leave at `now`, if any.
     pub(super) fn next(&mut self, now: Time, window_end: u64, config: &TcpConfig) -> Option<Piece> {
+        self.line_limited = false;
         if self.pacer.holds_back(now, self.mss) && !self.forced {
-            self.cwnd_limited = self.has_more();
+            self.held_back(config);
             return None;
         }
         if core::mem::take(&mut self.probe_last)
@@ -455,7 +463,7 @@ impl Sender {
         let room = self.cwnd.saturating_sub(self.pipe());
         if self.board.has_pending() {
             if room < mss && !self.forced {
-                self.cwnd_limited = true;
+                self.limited_by_window();
                 return None;
             }
             let piece = self.board.resend_pending(now)?;
@@ -494,7 +502,7 @@ impl Sender {
             self.restart_after_idle(now, config);
         }
         if room < len && !self.forced {
-            self.cwnd_limited = true;
+            self.limited_by_window();
             return None;
         }
         let piece = self.board.send(now, len as u32, is_last);
@@ -525,27 +533,7 @@ impl Sender {
             self.timers.retransmit = self.rtt.deadline(now, config);
         }
         self.arm_probe(now, config);
-        if let Some(rate) = self.pacing_rate(config) {
-            let overhead = u64::from(super::segment::IP_HEADER + super::segment::TCP_HEADER);
-            let sizes = (piece.len, u64::from(piece.len) + overhead);
-            self.pacer.sent(now, sizes, rate, || self.congestion.send_quantum());
-        }
-    }
-
-    fn pacing_rate(&self, config: &TcpConfig) -> Option<Rate> {
-        if self.paces
-            && let Some(rate) = self.congestion.pacing_rate()
-        {
-            return Some(rate);
-        }
-        if !config.pacing {
-            return None;
-        }
-        let srtt = self.rtt.srtt()?;
-        let cwnd = self.cwnd;
-        // "tcp_pacing_ss_ratio" and "tcp_pacing_ca_ratio" of Linux, in percent.
-        let ratio = if cwnd < self.congestion.ssthresh() / 2 { 200 } else { 120 };
-        Some(Rate::from_bytes_over(cwnd, srtt).mul_ratio(ratio, 100))
+        self.pace(now, piece, config);
     }
 
     /// When something is due if nothing arrives, and what.
@@ -553,7 +541,8 @@ impl Sender {
     pub(super) fn timeout(&self) -> (Time, &'static str) {
         let mut next = self.timers.first();
         let at = self.pacer.at();
-        let paced = at < next.0 && at > self.last_sent && self.cwnd_limited;
+        let is_held = self.cwnd_limited || self.line_limited;
+        let paced = at < next.0 && at > self.last_sent && is_held;
         if paced && self.may_send() {
             next = (at, "pacing");
         }

@@ -58,6 +58,9 @@ pub struct PathFacts<'a> {
     pub application: &'a Application,
     /// The rate of the sender's link.
     pub access: Rate,
+    /// Whether that link is the flow's own, and no other link of the path is slower from the
+    /// beginning, so that what waits waits at the sender.
+    pub is_access_narrow: bool,
     /// The round-trip time without queues.
     pub rtt: Duration,
 }

@@ -65,6 +65,13 @@ const KEYS: &[Key] = &[
     key("tcp", "pacing", Flag, "false", "segments leave evenly spaced"),
     key(
         "tcp",
+        "small_queues",
+        Flag,
+        "true",
+        "a sender whose own link is the narrowest keeps what waits there short, as Linux does",
+    ),
+    key(
+        "tcp",
         "nagle",
         Flag,
         "",
@@ -118,6 +125,7 @@ fn read(read: &Reader<'_>, path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, S
         timestamps: read.flag("tcp.timestamps"),
         ecn: read.flag("tcp.ecn") || path.protocol == "dctcp",
         pacing: read.flag("tcp.pacing"),
+        line: (path.is_access_narrow && read.flag("tcp.small_queues")).then_some(path.access),
         nagle: match read.sets("tcp.nagle") {
             true => read.flag("tcp.nagle"),
             false => !matches!(path.application, Application::Messages(_)),

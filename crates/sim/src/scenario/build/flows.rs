@@ -137,7 +137,11 @@ fn flow(
     let Some(row) = language.transport(&protocol) else {
         return invalid(format!("{name}: there is no protocol {protocol:?}"));
     };
-    let path = PathFacts { protocol: &protocol, application: &application, access, rtt };
+    // What other flows send over a machine's interface a sender does not know.
+    let is_own = matches!(from, End::Own { .. });
+    let is_access_narrow = is_own && topology.is_nowhere_slower(&name, &way, access);
+    let path =
+        PathFacts { protocol: &protocol, application: &application, access, is_access_narrow, rtt };
     let transport = (row.read)(read, &path)?;
     if let Some(reason) = transport.refuses(&application) {
         return invalid(format!("{name}: {reason}"));

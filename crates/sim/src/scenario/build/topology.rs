@@ -287,6 +287,19 @@ impl Topology {
         Ok(Way { from, to, group: None, rtt: inner, inner })
     }
 
+    /// Whether no link of a flow's way is slower than this from the beginning.
+    pub(super) fn is_nowhere_slower(&self, flow: &str, way: &Way, rate: Rate) -> bool {
+        // A flow to a group has no single way.
+        if way.group.is_some() {
+            return false;
+        }
+        let links = self.links_between(flow, way.from, way.to).unwrap_or_default();
+        links.iter().map(|link| &self.links[*link].config).all(|link| {
+            let has_constant_rate = link.trace.is_none();
+            has_constant_rate && link.rate >= rate
+        })
+    }
+
     /// The links from one end to another, with those of their interfaces.
     fn links_between(
         &self,
