@@ -53,7 +53,7 @@ fn check(manifest: &Manifest) {
     let again = Manifest::decode(&encoded).expect("what we encode decodes");
     assert_eq!(&again, manifest);
     for i in 0..manifest.entries().len() {
-        let is_link = matches!(manifest.entries()[i].kind, EntryKind::Symlink { .. });
+        let is_link = matches!(manifest.entry(i).kind, EntryKind::Symlink { .. });
         assert!(is_link || !manifest.is_outward(i), "only links point outwards");
     }
 }

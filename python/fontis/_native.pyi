@@ -143,6 +143,7 @@ def get(
     overwrite: bool,
     restart: bool,
     outward_links: bool,
+    exclude: Sequence[str],
     identity: str | PathLike[str] | None,
     psk_file: str | PathLike[str] | None,
     timeout: str,

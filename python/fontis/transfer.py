@@ -37,6 +37,8 @@ class Report:
     stats: dict[str, Any]
     #: Sockets, pipes, devices, links and names that were left out of a folder.
     left_out: int = 0
+    #: Files, folders and links of a folder that ``exclude`` left out.
+    excluded: int = 0
 
 
 def get(
@@ -46,6 +48,7 @@ def get(
     overwrite: bool = False,
     restart: bool = False,
     outward_links: bool = False,
+    exclude: str | Sequence[str] = (),
     identity: AnyPath | None = None,
     psk_file: AnyPath | None = None,
     timeout: str = "15s",
@@ -61,7 +64,8 @@ def get(
 
     Of several URLs, of servers that have the same content, each server sends a part.
     What an interrupted transfer left is gone on with, unless ``restart``. Links that point out of
-    their folder are left out, unless ``outward_links``. ``interfaces`` says over which interfaces
+    their folder are left out, unless ``outward_links``. What matches ``exclude``, a pattern or
+    several as in ``.gitignore``, is left out of a folder. ``interfaces`` says over which interfaces
     it comes: "auto", "one" or names, as in "eth0,wwan0"; those that ``spare`` names carry data
     only while no other answers. With ``share`` it comes from all who fetch the same that way, and
     is sent on to them; after the end for ``share_for``, as in "10min". Ctrl-C and ``stop`` end it
@@ -73,6 +77,7 @@ def get(
         overwrite=overwrite,
         restart=restart,
         outward_links=outward_links,
+        exclude=[exclude] if isinstance(exclude, str) else list(exclude),
         identity=identity,
         psk_file=psk_file,
         timeout=timeout,

@@ -17,6 +17,7 @@ use crate::listen::status;
 use crate::peer::{self, KeyArgs, Keys, ReachArgs};
 use crate::progress::{Show, Side, Tracker};
 use crate::runtime::{block_on, until_interrupted};
+use crate::selection::PatternArgs;
 use crate::serve::summary;
 use crate::share::{self, ShareArgs};
 use crate::store::StoreArgs;
@@ -41,6 +42,8 @@ pub(crate) struct Args {
     /// standard output [default: .]
     #[arg(value_name = "URL", required = true, num_args = 1..)]
     arguments: Vec<OsString>,
+    #[command(flatten, next_help_heading = "What is fetched")]
+    patterns: PatternArgs,
     #[command(flatten)]
     store: StoreArgs,
     #[command(flatten)]
@@ -65,6 +68,9 @@ Examples:
     fontis get 'fontis://192.0.2.1:4433/map.tif?key=KEY&secret=SECRET'
   Fetch all that is served into a new folder:
     fontis get 'fontis://192.0.2.1:4433/?key=KEY&secret=SECRET' maps
+  Fetch all of it but the folder raw and all files that end in .tmp:
+    fontis get 'fontis://192.0.2.1:4433/?key=KEY&secret=SECRET' maps --exclude /raw \\
+        --exclude '*.tmp'
   Fetch a file from two servers at once:
     fontis get 'fontis://192.0.2.1:4433/map.tif?key=KEY&secret=SECRET' \\
         'fontis://198.51.100.7:4433/map.tif?key=KEY&secret=SECRET' maps/
@@ -86,7 +92,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let text = "--json and - would both write to standard output: name a file or a folder";
         return Err(Failure::Usage(text.to_owned()));
     }
-    args.share.check(urls.len(), &dest)?;
+    let exclusions = args.patterns.load(false)?;
+    let options = SinkOptions { exclusions, ..args.store.options() };
+    args.share.check(urls.len(), &dest, &options)?;
     let keys = args.keys.load()?;
     let tracker = Tracker::new(Show::new(args.json), args.verbose, Side::Receiving);
     let control = Control::new("get", url.path.clone().unwrap_or_default(), &args.control)
@@ -95,7 +103,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Dest::Stdout => "interrupted",
         Dest::Path(_) => "interrupted: what came is kept, and the same command goes on",
     };
-    let options = args.store.options();
     let attach = |endpoint: &Endpoint| control.attach(endpoint);
     let attach_all = |endpoints| control.attach_all(endpoints);
     let progress = |progress| tracker.see(progress);
@@ -139,6 +146,11 @@ fn tell(report: &Report, as_json: bool) {
         json::say(&json::done(report));
     } else {
         status(&summary(report, "received"));
+        match report.left_out.excluded {
+            0 => {}
+            1 => status(&"left out as wanted: 1 file, folder or link"),
+            count => status(&format_args!("left out as wanted: {count} files, folders and links")),
+        }
     }
 }
 
@@ -195,7 +207,7 @@ pub async fn fetch_parts(
         }
         bound(servers.iter().map(|server| server.endpoint.clone()).collect());
         // Only the first attempt is to begin anew.
-        let options = SinkOptions { restart: restart.load(Ordering::Relaxed), ..options };
+        let options = SinkOptions { restart: restart.load(Ordering::Relaxed), ..options.clone() };
         let progress = |now| {
             connected.fetch_or(matches!(now, Progress::Connected { .. }), Ordering::Relaxed);
             if matches!(now, Progress::Started { .. }) {
@@ -236,7 +248,8 @@ pub async fn fetch(
             let _follower = reach.paths.follow(&endpoint, remote);
             bound(&endpoint);
             // Only the first attempt is to begin anew.
-            let options = SinkOptions { restart: restart.load(Ordering::Relaxed), ..options };
+            let options =
+                SinkOptions { restart: restart.load(Ordering::Relaxed), ..options.clone() };
             let progress = |now| {
                 answered.see(&now);
                 connected.fetch_or(matches!(now, Progress::Connected { .. }), Ordering::Relaxed);

@@ -86,7 +86,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let joined = block_on(&keys, async {
             let progress = |now| tracker.see(now);
             let work = async {
-                let join = transfer::join_one_way(group, &url, interface, &dest, options, progress);
+                let join = transfer::join_one_way(
+                    group,
+                    &url,
+                    interface,
+                    &dest,
+                    options.clone(),
+                    progress,
+                );
                 Ok(join.await?)
             };
             until_interrupted(work, INTERRUPTION).await
@@ -111,8 +118,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
                     connected.fetch_or(is_there, std::sync::atomic::Ordering::Relaxed);
                     tracker.see(now);
                 };
-                let joining =
-                    transfer::join(&endpoint, remote, &url, interface, &dest, options, progress);
+                let joining = transfer::join(
+                    &endpoint,
+                    remote,
+                    &url,
+                    interface,
+                    &dest,
+                    options.clone(),
+                    progress,
+                );
                 Ok(joining.await?)
             })
             .await

@@ -105,13 +105,14 @@ pub(crate) fn received(report: &Report) -> Value {
 }
 
 fn left_out(left_out: &LeftOut) -> Value {
-    let LeftOut { special, unreadable, links, names, attributes, first } = left_out;
+    let LeftOut { special, unreadable, links, names, attributes, excluded, first } = left_out;
     json!({
         "special": special,
         "unreadable": unreadable,
         "links": links,
         "names": names,
         "attributes": attributes,
+        "excluded": excluded,
         "paths": first,
     })
 }

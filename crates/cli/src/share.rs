@@ -46,12 +46,15 @@ impl ShareArgs {
     }
 
     /// Refuses what cannot be shared.
-    pub fn check(&self, urls: usize, dest: &Dest) -> Result<(), Failure> {
+    pub fn check(&self, urls: usize, dest: &Dest, options: &SinkOptions) -> Result<(), Failure> {
         let text = match dest {
             _ if !self.share => return Ok(()),
             Dest::Stdout => "blocks come in any order with --share: name a file or a folder, not -",
             Dest::Path(_) if urls > 1 => {
                 "--share finds the others by itself: name one URL, or leave --share out"
+            }
+            Dest::Path(_) if !options.exclusions.is_empty() => {
+                "--share sends on all that it fetches: leave out --share, or what excludes a part"
             }
             Dest::Path(_) => return Ok(()),
         };
@@ -106,7 +109,8 @@ pub async fn fetch(
             let _follower = reach.paths.follow(&endpoint, remote);
             bound(&endpoint);
             // Only the first attempt is to begin anew.
-            let options = SinkOptions { restart: restart.load(Ordering::Relaxed), ..options };
+            let options =
+                SinkOptions { restart: restart.load(Ordering::Relaxed), ..options.clone() };
             let progress = |now| {
                 answered.see(&now);
                 connected.fetch_or(matches!(now, Progress::Connected { .. }), Ordering::Relaxed);

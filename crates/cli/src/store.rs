@@ -29,6 +29,7 @@ impl StoreArgs {
             restart: self.restart,
             outward_links: self.links == Links::Keep,
             archive: self.archive.which(),
+            ..SinkOptions::default()
         }
     }
 }

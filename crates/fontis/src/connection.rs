@@ -112,6 +112,13 @@ impl Connection {
         });
     }
 
+    /// Sends a message that is in pieces, which are not joined.
+    pub(crate) fn send_pieces(&self, pieces: Vec<Bytes>, options: SendOptions) {
+        self.shared.handle.call(self.shared.id, move |slot, _| {
+            slot.machine.send_pieces(pieces, options);
+        });
+    }
+
     /// The peer's next message; `None` when the connection is over.
     pub async fn recv_message(&self) -> Option<Message> {
         let message = self.shared.messages.lock().await.recv().await?;

@@ -2,25 +2,36 @@
 
 use crate::manifest::{EntryKind, Hole, Manifest};
 
-/// The runs of bytes between the holes of an object's files, by where they start in it.
+/// The runs of bytes between the holes of an object's files, by where they start in it. A run takes
+/// 12 bytes, because there may be a million of them.
 #[derive(Debug)]
 pub(crate) struct Layout {
     /// Object offset at which each run starts, ascending.
     starts: Vec<u64>,
-    /// Where each run is in its file.
-    runs: Vec<Run>,
+    /// The file of each run.
+    files: Vec<Of>,
+    /// Bytes from the start of the file, for the runs of files with holes, by their indices.
+    offsets: Vec<(u32, u64)>,
     size: u64,
 }
 
-/// A run of bytes of a file.
+/// The file of a run: its entry in the manifest, which has at most 2²⁰, and two flags.
 #[derive(Debug, Clone, Copy)]
-struct Run {
-    /// Index of the file's entry in the manifest, which has at most 2²⁰.
-    entry: u32,
-    /// True if it is the only run of its file.
-    alone: bool,
-    /// Bytes from the start of the file.
-    offset: u64,
+struct Of(u32);
+
+impl Of {
+    /// The file has holes.
+    const SPARSE: u32 = 1 << 31;
+    /// The file has other runs, too.
+    const SEVERAL: u32 = 1 << 30;
+
+    const fn entry(self) -> usize {
+        (self.0 & !(Self::SPARSE | Self::SEVERAL)) as usize
+    }
+
+    const fn has(self, flag: u32) -> bool {
+        self.0 & flag != 0
+    }
 }
 
 /// A run of bytes of an object that lies in one file.
@@ -38,24 +49,40 @@ pub(crate) struct Piece {
 
 impl Layout {
     pub(crate) fn new(manifest: &Manifest) -> Self {
-        let (mut starts, mut runs, mut size) = (Vec::new(), Vec::new(), 0);
+        let (mut starts, mut files) = (Vec::new(), Vec::new());
+        let (mut offsets, mut size) = (Vec::new(), 0);
         for (entry, of) in (0..).zip(manifest.entries()) {
             let EntryKind::File { size: length, holes } = &of.kind else { continue };
-            let first = runs.len();
+            let sparse = if holes.is_empty() { 0 } else { Of::SPARSE };
+            let first = files.len();
             let mut offset = 0;
             for (start, end) in data_ends(*length, holes) {
                 if start > offset {
+                    if !holes.is_empty() {
+                        offsets.push((files.len() as u32, offset));
+                    }
                     starts.push(size);
-                    runs.push(Run { entry, alone: true, offset });
+                    files.push(Of(entry | sparse));
                     size += start - offset;
                 }
                 offset = end;
             }
-            if runs.len() - first > 1 {
-                runs[first..].iter_mut().for_each(|run| run.alone = false);
+            if files.len() - first > 1 {
+                files[first..].iter_mut().for_each(|of| of.0 |= Of::SEVERAL);
             }
         }
-        Self { starts, runs, size }
+        starts.shrink_to_fit();
+        files.shrink_to_fit();
+        Self { starts, files, offsets, size }
+    }
+
+    /// The offset in its file at which a run begins.
+    fn offset_of(&self, run: usize) -> u64 {
+        if !self.files[run].has(Of::SPARSE) {
+            return 0;
+        }
+        let at = self.offsets.binary_search_by_key(&(run as u32), |(run, _)| *run);
+        at.map_or(0, |at| self.offsets[at].1)
     }
 
     /// Returns true if `len` bytes at `offset` are within the object.
@@ -71,10 +98,11 @@ impl Layout {
         (first..self.starts.len()).map_while(move |i| {
             let run_end = self.starts.get(i + 1).copied().unwrap_or(self.size);
             let piece_len = end.min(run_end).checked_sub(at).filter(|&len| len > 0)?;
-            let Run { entry, alone, offset } = self.runs[i];
+            let file = self.files[i];
+            let alone = !file.has(Of::SEVERAL);
             let piece = Piece {
-                entry: entry as usize,
-                offset: offset + (at - self.starts[i]),
+                entry: file.entry(),
+                offset: self.offset_of(i) + (at - self.starts[i]),
                 len: piece_len as usize,
                 whole: alone && at == self.starts[i] && piece_len == run_end - at,
             };

@@ -19,12 +19,15 @@ pub struct LeftOut {
     /// Extended attributes and owners that the receiver cannot or shall not give; see
     /// [`Archive`](crate::Archive).
     pub attributes: u64,
+    /// Files, folders and links that the receiver excluded. They are in no total: the user did not
+    /// want them.
+    pub excluded: u64,
     /// The first paths that this side left out, escaped for terminals.
     pub first: Vec<String>,
 }
 
 impl LeftOut {
-    /// Entries in all.
+    /// Entries in all that were left out although they were wanted.
     pub const fn total(&self) -> u64 {
         let sender = self.special.saturating_add(self.unreadable);
         let receiver = self.links.saturating_add(self.names).saturating_add(self.attributes);

@@ -5,29 +5,36 @@
 //! manifest that exists is valid: [`Manifest::new`] and [`Manifest::decode`] refuse everything
 //! else, because what follows writes these paths.
 
+mod check;
+mod entries;
+mod entry;
 mod error;
 mod extra;
 mod limits;
+mod outward;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::name;
+use check::{Check, check_component};
+pub(crate) use entries::Collected;
+use entries::Entries;
+pub use entry::{Entry, EntryKind, Hole, Modified};
 pub use error::ManifestError;
 pub use extra::{Attribute, Extra, MAX_ATTRIBUTE, MAX_ATTRIBUTE_NAME, MAX_ATTRIBUTES};
 use limits::VERSION;
 pub use limits::{MAX_BYTES, MAX_COMPONENT, MAX_ENTRIES, MAX_HOLES, MAX_PATH, MAX_SECONDS};
 
-const PERMISSIONS: u32 = 0o777;
-
 /// Name, contents and size of an object. Clones share the contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
     name: String,
-    entries: Arc<Vec<Entry>>,
+    entries: Arc<Entries>,
+    root: Arc<Entry>,
     size: u64,
     length: u64,
     /// The links that point out of the object, by their entries.
@@ -44,68 +51,6 @@ pub struct Omitted {
     pub unreadable: u64,
 }
 
-/// One file, directory or symlink of an object.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
-    /// Components below the root, joined by `/`; empty for the root itself. Bytes of names that are
-    /// no UTF-8 are escaped.
-    pub path: String,
-    /// The kind of the entry.
-    pub kind: EntryKind,
-    /// Permission bits, at most `0o777`.
-    pub mode: u32,
-    /// The time of the last change of the content.
-    pub modified: Modified,
-    /// Owner and extended attributes, if they travel.
-    pub extra: Option<Box<Extra>>,
-}
-
-/// The kind of an [`Entry`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum EntryKind {
-    /// A regular file.
-    File {
-        /// Bytes, those of holes included.
-        size: u64,
-        /// The ranges that are no part of the object: they read as zeros, and the file system
-        /// stores nothing for them. Ascending, with bytes between them.
-        holes: Vec<Hole>,
-    },
-    /// A directory.
-    Directory,
-    /// A symbolic link.
-    Symlink {
-        /// As it is written in the link, with the same escapes as paths. It may be absolute, and
-        /// may point out of the object: see [`Manifest::is_outward`].
-        target: String,
-    },
-}
-
-impl EntryKind {
-    /// A regular file of `size` bytes without holes.
-    pub const fn file(size: u64) -> Self {
-        Self::File { size, holes: Vec::new() }
-    }
-}
-
-/// A range of a file that reads as zeros.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hole {
-    /// The offset of its first byte.
-    pub start: u64,
-    /// The offset behind its last byte.
-    pub end: u64,
-}
-
-/// A time since 1970-01-01 UTC.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Modified {
-    /// Whole seconds, rounded down; at most [`MAX_SECONDS`] in either direction.
-    pub seconds: i64,
-    /// Nanoseconds on top, below 1 000 000 000.
-    pub nanos: u32,
-}
-
 /// The head of an encoded manifest, after the version byte.
 #[derive(Serialize, Deserialize)]
 struct Head<'a> {
@@ -115,6 +60,13 @@ struct Head<'a> {
     entries: u64,
 }
 
+impl Head<'_> {
+    /// The version, and the head.
+    fn encode(&self) -> Vec<u8> {
+        postcard::to_extend(self, vec![VERSION]).expect("a growing buffer takes every value")
+    }
+}
+
 impl Manifest {
     /// An object called `name` with `entries` in ascending order of their path components. The
     /// first entry is the root, with an empty path: a file, alone, or a directory.
@@ -122,17 +74,48 @@ impl Manifest {
     /// # Errors
     /// [`ManifestError`]: the first rule that something breaks.
     pub fn new(name: &str, entries: Vec<Entry>) -> Result<Self, ManifestError> {
+        let mut collected = Collected::default();
+        entries.iter().try_for_each(|entry| collected.push(entry))?;
+        Self::of(name, collected, Omitted::default())
+    }
+
+    /// The same for entries that were collected, and of which the sender left something out.
+    pub(crate) fn of(
+        name: &str,
+        entries: Collected,
+        omitted: Omitted,
+    ) -> Result<Self, ManifestError> {
         if check_component(name).is_err() {
             return Err(ManifestError::Name(name.to_owned()));
         }
-        let Validated { size, length, outward } = validate(&entries)?;
+        let head = Head { name, size: entries.size(), omitted, entries: entries.len() as u64 };
+        let (entries, check) = entries.finish(&head.encode());
+        Self::checked(name, entries, check, omitted)
+    }
+
+    /// The object of entries that `check` has seen.
+    fn checked(
+        name: &str,
+        entries: Entries,
+        check: Check,
+        omitted: Omitted,
+    ) -> Result<Self, ManifestError> {
+        if check_component(name).is_err() {
+            return Err(ManifestError::Name(name.to_owned()));
+        }
+        if entries.len() == 0 {
+            return Err(ManifestError::NoRoot);
+        }
+        let Check { size, length, links, .. } = check;
+        let outward = outward::among(links, &entries);
         Ok(Self {
             name: name.to_owned(),
+            root: Arc::new(entries.get(0)),
             entries: Arc::new(entries),
             size,
             length,
             outward,
-            omitted: Omitted::default(),
+            omitted,
         })
     }
 
@@ -169,14 +152,30 @@ impl Manifest {
         &self.name
     }
 
-    /// All entries; the first is the root.
-    pub fn entries(&self) -> &[Entry] {
-        &self.entries
+    /// All entries; the first is the root. They are kept as they travel, and read one by one.
+    pub fn entries(&self) -> impl ExactSizeIterator<Item = Entry> + DoubleEndedIterator + '_ {
+        (0..self.entries.len()).map(|i| self.entries.get(i))
+    }
+
+    /// The entry of this index.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn entry(&self, index: usize) -> Entry {
+        self.entries.get(index)
+    }
+
+    /// The path of the entry of this index, which costs less than all of the entry.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn path(&self, index: usize) -> &str {
+        self.entries.path(index)
     }
 
     /// The first entry: the file itself, or the folder.
     pub fn root(&self) -> &Entry {
-        &self.entries[0]
+        &self.root
     }
 
     /// Returns true if the object is a folder, false if it is a single file.
@@ -200,13 +199,18 @@ impl Manifest {
     /// # Errors
     /// [`ManifestError::TooLong`], because nobody would accept it.
     pub fn encode(&self) -> Result<Vec<u8>, ManifestError> {
+        self.encode_shared().map(Vec::from)
+    }
+
+    /// The same; no copy is made if name and omitted entries are those that it was made with.
+    pub(crate) fn encode_shared(&self) -> Result<Bytes, ManifestError> {
         let Self { size, omitted, .. } = *self;
         let head = Head { name: &self.name, size, omitted, entries: self.entries.len() as u64 };
-        let infallible = "a growing buffer takes every value";
-        let mut bytes = postcard::to_extend(&head, vec![VERSION]).expect(infallible);
-        for entry in self.entries() {
-            bytes = postcard::to_extend(entry, bytes).expect(infallible);
-        }
+        let head = head.encode();
+        let bytes = match self.entries.whole(&head) {
+            Ok(bytes) => bytes,
+            Err(entries) => [&head, entries].concat().into(),
+        };
         if bytes.len() > MAX_BYTES { Err(ManifestError::TooLong(bytes.len())) } else { Ok(bytes) }
     }
 
@@ -216,6 +220,14 @@ impl Manifest {
     /// # Errors
     /// [`ManifestError`]: too long, damaged, or the first rule that something breaks.
     pub fn decode(bytes: &[u8]) -> Result<Self, ManifestError> {
+        if bytes.len() > MAX_BYTES {
+            return Err(ManifestError::TooLong(bytes.len()));
+        }
+        Self::decode_shared(&Bytes::copy_from_slice(bytes))
+    }
+
+    /// The same; the manifest shares `bytes`, and needs little beside them.
+    pub(crate) fn decode_shared(bytes: &Bytes) -> Result<Self, ManifestError> {
         if bytes.len() > MAX_BYTES {
             return Err(ManifestError::TooLong(bytes.len()));
         }
@@ -229,18 +241,13 @@ impl Manifest {
         if head.entries > MAX_ENTRIES as u64 {
             return Err(ManifestError::TooManyEntries(head.entries));
         }
-        let mut entries = Vec::new();
-        for _ in 0..head.entries {
-            entries.push(take(&mut rest).ok_or_else(|| damaged(rest))?);
-        }
-        if !rest.is_empty() {
-            return Err(damaged(rest));
-        }
-        let manifest = Self::new(head.name, entries)?;
+        let before = bytes.len() - rest.len();
+        let (entries, check) = Entries::read(bytes, before, head.entries, damaged)?;
+        let manifest = Self::checked(head.name, entries, check, head.omitted)?;
         if manifest.size != head.size {
             return Err(ManifestError::Size { declared: head.size, actual: manifest.size });
         }
-        Ok(manifest.with_omitted(head.omitted))
+        Ok(manifest)
     }
 }
 
@@ -254,187 +261,4 @@ fn take<'a, T: Deserialize<'a>>(rest: &mut &'a [u8]) -> Option<T> {
     let (value, after) = postcard::take_from_bytes(rest).ok()?;
     *rest = after;
     Some(value)
-}
-
-/// What the check of all rules finds out.
-#[derive(Default)]
-struct Validated {
-    size: u64,
-    length: u64,
-    outward: Vec<usize>,
-}
-
-/// Checks every rule.
-fn validate(entries: &[Entry]) -> Result<Validated, ManifestError> {
-    if entries.len() > MAX_ENTRIES {
-        return Err(ManifestError::TooManyEntries(entries.len() as u64));
-    }
-    match entries.first() {
-        Some(root) if !root.path.is_empty() => return Err(ManifestError::NoRoot),
-        None => return Err(ManifestError::NoRoot),
-        Some(Entry { kind: EntryKind::Symlink { .. }, .. }) => {
-            return Err(ManifestError::RootIsSymlink);
-        }
-        Some(_) => {}
-    }
-    for entry in &entries[1..] {
-        check_path(&entry.path)?;
-    }
-    check_order(entries)?;
-    // The entry before and those that it is in.
-    let mut above: Vec<&Entry> = Vec::new();
-    let mut validated = Validated::default();
-    let mut holes = 0;
-    for (i, entry) in entries.iter().enumerate() {
-        let path = || entry.path.clone();
-        if entry.mode > PERMISSIONS {
-            return Err(ManifestError::Mode { path: path(), mode: entry.mode });
-        }
-        let Modified { seconds, nanos } = entry.modified;
-        if seconds.unsigned_abs() > MAX_SECONDS || nanos >= 1_000_000_000 {
-            return Err(ManifestError::Time(path()));
-        }
-        if let Some(extra) = &entry.extra {
-            let is_link = matches!(entry.kind, EntryKind::Symlink { .. });
-            if !extra.is_possible() || is_link && !extra.attributes.is_empty() {
-                return Err(ManifestError::Extra(path()));
-            }
-        }
-        if !entry.path.is_empty() {
-            let parent = parent_of(&entry.path);
-            while above.last().is_some_and(|last| !is_at_or_beneath(parent, &last.path)) {
-                above.pop();
-            }
-            match above.last().filter(|last| last.path == parent) {
-                None => return Err(ManifestError::NoParent(path())),
-                Some(Entry { kind: EntryKind::Directory, .. }) => {}
-                Some(_) => return Err(ManifestError::BeneathFile(path())),
-            }
-        }
-        above.push(entry);
-        match &entry.kind {
-            EntryKind::File { size, holes: own } => {
-                holes += own.len();
-                if holes > MAX_HOLES {
-                    return Err(ManifestError::TooManyHoles(path()));
-                }
-                let empty = check_holes(*size, own).ok_or_else(|| ManifestError::Holes(path()))?;
-                let length = validated.length.checked_add(*size);
-                validated.length = length.ok_or_else(|| ManifestError::Overflow(path()))?;
-                // It is less than the length.
-                validated.size += size - empty;
-            }
-            EntryKind::Directory => {}
-            EntryKind::Symlink { target } => {
-                if target.is_empty() || !is_path(target) {
-                    return Err(ManifestError::Target(path()));
-                }
-                if points_outwards(&entry.path, target, entries) {
-                    validated.outward.push(i);
-                }
-            }
-        }
-    }
-    Ok(validated)
-}
-
-/// The bytes in the holes of a file of `size` bytes; `None` if they are not ascending, overlap,
-/// touch each other or lie beyond its end.
-fn check_holes(size: u64, holes: &[Hole]) -> Option<u64> {
-    let (mut end, mut empty) = (None, 0);
-    for hole in holes {
-        if hole.end <= hole.start || hole.end > size || end.is_some_and(|end| hole.start <= end) {
-            return None;
-        }
-        end = Some(hole.end);
-        empty += hole.end - hole.start;
-    }
-    // No system has longer files, and one that has bytes for all of its size needs no such check.
-    (holes.is_empty() || i64::try_from(size).is_ok()).then_some(empty)
-}
-
-/// Checks one file name and returns the error that a path with it deserves.
-fn check_component(component: &str) -> Result<(), fn(String) -> ManifestError> {
-    match component {
-        "" => Err(ManifestError::EmptyComponent),
-        "." | ".." => Err(ManifestError::DotComponent),
-        _ if component.contains('/') => Err(ManifestError::Absolute),
-        _ if component.contains('\0') || !name::is_canonical(component) => {
-            Err(ManifestError::Impossible)
-        }
-        _ if name::to_bytes(component).len() > MAX_COMPONENT => Err(ManifestError::LongComponent),
-        _ => Ok(()),
-    }
-}
-
-fn check_path(path: &str) -> Result<(), ManifestError> {
-    if path.starts_with('/') {
-        return Err(ManifestError::Absolute(path.to_owned()));
-    }
-    if name::to_bytes(path).len() > MAX_PATH {
-        return Err(ManifestError::LongPath(path.to_owned()));
-    }
-    path.split('/').try_for_each(check_component).map_err(|error| error(path.to_owned()))
-}
-
-/// Checks that paths ascend, which also finds doubles.
-fn check_order(entries: &[Entry]) -> Result<(), ManifestError> {
-    for pair in entries.windows(2) {
-        match pair[0].path.split('/').cmp(pair[1].path.split('/')) {
-            std::cmp::Ordering::Less => {}
-            std::cmp::Ordering::Equal => {
-                return Err(ManifestError::Duplicate(pair[1].path.clone()));
-            }
-            std::cmp::Ordering::Greater => {
-                return Err(ManifestError::OutOfOrder(pair[1].path.clone()));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Returns true if `path` is `other`, or lies in the folder `other`.
-fn is_at_or_beneath(path: &str, other: &str) -> bool {
-    let rest = path.strip_prefix(other);
-    other.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
-/// Returns true if there is a folder at `path`; entries ascend.
-fn is_folder_at(entries: &[Entry], path: &str) -> bool {
-    let found = entries.binary_search_by(|entry| entry.path.split('/').cmp(path.split('/')));
-    found.is_ok_and(|at| entries[at].kind == EntryKind::Directory)
-}
-
-/// Returns true if this can be the target of a link on some system.
-fn is_path(target: &str) -> bool {
-    !target.contains('\0') && name::is_canonical(target) && name::to_bytes(target).len() <= MAX_PATH
-}
-
-/// Returns true unless a symlink stays within the object, whatever its other symlinks are.
-///
-/// Counting `..` against depth is sound only as long as the walk passes through real directories:
-/// after a symlink, or a name that is not there, the physical depth is unknown, so `..` counts as
-/// outwards from there on.
-fn points_outwards(link: &str, target: &str, entries: &[Entry]) -> bool {
-    let (mut place, mut real) = (parent_of(link).to_owned(), true);
-    for component in target.split('/') {
-        match component {
-            "" | "." => {}
-            ".." if !real || place.is_empty() => return true,
-            ".." => place.truncate(parent_of(&place).len()),
-            _ => {
-                if !place.is_empty() {
-                    place.push('/');
-                }
-                place.push_str(component);
-                real = real && is_folder_at(entries, &place);
-            }
-        }
-    }
-    // On Windows a target is absolute in other ways, too.
-    target.starts_with(['/', '\\']) || target.contains(':') && cfg!(windows)
-}
-
-fn parent_of(path: &str) -> &str {
-    path.rsplit_once('/').map_or("", |(parent, _)| parent)
 }

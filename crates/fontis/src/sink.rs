@@ -1,6 +1,7 @@
 //! An object written to the file system, in any order, and named only when it is complete.
 
 mod error;
+mod excluded;
 mod holes;
 mod resume;
 mod skip;
@@ -20,12 +21,14 @@ use lru::LruCache;
 
 pub use error::SinkError;
 
+use self::excluded::Excluded;
 use self::resume::{Found, new_journal};
 use fontis_base::IntervalSet;
 
 use crate::archive::{self, Archive};
 use crate::dest::{self, Dest};
 use crate::disk::{Access, Dir, File, Folder as _, Handle as _};
+use crate::exclusions::Exclusions;
 use crate::journal::{Journal, Record};
 use crate::layout::{Layout, Piece};
 use crate::left_out::LeftOut;
@@ -51,6 +54,8 @@ pub struct Sink {
     archive: Archive,
     /// Attributes and owners that could not be given.
     attributes_lost: AtomicU64,
+    /// Bytes of blocks that hold nothing but what is excluded.
+    spared: AtomicU64,
     /// The partial folder; none for a single file.
     dir: Option<Dir>,
     state: Mutex<State>,
@@ -61,7 +66,7 @@ pub struct Sink {
 }
 
 /// The options of writing an object.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct SinkOptions {
     /// True if an existing destination is replaced.
     pub overwrite: bool,
@@ -72,6 +77,8 @@ pub struct SinkOptions {
     pub outward_links: bool,
     /// The owners and extended attributes that are kept.
     pub archive: Archive,
+    /// The parts of a folder that are not written. Rules of the folder's own files do not count.
+    pub exclusions: Exclusions,
 }
 
 #[derive(Debug)]
@@ -112,11 +119,12 @@ impl Sink {
         content: &[Hash],
         options: SinkOptions,
     ) -> Result<Self, SinkError> {
-        let SinkOptions { overwrite, restart, outward_links, archive } = options;
+        let SinkOptions { overwrite, restart, outward_links, archive, exclusions } = options;
         let Dest::Path(dest) = dest else { panic!("standard output takes a StreamSink") };
         let (place, name) = dest::resolve(dest, manifest.name())?;
         let path = place.join(&name);
         check_names(&manifest, &path)?;
+        let excluded = Excluded::find(&manifest, &exclusions, &path)?;
         let parent = Dir::at(&place).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => SinkError::NoFolder { path: place.clone() },
             _ => SinkError::io(&place, error),
@@ -144,21 +152,29 @@ impl Sink {
         }
         let there = partial.handle.facts().ok().and_then(|facts| facts.allocated);
         let there = there.filter(|_| !manifest.is_folder());
-        check_space(&partial.handle, &path, manifest.size().saturating_sub(there.unwrap_or(0)))?;
+        let needed = manifest.size() - excluded.bytes;
+        check_space(&partial.handle, &path, needed.saturating_sub(there.unwrap_or(0)))?;
         let dir = if manifest.is_folder() {
             Some(partial.dir().map_err(|error| SinkError::io(&partial.path, error))?)
         } else {
             None
         };
         let Omitted { special, unreadable } = manifest.omitted();
+        let progress_of =
+            |is_out: &bool| if *is_out { Progress::Skipped } else { Progress::Absent };
         let state = Mutex::new(State {
             handles: LruCache::new(HANDLES),
-            progress: vec![Progress::Absent; manifest.entries().len()],
+            progress: excluded.is_excluded.iter().map(progress_of).collect(),
             written: IntervalSet::default(),
-            left_out: LeftOut { special, unreadable, ..LeftOut::default() },
+            left_out: LeftOut {
+                special,
+                unreadable,
+                excluded: excluded.entries,
+                ..LeftOut::default()
+            },
         });
         let layout = Layout::new(&manifest);
-        let attributes_lost = AtomicU64::new(0);
+        let (attributes_lost, spared) = (AtomicU64::new(0), AtomicU64::new(0));
         let sink = Self {
             manifest,
             layout,
@@ -167,6 +183,7 @@ impl Sink {
             overwrite,
             archive,
             attributes_lost,
+            spared,
             dir,
             state,
             partial,
@@ -190,6 +207,11 @@ impl Sink {
     pub fn left_out(&self) -> LeftOut {
         let attributes = self.attributes_lost.load(Ordering::Relaxed);
         LeftOut { attributes, ..self.state().left_out.clone() }
+    }
+
+    /// Bytes of blocks that need not come, because they hold nothing but what is excluded.
+    pub(crate) fn spared(&self) -> u64 {
+        self.spared.load(Ordering::Relaxed)
     }
 
     /// Bytes written so far, each counted once. Those of files that are left out count, too.
@@ -234,12 +256,15 @@ impl Sink {
         }
         self.state().handles.clear();
         let flush_each = self.manifest.entries().len() <= FEW_ENTRIES;
-        let entries = self.manifest.entries();
         // Files and symlinks before directories, whose times they change; directories deepest
         // first, because one that loses its write or search permission locks what is below.
-        let (below, directories): (Vec<_>, Vec<_>) =
-            (0..entries.len()).partition(|&i| entries[i].kind != EntryKind::Directory);
-        for i in below.into_iter().chain(directories.into_iter().rev()) {
+        let mut directories = Vec::new();
+        let mut below = Vec::new();
+        for (i, entry) in (0..).zip(self.manifest.entries()) {
+            let is_directory = entry.kind == EntryKind::Directory;
+            if is_directory { &mut directories } else { &mut below }.push(i);
+        }
+        for i in below.into_iter().chain(directories.into_iter().rev()).map(|i: u32| i as usize) {
             self.finish_entry(i, flush_each)
                 .map_err(|error| SinkError::io(&self.path_of(i), error))?;
         }
@@ -261,7 +286,7 @@ impl Sink {
 
     fn make_directories(&self) -> Result<(), SinkError> {
         let Some(dir) = &self.dir else { return Ok(()) };
-        for (i, entry) in self.manifest.entries().iter().enumerate().skip(1) {
+        for (i, entry) in self.manifest.entries().enumerate().skip(1) {
             if entry.kind == EntryKind::Directory && !self.is_skipped(i) {
                 match dir.make_folder(&name::to_path(&entry.path)) {
                     Err(error)
@@ -313,7 +338,7 @@ impl Sink {
 
     /// The file of an entry, made at its full length if it is not there yet.
     fn open(&self, dir: &Dir, state: &mut State, i: usize) -> io::Result<File> {
-        let entry = &self.manifest.entries()[i];
+        let entry = self.manifest.entry(i);
         if state.progress[i] != Progress::Absent {
             return partial::open(dir, name::to_path(&entry.path), Access::Write);
         }
@@ -329,7 +354,7 @@ impl Sink {
         if self.is_skipped(i) {
             return Ok(());
         }
-        let entry = &self.manifest.entries()[i];
+        let entry = self.manifest.entry(i);
         let path = name::to_path(&entry.path);
         let Some(dir) = &self.dir else {
             self.set_attributes(&self.partial.handle, i)?;
@@ -382,9 +407,9 @@ impl Sink {
     }
 
     fn set_attributes(&self, file: &File, i: usize) -> io::Result<()> {
-        let Entry { mode, modified, ref extra, .. } = self.manifest.entries()[i];
+        let Entry { mode, modified, extra, .. } = self.manifest.entry(i);
         // The mode may take the permission to set attributes away.
-        if let (Some(extra), Some(file)) = (extra, file.system()) {
+        if let (Some(extra), Some(file)) = (&extra, file.system()) {
             let lost = archive::set_attributes(self.archive, extra, file);
             self.attributes_lost.fetch_add(lost, Ordering::Relaxed);
         }
@@ -396,7 +421,7 @@ impl Sink {
 
     /// Gives an entry, open or not, to its owner.
     fn set_owner(&self, i: usize, file: Option<&File>) {
-        let entry = &self.manifest.entries()[i];
+        let entry = self.manifest.entry(i);
         let Some(extra) = &entry.extra else { return };
         let (file, dir) = (file.and_then(File::system), self.dir.as_ref().and_then(Dir::system));
         let is_set = match (file, dir) {
@@ -425,7 +450,7 @@ impl Sink {
     }
 
     fn path_of(&self, i: usize) -> PathBuf {
-        match &*self.manifest.entries()[i].path {
+        match self.manifest.path(i) {
             "" => self.path.clone(),
             below => self.path.join(name::to_path(below)),
         }
@@ -443,8 +468,9 @@ fn check_names(manifest: &Manifest, path: &Path) -> Result<(), SinkError> {
     if path.file_name().is_some_and(|name| reserved(&name.to_string_lossy())) {
         return Err(SinkError::Reserved { path: path.to_owned() });
     }
-    if let Some(entry) = manifest.entries().iter().find(|one| one.path.split('/').any(reserved)) {
-        return Err(SinkError::Reserved { path: path.join(name::to_path(&entry.path)) });
+    let mut paths = (0..manifest.entries().len()).map(|i| manifest.path(i));
+    if let Some(below) = paths.find(|one| one.split('/').any(reserved)) {
+        return Err(SinkError::Reserved { path: path.join(name::to_path(below)) });
     }
     let is_odd = |name: &std::ffi::OsStr| dest::is_odd_on_windows(&name.to_string_lossy());
     if cfg!(windows) && path.file_name().is_some_and(is_odd) {

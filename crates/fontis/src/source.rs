@@ -27,9 +27,9 @@ use crate::file::{append_at, open};
 use crate::hash_tree::{HashTree, block_size_for};
 use crate::layout::{Layout, Piece};
 use crate::left_out::LeftOut;
-use crate::manifest::{Entry, EntryKind, MAX_HOLES, Manifest, Omitted};
+use crate::manifest::{Collected, Entry, EntryKind, MAX_HOLES, Manifest, ManifestError, Omitted};
 use crate::name;
-use crate::stamp::{self, COARSEST_CLOCK, Stamp};
+use crate::stamp::{self, COARSEST_CLOCK, Stamp, Stamps};
 
 /// Files kept open at once: enough for a window of blocks, far below any system's limit.
 const HANDLES: NonZero<usize> = NonZero::new(64).unwrap();
@@ -43,7 +43,7 @@ pub struct Source {
     layout: Layout,
     /// One per entry of the manifest, as it was when the source was opened; none for data in
     /// memory.
-    stamps: Vec<Stamp>,
+    stamps: Stamps,
     /// True if every file was last changed so long before it was opened that a later change has a
     /// different time.
     at_rest: bool,
@@ -156,7 +156,11 @@ impl Source {
             modified: stamp::to_modified(SystemTime::now()),
             extra: None,
         };
-        Self::new(name, vec![entry], Vec::new(), Place::Memory(bytes), Path::new(name))
+        let path = Path::new(name);
+        let mut entries = Collected::default();
+        entries.push(&entry).map_err(refused(path))?;
+        let contents = (entries, Stamps::default(), LeftOut::default());
+        Self::new(name, contents, Place::Memory(bytes), path)
     }
 
     fn file(
@@ -176,31 +180,30 @@ impl Source {
         let kind = EntryKind::File { size: metadata.len(), holes };
         let extra = archive::read(archive, &metadata, || file.try_clone()).map_err(error)?;
         let entry = Entry { extra, ..entry(String::new(), kind, &metadata) };
-        Self::new(name, vec![entry], vec![Stamp::of(&metadata)], Place::File(file), shown)
+        let (mut entries, mut stamps) = (Collected::default(), Stamps::default());
+        entries.push(&entry).map_err(refused(shown))?;
+        stamps.push(&Stamp::of(&metadata));
+        Self::new(name, (entries, stamps, LeftOut::default()), Place::File(file), shown)
     }
 
     fn folder(name: &str, dir: Dir, shown: &Path, walk: &Walk<'_>) -> Result<Self, SourceError> {
         let Walked { entries, stamps, left_out, .. } = walk.walk(&dir, shown)?;
-        let source = Self::new(name, entries, stamps, Place::Folder(dir), shown)?;
-        let LeftOut { special, unreadable, .. } = left_out;
-        let manifest = source.manifest.with_omitted(Omitted { special, unreadable });
-        Ok(Self { manifest, left_out, ..source })
+        Self::new(name, (entries, stamps, left_out), Place::Folder(dir), shown)
     }
 
     fn new(
         name: &str,
-        entries: Vec<Entry>,
-        stamps: Vec<Stamp>,
+        (entries, stamps, left_out): (Collected, Stamps, LeftOut),
         place: Place,
         path: &Path,
     ) -> Result<Self, SourceError> {
-        let manifest = Manifest::new(name, entries)
-            .map_err(|source| SourceError::Manifest { path: path.to_owned(), source })?;
+        let LeftOut { special, unreadable, .. } = left_out;
+        let omitted = Omitted { special, unreadable };
+        let manifest = Manifest::of(name, entries, omitted).map_err(refused(path))?;
         let handles = Mutex::new(LruCache::new(HANDLES));
         let layout = Layout::new(&manifest);
         let now = stamp::to_modified(SystemTime::now()).seconds;
-        let latest = |stamp: &Stamp| stamp.modified.seconds.max(stamp.touched.seconds);
-        let at_rest = stamps.iter().all(|stamp| latest(stamp) < now - COARSEST_CLOCK);
+        let at_rest = stamps.are_before(now - COARSEST_CLOCK);
         Ok(Self {
             manifest,
             layout,
@@ -208,7 +211,7 @@ impl Source {
             at_rest,
             place,
             path: path.to_owned(),
-            left_out: LeftOut::default(),
+            left_out,
             handles,
         })
     }
@@ -264,7 +267,11 @@ impl Source {
     /// `None` for data in memory, and for files that may change unseen.
     pub(crate) fn state(&self) -> Option<Hash> {
         let mut hasher = blake3::Hasher::new();
-        for (entry, stamp) in self.manifest.entries().iter().zip(&self.stamps) {
+        if !self.at_rest || self.stamps.len() == 0 {
+            return None;
+        }
+        for (i, entry) in self.manifest.entries().enumerate() {
+            let stamp = self.stamp_of(i, &entry);
             hasher.update(&(entry.path.len() as u64).to_le_bytes());
             hasher.update(entry.path.as_bytes()).update(&stamp.to_bytes());
             // A file system may find others when it has written the file to its disk.
@@ -275,7 +282,7 @@ impl Source {
                 }
             }
         }
-        (self.at_rest && !self.stamps.is_empty()).then(|| hasher.finalize())
+        Some(hasher.finalize())
     }
 
     /// Returns true if changes are detected: [`read_block`](Self::read_block) cannot detect one
@@ -291,11 +298,11 @@ impl Source {
     /// # Errors
     /// [`SourceError::Changed`], `Unreadable`.
     pub(crate) fn check_untouched(&self) -> Result<(), SourceError> {
-        for (i, stamp) in self.stamps.iter().enumerate() {
+        for i in 0..self.stamps.len() {
+            let entry = self.manifest.entry(i);
             let now = match &self.place {
                 Place::File(file) => Metadata::from_file(file),
                 Place::Folder(dir) => {
-                    let entry = &self.manifest.entries()[i];
                     if !matches!(entry.kind, EntryKind::File { .. }) {
                         continue;
                     }
@@ -308,7 +315,7 @@ impl Source {
                 io::ErrorKind::NotFound => changed(),
                 _ => source_error(&self.path_of(i), error),
             })?;
-            if Stamp::of(&now) != *stamp {
+            if Stamp::of(&now) != self.stamp_of(i, &entry) {
                 return Err(changed());
             }
         }
@@ -338,7 +345,8 @@ impl Source {
         // After reading: a change before or during it shows, a later one does not concern these
         // bytes.
         let now = Metadata::from_file(file).map_err(unreadable)?;
-        if Stamp::of(&now).is_same_content(&self.stamps[entry]) { Ok(()) } else { Err(changed()) }
+        let before = self.stamp_of(entry, &self.manifest.entry(entry));
+        if Stamp::of(&now).is_same_content(&before) { Ok(()) } else { Err(changed()) }
     }
 
     /// The open file of an entry, kept open unless this read is the only one it needs.
@@ -347,16 +355,27 @@ impl Source {
         if let Some(file) = handles().get(&entry) {
             return Ok(file.clone());
         }
-        let file = Arc::new(open(dir, &name::to_path(&self.manifest.entries()[entry].path))?);
+        let file = Arc::new(open(dir, &name::to_path(self.manifest.path(entry)))?);
         if !whole {
             handles().put(entry, file.clone());
         }
         Ok(file)
     }
 
-    fn path_of(&self, entry: usize) -> PathBuf {
-        join(&self.path, &self.manifest.entries()[entry].path)
+    /// The stamp that an entry had when the source was opened.
+    fn stamp_of(&self, index: usize, entry: &Entry) -> Stamp {
+        let size = if let EntryKind::File { size, .. } = entry.kind { size } else { 0 };
+        self.stamps.get(index, size, entry.modified)
     }
+
+    fn path_of(&self, entry: usize) -> PathBuf {
+        join(&self.path, self.manifest.path(entry))
+    }
+}
+
+/// The error of what a manifest cannot hold.
+fn refused(path: &Path) -> impl Fn(ManifestError) -> SourceError + '_ {
+    |source| SourceError::Manifest { path: path.to_owned(), source }
 }
 
 fn name_of(path: &Path) -> Result<String, SourceError> {

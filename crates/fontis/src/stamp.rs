@@ -27,7 +27,10 @@ impl Stamp {
             file: file_id(metadata),
             size: metadata.len(),
             modified: modified(metadata),
-            touched: touched(metadata),
+            touched: {
+                let Modified { seconds, nanos } = touched(metadata);
+                Modified { seconds: seconds.clamp(-TOUCHED, TOUCHED), nanos }
+            },
         }
     }
 
@@ -48,6 +51,59 @@ impl Stamp {
         bytes
     }
 }
+
+/// Stamps of files whose sizes and times of modification are known elsewhere: 16 bytes each,
+/// because there may be a million of them.
+#[derive(Debug, Default)]
+pub(crate) struct Stamps {
+    rows: Vec<Row>,
+    /// Where another device begins, and which: a folder rarely has more than one.
+    devices: Vec<(usize, u64)>,
+    /// The latest second of any time of theirs.
+    latest: Option<i64>,
+}
+
+#[derive(Debug)]
+struct Row {
+    inode: u64,
+    /// Nanoseconds since 1970 of the last change of any kind.
+    touched: i64,
+}
+
+impl Stamps {
+    pub(crate) fn push(&mut self, stamp: &Stamp) {
+        let Stamp { file: (device, inode), modified, touched, .. } = *stamp;
+        if self.devices.last().is_none_or(|(_, last)| *last != device) {
+            self.devices.push((self.rows.len(), device));
+        }
+        let nanos = touched.seconds * NANOS + i64::from(touched.nanos);
+        self.rows.push(Row { inode, touched: nanos });
+        self.latest = self.latest.max(Some(touched.seconds.max(modified.seconds)));
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Returns true if all files were last changed before this second.
+    pub(crate) fn are_before(&self, second: i64) -> bool {
+        self.latest.is_none_or(|latest| latest < second)
+    }
+
+    /// The stamp of this index, of a file of this size and time of modification.
+    pub(crate) fn get(&self, index: usize, size: u64, modified: Modified) -> Stamp {
+        let Row { inode, touched } = self.rows[index];
+        let behind = self.devices.partition_point(|(first, _)| *first <= index);
+        let device = self.devices[behind - 1].1;
+        let (seconds, nanos) = (touched.div_euclid(NANOS), touched.rem_euclid(NANOS) as u32);
+        Stamp { file: (device, inode), size, modified, touched: Modified { seconds, nanos } }
+    }
+}
+
+const NANOS: i64 = 1_000_000_000;
+/// The seconds, before and after 1970, in which a file can have been touched: what 64 bits of
+/// nanoseconds hold.
+const TOUCHED: i64 = i64::MAX / NANOS - 1;
 
 #[cfg(unix)]
 fn touched(metadata: &Metadata) -> Modified {
@@ -165,6 +221,31 @@ pub(crate) fn to_system_time(modified: Modified) -> Option<SystemTime> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stamps_are_kept_in_little_room_and_come_back() {
+        let time = |seconds, nanos| Modified { seconds, nanos };
+        let stamp = |device, inode, modified, touched| Stamp {
+            file: (device, inode),
+            size: 7,
+            modified,
+            touched,
+        };
+        let all = [
+            stamp(1, 5, time(3, 4), time(1 << 31, 999_999_999)),
+            stamp(1, u64::MAX, time(-3, 4), time(-1, 1)),
+            stamp(9, 0, time(0, 0), time(-TOUCHED, 0)),
+            stamp(1, 6, time(2, 2), time(TOUCHED, 999_999_999)),
+        ];
+        let mut kept = Stamps::default();
+        all.iter().for_each(|one| kept.push(one));
+        for (i, one) in all.iter().enumerate() {
+            assert_eq!(kept.get(i, 7, one.modified), *one, "{i}");
+        }
+        assert!(kept.are_before(TOUCHED + 1) && !kept.are_before(TOUCHED));
+        assert!(Stamps::default().are_before(i64::MIN));
+        assert_eq!(std::mem::size_of::<Row>(), 16);
+    }
 
     #[test]
     fn times_before_and_after_1970_survive() {

@@ -199,7 +199,7 @@ async fn a_folder_comes_from_several_servers_too_and_none_left_is_an_error() {
     });
     let dest = Dest::new(to.path().join("all"));
     let options = SinkOptions::default();
-    transfer::get_from(servers.collect(), &dest, options, PATIENCE, |_| {}).await.unwrap();
+    transfer::get_from(servers.collect(), &dest, options.clone(), PATIENCE, |_| {}).await.unwrap();
     assert!(std::fs::read(to.path().join("all/file")).unwrap() == content(3_000_000));
     let missing = mirrors.iter().map(|mirror| SourceServer {
         endpoint: endpoint(&Identity::generate(), Accept::None),

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fontis::transfer::{FileServer, InboxOptions, Progress, Receiver, Report, ServerEvent};
-use fontis::{Dest, Printable, Secret, SinkOptions, SourceOptions};
+use fontis::{Dest, Exclusions, Printable, Secret, SinkOptions, SourceOptions};
 use fontis_cli::failure::Failure;
 use fontis_cli::listen::{self, ListenArgs};
 use fontis_cli::paths::PathArgs;
@@ -21,7 +21,7 @@ use crate::interrupt::{Stop, Watch};
 
 /// Fetches what `urls` name, each server sends a part, into `dest`; gives what came, as a dict.
 #[pyfunction]
-#[pyo3(signature = (urls, dest, *, overwrite, restart, outward_links, identity, psk_file, timeout, retries, interfaces, spare, share, share_for, progress, stop))]
+#[pyo3(signature = (urls, dest, *, overwrite, restart, outward_links, exclude, identity, psk_file, timeout, retries, interfaces, spare, share, share_for, progress, stop))]
 #[expect(
     clippy::too_many_arguments,
     reason = "they are keywords, named in python/fontis/transfer.py"
@@ -33,6 +33,7 @@ pub(crate) fn get(
     overwrite: bool,
     restart: bool,
     outward_links: bool,
+    exclude: Vec<String>,
     identity: Option<PathBuf>,
     psk_file: Option<PathBuf>,
     timeout: &str,
@@ -54,8 +55,11 @@ pub(crate) fn get(
     let reach = reach(timeout, retries, interfaces, spare)?;
     let sharing =
         ShareArgs::new(share, share_for).map_err(|error| usage(format!("share_for: {error}")))?;
-    sharing.check(urls.len(), &dest).map_err(failure)?;
-    let options = SinkOptions { overwrite, restart, outward_links, ..SinkOptions::default() };
+    let exclusions = Exclusions::new(exclude.iter().map(String::as_str), false)
+        .map_err(|error| usage(format!("exclude: {error}")))?;
+    let options =
+        SinkOptions { overwrite, restart, outward_links, exclusions, ..SinkOptions::default() };
+    sharing.check(urls.len(), &dest, &options).map_err(failure)?;
     let report = drive(py, stop, progress, async |tell| match &urls[..] {
         [] => Err(Failure::Usage("name a URL to fetch".to_owned())),
         [url] if share => {
@@ -200,6 +204,7 @@ fn report_dict(py: Python<'_>, report: &Report) -> PyResult<Py<PyDict>> {
     dict.set_item("seconds", report.duration.as_secs_f64())?;
     dict.set_item("stats", stats_dict(py, &report.stats)?)?;
     dict.set_item("left_out", report.left_out.total())?;
+    dict.set_item("excluded", report.left_out.excluded)?;
     Ok(dict.unbind())
 }
 

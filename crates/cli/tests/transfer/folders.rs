@@ -76,6 +76,79 @@ fn a_file_whose_name_is_no_text_has_a_url() {
     assert_eq!(fs::read(bench.path("").join(name)).unwrap(), content(1_000));
 }
 
+/// What `get` says of a transfer at its end.
+fn done(run: &crate::support::Run) -> serde_json::Value {
+    run.events().into_iter().find(|event| event["event"] == "done").unwrap()
+}
+
+#[test]
+fn what_is_excluded_is_not_fetched_and_a_later_fetch_can_want_more_or_less() {
+    let bench = Bench::new();
+    for folder in ["served/all/raw", "served/all/sub"] {
+        fs::create_dir_all(bench.path(folder)).unwrap();
+    }
+    // Blocks of 1 MiB: three of raw hold nothing else.
+    for (file, length) in
+        [("a.tmp", 10), ("data", 700_000), ("raw/huge", 4_000_000), ("sub/keep", 300_000)]
+    {
+        fs::write(bench.path("served/all").join(file), content(length)).unwrap();
+    }
+    let server = bench.serve(&[]);
+    let url = server.url_of("all");
+    let flags = ["--exclude", "/raw", "--exclude-from", "served/patterns", "--json"];
+    fs::write(bench.path("served/patterns"), "*.tmp\n").unwrap();
+    let check = |folder: &str, raw: bool| {
+        let is_there = |path: &str| bench.path(folder).join(path).exists();
+        assert_eq!(is_there("raw"), raw);
+        assert_eq!(is_there("raw/huge"), raw);
+        assert!(!is_there("a.tmp"));
+        for (path, length) in [("data", 700_000), ("sub/keep", 300_000)] {
+            assert_eq!(fs::read(bench.path(folder).join(path)).unwrap(), content(length));
+        }
+    };
+    let got = bench.run(&[&["get", &url, "got"], &flags[..]].concat());
+    assert_eq!(got.code, 0, "{}", got.stderr);
+    check("got", false);
+    assert_eq!(done(&got)["left_out"]["excluded"], 3);
+    // The first block and the last two hold wanted files.
+    assert_eq!(done(&got)["bytes"], 5_000_010 - 3 * (1 << 20));
+    assert_eq!(bench.leftovers(), ["got"]);
+    // From two servers at once.
+    let two = [&["get", &url, &url, "two"], &flags[..]].concat();
+    let two = bench.run(&two);
+    assert_eq!((two.code, &done(&two)["bytes"]), (0, &done(&got)["bytes"]), "{}", two.stderr);
+    check("two", false);
+    // What an interrupted transfer has of a file that is not wanted any more goes.
+    let relay = bench.relay("127.0.0.1", server.port, &["--rate", "10mbit", "--delay", "5ms"]);
+    let slow = server.url_with("127.0.0.1", relay.port, "all");
+    let mut begun = Running::start(bench.command(&["get", &slow, "less", "--json"]));
+    let partial = bench.path(".less.fontis-partial/raw/huge");
+    while !partial.exists() && !begun.is_over() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    drop(begun);
+    assert!(partial.exists());
+    let less = bench.run(&[&["get", &url, "less"], &flags[..]].concat());
+    assert_eq!(less.code, 0, "{}", less.stderr);
+    check("less", false);
+    // And what it left out comes.
+    let mut begun =
+        Running::start(bench.command(&["get", &slow, "more", "--json", "--exclude", "raw"]));
+    while !bench.path(".more.fontis-partial/data").exists() && !begun.is_over() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    drop(begun);
+    let more = bench.run(&["get", &url, "more", "--exclude", "*.tmp", "--json"]);
+    assert_eq!(more.code, 0, "{}", more.stderr);
+    check("more", true);
+    assert_eq!(fs::read(bench.path("more/raw/huge")).unwrap(), content(4_000_000));
+    let nothing = bench.run(&["get", &url, "nothing", "--exclude", "*"]);
+    assert!(nothing.failed_with("is excluded"), "{}", nothing.stderr);
+    assert!(!bench.path("nothing").exists());
+    let shared = bench.run(&["get", &url, "shared", "--share", "--exclude", "raw"]);
+    assert_eq!(shared.code, 2, "{}", shared.stderr);
+}
+
 #[test]
 fn what_is_excluded_is_neither_sent_nor_served() {
     let bench = Bench::new();

@@ -42,9 +42,9 @@ const FIRST_SOCKET: usize = 2;
 const PACKETS_IN_TURN: u32 = 256;
 /// Batches read before packets are sent again.
 const READS_IN_TURN: u32 = 8;
-/// The shortest interval of storing the symbols of an incomplete block; on a fast path a block
-/// takes less.
-const CHECKPOINT_EVERY: Duration = Duration::from_millis(50);
+/// The shortest interval of storing the symbols of an incomplete block; from 560 Mbit/s on a block
+/// takes less. What came since is lost when a receiver is killed.
+const CHECKPOINT_EVERY: Duration = Duration::from_millis(15);
 
 /// A closure that the driver thread runs.
 pub(super) type Command = Box<dyn FnOnce(&mut Driver, Time) + Send>;

@@ -1,4 +1,5 @@
 use super::*;
+use crate::name;
 use proptest::prelude::*;
 
 fn entry(path: &str, kind: EntryKind) -> Entry {

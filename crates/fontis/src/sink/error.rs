@@ -117,6 +117,12 @@ pub enum SinkError {
         /// Bytes that were never written.
         missing: u64,
     },
+    /// Nothing of the folder is wanted.
+    #[error("all of {} is excluded: use fewer patterns", printable(.path))]
+    AllExcluded {
+        /// The destination.
+        path: PathBuf,
+    },
     /// Standard output carries one file.
     #[error(
         "'{}' is a folder and cannot go to standard output: name a destination", Printable(.name)

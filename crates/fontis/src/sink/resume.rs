@@ -124,12 +124,20 @@ impl Sink {
         let mut state = self.state();
         // Two names may be one here.
         let mut files = std::collections::HashSet::new();
-        for (i, entry) in self.manifest.entries().iter().enumerate().skip(1) {
+        for (i, entry) in self.manifest.entries().enumerate().skip(1) {
             let there = match dir.facts(&name::to_path(&entry.path)) {
                 Ok(there) => there,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(error),
             };
+            if state.progress[i] == Progress::Skipped {
+                // An earlier transfer wanted it.
+                match there.is_folder() {
+                    true => dir.unlink_folder(&name::to_path(&entry.path))?,
+                    false => dir.unlink(&name::to_path(&entry.path))?,
+                }
+                continue;
+            }
             let writable = if there.is_folder() { 0o700 } else { 0o600 };
             let (is_own, is_file) = (there.is_own, there.kind == Kind::File);
             if is_own && there.kind != Kind::Link && there.mode & writable != writable {
@@ -159,17 +167,25 @@ impl Sink {
 
     /// The part of this object from an earlier transfer: every block is read and checked against
     /// `tree`; the journal's symbols of other blocks are taken unchecked until their block is
-    /// complete. Calls `checked` with the number of checked bytes.
+    /// complete. Blocks that hold nothing but what is excluded count as there. Calls `checked` with
+    /// the number of checked bytes.
     ///
     /// # Errors
     /// What the system says, as [`SinkError`].
     pub fn resume(&self, tree: &HashTree, checked: impl Fn(u64) + Sync) -> Result<Kept, SinkError> {
-        if !self.partial.adopted {
+        let spared = self.spared_blocks(tree);
+        if !self.partial.adopted && spared.is_none() {
             return Ok(Kept::default());
         }
+        let is_spared = |block: &u32| spared.as_ref().is_some_and(|all| all[*block as usize]);
         let blocks = u32::try_from(tree.block_count()).unwrap_or(u32::MAX);
         let looked = AtomicU64::new(0);
+        let bytes = (0..blocks).filter(is_spared).map(|one| tree.block_len(one.into()) as u64);
+        self.spared.store(bytes.sum(), Ordering::Relaxed);
         let is_whole = |block: &u32| {
+            if is_spared(block) || !self.partial.adopted {
+                return is_spared(block);
+            }
             let len = tree.block_len(u64::from(*block));
             let offset = u64::from(*block) * u64::from(tree.block_size());
             let there = self
@@ -264,7 +280,7 @@ impl Sink {
             let file = match &self.dir {
                 None => None,
                 Some(dir) => {
-                    let path = &self.manifest.entries()[piece.entry].path;
+                    let path = self.manifest.path(piece.entry);
                     Some(partial::open(dir, name::to_path(path), Access::Read).ok()?)
                 }
             };

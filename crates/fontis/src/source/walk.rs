@@ -10,18 +10,18 @@ use crate::archive::{self, Archive};
 use crate::exclusions::{self, Exclusions, Rules};
 use crate::file::open;
 use crate::left_out::LeftOut;
-use crate::manifest::{Entry, EntryKind, Hole, MAX_ENTRIES, MAX_HOLES, ManifestError};
+use crate::manifest::{Collected, Entry, EntryKind, Hole, MAX_ENTRIES, MAX_HOLES, ManifestError};
 use crate::name;
 use crate::partial;
-use crate::stamp::{self, Stamp};
+use crate::stamp::{self, Stamp, Stamps};
 
 /// The contents of a folder.
 #[derive(Default)]
 pub(super) struct Walked {
     /// In a manifest's order.
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Collected,
     /// One for each entry.
-    pub(super) stamps: Vec<Stamp>,
+    pub(super) stamps: Stamps,
     pub(super) left_out: LeftOut,
     /// Holes of all files so far.
     holes: usize,
@@ -42,6 +42,13 @@ struct Pending {
     path: String,
     metadata: Metadata,
     rules: Option<Arc<Rules>>,
+}
+
+/// An entry that is sent, and those in it.
+struct Visited {
+    entry: Entry,
+    stamp: Stamp,
+    children: Vec<Pending>,
 }
 
 impl<'a> Walk<'a> {
@@ -83,28 +90,33 @@ impl<'a> Walk<'a> {
         while let Some(next) = pending.pop() {
             let place = join(shown, &next.path);
             let is_root = next.path.is_empty();
+            let refused = |source| SourceError::Manifest { path: shown.to_owned(), source };
             match self.visit(&mut walked, dir, next, &place) {
-                Ok(children) => pending.extend(children),
+                Ok(Some(Visited { entry, stamp, children })) => {
+                    walked.entries.push(&entry).map_err(refused)?;
+                    walked.stamps.push(&stamp);
+                    pending.extend(children);
+                }
+                Ok(None) => {}
                 Err(error) if is_root => return Err(source_error(shown, error)),
                 Err(error) => walked.unreadable(&place, &error),
             }
             let count = walked.entries.len() + pending.len();
             if count > MAX_ENTRIES {
-                let source = ManifestError::TooManyEntries(count as u64);
-                return Err(SourceError::Manifest { path: shown.to_owned(), source });
+                return Err(refused(ManifestError::TooManyEntries(count as u64)));
             }
         }
         Ok(walked)
     }
 
-    /// Notes an entry; returns those in it.
+    /// Looks at an entry; `None` if it is left out.
     fn visit(
         &self,
         walked: &mut Walked,
         dir: &Dir,
         Pending { path, metadata, rules }: Pending,
         place: &Path,
-    ) -> io::Result<Vec<Pending>> {
+    ) -> io::Result<Option<Visited>> {
         let mut children = Vec::new();
         let kind = if metadata.is_dir() {
             children = self.children(walked, dir, &path, rules.as_ref(), place)?;
@@ -119,16 +131,15 @@ impl<'a> Walk<'a> {
         } else {
             walked.left_out.special += 1;
             walked.left_out.name(place);
-            return Ok(children);
+            return Ok(None);
         };
         let open = || match &*path {
             "" => open(dir, Path::new(".")),
             path => open(dir, &name::to_path(path)),
         };
         let extra = archive::read(self.archive, &metadata, open)?;
-        walked.stamps.push(Stamp::of(&metadata));
-        walked.entries.push(Entry { extra, ..entry(path, kind, &metadata) });
-        Ok(children)
+        let entry = Entry { extra, ..entry(path, kind, &metadata) };
+        Ok(Some(Visited { entry, stamp: Stamp::of(&metadata), children }))
     }
 
     /// The entries of the directory `path` that can and shall be sent, last name first.

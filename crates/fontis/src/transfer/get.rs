@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 use fontis_proto::dfcp::{MAX_EARLY, SendOptions};
 
 use super::incoming::{Incoming, Prepared, Stored, Values};
-use super::message::{Announced, Holding, Request, Response, decode, encode, label, safe_text};
+use super::message::{Announced, Holding, Request, Response, encode, label, safe_text};
 use super::outgoing::{CODE_COMPLETE, CODE_UNWANTED, close, lost};
+use super::pieces::decode_sharing;
 use super::{Progress, Report, TransferError, connect};
 use crate::connection::Connection;
 use crate::dest::Dest;
@@ -51,16 +52,19 @@ pub async fn get(
     let begin = moment::now();
     // What was left may belong to another object; whether it does is known only when this one has
     // been offered.
-    let resume = !options.restart && Sink::is_begun(dest, url.name());
-    let connection = request(endpoint, remote, url, resume, &progress).await?;
-    let options = SinkOptions { restart: !resume, ..options };
-    let fetched = fetch(&connection, ID, url.name(), dest, options, begin, &progress).await;
+    let is_begun = !options.restart && Sink::is_begun(dest, url.name());
+    // Of what is excluded the server is to hear before it sends.
+    let waits = is_begun || !options.exclusions.is_empty();
+    let connection = request(endpoint, remote, url, waits, &progress).await?;
+    let options = SinkOptions { restart: !is_begun, ..options };
+    let fetched =
+        fetch(&connection, (ID, waits), url.name(), dest, options, begin, &progress).await;
     close(&connection, if fetched.is_ok() { CODE_COMPLETE } else { 0 }).await;
     fetched
 }
 
-/// Connects, and asks for what `url` names. If it is to be gone on with (`resume`), the content
-/// comes when this side has said what it has; otherwise at once.
+/// Connects, and asks for what `url` names. With `resume` the content comes when this side has said
+/// what it has or does not want; otherwise at once.
 pub(super) async fn request(
     endpoint: &Endpoint,
     remote: SocketAddr,
@@ -85,7 +89,7 @@ pub(super) async fn request(
 
 async fn fetch(
     connection: &Connection,
-    id: u32,
+    (id, waits): (u32, bool),
     name: Option<&str>,
     dest: &Dest,
     options: SinkOptions,
@@ -94,7 +98,7 @@ async fn fetch(
 ) -> Result<Report, TransferError> {
     let remote = connection.remote_addr();
     let answer = answered(connection, id).await?;
-    if !options.restart && matches!(answer, Announced::Opening(_)) {
+    if waits && matches!(answer, Announced::Opening(_)) {
         let what = "an object that is to go on begins anew";
         return Err(TransferError::Protocol { remote, what });
     }
@@ -106,7 +110,7 @@ async fn fetch(
         let (name, dest) = (name.map(str::to_owned), dest.clone());
         move || Incoming::prepare(remote, &answer, name.as_deref(), &dest, options)
     };
-    let (Prepared { incoming, manifest, kept }, object) = if options.restart {
+    let (Prepared { incoming, manifest, kept }, object) = if !waits {
         // The content follows the offer at once.
         let object = connection.recv_object().await.ok_or_else(|| lost(connection))?;
         match task::blocking(prepare).await.map_err(|_| TransferError::Worker)? {
@@ -137,11 +141,12 @@ async fn fetch(
     }
     let entries = manifest.entries().len();
     let name = manifest.name().to_owned();
-    let resumed = incoming.stored();
-    progress(Progress::Started { name: name.clone(), bytes: shape.size, entries, resumed });
-    let moved = |done, stats| progress(Progress::Moved { done, stats });
+    let spared = incoming.spared();
+    let (bytes, resumed) = (shape.size - spared, incoming.stored() - spared);
+    progress(Progress::Started { name: name.clone(), bytes, entries, resumed });
+    let moved = |done, stats| progress(Progress::Moved { done: done - spared, stats });
     let stored = incoming.receive(connection, id, object, Values::Told, moved).await?;
-    let (bytes, duration) = (shape.size, moment::now() - begin);
+    let duration = moment::now() - begin;
     let Stored { path, hash, stats, left_out } = stored;
     Ok(Report { name, path, bytes, resumed, hash, duration, stats, left_out })
 }
@@ -172,7 +177,7 @@ pub(super) async fn answered(connection: &Connection, id: u32) -> Result<Announc
     let remote = connection.remote_addr();
     loop {
         let message = connection.recv_message().await.ok_or_else(|| lost(connection))?;
-        match decode::<Response>(&message.data) {
+        match decode_sharing::<Response>(&message.data) {
             Some(Response::Offer { id: of, offer }) if of == id => {
                 return Ok(Announced::Offer(offer));
             }
@@ -218,7 +223,11 @@ mod tests {
                     root: *tree.root().as_bytes(),
                     size: 3,
                     block_size: 1024,
-                    manifest: Manifest::new(".profile", vec![entry]).unwrap().encode().unwrap(),
+                    manifest: Manifest::new(".profile", vec![entry])
+                        .unwrap()
+                        .encode()
+                        .unwrap()
+                        .into(),
                     tree: tree.to_bytes(),
                     state: None,
                 };

@@ -137,7 +137,7 @@ impl Incoming {
             Announced::Offer(offer) => offer.size,
             Announced::Opening(opening) => opening.size,
         };
-        let mut decoded = Manifest::decode(announced.manifest()).map_err(manifest)?;
+        let mut decoded = Manifest::decode_shared(announced.manifest()).map_err(manifest)?;
         if let Some(name) = name {
             decoded = decoded.with_name(name).map_err(manifest)?;
         }
@@ -183,6 +183,14 @@ impl Incoming {
     pub(super) fn stored(&self) -> u64 {
         match &self.store {
             Store::Files(sink) => sink.written(),
+            Store::Stream(_) => 0,
+        }
+    }
+
+    /// Bytes of blocks that need not come, which count as being there.
+    pub(super) fn spared(&self) -> u64 {
+        match &self.store {
+            Store::Files(sink) => sink.spared(),
             Store::Stream(_) => 0,
         }
     }

@@ -5,6 +5,7 @@ use fontis_proto::dfcp::{Begun, Held};
 use serde::{Deserialize, Serialize};
 
 use super::cast::Invitation;
+use super::pieces::part;
 use super::swarm::SwarmWire;
 use crate::printable::Printable;
 
@@ -126,7 +127,8 @@ pub(super) struct Offer {
     /// Bytes in a block.
     pub(super) block_size: u32,
     /// The encoded manifest.
-    pub(super) manifest: Vec<u8>,
+    #[serde(deserialize_with = "part")]
+    pub(super) manifest: Bytes,
     /// The chaining values of the blocks; they merge to the root.
     pub(super) tree: Vec<u8>,
     /// Its name in an opening; a held part of an opening is a held part of this.
@@ -143,7 +145,8 @@ pub(super) struct Opening {
     /// Bytes in a block.
     pub(super) block_size: u32,
     /// The encoded manifest.
-    pub(super) manifest: Vec<u8>,
+    #[serde(deserialize_with = "part")]
+    pub(super) manifest: Bytes,
 }
 
 /// The sender's description of an object: its name, contents and checks.
@@ -155,7 +158,7 @@ pub(super) enum Announced {
 
 impl Announced {
     /// The encoded manifest.
-    pub(super) fn manifest(&self) -> &[u8] {
+    pub(super) fn manifest(&self) -> &Bytes {
         match self {
             Self::Offer(offer) => &offer.manifest,
             Self::Opening(opening) => &opening.manifest,

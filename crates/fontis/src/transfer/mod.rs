@@ -11,6 +11,7 @@ mod get;
 mod incoming;
 pub(crate) mod message;
 mod outgoing;
+mod pieces;
 mod plan;
 mod receive;
 mod resolve;
@@ -159,7 +160,7 @@ pub struct Report {
     pub name: String,
     /// Its path; `None` for standard output and for sent objects.
     pub path: Option<PathBuf>,
-    /// Its bytes.
+    /// Its bytes, without blocks that hold nothing but what the receiver excluded.
     pub bytes: u64,
     /// Bytes of it that were there from an earlier transfer, and were not sent again.
     pub resumed: u64,

@@ -97,7 +97,7 @@ impl Outgoing {
             root: *tree.root().as_bytes(),
             size: tree.size(),
             block_size: tree.block_size(),
-            manifest: self.source.manifest().encode()?,
+            manifest: self.source.manifest().encode_shared()?,
             tree: tree.to_bytes(),
             state: self.source.state().map(Into::into),
         })
@@ -110,7 +110,7 @@ impl Outgoing {
             state: state.into(),
             size,
             block_size: block_size_for(size),
-            manifest: self.source.manifest().encode()?,
+            manifest: self.source.manifest().encode_shared()?,
         })
     }
 

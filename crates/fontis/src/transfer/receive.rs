@@ -9,8 +9,9 @@ use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::get::meanwhile;
 use super::incoming::{Incoming, Prepared, Stored, Values, ValuesFrom};
-use super::message::{Announced, Holding, Request, Response, decode, encode, label};
+use super::message::{Announced, Holding, Request, Response, encode, label};
 use super::outgoing::{CODE_UNWANTED, key_text, lost};
+use super::pieces::decode_sharing;
 use super::{Report, ServerEvent, TransferError};
 use crate::archive::Archive;
 use crate::connection::{Connection, RecvObject};
@@ -178,7 +179,7 @@ async fn attend(
         if message.early {
             continue;
         }
-        let request = decode::<Request>(&message.data);
+        let request = decode_sharing::<Request>(&message.data);
         // They count only in their order.
         if let Some(Request::Values { id, first, values }) = request {
             let waiting = lock(&expected.values).get(&id).cloned();
@@ -349,7 +350,7 @@ fn prepare(
     // With a slash at its end the folder receives the object under the object's own name.
     let dest = Dest::Path(shared.dir.join(""));
     let is_opening = matches!(announced, Announced::Opening(_));
-    let manifest = Manifest::decode(announced.manifest());
+    let manifest = Manifest::decode_shared(announced.manifest());
     let manifest = manifest.map_err(|source| TransferError::Manifest { remote, source })?;
     if manifest.name().starts_with('.') && !shared.options.hidden {
         return Err(TransferError::Hidden { remote, name: manifest.name().to_owned() });
@@ -361,10 +362,16 @@ fn prepare(
     // It is read again: two of a million files would be much at once.
     drop(manifest);
     let InboxOptions { overwrite, outward_links, archive, .. } = shared.options;
-    let options = SinkOptions { overwrite, restart: is_opening, outward_links, archive };
+    let options = SinkOptions {
+        overwrite,
+        restart: is_opening,
+        outward_links,
+        archive,
+        ..SinkOptions::default()
+    };
     let begin = moment::now();
     loop {
-        match Incoming::prepare(remote, announced, None, &dest, options) {
+        match Incoming::prepare(remote, announced, None, &dest, options.clone()) {
             // The last write of a transfer that was superseded may still be under way.
             Err(TransferError::Sink(SinkError::Busy { .. }))
                 if moment::now() - begin < Duration::from_millis(500) =>

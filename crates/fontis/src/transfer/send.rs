@@ -8,6 +8,7 @@ use fontis_proto::dfcp::{Held, SendOptions};
 use super::get::meanwhile;
 use super::message::{Request, Response, decode, encode, safe_text};
 use super::outgoing::{Outgoing, Tree, close, lost};
+use super::pieces::encode_around;
 use super::{Progress, Report, TransferError, connect};
 use crate::connection::Connection;
 use crate::endpoint::Endpoint;
@@ -70,14 +71,20 @@ async fn ask(
     outgoing: &Outgoing,
 ) -> Result<Asked, TransferError> {
     let secret = secret.to_vec();
-    let request = match &outgoing.tree {
-        Tree::Known(tree) => Request::Put { id, secret, offer: outgoing.offer(tree)? },
+    let (request, manifest) = match &outgoing.tree {
+        Tree::Known(tree) => {
+            let offer = outgoing.offer(tree)?;
+            let manifest = offer.manifest.clone();
+            (Request::Put { id, secret, offer }, manifest)
+        }
         Tree::Unknown(state) => {
-            Request::PutOpening { id, secret, opening: outgoing.opening(*state)? }
+            let opening = outgoing.opening(*state)?;
+            let manifest = opening.manifest.clone();
+            (Request::PutOpening { id, secret, opening }, manifest)
         }
     };
     let urgent = SendOptions { priority: 0, ..SendOptions::default() };
-    connection.send_message(encode(&request), urgent);
+    connection.send_pieces(encode_around(&request, &manifest), urgent);
     let asked = |response| match response {
         Response::Accept { id: of, holding } if of == id => Some(Asked::For(Held::from(holding))),
         Response::Hash { id: of } if of == id => Some(Asked::ToHash),

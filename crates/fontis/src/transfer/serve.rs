@@ -15,6 +15,7 @@ use super::cast::{CastStatus, Caster};
 use super::gate::{Gate, Pass};
 use super::message::{NO_SECRET, NOT_HERE, Named, Request, Response, decode, encode};
 use super::outgoing::{CODE_COMPLETE, IN_TURN, Outgoing, Tree, key_text, lost};
+use super::pieces::encode_around;
 use super::swarm::{Newcomer, Swarm, Swarms};
 use super::{Report, ServerEvent, TransferError};
 use crate::connection::Connection;
@@ -495,10 +496,17 @@ async fn answer(
         lock(&client.waiting).insert(id, say);
     }
     match &outgoing.tree {
-        Tree::Known(tree) => respond(&Response::Offer { id, offer: outgoing.offer(tree)? }),
+        Tree::Known(tree) => {
+            let offer = outgoing.offer(tree)?;
+            let manifest = offer.manifest.clone();
+            let pieces = encode_around(&Response::Offer { id, offer }, &manifest);
+            connection.send_pieces(pieces, SendOptions { priority: 0, ..SendOptions::default() });
+        }
         Tree::Unknown(state) => {
             let opening = outgoing.opening(*state)?;
-            connection.send_message(encode(&Response::Opening { id, opening }), IN_TURN);
+            let manifest = opening.manifest.clone();
+            let pieces = encode_around(&Response::Opening { id, opening }, &manifest);
+            connection.send_pieces(pieces, IN_TURN);
         }
     }
     let held = if resume { client.held(id, said, patience).await? } else { Held::default() };

@@ -111,13 +111,13 @@ pub async fn get_from(
     let Some(object) = shared.object.into_inner().filter(Object::is_complete) else {
         return Err(first.unwrap_or(TransferError::Worker));
     };
-    let Object { sink, manifest, shape, root, resumed, .. } = object;
+    let Object { sink, manifest, root, bytes, resumed, .. } = object;
     let sink = Arc::into_inner(sink).ok_or(TransferError::Worker)?;
     let (path, left_out) = sink.finish()?;
     Ok(Report {
         name: manifest.name().to_owned(),
         path: Some(path),
-        bytes: shape.size,
+        bytes,
         resumed,
         hash: root.to_hex().to_string(),
         duration: moment::now() - begin,
@@ -149,6 +149,8 @@ struct Object {
     manifest: Manifest,
     shape: ObjectShape,
     root: Hash,
+    /// Bytes in the blocks that are wanted, and of those that were there before.
+    bytes: u64,
     resumed: u64,
     plan: Mutex<Plan>,
     told: Mutex<(u64, Instant)>,
@@ -262,7 +264,7 @@ impl Shared {
                 return Err(TransferError::Protocol { remote, what });
             }
             let (name, dest) = (url.name().map(str::to_owned), self.dest.clone());
-            let options = self.options;
+            let options = self.options.clone();
             let prepare = move || {
                 let name = name.as_deref();
                 Incoming::prepare(remote, &announced, name, &dest, options)?.into_parts()
@@ -274,10 +276,11 @@ impl Shared {
             let held = kept.held(&shape);
             let is_there = |block: &u32| held.done().iter().any(|run| run.contains(block));
             let lacking = (0..shape.blocks().unwrap_or(0)).filter(|block| !is_there(block));
-            let (root, resumed) = (tree.root(), sink.written());
+            let (root, spared) = (tree.root(), sink.spared());
+            let (bytes, resumed) = (shape.size - spared, sink.written() - spared);
             let _ = self.tell.send(Progress::Started {
                 name: manifest.name().to_owned(),
-                bytes: shape.size,
+                bytes,
                 entries: manifest.entries().len(),
                 resumed,
             });
@@ -289,6 +292,7 @@ impl Shared {
                 manifest,
                 shape,
                 root,
+                bytes,
                 resumed,
             })
         };
@@ -364,7 +368,7 @@ impl Shared {
         let due = {
             let mut told = lock(&object.told);
             told.0 += bytes;
-            let due = moment::now() - told.1 >= PROGRESS_EVERY || told.0 == object.shape.size;
+            let due = moment::now() - told.1 >= PROGRESS_EVERY || told.0 == object.bytes;
             if due {
                 told.1 = moment::now();
             }

@@ -145,7 +145,8 @@ impl Assembler {
             return Err(wrong("a hidden name that nobody asked for"));
         }
         let Destination { name, dest, options } = &self.destination;
-        let prepared = Incoming::prepare(remote, &announced, name.as_deref(), dest, *options)?;
+        let prepared =
+            Incoming::prepare(remote, &announced, name.as_deref(), dest, options.clone())?;
         let parts = prepared.into_parts()?;
         let (sink, tree, manifest, kept) =
             parts.ok_or(wrong("standard output takes blocks in order, a cast has none"))?;

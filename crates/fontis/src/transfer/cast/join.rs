@@ -68,8 +68,11 @@ pub async fn join(
         None => GroupInterface::towards(remote)
             .map_err(|source| TransferError::Group { group: invitation.group, source })?,
     };
-    let destination =
-        Destination { name: url.name().map(str::to_owned), dest: dest.clone(), options };
+    let destination = Destination {
+        name: url.name().map(str::to_owned),
+        dest: dest.clone(),
+        options: options.clone(),
+    };
     let received = take_part(&connection, &invitation, interface, destination, &progress).await;
     close(&connection, if matches!(received, Ok(Some(_))) { CODE_COMPLETE } else { 0 }).await;
     let Some(received) = received? else {

@@ -30,7 +30,7 @@ impl CastObject {
             root: *tree.root().as_bytes(),
             size: tree.size(),
             block_size: tree.block_size(),
-            manifest: source.manifest().encode()?,
+            manifest: source.manifest().encode_shared()?,
             tree: tree.to_bytes(),
             state: source.state().map(Into::into),
         };

@@ -60,6 +60,15 @@ impl DfcpConnection {
 
     /// Sends a message.
     pub fn send_message(&mut self, data: Bytes, options: SendOptions) -> ChannelId {
+        self.send_pieces([data], options)
+    }
+
+    /// Sends a message that is in pieces, which are joined block by block.
+    pub fn send_pieces(
+        &mut self,
+        pieces: impl IntoIterator<Item = Bytes>,
+        options: SendOptions,
+    ) -> ChannelId {
         let kind = if options.ordered {
             self.ordered_out += 1;
             LiveKind::Ordered { sequence: self.ordered_out - 1 }
@@ -68,7 +77,7 @@ impl DfcpConnection {
         };
         let id = self.add_live(kind, options);
         if let Some(channel) = self.send.get_mut(&id) {
-            channel.write(data);
+            pieces.into_iter().for_each(|piece| channel.write(piece));
             channel.finish();
         }
         id
