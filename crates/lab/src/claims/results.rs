@@ -174,7 +174,7 @@ impl Results {
             while !self.stop.load(Ordering::Relaxed) {
                 let Some(index) = missing.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
                 let run = &runs[*index];
-                let begin = Instant::now();
+                let clock = Computing::start(platform);
                 let stop = || self.stop.load(Ordering::Relaxed);
                 let recording = match recorded(platform, run, stop) {
                     Ok(Some(recording)) => recording,
@@ -186,7 +186,7 @@ impl Results {
                         break;
                     }
                 };
-                let seconds = begin.elapsed().as_secs_f64();
+                let seconds = clock.seconds();
                 let metrics = recording.metrics();
                 let code = code_on(platform, run);
                 let summary = Summary { metrics, seconds, code };
@@ -353,6 +353,39 @@ fn key_on(platform: Platform, run: &Run) -> String {
         Platform::Simulator => key(run),
         Platform::Testbed => format!("testbed-{}", key(run)),
     }
+}
+
+/// The time that a run takes: of a simulation the processor's, so that other work counts not.
+enum Computing {
+    RealTime(Instant),
+    #[cfg(target_os = "linux")]
+    Thread(f64),
+}
+
+impl Computing {
+    fn start(platform: Platform) -> Self {
+        #[cfg(target_os = "linux")]
+        if platform == Platform::Simulator {
+            return Self::Thread(thread_seconds());
+        }
+        let _ = platform;
+        Self::RealTime(Instant::now())
+    }
+
+    fn seconds(&self) -> f64 {
+        match self {
+            Self::RealTime(begin) => begin.elapsed().as_secs_f64(),
+            #[cfg(target_os = "linux")]
+            Self::Thread(begin) => thread_seconds() - begin,
+        }
+    }
+}
+
+/// Processor time of this thread, in seconds.
+#[cfg(target_os = "linux")]
+fn thread_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// What the code does that a run uses. On the testbed that is the transports alone, and what the
