@@ -17,18 +17,17 @@ use crate::testbed::flow::stage::{Flow, Place, Stage};
 pub(super) fn start(stage: &Stage, place: &Place<'_>) -> Result<Box<dyn Flow>, TestbedError> {
     let transport = place.spec.transport.as_any().downcast_ref::<Published>();
     let Published { config, by_controller, .. } = transport.expect("the table says so");
-    let refused = if *by_controller {
-        Some("published.rate oracle and sdn")
-    } else if !matches!(config.control, Control::Told) {
-        Some("published.rate marks")
+    let refused = if *by_controller || !matches!(config.control, Control::Told) {
+        Some("published.rate must be greedy or a rate: nobody tells another one here")
+    } else if config.coding == Coding::Real && !config.decode {
+        // How much of a block is message is known once it is decoded.
+        Some("real bytes must be decoded: set published.decode = true, or coding = \"counting\"")
     } else {
         None
     };
-    if let Some(what) = refused {
-        return Err(TestbedError::Unsupported(format!(
-            "{}: {what} is for the simulator only; use greedy or a rate",
-            place.spec.name
-        )));
+    if let Some(reason) = refused {
+        let problem = format!("{}: on the testbed {reason}", place.spec.name);
+        return Err(TestbedError::Unsupported(problem));
     }
     let is_counting = config.coding == Coding::Counting;
     simulated::start(stage, place, Datagrams { is_counting })
