@@ -186,6 +186,7 @@ fn check(args: &Check) -> Result<(), Failure> {
     } else {
         tell_verdicts(&checked, args.json);
         tell_stale(&results, args.json);
+        tell_counts(&checked, args.json);
     }
     if let Some(path) = &args.report {
         let is_html = path.extension().is_some_and(|ending| ending == "html");
@@ -199,6 +200,9 @@ fn tell_verdicts(checked: &[Checked], json: bool) {
     for one in checked {
         say(&if json { as_json(one).to_string() } else { as_text(one) });
     }
+}
+
+fn tell_counts(checked: &[Checked], json: bool) {
     let count = |verdict| checked.iter().filter(|one| one.verdict == verdict).count();
     let [reproduced, differs, undecidable, not] =
         [Verdict::Reproduced, Verdict::Differs, Verdict::Undecidable, Verdict::NotCheckable]
