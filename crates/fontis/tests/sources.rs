@@ -106,6 +106,19 @@ async fn rates_of_servers_add_up_and_hardly_anything_comes_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_transfer_ends_when_the_last_blocks_are_on_the_disk() {
+    // The servers are done at nearly the same moment, over and over.
+    let content = content(3 * 1_048_576);
+    let mirrors = [(); 3].map(|()| Mirror::new(&content, 2000));
+    for round in 0..30 {
+        let to = tempfile::tempdir().unwrap();
+        let (report, _) = get(&mirrors.each_ref(), to.path()).await;
+        report.unwrap_or_else(|error| panic!("round {round}: {error}"));
+        assert!(std::fs::read(to.path().join("file")).unwrap() == content, "round {round}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn servers_that_go_are_made_up_for() {
     let content = content(12_000_000);
     let mirrors = [(); 4].map(|()| Mirror::new(&content, 20));

@@ -95,7 +95,7 @@ pub async fn get_from(
                 None => break,
             },
             _ = complete.changed() => {
-                if shared.is_complete() {
+                if shared.object.get().is_some_and(Object::is_stored) {
                     break;
                 }
             }
@@ -108,7 +108,7 @@ pub async fn get_from(
     }
     let stats = shared.all_stats();
     let shared = Arc::into_inner(shared).ok_or(TransferError::Worker)?;
-    let Some(object) = shared.object.into_inner().filter(Object::is_complete) else {
+    let Some(object) = shared.object.into_inner().filter(Object::is_stored) else {
         return Err(first.unwrap_or(TransferError::Worker));
     };
     let Object { sink, manifest, root, bytes, resumed, .. } = object;
@@ -153,6 +153,7 @@ struct Object {
     bytes: u64,
     resumed: u64,
     plan: Mutex<Plan>,
+    /// Bytes that are stored, and when that was last told.
     told: Mutex<(u64, Instant)>,
 }
 
@@ -161,8 +162,14 @@ impl Object {
         lock(&self.plan)
     }
 
+    /// Whether every block has come. The last may still be on its way to the disk.
     fn is_complete(&self) -> bool {
         self.plan().is_complete()
+    }
+
+    /// Whether every block is on the disk.
+    fn is_stored(&self) -> bool {
+        lock(&self.told).0 == self.bytes
     }
 }
 
@@ -171,10 +178,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
-    fn is_complete(&self) -> bool {
-        self.object.get().is_some_and(Object::is_complete)
-    }
-
     fn all_stats(&self) -> DfcpStats {
         lock(&self.stats).iter().fold(DfcpStats::default(), |sum, stats| sum.with(stats))
     }
