@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -46,7 +46,16 @@ def _read(path: Path, _changed: int) -> Mapping[str, Mapping[tuple[str, str], fl
     lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
     # What long probes gave stands beside the runs, without a key.
     of = ((one["key"], one["metrics"]) for one in lines if "key" in one)
-    return {key: {(metric, subject): value for metric, subject, value in rows if value is not None} for key, rows in of}
+    return {key: dict(_metrics(rows)) for key, rows in of}
+
+
+def _metrics(rows: Sequence[tuple[str, str, float | list[float] | None]]) -> Iterator[tuple[tuple[str, str], float]]:
+    """Give (metric, subject), value. A row may hold NAME_00, NAME_01 and so on of a subject."""
+    for metric, subject, value in rows:
+        if isinstance(value, list):
+            yield from (((f"{metric}_{number:02}", subject), one) for number, one in enumerate(value) if one is not None)
+        elif value is not None:
+            yield (metric, subject), value
 
 
 def queue_series(one: Run, *, run: bool = False, folder: Path | None = None) -> Sequence[tuple[float, float]] | None:

@@ -21,7 +21,10 @@ use crate::interrupt::{Stop, Watch};
 
 /// Fetches what `urls` name, each server sends a part, into `dest`; gives what came, as a dict.
 #[pyfunction]
-#[pyo3(signature = (urls, dest, *, overwrite, restart, outward_links, exclude, identity, psk_file, timeout, retries, interfaces, spare, share, share_for, progress, stop))]
+#[pyo3(signature = (
+    urls, dest, *, overwrite, restart, outward_links, exclude, identity, psk_file, timeout, retries,
+    interfaces, spare, share, share_for, progress, stop
+))]
 #[expect(
     clippy::too_many_arguments,
     reason = "they are keywords, named in python/fontis/transfer.py"

@@ -266,10 +266,11 @@ impl Results {
     /// today, by scenario, and the parts that do.
     pub fn stale(&self) -> BTreeMap<String, (usize, BTreeSet<String>)> {
         let of = |(id, loaded): (&String, &Loaded)| {
-            let stale: Vec<usize> =
-                (0..loaded.runs.len()).filter(|run| loaded.is_stale(*run)).collect();
-            let parts = stale.iter().flat_map(|run| loaded.changed(*run)).collect();
-            (!stale.is_empty()).then(|| (id.clone(), (stale.len(), parts)))
+            let changed = (0..loaded.runs.len()).map(|run| loaded.changed(run));
+            let changed: Vec<BTreeSet<String>> =
+                changed.filter(|parts| !parts.is_empty()).collect();
+            let runs = changed.len();
+            (runs > 0).then(|| (id.clone(), (runs, changed.into_iter().flatten().collect())))
         };
         self.loaded.iter().filter_map(of).collect()
     }
@@ -421,11 +422,21 @@ fn recorded(
 }
 
 fn line_of(platform: Platform, run: &Run, summary: &Summary) -> String {
-    let metrics: Vec<Value> = summary
-        .metrics
-        .iter()
-        .map(|((metric, subject), value)| json!([metric, subject, rounded(*value)]))
-        .collect();
+    let mut metrics: Vec<Value> = Vec::new();
+    // Metrics NAME_00, NAME_01 and so on of a subject are one row: a run may have a thousand.
+    let mut series: BTreeMap<(&str, &str), Vec<f64>> = BTreeMap::new();
+    for ((metric, subject), value) in &summary.metrics {
+        let value = rounded(*value);
+        let numbered = metric.rsplit_once('_').filter(|(name, number)| {
+            let before = series.get(&(*name, &**subject)).map_or(0, Vec::len);
+            *number == format!("{before:02}")
+        });
+        match numbered {
+            Some((name, _)) => series.entry((name, subject)).or_default().push(value),
+            None => metrics.push(json!([metric, subject, value])),
+        }
+    }
+    metrics.extend(series.iter().map(|((name, subject), values)| json!([name, subject, values])));
     json!({
         "key": key_on(platform, run), "run": run.label(), "seconds": tenths(summary.seconds),
         "code": summary.code, "metrics": metrics,
@@ -445,16 +456,23 @@ fn probe_of(line: &Value) -> Option<(String, Vec<f64>)> {
 
 /// Six digits are more than any claim has.
 fn rounded(value: f64) -> f64 {
-    format!("{value:.6e}").parse().unwrap_or(value)
+    format!("{value:.5e}").parse().unwrap_or(value)
 }
 
 fn summary_of(line: &Value) -> Option<(String, Summary)> {
     let key = line.get("key")?.as_str()?.to_owned();
-    let metrics = line.get("metrics")?.as_array()?.iter().map(|row| {
+    let mut metrics = BTreeMap::new();
+    for row in line.get("metrics")?.as_array()? {
         let text = |index: usize| Some(row.get(index)?.as_str()?.to_owned());
-        Some(((text(0)?, text(1)?), row.get(2)?.as_f64().unwrap_or(f64::NAN)))
-    });
-    let metrics = metrics.collect::<Option<BTreeMap<_, _>>>()?;
+        let (metric, subject) = (text(0)?, text(1)?);
+        let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
+        match row.get(2)? {
+            Value::Array(values) => metrics.extend((0..).zip(values).map(|(at, value)| {
+                ((format!("{metric}_{at:02}"), subject.clone()), number(value))
+            })),
+            value => _ = metrics.insert((metric, subject), number(value)),
+        }
+    }
     let code = line.get("code").cloned().unwrap_or_default();
     let code = serde_json::from_value(code).unwrap_or_default();
     Some((key, Summary { metrics, seconds: line.get("seconds")?.as_f64()?, code }))
@@ -519,4 +537,33 @@ pub(super) fn setting(loaded: &Loaded, key: &str) -> Result<super::value::Value,
         return values.iter().map(|text| of(text)).collect::<Result<_, _>>().map(Value::List);
     }
     of(&loaded.scenario.get(key)).map(Value::Number)
+}
+
+#[cfg(test)]
+mod tests {
+    use fontis_sim::scenario::Scenario;
+
+    use super::*;
+
+    #[test]
+    fn a_summary_comes_back_from_its_line_and_numbered_metrics_are_one_row() {
+        let metric = |name: &str, subject: &str, value| ((name.into(), subject.into()), value);
+        let summary = Summary {
+            metrics: BTreeMap::from([
+                metric("bin_00", "one", 1.5),
+                metric("bin_01", "one", 2.5),
+                // Without a first one there is no series.
+                metric("bin_01", "two", 3.5),
+                metric("converged_01", "all", 4.5),
+                metric("goodput", "all", 5.5),
+            ]),
+            seconds: 1.5,
+            code: BTreeMap::from([("links".to_owned(), "00000000".to_owned())]),
+        };
+        let runs = Scenario::parse("").expect("a scenario").runs().expect("a run");
+        let line = line_of(Platform::Simulator, &runs[0], &summary);
+        assert!(line.contains(r#"["bin","one",[1.5,2.5]]"#), "{line}");
+        let (_, back) = summary_of(&serde_json::from_str(&line).expect("JSON")).expect("a summary");
+        assert_eq!((back.metrics, back.code), (summary.metrics, summary.code));
+    }
 }

@@ -151,9 +151,14 @@ fn parts(settings: &[(String, String)]) -> BTreeSet<Part> {
         of.map(|(_, value)| value.clone()).collect()
     };
     let choices = |table: &str| -> Vec<(String, String)> {
-        let is_choice = |path: &str| {
-            let form = language.catalogue().find(path).map(|key| &key.form);
-            matches!(form, Some(Form::Names(_) | Form::Flag))
+        // A word where a number may stand names an algorithm, too: `dfcp.rate = "friendly"`.
+        let is_choice = |path: &str, value: &str| {
+            let is_word = value.chars().all(|letter| letter.is_alphabetic() || letter == '-');
+            match language.catalogue().find(path).map(|key| &key.form) {
+                Some(Form::Names(_) | Form::Flag) => true,
+                Some(Form::Text) => is_word && !value.is_empty(),
+                _ => false,
+            }
         };
         let found = settings.iter().filter_map(|(path, value)| {
             let path = plain(path);
@@ -161,7 +166,7 @@ fn parts(settings: &[(String, String)]) -> BTreeSet<Part> {
             let path =
                 path.strip_prefix("flow.").filter(|rest| rest.contains('.')).unwrap_or(&path);
             let is_of_table = path.strip_prefix(table).is_some_and(|rest| rest.starts_with('.'));
-            (is_of_table && is_choice(path)).then(|| (path.to_owned(), value.clone()))
+            (is_of_table && is_choice(path, value)).then(|| (path.to_owned(), value.clone()))
         });
         found.collect::<BTreeMap<_, _>>().into_iter().collect()
     };
@@ -213,6 +218,21 @@ mod tests {
         };
         assert_ne!(with("rfc6675"), with("rack-tlp"));
         assert_ne!(with("rfc6675"), blake3::hash(b"").to_hex().as_str()[..8]);
+    }
+
+    #[test]
+    fn a_word_in_place_of_a_rate_is_an_algorithm_and_a_rate_is_none() {
+        let names = |rate: &str| -> Vec<String> {
+            let found = named(&[("flow.protocol", "dfcp"), ("dfcp.rate", rate)]);
+            found.into_keys().filter(|name| name.starts_with("dfcp")).collect()
+        };
+        assert_eq!(names("friendly"), ["dfcp, dfcp.rate friendly"]);
+        assert_eq!(names("20 Mbit/s"), ["dfcp"]);
+        let hash = |rate: &str| {
+            let found = named(&[("flow.protocol", "dfcp"), ("dfcp.rate", rate)]);
+            found[&format!("dfcp, dfcp.rate {rate}")].clone()
+        };
+        assert_ne!(hash("friendly"), hash("greedy"));
     }
 
     #[test]

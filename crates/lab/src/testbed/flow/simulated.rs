@@ -68,6 +68,7 @@ pub(super) fn start(
             name: place.spec.name.clone(),
             flow: FlowId(number as u32),
             last: Time::ZERO,
+            datagram: Vec::new(),
         };
         let name = place.spec.name.clone();
         let spawned = thread::Builder::new().name(name).spawn(move || end.run());
@@ -128,6 +129,8 @@ struct End<C> {
     flow: FlowId,
     /// The host's present: it has seen nothing later.
     last: Time,
+    /// The packet that is being sent.
+    datagram: Vec<u8>,
 }
 
 /// The most packets that an end sends before it looks at what has come, and takes before it sends.
@@ -153,7 +156,6 @@ impl<C: Codec> End<C> {
     /// therefore costs a paced sender no rate. Returns true if there is more to do.
     fn send_due(&mut self, now: Time) -> bool {
         let mut host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut datagram = Vec::with_capacity(2048);
         for _ in 0..TURN {
             let Some((at, _)) = host.timeout().filter(|(at, _)| *at <= now) else { return false };
             self.last = self.last.max(at);
@@ -165,10 +167,10 @@ impl<C: Codec> End<C> {
                 }
                 continue;
             };
-            datagram.clear();
-            self.codec.encode(&packet.payload, &mut datagram);
+            self.datagram.clear();
+            self.codec.encode(&packet.payload, &mut self.datagram);
             // A full queue of the system loses datagrams as any other does.
-            let _ = self.socket.send(&datagram);
+            let _ = self.socket.send(&self.datagram);
         }
         true
     }
