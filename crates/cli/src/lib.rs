@@ -7,6 +7,7 @@
 
 mod analyse;
 mod archive;
+mod call;
 mod cast;
 mod code;
 mod control;
@@ -90,6 +91,7 @@ enum Command {
     Send(send::Args),
     Cast(cast::Args),
     Join(join::Args),
+    Call(call::Args),
     Paths(survey::Args),
     #[cfg(unix)]
     Status(status::StatusArgs),
@@ -123,6 +125,7 @@ impl Command {
             Self::Send(args) => args.json,
             Self::Cast(args) => args.json,
             Self::Join(args) => args.json,
+            Self::Call(args) => args.json,
             Self::Paths(args) => args.json,
             #[cfg(unix)]
             Self::Status(args) => args.json,
@@ -155,6 +158,7 @@ impl Command {
             Self::Send(args) => send::run(&args),
             Self::Cast(args) => cast::run(&args),
             Self::Join(args) => join::run(&args),
+            Self::Call(args) => call::run(&args),
             Self::Paths(args) => survey::run(&args),
             #[cfg(unix)]
             Self::Status(args) => status::status(&args),

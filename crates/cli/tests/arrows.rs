@@ -9,7 +9,7 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package, Package
 
 /// Every room, and the rooms that it may depend on. Development dependencies are free: they ship
 /// nothing.
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: [(&str, &[&str]); 12] = [
     ("fontis-base", &[]),
     ("fontis-codes", &["fontis-base"]),
     ("fontis-net", &["fontis-base"]),
@@ -18,6 +18,7 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("fontis-sim", &["fontis-base", "fontis-codes", "fontis-net", "fontis-proto", "fontis-trace"]),
     ("fontis-viewer-wasm", &["fontis-trace", "fontis-sim"]),
     ("fontis", &["fontis-base", "fontis-codes", "fontis-proto"]),
+    ("fontis-call", &["fontis-base", "fontis-codes", "fontis-proto", "fontis"]),
     (
         "fontis-lab",
         &[
@@ -40,6 +41,7 @@ const ARROWS: [(&str, &[&str]); 11] = [
             "fontis-trace",
             "fontis-sim",
             "fontis",
+            "fontis-call",
             "fontis-lab",
         ],
     ),

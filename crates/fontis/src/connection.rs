@@ -112,6 +112,21 @@ impl Connection {
         });
     }
 
+    /// Sends a message that is of use for so long only: what has not been delivered by then is
+    /// given up.
+    pub fn send_message_within(
+        &self,
+        data: impl Into<Bytes>,
+        within: std::time::Duration,
+        options: SendOptions,
+    ) {
+        let data = data.into();
+        self.shared.handle.call(self.shared.id, move |slot, now| {
+            let options = SendOptions { deadline: Some(now + within.into()), ..options };
+            slot.machine.send_message(data, options);
+        });
+    }
+
     /// Sends a message that is in pieces, which are not joined.
     pub(crate) fn send_pieces(&self, pieces: Vec<Bytes>, options: SendOptions) {
         self.shared.handle.call(self.shared.id, move |slot, _| {

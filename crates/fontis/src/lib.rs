@@ -13,10 +13,11 @@
 //! name when it is complete; a [`StreamSink`] writes in order to a stream. Functions on files
 //! block: call them from worker threads.
 //!
-//! [`sctp`] speaks SCTP over UDP to peers that others wrote.
+//! [`sctp`] speaks SCTP over UDP to peers that others wrote, and [`dccp`] DCCP over UDP.
 
 mod archive;
 mod connection;
+pub mod dccp;
 mod dest;
 mod disk;
 mod endpoint;

@@ -1,6 +1,7 @@
 //! Transfers as a user meets them: the real command, on both ends and in between.
 
 mod access;
+mod call;
 mod cast;
 #[cfg(unix)]
 mod control;

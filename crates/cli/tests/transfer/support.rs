@@ -123,6 +123,11 @@ impl Bench {
         Listener::start(self, &[&["receive", "inbox", "--listen", address], arguments].concat())
     }
 
+    /// Waits for a call on IPv4 loopback.
+    pub(crate) fn listen_for_a_call(&self, arguments: &[&str]) -> Listener {
+        Listener::start(self, &[&["call", "--listen", "127.0.0.1:0"], arguments].concat())
+    }
+
     /// A relay in front of a port of this machine, on the same loopback address.
     pub(crate) fn relay(&self, host: &str, to: u16, arguments: &[&str]) -> Relay {
         let (to, listen) = (format!("{host}:{to}"), format!("{host}:0"));

@@ -96,6 +96,12 @@ impl WindowDecoder {
         Some((self.next - 1, symbol))
     }
 
+    /// A source symbol, if it is known and not forgotten yet. One that was restored need not wait
+    /// for those before it, as [`pop`](Self::pop) does.
+    pub fn get(&self, id: u32) -> Option<Bytes> {
+        self.known.get(&id).cloned()
+    }
+
     /// Gives up waiting for source symbols before number `next`: [`pop`](Self::pop) goes on from
     /// there. They may still be of use to restore later ones.
     pub fn skip(&mut self, next: u32) {

@@ -268,7 +268,8 @@ impl Outgoing {
 }
 
 /// The sending of an opening and its values: before all else, and in order.
-pub(super) const IN_TURN: SendOptions = SendOptions { priority: 0, ordered: true, deadline: None };
+pub(super) const IN_TURN: SendOptions =
+    SendOptions { priority: 0, ordered: true, deadline: None, sparing: false };
 
 /// The partition of an object of `size` bytes.
 pub(super) fn shape(size: u64, block_size: u32) -> ObjectShape {

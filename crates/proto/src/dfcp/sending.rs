@@ -40,6 +40,8 @@ pub(super) struct SendChannel {
     pub(super) id: ChannelId,
     pub(super) priority: u8,
     pub(super) deadline: Option<Time>,
+    /// Whether no more symbols leave than there are, before the peer reports that some are missing.
+    pub(super) sparing: bool,
     source: Source,
     code: Code,
     symbol_size: u16,
@@ -154,6 +156,7 @@ impl SendChannel {
             id,
             priority,
             deadline,
+            sparing: false,
             source,
             code,
             symbol_size,
@@ -313,6 +316,8 @@ impl SendChannel {
 
     /// Recomputes how much to send, after the measured loss or a block's need has changed.
     pub(super) fn retarget(&mut self, loss: &LossModel) {
+        let none = LossModel::new();
+        let loss = if self.sparing { &none } else { loss };
         for block in self.blocks.iter_mut().filter(|block| !block.done) {
             block.retarget(loss);
         }
@@ -413,6 +418,8 @@ impl SendChannel {
                 let live = Live { kind: *kind, block_len: length as u32, fin: ends };
                 let shape = live_shape(self.code, live.block_len, self.symbol_size)?;
                 let data = if self.code.carries_bytes() { data } else { Bytes::new() };
+                let none = LossModel::new();
+                let loss = if self.sparing { &none } else { loss };
                 Some(Block::new(Data::Present(BlockEncoder::new(shape, data)), Some(live), loss))
             }
         }
@@ -425,7 +432,7 @@ impl SendChannel {
             Source::Live { pending_bytes, .. } => *pending_bytes == 0,
             Source::Object { .. } => self.total().is_some_and(|total| index >= total),
         };
-        drained && self.blocks.iter().all(|block| block.done || block.begun)
+        drained && !self.sparing && self.blocks.iter().all(|block| block.done || block.begun)
     }
 
     /// Whether [`next_symbols`](Self::next_symbols) may give some: most channels have sent all, and

@@ -20,11 +20,15 @@ pub struct SendOptions {
     pub deadline: Option<Time>,
     /// Whether a message is delivered only after all ordered messages before it.
     pub ordered: bool,
+    /// Whether no more symbols leave than there are, before the peer reports that some are missing.
+    /// Else the last symbols are followed by repair symbols at once, as many as the measured loss
+    /// asks for; for a message of one symbol these are copies.
+    pub sparing: bool,
 }
 
 impl Default for SendOptions {
     fn default() -> Self {
-        Self { priority: 128, deadline: None, ordered: false }
+        Self { priority: 128, deadline: None, ordered: false, sparing: false }
     }
 }
 
@@ -44,7 +48,7 @@ impl DfcpConnection {
         let id = self.new_channel();
         let most = self.peer.as_ref().map_or(self.config.live_block, Params::max_block);
         let block_size = self.config.live_block.min(most).max(1);
-        let channel = SendChannel::live(
+        let mut channel = SendChannel::live(
             id,
             kind,
             options.priority,
@@ -54,6 +58,7 @@ impl DfcpConnection {
             block_size,
             self.initial_limit(most),
         );
+        channel.sparing = options.sparing;
         self.send.insert(id, channel);
         id
     }

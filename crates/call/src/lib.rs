@@ -1,0 +1,33 @@
+//! Calls over bad networks.
+//!
+//! Start here: [`call`] and [`answer`] are a call over a connection of Fontis, from [`Audio`] to
+//! [`Speaker`]. The parts can be used by themselves: a [`Talker`] makes RTP packets (RFC 3550) of
+//! samples, and packets of a window code that restore lost ones; a [`Hearer`] puts them back into
+//! order at the times when they are to be played, conceals what is missing, and rates what is heard
+//! with the E-model ([`quality`]).
+
+mod audio;
+mod carrier;
+mod codec;
+mod conceal;
+mod error;
+mod hearer;
+mod line;
+mod playout;
+pub mod quality;
+mod refusal;
+mod repair;
+mod rtp;
+mod seal;
+mod session;
+mod signal;
+mod talker;
+
+pub use audio::{Audio, AudioError, Speaker};
+pub use carrier::VoiceCarrier;
+pub use codec::{FRAME, UnknownCodec, VoiceCodec};
+pub use error::CallError;
+pub use hearer::{Heard, Hearer};
+pub use refusal::Refusal;
+pub use session::{CallEvent, CallOptions, CallReport, answer, call, refuse_busy};
+pub use talker::{Talker, TalkerStats};

@@ -1,0 +1,231 @@
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Mutex as StdMutex, PoisonError};
+use std::time::Duration as Wait;
+
+use bytes::Bytes;
+use fontis::Connection;
+use fontis::dccp::{DccpEndpoint, DccpListener, DccpStream};
+use fontis_base::Duration;
+use fontis_proto::dccp::{Ccid, DccpConfig, QueueDrop};
+use fontis_proto::dfcp::SendOptions;
+use fontis_proto::rate::tfrc::{FeedbackCount, SlowStart, TfrcConfig};
+use tokio::net::UdpSocket;
+
+use crate::carrier::VoiceCarrier;
+use crate::codec::{FRAME, VoiceCodec};
+use crate::error::CallError;
+use crate::seal::Seal;
+
+/// The service code of voice over DCCP, as IANA lists none for sealed RTP: "FTSC".
+const SERVICE: u32 = 0x4654_5343;
+/// The ports of DCCP, which are those of RTP by custom.
+const PORT: u16 = 5004;
+/// A message of voice is of no use after this.
+const USEFUL: Wait = Wait::from_millis(400);
+/// How long a callee waits for a caller's connection of DCCP.
+const PATIENCE: Wait = Wait::from_secs(30);
+
+/// The way of the voice.
+pub(crate) enum Line {
+    Messages(Connection),
+    Sealed { seal: Box<StdMutex<Seal>>, way: Way },
+}
+
+/// A way outside the connection.
+pub(crate) enum Way {
+    Dccp(Box<DccpStream>),
+    /// The peer's address is known to a callee when the first datagram has come.
+    Udp {
+        socket: UdpSocket,
+        peer: StdMutex<Option<SocketAddr>>,
+    },
+}
+
+/// A callee's end of a line before the caller has come.
+pub(crate) enum Opening {
+    Messages,
+    Dccp(DccpListener),
+    Udp(UdpSocket),
+}
+
+fn dccp(codec: VoiceCodec, calls: u32) -> DccpConfig {
+    DccpConfig {
+        ccid: Ccid::Four,
+        tfrc: TfrcConfig {
+            small_packets: true,
+            slow_start: SlowStart::Standard,
+            faster_restart: true,
+            feedback: FeedbackCount::Fixed(1),
+            ..TfrcConfig::default()
+        },
+        // A tenth of a second: what waits longer is no voice.
+        queue: 5 * calls as usize,
+        queue_drop: QueueDrop::Oldest,
+        service: SERVICE,
+        port: PORT,
+        peer_port: PORT,
+        packet_size: codec.most_bytes() as u32 + 12,
+        sequence_window: 1000,
+        time_wait: Duration::from_secs(4),
+        ..DccpConfig::default()
+    }
+}
+
+/// Any port of the family of `peer`.
+fn any(peer: IpAddr) -> SocketAddr {
+    match peer {
+        IpAddr::V4(_) => SocketAddr::from(([0, 0, 0, 0], 0)),
+        IpAddr::V6(_) => SocketAddr::from(([0; 8], 0)),
+    }
+}
+
+impl Opening {
+    /// Opens a callee's end. Returns it with the UDP port that the caller must know.
+    pub(crate) async fn open(
+        carrier: VoiceCarrier,
+        peer: IpAddr,
+        codec: VoiceCodec,
+        calls: u32,
+    ) -> std::io::Result<(Self, u16)> {
+        match carrier {
+            VoiceCarrier::Dfcp => Ok((Self::Messages, 0)),
+            VoiceCarrier::Udp => {
+                let socket = UdpSocket::bind(any(peer)).await?;
+                let port = socket.local_addr()?.port();
+                Ok((Self::Udp(socket), port))
+            }
+            VoiceCarrier::Dccp => {
+                let endpoint = DccpEndpoint::bind(any(peer)).await?;
+                let port = endpoint.local_addr()?.port();
+                Ok((Self::Dccp(endpoint.listen(dccp(codec, calls))?), port))
+            }
+        }
+    }
+
+    /// Waits for the caller.
+    pub(crate) async fn accept(
+        self,
+        connection: &Connection,
+        key: &[u8; 32],
+    ) -> Result<Line, CallError> {
+        let seal = Box::new(StdMutex::new(Seal::new(key, false)));
+        Ok(match self {
+            Self::Messages => Line::Messages(connection.clone()),
+            Self::Udp(socket) => {
+                Line::Sealed { seal, way: Way::Udp { socket, peer: StdMutex::new(None) } }
+            }
+            Self::Dccp(mut listener) => {
+                let stream = tokio::time::timeout(PATIENCE, listener.accept()).await;
+                let stream = stream.ok().flatten().ok_or(CallError::NoVoice)?;
+                Line::Sealed { seal, way: Way::Dccp(Box::new(stream)) }
+            }
+        })
+    }
+}
+
+impl Line {
+    /// A caller's end of a line to the callee at `peer`.
+    pub(crate) async fn connect(
+        carrier: VoiceCarrier,
+        connection: &Connection,
+        peer: SocketAddr,
+        key: &[u8; 32],
+        (codec, calls): (VoiceCodec, u32),
+    ) -> Result<Self, CallError> {
+        let seal = Box::new(StdMutex::new(Seal::new(key, true)));
+        Ok(match carrier {
+            VoiceCarrier::Dfcp => Self::Messages(connection.clone()),
+            VoiceCarrier::Udp => {
+                let socket = UdpSocket::bind(any(peer.ip())).await?;
+                Self::Sealed { seal, way: Way::Udp { socket, peer: StdMutex::new(Some(peer)) } }
+            }
+            VoiceCarrier::Dccp => {
+                let endpoint = DccpEndpoint::bind(any(peer.ip())).await?;
+                let stream = endpoint.connect(peer, dccp(codec, calls)).await?;
+                Self::Sealed { seal, way: Way::Dccp(Box::new(stream)) }
+            }
+        })
+    }
+
+    /// Sends a datagram. What cannot leave at once is lost: voice does not wait.
+    pub(crate) async fn send(&self, datagram: Bytes) -> Result<(), CallError> {
+        match self {
+            Self::Messages(connection) => {
+                // Repair packets of the call do what copies would, and cost less.
+                let options = SendOptions { sparing: true, ..SendOptions::default() };
+                connection.send_message_within(datagram, USEFUL, options);
+                Ok(())
+            }
+            Self::Sealed { seal, way } => {
+                let sealed = lock(seal).seal(&datagram);
+                match way {
+                    Way::Dccp(stream) => stream.send(sealed).map(drop).map_err(CallError::from),
+                    Way::Udp { socket, peer } => {
+                        let peer = *lock(peer);
+                        if let Some(peer) = peer {
+                            // Errors of UDP answer earlier datagrams: the connection tells
+                            // whether the peer is there.
+                            let _ = socket.send_to(&sealed, peer).await;
+                        }
+                        Ok(())
+                    }
+                }
+            }
+        }
+    }
+
+    /// Shows this end's address to the peer, where that is needed.
+    pub(crate) async fn knock(&self) -> Result<(), CallError> {
+        match self {
+            Self::Sealed { way: Way::Udp { .. }, .. } => self.send(Bytes::new()).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// The next datagram that does not come over the connection; `None` when there are no more.
+    pub(crate) async fn recv(&self) -> Option<Bytes> {
+        let Self::Sealed { seal, way } = self else {
+            return std::future::pending().await;
+        };
+        match way {
+            Way::Dccp(stream) => loop {
+                let sealed = stream.recv().await?;
+                if let Some(datagram) = lock(seal).open(&sealed) {
+                    return Some(datagram);
+                }
+            },
+            Way::Udp { socket, peer } => {
+                let mut buffer = [0; 2048];
+                loop {
+                    let Ok((len, from)) = socket.recv_from(&mut buffer).await else {
+                        tokio::task::yield_now().await;
+                        continue;
+                    };
+                    let opened = lock(seal).open(&buffer[..len]);
+                    if let Some(datagram) = opened {
+                        *lock(peer) = Some(from);
+                        return Some(datagram);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The rate in bit/s that congestion control allows and the loss event rate, if DCCP carries
+    /// the voice.
+    pub(crate) fn allowance(&self) -> Option<(f64, f64)> {
+        let Self::Sealed { way: Way::Dccp(stream), .. } = self else { return None };
+        let path = stream.path();
+        Some((path.rate.as_bps() as f64, path.loss_event_rate))
+    }
+}
+
+fn lock<T>(mutex: &StdMutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Bits a second on the wire of a call over this carrier: voice, RTP, seal and headers.
+pub(crate) fn wire_rate(codec: VoiceCodec, calls: u32) -> f64 {
+    let packet = f64::from(codec.rate()) * FRAME.as_secs_f64() / 8.0 + 12.0 + 24.0;
+    packet * 8.0 / FRAME.as_secs_f64() * f64::from(calls)
+}

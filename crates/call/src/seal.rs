@@ -1,0 +1,86 @@
+use bytes::Bytes;
+use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+
+/// Names the purpose of the keys that are derived (BLAKE3, derive_key mode).
+const CALLER: &str = "fontis 2026-11-26 voice of the caller";
+const CALLEE: &str = "fontis 2026-11-26 voice of the callee";
+/// Bytes of the counter before a sealed datagram, and of the tag behind it.
+const COUNTER: usize = 8;
+const TAG: usize = 16;
+
+/// Encrypts the datagrams of one direction, and reads those of the other (ChaCha20-Poly1305). A
+/// datagram that is sent again by a stranger is a packet of RTP that came before: playout drops it.
+pub(crate) struct Seal {
+    ours: LessSafeKey,
+    theirs: LessSafeKey,
+    sent: u64,
+}
+
+impl Seal {
+    /// The keys of one end, from the key that the caller chose for this call.
+    pub(crate) fn new(key: &[u8; 32], is_caller: bool) -> Self {
+        let (ours, theirs) = if is_caller { (CALLER, CALLEE) } else { (CALLEE, CALLER) };
+        let derive = |context| {
+            let key = blake3::derive_key(context, key);
+            let key = UnboundKey::new(&CHACHA20_POLY1305, &key);
+            LessSafeKey::new(key.expect("the key has the length of the algorithm"))
+        };
+        Self { ours: derive(ours), theirs: derive(theirs), sent: 0 }
+    }
+
+    fn nonce(counter: [u8; COUNTER]) -> Nonce {
+        let mut nonce = [0; NONCE_LEN];
+        nonce[NONCE_LEN - COUNTER..].copy_from_slice(&counter);
+        Nonce::assume_unique_for_key(nonce)
+    }
+
+    pub(crate) fn seal(&mut self, datagram: &[u8]) -> Bytes {
+        self.sent += 1;
+        let counter = self.sent.to_be_bytes();
+        let mut sealed = Vec::with_capacity(COUNTER + datagram.len() + TAG);
+        sealed.extend_from_slice(&counter);
+        sealed.extend_from_slice(datagram);
+        let content = &mut sealed[COUNTER..];
+        let tag = self
+            .ours
+            .seal_in_place_separate_tag(Self::nonce(counter), Aad::empty(), content)
+            .expect("a datagram is shorter than the algorithm's limit");
+        sealed.extend_from_slice(tag.as_ref());
+        sealed.into()
+    }
+
+    /// The content of a datagram; `None` if it is not the peer's.
+    pub(crate) fn open(&self, sealed: &[u8]) -> Option<Bytes> {
+        let (counter, content) = sealed.split_first_chunk::<COUNTER>()?;
+        let mut content = content.to_vec();
+        let nonce = Self::nonce(*counter);
+        let len = self.theirs.open_in_place(nonce, Aad::empty(), &mut content).ok()?.len();
+        content.truncate(len);
+        Some(content.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_other_end_reads_what_was_sealed_and_nobody_changes_it() {
+        let key = [7; 32];
+        let (mut caller, mut callee) = (Seal::new(&key, true), Seal::new(&key, false));
+        for text in [b"".as_slice(), b"voice"] {
+            let sealed = caller.seal(text);
+            assert_eq!(sealed.len(), text.len() + COUNTER + TAG);
+            assert_eq!(callee.open(&sealed).as_deref(), Some(text));
+            assert_eq!(caller.open(&sealed), None, "its own direction");
+            assert_eq!(Seal::new(&[8; 32], false).open(&sealed), None);
+            for at in 0..sealed.len() {
+                let mut changed = sealed.to_vec();
+                changed[at] ^= 1;
+                assert_eq!(callee.open(&changed), None, "byte {at}");
+                assert_eq!(callee.open(&sealed[..at]), None, "cut at {at}");
+            }
+        }
+        assert!(caller.open(&callee.seal(b"back")).is_some());
+    }
+}

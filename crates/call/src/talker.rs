@@ -1,0 +1,97 @@
+use bytes::Bytes;
+
+use crate::codec::{Encoder, VoiceCodec};
+use crate::error::CallError;
+use crate::repair::RepairSender;
+use crate::rtp::RtpFrame;
+
+/// The talking end of a call.
+pub struct Talker {
+    codec: VoiceCodec,
+    encoder: Encoder,
+    repair: RepairSender,
+    source: u32,
+    seq: u32,
+    timestamp: u32,
+    /// The packet before this one held a pause.
+    was_silent: bool,
+    stats: TalkerStats,
+}
+
+/// What a talking end has sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TalkerStats {
+    /// Packets of voice.
+    pub packets: u64,
+    /// Their bytes, headers of RTP included.
+    pub bytes: u64,
+    /// Repair packets.
+    pub repair_packets: u64,
+    /// Their bytes, headers of RTP included.
+    pub repair_bytes: u64,
+}
+
+impl Talker {
+    /// The talking end of call number `source` of a connection.
+    ///
+    /// # Errors
+    /// If the codec does not start.
+    pub fn new(codec: VoiceCodec, source: u32) -> Result<Self, CallError> {
+        Ok(Self {
+            codec,
+            encoder: Encoder::new(codec)?,
+            repair: RepairSender::new(codec.most_bytes()),
+            source,
+            seq: 0,
+            timestamp: 0,
+            was_silent: true,
+            stats: TalkerStats::default(),
+        })
+    }
+
+    /// The packets of the next frame: voice unless it is silence that need not be sent, and a
+    /// repair packet if one is due.
+    ///
+    /// # Errors
+    /// If the codec fails.
+    pub fn talk(&mut self, pcm: &[i16]) -> Result<Vec<Bytes>, CallError> {
+        let voice = self.encoder.encode(pcm)?;
+        let timestamp = self.timestamp;
+        self.timestamp = timestamp.wrapping_add(self.codec.ticks());
+        let Some(payload) = voice else {
+            self.was_silent = true;
+            return Ok(Vec::new());
+        };
+        let frame = RtpFrame {
+            payload_type: self.codec.payload_type(),
+            marker: std::mem::take(&mut self.was_silent),
+            seq: self.seq as u16,
+            timestamp,
+            source: self.source,
+            payload,
+        };
+        self.seq += 1;
+        let packet = frame.encode();
+        self.stats.packets += 1;
+        self.stats.bytes += packet.len() as u64;
+        let mut packets = vec![packet];
+        if let Some(repair) = self.repair.add(&frame) {
+            let packet = repair.encode();
+            self.stats.repair_packets += 1;
+            self.stats.repair_bytes += packet.len() as u64;
+            packets.push(packet);
+        }
+        Ok(packets)
+    }
+
+    /// Sets how many repair packets follow each packet, and tells the codec what is lost.
+    pub fn set_repair(&mut self, share: f64, loss: f64) {
+        self.repair.set_share(share);
+        self.encoder.expect_loss(loss);
+    }
+
+    /// What has been sent.
+    pub const fn stats(&self) -> TalkerStats {
+        self.stats
+    }
+}

@@ -1,0 +1,86 @@
+//! Calls as a user meets them: both ends, and a bad path between them.
+
+use serde_json::Value;
+
+use crate::support::{Bench, Run};
+
+/// The last event of a run.
+fn done(run: &Run) -> Value {
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let event = run.events().pop().expect("an event");
+    assert_eq!(event["event"], "done");
+    event
+}
+
+#[test]
+fn voice_is_heard_at_both_ends_over_each_carrier() {
+    for (carrier, codec) in [("dfcp", "opus"), ("dccp", "g711"), ("udp", "g711-alaw")] {
+        let bench = Bench::new();
+        let listener =
+            bench.listen_for_a_call(&["--json", "--test", "2s", "--output", "heard.wav"]);
+        let call = bench.run(&[
+            "call",
+            &listener.url,
+            "--over",
+            carrier,
+            "--codec",
+            codec,
+            "--test",
+            "2s",
+            "--output",
+            "back.wav",
+            "--json",
+        ]);
+        let end = done(&call);
+        let there = listener.event("done");
+        for (end, side) in [(&end, "caller"), (&there, "listener")] {
+            assert_eq!(end["over"], carrier);
+            let heard = &end["here"];
+            let played = heard["played"].as_u64().unwrap();
+            assert!(played >= 50, "{carrier}, {side}: {heard}");
+            assert!(heard["mos"].as_f64().unwrap() > 2.0, "{carrier}, {side}: {heard}");
+        }
+        assert_eq!(end["there"]["played"], there["here"]["played"], "each knows the other's view");
+        for name in ["heard.wav", "back.wav"] {
+            let wav = std::fs::read(bench.path(name)).unwrap();
+            let loud = wav[44..].chunks_exact(2).filter(|pair| pair[1].cast_signed().abs() > 4);
+            assert!(loud.count() > 2000, "{carrier}: {name} has no voice");
+        }
+    }
+}
+
+#[test]
+fn repair_packets_restore_what_a_path_loses() {
+    let bench = Bench::new();
+    let listener = bench.listen_for_a_call(&["--json", "--test", "8s", "--repair", "0"]);
+    let relay = bench.relay(
+        "127.0.0.1",
+        listener.port,
+        // A message that is sent again comes too late.
+        &["--delay", "250ms", "--loss", "6%", "--loss-up", "6%"],
+    );
+    let url = listener.url_with("127.0.0.1", relay.port, "");
+    let call = bench.run(&["call", &url, "--codec", "g711", "--test", "8s", "--json"]);
+    let end = done(&call);
+    let there = &end["there"];
+    assert!(there["network_loss"].as_f64().unwrap() > 0.01, "{there}");
+    assert!(there["restored"].as_u64().unwrap() > 0, "{there}");
+    assert_eq!(end["here"]["restored"], 0, "the listener sends no repair packets");
+    let share = end["repair_bytes_sent"].as_f64().unwrap() / end["bytes_sent"].as_f64().unwrap();
+    assert!(share < 0.25, "{share}");
+}
+
+#[test]
+fn a_wrong_call_is_refused_with_a_reason_and_the_listener_goes_on() {
+    let bench = Bench::new();
+    let listener = bench.listen_for_a_call(&["--json"]);
+    let (open, _) = listener.url.split_once("&secret=").unwrap();
+    let call = bench.run(&["call", open, "--test", "1s"]);
+    assert!(call.failed_with("secret is wrong"), "{}", call.stderr);
+    let wrong = bench.run(&["call", &listener.url, "--codec", "mp3"]);
+    assert_eq!(wrong.code, 2, "{}", wrong.stderr);
+    let missing = bench.run(&["call", &listener.url, "--input", "none.wav"]);
+    assert!(missing.failed_with("none.wav"), "{}", missing.stderr);
+    let call = bench.run(&["call", &listener.url, "--test", "1s", "--json"]);
+    assert!(done(&call)["there"]["played"].as_u64().unwrap() > 20);
+}
