@@ -64,9 +64,8 @@ def papers(judged: claims.Judged, works: Sequence[str] = ()) -> list[Paper]:
     """Put claims and figures together, by paper; of all papers, or of these works."""
     found: dict[str, Paper] = {}
     for claim in judged.claims:
-        work = "-".join(claim.id.split("-")[:2])
-        if not works or work in works:
-            found.setdefault(work, Paper(work, claim.work, [], [], [])).claims.append(claim)
+        if not works or claim.paper in works:
+            found.setdefault(claim.paper, Paper(claim.paper, claim.work, [], [], [])).claims.append(claim)
     for work, paper in found.items():
         places = {section.place: Place(section.place, section) for section in judged.sections if section.work == work}
         for figure in figures.figures():
@@ -189,8 +188,9 @@ def _place(site: Site, paper: Paper, place: Place, judged: claims.Judged) -> str
     commands = [f"fontis lab run {' '.join(sorted(scenarios))}"] if scenarios else []
     commands += [f"fontis lab figure {figure.id}" for figure in place.figures]
     if ids:
-        parts = ids[0].split("-")
-        commands.append(f"fontis lab check {parts[0]} {'-'.join(parts[: 2 if place.name == 'text' else 3])}")
+        common = os.path.commonprefix([*ids, *([f"{paper.id}-"] if place.name == "text" else [])])
+        common = common if common in ids else common.rpartition("-")[0]
+        commands.append(f"fontis lab check {common.split('-')[0]} {common}")
     repeat = "\n".join(html.escape(command) for command in commands)
     body = f"""<section id="{paper.id}-{place.anchor}"><h2>{html.escape(place.name)}</h2>
 <div class="pair"><div>{drawn}</div><div>{told}</div></div>
