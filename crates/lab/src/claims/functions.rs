@@ -1,4 +1,3 @@
-use fontis_base::Stream;
 use fontis_sim::analysis::fairness::{Notion, SharedNode, User, allocate, cascade};
 use fontis_sim::analysis::loss_model::{LossModel, n_difference, n_difference_printed};
 use fontis_sim::analysis::share::{
@@ -8,6 +7,7 @@ use fontis_sim::analysis::{fountain, quantile};
 
 use super::probes;
 use super::value::Value;
+use crate::statistics;
 
 /// The value of a function of numbers and lists.
 pub(super) fn call(name: &str, arguments: &[Value]) -> Result<Value, String> {
@@ -113,42 +113,24 @@ fn of_lists(name: &str, arguments: &[Value]) -> Result<Option<Value>, String> {
         "trend" => Value::Number(spearman(&list)),
         "jain" => Value::Number(fontis_sim::recording::metrics::jain(&list)),
         // The 95 % interval of one list's mean, or median, over another's, by bootstrap.
-        "ratio_low" => Value::Number(bootstrap(&list, &of_second(arguments)?, mean_of, 0.025)),
-        "ratio_high" => Value::Number(bootstrap(&list, &of_second(arguments)?, mean_of, 0.975)),
-        "median_low" => Value::Number(bootstrap(&list, &of_second(arguments)?, median_of, 0.025)),
-        "median_high" => Value::Number(bootstrap(&list, &of_second(arguments)?, median_of, 0.975)),
+        "ratio_low" => bootstrap(&list, &of_second(arguments)?, statistics::mean, 0.025),
+        "ratio_high" => bootstrap(&list, &of_second(arguments)?, statistics::mean, 0.975),
+        "median_low" => bootstrap(&list, &of_second(arguments)?, statistics::median, 0.025),
+        "median_high" => bootstrap(&list, &of_second(arguments)?, statistics::median, 0.975),
         "max_min" => Value::List(max_min_shares(list[0], &list[1..])),
         "printed_shares" => Value::List(printed_shares(list[0], &list[1..])),
         _ => return Ok(None),
     }))
 }
 
-fn mean_of(list: &mut [f64]) -> f64 {
-    list.iter().sum::<f64>() / list.len().max(1) as f64
-}
-
-fn median_of(list: &mut [f64]) -> f64 {
-    list.sort_by(f64::total_cmp);
-    list.get(list.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
 fn of_second(arguments: &[Value]) -> Result<Vec<f64>, String> {
     arguments.get(1).ok_or("it takes two lists")?.list()
 }
 
-/// A quantile of the ratio of a statistic of two lists, each drawn anew with repetition; the draws
-/// are the same each time.
-fn bootstrap(a: &[f64], b: &[f64], statistic: fn(&mut [f64]) -> f64, quantile: f64) -> f64 {
-    const DRAWS: usize = 2000;
-    let mut stream = Stream::new(1, "bootstrap");
-    let mut drawn = |list: &[f64]| {
-        let count = list.len() as u64;
-        let mut drawn: Vec<f64> = list.iter().map(|_| list[stream.below(count) as usize]).collect();
-        statistic(&mut drawn)
-    };
-    let mut ratios: Vec<f64> = (0..DRAWS).map(|_| drawn(a) / drawn(b)).collect();
-    ratios.sort_by(f64::total_cmp);
-    ratios[((DRAWS - 1) as f64 * quantile) as usize]
+/// A quantile of the ratio of a statistic of two lists by bootstrap.
+fn bootstrap(a: &[f64], b: &[f64], statistic: fn(&mut [f64]) -> f64, quantile: f64) -> Value {
+    let [value] = statistics::ratio(a, b, statistic, [quantile]);
+    Value::Number(value)
 }
 
 fn is_rising(values: impl Iterator<Item = f64>, slack: f64) -> bool {

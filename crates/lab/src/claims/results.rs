@@ -328,10 +328,10 @@ impl Loaded {
     /// known to do the same.
     fn changed(&self, run: usize) -> BTreeSet<String> {
         let Some(summary) = &self.summaries[run] else { return BTreeSet::new() };
-        if summary.code.is_empty() {
+        let today = code_on(self.platform, &self.runs[run]);
+        if summary.code.is_empty() && !today.is_empty() {
             return BTreeSet::from(["not known".to_owned()]);
         }
-        let today = code_on(self.platform, &self.runs[run]);
         let has_changed = |(part, hash): &(String, String)| summary.code.get(part) != Some(hash);
         today.into_iter().filter(has_changed).map(|(part, _)| part).collect()
     }
