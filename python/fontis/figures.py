@@ -143,6 +143,8 @@ def draw(figure: Figure, *, run: bool = False) -> Any:
 
 def coverage(figure: Figure) -> tuple[int, int]:
     """How many of the runs that a figure shows are recorded, and how many it shows."""
+    if not figure.scenario:
+        return 0, 0
     shown = [
         one
         for one in results(figure.scenario)
@@ -372,7 +374,9 @@ def _mixes(drawing: _Drawing) -> None:
         means = []
         for group in figure.groups:
             runs = [one for one in drawing.known if one.run.variant == group]
-            size = {setting: number(value) for one in runs for setting, value in one.run.settings.items() if setting.endswith(".size")}
+            size = {
+                setting: number(value) for one in runs for setting, value in one.run.settings.items() if setting.endswith(".size")
+            }
             bits = 8e-6 * max(size.values(), default=0.0)
             rates = [bits / time for one in runs for time in _of_flows(one, "fct", series.subject)]
             means.append(math.fsum(rates) / len(rates) if rates else 0.0)

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Subcommand;
 use fontis_base::{Duration, Probability};
-use fontis_lab::kernel::{self, Comparison, KernelError, Outcome, Trial};
+use fontis_lab::kernel::{self, Comparison, KernelError, KernelTrial, TrialOutcome};
 use serde_json::json;
 
 use crate::failure::Failure;
@@ -115,6 +115,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
                  net.ipv4.tcp_congestion_control, or by TCP_CONGESTION, which users other than \
                  root may once net.ipv4.tcp_allowed_congestion_control lists it."
             ));
+            if let Some(warning) = kernel::warning(name) {
+                say(&format_args!("Before you give it to many: {warning}."));
+            }
             Ok(())
         }
         Command::Unload(Name { name }) => {
@@ -149,7 +152,7 @@ fn attempt(args: &Try) -> Result<(), Failure> {
         return Err(Failure::Usage(text));
     }
     let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
-    let mut trial = Trial::begin(&args.name, share, time as u64)?;
+    let mut trial = KernelTrial::begin(&args.name, share, time as u64)?;
     // The handler comes after the beginning: before it there is nothing to restore.
     let deadline = Deadline::new(Some(args.time))?;
     let other = trial.other();
@@ -171,7 +174,7 @@ fn attempt(args: &Try) -> Result<(), Failure> {
     Ok(())
 }
 
-fn tell(outcome: &Outcome) {
+fn tell(outcome: &TrialOutcome) {
     let [tried, other] = &outcome.names;
     let ratio = |found: Option<Comparison>| {
         found.map_or("too few".to_owned(), |Comparison { ratio, interval: [low, high] }| {
@@ -214,7 +217,7 @@ fn tell(outcome: &Outcome) {
     }
 }
 
-fn as_json(outcome: &Outcome) -> serde_json::Value {
+fn as_json(outcome: &TrialOutcome) -> serde_json::Value {
     let ratio = |found: Option<Comparison>| {
         found.map(|found| json!({ "ratio": found.ratio, "interval": found.interval }))
     };

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fontis_base::Stream;
-use fontis_lab::kernel::{KernelError, Trial};
+use fontis_lab::kernel::{KernelError, KernelTrial};
 use fontis_lab::{kernel, testbed};
 use fontis_sim::Recording;
 use fontis_sim::scenario::Scenario;
@@ -185,6 +185,43 @@ fn the_object_is_made_of_the_source_beside_it() {
     }
 }
 
+/// Cells of docs/safety.md in which `fld` drops more than a fiftieth, and more than CUBIC: the
+/// cell, and both shares.
+fn broken_rows(page: &str) -> Vec<(String, String, String)> {
+    let (mut columns, mut broken) = ((0, 0), Vec::new());
+    for line in page.lines().filter(|line| line.starts_with("| ")) {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        let place = |name| cells.iter().position(|cell| *cell == name);
+        if let (Some(fld), Some(cubic)) = (place("fld"), place("cubic")) {
+            columns = (fld, cubic);
+            continue;
+        }
+        let drops = |column: usize| cells[column].split(',').next().unwrap_or("").to_owned();
+        let (fld, cubic) = (drops(columns.0), drops(columns.1));
+        let number = |text: &str| text.parse::<f64>().expect("a share");
+        if number(&fld) > 0.02 && number(&fld) > number(&cubic) {
+            broken.push((cells[0].to_owned(), fld, cubic));
+        }
+    }
+    broken
+}
+
+#[test]
+fn loading_warns_of_every_row_of_the_page_on_safety_that_is_broken() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/safety.md");
+    let page = fs::read_to_string(page).expect("the page");
+    assert!(page.contains("| fld-ns2 |"), "the variants are columns");
+    let warning = kernel::warning("fld").unwrap_or("");
+    let broken = broken_rows(&page);
+    assert_eq!(broken.is_empty(), warning.is_empty());
+    for (cell, fld, cubic) in broken {
+        let numbers = cell.split(' ').filter(|word| word.starts_with(char::is_numeric));
+        for number in numbers.map(|word| word.trim_end_matches(',')).chain([&*fld, &*cubic]) {
+            assert!(warning.contains(number), "{cell}: {fld}, {cubic}");
+        }
+    }
+}
+
 #[test]
 fn the_source_compiles_where_there_is_a_clang() {
     if Command::new("clang").arg("--version").output().is_err() {
@@ -247,7 +284,7 @@ fn a_trial_gives_new_connections_one_algorithm_or_the_other_and_restores_the_def
     let default = || fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control");
     let tried = namespace.run(|| {
         fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "reno").expect("reno is there");
-        let mut trial = match Trial::begin("fld", 0.5, 1) {
+        let mut trial = match KernelTrial::begin("fld", 0.5, 1) {
             Ok(trial) => trial,
             Err(error @ (KernelError::Forbidden { .. } | KernelError::Unsupported(_))) => {
                 assert_eq!(error.to_string().lines().count(), 1);
@@ -265,7 +302,7 @@ fn a_trial_gives_new_connections_one_algorithm_or_the_other_and_restores_the_def
         let outcome = trial.end().expect("it ends");
         assert_eq!(default().expect("a default").trim(), "reno");
         // One that is given up restores the default too.
-        let mut again = Trial::begin("fld", 0.99, 2).expect("a second one");
+        let mut again = KernelTrial::begin("fld", 0.99, 2).expect("a second one");
         again.step().expect("it goes on");
         drop(again);
         assert_eq!(default().expect("a default").trim(), "reno");

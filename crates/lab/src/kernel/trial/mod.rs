@@ -1,19 +1,20 @@
 //! Two congestion controls beside each other on a machine that is at work: new connections have one
 //! or the other by chance, and what became of each is compared.
 //!
-//! Start here: [`Trial::begin`] loads the algorithm and remembers the default; [`Trial::step`] is
-//! to be called until the time is over; [`Trial::end`] restores the default and gives the
-//! [`Outcome`].
+//! Start here: [`KernelTrial::begin`] loads the algorithm and remembers the default;
+//! [`KernelTrial::step`] is to be called until the time is over; [`KernelTrial::end`] restores the
+//! default and gives the [`TrialOutcome`].
 //!
-//! The means is the default of the network namespace (`net.ipv4.tcp_congestion_control`): it changes
-//! in short slots of random length, and a connection keeps what the default was when it began.
+//! The means is the default of the network namespace (`net.ipv4.tcp_congestion_control`): it
+//! changes in short slots of random length, and a connection keeps what the default was when it
+//! began.
 //! Accepted connections have it too, unless their listener chose for itself. That works on every
 //! kernel which can load the algorithm; a program at the sockets of a cgroup would need the second
 //! version of cgroups, and one that picks in the algorithm itself would have to contain the other.
 //!
-//! The kernel tells at the end of each connection what it counted (`sock_diag(7)`). It does not tell
-//! the algorithm then, so lists of all connections are read in between: one that is shorter than
-//! the time between two lists is left out, and counted.
+//! The kernel tells at the end of each connection what it counted (`sock_diag(7)`). It does not
+//! tell the algorithm then, so lists of all connections are read in between: one that is shorter
+//! than the time between two lists is left out, and counted.
 
 mod diag;
 mod outcome;
@@ -30,7 +31,7 @@ use super::struct_ops::{self, Life};
 use super::{is_loaded, object};
 pub use diag::Ended;
 use diag::{Listener, Lister};
-pub use outcome::{Class, Comparison, Outcome};
+pub use outcome::{Class, Comparison, TrialOutcome};
 
 /// The default of the network namespace of this thread.
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
@@ -41,7 +42,7 @@ const LIST: Duration = Duration::from_millis(20);
 
 /// A trial on its way.
 #[derive(Debug)]
-pub struct Trial {
+pub struct KernelTrial {
     algorithm: String,
     other: String,
     share: f64,
@@ -67,7 +68,7 @@ enum Arm {
     Other,
 }
 
-impl Trial {
+impl KernelTrial {
     /// Begins: loads the algorithm if it is not loaded, for the time of the trial, and gives it to
     /// a share of new connections in the network namespace of this thread.
     pub fn begin(algorithm: &str, share: f64, seed: u64) -> Result<Self, KernelError> {
@@ -169,7 +170,7 @@ impl Trial {
 
     /// Ends: restores the default. Connections that are open keep what they have, and are not
     /// counted.
-    pub fn end(mut self) -> Result<Outcome, KernelError> {
+    pub fn end(mut self) -> Result<TrialOutcome, KernelError> {
         self.restore()?;
         self.take()?;
         let of = |arm: Arm| {
@@ -178,11 +179,11 @@ impl Trial {
         };
         let names = [self.algorithm.clone(), self.other.clone()];
         let lost = self.listener.lost();
-        Ok(Outcome::new(names, [of(Arm::Tried), of(Arm::Other)], self.left_out, lost))
+        Ok(TrialOutcome::new(names, [of(Arm::Tried), of(Arm::Other)], self.left_out, lost))
     }
 }
 
-impl Drop for Trial {
+impl Drop for KernelTrial {
     fn drop(&mut self) {
         // Also after an error; there is nobody to tell.
         let _ = self.restore();

@@ -20,7 +20,7 @@ const ENDS: [f64; 2] = [0.025, 0.975];
 
 /// What a trial found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct TrialOutcome {
     /// The algorithm that was tried, and the other.
     pub names: [String; 2],
     /// Connections of each that ended in the time of the trial.
@@ -77,7 +77,7 @@ fn share_again(connections: &[Ended]) -> f64 {
     if sent > 0.0 { sum(|ended| ended.again) / sent } else { 0.0 }
 }
 
-impl Outcome {
+impl TrialOutcome {
     pub(super) fn new(
         names: [String; 2],
         ended: [Vec<Ended>; 2],
@@ -123,7 +123,7 @@ mod tests {
         let tried = [of(50_000, 0.1, 500, 20), of(10_000, 0.05, 0, 3)].concat();
         let other = [of(60_000, 0.3, 0, 20), of(3 << 20, 2.0, 1 << 20, 30)].concat();
         let names = ["fld", "cubic"].map(str::to_owned);
-        let outcome = Outcome::new(names, [tried, other], 4, 0);
+        let outcome = TrialOutcome::new(names, [tried, other], 4, 0);
         assert_eq!(outcome.counts, [23, 50]);
         let class = |name| outcome.classes.iter().find(|class| class.name == name).expect("it is");
         let small = class("to 100 kB");
