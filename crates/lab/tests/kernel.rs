@@ -102,6 +102,21 @@ fn without_loss_the_kernels_window_is_the_simulators() {
     }
 }
 
+#[test]
+fn flows_of_one_run_begin_with_windows_of_their_own_in_the_kernel_as_in_the_simulator() {
+    let text = "[scenario]\nduration = \"400 ms\"\nsample = \"2 ms\"\n\
+                [topology]\nrate = \"1 Gbit/s\"\nrtt = \"80 ms\"\n\
+                [tcp]\nreceive_buffer = \"64 MB\"\n[[flow]]\nname = \"two\"\nprotocol = \"fld\"\n\
+                tcp.initial_window = 2\n[[flow]]\nname = \"ten\"\nprotocol = \"newreno\"\n";
+    let Some(recordings) = both(text) else { return };
+    for (platform, recording) in recordings {
+        for (flow, want) in [("two", 2.0), ("ten", 10.0)] {
+            let windows = rests(&rows(&recording, flow), 0.02);
+            assert_eq!(windows.first(), Some(&want), "{platform}, {flow}: {windows:?}");
+        }
+    }
+}
+
 /// The windows before and after each copy that no other is near, and the bytes received by then.
 fn isolated(rows: &[Row], rtt: f64) -> Vec<(f64, f64, f64)> {
     let mut found = Vec::new();
