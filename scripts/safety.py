@@ -14,11 +14,12 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-KINDS = ["auto", "friendly", "bbr", "cubic"]
+KINDS = ["auto", "friendly", "bbr", "cubic", "fld", "fld-linux", "fld-thesis", "fld-ns2"]
 HEAD = """# Safety of rate controllers
 
 Flows of one kind share a bottleneck in the simulator. The kinds are `auto` and `friendly` of DFCP,
-and BBR and CUBIC of TCP. This page is made by `scripts/safety.py` from the scenarios under
+and BBR, CUBIC and the four variants of FLD_TCP ([fld.md](fld.md)) of TCP. The last are measured
+when they have become long. This page is made by `scripts/safety.py` from the scenarios under
 `scenarios/safety`. `docs/rate.md` says what the figures mean for `auto` and what bounds them.
 
 Each cell gives the share of packets that the bottleneck's queue dropped, Jain's index of the flows'

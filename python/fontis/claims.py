@@ -11,7 +11,7 @@ from pathlib import Path
 from fontis import _native
 from fontis._native import Checked, Judged, UsageError
 
-__all__ = ["Book", "Checked", "Judged", "folder"]
+__all__ = ["Book", "Checked", "Judged", "books", "folder"]
 
 
 def folder() -> Path:
@@ -23,6 +23,12 @@ def folder() -> Path:
         if (above / "claims").is_dir():
             return above / "claims"
     raise UsageError('there is no folder "claims" here or above; FONTIS_CLAIMS can name one')
+
+
+def books() -> list[str]:
+    """Give the names of the books in the folder of claims."""
+    here = folder()
+    return sorted(path.stem for path in here.glob("*.jsonl") if path.with_suffix(".toml").is_file())
 
 
 class Book:

@@ -1,7 +1,7 @@
 """Figures of papers, redrawn from recorded runs, with published values where the text gives them.
 
-``figures.toml`` has every numbered figure of the three DFCP works that shows data: how it is
-redrawn, or why it is not.
+``figures.toml`` has every numbered figure of the works that shows data: how it is redrawn, or why
+it is not.
 
 >>> figure = find("dfcp-000-f4.1")[0]
 >>> plots.save(draw(figure), "figure.pdf")
@@ -17,7 +17,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from fontis import claims, plots
+from fontis import claims, fairness, plots
 from fontis import scenario as scenarios
 from fontis._native import FontisError, UsageError
 from fontis.results import Result, queue_series, results
@@ -83,6 +83,8 @@ class Figure:
     gain: float | None = None
     #: All flows of a run, and their sum.
     all_flows: bool = False
+    #: Variants, a group of bars each, or values of the weight on the x axis.
+    groups: tuple[str, ...] = ()
 
     @property
     def work(self) -> str:
@@ -109,7 +111,8 @@ def figures() -> tuple[Figure, ...]:
 def _read(table: dict[str, Any]) -> Figure:
     series = tuple(Series(**one) for one in table.pop("series", ()))
     points = tuple(Point(**one) for one in table.pop("points", ()))
-    return Figure(**{**table, "panels": tuple(table.get("panels", ())), "series": series, "points": points})
+    lists = {name: tuple(table.get(name, ())) for name in ("panels", "groups")}
+    return Figure(**{**table, **lists, "series": series, "points": points})
 
 
 def find(name: str) -> list[Figure]:
@@ -127,21 +130,27 @@ def draw(figure: Figure, *, run: bool = False) -> Any:
         raise UsageError(f"{figure.id} is not redrawn: {figure.why}")
     if figure.kind == "settings":
         return _rates(figure)
+    if figure.kind == "indifference":
+        return _indifference(figure)
     known = [one for one in results(figure.scenario, run=run) if one.metrics is not None]
     if not known:
         raise MissingResults(f"{figure.id}: nothing is recorded of {figure.scenario}: run fontis lab run {figure.scenario}")
     with plots.style():
         drawing = _Drawing(figure, known, run)
-        {"lines": _lines, "bars": _bars, "bins": _bins, "ratio": _bins, "cdf": _cdf, "queue": _queue}[figure.kind](drawing)
+        KINDS[figure.kind](drawing)
         return drawing.finish()
 
 
 def coverage(figure: Figure) -> tuple[int, int]:
     """How many of the runs that a figure shows are recorded, and how many it shows."""
+    if not figure.scenario:
+        return 0, 0
     shown = [
         one
         for one in results(figure.scenario)
-        if any(_fits(one, series, figure) for series in figure.series) or figure.kind == "settings"
+        if any(_fits(one, series, figure) for series in figure.series)
+        or figure.kind == "settings"
+        or one.run.variant in figure.groups
     ]
     if figure.kind == "queue":
         return sum(queue_series(one.run) is not None for one in shown), len(shown)
@@ -256,12 +265,12 @@ def _bars(drawing: _Drawing) -> None:
     drawing.main.axhline(0, color="black", linewidth=0.6)
 
 
-def _binned(one: Result, flow: str) -> list[tuple[float, float]]:
-    """A flow's goodput in thirtieths of the run, at their middles."""
+def _binned(one: Result, flow: str, metric: str = "goodput_bin") -> list[tuple[float, float]]:
+    """A flow's goodput or window in thirtieths of the run, at their middles."""
     # The length is that of the scenario: no run whose bins are drawn ends early.
     length = number(one.run.settings.get("scenario.duration", "60 s")) / 1000.0 / BINS
     metrics = one.metrics or {}
-    values = ((at, metrics.get((f"goodput_bin_{at:02}", flow))) for at in range(BINS))
+    values = ((at, metrics.get((f"{metric}_{at:02}", flow))) for at in range(BINS))
     return [((at + 0.5) * length, value) for at, value in values if value is not None]
 
 
@@ -288,7 +297,7 @@ def _bins(drawing: _Drawing) -> None:
             drawing.main.plot(*zip(*total, strict=True), label="all flows", **{**plots.look(1), "marker": ""})
             _rate_line(drawing.main, found[0])
             continue
-        curve = _binned(found[0], series.subject)
+        curve = _binned(found[0], series.subject, figure.y or "goodput_bin")
         if series.over:
             other = dict(_binned(found[0], series.over))
             curve = [(x, y / other[x]) for x, y in curve if other.get(x)]
@@ -338,6 +347,104 @@ def _queue(drawing: _Drawing) -> None:
     if not drawn:
         name = drawing.figure.id
         raise MissingResults(f"{name}: no queue is recorded over time: fontis lab figure {name} --run records it")
+
+
+def _of_flows(one: Result, metric: str, begin: str) -> list[float]:
+    """A metric of the flows whose names begin so, in their order."""
+    found = [(subject, value) for (name, subject), value in (one.metrics or {}).items() if name == metric]
+    found = [(subject, value) for subject, value in found if subject != "all" and subject.startswith(begin)]
+    return [value for _, value in sorted(found, key=lambda item: int(re.sub(r"\D", "", item[0]) or 0))]
+
+
+def _cumulative(drawing: _Drawing) -> None:
+    """Completion times added up, one flow after the other."""
+    for place, series in enumerate(drawing.figure.series):
+        for one in drawing.of(series)[:1]:
+            times = _of_flows(one, "fct", series.subject)
+            sums = [math.fsum(times[: count + 1]) for count in range(len(times))]
+            drawing.main.plot(range(1, len(sums) + 1), sums, label=series.label, **{**plots.look(place), "marker": ""})
+    drawing.from_zero = True
+
+
+def _mixes(drawing: _Drawing) -> None:
+    """The mean rate of each kind of flow in each of some variants: size over completion time."""
+    figure = drawing.figure
+    width = 0.8 / len(figure.series)
+    for place, series in enumerate(figure.series):
+        means = []
+        for group in figure.groups:
+            runs = [one for one in drawing.known if one.run.variant == group]
+            size = {
+                setting: number(value) for one in runs for setting, value in one.run.settings.items() if setting.endswith(".size")
+            }
+            bits = 8e-6 * max(size.values(), default=0.0)
+            rates = [bits / time for one in runs for time in _of_flows(one, "fct", series.subject)]
+            means.append(math.fsum(rates) / len(rates) if rates else 0.0)
+        at = [group + (place - (len(figure.series) - 1) / 2) * width for group in range(len(means))]
+        drawing.main.bar(at, means, width, label=series.label, color=plots.COLOURS[place], edgecolor="white", linewidth=0.2)
+    drawing.main.set_xticks(range(len(figure.groups)), [group.upper() for group in figure.groups])
+
+
+def _weights(drawing: _Drawing) -> None:
+    """Shares of two users of one node over the second's weight: closed form, and by packets."""
+    found = {one.setting("queue.quanta"): one.metrics or {} for one in drawing.known}
+    weights = [float(weight) for weight in drawing.figure.groups]
+    for place, series in enumerate(drawing.figure.series):
+        alpha = float(series.variant)
+        line = [fairness.allocate(100.0, [fairness.User(1.0), fairness.User(weight)], alpha)[1] for weight in weights]
+        look = plots.look(place)
+        drawing.main.plot(weights, line, label=series.label, **{**look, "marker": ""})
+        # Quanta are whole bytes beside 300.
+        packets = [(weight, found.get(f"300:{round(300 * weight ** (1 / alpha))}")) for weight in weights]
+        dots = [(weight, of) for weight, of in packets if of and ("goodput", "heavy1") in of]
+        share = [100 * of["goodput", "heavy1"] / (of["goodput", "heavy1"] + of["goodput", "light1"]) for _, of in dots]
+        drawing.main.plot([weight for weight, _ in dots], share, **{**look, "linestyle": ""})
+    drawing.from_zero = True
+
+
+def _indices(drawing: _Drawing) -> None:
+    """Jain's index of twenty users of whom some have more weight: closed form, and by packets."""
+    for panel, axes in drawing.axes.items():
+        alpha = float(panel.rpartition(" ")[2])
+        for place, weight in enumerate(float(group) for group in drawing.figure.groups):
+            ratio = weight ** (1 / alpha)
+            look = plots.look(place)
+            line = [fairness.jain_of_classes(k / 20, ratio) for k in range(21)]
+            axes.plot(range(21), line, label=f"weight {weight:g}", **{**look, "marker": ""})
+            quanta = f"300:{round(300 * ratio)}"
+            runs = [one for one in drawing.known if one.setting("queue.quanta") == quanta]
+            dots = sorted((int(one.run.variant[1:]), (one.metrics or {})["jain", "all"]) for one in runs)
+            axes.plot([k for k, _ in dots], [index for _, index in dots], **{**look, "linestyle": ""})
+
+
+def _indifference(figure: Figure) -> Any:
+    """What a second user must have so that the sum of both utilities stays."""
+    drawn, (axes, *_) = plots.new(1)
+    xs = [10.0 + place for place in range(91)]
+    for place, series in enumerate(figure.series):
+        notion = {"0": "throughput"}.get(series.variant, float(series.variant))
+        curve = [(x, fairness.indifferent(notion, (1.0, 1.0), (50.0, 50.0), x)) for x in xs]
+        points = [(x, y) for x, y in curve if y is not None]
+        axes.plot(*zip(*points, strict=True), label=series.label, **{**plots.look(place), "marker": ""})
+    axes.set_ylim(0, 120)
+    axes.set_xlabel(figure.x_label)
+    axes.set_ylabel(figure.y_label)
+    axes.legend()
+    return drawn
+
+
+KINDS: dict[str, Callable[[_Drawing], None]] = {
+    "lines": _lines,
+    "bars": _bars,
+    "bins": _bins,
+    "ratio": _bins,
+    "cdf": _cdf,
+    "queue": _queue,
+    "cumulative": _cumulative,
+    "mixes": _mixes,
+    "weights": _weights,
+    "indices": _indices,
+}
 
 
 def _changes(one: Result) -> list[tuple[float, float]]:

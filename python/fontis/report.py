@@ -5,6 +5,7 @@
 
 import base64
 import html
+import itertools
 import os
 import re
 from collections import Counter
@@ -64,9 +65,8 @@ def papers(judged: claims.Judged, works: Sequence[str] = ()) -> list[Paper]:
     """Put claims and figures together, by paper; of all papers, or of these works."""
     found: dict[str, Paper] = {}
     for claim in judged.claims:
-        work = "-".join(claim.id.split("-")[:2])
-        if not works or work in works:
-            found.setdefault(work, Paper(work, claim.work, [], [], [])).claims.append(claim)
+        if not works or claim.paper in works:
+            found.setdefault(claim.paper, Paper(claim.paper, claim.work, [], [], [])).claims.append(claim)
     for work, paper in found.items():
         places = {section.place: Place(section.place, section) for section in judged.sections if section.work == work}
         for figure in figures.figures():
@@ -160,9 +160,10 @@ about them and what came of that here. Stars and dotted lines are published valu
 <code>claims/results</code> are not repeated; <code>--fresh</code> repeats them. The same seeds give the same numbers on every
 machine.</p>
 <pre>fontis lab check {html.escape(book)}            # runs what is missing, judges every claim
-fontis lab report --folder site   # this site</pre>
+fontis lab report --book {html.escape(book)}    # this site</pre>
 <h2>How it was made</h2>
-<p>By the simulator of this version, in virtual time, with the seeds that the scenarios state. All runs together took
+<p>By the simulator of this version, in virtual time, with the seeds that the scenarios state, and on the testbed, with
+real kernels in real time, where a scenario's name ends in @testbed. All runs together took
 {total / 3600:.1f} hours on one core:</p>
 <details><summary>Computing, by scenario</summary>
 {_table(("scenario", "runs", "seconds on one core"), computing)}</details>"""
@@ -185,12 +186,11 @@ def _place(site: Site, paper: Paper, place: Place, judged: claims.Judged) -> str
     told = place.section.html if place.section else "<p>No claim is about it.</p>"
     ids = place.section.ids if place.section else []
     scenarios = {name for claim in judged.claims if claim.id in ids for name in claim.scenarios}
-    scenarios |= {figure.scenario for figure in place.figures}
+    scenarios |= {figure.scenario for figure in place.figures if figure.scenario}
     commands = [f"fontis lab run {' '.join(sorted(scenarios))}"] if scenarios else []
     commands += [f"fontis lab figure {figure.id}" for figure in place.figures]
     if ids:
-        parts = ids[0].split("-")
-        commands.append(f"fontis lab check {parts[0]} {'-'.join(parts[: 2 if place.name == 'text' else 3])}")
+        commands.append(f"fontis lab check {paper.id.split('-')[0]} {_common(ids, paper.id)}")
     repeat = "\n".join(html.escape(command) for command in commands)
     body = f"""<section id="{paper.id}-{place.anchor}"><h2>{html.escape(place.name)}</h2>
 <div class="pair"><div>{drawn}</div><div>{told}</div></div>
@@ -198,9 +198,17 @@ def _place(site: Site, paper: Paper, place: Place, judged: claims.Judged) -> str
     return body if drawn else body.replace('class="pair"', 'class="alone"')
 
 
+def _common(ids: Sequence[str], paper: str) -> str:
+    """Give the parts that all identifiers begin with; the paper's at least."""
+    parts = [one.split("-") for one in ids]
+    same = list(itertools.takewhile(lambda at: len(set(at)) == 1, zip(*parts, strict=False)))
+    return "-".join(at[0] for at in same) or paper
+
+
 def _figure(site: Site, figure: Figure) -> str:
     there, runs = figures.coverage(figure)
     made = f"Scenario {html.escape(figure.scenario)}; of {runs} runs that it shows {there} are recorded."
+    made = made if figure.scenario else "Computed."
     try:
         picture = f'<img src="{site.figure(figure)}" alt="{html.escape(figure.title)}">'
     except figures.MissingResults as error:
@@ -210,18 +218,20 @@ def _figure(site: Site, figure: Figure) -> str:
     return f"<figure>{picture}\n<figcaption>{caption}</figcaption></figure>"
 
 
-def tables(folder: str | os.PathLike[str], book: str = "dfcp") -> list[Path]:
-    """Write tables in Markdown: of the papers (README.md) and of their figures (figures.md)."""
-    judged = claims.Book(book).judge()
-    about = papers(judged)
-    rows = [(paper.title, str(len(paper.claims)), *(str(paper.count[name]) for name in VERDICTS)) for paper in about]
+def tables(folder: str | os.PathLike[str]) -> list[Path]:
+    """Write tables in Markdown: of all papers (README.md) and of their figures (figures.md)."""
+    rows = [
+        (paper.title, f"[{book}]({book}.md)", str(len(paper.claims)), *(str(paper.count[name]) for name in VERDICTS))
+        for book in claims.books()
+        for paper in papers(claims.Book(book).judge())
+    ]
     summary = f"""# What is reproduced
 
 Made by `fontis lab report --tables docs/reproduction`, from the runs in `claims/results`.
-[{book}.md]({book}.md) has every claim, [figures.md](figures.md) every figure; `fontis lab report`
-makes a site of both.
+The page of a book has every claim, [figures.md](figures.md) every figure;
+`fontis lab report --book NAME` makes a site of both.
 
-{_markdown(("paper", "claims", *WORDS), rows)}"""
+{_markdown(("paper", "book", "claims", *WORDS), rows)}"""
     drawn = []
     for figure in figures.figures():
         there, runs = figures.coverage(figure) if figure.scenario else (0, 0)

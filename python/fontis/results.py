@@ -36,8 +36,10 @@ def results(scenario: str, *, run: bool = False, folder: Path | None = None) -> 
     recorded: dict[str, Mapping[tuple[str, str], float]] = {}
     for path in sorted(folder.glob("*.jsonl")):
         recorded.update(_read(path, path.stat().st_mtime_ns))
-    runs = scenarios.runs(scenarios.recipe(scenario))
-    return [Result(one, recorded.get(one.key)) for one in runs]
+    name, on, _ = scenario.partition("@testbed")
+    runs = scenarios.runs(scenarios.recipe(name))
+    begin = "testbed-" if on else ""
+    return [Result(one, recorded.get(begin + one.key)) for one in runs]
 
 
 @lru_cache(maxsize=256)

@@ -98,8 +98,10 @@ def test_what_runs_anywhere_runs(desk, command):
         said = run(command, the(prefix), more, desk)
         assert said.strip(), prefix
         if prefix == "fontis lab check":
-            reproduced, differ = map(int, re.match(r"(\d+) reproduced, (\d+) differ", said.splitlines()[-1]).groups())
-            assert re.search(rf"\b{reproduced} are reproduced, {differ} differ", README.replace("\n", " "))
+            assert the(prefix) == "fontis lab check dfcp --recorded"
+            for checked in (said, run(command, "fontis lab check fld --recorded", "", desk)):
+                reproduced, differ = map(int, re.match(r"(\d+) reproduced, (\d+) differ", checked.splitlines()[-1]).groups())
+                assert re.search(rf"\b{reproduced} are reproduced, {differ} differ", README.replace("\n", " "))
     assert {path.suffix for path in (desk / "figures").iterdir()} == {".svg", ".pdf", ".png"}
     assert (desk / "dfcp.html").is_file() and len(list((desk / "recordings/ten").glob("0*"))) == 3
 

@@ -73,10 +73,11 @@ def test_tables_name_every_figure_and_those_that_are_committed_do_too(tmp_path):
     committed = Path("docs/reproduction")
     named = [re.findall(r"^\| `([\w.-]+)`", path.read_text(), re.MULTILINE) for path in (drawn, committed / drawn.name)]
     assert named[0] == named[1] == [figure.id for figure in figures.figures()]
-    papers = [
-        re.findall(r"^\| (\w+ of \d+) \| (\d+)", path.read_text(), re.MULTILINE) for path in (summary, committed / summary.name)
-    ]
-    assert papers[0] == papers[1] and sum(int(count) for _, count in papers[0]) == len(claims.Book("dfcp"))
+    title = r"^\| (\w+ of \d+) \| \S+ \| (\d+)"
+    both = (summary, committed / summary.name)
+    papers = [re.findall(title, path.read_text(), re.MULTILINE) for path in both]
+    total = sum(len(claims.Book(name)) for name in claims.books())
+    assert papers[0] == papers[1] and sum(int(count) for _, count in papers[0]) == total
 
 
 def test_the_command_prints_claims_as_html(command):
@@ -92,6 +93,14 @@ def test_a_figure_that_is_not_there_is_refused_with_those_that_are():
         figures.find("dfcp-000-f9.9")
     with pytest.raises(UsageError, match="is not redrawn: "):
         figures.draw(figures.find("dfcp-000-f2.2")[0])
+
+
+def test_a_book_of_one_paper_has_a_site_too(tmp_path):
+    start = report.build(report.Site(tmp_path / "site"), "fld")
+    page = (start.parent / "fld.html").read_text()
+    assert "Table 4.1" in page and "fontis lab check fld fld-t41" in page and "fontis lab run FB3@testbed" in page
+    drawn = {path.stem for path in (start.parent / "figures").glob("*.svg")}
+    assert drawn == {figure.id for figure in figures.find("fld") if not figure.why} and len(drawn) >= 10
 
 
 def test_every_published_point_of_a_figure_is_a_claim_with_a_number():

@@ -57,6 +57,35 @@ fn an_algorithm_is_in_the_kernel_until_it_is_unloaded() {
     assert!(error(&gone).contains("kernel load fld"), "{}", error(&gone));
 }
 
+#[test]
+fn a_trial_that_is_ended_early_restores_the_default_and_says_what_it_found() {
+    let wrong = output(&["kernel", "try", "fld", "--for", "1h", "--share", "0%"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(error(&wrong).contains("from 1% to 99%"), "{}", error(&wrong));
+    let unknown = output(&["kernel", "try", "tahoe", "--for", "1h"]);
+    assert_eq!(unknown.status.code(), Some(2), "{}", error(&unknown));
+    // In a network namespace of its own: the machine's default is not touched.
+    let script = "default=/proc/sys/net/ipv4/tcp_congestion_control; echo reno > $default
+        \"$1\" kernel try fld --for 1h --json & sleep 1; kill -TERM $!; wait $! || exit 9
+        cat $default";
+    let tried = Command::new("unshare")
+        .args(["-n", "sh", "-c", script, "sh", env!("CARGO_BIN_EXE_fontis")])
+        .output();
+    let Ok(tried) = tried else { return eprintln!("not checked: there is no unshare") };
+    if !tried.status.success() {
+        // Without permission it says so in one line.
+        let lacks = ["permission denied", "Operation not permitted", "this kernel cannot"];
+        let said = error(&tried) + &String::from_utf8_lossy(&tried.stdout);
+        assert!(lacks.iter().any(|lack| said.contains(lack)), "{said}");
+        return eprintln!("not checked: {said}");
+    }
+    let said = String::from_utf8_lossy(&tried.stdout).into_owned();
+    let (outcome, default) = said.trim().rsplit_once('\n').expect("two lines");
+    assert_eq!(default, "reno");
+    let outcome: Value = serde_json::from_str(outcome).expect("JSON");
+    assert_eq!(outcome["names"], serde_json::json!(["fld", "reno"]));
+}
+
 /// Whether networks can be made here; says so if not.
 fn possible() -> bool {
     let output = output(&["testbed", "shell", "--", "true"]);

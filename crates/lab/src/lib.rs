@@ -12,6 +12,7 @@ mod lateness;
 pub mod live;
 pub mod relay;
 pub mod sim;
+mod statistics;
 #[cfg(target_os = "linux")]
 pub mod testbed;
 

@@ -17,7 +17,13 @@ fn recorded() -> Results {
 
 #[test]
 fn every_claim_that_can_be_checked_is_bound_and_every_difference_has_a_cause() {
-    let book = Book::read(&folder(), "dfcp").expect("the book is whole");
+    for name in ["dfcp", "fld"] {
+        check(name);
+    }
+}
+
+fn check(name: &str) {
+    let book = Book::read(&folder(), name).expect("the book is whole");
     let checked = book.check(&[], &mut recorded(), &|_| ()).expect("it is judged");
     assert_eq!(checked.len(), book.claims().len());
     let mut wrong = Vec::new();

@@ -3,10 +3,14 @@
 #![cfg(target_os = "linux")]
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use fontis_base::Stream;
+use fontis_lab::kernel::{KernelError, KernelTrial};
 use fontis_lab::{kernel, testbed};
 use fontis_sim::Recording;
 use fontis_sim::scenario::Scenario;
@@ -98,6 +102,21 @@ fn without_loss_the_kernels_window_is_the_simulators() {
     }
 }
 
+#[test]
+fn flows_of_one_run_begin_with_windows_of_their_own_in_the_kernel_as_in_the_simulator() {
+    let text = "[scenario]\nduration = \"400 ms\"\nsample = \"2 ms\"\n\
+                [topology]\nrate = \"1 Gbit/s\"\nrtt = \"80 ms\"\n\
+                [tcp]\nreceive_buffer = \"64 MB\"\n[[flow]]\nname = \"two\"\nprotocol = \"fld\"\n\
+                tcp.initial_window = 2\n[[flow]]\nname = \"ten\"\nprotocol = \"newreno\"\n";
+    let Some(recordings) = both(text) else { return };
+    for (platform, recording) in recordings {
+        for (flow, want) in [("two", 2.0), ("ten", 10.0)] {
+            let windows = rests(&rows(&recording, flow), 0.02);
+            assert_eq!(windows.first(), Some(&want), "{platform}, {flow}: {windows:?}");
+        }
+    }
+}
+
 /// The windows before and after each copy that no other is near, and the bytes received by then.
 fn isolated(rows: &[Row], rtt: f64) -> Vec<(f64, f64, f64)> {
     let mut found = Vec::new();
@@ -181,6 +200,43 @@ fn the_object_is_made_of_the_source_beside_it() {
     }
 }
 
+/// Cells of docs/safety.md in which `fld` drops more than a fiftieth, and more than CUBIC: the
+/// cell, and both shares.
+fn broken_rows(page: &str) -> Vec<(String, String, String)> {
+    let (mut columns, mut broken) = ((0, 0), Vec::new());
+    for line in page.lines().filter(|line| line.starts_with("| ")) {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        let place = |name| cells.iter().position(|cell| *cell == name);
+        if let (Some(fld), Some(cubic)) = (place("fld"), place("cubic")) {
+            columns = (fld, cubic);
+            continue;
+        }
+        let drops = |column: usize| cells[column].split(',').next().unwrap_or("").to_owned();
+        let (fld, cubic) = (drops(columns.0), drops(columns.1));
+        let number = |text: &str| text.parse::<f64>().expect("a share");
+        if number(&fld) > 0.02 && number(&fld) > number(&cubic) {
+            broken.push((cells[0].to_owned(), fld, cubic));
+        }
+    }
+    broken
+}
+
+#[test]
+fn loading_warns_of_every_row_of_the_page_on_safety_that_is_broken() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/safety.md");
+    let page = fs::read_to_string(page).expect("the page");
+    assert!(page.contains("| fld-ns2 |"), "the variants are columns");
+    let warning = kernel::warning("fld").unwrap_or("");
+    let broken = broken_rows(&page);
+    assert_eq!(broken.is_empty(), warning.is_empty());
+    for (cell, fld, cubic) in broken {
+        let numbers = cell.split(' ').filter(|word| word.starts_with(char::is_numeric));
+        for number in numbers.map(|word| word.trim_end_matches(',')).chain([&*fld, &*cubic]) {
+            assert!(warning.contains(number), "{cell}: {fld}, {cubic}");
+        }
+    }
+}
+
 #[test]
 fn the_source_compiles_where_there_is_a_clang() {
     if Command::new("clang").arg("--version").output().is_err() {
@@ -191,4 +247,91 @@ fn the_source_compiles_where_there_is_a_clang() {
     let built = Command::new(sources().join("build.sh")).arg(&object).output().expect("it runs");
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     assert!(fs::metadata(object).is_ok_and(|object| object.len() > 1000));
+}
+
+/// Objects that a server on the loopback interface sends, several at the same time, to clients that
+/// read slowly, so that a connection lasts some 100 ms.
+fn traffic(until: Instant) -> std::io::Result<usize> {
+    const BYTES: usize = 300_000;
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let to = listener.local_addr()?;
+    let accepting = std::thread::spawn(move || {
+        while let Ok((mut socket, _)) = listener.accept() {
+            let mut one = [0];
+            if socket.read(&mut one).unwrap_or(0) == 0 {
+                return;
+            }
+            std::thread::spawn(move || socket.write_all(&[0; BYTES]));
+        }
+    });
+    let client = move || -> std::io::Result<usize> {
+        let mut done = 0;
+        while Instant::now() < until {
+            let mut socket = TcpStream::connect(to)?;
+            socket.write_all(b"?")?;
+            let (mut got, mut buffer) = (0, vec![0; BYTES / 10]);
+            while got < BYTES {
+                let read = socket.read(&mut buffer)?;
+                if read == 0 {
+                    break;
+                }
+                got += read;
+                std::thread::sleep(Duration::from_millis(8));
+            }
+            done += usize::from(got == BYTES);
+        }
+        Ok(done)
+    };
+    let clients: Vec<_> = (0..6).map(|_| std::thread::spawn(client)).collect();
+    let done = clients.into_iter().map(|client| client.join().expect("it ends")).sum();
+    // A connection that asks for nothing ends the server.
+    drop(TcpStream::connect(to)?);
+    accepting.join().expect("it ends");
+    done
+}
+
+#[test]
+fn a_trial_gives_new_connections_one_algorithm_or_the_other_and_restores_the_default() {
+    if testbed::gain_privilege().is_err() {
+        return eprintln!("not tried: no networks can be made here");
+    }
+    let namespace = testbed::Namespace::new().expect("a namespace");
+    let default = || fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control");
+    let tried = namespace.run(|| {
+        fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "reno").expect("reno is there");
+        let mut trial = match KernelTrial::begin("fld", 0.5, 1) {
+            Ok(trial) => trial,
+            Err(error @ (KernelError::Forbidden { .. } | KernelError::Unsupported(_))) => {
+                assert_eq!(error.to_string().lines().count(), 1);
+                eprintln!("not tried: {error}");
+                return Ok(None);
+            }
+            Err(error) => panic!("{error}"),
+        };
+        let until = Instant::now() + Duration::from_secs(3);
+        let clients = std::thread::spawn(move || traffic(until));
+        while !clients.is_finished() {
+            trial.step().expect("it goes on");
+        }
+        let done = clients.join().expect("it ends").expect("the loopback interface works");
+        let outcome = trial.end().expect("it ends");
+        assert_eq!(default().expect("a default").trim(), "reno");
+        // One that is given up restores the default too.
+        let mut again = KernelTrial::begin("fld", 0.99, 2).expect("a second one");
+        again.step().expect("it goes on");
+        drop(again);
+        assert_eq!(default().expect("a default").trim(), "reno");
+        Ok(Some((done, outcome)))
+    });
+    let Some((done, outcome)) = tried.expect("a namespace") else { return };
+    println!("{done} objects, {outcome:?}");
+    assert_eq!(outcome.names, ["fld", "reno"]);
+    // Clients sent a byte on the same connections' other ends, which is no data to speak of.
+    let class = outcome.classes.iter().find(|class| class.name == "to 500 kB").expect("it is");
+    let [tried, other] = class.counts;
+    assert!(tried + other <= done && (tried + other) * 10 >= done * 9, "{done}: {outcome:?}");
+    assert!(tried * 5 >= done && other * 5 >= done, "{outcome:?}");
+    assert!(class.medians.iter().all(|time| (0.01..1.0).contains(time)), "{outcome:?}");
+    let faster = class.faster.expect("there are enough");
+    assert!(faster.interval[0] <= faster.ratio && faster.ratio <= faster.interval[1]);
 }

@@ -46,8 +46,10 @@ pub(crate) struct Section {
 pub(crate) struct Checked {
     /// The claim's identifier.
     id: String,
-    /// The paper that it is from.
+    /// The paper that it is from: the beginning of its identifier; its title; and the place there.
+    paper: String,
     work: String,
+    place: String,
     /// reproduced, differs, undecidable or not checkable.
     verdict: &'static str,
     /// What we have, if it is a number.
@@ -135,7 +137,7 @@ impl Book {
         }
         let (checked, findings, markdown, seconds) = done.map_err(|error: String| failed(error))?;
         let section = |one: claims::Section| {
-            let claims::Section { work, place, ids, markdown } = one;
+            let claims::Section { work, place, ids, markdown, .. } = one;
             Py::new(py, Section { work, place, ids, html: claims::html(&markdown) })
         };
         let title = format!("What of {} is reproduced", self.name);
@@ -198,7 +200,9 @@ impl From<claims::Checked> for Checked {
             ..
         } = one.claim;
         Self {
-            work: claims::title(&id).to_owned(),
+            paper: one.paper,
+            work: one.title,
+            place: one.place,
             id,
             verdict: name(one.verdict),
             ours: one.ours,

@@ -12,6 +12,8 @@ examples:
     fontis lab report --single dfcp.html
   The dissertation alone:
     fontis lab report dfcp-000
+  The claims on FLD_TCP and fairness:
+    fontis lab report --book fld
 
 What is recorded in the folder of claims is shown; nothing is run.
 Exit codes: 0 if it is made, 1 if it failed, 2 for wrong usage."""
@@ -33,19 +35,19 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--folder", default="site", metavar="DIR", help="where the site goes [default: site]")
     where.add_argument("--single", metavar="FILE", help="one HTML file that needs nothing beside it")
-    where.add_argument("--tables", metavar="DIR", help="write summary tables in Markdown instead")
+    where.add_argument("--tables", metavar="DIR", help="write summary tables of all books in Markdown instead")
 
 
 def run(args: argparse.Namespace) -> None:
     """Make the site, the file, or the tables."""
     from fontis import figures, report
 
-    known = {figure.work for figure in figures.figures()}
+    known = {figure.work for figure in figures.figures() if figure.work.split("-")[0] == args.book}
     for work in args.works:
         if work not in known:
             raise UsageError(f"there is no paper {work!r}; there are {', '.join(sorted(known))}")
     if args.tables:
-        for path in report.tables(args.tables, args.book):
+        for path in report.tables(args.tables):
             print(path)
         return
     site = report.Site(args.single or args.folder, single=bool(args.single))

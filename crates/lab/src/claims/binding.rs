@@ -4,8 +4,9 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Binding {
-    /// The patterns of identifiers; `{name}` matches letters, digits and dots, and stands for the
-    /// match in all other texts of the binding.
+    /// The patterns of identifiers; `{name}` matches letters, digits, dots and underscores, and
+    /// stands for the match in all other texts of the binding. `{published}` stands for the
+    /// published value.
     pub(super) claims: Vec<String>,
     /// An expression for our value, in the claim's unit, or with `holds` to be shown.
     #[serde(default)]
@@ -21,6 +22,9 @@ pub(super) struct Binding {
     /// The reason for another tolerance.
     #[serde(default)]
     pub(super) reason: String,
+    /// What claims state that other expressions decide as well, so that all are one fact.
+    #[serde(default)]
+    pub(super) fact: String,
     /// What the check rests on.
     #[serde(default)]
     pub(super) kind: Evidence,
@@ -62,8 +66,55 @@ pub enum Evidence {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Bindings {
+    /// The papers of the book.
+    #[serde(default)]
+    pub(super) paper: Vec<Paper>,
     #[serde(default)]
     pub(super) binding: Vec<Binding>,
+}
+
+/// A paper whose claims a book has.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Paper {
+    /// The beginning of its claims' identifiers.
+    pub(super) id: String,
+    /// What pages call it.
+    pub(super) title: String,
+    /// Its figures, tables and sections, by what follows the paper in the claims' identifiers;
+    /// the longest beginning counts.
+    #[serde(default)]
+    pub(super) places: std::collections::BTreeMap<String, String>,
+}
+
+impl Paper {
+    /// What follows the paper in an identifier of one of its claims.
+    pub(super) fn rest<'a>(&self, id: &'a str) -> Option<&'a str> {
+        id.strip_prefix(&*self.id)?.strip_prefix('-')
+    }
+
+    /// The figure, table or section that an identifier names.
+    pub(super) fn place(&self, id: &str) -> String {
+        let rest = self.rest(id).unwrap_or(id);
+        let begins = |name: &str| {
+            rest.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+        };
+        let named = self.places.iter().filter(|(name, _)| begins(name));
+        let longest = named.max_by_key(|(name, _)| name.len());
+        longest.map_or_else(|| numbered(rest), |(_, place)| place.clone())
+    }
+}
+
+/// The place that the first part of a name is: f4.1 is a figure, t4.1 a table.
+fn numbered(rest: &str) -> String {
+    let what = rest.split('-').next().unwrap_or("");
+    let number = what.get(1..).unwrap_or("");
+    let is_number = number.starts_with(|c: char| c.is_ascii_digit());
+    match what.chars().next() {
+        Some('f') if is_number => format!("Figure {number}"),
+        Some('t') if is_number => format!("Table {number}"),
+        _ => "text".to_owned(),
+    }
 }
 
 impl Binding {
@@ -88,7 +139,7 @@ fn captures(pattern: &str, id: &str) -> Option<Vec<(String, String)>> {
     let close = open + pattern[open..].find('}')?;
     let rest = id.strip_prefix(&pattern[..open])?;
     let name = &pattern[open + 1..close];
-    let usable = |c: char| c.is_ascii_alphanumeric() || c == '.';
+    let usable = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
     // The shortest that leaves a match for the others.
     let ends = rest.char_indices().take_while(|(_, c)| usable(*c)).map(|(at, c)| at + c.len_utf8());
     for end in ends {
@@ -103,6 +154,23 @@ fn captures(pattern: &str, id: &str) -> Option<Vec<(String, String)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_claim_s_place_is_what_its_identifier_names_or_the_paper_s_own_list() {
+        let places = [("t41", "Table 4.1"), ("sim", "Section 3.1"), ("sim-f32", "Figure 3.2")];
+        let paper = Paper {
+            id: "fld".to_owned(),
+            title: "Dissertation of 2020".to_owned(),
+            places: places.map(|(name, place)| (name.to_owned(), place.to_owned())).into(),
+        };
+        let place = |id: &str| paper.place(&format!("fld-{id}"));
+        assert_eq!(place("t41-a1_0p2-xa"), "Table 4.1");
+        assert_eq!(place("sim-f32-delay"), "Figure 3.2");
+        assert_eq!(place("sim-f33-delay"), "Section 3.1");
+        assert_eq!(place("t4.1-10G"), "Table 4.1");
+        assert_eq!(place("f7-exception"), "Figure 7");
+        assert_eq!(place("proto-syn"), "text");
+    }
 
     #[test]
     fn a_pattern_s_captures_are_what_stands_in_their_places() {

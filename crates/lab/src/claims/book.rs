@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use super::binding::{Binding, Bindings, Evidence};
+use super::binding::{Binding, Bindings, Evidence, Paper};
 use super::expression::{World, evaluate};
 use super::results::Results;
 use super::value::Value;
@@ -16,9 +16,11 @@ use super::{functions, results};
 pub struct Claim {
     /// Its identifier.
     pub id: String,
-    /// The paper.
+    /// The paper; empty if the book has one only.
+    #[serde(default)]
     pub source: String,
-    /// Its place there.
+    /// Its place there: lines, or offsets in the text.
+    #[serde(alias = "source_offsets")]
     pub source_lines: String,
     /// Its subject.
     pub system: String,
@@ -59,6 +61,12 @@ pub enum Verdict {
 pub struct Checked {
     /// The claim.
     pub claim: Claim,
+    /// The paper that it is from: the beginning of its identifier.
+    pub paper: String,
+    /// What pages call the paper.
+    pub title: String,
+    /// The figure, table or section there.
+    pub place: String,
     /// The verdict.
     pub verdict: Verdict,
     /// Our value.
@@ -81,6 +89,7 @@ pub struct Checked {
 
 /// Claims and their bindings.
 pub struct Book {
+    papers: Vec<Paper>,
     claims: Vec<Claim>,
     bindings: Vec<Binding>,
 }
@@ -100,7 +109,15 @@ impl Book {
         let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
         let bindings: Bindings =
             toml::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
-        let book = Self { claims, bindings: bindings.binding };
+        let papers = match &*bindings.paper {
+            // A book that names none is one paper's.
+            [] => {
+                let (id, title) = (name.to_owned(), name.to_owned());
+                vec![Paper { id, title, places: BTreeMap::new() }]
+            }
+            papers => papers.to_vec(),
+        };
+        let book = Self { papers, claims, bindings: bindings.binding };
         for binding in &book.bindings {
             if !book.claims.iter().any(|claim| binding.captures(&claim.id).is_some()) {
                 return Err(format!("{}: no claim is {:?}", path.display(), binding.claims));
@@ -154,8 +171,13 @@ impl Book {
     }
 
     fn judge(&self, claim: &Claim, world: &mut impl Judging) -> Checked {
+        let paper = self.papers.iter().find(|paper| paper.rest(&claim.id).is_some());
+        let paper = paper.unwrap_or(&self.papers[0]);
         let mut checked = Checked {
             claim: claim.clone(),
+            paper: paper.id.clone(),
+            title: paper.title.clone(),
+            place: paper.place(&claim.id),
             verdict: Verdict::NotCheckable,
             ours: None,
             published: claim.value.as_f64(),
@@ -188,9 +210,16 @@ impl Book {
         }
         checked.published = binding.published.or(checked.published);
         checked.kind = binding.kind;
+        let mut captures = captures;
+        if let Some(published) = checked.published {
+            captures.push(("published".to_owned(), published.to_string()));
+        }
         checked.fact = [&binding.value, &binding.holds, &binding.undecidable]
             .map(|text| binding.fill(text, &captures))
             .join("\n");
+        if !binding.fact.is_empty() {
+            checked.fact = binding.fill(&binding.fact, &captures);
+        }
         if !binding.undecidable.is_empty() {
             checked.verdict = Verdict::Undecidable;
             checked.why = binding.fill(&binding.undecidable, &captures);

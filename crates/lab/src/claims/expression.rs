@@ -5,8 +5,8 @@
 //! ```
 //! `[SCENARIO | SELECTORS | METRIC SUBJECT]` is the list of what was measured, run by run: a
 //! selector is a variant, or `KEY=VALUE` of the sweep, where the key may be its last part;
-//! repetitions are averaged. `*` as subject is all of them. `SCENARIO@testbed` is the scenario with
-//! real kernels and sockets.
+//! repetitions are averaged. `*` as subject is all of them, `a*` those that begin with a.
+//! `SCENARIO@testbed` is the scenario with real kernels and sockets.
 
 use super::value::Value;
 

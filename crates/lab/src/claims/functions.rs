@@ -1,3 +1,4 @@
+use fontis_sim::analysis::fairness::{Notion, SharedNode, User, allocate, cascade};
 use fontis_sim::analysis::loss_model::{LossModel, n_difference, n_difference_printed};
 use fontis_sim::analysis::share::{
     Demand, hop_by_hop_shares, max_min_network, max_min_shares, printed_shares,
@@ -6,6 +7,7 @@ use fontis_sim::analysis::{fountain, quantile};
 
 use super::probes;
 use super::value::Value;
+use crate::statistics;
 
 /// The value of a function of numbers and lists.
 pub(super) fn call(name: &str, arguments: &[Value]) -> Result<Value, String> {
@@ -15,6 +17,9 @@ pub(super) fn call(name: &str, arguments: &[Value]) -> Result<Value, String> {
     }
     let numbers = || arguments.iter().map(Value::number).collect::<Result<Vec<f64>, String>>();
     if let Some(value) = arithmetic(name, arguments)? {
+        return Ok(value);
+    }
+    if let Some(value) = fairness(name, arguments)? {
         return Ok(value);
     }
     if let Some(value) = of_lists(name, arguments)? {
@@ -39,6 +44,29 @@ fn arithmetic(name: &str, arguments: &[Value]) -> Result<Option<Value>, String> 
         "not" => each(|a| f64::from(u8::from(a == 0.0))),
         _ => Ok(None),
     }
+}
+
+/// Shares of users by weighted α-fairness: `alpha_fair(CAPACITY, α, WEIGHTS)` at a node;
+/// `cascade(C1, α1, C2, α2, WEIGHTS)` behind two in a row.
+fn fairness(name: &str, arguments: &[Value]) -> Result<Option<Value>, String> {
+    let (nodes, weights) = match (name, arguments) {
+        ("alpha_fair", [capacity, alpha, weights]) => (vec![(capacity, alpha)], weights),
+        ("cascade", [c1, a1, c2, a2, weights]) => (vec![(c1, a1), (c2, a2)], weights),
+        ("alpha_fair" | "cascade", _) => return Err("capacity, α, ..., weights".to_owned()),
+        _ => return Ok(None),
+    };
+    let users: Vec<User> = weights.list()?.into_iter().map(User::of).collect();
+    let node = |(capacity, alpha): (&Value, &Value)| {
+        let alpha = alpha.number()?;
+        let notion = Notion::of(alpha).ok_or_else(|| format!("{alpha} is no α"))?;
+        Ok(SharedNode { capacity: capacity.number()?, notion })
+    };
+    let nodes: Vec<SharedNode> = nodes.into_iter().map(node).collect::<Result<_, String>>()?;
+    let shares = match &nodes[..] {
+        [node] => allocate(node.capacity, &users, node.notion),
+        nodes => cascade(nodes, &users).map(|mut rows| rows.pop().unwrap_or_default()),
+    };
+    shares.map(|shares| Some(Value::List(shares))).map_err(|error| error.to_string())
 }
 
 fn of_lists(name: &str, arguments: &[Value]) -> Result<Option<Value>, String> {
@@ -84,10 +112,25 @@ fn of_lists(name: &str, arguments: &[Value]) -> Result<Option<Value>, String> {
         // Spearman's rank correlation with the place in the list.
         "trend" => Value::Number(spearman(&list)),
         "jain" => Value::Number(fontis_sim::recording::metrics::jain(&list)),
+        // The 95 % interval of one list's mean, or median, over another's, by bootstrap.
+        "ratio_low" => bootstrap(&list, &of_second(arguments)?, statistics::mean, 0.025),
+        "ratio_high" => bootstrap(&list, &of_second(arguments)?, statistics::mean, 0.975),
+        "median_low" => bootstrap(&list, &of_second(arguments)?, statistics::median, 0.025),
+        "median_high" => bootstrap(&list, &of_second(arguments)?, statistics::median, 0.975),
         "max_min" => Value::List(max_min_shares(list[0], &list[1..])),
         "printed_shares" => Value::List(printed_shares(list[0], &list[1..])),
         _ => return Ok(None),
     }))
+}
+
+fn of_second(arguments: &[Value]) -> Result<Vec<f64>, String> {
+    arguments.get(1).ok_or("it takes two lists")?.list()
+}
+
+/// A quantile of the ratio of a statistic of two lists by bootstrap.
+fn bootstrap(a: &[f64], b: &[f64], statistic: fn(&mut [f64]) -> f64, quantile: f64) -> Value {
+    let [value] = statistics::ratio(a, b, statistic, [quantile]);
+    Value::Number(value)
 }
 
 fn is_rising(values: impl Iterator<Item = f64>, slack: f64) -> bool {
@@ -129,6 +172,14 @@ fn formula(name: &str, numbers: &[f64]) -> Result<f64, String> {
         ([first, second], demands)
     };
     Ok(match (name, numbers) {
+        // Jain's index of so many users of whom k have a weight and the others 1, at one node.
+        ("jain_of_two", [users, k, weight, alpha]) => {
+            let (users, k) = (*users as usize, *k as usize);
+            let of = |place: usize| User::of(if place < k { *weight } else { 1.0 });
+            let notion = Notion::of(*alpha).ok_or("there is no such α")?;
+            let shares = allocate(1.0, &(0..users).map(of).collect::<Vec<_>>(), notion);
+            fontis_sim::recording::metrics::jain(&shares.map_err(|error| error.to_string())?)
+        }
         ("n_star", [k, p, q, success]) => {
             f64::from(gilbert(*p, *q).n_star_clt(*k as u32, *success))
         }

@@ -16,5 +16,5 @@ mod value;
 
 pub use binding::Evidence;
 pub use book::{Book, Checked, Claim, Verdict};
-pub use report::{Section, document, html, report, sections, title};
+pub use report::{Section, document, html, report, sections};
 pub use results::{Budget, Repeat, Results};

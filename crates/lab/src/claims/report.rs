@@ -10,6 +10,8 @@ use super::{Checked, Evidence, Results, Verdict};
 pub struct Section {
     /// The paper, as the beginning of its claims' identifiers.
     pub work: String,
+    /// What pages call the paper.
+    pub title: String,
     /// The place in the paper.
     pub place: String,
     /// Its claims.
@@ -32,8 +34,8 @@ pub fn report(book: &str, findings: &str, checked: &[Checked], results: &Results
     }
     text.push_str("\n## Claims\n");
     for section in sections(checked) {
-        let title = title(&section.work);
-        let _ = write!(text, "\n### {title}, {}\n\n{}", section.place, section.markdown);
+        let Section { title, place, markdown, .. } = section;
+        let _ = write!(text, "\n### {title}, {place}\n\n{markdown}");
     }
     let stale = results.stale();
     if !stale.is_empty() {
@@ -61,10 +63,11 @@ pub fn report(book: &str, findings: &str, checked: &[Checked], results: &Results
 pub fn sections(checked: &[Checked]) -> Vec<Section> {
     let mut groups: BTreeMap<(String, String), Vec<&Checked>> = BTreeMap::new();
     for one in checked.iter().filter(|one| is_checkable(one)) {
-        groups.entry((work(&one.claim.id), place(&one.claim.id))).or_default().push(one);
+        groups.entry((one.paper.clone(), one.place.clone())).or_default().push(one);
     }
     let section = |((work, place), claims): (_, Vec<&Checked>)| Section {
         work,
+        title: claims[0].title.clone(),
         place,
         ids: claims.iter().map(|one| one.claim.id.clone()).collect(),
         markdown: table(&claims),
@@ -88,16 +91,6 @@ pub fn document(title: &str, body: &str) -> String {
         "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\n\
          <title>{title}</title>\n<style>\n{style}</style>\n{body}\n</html>\n"
     )
-}
-
-/// The name of the paper that an identifier begins with.
-pub fn title(id: &str) -> &str {
-    match id.split('-').nth(1).unwrap_or("") {
-        "000" => "Dissertation of 2015",
-        "001" => "Paper of 2014",
-        "002" => "Report of 2011",
-        other => other,
-    }
 }
 
 fn table(claims: &[&Checked]) -> String {
@@ -160,8 +153,8 @@ fn summary(text: &mut String, checked: &[Checked]) {
 /// How many facts stand behind the claims: several claims say the same, and some check a text
 /// against itself.
 fn facts(text: &mut String, checked: &[Checked]) {
-    let intro = "Claims are not facts. The paper of 2014 repeats claims of the dissertation, and \
-                 two claims that the same numbers decide are one fact. A formula is checked by \
+    let intro = "Claims are not facts. Papers repeat each other's claims, and \
+                 claims that the same numbers decide are one fact. A formula is checked by \
                  code that was written after it, and a setting is the claim's own number: that \
                  they agree shows that nothing was copied wrongly, and no more.";
     let _ = writeln!(text, "\n{}\n", wrap(intro));
@@ -188,26 +181,6 @@ fn facts(text: &mut String, checked: &[Checked]) {
             of(Some(Verdict::Differs)),
             of(Some(Verdict::Undecidable)),
         );
-    }
-}
-
-/// The paper that an identifier names: its first two parts.
-fn work(id: &str) -> String {
-    id.split('-').take(2).collect::<Vec<_>>().join("-")
-}
-
-/// The figure, table or section that an identifier names: its third part.
-fn place(id: &str) -> String {
-    let what = id.split('-').nth(2).unwrap_or("");
-    let is_figure = |text: &str| {
-        let rest = text.get(1..).unwrap_or("");
-        text.starts_with(['f', 't']) && rest.starts_with(|c: char| c.is_ascii_digit())
-    };
-    if is_figure(what) {
-        let kind = if what.starts_with('f') { "Figure" } else { "Table" };
-        format!("{kind} {}", &what[1..])
-    } else {
-        "text".to_owned()
     }
 }
 
@@ -284,14 +257,6 @@ fn wrap(paragraph: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn claims_are_grouped_by_the_figure_or_table_that_they_name() {
-        let group = |id: &str| format!("{}, {}", title(&work(id)), place(id));
-        assert_eq!(group("dfcp-000-t4.1-10G-10flows-dfcp"), "Dissertation of 2015, Table 4.1");
-        assert_eq!(group("dfcp-002-f7-exception"), "Report of 2011, Figure 7");
-        assert_eq!(group("dfcp-000-proto-syn-timeout"), "Dissertation of 2015, text");
-    }
 
     #[test]
     fn a_page_of_html_has_the_tables_and_nothing_of_what_is_in_them_is_taken_for_markup() {

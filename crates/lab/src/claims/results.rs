@@ -308,12 +308,14 @@ impl Loaded {
         Ok(groups)
     }
 
-    /// The values of a metric in a run; several for the subject `*`. `None` if the run is not
-    /// known.
+    /// The values of a metric in a run; several for a subject that ends in `*`. `None` if the
+    /// run is not known.
     pub(super) fn values(&self, run: usize, metric: &str, subject: &str) -> Option<Vec<f64>> {
         let summary = self.summaries[run].as_ref()?;
-        if subject == "*" {
-            let of = summary.metrics.iter().filter(|((name, of), _)| name == metric && of != "all");
+        if let Some(begin) = subject.strip_suffix('*') {
+            let is_wanted = |of: &str| of != "all" && of.starts_with(begin);
+            let of =
+                summary.metrics.iter().filter(|((name, of), _)| name == metric && is_wanted(of));
             return Some(of.map(|(_, value)| *value).collect());
         }
         let value = summary.metrics.get(&(metric.to_owned(), subject.to_owned()));
@@ -326,10 +328,10 @@ impl Loaded {
     /// known to do the same.
     fn changed(&self, run: usize) -> BTreeSet<String> {
         let Some(summary) = &self.summaries[run] else { return BTreeSet::new() };
-        if summary.code.is_empty() {
+        let today = code_on(self.platform, &self.runs[run]);
+        if summary.code.is_empty() && !today.is_empty() {
             return BTreeSet::from(["not known".to_owned()]);
         }
-        let today = code_on(self.platform, &self.runs[run]);
         let has_changed = |(part, hash): &(String, String)| summary.code.get(part) != Some(hash);
         today.into_iter().filter(has_changed).map(|(part, _)| part).collect()
     }

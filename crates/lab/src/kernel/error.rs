@@ -14,6 +14,11 @@ pub enum KernelError {
     /// It is not loaded.
     #[error("{0} is not loaded; `fontis kernel load {0}` loads it")]
     NotLoaded(String),
+    /// It is what all connections have.
+    #[error(
+        "{0} is the default already (net.ipv4.tcp_congestion_control): there is nothing to compare"
+    )]
+    Default(String),
     /// The kernel lacks something.
     #[error(
         "this kernel cannot take a congestion control by BPF: {0}; it needs Linux 5.17 or newer \

@@ -12,8 +12,8 @@ use super::types::{Structure, TypeReader, put, word};
 pub(super) enum Life {
     /// Until it is removed or the kernel ends.
     UntilRemoved,
-    /// As long as its descriptor, which Linux 6.4 has.
-    OfDescriptor,
+    /// As long as its descriptor, which Linux 6.4 has; `open` to all users and namespaces.
+    OfDescriptor { open: bool },
 }
 
 /// The types of the running kernel.
@@ -26,6 +26,8 @@ const PROGRAM: u32 = 27;
 const MAP: u32 = 26;
 const ATTACH: u32 = 44;
 const LINK: u32 = 1 << 13;
+/// "TCP_CONG_NON_RESTRICTED".
+const OPEN: u32 = 1;
 /// "TCP_CA_NAME_MAX", with the zero at the end.
 const NAME: usize = 16;
 /// The state of a map whose algorithm is registered ("BPF_STRUCT_OPS_STATE_INUSE").
@@ -84,7 +86,11 @@ pub(super) fn register(
     for (to, from) in value[place..place + NAME - 1].iter_mut().zip(name.bytes()) {
         *to = from;
     }
-    let flags = if life == Life::OfDescriptor { LINK } else { 0 };
+    if life == (Life::OfDescriptor { open: true }) {
+        let (_, place) = hook(&kernel, "flags")?;
+        put(&mut value, (kernel.start + place) as usize, OPEN);
+    }
+    let flags = if life == Life::UntilRemoved { 0 } else { LINK };
     let map = Arguments::new()
         .number(0, MAP)
         .number(4, 4)

@@ -14,6 +14,9 @@ pub(super) struct Netlink {
 const HEADER: usize = 16;
 const ATTRIBUTE: usize = 4;
 
+/// The metric `RTAX_INITCWND` of a route.
+const INITIAL_WINDOW: u16 = 11;
+
 impl Netlink {
     /// A channel to the present network namespace.
     pub(super) fn open() -> io::Result<Self> {
@@ -64,8 +67,14 @@ impl Netlink {
         self.request(libc::RTM_NEWROUTE, libc::NLM_F_CREATE, &body)
     }
 
-    /// Sends packets to one address by this interface.
-    pub(super) fn add_host_route(&mut self, name: &str, to: IpAddr) -> io::Result<()> {
+    /// Sends packets to one address by this interface; TCP connections to it begin with so many
+    /// segments if a window is given.
+    pub(super) fn add_host_route(
+        &mut self,
+        name: &str,
+        to: IpAddr,
+        window: Option<u32>,
+    ) -> io::Result<()> {
         let (family, bytes) = parts(to);
         let prefix = (8 * bytes.len()) as u8;
         let (table, protocol) = (libc::RT_TABLE_MAIN, libc::RTPROT_STATIC);
@@ -74,6 +83,11 @@ impl Netlink {
             vec![family, prefix, 0, 0, table, protocol, scope, libc::RTN_UNICAST, 0, 0, 0, 0];
         attribute(&mut body, libc::RTA_DST, &bytes);
         attribute(&mut body, libc::RTA_OIF, &index(name)?.to_ne_bytes());
+        if let Some(window) = window {
+            let mut metrics = Vec::new();
+            attribute(&mut metrics, INITIAL_WINDOW, &window.to_ne_bytes());
+            attribute(&mut body, libc::RTA_METRICS, &metrics);
+        }
         self.request(libc::RTM_NEWROUTE, libc::NLM_F_CREATE, &body)
     }
 

@@ -3,8 +3,10 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use fontis::udp::Clock;
 use fontis_net::{LinkConfig, LinkStats};
+use fontis_proto::tcp::TcpConfig;
 use fontis_sim::Experiment;
 use fontis_sim::experiment::spec::{Destination, End, FlowSpec, InterfaceIndex, LinkSpec, Subflow};
+use fontis_sim::host::rows;
 use fontis_sim::world::observers::capture::Capture;
 
 use super::emulator::Emulator;
@@ -335,8 +337,9 @@ struct Plan {
 #[derive(Default)]
 struct PortPlan {
     addresses: Vec<(IpAddr, u8)>,
-    /// Single addresses that packets reach by it.
-    routes: Vec<IpAddr>,
+    /// Single addresses that packets reach by it, with TCP's initial window if it is not the
+    /// kernel's own.
+    routes: Vec<(IpAddr, Option<u32>)>,
 }
 
 impl Plan {
@@ -367,23 +370,33 @@ impl Plan {
                 let (site, port) = place(end, side);
                 let [own, peer] = [addresses(flow)[side], addresses(flow)[1 - side]];
                 let port = &mut sites[site][port];
+                // The sender of a flow's data is its first end.
+                let window = spec.filter(|_| side == 0).and_then(initial_window);
                 if site < OWN_SITES {
                     port.addresses.push((own, 16));
                     port.addresses.push((addresses6(flow)[side], 64));
+                    port.routes.extend(window.map(|window| (peer, Some(window))));
                 } else {
                     port.addresses.push((own, 32));
-                    port.routes.push(peer);
+                    port.routes.push((peer, window));
                 }
             }
             if is_group {
                 for end in &to {
                     let (site, port) = place(Some(end), 1);
-                    sites[site][port].routes.push(addresses(flow)[0]);
+                    sites[site][port].routes.push((addresses(flow)[0], None));
                 }
             }
         }
         Self { sites }
     }
+}
+
+/// The initial window of a flow over TCP in segments, if the kernel's own is another.
+fn initial_window(flow: &FlowSpec) -> Option<u32> {
+    let tcp = flow.transport.as_any().downcast_ref::<rows::tcp::Tcp>()?;
+    let window = tcp.config.initial_window;
+    (window != TcpConfig::default().initial_window).then_some(window)
 }
 
 /// The address of an interface itself; those of flows come beside it. `hosts` numbers are taken.

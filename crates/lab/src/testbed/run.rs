@@ -345,8 +345,10 @@ fn ignored(experiment: &Experiment) -> Vec<&'static str> {
     let default = TcpConfig::default();
     let any = |of: &dyn Fn(&TcpConfig) -> bool| tcp_configs(experiment).any(|(_, c)| of(c));
     let mut ignored = Vec::new();
-    if any(&|config| config.initial_window != default.initial_window) {
-        ignored.push("tcp.initial_window");
+    let of_subflows = |flow: &FlowSpec| !flow.subflows.is_empty();
+    let has_window = |c: &TcpConfig| c.initial_window != default.initial_window;
+    if any(&has_window) && experiment.flows.iter().any(of_subflows) {
+        ignored.push("tcp.initial_window of subflows");
     }
     if any(&|config| config.delayed_ack != default.delayed_ack) {
         ignored.push("tcp.delayed_ack");

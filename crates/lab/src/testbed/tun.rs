@@ -25,8 +25,9 @@ pub(super) struct Interface<'a> {
     pub(super) mtu: u32,
     /// True if it is the default route.
     pub(super) default_route: bool,
-    /// Single addresses that are reached there.
-    pub(super) host_routes: &'a [IpAddr],
+    /// Single addresses that are reached there, with the initial window of connections to them if
+    /// it is not the kernel's own.
+    pub(super) host_routes: &'a [(IpAddr, Option<u32>)],
     /// Whether it gives super-packets.
     pub(super) offload: bool,
 }
@@ -65,8 +66,9 @@ impl Tun {
                 // As above.
                 let _ = netlink.add_default_route(&name, true);
             }
-            for address in host_routes {
-                netlink.add_host_route(&name, *address).map_err(system("add a route"))?;
+            for (address, window) in host_routes {
+                let added = netlink.add_host_route(&name, *address, *window);
+                added.map_err(system("add a route"))?;
             }
             Ok(Self { descriptor })
         })

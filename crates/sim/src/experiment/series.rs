@@ -22,6 +22,7 @@ pub(crate) fn metrics(
     }
     let window = series.since(begin);
     series.goodputs(experiment, window.clone(), &mut found);
+    series.windows(experiment, recording, &mut found);
     if series.flows.len() > 1 {
         series.fairness(experiment, window.clone(), &mut found);
     }
@@ -149,6 +150,42 @@ impl Series {
                     let name = format!("goodput_bin_{bin:02}");
                     found.push((name, subject.name(experiment).to_owned(), spread(&values).0));
                 }
+            }
+        }
+    }
+
+    /// The congestion windows of TCP's flows, and the copies that they sent, over the whole run.
+    fn windows(&self, experiment: &Experiment, recording: &Recording, found: &mut Found) {
+        let count = self.subjects.len();
+        let column = |name: &str| recording.flow.numbers(name);
+        let (windows, copies) = (column("window"), column("retransmitted"));
+        let end = self.times.last().copied().unwrap_or(0.0);
+        for (flow, subject) in self.subjects.iter().enumerate() {
+            let of = |column: &[f64]| column.iter().skip(flow).step_by(count).copied().collect();
+            let (windows, copies): (Vec<f64>, Vec<f64>) = (of(&windows), of(&copies));
+            let most = windows.iter().copied().fold(0.0, f64::max);
+            // SCTP and DCCP have windows too, and count for themselves.
+            if most == 0.0 || experiment.flows[subject.flow].transport.row().name != "TCP" {
+                continue;
+            }
+            let name = subject.name(experiment);
+            let mut put = |metric: &str, value: f64| {
+                found.push((metric.to_owned(), name.to_owned(), value));
+            };
+            put("window_max", most * 1e-3);
+            put("retransmissions", copies.iter().copied().fold(0.0, f64::max));
+            if count > MOST_BINNED {
+                continue;
+            }
+            for bin in 0..BINS {
+                let edge = |bin: usize| end * bin as f64 / BINS as f64;
+                let inside = (1..self.times.len())
+                    .filter(|at| self.times[*at] > edge(bin) && self.times[*at] <= edge(bin + 1));
+                // Before it begins and after its end a flow has no window.
+                let open = inside.map(|at| windows[at] * 1e-3).filter(|window| *window > 0.0);
+                let values: Vec<f64> = open.collect();
+                let mean = if values.is_empty() { 0.0 } else { spread(&values).0 };
+                put(&format!("window_bin_{bin:02}"), mean);
             }
         }
     }

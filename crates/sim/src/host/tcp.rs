@@ -395,6 +395,11 @@ impl Host for TcpHost {
         Milestones { last_data, ..self.cold.milestones }
     }
 
+    fn metrics(&self, _now: Time) -> Vec<(&'static str, f64)> {
+        let stats = self.sender_stats();
+        if stats.segments > 0 { vec![("timeouts", stats.timeouts as f64)] } else { Vec::new() }
+    }
+
     fn path_metrics(&self) -> Option<PathMetrics> {
         let stats = self.sender_stats();
         Some(PathMetrics {

@@ -1,5 +1,6 @@
 //! Probes of the code itself: small experiments without a network.
 
+mod fld;
 mod network;
 
 use std::sync::OnceLock;
@@ -24,6 +25,9 @@ use super::value::Value;
 pub(super) fn probe(name: &str) -> Result<Value, String> {
     if let Some(field) = name.strip_prefix("bits ") {
         return bits(field).map(Value::Number);
+    }
+    if let Some(rule) = name.strip_prefix("fld ") {
+        return fld::probe(rule).ok_or_else(|| format!("there is no probe {name:?}"));
     }
     let estimator = Estimator::default();
     Ok(match name {
