@@ -57,7 +57,7 @@ pub enum AudioError {
 
 /// Voice to be sent.
 pub struct Audio {
-    frames: Option<Receiver<Vec<i16>>>,
+    frames: Option<Receiver<Result<Vec<i16>, AudioError>>>,
 }
 
 /// The next frame of voice.
@@ -67,6 +67,8 @@ pub(crate) enum Spoken {
     Late,
     /// There is no more.
     End,
+    /// It cannot be read.
+    Failed(AudioError),
 }
 
 impl Audio {
@@ -83,48 +85,21 @@ impl Audio {
         let name = path.display().to_string();
         let file =
             File::open(path).map_err(|error| AudioError::Io { name: name.clone(), error })?;
-        Self::wav(Box::new(BufReader::new(file)), name, codec)
+        let mut source = Source::wav(Box::new(BufReader::new(file)), name, codec)?;
+        Ok(Self::read(codec.samples(), move |frame| source.fill(frame)))
     }
 
     /// Standard input: a WAV file, or samples without a header (16 bits, little-endian, one
     /// channel, at the codec's rate), as `arecord -t raw -f S16_LE -c 1 -r 16000` writes them.
-    ///
-    /// # Errors
-    /// If it cannot be read, or has the header of another form.
-    pub fn stdin(codec: VoiceCodec) -> Result<Self, AudioError> {
-        let name = "standard input".to_owned();
-        let mut input = io::stdin();
-        let mut begin = [0; 4];
-        let mut len = 0;
-        while len < begin.len() {
-            match input.read(&mut begin[len..]) {
-                Ok(0) => break,
-                Ok(more) => len += more,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(AudioError::Io { name, error }),
-            }
-        }
-        let whole = io::Cursor::new(begin[..len].to_vec()).chain(input);
-        if begin == *b"RIFF" {
-            return Self::wav(Box::new(BufReader::new(whole)), name, codec);
-        }
-        let mut whole = whole;
-        Ok(Self::read(codec.samples(), move |frame| {
-            let mut bytes = vec![0; frame.len() * 2];
-            let mut len = 0;
-            while len < bytes.len() {
-                match whole.read(&mut bytes[len..]) {
-                    Ok(0) => break,
-                    Ok(more) => len += more,
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(_) => break,
-                }
-            }
-            for (sample, pair) in frame.iter_mut().zip(bytes.chunks_exact(2)) {
-                *sample = i16::from_le_bytes([pair[0], pair[1]]);
-            }
-            len / 2
-        }))
+    pub fn stdin(codec: VoiceCodec) -> Self {
+        let mut source = None;
+        Self::read(codec.samples(), move |frame| {
+            let source = match &mut source {
+                Some(source) => source,
+                None => source.insert(Source::open(io::stdin(), "standard input", codec)?),
+            };
+            source.fill(frame)
+        })
     }
 
     /// A test sound for so many frames: bursts like vowels, of a second each, and pauses half as
@@ -134,7 +109,7 @@ impl Audio {
         let mut at = 0;
         Self::read(len, move |frame| {
             if at / len as u64 >= frames {
-                return 0;
+                return Ok(0);
             }
             for sample in frame.iter_mut() {
                 let time = at as f64 / rate;
@@ -146,46 +121,24 @@ impl Audio {
                 *sample = (loudness * (wave(1.0) + wave(3.0) + wave(6.0))) as i16;
                 at += 1;
             }
-            len
+            Ok(len)
         })
-    }
-
-    fn wav(
-        source: Box<dyn Read + Send>,
-        name: String,
-        codec: VoiceCodec,
-    ) -> Result<Self, AudioError> {
-        let mut reader = WavReader::new(source)
-            .map_err(|error| AudioError::NoWav { name: name.clone(), error })?;
-        let (spec, needed) = (reader.spec(), codec.sample_rate());
-        if spec.channels != 1
-            || spec.bits_per_sample != 16
-            || spec.sample_format != SampleFormat::Int
-            || spec.sample_rate != needed
-        {
-            let (channels, bits, rate) = (spec.channels, spec.bits_per_sample, spec.sample_rate);
-            return Err(AudioError::Form { name, channels, bits, rate, needed });
-        }
-        Ok(Self::read(codec.samples(), move |frame| {
-            let mut len = 0;
-            for (place, sample) in frame.iter_mut().zip(reader.samples::<i16>()) {
-                let Ok(sample) = sample else { break };
-                *place = sample;
-                len += 1;
-            }
-            len
-        }))
     }
 
     /// Reads frames of `len` samples with `fill`, which returns the samples that there were. The
     /// last frame is filled up with silence.
-    fn read(len: usize, mut fill: impl FnMut(&mut [i16]) -> usize + Send + 'static) -> Self {
+    fn read(
+        len: usize,
+        mut fill: impl FnMut(&mut [i16]) -> Result<usize, AudioError> + Send + 'static,
+    ) -> Self {
         let (sender, frames) = sync_channel(AHEAD);
         std::thread::spawn(move || {
             loop {
                 let mut frame = vec![0; len];
                 let filled = fill(&mut frame);
-                if filled > 0 && sender.send(frame).is_err() || filled < len {
+                let is_last = !filled.as_ref().is_ok_and(|filled| *filled == len);
+                let is_empty = matches!(filled, Ok(0));
+                if !is_empty && sender.send(filled.map(|_| frame)).is_err() || is_last {
                     return;
                 }
             }
@@ -196,7 +149,8 @@ impl Audio {
     pub(crate) fn next(&mut self) -> Spoken {
         let Some(frames) = &self.frames else { return Spoken::End };
         match frames.try_recv() {
-            Ok(frame) => Spoken::Frame(frame),
+            Ok(Ok(frame)) => Spoken::Frame(frame),
+            Ok(Err(error)) => Spoken::Failed(error),
             Err(TryRecvError::Empty) => Spoken::Late,
             Err(TryRecvError::Disconnected) => {
                 self.frames = None;
@@ -204,6 +158,88 @@ impl Audio {
             }
         }
     }
+}
+
+/// A stream of samples.
+enum Source {
+    Wav { reader: WavReader<Box<dyn Read + Send>>, name: String },
+    Raw { stream: Box<dyn Read + Send>, name: String },
+}
+
+impl Source {
+    /// Opens a stream, which begins with the header of a WAV file or has none.
+    fn open(
+        mut stream: impl Read + Send + 'static,
+        name: &str,
+        codec: VoiceCodec,
+    ) -> Result<Self, AudioError> {
+        let mut begin = [0; 4];
+        let len = fill_up(&mut stream, &mut begin)
+            .map_err(|error| AudioError::Io { name: name.to_owned(), error })?;
+        let whole = io::Cursor::new(begin[..len].to_vec()).chain(stream);
+        let whole = Box::new(BufReader::new(whole));
+        if begin == *b"RIFF" {
+            return Self::wav(whole, name.to_owned(), codec);
+        }
+        Ok(Self::Raw { stream: whole, name: name.to_owned() })
+    }
+
+    fn wav(
+        stream: Box<dyn Read + Send>,
+        name: String,
+        codec: VoiceCodec,
+    ) -> Result<Self, AudioError> {
+        let reader = WavReader::new(stream)
+            .map_err(|error| AudioError::NoWav { name: name.clone(), error })?;
+        let (spec, needed) = (reader.spec(), codec.sample_rate());
+        if spec.channels != 1
+            || spec.bits_per_sample != 16
+            || spec.sample_format != SampleFormat::Int
+            || spec.sample_rate != needed
+        {
+            let (channels, bits, rate) = (spec.channels, spec.bits_per_sample, spec.sample_rate);
+            return Err(AudioError::Form { name, channels, bits, rate, needed });
+        }
+        Ok(Self::Wav { reader, name })
+    }
+
+    /// Reads samples; fewer than there is room for at the end alone.
+    fn fill(&mut self, frame: &mut [i16]) -> Result<usize, AudioError> {
+        match self {
+            Self::Wav { reader, name } => {
+                let mut len = 0;
+                for (place, sample) in frame.iter_mut().zip(reader.samples::<i16>()) {
+                    *place =
+                        sample.map_err(|error| AudioError::NoWav { name: name.clone(), error })?;
+                    len += 1;
+                }
+                Ok(len)
+            }
+            Self::Raw { stream, name } => {
+                let mut bytes = vec![0; frame.len() * 2];
+                let len = fill_up(stream, &mut bytes)
+                    .map_err(|error| AudioError::Io { name: name.clone(), error })?;
+                for (sample, pair) in frame.iter_mut().zip(bytes.chunks_exact(2)) {
+                    *sample = i16::from_le_bytes([pair[0], pair[1]]);
+                }
+                Ok(len / 2)
+            }
+        }
+    }
+}
+
+/// Reads until `bytes` is full or the stream ends. Returns how many there were.
+fn fill_up(stream: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
+    let mut len = 0;
+    while len < bytes.len() {
+        match stream.read(&mut bytes[len..]) {
+            Ok(0) => break,
+            Ok(more) => len += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(len)
 }
 
 /// The place where voice is heard.
@@ -306,6 +342,7 @@ mod tests {
                 Spoken::Frame(frame) => samples.extend(frame),
                 Spoken::Late => std::thread::yield_now(),
                 Spoken::End => return samples,
+                Spoken::Failed(error) => panic!("{error}"),
             }
         }
     }
@@ -330,6 +367,35 @@ mod tests {
         assert!(wrong.to_string().contains("-ar 16000"), "{wrong}");
         std::fs::write(&path, b"no voice").expect("a file");
         assert!(matches!(Audio::file(&path, VoiceCodec::Mulaw), Err(AudioError::NoWav { .. })));
+    }
+
+    #[test]
+    fn a_stream_is_samples_or_a_wav_file_and_a_file_that_is_cut_off_is_an_error() {
+        let mut frame = [0; 160];
+        let raw: Vec<u8> = (0..200_i16).flat_map(i16::to_le_bytes).collect();
+        let open = |bytes: Vec<u8>| {
+            Source::open(io::Cursor::new(bytes), "it", VoiceCodec::Mulaw).expect("a stream")
+        };
+        let mut source = open(raw.clone());
+        assert_eq!(source.fill(&mut frame).expect("samples"), 160);
+        assert_eq!(frame[159], 159);
+        assert_eq!(source.fill(&mut frame).expect("samples"), 40);
+        let mut wav = io::Cursor::new(Vec::new());
+        let spec = WavSpec {
+            channels: 1,
+            sample_rate: 8000,
+            bits_per_sample: 16,
+            sample_format: SampleFormat::Int,
+        };
+        let mut writer = WavWriter::new(&mut wav, spec).expect("a writer");
+        (0..200_i16).for_each(|sample| writer.write_sample(sample).expect("a sample"));
+        writer.finalize().expect("a file");
+        let whole = wav.into_inner();
+        let mut source = open(whole.clone());
+        assert_eq!(source.fill(&mut frame).expect("samples"), 160);
+        assert_eq!(frame[159], 159);
+        let mut source = open(whole[..100].to_vec());
+        assert!(matches!(source.fill(&mut frame), Err(AudioError::NoWav { .. })));
     }
 
     #[test]

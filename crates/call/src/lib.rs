@@ -1,10 +1,10 @@
 //! Calls over bad networks.
 //!
-//! Start here: [`call`] and [`answer`] are a call over a connection of Fontis, from [`Audio`] to
-//! [`Speaker`]. The parts can be used by themselves: a [`Talker`] makes RTP packets (RFC 3550) of
-//! samples, and packets of a window code that restore lost ones; a [`Hearer`] puts them back into
-//! order at the times when they are to be played, conceals what is missing, and rates what is heard
-//! with the E-model ([`quality`]).
+//! Start here: [`call`] makes a call over a connection of Fontis, and [`ring`] and
+//! [`Ringing::answer`] take one, from [`Audio`] to [`Speaker`]. The parts can be used alone: a
+//! [`Talker`] makes RTP packets (RFC 3550) of samples, and packets of a window code that restore
+//! lost ones; a [`Hearer`] puts them back into order at the times when they are to be played,
+//! conceals what is missing, and rates what is heard with the E-model ([`quality`]).
 
 mod audio;
 mod carrier;
@@ -29,5 +29,5 @@ pub use codec::{FRAME, UnknownCodec, VoiceCodec};
 pub use error::CallError;
 pub use hearer::{Heard, Hearer};
 pub use refusal::Refusal;
-pub use session::{CallEvent, CallOptions, CallReport, answer, call, refuse_busy};
+pub use session::{CallEvent, CallOptions, CallReport, Ringing, call, ring};
 pub use talker::{Talker, TalkerStats};

@@ -19,6 +19,8 @@ pub enum Refusal {
     Busy,
     /// It could not open a socket for the voice.
     Socket,
+    /// It could not open its own input or output.
+    Voice,
 }
 
 impl fmt::Display for Refusal {
@@ -28,8 +30,11 @@ impl fmt::Display for Refusal {
             Self::Version => "the peer speaks another version: update Fontis at both ends",
             Self::Codec => "the peer does not have this codec: choose g711",
             Self::Carrier => "the peer does not have this carrier: choose dfcp",
-            Self::TooMany => "the peer takes at most 10000 calls in a connection",
+            Self::TooMany => {
+                "the peer does not take so many calls in a connection: it may with --calls"
+            }
             Self::Busy => "the peer is in another call: try again later",
+            Self::Voice => "the peer could not open its input or output",
             Self::Socket => "the peer could not open a socket for the voice: choose dfcp",
         })
     }

@@ -140,54 +140,75 @@ pub async fn call(
     Session::new(connection, line, options, true)?.run(audio, speaker, tell, stop).await
 }
 
-/// Answers a call that comes over `connection`. The caller must know `secret`, if there is one.
-/// `voice` opens this end's input and output for the codec that the caller chose.
+/// A call that somebody makes and nobody has answered.
+pub struct Ringing {
+    connection: Connection,
+    offer: Offer,
+    form: (VoiceCodec, VoiceCarrier, u32),
+}
+
+/// Waits for the call that comes over `connection`. The caller must know `secret`, if there is one,
+/// and may make `most` calls at once.
 ///
 /// # Errors
-/// If it is refused, not admitted, or breaks.
-pub async fn answer(
-    connection: &Connection,
+/// If there is no call, or a wrong one, which is refused.
+pub async fn ring(
+    connection: Connection,
     secret: Option<&Secret>,
-    options: &CallOptions,
-    voice: impl FnOnce(VoiceCodec) -> Result<(Audio, Speaker), AudioError>,
-    tell: impl FnMut(CallEvent),
-    stop: impl Future<Output = ()>,
-) -> Result<CallReport, CallError> {
-    let offer = tokio::time::timeout(PATIENCE, next_signal(connection)).await;
+    most: u32,
+) -> Result<Ringing, CallError> {
+    let offer = tokio::time::timeout(PATIENCE, next_signal(&connection)).await;
     let Signal::Offer(offer) = offer.map_err(|_| CallError::NoAnswer)?.ok_or(CallError::Lost)?
     else {
         return Err(CallError::NoAnswer);
     };
-    let refused = match check(&offer, secret) {
-        Ok((codec, carrier, calls)) => match voice(codec) {
-            Ok(voice) => {
-                let peer = connection.remote_addr().ip();
-                match Opening::open(carrier, peer, codec, calls).await {
-                    Ok(opening) => Ok((codec, carrier, calls, voice, opening)),
-                    Err(error) => Err((Refusal::Socket, CallError::Io(error))),
-                }
-            }
-            Err(error) => Err((Refusal::Codec, CallError::Audio(error))),
-        },
-        Err(refusal) => Err((refusal, CallError::Refused(refusal))),
-    };
-    let (codec, carrier, calls, (audio, speaker), (opening, port)) = match refused {
-        Ok(agreed) => agreed,
-        Err((refusal, error)) => {
-            refuse(connection, refusal).await;
-            return Err(error);
+    match check(&offer, secret, most) {
+        Ok(form) => Ok(Ringing { connection, offer, form }),
+        Err(refusal) => {
+            refuse(&connection, refusal).await;
+            Err(CallError::Refused(refusal))
         }
-    };
-    say(connection, &Signal::Answer { port });
-    let line = opening.accept(connection, &offer.key).await?;
-    let options = CallOptions { codec, carrier, calls, ..options.clone() };
-    Session::new(connection, line, &options, false)?.run(audio, speaker, tell, stop).await
+    }
 }
 
-/// Refuses a call that comes over `connection`, for one who is in another.
-pub async fn refuse_busy(connection: &Connection) {
-    if tokio::time::timeout(PATIENCE, next_signal(connection)).await.is_ok() {
-        refuse(connection, Refusal::Busy).await;
+impl Ringing {
+    /// Refuses the call, because this end is in another.
+    pub async fn refuse_busy(self) {
+        refuse(&self.connection, Refusal::Busy).await;
+    }
+
+    /// Answers the call. `voice` opens this end's input and output for the codec that the caller
+    /// chose.
+    ///
+    /// # Errors
+    /// If it is not admitted, or breaks.
+    pub async fn answer(
+        self,
+        options: &CallOptions,
+        voice: impl FnOnce(VoiceCodec) -> Result<(Audio, Speaker), AudioError>,
+        tell: impl FnMut(CallEvent),
+        stop: impl Future<Output = ()>,
+    ) -> Result<CallReport, CallError> {
+        let Self { connection, offer, form: (codec, carrier, calls) } = self;
+        let (audio, speaker) = match voice(codec) {
+            Ok(voice) => voice,
+            Err(error) => {
+                refuse(&connection, Refusal::Voice).await;
+                return Err(error.into());
+            }
+        };
+        let peer = connection.remote_addr().ip();
+        let (opening, port) = match Opening::open(carrier, peer, codec, calls).await {
+            Ok(opening) => opening,
+            Err(error) => {
+                refuse(&connection, Refusal::Socket).await;
+                return Err(error.into());
+            }
+        };
+        say(&connection, &Signal::Answer { port });
+        let line = opening.accept(&connection, &offer.key).await?;
+        let options = CallOptions { codec, carrier, calls, ..options.clone() };
+        Session::new(&connection, line, &options, false)?.run(audio, speaker, tell, stop).await
     }
 }
 
@@ -195,11 +216,13 @@ pub async fn refuse_busy(connection: &Connection) {
 fn check(
     offer: &Offer,
     secret: Option<&Secret>,
+    most: u32,
 ) -> Result<(VoiceCodec, VoiceCarrier, u32), Refusal> {
     if secret.is_some_and(|secret| !secret.is(&offer.secret)) {
         return Err(Refusal::Secret);
     }
-    offer.check()
+    let form = offer.check()?;
+    if form.2 > most { Err(Refusal::TooMany) } else { Ok(form) }
 }
 
 /// Refuses a call, and waits until the caller knows it.
@@ -361,6 +384,7 @@ impl<'a> Session<'a> {
                     say(self.connection, &Signal::Silent);
                 }
                 Spoken::End => break,
+                Spoken::Failed(error) => return Err(error.into()),
             }
         }
         Ok(())

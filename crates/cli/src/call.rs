@@ -7,14 +7,15 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use fontis::transfer::Progress;
-use fontis::{Connection, Endpoint, Secret};
+use fontis::{Endpoint, Secret};
 use fontis_base::{Duration, Rate};
 use fontis_call::{
-    Audio, AudioError, CallError, CallEvent, CallOptions, CallReport, FRAME, Heard, Speaker,
-    VoiceCarrier, VoiceCodec, answer, call, refuse_busy,
+    Audio, AudioError, CallError, CallEvent, CallOptions, CallReport, FRAME, Heard, Ringing,
+    Speaker, VoiceCarrier, VoiceCodec, call, ring,
 };
 use fontis_proto::rate::RateKind;
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
 use crate::dial::dial;
 use crate::failure::Failure;
@@ -29,6 +30,8 @@ use crate::text::round;
 const PORT: u16 = 4437;
 /// The rate of a connection by default.
 const LEAST: Rate = Rate::from_mbps(1);
+/// The calls that a listener takes at once by default: each costs a codec.
+const MOST_CALLS: u32 = 32;
 
 /// Call somebody, or wait for a call
 ///
@@ -81,10 +84,10 @@ pub(crate) struct Args {
     /// of voice; 0 turns repair off
     #[arg(long, value_name = "SHARE", default_value = "20%")]
     repair: fontis_base::Probability,
-    /// Make so many calls at once in one connection, all with the same voice: a trunk
-    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "listen",
-          value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    calls: u32,
+    /// Make so many calls at once in one connection, all with the same voice: a trunk [default: 1];
+    /// with --listen, take at most so many [default: 32]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    calls: Option<u32>,
     /// End the call after three seconds if the rating factor of either direction is below this, or
     /// if DCCP does not allow its rate: 50 is the least that most people accept
     #[arg(long, value_name = "R", value_parser = rating)]
@@ -181,41 +184,42 @@ async fn listen(
     let secret = Secret::generate();
     announce_to(&urls(&endpoint, Some(&secret)), args);
     status(&"waiting for a call; Ctrl-C ends it");
-    let closed = || Failure::Failed("the socket failed".to_owned());
-    loop {
-        let connection = tokio::select! {
-            connection = endpoint.accept() => connection.ok_or_else(closed)?,
-            () = interrupted() => return Err(Failure::Failed("interrupted: nobody called".to_owned())),
-        };
-        let remote = connection.remote_addr();
-        let busy = tokio::spawn(refuse_others(endpoint.clone()));
-        let result = take(args, &connection, &secret, monitor).await;
-        busy.abort();
-        match result {
-            // Somebody who knows too little, or says nothing, is no reason to go away.
-            Err(CallError::Refused(refusal)) => {
-                status(&format_args!("{remote}: refused: {refusal}"));
-            }
-            Err(CallError::NoAnswer) => status(&format_args!("{remote}: said nothing")),
-            result => return Ok(result?),
+    let (sender, mut rings) = mpsc::channel(1);
+    let most = args.calls.unwrap_or(MOST_CALLS);
+    let accepting = tokio::spawn(accept(endpoint, secret, most, sender));
+    let ringing = tokio::select! {
+        ringing = rings.recv() => ringing,
+        () = interrupted() => {
+            return Err(Failure::Failed("interrupted: nobody called".to_owned()));
         }
-    }
-}
-
-async fn take(
-    args: &Args,
-    connection: &Connection,
-    secret: &Secret,
-    monitor: &Monitor,
-) -> Result<CallReport, CallError> {
+    };
+    let Some(ringing) = ringing else {
+        return Err(Failure::Failed("the socket failed".to_owned()));
+    };
+    let busy = tokio::spawn(async move {
+        while let Some(other) = rings.recv().await {
+            other.refuse_busy().await;
+        }
+    });
     let voice = |codec| args.voice(codec);
     let tell = |event| monitor.see(&event);
-    answer(connection, Some(secret), &args.options(), voice, tell, interrupted()).await
+    let report = ringing.answer(&args.options(), voice, tell, interrupted()).await;
+    accepting.abort();
+    busy.abort();
+    Ok(report?)
 }
 
-async fn refuse_others(endpoint: Endpoint) {
+/// Hands on the calls of those who know the secret. Others cannot keep them waiting.
+async fn accept(endpoint: Endpoint, secret: Secret, most: u32, rings: mpsc::Sender<Ringing>) {
     while let Some(connection) = endpoint.accept().await {
-        tokio::spawn(async move { refuse_busy(&connection).await });
+        let (secret, rings) = (secret.clone(), rings.clone());
+        tokio::spawn(async move {
+            let remote = connection.remote_addr();
+            match ring(connection, Some(&secret), most).await {
+                Ok(ringing) => drop(rings.send(ringing).await),
+                Err(error) => status(&format_args!("{remote}: {error}")),
+            }
+        });
     }
 }
 
@@ -234,21 +238,21 @@ impl Args {
             codec: self.codec,
             carrier: self.over,
             repair: self.repair.get(),
-            calls: self.calls,
+            calls: self.calls.unwrap_or(1),
             admit: self.admit,
         }
     }
 
     /// The rate of this side's connection.
     fn rate(&self) -> RateKind {
-        let voice = u64::from(self.codec.rate()) * u64::from(self.calls);
+        let voice = u64::from(self.codec.rate()) * u64::from(self.calls.unwrap_or(1));
         RateKind::Fixed(self.rate.unwrap_or_else(|| LEAST.max(Rate::from_bps(4 * voice))))
     }
 
     /// Opens the input and the output.
     fn voice(&self, codec: VoiceCodec) -> Result<(Audio, Speaker), AudioError> {
         let audio = match (&self.input, self.test) {
-            (Some(_), _) if is_dash(self.input.as_ref()) => Audio::stdin(codec)?,
+            (Some(_), _) if is_dash(self.input.as_ref()) => Audio::stdin(codec),
             (Some(path), _) => Audio::file(path, codec)?,
             (None, Some(time)) => Audio::test(time.as_nanos().div_ceil(FRAME.as_nanos()), codec),
             (None, None) => Audio::none(),

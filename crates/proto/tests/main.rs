@@ -8,6 +8,7 @@ mod dccp;
 mod decoding;
 mod hostile_syn;
 mod jumbo;
+mod messages;
 #[allow(unreachable_pub, reason = "a module of helpers")]
 mod pair;
 mod paths;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Bench, Run};
+use crate::support::{Bench, Run, Running};
 
 /// The last event of a run.
 fn done(run: &Run) -> Value {
@@ -83,4 +83,27 @@ fn a_wrong_call_is_refused_with_a_reason_and_the_listener_goes_on() {
     assert!(missing.failed_with("none.wav"), "{}", missing.stderr);
     let call = bench.run(&["call", &listener.url, "--test", "1s", "--json"]);
     assert!(done(&call)["there"]["played"].as_u64().unwrap() > 20);
+}
+
+#[test]
+fn a_line_that_is_in_use_is_busy_and_takes_no_more_calls_than_it_should() {
+    let bench = Bench::new();
+    let listener = bench.listen_for_a_call(&["--json", "--calls", "4"]);
+    let many = bench.run(&["call", &listener.url, "--calls", "5", "--test", "1s"]);
+    assert!(many.failed_with("so many calls"), "{}", many.stderr);
+    let mut first = Running::start(bench.command(&[
+        "call",
+        &listener.url,
+        "--calls",
+        "4",
+        "--codec",
+        "g729-sized",
+        "--test",
+        "3s",
+        "--json",
+    ]));
+    first.event("second");
+    let second = bench.run(&["call", &listener.url, "--test", "1s"]);
+    assert!(second.failed_with("in another call"), "{}", second.stderr);
+    assert_eq!(first.event("done")["packets_sent"], 4 * 150);
 }
