@@ -1,5 +1,6 @@
 """Runs every command of the README, some on smaller input or with a stand-in for a machine."""
 
+import json
 import re
 import shlex
 import struct
@@ -38,7 +39,7 @@ TESTBED = {
     "fontis testbed shell": "-- true",
     "fontis race": "",
 }
-TRANSFERS = ("fontis serve", "fontis get", "fontis receive", "fontis send", "fontis cast", "fontis status")
+TRANSFERS = ("fontis serve", "fontis get", "fontis receive", "fontis send", "fontis cast", "fontis call", "fontis status")
 #: test_package.py does the first in a clean environment; the viewer's own tests drive a browser.
 ELSEWHERE = ("pip install", "cat ten.toml", "fontis view")
 
@@ -111,6 +112,17 @@ def test_what_needs_a_testbed_runs_where_there_is_one(desk, command):
         pytest.skip("this machine has no testbed")
     for prefix, more in TESTBED.items():
         run(command, the(prefix), more, desk)
+
+
+def test_a_call_is_heard(command):
+    line = shlex.split(the("fontis call"))
+    assert line[1:] == ["call", "--listen"]
+    with subprocess.Popen([command, *line[1:], "127.0.0.1:0"], stdout=subprocess.PIPE, text=True) as listener:
+        url = listener.stdout.readline().strip()
+        words = [command, "call", url, "--test", "2s", "--json"]
+        call = subprocess.run(words, check=True, capture_output=True, text=True, timeout=60)
+        assert listener.wait(20) == 0
+    assert json.loads(call.stdout.splitlines()[-1])["there"]["played"] > 50
 
 
 def test_files_move(desk, command, tmp_path):
