@@ -1,6 +1,6 @@
 //! Calls over bad networks.
 //!
-//! Start here: [`call`] makes a call over a connection of Fontis, and [`ring`] and
+//! Start here: [`call()`] makes a call over a connection of Fontis, and [`ring()`] and
 //! [`Ringing::answer`] take one, from [`Audio`] to [`Speaker`]. The parts can be used alone: a
 //! [`Talker`] makes RTP packets (RFC 3550) of samples, and packets of a window code that restore
 //! lost ones; a [`Hearer`] puts them back into order at the times when they are to be played,
