@@ -426,16 +426,15 @@ fn recorded(
 fn line_of(platform: Platform, run: &Run, summary: &Summary) -> String {
     let mut metrics: Vec<Value> = Vec::new();
     // Metrics NAME_00, NAME_01 and so on of a subject are one row: a run may have a thousand.
-    let mut series: BTreeMap<(&str, &str), Vec<f64>> = BTreeMap::new();
+    let mut series: BTreeMap<(&str, &str), Vec<Value>> = BTreeMap::new();
     for ((metric, subject), value) in &summary.metrics {
-        let value = rounded(*value);
         let numbered = metric.rsplit_once('_').filter(|(name, number)| {
             let before = series.get(&(*name, &**subject)).map_or(0, Vec::len);
             *number == format!("{before:02}")
         });
         match numbered {
-            Some((name, _)) => series.entry((name, subject)).or_default().push(value),
-            None => metrics.push(json!([metric, subject, value])),
+            Some((name, _)) => series.entry((name, subject)).or_default().push(rounded(*value, 3)),
+            None => metrics.push(json!([metric, subject, rounded(*value, 6)])),
         }
     }
     metrics.extend(series.iter().map(|((name, subject), values)| json!([name, subject, values])));
@@ -456,9 +455,16 @@ fn probe_of(line: &Value) -> Option<(String, Vec<f64>)> {
     Some((name, values.collect::<Option<_>>()?))
 }
 
-/// Six digits are more than any claim has.
-fn rounded(value: f64) -> f64 {
-    format!("{value:.5e}").parse().unwrap_or(value)
+/// Six digits are more than any claim has, and three are what a curve shows.
+fn rounded(value: f64, digits: usize) -> Value {
+    let less = digits - 1;
+    let rounded: f64 = format!("{value:.less$e}").parse().unwrap_or(value);
+    // A whole number has no point behind it.
+    if rounded.fract() == 0.0 && rounded.abs() < 1e15 {
+        json!(rounded as i64)
+    } else {
+        json!(rounded)
+    }
 }
 
 fn summary_of(line: &Value) -> Option<(String, Summary)> {

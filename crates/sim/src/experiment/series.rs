@@ -139,13 +139,9 @@ impl Series {
         if !few {
             return;
         }
-        let end = self.times.last().copied().unwrap_or(0.0);
         for (flow, subject) in self.flows.iter().zip(&self.subjects) {
             for bin in 0..BINS {
-                let edge = |bin: usize| end * bin as f64 / BINS as f64;
-                let inside = (1..self.times.len())
-                    .filter(|at| self.times[*at] > edge(bin) && self.times[*at] <= edge(bin + 1));
-                let values: Vec<f64> = inside.map(|at| flow[at] * 1e-6).collect();
+                let values: Vec<f64> = self.part(bin).map(|at| flow[at] * 1e-6).collect();
                 if !values.is_empty() {
                     let name = format!("goodput_bin_{bin:02}");
                     found.push((name, subject.name(experiment).to_owned(), spread(&values).0));
@@ -154,12 +150,19 @@ impl Series {
         }
     }
 
+    /// The samples of a part of the run.
+    fn part(&self, bin: usize) -> impl Iterator<Item = usize> {
+        let end = self.times.last().copied().unwrap_or(0.0);
+        let edge = move |bin: usize| end * bin as f64 / BINS as f64;
+        (1..self.times.len())
+            .filter(move |at| self.times[*at] > edge(bin) && self.times[*at] <= edge(bin + 1))
+    }
+
     /// The congestion windows of TCP's flows, and the copies that they sent, over the whole run.
     fn windows(&self, experiment: &Experiment, recording: &Recording, found: &mut Found) {
         let count = self.subjects.len();
         let column = |name: &str| recording.flow.numbers(name);
         let (windows, copies) = (column("window"), column("retransmitted"));
-        let end = self.times.last().copied().unwrap_or(0.0);
         for (flow, subject) in self.subjects.iter().enumerate() {
             let of = |column: &[f64]| column.iter().skip(flow).step_by(count).copied().collect();
             let (windows, copies): (Vec<f64>, Vec<f64>) = (of(&windows), of(&copies));
@@ -177,12 +180,11 @@ impl Series {
             if count > MOST_BINNED {
                 continue;
             }
+            // A sender keeps its window after the last of its data has come.
+            let last = self.flows[flow].iter().rposition(|goodput| *goodput > 0.0).unwrap_or(0);
             for bin in 0..BINS {
-                let edge = |bin: usize| end * bin as f64 / BINS as f64;
-                let inside = (1..self.times.len())
-                    .filter(|at| self.times[*at] > edge(bin) && self.times[*at] <= edge(bin + 1));
-                // Before it begins and after its end a flow has no window.
-                let open = inside.map(|at| windows[at] * 1e-3).filter(|window| *window > 0.0);
+                let open = self.part(bin).filter(|at| *at <= last);
+                let open = open.map(|at| windows[at] * 1e-3).filter(|window| *window > 0.0);
                 let values: Vec<f64> = open.collect();
                 let mean = if values.is_empty() { 0.0 } else { spread(&values).0 };
                 put(&format!("window_bin_{bin:02}"), mean);
@@ -348,5 +350,36 @@ mod tests {
             recording.metric(&format!("goodput_bin_{bin:02}"), "flow1").expect("a bin")
         };
         assert!((half(12) / half(25) - 2.0).abs() < 0.4, "{} and {}", half(12), half(25));
+    }
+    #[test]
+    fn a_flow_has_no_window_before_it_begins_and_after_it_ends() {
+        let text = r#"
+            [scenario]
+            duration = "30 s"
+            sample = "100 ms"
+            [topology]
+            rate = "10 Mbit/s"
+            rtt = "50 ms"
+            [[flow]]
+            protocol = "newreno"
+            start = "10 s"
+            app = "object"
+            size = "2 MB"
+            [[flow]]
+            protocol = "newreno"
+        "#;
+        let runs = Scenario::parse(text).expect("it is right").runs().expect("one run");
+        let recording = runs[0].experiment.run(|| false).expect("it ends");
+        let window = |flow: &str, bin: usize| {
+            recording.metric(&format!("window_bin_{bin:02}"), flow).expect("a bin")
+        };
+        let end = 10.0 + recording.metric("fct", "flow1").expect("it ends");
+        assert!((11.0..20.0).contains(&end), "{end}");
+        for (bin, window) in (0..30_u8).map(|bin| (bin, window("flow1", bin.into()))) {
+            // It begins with the last sample of part 9.
+            let is_open = bin >= 9 && f64::from(bin) < end;
+            assert_eq!(window > 0.0, is_open, "part {bin}: {window}, end {end}");
+        }
+        assert!(window("flow2", 29) > 0.0);
     }
 }
