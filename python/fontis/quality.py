@@ -13,6 +13,8 @@ import math
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
+from fontis import _native
+
 __all__ = [
     "CODECS",
     "Call",
@@ -46,74 +48,15 @@ CODECS = {
 }
 """Codecs by name. ``g711-plc`` conceals lost packets."""
 
-# The default settings of G.107, table 2, and what follows from them.
-_SEND_LOUDNESS, _RECEIVE_LOUDNESS = 8.0, 2.0
-_OVERALL_LOUDNESS = _SEND_LOUDNESS + _RECEIVE_LOUDNESS
-_SIDETONE, _LISTENER_SIDETONE = 15.0, 18.0
-_SEND_SHAPE = 3.0
-_TALKER_ECHO, _ECHO_PATH = 65.0, 110.0
-_CIRCUIT_NOISE, _RECEIVE_FLOOR = -70.0, -64.0
-_ROOM_NOISE = 35.0
-_QUANTISING_UNITS = 1.0
-
-
-def _power_sum(*levels: float) -> float:
-    return 10 * math.log10(sum(10 ** (level / 10) for level in levels))
-
-
-def _noise() -> float:
-    """The noise at the send side in dBm0p (G.107 equations 7-3 to 7-7)."""
-    send = _ROOM_NOISE - _SEND_LOUDNESS - _SEND_SHAPE - 100 + 0.004 * (_ROOM_NOISE - _OVERALL_LOUDNESS - _SEND_SHAPE - 14) ** 2
-    effective = _ROOM_NOISE + 10 * math.log10(1 + 10 ** ((10 - _LISTENER_SIDETONE) / 10))
-    receive = _RECEIVE_LOUDNESS - 121 + effective + 0.008 * (effective - 35) ** 2
-    return _power_sum(_CIRCUIT_NOISE, send, receive, _RECEIVE_FLOOR + _RECEIVE_LOUDNESS)
-
-
-def _signal_to_noise() -> float:
-    """The basic signal-to-noise ratio, Ro (equation 7-2)."""
-    return 15 - 1.5 * (_SEND_LOUDNESS + _noise())
-
-
-def _simultaneous(delay: float) -> float:
-    """What comes with the voice: loudness, sidetone, quantising, Is (equations 7-8 to 7-17)."""
-    loudness = _OVERALL_LOUDNESS + 0.2 * (64 + _noise() - _RECEIVE_LOUDNESS)
-    too_loud = 20 * ((1 + (loudness / 8) ** 8) ** (1 / 8) - loudness / 8)
-    echo = math.exp(-delay / 4) * 10 ** (-_TALKER_ECHO / 10)
-    sidetone = -10 * math.log10(10 ** (-_SIDETONE / 10) + echo)
-    wrong_sidetone = (
-        12 * (1 + ((sidetone - 13) / 6) ** 8) ** (1 / 8)
-        - 28 * (1 + ((sidetone + 1) / 19.4) ** 35) ** (1 / 35)
-        - 13 * (1 + ((sidetone - 3) / 33) ** 13) ** (1 / 13)
-        + 29
-    )
-    distortion = 37 - 15 * math.log10(_QUANTISING_UNITS)
-    grade = 1.07 + 0.258 * distortion + 0.0602 * distortion**2
-    first = (_signal_to_noise() - 100) / 15 + 46 / 8.4 - grade / 9
-    second = 46 / 30 - grade / 40
-    quantising = 15 * math.log10(1 + 10**first + 10**second)
-    return float(too_loud + wrong_sidetone + quantising)
-
 
 def delay_impairment(delay: float) -> float:
     """The impairment by a mean one-way delay in ms: echoes and delay itself, Id (section 7.4)."""
-    echo_rating = _TALKER_ECHO - 40 * math.log10((1 + delay / 10) / (1 + delay / 150)) + 6 * math.exp(-0.3 * delay**2)
-    noise_rating = -1.5 * (_noise() - _RECEIVE_LOUDNESS)
-    talker = noise_rating - (80 + 2.5 * (echo_rating - 14))
-    talker_echo = (talker / 2 + math.sqrt(talker**2 / 4 + 100) - 1) * (1 - math.exp(-delay))
-    listener = _signal_to_noise() - 10.5 * (_ECHO_PATH + 7) * (2 * delay + 1) ** -0.25
-    listener_echo = listener / 2 + math.sqrt(listener**2 / 4 + 169)
-    too_late = 0.0
-    if delay > 100:
-        doublings = math.log2(delay / 100)
-        too_late = 25 * ((1 + doublings**6) ** (1 / 6) - 3 * (1 + (doublings / 3) ** 6) ** (1 / 6) + 2)
-    return float(talker_echo + listener_echo + too_late)
+    return _native.delay_impairment(delay)
 
 
 def loss_impairment(loss: float, codec: str | Codec) -> float:
     """The impairment by a codec and a share of random loss, Ie-eff (equation 7-29)."""
-    impairment, robustness = _codec(codec)
-    percent = 100 * _share(loss)
-    return impairment + (95 - impairment) * percent / (percent + robustness)
+    return _native.loss_impairment(_share(loss), *_codec(codec))
 
 
 def r_factor(*, delay: float, loss: float = 0.0, codec: str | Codec = "g711-plc", advantage: float = 0.0) -> float:
@@ -125,8 +68,7 @@ def r_factor(*, delay: float, loss: float = 0.0, codec: str | Codec = "g711-plc"
     """
     if not delay >= 0:
         raise ValueError(f"a delay of {delay} ms must not be negative")
-    plain = _signal_to_noise() - _simultaneous(delay) - delay_impairment(delay)
-    return plain - loss_impairment(loss, codec) + advantage
+    return _native.rating(delay, _share(loss), *_codec(codec)) + advantage
 
 
 def r_factor_simple(*, delay: float, loss: float = 0.0, codec: str | Codec = "g711-plc") -> float:
@@ -140,11 +82,7 @@ def r_factor_simple(*, delay: float, loss: float = 0.0, codec: str | Codec = "g7
 
 def mos(r: float) -> float:
     """The mean opinion score of a rating factor, from 1 to 4.5 (G.107 equation B-4)."""
-    if r <= 0:
-        return 1.0
-    if r >= 100:
-        return 4.5
-    return max(1.0, 1 + 0.035 * r + 7e-6 * r * (r - 60) * (100 - r))
+    return _native.mos(r)
 
 
 def total_loss(*shares: float) -> float:

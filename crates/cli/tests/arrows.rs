@@ -55,6 +55,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
             "fontis-trace",
             "fontis-sim",
             "fontis",
+            "fontis-call",
             "fontis-lab",
             "fontis-cli",
         ],

@@ -16,6 +16,7 @@ mod error;
 mod fairness;
 mod interrupt;
 mod metrics;
+mod quality;
 mod recording;
 mod run;
 mod scenario;
@@ -46,6 +47,8 @@ mod _native {
     use crate::metrics::{
         delta_fair_convergence, equivalent_redundancy, goodput, jain, max_min_shares, quantile,
     };
+    #[pymodule_export]
+    use crate::quality::{delay_impairment, loss_impairment, mos, rating};
     #[pymodule_export]
     use crate::recording::{Recording, Table};
     #[pymodule_export]
