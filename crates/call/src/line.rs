@@ -190,7 +190,8 @@ impl Line {
         match way {
             Way::Dccp(stream) => loop {
                 let sealed = stream.recv().await?;
-                if let Some(datagram) = lock(seal).open(&sealed) {
+                let opened = lock(seal).open(&sealed);
+                if let Some((datagram, _)) = opened {
                     return Some(datagram);
                 }
             },
@@ -202,8 +203,10 @@ impl Line {
                         continue;
                     };
                     let opened = lock(seal).open(&buffer[..len]);
-                    if let Some(datagram) = opened {
-                        *lock(peer) = Some(from);
+                    if let Some((datagram, is_newest)) = opened {
+                        if is_newest {
+                            *lock(peer) = Some(from);
+                        }
                         return Some(datagram);
                     }
                 }

@@ -9,11 +9,13 @@ const COUNTER: usize = 8;
 const TAG: usize = 16;
 
 /// Encrypts the datagrams of one direction, and reads those of the other (ChaCha20-Poly1305). A
-/// datagram that is sent again by a stranger is a packet of RTP that came before: playout drops it.
+/// datagram that a stranger sends again is a packet of RTP that came before: playout drops it.
 pub(crate) struct Seal {
     ours: LessSafeKey,
     theirs: LessSafeKey,
     sent: u64,
+    /// The greatest counter that was read.
+    newest: u64,
 }
 
 impl Seal {
@@ -25,7 +27,7 @@ impl Seal {
             let key = UnboundKey::new(&CHACHA20_POLY1305, &key);
             LessSafeKey::new(key.expect("the key has the length of the algorithm"))
         };
-        Self { ours: derive(ours), theirs: derive(theirs), sent: 0 }
+        Self { ours: derive(ours), theirs: derive(theirs), sent: 0, newest: 0 }
     }
 
     fn nonce(counter: [u8; COUNTER]) -> Nonce {
@@ -49,14 +51,19 @@ impl Seal {
         sealed.into()
     }
 
-    /// The content of a datagram; `None` if it is not the peer's.
-    pub(crate) fn open(&self, sealed: &[u8]) -> Option<Bytes> {
+    /// The content of a datagram, and whether no later one has come: only such a one may say where
+    /// the peer is, for a stranger can send an old one from anywhere. `None` if it is not the
+    /// peer's.
+    pub(crate) fn open(&mut self, sealed: &[u8]) -> Option<(Bytes, bool)> {
         let (counter, content) = sealed.split_first_chunk::<COUNTER>()?;
         let mut content = content.to_vec();
         let nonce = Self::nonce(*counter);
         let len = self.theirs.open_in_place(nonce, Aad::empty(), &mut content).ok()?.len();
         content.truncate(len);
-        Some(content.into())
+        let counter = u64::from_be_bytes(*counter);
+        let is_newest = counter > self.newest;
+        self.newest = self.newest.max(counter);
+        Some((content.into(), is_newest))
     }
 }
 
@@ -71,7 +78,10 @@ mod tests {
         for text in [b"".as_slice(), b"voice"] {
             let sealed = caller.seal(text);
             assert_eq!(sealed.len(), text.len() + COUNTER + TAG);
-            assert_eq!(callee.open(&sealed).as_deref(), Some(text));
+            let (opened, is_newest) = callee.open(&sealed).expect("it is the caller's");
+            assert_eq!((&*opened, is_newest), (text, true));
+            let again = callee.open(&sealed).expect("it still is");
+            assert!(!again.1, "it came before");
             assert_eq!(caller.open(&sealed), None, "its own direction");
             assert_eq!(Seal::new(&[8; 32], false).open(&sealed), None);
             for at in 0..sealed.len() {

@@ -138,6 +138,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             "standard output is either JSON or voice: leave out --json, or name a file after -o";
         return Err(Failure::Usage(text.to_owned()));
     }
+    if args.url.as_deref() == Some("@-") && is_dash(args.input.as_ref()) {
+        let text =
+            "standard input is either the URL or the voice: put the URL into a file, as @FILE";
+        return Err(Failure::Usage(text.to_owned()));
+    }
     let keys = args.keys.load()?;
     let monitor = Monitor::new(args)?;
     let report = match &args.listen {
@@ -160,6 +165,7 @@ async fn make(args: &Args, keys: &Keys, monitor: &Monitor) -> Result<CallReport,
     let voice = RefCell::new(Some(args.voice(options.codec).map_err(CallError::from)?));
     dial(&url, args.timeout.into(), async |remote, answered| {
         let endpoint = keys.bind_towards(remote, &url.key, args.rate(), &args.paths)?;
+        let _follower = args.paths.follow(&endpoint, remote);
         let connection = endpoint.connect(remote, *url.key.as_bytes(), None).await;
         let connection = connection
             .map_err(|error| Failure::from(fontis::transfer::TransferError::from(error)))?;

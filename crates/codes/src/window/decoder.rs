@@ -113,6 +113,13 @@ impl WindowDecoder {
         self.next
     }
 
+    /// Begins anew with source symbol `next`, as after a gap that no repair symbol reaches across.
+    pub fn restart(&mut self, next: u32) {
+        (self.next, self.end) = (next, next);
+        self.known.clear();
+        self.rows.clear();
+    }
+
     /// How many more repair symbols would restore all that is missing so far.
     pub fn needed(&self) -> u32 {
         let missing = (self.oldest()..self.end).filter(|id| !self.known.contains_key(id)).count();

@@ -11,7 +11,7 @@ use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 
 use super::DccpError;
-use super::socket::{DccpSocket, Ends, Reader};
+use super::socket::{DccpSocket, Ends, Held, Reader};
 use super::stream::{DccpStream, Wire};
 
 /// Connections that one socket has at most; further clients are answered when others have left.
@@ -132,7 +132,7 @@ impl Drop for DccpListener {
 }
 
 /// Gives a connection its place in the table.
-fn enter(socket: &DccpSocket, ends: Ends) -> Result<mpsc::Receiver<DccpPacket>, DccpError> {
+fn enter(socket: &DccpSocket, ends: Ends) -> Result<mpsc::Receiver<Held<DccpPacket>>, DccpError> {
     let (sender, packets) = mpsc::channel(MOST_WAITING);
     let mut connections = socket.connections();
     if connections.contains_key(&ends) {
@@ -160,7 +160,11 @@ async fn read(shared: Arc<Shared>) {
         let waiting = shared.socket.connections().get(&ends).cloned();
         match waiting {
             // A connection that does not keep up loses packets, as behind any full queue.
-            Some(sender) => drop(sender.try_send(packet)),
+            Some(sender) => {
+                if let Some(held) = shared.socket.hold(packet, len) {
+                    let _ = sender.try_send(held);
+                }
+            }
             None => {
                 if let Some(answer) = meet(&shared, ends, &packet) {
                     let _ = shared.socket.send(from, &answer).await;

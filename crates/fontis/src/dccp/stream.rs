@@ -8,7 +8,7 @@ use fontis_proto::dccp::{
 use tokio::sync::{Mutex, Notify, mpsc, watch};
 
 use super::DccpError;
-use super::socket::{DccpSocket, Ends, Reader};
+use super::socket::{DccpSocket, Ends, Held, Reader};
 
 /// Datagrams that wait for the application; what comes beyond that is lost, as in any queue.
 const MOST_UNREAD: usize = 1024;
@@ -20,7 +20,7 @@ const LONGEST: Wait = Wait::from_secs(3600);
 /// A connection of DCCP. It is closed when it is dropped.
 pub struct DccpStream {
     core: Arc<Core>,
-    unread: Mutex<mpsc::Receiver<Bytes>>,
+    unread: Mutex<mpsc::Receiver<Held<Bytes>>>,
     state: watch::Receiver<Phase>,
     reader: StdMutex<Option<Arc<Reader>>>,
 }
@@ -64,7 +64,7 @@ impl DccpStream {
     pub(super) fn start(
         connection: DccpConnection,
         wire: Wire,
-        packets: mpsc::Receiver<DccpPacket>,
+        packets: mpsc::Receiver<Held<DccpPacket>>,
         reader: Option<Arc<Reader>>,
     ) -> Self {
         let connection = StdMutex::new(connection);
@@ -109,7 +109,7 @@ impl DccpStream {
 
     /// The next datagram; `None` when the connection is over.
     pub async fn recv(&self) -> Option<Bytes> {
-        self.unread.lock().await.recv().await
+        Some(self.unread.lock().await.recv().await?.content)
     }
 
     /// Datagrams that the queue of this end has room for.
@@ -156,8 +156,8 @@ impl Drop for DccpStream {
 async fn drive(
     core: Arc<Core>,
     wire: Wire,
-    mut packets: mpsc::Receiver<DccpPacket>,
-    inbox: mpsc::Sender<Bytes>,
+    mut packets: mpsc::Receiver<Held<DccpPacket>>,
+    inbox: mpsc::Sender<Held<Bytes>>,
     tell: watch::Sender<Phase>,
 ) {
     let socket = &wire.socket;
@@ -173,8 +173,10 @@ async fn drive(
                 out.push(packet);
             }
             while let Some(data) = connection.receive() {
-                if let (DccpData::Bytes(bytes), Some(inbox)) = (data, &inbox) {
-                    let _ = inbox.try_send(bytes);
+                let (DccpData::Bytes(bytes), Some(inbox)) = (data, &inbox) else { continue };
+                let len = bytes.len();
+                if let Some(held) = socket.hold(bytes, len) {
+                    let _ = inbox.try_send(held);
                 }
             }
             while let Some(event) = connection.event() {
@@ -203,10 +205,10 @@ async fn drive(
                 let Some(packet) = packet else { return };
                 let now = socket.now();
                 let mut connection = core.connection();
-                connection.handle(now, &packet, false);
+                connection.handle(now, &packet.content, false);
                 for _ in 0..BATCH {
                     let Ok(packet) = packets.try_recv() else { break };
-                    connection.handle(now, &packet, false);
+                    connection.handle(now, &packet.content, false);
                 }
             }
             () = core.changed.notified() => {}
