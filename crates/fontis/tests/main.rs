@@ -1,0 +1,12 @@
+//! Tests of endpoints from outside. Tests that count what the process does have processes of their
+//! own: `early`, `flood` and `many`.
+
+mod corpus;
+mod handshake_model;
+mod hostile;
+mod limits;
+mod paths;
+mod sources;
+mod streams;
+mod swarm;
+mod transfer;
