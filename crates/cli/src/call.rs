@@ -28,8 +28,6 @@ use crate::text::round;
 
 /// The port to listen on by default.
 const PORT: u16 = 4437;
-/// The rate of a connection by default.
-const LEAST: Rate = Rate::from_mbps(1);
 /// The calls that a listener takes at once by default: each costs a codec.
 const MOST_CALLS: u32 = 32;
 
@@ -75,9 +73,8 @@ pub(crate) struct Args {
     /// (without congestion control). The last two need a UDP port of their own at the listener
     #[arg(long, default_value_t, conflicts_with = "listen")]
     over: VoiceCarrier,
-    /// The most that this side sends in all over dfcp, as in 2mbit: voice is not slowed by losses,
-    /// so it takes no more than this from others [default: 1mbit, and four times the voice of the
-    /// calls that this side makes]
+    /// Send at this rate over dfcp whatever is lost, as in 2mbit, and not as rate control finds
+    /// right: for a path that is yours alone
     #[arg(long, value_name = "RATE")]
     rate: Option<Rate>,
     /// The most repair packets to add while the other side loses packets, as a share of the packets
@@ -251,8 +248,7 @@ impl Args {
 
     /// The rate of this side's connection.
     fn rate(&self) -> RateKind {
-        let voice = u64::from(self.codec.rate()) * u64::from(self.calls.unwrap_or(1));
-        RateKind::Fixed(self.rate.unwrap_or_else(|| LEAST.max(Rate::from_bps(4 * voice))))
+        self.rate.map_or(RateKind::Auto, RateKind::Fixed)
     }
 
     /// Opens the input and the output.

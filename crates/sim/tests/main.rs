@@ -1,5 +1,6 @@
 //! Tests of the simulator from outside.
 
+mod calls;
 mod control;
 mod corpus;
 mod dccp;

@@ -11,11 +11,64 @@ pub(super) type ControlId = u32;
 /// so little is saved by not sending them, and so much waits for them.
 const COPIES: [Duration; 2] = [Duration::from_millis(8), Duration::from_millis(24)];
 
+/// Frames that wait for others leave in a packet together, this share of a timeout apart and within
+/// these bounds.
+const GATHERINGS: u64 = 8;
+const GATHERING: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(25));
+
+/// Frames about messages that are so far apart are not worth waiting.
+const FAR: Duration = Duration::from_millis(100);
+
+/// How soon a frame leaves, and again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Haste {
+    /// At once, with [`COPIES`].
+    Prompt,
+    /// With others of its kind, and so often again with packets that leave anyway. There is one for
+    /// each message: with packets of their own they would cost more than the messages.
+    Gathered { copies: u32 },
+}
+
 struct Entry {
     frame: Frame,
+    haste: Haste,
     first: Option<Time>,
     sent: u32,
+    /// When it leaves with a packet that leaves anyway, and when by itself.
     due: Time,
+    alone: Time,
+}
+
+impl Entry {
+    /// When it leaves by itself, if the next gathering is at `gathering`.
+    fn leaves_at(&self, gathering: Time) -> Time {
+        match self.haste {
+            Haste::Prompt => self.due,
+            Haste::Gathered { .. } => self.alone.max(gathering),
+        }
+    }
+
+    /// It leaves now.
+    fn leaves(&mut self, now: Time, timeout: Duration, pause: Duration) {
+        let first = *self.first.get_or_insert(now);
+        let soonest = now + Duration::from_millis(1);
+        let again = |copies: u32| {
+            let backoff = self.sent.saturating_sub(copies).min(5);
+            now + (timeout * (1 << backoff)).min(Duration::from_secs(3))
+        };
+        (self.due, self.alone) = match self.haste {
+            Haste::Prompt => {
+                let copy = COPIES.get(self.sent as usize).filter(|offset| **offset < timeout);
+                let due = copy.map_or_else(|| again(COPIES.len() as u32), |at| first + *at);
+                (due.max(soonest), due.max(soonest))
+            }
+            Haste::Gathered { copies } if self.sent < copies => {
+                (soonest.max(now + pause / 2), again(copies))
+            }
+            Haste::Gathered { copies } => (again(copies), again(copies)),
+        };
+        self.sent += 1;
+    }
 }
 
 /// Frames that must arrive: sent again until a packet that carried them is reported as received.
@@ -23,11 +76,29 @@ struct Entry {
 pub(super) struct Control {
     entries: BTreeMap<ControlId, Entry>,
     next: ControlId,
+    /// When frames that wait for others last left, and when they may again.
+    gathered: Option<Time>,
+    gathering: Time,
+    /// When the last frame about a message came to be.
+    last: Option<Time>,
 }
 
 impl Control {
+    /// A frame that leaves at once.
     pub(super) fn push(&mut self, now: Time, frame: Frame) {
-        self.entries.insert(self.next, Entry { frame, first: None, sent: 0, due: now });
+        self.insert(now, frame, Haste::Prompt);
+    }
+
+    /// A frame about a message. Where there are many it leaves with others, and so often again.
+    pub(super) fn gather(&mut self, now: Time, frame: Frame, copies: u32) {
+        let last = self.last.replace(now);
+        let is_near = last.is_some_and(|last| now.since(last) < FAR);
+        self.insert(now, frame, if is_near { Haste::Gathered { copies } } else { Haste::Prompt });
+    }
+
+    fn insert(&mut self, now: Time, frame: Frame, haste: Haste) {
+        self.entries
+            .insert(self.next, Entry { frame, haste, first: None, sent: 0, due: now, alone: now });
         self.next += 1;
     }
 
@@ -39,32 +110,57 @@ impl Control {
         self.entries.is_empty()
     }
 
-    /// When the next frame is due.
-    pub(super) fn due(&self) -> Option<Time> {
-        self.entries.values().map(|entry| entry.due).min()
+    /// When frames that wait for others may leave by themselves, if another packet leaves at
+    /// `other`, which takes them along.
+    pub(super) fn gathering(&self, other: Option<Time>) -> Time {
+        other.map_or(self.gathering, |at| at.max(self.gathering))
     }
 
-    /// The next frame that is due and no longer than `room` bytes; it is taken to be sent now.
+    /// When the next frame leaves by itself, if those that wait for others do so until `gathering`.
+    pub(super) fn due(&self, gathering: Time) -> Option<Time> {
+        self.entries.values().map(|entry| entry.leaves_at(gathering)).min()
+    }
+
+    /// The next frame of at most `room` bytes that leaves by itself; it is taken to be sent now.
+    /// With it others leave that are due.
     pub(super) fn take(
         &mut self,
         now: Time,
         timeout: Duration,
         room: usize,
+        gathering: Time,
     ) -> Option<(ControlId, Frame)> {
-        let (id, entry) = self
-            .entries
-            .iter_mut()
-            .find(|(_, entry)| entry.due <= now && super::wire::frame_len(&entry.frame) <= room)?;
-        let first = *entry.first.get_or_insert(now);
-        entry.due = match COPIES.get(entry.sent as usize) {
-            Some(offset) if *offset < timeout => first + *offset,
-            _ => {
-                let backoff = entry.sent.saturating_sub(COPIES.len() as u32).min(5);
-                now + (timeout * (1 << backoff)).min(Duration::from_secs(3))
-            }
-        };
-        entry.due = entry.due.max(now + Duration::from_millis(1));
-        entry.sent += 1;
+        if self.gathered == Some(now) {
+            return self.ride(now, timeout, room);
+        }
+        self.send(now, timeout, room, |entry| entry.leaves_at(gathering) <= now)
+    }
+
+    /// The next frame of at most `room` bytes that leaves with a packet that leaves anyway.
+    pub(super) fn ride(
+        &mut self,
+        now: Time,
+        timeout: Duration,
+        room: usize,
+    ) -> Option<(ControlId, Frame)> {
+        self.send(now, timeout, room, |entry| entry.due <= now)
+    }
+
+    fn send(
+        &mut self,
+        now: Time,
+        timeout: Duration,
+        room: usize,
+        leaves: impl Fn(&Entry) -> bool,
+    ) -> Option<(ControlId, Frame)> {
+        let fits = |entry: &Entry| super::wire::frame_len(&entry.frame) <= room;
+        let (id, entry) =
+            self.entries.iter_mut().find(|(_, entry)| leaves(entry) && fits(entry))?;
+        let pause = (timeout / GATHERINGS).clamp(GATHERING.0, GATHERING.1);
+        if entry.haste != Haste::Prompt {
+            (self.gathered, self.gathering) = (Some(now), now + pause);
+        }
+        entry.leaves(now, timeout, pause);
         Some((*id, entry.frame.clone()))
     }
 
@@ -77,7 +173,7 @@ impl Control {
     /// at once, and the patience that silence has taught is forgotten.
     pub(super) fn lost(&mut self, now: Time, id: ControlId) {
         if let Some(entry) = self.entries.get_mut(&id) {
-            entry.due = entry.due.min(now);
+            (entry.due, entry.alone) = (entry.due.min(now), entry.alone.min(now));
             entry.sent = entry.sent.min(COPIES.len() as u32);
         }
     }
@@ -100,15 +196,51 @@ mod tests {
         control.push(at(0), Frame::Fin);
         let mut sent = Vec::new();
         for ms in 0..1000 {
-            while control.take(at(ms), timeout, 100).is_some() {
+            while control.take(at(ms), timeout, 100, at(ms)).is_some() {
                 sent.push(ms);
             }
         }
         assert_eq!(sent, [0, 8, 24, 124, 324, 724]);
         control.lost(at(1000), 0);
-        assert!(control.take(at(1000), timeout, 100).is_some());
-        assert_eq!(control.due(), Some(at(1100)), "no longer backed off");
+        assert!(control.take(at(1000), timeout, 100, at(1000)).is_some());
+        assert_eq!(control.due(Time::ZERO), Some(at(1100)), "no longer backed off");
         control.delivered(0);
-        assert!(control.is_empty() && control.due().is_none());
+        assert!(control.is_empty() && control.due(Time::ZERO).is_none());
+    }
+
+    #[test]
+    fn frames_of_messages_leave_together() {
+        let mut control = Control::default();
+        let at = |ms| Time::ZERO + Duration::from_millis(ms);
+        let (timeout, mut packets) = (Duration::from_millis(200), 0);
+        for ms in 0..1000 {
+            if ms % 5 == 0 {
+                control.gather(at(ms), Frame::Done { channel: ms as u32 }, 2);
+            }
+            let mut count = 0;
+            let gathering = control.gathering(None);
+            while let Some((id, _)) = control.take(at(ms), timeout, 100, gathering) {
+                count += 1;
+                if ms % 2 == 0 {
+                    control.delivered(id);
+                }
+            }
+            packets += usize::from(count > 0);
+            assert!(control.due(control.gathering(None)).is_none_or(|due| due > at(ms)));
+        }
+        assert!(packets <= 42, "{packets}: one each 25 ms, and those of the first");
+    }
+
+    #[test]
+    fn frames_of_messages_wait_for_feedback() {
+        let mut control = Control::default();
+        let at = |ms| Time::ZERO + Duration::from_millis(ms);
+        let timeout = Duration::from_millis(200);
+        control.last = Some(at(0));
+        control.gather(at(0), Frame::Done { channel: 0 }, 2);
+        let gathering = control.gathering(Some(at(10)));
+        assert_eq!(control.due(gathering), Some(at(10)));
+        assert!(control.take(at(5), timeout, 100, gathering).is_none());
+        assert!(control.ride(at(6), timeout, 100).is_some());
     }
 }

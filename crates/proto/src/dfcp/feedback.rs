@@ -26,6 +26,14 @@ pub struct Feedback {
 }
 
 impl Feedback {
+    /// Leaves out the oldest runs and samples until the rest fits.
+    pub(super) fn shorten(&mut self, fits: impl Fn(&Self) -> bool) {
+        while !fits(self) && self.runs.len() + self.samples.len() > 1 {
+            self.runs.truncate(self.runs.len().div_ceil(2).max(1));
+            self.samples.drain(..self.samples.len().div_ceil(2));
+        }
+    }
+
     /// When the highest packet came, on the receiver's clock.
     pub(super) const fn received_at(&self) -> Time {
         Time::from_nanos(self.received_at_us.saturating_mul(1000))
@@ -51,5 +59,32 @@ impl Feedback {
             next = first.checked_sub(1);
             Some((first, last, index % 2 == 0))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_left_out_from_the_oldest_on() {
+        let whole = Feedback {
+            largest: 10_000,
+            runs: (1..=300).collect(),
+            samples: (1..=32).rev().map(|below| (below, below)).collect(),
+            ..Feedback::default()
+        };
+        let len = |feedback: &Feedback| feedback.runs.len() + 2 * feedback.samples.len();
+        for room in 1..500 {
+            let mut feedback = whole.clone();
+            feedback.shorten(|feedback| len(feedback) <= room);
+            assert!(len(&feedback) <= room);
+            assert_eq!(feedback.runs[..], whole.runs[..feedback.runs.len()]);
+            let left_out = whole.samples.len() - feedback.samples.len();
+            assert_eq!(feedback.samples[..], whole.samples[left_out..]);
+        }
+        let mut feedback = whole.clone();
+        feedback.shorten(|feedback| len(feedback) <= 2000);
+        assert_eq!(feedback, whole);
     }
 }

@@ -239,13 +239,19 @@ impl History {
             let seen = self.reordering.get_or_insert_default();
             seen.packets = seen.packets.max(latest.min(self.sent.len() as u64));
         }
-        self.forget(lowest, largest, decide);
+        self.forget(lowest, largest, (latest_sent, patience), decide);
         Ok(())
     }
 
     /// Drops what needs no remembering: decided packets beyond reach of reordering, and whatever
-    /// feedback no longer reports on.
-    fn forget(&mut self, lowest: u64, largest: u64, mut decide: impl FnMut(u64, &Sent, Outcome)) {
+    /// feedback no longer reports on, when a packet sent later by more than a patience has come.
+    fn forget(
+        &mut self,
+        lowest: u64,
+        largest: u64,
+        (latest_sent, patience): (Time, Duration),
+        mut decide: impl FnMut(u64, &Sent, Outcome),
+    ) {
         let keep = largest.saturating_sub(4 * self.reordering() + 1024);
         while let Some(sent) = self.sent.front() {
             let decided = match sent.fate {
@@ -253,7 +259,8 @@ impl History {
                 Fate::Lost | Fate::LeftOut => self.first < keep,
                 Fate::Unknown | Fate::Missing => false,
             };
-            let unreachable = self.first < lowest.min(keep);
+            let is_old = self.first < keep || latest_sent.since(sent.time) > patience;
+            let unreachable = self.first < lowest && is_old;
             if !decided && !unreachable {
                 break;
             }
@@ -346,6 +353,25 @@ mod tests {
         assert!(seen.contains(&(49, Outcome::Lost)), "it was seen to be missing");
         assert!(seen.contains(&(100, Outcome::Forgotten)), "it was never reported on");
         assert!(!seen.iter().any(|(number, _)| *number == 50), "it had arrived");
+    }
+
+    #[test]
+    fn a_slow_flow_forgets_what_feedback_no_longer_reaches() {
+        let mut history = History::default();
+        for ms in 0..500 {
+            history.push(Sent::new(Time::ZERO + Duration::from_millis(ms * 10), 100));
+        }
+        let feedback = Feedback { largest: 400, runs: smallvec![100], ..Feedback::default() };
+        let mut forgotten = Vec::new();
+        let resolved =
+            history.resolve(&feedback, Duration::from_millis(100), |number, _, outcome| {
+                if outcome == Outcome::Forgotten {
+                    forgotten.push(number);
+                }
+            });
+        assert_eq!(resolved, Ok(()));
+        assert_eq!(forgotten, (0..=300).collect::<Vec<_>>());
+        assert_eq!(history.unresolved(), 99);
     }
 
     #[test]

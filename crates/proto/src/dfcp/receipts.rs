@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use fontis_base::{Ecn, Time};
+use fontis_base::{Duration, Ecn, Time};
 
 use super::feedback::Feedback;
 use super::wire::{MAX_RUNS, MAX_SAMPLES};
@@ -11,6 +11,11 @@ const WINDOW: u64 = 1 << 17;
 /// How far below the highest packet number feedback reaches, if the runs fit.
 const REPORT: u64 = 1 << 13;
 
+/// Feedback reaches back so long, and so many round trips: what came before has been told often.
+const TOLD: (Duration, u64) = (Duration::from_secs(1), 4);
+/// How many times are kept to know that, beside the newest.
+const MARKS: u64 = 4;
+
 /// What has been received on a path: tells new packets from replays, and makes feedback.
 pub(super) struct Receipts {
     /// One bit a packet number, 64 a word; the first word begins at `base`.
@@ -20,6 +25,8 @@ pub(super) struct Receipts {
     packets: u64,
     bytes: u64,
     ce: u64,
+    /// The highest packet number at some times of late.
+    marks: VecDeque<(Time, u64)>,
     /// Receive times since the last feedback.
     recent: Vec<(u64, Time)>,
 }
@@ -33,6 +40,7 @@ impl Receipts {
             packets: 0,
             bytes: 0,
             ce: 0,
+            marks: VecDeque::new(),
             recent: Vec::new(),
         }
     }
@@ -83,8 +91,8 @@ impl Receipts {
         if sent == 0 { 0.0 } else { sent.saturating_sub(self.packets) as f64 / sent as f64 }
     }
 
-    /// What to tell the sender; `None` if nothing ever came.
-    pub(super) fn feedback(&mut self, now: Time, path: u8) -> Option<Feedback> {
+    /// What to tell the sender, over a round trip of about `rtt`; `None` if nothing ever came.
+    pub(super) fn feedback(&mut self, now: Time, path: u8, rtt: Duration) -> Option<Feedback> {
         let (largest, at) = self.largest?;
         let mut feedback = Feedback {
             path,
@@ -96,9 +104,22 @@ impl Receipts {
             ce: self.ce,
             ..Feedback::default()
         };
-        self.runs(largest, &mut feedback);
+        let told = self.told(now, largest, TOLD.0 + rtt * TOLD.1);
+        self.runs(largest, told, &mut feedback);
         self.samples(largest, at, &mut feedback);
         Some(feedback)
+    }
+
+    /// The first packet number that has not been told for so long.
+    fn told(&mut self, now: Time, largest: u64, span: Duration) -> u64 {
+        if self.marks.back().is_none_or(|(at, _)| now.since(*at) >= span / MARKS) {
+            self.marks.push_back((now, largest));
+        }
+        let is_old = |mark: &(Time, u64)| now.since(mark.0) >= span;
+        while self.marks.get(1).is_some_and(is_old) {
+            self.marks.pop_front();
+        }
+        self.marks.front().filter(|mark| is_old(mark)).map_or(0, |(_, number)| *number)
     }
 
     /// How many numbers in a row from `highest` downwards, to `lowest` at most, have come, or have
@@ -123,8 +144,8 @@ impl Receipts {
         }
     }
 
-    fn runs(&self, largest: u64, feedback: &mut Feedback) {
-        let lowest = self.base.max(largest.saturating_sub(REPORT));
+    fn runs(&self, largest: u64, told: u64, feedback: &mut Feedback) {
+        let lowest = self.base.max(largest.saturating_sub(REPORT)).max(told);
         let (mut next, mut come) = (largest, true);
         while feedback.runs.len() < MAX_RUNS {
             let run = self.run(next, lowest, come);
@@ -156,6 +177,8 @@ impl Receipts {
 mod tests {
     use super::*;
 
+    const RTT: Duration = Duration::from_millis(50);
+
     fn receive(receipts: &mut Receipts, numbers: impl IntoIterator<Item = u64>) {
         for number in numbers {
             assert!(receipts.receive(Time::from_nanos(number * 1000), number, 100, Ecn::NotEct));
@@ -166,7 +189,7 @@ mod tests {
     fn runs_tell_what_arrived() {
         let mut receipts = Receipts::new();
         receive(&mut receipts, [0, 1, 2, 5, 6, 9]);
-        let feedback = receipts.feedback(Time::from_nanos(20_000), 0).unwrap();
+        let feedback = receipts.feedback(Time::from_nanos(20_000), 0, RTT).unwrap();
         assert_eq!(feedback.runs.as_slice(), [1, 2, 2, 2, 3]);
         let received: Vec<_> = feedback.ranges().filter(|r| r.2).map(|r| (r.0, r.1)).collect();
         assert_eq!(received, [(9, 9), (5, 6), (0, 2)]);
@@ -191,7 +214,7 @@ mod tests {
             }
             let mut receipts = Receipts::new();
             receive(&mut receipts, come.iter().copied());
-            let feedback = receipts.feedback(Time::from_nanos(1 << 40), 0).unwrap();
+            let feedback = receipts.feedback(Time::from_nanos(1 << 40), 0, RTT).unwrap();
             let largest = *come.last().unwrap();
             let lowest = receipts.base.max(largest.saturating_sub(REPORT));
             let mut expected = vec![0u32];
@@ -205,6 +228,25 @@ mod tests {
             expected.truncate(MAX_RUNS);
             assert_eq!(feedback.runs.as_slice(), expected);
         }
+    }
+
+    #[test]
+    fn a_slow_path_is_not_told_for_ever_what_was_lost_once() {
+        let mut receipts = Receipts::new();
+        let mut most = 0;
+        for number in 0..3000 {
+            // Every tenth packet of a hundred a second is lost.
+            let now = Time::ZERO + Duration::from_millis(number * 10);
+            if number % 10 != 9 {
+                receipts.receive(now, number, 100, Ecn::NotEct);
+            }
+            let feedback = receipts.feedback(now, 0, RTT).unwrap();
+            let (first, _, _) = feedback.ranges().last().unwrap();
+            assert!(number - first >= number.min(120), "{first} at {number}");
+            most = most.max(feedback.runs.len());
+        }
+        // 1.2 s to 1.5 s, ten packets in two runs.
+        assert!((24..=32).contains(&most), "{most}");
     }
 
     #[test]
@@ -222,7 +264,7 @@ mod tests {
     fn a_short_train_is_reported_whole() {
         let mut receipts = Receipts::new();
         receive(&mut receipts, 10..20);
-        let feedback = receipts.feedback(Time::from_nanos(20_000), 0).unwrap();
+        let feedback = receipts.feedback(Time::from_nanos(20_000), 0, RTT).unwrap();
         let expected: Vec<_> = (1..10).rev().map(|i| (i, i)).collect();
         assert_eq!(feedback.samples.as_slice(), expected);
     }

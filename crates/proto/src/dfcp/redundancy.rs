@@ -45,17 +45,25 @@ impl Fading {
 }
 
 /// Loss measured on a path, as a two-state Gilbert process: p good→bad and q bad→good per packet.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct LossModel {
     known: Fading,
     recent: Fading,
     ever_lost: bool,
     observed: u64,
+    /// The most that is the path's own.
+    most: f64,
 }
 
 impl LossModel {
     pub(super) fn new() -> Self {
-        Self::default()
+        let nothing = Fading::default();
+        Self { known: nothing, recent: nothing, ever_lost: false, observed: 0, most: 1.0 }
+    }
+
+    /// No more than this is the path's own. The rest is overload, and more packets would add to it.
+    pub(super) const fn bound(&mut self, most: f64) {
+        self.most = most;
     }
 
     /// Adds what a feedback decided: packets received and lost, and how many runs the losses made.
@@ -110,7 +118,8 @@ impl LossModel {
         let received = self.known.received + PRIOR_PACKETS * (1.0 - PRIOR_LOSS);
         let lost = self.known.lost + PRIOR_PACKETS * PRIOR_LOSS;
         let bursts = self.known.bursts + PRIOR_PACKETS * PRIOR_LOSS * (1.0 - PRIOR_LOSS);
-        ((bursts / received).min(1.0), (bursts / lost).clamp(0.01, 1.0))
+        let (p, q) = ((bursts / received).min(1.0), (bursts / lost).clamp(0.01, 1.0));
+        (p.min(q * self.most / (1.0 - self.most).max(1e-6)), q)
     }
 
     /// How many packets to send at first so that `needed` arrive and few more, by what has been
@@ -201,6 +210,17 @@ mod tests {
             );
             assert!(round < 40 || (model.loss() - 0.1).abs() < 0.01, "{}", model.loss());
         }
+    }
+
+    #[test]
+    fn overload_asks_for_no_copies() {
+        let mut model = LossModel::new();
+        model.observe(600, 400, 240);
+        assert!(model.packets_almost_surely(1) >= 5);
+        model.bound(0.02);
+        assert_eq!(model.packets_almost_surely(1), 2);
+        model.bound(0.0);
+        assert_eq!(model.packets_almost_surely(1), 1);
     }
 
     #[test]

@@ -160,6 +160,13 @@ pub fn frame_len(frame: &Frame) -> usize {
     counter.0
 }
 
+/// The number of bytes of a feedback frame.
+pub(super) fn feedback_len(feedback: &Feedback) -> usize {
+    let mut counter = Counter(0);
+    encode_feedback(feedback, &mut counter);
+    counter.0
+}
+
 /// Decodes the frames of a sealed packet. Symbols, and nothing else, refer to the packet's bytes
 /// without copying them.
 pub fn decode_frames(bytes: Bytes) -> Result<Frames, DfcpWireError> {

@@ -10,6 +10,7 @@ use super::drain::{self, Drain};
 use super::feedback::FeedbackSummary;
 use super::ledger::LossLedger;
 use super::loss_test::{LossTest, Tally};
+use super::modest::Modest;
 use super::rival::Rival;
 use super::start::{Growth, Start};
 use super::state::RateState;
@@ -95,6 +96,9 @@ pub struct Auto {
     ledger: LossLedger,
     /// A bound, since losses showed an overload.
     ceiling: Option<Ceiling>,
+    /// What it may have whatever was lost.
+    modest: Modest,
+    srtt: Duration,
     /// The highest delivery rate of late, in bits per second.
     most_delivered: f64,
     /// Flows that fill the queue whatever this one does.
@@ -167,6 +171,8 @@ impl Auto {
             round: Round::default(),
             ledger: LossLedger::default(),
             ceiling: None,
+            modest: Modest::default(),
+            srtt: Duration::ZERO,
             most_delivered: 0.0,
             rival: Rival::default(),
             test: None,
@@ -191,7 +197,8 @@ impl Auto {
             return rate;
         }
         let rate = Rate::from_bps(self.rate as u64);
-        self.ceiling.as_ref().map_or(rate, |ceiling| rate.min(ceiling.rate()))
+        let least = self.modest.rate(self.srtt);
+        self.ceiling.as_ref().map_or(rate, |ceiling| rate.min(ceiling.rate().max(least)))
     }
 
     /// Bytes allowed in flight: half a round trip more than the rate fills, so that an outage costs
@@ -204,7 +211,8 @@ impl Auto {
         let fill = self.rate / 8.0 * (rtt.as_secs_f64() * rounds + 0.010);
         let is_known = self.has_heard || self.start.hinted().is_some();
         let most = if is_known { (fill as u64).saturating_add(24 * 1500) } else { FIRST_FLIGHT };
-        self.ceiling.as_ref().map_or(most, |ceiling| most.min(ceiling.bytes()))
+        let least = self.modest.bytes(self.srtt) as u64;
+        self.ceiling.as_ref().map_or(most, |ceiling| most.min(ceiling.bytes().max(least)))
     }
 
     /// A few packets' dispersion says how fast the bottleneck is: begin at half of that. Only the
@@ -240,6 +248,11 @@ impl Auto {
         } else {
             RateState::Filling
         }
+    }
+
+    /// What of the loss is the path's own, while a ceiling bounds what is in flight.
+    pub fn proved_loss(&self) -> Option<f64> {
+        self.ceiling.map(|_| self.random_loss.or_else(|| self.ledger.proved()).unwrap_or(0.0))
     }
 
     /// Whether it has found out what the path carries.
@@ -292,6 +305,8 @@ impl Auto {
             self.boost = BOOST.1 / 2.0;
             return;
         }
+        self.srtt = sample.srtt;
+        self.modest.on_feedback(sample);
         self.take_delays(sample);
         // What this feedback tells was still sent with the rate that it may end.
         let reduced = self.is_reduced();

@@ -17,7 +17,7 @@ const RECOVERED: f64 = 100.0;
 const BEYOND: f64 = 0.01;
 /// It ends when it is so many times what is in flight.
 const LOOSE: f64 = 2.0;
-/// The least window, in packets.
+/// The least window, in packets as large as those that are sent.
 const LEAST: f64 = 2.0;
 
 /// A bound of the bytes in flight since losses showed an overload.
@@ -38,8 +38,10 @@ pub(super) struct Ceiling {
 }
 
 impl Ceiling {
-    pub(super) fn new(sample: &FeedbackSummary, flight: u64) -> Self {
-        let flight = (flight as f64).max(LEAST * PACKET);
+    /// A bound since losses showed an overload, when so many bytes were in flight, in packets of so
+    /// many bytes.
+    pub(super) fn new(sample: &FeedbackSummary, flight: u64, packet: f64) -> Self {
+        let flight = (flight as f64).max(LEAST * packet);
         let mut ceiling = Self {
             window: flight,
             before: 0.0,
@@ -49,16 +51,16 @@ impl Ceiling {
             rtt: sample.srtt,
             part: 1.0,
         };
-        ceiling.on_overload(sample, flight as u64);
+        ceiling.on_overload(sample, flight as u64, packet);
         ceiling
     }
 
-    /// Losses show an overload, when so many bytes were in flight.
-    pub(super) fn on_overload(&mut self, sample: &FeedbackSummary, flight: u64) {
+    /// The same again.
+    pub(super) fn on_overload(&mut self, sample: &FeedbackSummary, flight: u64, packet: f64) {
         let flight = (flight as f64).min(self.window);
         let before = if flight < self.before { CONVERGENCE * flight } else { flight };
         self.before = before;
-        self.window = (LEFT * flight).max(LEAST * PACKET);
+        self.window = (LEFT * flight).max(LEAST * packet);
         self.recovered_at = sample.next_number;
         self.changed = sample.now;
         self.growth = BEYOND;
@@ -126,7 +128,7 @@ mod tests {
     #[test]
     fn an_overload_leaves_seven_tenths_and_they_come_back() {
         let flight = 100 * 1500;
-        let mut ceiling = Ceiling::new(&at(0, flight), flight);
+        let mut ceiling = Ceiling::new(&at(0, flight), flight, PACKET);
         assert_eq!(ceiling.bytes(), flight * 7 / 10);
         // Sixteen round trips of 50 ms.
         for ms in 1..800 {
@@ -140,7 +142,7 @@ mod tests {
     #[test]
     fn it_ends_when_it_bounds_nothing() {
         let flight = 100 * 1500;
-        let mut ceiling = Ceiling::new(&at(0, flight), flight);
+        let mut ceiling = Ceiling::new(&at(0, flight), flight, PACKET);
         assert!((1..3000).any(|ms| !ceiling.on_feedback(&at(ms, flight))));
     }
 }

@@ -121,6 +121,14 @@ impl RateController {
         }
     }
 
+    /// What of the loss is the path's own, while more is lost than that: the rest is overload.
+    pub fn proved_loss(&self) -> Option<f64> {
+        match self {
+            Self::Auto(auto) => auto.proved_loss(),
+            Self::Friendly(_) | Self::Fixed(_) | Self::Greedy => None,
+        }
+    }
+
     /// Whether it has found out what the path carries.
     pub fn has_started(&self) -> bool {
         match self {

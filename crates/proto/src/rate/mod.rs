@@ -20,6 +20,7 @@ mod friendly;
 pub(crate) mod kind;
 mod ledger;
 mod loss_test;
+mod modest;
 pub mod reorder;
 mod rival;
 pub(crate) mod shared;

@@ -11,7 +11,7 @@ use serde_json::Value;
 fn experiment() -> Experiment {
     let text = "[scenario]\nid = \"T\"\nduration = \"20 s\"\nuntil_done = true\nwarmup = \"0 s\"\n[topology]\nrate = \"20 Mbit/s\"\n\
          rtt = \"50 ms\"\nbuffer = \"0.5 BDP\"\nloss = \"1%\"\n[tcp]\nrecovery = \"rfc6675\"\n[dfcp]\nrate = \"auto\"\n\
-         [[flow]]\nname = \"t\"\ncount = 2\nprotocol = \"cubic\"\napp = \"object\"\nsize = \"2 MB\"\n\
+         [[flow]]\nname = \"t\"\ncount = 2\nprotocol = \"cubic\"\napp = \"object\"\nsize = \"1 MB\"\n\
          [[flow]]\nname = \"d\"\ncount = 2\nprotocol = \"dfcp\"\napp = \"object\"\nsize = \"3 MB\"\n";
     Scenario::parse(text).expect("a scenario").runs().expect("runs").remove(0).experiment
 }

@@ -11,6 +11,9 @@ use super::super::sending::{SendChannel, Want};
 use super::super::shape::foreign_shape;
 use super::{DfcpConnection, State};
 
+/// How often the end of a message is told again without waiting for a timeout.
+const DONE_COPIES: u32 = 1;
+
 /// How something is to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct SendOptions {
@@ -275,12 +278,14 @@ impl DfcpConnection {
     /// A channel that has been received completely is over: the peer is told, reliably.
     pub(super) fn close_if_complete(&mut self, now: Time, channel: ChannelId) {
         if self.recv.get(&channel).is_some_and(|receiving| receiving.is_complete()) {
-            if let Some(receiving) = self.recv.remove(&channel) {
-                self.stats.symbols_wasted += receiving.wasted;
-            }
+            let Some(receiving) = self.recv.remove(&channel) else { return };
+            self.stats.symbols_wasted += receiving.wasted;
             self.mark_clean(channel);
             self.mark_over(channel);
-            self.control.push(now, Frame::Done { channel });
+            match is_bulk(receiving.kind()) {
+                true => self.control.push(now, Frame::Done { channel }),
+                false => self.control.gather(now, Frame::Done { channel }, DONE_COPIES),
+            }
         }
     }
 

@@ -260,10 +260,12 @@ impl DfcpConnection {
         }
         if eliciting && self.is_open() {
             let path = &mut self.paths[at];
-            let interval = if path.receipts.packets() <= EAGER_PACKETS {
-                feedback_interval(path.rtt.smoothed()) / 4
-            } else {
-                feedback_interval(path.rtt.smoothed())
+            let interval = feedback_interval(path.rtt.smoothed());
+            let interval = match data {
+                _ if path.receipts.packets() <= EAGER_PACKETS => interval / 4,
+                true => interval,
+                // Only the end of its repetition waits for it, and a timeout allows for so much.
+                false => interval * 2,
             };
             path.feedback.by(now + interval);
         }
@@ -417,6 +419,8 @@ impl DfcpConnection {
         // Feedback tells of packets from the highest down.
         let holes =
             sizes.iter().rev().filter(|(size, came)| path.mtu.decided(*size, *came)).count();
+        let proved = paths.iter().map(|path| path.controller.proved_loss().unwrap_or(1.0));
+        loss.bound(proved.fold(0.0, f64::max));
         for channel in send.values_mut() {
             channel.retarget(loss);
         }

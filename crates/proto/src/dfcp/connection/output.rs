@@ -19,6 +19,8 @@ use crate::rate::kind::RateKind;
 
 /// Bytes of the shortest status of a channel: with less room none need be made.
 const LEAST_STATUS: usize = 5;
+/// Bytes that a packet of symbols must have left for feedback to go along.
+const ROOM_TO_RIDE: usize = 256;
 /// Rates at which it is rather processors than the path that limit what is sent. The largest of all
 /// says that none is known.
 const FAST: Range<Rate> = Rate::from_mbps(2000)..Rate::MAX;
@@ -222,19 +224,29 @@ impl DfcpConnection {
     }
 
     fn poll_feedback(&mut self, now: Time, at: usize) -> Option<Outgoing> {
-        let path = &mut self.paths[at];
+        let path = &self.paths[at];
         if path.feedback.at.is_none_or(|due| due > now) || path.state != PathState::Usable {
             return None;
         }
+        let (mut frames, mut meta) = (Frames::new(), Meta::UNCOUNTED);
+        self.tell(now, at, self.room(at), &mut frames, &mut meta);
+        if frames.is_empty() {
+            return None;
+        }
+        self.seal(now, at, frames, meta)
+    }
+
+    /// What a path's feedback tells, in at most `room` bytes.
+    fn tell(&mut self, now: Time, at: usize, room: usize, frames: &mut Frames, meta: &mut Meta) {
+        let path = &mut self.paths[at];
         path.feedback.at = None;
         let mut is_left = false;
-        let mut frames = Frames::new();
-        let mut meta = Meta::UNCOUNTED;
-        if let Some(feedback) = path.receipts.feedback(now, path.id) {
+        if let Some(mut feedback) = path.receipts.feedback(now, path.id, path.rtt.smoothed()) {
+            feedback.shorten(|feedback| wire::feedback_len(feedback) <= room);
             frames.push(Frame::Feedback(Box::new(feedback)));
         }
         let dirty = core::mem::take(&mut path.feedback.dirty);
-        let mut room = self.room(at).saturating_sub(wire::frames_len(&frames) + 8);
+        let mut room = room.saturating_sub(wire::frames_len(frames) + 8);
         for channel in dirty {
             if room < LEAST_STATUS {
                 self.paths[at].feedback.dirty.insert(channel);
@@ -264,17 +276,20 @@ impl DfcpConnection {
         }
         if at == self.paths.main(now) {
             let patience = self.paths[at].rtt.timeout();
-            while let Some((id, frame)) = self.control.take(now, patience, room) {
+            while let Some((id, frame)) = self.control.ride(now, patience, room) {
                 room = room.saturating_sub(wire::frame_len(&frame));
                 frames.push(frame);
                 meta.control.push(id);
                 meta.counted = true;
             }
         }
-        if frames.is_empty() {
-            return None;
-        }
-        self.seal(now, at, frames, meta)
+    }
+
+    /// When feedback leaves that frames about messages may wait for.
+    pub(super) fn next_feedback(&self, now: Time) -> Option<Time> {
+        let main = &self.paths[self.paths.main(now)];
+        let waits = self.state == State::Established && main.state == PathState::Usable;
+        main.feedback.at.filter(|_| waits)
     }
 
     fn poll_control(&mut self, now: Time) -> Option<Outgoing> {
@@ -282,7 +297,8 @@ impl DfcpConnection {
         let mut meta = Meta { counted: true, ..Meta::UNCOUNTED };
         let at = self.paths.main(now);
         let (mut room, patience) = (self.room(at), self.paths[at].rtt.timeout());
-        while let Some((id, frame)) = self.control.take(now, patience, room) {
+        let gathering = self.control.gathering(self.next_feedback(now));
+        while let Some((id, frame)) = self.control.take(now, patience, room, gathering) {
             room = room.saturating_sub(wire::frame_len(&frame));
             frames.push(frame);
             meta.control.push(id);
@@ -333,7 +349,7 @@ impl DfcpConnection {
         if symbols.esi == 0 {
             self.stats.symbols_needed += u64::from(k);
         }
-        let meta = Meta {
+        let mut meta = Meta {
             counted: true,
             alone,
             data: true,
@@ -341,7 +357,15 @@ impl DfcpConnection {
             symbols: Some((symbols.channel, symbols.block, symbols.count)),
             ..Meta::UNCOUNTED
         };
-        self.seal(now, at, smallvec![Frame::Symbols(symbols)], meta)
+        let symbols = Frame::Symbols(symbols);
+        let mut frames = Frames::new();
+        // Feedback that waits for its time goes along with a short message.
+        let room = self.room(at).saturating_sub(wire::frame_len(&symbols));
+        if room >= ROOM_TO_RIDE && !alone && self.paths[at].feedback.at.is_some() {
+            self.tell(now, at, room, &mut frames, &mut meta);
+        }
+        frames.push(symbols);
+        self.seal(now, at, frames, meta)
     }
 
     fn poll_mtu(&mut self, now: Time, at: usize) -> Option<Outgoing> {

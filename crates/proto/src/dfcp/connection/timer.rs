@@ -20,7 +20,7 @@ impl DfcpConnection {
             State::Draining => return Some((self.drain_until, "drain")),
             State::Closing => {
                 consider(Some(self.drain_until), "close");
-                consider(self.control.due(), "control frame");
+                consider(self.control_due(), "control frame");
                 if self.unconfirmed && !self.handshake.is_exhausted() {
                     consider(Some(self.handshake.due()), "handshake");
                 }
@@ -43,7 +43,7 @@ impl DfcpConnection {
             return next;
         }
         consider(self.keepalive_at(), "keep-alive");
-        consider(self.control.due(), "control frame");
+        consider(self.control_due(), "control frame");
         consider(self.next_deadline(), "deadline");
         for (at, path) in self.paths.iter().enumerate() {
             if path.state == PathState::Opening && self.may_ask(at) {
@@ -161,6 +161,10 @@ impl DfcpConnection {
         (idle && self.paths.has_others(at)).then(|| path.last_used() + PATH_IDLE)
     }
 
+    fn control_due(&self) -> Option<Time> {
+        self.control.due(self.control.gathering(self.next_feedback(self.latest)))
+    }
+
     fn next_deadline(&self) -> Option<Time> {
         self.send.values().filter_map(|channel| channel.deadline).min()
     }
@@ -181,7 +185,12 @@ impl DfcpConnection {
                 Some(LiveKind::Ordered { sequence }) => Some(sequence),
                 _ => None,
             };
-            self.control.push(now, Frame::Abandon { channel, code: DEADLINE_PASSED, sequence });
+            let frame = Frame::Abandon { channel, code: DEADLINE_PASSED, sequence };
+            match sequence {
+                // Messages behind it wait for that.
+                Some(_) => self.control.push(now, frame),
+                None => self.control.gather(now, frame, 0),
+            }
             self.events.push_back(DfcpEvent::Abandoned { channel, code: DEADLINE_PASSED });
         }
     }

@@ -40,9 +40,10 @@ impl Auto {
             self.ceiling = None;
         }
         if overload {
+            let packet = self.modest.packet();
             match &mut self.ceiling {
-                Some(ceiling) => ceiling.on_overload(sample, sample.in_flight),
-                None => self.ceiling = Some(Ceiling::new(sample, sample.in_flight)),
+                Some(ceiling) => ceiling.on_overload(sample, sample.in_flight, packet),
+                None => self.ceiling = Some(Ceiling::new(sample, sample.in_flight, packet)),
             }
             let recovery = self.ceiling.map_or(Duration::ZERO, |ceiling| ceiling.recovery());
             self.ledger.gives_way(sample.now, recovery);

@@ -6,7 +6,7 @@
 //! selects the variant, and the proposals of Sarwar's thesis (2014) for voice over long paths.
 
 mod config;
-mod equation;
+pub(super) mod equation;
 mod history;
 mod receiver;
 mod sender;
