@@ -31,7 +31,7 @@ pub enum QueueKind {
     DrrLiteral,
     /// `sfq`: the same between a limited number of queues that flows are spread over.
     Sfq,
-    /// `wfq`: weighted fair queueing between flows of equal weight.
+    /// `wfq`: weighted fair queueing between flows.
     Wfq,
     /// `red`: random early detection by drops.
     Red,
@@ -85,7 +85,7 @@ impl QueueKind {
             Self::Drr => Queue::Drr(drr()),
             Self::DrrLiteral => Queue::Drr(drr().literal()),
             Self::Sfq => Queue::Drr(drr().hashed(stream().next_u64(), options.buckets)),
-            Self::Wfq => Queue::Wfq(Wfq::new(limit, options.per_flow)),
+            Self::Wfq => Queue::Wfq(Wfq::new(limit, options)),
             Self::Red => Queue::Red(Red::new(limit, options, stream())),
             Self::RedEcn => Queue::Red(Red::new(limit, options, stream()).with_ecn()),
             Self::CoDel => Queue::CoDel(codel()),

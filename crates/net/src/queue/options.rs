@@ -1,15 +1,27 @@
+use std::sync::Arc;
+
 use fontis_base::{Duration, Probability};
 
+use crate::queue::facts::FlowFacts;
 use crate::queue::limit::Limit;
 use crate::queue::quanta::Quanta;
+use crate::queue::weights::ClassWeights;
 
 /// What can be set of queue disciplines; each looks at what concerns it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct QueueOptions {
     /// `drr`, `drr-literal`, `sfq`, `fq-codel`: bytes that a flow may send in a turn.
     pub quantum: u32,
     /// `drr`: the same by traffic class, in place of `quantum`: weighted deficit round robin.
     pub quanta: Option<Quanta>,
+    /// `drr`, `wfq`: weights p by traffic class; 1 for all if not set.
+    pub class_weights: Option<ClassWeights>,
+    /// `drr`, `wfq`: a weight p has p^(1/α) of the line beside one of weight 1.
+    pub alpha: f64,
+    /// `drr`, `wfq`: traffic classes take turns in place of flows.
+    pub by_class: bool,
+    /// What the queue is told of flows, by their numbers; of those behind the last, nothing.
+    pub flows: Arc<[FlowFacts]>,
     /// `drr`, `sfq`, `wfq`: the buffer is every flow's own instead of shared.
     pub per_flow: bool,
     /// `sfq`, `fq-codel`: how many queues flows are spread over.
@@ -38,6 +50,10 @@ impl Default for QueueOptions {
         Self {
             quantum: 1500,
             quanta: None,
+            class_weights: None,
+            alpha: 1.0,
+            by_class: false,
+            flows: Arc::default(),
             per_flow: false,
             buckets: 1024,
             // What the DCTCP paper (Alizadeh and others, 2010, section 4) uses at 10 Gbit/s.

@@ -446,9 +446,28 @@ fn queue_options(
     let key = if table == "link" && read.sets(&own) { &*own } else { "queue.quanta" };
     let quanta = read.sets(key).then(|| read.text(key).parse()).transpose();
     let quanta = quanta.map_err(|error: SpecError| bad(key, error.to_string()))?;
+    let own = |name: &str| {
+        let own = format!("{table}.{name}");
+        if table == "link" && read.sets(&own) { own } else { format!("queue.{name}") }
+    };
+    let key = own("class_weights");
+    let class_weights = read.sets(&key).then(|| read.text(&key).parse()).transpose();
+    let class_weights = class_weights.map_err(|error: SpecError| bad(&key, error.to_string()))?;
+    if quanta.is_some() && class_weights.is_some() {
+        return Err(bad(&key, "a queue has either weights or quanta".to_owned()));
+    }
+    let key = own("alpha");
+    let alpha: f64 = read.get(&key).unwrap_or(1.0);
+    if alpha.is_nan() || alpha <= 0.0 {
+        return Err(bad(&key, "it must be above zero".to_owned()));
+    }
     let limit = |text: &str| read.buffer(text).map(|buffer| buffer.limit(rate, rtt));
     Ok(QueueOptions {
         quanta,
+        class_weights,
+        alpha,
+        by_class: read.text("queue.turns") == "class",
+        flows: [].into(),
         quantum: u32::try_from(read.count("queue.quantum")).unwrap_or(u32::MAX),
         per_flow: read.flag("queue.per_flow"),
         buckets: u32::try_from(read.count("queue.buckets")).unwrap_or(u32::MAX),
