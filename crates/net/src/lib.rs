@@ -50,7 +50,7 @@ pub use outage::Outage;
 pub use policer::{Policer, TokenBucket};
 pub use queue::{
     ClassWeights, CoDel, Drr, Fifo, FlowFacts, FqCoDel, Limit, Priority, Quanta, Queue, QueueKind,
-    QueueOptions, Red, TwoClass, Wfq,
+    QueueOptions, RadioCell, Ranked, Red, TwoClass, Wfq,
 };
 pub use reorder::Reorder;
 pub use schedule::{RateChange, Schedule};

@@ -1,4 +1,4 @@
-use fontis_base::{Packet, Stream};
+use fontis_base::{Packet, Stream, Time};
 
 use crate::config::LinkConfig;
 use crate::queue::discipline::Queue;
@@ -39,6 +39,14 @@ impl<P> Waiting<P> {
         match self {
             Self::Behind(tail) => tail.bytes(),
             Self::In(queue) => queue.bytes(),
+        }
+    }
+
+    /// When what waits is ready, if the queue is the one to say.
+    pub(crate) fn ready_at(&self) -> Option<Time> {
+        match self {
+            Self::Behind(_) => None,
+            Self::In(queue) => queue.ready_at(),
         }
     }
 

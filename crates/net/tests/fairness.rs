@@ -126,7 +126,7 @@ proptest! {
         alpha in prop_oneof![0.5f64..6.0, Just(f64::INFINITY)],
         seed in any::<u64>(),
     ) {
-        let flows = weights.iter().map(|p| FlowFacts { weight: Some(*p) });
+        let flows = weights.iter().map(|p| FlowFacts { weight: Some(*p), ..FlowFacts::default() });
         let named: Vec<String> = weights.iter().map(f64::to_string).collect();
         let class_weights = named.join(":").parse().ok();
         let plain = QueueOptions { alpha, ..QueueOptions::default() };

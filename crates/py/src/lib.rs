@@ -38,8 +38,9 @@ mod _native {
     use crate::congestion::Ack;
     #[pymodule_export]
     use crate::fairness::{
-        allocate, cascade, equal_shares, greatest_ratio, indifferent, is_kaldor_hicks_better,
-        is_pareto_better, is_pareto_optimal, jain_of_classes, least_jain, network, weight,
+        allocate, allocate_cell, cascade, equal_shares, greatest_ratio, indifferent,
+        is_kaldor_hicks_better, is_pareto_better, is_pareto_optimal, jain_of_classes, least_jain,
+        network, weight,
     };
     #[pymodule_export]
     use crate::interrupt::Stop;

@@ -1,6 +1,7 @@
 //! Queue disciplines: what waits, in which order it leaves, and what is dropped.
 
 mod bucket;
+pub(crate) mod cell;
 mod classes;
 mod codel;
 pub(crate) mod discipline;
@@ -13,6 +14,7 @@ pub(crate) mod limit;
 mod longest;
 pub(crate) mod options;
 pub(crate) mod quanta;
+mod ranked;
 mod red;
 mod report;
 mod shares;
@@ -22,6 +24,7 @@ pub(crate) mod testing;
 pub(crate) mod weights;
 mod wfq;
 
+pub use cell::RadioCell;
 pub use classes::{Priority, TwoClass};
 pub use codel::CoDel;
 pub use discipline::Queue;
@@ -33,6 +36,7 @@ pub use kind::QueueKind;
 pub use limit::Limit;
 pub use options::QueueOptions;
 pub use quanta::Quanta;
+pub use ranked::Ranked;
 pub use red::Red;
 pub use weights::ClassWeights;
 pub use wfq::Wfq;

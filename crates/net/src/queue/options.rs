@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use fontis_base::{Duration, Probability};
+use fontis_base::{Duration, Probability, Rate, Size};
 
 use crate::queue::facts::FlowFacts;
 use crate::queue::limit::Limit;
@@ -20,6 +20,18 @@ pub struct QueueOptions {
     pub alpha: f64,
     /// `drr`, `wfq`: traffic classes take turns in place of flows.
     pub by_class: bool,
+    /// `short-first`: flows that have had fewer bytes go first.
+    pub short: Size,
+    /// `cell`: the rate of a user whose flow has none of its own.
+    pub radio: Rate,
+    /// `cell`: the length of a slot, a microsecond at least.
+    pub slot: Duration,
+    /// `cell`: the time over which the mean served rate is taken.
+    pub average: Duration,
+    /// `cell`: rates vary as a Rayleigh channel lets power through.
+    pub fading: bool,
+    /// `cell`: how long a rate stays when it varies.
+    pub coherence: Duration,
     /// What the queue is told of flows, by their numbers; of those behind the last, nothing.
     pub flows: Arc<[FlowFacts]>,
     /// `drr`, `sfq`, `wfq`: the buffer is every flow's own instead of shared.
@@ -53,6 +65,15 @@ impl Default for QueueOptions {
             class_weights: None,
             alpha: 1.0,
             by_class: false,
+            // The threshold of FLD_TCP (section 3.1 of the thesis).
+            short: Size::from_bytes(2 << 20),
+            radio: Rate::MAX,
+            // A transmission time interval of HSDPA (3GPP TS 25.308), and the thousand slots of
+            // 1.67 ms that 1xEV-DO takes means over (Jalali and others, 2000), about.
+            slot: Duration::from_millis(2),
+            average: Duration::from_secs(2),
+            fading: false,
+            coherence: Duration::from_millis(20),
             flows: Arc::default(),
             per_flow: false,
             buckets: 1024,

@@ -55,6 +55,11 @@ impl Shares {
         Self { by_class, classes: classes.iter().map(|weight| fixed(*weight)).collect(), flows }
     }
 
+    /// The weights themselves, where α has another place.
+    pub(super) fn plain(options: &QueueOptions) -> Self {
+        Self::new(&QueueOptions { alpha: 1.0, ..options.clone() })
+    }
+
     /// In whose turn a packet leaves.
     pub(super) fn turn<P>(&self, packet: &Packet<P>) -> FlowId {
         if self.by_class { FlowId(packet.class.into()) } else { packet.flow }
@@ -78,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_flows_own_weight_goes_before_that_of_its_class_and_alpha_is_its_root() {
-        let own = FlowFacts { weight: Some(81.0) };
+        let own = FlowFacts { weight: Some(81.0), ..FlowFacts::default() };
         let options = QueueOptions {
             class_weights: "1:16".parse().ok(),
             alpha: 4.0,

@@ -92,7 +92,7 @@ fn goodputs(nodes: &[SharedNode; 2], classes: &[Class], queue: &str, by: By) -> 
 
 fn node(s: &mut Stream) -> SharedNode {
     let capacity = (8.0 + 12.0 * s.unit()).round();
-    SharedNode { capacity, notion: Notion::Alpha(log_uniform(s, 0.5, 5.0)) }
+    SharedNode { capacity, notion: Notion::Alpha(log_uniform(s, 0.5, 5.0)), is_cell: false }
 }
 
 /// Two to three classes of one to six users.

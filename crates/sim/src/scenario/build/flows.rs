@@ -162,7 +162,11 @@ fn flow(
     if weight.is_some_and(|weight| !(weight > 0.0 && weight.is_finite())) {
         return invalid(format!("{name}: flow.weight must be a number above zero"));
     }
-    let facts = FlowFacts { weight };
+    let radio: Option<Rate> = read.get("flow.radio");
+    if radio.is_some_and(|radio| radio == Rate::ZERO || radio == Rate::MAX) {
+        return invalid(format!("{name}: flow.radio must be a rate above zero"));
+    }
+    let facts = FlowFacts { weight, radio, length: None };
     Ok(FlowSpec { name, from, to, start, transport, application, class, facts, paths, subflows })
 }
 

@@ -7,7 +7,7 @@ mod topology;
 use std::sync::Arc;
 
 use fontis_base::{Duration, Probability, Size};
-use fontis_net::FlowFacts;
+use fontis_net::{FlowFacts, QueueKind};
 
 use crate::experiment::spec::{Experiment, FlowSpec, LinkSpec};
 use crate::host::controller::{ControllerConfig, ErrorModel};
@@ -67,10 +67,14 @@ pub(super) fn experiment(
 
 /// Gives the queues what they are told of flows.
 fn tell_of_flows(topology: &mut Topology, flows: &[FlowSpec]) -> Result<(), ScenarioError> {
+    let asks = topology.links.iter().any(|link| link.config.queue == QueueKind::Srpt);
     let is_silent = flows.iter().all(|flow| flow.facts == FlowFacts::default());
-    let facts: Arc<[FlowFacts]> = match is_silent {
+    let facts: Arc<[FlowFacts]> = match is_silent && !asks {
         true => Arc::default(),
-        false => flows.iter().map(|flow| flow.facts).collect(),
+        false => flows
+            .iter()
+            .map(|flow| FlowFacts { length: flow.application.length(), ..flow.facts })
+            .collect(),
     };
     for LinkSpec { name, config, .. } in &mut topology.links {
         config.queue_options.flows = Arc::clone(&facts);
