@@ -47,6 +47,7 @@ mod _native {
     #[pymodule_export]
     use crate::metrics::{
         delta_fair_convergence, equivalent_redundancy, goodput, jain, max_min_shares, quantile,
+        radio_energy,
     };
     #[pymodule_export]
     use crate::quality::{delay_impairment, loss_impairment, mos, rating};

@@ -3,7 +3,6 @@
 mod file;
 mod networks;
 mod rows;
-mod table;
 
 use std::path::PathBuf;
 

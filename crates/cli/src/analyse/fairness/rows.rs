@@ -11,7 +11,7 @@ use fontis_sim::recording::metrics::jain;
 use serde_json::{Value, json};
 
 use super::file::MOST_USERS;
-use super::table::{aligned, cell};
+use crate::analyse::table::{aligned, cell};
 use crate::failure::Failure;
 
 #[derive(Clone, Debug)]
