@@ -105,7 +105,7 @@ impl LinkArgs {
             delay: self.delay,
             delay_changes: DelaySchedule::new(self.delay_at.iter().copied()),
             queue: self.queue,
-            queue_options: QueueOptions { radio: rate, ..QueueOptions::default() },
+            queue_options: QueueOptions::default(),
             buffer: Limit::UNLIMITED,
             loss: Loss::None,
             loss_position: self.loss_at,

@@ -160,8 +160,11 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         self.stats()
     }
 
-    /// The line's present rate; the mean of a trace.
+    /// The line's present rate; the mean of a trace; in a cell that of users without their own.
     pub fn rate(&self) -> Rate {
+        if let Some(cell) = self.waiting.cell() {
+            return cell.rate();
+        }
         self.trace().map_or_else(|| self.line.rate(), |line| line.trace().mean_rate())
     }
 
@@ -205,7 +208,7 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
     /// it. A radio cell has the rates of its users, and takes no other.
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
         self.advance(now);
-        if self.waiting.ready_at().is_some() {
+        if self.waiting.cell().is_some() {
             return;
         }
         if let Some(variation) = &mut self.variation {
@@ -384,8 +387,9 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         if self.waiting.is_empty() {
             return None;
         }
-        if let Some(at) = self.waiting.ready_at() {
-            return Some((at, self.line.rate()));
+        if let Some(cell) = self.waiting.cell() {
+            let at = cell.ready_at();
+            return (at < Time::MAX).then_some((at, self.line.rate()));
         }
         if let Some(line) = self.trace() {
             return Some((line.begin(self.backlog_since), line.trace().mean_rate()));

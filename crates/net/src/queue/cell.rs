@@ -111,8 +111,13 @@ impl<P> RadioCell<P> {
         }
     }
 
-    /// When it gives a packet or begins a slot; [`Time::MAX`] if nothing waits.
-    pub(crate) fn ready_at(&self) -> Time {
+    /// The rate of a user whose flow has none of its own.
+    pub(crate) fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    /// When it gives a packet or begins a slot; [`Time::MAX`] if nothing waits that it can send.
+    pub fn ready_at(&self) -> Time {
         self.ready_at
     }
 
@@ -202,7 +207,10 @@ impl<P> RadioCell<P> {
         for (id, user) in &mut self.users {
             let Some(head) = user.packets.front() else { continue };
             let own = self.facts.get(head.flow.0 as usize).and_then(|facts| facts.radio);
-            let mut rate = own.unwrap_or(self.rate).as_bps().max(1) as f64;
+            let mut rate = own.unwrap_or(self.rate).as_bps() as f64;
+            if rate == 0.0 {
+                continue;
+            }
             if let (Some(channel), Some(fading)) = (&mut user.channel, &self.fading) {
                 rate = (rate * channel.at(now, fading.coherence)).max(1.0);
             }

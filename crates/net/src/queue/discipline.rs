@@ -61,18 +61,17 @@ impl<P> Queue<P> {
         each!(self, queue => queue.enqueue(now, packet, observer));
     }
 
-    /// Gives the next packet, or none if none is left, or if it is not
-    /// [ready](Self::ready_at) yet. What it drops or marks on the way, it tells the observer.
+    /// Gives the next packet, or none if none is left, or if a [cell](RadioCell) has none ready
+    /// yet. What it drops or marks on the way, it tells the observer.
     #[inline(never)]
     pub fn dequeue(&mut self, now: Time, observer: &mut impl Observer<P>) -> Option<Packet<P>> {
         each!(self, queue => queue.dequeue(now, observer))
     }
 
-    /// When it has the next packet ready or wants to be asked, if it is the one to say: a radio
-    /// cell, which is queue and line in one.
-    pub fn ready_at(&self) -> Option<Time> {
+    /// The radio cell, which is queue and line in one, if it is one.
+    pub(crate) fn cell(&self) -> Option<&RadioCell<P>> {
         match self {
-            Self::Cell(cell) => Some(cell.ready_at()),
+            Self::Cell(cell) => Some(cell),
             _ => None,
         }
     }

@@ -22,7 +22,7 @@ pub struct QueueOptions {
     pub by_class: bool,
     /// `short-first`: flows that have had fewer bytes go first.
     pub short: Size,
-    /// `cell`: the rate of a user whose flow has none of its own.
+    /// `cell`: the rate of a user whose flow has none of its own; a link sets its own rate.
     pub radio: Rate,
     /// `cell`: the length of a slot, a microsecond at least.
     pub slot: Duration,

@@ -478,7 +478,7 @@ fn queue_options(
         class_weights,
         alpha,
         short: Size::from_bytes(read.size("queue.short")),
-        radio: rate,
+        radio: Rate::MAX,
         slot: read.duration("queue.slot"),
         average: read.duration("queue.average"),
         fading: read.flag("queue.fading"),
