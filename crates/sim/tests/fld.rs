@@ -78,6 +78,32 @@ fn nodes_that_prefer_short_flows_let_a_burst_pass_and_cost_long_flows_little() {
 }
 
 #[test]
+fn jump_start_spares_the_round_trips_of_slow_start() {
+    // Handshake, request and answer: three round trips, if the answer leaves within one.
+    let mut stream = Stream::new(3, "jump");
+    for case in 0..4 {
+        let rtt = 0.06 + 0.2 * stream.unit();
+        let size = 600_000 + stream.below(300_000);
+        println!("case {case}: {rtt:.3} s, {size} bytes");
+        let rounds = |protocol: &str| {
+            let recording = run(&format!(
+                "[scenario]\nduration = \"10 s\"\nsample = \"1 s\"\n\
+                 [topology]\nrate = \"1 Gbit/s\"\nrtt = \"{} us\"\nbuffer = \"4 BDP\"\n\
+                 [tcp]\nreceive_buffer = \"6 MB\"\n\
+                 [[flow]]\napp = \"requests\"\nrequests = 1\nsize = \"{size} B\"\n\
+                 protocol = \"{protocol}\"\n",
+                (rtt * 1e6) as u64
+            ));
+            recording.metric("fct", "flow1").expect("it ends") / rtt
+        };
+        let (jump, reno) = (rounds("jumpstart"), rounds("newreno"));
+        println!("{jump:.2} round trips, Reno {reno:.2}");
+        assert!((2.9..3.4).contains(&jump), "case {case}: {jump}");
+        assert!(reno > 6.5, "case {case}: {reno}");
+    }
+}
+
+#[test]
 fn the_overshoot_of_slow_start_loses_about_half_more_and_leaves_the_whole_pipe() {
     // How far it goes beyond the pipe depends on where the last window falls, so that single ratios
     // scatter and their mean tells.
