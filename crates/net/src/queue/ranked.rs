@@ -20,7 +20,8 @@ pub(crate) enum Rank {
     Short(u64),
 }
 
-/// Serves the flow that comes first by its [`Rank`], and flows of equal rank in turn.
+/// Serves the flow that comes first by what it has had, by what it still needs, or by whether it is
+/// short, and flows of equal rank in turn.
 ///
 /// What a flow has had are the bytes of its packets that left here, at the IP layer: copies of what
 /// was lost behind the queue count again. It is never forgotten, so a flow that pauses is not new.
