@@ -22,6 +22,7 @@ __all__ = [
     "SharedNode",
     "User",
     "allocate",
+    "allocate_cell",
     "cascade",
     "equal_shares",
     "greatest_ratio",
@@ -46,6 +47,8 @@ class User(NamedTuple):
     """The weight of its utility, above zero."""
     cap: float = math.inf
     """The most that it can use."""
+    radio: float | None = None
+    """The rate of its radio in a cell; the cell's if it has none of its own."""
 
 
 class SharedNode(NamedTuple):
@@ -55,11 +58,18 @@ class SharedNode(NamedTuple):
     """Its capacity, above zero."""
     notion: Notion
     """How it shares it."""
+    is_cell: bool = False
+    """Whether it is a radio cell; its capacity is the rate of users without a radio of their own."""
 
 
 def allocate(capacity: float, users: Sequence[User], notion: Notion) -> list[float]:
     """Give the share of each user of a node: min(cap, λ·weight^(1/α)), with one λ for all."""
     return _native.allocate(capacity, users, notion)
+
+
+def allocate_cell(rate: float, users: Sequence[User], notion: Notion) -> list[float]:
+    """Give the shares of a radio cell, in which each takes share/radio of the time."""
+    return _native.allocate_cell(rate, users, notion)
 
 
 def equal_shares(capacity: float, users: Sequence[User]) -> list[float]:

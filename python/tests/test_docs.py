@@ -40,7 +40,7 @@ def test_fairness_prints_what_its_page_shows(tmp_path, command):
     (network,) = [block for language, block in every if language == "toml"]
     (tmp_path / "cell.toml").write_text(network)
     shown = [block for language, block in every if not language]
-    assert len(shown) == 4
+    assert len(shown) == 5
     for block in shown:
         line, expected = block.split("\n", 1)
         call = [command, *shlex.split(line)[2:]]

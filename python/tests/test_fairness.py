@@ -25,6 +25,19 @@ def test_a_cascade_is_that_of_the_thesis():
     assert metrics.jain(last) == pytest.approx(0.9, abs=1e-9)
 
 
+def test_a_cell_shares_its_time_and_stands_in_a_cascade_on_either_side():
+    users = [User(radio=12.0), User(), User(radio=2.0)]
+    assert fairness.allocate_cell(6.0, users, "proportional") == pytest.approx([4.0, 2.0, 2 / 3])
+    nodes = [SharedNode(6.0, "proportional", is_cell=True), SharedNode(3.0, "max-min")]
+    up, down = (fairness.cascade(row, users)[-1] for row in (nodes, nodes[::-1]))
+    assert up == pytest.approx([7 / 6, 7 / 6, 2 / 3])
+    # In the other direction each has 1 before the cell, and the far one what time is left.
+    assert down == pytest.approx([1.0, 1.0, 1.0])
+    assert fairness.cascade([SharedNode(4.5, 1), nodes[0]], users)[-1] == pytest.approx([1.5, 1.5, 1.25])
+    with pytest.raises(fontis.UsageError, match="radio of user 1"):
+        fairness.allocate_cell(6.0, [User(radio=0.0)], 1)
+
+
 def test_a_network_is_shared_as_its_one_node_is():
     seed = 1
     print(f"seed {seed}")

@@ -2,6 +2,7 @@ import math
 
 import pytest
 
+import fontis
 from fontis import metrics
 from fontis.statistics import mean_and_half_width, student_t
 
@@ -12,6 +13,16 @@ def test_metrics_are_those_of_the_simulator():
     assert metrics.max_min_shares(100.0, [10.0, 35.0, 100.0]) == [10.0, 35.0, 55.0]
     samples = [(float(t), 1.0 - t / 20, t / 20) for t in range(11)]
     assert metrics.delta_fair_convergence(samples, 2.0, 1.0, 0.1) == 7.0
+
+
+def test_the_energy_of_a_radio_follows_its_states():
+    # One second with 8 Mbit, then nothing: a promotion, the base and the bits, and a tail.
+    found = metrics.radio_energy([1.0, 2.0, 20.0], [0.0, 1e6, 1e6], radio="wifi")
+    want = (124.4 * 0.0791 + 132.86 + 137.01 * 8 + 119.3 * 0.2381) * 1e-3
+    assert found == (pytest.approx(want), 1.0, pytest.approx(0.2381), 1)
+    assert metrics.radio_energy([1.0], [0.0], [1e6]).joules > metrics.radio_energy([1.0], [1e6]).joules
+    with pytest.raises(fontis.UsageError, match="lte, 3g, wifi"):
+        metrics.radio_energy([1.0], [1.0], radio="5g")
 
 
 @pytest.mark.parametrize(

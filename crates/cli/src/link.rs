@@ -45,7 +45,8 @@ pub(crate) struct LinkArgs {
     #[arg(long, value_name = "SIZE", help_heading = QUEUE)]
     buffer: Option<Limit>,
     /// The queue: fifo, fifo-ecn, drr, drr-literal, sfq and wfq (fair between flows; a relay's
-    /// client is one), red, red-ecn, codel, codel-ecn, fq-codel, fq-codel-ecn, priority, two-class
+    /// client is one), red, red-ecn, codel, codel-ecn, fq-codel, fq-codel-ecn, priority, two-class,
+    /// las (who had least goes first), srpt (lengths are not known here), short-first, cell
     #[arg(long, value_name = "NAME", default_value_t, help_heading = QUEUE)]
     queue: QueueKind,
     /// Drop packets above a rate in each direction, before all else [default BURST: 10 ms at the

@@ -180,3 +180,59 @@ fn a_network_in_a_file_is_shared() {
     std::fs::remove_file(&path).expect("removed");
     fails(&[], "cell.toml: ");
 }
+
+#[test]
+fn a_cell_shares_its_time_on_either_side_of_a_node() {
+    let users = ["--users", "2:1::12Mbit/s", "--users", "2:1", "--users", "2:1::2Mbit/s"];
+    let row = ["fairness", "cell:6Mbit/s@proportional", "5Mbit/s@max-min"];
+    let found = json(&[&row[..], &users].concat());
+    for (order, want) in [(0, [7.0 / 6.0, 1.0, 1.0 / 3.0]), (1, [5.0 / 6.0, 5.0 / 6.0, 0.58333])] {
+        let shares = found["allocations"][order]["classes_mbps"].as_array().expect("shares");
+        for (got, want) in shares.iter().zip(want) {
+            assert!((number(got) - want).abs() < 1e-4, "{found}");
+        }
+    }
+    for wrong in ["1:1::0", "1:1::x", "1:1:1Mbit/s:1Mbit/s:1"] {
+        assert_eq!(fontis(&["fairness", "cell:1Mbit/s", "--users", wrong]).status.code(), Some(2));
+    }
+}
+
+#[test]
+fn the_energy_of_a_radio_is_that_of_its_time_its_bits_its_promotion_and_its_tail() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name).to_str().expect("a name").to_owned();
+    let text = "[scenario]\nid = \"E\"\nduration = \"20 s\"\nsample = \"100 ms\"\n\
+                [topology]\nrate = \"8 Mbit/s\"\nrtt = \"20 ms\"\n\
+                [[flow]]\nname = \"a\"\napp = \"object\"\nsize = \"2 MB\"\nstart = \"1 s\"\n\
+                [[flow]]\nname = \"b\"\napp = \"object\"\nsize = \"2 MB\"\nstart = \"5 s\"\n";
+    std::fs::write(at("e.toml"), text).expect("a file");
+    let sim = Command::new(env!("CARGO_BIN_EXE_fontis"))
+        .args(["sim", &at("e.toml"), "--output", &at("out")])
+        .output()
+        .expect("the command runs");
+    assert!(sim.status.success(), "{}", String::from_utf8_lossy(&sim.stderr));
+    let run = at("out/E/00000");
+    let found = json(&["energy", &run, "--radio", "3g"]);
+    let flows = found["flows"].as_array().expect("flows");
+    let [all, a] = [&flows[0], &flows[1]];
+    assert_eq!(
+        (&all["bytes"], &all["promotions"], &a["bytes"]),
+        (&4_000_000.into(), &1.into(), &2_000_000.into())
+    );
+    for of in [all, a] {
+        let bits = 8e-6 * number(&of["bytes"]);
+        let want = 659.4 * 0.5821
+            + 817.88 * number(&of["active_s"])
+            + 122.12 * bits
+            + 803.9 * number(&of["tails_s"]);
+        assert!((number(&of["joules"]) - want * 1e-3).abs() < 1e-6, "{found}");
+    }
+    // The pause between them is within the tail, and one tail follows.
+    let [pause, tail] = [5.0 - 1.0 - number(&a["active_s"]), 8.0882];
+    assert!((number(&all["tails_s"]) - pause - tail).abs() < 0.3, "{found}");
+    let up = json(&["energy", &run, "--radio", "3g", "--up", "--flows", "a"]);
+    assert!(number(&up["flows"][0]["joules"]) > number(&a["joules"]), "{up}");
+    for wrong in [&["energy", &*at("none")][..], &["energy", &run, "--flows", "x"]] {
+        assert_eq!(fontis(wrong).status.code(), Some(2));
+    }
+}

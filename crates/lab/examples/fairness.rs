@@ -38,7 +38,7 @@ fn main() -> ExitCode {
         let routes: Vec<Vec<usize>> = (0..USERS).map(|_| route(s, longest)).collect();
         let user = |_| {
             let cap = if s.below(2) == 0 { f64::INFINITY } else { 20.0 * s.unit() };
-            User { weight: 0.1 + 10.0 * s.unit(), cap }
+            User { weight: 0.1 + 10.0 * s.unit(), cap, radio: None }
         };
         let users: Vec<User> = (0..USERS).map(user).collect();
         for notion in &notions {

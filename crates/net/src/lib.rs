@@ -49,8 +49,8 @@ pub use loss::{Loss, LossProcess};
 pub use outage::Outage;
 pub use policer::{Policer, TokenBucket};
 pub use queue::{
-    CoDel, Drr, Fifo, FqCoDel, Limit, Priority, Quanta, Queue, QueueKind, QueueOptions, Red,
-    TwoClass, Wfq,
+    ClassWeights, CoDel, Drr, Fifo, FlowFacts, FqCoDel, Limit, Priority, Quanta, Queue, QueueKind,
+    QueueOptions, RadioCell, Ranked, Red, TwoClass, Wfq,
 };
 pub use reorder::Reorder;
 pub use schedule::{RateChange, Schedule};

@@ -11,6 +11,7 @@ use crate::delivery_trace::DeliveryTrace;
 use crate::faults::{FIRST_COPY, Faults, Jitter, Reason};
 use crate::flight::Flight;
 use crate::link_part::LinkPart;
+use crate::queue::kind::QueueKind;
 use crate::schedule::Schedule;
 use crate::stats::{Count, DropCounts, LinkStats};
 use crate::waiting::Waiting;
@@ -97,13 +98,15 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         observer: O,
     ) -> Self {
         let name = name.into().into_boxed_str();
+        let is_cell = config.queue == QueueKind::Cell;
         Self {
             faults: Faults::new(&name, seed, &config),
             jitter: Jitter::new(&name, seed, config.jitter),
             waiting: Waiting::new(&config, || Stream::new(seed, &format!("{name}/queue"))),
             backlog_since: Time::ZERO,
-            line: Serializer::new(config.rate),
-            variation: Variation::new(config.rate_changes, config.trace),
+            // A cell sends by itself.
+            line: Serializer::new(if is_cell { Rate::MAX } else { config.rate }),
+            variation: Variation::new(config.rate_changes, config.trace, is_cell),
             begins_at: Time::MAX,
             delay: config.delay_changes.least(config.delay),
             flight: Flight::new(),
@@ -157,8 +160,11 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         self.stats()
     }
 
-    /// The line's present rate; the mean of a trace.
+    /// The line's present rate; the mean of a trace; in a cell that of users without their own.
     pub fn rate(&self) -> Rate {
+        if let Some(cell) = self.waiting.cell() {
+            return cell.rate();
+        }
         self.trace().map_or_else(|| self.line.rate(), |line| line.trace().mean_rate())
     }
 
@@ -199,9 +205,12 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
     }
 
     /// Changes the rate at `now`, as an entry of the schedule would have done. A trace ends with
-    /// it.
+    /// it. A radio cell has the rates of its users, and takes no other.
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
         self.advance(now);
+        if self.waiting.cell().is_some() {
+            return;
+        }
         if let Some(variation) = &mut self.variation {
             variation.changes.forget_until(now);
             variation.trace = None;
@@ -378,6 +387,10 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         if self.waiting.is_empty() {
             return None;
         }
+        if let Some(cell) = self.waiting.cell() {
+            let at = cell.ready_at();
+            return (at < Time::MAX).then_some((at, self.line.rate()));
+        }
         if let Some(line) = self.trace() {
             return Some((line.begin(self.backlog_since), line.trace().mean_rate()));
         }
@@ -504,7 +517,10 @@ impl<P, O> Prefetch for Link<P, O> {
 }
 
 impl Variation {
-    fn new(changes: Schedule, trace: Option<DeliveryTrace>) -> Option<Box<Self>> {
+    fn new(changes: Schedule, trace: Option<DeliveryTrace>, is_cell: bool) -> Option<Box<Self>> {
+        if is_cell {
+            return Some(Box::new(Self { changes: Schedule::default(), trace: None }));
+        }
         let varies = trace.is_some() || !changes.is_empty();
         varies.then(|| Box::new(Self { changes, trace: trace.map(DeliveryLine::new) }))
     }

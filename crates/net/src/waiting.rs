@@ -1,7 +1,9 @@
 use fontis_base::{Packet, Stream};
 
 use crate::config::LinkConfig;
+use crate::queue::cell::RadioCell;
 use crate::queue::discipline::Queue;
+use crate::queue::options::QueueOptions;
 use crate::queue::tail::Tail;
 
 /// What waits for a line.
@@ -20,7 +22,10 @@ impl<P> Waiting<P> {
         let LinkConfig { queue, buffer, ref queue_options, .. } = *config;
         match queue.is_plain() && config.keeps_order() {
             true => Self::Behind(queue.tail(buffer, queue_options)),
-            false => Self::In(Box::new(queue.build(buffer, queue_options, stream))),
+            false => {
+                let options = QueueOptions { radio: config.rate, ..queue_options.clone() };
+                Self::In(Box::new(queue.build(buffer, &options, stream)))
+            }
         }
     }
 
@@ -39,6 +44,14 @@ impl<P> Waiting<P> {
         match self {
             Self::Behind(tail) => tail.bytes(),
             Self::In(queue) => queue.bytes(),
+        }
+    }
+
+    /// The radio cell in which it waits, if it is one.
+    pub(crate) fn cell(&self) -> Option<&RadioCell<P>> {
+        match self {
+            Self::Behind(_) => None,
+            Self::In(queue) => queue.cell(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Flows that offer the same to a full queue lose the same and get the same.
 
 use fontis_base::{Address, Ecn, FlowId, Observer, Packet, PacketId, Size, Stream, Time};
-use fontis_net::{Limit, Queue, QueueKind, QueueOptions};
+use fontis_net::{FlowFacts, Limit, Queue, QueueKind, QueueOptions};
 use proptest::prelude::*;
 
 /// Queues that promise equal shares.
@@ -92,6 +92,66 @@ proptest! {
             let [drops, served] = overload(&mut queue, flows, line, &mut stream);
             assert_equal(&format!("{kind}: drops"), &drops, places);
             assert_equal(&format!("{kind}: packets"), &served, places);
+        }
+    }
+}
+
+/// Bytes of each flow that a line takes of flows which always have packets waiting. Flow `n` has
+/// traffic class `classes[n]`.
+fn saturated(queue: &mut Queue<()>, classes: &[u8], stream: &mut Stream) -> Vec<u64> {
+    let of = |flow: usize, size: u32| Packet { class: classes[flow], size, ..packet(flow as u32) };
+    let size = |s: &mut Stream| 40 + s.below(1461) as u32;
+    for flow in (0..classes.len()).cycle().take(40 * classes.len()) {
+        queue.enqueue(Time::ZERO, of(flow, size(stream)), &mut ());
+    }
+    let mut served = vec![0; classes.len()];
+    for turn in 0..60_000 {
+        let packet = queue.dequeue(Time::ZERO, &mut ()).expect("many wait");
+        let flow = packet.flow.0 as usize;
+        // What the first turns give depends on who came first.
+        if turn >= 2000 {
+            served[flow] += u64::from(packet.size);
+        }
+        queue.enqueue(Time::ZERO, of(flow, size(stream)), &mut ());
+    }
+    served
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn weights_share_a_line_by_their_roots_whether_flows_or_classes_have_them(
+        weights in prop::collection::vec(0.3f64..6.0, 2..6),
+        alpha in prop_oneof![0.5f64..6.0, Just(f64::INFINITY)],
+        seed in any::<u64>(),
+    ) {
+        let flows = weights.iter().map(|p| FlowFacts { weight: Some(*p), ..FlowFacts::default() });
+        let named: Vec<String> = weights.iter().map(f64::to_string).collect();
+        let class_weights = named.join(":").parse().ok();
+        let plain = QueueOptions { alpha, ..QueueOptions::default() };
+        let own = QueueOptions { flows: flows.collect(), ..plain.clone() };
+        let classed = QueueOptions { class_weights, ..plain };
+        let by_class = QueueOptions { by_class: true, ..classed.clone() };
+        let classes: Vec<u8> = (0..weights.len() as u8).collect();
+        // The first class has two flows, which share what it has.
+        let with_twin: Vec<u8> = classes.iter().copied().chain([0]).collect();
+        for kind in [QueueKind::Drr, QueueKind::Wfq] {
+            for (options, classes) in
+                [(&own, &classes), (&classed, &classes), (&by_class, &with_twin)]
+            {
+                let mut queue = kind.build(Limit::UNLIMITED, options, || Stream::new(seed, "q"));
+                let mut served = saturated(&mut queue, classes, &mut Stream::new(seed, "load"));
+                if served.len() > weights.len() {
+                    served[0] += served.pop().expect("the twin");
+                }
+                let shares: Vec<f64> = weights.iter().map(|p| p.powf(alpha.recip())).collect();
+                let [all, sum] = [served.iter().sum::<u64>() as f64, shares.iter().sum()];
+                for (bytes, share) in served.iter().zip(shares) {
+                    let off = *bytes as f64 / all / (share / sum) - 1.0;
+                    prop_assert!(off.abs() < 0.02, "{kind} {options:?}: {off}");
+                }
+            }
         }
     }
 }

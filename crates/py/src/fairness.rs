@@ -25,8 +25,26 @@ impl NotionArgument {
     }
 }
 
-fn users_of(users: Vec<(f64, f64)>) -> Vec<User> {
-    users.into_iter().map(|(weight, cap)| User { weight, cap }).collect()
+/// A user: weight, cap, and maybe the rate of its radio.
+#[derive(FromPyObject)]
+pub(crate) enum UserArgument {
+    OfCell(f64, f64, Option<f64>),
+    OfNode(f64, f64),
+}
+
+fn users_of(users: Vec<UserArgument>) -> Vec<User> {
+    let user = |user| match user {
+        UserArgument::OfCell(weight, cap, radio) => User { weight, cap, radio },
+        UserArgument::OfNode(weight, cap) => User { weight, cap, radio: None },
+    };
+    users.into_iter().map(user).collect()
+}
+
+/// A node: capacity, notion, and maybe whether it is a radio cell.
+#[derive(FromPyObject)]
+pub(crate) enum NodeArgument {
+    OfKind(f64, NotionArgument, bool),
+    Node(f64, NotionArgument),
 }
 
 fn exception(error: FairnessError) -> PyErr {
@@ -40,26 +58,40 @@ fn exception(error: FairnessError) -> PyErr {
 #[pyfunction]
 pub(crate) fn allocate(
     capacity: f64,
-    users: Vec<(f64, f64)>,
+    users: Vec<UserArgument>,
     notion: NotionArgument,
 ) -> PyResult<Vec<f64>> {
     fairness::allocate(capacity, &users_of(users), notion.get()?).map_err(exception)
 }
 
+/// Shares of a radio cell.
+#[pyfunction]
+pub(crate) fn allocate_cell(
+    rate: f64,
+    users: Vec<UserArgument>,
+    notion: NotionArgument,
+) -> PyResult<Vec<f64>> {
+    fairness::allocate_cell(rate, &users_of(users), notion.get()?).map_err(exception)
+}
+
 /// Flow-rate equality at a node.
 #[pyfunction]
-pub(crate) fn equal_shares(capacity: f64, users: Vec<(f64, f64)>) -> PyResult<Vec<f64>> {
+pub(crate) fn equal_shares(capacity: f64, users: Vec<UserArgument>) -> PyResult<Vec<f64>> {
     fairness::equal_shares(capacity, &users_of(users)).map_err(exception)
 }
 
 /// Shares behind each of some nodes in a row.
 #[pyfunction]
 pub(crate) fn cascade(
-    nodes: Vec<(f64, NotionArgument)>,
-    users: Vec<(f64, f64)>,
+    nodes: Vec<NodeArgument>,
+    users: Vec<UserArgument>,
 ) -> PyResult<Vec<Vec<f64>>> {
-    let node = |(capacity, notion): (f64, NotionArgument)| {
-        Ok(SharedNode { capacity, notion: notion.get()? })
+    let node = |node| {
+        let (capacity, notion, is_cell) = match node {
+            NodeArgument::OfKind(capacity, notion, is_cell) => (capacity, notion, is_cell),
+            NodeArgument::Node(capacity, notion) => (capacity, notion, false),
+        };
+        Ok(SharedNode { capacity, notion: notion.get()?, is_cell })
     };
     let nodes = nodes.into_iter().map(node).collect::<PyResult<Vec<_>>>()?;
     fairness::cascade(&nodes, &users_of(users)).map_err(exception)
@@ -70,7 +102,7 @@ pub(crate) fn cascade(
 pub(crate) fn network(
     py: Python<'_>,
     capacities: Vec<f64>,
-    users: Vec<(f64, f64)>,
+    users: Vec<UserArgument>,
     routes: Vec<Vec<usize>>,
     notion: NotionArgument,
 ) -> PyResult<Vec<f64>> {

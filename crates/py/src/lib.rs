@@ -38,14 +38,16 @@ mod _native {
     use crate::congestion::Ack;
     #[pymodule_export]
     use crate::fairness::{
-        allocate, cascade, equal_shares, greatest_ratio, indifferent, is_kaldor_hicks_better,
-        is_pareto_better, is_pareto_optimal, jain_of_classes, least_jain, network, weight,
+        allocate, allocate_cell, cascade, equal_shares, greatest_ratio, indifferent,
+        is_kaldor_hicks_better, is_pareto_better, is_pareto_optimal, jain_of_classes, least_jain,
+        network, weight,
     };
     #[pymodule_export]
     use crate::interrupt::Stop;
     #[pymodule_export]
     use crate::metrics::{
         delta_fair_convergence, equivalent_redundancy, goodput, jain, max_min_shares, quantile,
+        radio_energy,
     };
     #[pymodule_export]
     use crate::quality::{delay_impairment, loss_impairment, mos, rating};

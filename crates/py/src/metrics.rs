@@ -1,8 +1,11 @@
 //! What experiments are judged by, as the simulator computes it.
 
 use fontis_sim::analysis;
+use fontis_sim::analysis::energy::{RadioPower, RadioUse};
 use fontis_sim::recording::metrics;
 use pyo3::prelude::*;
+
+use crate::error::usage;
 
 /// Jain's index: 1 if all are equal, 1/n if one of n has it all.
 #[pyfunction]
@@ -32,6 +35,31 @@ pub(crate) fn delta_fair_convergence(
     delta: f64,
 ) -> Option<f64> {
     metrics::delta_fair_convergence(&samples, start, capacity, delta)
+}
+
+/// The energy of a radio that receives `received` bytes and sends `sent` bytes up to each time:
+/// joules, seconds with data, seconds of tails, promotions.
+#[pyfunction]
+pub(crate) fn radio_energy(
+    times: Vec<f64>,
+    received: Vec<f64>,
+    sent: Vec<f64>,
+    radio: &str,
+) -> PyResult<(f64, f64, f64, u64)> {
+    let radio: RadioPower = radio.parse().map_err(usage)?;
+    if times.len() != received.len() || times.len() != sent.len() {
+        return Err(usage("there must be as many times as numbers of bytes".to_owned()));
+    }
+    let mut before = [0.0; 3];
+    let uses = times.iter().zip(received).zip(sent).map(|((time, received), sent)| {
+        let [begin, old_received, old_sent] = before;
+        before = [*time, received, sent];
+        let bits = |new: f64, old: f64| 8.0 * (new - old).max(0.0);
+        let seconds = (time - begin).max(0.0);
+        RadioUse { seconds, down: bits(received, old_received), up: bits(sent, old_sent) }
+    });
+    let energy = radio.energy(uses);
+    Ok((energy.joules, energy.active, energy.tails, energy.promotions))
 }
 
 /// Redundancy at which an ideal fountain would be as fast as this transfer: T·C/(D·N) − 1.

@@ -3,6 +3,7 @@
 //! `FONTIS_RUNS` sets how many random networks of each kind (100 by default), `FONTIS_SEED` the
 //! first seed. A failure names the seed that repeats it.
 
+mod cells;
 mod known;
 mod oracle;
 mod packets;
@@ -19,7 +20,7 @@ fn close(got: &[f64], want: &[f64], bound: f64) {
 
 #[test]
 fn a_ratio_of_weights_too_large_for_a_float_is_shared() {
-    let users = [User { weight: 1.0, cap: 5.0 }, User::of(0.1)];
+    let users = [User { cap: 5.0, ..User::of(1.0) }, User::of(0.1)];
     let least = Notion::of(0.001).expect("the least α");
     // The second has 1e−1000 of what the first would have, but the first can use no more than 5.
     assert_eq!(allocate(100.0, &users, least), Ok(vec![5.0, 95.0]));
@@ -27,7 +28,7 @@ fn a_ratio_of_weights_too_large_for_a_float_is_shared() {
     close(&of_network, &[5.0, 95.0], 1e-9);
     let without_caps = [User::of(1.0), User::of(0.1)];
     assert_eq!(allocate(100.0, &without_caps, least), Ok(vec![100.0, 0.0]));
-    let all = [User { weight: 1e300, cap: 0.0 }, User::of(1e-300), User::of(1e-300)];
+    let all = [User { cap: 0.0, ..User::of(1e300) }, User::of(1e-300), User::of(1e-300)];
     assert_eq!(allocate(10.0, &all, least), Ok(vec![0.0, 5.0, 5.0]));
 }
 
@@ -72,7 +73,7 @@ fn a_network_that_cannot_be_shared_is_an_error() {
     assert_eq!(share(1.0, vec![0], Notion::Throughput), Err(FairnessError::Throughput));
     // Where a price overflows, there is an error and not a share without end.
     let far = [(1e90, f64::INFINITY), (1e111, 1e-137), (1e78, 1e-37)];
-    let far = far.map(|(weight, cap)| User { weight, cap });
+    let far = far.map(|(weight, cap)| User { cap, ..User::of(weight) });
     let routes = [vec![1, 0], vec![0], vec![1]];
     let small = network(&[1e-113, 1e-6], &far, &routes, Notion::Alpha(10.0));
     assert!(small.as_ref().is_err() || small.as_ref().is_ok_and(|x| x[0] <= 1e-113), "{small:?}");

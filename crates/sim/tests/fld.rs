@@ -46,6 +46,64 @@ fn under_random_loss_the_window_of_a_short_flow_is_inverse_to_the_loss() {
 }
 
 #[test]
+fn nodes_that_prefer_short_flows_let_a_burst_pass_and_cost_long_flows_little() {
+    let times = |queue: &str, seed: u64| {
+        let recording = run(&format!(
+            "[scenario]\nduration = \"40 s\"\nsample = \"1 s\"\nseed = {seed}\n\
+             [topology]\nrate = \"10 Mbit/s\"\nrtt = \"30 ms\"\nqueue = \"{queue}\"\n\
+             buffer = \"30 packets\"\n\
+             [[flow]]\nname = \"long\"\ncount = 3\napp = \"object\"\nsize = \"8 MB\"\n\
+             protocol = \"newreno\"\n\
+             [[flow]]\nname = \"burst\"\napp = \"object\"\nsize = \"1 MB\"\n\
+             start = \"{} s\"\nprotocol = \"newreno\"\n",
+            4.0 + 1.37 * seed as f64
+        ));
+        let of = |name: &str| recording.metric("fct", name).expect("it ends");
+        let longs = ["long.1", "long.2", "long.3"].map(of);
+        (of("burst"), longs.into_iter().fold(0.0, f64::max))
+    };
+    for seed in 1..=3 {
+        let (shared, last_shared) = times("fifo", seed);
+        for queue in ["las", "srpt", "short-first"] {
+            let (burst, last) = times(queue, seed);
+            println!(
+                "seed {seed}, {queue}: {burst:.2} s, not {shared:.2}; {last:.1}, {last_shared:.1}"
+            );
+            // 1 MB takes .85 s of the line, and slow start a few round trips.
+            assert!(burst < 1.2, "seed {seed}, {queue}: {burst}");
+            assert!(burst < 0.7 * shared, "seed {seed}, {queue}: {burst} and {shared}");
+            assert!(last < 1.1 * last_shared, "seed {seed}, {queue}: {last} and {last_shared}");
+        }
+    }
+}
+
+#[test]
+fn jump_start_spares_the_round_trips_of_slow_start() {
+    // Handshake, request and answer: three round trips, if the answer leaves within one.
+    let mut stream = Stream::new(3, "jump");
+    for case in 0..4 {
+        let rtt = 0.06 + 0.2 * stream.unit();
+        let size = 600_000 + stream.below(300_000);
+        println!("case {case}: {rtt:.3} s, {size} bytes");
+        let rounds = |protocol: &str| {
+            let recording = run(&format!(
+                "[scenario]\nduration = \"10 s\"\nsample = \"1 s\"\n\
+                 [topology]\nrate = \"1 Gbit/s\"\nrtt = \"{} us\"\nbuffer = \"4 BDP\"\n\
+                 [tcp]\nreceive_buffer = \"6 MB\"\n\
+                 [[flow]]\napp = \"requests\"\nrequests = 1\nsize = \"{size} B\"\n\
+                 protocol = \"{protocol}\"\n",
+                (rtt * 1e6) as u64
+            ));
+            recording.metric("fct", "flow1").expect("it ends") / rtt
+        };
+        let (jump, reno) = (rounds("jumpstart"), rounds("newreno"));
+        println!("{jump:.2} round trips, Reno {reno:.2}");
+        assert!((2.9..3.4).contains(&jump), "case {case}: {jump}");
+        assert!(reno > 6.5, "case {case}: {reno}");
+    }
+}
+
+#[test]
 fn the_overshoot_of_slow_start_loses_about_half_more_and_leaves_the_whole_pipe() {
     // How far it goes beyond the pipe depends on where the last window falls, so that single ratios
     // scatter and their mean tells.

@@ -167,6 +167,21 @@ fn links_of_ones_own_carry_flows_by_the_shortest_way() {
 }
 
 #[test]
+fn weights_that_no_queue_can_serve_are_refused() {
+    for (text, parts) in [
+        ("[queue]\nalpha = 0\n", &["queue.alpha", "above zero"][..]),
+        ("[queue]\nclass_weights = \"1:0\"\n", &["queue.class_weights", "numbers above zero"]),
+        ("[queue]\nclass_weights = \"1:2\"\nquanta = \"9:9\"\n", &["weights or quanta"]),
+        ("[queue]\nalpha = 0.1\n[[flow]]\nweight = 20\n", &["weight of 20", "alpha = 0.1"]),
+        ("[[flow]]\nweight = -1\n", &["flow.weight", "above zero"]),
+        ("[queue]\nturns = \"class\"\n[[flow]]\nweight = 2\n", &["queue.class_weights"]),
+    ] {
+        let error = error(text);
+        assert!(parts.iter().all(|part| error.contains(part)), "{text}: {error}");
+    }
+}
+
+#[test]
 fn links_of_ones_own_that_lead_nowhere_are_refused() {
     let link = "[[link]]\nfrom = \"a\"\nto = \"b\"\n";
     let flow = "[[flow]]\nfrom = \"a\"\nto = \"b\"\n";

@@ -1,8 +1,10 @@
 //! The formulas of the DFCP works, for people.
 
+mod energy;
 mod estimator;
 mod fairness;
 mod multipath;
+mod table;
 
 use clap::Subcommand;
 use fontis_base::{Probability, Rate, Size};
@@ -18,7 +20,8 @@ use crate::json::say;
 use crate::text;
 
 /// Compute the theory of fountains: packets to send, fair shares, goodput, redundancy, the accuracy
-/// of the estimator; that of transfers over several paths at once; and what is fair
+/// of the estimator; that of transfers over several paths at once; what is fair; and the energy of
+/// a recorded run
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -46,6 +49,7 @@ enum Command {
     Blocking(multipath::Blocking),
     Cmt(multipath::Cmt),
     Fairness(fairness::Fairness),
+    Energy(energy::Energy),
 }
 
 /// The number of packets to send so that k arrive: by the central limit theorem and exactly
@@ -131,6 +135,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Command::Blocking(args) => multipath::blocking(args)?,
         Command::Cmt(args) => multipath::cmt(args)?,
         Command::Fairness(args) => fairness::fairness(args)?,
+        Command::Energy(args) => energy::energy(args)?,
     };
     if args.json {
         say(&value);

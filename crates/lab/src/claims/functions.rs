@@ -59,7 +59,7 @@ fn fairness(name: &str, arguments: &[Value]) -> Result<Option<Value>, String> {
     let node = |(capacity, alpha): (&Value, &Value)| {
         let alpha = alpha.number()?;
         let notion = Notion::of(alpha).ok_or_else(|| format!("{alpha} is no α"))?;
-        Ok(SharedNode { capacity: capacity.number()?, notion })
+        Ok(SharedNode { capacity: capacity.number()?, notion, is_cell: false })
     };
     let nodes: Vec<SharedNode> = nodes.into_iter().map(node).collect::<Result<_, String>>()?;
     let shares = match &nodes[..] {

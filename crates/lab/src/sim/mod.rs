@@ -8,6 +8,7 @@ mod key;
 mod library;
 mod parquet_file;
 mod platform;
+mod recorded;
 
 pub(crate) use batch::on_testbed;
 pub use batch::{BatchProgress, RunOutcome, run, samples};
@@ -17,3 +18,4 @@ pub use key::{key, result_key};
 pub use library::{ScenarioFile, find, folder, list, parse, read};
 pub use parquet_file::write as write_table;
 pub use platform::Platform;
+pub use recorded::{RecordedFlow, read_flows};

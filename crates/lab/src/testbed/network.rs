@@ -188,8 +188,18 @@ impl Network {
     /// One way for all links and both directions: a machine may be a sender and a receiver.
     fn one_way(&self, experiment: &Experiment) -> Result<Built, TestbedError> {
         let mut links = LinkRow::default();
-        let places: Vec<(usize, usize)> =
-            experiment.links.iter().map(|link| (0, links.add(&link.name, &link.config))).collect();
+        // Both directions of a flow have numbers of their own, one after the other.
+        let twice = |config: &LinkConfig| {
+            let mut config = config.clone();
+            let facts = config.queue_options.flows.iter().flat_map(|facts| [*facts, *facts]);
+            config.queue_options.flows = facts.collect();
+            config
+        };
+        let places: Vec<(usize, usize)> = experiment
+            .links
+            .iter()
+            .map(|link| (0, links.add(&link.name, &twice(&link.config))))
+            .collect();
         let mut routes = Vec::new();
         for flow in &experiment.flows {
             let own = |links: &mut LinkRow, end: &End, side: &str| {

@@ -1,10 +1,12 @@
 use fontis_base::{Observer, Packet, Time};
 
+use super::cell::RadioCell;
 use super::classes::{Priority, TwoClass};
 use super::codel::CoDel;
 use super::drr::Drr;
 use super::fifo::Fifo;
 use super::fq_codel::FqCoDel;
+use super::ranked::Ranked;
 use super::red::Red;
 use super::wfq::Wfq;
 
@@ -28,6 +30,10 @@ pub enum Queue<P> {
     Priority(Priority<P>),
     /// Two classes with fixed shares.
     TwoClass(TwoClass<P>),
+    /// The flow that comes first by what it has had, or needs.
+    Ranked(Ranked<P>),
+    /// A radio cell.
+    Cell(RadioCell<P>),
 }
 
 /// Does the same with whichever queue it is.
@@ -42,6 +48,8 @@ macro_rules! each {
             Queue::FqCoDel($inner) => $body,
             Queue::Priority($inner) => $body,
             Queue::TwoClass($inner) => $body,
+            Queue::Ranked($inner) => $body,
+            Queue::Cell($inner) => $body,
         }
     };
 }
@@ -53,11 +61,19 @@ impl<P> Queue<P> {
         each!(self, queue => queue.enqueue(now, packet, observer));
     }
 
-    /// Gives the next packet, or none if none is left. What it drops or marks on the way, it tells
-    /// the observer.
+    /// Gives the next packet, or none if none is left, or if a [cell](RadioCell) has none ready
+    /// yet. What it drops or marks on the way, it tells the observer.
     #[inline(never)]
     pub fn dequeue(&mut self, now: Time, observer: &mut impl Observer<P>) -> Option<Packet<P>> {
         each!(self, queue => queue.dequeue(now, observer))
+    }
+
+    /// The radio cell, which is queue and line in one, if it is one.
+    pub(crate) fn cell(&self) -> Option<&RadioCell<P>> {
+        match self {
+            Self::Cell(cell) => Some(cell),
+            _ => None,
+        }
     }
 
     /// How many packets wait.

@@ -8,10 +8,11 @@ use crate::queue::longest::Longest;
 use crate::queue::options::QueueOptions;
 use crate::queue::quanta::Quanta;
 use crate::queue::report::{ELEMENT, OVERFLOW};
+use crate::queue::shares::{ONE, Shares};
 
 /// Deficit round robin (Shreedhar and Varghese, 1996): flows take turns, and in each turn a flow
 /// may send a quantum of bytes and what it saved before, so flows with unequal packets share the
-/// line equally in bytes.
+/// line equally in bytes. With weights a turn is longer by a flow's share.
 ///
 /// The buffer is shared. When it overflows, the longest flow in bytes loses the last packet that it
 /// put in (the paper's buffer stealing), so a flood cannot push out others; equally long flows lose
@@ -28,6 +29,7 @@ pub struct Drr<P> {
     quantum: u64,
     /// The quanta of traffic classes, if they differ.
     quanta: Option<Quanta>,
+    shares: Shares,
     limit: Limit,
     per_flow: bool,
     /// As printed: one packet a turn, and a flow keeps its place and its deficit when it has
@@ -41,7 +43,7 @@ pub struct Drr<P> {
 struct Flow<P> {
     packets: VecDeque<Packet<P>>,
     bytes: u64,
-    /// What it may still send in this turn.
+    /// What it may still send in this turn, in parts of a byte.
     deficit: u64,
     /// Whether it has got its quantum for this turn.
     served: bool,
@@ -58,6 +60,7 @@ impl<P> Drr<P> {
             bytes: 0,
             quantum: 1500,
             quanta: None,
+            shares: Shares::default(),
             limit,
             per_flow: false,
             literal: false,
@@ -69,7 +72,8 @@ impl<P> Drr<P> {
     pub fn with_options(self, options: &QueueOptions) -> Self {
         // A turn in which nothing can be saved would never end.
         let quantum = u64::from(options.quantum.max(1));
-        Self { quantum, quanta: options.quanta, per_flow: options.per_flow, ..self }
+        let shares = Shares::new(options);
+        Self { quantum, quanta: options.quanta, shares, per_flow: options.per_flow, ..self }
     }
 
     /// The scheduler as section 4.4 of the dissertation prints it, for comparison: a turn ends
@@ -93,7 +97,7 @@ impl<P> Drr<P> {
     ) {
         let size = u64::from(packet.size);
         let id = match self.hashed {
-            None => packet.flow,
+            None => self.shares.turn(&packet),
             Some((salt, buckets)) => FlowId(bucket_of(packet.flow, salt, buckets)),
         };
         let flow = self.flows.entry(id).or_insert_with(|| {
@@ -130,16 +134,19 @@ impl<P> Drr<P> {
             let flow = self.flows.get_mut(&id)?;
             if !flow.served {
                 flow.served = true;
-                let class = flow.packets.front()?.class;
-                flow.deficit += self.quanta.map_or(self.quantum, |quanta| quanta.of(class));
+                let head = flow.packets.front()?;
+                flow.deficit += match &self.quanta {
+                    Some(quanta) => quanta.of(head.class) * ONE,
+                    None => self.quantum.saturating_mul(self.shares.of(head)),
+                };
             }
             let size = flow.packets.front().map(|packet| u64::from(packet.size))?;
-            if size > flow.deficit {
+            if size * ONE > flow.deficit {
                 flow.served = false;
                 self.turns.rotate_left(1);
                 continue;
             }
-            flow.deficit -= size;
+            flow.deficit -= size * ONE;
             flow.bytes -= size;
             self.bytes -= size;
             self.packets -= 1;
@@ -162,10 +169,10 @@ impl<P> Drr<P> {
             let id = *self.turns.front()?;
             self.turns.rotate_left(1);
             let flow = self.flows.get_mut(&id)?;
-            flow.deficit = flow.deficit.saturating_add(self.quantum);
+            flow.deficit = flow.deficit.saturating_add(self.quantum * ONE);
             let head = flow.packets.front().map(|packet| u64::from(packet.size));
-            if let Some(size) = head.filter(|size| *size <= flow.deficit) {
-                flow.deficit -= size;
+            if let Some(size) = head.filter(|size| *size * ONE <= flow.deficit) {
+                flow.deficit -= size * ONE;
                 flow.bytes -= size;
                 self.bytes -= size;
                 self.packets -= 1;

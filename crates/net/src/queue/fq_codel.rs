@@ -54,7 +54,7 @@ impl<P> FqCoDel<P> {
             packets: 0,
             bytes: 0,
             limit,
-            options: *options,
+            options: options.clone(),
             ecn: false,
             salt,
         }

@@ -4,6 +4,7 @@ use core::str::FromStr;
 use fontis_base::Stream;
 
 use crate::error::SpecError;
+use crate::queue::cell::RadioCell;
 use crate::queue::classes::{Priority, TwoClass};
 use crate::queue::codel::CoDel;
 use crate::queue::discipline::Queue;
@@ -12,6 +13,7 @@ use crate::queue::fifo::Fifo;
 use crate::queue::fq_codel::FqCoDel;
 use crate::queue::limit::Limit;
 use crate::queue::options::QueueOptions;
+use crate::queue::ranked::{Rank, Ranked};
 use crate::queue::red::Red;
 use crate::queue::tail::Tail;
 use crate::queue::wfq::Wfq;
@@ -31,7 +33,7 @@ pub enum QueueKind {
     DrrLiteral,
     /// `sfq`: the same between a limited number of queues that flows are spread over.
     Sfq,
-    /// `wfq`: weighted fair queueing between flows of equal weight.
+    /// `wfq`: weighted fair queueing between flows.
     Wfq,
     /// `red`: random early detection by drops.
     Red,
@@ -48,13 +50,21 @@ pub enum QueueKind {
     FqCoDelEcn,
     /// `priority`: the highest traffic class first.
     Priority,
+    /// `las`: the flow that has had the fewest bytes first.
+    Las,
+    /// `srpt`: the flow that needs the fewest bytes to its end first.
+    Srpt,
+    /// `short-first`: flows that have had fewer bytes than a threshold first.
+    ShortFirst,
+    /// `cell`: a radio cell whose slots go to users by proportional fairness.
+    Cell,
     /// `two-class`: line and buffer divided between traffic class 0 and the others.
     TwoClass,
 }
 
 impl QueueKind {
     /// Every discipline there is.
-    pub const ALL: [(&'static str, Self); 14] = [
+    pub const ALL: [(&'static str, Self); 18] = [
         ("fifo", Self::Fifo),
         ("fifo-ecn", Self::FifoEcn),
         ("drr", Self::Drr),
@@ -69,6 +79,10 @@ impl QueueKind {
         ("fq-codel-ecn", Self::FqCoDelEcn),
         ("priority", Self::Priority),
         ("two-class", Self::TwoClass),
+        ("las", Self::Las),
+        ("srpt", Self::Srpt),
+        ("short-first", Self::ShortFirst),
+        ("cell", Self::Cell),
     ];
 
     /// An empty queue of this kind. `stream` gives the randomness of those that need some.
@@ -80,12 +94,13 @@ impl QueueKind {
     ) -> Queue<P> {
         let drr = || Drr::new(limit).with_options(options);
         let codel = || CoDel::new(limit).with_options(options);
+        let ranked = |rank| Queue::Ranked(Ranked::new(limit, options, rank));
         match self {
             Self::Fifo | Self::FifoEcn => Queue::Fifo(Fifo::with_tail(self.tail(limit, options))),
             Self::Drr => Queue::Drr(drr()),
             Self::DrrLiteral => Queue::Drr(drr().literal()),
             Self::Sfq => Queue::Drr(drr().hashed(stream().next_u64(), options.buckets)),
-            Self::Wfq => Queue::Wfq(Wfq::new(limit, options.per_flow)),
+            Self::Wfq => Queue::Wfq(Wfq::new(limit, options)),
             Self::Red => Queue::Red(Red::new(limit, options, stream())),
             Self::RedEcn => Queue::Red(Red::new(limit, options, stream()).with_ecn()),
             Self::CoDel => Queue::CoDel(codel()),
@@ -96,6 +111,10 @@ impl QueueKind {
                 Queue::FqCoDel(if ecn { queue.with_ecn() } else { queue })
             }
             Self::Priority => Queue::Priority(Priority::new(limit)),
+            Self::Las => ranked(Rank::Attained),
+            Self::Srpt => ranked(Rank::Remaining),
+            Self::ShortFirst => ranked(Rank::Short(options.short.as_bytes())),
+            Self::Cell => Queue::Cell(RadioCell::new(limit, options, stream)),
             Self::TwoClass => Queue::TwoClass(TwoClass::new(limit, options)),
         }
     }

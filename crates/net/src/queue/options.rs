@@ -1,15 +1,39 @@
-use fontis_base::{Duration, Probability};
+use std::sync::Arc;
 
+use fontis_base::{Duration, Probability, Rate, Size};
+
+use crate::queue::facts::FlowFacts;
 use crate::queue::limit::Limit;
 use crate::queue::quanta::Quanta;
+use crate::queue::weights::ClassWeights;
 
 /// What can be set of queue disciplines; each looks at what concerns it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct QueueOptions {
     /// `drr`, `drr-literal`, `sfq`, `fq-codel`: bytes that a flow may send in a turn.
     pub quantum: u32,
     /// `drr`: the same by traffic class, in place of `quantum`: weighted deficit round robin.
     pub quanta: Option<Quanta>,
+    /// `drr`, `wfq`: weights p by traffic class; 1 for all if not set.
+    pub class_weights: Option<ClassWeights>,
+    /// `drr`, `wfq`: a weight p has p^(1/α) of the line beside one of weight 1.
+    pub alpha: f64,
+    /// `drr`, `wfq`: traffic classes take turns in place of flows.
+    pub by_class: bool,
+    /// `short-first`: flows that have had fewer bytes go first.
+    pub short: Size,
+    /// `cell`: the rate of a user whose flow has none of its own; a link sets its own rate.
+    pub radio: Rate,
+    /// `cell`: the length of a slot, a microsecond at least.
+    pub slot: Duration,
+    /// `cell`: the time over which the mean served rate is taken.
+    pub average: Duration,
+    /// `cell`: rates vary as a Rayleigh channel lets power through.
+    pub fading: bool,
+    /// `cell`: how long a rate stays when it varies.
+    pub coherence: Duration,
+    /// What the queue is told of flows, by their numbers; of those behind the last, nothing.
+    pub flows: Arc<[FlowFacts]>,
     /// `drr`, `sfq`, `wfq`: the buffer is every flow's own instead of shared.
     pub per_flow: bool,
     /// `sfq`, `fq-codel`: how many queues flows are spread over.
@@ -38,6 +62,19 @@ impl Default for QueueOptions {
         Self {
             quantum: 1500,
             quanta: None,
+            class_weights: None,
+            alpha: 1.0,
+            by_class: false,
+            // The threshold of FLD_TCP (section 3.1 of the thesis).
+            short: Size::from_bytes(2 << 20),
+            radio: Rate::MAX,
+            // A transmission time interval of HSDPA (3GPP TS 25.308), and the thousand slots of
+            // 1.67 ms that 1xEV-DO takes means over (Jalali and others, 2000), about.
+            slot: Duration::from_millis(2),
+            average: Duration::from_secs(2),
+            fading: false,
+            coherence: Duration::from_millis(20),
+            flows: Arc::default(),
             per_flow: false,
             buckets: 1024,
             // What the DCTCP paper (Alizadeh and others, 2010, section 4) uses at 10 Gbit/s.

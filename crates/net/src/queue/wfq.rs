@@ -4,13 +4,15 @@ use fontis_base::{FlowId, Observer, Packet, Time};
 
 use crate::queue::limit::Limit;
 use crate::queue::longest::Longest;
+use crate::queue::options::QueueOptions;
 use crate::queue::report::{ELEMENT, OVERFLOW};
+use crate::queue::shares::{ONE, Shares};
 
-/// Weighted fair queueing between flows of equal weight, as WF²Q+ (Bennett and Zhang, 1997): of the
-/// packets whose service a fluid system would have begun, the one that it would finish first is
+/// Weighted fair queueing between flows or traffic classes, as WF²Q+ (Bennett and Zhang, 1997): of
+/// the packets whose service a fluid system would have begun, the one that it would finish first is
 /// next.
 ///
-/// Virtual time advances by the bytes served, divided by the number of flows that wait.
+/// Virtual time advances by the bytes served, divided by the shares of the flows that wait.
 ///
 /// A shared buffer that overflows takes the last packet of the longest flow in bytes; equally long
 /// flows lose in turn.
@@ -24,6 +26,7 @@ pub struct Wfq<P> {
     bytes: u64,
     limit: Limit,
     per_flow: bool,
+    shares: Shares,
 }
 
 /// The flows that have packets.
@@ -33,6 +36,8 @@ struct Heads {
     eligible: BTreeSet<(u64, FlowId)>,
     /// Those whose first packet may not, by its virtual start; and its finish.
     waiting: BTreeSet<(u64, FlowId, u64)>,
+    /// The shares of both together.
+    shares: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -41,14 +46,13 @@ struct Flow<P> {
     bytes: u64,
     start: u64,
     finish: u64,
+    /// The share with which its first packet is among the heads.
+    share: u64,
 }
-
-/// Parts of a byte in which virtual time counts, so that shares of it are exact enough.
-const PARTS: u64 = 1 << 16;
 
 impl<P> Wfq<P> {
     /// An empty queue; the limit is for all flows together, or for each.
-    pub fn new(limit: Limit, per_flow: bool) -> Self {
+    pub fn new(limit: Limit, options: &QueueOptions) -> Self {
         Self {
             flows: BTreeMap::new(),
             heads: Heads::default(),
@@ -57,7 +61,8 @@ impl<P> Wfq<P> {
             packets: 0,
             bytes: 0,
             limit,
-            per_flow,
+            per_flow: options.per_flow,
+            shares: Shares::new(options),
         }
     }
 
@@ -67,13 +72,14 @@ impl<P> Wfq<P> {
         packet: Packet<P>,
         observer: &mut impl Observer<P>,
     ) {
-        let (id, size) = (packet.flow, u64::from(packet.size));
+        let (id, size) = (self.shares.turn(&packet), u64::from(packet.size));
         let virtual_time = self.virtual_time;
         let flow = self.flows.entry(id).or_insert_with(|| Flow {
             packets: VecDeque::new(),
             bytes: 0,
             start: virtual_time,
             finish: virtual_time,
+            share: ONE,
         });
         if self.per_flow && !self.limit.holds(flow.packets.len() + 1, flow.bytes + size) {
             return observer.dropped(now, ELEMENT, &packet, OVERFLOW);
@@ -85,7 +91,7 @@ impl<P> Wfq<P> {
         self.packets += 1;
         if flow.packets.len() == 1 {
             flow.start = flow.finish.max(virtual_time);
-            self.heads.place(id, flow, virtual_time);
+            self.heads.place(id, flow, virtual_time, &self.shares);
         }
         while !self.per_flow && !self.limit.holds(self.packets, self.bytes) {
             self.drop_from_longest(now, observer);
@@ -102,7 +108,7 @@ impl<P> Wfq<P> {
         }
         // "V = max(V, the least start)": with no flow eligible, time jumps to the first that will
         // be.
-        let Heads { eligible, waiting } = &mut self.heads;
+        let Heads { eligible, waiting, shares } = &mut self.heads;
         if let (true, Some((start, ..))) = (eligible.is_empty(), waiting.first()) {
             self.virtual_time = self.virtual_time.max(*start);
         }
@@ -113,7 +119,7 @@ impl<P> Wfq<P> {
             waiting.pop_first();
             eligible.insert((finish, id));
         }
-        let active = eligible.len() + waiting.len();
+        let active = *shares;
         let (_, id) = eligible.pop_first()?;
         let flow = self.flows.get_mut(&id)?;
         let packet = flow.packets.pop_front()?;
@@ -124,7 +130,8 @@ impl<P> Wfq<P> {
         flow.bytes -= size;
         self.bytes -= size;
         self.packets -= 1;
-        self.virtual_time += size * PARTS / active as u64;
+        self.heads.shares -= flow.share;
+        self.virtual_time += (size * ONE).saturating_mul(ONE) / active;
         if flow.packets.is_empty() {
             // A flow that comes back begins no earlier than it would have ended.
             if self.packets == 0 {
@@ -133,7 +140,7 @@ impl<P> Wfq<P> {
             }
         } else {
             flow.start = flow.finish;
-            self.heads.place(id, flow, self.virtual_time);
+            self.heads.place(id, flow, self.virtual_time, &self.shares);
         }
         Some(packet)
     }
@@ -157,6 +164,7 @@ impl<P> Wfq<P> {
         if flow.packets.is_empty() {
             self.heads.eligible.remove(&(flow.finish, id));
             self.heads.waiting.remove(&(flow.start, id, flow.finish));
+            self.heads.shares -= flow.share;
             flow.finish = flow.start;
         }
         observer.dropped(now, ELEMENT, &packet, OVERFLOW);
@@ -165,9 +173,11 @@ impl<P> Wfq<P> {
 
 impl Heads {
     /// Gives a flow's first packet its finish, and its place.
-    fn place<P>(&mut self, id: FlowId, flow: &mut Flow<P>, virtual_time: u64) {
+    fn place<P>(&mut self, id: FlowId, flow: &mut Flow<P>, virtual_time: u64, shares: &Shares) {
         let Some(head) = flow.packets.front() else { return };
-        flow.finish = flow.start + u64::from(head.size) * PARTS;
+        flow.share = shares.of(head);
+        self.shares += flow.share;
+        flow.finish = flow.start + (u64::from(head.size) * ONE).saturating_mul(ONE) / flow.share;
         if flow.start <= virtual_time {
             self.eligible.insert((flow.finish, id));
         } else {
@@ -184,7 +194,7 @@ mod tests {
 
     #[test]
     fn flows_with_unequal_packets_get_equal_bytes() {
-        let mut queue = Wfq::new(Limit::UNLIMITED, false);
+        let mut queue = Wfq::new(Limit::UNLIMITED, &QueueOptions::default());
         let mut served = BTreeMap::new();
         for id in 0..200_000 {
             for (flow, size) in [(1, 1500), (2, 500), (3, 64), (4, 9000)] {
@@ -204,7 +214,7 @@ mod tests {
     #[test]
     fn a_burst_of_one_flow_is_spread_among_the_others() {
         // WFQ proper would send the first flow's eleven packets before the others' second.
-        let mut queue = Wfq::new(Limit::UNLIMITED, false);
+        let mut queue = Wfq::new(Limit::UNLIMITED, &QueueOptions::default());
         for id in 0..6 {
             queue.enqueue(Time::ZERO, packet(id, 1, 1000), &mut ());
         }
@@ -221,7 +231,8 @@ mod tests {
     fn an_overflow_takes_from_the_longest_flow_or_from_the_flow_itself() {
         let limit = Limit::Bytes(Size::from_bytes(3000));
         for (per_flow, dropped) in [(false, vec![(3, OVERFLOW)]), (true, vec![])] {
-            let mut queue = Wfq::new(limit, per_flow);
+            let options = QueueOptions { per_flow, ..QueueOptions::default() };
+            let mut queue = Wfq::new(limit, &options);
             let mut log = Log::default();
             for id in 1..=3 {
                 queue.enqueue(Time::ZERO, packet(id, 1, 1000), &mut log);

@@ -1,12 +1,17 @@
 use core::fmt;
 
-use fontis_base::{Rate, Time};
+use fontis_base::{Duration, Rate, Time};
 
 use super::sample::Acknowledgement;
 
 /// A congestion control algorithm at work. The transport tells it what happens; it answers a
 /// window and, if it has one, a pacing rate.
 pub trait CongestionControl: fmt::Debug + Send + Sync {
+    /// Takes the beginning of a connection whose handshake measured a round-trip time: how many
+    /// bytes the receiver permits and the application has, before the first of them leaves. Only
+    /// TCP tells it.
+    fn on_begin(&mut self, _rtt: Duration, _permitted: u64) {}
+
     /// Takes an acknowledgement.
     fn on_ack(&mut self, ack: &Acknowledgement);
 

@@ -15,6 +15,7 @@ mod cubic;
 mod dctcp;
 mod fld;
 mod hystart;
+mod jumpstart;
 pub(crate) mod maker;
 mod newreno;
 mod round;

@@ -9,6 +9,7 @@ use super::control::CongestionControl;
 use super::cubic::Cubic;
 use super::dctcp::Dctcp;
 use super::fld::{Fld, FldOptions};
+use super::jumpstart::Jumpstart;
 use super::newreno::NewReno;
 use super::vegas::Vegas;
 
@@ -86,6 +87,9 @@ table! {
     Dctcp, "dctcp",
         "Data Center TCP (RFC 8257): follows the share of marks; both ends need it, and ECN",
         |setup| Dctcp::new(setup.mss, setup.initial_window);
+    Jumpstart, "jumpstart",
+        "Jump Start: all that is permitted in the first round trip, then Reno; TCP only",
+        |setup| Jumpstart::new(setup.mss, setup.initial_window);
     Fld, "fld",
         "FLD_TCP: bold while a flow is short, Reno when it is long; as `contrib/bpf` has it",
         |setup| Fld::new(setup.mss, setup.initial_window, FldOptions::MODERN);

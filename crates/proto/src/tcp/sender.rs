@@ -447,6 +447,9 @@ impl Sender {
     /// The next segment that may leave at `now`, if any.
     pub(super) fn next(&mut self, now: Time, window_end: u64, config: &TcpConfig) -> Option<Piece> {
         self.line_limited = false;
+        if self.segments == 0 && self.written > 0 {
+            self.begin(window_end, config);
+        }
         if self.pacer.holds_back(now, self.mss) && !self.forced {
             self.held_back(config);
             return None;
@@ -511,6 +514,16 @@ impl Sender {
         }
         self.sent(now, piece, config);
         Some(piece)
+    }
+
+    /// The first data are about to leave.
+    #[cold]
+    fn begin(&mut self, window_end: u64, config: &TcpConfig) {
+        if let Some(rtt) = self.rtt.srtt() {
+            let most = window_end.min(config.max_window.unwrap_or(u64::MAX));
+            self.congestion.on_begin(rtt, self.written.min(most));
+            self.cwnd = self.congestion.cwnd();
+        }
     }
 
     fn has_more(&self) -> bool {

@@ -5,11 +5,12 @@
 //! [`max_min_shares`] what a fair queue leaves each flow; [`fountain`] what a fountain makes of its
 //! share; [`Estimator`] finds a link's rate from probes. [`blocking`] and [`concurrent`] model
 //! transfers over several paths at once. [`fairness`] shares capacity by notions of fairness, at
-//! nodes, in cascades and in networks.
+//! nodes, in cascades and in networks. [`energy`] is that of a phone's radio.
 
 pub mod blocking;
 pub mod cellular;
 pub mod concurrent;
+pub mod energy;
 pub mod estimator;
 pub(crate) mod exponential;
 pub mod fairness;

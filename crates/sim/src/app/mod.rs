@@ -59,6 +59,14 @@ pub struct Pair {
 }
 
 impl Application {
+    /// Bytes that it sends in all, if that is known before.
+    pub fn length(&self) -> Option<u64> {
+        match self {
+            Self::Source(Pattern::Object { size }) => Some(*size),
+            _ => None,
+        }
+    }
+
     /// The two ends of the application, for a flow that begins at `start` and has `receivers`
     /// receivers. Random draws come from `stream`.
     pub fn pair(&self, start: Time, receivers: usize, stream: Stream) -> Pair {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fontis_base::{Duration, Rate, Size, Time};
-use fontis_net::{Limit, LinkConfig};
+use fontis_net::{FlowFacts, Limit, LinkConfig};
 
 use crate::app::Application;
 use crate::host::controller::ControllerConfig;
@@ -124,6 +124,8 @@ pub struct FlowSpec {
     pub application: Application,
     /// The traffic class of its packets.
     pub class: u8,
+    /// What queues are told of it.
+    pub facts: FlowFacts,
     /// Interfaces of its machines over which it has paths beside its first.
     pub paths: Vec<InterfaceIndex>,
     /// The links that the subflows of the kernel's Multipath TCP cross, on the testbed; none for

@@ -66,6 +66,9 @@ const TOPOLOGIES: &[&str] = &["dumbbell", "parking-lot"];
 /// The ways through a parking lot.
 const PATHS: &[&str] = &["all", "first", "second"];
 
+/// What a queue gives turns to.
+const TURNS: &[&str] = &["flow", "class"];
+
 const SCENARIO: &[Key] = &[
     key("scenario", "id", Text, "", "the experiment's identifier, as `X21`; files are known by it"),
     key("scenario", "title", Text, "", "what it is about, in a line"),
@@ -285,6 +288,8 @@ const LINK: &[Key] = &[
     ),
     key("link", "queue", Queue, "", "its queue discipline; topology.queue if not set"),
     key("link", "quanta", Text, "", "drr: its own queue.quanta"),
+    key("link", "class_weights", Text, "", "drr, wfq, cell: its own queue.class_weights"),
+    key("link", "alpha", Number, "", "drr, wfq, cell: its own queue.alpha"),
     key("link", "loss", Loss, "none", "random loss"),
     key(
         "link",
@@ -331,6 +336,27 @@ const QUEUE: &[Key] = &[
         Text,
         "",
         "drr: the same of flows of traffic classes 0, 1 and so on, as in 1500:3000, which gives a flow of class 1 twice the share",
+    ),
+    key(
+        "queue",
+        "class_weights",
+        Text,
+        "",
+        "drr, wfq, cell: the weights p of flows of traffic classes 0, 1 and so on, as in 1:2.5; 1 if not set",
+    ),
+    key(
+        "queue",
+        "alpha",
+        Number,
+        "1",
+        "drr, wfq: a weight p has p^(1/alpha) times the share of weight 1, which is weighted alpha-fairness; cell: a slot is for the largest p·rate/mean^alpha, which is proportional fair for 1",
+    ),
+    key(
+        "queue",
+        "turns",
+        names(TURNS),
+        "flow",
+        "drr, wfq, cell: whether flows share the line, or traffic classes, in each of which flows stand in one queue",
     ),
     key(
         "queue",
@@ -383,6 +409,29 @@ const QUEUE: &[Key] = &[
         "100 ms",
         "codel, fq-codel: the order of a worst-case round-trip time",
     ),
+    key(
+        "queue",
+        "short",
+        Size,
+        "2097152 B",
+        "short-first: flows that have had fewer bytes at the IP layer go first",
+    ),
+    key("queue", "slot", Duration, "2 ms", "cell: the length of a slot"),
+    key(
+        "queue",
+        "average",
+        Duration,
+        "2 s",
+        "cell: the time over which a user's mean rate is taken",
+    ),
+    key(
+        "queue",
+        "fading",
+        Flag,
+        "false",
+        "cell: a user's rate is its mean times an exponential variable of mean 1, as of a Rayleigh channel",
+    ),
+    key("queue", "coherence", Duration, "20 ms", "cell: how long a rate stays that varies"),
     key("queue", "share", Probability, "50%", "two-class: the share of traffic class 0"),
 ];
 
@@ -485,6 +534,20 @@ const FLOW: &[Key] = &[
         "subflows in links of one's own: the routers that they pass, one for each, as in \"sat, cell\"; the others take the shortest way",
     ),
     key("flow", "class", Count, "0", "the traffic class of its packets"),
+    key(
+        "flow",
+        "weight",
+        Number,
+        "",
+        "drr, wfq, cell: its weight p at every link; that of its traffic class if not set",
+    ),
+    key(
+        "flow",
+        "radio",
+        Rate,
+        "",
+        "cell: the rate of its user's radio, the mean one with fading; the link's rate if not set",
+    ),
     key(
         "flow",
         "deadline",

@@ -29,7 +29,7 @@ fn known(s: &mut Stream) -> (Network, Vec<f64>) {
             2 => (share * (1.0 + s.unit()), 0.0),
             _ => (f64::INFINITY, 0.0),
         };
-        network.users.push(User { weight: (price + cap_price) * share.powf(alpha), cap });
+        network.users.push(User { cap, ..User::of((price + cap_price) * share.powf(alpha)) });
         network.routes.push(route);
     }
     network.capacities = vec![1.0; nodes];

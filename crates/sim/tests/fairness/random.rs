@@ -60,6 +60,7 @@ impl Network {
                 .map(|_| User {
                     weight: log_uniform(s, 0.1, 10.0),
                     cap: if s.below(2) == 0 { f64::INFINITY } else { log_uniform(s, 0.1, 20.0) },
+                    radio: None,
                 })
                 .collect(),
             routes: (0..users).map(|_| route(s, nodes)).collect(),

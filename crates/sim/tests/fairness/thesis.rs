@@ -93,7 +93,11 @@ fn table_4_1_has_the_closed_form_and_the_printed_numbers() {
     let users: Vec<User> = (0..20).map(|at| User::of(if at < 10 { 1.0 } else { 2.0 })).collect();
     for (row, first) in ALPHAS.into_iter().enumerate() {
         for (column, second) in ALPHAS.into_iter().enumerate() {
-            let node = |capacity, alpha| SharedNode { capacity, notion: Notion::Alpha(alpha) };
+            let node = |capacity, alpha| SharedNode {
+                capacity,
+                notion: Notion::Alpha(alpha),
+                is_cell: false,
+            };
             let nodes = [node(200.0, first), node(100.0, second)];
             let shares = cascade(&nodes, &users).expect("shares").pop().expect("two nodes");
             // The first node's share of the first class, if the second would give more.
@@ -117,8 +121,11 @@ fn a_cascade_of_two_classes_is_capped_where_the_closed_form_says() {
         let users: Vec<User> = (0..counts[0] + counts[1])
             .map(|at| User::of(if at < counts[0] { 1.0 } else { weight }))
             .collect();
-        let node =
-            |at: usize| SharedNode { capacity: capacities[at], notion: Notion::Alpha(alphas[at]) };
+        let node = |at: usize| SharedNode {
+            capacity: capacities[at],
+            notion: Notion::Alpha(alphas[at]),
+            is_cell: false,
+        };
         let shares = cascade(&[node(0), node(1)], &users).expect("shares").pop().expect("two");
         let [a, b] = counts.map(|count| count as f64);
         let ratio = |at: usize| weight.powf(1.0 / alphas[at]);

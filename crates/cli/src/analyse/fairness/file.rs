@@ -171,7 +171,7 @@ fn group(entry: &UserEntry, places: &HashMap<String, usize>) -> Result<Group, (u
         let start = entry.count.as_ref().map_or(0, |count| count.span().start);
         return Err((start, format!("user {name:?}: the count must be at least one")));
     }
-    Ok(Group { name, count, user: User { weight, cap }, route })
+    Ok(Group { name, count, user: User { cap, ..User::of(weight) }, route })
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 mod file;
 mod networks;
 mod rows;
-mod table;
 
 use std::path::PathBuf;
 
@@ -19,13 +18,15 @@ use crate::text;
 #[command(after_help = EXAMPLES)]
 pub(super) struct Fairness {
     /// A node: its rate, and how it shares it: throughput, proportional, delay, max-min, or a
-    /// number α. A single node without a notion is shared by each of them
-    #[arg(value_name = "RATE[@NOTION]", required_unless_present = "network", num_args = 1..=16)]
+    /// number α. A single node without a notion is shared by each of them. cell:RATE is a radio
+    /// cell, which shares its time
+    #[arg(value_name = "[cell:]RATE[@NOTION]", required_unless_present = "network", num_args = 1..=16)]
     nodes: Vec<rows::NodeText>,
-    /// Users that are alike: their number, weight, and the most that each can use
+    /// Users that are alike: their number, weight, the most that each can use, and the rate of
+    /// each one's radio; the cell's if there is none
     #[arg(
         long = "users",
-        value_name = "N:WEIGHT[:RATE]",
+        value_name = "N:WEIGHT[:[RATE][:RADIO]]",
         required_unless_present = "network",
         conflicts_with = "network"
     )]
@@ -48,6 +49,8 @@ Examples:
     fontis analyse fairness 200Mbit/s@0.5 100Mbit/s@2 --users 10:1 --users 10:2
   What each notion gives, where three users can use no more than 5 Mbit/s:
     fontis analyse fairness 100Mbit/s --users 3:1:5Mbit/s --users 5:2
+  A radio cell before a backbone: one user near the mast, two far from it:
+    fontis analyse fairness cell:10Mbit/s@proportional 6Mbit/s@max-min --users 1:1 --users 2:1::2Mbit/s
   A network, shared by its own notion or by another:
     fontis analyse fairness --network cell.toml
     fontis analyse fairness --network cell.toml --notion max-min --json

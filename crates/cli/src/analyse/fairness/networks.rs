@@ -5,7 +5,7 @@ use fontis_sim::recording::metrics::jain;
 use serde_json::{Value, json};
 
 use super::file::Network;
-use super::table::{aligned, cell};
+use crate::analyse::table::{aligned, cell};
 use crate::failure::Failure;
 use crate::text;
 

@@ -4,13 +4,14 @@ use core::str::FromStr;
 
 use fontis_base::Rate;
 use fontis_sim::analysis::fairness::{
-    FairnessError, Notion, SharedNode, User, allocate, cascade, compare, equal_shares,
+    FairnessError, Notion, SharedNode, User, allocate, allocate_cell, cascade, compare,
+    equal_shares,
 };
 use fontis_sim::recording::metrics::jain;
 use serde_json::{Value, json};
 
 use super::file::MOST_USERS;
-use super::table::{aligned, cell};
+use crate::analyse::table::{aligned, cell};
 use crate::failure::Failure;
 
 #[derive(Clone, Debug)]
@@ -18,12 +19,17 @@ pub(super) struct NodeText {
     /// Mbit/s.
     capacity: f64,
     notion: Option<Notion>,
+    is_cell: bool,
 }
 
 impl FromStr for NodeText {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        let (text, is_cell) = match text.strip_prefix("cell:") {
+            Some(rest) => (rest, true),
+            None => (text, false),
+        };
         let (rate, notion) = match text.split_once('@') {
             Some((rate, notion)) => (rate, Some(notion)),
             None => (text, None),
@@ -33,7 +39,7 @@ impl FromStr for NodeText {
         if rate == Rate::ZERO {
             return Err(format!("{text:?}: the rate must be more than zero"));
         }
-        Ok(Self { capacity: rate.as_mbps_f64(), notion })
+        Ok(Self { capacity: rate.as_mbps_f64(), notion, is_cell })
     }
 }
 
@@ -47,18 +53,28 @@ impl FromStr for Class {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let form = || format!("{text:?} must be a number, a weight and maybe a rate, as in 10:2");
-        let mut parts = text.splitn(3, ':');
+        let form = || {
+            format!(
+                "{text:?} must be a number, a weight, and maybe a rate and a radio's rate, as in \
+                 10:2 or 10:2::6Mbit/s"
+            )
+        };
+        let mut parts = text.splitn(4, ':');
         let count: u32 = parts.next().and_then(|count| count.parse().ok()).ok_or_else(form)?;
         let weight: f64 = parts.next().and_then(|weight| weight.parse().ok()).ok_or_else(form)?;
-        let cap = match parts.next() {
-            Some(rate) => rate.parse::<Rate>().map_err(|error| format!("{error}"))?.as_mbps_f64(),
-            None => f64::INFINITY,
+        let mut rate = || {
+            let rate = parts.next().filter(|rate| !rate.is_empty())?;
+            Some(rate.parse::<Rate>().map_err(|error| format!("{error}")))
         };
+        let cap = rate().transpose()?.map_or(f64::INFINITY, Rate::as_mbps_f64);
+        let radio = rate().transpose()?.map(Rate::as_mbps_f64);
+        if radio == Some(0.0) {
+            return Err(format!("{text:?}: the radio's rate must be more than zero"));
+        }
         if count == 0 || !(weight > 0.0 && weight.is_finite()) {
             return Err(format!("{text:?}: the number and the weight must be more than zero"));
         }
-        Ok(Self { count, user: User { weight, cap } })
+        Ok(Self { count, user: User { weight, cap, radio } })
     }
 }
 
@@ -88,11 +104,14 @@ pub(super) fn allocations(
         .flat_map(|class| std::iter::repeat_n(class.user, class.count as usize))
         .collect();
     let found = match nodes {
-        [NodeText { capacity, notion: None }] => notions(*capacity, &users),
+        [NodeText { capacity, notion: None, is_cell }] => notions(*capacity, &users, *is_cell),
         nodes => orders(&nodes_of(nodes)?, &users),
     };
     let found = found.map_err(|error| Failure::Usage(error.to_string()))?;
-    let classes_of = |class: &Class| format!("weight {}", class.user.weight);
+    let classes_of = |class: &Class| match class.user.radio {
+        None => format!("weight {}", class.user.weight),
+        Some(radio) => format!("weight {}, radio {}", class.user.weight, cell(radio)),
+    };
     let mut rows = vec![vec!["Mbit/s of a user".to_owned()]];
     rows[0].extend(classes.iter().map(classes_of));
     rows[0].extend(["sum".to_owned(), "Jain's index".to_owned()]);
@@ -107,7 +126,8 @@ pub(super) fn allocations(
             nodes => {
                 rows.push(vec![format!("{}:", allocation.name)]);
                 for (node, shares) in nodes.iter().zip(&allocation.shares) {
-                    let name = format!("  {} Mbit/s, {}", cell(node.capacity), node.notion);
+                    let kind = if node.is_cell { "cell of " } else { "" };
+                    let name = format!("  {kind}{} Mbit/s, {}", cell(node.capacity), node.notion);
                     rows.push(row(name, shares));
                 }
             }
@@ -123,7 +143,7 @@ fn value(of: &Allocation, classes: &[Class], first: &[f64]) -> Value {
     let shares = of.last();
     let node = |(node, shares): (&SharedNode, &Vec<f64>)| {
         json!({
-            "capacity_mbps": node.capacity, "notion": node.notion.to_string(),
+            "capacity_mbps": node.capacity, "cell": node.is_cell, "notion": node.notion.to_string(),
             "classes_mbps": by_class(classes, shares), "jain": jain(shares),
             "sum_mbps": shares.iter().sum::<f64>(),
         })
@@ -141,20 +161,24 @@ fn value(of: &Allocation, classes: &[Class], first: &[f64]) -> Value {
 }
 
 /// One node, by each notion.
-fn notions(capacity: f64, users: &[User]) -> Result<Vec<Allocation>, FairnessError> {
+fn notions(capacity: f64, users: &[User], is_cell: bool) -> Result<Vec<Allocation>, FairnessError> {
     let of = |name: &str, shares: Vec<f64>| Allocation {
         name: name.to_owned(),
         nodes: Vec::new(),
         shares: vec![shares],
     };
-    let mut found = vec![of("flow-rate equality", equal_shares(capacity, users)?)];
+    let share = if is_cell { allocate_cell } else { allocate };
+    let mut found = match is_cell {
+        true => Vec::new(),
+        false => vec![of("flow-rate equality", equal_shares(capacity, users)?)],
+    };
     for (name, notion) in [
         ("max-min", Notion::MaxMin),
         ("proportional", Notion::Alpha(1.0)),
         ("delay", Notion::Alpha(2.0)),
         ("throughput", Notion::Throughput),
     ] {
-        found.push(of(name, allocate(capacity, users, notion)?));
+        found.push(of(name, share(capacity, users, notion)?));
     }
     Ok(found)
 }
@@ -179,7 +203,7 @@ fn orders(nodes: &[SharedNode], users: &[User]) -> Result<Vec<Allocation>, Fairn
 
 fn nodes_of(nodes: &[NodeText]) -> Result<Vec<SharedNode>, Failure> {
     let node = |(number, node): (usize, &NodeText)| match node.notion {
-        Some(notion) => Ok(SharedNode { capacity: node.capacity, notion }),
+        Some(notion) => Ok(SharedNode { capacity: node.capacity, notion, is_cell: node.is_cell }),
         None => Err(Failure::Usage(format!(
             "node {number} needs a notion of fairness, as in 100Mbit/s@proportional"
         ))),

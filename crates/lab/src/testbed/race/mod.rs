@@ -21,7 +21,7 @@ use fontis::transfer::{self, FileServer, Progress};
 use fontis::udp::Clock;
 use fontis::{Accept, Dest, Endpoint, EndpointConfig, Identity, SinkOptions, Url};
 use fontis_base::{Duration, Rate, Time};
-use fontis_net::{Limit, LinkConfig, Loss, QueueKind};
+use fontis_net::{FlowFacts, Limit, LinkConfig, Loss, QueueKind};
 use fontis_sim::Experiment;
 use fontis_sim::app::Application;
 use fontis_sim::app::source::Pattern;
@@ -234,6 +234,7 @@ impl Race {
             transport: Arc::new(Datagrams),
             application: Application::Source(Pattern::Bulk),
             class: 0,
+            facts: FlowFacts::default(),
             paths: Vec::new(),
             subflows: Vec::new(),
         };

@@ -1,3 +1,4 @@
+use super::cell::allocate_cell;
 use super::node::allocate;
 use super::notion::Notion;
 use super::{FairnessError, User};
@@ -5,10 +6,12 @@ use super::{FairnessError, User};
 /// A node that shares its capacity by a notion of its own.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SharedNode {
-    /// Its capacity, above zero.
+    /// Its capacity, above zero; of a cell the rate of users whose radios have none of their own.
     pub capacity: f64,
     /// How it shares it.
     pub notion: Notion,
+    /// Whether it is a radio cell, which shares its time.
+    pub is_cell: bool,
 }
 
 /// Shares that users have after each of some nodes in a row: a node gives a user no more than the
@@ -20,7 +23,8 @@ pub fn cascade(nodes: &[SharedNode], users: &[User]) -> Result<Vec<Vec<f64>>, Fa
     let mut users = users.to_vec();
     let mut shares = Vec::with_capacity(nodes.len());
     for (number, node) in nodes.iter().enumerate() {
-        let given = allocate(node.capacity, &users, node.notion).map_err(|error| match error {
+        let share = if node.is_cell { allocate_cell } else { allocate };
+        let given = share(node.capacity, &users, node.notion).map_err(|error| match error {
             FairnessError::Capacity(_) => FairnessError::Capacity(number + 1),
             other => other,
         })?;

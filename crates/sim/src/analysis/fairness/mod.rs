@@ -1,13 +1,15 @@
 //! Fair assignment of capacity: what each notion of fairness gives to each user, at one node, at
 //! several in a row, and in a network.
 //!
-//! Start here: [`allocate`] shares one node by a [`Notion`]; [`cascade`] passes what one node
+//! Start here: [`allocate`] shares one node by a [`Notion`], [`allocate_cell`] the time of a radio
+//! cell; [`cascade`] passes what one node
 //! gives on to the next, as in Moktan, "Resource Assignments in Network Data Transport" (Aalto,
 //! 2020), section 4.3; [`network`] finds the joint optimum of users that cross several nodes.
 //! [`trade`] has Jain's index of two classes in closed form, [`compare`] what an allocation is
 //! better in than another.
 
 mod cascade;
+mod cell;
 pub mod compare;
 mod interior;
 mod linear;
@@ -20,6 +22,7 @@ pub mod trade;
 use thiserror::Error;
 
 pub use cascade::{SharedNode, cascade};
+pub use cell::allocate_cell;
 pub use network::network;
 pub use node::{allocate, equal_shares};
 pub use notion::{Notion, NotionError};
@@ -31,12 +34,14 @@ pub struct User {
     pub weight: f64,
     /// The most that it can use; infinite if nothing limits it.
     pub cap: f64,
+    /// The rate of its radio in a cell, above zero; the cell's if it has none of its own.
+    pub radio: Option<f64>,
 }
 
 impl User {
     /// A user of this weight that can use all.
     pub const fn of(weight: f64) -> Self {
-        Self { weight, cap: f64::INFINITY }
+        Self { weight, cap: f64::INFINITY, radio: None }
     }
 }
 
@@ -49,6 +54,9 @@ pub enum FairnessError {
     /// A cap is below zero, or no number.
     #[error("the cap of user {0} must be a number of at least zero")]
     Cap(usize),
+    /// The rate of a radio is not above zero, or not finite.
+    #[error("the radio of user {0} must be a number above zero")]
+    Radio(usize),
     /// A capacity is not above zero, or not finite.
     #[error("the capacity of node {0} must be a number above zero")]
     Capacity(usize),
@@ -83,6 +91,9 @@ fn check(capacities: &[f64], users: &[User]) -> Result<(), FairnessError> {
         }
         if user.cap.is_nan() || user.cap < 0.0 {
             return Err(FairnessError::Cap(number + 1));
+        }
+        if user.radio.is_some_and(|radio| !positive(&radio)) {
+            return Err(FairnessError::Radio(number + 1));
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! From `[[flow]]` to flows.
 
 use fontis_base::{Duration, Rate, Size, Stream, Time};
-use fontis_net::{LinkConfig, Loss};
+use fontis_net::{FlowFacts, LinkConfig, Loss};
 use fontis_proto::dfcp::MAX_OPEN_PATHS;
 
 use crate::analysis::exponential::exponential;
@@ -158,7 +158,16 @@ fn flow(
         return invalid(format!("{name}: only TCP has subflows; leave flow.subflows out"));
     }
     let class = u8::try_from(read.count("flow.class")).unwrap_or(u8::MAX);
-    Ok(FlowSpec { name, from, to, start, transport, application, class, paths, subflows })
+    let weight: Option<f64> = read.get("flow.weight");
+    if weight.is_some_and(|weight| !(weight > 0.0 && weight.is_finite())) {
+        return invalid(format!("{name}: flow.weight must be a number above zero"));
+    }
+    let radio: Option<Rate> = read.get("flow.radio");
+    if radio.is_some_and(|radio| radio == Rate::ZERO || radio == Rate::MAX) {
+        return invalid(format!("{name}: flow.radio must be a rate above zero"));
+    }
+    let facts = FlowFacts { weight, radio, length: None };
+    Ok(FlowSpec { name, from, to, start, transport, application, class, facts, paths, subflows })
 }
 
 /// The interfaces that `flow.paths` names: of the flow's machines, and none twice.

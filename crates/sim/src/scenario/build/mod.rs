@@ -4,9 +4,12 @@ mod flows;
 mod machines;
 mod topology;
 
-use fontis_base::{Duration, Probability, Size};
+use std::sync::Arc;
 
-use crate::experiment::spec::Experiment;
+use fontis_base::{Duration, Probability, Size};
+use fontis_net::{FlowFacts, QueueKind};
+
+use crate::experiment::spec::{Experiment, FlowSpec, LinkSpec};
 use crate::host::controller::{ControllerConfig, ErrorModel};
 use crate::scenario::build::flows::add_flows;
 use crate::scenario::build::topology::Topology;
@@ -39,11 +42,12 @@ pub(super) fn experiment(
             "scenario.sample ({sample}) asks for more than ten million samples in {duration}"
         ));
     }
-    let topology = Topology::read(read)?;
+    let mut topology = Topology::read(read)?;
     let mut flows = Vec::new();
     for (index, flow) in settings.flows.iter().enumerate() {
         add_flows(language, &read.of("flow", flow), &topology, index, seed, duration, &mut flows)?;
     }
+    tell_of_flows(&mut topology, &flows)?;
     Ok(Experiment {
         seed,
         vertices: topology.vertices(),
@@ -59,6 +63,38 @@ pub(super) fn experiment(
         until_done: read.flag("scenario.until_done"),
         wire: false,
     })
+}
+
+/// Gives the queues what they are told of flows.
+fn tell_of_flows(topology: &mut Topology, flows: &[FlowSpec]) -> Result<(), ScenarioError> {
+    let asks = topology.links.iter().any(|link| link.config.queue == QueueKind::Srpt);
+    let is_silent = flows.iter().all(|flow| flow.facts == FlowFacts::default());
+    let facts: Arc<[FlowFacts]> = match is_silent && !asks {
+        true => Arc::default(),
+        false => flows
+            .iter()
+            .map(|flow| FlowFacts { length: flow.application.length(), ..flow.facts })
+            .collect(),
+    };
+    for LinkSpec { name, config, .. } in &mut topology.links {
+        config.queue_options.flows = Arc::clone(&facts);
+        let options = &config.queue_options;
+        if options.by_class && facts.iter().any(|flow| flow.weight.is_some()) {
+            return invalid(
+                "flow.weight says nothing where queue.turns is \"class\": set \
+                 queue.class_weights and flow.class"
+                    .to_owned(),
+            );
+        }
+        if let Some(weight) = options.unserved_weight() {
+            return invalid(format!(
+                "link {name}: a weight of {weight} with alpha = {} has a share below 0.001 or above \
+                 1000000 of that of weight 1, which no queue can give",
+                options.alpha
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn controller(read: &Reader<'_>) -> ControllerConfig {

@@ -1,8 +1,9 @@
 //! From `[topology]`, `[[link]]`, `[[host]]` and `[[group]]` to a network.
 
-use fontis_base::{Duration, Probability, Rate};
+use fontis_base::{Duration, Probability, Rate, Size};
 use fontis_net::{
-    DelayChange, DelaySchedule, LinkConfig, Loss, QueueOptions, RateChange, Schedule, SpecError,
+    DelayChange, DelaySchedule, LinkConfig, Loss, QueueKind, QueueOptions, RateChange, Schedule,
+    SpecError,
 };
 
 use crate::experiment::spec::{GroupSpec, InterfaceIndex, LinkSpec, MachineSpec, Subflow};
@@ -402,20 +403,30 @@ fn line(
         let message = "a link has either a trace or changes of its rate".to_owned();
         return Err(bad(&key("rate_trace"), message));
     }
+    let queue = read.get(&key("queue")).or_else(|| read.get("topology.queue"));
+    let queue: QueueKind = queue.unwrap_or_default();
+    if queue == QueueKind::Cell
+        && (trace.is_some() || !rate_changes.is_empty() || rate == Rate::MAX)
+    {
+        return invalid(format!(
+            "a cell needs {0} and takes no changes or trace of it: users have the rates of their \
+             radios (flow.radio, queue.fading)",
+            key("rate")
+        ));
+    }
     let mut delay_changes: Vec<DelayChange> = read.changes(&key("delay_changes"))?;
     if table == "topology" {
         // There they come on top of the round-trip time.
         delay_changes.iter_mut().for_each(|change| change.delay += delay);
     }
     let outage = read.text(&key("outage"));
-    let queue = read.get(&key("queue")).or_else(|| read.get("topology.queue"));
     Ok(LinkConfig {
         rate,
         rate_changes: Schedule::new(rate_changes),
         trace,
         delay,
         delay_changes: DelaySchedule::new(delay_changes),
-        queue: queue.unwrap_or_default(),
+        queue,
         queue_options: queue_options(read, table, rate, rtt)?,
         buffer: buffer.limit(rate, rtt),
         loss: Loss::None,
@@ -446,9 +457,34 @@ fn queue_options(
     let key = if table == "link" && read.sets(&own) { &*own } else { "queue.quanta" };
     let quanta = read.sets(key).then(|| read.text(key).parse()).transpose();
     let quanta = quanta.map_err(|error: SpecError| bad(key, error.to_string()))?;
+    let own = |name: &str| {
+        let own = format!("{table}.{name}");
+        if table == "link" && read.sets(&own) { own } else { format!("queue.{name}") }
+    };
+    let key = own("class_weights");
+    let class_weights = read.sets(&key).then(|| read.text(&key).parse()).transpose();
+    let class_weights = class_weights.map_err(|error: SpecError| bad(&key, error.to_string()))?;
+    if quanta.is_some() && class_weights.is_some() {
+        return Err(bad(&key, "a queue has either weights or quanta".to_owned()));
+    }
+    let key = own("alpha");
+    let alpha: f64 = read.get(&key).unwrap_or(1.0);
+    if alpha.is_nan() || alpha <= 0.0 {
+        return Err(bad(&key, "it must be above zero".to_owned()));
+    }
     let limit = |text: &str| read.buffer(text).map(|buffer| buffer.limit(rate, rtt));
     Ok(QueueOptions {
         quanta,
+        class_weights,
+        alpha,
+        short: Size::from_bytes(read.size("queue.short")),
+        radio: Rate::MAX,
+        slot: read.duration("queue.slot"),
+        average: read.duration("queue.average"),
+        fading: read.flag("queue.fading"),
+        coherence: read.duration("queue.coherence"),
+        by_class: read.text("queue.turns") == "class",
+        flows: [].into(),
         quantum: u32::try_from(read.count("queue.quantum")).unwrap_or(u32::MAX),
         per_flow: read.flag("queue.per_flow"),
         buckets: u32::try_from(read.count("queue.buckets")).unwrap_or(u32::MAX),
