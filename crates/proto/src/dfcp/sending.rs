@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
-use fontis_base::Time;
+use fontis_base::{Duration, Time};
 use fontis_codes::{BlockEncoder, BlockShape, Code, RepairJob, RepairSymbols};
 
 use super::block::{Block, Data};
@@ -40,6 +40,8 @@ pub(super) struct SendChannel {
     pub(super) id: ChannelId,
     pub(super) priority: u8,
     pub(super) deadline: Option<Time>,
+    /// When the application gave it, if there is a deadline.
+    pub(super) given: Time,
     /// Whether no more symbols leave than there are, before the peer reports that some are missing.
     pub(super) sparing: bool,
     source: Source,
@@ -156,6 +158,7 @@ impl SendChannel {
             id,
             priority,
             deadline,
+            given: Time::ZERO,
             sparing: false,
             source,
             code,
@@ -193,6 +196,14 @@ impl SendChannel {
             Source::Live { pending_bytes, .. } => pending_bytes + blocks,
             Source::Object { .. } => blocks,
         }
+    }
+
+    /// Whether its deadline has passed, or will have before it arrives, `way` after it leaves.
+    /// What had no more time from the beginning leaves all the same.
+    pub(super) fn is_late(&self, now: Time, way: Duration) -> bool {
+        let Some(deadline) = self.deadline else { return false };
+        let has_waited = deadline <= now + way && self.given + way < deadline;
+        deadline <= now || (has_waited && self.blocks.iter().all(|block| !block.begun))
     }
 
     /// Whether every block has been done.

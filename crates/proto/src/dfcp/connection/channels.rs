@@ -61,7 +61,7 @@ impl DfcpConnection {
             block_size,
             self.initial_limit(most),
         );
-        channel.sparing = options.sparing;
+        (channel.sparing, channel.given) = (options.sparing, self.latest);
         self.send.insert(id, channel);
         id
     }

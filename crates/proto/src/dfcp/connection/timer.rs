@@ -169,14 +169,17 @@ impl DfcpConnection {
         self.send.values().filter_map(|channel| channel.deadline).min()
     }
 
+    /// Gives up what is no longer wanted, and what has waited until it cannot arrive in time any
+    /// more: it would keep the next from arriving in time.
     fn pass_deadlines(&mut self, now: Time) {
-        if self.next_deadline().is_none_or(|deadline| deadline > now) {
+        let way = self.paths[self.paths.main(now)].rtt.least() / 2;
+        if self.next_deadline().is_none_or(|deadline| deadline > now + way) {
             return;
         }
         let late: Vec<_> = self
             .send
             .values()
-            .filter(|channel| channel.deadline.is_some_and(|deadline| deadline <= now))
+            .filter(|channel| channel.is_late(now, way))
             .map(|channel| (channel.id, channel.kind()))
             .collect();
         for (channel, kind) in late {
