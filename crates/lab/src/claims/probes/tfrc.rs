@@ -121,20 +121,23 @@ fn after_pause(config: TfrcConfig) -> f64 {
 }
 
 /// The rate over the bound of Table 4.9 for an application that sends less than it may: the least
-/// of the equation's rate and twice the receive rate, or the greatest of them.
-fn data_limited(rules: TfrcRules, loss: f64, received: [f64; 2]) -> f64 {
+/// of the equation's rate and twice the receive rate, or the greatest of them that is remembered.
+/// Receivers get `before` while there is always more to send, then `during`.
+fn data_limited(rules: TfrcRules, loss: f64, [before, during]: [f64; 2]) -> f64 {
     let config = under(rules);
     let mut sender = grown(config, 8);
-    for (number, rate) in (0..).zip(received) {
+    for number in 0..8 {
         let now = 900 + 100 * number;
         sender.on_sent(at(now - 100), SIZE);
-        sender.on_report(at(now), &report(now, rate, loss));
+        sender.on_limited(at(now - 99));
+        sender.on_report(at(now), &report(now, before, loss));
     }
+    sender.on_sent(at(1600), SIZE);
+    sender.on_report(at(1700), &report(1700, during, loss));
     let equation = config.equation_rate(f64::from(SIZE), RTT.as_secs_f64(), loss);
-    let [first, second] = received;
     let limit = match rules {
-        TfrcRules::Rfc3448 => 2.0 * second,
-        TfrcRules::Rfc5348 => 2.0 * first.max(second),
+        TfrcRules::Rfc3448 => 2.0 * during,
+        TfrcRules::Rfc5348 => 2.0 * before.max(during),
     };
     sender.bytes_per_second() / equation.min(limit)
 }
