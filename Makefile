@@ -8,6 +8,9 @@ FUZZ_TARGETS := frames hello notation block_decoder large_decoder raptorq_object
 
 export FILE FUZZ_SECONDS
 
+# Tests wait for networks more than for processors.
+export RUST_TEST_THREADS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 6)))
+
 # What is built once, on a machine that is thrown away, need not be kept for being built again.
 ifdef CI
 export CARGO_INCREMENTAL := 0

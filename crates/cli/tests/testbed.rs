@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -24,8 +25,12 @@ fn error(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// The kernel's algorithms are the machine's: one test at a time changes them.
+static KERNEL: Mutex<()> = Mutex::new(());
+
 #[test]
 fn an_algorithm_is_in_the_kernel_until_it_is_unloaded() {
+    let _alone = KERNEL.lock().unwrap_or_else(PoisonError::into_inner);
     let unknown = output(&["kernel", "load", "tahoe"]);
     assert_eq!(unknown.status.code(), Some(2));
     assert!(error(&unknown).contains("there is fld"), "{}", error(&unknown));
@@ -59,6 +64,7 @@ fn an_algorithm_is_in_the_kernel_until_it_is_unloaded() {
 
 #[test]
 fn a_trial_that_is_ended_early_restores_the_default_and_says_what_it_found() {
+    let _alone = KERNEL.lock().unwrap_or_else(PoisonError::into_inner);
     let wrong = output(&["kernel", "try", "fld", "--for", "1h", "--share", "0%"]);
     assert_eq!(wrong.status.code(), Some(2));
     assert!(error(&wrong).contains("from 1% to 99%"), "{}", error(&wrong));
