@@ -4,7 +4,7 @@ use core::any::Any;
 
 use fontis_base::{Ecn, Node, Packet, PacketId, Port, Rate, Time};
 use fontis_proto::dccp::{
-    Carrier, DccpConfig, DccpConnection, DccpData, DccpEvent, DccpPacket, DccpPath, DccpStats,
+    Carrier, Ccid, DccpConfig, DccpConnection, DccpData, DccpEvent, DccpPacket, DccpPath, DccpStats,
 };
 
 use crate::app::App;
@@ -349,8 +349,9 @@ impl Host for DccpHost {
     }
 
     fn metrics(&self, now: Time) -> Vec<(&'static str, f64)> {
-        // Both ends read a rate; that of the receiver, which sends no data, stays at nothing.
-        let mean = self.loss.mean(now).filter(|_| self.stats().data_sent > 0);
+        // Windows have no such rate, and an end that sends no data learns none.
+        let has_rate = self.config.ccid != Ccid::Two && self.stats().data_sent > 0;
+        let mean = self.loss.mean(now).filter(|_| has_rate);
         mean.map(|mean| ("loss_event_rate", mean)).into_iter().collect()
     }
 
