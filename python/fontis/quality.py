@@ -76,8 +76,7 @@ def r_factor_simple(*, delay: float, loss: float = 0.0, codec: str | Codec = "g7
 
     For delays up to some 400 ms; beyond them its line is far below the curve of G.107.
     """
-    late = max(0.0, delay - 177.3)
-    return 94.2 - 0.024 * delay - 0.11 * late - loss_impairment(loss, codec)
+    return _native.rating_simple(delay, _share(loss), *_codec(codec))
 
 
 def mos(r: float) -> float:
@@ -90,10 +89,6 @@ def total_loss(*shares: float) -> float:
     return 1 - math.prod(1 - _share(share) for share in shares)
 
 
-# G.1070 appendix, MPEG-4 at QVGA on 4.2 inches: v1 to v12.
-_VIDEO = (1.431, 2.228e-2, 3.759, 184.1, 1.161, 1.446, 3.881e-4, 2.116, 467.4, 2.736, 15.28, 4.170)
-
-
 def mos_of_video(*, rate: float, frames: float = 30.0, loss: float = 0.0) -> float:
     """The quality of a video of ``rate`` kbit/s and ``frames`` frames a second (G.1070, Vq).
 
@@ -101,13 +96,7 @@ def mos_of_video(*, rate: float, frames: float = 30.0, loss: float = 0.0) -> flo
     """
     if not rate > 0 or not frames > 0:
         raise ValueError(f"a rate of {rate} kbit/s and {frames} frames a second must be above zero")
-    v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12 = _VIDEO
-    best_frames = min(30.0, max(1.0, v1 + v2 * rate))
-    best = v3 * (1 - 1 / (1 + (rate / v4) ** v5))
-    tolerance = v6 + v7 * rate
-    coding = best * math.exp(-((math.log(frames) - math.log(best_frames)) ** 2) / (2 * tolerance**2))
-    robustness = v10 + v11 * math.exp(-frames / v8) + v12 * math.exp(-rate / v9)
-    return float(1 + coding * math.exp(-100 * _share(loss) / robustness))
+    return _native.video(rate, frames, _share(loss))
 
 
 class Call(NamedTuple):

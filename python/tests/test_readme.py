@@ -100,7 +100,8 @@ def test_what_runs_anywhere_runs(desk, command):
         assert said.strip(), prefix
         if prefix == "fontis lab check":
             assert the(prefix) == "fontis lab check dfcp --recorded"
-            for checked in (said, run(command, "fontis lab check fld --recorded", "", desk)):
+            others = [run(command, f"fontis lab check {book} --recorded", "", desk) for book in ("fld", "wireless")]
+            for checked in (said, *others):
                 reproduced, differ = map(int, re.match(r"(\d+) reproduced, (\d+) differ", checked.splitlines()[-1]).groups())
                 assert re.search(rf"\b{reproduced} are reproduced, {differ} differ", README.replace("\n", " "))
     assert {path.suffix for path in (desk / "figures").iterdir()} == {".svg", ".pdf", ".png"}

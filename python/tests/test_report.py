@@ -73,7 +73,7 @@ def test_tables_name_every_figure_and_those_that_are_committed_do_too(tmp_path):
     committed = Path("docs/reproduction")
     named = [re.findall(r"^\| `([\w.-]+)`", path.read_text(), re.MULTILINE) for path in (drawn, committed / drawn.name)]
     assert named[0] == named[1] == [figure.id for figure in figures.figures()]
-    title = r"^\| (\w+ of \d+) \| \S+ \| (\d+)"
+    title = r"^\| ([^|]+ of \d+) \| \S+ \| (\d+)"
     both = (summary, committed / summary.name)
     papers = [re.findall(title, path.read_text(), re.MULTILINE) for path in both]
     total = sum(len(claims.Book(name)) for name in claims.books())

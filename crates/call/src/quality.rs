@@ -1,7 +1,9 @@
-//! The quality of a call as the E-model (ITU-T G.107) estimates it, with its default settings.
+//! The quality of a call as the E-model (ITU-T G.107) estimates it, with its default settings, and
+//! that of video by G.1070.
 //!
 //! Start here: [`r_factor`] rates delay and loss with a codec, and [`mos`] turns the factor into a
-//! mean opinion score. Delays are in milliseconds, from mouth to ear; losses are shares.
+//! mean opinion score; [`mos_of_video`] is that of a video. Delays are in milliseconds, from mouth
+//! to ear; losses are shares.
 
 /// A codec in the E-model (G.113 appendix I).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -100,6 +102,29 @@ pub fn r_factor(delay: f64, loss: f64, codec: Impairment) -> f64 {
     let delay = delay.max(0.0);
     let plain = signal_to_noise() - simultaneous(delay) - delay_impairment(delay);
     plain - loss_impairment(loss, codec)
+}
+
+/// The rating factor in the short form of Sarwar's thesis of 2014, chapter 5: 94.2 less a linear
+/// impairment by delay. It is for delays up to some 400 ms.
+pub fn r_factor_simple(delay: f64, loss: f64, codec: Impairment) -> f64 {
+    94.2 - 0.024 * delay - 0.11 * (delay - 177.3).max(0.0) - loss_impairment(loss, codec)
+}
+
+/// The coefficients v1 to v12 of MPEG-4 at QVGA on 4.2 inches (G.1070 appendix).
+const VIDEO: [f64; 12] =
+    [1.431, 2.228e-2, 3.759, 184.1, 1.161, 1.446, 3.881e-4, 2.116, 467.4, 2.736, 15.28, 4.170];
+
+/// The quality of a video of `rate` kbit/s and `frames` frames a second, of whose packets a share
+/// `loss` is lost (G.1070, Vq): MPEG-4 with 320 × 240 points on a screen of 4.2 inches.
+pub fn mos_of_video(rate: f64, frames: f64, loss: f64) -> f64 {
+    let [v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12] = VIDEO;
+    let best_frames = (v1 + v2 * rate).clamp(1.0, 30.0);
+    let best = v3 * (1.0 - 1.0 / (1.0 + (rate / v4).powf(v5)));
+    let tolerance = v6 + v7 * rate;
+    let off = frames.ln() - best_frames.ln();
+    let coding = best * (-off.powi(2) / (2.0 * tolerance.powi(2))).exp();
+    let robustness = v10 + v11 * (-frames / v8).exp() + v12 * (-rate / v9).exp();
+    1.0 + coding * (-100.0 * loss.clamp(0.0, 1.0) / robustness).exp()
 }
 
 /// The mean opinion score of a rating factor, from 1 to 4.5 (equation B-4).

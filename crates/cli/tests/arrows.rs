@@ -29,6 +29,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
             "fontis-trace",
             "fontis-sim",
             "fontis",
+            "fontis-call",
         ],
     ),
     (

@@ -9,6 +9,8 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../claims")
 }
 
+const BOOKS: [&str; 3] = ["dfcp", "fld", "wireless"];
+
 /// Nothing is run: what is recorded must answer.
 fn recorded() -> Results {
     let budget = Budget { quick: false, nothing: true, repeat: Repeat::Nothing, jobs: 1 };
@@ -17,7 +19,7 @@ fn recorded() -> Results {
 
 #[test]
 fn every_claim_that_can_be_checked_is_bound_and_every_difference_has_a_cause() {
-    for name in ["dfcp", "fld"] {
+    for name in BOOKS {
         check(name);
     }
 }
@@ -26,8 +28,13 @@ fn check(name: &str) {
     let book = Book::read(&folder(), name).expect("the book is whole");
     let checked = book.check(&[], &mut recorded(), &|_| ()).expect("it is judged");
     assert_eq!(checked.len(), book.claims().len());
+    let ids: BTreeSet<&str> = checked.iter().map(|one| &*one.claim.id).collect();
+    assert_eq!(ids.len(), checked.len(), "{name}: a claim stands twice in it");
     let mut wrong = Vec::new();
     for one in &checked {
+        if !one.claim.id.starts_with(&one.paper) {
+            wrong.push(format!("{}: the book names no paper of it", one.claim.id));
+        }
         let is_ours = matches!(&*one.claim.checkable_in, "sim" | "analytic");
         let is_broken = [
             "not bound",
@@ -48,6 +55,17 @@ fn check(name: &str) {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_runs_of_the_book_on_wireless_are_all_recorded_and_of_this_code() {
+    let book = Book::read(&folder(), "wireless").expect("the book is whole");
+    let mut results = recorded();
+    let checked = book.check(&[], &mut results, &|_| ()).expect("it is judged");
+    let missing = checked.iter().find(|one| one.why.contains("has not been run"));
+    assert!(missing.is_none(), "{missing:?}");
+    assert!(checked.iter().any(|one| !one.scenarios.is_empty()));
+    assert!(results.stale().is_empty(), "{:?}", results.stale());
 }
 
 #[test]

@@ -50,7 +50,7 @@ mod _native {
         radio_energy,
     };
     #[pymodule_export]
-    use crate::quality::{delay_impairment, loss_impairment, mos, rating};
+    use crate::quality::{delay_impairment, loss_impairment, mos, rating, rating_simple, video};
     #[pymodule_export]
     use crate::recording::{Recording, Table};
     #[pymodule_export]

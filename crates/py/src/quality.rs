@@ -1,4 +1,4 @@
-//! The E-model, as calls rate themselves with it.
+//! The E-model, as calls rate themselves with it, and the model of video.
 
 use fontis_call::quality::{self, Impairment};
 use pyo3::prelude::*;
@@ -7,6 +7,18 @@ use pyo3::prelude::*;
 #[pyfunction]
 pub(crate) fn rating(delay: f64, loss: f64, equipment: f64, robustness: f64) -> f64 {
     quality::r_factor(delay, loss, Impairment { equipment, robustness })
+}
+
+/// The rating factor in the thesis's short form.
+#[pyfunction]
+pub(crate) fn rating_simple(delay: f64, loss: f64, equipment: f64, robustness: f64) -> f64 {
+    quality::r_factor_simple(delay, loss, Impairment { equipment, robustness })
+}
+
+/// The quality of a video of a rate in kbit/s, frames a second, and a share of loss.
+#[pyfunction]
+pub(crate) fn video(rate: f64, frames: f64, loss: f64) -> f64 {
+    quality::mos_of_video(rate, frames, loss)
 }
 
 /// The impairment by a delay in ms.

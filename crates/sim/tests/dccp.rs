@@ -62,3 +62,23 @@ fn a_short_path_loses_nothing_of_a_call() {
         assert!(lost < 0.01, "{ccid}: {lost}");
     }
 }
+
+#[test]
+fn the_mean_loss_event_rate_is_that_of_random_loss_and_windows_have_none() {
+    let flow = |ccid: &str, loss: f64| {
+        let text = format!(
+            "[scenario]\nduration = \"120 s\"\n[topology]\nrate = \"50 Mbit/s\"\nrtt = \"50 ms\"\n\
+             loss = \"{}%\"\n[dccp]\nccid = \"{ccid}\"\n[[flow]]\nprotocol = \"dccp\"\n",
+            100.0 * loss
+        );
+        run(&text, false)
+    };
+    for loss in [0.004, 0.01, 0.03] {
+        // Losses of one round trip are one event, so that there are fewer.
+        let share = metric(&flow("3", loss), "loss_event_rate") / loss;
+        assert!((0.6..1.15).contains(&share), "{loss}: {share}");
+    }
+    let names = flow("2", 0.01).recording.summary;
+    let names = names.texts("metric").expect("metrics");
+    assert!(names.iter().all(|name| name != "loss_event_rate"));
+}

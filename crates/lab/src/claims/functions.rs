@@ -1,3 +1,4 @@
+use fontis_call::quality::{self, Impairment};
 use fontis_sim::analysis::fairness::{Notion, SharedNode, User, allocate, cascade};
 use fontis_sim::analysis::loss_model::{LossModel, n_difference, n_difference_printed};
 use fontis_sim::analysis::share::{
@@ -5,8 +6,8 @@ use fontis_sim::analysis::share::{
 };
 use fontis_sim::analysis::{fountain, quantile};
 
-use super::probes;
 use super::value::Value;
+use super::{probes, tfrc};
 use crate::statistics;
 
 /// The value of a function of numbers and lists.
@@ -38,6 +39,8 @@ fn arithmetic(name: &str, arguments: &[Value]) -> Result<Option<Value>, String> 
         "abs" => each(f64::abs),
         "sqrt" => each(f64::sqrt),
         "ln" => each(f64::ln),
+        "exp" => each(f64::exp),
+        "mos" => each(quality::mos),
         "cbrt" => each(f64::cbrt),
         "ceil" => each(f64::ceil),
         "round" => each(f64::round),
@@ -161,6 +164,10 @@ fn spearman(list: &[f64]) -> f64 {
     if of_ranks > 0.0 { both / (of_places * of_ranks).sqrt() } else { 0.0 }
 }
 
+fn impairment(equipment: f64, robustness: f64) -> Impairment {
+    Impairment { equipment, robustness }
+}
+
 fn formula(name: &str, numbers: &[f64]) -> Result<f64, String> {
     let gilbert = |p, q| LossModel::Gilbert { p, q };
     let pair = |flows: f64, first: f64, second: f64, access: f64| {
@@ -217,6 +224,17 @@ fn formula(name: &str, numbers: &[f64]) -> Result<f64, String> {
             let (capacities, demands) = pair(*flows, *first, *second, *access);
             max_min_network(&capacities, &demands).iter().sum()
         }
-        _ => return Err(format!("there is no such function of {} numbers", numbers.len())),
+        // Delays in ms, losses as shares, then the codec's Ie and Bpl.
+        ("r_factor", [delay, loss, equipment, robustness]) => {
+            quality::r_factor(*delay, *loss, impairment(*equipment, *robustness))
+        }
+        ("r_factor_simple", [delay, loss, equipment, robustness]) => {
+            quality::r_factor_simple(*delay, *loss, impairment(*equipment, *robustness))
+        }
+        ("mos_of_video", [rate, frames, loss]) => quality::mos_of_video(*rate, *frames, *loss),
+        _ => {
+            let none = || format!("there is no such function of {} numbers", numbers.len());
+            return tfrc::formula(name, numbers).ok_or_else(none);
+        }
     })
 }

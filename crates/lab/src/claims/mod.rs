@@ -12,6 +12,7 @@ mod functions;
 mod probes;
 mod report;
 mod results;
+mod tfrc;
 mod value;
 
 pub use binding::Evidence;

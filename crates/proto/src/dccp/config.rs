@@ -17,6 +17,8 @@ pub struct DccpConfig {
     /// The buffer that puts packets back into order below the receivers of CCIDs 3 and 4, and the
     /// delay that the application allows it.
     pub reorder: Option<(ReorderMode, Duration)>,
+    /// The packets that this buffer holds; `None` for those that arrive in its delay.
+    pub reorder_packets: Option<usize>,
     /// The service code, which a server demands and a client asks for.
     pub service: u32,
     /// The port of this end.
@@ -85,6 +87,7 @@ impl Default for DccpConfig {
             queue: 5,
             queue_drop: QueueDrop::Newest,
             reorder: None,
+            reorder_packets: None,
             service: 0,
             port: 5004,
             peer_port: 5004,

@@ -259,7 +259,11 @@ impl DccpConnection {
         let reorder = self.config.reorder.filter(|_| theirs != Ccid::Two);
         self.reorder = reorder.map(|(mode, delay)| {
             let packets = u64::from(self.config.packet_size) * FIRST_REORDER;
-            ReorderBuffer::new(mode, delay, Rate::from_bytes_over(packets, delay))
+            let buffer = ReorderBuffer::new(mode, delay, Rate::from_bytes_over(packets, delay));
+            match self.config.reorder_packets {
+                Some(packets) => buffer.with_packets(packets),
+                None => buffer,
+            }
         });
     }
 

@@ -28,6 +28,8 @@ pub struct ReorderBuffer<T> {
     /// The size in bytes, and in packets of mean size.
     limit: u64,
     limit_packets: usize,
+    /// A size in packets that no rate changes.
+    fixed: Option<usize>,
     mean: u64,
     late: u64,
 }
@@ -53,11 +55,18 @@ impl<T> ReorderBuffer<T> {
             bytes: 0,
             limit: 0,
             limit_packets: 1,
+            fixed: None,
             mean: 0,
             late: 0,
         };
         buffer.resize(peak);
         buffer
+    }
+
+    /// The same buffer with a size of so many packets, whatever the rate.
+    pub fn with_packets(mut self, packets: usize) -> Self {
+        self.fixed = Some(packets.clamp(1, MOST_HELD));
+        self
     }
 
     /// Sets the size for a new rate. A smaller buffer hands its first packets on.
@@ -69,7 +78,10 @@ impl<T> ReorderBuffer<T> {
 
     /// The size in packets.
     pub const fn size(&self) -> usize {
-        self.limit_packets
+        match self.fixed {
+            Some(packets) => packets,
+            None => self.limit_packets,
+        }
     }
 
     /// Packets that came after the buffer had gone on without them.
@@ -105,11 +117,12 @@ impl<T> ReorderBuffer<T> {
     pub fn pop(&mut self, now: Time) -> Option<(u64, T)> {
         let (first, _) = self.held.first_key_value()?;
         let is_next = self.next == Some(*first);
-        let is_over = match self.mode {
-            ReorderMode::Hold => is_next || self.bytes > self.limit.max(self.mean),
-            ReorderMode::Full => self.held.len() > self.limit_packets,
+        let is_over = match (self.mode, self.fixed) {
+            (ReorderMode::Hold, None) => self.bytes > self.limit.max(self.mean),
+            _ => self.held.len() > self.size(),
         };
-        let is_due = is_over || self.held.len() > MOST_HELD || self.due() <= now;
+        let passes = is_next && self.mode == ReorderMode::Hold;
+        let is_due = passes || is_over || self.held.len() > MOST_HELD || self.due() <= now;
         if !is_due {
             return None;
         }
@@ -202,6 +215,21 @@ mod tests {
         }
         buffer.resize(Rate::from_bps(32_000));
         assert_eq!(drain(&mut buffer, at(380)), [15, 16, 17]);
+    }
+
+    #[test]
+    fn a_fixed_size_does_not_follow_the_rate() {
+        for mode in [ReorderMode::Full, ReorderMode::Hold] {
+            let mut buffer = ReorderBuffer::new(mode, DELAY, Rate::from_mbps(1)).with_packets(3);
+            buffer.resize(Rate::from_bps(8));
+            // Number 2 is missing.
+            let numbers = [1, 3, 4, 5];
+            numbers.iter().for_each(|number| buffer.push(at(0), *number, 500, ()));
+            assert_eq!((buffer.size(), drain(&mut buffer, at(0))), (3, vec![1]), "{mode:?}");
+            buffer.push(at(1), 6, 500, ());
+            let passed: &[u64] = if mode == ReorderMode::Full { &[3] } else { &[3, 4, 5, 6] };
+            assert_eq!(drain(&mut buffer, at(1)), passed, "{mode:?}");
+        }
     }
 
     proptest! {

@@ -4,7 +4,7 @@ use core::any::Any;
 
 use fontis_base::{Ecn, Node, Packet, PacketId, Port, Rate, Time};
 use fontis_proto::dccp::{
-    Carrier, DccpConfig, DccpConnection, DccpData, DccpEvent, DccpPacket, DccpPath, DccpStats,
+    Carrier, Ccid, DccpConfig, DccpConnection, DccpData, DccpEvent, DccpPacket, DccpPath, DccpStats,
 };
 
 use crate::app::App;
@@ -34,7 +34,37 @@ pub struct DccpHost {
     outbox: Outbox,
     fragments: Fragments,
     packets: u64,
+    loss: MeanLoss,
     milestones: Milestones,
+}
+
+/// The mean of the loss event rate in time, from the first report on.
+#[derive(Clone, Copy, Debug, Default)]
+struct MeanLoss {
+    /// When the rate was read first and last, if it was.
+    span: Option<(Time, Time)>,
+    /// The rate that was read last.
+    rate: f64,
+    /// The sum of rates times seconds.
+    sum: f64,
+}
+
+impl MeanLoss {
+    /// Notes the rate that holds from now on.
+    fn note(&mut self, now: Time, rate: f64) {
+        let (first, last) = self.span.unwrap_or((now, now));
+        self.sum += self.rate * now.since(last).as_secs_f64();
+        self.rate = rate;
+        self.span = Some((first, now));
+    }
+
+    /// The mean until now.
+    fn mean(mut self, now: Time) -> Option<f64> {
+        self.note(now, self.rate);
+        let (first, last) = self.span?;
+        let seconds = last.since(first).as_secs_f64();
+        (seconds > 0.0).then(|| self.sum / seconds)
+    }
 }
 
 /// Bytes of a source that writes as fast as the connection takes them, and the end of it.
@@ -67,6 +97,7 @@ impl DccpHost {
             outbox: Outbox::default(),
             fragments: Fragments::default(),
             packets: 0,
+            loss: MeanLoss::default(),
             milestones: Milestones::default(),
         }
     }
@@ -206,6 +237,10 @@ impl Node<Payload> for DccpHost {
             }
             None => return,
         }
+        let path = self.path();
+        if path.rtt.is_some() {
+            self.loss.note(now, path.loss_event_rate);
+        }
         self.note(now);
         if self.app.as_ref().is_some_and(|app| !app.ignores_arrivals()) {
             self.act(now);
@@ -311,6 +346,13 @@ impl Host for DccpHost {
 
     fn milestones(&self) -> Milestones {
         self.milestones
+    }
+
+    fn metrics(&self, now: Time) -> Vec<(&'static str, f64)> {
+        // Windows have no such rate, and an end that sends no data learns none.
+        let has_rate = self.config.ccid != Ccid::Two && self.stats().data_sent > 0;
+        let mean = self.loss.mean(now).filter(|_| has_rate);
+        mean.map(|mean| ("loss_event_rate", mean)).into_iter().collect()
     }
 
     fn path_metrics(&self) -> Option<PathMetrics> {

@@ -233,6 +233,12 @@ pub(crate) const METRICS: &[(&str, &str, &str, &str)] = &[
     ("retransmissions", "", "flow", "TCP: segments that left again; SCTP: chunks"),
     ("fast_retransmissions", "", "flow", "SCTP: chunks that reports counted as lost"),
     ("timeouts", "", "flow", "expiries of the timer, TCP's or of SCTP's paths; not on the testbed"),
+    (
+        "loss_event_rate",
+        "",
+        "flow",
+        "DCCP: time average of the loss event rate from the first report on; not on the testbed",
+    ),
     ("out_of_order", "", "flow", "SCTP: share of the chunks that came before lower ones"),
     ("reorder_wait", "ms", "flow", "SCTP: mean wait of those for the lower ones"),
     ("reorder_wait_max", "ms", "flow", "SCTP: the longest such wait"),

@@ -2,6 +2,7 @@
 
 mod fld;
 mod network;
+mod tfrc;
 
 use std::sync::OnceLock;
 
@@ -28,6 +29,9 @@ pub(super) fn probe(name: &str) -> Result<Value, String> {
     }
     if let Some(rule) = name.strip_prefix("fld ") {
         return fld::probe(rule).ok_or_else(|| format!("there is no probe {name:?}"));
+    }
+    if let Some(rule) = name.strip_prefix("tfrc ") {
+        return tfrc::probe(rule).ok_or_else(|| format!("there is no probe {name:?}"));
     }
     let estimator = Estimator::default();
     Ok(match name {

@@ -100,6 +100,13 @@ const KEYS: &[Key] = &[
         "CCIDs 3 and 4: the buffer that puts packets in order below their receiver: it holds what follows a gap, or is kept full",
     ),
     key("dccp", "reorder_delay", Form::Duration, "100 ms", "the delay that is allowed to it"),
+    key(
+        "dccp",
+        "reorder_packets",
+        Count,
+        "0",
+        "packets that the buffer holds; 0 is those that arrive in its delay",
+    ),
     key("dccp", "packet", Size, "1400 B", "bytes of data in a packet, at most"),
     key("dccp", "header", Count, "36", "CCID 4: bytes of headers that a packet is charged for"),
     key("dccp", "ack_ratio", Count, "2", "CCID 2: packets that one acknowledgement covers"),
@@ -184,6 +191,9 @@ fn read(read: &Reader<'_>, path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, S
             "full" => Some((ReorderMode::Full, read.duration("dccp.reorder_delay"))),
             _ => None,
         },
+        reorder_packets: usize::try_from(read.count("dccp.reorder_packets"))
+            .ok()
+            .filter(|packets| *packets > 0),
         packet_size: usual,
         sequence_window: window.clamp(100, 1 << 40),
         ack_ratio: u16::try_from(read.count("dccp.ack_ratio")).unwrap_or(u16::MAX).max(1),
