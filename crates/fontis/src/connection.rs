@@ -8,7 +8,7 @@ use fontis_proto::dfcp::{
     ChannelId, Checkpoint, CloseReason, DfcpStats, Held, Kept, ObjectShape, SendOptions,
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::{Mutex, mpsc, oneshot, watch};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, mpsc, oneshot, watch};
 
 use crate::endpoint::{ChannelEvent, Handle, Inboxes, Left, Message, Offered, Opened};
 
@@ -222,6 +222,12 @@ impl Connection {
                 slot.machine.await_peer();
             }
         });
+    }
+
+    /// Leave to have a thread that reads the blocks of one transfer, as long as the permit lives;
+    /// `None` if as many transfers of the endpoint as may have one.
+    pub(crate) fn reader(&self) -> Option<OwnedSemaphorePermit> {
+        self.shared.handle.reader()
     }
 
     /// Keeps the connection while nothing is sent over it, as long as the peer is there.

@@ -130,6 +130,11 @@ impl Endpoint {
         self.inner.local
     }
 
+    #[cfg(test)]
+    pub(crate) fn reader(&self) -> Option<tokio::sync::OwnedSemaphorePermit> {
+        self.inner.handle.reader()
+    }
+
     /// Its public key.
     pub fn public_key(&self) -> [u8; 32] {
         self.inner.key

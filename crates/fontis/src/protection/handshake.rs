@@ -2,14 +2,14 @@ use bytes::{Bytes, BytesMut};
 use fontis_proto::dfcp::{
     ConnectionId, DfcpPacket, Hello, OpenError, SYN_SIZE, SealError, Session, wire,
 };
-use snow::{Builder, HandshakeState};
+use snow::HandshakeState;
 use thiserror::Error;
 use zeroize::Zeroizing;
 
 use super::cookie::Cookie;
 use super::keys::{Opened, TrafficKeys};
 use super::packets::{SYN, SYNACK, proved_syn};
-use super::{PresharedKey, pattern};
+use super::{PresharedKey, handshake};
 use crate::key_log::KeyLog;
 
 /// The initiator's side of packet protection.
@@ -113,7 +113,7 @@ impl Initiator {
     ) -> Result<Vec<u8>, SealError> {
         let prologue = prologue(version, source);
         let psk = self.psk.as_deref();
-        let mut builder = Builder::new(pattern(psk))
+        let mut builder = handshake(psk)
             .local_private_key(&*self.secret)
             .and_then(|builder| builder.remote_public_key(&self.peer))
             .and_then(|builder| builder.prologue(&prologue))
@@ -229,8 +229,7 @@ pub fn open_syn(
     let message = datagram.get(SYN_HEADER..SYN_HEADER + length).ok_or(SynError::Malformed)?;
     let prologue = prologue(version, source);
     let build = || {
-        let mut builder =
-            Builder::new(pattern(psk)).local_private_key(secret)?.prologue(&prologue)?;
+        let mut builder = handshake(psk).local_private_key(secret)?.prologue(&prologue)?;
         if let Some(psk) = psk {
             builder = builder.psk(1, psk)?;
         }
@@ -309,7 +308,7 @@ mod tests {
     use super::*;
 
     fn keypair() -> ([u8; 32], [u8; 32]) {
-        let pair = Builder::new(pattern(None)).generate_keypair().unwrap();
+        let pair = handshake(None).generate_keypair().unwrap();
         (pair.private.try_into().unwrap(), pair.public.try_into().unwrap())
     }
 

@@ -41,7 +41,12 @@ pub(crate) fn octets(ip: IpAddr) -> [u8; 16] {
     }
 }
 
-fn pattern(psk: Option<&PresharedKey>) -> snow::params::NoiseParams {
+/// A handshake that is to be built. Tests of the whole library choose its ephemeral keys.
+fn handshake(psk: Option<&PresharedKey>) -> snow::Builder<'static> {
     let name = if psk.is_some() { PATTERN_PSK } else { PATTERN };
-    name.parse().expect("a pattern of our own")
+    let pattern = name.parse().expect("a pattern of our own");
+    #[cfg(test)]
+    return snow::Builder::with_resolver(pattern, crate::whole::keys::resolver());
+    #[cfg(not(test))]
+    snow::Builder::new(pattern)
 }

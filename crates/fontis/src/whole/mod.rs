@@ -4,6 +4,7 @@
 //! code that stores an incoming object on it.
 
 pub(crate) mod disk;
+pub(crate) mod keys;
 pub(crate) mod net;
 mod storing;
 pub(crate) mod task;

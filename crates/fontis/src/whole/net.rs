@@ -96,7 +96,7 @@ pub(crate) fn clear() {
     drop(NET.take());
 }
 
-/// What distinguishes two runs: the times, places and sizes of all datagrams.
+/// What distinguishes two runs: the times, places and bytes of all datagrams.
 pub(crate) fn digest() -> blake3::Hash {
     with(|net| net.digest.finalize()).unwrap_or_else(|| blake3::hash(b""))
 }
@@ -124,7 +124,7 @@ impl Net {
         let seen = self.mapped.get(&from).copied().unwrap_or(from);
         self.digest.update(&now.as_nanos().to_le_bytes()).update(&seen.port().to_le_bytes());
         super::note(|| format!("{seen} sends {} bytes to {to}", bytes.len()));
-        self.digest.update(&to.port().to_le_bytes()).update(&bytes.len().to_le_bytes());
+        self.digest.update(&to.port().to_le_bytes()).update(bytes);
         if self.recorded.len() < 200 {
             self.recorded.push((seen, to, bytes.to_vec()));
         }

@@ -74,8 +74,8 @@ fn fixture() -> &'static Fixture {
             HashTree::of_reader(&bytes[..], block_size_for(bytes.len() as u64), |_| ()).unwrap()
         };
         let trees = contents.iter().map(of).collect();
-        let (server, client) = (Identity::generate(), Identity::generate());
-        let secret = Secret::generate();
+        let [server, client] = [1, 2].map(|key| Identity::of_secret([key; 32].into()));
+        let secret = Secret::new(&[3; 32]).unwrap();
         Fixture { folder, contents, trees, server, client, secret }
     })
 }
