@@ -21,16 +21,16 @@ pub(super) const ONE: u64 = 1 << 16;
 const LEAST: f64 = 1e-3;
 const MOST: f64 = 1e6;
 
-/// The share of a weight under α-fairness beside that of weight 1, p^(1/α) (Mo and Walrand, 2000);
-/// `None` if it lies outside of 0.001 to 1,000,000, where taking turns would take too long.
+/// The share of a weight under α-fairness beside that of weight 1: p^(1/α) (Mo and Walrand,
+/// 2000). `None` if it lies outside of 0.001 to 1,000,000, where taking turns would take too long.
 fn share_of(weight: f64, alpha: f64) -> Option<f64> {
     let share = libm::pow(weight, alpha.recip());
     (alpha > 0.0 && (LEAST..=MOST).contains(&share)).then_some(share)
 }
 
 impl QueueOptions {
-    /// A weight p whose part of the line, p^(1/α), is less than a thousandth or more than a million
-    /// times that of weight 1; `None` if all weights can be served.
+    /// A weight p whose part of the line, p^(1/α), is less than a thousandth or more than a
+    /// million times that of weight 1; `None` if all weights can be served.
     pub fn unserved_weight(&self) -> Option<f64> {
         let classes = self.class_weights.iter().flat_map(|weights| weights.named());
         let flows = self.flows.iter().filter_map(|flow| flow.weight.as_ref());

@@ -12,11 +12,6 @@ pub struct ClassWeights(Vec<f64>);
 const CLASSES: usize = 256;
 
 impl ClassWeights {
-    /// The weight of a traffic class.
-    pub fn of(&self, class: u8) -> f64 {
-        self.0[usize::from(class).min(self.0.len() - 1)]
-    }
-
     /// Those that are named, the lowest class first.
     pub fn named(&self) -> &[f64] {
         &self.0
@@ -56,9 +51,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_class_has_its_weight_and_one_above_the_last_the_last() {
+    fn classes_have_their_weights_in_order_and_wrong_ones_are_refused() {
         let weights: ClassWeights = "1:2.5:9".parse().unwrap();
-        assert_eq!([0, 1, 2, 200].map(|class| weights.of(class)), [1.0, 2.5, 9.0, 9.0]);
+        assert_eq!(weights.named(), [1.0, 2.5, 9.0]);
         assert_eq!(weights.to_string(), "1:2.5:9");
         for wrong in ["", "0", "1:", "1:x", "-1", "inf", "nan"] {
             assert!(wrong.parse::<ClassWeights>().is_err(), "{wrong}");

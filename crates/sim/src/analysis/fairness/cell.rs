@@ -6,14 +6,14 @@ use super::{FairnessError, User, check};
 /// x/r: shares maximise the utilities of the notion where Σ x/r is at most 1. `rate` is that of
 /// users who have none of their own.
 ///
-/// They are min(c, (λ·p·r)^(1/α)). For α = 1 users who need more than they get have the time in
-/// parts that are as their weights, whatever their rates.
+/// They are min(c, (λ·p·r)^(1/α)). For α = 1 users who need more than they get have the time
+/// in parts that are as their weights, whatever their rates.
 pub fn allocate_cell(rate: f64, users: &[User], notion: Notion) -> Result<Vec<f64>, FairnessError> {
     check(&[rate], users)?;
     let radio = |user: &User| user.radio.unwrap_or(rate);
     let fastest = users.iter().map(radio).fold(0.0, f64::max);
     let heaviest = users.iter().map(|user| user.weight).fold(0.0, f64::max);
-    // The time y = x/r has the utility p·r^(1−α)·y^(1−α)/(1−α), so that it is as the weight
+    // The time y = x/r has the utility p·r^(1−α)·y^(1−α)/(1−α): it is as the weight
     // p^(1/α)·r^(1/α−1) at a node of capacity 1.
     let weight = |user: &User| {
         let power = notion.alpha().recip() - 1.0;
