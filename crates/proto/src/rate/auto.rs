@@ -23,6 +23,9 @@ const OF_KNOWN: f64 = 0.5;
 const MOST_KNOWN: f64 = 1e9;
 /// Bytes that may be in flight before anything is heard of them.
 const FIRST_FLIGHT: u64 = 64 * 1500;
+/// Silences that end so soon after each other, in time and in round trips, are no outages but an
+/// overload: each begins with half of what the one before it began with.
+const CLOSE_SILENCES: (Duration, u64) = (Duration::from_secs(5), 40);
 /// A queue of so many seconds is far above any target of a fast flow.
 const LONG_QUEUE: f64 = 60e-3;
 /// How much of the queue's deviation is corrected in one round trip. Beyond π/2 a loop with one
@@ -98,7 +101,6 @@ pub struct Auto {
     ceiling: Option<Ceiling>,
     /// What it may have whatever was lost.
     modest: Modest,
-    srtt: Duration,
     /// The highest delivery rate of late, in bits per second.
     most_delivered: f64,
     /// Flows that fill the queue whatever this one does.
@@ -121,6 +123,11 @@ pub struct Auto {
     confirmed: f64,
     /// Rounds of silence since the last feedback.
     silent_rounds: u32,
+    /// The rate when the last silence began.
+    before_silence: f64,
+    /// Silences that ended soon after each other, and when the last did.
+    silences: i32,
+    spoke_at: Option<Time>,
     /// When the rate was last steered, or left as it is.
     steered_at: Time,
     /// See [`Auto::set_part`].
@@ -172,7 +179,6 @@ impl Auto {
             ledger: LossLedger::default(),
             ceiling: None,
             modest: Modest::default(),
-            srtt: Duration::ZERO,
             most_delivered: 0.0,
             rival: Rival::default(),
             test: None,
@@ -185,6 +191,9 @@ impl Auto {
             hold: None,
             confirmed: 0.0,
             silent_rounds: 0,
+            before_silence: 0.0,
+            silences: 0,
+            spoke_at: None,
             steered_at: Time::ZERO,
             part: 1.0,
             later: 0,
@@ -197,8 +206,7 @@ impl Auto {
             return rate;
         }
         let rate = Rate::from_bps(self.rate as u64);
-        let least = self.modest.rate(self.srtt);
-        self.ceiling.as_ref().map_or(rate, |ceiling| rate.min(ceiling.rate().max(least)))
+        self.ceiling.as_ref().map_or(rate, |ceiling| rate.min(ceiling.rate()))
     }
 
     /// Bytes allowed in flight: half a round trip more than the rate fills, so that an outage costs
@@ -211,8 +219,7 @@ impl Auto {
         let fill = self.rate / 8.0 * (rtt.as_secs_f64() * rounds + 0.010);
         let is_known = self.has_heard || self.start.hinted().is_some();
         let most = if is_known { (fill as u64).saturating_add(24 * 1500) } else { FIRST_FLIGHT };
-        let least = self.modest.bytes(self.srtt) as u64;
-        self.ceiling.as_ref().map_or(most, |ceiling| most.min(ceiling.bytes().max(least)))
+        self.ceiling.as_ref().map_or(most, |ceiling| most.min(ceiling.bytes()))
     }
 
     /// A few packets' dispersion says how fast the bottleneck is: begin at half of that. Only the
@@ -277,6 +284,9 @@ impl Auto {
 
     /// A round trip passed without feedback.
     pub fn on_silence(&mut self) {
+        if self.silent_rounds == 0 {
+            self.before_silence = self.rate().as_bps() as f64;
+        }
         self.rate = (self.rate / 2.0).max(MIN_RATE);
         self.rival.on_silence();
         self.silent_rounds += 1;
@@ -294,10 +304,11 @@ impl Auto {
         }
         if core::mem::take(&mut self.silent_rounds) > 0 {
             // The path is tried at what it carried, paced: an outage says nothing about its rate.
-            self.rate = self.rate.max(self.confirmed);
+            let known = if self.confirmed > 0.0 { self.confirmed } else { self.before_silence };
+            let part = self.end_silence(sample);
+            self.rate = self.rate.max(part * known);
             if self.confirmed == 0.0 {
-                // Nothing was known before the silence: begin as if it had not been.
-                self.rate = self.start.rate();
+                // Little was known before the silence: go on to find out.
                 self.start.begin();
             }
             self.delivery.restart();
@@ -305,7 +316,6 @@ impl Auto {
             self.boost = BOOST.1 / 2.0;
             return;
         }
-        self.srtt = sample.srtt;
         self.modest.on_feedback(sample);
         self.take_delays(sample);
         // What this feedback tells was still sent with the rate that it may end.
@@ -336,6 +346,15 @@ impl Auto {
             self.end_round(sample, reduced);
         }
         self.steer(sample);
+    }
+
+    /// A silence is over. The part of what was known that is begun with.
+    fn end_silence(&mut self, sample: &FeedbackSummary) -> f64 {
+        let last = self.spoke_at.replace(sample.now);
+        let lasts = sample.at_least(CLOSE_SILENCES);
+        let is_close = last.is_some_and(|last| sample.now.since(last) < lasts);
+        self.silences = if is_close { self.silences.saturating_add(1) } else { 0 };
+        libm::ldexp(1.0, -self.silences)
     }
 
     fn on_train(&mut self, sample: &FeedbackSummary, capacity: f64) {

@@ -33,6 +33,8 @@ pub(super) struct Ceiling {
     /// The growth of a round trip, once the window is what it was.
     growth: f64,
     rtt: Duration,
+    /// See [`Ceiling::set_least`].
+    least: f64,
     /// See [`Ceiling::set_part`].
     part: f64,
 }
@@ -49,6 +51,7 @@ impl Ceiling {
             changed: sample.now,
             growth: BEYOND,
             rtt: sample.srtt,
+            least: 0.0,
             part: 1.0,
         };
         ceiling.on_overload(sample, flight as u64, packet);
@@ -95,6 +98,11 @@ impl Ceiling {
         self.part = part;
     }
 
+    /// Bytes that may be in flight whatever was lost.
+    pub(super) const fn set_least(&mut self, bytes: f64) {
+        self.least = bytes;
+    }
+
     /// The first packet whose loss counts.
     pub(super) const fn recovered_at(&self) -> u64 {
         self.recovered_at
@@ -107,12 +115,12 @@ impl Ceiling {
 
     /// Bytes that may be in flight.
     pub(super) const fn bytes(&self) -> u64 {
-        self.window as u64
+        self.window.max(self.least) as u64
     }
 
     /// The rate at which that many are in flight, and somewhat more, lest pacing bounds them.
     pub(super) fn rate(&self) -> Rate {
-        Rate::from_bytes_over(self.window as u64, self.rtt.max(Duration::from_micros(1)))
+        Rate::from_bytes_over(self.bytes(), self.rtt.max(Duration::from_micros(1)))
             .mul_ratio(110, 100)
     }
 }

@@ -37,6 +37,9 @@ const LEAST_EASED: f64 = 8.0;
 const EASED_MEMORY: f64 = 60.0;
 /// The excess over the proved loss that the test for overload looks for: at least, and as a share.
 const EXCESS: (f64, f64) = (0.02, 0.25);
+/// A loss that no path has by itself: a second test looks for so much, which sees it sooner. It
+/// supposes that losses come in runs of this weight at least, lest a few by chance are enough.
+const HEAVY: (f64, f64) = (0.6, 6.0);
 /// The proved loss that this test supposes at least.
 const FLOOR: f64 = 0.0005;
 /// How much likelier overload must make the losses than the proved loss does, as a logarithm; the
@@ -78,8 +81,8 @@ pub(super) struct LossLedger {
     distrusted_until: Option<Time>,
     /// Packets may wait for other reasons than a queue, and a short one does not show.
     is_jittery: bool,
-    /// Evidence for overload since there was last none (Page's test).
-    evidence: f64,
+    /// Evidence for a slight overload and a heavy one, since there was last none (Page's test).
+    evidence: [f64; 2],
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -249,18 +252,23 @@ impl LossLedger {
     /// explains. Then the next weighing begins anew.
     pub(super) fn shows_overload(&mut self, sample: &FeedbackSummary, first: u64) -> bool {
         let proved = self.calm.bound().min(self.most()).max(FLOOR);
-        let overload = (proved + EXCESS.0.max(EXCESS.1 * proved)).min(0.95);
+        let slight = (proved + EXCESS.0.max(EXCESS.1 * proved)).min(0.95);
         let run = (2.0 * sample.mean_burst - 1.0).clamp(1.0, LONGEST_RUN);
-        let of_lost = libm::log(overload / proved) / run;
-        let of_received = libm::log((1.0 - overload) / (1.0 - proved)) / run;
-        for (_, received) in sample.decided.iter().rev().filter(|(number, _)| *number >= first) {
-            let step = if *received { of_received } else { of_lost };
-            self.evidence = (self.evidence + step).max(0.0);
+        let tests = [(slight, run), (slight.max(HEAVY.0), run.max(HEAVY.1))];
+        for (evidence, (overload, run)) in self.evidence.iter_mut().zip(tests) {
+            let of_lost = libm::log(overload / proved) / run;
+            let of_received = libm::log((1.0 - overload) / (1.0 - proved)) / run;
+            for (_, received) in sample.decided.iter().rev().filter(|(number, _)| *number >= first)
+            {
+                let step = if *received { of_received } else { of_lost };
+                *evidence = (*evidence + step).max(0.0);
+            }
         }
         // Where more is lost there are more occasions for chance to look like evidence.
-        let shows = self.evidence > EVIDENCE + libm::log1p(OCCASIONS * proved * self.window);
+        let enough = EVIDENCE + libm::log1p(OCCASIONS * proved * self.window);
+        let shows = self.evidence.iter().any(|evidence| *evidence > enough);
         if shows {
-            self.evidence = 0.0;
+            self.evidence = [0.0; 2];
         }
         shows
     }

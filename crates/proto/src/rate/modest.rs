@@ -1,4 +1,4 @@
-use fontis_base::{Duration, Rate, Time};
+use fontis_base::{Duration, Time};
 
 use super::feedback::FeedbackSummary;
 use super::tfrc::equation::throughput;
@@ -68,12 +68,6 @@ impl Modest {
         let rtt = rtt.as_secs_f64().max(1e-3);
         let most = LITTLE / 8.0;
         (asked * SLACK).min(most.min(TIMES * throughput(PACKET, rtt, 4.0 * rtt, loss)) * rtt)
-    }
-
-    /// The rate at which that many are in flight.
-    pub(super) fn rate(&self, rtt: Duration) -> Rate {
-        let rtt = rtt.max(Duration::from_micros(1));
-        Rate::from_bytes_over(self.bytes(rtt) as u64, rtt)
     }
 }
 

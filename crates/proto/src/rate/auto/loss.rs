@@ -15,6 +15,8 @@ const SOME_LOSS: f64 = 0.02;
 const LONGEST_TEST: f64 = 4.0;
 /// How much loss that was found to be random may grow before it is tested again.
 const MAX_CREEP: f64 = 0.03;
+/// Packets of a round trip whose losses tell how much had no room.
+const TELLING: u64 = 20;
 /// Rounds without growth after an overload.
 const CAUTIOUS_ROUNDS: u32 = 4;
 /// A queue of less than this share of its target is empty.
@@ -41,9 +43,15 @@ impl Auto {
         }
         if overload {
             let packet = self.modest.packet();
+            // Where more than half had no room, giving way step by step would take long.
+            let known = self.random_loss.or_else(|| self.ledger.proved()).unwrap_or(0.0);
+            let Round { tally, .. } = &self.round;
+            let excess = if tally.total() < TELLING { 0.0 } else { tally.loss() - known };
+            let part = (2.0 * (1.0 - excess)).clamp(0.0, 1.0);
+            let flight = (sample.in_flight as f64 * part) as u64;
             match &mut self.ceiling {
-                Some(ceiling) => ceiling.on_overload(sample, sample.in_flight, packet),
-                None => self.ceiling = Some(Ceiling::new(sample, sample.in_flight, packet)),
+                Some(ceiling) => ceiling.on_overload(sample, flight, packet),
+                None => self.ceiling = Some(Ceiling::new(sample, flight, packet)),
             }
             let recovery = self.ceiling.map_or(Duration::ZERO, |ceiling| ceiling.recovery());
             self.ledger.gives_way(sample.now, recovery);
@@ -52,6 +60,9 @@ impl Auto {
             self.boost = 0.0;
             self.cautious = CAUTIOUS_ROUNDS;
             self.target.on_overflow(self.ledger.extent());
+        }
+        if let Some(ceiling) = &mut self.ceiling {
+            ceiling.set_least(self.modest.bytes(sample.srtt));
         }
     }
 
