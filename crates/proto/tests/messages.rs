@@ -1,8 +1,11 @@
-//! How often the symbols of messages leave.
+//! How often the symbols of messages leave, and what is told of messages.
+
+use std::cell::RefCell;
+use std::rc::Rc;
 
 use bytes::Bytes;
-use fontis_base::Duration;
-use fontis_proto::dfcp::{DfcpEvent, SendOptions};
+use fontis_base::{Duration, Probability, Stream};
+use fontis_proto::dfcp::{DfcpEvent, DfcpPacket, Frame, SendOptions, wire};
 
 use crate::pair::{Pair, Side};
 
@@ -87,4 +90,110 @@ fn messages_that_are_given_up_cost_few_packets() {
     pair.run_for(Duration::from_millis(500));
     let arrived = pair.events_of(Side::Server);
     assert!(arrived.iter().any(|event| matches!(event, DfcpEvent::Message { .. })));
+}
+
+/// Frames of a side that tell of messages that were given up, their bytes, and the bytes of the
+/// longest feedback.
+#[derive(Default)]
+struct Told {
+    given_up: usize,
+    bytes: usize,
+    longest_feedback: usize,
+}
+
+/// Counts what the packets of `side` tell.
+fn listen(pair: &mut Pair, side: Side) -> Rc<RefCell<Told>> {
+    let told = Rc::<RefCell<Told>>::default();
+    let counts = told.clone();
+    pair.alter = Box::new(move |from, packet| {
+        let DfcpPacket::Sealed { frames, .. } = packet else { return };
+        let mut told = counts.borrow_mut();
+        for frame in frames.iter().filter(|_| from == side) {
+            match frame {
+                Frame::GivenUp(_) | Frame::Abandon { .. } => {
+                    told.given_up += 1;
+                    told.bytes += wire::frame_len(frame);
+                }
+                Frame::Feedback(_) => {
+                    told.longest_feedback = told.longest_feedback.max(wire::frame_len(frame));
+                }
+                _ => {}
+            }
+        }
+    });
+    told
+}
+
+#[test]
+fn whatever_is_given_up_the_others_come_once_and_in_order() {
+    for seed in 0..20 {
+        let mut random = Stream::new(seed, "given up");
+        let mut pair = Pair::connected();
+        let told = listen(&mut pair, Side::Client);
+        let mut losses = Stream::new(seed, "losses");
+        let loss = Probability::new(0.5 + 0.45 * random.unit());
+        pair.loss = Box::new(move |_, _| losses.chance(loss));
+        let mut wanted = Vec::new();
+        let mut send = |pair: &mut Pair, number: u32, may_pass: bool| {
+            let ordered = random.below(2) == 0;
+            let time = Duration::from_millis(20 + random.below(400));
+            let is_late = may_pass && random.below(10) < 9;
+            let deadline = is_late.then(|| pair.now + time);
+            let options = SendOptions { ordered, deadline, ..SendOptions::default() };
+            pair.client.send_message(Bytes::copy_from_slice(&number.to_be_bytes()), options);
+            if !is_late {
+                wanted.push((number, ordered));
+            }
+            pair.run_for(Duration::from_millis(10));
+        };
+        (0..500).for_each(|number| send(&mut pair, number, true));
+        let (given_up, bytes) = (told.borrow().given_up, told.borrow().bytes);
+        pair.loss = Box::new(|_, _| false);
+        (500..510).for_each(|number| send(&mut pair, number, false));
+        pair.run_for(Duration::from_secs(20));
+        let came: Vec<u32> = pair
+            .events_of(Side::Server)
+            .into_iter()
+            .filter_map(|event| match event {
+                DfcpEvent::Message { data, .. } => {
+                    Some(u32::from_be_bytes(data[..].try_into().ok()?))
+                }
+                _ => None,
+            })
+            .collect();
+        let mut once = came.clone();
+        once.sort_unstable();
+        once.dedup();
+        assert_eq!(once.len(), came.len(), "seed {seed}: some came twice");
+        for (number, _) in &wanted {
+            assert!(once.binary_search(number).is_ok(), "seed {seed}: {number} did not come");
+        }
+        let place = |number: &u32| came.iter().position(|one| one == number);
+        let ordered = wanted.iter().filter(|(_, ordered)| *ordered);
+        let places: Vec<_> = ordered.filter_map(|(number, _)| place(number)).collect();
+        assert!(places.is_sorted(), "seed {seed}: not in order");
+        // Those without a deadline part the runs of the others.
+        println!("seed {seed}: {given_up} frames of {bytes} bytes for 500 messages");
+        assert!(bytes < 60 * 500, "seed {seed}: {bytes} bytes told of 500 messages");
+    }
+}
+
+#[test]
+fn feedback_of_heavy_losses_is_short() {
+    let mut pair = Pair::connected();
+    pair.one_way = Duration::from_millis(100);
+    let told = listen(&mut pair, Side::Server);
+    let mut random = Stream::new(7, "losses");
+    let loss = Probability::new(0.9);
+    pair.loss = Box::new(move |_, sent| sent.from == Side::Client && random.chance(loss));
+    for _ in 0..5000 {
+        let deadline = Some(pair.now + Duration::from_secs(1));
+        let options = SendOptions { deadline, ..SendOptions::default() };
+        pair.client.send_message(Bytes::from_static(&[1; 60]), options);
+        pair.run_for(Duration::from_millis(2));
+    }
+    let (sent, came) = (pair.server().stats().bytes_sent, pair.server().stats().bytes_received);
+    println!("{sent} bytes told of {came}, at most {} of feedback", told.borrow().longest_feedback);
+    assert!(told.borrow().longest_feedback < 200);
+    assert!(sent < 2 * came, "{sent} bytes sent for {came} that came");
 }

@@ -6,7 +6,7 @@ use fontis_codes::{BlockEncoder, BlockShape};
 
 use super::budget::Charge;
 use super::in_flight::InFlight;
-use super::packet::{ChannelId, Live, SymbolsFrame};
+use super::packet::{ChannelId, Live, LiveKind, SymbolsFrame};
 use super::redundancy::LossModel;
 
 /// A block that is not done.
@@ -61,7 +61,13 @@ impl Block {
     }
 
     pub(super) fn retarget(&mut self, loss: &LossModel) {
-        self.target = loss.packets_at_first(self.needed);
+        let kind = self.live.map(|live| live.kind);
+        self.target = match kind {
+            Some(LiveKind::Message | LiveKind::Ordered { .. }) => {
+                loss.packets_of_message(self.needed)
+            }
+            Some(LiveKind::Stream) | None => loss.packets_at_first(self.needed),
+        };
         self.tail_target = loss.packets_almost_surely(self.needed);
     }
 

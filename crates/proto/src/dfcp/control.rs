@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use fontis_base::{Duration, Time};
 
+use super::message_run::MessageRun;
 use super::packet::Frame;
 
 /// Identifies a control frame until it is known to have arrived.
@@ -94,6 +95,32 @@ impl Control {
         let last = self.last.replace(now);
         let is_near = last.is_some_and(|last| now.since(last) < FAR);
         self.insert(now, frame, if is_near { Haste::Gathered { copies } } else { Haste::Prompt });
+    }
+
+    /// Messages were given up. What waits to be known of others before them joins them if it ends
+    /// at number `after` or later, since all from there on have ended: however many are given up,
+    /// and however often the frame is lost, it stays one, and small.
+    pub(super) fn give_up(&mut self, now: Time, run: MessageRun, after: u32) {
+        let joins = |entry: &Entry| match entry.frame {
+            Frame::GivenUp(earlier) if earlier.is_ordered() == run.is_ordered() => {
+                (after..=run.first()).contains(&earlier.end()).then_some(earlier)
+            }
+            _ => None,
+        };
+        let found = self.entries.iter().find_map(|(id, entry)| Some((*id, joins(entry)?)));
+        // Ordered messages behind it wait for it.
+        let haste = Haste::Gathered { copies: u32::from(run.is_ordered()) };
+        let Some((id, earlier)) = found else {
+            return self.insert(now, Frame::GivenUp(run), haste);
+        };
+        // A packet on its way tells of the earlier ones only.
+        let entry = self.entries.remove(&id).map(|entry| Entry {
+            frame: Frame::GivenUp(earlier.through(run)),
+            due: now,
+            ..entry
+        });
+        self.entries.extend(entry.map(|entry| (self.next, entry)));
+        self.next += 1;
     }
 
     fn insert(&mut self, now: Time, frame: Frame, haste: Haste) {

@@ -10,6 +10,12 @@ const AT_ONCE: u32 = 8;
 /// round-trip time.
 const PING_EVERY: u64 = 32;
 
+/// Feedback's share of the bytes that come, beside the newest of what it tells, and how many bytes
+/// of it may be saved. Where much is lost there is most to tell, and feedback has no other bound.
+const SHARE: u32 = 4;
+const NEWEST: usize = 64;
+const SAVED: usize = 4096;
+
 /// When to send feedback on a path, and what it tells beside the path's packets.
 #[derive(Default)]
 pub(super) struct FeedbackDue {
@@ -17,6 +23,8 @@ pub(super) struct FeedbackDue {
     /// Channels whose status has changed since this path last told it.
     pub(super) dirty: BTreeSet<ChannelId>,
     sent: u64,
+    /// Bytes of feedback that what came has earned.
+    earned: usize,
     /// When feedback was first sent at once, and how often since.
     burst: (Time, u32),
     /// The channel whose status the answer to the next PING tells first.
@@ -39,6 +47,21 @@ impl FeedbackDue {
         }
         self.burst.1 = count.saturating_add(1);
         if count < AT_ONCE { now } else { began + interval }
+    }
+
+    /// A packet of so many bytes came.
+    pub(super) fn earn(&mut self, size: u32) {
+        self.earned = (self.earned + (size / SHARE) as usize).min(SAVED);
+    }
+
+    /// The most bytes that tell what came.
+    pub(super) fn most(&self) -> usize {
+        self.earned.max(NEWEST)
+    }
+
+    /// So many bytes tell it.
+    pub(super) const fn spend(&mut self, bytes: usize) {
+        self.earned = self.earned.saturating_sub(bytes);
     }
 
     /// Feedback leaves; whether it should ask for an answer.

@@ -23,7 +23,9 @@ mod history;
 mod in_flight;
 mod jitter;
 mod left_out;
+mod message_run;
 mod mtu;
+mod over;
 mod pacer;
 mod packet;
 mod params;
@@ -51,6 +53,7 @@ pub use config::{DfcpConfig, KnownPath, Redundancy, Timers};
 pub use connection::{DfcpConnection, MAX_EARLY, Outgoing, SendOptions};
 pub use event::{CloseReason, CodingJob, DfcpEvent, JobDone};
 pub use feedback::Feedback;
+pub use message_run::MessageRun;
 pub use packet::{
     BlockNeed, BlockStatus, ChannelId, ConnectionId, DfcpPacket, Frame, Frames, Hello, Live,
     LiveKind, ObjectShape, Open, SymbolsFrame,

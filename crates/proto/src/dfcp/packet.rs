@@ -6,6 +6,7 @@ use fontis_codes::Code;
 use smallvec::SmallVec;
 
 use super::feedback::Feedback;
+use super::message_run::MessageRun;
 use super::params::{Params, ResetToken};
 
 /// A connection identifier: names the keys that protect a packet, chosen by whoever receives it.
@@ -114,6 +115,8 @@ pub enum Frame {
         /// wait.
         sequence: Option<u32>,
     },
+    /// Messages of the sender were given up, unless they have ended: their deadlines passed.
+    GivenUp(MessageRun),
     /// No new channel will come; the connection ends when the open ones have.
     Fin,
     /// The answer to a FIN when this side has ended too.
@@ -161,6 +164,7 @@ impl Frame {
             Self::Open(_) => "open",
             Self::Done { .. } => "done",
             Self::Abandon { .. } => "abandon",
+            Self::GivenUp(_) => "given_up",
             Self::Fin => "fin",
             Self::FinAck => "fin_ack",
             Self::Close { .. } => "close",

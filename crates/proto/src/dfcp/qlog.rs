@@ -93,6 +93,9 @@ fn fields(frame: &Frame) -> Value {
         }),
         Frame::Done { channel } => json!({ "channel": channel }),
         Frame::Abandon { channel, code, .. } => json!({ "channel": channel, "error_code": code }),
+        Frame::GivenUp(run) => {
+            json!({ "ordered": run.is_ordered(), "first": run.first(), "count": run.count() })
+        }
         Frame::PathClosed { path } => json!({ "path_id": path }),
         Frame::Limit { rate, .. } => json!({ "rate": rate.map(|rate| rate.as_bps()) }),
         Frame::Close { code, reason } => json!({ "error_code": code, "reason": reason }),

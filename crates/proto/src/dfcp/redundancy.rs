@@ -136,6 +136,17 @@ impl LossModel {
         n_star(needed, p, known.bursts / known.lost, SPARING_QUANTILE).clamp(needed, average)
     }
 
+    /// The same for a message, which asks for little: the rate's controller hardly bounds it, and
+    /// whoever overloads a path with messages must not ask for more the more it loses. It does not
+    /// leave twice where hardly one of its packets will be lost.
+    pub(super) fn packets_of_message(&self, needed: u32) -> u32 {
+        let average = f64::from(needed) / (1.0 - self.loss().min(self.most)).max(0.02);
+        if average - f64::from(needed) < 0.5 {
+            return needed;
+        }
+        libm::ceil(average - 1e-9) as u32
+    }
+
     /// n*: how many packets to send so that `needed` arrive almost surely (specs: Gilbert loss; it
     /// reduces to Bernoulli's formula where p = 1 − q). Zero if none is needed.
     pub(super) fn packets_almost_surely(&self, needed: u32) -> u32 {
@@ -221,6 +232,17 @@ mod tests {
         assert_eq!(model.packets_almost_surely(1), 2);
         model.bound(0.0);
         assert_eq!(model.packets_almost_surely(1), 1);
+        assert_eq!(model.packets_of_message(1), 1);
+    }
+
+    #[test]
+    fn a_message_leaves_twice_only_where_a_third_is_lost() {
+        for (lost, needed, packets) in [(0, 1, 1), (30, 1, 1), (40, 1, 2), (1, 20, 20), (5, 20, 22)]
+        {
+            let mut model = LossModel::new();
+            model.observe(100 - lost, lost, lost);
+            assert_eq!(model.packets_of_message(needed), packets, "{lost} of 100, {needed} needed");
+        }
     }
 
     #[test]

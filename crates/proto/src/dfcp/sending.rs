@@ -40,7 +40,7 @@ pub(super) struct SendChannel {
     pub(super) id: ChannelId,
     pub(super) priority: u8,
     pub(super) deadline: Option<Time>,
-    /// When the application gave it, if there is a deadline.
+    /// When the application gave it.
     pub(super) given: Time,
     /// Whether no more symbols leave than there are, before the peer reports that some are missing.
     pub(super) sparing: bool,
@@ -490,9 +490,8 @@ impl SendChannel {
                 continue;
             }
             let k = shape.source_symbols();
-            // Repair symbols take time to prepare: ask while the source symbols are still being
-            // sent. A probe needs one symbol, and so one block's: a host that paused is no reason
-            // to encode all that is on its way.
+            // Repair symbols take time to prepare: ask while source symbols are still being sent. A
+            // probe needs one symbol: a host that paused is no reason to encode all blocks.
             let short = target - in_flight;
             let last_wanted = block.next_esi + short;
             let is_enough = pass == Pass::Probe && waiting;
@@ -506,7 +505,8 @@ impl SendChannel {
             }
             let fits = symbols_in(room, shape.symbol_size().into()) as u32;
             let available = if encoder.has_repair() { u32::MAX } else { k - block.next_esi };
-            let count = fits.min(short).min(available).min(64);
+            // Packets are lost whole: more than the receiver lacks is of no use in one of them.
+            let count = fits.min(short).min(available).min(block.needed.max(1)).min(64);
             let whole = block.live.is_none() && shape.symbol_size() != self.symbol_size;
             let symbols = block.take_symbols(self.id, index, count, whole, path)?;
             return Some((symbols, k));

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use thiserror::Error;
 
 use super::feedback::Feedback;
+use super::message_run::MessageRun;
 use super::packet::{
     BlockNeed, BlockStatus, Frame, Frames, Hello, Live, LiveKind, ObjectShape, Open, SymbolsFrame,
 };
@@ -37,6 +38,8 @@ mod kind {
     pub(super) const TOKEN: u8 = 0x0e;
     pub(super) const PATH_CLOSED: u8 = 0x0f;
     pub(super) const SPARE: u8 = 0x10;
+    pub(super) const GIVEN_UP: u8 = 0x11;
+    pub(super) const GIVEN_UP_ORDERED: u8 = 0x12;
     /// Symbols: the low six bits are flags.
     pub(super) const SYMBOLS: u8 = 0x40;
 }
@@ -258,6 +261,11 @@ fn encode(frame: &Frame, last: bool, out: &mut impl Sink) {
             out.varint(u64::from(*code));
             out.varint(sequence.map_or(0, |sequence| u64::from(sequence) + 1));
         }
+        Frame::GivenUp(run) => {
+            out.slice(&[if run.is_ordered() { kind::GIVEN_UP_ORDERED } else { kind::GIVEN_UP }]);
+            out.varint(u64::from(run.first()));
+            out.varint(u64::from(run.count()));
+        }
         Frame::Fin => out.slice(&[kind::FIN]),
         Frame::FinAck => out.slice(&[kind::FINACK]),
         Frame::Challenge(token) => {
@@ -407,6 +415,11 @@ fn decode(bytes: &mut Bytes) -> Result<Frame, DfcpWireError> {
                 n => Some(u32::try_from(n - 1).map_err(|_| DfcpWireError::Forbidden("sequence"))?),
             };
             Frame::Abandon { channel, code, sequence }
+        }
+        kind::GIVEN_UP | kind::GIVEN_UP_ORDERED => {
+            let (first, count) = (u32_of(bytes, "first")?, u32_of(bytes, "count")?);
+            let run = MessageRun::new(kind == kind::GIVEN_UP_ORDERED, first, count);
+            Frame::GivenUp(run.ok_or(DfcpWireError::Forbidden("count"))?)
         }
         kind::FIN => Frame::Fin,
         kind::FINACK => Frame::FinAck,

@@ -2,13 +2,16 @@ use bytes::Bytes;
 use fontis_base::Time;
 use fontis_codes::Code;
 
+use super::super::code::DEADLINE_PASSED;
 use super::super::event::{CodingJob, DfcpEvent, JobDone};
+use super::super::message_run::MessageRun;
 use super::super::packet::{ChannelId, Frame, LiveKind, ObjectShape, Open};
 use super::super::params::Params;
 use super::super::receiving::window_blocks;
 use super::super::resume::{Held, Kept};
 use super::super::sending::{SendChannel, Want};
 use super::super::shape::foreign_shape;
+use super::receive::MAX_AHEAD;
 use super::{DfcpConnection, State};
 
 /// How often the end of a message is told again without waiting for a timeout.
@@ -19,7 +22,8 @@ const DONE_COPIES: u32 = 1;
 pub struct SendOptions {
     /// Lower goes first; channels of equal priority take turns.
     pub priority: u8,
-    /// When it is no longer wanted: what has not been delivered by then is given up.
+    /// When it is no longer wanted: what has not been delivered by then is given up, and so is,
+    /// before that, what has waited so long that it cannot be.
     pub deadline: Option<Time>,
     /// Whether a message is delivered only after all ordered messages before it.
     pub ordered: bool,
@@ -161,7 +165,8 @@ impl DfcpConnection {
         let id = self.new_channel();
         let window = self.initial_limit(shape.block_size);
         let SendOptions { priority, deadline, .. } = options;
-        let channel = SendChannel::object(id, shape, code, priority, deadline, window, held);
+        let mut channel = SendChannel::object(id, shape, code, priority, deadline, window, held);
+        channel.given = now;
         self.control.push(now, Frame::Open(Box::new(Open { channel: id, object: shape, label })));
         self.send.insert(id, channel);
         Some(id)
@@ -230,15 +235,58 @@ impl DfcpConnection {
             return;
         }
         self.control.retract(|frame| matches!(frame, Frame::Open(open) if open.channel == channel));
-        let sequence = match sent.and_then(|channel| channel.kind()) {
-            Some(LiveKind::Ordered { sequence }) => Some(sequence),
-            _ => None,
+        let kind = match &received {
+            Some(received) => received.kind(),
+            None => sent.and_then(|channel| channel.kind()),
         };
         if let Some(received) = received {
             self.stats.symbols_wasted += received.wasted;
             self.mark_over(channel);
         }
-        self.control.push(now, Frame::Abandon { channel, code, sequence });
+        self.tell_abandoned(now, channel, code, kind);
+    }
+
+    /// Tells the peer that the deadline of a channel has passed, of this kind if it is no object.
+    pub(super) fn give_up(&mut self, now: Time, channel: ChannelId, kind: Option<LiveKind>) {
+        if is_bulk(kind) {
+            let frame = Frame::Abandon { channel, code: DEADLINE_PASSED, sequence: None };
+            return self.control.push(now, frame);
+        }
+        let mut before = self.send.range(..channel).rev();
+        if let Some(LiveKind::Ordered { sequence }) = kind {
+            let of = |(_, channel): (_, &SendChannel)| match channel.kind() {
+                Some(LiveKind::Ordered { sequence }) => Some(sequence + 1),
+                _ => None,
+            };
+            let after = before.clone().find_map(of).unwrap_or(0);
+            if let Some(run) = MessageRun::new(true, sequence, 1) {
+                self.control.give_up(now, run, after);
+            }
+        }
+        let after = before.next().map_or(0, |(before, _)| before + 2);
+        if let Some(run) = MessageRun::new(false, channel, 1) {
+            self.control.give_up(now, run, after);
+        }
+    }
+
+    /// Tells the peer that a channel was given up, of this kind if it is no object.
+    pub(super) fn tell_abandoned(
+        &mut self,
+        now: Time,
+        channel: ChannelId,
+        code: u32,
+        kind: Option<LiveKind>,
+    ) {
+        // The receiver's messages behind an ordered one wait for that.
+        let sequence = match kind {
+            Some(LiveKind::Ordered { sequence }) if self.is_ours(channel) => Some(sequence),
+            _ => None,
+        };
+        let frame = Frame::Abandon { channel, code, sequence };
+        match sequence.is_some() || is_bulk(kind) {
+            true => self.control.push(now, frame),
+            false => self.control.gather(now, frame, 0),
+        }
     }
 
     /// Takes back a job that has been done.
@@ -290,17 +338,17 @@ impl DfcpConnection {
     }
 
     pub(super) fn mark_over(&mut self, channel: ChannelId) {
-        self.over.1.insert(channel);
         // The peer's channels have the other parity than ours; ours never come here.
-        let (floor, set) = &mut self.over;
-        *floor = (*floor).max(u32::from(self.initiator));
-        while set.remove(floor) {
-            *floor += 2;
-        }
+        self.over.insert(channel / 2..channel / 2 + 1);
     }
 
     pub(super) fn is_over(&self, channel: ChannelId) -> bool {
-        channel < self.over.0 || self.over.1.contains(&channel)
+        self.over.contains(channel / 2)
+    }
+
+    /// Whether a channel of the peer that is not over lies too far ahead of those that are.
+    pub(super) const fn is_far_ahead(&self, channel: ChannelId) -> bool {
+        channel / 2 - self.over.floor() > MAX_AHEAD
     }
 
     pub(super) fn is_ours(&self, channel: ChannelId) -> bool {

@@ -124,6 +124,7 @@ impl DfcpConnection {
         let now = self.latest;
         path.received = now;
         path.bytes[1] += u64::from(size);
+        path.feedback.earn(size);
         self.stats.packets_received += 1;
         self.last_heard = now;
         self.note_received(now, at, Some(number), size, frames);
@@ -303,6 +304,7 @@ impl DfcpConnection {
             Frame::Abandon { channel, code, sequence } => {
                 self.on_abandon(now, *channel, *code, *sequence);
             }
+            Frame::GivenUp(run) => self.on_given_up(now, *run),
             Frame::Token(token) => {
                 if self.initiator {
                     self.events.push_back(DfcpEvent::Token { token: token.clone() });

@@ -9,7 +9,7 @@ mod paths;
 mod receive;
 mod timer;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use fontis_base::{Duration, Ecn, Rate, Time};
@@ -20,6 +20,7 @@ use super::config::{DfcpConfig, KnownPath};
 use super::control::Control;
 use super::event::{CloseReason, CodingJob, DfcpEvent};
 use super::mtu::Mtu;
+use super::over::Over;
 use super::packet::{ChannelId, ConnectionId, DfcpPacket, Frame, Hello};
 use super::params::{Params, SYN_SIZE};
 use super::path::{Path, PathState};
@@ -106,8 +107,8 @@ pub struct DfcpConnection {
     account: Account,
     send: BTreeMap<ChannelId, SendChannel>,
     recv: BTreeMap<ChannelId, RecvChannel>,
-    /// Peer's channels that are over; all below the first number are.
-    over: (ChannelId, BTreeSet<ChannelId>),
+    /// Peer's channels that are over, by halves of their numbers.
+    over: Over,
     next_channel: ChannelId,
     last_served: ChannelId,
     /// What is there of objects that the peer is to send, by their labels.
@@ -115,8 +116,9 @@ pub struct DfcpConnection {
     /// Symbols that came before the frame that opens their channel.
     early_symbols: Vec<(super::packet::SymbolsFrame, Charge)>,
     ordered_out: u32,
-    ordered_in: u32,
-    ordered_waiting: BTreeMap<u32, Option<(ChannelId, Bytes, Charge)>>,
+    /// The peer's ordered messages that were delivered or given up, and those that wait.
+    ordered_in: Over,
+    ordered_waiting: BTreeMap<u32, (ChannelId, Bytes, Charge)>,
     /// Messages whose events, or which themselves, the application has not taken yet.
     unread: VecDeque<Charge>,
     /// Whether objects that the application did not ask for are refused.
@@ -240,13 +242,13 @@ impl DfcpConnection {
             peer: None,
             send: BTreeMap::new(),
             recv: BTreeMap::new(),
-            over: (0, BTreeSet::new()),
+            over: Over::default(),
             next_channel: u32::from(!initiator),
             last_served: 0,
             expected: BTreeMap::new(),
             early_symbols: Vec::new(),
             ordered_out: 0,
-            ordered_in: 0,
+            ordered_in: Over::default(),
             ordered_waiting: BTreeMap::new(),
             unread: VecDeque::new(),
             refuses_unasked: false,

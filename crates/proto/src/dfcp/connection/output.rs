@@ -242,7 +242,9 @@ impl DfcpConnection {
         path.feedback.at = None;
         let mut is_left = false;
         if let Some(mut feedback) = path.receipts.feedback(now, path.id, path.rtt.smoothed()) {
+            let room = room.min(path.feedback.most());
             feedback.shorten(|feedback| wire::feedback_len(feedback) <= room);
+            path.feedback.spend(wire::feedback_len(&feedback));
             frames.push(Frame::Feedback(Box::new(feedback)));
         }
         let dirty = core::mem::take(&mut path.feedback.dirty);
@@ -274,14 +276,27 @@ impl DfcpConnection {
             meta.counted = true;
             room = room.saturating_sub(1);
         }
-        if at == self.paths.main(now) {
-            let patience = self.paths[at].rtt.timeout();
-            while let Some((id, frame)) = self.control.ride(now, patience, room) {
-                room = room.saturating_sub(wire::frame_len(&frame));
-                frames.push(frame);
-                meta.control.push(id);
-                meta.counted = true;
-            }
+        self.take_along(now, at, room, frames, meta);
+    }
+
+    /// Frames about messages that leave with what a path carries anyway, in at most `room` bytes.
+    fn take_along(
+        &mut self,
+        now: Time,
+        at: usize,
+        mut room: usize,
+        frames: &mut Frames,
+        meta: &mut Meta,
+    ) {
+        if at != self.paths.main(now) {
+            return;
+        }
+        let patience = self.paths[at].rtt.timeout();
+        while let Some((id, frame)) = self.control.ride(now, patience, room) {
+            room = room.saturating_sub(wire::frame_len(&frame));
+            frames.push(frame);
+            meta.control.push(id);
+            meta.counted = true;
         }
     }
 
@@ -359,10 +374,15 @@ impl DfcpConnection {
         };
         let symbols = Frame::Symbols(symbols);
         let mut frames = Frames::new();
-        // Feedback that waits for its time goes along with a short message.
-        let room = self.room(at).saturating_sub(wire::frame_len(&symbols));
-        if room >= ROOM_TO_RIDE && !alone && self.paths[at].feedback.at.is_some() {
-            self.tell(now, at, room, &mut frames, &mut meta);
+        // Feedback and frames about messages that wait for their time go along with a short one.
+        let has_feedback = self.paths[at].feedback.at.is_some();
+        if !alone && (has_feedback || !self.control.is_empty()) {
+            let room = self.room(at).saturating_sub(wire::frame_len(&symbols));
+            match room < ROOM_TO_RIDE {
+                true => {}
+                false if has_feedback => self.tell(now, at, room, &mut frames, &mut meta),
+                false => self.take_along(now, at, room, &mut frames, &mut meta),
+            }
         }
         frames.push(symbols);
         self.seal(now, at, frames, meta)

@@ -1,10 +1,13 @@
+use core::ops::Range;
+
 use bytes::Bytes;
 use fontis_base::Time;
 use fontis_codes::{Code, Decoded};
 
 use super::super::budget::{Charge, ENTRY, Full, block_cost};
-use super::super::code::{NO_ROOM, NOT_ASKED_FOR, TOO_LONG};
+use super::super::code::{DEADLINE_PASSED, NO_ROOM, NOT_ASKED_FOR, TOO_LONG};
 use super::super::event::{CodingJob, DfcpEvent};
+use super::super::message_run::MessageRun;
 use super::super::packet::{ChannelId, Frame, LiveKind, Open, SymbolsFrame};
 use super::super::receiving::{Asked, Limits, Received, RecvChannel};
 use super::super::shape::foreign_shape;
@@ -14,9 +17,9 @@ use super::DfcpConnection;
 const EARLY_SYMBOLS: usize = 256;
 /// Channels of the peer that may be open at once.
 const MAX_CHANNELS: usize = 1024;
-/// How far a channel may lie ahead of those that are over, and how many ordered messages may wait:
-/// beyond, a peer only wants memory.
-const MAX_AHEAD: u32 = 1 << 17;
+/// How far a channel may lie ahead of those that are over, and an ordered message ahead of those
+/// that have been delivered: beyond, a peer only wants memory.
+pub(super) const MAX_AHEAD: u32 = 1 << 16;
 /// Control frames that may wait for the peer's word that they have arrived. Each channel that ends
 /// causes one, so a peer that never says so opens no more.
 const MAX_CONTROL: usize = 4096;
@@ -38,7 +41,7 @@ impl DfcpConnection {
             }
             return;
         }
-        if self.is_over(channel) || channel - self.over.0 > MAX_AHEAD {
+        if self.is_over(channel) || self.is_far_ahead(channel) {
             return;
         }
         self.recv.remove(&channel);
@@ -47,15 +50,36 @@ impl DfcpConnection {
         self.mark_over(channel);
         self.events.push_back(DfcpEvent::Abandoned { channel, code });
         if let Some(sequence) = sequence {
-            self.deliver_ordered(sequence, None);
+            self.account_for(sequence..sequence.saturating_add(1));
         }
+        self.answer_fin(now);
+    }
+
+    pub(super) fn on_given_up(&mut self, now: Time, run: MessageRun) {
+        if run.is_ordered() {
+            self.account_for(run.first()..run.end());
+            return;
+        }
+        if self.is_ours(run.first()) {
+            self.stats.violations += 1;
+            return;
+        }
+        let first = run.first().max(2 * self.over.floor());
+        if first >= run.end() || self.is_far_ahead(first) {
+            return;
+        }
+        let gone: Vec<_> = self.recv.range(first..run.end()).map(|(channel, _)| *channel).collect();
+        for channel in gone {
+            self.on_abandon(now, channel, DEADLINE_PASSED, None);
+        }
+        self.over.insert(run.first() / 2..run.first() / 2 + run.count());
         self.answer_fin(now);
     }
 
     pub(super) fn on_open(&mut self, now: Time, open: &Open) {
         if self.is_ours(open.channel)
             || self.is_over(open.channel)
-            || open.channel - self.over.0 > MAX_AHEAD
+            || self.is_far_ahead(open.channel)
             || self.recv.contains_key(&open.channel)
         {
             return;
@@ -115,7 +139,7 @@ impl DfcpConnection {
             self.stats.symbols_wasted += u64::from(symbols.count);
             return;
         }
-        if id - self.over.0 > MAX_AHEAD {
+        if self.is_far_ahead(id) {
             self.stats.violations += 1;
             return;
         }
@@ -198,7 +222,7 @@ impl DfcpConnection {
         let kinds = self.recv.values().map(|channel| (channel.id, channel.kind()));
         let mut messages = kinds.filter_map(|(id, kind)| Some((id, kind?)));
         match self.recv.get(&id).and_then(RecvChannel::kind) {
-            Some(LiveKind::Ordered { sequence }) => sequence == self.ordered_in,
+            Some(LiveKind::Ordered { sequence }) => sequence == self.ordered_in.floor(),
             Some(LiveKind::Message) => {
                 let first = messages.find(|(_, kind)| *kind == LiveKind::Message);
                 self.unread.is_empty() && first.is_some_and(|(first, _)| first == id)
@@ -230,12 +254,12 @@ impl DfcpConnection {
         self.early_symbols.retain(|(symbols, _)| symbols.channel != channel);
         self.jobs.retain(|job| job.channel() != channel);
         self.mark_over(channel);
-        self.control.push(now, Frame::Abandon { channel, code, sequence: None });
+        self.tell_abandoned(now, channel, code, kind.flatten());
         if matches!(kind, Some(None | Some(LiveKind::Stream))) {
             self.events.push_back(DfcpEvent::Abandoned { channel, code });
         }
         if let Some(Some(LiveKind::Ordered { sequence })) = kind {
-            self.deliver_ordered(sequence, None);
+            self.account_for(sequence..sequence.saturating_add(1));
         }
         self.answer_fin(now);
     }
@@ -293,7 +317,7 @@ impl DfcpConnection {
                 let Some((data, charge)) = channel.take_message() else { return };
                 self.close_if_complete(now, id);
                 if let LiveKind::Ordered { sequence } = kind {
-                    self.deliver_ordered(sequence, Some((id, data, charge)));
+                    self.deliver_ordered(sequence, (id, data, charge));
                 } else {
                     let early = self.unconfirmed;
                     self.events.push_back(DfcpEvent::Message { channel: id, data, early });
@@ -305,19 +329,27 @@ impl DfcpConnection {
         }
     }
 
-    /// Delivers ordered messages as far as they follow each other; `None` stands for one that was
-    /// given up.
-    fn deliver_ordered(&mut self, sequence: u32, message: Option<(ChannelId, Bytes, Charge)>) {
-        if sequence < self.ordered_in || sequence - self.ordered_in > MAX_AHEAD {
+    /// Delivers ordered messages as far as they follow each other.
+    fn deliver_ordered(&mut self, sequence: u32, message: (ChannelId, Bytes, Charge)) {
+        let floor = self.ordered_in.floor();
+        if !self.ordered_in.contains(sequence) && sequence - floor <= MAX_AHEAD {
+            self.ordered_waiting.insert(sequence, message);
+            self.account_for(sequence..sequence.saturating_add(1));
+        }
+    }
+
+    /// Ordered messages at these places have come, or were given up: none waits for them any more.
+    fn account_for(&mut self, places: Range<u32>) {
+        if places.start.saturating_sub(self.ordered_in.floor()) > MAX_AHEAD {
             return;
         }
-        self.ordered_waiting.insert(sequence, message);
-        while let Some(next) = self.ordered_waiting.remove(&self.ordered_in) {
-            self.ordered_in += 1;
-            if let Some((channel, data, charge)) = next {
-                self.events.push_back(DfcpEvent::Message { channel, data, early: false });
-                self.unread.push_back(charge);
-            }
+        self.ordered_in.insert(places);
+        while let Some(first) = self.ordered_waiting.first_entry()
+            && *first.key() < self.ordered_in.floor()
+        {
+            let (channel, data, charge) = first.remove();
+            self.events.push_back(DfcpEvent::Message { channel, data, early: false });
+            self.unread.push_back(charge);
         }
     }
 }

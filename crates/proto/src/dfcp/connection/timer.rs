@@ -2,7 +2,6 @@ use fontis_base::{Duration, Time};
 
 use super::super::code::DEADLINE_PASSED;
 use super::super::event::{CloseReason, DfcpEvent};
-use super::super::packet::{Frame, LiveKind};
 use super::super::path::{Path, PathState};
 use super::{DfcpConnection, State};
 
@@ -182,18 +181,11 @@ impl DfcpConnection {
             .filter(|channel| channel.is_late(now, way))
             .map(|channel| (channel.id, channel.kind()))
             .collect();
+        for (channel, _) in &late {
+            self.send.remove(channel);
+        }
         for (channel, kind) in late {
-            self.send.remove(&channel);
-            let sequence = match kind {
-                Some(LiveKind::Ordered { sequence }) => Some(sequence),
-                _ => None,
-            };
-            let frame = Frame::Abandon { channel, code: DEADLINE_PASSED, sequence };
-            match sequence {
-                // Messages behind it wait for that.
-                Some(_) => self.control.push(now, frame),
-                None => self.control.gather(now, frame, 0),
-            }
+            self.give_up(now, channel, kind);
             self.events.push_back(DfcpEvent::Abandoned { channel, code: DEADLINE_PASSED });
         }
     }

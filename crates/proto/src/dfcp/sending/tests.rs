@@ -65,3 +65,23 @@ fn a_block_that_lost_symbols_is_the_next_to_send_whatever_was_sent_since() {
     assert_eq!((symbols.block, symbols.esi, symbols.count), (1, SYMBOLS, 2));
     assert!(channel.next_symbols(Pass::Mean, ONE).is_none());
 }
+
+#[test]
+fn a_packet_holds_no_more_of_a_message_than_is_lacking() {
+    let mut loss = LossModel::new();
+    loss.observe(700, 300, 200);
+    let block_size = SYMBOLS * u32::from(SYMBOL_SIZE);
+    let kind = LiveKind::Message;
+    let mut channel =
+        SendChannel::live(0, kind, 0, None, Code::RaptorQ, SYMBOL_SIZE, block_size, 1);
+    channel.write(vec![7; 40].into());
+    channel.finish();
+    channel.prepare(&loss, None, 1200, &Account::new(&Params::default(), None));
+    let (first, _) = channel.next_symbols(Pass::Mean, ONE).expect("it is there");
+    assert!(channel.next_symbols(Pass::Tail, ONE).is_none(), "repair is not there yet");
+    let (block, job) = repair_asked(&mut channel).remove(0);
+    channel.set_repair(block, job.run());
+    let copies = core::iter::from_fn(|| Some(channel.next_symbols(Pass::Tail, ONE)?.0.count));
+    let packets: Vec<_> = core::iter::once(first.count).chain(copies).collect();
+    assert!(packets.len() >= 4 && packets.iter().all(|count| *count == 1), "{packets:?}");
+}

@@ -109,6 +109,9 @@ fn frame() -> impl Strategy<Value = Frame> {
             code,
             sequence
         }),
+        any::<(bool, u32, u32)>().prop_filter_map("its numbers end", |(ordered, first, count)| {
+            MessageRun::new(ordered, first, count % 100_000).map(Frame::GivenUp)
+        }),
         (any::<u32>(), "[a-zé ]{0,60}").prop_map(|(code, reason)| Frame::Close { code, reason }),
         symbols,
         feedback,
