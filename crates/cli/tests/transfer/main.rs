@@ -9,6 +9,8 @@ mod faults;
 #[cfg(target_os = "linux")]
 mod folders;
 #[cfg(target_os = "linux")]
+mod hostile;
+#[cfg(target_os = "linux")]
 mod paths;
 mod qlog;
 #[cfg(unix)]
