@@ -9,6 +9,8 @@ use super::plan::{PlanPath, period, plan};
 const STEP: Duration = Duration::from_millis(1);
 /// The longest plan, in delays of the slowest path.
 const LONGEST: u64 = 4;
+/// The longest plan, in delays of the fastest path: a peer whose echoes lie makes it no longer.
+const MOST_ROUNDS: u64 = 4096;
 /// A plan is made anew if a delay or a number of units has changed by this share of it.
 const CHANGE: f64 = 0.25;
 /// Packets that may wait on a path without its counting as full.
@@ -45,7 +47,9 @@ impl Daps {
             paths.iter().enumerate().filter_map(|(at, path)| Some((at, (*path)?))).collect();
         let only: Vec<PlanPath> = planned.iter().map(|(_, path)| *path).collect();
         let slowest = only.iter().map(|path| path.delay).max().unwrap_or(1);
-        let horizon = period(&only, slowest * LONGEST).max(slowest);
+        let fastest = only.iter().map(|path| path.delay).min().unwrap_or(1);
+        let horizon = period(&only, slowest.saturating_mul(LONGEST)).max(slowest);
+        let horizon = horizon.min(fastest.saturating_mul(MOST_ROUNDS));
         self.queues = vec![VecDeque::new(); paths.len()];
         let mut unit = first;
         for block in plan(&only, 0, horizon) {

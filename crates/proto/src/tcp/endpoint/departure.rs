@@ -25,7 +25,7 @@ impl TcpEndpoint {
         let Leaving { seq, flags, len, ecn_capable, pure } = self.leaving;
         // Blocks beside data would make a full segment exceed the MTU.
         let has_blocks = pure && self.options.sack && self.receiver.has_blocks();
-        let options = has_blocks.then(|| self.blocks());
+        let options = if has_blocks { self.blocks() } else { None };
         let echo = if self.receiver.echo() { TcpFlags::ECE } else { TcpFlags::default() };
         let next = self.receiver.next();
         let window = self.receiver.offer(self.options.our_scale, &self.config);
@@ -43,9 +43,9 @@ impl TcpEndpoint {
         Transmit { segment, ecn_capable }
     }
 
-    /// What is selectively acknowledged.
+    /// What is selectively acknowledged; none if that is nothing.
     #[inline(never)]
-    fn blocks(&mut self) -> Box<Options> {
+    fn blocks(&mut self) -> Option<Box<Options>> {
         let base = self.peer_isn.wrapping_add(1);
         let most = if self.options.timestamps { 3 } else { 4 };
         let mut options = Box::new(Options::Sack(SackBlocks::default()));
@@ -53,7 +53,10 @@ impl TcpEndpoint {
             self.receiver.blocks(most, |start, end| {
                 blocks.push(wire(base, start), wire(base, end));
             });
+            if blocks.as_slice().is_empty() {
+                return None;
+            }
         }
-        options
+        Some(options)
     }
 }
