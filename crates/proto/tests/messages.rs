@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use fontis_base::{Duration, Probability, Stream};
+use fontis_base::{Duration, Probability, Rate, Serializer, Stream};
 use fontis_proto::dfcp::{DfcpEvent, DfcpPacket, Frame, SendOptions, wire};
 
 use crate::pair::{Pair, Side};
@@ -196,4 +196,40 @@ fn feedback_of_heavy_losses_is_short() {
     println!("{sent} bytes told of {came}, at most {} of feedback", told.borrow().longest_feedback);
     assert!(told.borrow().longest_feedback < 200);
     assert!(sent < 2 * came, "{sent} bytes sent for {came} that came");
+}
+
+#[test]
+fn an_urgent_message_overtakes_those_that_wait_and_all_come_before_the_end() {
+    let mut pair = Pair::connected();
+    pair.bottleneck = Some([(); 2].map(|()| Serializer::new(Rate::from_mbps(1))));
+    let deadline = Some(pair.now + Duration::from_millis(300));
+    for number in 0..1000_u32 {
+        // Of those that may pass away, the last have not begun when their time is over.
+        let deadline = deadline.filter(|_| number % 2 == 1);
+        let options = SendOptions { deadline, ..SendOptions::default() };
+        pair.client.send_message(Bytes::copy_from_slice(&number.to_be_bytes()), options);
+    }
+    pair.run_for(Duration::from_millis(20));
+    let urgent = SendOptions { priority: 0, ..SendOptions::default() };
+    pair.client.send_message(Bytes::copy_from_slice(&1000_u32.to_be_bytes()), urgent);
+    pair.client.finish();
+    pair.run_for(Duration::from_millis(200));
+    pair.server().finish();
+    pair.run_for(Duration::from_secs(20));
+    let came: Vec<u32> = pair
+        .events_of(Side::Server)
+        .into_iter()
+        .filter_map(|event| match event {
+            DfcpEvent::Message { data, .. } => Some(u32::from_be_bytes(data[..].try_into().ok()?)),
+            _ => None,
+        })
+        .collect();
+    let place = came.iter().position(|number| *number == 1000).expect("it came");
+    assert!(place < 450, "{place} came before the urgent one");
+    assert!((0..1000).step_by(2).all(|number| came.contains(&number)), "{} came", came.len());
+    let given_up = pair.events_of(Side::Client).into_iter();
+    let given_up = given_up.filter(|event| matches!(event, DfcpEvent::Abandoned { .. })).count();
+    assert!(given_up + came.len() >= 1001, "each came or was given up, or both");
+    assert!(given_up > 100, "{given_up} were given up");
+    assert!(pair.client.is_closed(), "both sides have finished");
 }

@@ -12,6 +12,7 @@
 
 mod block;
 mod budget;
+mod carrier;
 mod code;
 mod config;
 mod connection;
@@ -39,6 +40,7 @@ mod receiving;
 mod redundancy;
 mod resume;
 mod rtt;
+mod send_channels;
 mod sending;
 mod session;
 mod shape;

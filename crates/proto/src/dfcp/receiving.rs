@@ -9,8 +9,8 @@ use fontis_codes::{BlockDecoder, BlockShape, Code, DecodeJob, Decoded};
 use super::budget::{Account, Charge, ENTRY, Full, block_cost};
 use super::packet::{BlockNeed, BlockStatus, ChannelId, Live, LiveKind, ObjectShape, SymbolsFrame};
 use super::resume::{Checkpoint, Kept};
-use super::sending::live_shape;
 use super::shape::foreign_shape;
+use super::shape::live_shape;
 use super::wire::MAX_BLOCKS;
 
 /// What a channel receives.

@@ -6,10 +6,12 @@ use fontis_codes::{BlockEncoder, BlockShape, Code, RepairJob, RepairSymbols};
 
 use super::block::{Block, Data};
 use super::budget::{Account, block_cost};
+use super::carrier::{Carrier, Pass};
 use super::packet::{BlockStatus, ChannelId, Live, LiveKind, ObjectShape, SymbolsFrame};
 use super::paths::PathSet;
 use super::redundancy::LossModel;
 use super::resume::Held;
+use super::shape::live_shape;
 
 /// Blocks whose data is asked for before they can be sent, so that reading does not hold up
 /// sending.
@@ -65,42 +67,6 @@ pub(super) struct SendChannel {
 pub(super) enum Want {
     Data { block: u32 },
     Repair { block: u32, job: RepairJob },
-}
-
-/// The path that the next symbols leave on.
-#[derive(Clone, Copy)]
-pub(super) struct Carrier {
-    pub(super) path: usize,
-    /// Bytes of symbols that a packet holds.
-    pub(super) room: usize,
-    /// The paths that answer.
-    pub(super) answering: PathSet,
-    /// Those of them on which what was sent arrives as early as what leaves now.
-    pub(super) early: PathSet,
-}
-
-impl Carrier {
-    /// The paths whose symbols on their way count. At an end what a slow path brings is not waited
-    /// for.
-    const fn counted(&self, pass: Pass) -> PathSet {
-        match pass {
-            Pass::Tail => self.early,
-            Pass::Mean | Pass::Endless | Pass::Probe => self.answering,
-        }
-    }
-}
-
-/// Which targets to send up to.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pass {
-    /// What hardly any block needs less than.
-    Mean,
-    /// What suffices almost surely; only when there is nothing else to send.
-    Tail,
-    /// Without end, until the block is acknowledged: the published way.
-    Endless,
-    /// One symbol more of the oldest block, to prod a silent receiver.
-    Probe,
 }
 
 impl SendChannel {
@@ -203,7 +169,15 @@ impl SendChannel {
     pub(super) fn is_late(&self, now: Time, way: Duration) -> bool {
         let Some(deadline) = self.deadline else { return false };
         let has_waited = deadline <= now + way && self.given + way < deadline;
-        deadline <= now || (has_waited && self.blocks.iter().all(|block| !block.begun))
+        deadline <= now || (has_waited && !self.has_begun())
+    }
+
+    pub(super) fn has_begun(&self) -> bool {
+        self.floor > 0 || self.blocks.iter().any(|block| block.begun)
+    }
+
+    pub(super) const fn is_message(&self) -> bool {
+        matches!(self.kind(), Some(LiveKind::Message | LiveKind::Ordered { .. }))
     }
 
     /// Whether every block has been done.
@@ -352,14 +326,13 @@ impl SendChannel {
         account: &Account,
     ) {
         loop {
+            let index = self.floor + self.blocks.len() as u32;
+            if index >= self.limit || self.total().is_some_and(|total| index >= total) {
+                return;
+            }
             let unsent = |block: &&Block| block.done || !block.begun;
             let unsent = self.blocks.iter().rev().take_while(unsent).filter(|b| !b.done).count();
-            let unsent = unsent as u32;
-            let index = self.floor + self.blocks.len() as u32;
-            if unsent >= READ_AHEAD
-                || index >= self.limit
-                || self.total().is_some_and(|total| index >= total)
-            {
+            if unsent as u32 >= READ_AHEAD {
                 return;
             }
             let Some(mut block) = self.cut(index, loss, wide, room) else { return };
@@ -448,8 +421,14 @@ impl SendChannel {
 
     /// Whether [`next_symbols`](Self::next_symbols) may give some: most channels have sent all, and
     /// wait for their end.
-    pub(super) fn may_lack(&self, pass: Pass) -> bool {
-        pass != Pass::Mean || self.settled < self.floor + self.blocks.len() as u32
+    pub(super) fn may_lack(&self, pass: Pass, carrier: Carrier) -> bool {
+        let flies = |block: &Block| block.in_flight.on(carrier.counted(pass));
+        let lacks = |block: &Block| !block.done && flies(block) < block.tail_target;
+        match pass {
+            Pass::Mean => self.settled < self.floor + self.blocks.len() as u32,
+            Pass::Tail => self.is_tail() && self.blocks.iter().any(lacks),
+            Pass::Endless | Pass::Probe => true,
+        }
     }
 
     /// The next symbols to send on a path, and how many source symbols their block has; the oldest
@@ -565,13 +544,6 @@ fn carries(smallest: u16, room: usize, shape: BlockShape) -> bool {
 /// division.
 pub(super) const fn symbols_in(room: usize, symbol: usize) -> usize {
     if room < 2 * symbol { 1 } else { room / symbol }
-}
-
-/// How a block of a message or stream is cut: a short block has a short symbol, so that its repair
-/// is short too.
-pub(super) fn live_shape(code: Code, block_len: u32, symbol_size: u16) -> Option<BlockShape> {
-    let short = block_len.next_multiple_of(8).clamp(8, u32::from(symbol_size)) as u16;
-    BlockShape::new(code, block_len, short).ok()
 }
 
 /// Takes exactly `length` bytes from the front of `pending`.

@@ -11,6 +11,13 @@ pub(super) fn foreign_shape(code: Code, len: u32, symbol_size: u16) -> Option<Bl
     (shape.source_symbols() == 1 || u32::from(symbol_size) >= least).then_some(shape)
 }
 
+/// How a block of a message or stream is cut: a short block has a short symbol, so that its repair
+/// is short too.
+pub(super) fn live_shape(code: Code, block_len: u32, symbol_size: u16) -> Option<BlockShape> {
+    let short = block_len.next_multiple_of(8).clamp(8, u32::from(symbol_size)) as u16;
+    BlockShape::new(code, block_len, short).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

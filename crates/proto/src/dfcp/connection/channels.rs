@@ -51,7 +51,7 @@ impl DfcpConnection {
         window_blocks(self.peer_params().window(), block_size)
     }
 
-    fn add_live(&mut self, kind: LiveKind, options: SendOptions) -> ChannelId {
+    fn live(&mut self, kind: LiveKind, options: SendOptions) -> SendChannel {
         let id = self.new_channel();
         let most = self.peer.as_ref().map_or(self.config.live_block, Params::max_block);
         let block_size = self.config.live_block.min(most).max(1);
@@ -66,8 +66,7 @@ impl DfcpConnection {
             self.initial_limit(most),
         );
         (channel.sparing, channel.given) = (options.sparing, self.latest);
-        self.send.insert(id, channel);
-        id
+        channel
     }
 
     /// Sends a message.
@@ -87,27 +86,30 @@ impl DfcpConnection {
         } else {
             LiveKind::Message
         };
-        let id = self.add_live(kind, options);
-        if let Some(channel) = self.send.get_mut(&id) {
-            pieces.into_iter().for_each(|piece| channel.write(piece));
-            channel.finish();
-        }
+        let mut channel = self.live(kind, options);
+        pieces.into_iter().for_each(|piece| channel.write(piece));
+        channel.finish();
+        let id = channel.id;
+        self.send.insert(channel);
         id
     }
 
     /// Opens a stream of bytes to the peer.
     pub fn open_stream(&mut self, options: SendOptions) -> ChannelId {
-        self.add_live(LiveKind::Stream, options)
+        let channel = self.live(LiveKind::Stream, options);
+        let id = channel.id;
+        self.send.insert(channel);
+        id
     }
 
     /// Writes to a stream; false if there is no such stream open for writing.
     pub fn write(&mut self, channel: ChannelId, data: Bytes) -> bool {
-        self.send.get_mut(&channel).map(|channel| channel.write(data)).is_some()
+        self.send.get_mut(channel).map(|channel| channel.write(data)).is_some()
     }
 
     /// Ends a stream: the peer will read to here and no further.
     pub fn finish_stream(&mut self, channel: ChannelId) {
-        if let Some(channel) = self.send.get_mut(&channel) {
+        if let Some(channel) = self.send.get_mut(channel) {
             channel.finish();
         }
     }
@@ -115,14 +117,14 @@ impl DfcpConnection {
     /// Bytes of a channel that the peer does not have yet and that are held here; zero when it is
     /// delivered.
     pub fn buffered(&self, channel: ChannelId) -> u64 {
-        self.send.get(&channel).map_or(0, SendChannel::buffered)
+        self.send.get(channel).map_or(0, SendChannel::buffered)
     }
 
     /// Bytes of symbols of a channel that are still to leave, if no more are lost than expected;
     /// the most there can be while blocks wait to be begun.
     pub fn unsent(&self, channel: ChannelId) -> u64 {
         let left = |channel: &SendChannel| channel.bytes_left(self.answering).unwrap_or(u64::MAX);
-        self.send.get(&channel).map_or(0, left)
+        self.send.get(channel).map_or(0, left)
     }
 
     /// The code that objects may be sent with: one that both sides know.
@@ -168,7 +170,7 @@ impl DfcpConnection {
         let mut channel = SendChannel::object(id, shape, code, priority, deadline, window, held);
         channel.given = now;
         self.control.push(now, Frame::Open(Box::new(Open { channel: id, object: shape, label })));
-        self.send.insert(id, channel);
+        self.send.insert(channel);
         Some(id)
     }
 
@@ -179,7 +181,7 @@ impl DfcpConnection {
 
     /// Supplies a block that was asked for; false if its length is not the block's.
     pub fn supply_block(&mut self, channel: ChannelId, block: u32, data: Bytes) -> bool {
-        self.send.get_mut(&channel).is_none_or(|channel| channel.supply(block, data))
+        self.send.get_mut(channel).is_none_or(|channel| channel.supply(block, data))
     }
 
     /// Accepts a block of an object that is received: it has been checked and stored.
@@ -228,7 +230,7 @@ impl DfcpConnection {
 
     /// Gives up a channel of either side; the peer is told `code`.
     pub fn abandon(&mut self, now: Time, channel: ChannelId, code: u32) {
-        let sent = self.send.remove(&channel);
+        let sent = self.send.remove(channel);
         let received = self.recv.remove(&channel);
         self.jobs.retain(|job| job.channel() != channel);
         if sent.is_none() && received.is_none() {
@@ -252,18 +254,12 @@ impl DfcpConnection {
             let frame = Frame::Abandon { channel, code: DEADLINE_PASSED, sequence: None };
             return self.control.push(now, frame);
         }
-        let mut before = self.send.range(..channel).rev();
-        if let Some(LiveKind::Ordered { sequence }) = kind {
-            let of = |(_, channel): (_, &SendChannel)| match channel.kind() {
-                Some(LiveKind::Ordered { sequence }) => Some(sequence + 1),
-                _ => None,
-            };
-            let after = before.clone().find_map(of).unwrap_or(0);
-            if let Some(run) = MessageRun::new(true, sequence, 1) {
-                self.control.give_up(now, run, after);
-            }
+        let (after, place) = self.send.before(channel);
+        if let Some(LiveKind::Ordered { sequence }) = kind
+            && let Some(run) = MessageRun::new(true, sequence, 1)
+        {
+            self.control.give_up(now, run, place);
         }
-        let after = before.next().map_or(0, |(before, _)| before + 2);
         if let Some(run) = MessageRun::new(false, channel, 1) {
             self.control.give_up(now, run, after);
         }
@@ -295,7 +291,7 @@ impl DfcpConnection {
         self.jobs_out = self.jobs_out.saturating_sub(1);
         match done {
             JobDone::Repair { channel, block, symbols } => {
-                if let Some(sending) = self.send.get_mut(&channel) {
+                if let Some(sending) = self.send.get_mut(channel) {
                     sending.set_repair(block, symbols);
                 }
             }
@@ -309,6 +305,7 @@ impl DfcpConnection {
     pub(super) fn collect_wants(&mut self) {
         let (wide, room) = (self.wide_symbol(), self.least_symbol_room());
         let Self { send, loss, events, jobs, account, .. } = self;
+        send.admit();
         for channel in send.values_mut() {
             channel.prepare(loss, wide, room, account);
             while let Some(want) = channel.next_want() {

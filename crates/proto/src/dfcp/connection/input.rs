@@ -390,7 +390,7 @@ impl DfcpConnection {
                 trace.push_back(TraceEvent { time: now, path: id, what: Traced::Lost { number } });
             }
             if let Some((channel, block, count)) = sent.symbols
-                && let Some(channel) = send.get_mut(&channel)
+                && let Some(channel) = send.get_mut(channel)
                 && outcome != Outcome::Late
             {
                 channel.resolved(at, block, count, outcome == Outcome::Received);
@@ -449,7 +449,7 @@ impl DfcpConnection {
     }
 
     fn on_status(&mut self, status: &BlockStatus) {
-        let Some(channel) = self.send.get_mut(&status.channel) else { return };
+        let Some(channel) = self.send.get_mut(status.channel) else { return };
         if !channel.on_status(status) {
             return;
         }
@@ -461,7 +461,7 @@ impl DfcpConnection {
 
     /// The peer has all of a channel.
     fn deliver(&mut self, channel: ChannelId) {
-        let Some(mut sending) = self.send.remove(&channel) else { return };
+        let Some(mut sending) = self.send.remove(channel) else { return };
         sending.on_done();
         self.control.retract(|frame| matches!(frame, Frame::Open(open) if open.channel == channel));
         self.events.push_back(DfcpEvent::Delivered { channel });

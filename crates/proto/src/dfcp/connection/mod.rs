@@ -28,7 +28,7 @@ use super::paths::{PathId, PathSet, Paths};
 use super::receiving::RecvChannel;
 use super::redundancy::LossModel;
 use super::resume::Kept;
-use super::sending::SendChannel;
+use super::send_channels::SendChannels;
 use super::stats::DfcpStats;
 use super::trace::TraceEvent;
 use crate::rate::shared::SharedBottlenecks;
@@ -108,7 +108,7 @@ pub struct DfcpConnection {
     limits: [Option<Rate>; 2],
     /// The memory of blocks and messages.
     account: Account,
-    send: BTreeMap<ChannelId, SendChannel>,
+    send: SendChannels,
     recv: BTreeMap<ChannelId, RecvChannel>,
     /// Peer's channels that are over, by halves of their numbers.
     over: Over,
@@ -243,7 +243,7 @@ impl DfcpConnection {
             version: 0,
             hello,
             peer: None,
-            send: BTreeMap::new(),
+            send: SendChannels::default(),
             recv: BTreeMap::new(),
             over: Over::default(),
             next_channel: u32::from(!initiator),

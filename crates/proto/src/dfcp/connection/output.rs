@@ -4,12 +4,13 @@ use bytes::Bytes;
 use fontis_base::{Ecn, Rate, Time};
 use smallvec::smallvec;
 
+use super::super::carrier::{Carrier, Pass};
 use super::super::config::Redundancy;
 use super::super::history::{Late, Sent};
 use super::super::packet::{DfcpPacket, Frame, Frames, Live, LiveKind, SymbolsFrame};
 use super::super::params::SYN_SIZE;
 use super::super::path::{Path, PathState};
-use super::super::sending::{Carrier, Pass, symbols_in};
+use super::super::sending::{SendChannel, symbols_in};
 use super::super::trace::{TraceEvent, Traced};
 use super::super::wire;
 use super::{DfcpConnection, HINT_SIZES, Outgoing, State, early_limit};
@@ -416,7 +417,7 @@ impl DfcpConnection {
         if !self.answering.contains(path) || self.paths.rests(path, self.latest) {
             return false;
         }
-        let mut left = Some(0);
+        let mut left = (!self.send.has_waiting()).then_some(0);
         for channel in self.send.values() {
             left = left.zip(channel.bytes_left(self.answering)).map(|(sum, bytes)| sum + bytes);
         }
@@ -451,20 +452,18 @@ impl DfcpConnection {
     }
 
     fn next_symbols_in(&mut self, pass: Pass, carrier: Carrier) -> Option<(SymbolsFrame, u32)> {
-        let mut waiting = self.send.values_mut().filter(|channel| channel.may_lack(pass));
-        let first = waiting.next()?;
-        if waiting.next().is_none() {
-            return first.next_symbols(pass, carrier);
+        let last = self.last_served;
+        let key = |channel: &SendChannel| (channel.priority, channel.id <= last, channel.id);
+        let lacking = |channel: &&SendChannel| channel.may_lack(pass, carrier);
+        // The first can give some nearly always, and there may be thousands.
+        let (.., first) = self.send.values().filter(lacking).map(key).min()?;
+        if let symbols @ Some(_) = self.send.get_mut(first)?.next_symbols(pass, carrier) {
+            return symbols;
         }
-        let mut order: smallvec::SmallVec<[(u8, bool, u32); 8]> = self
-            .send
-            .values()
-            .filter(|channel| channel.may_lack(pass))
-            .map(|channel| (channel.priority, channel.id <= self.last_served, channel.id))
-            .collect();
+        let mut order: Vec<_> = self.send.values().filter(lacking).map(key).collect();
         order.sort_unstable();
-        let mut order = order.into_iter();
-        order.find_map(|(_, _, id)| self.send.get_mut(&id)?.next_symbols(pass, carrier))
+        let mut others = order.into_iter().map(|(.., id)| id).filter(|id| *id != first);
+        others.find_map(|id| self.send.get_mut(id)?.next_symbols(pass, carrier))
     }
 
     /// Whether a symbol could be sent on a path as soon as pacing allows it.

@@ -38,7 +38,7 @@ impl DfcpConnection {
         sequence: Option<u32>,
     ) {
         if self.is_ours(channel) {
-            if self.send.remove(&channel).is_some() {
+            if self.send.remove(channel).is_some() {
                 self.control
                     .retract(|frame| matches!(frame, Frame::Open(open) if open.channel == channel));
                 self.events.push_back(DfcpEvent::Abandoned { channel, code });

@@ -43,7 +43,7 @@ impl DfcpConnection {
         }
         consider(self.keepalive_at(), "keep-alive");
         consider(self.control_due(), "control frame");
-        consider(self.next_deadline(), "deadline");
+        consider(self.send.next_deadline(), "deadline");
         for (at, path) in self.paths.iter().enumerate() {
             if path.state == PathState::Opening && self.may_ask(at) {
                 consider(path.question.copy_at(), "challenge");
@@ -164,27 +164,18 @@ impl DfcpConnection {
         self.control.due(self.control.gathering(self.next_feedback(self.latest)))
     }
 
-    fn next_deadline(&self) -> Option<Time> {
-        self.send.values().filter_map(|channel| channel.deadline).min()
-    }
-
     /// Gives up what is no longer wanted, and what has waited until it cannot arrive in time any
     /// more: it would keep the next from arriving in time.
     fn pass_deadlines(&mut self, now: Time) {
         let way = self.paths[self.paths.main(now)].rtt.least() / 2;
-        if self.next_deadline().is_none_or(|deadline| deadline > now + way) {
+        if self.send.next_deadline().is_none_or(|deadline| deadline > now + way) {
             return;
         }
-        let late: Vec<_> = self
-            .send
-            .values()
-            .filter(|channel| channel.is_late(now, way))
-            .map(|channel| (channel.id, channel.kind()))
-            .collect();
-        for (channel, _) in &late {
-            self.send.remove(channel);
-        }
-        for (channel, kind) in late {
+        // All of them, before any is told: a run has none between that is still wanted.
+        let late = self.send.late(now, way);
+        let late: Vec<_> = late.into_iter().filter_map(|id| self.send.remove(id)).collect();
+        for channel in late {
+            let (channel, kind) = (channel.id, channel.kind());
             self.give_up(now, channel, kind);
             self.events.push_back(DfcpEvent::Abandoned { channel, code: DEADLINE_PASSED });
         }
