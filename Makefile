@@ -75,6 +75,7 @@ soak: prerequisites ## Run the random tests at full length: the whole library, w
 	FONTIS_RUNS=20000 $(CARGO) test --release --locked -p fontis-proto --test main tcp
 	FONTIS_RUNS=1000 $(CARGO) test --release --locked -p fontis-cli --test transfer killed_again -- --nocapture
 	$(CARGO) test --release --locked -p fontis-cli --test transfer -- --ignored
+	FONTIS_HOSTILE=10000x10 $(CARGO) test --release --locked -p fontis-cli --test transfer hostile -- --nocapture
 	FONTIS_FLOOD=100000x10 $(CARGO) test --release --locked -p fontis --test flood -- --nocapture
 	FONTIS_RUNS=100000 $(CARGO) test --release --locked -p fontis-codes --test main failure_rate -- --nocapture
 	$(CARGO) clippy --locked $(PEERS) --all-targets -- -D warnings

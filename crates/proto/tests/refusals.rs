@@ -4,8 +4,8 @@ use bytes::Bytes;
 use fontis_base::Duration;
 use fontis_codes::Code;
 use fontis_proto::dfcp::{
-    DfcpConfig, DfcpEvent, Kept, MemoryBudget, NO_ROOM, NOT_ASKED_FOR, ObjectShape, SendOptions,
-    TOO_LONG,
+    CloseReason, DfcpConfig, DfcpEvent, DfcpPacket, Frame, Kept, MemoryBudget, NO_ROOM,
+    NOT_ASKED_FOR, ObjectShape, SendOptions, TOO_LONG,
 };
 
 use super::pair::{Pair, Side};
@@ -123,4 +123,35 @@ fn many_long_messages_at_once_all_arrive_although_they_do_not_fit_together() {
         }
     }
     assert_eq!(messages(&pair), 40, "{:?}", pair.server().stats());
+}
+
+#[test]
+fn who_offers_on_and_on_and_takes_no_answer_is_left() {
+    for hears in [true, false] {
+        let mut pair = connected(DfcpConfig::default());
+        let now = pair.now;
+        pair.server().refuse_unasked(now);
+        pair.alter = Box::new(move |side, packet| {
+            if let (false, Side::Client, DfcpPacket::Sealed { frames, .. }) = (hears, side, packet)
+            {
+                frames.retain(|frame| !matches!(frame, Frame::Feedback(_)));
+            }
+        });
+        let shape = ObjectShape::partition(1 << 20, 1192, Code::RaptorQ);
+        for _ in 0..1000 {
+            let now = pair.now;
+            pair.client.send_object(now, shape, Bytes::new(), SendOptions::default());
+            pair.run_for(Duration::from_millis(5));
+        }
+        pair.run_for(Duration::from_secs(5));
+        let overrun = DfcpEvent::Closed(CloseReason::Overrun);
+        assert_eq!(pair.events_of(Side::Server).contains(&&overrun), !hears);
+        let refused = pair.server().stats().refused;
+        assert!(if hears { refused == 1000 } else { refused <= 256 }, "{refused} were refused");
+        let told = pair.events_of(Side::Client).into_iter().find_map(|event| match event {
+            DfcpEvent::Closed(CloseReason::Peer { code, .. }) => Some(*code),
+            _ => None,
+        });
+        assert_eq!(told, if hears { None } else { Some(7) });
+    }
 }

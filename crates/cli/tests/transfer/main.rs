@@ -10,6 +10,8 @@ mod flute;
 #[cfg(target_os = "linux")]
 mod folders;
 #[cfg(target_os = "linux")]
+mod hostile;
+#[cfg(target_os = "linux")]
 mod paths;
 mod qlog;
 #[cfg(unix)]

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fontis_base::{Duration, Time};
 
@@ -19,6 +19,9 @@ const GATHERING: (Duration, Duration) = (Duration::from_millis(1), Duration::fro
 
 /// Frames about messages that are so far apart are not worth waiting.
 const FAR: Duration = Duration::from_millis(100);
+
+/// Of those that are due, and of the runs of messages, so many are looked at.
+const LATEST: usize = 8;
 
 /// How soon a frame leaves, and again.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,14 +44,6 @@ struct Entry {
 }
 
 impl Entry {
-    /// When it leaves by itself, if the next gathering is at `gathering`.
-    fn leaves_at(&self, gathering: Time) -> Time {
-        match self.haste {
-            Haste::Prompt => self.due,
-            Haste::Gathered { .. } => self.alone.max(gathering),
-        }
-    }
-
     /// It leaves now.
     fn leaves(&mut self, now: Time, timeout: Duration, pause: Duration) {
         let first = *self.first.get_or_insert(now);
@@ -72,10 +67,27 @@ impl Entry {
     }
 }
 
+/// Frames by the time of something, the earliest first.
+type Agenda = BTreeSet<(Time, ControlId)>;
+
+/// Those of an agenda that are due.
+fn due(agenda: &Agenda, now: Time) -> impl Iterator<Item = ControlId> {
+    agenda.iter().take_while(move |(at, _)| *at <= now).map(|(_, id)| *id)
+}
+
 /// Frames that must arrive: sent again until a packet that carried them is reported as received.
+///
+/// A peer that reports nothing makes them many, so that none is looked for among all.
 #[derive(Default)]
 pub(super) struct Control {
     entries: BTreeMap<ControlId, Entry>,
+    /// Prompt ones, by when they leave.
+    prompt: Agenda,
+    /// Gathered ones, by when they leave with a packet that leaves anyway, and by themselves.
+    riding: Agenda,
+    alone: Agenda,
+    /// Those that tell of messages that were given up.
+    runs: BTreeSet<ControlId>,
     next: ControlId,
     /// When frames that wait for others last left, and when they may again.
     gathered: Option<Time>,
@@ -101,32 +113,56 @@ impl Control {
     /// at number `after` or later, since all from there on have ended: however many are given up,
     /// and however often the frame is lost, it stays one, and small.
     pub(super) fn give_up(&mut self, now: Time, run: MessageRun, after: u32) {
-        let joins = |entry: &Entry| match entry.frame {
+        let joins = |id: &ControlId| match self.entries.get(id)?.frame {
             Frame::GivenUp(earlier) if earlier.is_ordered() == run.is_ordered() => {
-                (after..=run.first()).contains(&earlier.end()).then_some(earlier)
+                (after..=run.first()).contains(&earlier.end()).then_some((*id, earlier))
             }
             _ => None,
         };
-        let found = self.entries.iter().find_map(|(id, entry)| Some((*id, joins(entry)?)));
+        let found = self.runs.iter().rev().take(LATEST).find_map(joins);
         // Ordered messages behind it wait for it.
         let haste = Haste::Gathered { copies: u32::from(run.is_ordered()) };
         let Some((id, earlier)) = found else {
             return self.insert(now, Frame::GivenUp(run), haste);
         };
         // A packet on its way tells of the earlier ones only.
-        let entry = self.entries.remove(&id).map(|entry| Entry {
-            frame: Frame::GivenUp(earlier.through(run)),
-            due: now,
-            ..entry
-        });
-        self.entries.extend(entry.map(|entry| (self.next, entry)));
-        self.next += 1;
+        if let Some(entry) = self.remove(id) {
+            self.add(Entry { frame: Frame::GivenUp(earlier.through(run)), due: now, ..entry });
+        }
     }
 
     fn insert(&mut self, now: Time, frame: Frame, haste: Haste) {
-        self.entries
-            .insert(self.next, Entry { frame, haste, first: None, sent: 0, due: now, alone: now });
+        self.add(Entry { frame, haste, first: None, sent: 0, due: now, alone: now });
+    }
+
+    fn add(&mut self, entry: Entry) {
+        self.put(self.next, entry);
         self.next += 1;
+    }
+
+    fn put(&mut self, id: ControlId, entry: Entry) {
+        match entry.haste {
+            Haste::Prompt => {
+                self.prompt.insert((entry.due, id));
+            }
+            Haste::Gathered { .. } => {
+                self.riding.insert((entry.due, id));
+                self.alone.insert((entry.alone, id));
+            }
+        }
+        if let Frame::GivenUp(_) = entry.frame {
+            self.runs.insert(id);
+        }
+        self.entries.insert(id, entry);
+    }
+
+    fn remove(&mut self, id: ControlId) -> Option<Entry> {
+        let entry = self.entries.remove(&id)?;
+        self.prompt.remove(&(entry.due, id));
+        self.riding.remove(&(entry.due, id));
+        self.alone.remove(&(entry.alone, id));
+        self.runs.remove(&id);
+        Some(entry)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -145,7 +181,9 @@ impl Control {
 
     /// When the next frame leaves by itself, if those that wait for others do so until `gathering`.
     pub(super) fn due(&self, gathering: Time) -> Option<Time> {
-        self.entries.values().map(|entry| entry.leaves_at(gathering)).min()
+        let prompt = self.prompt.first().map(|(at, _)| *at);
+        let alone = self.alone.first().map(|(at, _)| gathering.max(*at));
+        prompt.into_iter().chain(alone).min()
     }
 
     /// The next frame of at most `room` bytes that leaves by itself; it is taken to be sent now.
@@ -160,7 +198,9 @@ impl Control {
         if self.gathered == Some(now) {
             return self.ride(now, timeout, room);
         }
-        self.send(now, timeout, room, |entry| entry.leaves_at(gathering) <= now)
+        let alone = due(&self.alone, now).take_while(|_| gathering <= now);
+        let id = self.fitting(due(&self.prompt, now).chain(alone), room)?;
+        self.send(now, timeout, id)
     }
 
     /// The next frame of at most `room` bytes that leaves with a packet that leaves anyway.
@@ -170,44 +210,53 @@ impl Control {
         timeout: Duration,
         room: usize,
     ) -> Option<(ControlId, Frame)> {
-        self.send(now, timeout, room, |entry| entry.due <= now)
+        let id = self.fitting(due(&self.prompt, now).chain(due(&self.riding, now)), room)?;
+        self.send(now, timeout, id)
     }
 
-    fn send(
-        &mut self,
-        now: Time,
-        timeout: Duration,
-        room: usize,
-        leaves: impl Fn(&Entry) -> bool,
-    ) -> Option<(ControlId, Frame)> {
-        let fits = |entry: &Entry| super::wire::frame_len(&entry.frame) <= room;
-        let (id, entry) =
-            self.entries.iter_mut().find(|(_, entry)| leaves(entry) && fits(entry))?;
+    /// The first frame of at most `room` bytes.
+    fn fitting(&self, due: impl Iterator<Item = ControlId>, room: usize) -> Option<ControlId> {
+        let fits = |id: &ControlId| {
+            let length = |entry: &Entry| super::wire::frame_len(&entry.frame);
+            self.entries.get(id).is_some_and(|entry| length(entry) <= room)
+        };
+        due.take(LATEST).find(fits)
+    }
+
+    fn send(&mut self, now: Time, timeout: Duration, id: ControlId) -> Option<(ControlId, Frame)> {
+        let mut entry = self.remove(id)?;
         let pause = (timeout / GATHERINGS).clamp(GATHERING.0, GATHERING.1);
         if entry.haste != Haste::Prompt {
             (self.gathered, self.gathering) = (Some(now), now + pause);
         }
         entry.leaves(now, timeout, pause);
-        Some((*id, entry.frame.clone()))
+        let frame = entry.frame.clone();
+        self.put(id, entry);
+        Some((id, frame))
     }
 
     /// The frame arrived.
     pub(super) fn delivered(&mut self, id: ControlId) {
-        self.entries.remove(&id);
+        self.remove(id);
     }
 
     /// A packet that carried the frame was lost on a path that carries packets: it goes out again
     /// at once, and the patience that silence has taught is forgotten.
     pub(super) fn lost(&mut self, now: Time, id: ControlId) {
-        if let Some(entry) = self.entries.get_mut(&id) {
+        if let Some(mut entry) = self.remove(id) {
             (entry.due, entry.alone) = (entry.due.min(now), entry.alone.min(now));
             entry.sent = entry.sent.min(COPIES.len() as u32);
+            self.put(id, entry);
         }
     }
 
     /// Drops every frame that `useless` says is.
     pub(super) fn retract(&mut self, useless: impl Fn(&Frame) -> bool) {
-        self.entries.retain(|_, entry| !useless(&entry.frame));
+        let is_useless = |(id, entry): (&ControlId, &Entry)| useless(&entry.frame).then_some(*id);
+        let found: Vec<_> = self.entries.iter().filter_map(is_useless).collect();
+        for id in found {
+            self.remove(id);
+        }
     }
 }
 

@@ -122,6 +122,9 @@ pub enum CloseReason {
     /// The peer reported the arrival of packets that were never sent.
     #[error("the peer reported the arrival of packets that were never sent")]
     Untrue,
+    /// The peer began far more than it took answers for.
+    #[error("the peer began far more than it took answers for")]
+    Overrun,
     /// The two sides have no version in common.
     #[error("the peer speaks other versions of the protocol")]
     Version,

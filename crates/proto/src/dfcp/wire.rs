@@ -17,6 +17,8 @@ use crate::wire::{self, take_varint};
 
 /// Bytes of a token at most.
 pub const MAX_TOKEN: usize = 128;
+/// The most frames that a packet holds: many small ones cost more than a long one.
+pub const MAX_FRAMES: usize = 128;
 /// The highest limit that can be told, in bit/s.
 const MAX_LIMIT: u64 = (1 << 62) - 2;
 
@@ -181,6 +183,9 @@ pub fn decode_frames(bytes: Bytes) -> Result<Frames, DfcpWireError> {
 /// The same, added to `frames`; if it fails some may be there.
 pub fn decode_frames_into(mut bytes: Bytes, frames: &mut Frames) -> Result<(), DfcpWireError> {
     while bytes.has_remaining() {
+        if frames.len() >= MAX_FRAMES {
+            return Err(DfcpWireError::Forbidden("number of frames"));
+        }
         frames.push(decode(&mut bytes)?);
     }
     Ok(())

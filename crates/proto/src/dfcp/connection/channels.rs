@@ -2,7 +2,7 @@ use bytes::Bytes;
 use fontis_base::Time;
 use fontis_codes::Code;
 
-use super::super::code::DEADLINE_PASSED;
+use super::super::code::{DEADLINE_PASSED, NOT_ASKED_FOR};
 use super::super::event::{CodingJob, DfcpEvent, JobDone};
 use super::super::message_run::MessageRun;
 use super::super::packet::{ChannelId, Frame, LiveKind, ObjectShape, Open};
@@ -283,7 +283,8 @@ impl DfcpConnection {
             _ => None,
         };
         let frame = Frame::Abandon { channel, code, sequence };
-        match sequence.is_some() || is_bulk(kind) {
+        // Who offers what nobody asked for need not know it at once.
+        match sequence.is_some() || (is_bulk(kind) && code != NOT_ASKED_FOR) {
             true => self.control.push(now, frame),
             false => self.control.gather(now, frame, 0),
         }

@@ -47,6 +47,9 @@ const MAX_JOBS: usize = 8;
 /// The code and the words for a peer that reports the arrival of packets that were never sent.
 const CODE_UNTRUE: u32 = 6;
 const UNTRUE: &str = "feedback on packets that were not sent";
+/// The same for a peer that begins more than it takes answers for.
+pub(super) const CODE_OVERRUN: u32 = 7;
+pub(super) const OVERRUN: &str = "more was begun than answers were taken for";
 /// Whose limit of the sending rate it is.
 const OURS: usize = 0;
 const THEIRS: usize = 1;

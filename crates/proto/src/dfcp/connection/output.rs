@@ -250,7 +250,7 @@ impl DfcpConnection {
         let dirty = core::mem::take(&mut path.feedback.dirty);
         let mut room = room.saturating_sub(wire::frames_len(frames) + 8);
         for channel in dirty {
-            if room < LEAST_STATUS {
+            if room < LEAST_STATUS || frames.len() > wire::MAX_FRAMES / 2 {
                 self.paths[at].feedback.dirty.insert(channel);
                 is_left = true;
                 continue;
@@ -292,7 +292,9 @@ impl DfcpConnection {
             return;
         }
         let patience = self.paths[at].rtt.timeout();
-        while let Some((id, frame)) = self.control.ride(now, patience, room) {
+        while frames.len() < wire::MAX_FRAMES - 1
+            && let Some((id, frame)) = self.control.ride(now, patience, room)
+        {
             room = room.saturating_sub(wire::frame_len(&frame));
             frames.push(frame);
             meta.control.push(id);
@@ -313,7 +315,9 @@ impl DfcpConnection {
         let at = self.paths.main(now);
         let (mut room, patience) = (self.room(at), self.paths[at].rtt.timeout());
         let gathering = self.control.gathering(self.next_feedback(now));
-        while let Some((id, frame)) = self.control.take(now, patience, room, gathering) {
+        while frames.len() < wire::MAX_FRAMES
+            && let Some((id, frame)) = self.control.take(now, patience, room, gathering)
+        {
             room = room.saturating_sub(wire::frame_len(&frame));
             frames.push(frame);
             meta.control.push(id);
@@ -377,12 +381,9 @@ impl DfcpConnection {
         // Feedback and frames about messages that wait for their time go along with a short one.
         let has_feedback = self.paths[at].feedback.at.is_some();
         if !alone && (has_feedback || !self.control.is_empty()) {
+            let ride = if has_feedback { Self::tell } else { Self::take_along };
             let room = self.room(at).saturating_sub(wire::frame_len(&symbols));
-            match room < ROOM_TO_RIDE {
-                true => {}
-                false if has_feedback => self.tell(now, at, room, &mut frames, &mut meta),
-                false => self.take_along(now, at, room, &mut frames, &mut meta),
-            }
+            (room >= ROOM_TO_RIDE).then(|| ride(self, now, at, room, &mut frames, &mut meta));
         }
         frames.push(symbols);
         self.seal(now, at, frames, meta)

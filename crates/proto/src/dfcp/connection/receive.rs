@@ -6,12 +6,12 @@ use fontis_codes::{Code, Decoded};
 
 use super::super::budget::{Charge, ENTRY, Full, block_cost};
 use super::super::code::{DEADLINE_PASSED, NO_ROOM, NOT_ASKED_FOR, TOO_LONG};
-use super::super::event::{CodingJob, DfcpEvent};
+use super::super::event::{CloseReason, CodingJob, DfcpEvent};
 use super::super::message_run::MessageRun;
 use super::super::packet::{ChannelId, Frame, LiveKind, Open, SymbolsFrame};
 use super::super::receiving::{Asked, Limits, Received, RecvChannel};
 use super::super::shape::foreign_shape;
-use super::DfcpConnection;
+use super::{CODE_OVERRUN, DfcpConnection, OVERRUN};
 
 /// Symbols kept for channels that are not open yet.
 const EARLY_SYMBOLS: usize = 256;
@@ -21,8 +21,12 @@ const MAX_CHANNELS: usize = 1024;
 /// that have been delivered: beyond, a peer only wants memory.
 pub(super) const MAX_AHEAD: u32 = 1 << 16;
 /// Control frames that may wait for the peer's word that they have arrived. Each channel that ends
-/// causes one, so a peer that never says so opens no more.
+/// causes one, so a peer that never says so opens no more; if it goes on all the same, the
+/// connection ends.
 const MAX_CONTROL: usize = 4096;
+const FAR_TOO_MANY: usize = 2 * MAX_CONTROL;
+/// The same where objects were offered that nobody asked for.
+const TOO_MANY_UNASKED: usize = 256;
 
 /// What the peer's channels bring.
 impl DfcpConnection {
@@ -248,6 +252,11 @@ impl DfcpConnection {
 
     /// Gives up a channel of the peer, and tells the peer why.
     fn refuse(&mut self, now: Time, channel: ChannelId, code: u32) {
+        let most = if code == NOT_ASKED_FOR { TOO_MANY_UNASKED } else { FAR_TOO_MANY };
+        if self.control.len() >= most {
+            self.close_for(now, CloseReason::Overrun, CODE_OVERRUN, OVERRUN);
+            return;
+        }
         let kind = self.recv.remove(&channel).map(|receiving| receiving.kind());
         self.stats.refused += 1;
         self.mark_clean(channel);

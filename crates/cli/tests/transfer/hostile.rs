@@ -1,0 +1,303 @@
+//! What a client that has connected and then sends anything costs a server, and the others.
+//!
+//! `FONTIS_HOSTILE=10000x10 cargo test --release -p fontis-cli --test transfer hostile --
+//! --nocapture` sends so many packets a second for so many seconds of each kind, and prints what
+//! that took of the server beside an honest client at 100 Mbit/s; without the variable it is a
+//! small sample.
+
+use std::fs;
+use std::net::UdpSocket;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
+use fontis::protection::{Header, Initiator, header};
+use fontis::{Identity, PublicKey};
+use fontis_base::Stream;
+use fontis_proto::dfcp::{
+    BlockNeed, BlockStatus, ConnectionId, DfcpPacket, Feedback, Frame, Frames, Hello, Live,
+    LiveKind, MessageRun, ObjectShape, Open, Params, Session, SymbolsFrame, VERSION, wire,
+};
+
+use super::support::{Bench, Listener, content};
+
+/// Bytes of a packet's frames.
+const ROOM: usize = 1150;
+/// What honest clients get, in Mbit/s.
+const HONEST: u64 = 100;
+
+/// What a hostile client sends.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Pings,
+    /// Feedback of as many runs as fit.
+    Reports,
+    /// Objects that nobody asked for.
+    Offers,
+    /// Long messages, each begun and left.
+    Beginnings,
+    /// Blocks of a message whose symbols say nothing.
+    Nonsense,
+    /// Ends of channels here and there.
+    Ends,
+    /// Statuses of channels that there are not.
+    Statuses,
+    Anything,
+}
+
+const KINDS: [Kind; 8] = [
+    Kind::Pings,
+    Kind::Reports,
+    Kind::Offers,
+    Kind::Beginnings,
+    Kind::Nonsense,
+    Kind::Ends,
+    Kind::Statuses,
+    Kind::Anything,
+];
+
+impl Kind {
+    fn frame(self, turn: u32, largest: u64, random: &mut Stream) -> Frame {
+        // The initiator's channels are even.
+        let channel = 2 * (turn % 60_000);
+        let live = |block_len, fin| Some(Live { kind: LiveKind::Message, block_len, fin });
+        let symbols = |channel, esi, live, random: &mut Stream| {
+            let mut data = vec![0; 1000];
+            random.fill(&mut data);
+            let (block, count, whole, long, len) = (0, 1, false, false, 1000);
+            let data = Bytes::from(data);
+            Frame::Symbols(SymbolsFrame {
+                channel,
+                block,
+                esi,
+                count,
+                live,
+                whole,
+                long,
+                len,
+                data,
+            })
+        };
+        match self {
+            Self::Pings => Frame::Ping,
+            Self::Reports => Frame::Feedback(Box::new(Feedback {
+                largest,
+                received_at_us: u64::from(turn),
+                runs: (0..400).map(|_| 1 + random.below(3) as u32).collect(),
+                ..Feedback::default()
+            })),
+            Self::Offers => {
+                let object =
+                    ObjectShape { size: 1 << 40, block_size: 1 << 20, symbol_size: 1192, code: 1 };
+                Frame::Open(Box::new(Open { channel, object, label: Bytes::from(vec![1; 1000]) }))
+            }
+            Self::Beginnings => symbols(channel, 0, live(256 << 10, false), random),
+            Self::Nonsense => {
+                // 300 symbols of 1000 bytes, and then the next message.
+                let channel = 2 * ((turn / 300) % 60_000);
+                symbols(channel, random.below(1 << 20) as u32, live(256_000, true), random)
+            }
+            Self::Ends => {
+                let first = 2 * random.below(60_000) as u32;
+                let run = MessageRun::new(random.below(2) == 0, first, 1 + random.below(3) as u32);
+                run.map_or(Frame::Ping, Frame::GivenUp)
+            }
+            Self::Statuses => Frame::Blocks(Box::new(BlockStatus {
+                channel: 1 + channel,
+                sequence: turn,
+                floor: 0,
+                limit: u32::MAX,
+                blocks: (0..100)
+                    .map(|step| BlockNeed { block: 3 * step, needed: u32::MAX, done: false })
+                    .collect(),
+            })),
+            Self::Anything => {
+                let kind = KINDS[random.below(KINDS.len() as u64 - 1) as usize];
+                kind.frame(turn, largest, random)
+            }
+        }
+    }
+}
+
+/// A client that has connected.
+struct Client {
+    socket: UdpSocket,
+    session: Initiator,
+    server: ConnectionId,
+    /// The next packet's number, and the highest that came.
+    number: u64,
+    largest: u64,
+}
+
+impl Client {
+    fn connect(port: u16, key: PublicKey, turn: u64) -> Option<Self> {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(("127.0.0.1", port)).unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        let secret = *Identity::generate().secret();
+        let mut session = Initiator::new(secret, *key.as_bytes(), None);
+        let hello = Hello { params: Params::default(), frames: Vec::new() };
+        let source = ConnectionId(turn.to_be_bytes());
+        let (mut datagram, mut answer) = (Vec::new(), [0; 2000]);
+        session.seal(&DfcpPacket::Syn { version: VERSION, source, hello }, &mut datagram).ok()?;
+        socket.send(&datagram).ok()?;
+        loop {
+            let length = socket.recv(&mut answer).ok()?;
+            if let Some(Header::Cookie { cookie, .. }) = header(&answer[..length]) {
+                socket.send(session.prove(&cookie)?).ok()?;
+                continue;
+            }
+            if let Ok(DfcpPacket::SynAck { source: server, .. }) =
+                session.open(BytesMut::from(&answer[..length]))
+            {
+                socket.set_nonblocking(true).unwrap();
+                let mut client = Self { socket, session, server, number: 0, largest: 0 };
+                client.send([Frame::Confirm].into_iter().collect());
+                return Some(client);
+            }
+        }
+    }
+
+    fn send(&mut self, frames: Frames) {
+        let number = self.number;
+        let packet = DfcpPacket::Sealed { destination: self.server, path: 0, number, frames };
+        let mut datagram = Vec::new();
+        if self.session.seal(&packet, &mut datagram).is_ok() {
+            let _ = self.socket.send(&datagram);
+        }
+        self.number += 1;
+    }
+
+    /// Takes what came; false if the server has ended the connection.
+    fn hear(&mut self) -> bool {
+        let mut answer = [0; 2000];
+        while let Ok(length) = self.socket.recv(&mut answer) {
+            if let Ok(DfcpPacket::Sealed { number, frames, .. }) =
+                self.session.open(BytesMut::from(&answer[..length]))
+            {
+                self.largest = self.largest.max(number);
+                if frames.iter().any(|frame| matches!(frame, Frame::Close { .. })) {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+}
+
+/// Sends packets of a kind until `over`; how many, and how often it was parted from.
+fn attack(kind: Kind, server: (u16, PublicKey), rate: u64, over: &AtomicBool) -> (u64, u64) {
+    let mut random = Stream::new(7, "hostile");
+    let (start, mut sent, mut connections, mut turn) = (Instant::now(), 0, 0, 0);
+    let mut client = None;
+    while !over.load(Ordering::Relaxed) {
+        let Some(one) = &mut client else {
+            connections += 1;
+            client = Client::connect(server.0, server.1, connections);
+            turn = 0;
+            continue;
+        };
+        let due = (start.elapsed().as_secs_f64() * rate as f64) as u64;
+        sent = sent.max(due.saturating_sub(rate / 10));
+        while sent < due {
+            let mut frames = Frames::new();
+            let mut room = ROOM;
+            loop {
+                let frame = kind.frame(turn, one.largest, &mut random);
+                let length = wire::frame_len(&frame);
+                if length > room || frames.len() == wire::MAX_FRAMES {
+                    break;
+                }
+                room -= length;
+                turn += 1;
+                frames.push(frame);
+            }
+            one.send(frames);
+            sent += 1;
+        }
+        if !one.hear() {
+            client = None;
+        }
+        std::thread::sleep(Duration::from_micros(500));
+    }
+    (sent, connections)
+}
+
+/// Seconds of processor that a process has taken, and the most bytes that it held.
+fn cost(process: u32) -> (f64, u64) {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    let (_, fields) = stat.rsplit_once(") ").unwrap();
+    let ticks: u64 = fields.split(' ').skip(11).take(2).map(|n| n.parse::<u64>().unwrap()).sum();
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let kib: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    (ticks as f64 / 100.0, kib << 10)
+}
+
+/// What a server took while an honest client fetched a file, and somebody else something.
+#[derive(Debug)]
+struct Cost {
+    processor: f64,
+    memory: u64,
+    /// How long the honest client took.
+    honest: f64,
+}
+
+fn measure(seconds: f64, beside: impl FnOnce(&Bench, &Listener, &AtomicBool) + Send) -> Cost {
+    let bench = Bench::new();
+    fs::write(bench.path("served/file"), content((HONEST as f64 * 125e3 * seconds) as usize))
+        .unwrap();
+    let server = bench.serve(&[]);
+    let (before, _) = cost(server.id());
+    let over = AtomicBool::new(false);
+    let limit = format!("{HONEST}mbit");
+    let honest = std::thread::scope(|scope| {
+        scope.spawn(|| beside(&bench, &server, &over));
+        std::thread::sleep(Duration::from_millis(200));
+        let start = Instant::now();
+        let got = bench.run(&["get", &server.url_of("file"), "got/", "--limit", &limit]);
+        let took = start.elapsed().as_secs_f64();
+        over.store(true, Ordering::Relaxed);
+        assert_eq!(got.code, 0, "{}", got.stderr);
+        took
+    });
+    let (after, memory) = cost(server.id());
+    Cost { processor: (after - before) / honest, memory, honest }
+}
+
+#[test]
+fn a_client_that_sends_anything_costs_little() {
+    let asked = std::env::var("FONTIS_HOSTILE").ok();
+    let (rate, seconds): (u64, f64) = match &asked {
+        Some(text) => {
+            let (rate, seconds) = text.split_once('x').expect("PACKETSxSECONDS");
+            (rate.parse().unwrap(), seconds.parse().unwrap())
+        }
+        None => (2000, 0.2),
+    };
+    // Two honest clients.
+    let honest = measure(seconds, |bench, server, _| {
+        let limit = format!("{HONEST}mbit");
+        let got = bench.run(&["get", &server.url_of("file"), "other/", "--limit", &limit]);
+        assert_eq!(got.code, 0, "{}", got.stderr);
+    });
+    println!("two honest clients: {honest:.3?}");
+    for kind in KINDS {
+        let (mut sent, mut connections) = (0, 0);
+        let with = measure(seconds, |_, server, over| {
+            let key = server.key.parse().unwrap();
+            (sent, connections) = attack(kind, (server.port, key), rate, over);
+        });
+        let (more, share) = (with.processor - honest.processor, honest.honest / with.honest);
+        println!(
+            "{kind:?}: {sent} packets, {connections} connections; {more:+.3} of a processor, \
+             {:+.1} MB, {share:.2} of the honest client's rate",
+            with.memory as f64 / 1e6 - honest.memory as f64 / 1e6,
+        );
+        assert!(sent > 0 && connections > 0, "{kind:?}");
+        assert!(with.memory < honest.memory + (64 << 20), "{kind:?}: {with:?}");
+        if asked.is_some() {
+            assert!(share >= 0.9 && more < 0.1, "{kind:?}: {with:?}");
+        }
+    }
+}
