@@ -132,7 +132,7 @@ fn wrong_flags_are_said() {
         (&["send", "served/x", "--to", "127.0.0.1:9", "--fec", "none", "--repair", "5"], "repair"),
         (&["send", "served/x", "--to", "127.0.0.1:9", "--symbol-size", "1401"], "multiple of 4"),
         (&["send", "served/x", "--to", "127.0.0.1:9", "--interface", "lo"], "--interface"),
-        (&["send", "served/x", "--to", "127.0.0.1:9", "--rate", "1"], "8 kbit/s"),
+        (&["send", "served/x", "--to", "127.0.0.1:9", "--rate", "1kbit"], "8 kbit/s"),
         (&["receive", "--listen", "232.1.2.3:4437"], "--source"),
         (&["receive", "--listen", "127.0.0.1:0", "--objects", "0"], "--objects"),
     ] {
