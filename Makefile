@@ -4,7 +4,7 @@ SHELL := /bin/bash
 CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 PEERS := --manifest-path peers/Cargo.toml --target-dir target/peers
-FUZZ_TARGETS := frames hello notation block_decoder large_decoder raptorq_object encoding_plan window_decoder connection peer published dccp sctp tcp scenario trace datagram syn token message manifest name tree journal url control sink endpoint
+FUZZ_TARGETS := frames hello notation block_decoder large_decoder raptorq_object encoding_plan window_decoder connection peer published dccp sctp tcp flute scenario trace datagram syn token message manifest name tree journal url control sink endpoint
 
 export FILE FUZZ_SECONDS
 
@@ -79,7 +79,7 @@ soak: prerequisites ## Run the random tests at full length: the whole library, w
 	FONTIS_FLOOD=100000x10 $(CARGO) test --release --locked -p fontis --test flood -- --nocapture
 	FONTIS_RUNS=100000 $(CARGO) test --release --locked -p fontis-codes --test main failure_rate -- --nocapture
 	$(CARGO) clippy --locked $(PEERS) --all-targets -- -D warnings
-	FONTIS_RUNS=10000 $(CARGO) test --release --locked $(PEERS) -- --nocapture block object
+	FONTIS_RUNS=10000 $(CARGO) test --release --locked $(PEERS) -- --nocapture block object flute
 	FONTIS_RUNS=100000 $(CARGO) test --release --locked $(PEERS) -- --nocapture failure_rate
 
 viewer: prerequisites ## Build the pages of fontis view, which the command takes in

@@ -54,6 +54,7 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         "rate": {"congestion"},
         "cast": TRANSPORT,
         "swarm": set(),
+        "flute": set(),
         "dfcp": TRANSPORT,
         "tcp": TRANSPORT,
         "published": TRANSPORT,

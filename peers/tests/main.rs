@@ -1,9 +1,10 @@
-//! The codes of Fontis against other implementations: the same bytes on the wire, in both
+//! The codes and FLUTE of Fontis against other implementations: the same bytes on the wire, in both
 //! directions.
 //!
 //! `FONTIS_RUNS` sets the number of random cases; a failure prints the seed that repeats it.
 
 mod failure_rate;
+mod flute;
 mod raptor10_block;
 mod raptorq_block;
 mod raptorq_object;

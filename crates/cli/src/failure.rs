@@ -32,6 +32,12 @@ impl From<fontis::IdentityError> for Failure {
     }
 }
 
+impl From<fontis::flute::FluteError> for Failure {
+    fn from(error: fontis::flute::FluteError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
 impl From<fontis::BindError> for Failure {
     fn from(error: fontis::BindError) -> Self {
         Self::Failed(error.to_string())

@@ -24,10 +24,12 @@ pub(crate) fn reachable(listener: SocketAddr) -> Vec<SocketAddr> {
     addresses.into_iter().map(|ip| SocketAddr::new(ip, listener.port())).collect()
 }
 
-/// The interface of this name, with an address of the family.
+/// The interface of this name or with this address, with an address of the family.
 pub(crate) fn group_interface(name: &str, ipv6: bool) -> Result<GroupInterface, Failure> {
     let all = if_addrs::get_if_addrs().unwrap_or_default();
-    let mut own: Vec<_> = all.into_iter().filter(|one| one.name == name).collect();
+    let ip: Option<IpAddr> = name.parse().ok();
+    let is_meant = |one: &if_addrs::Interface| one.name == name || Some(one.ip()) == ip;
+    let mut own: Vec<_> = all.into_iter().filter(is_meant).collect();
     if own.is_empty() {
         let text = format!("there is no interface {name}: `ip link` lists those that are");
         return Err(Failure::Failed(text));

@@ -14,6 +14,7 @@ mod control;
 pub mod dial;
 mod estimate;
 pub mod failure;
+mod flute;
 pub mod get;
 mod interfaces;
 mod join;
@@ -91,6 +92,7 @@ enum Command {
     Send(send::Args),
     Cast(cast::Args),
     Join(join::Args),
+    Flute(flute::Args),
     Call(call::Args),
     Paths(survey::Args),
     #[cfg(unix)]
@@ -125,6 +127,7 @@ impl Command {
             Self::Send(args) => args.json,
             Self::Cast(args) => args.json,
             Self::Join(args) => args.json,
+            Self::Flute(args) => args.json(),
             Self::Call(args) => args.json,
             Self::Paths(args) => args.json,
             #[cfg(unix)]
@@ -158,6 +161,7 @@ impl Command {
             Self::Send(args) => send::run(&args),
             Self::Cast(args) => cast::run(&args),
             Self::Join(args) => join::run(&args),
+            Self::Flute(args) => flute::run(&args),
             Self::Call(args) => call::run(&args),
             Self::Paths(args) => survey::run(&args),
             #[cfg(unix)]

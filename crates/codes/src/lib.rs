@@ -11,7 +11,8 @@
 //!
 //! [`raptorq`] has what RFC 6330 says of whole objects, and encoding plans; [`window`] the codes
 //! for streams that cannot wait for a block; [`SparseCode`] LT codes and the 2015 prototype's with
-//! parameters of one's own. `docs/codes.md` says which code to choose when.
+//! parameters of one's own; [`SmallReedSolomon`] the code of RFC 5510. `docs/codes.md` says which
+//! code to choose when.
 //!
 //! A symbol is identified by (object, block, esi) and never by a connection: that is what lets
 //! paths, sources and receivers be many.
@@ -39,6 +40,7 @@ mod precode;
 pub mod raptorq;
 mod reed_solomon;
 mod simd;
+mod small_reed_solomon;
 mod sparse;
 #[cfg(test)]
 mod sparse_oracle;
@@ -52,6 +54,7 @@ pub use counting::prototype_overhead;
 pub use decoder::{BlockDecoder, DecodeJob, Decoded, Runs, SymbolError};
 pub use degrees::Distribution;
 pub use encoder::{BlockEncoder, RepairJob, RepairSymbols};
+pub use small_reed_solomon::{ReedSolomonPoints, SmallReedSolomon};
 pub use sparse::{SparseCode, SparseDecoder, SparseEncoder};
 pub use taus88::Taus88;
 

@@ -13,7 +13,8 @@
 //! name when it is complete; a [`StreamSink`] writes in order to a stream. Functions on files
 //! block: call them from worker threads.
 //!
-//! [`sctp`] speaks SCTP over UDP to peers that others wrote, and [`dccp`] DCCP over UDP.
+//! [`sctp`] speaks SCTP over UDP to peers that others wrote, [`dccp`] DCCP over UDP, and [`flute`]
+//! sends files to receivers that cannot answer as others do.
 
 mod archive;
 mod connection;
@@ -23,6 +24,7 @@ mod disk;
 mod endpoint;
 mod exclusions;
 mod file;
+pub mod flute;
 mod hash_cache;
 mod hash_tree;
 mod identity;

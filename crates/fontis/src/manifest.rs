@@ -5,7 +5,7 @@
 //! manifest that exists is valid: [`Manifest::new`] and [`Manifest::decode`] refuse everything
 //! else, because what follows writes these paths.
 
-mod check;
+pub(crate) mod check;
 mod entries;
 mod entry;
 mod error;

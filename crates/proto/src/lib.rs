@@ -6,12 +6,14 @@
 //! is compared with, [`published`] the protocol of 2015 from which it comes, [`dccp`] carries
 //! datagrams under congestion control, [`sctp`] messages over several paths, which a [`scheduler`]
 //! chooses; [`cast`] sends one object to many receivers, and in a [`swarm`] each of them is a
-//! source. [`qlog`] tells what happened in a connection.
+//! source; [`flute`] is the standard for sending to many, without encryption. [`qlog`] tells what
+//! happened in a connection.
 
 pub mod cast;
 pub mod congestion;
 pub mod dccp;
 pub mod dfcp;
+pub mod flute;
 pub mod published;
 pub mod qlog;
 pub mod rate;

@@ -4,6 +4,8 @@
 mod connection;
 #[path = "../../../fuzz/inputs/dccp.rs"]
 mod dccp;
+#[path = "../../../fuzz/inputs/flute.rs"]
+mod flute;
 #[path = "../../../fuzz/inputs/frames.rs"]
 mod frames;
 #[path = "../../../fuzz/inputs/hello.rs"]
@@ -27,6 +29,11 @@ use replay::replay;
 #[test]
 fn the_corpus_of_dccp_replays() {
     replay("dccp", dccp::run);
+}
+
+#[test]
+fn the_corpus_of_flute_replays() {
+    replay("flute", flute::run);
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod connection;
 mod corpus;
 mod dccp;
 mod decoding;
+mod flute;
 mod hostile_syn;
 mod jumbo;
 mod messages;

@@ -6,6 +6,7 @@ mod cast;
 #[cfg(unix)]
 mod control;
 mod faults;
+mod flute;
 #[cfg(target_os = "linux")]
 mod folders;
 #[cfg(target_os = "linux")]

@@ -122,7 +122,7 @@ fn check_holes(size: u64, holes: &[Hole]) -> Option<u64> {
 }
 
 /// Checks one file name and returns the error that a path with it deserves.
-pub(super) fn check_component(component: &str) -> Result<(), fn(String) -> ManifestError> {
+pub(crate) fn check_component(component: &str) -> Result<(), fn(String) -> ManifestError> {
     match component {
         "" => Err(ManifestError::EmptyComponent),
         "." | ".." => Err(ManifestError::DotComponent),

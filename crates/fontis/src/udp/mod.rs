@@ -6,6 +6,7 @@ mod alarm;
 mod choice;
 mod clock;
 mod group;
+pub(crate) mod outbox;
 mod route;
 mod socket;
 

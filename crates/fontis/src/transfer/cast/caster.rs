@@ -13,12 +13,12 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use super::blocks::Blocks;
 use super::invitation::Invitation;
 use super::object::CastObject;
-use super::outbox::GroupOutbox;
 use super::seal::{CastId, CastSecret, GroupPacket, GroupSeal, ReportSeal};
 use crate::hash_tree::HashTree;
 use crate::random::random;
 use crate::source::{Source, SourceOptions};
 use crate::transfer::TransferError;
+use crate::udp::outbox::GroupOutbox;
 use crate::udp::{Alarm, Batch, Clock, GroupInterface, Socket, group_sender};
 
 /// The way to a group.

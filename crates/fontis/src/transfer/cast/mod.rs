@@ -11,7 +11,6 @@ mod join;
 mod listener;
 mod object;
 mod one_way;
-mod outbox;
 mod seal;
 
 pub use caster::{CastGroup, CastOptions, CastStatus, Caster};

@@ -11,12 +11,12 @@ use ring::signature::Ed25519KeyPair;
 use super::announcement::{Announcement, signing_key, signing_public};
 use super::caster::CastGroup;
 use super::object::CastObject;
-use super::outbox::GroupOutbox;
 use super::seal::{CastId, CastSecret, GroupPacket, GroupSeal};
 use crate::identity::{Identity, PublicKey};
 use crate::random::random;
 use crate::source::SourceOptions;
 use crate::transfer::TransferError;
+use crate::udp::outbox::GroupOutbox;
 use crate::udp::{Alarm, Clock, group_sender};
 use crate::url::Secret;
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use fontis_base::Ecn;
 
-use crate::udp::Socket;
+use super::socket::Socket;
 
 /// Datagrams that leave with one call: all have the length of the first, but for the last, which
 /// may be shorter.
@@ -17,7 +17,7 @@ struct Batch {
 }
 
 /// The datagrams for a group that the system has not taken yet.
-pub(super) struct GroupOutbox {
+pub(crate) struct GroupOutbox {
     batches: VecDeque<Batch>,
     most: usize,
 }
@@ -28,20 +28,20 @@ const TOGETHER: usize = 16;
 const MOST: usize = 4;
 
 impl GroupOutbox {
-    pub(super) fn new(socket: &Socket) -> Self {
+    pub(crate) fn new(socket: &Socket) -> Self {
         Self { batches: VecDeque::new(), most: socket.max_segments().min(TOGETHER) }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.batches.is_empty()
     }
 
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.batches.len() >= MOST
     }
 
     /// Adds the datagram that `write` appends.
-    pub(super) fn add(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+    pub(crate) fn add(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let is_open = self.batches.back().is_some_and(|last| !last.is_closed);
         let last = match is_open {
             true => self.batches.back_mut(),
@@ -69,7 +69,7 @@ impl GroupOutbox {
     }
 
     /// Hands everything to the system; false if it takes no more at present.
-    pub(super) fn flush(&mut self, socket: &Socket, group: SocketAddr) -> bool {
+    pub(crate) fn flush(&mut self, socket: &Socket, group: SocketAddr) -> bool {
         while let Some(Batch { bytes, length, count, .. }) = self.batches.front() {
             let segment = (*count > 1).then_some(*length);
             match socket.send(group, None, Ecn::NotEct, bytes, segment) {
