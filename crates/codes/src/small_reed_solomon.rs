@@ -16,8 +16,7 @@ use crate::simd::Level;
 /// receiver can tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReedSolomonPoints {
-    /// 0, 1, α, α², …: those of Rizzo's codec, from which zfec and OpenFEC come, and which RFC 5510
-    /// names as its reference. It is what others send.
+    /// 0, 1, α, α², …: those of zfec and the crate `flute`, and so what others send.
     #[default]
     Reference,
     /// 1, α, α², …: the formula of RFC 5510, section 8.2.1, to the letter.

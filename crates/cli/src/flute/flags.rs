@@ -12,7 +12,7 @@ use crate::interfaces::{group_interface, group_interface_for};
 /// The matrix of Reed-Solomon, as flags name it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Matrix {
-    /// That of zfec, OpenFEC and most others
+    /// That of zfec and the crate flute
     #[default]
     Reference,
     /// That of RFC 5510, section 8.2.1, to the letter
