@@ -23,8 +23,9 @@ const OF_KNOWN: f64 = 0.5;
 const MOST_KNOWN: f64 = 1e9;
 /// Bytes that may be in flight before anything is heard of them.
 const FIRST_FLIGHT: u64 = 64 * 1500;
-/// Silences that end so soon after each other, in time and in round trips, are no outages but an
-/// overload: each begins with half of what the one before it began with.
+/// Where nothing was delivered that anybody confirmed, silences that end so soon after each other,
+/// in time and in round trips, are no outages but an overload: each begins with half of what the
+/// one before it began with.
 const CLOSE_SILENCES: (Duration, u64) = (Duration::from_secs(5), 40);
 /// A queue of so many seconds is far above any target of a fast flow.
 const LONG_QUEUE: f64 = 60e-3;
@@ -304,11 +305,12 @@ impl Auto {
         }
         if core::mem::take(&mut self.silent_rounds) > 0 {
             // The path is tried at what it carried, paced: an outage says nothing about its rate.
-            let known = if self.confirmed > 0.0 { self.confirmed } else { self.before_silence };
             let part = self.end_silence(sample);
-            self.rate = self.rate.max(part * known);
-            if self.confirmed == 0.0 {
+            if self.confirmed > 0.0 {
+                self.rate = self.rate.max(self.confirmed);
+            } else {
                 // Little was known before the silence: go on to find out.
+                self.rate = self.rate.max(part * self.before_silence);
                 self.start.begin();
             }
             self.delivery.restart();
