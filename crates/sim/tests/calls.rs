@@ -109,6 +109,6 @@ fn calls_that_overload_a_link_give_way() {
         assert!(calls.drops < 0.5, "seed {seed}: {} of all packets were dropped", calls.drops);
         // Where a link carries each message twice, with its headers, it serves nearly all.
         let twice = 2.0 * (path.piece() + HEADERS) / path.piece();
-        assert!(over < twice || calls.mean > 0.9, "seed {seed}: {calls:?}");
+        assert!(over < twice || calls.mean > 0.85, "seed {seed}: {calls:?}");
     }
 }
