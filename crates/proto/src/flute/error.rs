@@ -85,6 +85,14 @@ pub enum FecOtiError {
         /// The most encoding symbols.
         all: u32,
     },
+    /// Many symbols that are tiny cost far more to decode than to send.
+    #[error("a block of {symbols} symbols of {size} bytes is not decoded: 64 bytes are the least")]
+    TinySymbols {
+        /// The most source symbols of a block.
+        symbols: u32,
+        /// T, in bytes.
+        size: u16,
+    },
     /// Sub-blocks are not implemented.
     #[error("the object has {0} sub-blocks in each block, and only 1 is implemented")]
     SubBlocks(u16),
@@ -105,6 +113,9 @@ pub enum FdtError {
     /// It lists too much.
     #[error("the FDT instance lists more than {0} files")]
     TooMany(usize),
+    /// What came of it takes more memory than it may.
+    #[error("an FDT instance in so small symbols takes too much memory")]
+    Memory,
     /// It is longer than one may be.
     #[error("an FDT instance of {0} bytes is too long")]
     Length(u64),

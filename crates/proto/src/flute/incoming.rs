@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use fontis_base::IntervalSet;
+use fixedbitset::FixedBitSet;
 use fontis_codes::ReedSolomonPoints;
 
 use super::alc::FecPayloadId;
@@ -14,10 +14,15 @@ pub(super) struct IncomingObject {
     oti: FecOti,
     points: ReedSolomonPoints,
     open: BTreeMap<u32, Open>,
-    done: IntervalSet,
+    done: FixedBitSet,
+    /// Blocks that are not whole.
+    left: u32,
     /// Bytes that all of this takes, about.
     held: usize,
 }
+
+/// What an object takes beside its blocks, about.
+const COST: usize = 256;
 
 /// A block that has begun.
 struct Open {
@@ -37,7 +42,13 @@ pub(super) struct Taken {
 
 impl IncomingObject {
     pub(super) fn new(oti: FecOti, points: ReedSolomonPoints) -> Self {
-        Self { oti, points, open: BTreeMap::new(), done: IntervalSet::default(), held: 0 }
+        let (done, left) = (FixedBitSet::with_capacity(oti.blocks() as usize), oti.blocks());
+        Self { oti, points, open: BTreeMap::new(), done, left, held: Self::least(&oti) }
+    }
+
+    /// Bytes that are taken before anything has come.
+    pub(super) const fn least(oti: &FecOti) -> usize {
+        oti.blocks() as usize / 8 + COST
     }
 
     pub(super) const fn oti(&self) -> FecOti {
@@ -48,8 +59,8 @@ impl IncomingObject {
         self.held
     }
 
-    pub(super) fn is_done(&self) -> bool {
-        self.done.total() >= u64::from(self.oti.blocks())
+    pub(super) const fn is_done(&self) -> bool {
+        self.left == 0
     }
 
     /// Takes the symbols of a packet. A block that they begin gets the number `next`.
@@ -72,7 +83,7 @@ impl IncomingObject {
             });
         }
         let mut taken = Taken::default();
-        if self.done.find(u64::from(number)).is_some() {
+        if self.done.contains(number as usize) {
             return Ok(taken);
         }
         let mut open = match self.open.remove(&number) {
@@ -87,7 +98,8 @@ impl IncomingObject {
         for (esi, symbol) in (esi..).zip(symbols.chunks(usize::from(self.oti.symbol_size()))) {
             if let Some(bytes) = open.decoder.add(esi, symbol) {
                 self.held -= before;
-                self.done.insert(u64::from(number), u64::from(number) + 1);
+                self.done.insert(number as usize);
+                self.left -= 1;
                 taken.block = Some((open.begun, block.range.start, bytes));
                 return Ok(taken);
             }

@@ -90,6 +90,10 @@ pub struct FecOti {
     pub(super) alignment: u8,
 }
 
+/// Blocks of more symbols than so many must have symbols of so many bytes.
+const FEW: u32 = 64;
+const LEAST_SIZE: u16 = 64;
+
 /// One source block of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FecBlock {
@@ -244,6 +248,18 @@ impl FecOti {
             return Err(FecOtiError::Blocks { symbols: all, blocks: count });
         }
         Ok(Self { blocks: count as u32, ..self })
+    }
+
+    /// Whether a receiver should decode it: a stranger chose the symbols.
+    ///
+    /// # Errors
+    /// [`FecOtiError::TinySymbols`], if that costs far more than to send them.
+    pub(super) const fn bearable(&self) -> Result<(), FecOtiError> {
+        let (symbols, size) = (self.max_source, self.symbol_size);
+        match self.scheme.fountain().is_some() && symbols > FEW && size < LEAST_SIZE {
+            true => Err(FecOtiError::TinySymbols { symbols, size }),
+            false => Ok(()),
+        }
     }
 
     /// The scheme.

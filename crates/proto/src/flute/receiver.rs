@@ -87,6 +87,8 @@ pub struct FluteReceiver {
     begun: BTreeMap<u64, (u128, u32)>,
     next: u64,
     held: usize,
+    /// Bytes of the names of files, refused ones among them.
+    names: usize,
     events: VecDeque<FluteEvent>,
     status: FluteStatus,
 }
@@ -107,6 +109,8 @@ enum Progress {
 const VERSION: u8 = 2;
 /// The longest file delivery table.
 const MAX_TABLE: u64 = 8 << 20;
+/// Bytes that what came of one may take.
+const TABLE_MEMORY: usize = 4 * MAX_TABLE as usize;
 /// Tables that may come at the same time, and those that are remembered.
 const MAX_TABLES: usize = 4;
 const MAX_KNOWN: usize = 64;
@@ -125,6 +129,7 @@ impl FluteReceiver {
             begun: BTreeMap::new(),
             next: 0,
             held: 0,
+            names: 0,
             events: VecDeque::new(),
             status: FluteStatus::default(),
         }
@@ -186,6 +191,7 @@ impl FluteReceiver {
             && let Some(oti) = file.oti.filter(|oti| oti.blocks() > 0)
         {
             let new = IncomingObject::new(oti, self.config.points);
+            self.held += new.held();
             *object = Progress::Coming(Box::new(new));
             self.status.received -= 1;
         }
@@ -234,6 +240,7 @@ impl FluteReceiver {
         if oti.transfer_length() > MAX_TABLE {
             return Err(FdtError::Length(oti.transfer_length()).into());
         }
+        oti.bearable()?;
         // What was kept of another table with the same number is of no use.
         self.tables.retain(|known, (object, _)| *known != instance || object.oti() == oti);
         while self.tables.len() >= MAX_TABLES && !self.tables.contains_key(&instance) {
@@ -243,6 +250,10 @@ impl FluteReceiver {
         let (object, blocks) = self.tables.entry(instance).or_insert_with(new);
         if let Some((_, offset, data)) = object.take(id, symbols, 0)?.block {
             blocks.insert(offset, data);
+        }
+        if object.held() > TABLE_MEMORY {
+            self.tables.remove(&instance);
+            return Err(FdtError::Memory.into());
         }
         if !object.is_done() {
             return Ok(());
@@ -265,13 +276,30 @@ impl FluteReceiver {
     }
 
     fn turn_down(&mut self, refusal: FdtRefusal) {
-        let is_new = !self.files.contains_key(&refusal.toi) && self.refused.insert(refusal.toi);
-        if is_new {
+        let toi = refusal.toi;
+        if self.files.contains_key(&toi) || self.refused.contains(&toi) {
+            return;
+        }
+        if self.has_room(&refusal.location) {
+            self.refused.insert(toi);
             self.status.announced += 1;
             self.status.refused += 1;
-            self.waiting.take(refusal.toi);
+            self.waiting.take(toi);
             self.events.push_back(FluteEvent::Refused(refusal));
         }
+    }
+
+    /// Whether a file with this name may be remembered. One that is not is not counted one by one:
+    /// what is remembered is bounded, and the session is not complete.
+    fn has_room(&mut self, name: &str) -> bool {
+        let names = self.names + name.len();
+        let fits = self.files.len() + self.refused.len() < self.config.max_files
+            && names <= self.config.memory / 4;
+        match fits {
+            true => self.names = names,
+            false => self.status.is_complete = false,
+        }
+        fits
     }
 
     /// Takes a file of a table in. What was said of it first holds (RFC 6726, section 3.2).
@@ -280,9 +308,7 @@ impl FluteReceiver {
         if self.files.contains_key(&toi) || self.refused.contains(&toi) {
             return;
         }
-        if self.files.len() + self.refused.len() >= self.config.max_files {
-            // Not one by one: what is remembered is bounded.
-            self.status.is_complete = false;
+        if !self.has_room(&file.location) {
             return;
         }
         self.status.announced += 1;
@@ -306,10 +332,16 @@ impl FluteReceiver {
         let memory = self.config.memory as u64;
         let Some(File { file, object }) = self.files.get_mut(&toi) else { return };
         let block = oti.block(0).map_or(0, |block| block.range.end - block.range.start);
-        if block > memory {
-            let reason = format!(
-                "its blocks have {block} bytes, and {memory} bytes of memory are all that may be used"
-            );
+        let all = (self.held + IncomingObject::least(&oti)) as u64;
+        let reason = match oti.bearable() {
+            Err(error) => Some(error.to_string()),
+            Ok(()) if block > memory || all > memory => Some(format!(
+                "it takes {} bytes of memory, and {memory} bytes are all that may be used",
+                block.max(all)
+            )),
+            Ok(()) => None,
+        };
+        if let Some(reason) = reason {
             let refusal = FdtRefusal { toi, location: file.location.clone(), reason };
             self.refuse(toi);
             self.events.push_back(FluteEvent::Refused(refusal));
@@ -323,6 +355,7 @@ impl FluteReceiver {
             self.events.push_back(FluteEvent::Received { toi });
         } else {
             let new = IncomingObject::new(oti, self.config.points);
+            self.held += new.held();
             *object = Progress::Coming(Box::new(new));
         }
     }
@@ -363,6 +396,9 @@ impl FluteReceiver {
             self.events.push_back(FluteEvent::Block { toi, offset, data });
         }
         if is_done && let Some(File { object, .. }) = self.files.get_mut(&toi) {
+            if let Progress::Coming(whole) = object {
+                self.held -= whole.held();
+            }
             *object = Progress::Received;
             self.status.received += 1;
             self.events.push_back(FluteEvent::Received { toi });

@@ -9,8 +9,8 @@ pub(super) struct Waiting {
     held: usize,
 }
 
-/// What a packet that is kept takes beside its bytes, roughly.
-const COST: usize = 64;
+/// What a packet that is kept takes beside its bytes, roughly: its object may have no other.
+const COST: usize = 256;
 
 impl Waiting {
     /// Keeps a packet, if that takes no more than `most` bytes of all.
