@@ -8,7 +8,8 @@ use bytes::Bytes;
 use fontis_base::Stream;
 use fontis_codes::ReedSolomonPoints;
 use fontis_proto::flute::{
-    AlcPacket, FecPlan, FecScheme, FluteEvent, FluteReceiver, FluteReceiverConfig, FluteStatus,
+    AlcPacket, FdtExtension, FecOti, FecPayloadId, FecPlan, FecScheme, FluteEvent, FluteReceiver,
+    FluteReceiverConfig, FluteStatus, LctHeader,
 };
 use session::{bytes, datagrams};
 
@@ -220,4 +221,61 @@ fn datagrams_that_were_changed_harm_nobody() {
             while receiver.poll_event().is_some() {}
         }
     }
+}
+
+/// A table that comes in one packet.
+fn table(instance: u32, files: &str) -> Vec<u8> {
+    let xml = format!("<FDT-Instance Complete=\"true\">{files}</FDT-Instance>");
+    let oti = FecOti::no_code(xml.len() as u64, 60_000, 1).unwrap().to_extension();
+    let header = LctHeader {
+        tsi: 7,
+        toi: Some(0),
+        fdt: Some(FdtExtension { version: 2, instance }),
+        fti: Some(&oti),
+        ..LctHeader::default()
+    };
+    let mut datagram = Vec::new();
+    header.write(&mut datagram);
+    datagram.extend_from_slice(&FecPayloadId { block: 0, esi: 0 }.to_bytes(FecScheme::NoCode));
+    datagram.extend_from_slice(xml.as_bytes());
+    datagram
+}
+
+#[test]
+fn what_a_stranger_announces_has_a_bound() {
+    let mut receiver = receiver(1 << 20);
+    // Files that cannot be received, for ever, and one that could.
+    for instance in 0..30 {
+        let file = |i| format!("<File TOI=\"{}\"/>", instance * 100 + i + 1);
+        let files: String = (0..100).map(file).collect();
+        assert_eq!(receiver.handle(&table(instance, &files)), Ok(true));
+        while receiver.poll_event().is_some() {}
+    }
+    let status = receiver.status();
+    assert_eq!((status.announced, status.refused, status.is_complete), (1000, 1000, false));
+
+    let refused = |file: &str, reason: &str| {
+        let mut receiver = self::receiver(1 << 20);
+        let file = format!("<File TOI=\"1\" Content-Location=\"file:///x\" {file}/>");
+        assert_eq!(receiver.handle(&table(0, &file)), Ok(true));
+        match receiver.poll_event() {
+            Some(FluteEvent::Refused(refusal)) => {
+                assert!(refusal.reason.contains(reason), "{}", refusal.reason);
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(receiver.held(), 0);
+    };
+    // Sixteen million blocks of a byte, and a block of fifty thousand symbols of four bytes.
+    refused(
+        "Content-Length=\"16000000\" FEC-OTI-FEC-Encoding-ID=\"5\" \
+         FEC-OTI-Encoding-Symbol-Length=\"1\" FEC-OTI-Maximum-Source-Block-Length=\"1\" \
+         FEC-OTI-Max-Number-of-Encoding-Symbols=\"2\"",
+        "bytes of memory",
+    );
+    refused(
+        "Content-Length=\"200000\" FEC-OTI-FEC-Encoding-ID=\"6\" \
+         FEC-OTI-Encoding-Symbol-Length=\"4\" FEC-OTI-Scheme-Specific-Info=\"AQABBA==\"",
+        "64 bytes are the least",
+    );
 }
