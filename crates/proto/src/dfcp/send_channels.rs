@@ -109,20 +109,24 @@ impl SendChannels {
         late
     }
 
-    /// The number behind the last channel before `id`, and behind the last place of an ordered
-    /// message before it.
-    pub(super) fn before(&self, id: ChannelId) -> (ChannelId, u32) {
-        let place = |(_, channel): (_, &SendChannel)| match channel.kind() {
-            Some(LiveKind::Ordered { sequence }) => Some(sequence + 1),
-            _ => None,
+    /// The number behind the last channel before `id`.
+    pub(super) fn before(&self, id: ChannelId) -> ChannelId {
+        let last = |channels: &BTreeMap<ChannelId, SendChannel>| {
+            channels.range(..id).next_back().map_or(0, |(id, _)| id + 2)
         };
-        [&self.open, &self.waiting]
-            .map(|channels| {
-                let mut before = channels.range(..id).rev();
-                let places = before.clone().find_map(place).unwrap_or(0);
-                (before.next().map_or(0, |(id, _)| id + 2), places)
-            })
-            .into_iter()
-            .fold((0, 0), |most, one| (most.0.max(one.0), most.1.max(one.1)))
+        last(&self.open).max(last(&self.waiting))
+    }
+
+    /// The place behind the last ordered message before channel `id`.
+    pub(super) fn place_before(&self, id: ChannelId) -> u32 {
+        let last = |channels: &BTreeMap<ChannelId, SendChannel>| {
+            let mut before = channels.range(..id).rev();
+            let place = before.find_map(|(_, channel)| match channel.kind() {
+                Some(LiveKind::Ordered { sequence }) => Some(sequence + 1),
+                _ => None,
+            });
+            place.unwrap_or(0)
+        };
+        last(&self.open).max(last(&self.waiting))
     }
 }

@@ -254,13 +254,14 @@ impl DfcpConnection {
             let frame = Frame::Abandon { channel, code: DEADLINE_PASSED, sequence: None };
             return self.control.push(now, frame);
         }
-        let (after, place) = self.send.before(channel);
         if let Some(LiveKind::Ordered { sequence }) = kind
             && let Some(run) = MessageRun::new(true, sequence, 1)
         {
-            self.control.give_up(now, run, place);
+            let after = self.send.place_before(channel);
+            self.control.give_up(now, run, after);
         }
         if let Some(run) = MessageRun::new(false, channel, 1) {
+            let after = self.send.before(channel);
             self.control.give_up(now, run, after);
         }
     }
