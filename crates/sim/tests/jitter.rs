@@ -87,3 +87,13 @@ fn a_lone_flow_fills_a_path_whose_delay_jitters() {
     println!("mean {mean:.3}, least {least:.3}");
     assert!(least > 0.7 && mean > 0.85, "mean {mean}, least {least}");
 }
+
+#[test]
+fn a_queue_that_is_none_does_not_stop_a_flow() {
+    // A first flight that meets losses, and delays that no reduction shortens: the rate must stay
+    // high enough to tell jitter from a queue.
+    for seed in [223, 356, 419] {
+        let share = Path::random(&mut Stream::new(seed, "jitter")).share(seed);
+        assert!(share > 0.5, "seed {seed}: {share}");
+    }
+}

@@ -40,7 +40,7 @@ pub fn parse(text: &str, folder: &str) -> Result<Scenario, ScenarioError> {
     let read = |folder: &str, name: &str| {
         let beside = Path::new(folder).join(name);
         let path = if beside.is_file() { &beside } else { Path::new(name) };
-        fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))
+        fs::read_to_string(path).map_err(|error| format!("{}: {error}", name.escape_debug()))
     };
     Scenario::parse_with(text, Files { folder: folder.to_owned(), read })
 }

@@ -59,6 +59,9 @@ const PACKET: f64 = 12e3;
 /// The packets by which a flow adds to what is in flight in a round trip, at least, while the queue
 /// is shorter than its target: TCP's way to find a slow flow's share.
 const INCREASE: f64 = 0.5;
+/// Packets of a round trip that are sent whatever the delay is, as by a window at its least. Fewer
+/// would not tell a queue from a path whose delay jitters.
+const LEAST_FLIGHT: f64 = 2.0;
 /// Packets that a judgement of loss takes at least.
 const LEAST_JUDGED: f64 = 40.0;
 
@@ -86,9 +89,9 @@ pub struct Auto {
     queue: f64,
     /// Loss that no rate would avoid.
     random_loss: Option<f64>,
-    /// The delivery rate when loss was first measured, and rounds since: until more is delivered,
-    /// or a test has said so, that loss may be the work of a policer.
-    unverified: Option<(f64, u32)>,
+    /// Rounds since loss was first measured: until it is tested, that may be the work of a policer
+    /// or of a crowd.
+    unverified: Option<u32>,
     boost: f64,
     /// Rounds in a row in which acceleration brought nothing.
     stalls: u32,
@@ -545,8 +548,10 @@ impl Auto {
         let correction = self.correction(sample, delivered);
         let growth = if self.cautious > 0 { correction.min(0.0) } else { correction + self.boost };
         let factor = (1.0 + growth).clamp(0.25, 1.0 + BOOST.1);
-        let rate = self.sending(delivered * factor).max(MIN_RATE);
         let rtt = sample.srtt.max(sample.min_rtt).as_secs_f64().max(1e-3);
+        let packet = PACKET.min(self.modest.packet() * 8.0);
+        let least = (LEAST_FLIGHT * self.part * packet / rtt).max(MIN_RATE);
+        let rate = self.sending(delivered * factor).max(least);
         let increase = INCREASE * self.part * PACKET / rtt;
         let more = (self.rate + increase * passed.as_secs_f64() / rtt)
             .min(1.5 * self.sending(delivered) + increase);

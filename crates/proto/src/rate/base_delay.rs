@@ -14,13 +14,20 @@ pub(super) struct BaseDelay {
 }
 
 impl BaseDelay {
-    /// Takes a delay.
-    pub(super) fn observe(&mut self, now: Time, one_way_ns: i64) {
+    /// Takes a delay. By how much it is less than the least that was known.
+    pub(super) fn observe(&mut self, now: Time, one_way_ns: i64) -> Duration {
+        let known = self.least().unwrap_or(one_way_ns);
         if now.since(self.since) > HALF_WINDOW {
             self.previous = self.current.take();
             self.since = now;
         }
         self.current = Some(self.current.map_or(one_way_ns, |least| least.min(one_way_ns)));
+        nanoseconds(known.saturating_sub(one_way_ns))
+    }
+
+    /// The least delay of late.
+    fn least(&self) -> Option<i64> {
+        [self.current, self.previous].into_iter().flatten().min()
     }
 
     /// The path has become longer: this is its delay.
@@ -35,11 +42,14 @@ impl BaseDelay {
 
     /// The queueing delay of a packet with this delay: what it exceeds the least and the jitter by.
     pub(super) fn queueing(&self, one_way_ns: i64) -> Duration {
-        let base = [self.current, self.previous].into_iter().flatten().min().unwrap_or(one_way_ns);
-        Duration::from_nanos(
-            u64::try_from(one_way_ns.saturating_sub(base + self.jitter)).unwrap_or(0),
-        )
+        let base = self.least().unwrap_or(one_way_ns);
+        nanoseconds(one_way_ns.saturating_sub(base + self.jitter))
     }
+}
+
+/// So many nanoseconds, or none if they are fewer.
+fn nanoseconds(count: i64) -> Duration {
+    Duration::from_nanos(u64::try_from(count).unwrap_or(0))
 }
 
 #[cfg(test)]

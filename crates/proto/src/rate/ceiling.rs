@@ -15,8 +15,10 @@ const RECOVERY: f64 = 16.0;
 const RECOVERED: f64 = 100.0;
 /// The growth of a round trip beyond, as a share: by so much more each round trip.
 const BEYOND: f64 = 0.01;
-/// It ends when it is so many times what is in flight.
+/// It ends when it is so many times the most that was in flight of late, which is forgotten by half
+/// in so many round trips: what a pause or a drain leaves in flight says nothing.
 const LOOSE: f64 = 2.0;
+const FLIGHT_MEMORY: f64 = 4.0;
 /// The least window, in packets as large as those that are sent.
 const LEAST: f64 = 2.0;
 
@@ -30,6 +32,8 @@ pub(super) struct Ceiling {
     /// Losses of packets before this number belong to a round trip that has paid for them.
     recovered_at: u64,
     changed: Time,
+    /// The most bytes in flight of late.
+    flight: f64,
     /// The growth of a round trip, once the window is what it was.
     growth: f64,
     rtt: Duration,
@@ -49,6 +53,7 @@ impl Ceiling {
             before: 0.0,
             recovered_at: 0,
             changed: sample.now,
+            flight,
             growth: BEYOND,
             rtt: sample.srtt,
             least: 0.0,
@@ -73,17 +78,19 @@ impl Ceiling {
     pub(super) fn on_feedback(&mut self, sample: &FeedbackSummary) -> bool {
         let passed = sample.now.since(core::mem::replace(&mut self.changed, sample.now));
         self.rtt = sample.srtt;
+        let rounds = passed.as_secs_f64() / sample.srtt.as_secs_f64().max(1e-6);
+        let left = self.flight * libm::exp2(-rounds / FLIGHT_MEMORY);
+        self.flight = left.max(sample.in_flight as f64);
         if sample.largest < self.recovered_at {
             return true;
         }
-        let rounds = passed.as_secs_f64() / sample.srtt.as_secs_f64().max(1e-6);
         if self.window < self.before {
             self.window += (1.0 - LEFT) * self.before * rounds / self.rounds().max(2.0);
         } else {
             self.window *= 1.0 + self.growth * rounds;
             self.growth += BEYOND * self.part * rounds;
         }
-        self.window < LOOSE * (sample.in_flight as f64).max(10.0 * PACKET)
+        self.window < LOOSE * self.flight.max(10.0 * PACKET)
     }
 
     /// Round trips in which the window comes back to where it was.
@@ -145,6 +152,14 @@ mod tests {
         }
         ceiling.on_feedback(&at(820, flight));
         assert!(ceiling.bytes() >= flight);
+    }
+
+    #[test]
+    fn a_pause_does_not_end_it() {
+        let flight = 100 * 1500;
+        let mut ceiling = Ceiling::new(&at(0, flight), flight, PACKET);
+        // A burst each two round trips, and little between.
+        assert!((1..60).all(|n| ceiling.on_feedback(&at(n * 10, flight * u64::from(n % 10 < 2)))));
     }
 
     #[test]

@@ -4,8 +4,16 @@ use super::feedback::FeedbackSummary;
 
 /// Packets after which half of what calm packets told has been forgotten.
 const MEMORY: f64 = 2500.0;
+/// The same in time, and in round trips, at least: slow flows see few calm packets.
+const HALF_LIFE: (Duration, u64) = (Duration::from_secs(15), 60);
+/// No packet is calm that met a longer queue, in seconds. Active queue management drops packets of
+/// short queues as well, but none of a queue below its own target: 5 ms for CoDel (RFC 8289), half
+/// of 15 ms for PIE (RFC 8033).
+pub(super) const LONGEST_CALM: f64 = 4e-3;
 /// The same for what shows that less is lost now.
 const SHORT_MEMORY: f64 = 150.0;
+/// What the last lost packet counts of the queue that lost packets met.
+const RECENT_LOSS: f64 = 0.08;
 /// Calm packets that a statement takes.
 const LEAST: f64 = 40.0;
 /// Calm packets that confirm what was proved.
@@ -31,13 +39,14 @@ const MOST_SLOW: (f64, f64) = (0.05, 0.15);
 const SLOW: f64 = 700.0;
 /// The seconds in which half of what was in a round trip before is forgotten.
 const WINDOW_MEMORY: f64 = 3.0;
-/// Packets sent while less was sent on purpose: what a statement takes, and after how many half of
-/// what they told has been forgotten.
-const LEAST_EASED: f64 = 8.0;
+/// Calm packets sent while less was sent on purpose: what a statement takes, and after how many, or
+/// after half a round trip's if those are more, half of what they told has been forgotten.
+const LEAST_EASED: f64 = 16.0;
 const EASED_MEMORY: f64 = 60.0;
-/// The excess over the proved loss that the test for overload looks for: at least, and as a share.
-const EXCESS: (f64, f64) = (0.02, 0.25);
-/// A loss that no path has by itself: a second test looks for so much, which sees it sooner. It
+/// The excesses over the proved loss that two tests for overload look for: at least, and as a
+/// share. What finds a slight one is slow to find a great one.
+const EXCESSES: [(f64, f64); 2] = [(0.02, 0.25), (0.1, 1.5)];
+/// A loss that no path has by itself: a third test looks for so much, which sees it sooner. It
 /// supposes that losses come in runs of this weight at least, lest a few by chance are enough.
 const HEAVY: (f64, f64) = (0.6, 6.0);
 /// The proved loss that this test supposes at least.
@@ -53,8 +62,8 @@ const LONGEST_RUN: f64 = 20.0;
 ///
 /// A full buffer drops packets whose neighbours waited long. A path that loses at random drops
 /// packets whose neighbours did not wait as often. So the loss among packets that met less than
-/// half of the longest recent queue is the only one that is taken for the path's own. It is scale
-/// free: no length of a queue has to be known.
+/// half of the longest recent queue, and no longer one than active queue management leaves alone,
+/// is the only one that is taken for the path's own.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LossLedger {
     /// The longest queueing delays of the present window and of the one before, in seconds.
@@ -81,8 +90,13 @@ pub(super) struct LossLedger {
     distrusted_until: Option<Time>,
     /// Packets may wait for other reasons than a queue, and a short one does not show.
     is_jittery: bool,
-    /// Evidence for a slight overload and a heavy one, since there was last none (Page's test).
-    evidence: [f64; 2],
+    /// Evidence for a slight overload, a great one and a heavy one, since there was last none
+    /// (Page's test).
+    evidence: [f64; 3],
+    /// The queueing delay that lost packets met of late, in seconds.
+    met_by_lost: Option<f64>,
+    /// When what calm packets told was last forgotten a little.
+    faded_at: Time,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -96,6 +110,13 @@ impl Fading {
         let keep = libm::exp2(-packets / memory);
         self.packets = self.packets * keep + packets;
         self.lost = self.lost * keep + lost;
+    }
+
+    /// So many half-lives pass.
+    fn fade(&mut self, lives: f64) {
+        let keep = libm::exp2(-lives);
+        self.packets *= keep;
+        self.lost *= keep;
     }
 
     fn loss(&self) -> f64 {
@@ -126,19 +147,28 @@ impl LossLedger {
         if let Some(longest) = delays.iter().map(|(_, delay)| *delay).max() {
             self.longest[0] = self.longest[0].max(queueing(longest));
         }
-        let limit = self.extent() / 2.0;
+        let limit = (self.extent() / 2.0).min(LONGEST_CALM);
         let mut nearest = Nearest { delays, at: delays.len() };
         let (mut packets, mut lost) = (0.0, 0.0);
         for (number, received) in &sample.decided {
-            if is_eased(*number) {
-                self.easing.packets += 1.0;
-                self.easing.lost += f64::from(!received);
+            let Some(queue) = nearest.delay(*number).map(&queueing) else { continue };
+            if !received {
+                let met = self.met_by_lost.get_or_insert(queue);
+                *met += (queue - *met) * RECENT_LOSS;
             }
-            if nearest.delay(*number).is_some_and(|delay| queueing(delay) <= limit) {
+            if queue <= limit {
+                if is_eased(*number) {
+                    self.easing.packets += 1.0;
+                    self.easing.lost += f64::from(!received);
+                }
                 packets += 1.0;
                 lost += f64::from(!received);
             }
         }
+        let passed = sample.now.since(core::mem::replace(&mut self.faded_at, sample.now));
+        let lives = passed.as_secs_f64() / sample.at_least(HALF_LIFE).as_secs_f64();
+        self.calm.fade(lives);
+        self.eased.fade(lives);
         if packets > 0.0 {
             self.calm.add(packets, lost, MEMORY);
             self.recent.add(packets, lost, SHORT_MEMORY);
@@ -168,6 +198,14 @@ impl LossLedger {
         }
     }
 
+    /// The path's delay is less than was known, so that what seemed calm was not. What was lost
+    /// when all sent less stays proved.
+    pub(super) fn disprove(&mut self) {
+        if self.eased.packets < LEAST_EASED {
+            (self.calm, self.recent) = (Fading::default(), Fading::default());
+        }
+    }
+
     /// Half of what was proved is forgotten.
     fn halve(&mut self) {
         self.calm.lost /= 2.0;
@@ -193,6 +231,12 @@ impl LossLedger {
         self.longest[0].max(self.longest[1])
     }
 
+    /// The queue that is too long, in seconds: a full buffer's drops meet the longest, and those of
+    /// active queue management a shorter one.
+    pub(super) fn too_long(&self) -> f64 {
+        self.met_by_lost.unwrap_or(f64::INFINITY).min(self.extent())
+    }
+
     /// Whether it is time for calm packets.
     pub(super) fn wants_calm(&self, sample: &FeedbackSummary) -> bool {
         sample.now.since(self.calm_at) > sample.at_least(PERIOD)
@@ -211,15 +255,13 @@ impl LossLedger {
     fn most(&self) -> f64 {
         if self.distrusted_until.is_some() || self.is_jittery {
             MOST_DISTRUSTED
-        } else if !self.is_slow() {
-            MOST
-        } else {
+        } else if self.eased.packets >= LEAST_EASED {
             let Fading { packets, lost } = self.eased;
-            if packets < LEAST_EASED {
-                (self.window / SLOW).clamp(MOST_SLOW.0, MOST_SLOW.1)
-            } else {
-                ((lost + 1.0 + libm::sqrt(lost)) / packets).clamp(MOST_DISTRUSTED, MOST)
-            }
+            ((lost + 3.0 + 2.5 * libm::sqrt(lost)) / packets).clamp(MOST_DISTRUSTED, MOST)
+        } else if self.is_slow() {
+            (self.window / SLOW).clamp(MOST_SLOW.0, MOST_SLOW.1)
+        } else {
+            MOST
         }
     }
 
@@ -228,7 +270,7 @@ impl LossLedger {
     pub(super) fn end_easing(&mut self, fell: bool) {
         let Fading { packets, lost } = core::mem::take(&mut self.easing);
         if fell && packets > 0.0 {
-            self.eased.add(packets, lost, EASED_MEMORY);
+            self.eased.add(packets, lost, EASED_MEMORY.max(self.window / 2.0));
         }
     }
 
@@ -252,9 +294,10 @@ impl LossLedger {
     /// explains. Then the next weighing begins anew.
     pub(super) fn shows_overload(&mut self, sample: &FeedbackSummary, first: u64) -> bool {
         let proved = self.calm.bound().min(self.most()).max(FLOOR);
-        let slight = (proved + EXCESS.0.max(EXCESS.1 * proved)).min(0.95);
+        let [slight, great] =
+            EXCESSES.map(|(least, share)| (proved + least.max(share * proved)).min(0.95));
         let run = (2.0 * sample.mean_burst - 1.0).clamp(1.0, LONGEST_RUN);
-        let tests = [(slight, run), (slight.max(HEAVY.0), run.max(HEAVY.1))];
+        let tests = [(slight, run), (great, run), (slight.max(HEAVY.0), run.max(HEAVY.1))];
         for (evidence, (overload, run)) in self.evidence.iter_mut().zip(tests) {
             let of_lost = libm::log(overload / proved) / run;
             let of_received = libm::log((1.0 - overload) / (1.0 - proved)) / run;
@@ -268,7 +311,7 @@ impl LossLedger {
         let enough = EVIDENCE + libm::log1p(OCCASIONS * proved * self.window);
         let shows = self.evidence.iter().any(|evidence| *evidence > enough);
         if shows {
-            self.evidence = [0.0; 2];
+            self.evidence = [0.0; 3];
         }
         shows
     }
@@ -342,6 +385,28 @@ mod tests {
             (queue, queue > 9e-3 && number % 2 == 0)
         });
         assert_eq!(ledger.proved(), Some(0.0));
+    }
+
+    #[test]
+    fn what_active_queue_management_drops_is_not() {
+        // The queue goes up and down within 100 ms, and whatever waits for more than 5 ms may be
+        // dropped, however long others wait.
+        let mut ledger = LossLedger::default();
+        report(&mut ledger, 0, |number| {
+            let queue = (number % 100) as f64 * 1e-3;
+            (queue, queue > 5e-3 && number % 7 == 0)
+        });
+        assert_eq!(ledger.proved(), Some(0.0));
+        assert!(ledger.too_long() < 0.07, "{}", ledger.too_long());
+    }
+
+    #[test]
+    fn a_lesser_delay_disproves_what_seemed_calm() {
+        let mut ledger = LossLedger::default();
+        report(&mut ledger, 0, |number| (0.0, number % 10 == 3));
+        assert!(ledger.proved().unwrap() > 0.09);
+        ledger.disprove();
+        assert_eq!(ledger.proved(), None);
     }
 
     #[test]

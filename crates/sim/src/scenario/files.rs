@@ -21,7 +21,9 @@ pub struct Files {
 impl Default for Files {
     /// There are none.
     fn default() -> Self {
-        let read = |_: &str, name: &str| Err(format!("{name}: files cannot be read here"));
+        let read = |_: &str, name: &str| {
+            Err(format!("{}: files cannot be read here", name.escape_debug()))
+        };
         Self { folder: String::new(), read }
     }
 }
@@ -44,7 +46,7 @@ impl Files {
                     Some(model) => cellular(model)?,
                     None => {
                         let text = (self.read)(&self.folder, name)?;
-                        text.parse().map_err(|error| format!("{name}: {error}"))?
+                        text.parse().map_err(|error| format!("{}: {error}", name.escape_debug()))?
                     }
                 };
                 traces.insert(name.clone(), trace);

@@ -15,6 +15,8 @@ const SOME_LOSS: f64 = 0.02;
 const LONGEST_TEST: f64 = 4.0;
 /// How much loss that was found to be random may grow before it is tested again.
 const MAX_CREEP: f64 = 0.03;
+/// Rounds after which loss that was measured for the first time is tested.
+const UNVERIFIED_ROUNDS: u32 = 3;
 /// Packets of a round trip whose losses tell how much had no room.
 const TELLING: u64 = 20;
 /// Rounds without growth after an overload.
@@ -59,7 +61,7 @@ impl Auto {
             self.start.end();
             self.boost = 0.0;
             self.cautious = CAUTIOUS_ROUNDS;
-            self.target.on_overflow(self.ledger.extent());
+            self.target.on_overflow(self.ledger.too_long());
         }
         if let Some(ceiling) = &mut self.ceiling {
             ceiling.set_least(self.modest.bytes(sample.srtt));
@@ -76,7 +78,7 @@ impl Auto {
         if before.is_none() {
             self.tested_loss = proved;
             if proved > SOME_LOSS {
-                self.unverified = Some((self.delivery.rate().unwrap_or(0.0), 0));
+                self.unverified = Some(0);
             }
             return;
         }
@@ -84,17 +86,13 @@ impl Auto {
             self.unverified = None;
             self.tested_loss = self.tested_loss.min(proved);
         }
-        if let Some((delivered, rounds)) = self.unverified.take() {
-            // A policer lets no more through however much is sent; a path that loses at random
-            // does.
-            if delivered > 0.0 && self.delivery.rate().is_some_and(|rate| rate > 1.2 * delivered) {
-                self.tested_at = sample.now;
-            } else if rounds >= 3 {
+        // That more comes through the more is sent is no proof: others may get less.
+        if let Some(rounds) = self.unverified.take() {
+            if rounds >= UNVERIFIED_ROUNDS {
                 self.begin_test(sample, proved, 0.85);
                 return;
-            } else {
-                self.unverified = Some((delivered, rounds + 1));
             }
+            self.unverified = Some(rounds + 1);
         }
         // Overload that shows no queue would creep into what is taken for random.
         let crept = proved > self.tested_loss + MAX_CREEP;

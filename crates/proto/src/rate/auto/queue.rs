@@ -1,5 +1,6 @@
 use super::super::drain::{self, Outcome};
 use super::super::feedback::FeedbackSummary;
+use super::super::ledger::LONGEST_CALM;
 use super::super::target::QueueTarget;
 use super::{Auto, PACKET, STANDING_ROUNDS};
 
@@ -18,7 +19,9 @@ impl Auto {
         let delays = &sample.one_way_ns;
         self.base.set_jitter(sample.jitter);
         if let Some(least) = delays.iter().map(|(_, delay)| *delay).min() {
-            self.base.observe(sample.now, least);
+            if self.base.observe(sample.now, least).as_secs_f64() > LONGEST_CALM {
+                self.ledger.disprove();
+            }
             self.queue = self.base.queueing(least).as_secs_f64();
             let least = self.round.queue.map_or(self.queue, |least| least.min(self.queue));
             self.round.queue = Some(least);
