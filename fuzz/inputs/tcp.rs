@@ -34,8 +34,13 @@ pub(crate) fn run(data: &[u8]) {
         "fld-linux",
         "fld-thesis",
     ];
+    let name = match b >> 6 {
+        2 => "jumpstart",
+        3 => "halfback",
+        _ => NAMES[usize::from(a) % NAMES.len()],
+    };
     let config = || TcpConfig {
-        congestion: NAMES[usize::from(a) % NAMES.len()].parse().unwrap_or_default(),
+        congestion: name.parse().unwrap_or_default(),
         recovery: if b & 1 == 0 { Recovery::Rfc6675 } else { Recovery::RackTlp },
         sack: b & 2 == 0,
         timestamps: b & 4 == 0,

@@ -104,6 +104,39 @@ fn jump_start_spares_the_round_trips_of_slow_start() {
 }
 
 #[test]
+fn halfback_sends_half_of_its_packets_twice_and_waits_for_no_loss_at_the_end() {
+    let mut stream = Stream::new(5, "halfback");
+    let (mut late, mut slower) = (0, 0);
+    for case in 0..40 {
+        let rtt = 0.04 + 0.1 * stream.unit();
+        let size = 60_000 + stream.below(80_000);
+        let run = |protocol: &str, loss: u64| {
+            let recording = run(&format!(
+                "[scenario]\nduration = \"20 s\"\nsample = \"10 ms\"\nuntil_done = true\n\
+                 seed = {case}\n\
+                 [topology]\nrate = \"100 Mbit/s\"\nrtt = \"{} us\"\nloss = \"{loss}%\"\n\
+                 [tcp]\nreceive_buffer = \"6 MB\"\n\
+                 [[flow]]\napp = \"requests\"\nrequests = 1\nsize = \"{size} B\"\n\
+                 protocol = \"{protocol}\"\n",
+                (rtt * 1e6) as u64
+            ));
+            let copies = last(&recording, "retransmitted");
+            (recording.metric("fct", "flow1").expect("it ends") / rtt, copies)
+        };
+        let ((clean, copies), (jump, _)) = (run("halfback", 0), run("jumpstart", 0));
+        println!("case {case}: {rtt:.3} s, {size} bytes: {clean:.3} and {jump:.3} round trips");
+        assert!((clean - jump).abs() < 0.02, "case {case}: copies delay nothing");
+        let share = copies * MSS / size as f64;
+        assert!((0.4..0.6).contains(&share), "case {case}: {share}");
+        let (lossy, jump) = (run("halfback", 4).0, run("jumpstart", 4).0);
+        late += u32::from(jump > lossy + 0.1);
+        slower += u32::from(lossy > jump + 0.1);
+    }
+    println!("of 40 later without copies {late}, with them {slower}");
+    assert!(late > slower && late >= 10, "{late} and {slower}");
+}
+
+#[test]
 fn the_overshoot_of_slow_start_loses_about_half_more_and_leaves_the_whole_pipe() {
     // How far it goes beyond the pipe depends on where the last window falls, so that single ratios
     // scatter and their mean tells.
@@ -161,6 +194,31 @@ fn dfcp_takes_its_rate_from_it_too() {
     };
     let (fld, cubic) = (bytes("fld"), bytes("friendly"));
     assert!(fld > 1.5 * cubic, "{fld} and {cubic} bytes in a second");
+}
+
+#[test]
+fn sctp_and_dccp_take_their_windows_from_it_too() {
+    for (protocol, key) in [("sctp", "sctp.congestion"), ("dccp", "dccp.congestion")] {
+        let (table, key) = key.split_once('.').expect("a table and a key");
+        let more =
+            if protocol == "dccp" { "ccid = \"2\"\n" } else { "receive_buffer = \"8 MB\"\n" };
+        let bytes = |congestion: &str, loss: f64, seed: u64| {
+            let recording = run(&format!(
+                "[scenario]\nduration = \"2500 ms\"\nsample = \"100 ms\"\nseed = {seed}\n\
+                 [topology]\nrate = \"200 Mbit/s\"\nrtt = \"100 ms\"\nbuffer = \"2 BDP\"\n\
+                 loss = \"{loss}%\"\n\
+                 [{table}]\n{more}{key} = \"{congestion}\"\n[[flow]]\nprotocol = \"{protocol}\"\n"
+            ));
+            last(&recording, "received")
+        };
+        // Without loss it triples its window, and a loss costs a segment instead of half of it.
+        for (loss, least) in [(0.0, 1.15), (0.5, 1.5)] {
+            let [fld, reno] = ["fld", "newreno"]
+                .map(|congestion| (1..=3).map(|seed| bytes(congestion, loss, seed)).sum::<f64>());
+            println!("{protocol}, {loss} % loss: {fld} and {reno}");
+            assert!(fld > least * reno, "{protocol}, {loss} %: {fld} and {reno}");
+        }
+    }
 }
 
 #[test]

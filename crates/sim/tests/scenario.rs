@@ -67,6 +67,10 @@ fn a_key_that_is_set_from_outside_is_swept_no_more() {
     scenario.set("topology.rtt", "30 ms").expect("a time");
     assert_eq!(scenario.len(), 1);
     assert_eq!(scenario.get("topology.rtt"), "30 ms");
+    let text = "[[flow]]\nname = \"a\"\nstart = \"1 s\"\n[[flow]]\nname = \"b\"\nstart = \"2 s\"\n";
+    let named = Scenario::parse(text).expect("a scenario");
+    let starts = ["flow.start", "flow.a.start", "flow.b.start"].map(|key| named.get(key));
+    assert_eq!(starts, ["1 s", "1 s", "2 s"]);
     let error = scenario.set("topology.rt", "30 ms").expect_err("no such key").to_string();
     assert!(error.contains("did you mean \"topology.rtt\""), "{error}");
 }

@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 pub use error::KernelError;
+use fontis_proto::congestion::CongestionKind;
 use object::Object;
 use struct_ops::Life;
 pub use trial::{Class, Comparison, Ended, KernelTrial, TrialOutcome};
@@ -42,10 +43,8 @@ fn object(name: &str) -> Result<Object<'static>, KernelError> {
 /// What an algorithm does to a shared queue beyond what CUBIC does: the rows of docs/safety.md in
 /// which it drops more than a fiftieth of the packets, and more than CUBIC.
 pub fn warning(name: &str) -> Option<&'static str> {
-    (name == "fld").then_some(
-        "50 long flows of fld over a buffer of 0.25 BDP drop 0.022 of their packets, of CUBIC 0.020 \
-         (docs/safety.md)",
-    )
+    let known = ALGORITHMS.iter().find(|(known, _)| *known == name)?;
+    known.0.parse::<CongestionKind>().ok()?.warning()
 }
 
 /// Makes an algorithm one of the kernel's, in all its network namespaces, until [`unload`] or a

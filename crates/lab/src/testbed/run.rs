@@ -353,6 +353,9 @@ fn ignored(experiment: &Experiment) -> Vec<&'static str> {
     if any(&|config| config.delayed_ack != default.delayed_ack) {
         ignored.push("tcp.delayed_ack");
     }
+    if any(&|config| config.quick_acks != default.quick_acks) {
+        ignored.push("tcp.quick_acks");
+    }
     if any(&|config| config.min_rto != default.min_rto) {
         ignored.push("tcp.min_rto");
     }

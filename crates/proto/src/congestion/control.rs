@@ -62,6 +62,12 @@ pub trait CongestionControl: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Packets that leave again although nothing says that they are lost, those sent last first;
+    /// asked after each acknowledgement of an algorithm that [paces](Self::paces). Only TCP asks.
+    fn take_copies(&mut self) -> u64 {
+        0
+    }
+
     /// Bytes that may leave back to back where packets are paced; zero is one packet at a time.
     fn send_quantum(&self) -> u64 {
         0

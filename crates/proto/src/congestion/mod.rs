@@ -14,6 +14,8 @@ pub(crate) mod control;
 mod cubic;
 mod dctcp;
 mod fld;
+mod guard;
+mod halfback;
 mod hystart;
 mod jumpstart;
 pub(crate) mod maker;
@@ -26,7 +28,8 @@ mod testing;
 mod vegas;
 
 pub use control::CongestionControl;
-pub use fld::{Boost, Counting, Exit, Fld, FldOptions, Length, Repair};
+pub use fld::{Boost, Counting, Exit, Fld, FldOptions, Length, LengthOf, Repair};
+pub use guard::SlowStartGuard;
 pub use maker::CongestionMaker;
 pub use sample::{Acknowledgement, DeliverySample, Phase};
 pub use table::{CongestionKind, Setup, UnknownCongestionKind};

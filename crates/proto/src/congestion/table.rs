@@ -9,6 +9,7 @@ use super::control::CongestionControl;
 use super::cubic::Cubic;
 use super::dctcp::Dctcp;
 use super::fld::{Fld, FldOptions};
+use super::halfback::Halfback;
 use super::jumpstart::Jumpstart;
 use super::newreno::NewReno;
 use super::vegas::Vegas;
@@ -90,6 +91,12 @@ table! {
     Jumpstart, "jumpstart",
         "Jump Start: all that is permitted in the first round trip, then Reno; TCP only",
         |setup| Jumpstart::new(setup.mss, setup.initial_window);
+    Halfback, "halfback",
+        "Halfback: Jump Start of 141 KB at most, and copies of its later half; TCP only",
+        |setup| Halfback::new(setup.mss, setup.initial_window);
+    NewRenoLimited, "newreno-limited",
+        "newreno with limited slow start (RFC 3742): above 100 segments 50 more a round trip",
+        |setup| Fld::new(setup.mss, setup.initial_window, FldOptions::LIMITED);
     Fld, "fld",
         "FLD_TCP: bold while a flow is short, Reno when it is long; as `contrib/bpf` has it",
         |setup| Fld::new(setup.mss, setup.initial_window, FldOptions::MODERN);
@@ -105,6 +112,29 @@ table! {
 }
 
 impl CongestionKind {
+    /// What it does to a shared queue beyond what CUBIC does, without a full stop: where it drops
+    /// more than a fiftieth of the packets and more than CUBIC. `docs/safety.md` has the drops of
+    /// many long flows, `docs/fld.md` those of flows without a startup phase.
+    pub const fn warning(self) -> Option<&'static str> {
+        match self {
+            Self::Fld => Some(
+                "50 long flows of fld over a buffer of 0.25 BDP drop 0.022 of their packets, of \
+                 CUBIC 0.020 (docs/safety.md)",
+            ),
+            Self::Jumpstart => Some(
+                "50 long flows of it over a buffer of 0.25 BDP drop 0.022 of their packets, of \
+                 CUBIC 0.020, and ten transfers of 1 MB that begin at once 0.39, of newreno 0.06 \
+                 (docs/fld.md)",
+            ),
+            Self::Halfback => Some(
+                "50 long flows of it over a buffer of 0.25 BDP drop 0.022 of their packets, of \
+                 CUBIC 0.020, and transfers of 100 kB send half of their packets twice \
+                 (docs/fld.md)",
+            ),
+            _ => None,
+        }
+    }
+
     /// Whether the receiver must echo each mark (RFC 8257 section 3.2) instead of repeating an echo
     /// until the sender has answered it.
     pub const fn wants_every_mark(self) -> bool {

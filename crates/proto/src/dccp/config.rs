@@ -1,5 +1,6 @@
 use fontis_base::Duration;
 
+use crate::congestion::table::CongestionKind;
 use crate::rate::reorder::ReorderMode;
 use crate::rate::tfrc::TfrcConfig;
 
@@ -8,6 +9,8 @@ use crate::rate::tfrc::TfrcConfig;
 pub struct DccpConfig {
     /// The congestion control of both directions. A peer that does not have it is refused.
     pub ccid: Ccid,
+    /// The algorithm of CCID 2's window: Reno's unless it is a variant of FLD_TCP.
+    pub window: CongestionKind,
     /// The rules of CCIDs 3 and 4.
     pub tfrc: TfrcConfig,
     /// Packets that may wait between the application and the network.
@@ -83,6 +86,7 @@ impl Default for DccpConfig {
     fn default() -> Self {
         Self {
             ccid: Ccid::Two,
+            window: CongestionKind::NewReno,
             tfrc: TfrcConfig::default(),
             queue: 5,
             queue_drop: QueueDrop::Newest,

@@ -45,6 +45,9 @@ pub struct TcpConfig {
     /// How long an acknowledgement may wait for a second segment (RFC 9293 section 3.8.6.3); `None`
     /// acknowledges every segment.
     pub delayed_ack: Option<Duration>,
+    /// How many segments at the beginning are acknowledged at once all the same, so that the
+    /// sender's slow start is not held up. Linux has up to 16.
+    pub quick_acks: u32,
     /// Whether a short segment waits while another short one is unacknowledged: Nagle's algorithm
     /// (RFC 9293 section 3.7.4) as Minshall changed it and Linux has it, so that the end of a long
     /// message does not wait.
@@ -86,6 +89,7 @@ impl Default for TcpConfig {
             receive_buffer: 1 << 30,
             auto_read: true,
             delayed_ack: Some(Duration::from_millis(40)),
+            quick_acks: 0,
             nagle: true,
             slow_start_after_idle: true,
             pacing: false,

@@ -280,6 +280,13 @@ impl TcpEndpoint {
         self.receiver.stats()
     }
 
+    /// Whether a segment is a copy of what has arrived in order.
+    #[inline]
+    pub fn has_all_of(&self, segment: &Segment) -> bool {
+        let end = segment.seq.wrapping_add(segment.len);
+        self.peer_wire(self.receiver.next()).wrapping_sub(end) as i32 >= 0
+    }
+
     /// How the sender takes the path to be.
     pub fn phase(&self) -> Phase {
         self.sending.phase()

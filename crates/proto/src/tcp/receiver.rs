@@ -199,8 +199,9 @@ impl Receiver {
         // Two full segments, a filled hole and the end are acknowledged at once (RFC 5681 section
         // 4.2).
         let two = self.next - self.acknowledged >= 2 * u64::from(self.segment_len);
+        let quick = self.segments <= u64::from(config.quick_acks);
         match config.delayed_ack {
-            Some(delay) if !(two || filled || arrival.fin) => {
+            Some(delay) if !(two || filled || arrival.fin || quick) => {
                 self.ack_at = self.ack_at.min(now + delay);
             }
             _ => self.ack_now = true,

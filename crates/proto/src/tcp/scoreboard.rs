@@ -275,6 +275,15 @@ impl Scoreboard {
         Some(self.resend(now, last))
     }
 
+    /// The highest segment below this position that is not known to be delivered or lost, and has
+    /// not been sent again, leaves again.
+    pub(super) fn resend_below(&mut self, now: Time, position: u64) -> Option<Piece> {
+        let below = self.records.partition_point(|record| record.start < position);
+        let idle = |record: &Record| !record.is(SACKED | LOST | RESENT);
+        let index = self.records.range(..below).rposition(idle)?;
+        Some(self.resend(now, index))
+    }
+
     fn resend(&mut self, now: Time, index: usize) -> Piece {
         let number = self.first + index as u64;
         if let Some(samples) = &mut self.samples {

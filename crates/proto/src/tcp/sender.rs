@@ -1,3 +1,4 @@
+mod copies;
 mod pacing;
 mod timeouts;
 
@@ -67,6 +68,9 @@ pub(super) struct Sender {
 #[derive(Clone, Copy, Debug, Default)]
 struct ColdState {
     counters: Counters,
+    /// Segments that leave again without being lost, and the lowest that has.
+    copies: u64,
+    copied_to: Option<u64>,
     /// Without SACK: duplicate acknowledgements in a row, and the bytes that they stand for.
     duplicates: u32,
     left_the_network: u64,
@@ -317,6 +321,7 @@ impl Sender {
                 delivery: self.delivery_sample(&progress),
             });
             self.cwnd = self.congestion.cwnd();
+            self.take_copies();
         }
         if progress.acked > 0 || self.board.is_empty() {
             self.restart_timers(now, config);
@@ -464,6 +469,9 @@ impl Sender {
         }
         let mss = u64::from(self.mss);
         let room = self.cwnd.saturating_sub(self.pipe());
+        if let Some(piece) = self.next_copy(now, room, config) {
+            return Some(piece);
+        }
         if self.board.has_pending() {
             if room < mss && !self.forced {
                 self.limited_by_window();

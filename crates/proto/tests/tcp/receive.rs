@@ -21,6 +21,20 @@ fn every_second_segment_is_acknowledged_and_a_lone_one_after_a_delay() {
 }
 
 #[test]
+fn the_first_segments_are_acknowledged_one_by_one_if_wanted() {
+    run(
+        TcpConfig { quick_acks: 2, ..delayed() },
+        0,
+        "+0 < 0:1000
+         +0 > ack 1000
+         +10 < 1000:2000
+         +0 > ack 2000
+         +10 < 2000:3000
+         +40 > ack 3000",
+    );
+}
+
+#[test]
 fn data_that_go_back_carry_the_acknowledgement() {
     let mut test = run(delayed(), 0, "+0 < 0:500");
     test.endpoint.write(100);

@@ -106,7 +106,7 @@ pub struct Milestones {
     pub connected: Option<Time>,
     /// The first packet with data arrived.
     pub first_data: Option<Time>,
-    /// The last packet with data arrived so far.
+    /// The last packet with data arrived so far; copies of what is there do not count for TCP.
     pub last_data: Option<Time>,
     /// All data of the peer had arrived.
     pub completed: Option<Time>,

@@ -36,7 +36,7 @@ pub struct TcpHost {
     /// The identifier of the last packet sent: the host's number and a count.
     last_id: u64,
     arrived: u64,
-    /// When the last packet with data arrived; [`Time::MAX`] if none has.
+    /// When the last packet with data that were missing arrived; [`Time::MAX`] if none has.
     last_data: Time,
     cold: Box<ColdState>,
 }
@@ -206,7 +206,9 @@ impl TcpHost {
             return;
         }
         let marked = packet.ecn == Ecn::Ce;
+        let mut has_data = segment.len > 0;
         if let Some(endpoint) = &mut self.endpoint {
+            has_data = has_data && !endpoint.has_all_of(segment);
             endpoint.handle(now, segment, marked);
         } else if self.cold.connects_at == Time::MAX {
             let ColdState { config, isn, .. } = &*self.cold;
@@ -215,7 +217,7 @@ impl TcpHost {
         } else {
             return;
         }
-        if segment.len > 0 {
+        if has_data {
             if self.last_data == Time::MAX {
                 self.cold.milestones.first_data = Some(now);
             }

@@ -28,8 +28,8 @@ pub use language::Language;
 use crate::experiment::spec::Experiment;
 use crate::scenario::entries::{bad_at, count, known, set, text, unknown};
 use crate::scenario::toml_text::{leaves, line, list, place, plain, setting, table};
-use crate::settings::Settings;
 use crate::settings::reader::Traces;
+use crate::settings::{Settings, SettingsEntry};
 
 /// An experiment with all its cases.
 #[derive(Clone, Debug)]
@@ -171,10 +171,20 @@ impl Scenario {
         self.load()
     }
 
-    /// What a key is set to, or its default; of flows, the first kind's.
+    /// What a key is set to, or its default; of flows, the first kind's. `flow.NAME.KEY` is that of
+    /// the flows of this name, and the same for links, hosts and groups.
     pub fn get(&self, key: &str) -> String {
-        let flow = key.strip_prefix("flow.").and_then(|key| self.settings.flows.first()?.get(key));
-        flow.map_or_else(|| text(&self.settings, self.catalogue(), key), Setting::text)
+        let own = key.split_once('.').and_then(|(table, key)| {
+            let entries = self.settings.entries(table)?;
+            let named = key.split_once('.').and_then(|(name, key)| {
+                let named =
+                    |entry: &&SettingsEntry| entry.get("name").is_some_and(|n| n.text() == name);
+                entries.iter().find(named)?.get(key)
+            });
+            let first = || entries.first().filter(|_| table == "flow")?.get(key);
+            named.or_else(first)
+        });
+        own.map_or_else(|| text(&self.settings, self.catalogue(), key), Setting::text)
     }
 
     /// The values that a sweep gives a key.

@@ -1,5 +1,7 @@
 //! The reference of scenarios and their JSON Schema, made from the catalogue.
 
+use fontis_proto::congestion::CongestionKind;
+
 use crate::scenario::language::Language;
 use crate::settings::catalogue::{Catalogue, Key, Place};
 use crate::settings::form::Form;
@@ -47,6 +49,14 @@ sweep may set again what a variant sets.
 `fontis sim --quick` runs it.
 ";
 
+/// The congestion controls of TCP, and what each is and does to a shared queue.
+fn congestion_controls() -> impl Iterator<Item = (&'static str, String)> {
+    CongestionKind::ALL.iter().map(|kind| {
+        let warning = kind.warning().map_or(String::new(), |warning| format!(". {warning}"));
+        (kind.name(), format!("{}{warning}", kind.help()))
+    })
+}
+
 impl Language {
     /// All keys, for people: Markdown.
     pub fn reference(&self) -> String {
@@ -69,6 +79,12 @@ impl Language {
                     key.meaning
                 ));
             }
+            if table.name == "tcp" {
+                text.push_str("\n| protocol | what it is |\n|---|---|\n");
+                for (name, about) in congestion_controls() {
+                    text.push_str(&format!("| `{name}` | {about} |\n"));
+                }
+            }
         }
         text
     }
@@ -85,7 +101,13 @@ impl Language {
             )
         };
         if let Some(key) = self.catalogue().find(path) {
-            return Some(one(key));
+            let mut text = one(key);
+            if path == "flow.protocol" {
+                for (name, about) in congestion_controls() {
+                    text.push_str(&format!("{}\n", wrapped(&format!("{name}: {about}"))));
+                }
+            }
+            return Some(text);
         }
         let table = self.catalogue().table(path)?;
         let keys = self.catalogue().keys().iter().filter(|key| key.table == path);

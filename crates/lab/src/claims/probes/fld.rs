@@ -4,6 +4,7 @@
 use fontis_base::{Duration, Time};
 use fontis_proto::congestion::{
     Acknowledgement, CongestionControl, CongestionKind, Fld, FldOptions, Phase, Setup,
+    SlowStartGuard,
 };
 use fontis_proto::tcp::TcpConfig;
 
@@ -150,7 +151,7 @@ pub(super) fn probe(rule: &str) -> Option<Value> {
         "crossing" => Value::List(crossing()),
         "threshold" => Value::Number(FldOptions::default().threshold as f64),
         "initial window" => Value::Number(f64::from(TcpConfig::default().initial_window)),
-        "guards" => Value::truth(FldOptions::default().hystart),
+        "guards" => Value::truth(FldOptions::default().guard != SlowStartGuard::None),
         "inclusive" => Value::truth(FldOptions::LINUX.is_inclusive),
         "reno loss" => Value::List(halved(CongestionKind::NewReno)),
         _ => return None,

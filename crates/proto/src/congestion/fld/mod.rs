@@ -4,12 +4,12 @@ mod options;
 #[cfg(test)]
 mod tests;
 
-use fontis_base::Time;
+use fontis_base::{Duration, Rate, Time};
 
 use super::control::CongestionControl;
-use super::hystart::HyStart;
+use super::guard::{Guard, GuardedStart};
 use super::sample::{Acknowledgement, Phase};
-pub use options::{Boost, Counting, Exit, FldOptions, Length, Repair};
+pub use options::{Boost, Counting, Exit, FldOptions, Length, LengthOf, Repair};
 
 /// Flow-Length-Dependent TCP (Moktan 2020, chapters 2 and 3): a short flow triples its window in
 /// slow start and gives up a segment for each loss; one above the threshold behaves like Reno.
@@ -29,7 +29,33 @@ pub struct Fld {
     is_boosted: bool,
     is_bold: bool,
     episode: Option<Episode>,
-    hystart: Option<Box<HyStart>>,
+    guard: Option<Box<Guard>>,
+    path: Option<Box<PathRate>>,
+    /// Where the length begins, in bytes delivered.
+    begin: u64,
+}
+
+/// The rate of the path, from what arrived in each round trip.
+#[derive(Clone, Debug, Default)]
+struct PathRate {
+    /// The round ends when this position is acknowledged.
+    end: u64,
+    /// When it began, and what was delivered by then.
+    begin: Option<(Time, u64)>,
+    best: Rate,
+}
+
+impl PathRate {
+    fn on_ack(&mut self, ack: &Acknowledgement, delivered: u64) {
+        if ack.acked_to < self.end {
+            return;
+        }
+        self.end = ack.sent_to;
+        let begin = self.begin.replace((ack.now, delivered));
+        if let Some((at, before)) = begin.filter(|(at, _)| *at < ack.now) {
+            self.best = self.best.max(Rate::from_bytes_over(delivered - before, ack.now.since(at)));
+        }
+    }
 }
 
 /// A recovery, from the first loss until all that was outstanding then is acknowledged.
@@ -57,7 +83,9 @@ impl Fld {
             is_boosted: true,
             is_bold: options.is_relentless,
             episode: None,
-            hystart: options.hystart.then(|| Box::new(HyStart::new())),
+            guard: options.guard.start(),
+            path: (options.threshold_time > Duration::ZERO).then(Box::default),
+            begin: 0,
         }
     }
 
@@ -68,17 +96,31 @@ impl Fld {
     /// Counts the flow's length, and ends its youth above the threshold.
     fn measure(&mut self, ack: &Acknowledgement) {
         self.delivered += ack.delivered;
+        let threshold = match &mut self.path {
+            None => self.options.threshold,
+            Some(path) => {
+                path.on_ack(ack, self.delivered);
+                self.options.threshold.max(path.best.bytes_in(self.options.threshold_time))
+            }
+        };
         self.sent = self.sent.max(self.delivered.saturating_add(ack.in_flight));
         let is_long = |length| {
             let bytes = match length {
                 Length::Sent => self.sent,
                 Length::Acknowledged => self.delivered,
             };
-            bytes > self.options.threshold
+            bytes - self.begin > threshold
         };
         let [grown, lossy] = [self.options.growth_length, self.options.loss_length].map(is_long);
         self.is_boosted &= !grown;
         self.is_bold &= !lossy;
+        let is_at_rest = ack.in_flight == 0 && !ack.cwnd_limited && ack.phase == Phase::Open;
+        if self.options.length_of == LengthOf::Object && is_at_rest {
+            self.begin = self.delivered;
+            self.sent = self.delivered;
+            self.is_boosted = true;
+            self.is_bold = self.options.is_relentless;
+        }
     }
 
     /// Holds the window to the conservation of packets, one segment at least.
@@ -114,21 +156,29 @@ impl Fld {
             Counting::Segments => ack.acked,
         };
         if self.is_in_slow_start() {
-            if self.hystart.as_mut().is_some_and(|h| h.should_exit(ack, self.cwnd, self.mss)) {
-                self.ssthresh = self.cwnd;
-                self.hystart = None;
-                return;
-            }
+            let guarded = self.guard.as_mut().map(|guard| guard.on_ack(ack, self.cwnd, self.mss));
+            let parts = match guarded {
+                Some(GuardedStart::Over) => {
+                    self.ssthresh = self.cwnd;
+                    self.guard = None;
+                    return;
+                }
+                Some(GuardedStart::Part(parts)) => parts.max(1),
+                None => 1,
+            };
             let is_first = self.ssthresh == u64::MAX;
             let boosted = self.is_boosted && (self.options.boost == Boost::Any || is_first);
             let increase = if boosted { self.options.increase } else { 1 };
-            let wanted = increase.saturating_mul(counted);
+            let wanted = increase.saturating_mul(counted) / parts;
             if self.options.is_inclusive {
                 self.cwnd += wanted;
                 return;
             }
             let grown = wanted.min(self.ssthresh - self.cwnd);
             self.cwnd += grown;
+            if grown == wanted {
+                return;
+            }
             counted -= grown.min(counted);
         }
         self.credit += counted;

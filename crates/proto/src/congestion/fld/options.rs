@@ -1,3 +1,7 @@
+use fontis_base::Duration;
+
+use crate::congestion::guard::SlowStartGuard;
+
 /// The rules of [`Fld`](super::Fld), each an option. Windows are counted in segments, lengths in
 /// bytes. The thesis is Moktan, "Resource Assignments in Network Data Transport" (Aalto, 2020).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +42,13 @@ pub struct FldOptions {
     pub is_relentless_to_marks: bool,
     /// Whether the window shrinks to the initial one after a pause (RFC 5681 section 4.1).
     pub decays_when_idle: bool,
-    /// Whether HyStart may end the first slow start, against its overshoot (thesis section 5.2).
-    pub hystart: bool,
+    /// What keeps the first slow start from overshooting (thesis section 5.2).
+    pub guard: SlowStartGuard,
+    /// If not zero, the threshold is what the path's best round trip would carry in this time, and
+    /// at least `threshold` (thesis section 5.2: thresholds by context).
+    pub threshold_time: Duration,
+    /// Whose length counts.
+    pub length_of: LengthOf,
 }
 
 /// The slow starts that grow faster.
@@ -59,6 +68,16 @@ pub enum Length {
     Sent,
     /// Bytes delivered.
     Acknowledged,
+}
+
+/// Whose length it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LengthOf {
+    /// A connection's.
+    Connection,
+    /// That of what a connection carries at a time: it begins anew when all that was written is
+    /// acknowledged. So each answer on a connection that is kept is a short flow at first.
+    Object,
 }
 
 /// The window in recovery.
@@ -123,12 +142,24 @@ impl FldOptions {
         keeps_after_timeout: true,
         is_relentless_to_marks: false,
         decays_when_idle: false,
-        hystart: false,
+        guard: SlowStartGuard::None,
+        threshold_time: Duration::ZERO,
+        length_of: LengthOf::Connection,
     };
 
     /// The text of the thesis, section 3.2.
     pub const THESIS: Self =
         Self { boost: Boost::Any, loss_length: Length::Sent, exit: Exit::Jump, ..Self::LINUX };
+
+    /// Reno with limited slow start.
+    pub(crate) const LIMITED: Self = Self {
+        threshold: 0,
+        is_relentless: false,
+        guard: SlowStartGuard::Limited,
+        keeps_after_timeout: false,
+        decays_when_idle: true,
+        ..Self::MODERN
+    };
 
     /// The thesis's experiments in ns-2, section 3.1.
     pub const NS2: Self = Self { divisor: 3, ..Self::THESIS };

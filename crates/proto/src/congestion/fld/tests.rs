@@ -1,5 +1,6 @@
 use fontis_base::Stream;
 
+use super::super::guard::SlowStartGuard;
 use super::super::newreno::NewReno;
 use super::super::testing::*;
 use super::*;
@@ -159,7 +160,7 @@ fn a_pause_leaves_the_window_but_a_lost_handshake_does_not() {
 
 #[test]
 fn hystart_ends_the_boost_before_the_queue_overflows() {
-    let mut fld = flow(FldOptions { hystart: true, ..FldOptions::MODERN });
+    let mut fld = flow(FldOptions { guard: SlowStartGuard::HyStart, ..FldOptions::MODERN });
     for n in 0..200 {
         let rtt = if fld.cwnd() > 40 * MSS { 150 } else { 100 };
         fld.on_ack(&Acknowledgement {
@@ -235,6 +236,13 @@ fn random_options(stream: &mut Stream) -> FldOptions {
         is_inclusive: pick(stream),
         is_relentless_to_marks: pick(stream),
         keeps_after_timeout: pick(stream),
+        guard: [
+            SlowStartGuard::None,
+            SlowStartGuard::HyStart,
+            SlowStartGuard::HyStartPlus,
+            SlowStartGuard::Limited,
+        ][stream.below(4) as usize],
+        threshold_time: ms(200 * stream.below(2)),
         ..VARIANTS[stream.below(4) as usize]
     }
 }
@@ -267,6 +275,38 @@ fn check(
 }
 
 #[test]
+fn a_threshold_by_time_is_what_the_path_carries_in_it() {
+    // Ten segments a round trip of 100 ms, so a second's length is a hundred.
+    for time in [300, 1000, 2500] {
+        let options = FldOptions { threshold: 20 * MSS, ..FldOptions::MODERN };
+        let mut fld = flow(FldOptions { threshold_time: ms(time), ..options });
+        let mut segments = 0;
+        while fld.is_bold {
+            segments += 10;
+            let (acked_to, sent_to) = (segments * MSS, (segments + 10) * MSS);
+            let at = 10 * segments;
+            fld.on_ack(&Acknowledgement { acked_to, sent_to, ..ack(at, 10, 100) });
+        }
+        assert_eq!(segments, (time / 10).max(20) + 10, "{time}");
+    }
+}
+
+#[test]
+fn the_length_of_an_object_begins_anew_when_all_is_acknowledged() {
+    for (length_of, want) in [(LengthOf::Connection, false), (LengthOf::Object, true)] {
+        let mut fld = flow(FldOptions { length_of, ..FldOptions::MODERN });
+        let all = Acknowledgement { cwnd_limited: false, ..ack(0, 3000, 100) };
+        fld.on_ack(&Acknowledgement { in_flight: MSS, ..all });
+        assert!(!fld.is_bold && !fld.is_boosted);
+        fld.on_ack(&all);
+        assert_eq!((fld.is_bold, fld.is_boosted), (want, want));
+        // Long again, from where it began.
+        fld.on_ack(&Acknowledgement { in_flight: MSS, ..all });
+        assert!(!fld.is_bold);
+    }
+}
+
+#[test]
 fn invariants_hold_over_a_million_random_events() {
     for seed in 0..2000 {
         println!("seed {seed}");
@@ -275,7 +315,12 @@ fn invariants_hold_over_a_million_random_events() {
         let mut fld = flow(options);
         let equal = FldOptions { threshold: 0, divisor: 2, ..options };
         let equal = FldOptions { counting: Counting::Segments, is_gated: true, ..equal };
-        let mut reno_like = flow(FldOptions { is_inclusive: false, ..equal });
+        let mut reno_like = flow(FldOptions {
+            is_inclusive: false,
+            guard: SlowStartGuard::None,
+            threshold_time: Duration::ZERO,
+            ..equal
+        });
         let mut reno = NewReno::new(MSS, 10 * MSS);
         let mut transport = Transport { stream, phase: Phase::Open, episode: None };
         // No transport hears of a loss before it hears of an arrival.

@@ -7,7 +7,7 @@ use fontis_base::{Duration, Rate, Time};
 use super::path::{DccpPath, Incoming};
 use crate::congestion::control::CongestionControl;
 use crate::congestion::sample::{Acknowledgement, Phase};
-use crate::congestion::table::{CongestionKind, Setup};
+use crate::congestion::table::Setup;
 use crate::dccp::ack_vector::{AckVector, Arrival, arrivals};
 use crate::dccp::config::DccpConfig;
 use crate::dccp::number::DccpSeq;
@@ -27,6 +27,8 @@ const MOST_RTO: Duration = Duration::from_secs(64);
 #[derive(Clone, Debug)]
 pub(crate) struct WindowSender {
     congestion: Box<dyn CongestionControl>,
+    /// The algorithm counts the losses of a round trip, so that it must hear when that ends.
+    counts_losses: bool,
     /// Data packets whose fate is open, the oldest first.
     flight: VecDeque<Flying>,
     /// Data packets sent, and known to have come or to be lost.
@@ -64,7 +66,8 @@ impl WindowSender {
         let packets = u64::from((4380 / size).clamp(2, 4));
         let setup = Setup { mss: PACKET, initial_window: packets * PACKET, salt: 0 };
         Self {
-            congestion: CongestionKind::NewReno.start(setup),
+            congestion: config.window.start(setup),
+            counts_losses: config.window.fld().is_some(),
             flight: VecDeque::new(),
             sent: 0,
             done: 0,
@@ -168,6 +171,9 @@ impl WindowSender {
             }
             self.reduced_to = Some(self.newest);
         }
+        if let Some((count, _)) = lost {
+            self.congestion.on_lost(now, count);
+        }
         let gone = came + lost.map_or(0, |(count, _)| count);
         self.done += gone;
         self.congestion.on_ack(&Acknowledgement {
@@ -183,7 +189,10 @@ impl WindowSender {
             cwnd_limited: limited,
             acked_to: self.done,
             sent_to: self.sent,
-            phase: if newest_cause.is_some() { Phase::Recovery } else { Phase::Open },
+            phase: match newest_cause.is_some() || self.is_repairing() {
+                true => Phase::Recovery,
+                false => Phase::Open,
+            },
             delivery: None,
         });
         while self.flight.front().is_some_and(|packet| packet.has_come) {
@@ -192,6 +201,13 @@ impl WindowSender {
         if self.expires.is_none() && !self.flight.is_empty() {
             self.expires = Some(now + self.rto());
         }
+    }
+
+    /// Whether packets are in flight that left before the newest reduction did.
+    fn is_repairing(&self) -> bool {
+        let first = self.flight.iter().find(|packet| !packet.has_come);
+        let is_old = |packet: &Flying| self.reduced_to.is_some_and(|to| !packet.seq.is_after(to));
+        self.counts_losses && first.is_some_and(is_old)
     }
 
     /// Removes the packets that three later ones have overtaken: their number, and the newest.

@@ -254,6 +254,7 @@ impl SctpAssociation {
             let bytes = self.flight.get(tsn).map_or(0, |chunk| chunk.chunk.data.len());
             delivered[path].lost += bytes as u64;
             self.on_loss(now, path, order);
+            self.paths[path].congestion.on_lost(now, 1);
             if let Some(chunk) = self.flight.get_mut(tsn) {
                 chunk.was_fast = true;
             }

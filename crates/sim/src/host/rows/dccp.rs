@@ -4,6 +4,7 @@ use core::any::Any;
 use std::sync::Arc;
 
 use fontis_base::{Duration, Packet, Stream};
+use fontis_proto::congestion::CongestionKind;
 use fontis_proto::dccp::{Carrier, Ccid, DccpConfig, PROTOCOL, QueueDrop};
 use fontis_proto::rate::reorder::ReorderMode;
 use fontis_proto::rate::tfrc::{FeedbackCount, SlowStart, TfrcConfig, TfrcRules};
@@ -60,6 +61,13 @@ const KEYS: &[Key] = &[
         names(&["2", "3", "4", "4-n", "4-n100"]),
         "3",
         "congestion control: a window (RFC 4341), a rate (RFC 4342), a rate for small packets (RFC 5622), or that with the slow start of Sarwar's proposals",
+    ),
+    key(
+        "dccp",
+        "congestion",
+        names(&["newreno", "fld", "fld-linux", "fld-thesis", "fld-ns2"]),
+        "newreno",
+        "CCID 2: the algorithm of its window",
     ),
     key(
         "dccp",
@@ -169,6 +177,7 @@ fn read(read: &Reader<'_>, path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, S
     };
     let config = DccpConfig {
         ccid,
+        window: read.text("dccp.congestion").parse().unwrap_or(CongestionKind::NewReno),
         tfrc: TfrcConfig {
             rules: match &*read.text("dccp.rules") {
                 "rfc3448" => TfrcRules::Rfc3448,

@@ -2,7 +2,8 @@
 
 use fontis_base::Size;
 use fontis_proto::congestion::{
-    Boost, CongestionKind, CongestionMaker, Counting, Exit, Fld, FldOptions, Length, Repair,
+    Boost, CongestionKind, CongestionMaker, Counting, Exit, Fld, FldOptions, Length, LengthOf,
+    Repair, SlowStartGuard,
 };
 
 use crate::settings::catalogue::{Key, Place, TableRow, key, names};
@@ -115,7 +116,27 @@ const KEYS: &[Key] = &[
         "",
         "whether a pause shrinks the window; false if not set",
     ),
-    key("fld", "hystart", Flag, "", "whether HyStart may end slow start; false if not set"),
+    key(
+        "fld",
+        "guard",
+        names(&["none", "hystart", "hystart++", "limited"]),
+        "",
+        "what keeps slow start from overshooting: HyStart as in Linux, HyStart++ (RFC 9406) or limited slow start (RFC 3742); nothing if not set",
+    ),
+    key(
+        "fld",
+        "threshold_time",
+        Form::Duration,
+        "",
+        "the threshold is what the best round trip so far would carry in this time, and at least `threshold`; `threshold` alone if not set",
+    ),
+    key(
+        "fld",
+        "length_of",
+        names(&["connection", "object"]),
+        "",
+        "whose length counts: a connection's if not set, or that of what was written since all before was acknowledged",
+    ),
 ];
 
 /// The constructor of the algorithm with the scenario's rules, if it sets any for this kind.
@@ -164,6 +185,23 @@ fn changed(read: &Reader<'_>, own: FldOptions) -> FldOptions {
         keeps_after_timeout: flag("keeps_after_timeout", own.keeps_after_timeout),
         is_relentless_to_marks: flag("relentless_to_marks", own.is_relentless_to_marks),
         decays_when_idle: flag("decays_when_idle", own.decays_when_idle),
-        hystart: flag("hystart", own.hystart),
+        guard: named(
+            read,
+            "guard",
+            own.guard,
+            &[
+                ("none", SlowStartGuard::None),
+                ("hystart", SlowStartGuard::HyStart),
+                ("hystart++", SlowStartGuard::HyStartPlus),
+                ("limited", SlowStartGuard::Limited),
+            ],
+        ),
+        threshold_time: read.get("fld.threshold_time").unwrap_or(own.threshold_time),
+        length_of: named(
+            read,
+            "length_of",
+            own.length_of,
+            &[("connection", LengthOf::Connection), ("object", LengthOf::Object)],
+        ),
     }
 }

@@ -60,7 +60,17 @@ const KEYS: &[Key] = &[
     key(
         "sctp",
         "congestion",
-        names(&["newreno", "cubic", "compound", "vegas", "dctcp"]),
+        names(&[
+            "newreno",
+            "cubic",
+            "compound",
+            "vegas",
+            "dctcp",
+            "fld",
+            "fld-linux",
+            "fld-thesis",
+            "fld-ns2",
+        ]),
         "newreno",
         "the congestion control of each path",
     ),

@@ -101,6 +101,13 @@ const KEYS: &[Key] = &[
     ),
     key(
         "tcp",
+        "quick_acks",
+        Count,
+        "0",
+        "so many segments at the beginning are acknowledged at once all the same; up to 16 in Linux",
+    ),
+    key(
+        "tcp",
         "min_rto",
         Form::Duration,
         "200 ms",
@@ -136,6 +143,7 @@ fn read(read: &Reader<'_>, path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, S
             .map_or(TcpConfig::default().receive_buffer, |size| size.as_bytes().max(1)),
         max_window: read.get::<Size>("tcp.max_window").map(Size::as_bytes),
         delayed_ack: (delayed_ack > Duration::ZERO).then_some(delayed_ack),
+        quick_acks: u32::try_from(read.count("tcp.quick_acks")).unwrap_or(u32::MAX),
         min_rto: read.duration("tcp.min_rto"),
         ..TcpConfig::default()
     };
