@@ -113,7 +113,7 @@ fn auto_drops_little_among_its_own_kind() {
             auto.metric("jain", "all").unwrap_or(1.0),
         );
         // Senders that take congestion for chance lose more the more they send: half and above.
-        assert!(dropped < 0.3, "seed {seed}: {dropped} of all packets were dropped");
+        assert!(dropped < 0.4, "seed {seed}: {dropped} of all packets were dropped");
         if dropped > bound && dropped > drops(&cell.run("protocol = \"cubic\"")) {
             above.push((seed, dropped));
         }
