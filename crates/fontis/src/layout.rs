@@ -1,6 +1,6 @@
 //! The layout of an object: its offsets mapped to its files.
 
-use crate::manifest::{EntryKind, Hole, Manifest};
+use crate::manifest::{EntryKind, Hole, Manifest, reserve};
 
 /// The runs of bytes between the holes of an object's files, by where they start in it. A run takes
 /// 12 bytes, because there may be a million of them.
@@ -61,6 +61,8 @@ impl Layout {
                     if !holes.is_empty() {
                         offsets.push((files.len() as u32, offset));
                     }
+                    reserve(&mut starts);
+                    reserve(&mut files);
                     starts.push(size);
                     files.push(Of(entry | sparse));
                     size += start - offset;
@@ -71,8 +73,6 @@ impl Layout {
                 files[first..].iter_mut().for_each(|of| of.0 |= Of::SEVERAL);
             }
         }
-        starts.shrink_to_fit();
-        files.shrink_to_fit();
         Self { starts, files, offsets, size }
     }
 

@@ -21,8 +21,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use check::{Check, check_component};
-pub(crate) use entries::Collected;
 use entries::Entries;
+pub(crate) use entries::{Collected, reserve};
 pub use entry::{Entry, EntryKind, Hole, Modified};
 pub use error::ManifestError;
 pub use extra::{Attribute, Extra, MAX_ATTRIBUTE, MAX_ATTRIBUTE_NAME, MAX_ATTRIBUTES};

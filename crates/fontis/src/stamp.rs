@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use cap_std::fs::Metadata;
 
-use crate::manifest::{MAX_SECONDS, Modified};
+use crate::manifest::{self, MAX_SECONDS, Modified};
 
 /// Identity, size and modification time of a file, as `stat` told them at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +77,7 @@ impl Stamps {
             self.devices.push((self.rows.len(), device));
         }
         let nanos = touched.seconds * NANOS + i64::from(touched.nanos);
+        manifest::reserve(&mut self.rows);
         self.rows.push(Row { inode, touched: nanos });
         self.latest = self.latest.max(Some(touched.seconds.max(modified.seconds)));
     }

@@ -35,6 +35,17 @@ const HEAD: usize = 2048;
 /// memory before it is written to, whereas a buffer that grows is twice there while it is moved.
 const MANY: usize = 1 << 20;
 
+/// Entries that are many.
+const MANY_ENTRIES: usize = 1 << 14;
+
+/// Makes room for another value of which there is one for each entry. For many it is room for all
+/// that there can be, as with their bytes.
+pub(crate) fn reserve<T>(values: &mut Vec<T>) {
+    if values.len() == MANY_ENTRIES {
+        values.reserve_exact(MAX_ENTRIES - MANY_ENTRIES);
+    }
+}
+
 /// The beginning of an [`Entry`].
 #[derive(Deserialize)]
 struct Beginning<'a> {
@@ -53,6 +64,7 @@ impl Collected {
         }
         self.check.entry(entry)?;
         let start = self.bytes.len() - HEAD;
+        reserve(&mut self.starts);
         self.starts.push(u32::try_from(start).map_err(|_| ManifestError::TooLong(start))?);
         let mut bytes = std::mem::take(&mut self.bytes);
         if start > MANY && bytes.capacity() < HEAD + MAX_BYTES {
@@ -78,8 +90,7 @@ impl Collected {
     /// # Panics
     /// If the head is longer than any.
     pub(super) fn finish(self, head: &[u8]) -> (Entries, Check) {
-        let Self { mut bytes, mut starts, check } = self;
-        starts.shrink_to_fit();
+        let Self { mut bytes, starts, check } = self;
         let begin = HEAD.checked_sub(head.len()).expect("a head has a short name");
         bytes[begin..HEAD].copy_from_slice(head);
         (Entries { bytes: Bytes::from(bytes).slice(begin..), head: head.len(), starts }, check)
@@ -108,6 +119,7 @@ impl Entries {
         let mut rest = all;
         for _ in 0..count {
             let start = all.len() - rest.len();
+            reserve(&mut starts);
             starts.push(u32::try_from(start).map_err(|_| damaged(rest))?);
             let (entry, after) = postcard::take_from_bytes(rest).map_err(|_| damaged(rest))?;
             check.entry(&entry)?;
@@ -116,7 +128,6 @@ impl Entries {
         if !rest.is_empty() {
             return Err(damaged(rest));
         }
-        starts.shrink_to_fit();
         Ok((Self { bytes: bytes.clone(), head, starts }, check))
     }
 

@@ -32,8 +32,8 @@ impl Pace {
     }
 
     /// Waits until the next message of a client may be taken: not before it has taken what it asked
-    /// for.
-    pub(super) async fn turn(&mut self, connection: &Connection) {
+    /// for. False if the connection is over, and nobody would take an answer to what is left.
+    pub(super) async fn turn(&mut self, connection: &Connection) -> bool {
         self.wait().await;
         self.taken += 1;
         if self.taken >= COUNTED_AFTER {
@@ -42,6 +42,7 @@ impl Pace {
                 task::sleep(WAIT).await;
             }
         }
+        connection.close_reason().is_none()
     }
 
     async fn wait(&mut self) {

@@ -194,7 +194,9 @@ async fn attend(
             }
             continue;
         }
-        pace.turn(&connection).await;
+        if !pace.turn(&connection).await {
+            break;
+        }
         let (shared, connection) = (shared.clone(), connection.clone());
         let (events, expected) = (events.clone(), expected.clone());
         task::spawn(async move {

@@ -168,7 +168,9 @@ impl FileServer {
                 });
                 let mut pace = Pace::new();
                 while let Some(message) = client.connection.recv_message().await {
-                    pace.turn(&client.connection).await;
+                    if !pace.turn(&client.connection).await {
+                        break;
+                    }
                     let (shared, events, client) = (shared.clone(), events.clone(), client.clone());
                     let Some(wanted) = client.read(&message.data, &*events) else { continue };
                     let get = match wanted {

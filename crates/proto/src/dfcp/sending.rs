@@ -321,13 +321,14 @@ impl SendChannel {
     /// Cuts or announces the blocks that may come next, and asks for their data.
     ///
     /// Blocks of an object have symbols of `wide` bytes if a packet holds that much more than the
-    /// object's own.
+    /// object's own. No more than `ahead` bytes of it wait for the peer to be done with them.
     pub(super) fn prepare(
         &mut self,
         loss: &LossModel,
         wide: Option<u16>,
         room: usize,
         account: &Account,
+        ahead: u64,
     ) {
         loop {
             let index = self.floor + self.blocks.len() as u32;
@@ -341,6 +342,9 @@ impl SendChannel {
             }
             let Some(mut block) = self.cut(index, loss, wide, room) else { return };
             if matches!(block.data, Data::Absent { asked: true, .. }) {
+                if self.charged() >= LEAST_CHARGED && self.held() >= ahead {
+                    return;
+                }
                 let cost = block_cost(block.shape());
                 block.charge = match account.take(cost) {
                     Ok(charge) => Some(charge),
@@ -360,6 +364,12 @@ impl SendChannel {
     /// Blocks whose data is held or asked for.
     fn charged(&self) -> usize {
         self.blocks.iter().filter(|block| block.charge.is_some()).count()
+    }
+
+    /// Their bytes.
+    fn held(&self) -> u64 {
+        let held = self.blocks.iter().filter(|block| block.charge.is_some());
+        held.map(|block| u64::from(block.shape().len())).sum()
     }
 
     fn cut(

@@ -15,7 +15,7 @@ fn sent(blocks: u32, loss: &LossModel) -> SendChannel {
     channel.write(vec![7; (blocks * block_size) as usize].into());
     let account = Account::new(&Params::default(), None);
     for _ in 0..blocks {
-        channel.prepare(loss, None, 1200, &account);
+        channel.prepare(loss, None, 1200, &account, u64::MAX);
         while channel.next_symbols(Pass::Mean, ONE).is_some() {}
     }
     channel
@@ -76,7 +76,7 @@ fn a_packet_holds_no_more_of_a_message_than_is_lacking() {
         SendChannel::live(0, kind, 0, None, Code::RaptorQ, SYMBOL_SIZE, block_size, 1);
     channel.write(vec![7; 40].into());
     channel.finish();
-    channel.prepare(&loss, None, 1200, &Account::new(&Params::default(), None));
+    channel.prepare(&loss, None, 1200, &Account::new(&Params::default(), None), u64::MAX);
     let (first, _) = channel.next_symbols(Pass::Mean, ONE).expect("it is there");
     assert!(channel.next_symbols(Pass::Tail, ONE).is_none(), "repair is not there yet");
     let (block, job) = repair_asked(&mut channel).remove(0);
