@@ -17,7 +17,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from fontis import claims, fairness, plots
+from fontis import claims, drawn_tables, fairness, plots
 from fontis import scenario as scenarios
 from fontis._native import FontisError, UsageError
 from fontis.results import Result, queue_series, results
@@ -52,7 +52,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of a paper."""
+    """A figure or a table of a paper."""
 
     id: str
     #: Why it is not redrawn, if it is not.
@@ -83,6 +83,9 @@ class Figure:
     gain: float | None = None
     #: All flows of a run, and their sum.
     all_flows: bool = False
+    #: Of a table: the identifiers of its claims, with ``{row}`` and ``{column}``. ``groups`` are
+    #: the rows, and ``variant`` is the column.
+    claims: str = ""
     #: Variants, a group of bars each, or values of the weight on the x axis.
     groups: tuple[str, ...] = ()
 
@@ -94,7 +97,13 @@ class Figure:
     @property
     def number(self) -> str:
         """Its number there."""
-        return self.id.rsplit("-f", 1)[1]
+        return self.id.rsplit("-", 1)[1][1:]
+
+    @property
+    def place(self) -> str:
+        """What it is called there."""
+        kind = "Table" if self.id.rsplit("-", 1)[1].startswith("t") else "Figure"
+        return f"{kind} {self.number}"
 
 
 class MissingResults(FontisError):
@@ -117,9 +126,9 @@ def _read(table: dict[str, Any]) -> Figure:
 
 def find(name: str) -> list[Figure]:
     """Give the figures of this identifier: one, or the parts a, b of one, or all of a work."""
-    found = [one for one in figures() if re.fullmatch(re.escape(name) + r"(|[a-z]|-f.*)", one.id)]
+    found = [one for one in figures() if re.fullmatch(re.escape(name) + r"(|[a-z]|-[ft]\d.*)", one.id)]
     if not found:
-        near = ", ".join(one.id for one in figures() if one.work == name.rsplit("-f", 1)[0])
+        near = ", ".join(one.id for one in figures() if one.work == re.split(r"-[ft](?=\d)", name)[0])
         raise UsageError(f"there is no figure {name!r}; there are {near or ', '.join(one.id for one in figures())}")
     return found
 
@@ -132,10 +141,18 @@ def draw(figure: Figure, *, run: bool = False) -> Any:
         return _rates(figure)
     if figure.kind == "indifference":
         return _indifference(figure)
+    if figure.kind == "table":
+        with plots.style():
+            columns = [(series.label, series.variant) for series in figure.series]
+            return drawn_tables.table(figure.id.split("-", 1)[0], figure.claims, figure.groups, columns, figure.note)
     known = [one for one in results(figure.scenario, run=run) if one.metrics is not None]
     if not known:
         raise MissingResults(f"{figure.id}: nothing is recorded of {figure.scenario}: run fontis lab run {figure.scenario}")
     with plots.style():
+        if figure.kind == "cascade":
+            nodes = [(float(series.subject), float(series.variant)) for series in figure.series]
+            found = [one.metrics for one in known if one.metrics and _is_at(one, figure.where)]
+            return drawn_tables.cascade(nodes, found)
         drawing = _Drawing(figure, known, run)
         KINDS[figure.kind](drawing)
         return drawing.finish()
@@ -151,6 +168,7 @@ def coverage(figure: Figure) -> tuple[int, int]:
         if any(_fits(one, series, figure) for series in figure.series)
         or figure.kind == "settings"
         or one.run.variant in figure.groups
+        or (figure.kind in ("weights", "indices", "cascade") and _is_at(one, figure.where))
     ]
     if figure.kind == "queue":
         return sum(queue_series(one.run) is not None for one in shown), len(shown)
@@ -169,8 +187,11 @@ def number(text: str) -> float:
 
 
 def _fits(one: Result, series: Series, figure: Figure) -> bool:
-    wanted = {**figure.where, **series.where}
-    return one.run.variant == series.variant and all(one.setting(key) == value for key, value in wanted.items())
+    return one.run.variant == series.variant and _is_at(one, {**figure.where, **series.where})
+
+
+def _is_at(one: Result, where: dict[str, str]) -> bool:
+    return all(one.setting(key) == value for key, value in where.items())
 
 
 class _Drawing:

@@ -58,6 +58,24 @@ fn check(name: &str) {
 }
 
 #[test]
+fn what_the_book_on_fld_does_not_check_has_a_reason_of_its_own() {
+    let book = Book::read(&folder(), "fld").expect("the book is whole");
+    let checked = book.check(&[], &mut recorded(), &|_| ()).expect("it is judged");
+    let unchecked = checked.iter().filter(|one| one.verdict == Verdict::NotCheckable);
+    let wrong: Vec<String> = unchecked
+        .filter(|one| {
+            let is_general =
+                one.why.contains("not bound") || one.why == "a statement, not a measurement";
+            let is_of_pages = one.claim.id.starts_with("fld-web-");
+            is_general || (one.claim.checkable_in != "none" && !is_of_pages)
+        })
+        .map(|one| format!("{}: {}", one.claim.id, one.why))
+        .collect();
+    // It compares page loads with other transfers.
+    assert!(wrong.len() == 1 && wrong[0].starts_with("fld-head-web-smaller"), "{wrong:#?}");
+}
+
+#[test]
 fn the_runs_of_the_book_on_wireless_are_all_recorded_and_of_this_code() {
     let book = Book::read(&folder(), "wireless").expect("the book is whole");
     let mut results = recorded();
