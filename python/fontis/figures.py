@@ -84,7 +84,7 @@ class Figure:
     #: All flows of a run, and their sum.
     all_flows: bool = False
     #: Of a table: the identifiers of its claims, with ``{row}`` and ``{column}``. ``groups`` are
-    #: the rows, and ``variant`` is the column.
+    #: the rows, ``variant`` is the column, and ``subject`` the variant of runs that it rests on.
     claims: str = ""
     #: Variants, a group of bars each, or values of the weight on the x axis.
     groups: tuple[str, ...] = ()
@@ -174,6 +174,8 @@ def coverage(figure: Figure) -> tuple[int, int]:
         return sum(queue_series(one.run) is not None for one in shown), len(shown)
     if figure.kind == "settings":
         return len(shown), len(shown)
+    if figure.kind == "table":
+        shown = [one for one in results(figure.scenario) if one.run.variant in {series.subject for series in figure.series}]
     return sum(one.metrics is not None for one in shown), len(shown)
 
 
