@@ -29,9 +29,9 @@ def _cell(judged: dict[str, Checked], ids: Sequence[str]) -> str:
 def table(book: str, pattern: str, rows: Sequence[str], columns: Sequence[tuple[str, str]], corner: str) -> Any:
     """Draw a table whose cells are claims.
 
-    ``pattern`` is their identifier with ``{row}`` and ``{column}`` in it. A row is what stands for it
-    in identifiers, with ``=`` and its label; a column has a label, and what stands for it; commas
-    there separate several claims of one cell.
+    ``pattern`` is their identifier with ``{row}`` and ``{column}`` in it. A row is what stands for
+    it in identifiers, with ``=`` and its label; a column has a label, and what stands for it;
+    commas there separate several claims of one cell.
     """
     known = claims.Book(book)
     ids = set(known.ids)

@@ -17,7 +17,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from fontis import claims, drawn_tables, fairness, plots
+from fontis import claims, drawn_runs, drawn_tables, fairness, plots
 from fontis import scenario as scenarios
 from fontis._native import FontisError, UsageError
 from fontis.results import Result, queue_series, results
@@ -145,6 +145,8 @@ def draw(figure: Figure, *, run: bool = False) -> Any:
         with plots.style():
             columns = [(series.label, series.variant) for series in figure.series]
             return drawn_tables.table(figure.id.split("-", 1)[0], figure.claims, figure.groups, columns, figure.note)
+    if figure.kind == "run":
+        return _over_time(figure)
     known = [one for one in results(figure.scenario, run=run) if one.metrics is not None]
     if not known:
         raise MissingResults(f"{figure.id}: nothing is recorded of {figure.scenario}: run fontis lab run {figure.scenario}")
@@ -156,6 +158,17 @@ def draw(figure: Figure, *, run: bool = False) -> Any:
         drawing = _Drawing(figure, known, run)
         KINDS[figure.kind](drawing)
         return drawing.finish()
+
+
+def _over_time(figure: Figure) -> Any:
+    """A run's first repetition, made anew: it takes a moment in virtual time."""
+    variant = figure.series[0].variant
+    run = next(run for run in scenarios.runs(scenarios.recipe(figure.scenario)) if run.variant == variant)
+    settings = run.settings
+    segment = number(settings["tcp.mtu"]) - 40.0
+    path = 1e6 * number(settings["topology.rate"]), number(settings["topology.rtt"]) / 2000.0
+    with plots.style():
+        return drawn_runs.over_time(run, [(series.label, series.subject) for series in figure.series], segment, *path)
 
 
 def coverage(figure: Figure) -> tuple[int, int]:
