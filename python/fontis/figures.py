@@ -140,7 +140,8 @@ def draw(figure: Figure, *, run: bool = False) -> Any:
     if figure.kind == "settings":
         return _rates(figure)
     if figure.kind == "indifference":
-        return _indifference(figure)
+        with plots.style():
+            return _indifference(figure)
     if figure.kind == "table":
         with plots.style():
             columns = [(series.label, series.variant) for series in figure.series]
@@ -432,8 +433,8 @@ def _weights(drawing: _Drawing) -> None:
         drawing.main.plot(weights, line, label=series.label, **{**look, "marker": ""})
         # Quanta are whole bytes beside 300.
         packets = [(weight, found.get(f"300:{round(300 * weight ** (1 / alpha))}")) for weight in weights]
-        dots = [(weight, of) for weight, of in packets if of and ("goodput", "heavy1") in of]
-        share = [100 * of["goodput", "heavy1"] / (of["goodput", "heavy1"] + of["goodput", "light1"]) for _, of in dots]
+        dots = [(weight, of) for weight, of in packets if of]
+        share = [100 * of["goodput", "heavy"] / (of["goodput", "heavy"] + of["goodput", "light"]) for _, of in dots]
         drawing.main.plot([weight for weight, _ in dots], share, **{**look, "linestyle": ""})
     drawing.from_zero = True
 
@@ -454,14 +455,19 @@ def _indices(drawing: _Drawing) -> None:
 
 
 def _indifference(figure: Figure) -> Any:
-    """What a second user must have so that the sum of both utilities stays."""
+    """What a second user must have so that the sum of both utilities stays, for two capacities."""
     drawn, (axes, *_) = plots.new(1)
     xs = [10.0 + place for place in range(91)]
     for place, series in enumerate(figure.series):
         notion = {"0": "throughput"}.get(series.variant, float(series.variant))
-        curve = [(x, fairness.indifferent(notion, (1.0, 1.0), (50.0, 50.0), x)) for x in xs]
-        points = [(x, y) for x, y in curve if y is not None]
-        axes.plot(*zip(*points, strict=True), label=series.label, **{**plots.look(place), "marker": ""})
+        for share in (50.0, 35.0):
+            curve = [(x, fairness.indifferent(notion, (1.0, 1.0), (share, share), x)) for x in xs]
+            points = [(x, y) for x, y in curve if y is not None]
+            if notion == math.inf:
+                # The curve is a corner: whatever the second has, the first must not have less.
+                points.insert(0, (share, 120.0))
+            label = series.label if share == 50.0 else ""
+            axes.plot(*zip(*points, strict=True), label=label, **{**plots.look(place), "marker": ""})
     axes.set_ylim(0, 120)
     axes.set_xlabel(figure.x_label)
     axes.set_ylabel(figure.y_label)
