@@ -112,6 +112,16 @@ impl Connection {
         });
     }
 
+    /// Sends an urgent message that answers one of the peer's.
+    pub(crate) fn answer(&self, data: Bytes) {
+        self.send_message(data, SendOptions { priority: 0, ..SendOptions::default() });
+    }
+
+    /// The answers that the peer has not taken yet; `None` if the connection is over.
+    pub(crate) async fn untaken_answers(&self) -> Option<usize> {
+        self.ask(|slot| slot.machine.untaken_messages()).await
+    }
+
     /// Sends a message that is of use for so long only: what has not been delivered by then is
     /// given up.
     pub fn send_message_within(

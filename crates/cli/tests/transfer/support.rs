@@ -273,6 +273,14 @@ impl Listener {
         format!("fontis://{host}:{port}/{path}?{query}")
     }
 
+    /// Reads and forgets what it says on standard error, so that it never waits for its reader.
+    pub(crate) fn forget_errors(&self) {
+        let stderr = self.running.lock().unwrap().child.stderr.take();
+        std::thread::spawn(|| {
+            stderr.map(|mut from| std::io::copy(&mut from, &mut std::io::sink()))
+        });
+    }
+
     /// The process's number.
     pub(crate) fn id(&self) -> u32 {
         self.running.lock().unwrap().id()

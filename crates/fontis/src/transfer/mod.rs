@@ -11,6 +11,7 @@ mod get;
 mod incoming;
 pub(crate) mod message;
 mod outgoing;
+mod pace;
 mod pieces;
 mod plan;
 mod receive;

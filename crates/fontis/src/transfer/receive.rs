@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use fontis_proto::dfcp::SendOptions;
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use super::gate::{Gate, Guesses, TOO_MANY};
 use super::get::meanwhile;
 use super::incoming::{Incoming, Prepared, Stored, Values, ValuesFrom};
 use super::message::{Announced, Holding, Request, Response, encode, label};
 use super::outgoing::{CODE_UNWANTED, key_text, lost};
+use super::pace::Pace;
 use super::pieces::decode_sharing;
 use super::{Report, ServerEvent, TransferError};
 use crate::archive::Archive;
@@ -60,6 +61,7 @@ struct Shared {
     taken: Mutex<HashMap<blake3::Hash, u64>>,
     /// Objects that are being received, and what ends that.
     busy: Mutex<HashMap<Claimant, Arc<Notify>>>,
+    gate: Arc<Gate>,
 }
 
 /// A sender's key and the manifest of its object.
@@ -131,6 +133,7 @@ struct Expected {
     objects: Mutex<HashMap<u32, oneshot::Sender<RecvObject>>>,
     /// Chaining values of objects that were accepted before they were hashed.
     values: Mutex<HashMap<u32, mpsc::Sender<ValuesFrom>>>,
+    guesses: Guesses,
 }
 
 /// Messages with chaining values that may wait while a block is stored.
@@ -151,7 +154,8 @@ impl Receiver {
         });
         folder.map_err(|source| TransferError::Folder { path: dir.to_owned(), source })?;
         let (busy, taken) = (Mutex::default(), Mutex::default());
-        let shared = Shared { dir: dir.to_owned(), secret, options, taken, busy };
+        let (dir, gate) = (dir.to_owned(), Gate::new());
+        let shared = Shared { dir, secret, options, taken, busy, gate };
         Ok(Self { endpoint, shared: Arc::new(shared) })
     }
 
@@ -174,6 +178,7 @@ async fn attend(
     events(ServerEvent::Connected { remote, key: key_text(&connection) });
     let expected = Arc::new(Expected::default());
     task::spawn(distribute(connection.clone(), expected.clone()));
+    let mut pace = Pace::new();
     while let Some(message) = connection.recv_message().await {
         // What changes files must not be a replay.
         if message.early {
@@ -189,6 +194,7 @@ async fn attend(
             }
             continue;
         }
+        pace.turn(&connection).await;
         let (shared, connection) = (shared.clone(), connection.clone());
         let (events, expected) = (events.clone(), expected.clone());
         task::spawn(async move {
@@ -222,10 +228,7 @@ async fn take(
     events: &(impl Fn(ServerEvent) + Send + Sync),
 ) -> Result<(), TransferError> {
     let remote = connection.remote_addr();
-    let respond = |response: &Response| {
-        connection
-            .send_message(encode(response), SendOptions { priority: 0, ..SendOptions::default() });
-    };
+    let respond = |response: &Response| connection.answer(encode(response));
     let (id, secret, announced) = match request {
         Some(Request::Put { id, secret, offer }) => (id, secret, Announced::Offer(offer)),
         Some(Request::PutOpening { id, secret, opening }) => {
@@ -244,10 +247,15 @@ async fn take(
         }
         None => return Err(TransferError::Protocol { remote, what: "an unreadable request" }),
     };
+    let Some(_pass) = shared.gate.enter(connection.peer_key()) else {
+        respond(&Response::Error { id, text: TOO_MANY.to_owned() });
+        return Ok(());
+    };
     if !shared.secret.is(&secret) {
         let text =
             "the secret in the URL is not the present one: ask for the receiver's present URL";
         respond(&Response::Error { id, text: text.to_owned() });
+        expected.guesses.count(connection);
         return Err(TransferError::Refused { remote, text: "a wrong secret was given".to_owned() });
     }
     let received = unless_superseded(shared, connection, id, announced, expected, events, respond);

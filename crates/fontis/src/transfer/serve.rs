@@ -12,9 +12,10 @@ use fontis_proto::dfcp::{CloseReason, DfcpStats, Held, SendOptions};
 use tokio::sync::{mpsc, oneshot};
 
 use super::cast::{CastStatus, Caster};
-use super::gate::{Gate, Pass};
+use super::gate::{Gate, Guesses, Pass, TOO_MANY};
 use super::message::{NO_SECRET, NOT_HERE, Named, Request, Response, decode, encode};
 use super::outgoing::{CODE_COMPLETE, IN_TURN, Outgoing, Tree, key_text, lost};
+use super::pace::Pace;
 use super::pieces::encode_around;
 use super::swarm::{Newcomer, Swarm, Swarms};
 use super::{Report, ServerEvent, TransferError};
@@ -72,6 +73,7 @@ struct Client {
     waiting: Waiting,
     /// Whether it takes part in a cast: once is enough for a connection.
     has_joined: AtomicBool,
+    guesses: Guesses,
 }
 
 impl FileServer {
@@ -162,8 +164,11 @@ impl FileServer {
                     connection,
                     waiting: Waiting::default(),
                     has_joined: AtomicBool::new(false),
+                    guesses: Guesses::default(),
                 });
+                let mut pace = Pace::new();
                 while let Some(message) = client.connection.recv_message().await {
+                    pace.turn(&client.connection).await;
                     let (shared, events, client) = (shared.clone(), events.clone(), client.clone());
                     let Some(wanted) = client.read(&message.data, &*events) else { continue };
                     let get = match wanted {
@@ -185,7 +190,7 @@ impl FileServer {
                         }
                     };
                     let Some(pass) = shared.gate.enter(client.connection.peer_key()) else {
-                        let text = "too many requests at once: wait for some of them".to_owned();
+                        let text = TOO_MANY.to_owned();
                         client.respond(&Response::Error { id: get.id, text });
                         continue;
                     };
@@ -280,8 +285,7 @@ impl Client {
     }
 
     fn respond(&self, response: &Response) {
-        let urgent = SendOptions { priority: 0, ..SendOptions::default() };
-        self.connection.send_message(encode(response), urgent);
+        self.connection.answer(encode(response));
     }
 
     /// Waits until the client has said which part of an object it holds. It may take its time as
@@ -330,6 +334,7 @@ async fn invite(
         events(ServerEvent::Failed { remote, error: text.to_owned() });
     };
     if shared.secret.as_ref().is_some_and(|own| !own.is(&secret)) {
+        client.guesses.count(&client.connection);
         return refuse(NO_SECRET);
     }
     let Root::Cast(caster) = &shared.root else {
@@ -382,6 +387,7 @@ async fn admit(
         events(ServerEvent::Failed { remote, error });
     };
     if shared.secret.as_ref().is_some_and(|own| !own.is(&secret)) {
+        client.guesses.count(&client.connection);
         return fail(NO_SECRET, "a wrong secret was given".to_owned());
     }
     let knows = matches!(named, Named::Root(_));
@@ -439,12 +445,10 @@ async fn found(
     let pass = pass.ok_or(TransferError::NoRoom { remote: connection.remote_addr() })?;
     let turn = pass.turn().await;
     let shared = shared.clone();
-    let work = move || {
-        let _turn = turn;
-        let outgoing = open(&shared, &path, true)?;
-        shared.swarms.of(&outgoing)
-    };
-    task::blocking(work).await.map_err(|_| TransferError::Worker)?
+    let work = move || turn.run(|| open(&shared, &path, true).and_then(|o| shared.swarms.of(&o)));
+    let (swarm, turn) = task::blocking(work).await.map_err(|_| TransferError::Worker)?;
+    turn.end(pass);
+    swarm
 }
 
 /// What a client is told: strangers do not learn what there is.
@@ -463,7 +467,7 @@ async fn answer(
     shared: &Arc<Shared>,
     client: &Client,
     Get { id, secret, path, resume }: Get,
-    pass: &Pass,
+    pass: &Arc<Pass>,
     patience: Duration,
     events: &(impl Fn(ServerEvent) + Send + Sync),
 ) -> Result<(), TransferError> {
@@ -472,20 +476,25 @@ async fn answer(
     let respond = |response: &Response| client.respond(response);
     if shared.secret.as_ref().is_some_and(|own| !own.is(&secret)) {
         respond(&Response::Error { id, text: NO_SECRET.to_owned() });
+        client.guesses.count(connection);
         return Err(TransferError::Refused { remote, text: "a wrong secret was given".to_owned() });
     }
     let begin = moment::now();
     let opened = {
         let (shared, path) = (shared.clone(), path.clone());
         let turn = pass.turn().await;
-        let work = move || {
-            let _turn = turn;
-            open(&shared, &path, resume)
+        let work = move || turn.run(|| open(&shared, &path, resume));
+        let (opened, turn) = task::blocking(work).await.map_err(|_| TransferError::Worker)?;
+        // Its turn does not end before there is room for what was found.
+        let room = match &opened {
+            Ok(outgoing) => pass.room(outgoing.source.manifest().entries().len()).await,
+            Err(_) => None,
         };
-        task::blocking(work).await.map_err(|_| TransferError::Worker)?
+        turn.end(pass.clone());
+        opened.map(|outgoing| (outgoing, room))
     };
-    let outgoing = match opened {
-        Ok(outgoing) => outgoing,
+    let (outgoing, _room) = match opened {
+        Ok(opened) => opened,
         Err(error) => {
             respond(&Response::Error { id, text: text_of(&error) });
             return Err(error);
@@ -515,6 +524,7 @@ async fn answer(
     let bytes = outgoing.source.size();
     events(ServerEvent::Started { remote, name: name.clone(), bytes });
     let mut counted = connection.stats().await.unwrap_or_default();
+    let _sending = pass.sending(bytes).await;
     let sending_patience = Some(patience * PATIENCE_SENDING);
     let told = |_, stats| counted = stats;
     let sending = outgoing.send(connection, id, held, Response::values, sending_patience, told);

@@ -77,6 +77,12 @@ impl SendChannels {
         !self.waiting.is_empty()
     }
 
+    /// The number of messages before which nothing else goes, and which wait for nothing.
+    pub(super) fn urgent_messages(&self) -> usize {
+        let channels = self.open.values().chain(self.waiting.values());
+        channels.filter(|one| one.priority == 0 && one.is_unordered_message()).count()
+    }
+
     pub(super) fn get(&self, id: ChannelId) -> Option<&SendChannel> {
         self.open.get(&id).or_else(|| self.waiting.get(&id))
     }

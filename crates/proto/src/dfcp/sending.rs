@@ -180,6 +180,10 @@ impl SendChannel {
         matches!(self.kind(), Some(LiveKind::Message | LiveKind::Ordered { .. }))
     }
 
+    pub(super) const fn is_unordered_message(&self) -> bool {
+        matches!(self.kind(), Some(LiveKind::Message))
+    }
+
     /// Whether every block has been done.
     pub(super) fn is_complete(&self) -> bool {
         self.total().is_some_and(|total| self.floor >= total)

@@ -74,6 +74,12 @@ impl DfcpConnection {
         self.send_pieces([data], options)
     }
 
+    /// The messages of priority 0, in no order, that the peer has not been known to take. A server
+    /// that answers with such messages should not read more of a peer that takes none.
+    pub fn untaken_messages(&self) -> usize {
+        self.send.urgent_messages()
+    }
+
     /// Sends a message that is in pieces, which are joined block by block.
     pub fn send_pieces(
         &mut self,

@@ -20,6 +20,9 @@ const MAX_CHANNELS: usize = 1024;
 /// How far a channel may lie ahead of those that are over, and an ordered message ahead of those
 /// that have been delivered: beyond, a peer only wants memory.
 pub(super) const MAX_AHEAD: u32 = 1 << 16;
+/// Messages that the application may not have taken yet, however short they are: each has costs of
+/// its own.
+const MAX_UNREAD: usize = 16_384;
 /// Control frames that may wait for the peer's word that they have arrived. Each channel that ends
 /// causes one, so a peer that never says so opens no more; if it goes on all the same, the
 /// connection ends.
@@ -163,6 +166,10 @@ impl DfcpConnection {
             };
             if self.recv.len() >= MAX_CHANNELS || self.control.len() >= MAX_CONTROL {
                 self.stats.violations += 1;
+                return;
+            }
+            if self.unread.len() >= MAX_UNREAD && !matches!(live.kind, LiveKind::Stream) {
+                self.stats.symbols_wasted += u64::from(symbols.count);
                 return;
             }
             let ours = &self.config.params;
