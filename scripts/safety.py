@@ -15,12 +15,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 KINDS = ["auto", "friendly", "bbr", "cubic", "fld", "fld-linux", "fld-thesis", "fld-ns2"]
+KINDS += ["jumpstart", "halfback"]
 HEAD = """# Safety of rate controllers
 
 Flows of one kind share a bottleneck in the simulator. The kinds are `auto` and `friendly` of DFCP,
-and BBR, CUBIC and the four variants of FLD_TCP ([fld.md](fld.md)) of TCP. The last are measured
-when they have become long. This page is made by `scripts/safety.py` from the scenarios under
-`scenarios/safety`. `docs/rate.md` says what the figures mean for `auto` and what bounds them.
+and BBR, CUBIC, the four variants of FLD_TCP ([fld.md](fld.md)), Jump Start and Halfback of TCP. All
+but the first four are measured when they have become long. This page is made by `scripts/safety.py`
+from the scenarios under `scenarios/safety`. `docs/rate.md` says what the figures mean for `auto`
+and what bounds them.
 
 Each cell gives the share of packets that the bottleneck's queue dropped, Jain's index of the flows'
 goodput, the share of the bottleneck's rate that arrived as goodput, and the mean queue in packets.

@@ -17,7 +17,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from fontis import claims, fairness, plots
+from fontis import claims, drawn_runs, drawn_tables, fairness, plots
 from fontis import scenario as scenarios
 from fontis._native import FontisError, UsageError
 from fontis.results import Result, queue_series, results
@@ -52,7 +52,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of a paper."""
+    """A figure or a table of a paper."""
 
     id: str
     #: Why it is not redrawn, if it is not.
@@ -83,6 +83,9 @@ class Figure:
     gain: float | None = None
     #: All flows of a run, and their sum.
     all_flows: bool = False
+    #: Of a table: the identifiers of its claims, with ``{row}`` and ``{column}``. ``groups`` are
+    #: the rows, ``variant`` is the column, and ``subject`` the variant of runs that it rests on.
+    claims: str = ""
     #: Variants, a group of bars each, or values of the weight on the x axis.
     groups: tuple[str, ...] = ()
 
@@ -94,7 +97,13 @@ class Figure:
     @property
     def number(self) -> str:
         """Its number there."""
-        return self.id.rsplit("-f", 1)[1]
+        return self.id.rsplit("-", 1)[1][1:]
+
+    @property
+    def place(self) -> str:
+        """What it is called there."""
+        kind = "Table" if self.id.rsplit("-", 1)[1].startswith("t") else "Figure"
+        return f"{kind} {self.number}"
 
 
 class MissingResults(FontisError):
@@ -117,9 +126,9 @@ def _read(table: dict[str, Any]) -> Figure:
 
 def find(name: str) -> list[Figure]:
     """Give the figures of this identifier: one, or the parts a, b of one, or all of a work."""
-    found = [one for one in figures() if re.fullmatch(re.escape(name) + r"(|[a-z]|-f.*)", one.id)]
+    found = [one for one in figures() if re.fullmatch(re.escape(name) + r"(|[a-z]|-[ft]\d.*)", one.id)]
     if not found:
-        near = ", ".join(one.id for one in figures() if one.work == name.rsplit("-f", 1)[0])
+        near = ", ".join(one.id for one in figures() if one.work == re.split(r"-[ft](?=\d)", name)[0])
         raise UsageError(f"there is no figure {name!r}; there are {near or ', '.join(one.id for one in figures())}")
     return found
 
@@ -131,14 +140,36 @@ def draw(figure: Figure, *, run: bool = False) -> Any:
     if figure.kind == "settings":
         return _rates(figure)
     if figure.kind == "indifference":
-        return _indifference(figure)
+        with plots.style():
+            return _indifference(figure)
+    if figure.kind == "table":
+        with plots.style():
+            columns = [(series.label, series.variant) for series in figure.series]
+            return drawn_tables.table(figure.id.split("-", 1)[0], figure.claims, figure.groups, columns, figure.note)
+    if figure.kind == "run":
+        return _over_time(figure)
     known = [one for one in results(figure.scenario, run=run) if one.metrics is not None]
     if not known:
         raise MissingResults(f"{figure.id}: nothing is recorded of {figure.scenario}: run fontis lab run {figure.scenario}")
     with plots.style():
+        if figure.kind == "cascade":
+            nodes = [(float(series.subject), float(series.variant)) for series in figure.series]
+            found = [one.metrics for one in known if one.metrics and _is_at(one, figure.where)]
+            return drawn_tables.cascade(nodes, found)
         drawing = _Drawing(figure, known, run)
         KINDS[figure.kind](drawing)
         return drawing.finish()
+
+
+def _over_time(figure: Figure) -> Any:
+    """A run's first repetition, made anew: it takes a moment in virtual time."""
+    variant = figure.series[0].variant
+    run = next(run for run in scenarios.runs(scenarios.recipe(figure.scenario)) if run.variant == variant)
+    settings = run.settings
+    segment = number(settings["tcp.mtu"]) - 40.0
+    path = 1e6 * number(settings["topology.rate"]), number(settings["topology.rtt"]) / 2000.0
+    with plots.style():
+        return drawn_runs.over_time(run, [(series.label, series.subject) for series in figure.series], segment, *path)
 
 
 def coverage(figure: Figure) -> tuple[int, int]:
@@ -151,11 +182,14 @@ def coverage(figure: Figure) -> tuple[int, int]:
         if any(_fits(one, series, figure) for series in figure.series)
         or figure.kind == "settings"
         or one.run.variant in figure.groups
+        or (figure.kind in ("weights", "indices", "cascade") and _is_at(one, figure.where))
     ]
     if figure.kind == "queue":
         return sum(queue_series(one.run) is not None for one in shown), len(shown)
     if figure.kind == "settings":
         return len(shown), len(shown)
+    if figure.kind == "table":
+        shown = [one for one in results(figure.scenario) if one.run.variant in {series.subject for series in figure.series}]
     return sum(one.metrics is not None for one in shown), len(shown)
 
 
@@ -169,8 +203,11 @@ def number(text: str) -> float:
 
 
 def _fits(one: Result, series: Series, figure: Figure) -> bool:
-    wanted = {**figure.where, **series.where}
-    return one.run.variant == series.variant and all(one.setting(key) == value for key, value in wanted.items())
+    return one.run.variant == series.variant and _is_at(one, {**figure.where, **series.where})
+
+
+def _is_at(one: Result, where: dict[str, str]) -> bool:
+    return all(one.setting(key) == value for key, value in where.items())
 
 
 class _Drawing:
@@ -396,8 +433,8 @@ def _weights(drawing: _Drawing) -> None:
         drawing.main.plot(weights, line, label=series.label, **{**look, "marker": ""})
         # Quanta are whole bytes beside 300.
         packets = [(weight, found.get(f"300:{round(300 * weight ** (1 / alpha))}")) for weight in weights]
-        dots = [(weight, of) for weight, of in packets if of and ("goodput", "heavy1") in of]
-        share = [100 * of["goodput", "heavy1"] / (of["goodput", "heavy1"] + of["goodput", "light1"]) for _, of in dots]
+        dots = [(weight, of) for weight, of in packets if of]
+        share = [100 * of["goodput", "heavy"] / (of["goodput", "heavy"] + of["goodput", "light"]) for _, of in dots]
         drawing.main.plot([weight for weight, _ in dots], share, **{**look, "linestyle": ""})
     drawing.from_zero = True
 
@@ -418,14 +455,19 @@ def _indices(drawing: _Drawing) -> None:
 
 
 def _indifference(figure: Figure) -> Any:
-    """What a second user must have so that the sum of both utilities stays."""
+    """What a second user must have so that the sum of both utilities stays, for two capacities."""
     drawn, (axes, *_) = plots.new(1)
     xs = [10.0 + place for place in range(91)]
     for place, series in enumerate(figure.series):
         notion = {"0": "throughput"}.get(series.variant, float(series.variant))
-        curve = [(x, fairness.indifferent(notion, (1.0, 1.0), (50.0, 50.0), x)) for x in xs]
-        points = [(x, y) for x, y in curve if y is not None]
-        axes.plot(*zip(*points, strict=True), label=series.label, **{**plots.look(place), "marker": ""})
+        for share in (50.0, 35.0):
+            curve = [(x, fairness.indifferent(notion, (1.0, 1.0), (share, share), x)) for x in xs]
+            points = [(x, y) for x, y in curve if y is not None]
+            if notion == math.inf:
+                # The curve is a corner: whatever the second has, the first must not have less.
+                points.insert(0, (share, 120.0))
+            label = series.label if share == 50.0 else ""
+            axes.plot(*zip(*points, strict=True), label=label, **{**plots.look(place), "marker": ""})
     axes.set_ylim(0, 120)
     axes.set_xlabel(figure.x_label)
     axes.set_ylabel(figure.y_label)

@@ -76,7 +76,7 @@ def papers(judged: claims.Judged, works: Sequence[str] = ()) -> list[Paper]:
                 paper.left.append(figure)
                 continue
             # What is said of Figure 4.8 is about 4.8a and 4.8b.
-            names = [f"Figure {figure.number}", f"Figure {figure.number.rstrip('abcdef')}"]
+            names = [figure.place, figure.place.rstrip("abcdef")]
             name = next((name for name in names if name in places), names[0])
             places.setdefault(name, Place(name)).figures.append(figure)
         paper.places = sorted(places.values(), key=Place.order)
@@ -239,7 +239,7 @@ The page of a book has every claim, [figures.md](figures.md) every figure;
         drawn.append((f"`{figure.id}`", figure.title, figure.scenario, state))
     shown = f"""# Figures
 
-Every numbered figure of the works that shows data. Made by
+Every numbered figure of the works that shows data, and the tables that are drawn. Made by
 `fontis lab report --tables docs/reproduction`; `fontis lab figure ID` draws one.
 
 {_markdown(("figure", "what it shows", "scenario", "here"), drawn)}"""

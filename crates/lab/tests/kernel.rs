@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use fontis_base::Stream;
 use fontis_lab::kernel::{KernelError, KernelTrial};
 use fontis_lab::{kernel, testbed};
+use fontis_proto::congestion::CongestionKind;
 use fontis_sim::Recording;
 use fontis_sim::scenario::Scenario;
 use sha2::{Digest, Sha256};
@@ -200,14 +201,14 @@ fn the_object_is_made_of_the_source_beside_it() {
     }
 }
 
-/// Cells of docs/safety.md in which `fld` drops more than a fiftieth, and more than CUBIC: the
-/// cell, and both shares.
-fn broken_rows(page: &str) -> Vec<(String, String, String)> {
+/// Cells of docs/safety.md in which an algorithm drops more than a fiftieth, and more than CUBIC:
+/// the cell, and both shares.
+fn broken_rows(page: &str, name: &str) -> Vec<(String, String, String)> {
     let (mut columns, mut broken) = ((0, 0), Vec::new());
     for line in page.lines().filter(|line| line.starts_with("| ")) {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
         let place = |name| cells.iter().position(|cell| *cell == name);
-        if let (Some(fld), Some(cubic)) = (place("fld"), place("cubic")) {
+        if let (Some(fld), Some(cubic)) = (place(name), place("cubic")) {
             columns = (fld, cubic);
             continue;
         }
@@ -225,14 +226,18 @@ fn broken_rows(page: &str) -> Vec<(String, String, String)> {
 fn loading_warns_of_every_row_of_the_page_on_safety_that_is_broken() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/safety.md");
     let page = fs::read_to_string(page).expect("the page");
-    assert!(page.contains("| fld-ns2 |"), "the variants are columns");
-    let warning = kernel::warning("fld").unwrap_or("");
-    let broken = broken_rows(&page);
-    assert_eq!(broken.is_empty(), warning.is_empty());
-    for (cell, fld, cubic) in broken {
-        let numbers = cell.split(' ').filter(|word| word.starts_with(char::is_numeric));
-        for number in numbers.map(|word| word.trim_end_matches(',')).chain([&*fld, &*cubic]) {
-            assert!(warning.contains(number), "{cell}: {fld}, {cubic}");
+    assert!(kernel::warning("fld").is_some());
+    for name in ["fld", "fld-linux", "fld-thesis", "fld-ns2", "jumpstart", "halfback"] {
+        assert!(page.contains(&format!("| {name} |")), "{name} is a column");
+        let kind: CongestionKind = name.parse().expect("an algorithm");
+        let warning = kind.warning().unwrap_or("");
+        let broken = broken_rows(&page, name);
+        assert_eq!(broken.is_empty(), warning.is_empty(), "{name}");
+        for (cell, own, cubic) in broken {
+            let numbers = cell.split(' ').filter(|word| word.starts_with(char::is_numeric));
+            for number in numbers.map(|word| word.trim_end_matches(',')).chain([&*own, &*cubic]) {
+                assert!(warning.contains(number), "{name}, {cell}: {own}, {cubic}");
+            }
         }
     }
 }

@@ -237,3 +237,26 @@ fn a_flow_may_have_rules_of_its_own() {
         assert!(error.contains(says), "{error}");
     }
 }
+
+#[test]
+fn a_connection_that_is_short_while_a_stream_is_delivers_messages_sooner() {
+    let delay = |keys: &str, seed: u64| {
+        let recording = run(&format!(
+            "[scenario]\nduration = \"40 s\"\nwarmup = \"5 s\"\nsample = \"1 s\"\nseed = {seed}\n\
+             [topology]\nrate = \"20 Mbit/s\"\nrtt = \"40 ms\"\nbuffer = \"0.5 BDP\"\n\
+             [sctp]\ncongestion = \"fld\"\nstreams = 64\nunordered = true\n\
+             receive_buffer = \"6 MB\"\nsend_buffer = \"6 MB\"\n{keys}\n\
+             [[flow]]\nname = \"long\"\ncount = 3\nprotocol = \"newreno\"\n\
+             [[flow]]\nname = \"streams\"\nprotocol = \"sctp\"\napp = \"messages\"\n\
+             size = \"100 kB\"\nsigma = 1.5\nrate = \"4 Mbit/s\"\ndeadline = \"5 s\"\n"
+        ));
+        recording.metric("message_delay", "streams").expect("a delay")
+    };
+    for seed in 1..=3 {
+        let by_connection = delay("", seed);
+        let by_stream = delay("[fld]\nlength_of = \"stream\"", seed);
+        let shortest = delay("turns = \"shortest\"\n[fld]\nlength_of = \"stream\"", seed);
+        println!("seed {seed}: {by_connection:.0}, {by_stream:.0} and {shortest:.0} ms");
+        assert!(by_stream < 0.7 * by_connection && shortest < by_stream, "seed {seed}");
+    }
+}

@@ -37,6 +37,7 @@ pub fn report(book: &str, findings: &str, checked: &[Checked], results: &Results
         let Section { title, place, markdown, .. } = section;
         let _ = write!(text, "\n### {title}, {place}\n\n{markdown}");
     }
+    unchecked(&mut text, checked);
     let stale = results.stale();
     if !stale.is_empty() {
         text.push_str(
@@ -53,7 +54,7 @@ pub fn report(book: &str, findings: &str, checked: &[Checked], results: &Results
     let mut sum = 0.0;
     for (scenario, (runs, seconds)) in results.seconds() {
         sum += seconds;
-        let _ = writeln!(text, "| {scenario} | {runs} | {seconds:.0} |");
+        let _ = writeln!(text, "| {scenario} | {runs} | {:.0} |", seconds + 0.0);
     }
     let _ = writeln!(text, "| all | | {sum:.0} |");
     text
@@ -147,6 +148,21 @@ fn summary(text: &mut String, checked: &[Checked]) {
             of(Some(Verdict::Undecidable)),
             of(Some(Verdict::NotCheckable))
         );
+    }
+}
+
+/// The claims that no section has, by the reason why nothing here can check them.
+fn unchecked(text: &mut String, checked: &[Checked]) {
+    let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for one in checked.iter().filter(|one| !is_checkable(one)) {
+        reasons.entry(&one.why).or_default().push(format!("`{}`", one.claim.id));
+    }
+    if reasons.is_empty() {
+        return;
+    }
+    text.push_str("\n## Not checked\n\n| why | claims |\n|---|---|\n");
+    for (why, ids) in reasons {
+        let _ = writeln!(text, "| {} | {} |", cell(why), ids.join(", "));
     }
 }
 

@@ -51,6 +51,12 @@ pub trait CongestionControl: fmt::Debug + Send + Sync {
         false
     }
 
+    /// Whether the transport must tell the length of its shortest stream
+    /// ([`Acknowledgement::shortest_stream`]); asked once.
+    fn wants_streams(&self) -> bool {
+        false
+    }
+
     /// Whether it may have a pacing rate of its own; asked once, so that a transport need not ask
     /// most algorithms with every packet.
     fn paces(&self) -> bool {

@@ -33,6 +33,10 @@ pub struct Acknowledgement {
     pub sent_to: u64,
     /// The state of the path as the sender sees it.
     pub phase: Phase,
+    /// Where a transport has streams, what was sent of the shortest of those that have something
+    /// to send, in bytes since it was last at rest; the last one's if nothing waits. For an
+    /// algorithm that [wants](super::CongestionControl::wants_streams) it.
+    pub shortest_stream: Option<u64>,
     /// A sample of the rate of delivery, for an algorithm that
     /// [wants](super::CongestionControl::wants_delivery) it.
     pub delivery: Option<DeliverySample>,

@@ -114,7 +114,7 @@ table! {
 impl CongestionKind {
     /// What it does to a shared queue beyond what CUBIC does, without a full stop: where it drops
     /// more than a fiftieth of the packets and more than CUBIC. `docs/safety.md` has the drops of
-    /// many long flows, `docs/fld.md` those of flows without a startup phase.
+    /// many long flows, `docs/fld.md` those of short ones without a startup phase.
     pub const fn warning(self) -> Option<&'static str> {
         match self {
             Self::Fld => Some(
@@ -122,12 +122,12 @@ impl CongestionKind {
                  CUBIC 0.020 (docs/safety.md)",
             ),
             Self::Jumpstart => Some(
-                "50 long flows of it over a buffer of 0.25 BDP drop 0.022 of their packets, of \
+                "50 long flows of it over a buffer of 0.25 BDP drop 0.021 of their packets, of \
                  CUBIC 0.020, and ten transfers of 1 MB that begin at once 0.39, of newreno 0.06 \
                  (docs/fld.md)",
             ),
             Self::Halfback => Some(
-                "50 long flows of it over a buffer of 0.25 BDP drop 0.022 of their packets, of \
+                "50 long flows of it over a buffer of 0.25 BDP drop 0.021 of their packets, of \
                  CUBIC 0.020, and transfers of 100 kB send half of their packets twice \
                  (docs/fld.md)",
             ),

@@ -27,6 +27,7 @@ pub(crate) fn ack(millis: u64, segments: u64, rtt: u64) -> Acknowledgement {
         acked_to: 0,
         sent_to: 0,
         phase: Phase::Open,
+        shortest_stream: None,
         delivery: None,
     }
 }

@@ -1,5 +1,6 @@
 use fontis_base::Duration;
 
+use crate::congestion::maker::CongestionMaker;
 use crate::congestion::table::CongestionKind;
 use crate::rate::reorder::ReorderMode;
 use crate::rate::tfrc::TfrcConfig;
@@ -11,6 +12,8 @@ pub struct DccpConfig {
     pub ccid: Ccid,
     /// The algorithm of CCID 2's window: Reno's unless it is a variant of FLD_TCP.
     pub window: CongestionKind,
+    /// The constructor of an algorithm from outside, which takes the place of `window`.
+    pub foreign: Option<CongestionMaker>,
     /// The rules of CCIDs 3 and 4.
     pub tfrc: TfrcConfig,
     /// Packets that may wait between the application and the network.
@@ -87,6 +90,7 @@ impl Default for DccpConfig {
         Self {
             ccid: Ccid::Two,
             window: CongestionKind::NewReno,
+            foreign: None,
             tfrc: TfrcConfig::default(),
             queue: 5,
             queue_drop: QueueDrop::Newest,

@@ -117,6 +117,7 @@ impl FeedbackWindow {
             acked_to: sample.largest + 1,
             sent_to: sample.next_number,
             phase: if in_recovery { Phase::Recovery } else { Phase::Open },
+            shortest_stream: None,
             delivery: None,
         });
     }

@@ -320,7 +320,7 @@ impl SctpAssociation {
                 repeats: 0,
                 rto: config.timers.initial,
             },
-            outbox: Outbox::new(piece),
+            outbox: Outbox::new(piece, config.turns),
             flight: Flight::new(number::first(tsns[0])),
             scheduler,
             outbound: config.streams,
@@ -375,7 +375,7 @@ impl SctpAssociation {
         }
         self.state = State::Closed;
         self.events.push_back(event);
-        self.outbox = Outbox::new(4);
+        self.outbox = Outbox::new(4, self.config.turns);
         self.flight = Flight::new(self.flight.end());
         self.handshake.at = Time::MAX;
         self.closing.at = Time::MAX;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use fontis_base::Duration;
 use smallvec::SmallVec;
 
+use crate::congestion::maker::CongestionMaker;
 use crate::congestion::table::CongestionKind;
 use crate::scheduler::kind::SchedulerKind;
 
@@ -32,10 +33,14 @@ pub struct SctpConfig {
     pub max_message: u32,
     /// The congestion control of each path.
     pub congestion: CongestionKind,
+    /// The constructor of an algorithm from outside, which takes the place of `congestion`.
+    pub foreign: Option<CongestionMaker>,
     /// How data use the paths.
     pub multipath: Multipath,
     /// Whether messages of several streams may interleave (RFC 8260).
     pub interleaving: bool,
+    /// Which stream's message is next, where messages interleave.
+    pub turns: StreamTurns,
     /// Whether messages may be given up (RFC 3758).
     pub partial: bool,
     /// Whether its packets may be marked.
@@ -60,6 +65,17 @@ pub struct SctpConfig {
     pub nr_sack: bool,
     /// Timers.
     pub timers: SctpTimers,
+}
+
+/// Which stream's message is next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StreamTurns {
+    /// Streams take turns.
+    #[default]
+    Rotation,
+    /// That of which the fewest bytes were sent since it was at rest, so that what is short
+    /// overtakes what is long (Moktan 2020, section 5.1).
+    Shortest,
 }
 
 /// How data use several paths.
@@ -207,8 +223,10 @@ impl SctpConfig {
             send_buffer: 1 << 20,
             max_message: 1 << 20,
             congestion: CongestionKind::NewReno,
+            foreign: None,
             multipath: Multipath::default(),
             interleaving: true,
+            turns: StreamTurns::Rotation,
             partial: true,
             ecn: true,
             stamps: false,

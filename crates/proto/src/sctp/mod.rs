@@ -32,7 +32,7 @@ pub use chunk::{
 };
 pub use config::{
     AckPolicy, BufferSplit, CmtConfig, Multipath, RetransmitPolicy, SECRET_CODE, SctpConfig,
-    SctpSecret, SctpTimers,
+    SctpSecret, SctpTimers, StreamTurns,
 };
 pub use data::SctpData;
 pub use message::{

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use fontis_base::Time;
 
 use super::chunk::DataChunk;
+use super::config::StreamTurns;
 use super::data::SctpData;
 use super::message::{Reliability, SctpSend};
 
@@ -37,27 +38,38 @@ pub(super) struct ChunkOrigin {
 #[derive(Clone, Debug)]
 pub(super) struct Outbox {
     queue: VecDeque<Pending>,
-    /// The next numbers of ordered and unordered messages of each stream.
-    numbers: BTreeMap<u16, [u32; 2]>,
+    streams: BTreeMap<u16, StreamState>,
     bytes: u64,
     chunks: u64,
     next_id: u64,
     /// Bytes of content in a chunk at most.
     piece: usize,
     is_interleaved: bool,
+    turns: StreamTurns,
     last_stream: u16,
 }
 
+/// A stream to the peer.
+#[derive(Clone, Copy, Debug, Default)]
+struct StreamState {
+    /// The next numbers of its ordered and unordered messages.
+    numbers: [u32; 2],
+    /// Bytes that wait, and bytes that were sent since none waited.
+    waiting: u64,
+    sent: u64,
+}
+
 impl Outbox {
-    pub(super) fn new(piece: usize) -> Self {
+    pub(super) fn new(piece: usize, turns: StreamTurns) -> Self {
         Self {
             queue: VecDeque::new(),
-            numbers: BTreeMap::new(),
+            streams: BTreeMap::new(),
             bytes: 0,
             chunks: 0,
             next_id: 0,
             piece: piece.max(4),
             is_interleaved: false,
+            turns,
             last_stream: 0,
         }
     }
@@ -88,6 +100,11 @@ impl Outbox {
     pub(super) fn push(&mut self, now: Time, send: SctpSend, data: SctpData) {
         self.bytes += data.len() as u64;
         self.chunks += data.len().div_ceil(self.piece) as u64;
+        let stream = self.streams.entry(send.stream).or_default();
+        if stream.waiting == 0 {
+            stream.sent = 0;
+        }
+        stream.waiting += data.len() as u64;
         let expires = match send.reliability {
             Reliability::Lifetime(span) => now + span,
             _ => Time::MAX,
@@ -103,20 +120,26 @@ impl Outbox {
         while let Some(front) =
             self.queue.front().filter(|front| front.expires <= now && front.number.is_none())
         {
-            self.bytes -= front.data.len() as u64;
-            self.chunks -= front.data.len().div_ceil(self.piece) as u64;
+            let (stream, len) = (front.send.stream, front.data.len());
             self.queue.pop_front();
+            self.forget(stream, len);
             dropped += 1;
         }
         dropped
+    }
+
+    /// So many bytes of a stream are not sent after all.
+    fn forget(&mut self, stream: u16, len: usize) {
+        self.bytes -= len as u64;
+        self.chunks -= len.div_ceil(self.piece) as u64;
+        self.streams.entry(stream).or_default().waiting -= len as u64;
     }
 
     /// Drops the rest of a message. Whether there was a rest.
     pub(super) fn drop_message(&mut self, id: u64) -> bool {
         let at = self.queue.iter().take(LOOK).position(|pending| pending.id == id);
         let Some(pending) = at.and_then(|at| self.queue.remove(at)) else { return false };
-        self.bytes -= pending.data.len() as u64;
-        self.chunks -= pending.data.len().div_ceil(self.piece) as u64;
+        self.forget(pending.send.stream, pending.data.len());
         true
     }
 
@@ -132,10 +155,10 @@ impl Outbox {
         let pending = self.queue.get_mut(at)?;
         let SctpSend { stream, protocol, is_unordered, reliability, .. } = pending.send;
         let is_first = pending.number.is_none();
-        let numbers = self.numbers.entry(stream).or_default();
+        let state = self.streams.entry(stream).or_default();
         let number = *pending.number.get_or_insert_with(|| {
             // DATA does not number unordered messages.
-            let next = &mut numbers[usize::from(is_unordered)];
+            let next = &mut state.numbers[usize::from(is_unordered)];
             let number = *next;
             *next = if self.is_interleaved { next.wrapping_add(1) } else { (*next + 1) & 0xffff };
             if is_unordered && !self.is_interleaved { 0 } else { number }
@@ -143,6 +166,8 @@ impl Outbox {
         let fragment = pending.fragment;
         pending.fragment += 1;
         let data = pending.data.split_to(self.piece);
+        state.waiting -= data.len() as u64;
+        state.sent += data.len() as u64;
         let is_last = pending.data.is_empty();
         let origin = ChunkOrigin {
             message: pending.id,
@@ -174,13 +199,83 @@ impl Outbox {
         Some((chunk, origin))
     }
 
-    /// The message whose chunk is next: the oldest; where messages may interleave, the oldest of
-    /// another stream than the last if there is one.
+    /// What was sent of the shortest of the streams that have something to send, since each was at
+    /// rest; of the last one if nothing waits.
+    pub(super) fn shortest(&self) -> u64 {
+        let waiting = self.queue.iter().take(LOOK).map(|pending| self.length(pending)).min();
+        let last = || self.streams.get(&self.last_stream).map_or(0, |stream| stream.sent);
+        waiting.unwrap_or_else(last)
+    }
+
+    fn length(&self, pending: &Pending) -> u64 {
+        self.streams.get(&pending.send.stream).map_or(0, |stream| stream.sent)
+    }
+
+    /// The message whose chunk is next: the oldest; where messages may interleave, by the streams'
+    /// turns.
     fn choice(&self) -> usize {
         if !self.is_interleaved {
             return 0;
         }
-        let other = |pending: &Pending| pending.send.stream != self.last_stream;
-        self.queue.iter().take(LOOK).position(other).unwrap_or(0)
+        let mut queue = self.queue.iter().take(LOOK).enumerate();
+        match self.turns {
+            // The oldest of another stream than the last if there is one.
+            StreamTurns::Rotation => {
+                let is_other =
+                    |(_, pending): &(usize, &Pending)| pending.send.stream != self.last_stream;
+                queue.find(is_other).map_or(0, |(at, _)| at)
+            }
+            StreamTurns::Shortest => {
+                queue.min_by_key(|(_, pending)| self.length(pending)).map_or(0, |(at, _)| at)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PIECE: usize = 1000;
+
+    /// The streams of the chunks of a long message, and of two short ones that come when six of its
+    /// pieces have left.
+    fn streams(turns: StreamTurns) -> Vec<u16> {
+        let mut outbox = Outbox::new(PIECE + 4, turns);
+        outbox.interleave();
+        let push = |outbox: &mut Outbox, stream, pieces: u32| {
+            let send = SctpSend { stream, ..SctpSend::default() };
+            outbox.push(Time::ZERO, send, SctpData::Counted(pieces * PIECE as u32));
+        };
+        push(&mut outbox, 0, 10);
+        let next = |outbox: &mut Outbox| outbox.next_chunk().map(|(chunk, _)| chunk.stream);
+        let mut order: Vec<u16> = (0..6).filter_map(|_| next(&mut outbox)).collect();
+        push(&mut outbox, 1, 2);
+        push(&mut outbox, 2, 2);
+        assert_eq!(outbox.shortest(), 0);
+        order.extend(std::iter::from_fn(|| next(&mut outbox)));
+        assert_eq!((outbox.bytes(), outbox.chunks()), (0, 0));
+        order
+    }
+
+    #[test]
+    fn streams_take_turns_or_the_one_that_has_sent_least_is_next() {
+        let first = [0; 6];
+        let rotation = [first.as_slice(), &[1, 0, 1, 0, 2, 0, 2, 0]].concat();
+        assert_eq!(streams(StreamTurns::Rotation), rotation);
+        let shortest = [first.as_slice(), &[1, 2, 1, 2, 0, 0, 0, 0]].concat();
+        assert_eq!(streams(StreamTurns::Shortest), shortest);
+    }
+
+    #[test]
+    fn the_length_of_a_stream_begins_anew_when_it_was_at_rest() {
+        let mut outbox = Outbox::new(PIECE, StreamTurns::Shortest);
+        let send = SctpSend::default();
+        for _ in 0..2 {
+            outbox.push(Time::ZERO, send, SctpData::Counted(3 * PIECE as u32));
+            assert_eq!(outbox.shortest(), 0);
+            while outbox.next_chunk().is_some() {}
+            assert_eq!(outbox.shortest(), 3 * PIECE as u64);
+        }
     }
 }

@@ -56,12 +56,15 @@ impl Path {
         let mtu = u64::from(config.mtu);
         // RFC 9260 section 7.2.1.
         let initial_window = (4 * mtu).min((2 * mtu).max(4404));
-        let setup = Setup { mss: mtu, initial_window, salt: 0 };
+        let congestion = match &config.foreign {
+            Some(foreign) => foreign.make(mtu, initial_window),
+            None => config.congestion.start(Setup { mss: mtu, initial_window, salt: 0 }),
+        };
         Self {
             local,
             peer,
             state: SctpPathState::Unconfirmed,
-            congestion: config.congestion.start(setup),
+            congestion,
             in_flight: 0,
             departures: VecDeque::new(),
             reduced_at: 0,

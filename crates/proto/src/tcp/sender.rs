@@ -318,6 +318,7 @@ impl Sender {
                 acked_to: self.board.una(),
                 sent_to: self.board.nxt(),
                 phase,
+                shortest_stream: None,
                 delivery: self.delivery_sample(&progress),
             });
             self.cwnd = self.congestion.cwnd();

@@ -15,6 +15,7 @@ pub mod estimator;
 pub(crate) mod exponential;
 pub mod fairness;
 pub mod fountain;
+pub mod lognormal;
 pub mod loss_model;
 pub mod normal;
 pub mod share;

@@ -20,6 +20,9 @@ pub fn quantile(p: f64) -> f64 {
     let (mut low, mut high) = (0.0, 40.0);
     for _ in 0..200 {
         let middle = 0.5 * (low + high);
+        if middle <= low || middle >= high {
+            break;
+        }
         if distribution(-middle) > tail {
             low = middle;
         } else {

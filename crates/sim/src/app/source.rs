@@ -3,6 +3,7 @@
 use fontis_base::{Duration, Rate, Stream, Time};
 
 use crate::analysis::exponential::exponential;
+use crate::analysis::lognormal::log_normal;
 use crate::app::socket::{AppMessage, AppSocket};
 
 /// When an application has how much to send, whatever the transport makes of it.
@@ -39,6 +40,15 @@ pub enum Pattern {
         rate: Rate,
         /// Bytes of a piece.
         piece: u32,
+    },
+    /// Pieces of log-normally distributed sizes at the distances of a Poisson process.
+    Spread {
+        /// Bytes of payload per time in the mean.
+        rate: Rate,
+        /// Bytes of a piece in the mean.
+        mean: u64,
+        /// The standard deviation of the logarithm of a size.
+        sigma: f64,
     },
     /// Bursts at a constant rate, and pauses; both exponentially distributed.
     OnOff {
@@ -98,6 +108,11 @@ impl PieceSource {
                 let gap = exponential(&mut self.stream, rate.time_for(u64::from(piece)));
                 self.due = later(at, gap);
                 whole(u64::from(piece))
+            }
+            Pattern::Spread { rate, mean, sigma } => {
+                let gap = exponential(&mut self.stream, rate.time_for(mean));
+                self.due = later(at, gap);
+                whole(log_normal(&mut self.stream, mean, sigma))
             }
             Pattern::OnOff { rate, piece, on, off } => {
                 let mut next = later(at, rate.time_for(u64::from(piece)));

@@ -20,6 +20,7 @@ pub(super) const NAMES: &[&str] = &[
     "requests",
     "short-flows",
     "list",
+    "messages",
     "voice",
     "video",
 ];
@@ -49,6 +50,12 @@ pub(super) fn application(read: &Reader<'_>, name: &str) -> Result<Application, 
                 count: (count > 0).then_some(count),
             }));
         }
+        "messages" => {
+            let (mean, sigma) = (read.size("flow.size").max(1), sigma(read)?.unwrap_or(0.0));
+            let model = Model::Pieces(Pattern::Spread { rate, mean, sigma });
+            let deadline = read.get("flow.deadline").unwrap_or(Duration::from_secs(1));
+            return Ok(Application::Messages(Messages { model, deadline }));
+        }
         "voice" => {
             let rate = if read.sets("flow.rate") { rate } else { VOICE_RATE };
             let piece = if read.sets("flow.piece") { piece } else { VOICE_FRAME };
@@ -63,6 +70,17 @@ pub(super) fn application(read: &Reader<'_>, name: &str) -> Result<Application, 
         }
         _ => Pattern::Bulk,
     }))
+}
+
+/// How far sizes spread, if that is set.
+pub(super) fn sigma(read: &Reader<'_>) -> Result<Option<f64>, ScenarioError> {
+    let sigma: Option<f64> = read.get("flow.sigma");
+    match sigma {
+        Some(sigma) if !(0.0..=5.0).contains(&sigma) => {
+            Err(bad("flow.sigma", format!("{sigma} must be from 0 to 5")))
+        }
+        sigma => Ok(sigma),
+    }
 }
 
 fn video(read: &Reader<'_>) -> Result<Video, ScenarioError> {

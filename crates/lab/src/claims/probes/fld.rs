@@ -1,12 +1,13 @@
 //! The rules of FLD_TCP, each by itself: what the algorithm does when it is told of
 //! acknowledgements and losses, without a network.
 
-use fontis_base::{Duration, Time};
+use fontis_base::{Duration, Stream, Time};
 use fontis_proto::congestion::{
     Acknowledgement, CongestionControl, CongestionKind, Fld, FldOptions, Phase, Setup,
     SlowStartGuard,
 };
 use fontis_proto::tcp::TcpConfig;
+use fontis_sim::analysis::lognormal::log_normal;
 
 use super::super::value::Value;
 
@@ -38,6 +39,7 @@ fn ack(flow: &dyn CongestionControl, segments: u64) -> Acknowledgement {
         acked_to: 0,
         sent_to: u64::MAX,
         phase: Phase::Open,
+        shortest_stream: None,
         delivery: None,
     }
 }
@@ -134,6 +136,15 @@ fn halved(kind: CongestionKind) -> Vec<f64> {
     vec![90.0, flow.cwnd() as f64 / MSS as f64]
 }
 
+/// The share of flows below 100 kB, and of all bytes in the others, of lengths as FG15 draws them.
+fn workload() -> Vec<f64> {
+    let mut stream = Stream::new(1, "lengths of flows");
+    let sizes: Vec<u64> = (0..200_000).map(|_| log_normal(&mut stream, 10_000, 3.5)).collect();
+    let short: Vec<u64> = sizes.iter().copied().filter(|size| *size < 100_000).collect();
+    let bytes = |sizes: &[u64]| sizes.iter().sum::<u64>() as f64;
+    vec![short.len() as f64 / sizes.len() as f64, 1.0 - bytes(&short) / bytes(&sizes)]
+}
+
 pub(super) fn probe(rule: &str) -> Option<Value> {
     let short = |lost| recovery(FldOptions::LINUX, SHORT, lost);
     let list = |values: [f64; 3]| Value::List(values.to_vec());
@@ -153,6 +164,7 @@ pub(super) fn probe(rule: &str) -> Option<Value> {
         "initial window" => Value::Number(f64::from(TcpConfig::default().initial_window)),
         "guards" => Value::truth(FldOptions::default().guard != SlowStartGuard::None),
         "inclusive" => Value::truth(FldOptions::LINUX.is_inclusive),
+        "workload" => Value::List(workload()),
         "reno loss" => Value::List(halved(CongestionKind::NewReno)),
         _ => return None,
     })

@@ -2,6 +2,7 @@
 
 mod fld;
 mod network;
+mod tcp;
 mod tfrc;
 
 use std::sync::OnceLock;
@@ -29,6 +30,9 @@ pub(super) fn probe(name: &str) -> Result<Value, String> {
     }
     if let Some(rule) = name.strip_prefix("fld ") {
         return fld::probe(rule).ok_or_else(|| format!("there is no probe {name:?}"));
+    }
+    if let Some(rule) = name.strip_prefix("tcp ") {
+        return tcp::probe(rule).ok_or_else(|| format!("there is no probe {name:?}"));
     }
     if let Some(rule) = name.strip_prefix("tfrc ") {
         return tfrc::probe(rule).ok_or_else(|| format!("there is no probe {name:?}"));

@@ -114,8 +114,13 @@ impl Fld {
         let [grown, lossy] = [self.options.growth_length, self.options.loss_length].map(is_long);
         self.is_boosted &= !grown;
         self.is_bold &= !lossy;
+        if let (LengthOf::Stream, Some(length)) = (self.options.length_of, ack.shortest_stream) {
+            self.is_boosted = length <= threshold;
+            self.is_bold = self.options.is_relentless && self.is_boosted;
+            return;
+        }
         let is_at_rest = ack.in_flight == 0 && !ack.cwnd_limited && ack.phase == Phase::Open;
-        if self.options.length_of == LengthOf::Object && is_at_rest {
+        if self.options.length_of != LengthOf::Connection && is_at_rest {
             self.begin = self.delivered;
             self.sent = self.delivered;
             self.is_boosted = true;
@@ -258,6 +263,10 @@ impl CongestionControl for Fld {
         if self.options.decays_when_idle || self.delivered == 0 {
             self.cwnd = self.cwnd.min(restart);
         }
+    }
+
+    fn wants_streams(&self) -> bool {
+        self.options.length_of == LengthOf::Stream
     }
 
     fn cwnd(&self) -> u64 {

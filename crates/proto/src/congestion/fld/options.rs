@@ -42,10 +42,10 @@ pub struct FldOptions {
     pub is_relentless_to_marks: bool,
     /// Whether the window shrinks to the initial one after a pause (RFC 5681 section 4.1).
     pub decays_when_idle: bool,
-    /// What keeps the first slow start from overshooting (thesis section 5.2).
+    /// What keeps the first slow start from overshooting (thesis section 5.1).
     pub guard: SlowStartGuard,
     /// If not zero, the threshold is what the path's best round trip would carry in this time, and
-    /// at least `threshold` (thesis section 5.2: thresholds by context).
+    /// at least `threshold` (thesis section 5.1: thresholds by context).
     pub threshold_time: Duration,
     /// Whose length counts.
     pub length_of: LengthOf,
@@ -78,6 +78,9 @@ pub enum LengthOf {
     /// That of what a connection carries at a time: it begins anew when all that was written is
     /// acknowledged. So each answer on a connection that is kept is a short flow at first.
     Object,
+    /// That of the shortest stream that has something to send, where a transport has streams: a
+    /// connection is short as long as it carries a short stream. Else as `Object`.
+    Stream,
 }
 
 /// The window in recovery.

@@ -307,8 +307,10 @@ fn the_length_of_an_object_begins_anew_when_all_is_acknowledged() {
 }
 
 #[test]
-fn invariants_hold_over_a_million_random_events() {
-    for seed in 0..2000 {
+fn invariants_hold_over_random_sequences_of_events() {
+    // A sequence has 500 events.
+    let runs = std::env::var("FONTIS_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(2000);
+    for seed in 0..runs {
         println!("seed {seed}");
         let mut stream = Stream::new(seed, "options");
         let options = random_options(&mut stream);
@@ -370,4 +372,26 @@ fn tell(congestion: &mut dyn CongestionControl, event: &Event) {
         Event::Mark(window) => congestion.on_mark(Time::ZERO, *window),
         Event::Timeout(window) => congestion.on_timeout(Time::ZERO, *window),
     }
+}
+
+#[test]
+fn a_connection_is_short_as_long_as_it_carries_a_short_stream() {
+    let options = FldOptions { length_of: LengthOf::Stream, ..FldOptions::MODERN };
+    let mut fld = flow(options);
+    let mut hears = |shortest: Option<u64>| {
+        let before = fld.cwnd();
+        fld.on_ack(&Acknowledgement { shortest_stream: shortest, ..filled(&fld.clone()) });
+        ((fld.cwnd() - before) / MSS, fld.is_bold)
+    };
+    let threshold = FldOptions::THRESHOLD;
+    // The connection has long passed the threshold when a short stream begins.
+    for (length, want) in
+        [(0, (2, true)), (threshold, (2, true)), (threshold + 1, (1, false)), (5000, (2, true))]
+    {
+        assert_eq!(hears(Some(length)), want, "{length}");
+    }
+    // A transport without streams is asked about objects.
+    let mut fld = flow(options);
+    fld.on_ack(&Acknowledgement { in_flight: threshold + MSS, ..filled(&fld.clone()) });
+    assert!(!fld.is_boosted);
 }

@@ -64,9 +64,13 @@ impl WindowSender {
         let size = config.packet_size.max(1);
         // The initial window of RFC 3390 in packets (RFC 4341 section 5).
         let packets = u64::from((4380 / size).clamp(2, 4));
-        let setup = Setup { mss: PACKET, initial_window: packets * PACKET, salt: 0 };
+        let initial_window = packets * PACKET;
+        let congestion = match &config.foreign {
+            Some(foreign) => foreign.make(PACKET, initial_window),
+            None => config.window.start(Setup { mss: PACKET, initial_window, salt: 0 }),
+        };
         Self {
-            congestion: config.window.start(setup),
+            congestion,
             counts_losses: config.window.fld().is_some(),
             flight: VecDeque::new(),
             sent: 0,
@@ -193,6 +197,7 @@ impl WindowSender {
                 true => Phase::Recovery,
                 false => Phase::Open,
             },
+            shortest_stream: None,
             delivery: None,
         });
         while self.flight.front().is_some_and(|packet| packet.has_come) {

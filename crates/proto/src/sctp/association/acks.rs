@@ -271,6 +271,8 @@ impl SctpAssociation {
         let own = self.config.cmt().is_none_or(|cmt| cmt.own_cumulative);
         let is_single = self.config.cmt().is_none();
         let mtu = u64::from(self.config.mtu);
+        let wants_streams = self.paths.iter().any(|path| path.congestion.wants_streams());
+        let shortest_stream = wants_streams.then(|| self.outbox.shortest());
         for (at, seen) in delivered.iter().enumerate() {
             let order = self.order;
             let burst = self.config.max_burst.unwrap_or(u32::MAX);
@@ -311,6 +313,7 @@ impl SctpAssociation {
                     (_, true) => Phase::Loss,
                     _ => Phase::Open,
                 },
+                shortest_stream,
                 delivery: None,
             });
             path.expires = (path.in_flight > 0).then(|| now + path.estimator.rto);

@@ -241,7 +241,7 @@ impl SctpAssociation {
         self.arrivals = Arrivals::new(number::first(cookie.tsns[1]));
         self.reassembly = Reassembly::default();
         self.inbound = Inbound::default();
-        self.outbox = Outbox::new(Self::first_piece(&self.config));
+        self.outbox = Outbox::new(Self::first_piece(&self.config), self.config.turns);
         self.features = Features::default();
         self.newest_ack = None;
         self.forward_at = Time::MAX;

@@ -18,6 +18,7 @@ use crate::host::dccp::DccpHost;
 use crate::host::identity::EndpointIdentity;
 use crate::host::payload::Payload;
 use crate::host::rows::capture::encode_ip;
+use crate::host::rows::fld;
 use crate::host::table::{
     AnyHost, FlowContext, Hosts, PathFacts, QlogFlow, QlogPacket, SharedConfigs, Transport,
     TransportRow,
@@ -175,9 +176,11 @@ fn read(read: &Reader<'_>, path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, S
         0 => 5 * path.access.bytes_in(path.rtt) / u64::from(usual),
         count => count,
     };
+    let algorithm = read.text("dccp.congestion").parse().unwrap_or(CongestionKind::NewReno);
     let config = DccpConfig {
         ccid,
-        window: read.text("dccp.congestion").parse().unwrap_or(CongestionKind::NewReno),
+        window: algorithm,
+        foreign: fld::maker(read, algorithm),
         tfrc: TfrcConfig {
             rules: match &*read.text("dccp.rules") {
                 "rfc3448" => TfrcRules::Rfc3448,
@@ -225,7 +228,7 @@ fn piece(application: &Application) -> Option<u32> {
         Pattern::ConstantRate { piece, .. }
         | Pattern::Poisson { piece, .. }
         | Pattern::OnOff { piece, .. } => Some(*piece),
-        Pattern::Bulk | Pattern::Object { .. } => None,
+        Pattern::Bulk | Pattern::Object { .. } | Pattern::Spread { .. } => None,
     }
 }
 

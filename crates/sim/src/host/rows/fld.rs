@@ -133,9 +133,9 @@ const KEYS: &[Key] = &[
     key(
         "fld",
         "length_of",
-        names(&["connection", "object"]),
+        names(&["connection", "object", "stream"]),
         "",
-        "whose length counts: a connection's if not set, or that of what was written since all before was acknowledged",
+        "whose length counts: a connection's if not set, that of what was written since all before was acknowledged, or of SCTP the shortest stream's that has something to send",
     ),
 ];
 
@@ -201,7 +201,11 @@ fn changed(read: &Reader<'_>, own: FldOptions) -> FldOptions {
             read,
             "length_of",
             own.length_of,
-            &[("connection", LengthOf::Connection), ("object", LengthOf::Object)],
+            &[
+                ("connection", LengthOf::Connection),
+                ("object", LengthOf::Object),
+                ("stream", LengthOf::Stream),
+            ],
         ),
     }
 }

@@ -8,7 +8,7 @@ use fontis_proto::congestion::CongestionKind;
 use fontis_proto::scheduler::SchedulerKind;
 use fontis_proto::sctp::{
     AckPolicy, BufferSplit, CmtConfig, Multipath, PROTOCOL, RetransmitPolicy, SctpChunk,
-    SctpConfig, SctpSecret, SctpTimers,
+    SctpConfig, SctpSecret, SctpTimers, StreamTurns,
 };
 use fontis_proto::tcp::wire::Addresses;
 use fontis_trace::PacketHeader;
@@ -18,6 +18,7 @@ use crate::app::Application;
 use crate::host::identity::EndpointIdentity;
 use crate::host::payload::Payload;
 use crate::host::rows::capture::encode_ip;
+use crate::host::rows::fld;
 use crate::host::sctp::{SctpHost, SctpUse};
 use crate::host::table::{
     AnyHost, FlowContext, Hosts, PathFacts, QlogFlow, QlogPacket, SharedConfigs, Transport,
@@ -157,6 +158,13 @@ const KEYS: &[Key] = &[
         "timeouts in a row that a path may have and still carry data (RFC 7829)",
     ),
     key("sctp", "interleaving", Flag, "true", "messages of several streams may interleave"),
+    key(
+        "sctp",
+        "turns",
+        names(&["rotation", "shortest"]),
+        "rotation",
+        "which stream is next where messages interleave: each in turn, or that of which the fewest bytes were sent since it was at rest",
+    ),
     key("sctp", "ecn", Flag, "true", "whether its packets may be marked"),
     key("sctp", "udp", Flag, "false", "over UDP (RFC 6951): eight bytes more in each packet"),
     key("sctp", "streams", Count, "1", "streams over which messages are spread in turn"),
@@ -214,6 +222,7 @@ fn read(read: &Reader<'_>, _path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, 
         mtu,
         overhead,
         congestion,
+        foreign: fld::maker(read, congestion),
         receive_buffer,
         send_buffer: size("sctp.send_buffer").max(mtu),
         streams: usage.streams,
@@ -233,6 +242,10 @@ fn read(read: &Reader<'_>, _path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, 
         fast_again: read.flag("sctp.fast_again"),
         max_burst: Some(small("sctp.burst")).filter(|burst| *burst > 0),
         interleaving: read.flag("sctp.interleaving"),
+        turns: match &*read.text("sctp.turns") {
+            "shortest" => StreamTurns::Shortest,
+            _ => StreamTurns::Rotation,
+        },
         ecn: read.flag("sctp.ecn"),
         timers: SctpTimers {
             least: read.duration("sctp.min_rto"),

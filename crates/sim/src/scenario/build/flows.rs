@@ -5,11 +5,12 @@ use fontis_net::{FlowFacts, LinkConfig, Loss};
 use fontis_proto::dfcp::MAX_OPEN_PATHS;
 
 use crate::analysis::exponential::exponential;
+use crate::analysis::lognormal::log_normal;
 use crate::app::Application;
 use crate::app::source::Pattern;
 use crate::experiment::spec::{Destination, End, FlowSpec, InterfaceIndex};
 use crate::host::table::PathFacts;
-use crate::scenario::apps::application;
+use crate::scenario::apps::{application, sigma};
 use crate::scenario::build::topology::{Topology, Way};
 use crate::scenario::language::Language;
 use crate::settings::SettingsEntry;
@@ -50,7 +51,7 @@ pub(super) fn add_flows(
             if rate == Rate::ZERO || rate == Rate::MAX || mean == 0 {
                 return invalid("short-flows need flow.rate and flow.size above zero".to_owned());
             }
-            let gap = rate.time_for(mean);
+            let (gap, sigma) = (rate.time_for(mean), sigma(read)?);
             let end = Time::ZERO + duration;
             let mut at = start;
             loop {
@@ -61,7 +62,10 @@ pub(super) fn add_flows(
                 if plans.len() as u64 + flows.len() as u64 >= MOST_FLOWS {
                     return invalid(format!("there are more than {MOST_FLOWS} short flows"));
                 }
-                let size = (-libm::log(1.0 - starts.unit()) * mean as f64) as u64;
+                let size = match sigma {
+                    Some(sigma) => log_normal(&mut starts, mean, sigma),
+                    None => (-libm::log(1.0 - starts.unit()) * mean as f64) as u64,
+                };
                 plans.push((at, Application::Source(Pattern::Object { size: size.max(1) })));
             }
         }
