@@ -1,5 +1,4 @@
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -32,8 +31,11 @@ const AT_ONCE: usize = 4 << 20;
 /// What a client is told whose request is not let in.
 pub(super) const TOO_MANY: &str = "too many requests at once: wait for some of them";
 
+/// What is said of a client that does not know the secret.
+pub(super) const GUESSED: &str = "a wrong secret was given";
 /// Wrong secrets after which a client is parted from.
 const MOST_GUESSES: u32 = 3;
+const PARTING: Duration = Duration::from_secs(5);
 
 /// A client's public key.
 type Key = [u8; 32];
@@ -64,12 +66,15 @@ pub(super) struct Pass {
 
 /// The wrong secrets that a connection's client has given.
 #[derive(Default)]
-pub(super) struct Guesses(AtomicU32);
+pub(super) struct Guesses(u32);
 
 impl Guesses {
-    /// Counts one. Who gives many has no URL that was copied badly.
-    pub(super) fn count(&self, connection: &Connection) {
-        if self.0.fetch_add(1, Ordering::Relaxed) + 1 == MOST_GUESSES {
+    /// Counts one, and parts from a client that gives many: it has no URL that was copied badly.
+    /// That takes a while, in which nothing of it is heard: it would come again at once.
+    pub(super) async fn count(&mut self, connection: &Connection) {
+        self.0 += 1;
+        if self.0 >= MOST_GUESSES {
+            task::sleep(PARTING).await;
             connection.close(0, "too many wrong secrets");
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use super::gate::{Gate, Guesses, TOO_MANY};
+use super::gate::{GUESSED, Gate, Guesses, TOO_MANY};
 use super::get::meanwhile;
 use super::incoming::{Incoming, Prepared, Stored, Values, ValuesFrom};
 use super::message::{Announced, Holding, Request, Response, encode, label};
@@ -133,9 +133,11 @@ struct Expected {
     objects: Mutex<HashMap<u32, oneshot::Sender<RecvObject>>>,
     /// Chaining values of objects that were accepted before they were hashed.
     values: Mutex<HashMap<u32, mpsc::Sender<ValuesFrom>>>,
-    guesses: Guesses,
 }
 
+/// The answer to a wrong secret.
+const OLD_SECRET: &str =
+    "the secret in the URL is not the present one: ask for the receiver's present URL";
 /// Messages with chaining values that may wait while a block is stored.
 const VALUES_AHEAD: usize = 64;
 
@@ -178,7 +180,7 @@ async fn attend(
     events(ServerEvent::Connected { remote, key: key_text(&connection) });
     let expected = Arc::new(Expected::default());
     task::spawn(distribute(connection.clone(), expected.clone()));
-    let mut pace = Pace::new();
+    let (mut pace, mut guesses) = (Pace::new(), Guesses::default());
     while let Some(message) = connection.recv_message().await {
         // What changes files must not be a replay.
         if message.early {
@@ -196,6 +198,16 @@ async fn attend(
         }
         if !pace.turn(&connection).await {
             break;
+        }
+        if let Some(Request::Put { id, secret, .. } | Request::PutOpening { id, secret, .. }) =
+            &request
+            && !shared.secret.is(secret)
+        {
+            connection.answer(encode(&Response::Error { id: *id, text: OLD_SECRET.to_owned() }));
+            let error = TransferError::Refused { remote, text: GUESSED.to_owned() };
+            events(ServerEvent::Failed { remote, error: error.to_string() });
+            guesses.count(&connection).await;
+            continue;
         }
         let (shared, connection) = (shared.clone(), connection.clone());
         let (events, expected) = (events.clone(), expected.clone());
@@ -231,11 +243,9 @@ async fn take(
 ) -> Result<(), TransferError> {
     let remote = connection.remote_addr();
     let respond = |response: &Response| connection.answer(encode(response));
-    let (id, secret, announced) = match request {
-        Some(Request::Put { id, secret, offer }) => (id, secret, Announced::Offer(offer)),
-        Some(Request::PutOpening { id, secret, opening }) => {
-            (id, secret, Announced::Opening(opening))
-        }
+    let (id, announced) = match request {
+        Some(Request::Put { id, offer, .. }) => (id, Announced::Offer(offer)),
+        Some(Request::PutOpening { id, opening, .. }) => (id, Announced::Opening(opening)),
         Some(Request::Checking { .. } | Request::Values { .. }) => return Ok(()),
         Some(
             Request::Get { id, .. }
@@ -247,19 +257,16 @@ async fn take(
             respond(&Response::Error { id, text });
             return Ok(());
         }
-        None => return Err(TransferError::Protocol { remote, what: "an unreadable request" }),
+        None => {
+            let what = "an unreadable request";
+            connection.close(0, what);
+            return Err(TransferError::Protocol { remote, what });
+        }
     };
     let Some(_pass) = shared.gate.enter(connection.peer_key()) else {
         respond(&Response::Error { id, text: TOO_MANY.to_owned() });
         return Ok(());
     };
-    if !shared.secret.is(&secret) {
-        let text =
-            "the secret in the URL is not the present one: ask for the receiver's present URL";
-        respond(&Response::Error { id, text: text.to_owned() });
-        expected.guesses.count(connection);
-        return Err(TransferError::Refused { remote, text: "a wrong secret was given".to_owned() });
-    }
     let received = unless_superseded(shared, connection, id, announced, expected, events, respond);
     let received = received.await;
     lock(&expected.objects).remove(&id);

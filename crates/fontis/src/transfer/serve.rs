@@ -12,7 +12,7 @@ use fontis_proto::dfcp::{CloseReason, DfcpStats, Held, SendOptions};
 use tokio::sync::{mpsc, oneshot};
 
 use super::cast::{CastStatus, Caster};
-use super::gate::{Gate, Guesses, Pass, TOO_MANY};
+use super::gate::{GUESSED, Gate, Guesses, Pass, TOO_MANY};
 use super::message::{NO_SECRET, NOT_HERE, Named, Request, Response, decode, encode};
 use super::outgoing::{CODE_COMPLETE, IN_TURN, Outgoing, Tree, key_text, lost};
 use super::pace::Pace;
@@ -73,7 +73,6 @@ struct Client {
     waiting: Waiting,
     /// Whether it takes part in a cast: once is enough for a connection.
     has_joined: AtomicBool,
-    guesses: Guesses,
 }
 
 impl FileServer {
@@ -164,15 +163,21 @@ impl FileServer {
                     connection,
                     waiting: Waiting::default(),
                     has_joined: AtomicBool::new(false),
-                    guesses: Guesses::default(),
                 });
-                let mut pace = Pace::new();
+                let (mut pace, mut guesses) = (Pace::new(), Guesses::default());
                 while let Some(message) = client.connection.recv_message().await {
                     if !pace.turn(&client.connection).await {
                         break;
                     }
                     let (shared, events, client) = (shared.clone(), events.clone(), client.clone());
                     let Some(wanted) = client.read(&message.data, &*events) else { continue };
+                    if shared.is_guess(&wanted) {
+                        client.refuse(&wanted, NO_SECRET);
+                        let error = TransferError::Refused { remote, text: GUESSED.to_owned() };
+                        events(ServerEvent::Failed { remote, error: error.to_string() });
+                        guesses.count(&client.connection).await;
+                        continue;
+                    }
                     let get = match wanted {
                         Wanted::Object(get) => get,
                         Wanted::Swarm(share) => {
@@ -192,8 +197,7 @@ impl FileServer {
                         }
                     };
                     let Some(pass) = shared.gate.enter(client.connection.peer_key()) else {
-                        let text = TOO_MANY.to_owned();
-                        client.respond(&Response::Error { id: get.id, text });
+                        client.refuse(&Wanted::Object(get), TOO_MANY);
                         continue;
                     };
                     task::spawn(async move {
@@ -219,6 +223,24 @@ enum Wanted {
     Part(Join),
     /// To take part in a swarm.
     Swarm(Share),
+}
+
+impl Wanted {
+    /// The request's number, and the secret that it carries.
+    fn claim(&self) -> (u32, &[u8]) {
+        match self {
+            Self::Object(Get { id, secret, .. })
+            | Self::Part(Join { id, secret, .. })
+            | Self::Swarm(Share { id, secret, .. }) => (*id, secret),
+        }
+    }
+}
+
+impl Shared {
+    /// Whether a request lacks the secret.
+    fn is_guess(&self, wanted: &Wanted) -> bool {
+        self.secret.as_ref().is_some_and(|own| !own.is(wanted.claim().1))
+    }
 }
 
 /// A request to take part in a swarm.
@@ -279,11 +301,16 @@ impl Client {
             None => {
                 let remote = self.connection.remote_addr();
                 let what = "an unreadable request";
+                self.connection.close(0, what);
                 let error = TransferError::Protocol { remote, what }.to_string();
                 events(ServerEvent::Failed { remote, error });
             }
         }
         None
+    }
+
+    fn refuse(&self, wanted: &Wanted, text: &str) {
+        self.respond(&Response::Error { id: wanted.claim().0, text: text.to_owned() });
     }
 
     fn respond(&self, response: &Response) {
@@ -327,7 +354,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 async fn invite(
     shared: &Shared,
     client: &Client,
-    Join { id, secret, path }: Join,
+    Join { id, path, .. }: Join,
     events: &(impl Fn(ServerEvent) + Send + Sync),
 ) {
     let remote = client.connection.remote_addr();
@@ -335,10 +362,6 @@ async fn invite(
         client.respond(&Response::Error { id, text: text.to_owned() });
         events(ServerEvent::Failed { remote, error: text.to_owned() });
     };
-    if shared.secret.as_ref().is_some_and(|own| !own.is(&secret)) {
-        client.guesses.count(&client.connection);
-        return refuse(NO_SECRET);
-    }
     let Root::Cast(caster) = &shared.root else {
         return refuse("nothing is cast to a group here: use `fontis get`");
     };
@@ -379,7 +402,7 @@ async fn invite(
 async fn admit(
     shared: &Arc<Shared>,
     client: &Client,
-    Share { id, secret, named }: Share,
+    Share { id, named, .. }: Share,
     events: &(impl Fn(ServerEvent) + Send + Sync),
 ) {
     let begin = moment::now();
@@ -388,10 +411,6 @@ async fn admit(
         client.respond(&Response::Error { id, text: text.to_owned() });
         events(ServerEvent::Failed { remote, error });
     };
-    if shared.secret.as_ref().is_some_and(|own| !own.is(&secret)) {
-        client.guesses.count(&client.connection);
-        return fail(NO_SECRET, "a wrong secret was given".to_owned());
-    }
     let knows = matches!(named, Named::Root(_));
     let swarm = match named {
         Named::Root(root) => shared.swarms.find(&root),
@@ -468,7 +487,7 @@ fn text_of(error: &TransferError) -> String {
 async fn answer(
     shared: &Arc<Shared>,
     client: &Client,
-    Get { id, secret, path, resume }: Get,
+    Get { id, path, resume, .. }: Get,
     pass: &Arc<Pass>,
     patience: Duration,
     events: &(impl Fn(ServerEvent) + Send + Sync),
@@ -476,11 +495,6 @@ async fn answer(
     let connection = &client.connection;
     let remote = connection.remote_addr();
     let respond = |response: &Response| client.respond(response);
-    if shared.secret.as_ref().is_some_and(|own| !own.is(&secret)) {
-        respond(&Response::Error { id, text: NO_SECRET.to_owned() });
-        client.guesses.count(connection);
-        return Err(TransferError::Refused { remote, text: "a wrong secret was given".to_owned() });
-    }
     let begin = moment::now();
     let opened = {
         let (shared, path) = (shared.clone(), path.clone());
