@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
 """Measure which lines the inputs of the fuzz targets run.
 
-Usage: scripts/fuzz_coverage.py [PART...]
+Usage: scripts/fuzz_coverage.py [--target TARGET]... [--lines] [PART...]
 
 It builds the targets with counters, replays the corpora and what was found beside them, and prints
 the share of lines that ran of each file whose path contains one of the parts (all of crates/ if
-there are none). It needs the commands of llvm_profparser, which it installs below fuzz/target.
+there are none); with --lines also those that did not run. It needs the commands of
+llvm_profparser, which it installs below fuzz/target.
 """
 
+import argparse
 import collections
 import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -51,9 +52,7 @@ def replay(target: str, counters: Path) -> None:
     environment = os.environ | {"LLVM_PROFILE_FILE": str(counters / "%p.profraw")}
     for first in range(0, len(inputs), AT_ONCE):
         run = [str(BUILT / "release" / target), *inputs[first : first + AT_ONCE]]
-        subprocess.run(
-            run, cwd=FUZZ, env=environment, capture_output=True, timeout=SECONDS, check=True
-        )
+        subprocess.run(run, cwd=FUZZ, env=environment, capture_output=True, timeout=SECONDS, check=True)
 
 
 def lines_of(target: str, counters: Path) -> dict[str, dict[int, bool]]:
@@ -73,12 +72,27 @@ def lines_of(target: str, counters: Path) -> dict[str, dict[int, bool]]:
     return found
 
 
+def ranges(numbers: list[int]) -> str:
+    """Write ascending numbers shortly: 3-5 7."""
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return " ".join(f"{a}-{b}" if a < b else f"{a}" for a, b in found)
+
+
 def main() -> None:
     """Print a line for each file, and the sum."""
-    parts = sys.argv[1:] or [""]
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--target", action="append", help="one of several targets (all)")
+    parser.add_argument("--lines", action="store_true", help="name the lines that did not run")
+    parser.add_argument("part", nargs="*", default=[""], help="of the paths of files (all)")
+    chosen = parser.parse_args()
     build()
     counters = Path(tempfile.mkdtemp(prefix="fontis-coverage-"))
-    targets = sorted(path.stem for path in (FUZZ / "fuzz_targets").glob("*.rs"))
+    targets = chosen.target or sorted(path.stem for path in (FUZZ / "fuzz_targets").glob("*.rs"))
     lines: dict[str, dict[int, bool]] = collections.defaultdict(dict)
     try:
         for target in targets:
@@ -89,15 +103,13 @@ def main() -> None:
                     lines[file][line] = lines[file].get(line, False) or is_run
     finally:
         shutil.rmtree(counters)
-    chosen = [
-        file
-        for file in sorted(lines)
-        if file.startswith("crates/") and any(part in file for part in parts)
-    ]
-    for file in chosen:
+    files = [file for file in sorted(lines) if file.startswith("crates/") and any(part in file for part in chosen.part)]
+    for file in files:
         ran = lines[file].values()
         print(f"{100 * sum(ran) / len(ran):5.1f} % of {len(ran):4}  {file}")
-    ran = [is_run for file in chosen for is_run in lines[file].values()]
+        if chosen.lines:
+            print(f"    {ranges(sorted(line for line, is_run in lines[file].items() if not is_run))}")
+    ran = [is_run for file in files for is_run in lines[file].values()]
     print(f"{100 * sum(ran) / max(len(ran), 1):5.1f} % of {len(ran):4}  in all")
 
 
