@@ -345,7 +345,8 @@ fn a_client_that_sends_anything_costs_little() {
         assert!(sent > 0 && connections > 0, "{kind:?}");
         assert!(with.memory < honest.memory + (64 << 20), "{kind:?}: {with:?}");
         if asked.is_some() {
-            assert!(share >= 0.9 && more < 0.1, "{kind:?}: {with:?}");
+            // Objects are sent to who asks and reports arrivals, as to an honest client.
+            assert!(share >= 0.9 && more < 0.15, "{kind:?}: {with:?}");
         }
     }
 }

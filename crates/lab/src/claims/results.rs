@@ -253,11 +253,12 @@ impl Results {
         Ok(())
     }
 
-    /// Seconds of computing that the runs of all scenarios looked at took, by scenario.
+    /// The number of runs that are there of all scenarios looked at, and the seconds of computing
+    /// that they took, by scenario.
     pub fn seconds(&self) -> BTreeMap<String, (usize, f64)> {
         let of = |loaded: &Loaded| {
-            let known = loaded.summaries.iter().flatten();
-            (loaded.runs.len(), known.map(|summary| summary.seconds).sum())
+            let known = || loaded.summaries.iter().flatten();
+            (known().count(), known().map(|summary| summary.seconds).sum())
         };
         self.loaded.iter().map(|(id, loaded)| (id.clone(), of(loaded))).collect()
     }
