@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{Bench, content};
+use crate::support::{Bench, content, one_of_three};
 
 const SCRIPT: &str = include_str!("room.sh");
 
@@ -23,10 +23,10 @@ fn cast(
     let lines: Vec<&str> = stdout.lines().collect();
     let (last, receivers) = lines.split_last().unwrap_or((&"", &[]));
     for receiver in same {
-        assert!(
-            receivers[receiver - 1].starts_with(&format!("{receiver} same ")),
-            "{stdout}{stderr}"
-        );
+        let of_receiver = receivers.get(receiver - 1);
+        let is_same =
+            of_receiver.is_some_and(|line| line.starts_with(&format!("{receiver} same ")));
+        assert!(is_same, "{stdout}{stderr}");
     }
     let event = |line: &&str| {
         let json = line.find('{').map_or("null", |start| &line[start..]);
@@ -71,11 +71,12 @@ fn who_comes_late_and_who_hears_nothing_has_everything_too() {
 #[test]
 fn a_rate_that_is_not_named_follows_the_link() {
     let room = ["2", "0", "tfmcc", "link:20mbit"];
-    let Some((done, cast)) = cast(6 << 20, &room, &[], &[1, 2]) else { return };
-    let seconds = done[0]["seconds"].as_f64().unwrap();
-    println!("{:.3} symbols for each that is needed, {seconds:.2} s", sent(&cast));
+    let run = || {
+        let (done, cast) = cast(6 << 20, &room, &[], &[1, 2])?;
+        Some((done[0]["seconds"].as_f64().unwrap(), sent(&cast)))
+    };
     // At the rate of the link 2.6 s; a sender that heeds nobody would drop most of what it sends.
-    assert!(seconds < 9.0 && sent(&cast) < 1.5, "{seconds} s, {cast}");
+    one_of_three(run, |(seconds, sent)| *seconds < 9.0 && *sent < 1.5);
 }
 
 #[test]
@@ -90,10 +91,9 @@ fn who_comes_early_waits_for_the_start_as_long_as_it_takes() {
 fn receivers_that_cannot_answer_have_everything_after_a_round() {
     let loss = if has_nftables() { "20" } else { "0" };
     let room = ["2", loss, "80mbit", "one-way"];
-    let Some((done, cast)) = cast(4 << 20, &room, &[], &[1, 2]) else { return };
+    let run = || cast(4 << 20, &room, &[], &[1, 2])?.0[0]["seconds"].as_f64();
     // A round takes .57 s; a receiver begins a moment after the first one does.
-    println!("{cast}, {} s", done[0]["seconds"]);
-    assert!(done[0]["seconds"].as_f64().unwrap() < 1.6, "{done:?}");
+    one_of_three(run, |seconds| *seconds < 1.6);
 }
 
 #[test]

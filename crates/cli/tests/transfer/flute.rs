@@ -51,7 +51,7 @@ fn files_and_folders_cross_with_every_code() {
         let (mut receiving, address) = receiver(&bench, &into, &["--timeout", "10 s"]);
         let to = lossy(address, every);
         let repair = if fec == "none" { "0" } else { "50" };
-        let flags = ["--fec", fec, "--repair", repair, "--rounds", "2", "--rate", "200mbit"];
+        let flags = ["--fec", fec, "--repair", repair, "--rounds", "2", "--rate", "60mbit"];
         let paths = ["flute", "send", "served/maps", "served/big", "--to", &to];
         let sent = bench.run(&[&paths[..], &flags].concat());
         assert_eq!(sent.code, 0, "{fec}: {}", sent.stderr);

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{Bench, content};
+use crate::support::{Bench, content, one_of_three};
 
 const SCRIPT: &str = include_str!("two-links.sh");
 
@@ -30,55 +30,56 @@ fn seconds(done: &Value) -> f64 {
 
 #[test]
 fn a_file_comes_over_all_interfaces_unless_told_otherwise() {
-    let Some(both) = get("", &[]) else { return };
-    let one = get("", &["--paths", "one"]).unwrap();
-    let other = get("", &["--paths", "client2"]).unwrap();
-    let all = [&both, &one, &other].map(seconds);
-    println!("over both, one and the other: {all:?} s");
-    // 12 MB take 1.4, 2.5 and 3.3 s; processors are busy with other tests.
-    assert!(all[0] < 0.8 * all[1] && all[0] < 0.7 * all[2], "{all:?}");
-    assert!(all[2] > 3.0, "{all:?}: it did not keep to the slower link");
+    // Both, one and the other: 12 MB take 1.4, 2.5 and 3.3 s.
+    let ways = [&[][..], &["--paths", "one"], &["--paths", "client2"]];
+    let run = || {
+        let all: Vec<f64> =
+            ways.iter().map_while(|way| get("", way)).map(|d| seconds(&d)).collect();
+        <[f64; 3]>::try_from(all).ok()
+    };
+    one_of_three(run, |[both, one, other]| {
+        assert!(*other > 3.0, "{other}: it did not keep to the slower link");
+        *both < 0.8 * one && *both < 0.7 * other
+    });
 }
 
 #[test]
 fn a_link_that_goes_takes_nothing_with_it() {
     for link in ["server1", "server2"] {
-        let Some(done) = get(&format!("ip link set {link} down"), &[]) else { return };
-        println!("without {link} after a second: {} s", seconds(&done));
-        assert!(seconds(&done) < 6.0, "{done}");
+        let down = format!("ip link set {link} down");
+        one_of_three(|| get(&down, &[]).map(|done| seconds(&done)), |seconds| *seconds < 6.0);
     }
 }
 
 #[test]
 fn a_spare_link_carries_a_file_only_when_the_other_has_gone() {
-    let Some(resting) = get("", &["--spare", "client2"]) else { return };
-    let needed = get("ip link set server1 down", &["--spare", "client2"]).unwrap();
-    println!("beside a spare link {} s, over it {} s", seconds(&resting), seconds(&needed));
+    let spare = |happens: &str, link| get(happens, &["--spare", link]).map(|done| seconds(&done));
+    let Some(resting) = spare("", "client2") else { return };
     // 12 MB take 2.5 s over the first link, 1.4 s over both.
-    assert!(seconds(&resting) > 2.3, "{resting}");
-    assert!(seconds(&needed) < 6.0, "{needed}");
+    assert!(resting > 2.3, "{resting}");
+    one_of_three(|| spare("ip link set server1 down", "client2"), |needed| *needed < 6.0);
     // The system would take the first link.
-    let other = get("", &["--spare", "client1"]).unwrap();
-    assert!(seconds(&other) > 3.0, "{other}");
+    let other = spare("", "client1").unwrap();
+    assert!(other > 3.0, "{other}");
 }
 
 #[test]
 fn links_are_measured_alone_and_together() {
     let measure = |bottleneck: &str| run(bottleneck, "", &["paths", "--for", "1500ms"], "\n");
-    let Some(apart) = measure("") else { return };
-    let shared = measure("30mbit").unwrap();
-    println!("{apart}\n{shared}");
+    let both = || Some([measure("")?, measure("30mbit")?]);
     let number = |survey: &Value, path: usize, key: &str| {
         survey["paths"][path][key].as_f64().unwrap_or_else(|| panic!("no {key}: {survey}"))
     };
     let near = |value: f64, of: f64| (0.8 * of..1.1 * of).contains(&value);
-    assert!(near(number(&apart, 0, "rate_mbps"), 40.0), "{apart}");
-    assert!(near(number(&apart, 1, "rate_mbps"), 30.0), "{apart}");
-    assert!(near(apart["together_mbps"].as_f64().unwrap(), 70.0), "{apart}");
-    assert!(number(&apart, 1, "adds_mbps") > 15.0, "{apart}");
-    assert_eq!(apart["shared"], serde_json::json!([]));
-    assert_eq!(shared["shared"], serde_json::json!([["client1", "client2"]]), "{shared}");
-    assert!(number(&shared, 1, "adds_mbps") < 8.0, "{shared}");
+    one_of_three(both, |[apart, shared]| {
+        near(number(apart, 0, "rate_mbps"), 40.0)
+            && near(number(apart, 1, "rate_mbps"), 30.0)
+            && near(apart["together_mbps"].as_f64().unwrap(), 70.0)
+            && number(apart, 1, "adds_mbps") > 15.0
+            && number(shared, 1, "adds_mbps") < 8.0
+            && apart["shared"] == serde_json::json!([])
+            && shared["shared"] == serde_json::json!([["client1", "client2"]])
+    });
 }
 
 #[test]

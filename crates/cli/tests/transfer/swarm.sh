@@ -1,8 +1,9 @@
 # An origin and peers of a swarm in namespaces of their own on one bridge: fontis in $0, how many
 # peers in $1, their rates in $2 (RATE or UP/DOWN each, with commas, over again if they are few),
 # that of the origin in $3, the percentage of packets that every other peer loses in $4, and in $5
-# what happens: leave:N (the origin ends when so many have everything), kill:SECONDS (the first peer
-# is killed), late:SECONDS (it comes later), or nothing. Further arguments are those of fontis get.
+# what happens: leave:N (the origin is ended when so many have everything), kill:SECONDS (the first
+# peer is killed), late:SECONDS (it comes later), or nothing. Further arguments are those of fontis
+# get.
 # Prints the last events of each peer, and then how long it took and what the origin sent.
 fontis=$0; peers=$1; rates=$2; origin_rate=$3; loss=$4; happens=$5; shift 5
 unshare -n sleep 600 & origin=$!
@@ -46,7 +47,7 @@ done
 : > casting
 rm -rf got[0-9]*
 leave=
-case $happens in leave:*) leave="--receivers ${happens#*:}" ;; esac
+case $happens in nothing) leave="--receivers $peers" ;; esac
 nsenter -t $origin -n $fontis cast served/file --swarm --json --public --listen 10.8.0.250:4435 \
     $leave > casting 2> casting.err &
 caster=$!
@@ -70,8 +71,19 @@ while [ $i -lt $peers ]; do
     gets="$gets $one"
     [ $i = 1 ] && first=$one
 done
-case $happens in kill:*) sleep ${happens#*:}; kill -9 $first ;; esac
+# Who has met nobody when the origin leaves cannot be introduced any more.
+count_of() { grep -l "$1" shared[0-9]* | wc -l; }
+case $happens in
+kill:*) sleep ${happens#*:}; kill -9 $first ;;
+leave:*)
+    until [ $(count_of '"met"\|"done"') = $peers ] && [ $(count_of '"done"') -ge ${happens#*:} ]; do
+        sleep 0.05
+    done
+    kill -INT $caster
+    ;;
+esac
 for one in $gets; do wait $one; done
+case $happens in nothing) wait $caster || exit 1 ;; esac
 took=$((($(date +%s%N) - begun) / 1000000))
 i=0
 while [ $i -lt $peers ]; do
