@@ -83,11 +83,8 @@ impl Kind {
         // The initiator's channels are even.
         let channel = 2 * (turn % 60_000);
         let live = |block_len, fin| Some(Live { kind: LiveKind::Message, block_len, fin });
-        let symbols = |channel, esi, live, random: &mut Stream| {
-            let mut data = vec![0; 1000];
-            random.fill(&mut data);
-            let (block, count, whole, long, len) = (0, 1, false, false, 1000);
-            let data = Bytes::from(data);
+        let symbol = |channel, esi, live, data: Bytes| {
+            let (block, count, whole, long, len) = (0, 1, false, false, data.len() as u16);
             Frame::Symbols(SymbolsFrame {
                 channel,
                 block,
@@ -99,6 +96,11 @@ impl Kind {
                 len,
                 data,
             })
+        };
+        let noise = |random: &mut Stream| {
+            let mut data = vec![0; 1000];
+            random.fill(&mut data);
+            Bytes::from(data)
         };
         match self {
             Self::Pings => Frame::Ping,
@@ -113,11 +115,12 @@ impl Kind {
                     ObjectShape { size: 1 << 40, block_size: 1 << 20, symbol_size: 1192, code: 1 };
                 Frame::Open(Box::new(Open { channel, object, label: Bytes::from(vec![1; 1000]) }))
             }
-            Self::Beginnings => symbols(channel, 0, live(256 << 10, false), random),
+            Self::Beginnings => symbol(channel, 0, live(256 << 10, false), noise(random)),
             Self::Nonsense => {
                 // 300 symbols of 1000 bytes, and then the next message.
                 let channel = 2 * ((turn / 300) % 60_000);
-                symbols(channel, random.below(1 << 20) as u32, live(256_000, true), random)
+                let esi = random.below(1 << 20) as u32;
+                symbol(channel, esi, live(256_000, true), noise(random))
             }
             Self::Ends => {
                 let first = 2 * random.below(60_000) as u32;
@@ -137,20 +140,7 @@ impl Kind {
                 let wrong = vec![7; secret.len()];
                 let is_right = matches!(self, Self::Requests);
                 let data = request(turn, if is_right { secret } else { &wrong });
-                let len = data.len() as u16;
-                let live = live(u32::from(len), true);
-                let (block, esi, count, whole, long) = (0, 0, 1, false, false);
-                Frame::Symbols(SymbolsFrame {
-                    channel,
-                    block,
-                    esi,
-                    count,
-                    live,
-                    whole,
-                    long,
-                    len,
-                    data,
-                })
+                symbol(channel, 0, live(data.len() as u32, true), data)
             }
             Self::Anything => {
                 let kind = KINDS[random.below(KINDS.len() as u64 - 1) as usize];
@@ -233,8 +223,8 @@ fn attack(kind: Kind, server: Target<'_>, rate: u64, over: &AtomicBool) -> (u64,
     let mut client = None;
     while !over.load(Ordering::Relaxed) {
         let Some(one) = &mut client else {
-            connections += 1;
-            client = Client::connect(server.port, server.key, connections);
+            client = Client::connect(server.port, server.key, connections + 1);
+            connections += u64::from(client.is_some());
             turn = 0;
             continue;
         };
@@ -343,10 +333,14 @@ fn a_client_that_sends_anything_costs_little() {
             with.memory as f64 / 1e6 - honest.memory as f64 / 1e6,
         );
         assert!(sent > 0 && connections > 0, "{kind:?}");
+        if matches!(kind, Kind::Requests) {
+            assert_eq!(connections, 1, "a server parts from who sends what it cannot read");
+        }
         assert!(with.memory < honest.memory + (64 << 20), "{kind:?}: {with:?}");
         if asked.is_some() {
-            // Objects are sent to who asks and reports arrivals, as to an honest client.
-            assert!(share >= 0.9 && more < 0.15, "{kind:?}: {with:?}");
+            // Objects are sent to who asks and also reports arrivals, as to an honest client.
+            let most = if matches!(kind, Kind::Anything) { 0.15 } else { 0.1 };
+            assert!(share >= 0.9 && more < most, "{kind:?}: {with:?}");
         }
     }
 }

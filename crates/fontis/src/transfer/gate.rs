@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::connection::Connection;
 use crate::manifest::MAX_ENTRIES;
 use crate::moment;
 use crate::task;
@@ -18,24 +17,19 @@ const OPENED_OF_CLIENT: usize = 2;
 /// The same for all clients.
 const OPENED: usize = 16;
 /// How much longer than a turn took its client waits for the next, and how long at most. So one
-/// client takes no more than a twentieth of a processor, whatever it has opened and hashed.
+/// client takes a twentieth of a processor by opening and hashing, and more only with objects that
+/// take longer than 1.5 s each.
 const REST: u32 = 40;
 const LONGEST_REST: Duration = Duration::from_secs(60);
 /// Files and folders in all objects that are open for one client: each takes some 72 bytes.
 const ENTRIES_OF_CLIENT: usize = MAX_ENTRIES;
-
 /// Bytes of objects that are sent to one client at once. Of a large object this counts
 /// [`AT_ONCE`].
 const SENT_TO_CLIENT: usize = 4 * AT_ONCE;
 const AT_ONCE: usize = 4 << 20;
+
 /// What a client is told whose request is not let in.
 pub(super) const TOO_MANY: &str = "too many requests at once: wait for some of them";
-
-/// What is said of a client that does not know the secret.
-pub(super) const GUESSED: &str = "a wrong secret was given";
-/// Wrong secrets after which a client is parted from.
-const MOST_GUESSES: u32 = 3;
-const PARTING: Duration = Duration::from_secs(5);
 
 /// A client's public key.
 type Key = [u8; 32];
@@ -49,6 +43,12 @@ pub(super) struct Gate {
 
 struct Client {
     requests: usize,
+    shares: Shares,
+}
+
+/// What is left for a client of turns, of entries of open objects, and of bytes that are sent.
+#[derive(Clone)]
+struct Shares {
     opened: Arc<Semaphore>,
     entries: Arc<Semaphore>,
     sent: Arc<Semaphore>,
@@ -58,26 +58,8 @@ struct Client {
 pub(super) struct Pass {
     gate: Arc<Gate>,
     key: Key,
-    opened: Arc<Semaphore>,
-    entries: Arc<Semaphore>,
-    sent: Arc<Semaphore>,
+    shares: Shares,
     _place: OwnedSemaphorePermit,
-}
-
-/// The wrong secrets that a connection's client has given.
-#[derive(Default)]
-pub(super) struct Guesses(u32);
-
-impl Guesses {
-    /// Counts one, and parts from a client that gives many: it has no URL that was copied badly.
-    /// That takes a while, in which nothing of it is heard: it would come again at once.
-    pub(super) async fn count(&mut self, connection: &Connection) {
-        self.0 += 1;
-        if self.0 >= MOST_GUESSES {
-            task::sleep(PARTING).await;
-            connection.close(0, "too many wrong secrets");
-        }
-    }
 }
 
 /// The turn of an object to be opened.
@@ -96,8 +78,7 @@ impl Turn {
         (done, self)
     }
 
-    /// Ends it. The next object of the client waits the longer, the longer this one took: to be
-    /// read or hashed, and whatever then becomes of it.
+    /// Ends it. The client's next object waits the longer, the longer the work of this one took.
     pub(super) fn end(self, pass: Arc<Pass>) {
         let Self { own, took, .. } = self;
         let rest = (took * REST).min(LONGEST_REST);
@@ -124,17 +105,18 @@ impl Gate {
         let mut clients = self.clients();
         let client = clients.entry(key).or_insert_with(|| Client {
             requests: 0,
-            opened: Arc::new(Semaphore::new(OPENED_OF_CLIENT)),
-            entries: Arc::new(Semaphore::new(ENTRIES_OF_CLIENT)),
-            sent: Arc::new(Semaphore::new(SENT_TO_CLIENT)),
+            shares: Shares {
+                opened: Arc::new(Semaphore::new(OPENED_OF_CLIENT)),
+                entries: Arc::new(Semaphore::new(ENTRIES_OF_CLIENT)),
+                sent: Arc::new(Semaphore::new(SENT_TO_CLIENT)),
+            },
         });
         if client.requests >= REQUESTS_OF_CLIENT {
             return None;
         }
         client.requests += 1;
-        let Client { opened, entries, sent, .. } = &*client;
-        let (opened, entries, sent) = (opened.clone(), entries.clone(), sent.clone());
-        Some(Arc::new(Pass { gate: self.clone(), key, opened, entries, sent, _place: place }))
+        let shares = client.shares.clone();
+        Some(Arc::new(Pass { gate: self.clone(), key, shares, _place: place }))
     }
 
     fn clients(&self) -> MutexGuard<'_, HashMap<Key, Client>> {
@@ -146,7 +128,7 @@ impl Pass {
     /// Waits until its object may be opened: first among those of its client, so that one client
     /// does not take the turns of others.
     pub(super) async fn turn(&self) -> Turn {
-        let own = self.opened.clone().acquire_owned().await.ok();
+        let own = self.shares.opened.clone().acquire_owned().await.ok();
         let of_all = self.gate.opened.clone().acquire_owned().await.ok();
         Turn { own, _of_all: of_all, took: Duration::ZERO }
     }
@@ -155,14 +137,14 @@ impl Pass {
     /// its client, and keeps the room. An object has it if it is alone, however large.
     pub(super) async fn room(&self, entries: usize) -> Option<OwnedSemaphorePermit> {
         let count = u32::try_from(entries.min(ENTRIES_OF_CLIENT)).ok()?;
-        self.entries.clone().acquire_many_owned(count).await.ok()
+        self.shares.entries.clone().acquire_many_owned(count).await.ok()
     }
 
     /// Waits until an object of `size` bytes may be sent: each that is sent takes memory for some
     /// blocks until its client has them.
     pub(super) async fn sending(&self, size: u64) -> Option<OwnedSemaphorePermit> {
         let bytes = u32::try_from(size.min(AT_ONCE as u64)).ok()?;
-        self.sent.clone().acquire_many_owned(bytes).await.ok()
+        self.shares.sent.clone().acquire_many_owned(bytes).await.ok()
     }
 }
 

@@ -8,6 +8,7 @@ mod cast;
 mod error;
 mod gate;
 mod get;
+mod guesses;
 mod incoming;
 pub(crate) mod message;
 mod outgoing;

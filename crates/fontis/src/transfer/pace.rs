@@ -4,7 +4,7 @@ use crate::connection::Connection;
 use crate::moment;
 use crate::task;
 
-/// Messages of a client that are taken in a second. A file of 1 GB at 10 Gbit/s needs about one.
+/// Messages of a client that are taken in a second. A fetch takes one or two.
 const RATE: u32 = 2000;
 /// Messages that are taken at once after a pause.
 const BURST: u32 = 128;

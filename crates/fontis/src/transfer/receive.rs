@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use super::gate::{GUESSED, Gate, Guesses, TOO_MANY};
+use super::gate::{Gate, TOO_MANY};
 use super::get::meanwhile;
+use super::guesses::{GUESSED, Guesses};
 use super::incoming::{Incoming, Prepared, Stored, Values, ValuesFrom};
 use super::message::{Announced, Holding, Request, Response, encode, label};
 use super::outgoing::{CODE_UNWANTED, key_text, lost};

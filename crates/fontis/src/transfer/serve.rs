@@ -12,7 +12,8 @@ use fontis_proto::dfcp::{CloseReason, DfcpStats, Held, SendOptions};
 use tokio::sync::{mpsc, oneshot};
 
 use super::cast::{CastStatus, Caster};
-use super::gate::{GUESSED, Gate, Guesses, Pass, TOO_MANY};
+use super::gate::{Gate, Pass, TOO_MANY};
+use super::guesses::{GUESSED, Guesses};
 use super::message::{NO_SECRET, NOT_HERE, Named, Request, Response, decode, encode};
 use super::outgoing::{CODE_COMPLETE, IN_TURN, Outgoing, Tree, key_text, lost};
 use super::pace::Pace;
