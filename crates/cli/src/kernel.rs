@@ -205,9 +205,11 @@ fn tell(outcome: &TrialOutcome) {
         say(&format_args!("{name:<a$}  {one:>b$}  {two:>c$}  {last:>d$}"));
     }
     say(&format_args!(
-        "{} and {} connections ended; {} ended before their algorithm was seen. Ratios are of \
-         medians, with 95 % intervals; above 1 {tried} is faster, or sends less again.",
+        "{} and {} connections ended; {} ended before their algorithm was seen.",
         outcome.counts[0], outcome.counts[1], outcome.left_out
+    ));
+    say(&format_args!(
+        "Ratios are of medians, with 95 % intervals; above 1 {tried} is faster, or sends less again."
     ));
     if outcome.overflows > 0 {
         say(&format_args!(
