@@ -7,8 +7,9 @@ use bytes::Bytes;
 use fontis_base::{Duration, Stream, Time};
 use fontis_proto::scheduler::SchedulerKind;
 use fontis_proto::sctp::{
-    AckPolicy, CmtConfig, Multipath, Reliability, SctpAssociation, SctpChunk, SctpConfig, SctpData,
-    SctpPacket, SctpSecret, SctpSend, Stamp, respond_without_state,
+    AckPolicy, CmtConfig, CodeReach, CodingConfig, Multipath, Reliability, RepairWait,
+    RepairedLoss, SctpAssociation, SctpChunk, SctpCode, SctpConfig, SctpData, SctpPacket,
+    SctpSecret, SctpSend, Stamp, respond_without_state,
 };
 
 /// Whatever decodes is encoded to the same packet; whatever packets come, ends go on, and none
@@ -23,6 +24,16 @@ pub(crate) fn run(data: &[u8]) {
         believes_old_sacks: a & 32 != 0,
         ..CmtConfig::default()
     };
+    let k = 1 + b % 7;
+    let reach = [CodeReach::Group, CodeReach::Memory(2 * k), CodeReach::Unacknowledged(100)]
+        [usize::from(b % 3)];
+    let coding = CodingConfig {
+        code: SctpCode { n: k + 1 + b % 2, k, reach },
+        wait: [RepairWait::None, RepairWait::Published, RepairWait::Outcome]
+            [usize::from(b % 5 % 3)],
+        is_inside: b & 8 != 0,
+        loss: if b & 4 != 0 { RepairedLoss::Hidden } else { RepairedLoss::Beyond },
+    };
     let config = SctpConfig {
         mtu: 200 + u32::from(b) * 6,
         receive_buffer: 2000 + u32::from(b) * 64,
@@ -34,6 +45,7 @@ pub(crate) fn run(data: &[u8]) {
         stamps: a & 4 != 0,
         multipath: if a & 8 != 0 { Multipath::Concurrent(cmt) } else { Multipath::Failover },
         acks: AckPolicy { waits_at_gaps: a & 64 != 0, ..AckPolicy::default() },
+        coding: (a & 128 != 0).then_some(coding),
         ..SctpConfig::new(secret(0))
     };
     let config = |end: usize| SctpConfig {
@@ -210,6 +222,15 @@ fn forge(packet: &mut SctpPacket, small: u8, large: u16) {
         (SctpChunk::Data(data), 5) => data.fragment = number,
         (SctpChunk::Data(data), 6) => data.is_interleaved ^= true,
         (SctpChunk::Data(data), _) => data.data = SctpData::Counted(number.max(1)),
+        (SctpChunk::Repair(repair), 0) => repair.first = repair.first.wrapping_add(number),
+        (SctpChunk::Repair(repair), 1) => repair.count = large,
+        (SctpChunk::Repair(repair), 2) => repair.id = number,
+        (SctpChunk::Repair(repair), 3) => repair.head[usize::from(large % 16)] ^= small,
+        (SctpChunk::Repair(repair), _) => repair.data = SctpData::Counted(number),
+        (SctpChunk::Restored(tsns), 0) => tsns.push(number),
+        (SctpChunk::Restored(tsns), _) => {
+            tsns.iter_mut().for_each(|tsn| *tsn = tsn.wrapping_add(number));
+        }
         (SctpChunk::Sack(sack), 0) => sack.cumulative = sack.cumulative.wrapping_add(number),
         (SctpChunk::Sack(sack), 1) => sack.cumulative = sack.cumulative.wrapping_sub(number),
         (SctpChunk::Sack(sack), 2) => sack.window = number,

@@ -1,6 +1,7 @@
 //! One end of an association: the state machine of RFC 9260 section 4.
 
 mod acks;
+mod coding;
 mod handshake;
 mod input;
 mod losses;
@@ -23,6 +24,7 @@ use super::config::SctpConfig;
 use super::data::SctpData;
 use super::features::Features;
 use super::flight::Flight;
+use super::held::{Held, Restored};
 use super::inbound::Inbound;
 use super::message::{
     AbortReason, SctpEvent, SctpMessage, SctpPath, SctpPathState, SctpSend, SctpSendError,
@@ -33,6 +35,8 @@ use super::outbox::Outbox;
 use super::packet::SctpPacket;
 use super::path::Path;
 use super::reassembly::Reassembly;
+use super::repairs::Repairs;
+use super::restorer::Restorer;
 use super::waits::Waits;
 use crate::scheduler::contract::Scheduler;
 
@@ -70,6 +74,8 @@ pub struct SctpAssociation {
     outbound: u16,
     /// The window that the peer last told.
     peer_window: u64,
+    /// The largest that it has told.
+    peer_buffer: u64,
     /// Departures so far.
     order: u64,
     /// Failures of all paths in a row.
@@ -80,6 +86,13 @@ pub struct SctpAssociation {
     forward_at: Time,
     arrivals: Arrivals,
     reassembly: Reassembly,
+    restorer: Restorer,
+    /// Those that this end sends, if it does.
+    repairs: Option<Repairs>,
+    /// Copies that wait for their repairs.
+    held: Vec<Held>,
+    /// Chunks that the peer has restored and that may be late instead of lost.
+    restored: Vec<Restored>,
     inbound: Inbound,
     waits: Waits,
     acks: AckState,
@@ -138,7 +151,7 @@ struct Reply {
 }
 
 /// When and where the next SACK leaves.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct AckState {
     /// Data packets since the last one.
     packets: u32,
@@ -150,6 +163,8 @@ struct AckState {
     told: u64,
     /// The newest stamp, and when it came.
     stamp: Option<(Stamp, Time)>,
+    /// TSNs that were restored and not told yet.
+    restored: Vec<u32>,
     number: u32,
 }
 
@@ -325,12 +340,17 @@ impl SctpAssociation {
             scheduler,
             outbound: config.streams,
             peer_window: 0,
+            peer_buffer: 0,
             order: 0,
             failures: 0,
             newest_ack: None,
             forward_at: Time::MAX,
             arrivals: Arrivals::new(number::first(tsns[1])),
             reassembly: Reassembly::default(),
+            restorer: Restorer::default(),
+            repairs: None,
+            held: Vec::new(),
+            restored: Vec::new(),
             inbound: Inbound::default(),
             waits: Waits::new(Time::ZERO),
             acks: AckState {
@@ -339,6 +359,7 @@ impl SctpAssociation {
                 path: 0,
                 told: u64::from(config.receive_buffer),
                 stamp: None,
+                restored: Vec::new(),
                 number: 0,
             },
             marks: Marks::default(),
@@ -377,6 +398,9 @@ impl SctpAssociation {
         self.events.push_back(event);
         self.outbox = Outbox::new(4, self.config.turns);
         self.flight = Flight::new(self.flight.end());
+        self.restorer = Restorer::default();
+        self.held.clear();
+        self.restored.clear();
         self.handshake.at = Time::MAX;
         self.closing.at = Time::MAX;
         self.closing.end = Time::MAX;
@@ -385,6 +409,7 @@ impl SctpAssociation {
         self.blocked_since = None;
         for path in &mut self.paths {
             (path.expires, path.in_flight, path.heartbeat) = (None, 0, None);
+            path.settle_repairs(u64::MAX);
         }
     }
 

@@ -58,6 +58,12 @@ pub enum SctpChunk {
     Stamp(Stamp),
     /// The echo of a stamp, beside a SACK.
     Echo(StampEcho),
+    /// A sum of DATA chunks, from which a lost one is restored: an experimental chunk, which others
+    /// skip.
+    Repair(RepairChunk),
+    /// The TSNs of chunks that were restored, beside the SACK that acknowledges them: an
+    /// experimental chunk, which others skip.
+    Restored(SmallVec<[u32; 4]>),
     /// A chunk of a type that is not known here.
     Unknown {
         /// Its type.
@@ -101,6 +107,28 @@ impl DataChunk {
     pub const fn header(is_interleaved: bool) -> usize {
         if is_interleaved { 20 } else { 16 }
     }
+}
+
+/// A sum of DATA chunks that follow each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepairChunk {
+    /// The TSN of the first.
+    pub first: u32,
+    /// How many they are.
+    pub count: u16,
+    /// Its number, from which their factors follow.
+    pub id: u32,
+    /// The sum of what their headers say.
+    pub head: [u8; RepairChunk::HEAD],
+    /// The sum of their contents, as long as the longest.
+    pub data: SctpData,
+}
+
+impl RepairChunk {
+    /// Bytes that stand for a header in a sum.
+    pub const HEAD: usize = 16;
+    /// Bytes before the content.
+    pub const HEADER: usize = 16 + Self::HEAD;
 }
 
 /// INIT and INIT ACK (RFC 9260 sections 3.3.2 and 3.3.3). Tag and numbers of streams are not zero.

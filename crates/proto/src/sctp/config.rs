@@ -5,6 +5,7 @@ use std::sync::Arc;
 use fontis_base::Duration;
 use smallvec::SmallVec;
 
+use super::coding::CodingConfig;
 use crate::congestion::maker::CongestionMaker;
 use crate::congestion::table::CongestionKind;
 use crate::scheduler::kind::SchedulerKind;
@@ -63,6 +64,11 @@ pub struct SctpConfig {
     /// Whether acknowledgements say that nothing will be dropped again (NR-SACK), so that the
     /// sender's buffer is free at once.
     pub nr_sack: bool,
+    /// Erasure codes over what it sends, if both ends have them.
+    pub coding: Option<CodingConfig>,
+    /// Whether marks alone reduce windows, where packets may be marked: loss is taken for the
+    /// path's own.
+    pub only_marks: bool,
     /// Timers.
     pub timers: SctpTimers,
 }
@@ -236,6 +242,8 @@ impl SctpConfig {
             acks: AckPolicy::default(),
             asks_acks: true,
             nr_sack: false,
+            coding: None,
+            only_marks: false,
             timers: SctpTimers::default(),
         }
     }

@@ -12,6 +12,7 @@ pub(super) struct Features {
     pub(super) ecn: bool,
     pub(super) nr_sack: bool,
     pub(super) stamps: bool,
+    pub(super) repairs: bool,
 }
 
 impl Features {
@@ -23,6 +24,7 @@ impl Features {
             ecn: config.ecn,
             nr_sack: config.nr_sack,
             stamps: config.stamps,
+            repairs: config.coding.is_some(),
         }
     }
 
@@ -35,6 +37,7 @@ impl Features {
             ecn: init.ecn,
             nr_sack: has(kind::NR_SACK),
             stamps: has(kind::STAMP),
+            repairs: has(kind::REPAIR),
         }
     }
 
@@ -46,12 +49,13 @@ impl Features {
             ecn: self.ecn && other.ecn,
             nr_sack: self.nr_sack && other.nr_sack,
             stamps: self.stamps && other.stamps,
+            repairs: self.repairs && other.repairs,
         }
     }
 
     /// The chunk types by which an INIT announces them.
     pub(super) fn extensions(self) -> SmallVec<[u8; 8]> {
-        let Self { interleaving, partial, nr_sack, stamps, .. } = self;
+        let Self { interleaving, partial, nr_sack, stamps, repairs, .. } = self;
         let kinds = [
             (kind::I_DATA, interleaving),
             (kind::FORWARD, partial),
@@ -59,6 +63,7 @@ impl Features {
             (kind::NR_SACK, nr_sack),
             (kind::STAMP, stamps),
             (kind::ECHO, stamps),
+            (kind::REPAIR, repairs),
         ];
         kinds.into_iter().filter(|(_, speaks)| *speaks).map(|(kind, _)| kind).collect()
     }
@@ -69,6 +74,7 @@ impl Features {
             | (self.ecn as u8) << 2
             | (self.nr_sack as u8) << 3
             | (self.stamps as u8) << 4
+            | (self.repairs as u8) << 5
     }
 
     pub(super) const fn of_bits(bits: u8) -> Self {
@@ -78,6 +84,7 @@ impl Features {
             ecn: bits & 4 != 0,
             nr_sack: bits & 8 != 0,
             stamps: bits & 16 != 0,
+            repairs: bits & 32 != 0,
         }
     }
 }

@@ -138,6 +138,14 @@ pub struct SctpStats {
     pub lost: u64,
     /// Messages given up.
     pub abandoned: u64,
+    /// Repairs sent, and received.
+    pub repairs_sent: u64,
+    /// Repairs received.
+    pub repairs_received: u64,
+    /// DATA chunks that repairs restored.
+    pub restored: u64,
+    /// Losses that the peer has repaired and that told of congestion.
+    pub repaired_congestion: u64,
     /// Packets received.
     pub received: u64,
     /// DATA chunks received, without those that came twice.

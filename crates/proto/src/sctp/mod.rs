@@ -11,11 +11,13 @@
 mod arrivals;
 mod association;
 mod chunk;
+mod coding;
 mod config;
 mod cookie;
 mod data;
 mod features;
 mod flight;
+mod held;
 mod inbound;
 mod message;
 mod number;
@@ -23,13 +25,18 @@ mod outbox;
 mod packet;
 mod path;
 mod reassembly;
+mod repairs;
+mod restorer;
+mod summand;
 mod waits;
 mod wire;
 
 pub use association::{MOST_PATHS, SctpAssociation, respond_without_state};
 pub use chunk::{
-    DataChunk, ForwardChunk, InitChunk, SackChunk, SctpCause, SctpChunk, Skipped, Stamp, StampEcho,
+    DataChunk, ForwardChunk, InitChunk, RepairChunk, SackChunk, SctpCause, SctpChunk, Skipped,
+    Stamp, StampEcho,
 };
+pub use coding::{CodeReach, CodingConfig, RepairWait, RepairedLoss, SctpCode, UnknownSctpCode};
 pub use config::{
     AckPolicy, BufferSplit, CmtConfig, Multipath, RetransmitPolicy, SECRET_CODE, SctpConfig,
     SctpSecret, SctpTimers, StreamTurns,

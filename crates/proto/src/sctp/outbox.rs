@@ -84,6 +84,15 @@ impl Outbox {
         self.chunks = self.queue.iter().map(chunks).sum();
     }
 
+    /// Leaves room for a header of so many bytes in place of that of DATA: nothing may be pending
+    /// in pieces.
+    pub(super) fn leave_room(&mut self, header: usize) {
+        let more = header.saturating_sub(DataChunk::header(self.is_interleaved));
+        self.piece = self.piece.saturating_sub(more).max(4);
+        let chunks = |pending: &Pending| pending.data.len().div_ceil(self.piece) as u64;
+        self.chunks = self.queue.iter().map(chunks).sum();
+    }
+
     pub(super) const fn piece(&self) -> usize {
         self.piece
     }

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use fontis_base::{Duration, Time};
 
 use super::config::{SctpConfig, SctpTimers};
+use super::held::LossProof;
 use super::message::{SctpPath, SctpPathState};
 use crate::congestion::control::CongestionControl;
 use crate::congestion::table::Setup;
@@ -18,6 +19,15 @@ pub(super) struct Path {
     pub(super) congestion: Box<dyn CongestionControl>,
     /// Bytes of content in flight.
     pub(super) in_flight: u64,
+    /// Repairs that count as in flight: the order of the next departure when they left, and bytes.
+    repairs: VecDeque<(u64, u64)>,
+    repair_bytes: u64,
+    /// What its repaired losses tell.
+    pub(super) proof: LossProof,
+    /// The newest round-trip time.
+    pub(super) newest_rtt: Option<Duration>,
+    /// The last departure that has been acknowledged.
+    pub(super) acknowledged: u64,
     /// Departures in order: TSNs with their order; those that are not in flight any more are
     /// skipped.
     pub(super) departures: VecDeque<(u64, u64)>,
@@ -66,6 +76,11 @@ impl Path {
             state: SctpPathState::Unconfirmed,
             congestion,
             in_flight: 0,
+            repairs: VecDeque::new(),
+            repair_bytes: 0,
+            proof: LossProof::default(),
+            newest_rtt: None,
+            acknowledged: 0,
             departures: VecDeque::new(),
             reduced_at: 0,
             is_recovering: false,
@@ -87,7 +102,44 @@ impl Path {
 
     /// Whether a packet with data may leave.
     pub(super) fn has_room(&self) -> bool {
-        self.burst > 0 && self.in_flight < self.congestion.cwnd()
+        self.burst > 0 && self.occupied() < self.congestion.cwnd()
+    }
+
+    /// Whether its queue is short: the newest packets took hardly longer than the fastest.
+    pub(super) fn is_calm(&self, mtu: u32) -> bool {
+        let (Some(rtt), Some(srtt)) = (self.newest_rtt, self.estimator.srtt) else { return false };
+        let packets = (self.congestion.cwnd() / u64::from(mtu)).max(1);
+        let least = self.estimator.least;
+        rtt <= least + least / 8 + srtt * 2 / packets
+    }
+
+    /// Bytes that take room in its window.
+    pub(super) const fn occupied(&self) -> u64 {
+        // Without data in flight nothing would tell that repairs are there no more.
+        if self.in_flight == 0 { 0 } else { self.in_flight + self.repair_bytes }
+    }
+
+    /// A repair leaves before the departure `order`.
+    pub(super) fn charge_repair(&mut self, order: u64, bytes: u64) {
+        self.repairs.push_back((order, bytes));
+        self.repair_bytes += bytes;
+    }
+
+    /// Data leave.
+    pub(super) fn charge(&mut self, bytes: u64) {
+        self.settle_repairs(0);
+        self.in_flight += bytes;
+    }
+
+    /// Repairs that left before the departure `order` are in flight no more: nobody acknowledges
+    /// them, but what left after them has come.
+    pub(super) fn settle_repairs(&mut self, order: u64) {
+        while let Some((left, bytes)) = self.repairs.front().copied()
+            && (left <= order || self.in_flight == 0)
+        {
+            self.repairs.pop_front();
+            self.repair_bytes -= bytes;
+        }
     }
 
     /// Whether it carries data while others are there.

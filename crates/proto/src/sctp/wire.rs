@@ -32,6 +32,8 @@ pub(super) mod kind {
     pub(in crate::sctp) const FORWARD: u8 = 192;
     pub(in crate::sctp) const I_FORWARD: u8 = 194;
     /// Experimental: types of this form are skipped without a report by those who do not know them.
+    pub(super) const RESTORED: u8 = 0xbb;
+    pub(in crate::sctp) const REPAIR: u8 = 0xbc;
     pub(in crate::sctp) const STAMP: u8 = 0xbd;
     pub(in crate::sctp) const ECHO: u8 = 0xbe;
 }

@@ -1,5 +1,6 @@
 //! Tests of SCTP.
 
+mod codes;
 mod control;
 mod foreign;
 mod hostile;

@@ -6,8 +6,9 @@ use bytes::Bytes;
 use fontis_base::{Duration, Stream};
 use fontis_proto::scheduler::SchedulerKind;
 use fontis_proto::sctp::{
-    AckPolicy, BufferSplit, CmtConfig, Multipath, Reliability, RetransmitPolicy, SctpConfig,
-    SctpData, SctpEvent, SctpMessage, SctpSend,
+    AckPolicy, BufferSplit, CmtConfig, CodeReach, CodingConfig, Multipath, Reliability, RepairWait,
+    RepairedLoss, RetransmitPolicy, SctpCode, SctpConfig, SctpData, SctpEvent, SctpMessage,
+    SctpSend,
 };
 
 use super::pair::{Pair, Way, plain};
@@ -19,6 +20,24 @@ fn runs() -> u64 {
 
 fn pick<T: Copy>(stream: &mut Stream, of: &[T]) -> T {
     of[stream.below(of.len() as u64) as usize]
+}
+
+fn random_coding(stream: &mut Stream) -> CodingConfig {
+    let k = 1 + stream.below(20) as u8;
+    let most = 1 + stream.below(128) as u8;
+    CodingConfig {
+        code: SctpCode {
+            n: k + 1 + stream.below(3) as u8,
+            k,
+            reach: pick(
+                stream,
+                &[CodeReach::Group, CodeReach::Memory(most), CodeReach::Unacknowledged(most)],
+            ),
+        },
+        wait: pick(stream, &[RepairWait::None, RepairWait::Published, RepairWait::Outcome]),
+        is_inside: stream.below(2) == 0,
+        loss: pick(stream, &[RepairedLoss::Hidden, RepairedLoss::Beyond]),
+    }
 }
 
 fn random_config(stream: &mut Stream) -> SctpConfig {
@@ -55,6 +74,7 @@ fn random_config(stream: &mut Stream) -> SctpConfig {
         interleaving: stream.below(2) == 0,
         stamps: stream.below(2) == 0,
         nr_sack: stream.below(2) == 0,
+        coding: (stream.below(3) > 0).then(|| random_coding(stream)),
         fast_again: stream.below(2) == 0,
         max_burst: [None, Some(4)][stream.below(2) as usize],
         acks: AckPolicy {

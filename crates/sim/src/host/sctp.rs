@@ -245,8 +245,10 @@ fn pass_wire(packet: SctpPacket) -> SctpPacket {
     packet.encode(&mut bytes);
     let mut decoded = SctpPacket::decode(&bytes.into()).expect("our own bytes can be read");
     for (chunk, before) in decoded.chunks.iter_mut().zip(packet.chunks) {
-        if let (SctpChunk::Data(chunk), SctpChunk::Data(before)) = (chunk, before) {
-            chunk.data = before.data;
+        match (chunk, before) {
+            (SctpChunk::Data(chunk), SctpChunk::Data(before)) => chunk.data = before.data,
+            (SctpChunk::Repair(chunk), SctpChunk::Repair(before)) => chunk.data = before.data,
+            _ => {}
         }
     }
     decoded
@@ -403,6 +405,12 @@ impl Host for SctpHost {
             metrics.push(("retransmissions", stats.repeated as f64));
             metrics.push(("fast_retransmissions", stats.fast_repeated as f64));
             metrics.push(("timeouts", stats.timeouts as f64));
+        }
+        if stats.repairs_sent > 0 {
+            metrics.push(("repairs", stats.repairs_sent as f64));
+        }
+        if stats.repairs_received > 0 {
+            metrics.push(("restored", stats.restored as f64));
         }
         if stats.chunks_received > 0 {
             let mean = stats.waited.as_secs_f64() / stats.out_of_order.max(1) as f64;

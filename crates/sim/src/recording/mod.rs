@@ -244,6 +244,8 @@ pub(crate) const METRICS: &[(&str, &str, &str, &str)] = &[
     ("reorder_wait_max", "ms", "flow", "SCTP: the longest such wait"),
     ("held", "kB", "flow", "SCTP: time average of what waits at the receiver"),
     ("held_max", "kB", "flow", "SCTP: the most that waited"),
+    ("repairs", "packets", "flow", "SCTP with a code: repairs sent"),
+    ("restored", "chunks", "flow", "SCTP with a code: lost chunks that the receiver restored"),
     (
         "underloaded",
         "",

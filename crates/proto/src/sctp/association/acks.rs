@@ -16,6 +16,7 @@ use crate::sctp::number;
 pub(super) struct Delivered {
     /// Bytes and chunks that it is the first to acknowledge.
     bytes: u64,
+    chunks: u64,
     /// The first and the last departure among them.
     pub(super) orders: Option<(u64, u64)>,
     /// The departure that had waited longest, before the SACK.
@@ -28,6 +29,7 @@ pub(super) struct Delivered {
 impl Delivered {
     fn note(&mut self, order: u64, bytes: u64) {
         self.bytes += bytes;
+        self.chunks += 1;
         let (low, high) = self.orders.unwrap_or((order, order));
         self.orders = Some((low.min(order), high.max(order)));
     }
@@ -101,8 +103,10 @@ impl SctpAssociation {
             let packets = sack.packets;
             self.count_missing(now, &mut delivered, newest_tsn, packets);
             self.peer_window = sack.window.into();
+            self.peer_buffer = self.peer_buffer.max(self.peer_window);
         }
         self.after_sack(now, &delivered, is_moved);
+        self.judge_restored(now, &sack.duplicates);
         if self.flight.is_empty() || self.flight.advanced() == self.flight.base() {
             self.forward_at = Time::MAX;
         } else if is_moved {
@@ -135,7 +139,7 @@ impl SctpAssociation {
             }
             Delivered {
                 oldest: path.departures.front().map(|(_, order)| *order),
-                in_flight: path.in_flight,
+                in_flight: path.occupied(),
                 ..Delivered::default()
             }
         };
@@ -176,7 +180,9 @@ impl SctpAssociation {
         let bytes = chunk.chunk.data.len() as u64;
         let live = core::mem::take(&mut chunk.live);
         // Of a chunk that was sent again nobody knows which copy has arrived (Karn's rule).
-        let is_clear = chunk.sends == 1;
+        // That of a restored one is none.
+        let is_restored = |order| self.restored.iter().any(|restored| restored.order == order);
+        let is_clear = chunk.sends == 1 && !live.iter().any(|live| is_restored(live.order));
         for departure in live {
             let at = usize::from(departure.path);
             let (Some(path), Some(delivered)) = (self.paths.get_mut(at), delivered.get_mut(at))
@@ -250,15 +256,15 @@ impl SctpAssociation {
             }
         }
         for (tsn, order) in lost {
-            let Some(path) = self.lose(tsn, order) else { continue };
+            if self.holds(now, tsn, order) {
+                continue;
+            }
+            let Some(path) = self.lose_by_reports(now, tsn, order) else { continue };
             let bytes = self.flight.get(tsn).map_or(0, |chunk| chunk.chunk.data.len());
             delivered[path].lost += bytes as u64;
-            self.on_loss(now, path, order);
-            self.paths[path].congestion.on_lost(now, 1);
-            if let Some(chunk) = self.flight.get_mut(tsn) {
-                chunk.was_fast = true;
-            }
-            self.stats.fast_repeated += 1;
+        }
+        for (path, bytes) in self.release_held(now) {
+            delivered[path].lost += bytes;
         }
     }
 
@@ -279,9 +285,14 @@ impl SctpAssociation {
             let Some(path) = self.paths.get_mut(at) else { continue };
             path.burst = burst;
             let Some((low, high)) = seen.orders else { continue };
+            path.settle_repairs(high);
+            path.acknowledged = path.acknowledged.max(high);
+            let is_calm = path.is_calm(self.config.mtu);
+            path.proof.note_arrived(seen.chunks, is_calm);
             self.failures = 0;
             if let Some(rtt) = seen.rtt {
                 path.estimator.sample(rtt);
+                path.newest_rtt = Some(rtt);
             }
             if high >= path.reduced_at {
                 (path.is_recovering, path.after_timeout) = (false, false);

@@ -91,6 +91,7 @@ impl SctpAssociation {
         if features.interleaving {
             self.outbox.interleave();
         }
+        self.begin_coding(features);
     }
 
     /// Takes over what a cookie says.

@@ -31,6 +31,11 @@ impl SctpAssociation {
             _ => None,
         });
         for chunk in &packet.chunks {
+            if let SctpChunk::Restored(tsns) = chunk {
+                self.on_restored(tsns);
+            }
+        }
+        for chunk in &packet.chunks {
             if self.state == State::Closed {
                 return;
             }
@@ -47,7 +52,8 @@ impl SctpAssociation {
                 chunk => self.on_chunk(now, ends, path, chunk, echo),
             }
         }
-        if has_data {
+        let has_restored = self.restore(now);
+        if has_data || has_restored {
             if let Some(stamp) = stamp {
                 self.acks.stamp = Some((stamp, now));
             }
@@ -126,6 +132,9 @@ impl SctpAssociation {
             SctpChunk::EcnEcho(tsn) => self.on_mark_echo(now, *tsn),
             SctpChunk::WindowReduced(_) => self.marks.echo = None,
             SctpChunk::Forward(forward) => self.on_forward(now, forward),
+            SctpChunk::Repair(repair) => self.on_repair(repair),
+            // Taken before the SACK beside it.
+            SctpChunk::Restored(_) => {}
             SctpChunk::Unknown { kind, flags, value } if kind & 0x40 != 0 => {
                 self.report_unknown(path, *kind, *flags, value);
             }

@@ -45,8 +45,39 @@ impl SctpAssociation {
         path.has_fast_packet = true;
     }
 
+    /// Reports say that a copy is missing: it is sent again.
+    pub(super) fn lose_by_reports(&mut self, now: Time, tsn: u64, order: u64) -> Option<usize> {
+        let at = self.lose(tsn, order)?;
+        if !(self.config.only_marks && self.features.ecn) {
+            self.on_loss(now, at, order);
+            self.paths[at].congestion.on_lost(now, 1);
+        }
+        if let Some(chunk) = self.flight.get_mut(tsn) {
+            chunk.was_fast = true;
+        }
+        self.stats.fast_repeated += 1;
+        Some(at)
+    }
+
+    /// Sends again what waited for repairs when the timer expired, without a slow start (Sarwar
+    /// 2014, Algorithm 5). Whether there was any.
+    fn repeat_what_waited(&mut self, now: Time, at: usize) -> bool {
+        if !self.release_path(now, at) {
+            return false;
+        }
+        let burst = self.config.max_burst.unwrap_or(u32::MAX);
+        let path = &mut self.paths[at];
+        path.burst = burst;
+        path.expires = (path.in_flight > 0).then(|| now + path.estimator.rto);
+        path.settle_repairs(0);
+        true
+    }
+
     /// The timer of a path's data has expired (RFC 9260 section 6.3.3).
     pub(super) fn on_data_timeout(&mut self, now: Time, at: usize) {
+        if self.repeat_what_waited(now, at) {
+            return;
+        }
         self.stats.timeouts += 1;
         let mtu = u64::from(self.config.mtu);
         let path = &mut self.paths[at];
@@ -60,6 +91,7 @@ impl SctpAssociation {
         for (tsn, order) in core::mem::take(&mut path.departures) {
             self.lose(tsn, order);
         }
+        self.paths[at].settle_repairs(u64::MAX);
         self.on_failure(now, at, true);
     }
 

@@ -39,6 +39,12 @@ impl SctpAssociation {
             chunks.push(SctpChunk::Forward(forward));
             return Some(self.on_path(self.primary, chunks));
         }
+        // A repair follows its group at once: it is of use as long as nothing was sent again.
+        if sack.is_none()
+            && let Some((path, chunk)) = self.next_repair()
+        {
+            return Some(self.on_path(path, vec![chunk]));
+        }
         // A SACK goes where the data came from, so data of another path do not go with it.
         let load = match (&sack, taken) {
             (Some(_), Some(taken)) if self.paths.len() == 1 => {

@@ -65,6 +65,9 @@ impl SctpAssociation {
         self.arrivals.insert(tsn);
         self.note_wait(now, tsn);
         self.stats.chunks_received += 1;
+        if self.features.repairs {
+            self.restorer.keep(tsn, chunk);
+        }
         match self.reassembly.insert(tsn, chunk.clone()) {
             Ok(Some(whole)) => {
                 self.inbound.arrive(whole.number, !chunk.is_interleaved, whole.message);
@@ -74,6 +77,9 @@ impl SctpAssociation {
                 self.violate("fragments that contradict each other");
                 return false;
             }
+        }
+        if self.features.repairs {
+            self.shrink_restorer();
         }
         let waits = self.config.acks.waits_at_gaps;
         if ((had_gaps || self.arrivals.has_gaps()) && !waits) || chunk.is_immediate {
@@ -169,6 +175,7 @@ impl SctpAssociation {
         };
         let mut chunks = SmallVec::from_iter([SctpChunk::Sack(Box::new(sack))]);
         let AckState { stamp, number, .. } = self.acks;
+        chunks.extend(self.take_restored());
         if let Some((stamp, at)) = stamp.filter(|_| self.features.stamps) {
             chunks.push(SctpChunk::Echo(StampEcho {
                 stamp,

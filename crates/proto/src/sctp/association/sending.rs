@@ -124,6 +124,14 @@ impl SctpAssociation {
         }
     }
 
+    /// Whether a path carries new data and repairs.
+    pub(super) fn carries(&self, at: usize) -> bool {
+        match self.config.cmt() {
+            Some(_) => self.is_usable(at),
+            None => self.data_path(None) == at,
+        }
+    }
+
     /// Whether a path carries data: it is active, or no path is.
     fn is_usable(&self, at: usize) -> bool {
         let is_active = |path: &crate::sctp::path::Path| path.is_active();
@@ -271,8 +279,8 @@ impl SctpAssociation {
             rtt,
             deviation: path.estimator.deviation,
             least: path.estimator.least.min(rtt),
-            window: if is_full { path.in_flight } else { path.congestion.cwnd() },
-            in_flight: path.in_flight,
+            window: if is_full { path.occupied() } else { path.congestion.cwnd() },
+            in_flight: path.occupied(),
             is_usable: self.is_usable(at),
         }
     }
@@ -314,7 +322,7 @@ impl SctpAssociation {
         let chunk = self.flight.get(tsn)?;
         let bytes = chunk.chunk.data.len() as u64;
         let path = &mut self.paths[at];
-        path.in_flight += bytes;
+        path.charge(bytes);
         path.sent += bytes;
         path.chunks += 1;
         path.used_at = now;

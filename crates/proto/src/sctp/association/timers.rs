@@ -27,6 +27,7 @@ impl SctpAssociation {
             (self.closing.end, "T5"),
             (self.acks.at, "SACK"),
             (self.forward_at, "forward"),
+            (self.held_until().unwrap_or(Time::MAX), "repair"),
         ];
         let all = data.chain(heartbeats).chain(others).filter(|(at, _)| *at < Time::MAX);
         all.min_by_key(|(at, _)| *at)
@@ -45,6 +46,9 @@ impl SctpAssociation {
         if self.closing.end <= now {
             let cause = SctpCause::of(SctpCause::USER);
             return self.break_off(AbortReason::Silence, cause);
+        }
+        if self.held_until().is_some_and(|until| until <= now) {
+            self.release_held(now);
         }
         for at in 0..self.paths.len() {
             if self.paths[at].expires.is_some_and(|expires| expires <= now) {

@@ -4,7 +4,8 @@ use bytes::Bytes;
 use smallvec::SmallVec;
 
 use crate::sctp::chunk::{
-    DataChunk, ForwardChunk, InitChunk, SackChunk, SctpCause, SctpChunk, Skipped, Stamp, StampEcho,
+    DataChunk, ForwardChunk, InitChunk, RepairChunk, SackChunk, SctpCause, SctpChunk, Skipped,
+    Stamp, StampEcho,
 };
 use crate::sctp::data::SctpData;
 use crate::sctp::packet::{COMMON_HEADER, SctpPacket};
@@ -41,9 +42,12 @@ impl SctpPacket {
         let mut chunks = Vec::with_capacity(2);
         while !reader.bytes.is_empty() {
             let mut chunk = reader.chunk()?;
-            if let SctpChunk::Data(DataChunk { data: SctpData::Bytes(data), .. }) = &mut chunk
-                && data.len() < least
-            {
+            let content = match &mut chunk {
+                SctpChunk::Data(DataChunk { data: SctpData::Bytes(data), .. })
+                | SctpChunk::Repair(RepairChunk { data: SctpData::Bytes(data), .. }) => Some(data),
+                _ => None,
+            };
+            if let Some(data) = content.filter(|data| data.len() < least) {
                 *data = Bytes::copy_from_slice(data);
             }
             // Types whose highest bit is not set end the packet for those who do not know them.
@@ -140,6 +144,8 @@ impl Reader {
             kind::FORWARD | kind::I_FORWARD => {
                 SctpChunk::Forward(content.forward(kind == kind::I_FORWARD)?)
             }
+            kind::REPAIR => return content.repair(),
+            kind::RESTORED => SctpChunk::Restored(content.restored()?),
             kind::STAMP => SctpChunk::Stamp(content.stamp()?),
             kind::ECHO => SctpChunk::Echo(StampEcho {
                 stamp: content.stamp()?,
@@ -183,6 +189,27 @@ impl Reader {
             is_immediate: flags & 8 != 0,
             data: SctpData::Bytes(self.bytes),
         }))
+    }
+
+    fn repair(mut self) -> Read<SctpChunk> {
+        let first = self.u32("a repair")?;
+        let count = self.u16("a repair")?;
+        self.u16("a repair")?;
+        let id = self.u32("a repair")?;
+        let head = self.array("a repair")?;
+        if count == 0 || self.bytes.is_empty() {
+            return Err(SctpWireError::Value("sum of nothing"));
+        }
+        let data = SctpData::Bytes(self.bytes);
+        Ok(SctpChunk::Repair(RepairChunk { first, count, id, head, data }))
+    }
+
+    fn restored(&mut self) -> Read<SmallVec<[u32; 4]>> {
+        let mut tsns = SmallVec::new();
+        while !self.bytes.is_empty() {
+            tsns.push(self.u32("restored chunks")?);
+        }
+        Ok(tsns)
     }
 
     fn init(&mut self) -> Read<InitChunk> {

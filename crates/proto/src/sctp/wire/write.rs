@@ -1,6 +1,8 @@
 use core::net::IpAddr;
 
-use crate::sctp::chunk::{DataChunk, InitChunk, SackChunk, SctpCause, SctpChunk, Stamp};
+use crate::sctp::chunk::{
+    DataChunk, InitChunk, RepairChunk, SackChunk, SctpCause, SctpChunk, Stamp,
+};
 use crate::sctp::data::SctpData;
 use crate::sctp::packet::{COMMON_HEADER, SctpPacket};
 
@@ -54,6 +56,8 @@ fn content_size(chunk: &SctpChunk) -> usize {
         }
         SctpChunk::Stamp(_) => 12,
         SctpChunk::Echo(_) => 32,
+        SctpChunk::Restored(tsns) => 4 * tsns.len(),
+        SctpChunk::Repair(repair) => RepairChunk::HEADER - 4 + repair.data.len(),
         SctpChunk::Unknown { value, .. } => value.len(),
     }
 }
@@ -123,6 +127,10 @@ fn write(chunk: &SctpChunk, out: &mut Vec<u8>) {
             out.extend_from_slice(&echo.held.to_be_bytes());
             out.extend_from_slice(&echo.number.to_be_bytes());
         }),
+        SctpChunk::Repair(repair) => write_repair(repair, out),
+        SctpChunk::Restored(tsns) => framed(out, kind::RESTORED, 0, |out| {
+            tsns.iter().for_each(|tsn| out.extend_from_slice(&tsn.to_be_bytes()));
+        }),
         SctpChunk::Unknown { kind, flags, value } => {
             framed(out, *kind, *flags, |out| out.extend_from_slice(value));
         }
@@ -185,10 +193,25 @@ fn write_data(data: &DataChunk, out: &mut Vec<u8>) {
             out.extend_from_slice(&(data.message as u16).to_be_bytes());
             out.extend_from_slice(&data.protocol.to_be_bytes());
         }
-        match &data.data {
-            SctpData::Bytes(bytes) => out.extend_from_slice(bytes),
-            SctpData::Counted(len) => out.resize(out.len() + *len as usize, 0),
-        }
+        write_content(&data.data, out);
+    });
+}
+
+fn write_content(data: &SctpData, out: &mut Vec<u8>) {
+    match data {
+        SctpData::Bytes(bytes) => out.extend_from_slice(bytes),
+        SctpData::Counted(len) => out.resize(out.len() + *len as usize, 0),
+    }
+}
+
+fn write_repair(repair: &RepairChunk, out: &mut Vec<u8>) {
+    framed(out, kind::REPAIR, 0, |out| {
+        out.extend_from_slice(&repair.first.to_be_bytes());
+        out.extend_from_slice(&repair.count.to_be_bytes());
+        out.extend_from_slice(&[0, 0]);
+        out.extend_from_slice(&repair.id.to_be_bytes());
+        out.extend_from_slice(&repair.head);
+        write_content(&repair.data, out);
     });
 }
 

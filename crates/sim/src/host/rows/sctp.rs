@@ -7,8 +7,8 @@ use fontis_base::{Packet, Stream};
 use fontis_proto::congestion::CongestionKind;
 use fontis_proto::scheduler::SchedulerKind;
 use fontis_proto::sctp::{
-    AckPolicy, BufferSplit, CmtConfig, Multipath, PROTOCOL, RetransmitPolicy, SctpChunk,
-    SctpConfig, SctpSecret, SctpTimers, StreamTurns,
+    AckPolicy, BufferSplit, CmtConfig, CodingConfig, Multipath, PROTOCOL, RepairWait, RepairedLoss,
+    RetransmitPolicy, SctpChunk, SctpCode, SctpConfig, SctpSecret, SctpTimers, StreamTurns,
 };
 use fontis_proto::tcp::wire::Addresses;
 use fontis_trace::PacketHeader;
@@ -166,6 +166,41 @@ const KEYS: &[Key] = &[
         "which stream is next where messages interleave: each in turn, or that of which the fewest bytes were sent since it was at rest",
     ),
     key("sctp", "ecn", Flag, "true", "whether its packets may be marked"),
+    key(
+        "sctp",
+        "only_marks",
+        Flag,
+        "false",
+        "marks alone reduce windows, where both ends have `ecn`: loss is taken for the path's own",
+    ),
+    key(
+        "sctp",
+        "code",
+        Form::Text,
+        "none",
+        "an erasure code inside (eCMT): `block:n,k`, `conv:n,k,m` or `tetrys:n,k,most`, such as `block:10,9`: after k chunks n − k repairs, each over the k, over the last m, or over those that are not acknowledged, so many at most",
+    ),
+    key(
+        "sctp",
+        "repair_wait",
+        names(&["none", "published", "outcome"]),
+        "outcome",
+        "with a code: how long a chunk that is missing waits for its repair before it is sent again (aRTX): not, by the thesis's times, or until what left after the repair is acknowledged",
+    ),
+    key(
+        "sctp",
+        "repairs",
+        names(&["inside", "outside"]),
+        "inside",
+        "with a code: whether repairs take their part of the congestion window, or leave beside it, as in the thesis",
+    ),
+    key(
+        "sctp",
+        "repaired_loss",
+        names(&["hidden", "beyond"]),
+        "beyond",
+        "with a code: whether losses that were repaired tell the sender nothing, as in the thesis, or of congestion as far as they go beyond the loss that is proved to be chance",
+    ),
     key("sctp", "udp", Flag, "false", "over UDP (RFC 6951): eight bytes more in each packet"),
     key("sctp", "streams", Count, "1", "streams over which messages are spread in turn"),
     key("sctp", "unordered", Flag, "false", "messages may overtake each other"),
@@ -205,6 +240,26 @@ fn read(read: &Reader<'_>, _path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, 
         believes_old_sacks: read.flag("sctp.believes_old_sacks"),
     };
     let acks = read.text("sctp.acks");
+    let code = match &*read.text("sctp.code") {
+        "none" => None,
+        text => {
+            let code: Result<SctpCode, _> = text.parse();
+            Some(code.map_err(|error| bad("sctp.code", error.to_string()))?)
+        }
+    };
+    let coding = code.map(|code| CodingConfig {
+        code,
+        wait: match &*read.text("sctp.repair_wait") {
+            "none" => RepairWait::None,
+            "published" => RepairWait::Published,
+            _ => RepairWait::Outcome,
+        },
+        loss: match &*read.text("sctp.repaired_loss") {
+            "hidden" => RepairedLoss::Hidden,
+            _ => RepairedLoss::Beyond,
+        },
+        is_inside: &*read.text("sctp.repairs") == "inside",
+    });
     let overhead = if read.flag("sctp.udp") { 28 } else { 20 };
     let receive_buffer = size("sctp.receive_buffer");
     if receive_buffer < 2 * mtu {
@@ -247,6 +302,8 @@ fn read(read: &Reader<'_>, _path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, 
             _ => StreamTurns::Rotation,
         },
         ecn: read.flag("sctp.ecn"),
+        only_marks: read.flag("sctp.only_marks"),
+        coding,
         timers: SctpTimers {
             least: read.duration("sctp.min_rto"),
             initial: read.duration("sctp.initial_rto"),

@@ -1,0 +1,153 @@
+use core::fmt;
+use core::str::FromStr;
+
+use thiserror::Error;
+
+/// The most chunks that a repair is the sum of.
+pub(super) const MOST_SUMMANDS: u8 = 128;
+
+/// An erasure code over DATA chunks (Sarwar 2014, chapter 8): after every `k` new chunks `n − k`
+/// repairs leave, each the sum of some chunks with factors in GF(2⁸).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SctpCode {
+    /// Chunks and repairs of a group.
+    pub n: u8,
+    /// Chunks of a group.
+    pub k: u8,
+    /// Which chunks a repair is the sum of.
+    pub reach: CodeReach,
+}
+
+/// Which chunks a repair is the sum of. Those that the peer has acknowledged are never among them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CodeReach {
+    /// A block code: the `k` of its group.
+    Group,
+    /// A convolutional code: so many before it.
+    Memory(u8),
+    /// On-the-fly coding (Tetrys): all that the peer has not acknowledged, so many at most.
+    Unacknowledged(u8),
+}
+
+/// What is no code.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "{0:?} is no code: write block:n,k, conv:n,k,m or tetrys:n,k,most with 0 < k < n and sums of 1 \
+     to {MOST_SUMMANDS} chunks, as in block:10,9, conv:10,9,20 or tetrys:10,9,43"
+)]
+pub struct UnknownSctpCode(pub String);
+
+impl SctpCode {
+    /// The most chunks that a repair is the sum of.
+    pub const fn most(self) -> u8 {
+        match self.reach {
+            CodeReach::Group => self.k,
+            CodeReach::Memory(most) | CodeReach::Unacknowledged(most) => most,
+        }
+    }
+
+    const fn is_valid(self) -> bool {
+        let most = self.most();
+        self.k > 0 && self.n > self.k && most > 0 && most <= MOST_SUMMANDS
+    }
+}
+
+impl FromStr for SctpCode {
+    type Err = UnknownSctpCode;
+
+    fn from_str(text: &str) -> Result<Self, UnknownSctpCode> {
+        let parsed = text.split_once(':').and_then(|(name, numbers)| {
+            let numbers: Option<Vec<u8>> =
+                numbers.split(',').map(|number| number.trim().parse().ok()).collect();
+            match (name, numbers?.as_slice()) {
+                ("block", [n, k]) => Some(Self { n: *n, k: *k, reach: CodeReach::Group }),
+                ("conv", [n, k, m]) => Some(Self { n: *n, k: *k, reach: CodeReach::Memory(*m) }),
+                ("tetrys", [n, k, most]) => {
+                    Some(Self { n: *n, k: *k, reach: CodeReach::Unacknowledged(*most) })
+                }
+                _ => None,
+            }
+        });
+        parsed.filter(|code| code.is_valid()).ok_or_else(|| UnknownSctpCode(text.to_owned()))
+    }
+}
+
+impl fmt::Display for SctpCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { n, k, reach } = self;
+        match reach {
+            CodeReach::Group => write!(f, "block:{n},{k}"),
+            CodeReach::Memory(m) => write!(f, "conv:{n},{k},{m}"),
+            CodeReach::Unacknowledged(most) => write!(f, "tetrys:{n},{k},{most}"),
+        }
+    }
+}
+
+/// How long a chunk that reports say is missing waits for its repair before it is sent again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RepairWait {
+    /// Not at all: what the peer restores meanwhile comes twice.
+    None,
+    /// As published: from its departure on, for the packets up to the last repair of its group and
+    /// one and a half round trips (block codes), or for two round trips of the longest path
+    /// (Equations 8.1 and 8.2). A round trip is the least that was seen.
+    Published,
+    /// Until something has been acknowledged that left after the last repair of its group: by then
+    /// the peer has used that repair, or never will. It does not wait where no repair has left.
+    #[default]
+    Outcome,
+}
+
+/// What losses tell that the peer has repaired.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RepairedLoss {
+    /// Nothing, as published: nobody tells them from what has arrived. An association takes far
+    /// more than its share where queues overflow.
+    Hidden,
+    /// The peer tells them, and what goes beyond the loss that is proved to be chance is
+    /// congestion.
+    #[default]
+    Beyond,
+}
+
+/// Erasure coding inside an association (eCMT-SCTP).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodingConfig {
+    /// The code of what this end sends.
+    pub code: SctpCode,
+    /// How long a chunk that reports say is missing waits for its repair before it is sent again
+    /// (aRTX; Sarwar 2014, Algorithm 5).
+    pub wait: RepairWait,
+    /// Whether repairs take their part of the congestion window. The thesis sends them beside it,
+    /// at the cost of others on the same path.
+    pub is_inside: bool,
+    /// What repaired losses tell.
+    pub loss: RepairedLoss,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_read_what_they_write() {
+        for text in ["block:10,9", "conv:10,9,20", "tetrys:10,9,43", "block:3,1"] {
+            assert_eq!(text.parse::<SctpCode>().unwrap().to_string(), text);
+        }
+        for text in [
+            "block:9,9",
+            "block:10,0",
+            "block:10",
+            "conv:10,9",
+            "conv:10,9,0",
+            "conv:10,9,129",
+            "tetrys:10,9,256",
+            "raptorq",
+            "block:255,200",
+            "",
+        ] {
+            let error = text.parse::<SctpCode>().unwrap_err();
+            assert!(error.to_string().contains("is no code: write block:n,k"), "{error}");
+        }
+    }
+}
