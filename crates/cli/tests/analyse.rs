@@ -95,6 +95,25 @@ fn several_paths_block_and_carry_as_the_formulas_say() {
 }
 
 #[test]
+fn a_plan_that_knows_the_delays_carries_what_turns_do_not() {
+    // Scenario T7 of the thesis, and the last rows of its Tables 7.1 and 7.2.
+    let paths = ["schedule", "1.6Mbit/s@20ms", "400kbit/s@200ms"];
+    let exact = json(&paths);
+    let [turns, plan] = ["round_robin", "by_the_plan"].map(|name| &exact[name]);
+    assert_eq!(turns["rows"][9]["delivered"], serde_json::json!([3, 17]), "{turns}");
+    assert_eq!(plan["rows"][9]["delivered"], serde_json::json!([19, 25]), "{plan}");
+    assert!((number(&turns["goodput_mbps"]) - 1.36).abs() < 1e-3, "{turns}");
+    assert!((number(&plan["goodput_mbps"]) - 2.0).abs() < 1e-3, "{plan}");
+    let wrong = json(&[&paths[..], &["--error", "100%", "--span", "100s"]].concat());
+    let goodput = number(&wrong["by_the_plan"]["goodput_mbps"]);
+    assert!((goodput - 1.8).abs() < 0.01, "{goodput}");
+    for wrong in ["1Mbit/s@20ms --span 0s", "100Gbit/s@1s", "1Mbit/s@20ms --packet 0"] {
+        let args: Vec<&str> = std::iter::once("schedule").chain(wrong.split(' ')).collect();
+        assert_eq!(fontis(&args).status.code(), Some(2), "{wrong}");
+    }
+}
+
+#[test]
 fn a_cascade_of_notions_depends_on_their_order() {
     // A cell of Table 4.1 of the thesis, in exact numbers.
     let found =

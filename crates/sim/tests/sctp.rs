@@ -89,6 +89,40 @@ fn paths_wait_in_reserve_or_all_carry_data() {
 }
 
 #[test]
+fn what_a_summary_says_of_an_association_is_what_its_path_gives() {
+    // A packet of 1000 bytes each 80 ms, acknowledged at once over 40 ms.
+    let app = "app = \"constant\"\nrate = \"100 kbit/s\"\npiece = \"1000 B\"";
+    let sctp = "message = \"1000 B\"\nacks = \"immediate\"";
+    let quiet = run(&path(app, sctp), false);
+    let close = |name: &str, wanted: f64, within: f64| {
+        let value = metric(&quiet, name);
+        assert!((value / wanted - 1.0).abs() < within, "{name}: {value}, not {wanted}");
+    };
+    close("srtt_path_00", 41.0, 0.02);
+    close("flight", 1.0 * 41.0 / 80.0, 0.05);
+    // IP's header, SCTP's and a SACK: 48 bytes for each thousand, and a heartbeat now and then.
+    close("return_share", 0.048, 0.05);
+    // The first ones wait together for the handshake: one gap of 80 ms less in 250.
+    close("release_jitter", 80.0 / 250.0, 0.2);
+    assert_eq!(metric(&quiet, "duplicates"), 0.0);
+    // Every tenth packet comes twice: of 250 some 25.
+    let twice = path(app, sctp).replace("[sctp]", "duplicate = \"10%\"\n[sctp]");
+    let duplicates = metric(&run(&twice, false), "duplicates");
+    assert!((10.0..45.0).contains(&duplicates), "{duplicates}");
+}
+
+#[test]
+fn each_path_has_a_round_trip_time_of_its_own_and_what_waits_comes_in_bursts() {
+    let links = [("10 ms", "2 Mbit/s"), ("100 ms", "2 Mbit/s")];
+    let sctp = "multipath = \"concurrent\"\nreceive_buffer = \"16000 B\"";
+    let run = run(&paths(links, sctp), false);
+    let [near, far] = ["srtt_path_00", "srtt_path_01"].map(|name| metric(&run, name));
+    // A delayed SACK may wait 200 ms, and may return over the other path.
+    assert!((20.0..150.0).contains(&near) && (110.0..400.0).contains(&far), "{near} {far}");
+    assert!(metric(&run, "flight") < 16.0 && metric(&run, "release_jitter") > 1.0);
+}
+
+#[test]
 fn a_setting_that_cannot_be_is_refused_with_its_key() {
     for (setting, word) in [
         ("mtu = 100", "sctp.mtu"),

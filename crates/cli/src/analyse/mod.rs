@@ -4,6 +4,7 @@ mod energy;
 mod estimator;
 mod fairness;
 mod multipath;
+mod schedule;
 mod table;
 
 use clap::Subcommand;
@@ -48,6 +49,7 @@ enum Command {
     Estimator(estimator::Estimator),
     Blocking(multipath::Blocking),
     Cmt(multipath::Cmt),
+    Schedule(schedule::Schedule),
     Fairness(fairness::Fairness),
     Energy(energy::Energy),
 }
@@ -134,6 +136,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Command::Estimator(args) => estimator::evaluate(args)?,
         Command::Blocking(args) => multipath::blocking(args)?,
         Command::Cmt(args) => multipath::cmt(args)?,
+        Command::Schedule(args) => schedule::schedule(args)?,
         Command::Fairness(args) => fairness::fairness(args)?,
         Command::Energy(args) => energy::energy(args)?,
     };

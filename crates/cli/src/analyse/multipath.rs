@@ -6,7 +6,9 @@ use fontis_base::{Duration, Probability, Rate};
 use fontis_sim::analysis::blocking::{
     BlockingPath, blocking_time, round_robin_arrivals, unblocked_buffer,
 };
-use fontis_sim::analysis::concurrent::{ConcurrentModel, ConcurrentPath, residual_loss};
+use fontis_sim::analysis::concurrent::{
+    ConcurrentModel, ConcurrentPath, redundancy, residual_loss,
+};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -59,8 +61,9 @@ fn parts<A: FromStr, B: FromStr>(text: &str, mark: char, form: &str) -> Result<(
     parsed.ok_or_else(|| format!("{text:?} must be {form}"))
 }
 
+/// A rate and a round-trip time.
 #[derive(Clone, Debug)]
-struct RatePath(BlockingPath);
+pub(super) struct RatePath(pub(super) BlockingPath);
 
 impl FromStr for RatePath {
     type Err = String;
@@ -142,7 +145,7 @@ pub(super) fn cmt(args: &Cmt) -> Result<(Value, Vec<String>), Failure> {
         window: f64::from(args.window) / f64::from(args.packet),
     };
     // Of the packets of a code K of N are data.
-    let share = args.code.map_or(1.0, |code| f64::from(code.k) / f64::from(code.n));
+    let share = 1.0 - args.code.map_or(0.0, |code| redundancy(code.n, code.k));
     let mbps = |packets: f64| packets * f64::from(args.packet) * 8e-6 * share;
     let rates: Vec<f64> = model.rates(&paths).into_iter().map(mbps).collect();
     let most = args.most.map_or(f64::INFINITY, |most| most.as_mbps_f64());

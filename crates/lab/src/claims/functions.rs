@@ -7,7 +7,7 @@ use fontis_sim::analysis::share::{
 use fontis_sim::analysis::{fountain, quantile};
 
 use super::value::Value;
-use super::{probes, tfrc};
+use super::{multipath, probes, tfrc};
 use crate::statistics;
 
 /// The value of a function of numbers and lists.
@@ -234,7 +234,8 @@ fn formula(name: &str, numbers: &[f64]) -> Result<f64, String> {
         ("mos_of_video", [rate, frames, loss]) => quality::mos_of_video(*rate, *frames, *loss),
         _ => {
             let none = || format!("there is no such function of {} numbers", numbers.len());
-            return tfrc::formula(name, numbers).ok_or_else(none);
+            let of_paths = || multipath::formula(name, numbers);
+            return tfrc::formula(name, numbers).or_else(of_paths).ok_or_else(none);
         }
     })
 }

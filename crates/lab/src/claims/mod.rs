@@ -9,6 +9,7 @@ mod binding;
 mod book;
 mod expression;
 mod functions;
+mod multipath;
 mod probes;
 mod report;
 mod results;

@@ -84,6 +84,11 @@ pub fn repaired_packets(window: f64, p: f64) -> f64 {
         / (-cubed + 4.0 * squared - 6.0 * p + 4.0)
 }
 
+/// The share of packets that repair, of a code that sends `n` packets for `k` of data.
+pub fn redundancy(n: u32, k: u32) -> f64 {
+    f64::from(n.saturating_sub(k)) / f64::from(n)
+}
+
 /// The share of packets that a block code of `n` packets, `k` of them data, leaves lost, if each is
 /// lost with probability `loss` by itself.
 pub fn residual_loss(n: u32, k: u32, loss: f64) -> f64 {

@@ -3,9 +3,9 @@
 //!
 //! Start here: [`LossModel`] says how many packets must be sent so that k arrive;
 //! [`max_min_shares`] what a fair queue leaves each flow; [`fountain`] what a fountain makes of its
-//! share; [`Estimator`] finds a link's rate from probes. [`blocking`] and [`concurrent`] model
-//! transfers over several paths at once. [`fairness`] shares capacity by notions of fairness, at
-//! nodes, in cascades and in networks. [`energy`] is that of a phone's radio.
+//! share; [`Estimator`] finds a link's rate from probes. [`blocking`], [`concurrent`] and
+//! [`schedule`] model transfers over several paths at once. [`fairness`] shares capacity by notions
+//! of fairness, at nodes, in cascades and in networks. [`energy`] is that of a phone's radio.
 
 pub mod blocking;
 pub mod cellular;
@@ -18,6 +18,7 @@ pub mod fountain;
 pub mod lognormal;
 pub mod loss_model;
 pub mod normal;
+pub mod schedule;
 pub mod share;
 
 pub use estimator::{BusyPeriod, Estimate, Estimator, EstimatorForm, Monitor};

@@ -11,6 +11,7 @@ use crate::app::App;
 use crate::app::socket::{AppMessage, AppSocket};
 use crate::host::fragments::Fragments;
 use crate::host::identity::EndpointIdentity;
+use crate::host::mean::TimeMean;
 use crate::host::payload::Payload;
 use crate::host::{Counters, Host, Milestones, PathMetrics};
 
@@ -34,37 +35,9 @@ pub struct DccpHost {
     outbox: Outbox,
     fragments: Fragments,
     packets: u64,
-    loss: MeanLoss,
+    /// The mean of the loss event rate, from the first report on.
+    loss: TimeMean,
     milestones: Milestones,
-}
-
-/// The mean of the loss event rate in time, from the first report on.
-#[derive(Clone, Copy, Debug, Default)]
-struct MeanLoss {
-    /// When the rate was read first and last, if it was.
-    span: Option<(Time, Time)>,
-    /// The rate that was read last.
-    rate: f64,
-    /// The sum of rates times seconds.
-    sum: f64,
-}
-
-impl MeanLoss {
-    /// Notes the rate that holds from now on.
-    fn note(&mut self, now: Time, rate: f64) {
-        let (first, last) = self.span.unwrap_or((now, now));
-        self.sum += self.rate * now.since(last).as_secs_f64();
-        self.rate = rate;
-        self.span = Some((first, now));
-    }
-
-    /// The mean until now.
-    fn mean(mut self, now: Time) -> Option<f64> {
-        self.note(now, self.rate);
-        let (first, last) = self.span?;
-        let seconds = last.since(first).as_secs_f64();
-        (seconds > 0.0).then(|| self.sum / seconds)
-    }
 }
 
 /// Bytes of a source that writes as fast as the connection takes them, and the end of it.
@@ -97,7 +70,7 @@ impl DccpHost {
             outbox: Outbox::default(),
             fragments: Fragments::default(),
             packets: 0,
-            loss: MeanLoss::default(),
+            loss: TimeMean::default(),
             milestones: Milestones::default(),
         }
     }

@@ -14,6 +14,7 @@ use crate::app::App;
 use crate::app::socket::{AppMessage, AppSocket};
 use crate::host::identity::EndpointIdentity;
 use crate::host::payload::Payload;
+use crate::host::readings::{PathReadings, Releases, SRTT};
 use crate::host::way::Way;
 use crate::host::{Counters, Host, Milestones, PathMetrics};
 
@@ -49,6 +50,10 @@ pub struct SctpHost {
     /// Answers that need no association.
     answers: VecDeque<([IpAddr; 2], SctpPacket)>,
     packets: u64,
+    readings: PathReadings,
+    releases: Releases,
+    /// Bytes sent, at the IP layer.
+    bytes: u64,
     milestones: Milestones,
     is_over: bool,
 }
@@ -107,6 +112,9 @@ impl SctpHost {
             ways,
             answers: VecDeque::new(),
             packets: 0,
+            readings: PathReadings::default(),
+            releases: Releases::default(),
+            bytes: 0,
             milestones: Milestones::default(),
             is_over: false,
         }
@@ -131,6 +139,12 @@ impl SctpHost {
     /// Its paths.
     pub fn paths(&self) -> Vec<SctpPath> {
         self.association.iter().flat_map(|association| association.paths()).collect()
+    }
+
+    fn read_paths(&mut self, now: Time) {
+        if let Some(association) = &self.association {
+            self.readings.read(now, association.paths());
+        }
     }
 
     fn due(&self) -> Option<Time> {
@@ -183,6 +197,7 @@ impl SctpHost {
         while let Some(message) = association.receive(now) {
             self.milestones.first_data.get_or_insert(now);
             self.milestones.last_data = Some(now);
+            self.releases.note(now);
             if message.protocol != NO_MESSAGE
                 && let Some(app) = &mut self.app
             {
@@ -223,6 +238,7 @@ impl SctpHost {
         let way = |way: &&Way| [ip_of(way.local), ip_of(way.peer)] == ends;
         let Way { local, peer, port } = *self.ways.iter().find(way).unwrap_or(&self.ways[0]);
         let size = inner.size() as u32 + self.config.overhead.max(IP);
+        self.bytes += u64::from(size);
         let packet = Packet {
             id: PacketId(u64::from(number) << 40 | self.packets),
             src: local,
@@ -277,6 +293,7 @@ impl Node<Payload> for SctpHost {
             None => return,
         }
         self.note(now);
+        self.read_paths(now);
         if self.app.as_ref().is_some_and(|app| !app.ignores_arrivals()) {
             self.act(now);
         }
@@ -304,6 +321,7 @@ impl Node<Payload> for SctpHost {
             return None;
         };
         let SctpTransmit { local, peer, ecn, packet, .. } = transmit;
+        self.read_paths(now);
         self.milestones.first_sent.get_or_insert(now);
         Some(self.packet([local, peer], ecn, packet))
     }
@@ -405,6 +423,10 @@ impl Host for SctpHost {
             metrics.push(("retransmissions", stats.repeated as f64));
             metrics.push(("fast_retransmissions", stats.fast_repeated as f64));
             metrics.push(("timeouts", stats.timeouts as f64));
+            let in_flight = self.readings.in_flight.mean(now);
+            metrics.extend(in_flight.map(|bytes| ("flight", bytes * 1e-3)));
+            let srtt = SRTT.into_iter().zip(&self.readings.srtt);
+            metrics.extend(srtt.filter_map(|(name, srtt)| Some((name, srtt.mean(now)? * 1e3))));
         }
         if stats.repairs_sent > 0 {
             metrics.push(("repairs", stats.repairs_sent as f64));
@@ -420,6 +442,9 @@ impl Host for SctpHost {
             metrics.push(("reorder_wait_max", stats.longest_wait.as_secs_f64() * 1e3));
             metrics.push(("held", stats.held_mean as f64 * 1e-3));
             metrics.push(("held_max", stats.held_peak as f64 * 1e-3));
+            metrics.push(("duplicates", stats.duplicates as f64));
+            metrics.push(("return_share", self.bytes as f64 / stats.bytes_received.max(1) as f64));
+            metrics.extend(self.releases.jitter().map(|jitter| ("release_jitter", jitter)));
         }
         metrics
     }

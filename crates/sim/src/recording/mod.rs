@@ -247,6 +247,31 @@ pub(crate) const METRICS: &[(&str, &str, &str, &str)] = &[
     ("repairs", "packets", "flow", "SCTP with a code: repairs sent"),
     ("restored", "chunks", "flow", "SCTP with a code: lost chunks that the receiver restored"),
     (
+        "flight",
+        "kB",
+        "flow",
+        "SCTP: time average of the bytes that the sender believes on their way",
+    ),
+    (
+        "srtt_path_NN",
+        "ms",
+        "flow",
+        "SCTP: time average of path NN's smoothed round-trip time from the first sample on; four paths",
+    ),
+    ("duplicates", "", "flow", "SCTP: chunks that the receiver had already"),
+    (
+        "return_share",
+        "",
+        "flow",
+        "SCTP: bytes that the receiver sends at the IP layer, relative to useful ones that it gets",
+    ),
+    (
+        "release_jitter",
+        "ms",
+        "flow",
+        "SCTP: mean difference of the gaps before two successive messages, as the application gets them",
+    ),
+    (
         "underloaded",
         "",
         "all",

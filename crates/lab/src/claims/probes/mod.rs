@@ -2,6 +2,8 @@
 
 mod fld;
 mod network;
+mod schedule;
+mod sctp;
 mod tcp;
 mod tfrc;
 
@@ -36,6 +38,12 @@ pub(super) fn probe(name: &str) -> Result<Value, String> {
     }
     if let Some(rule) = name.strip_prefix("tfrc ") {
         return tfrc::probe(rule).ok_or_else(|| format!("there is no probe {name:?}"));
+    }
+    if let Some(rule) = name.strip_prefix("sctp ") {
+        return sctp::probe(rule).ok_or_else(|| format!("there is no probe {name:?}"));
+    }
+    if let Some(rule) = name.strip_prefix("schedule ") {
+        return schedule::probe(rule).ok_or_else(|| format!("there is no probe {name:?}"));
     }
     let estimator = Estimator::default();
     Ok(match name {
