@@ -111,7 +111,8 @@ pub enum RepairWait {
     /// (Equations 8.1 and 8.2). A round trip is the least that was seen.
     Published,
     /// Until something has been acknowledged that left after the last repair of its group: by then
-    /// the peer has used that repair, or never will. It does not wait where no repair has left.
+    /// the peer has used that repair, or never will; one and a half round trips where nothing
+    /// follows. It does not wait where no repair has left.
     #[default]
     Outcome,
 }

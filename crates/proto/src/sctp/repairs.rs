@@ -3,6 +3,7 @@
 use core::ops::Range;
 use std::collections::VecDeque;
 
+use fontis_base::Time;
 use fontis_codes::window::sum_factors;
 
 use super::chunk::RepairChunk;
@@ -13,6 +14,17 @@ use super::summand::Sum;
 /// Groups whose last repairs are remembered.
 const MOST_GROUPS: usize = 64;
 
+/// The newest repair of a group.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LastRepair {
+    /// The TSN behind the group.
+    pub(super) end: u64,
+    pub(super) path: usize,
+    /// The order of the next departure when it left, and when that was.
+    pub(super) order: u64,
+    pub(super) left: Time,
+}
+
 /// Which repairs have left.
 #[derive(Clone, Debug)]
 pub(super) struct Repairs {
@@ -22,9 +34,8 @@ pub(super) struct Repairs {
     /// The repairs that this group has had.
     made: u8,
     next_id: u32,
-    /// The last repairs of the newest groups: the TSN behind the group, the path, and the order of
-    /// the next departure when they left.
-    left: VecDeque<(u64, usize, u64)>,
+    /// The last repairs of the newest groups.
+    left: VecDeque<LastRepair>,
 }
 
 impl Repairs {
@@ -41,24 +52,24 @@ impl Repairs {
         n - 1 - at as u64
     }
 
-    /// Notes that a repair leaves on a path before the departure `order`.
-    pub(super) fn note_departure(&mut self, path: usize, order: u64) {
+    /// Notes that a repair leaves; of which group is known here.
+    pub(super) fn note_departure(&mut self, repair: LastRepair) {
         // Once its group has had all, the next group has had none.
         let end = self.group + if self.made == 0 { 0 } else { u64::from(self.config.code.k) };
+        let repair = LastRepair { end, ..repair };
         match self.left.back_mut() {
-            Some(last) if last.0 == end => *last = (end, path, order),
-            _ => self.left.push_back((end, path, order)),
+            Some(last) if last.end == end => *last = repair,
+            _ => self.left.push_back(repair),
         }
         if self.left.len() > MOST_GROUPS {
             self.left.pop_front();
         }
     }
 
-    /// The path of the last repair of a chunk's group, and the departure that followed it; `None`
-    /// if none has left, or if that was long ago.
-    pub(super) fn last_of(&self, tsn: u64) -> Option<(usize, u64)> {
-        let (.., path, order) = self.left.iter().find(|(end, ..)| tsn < *end)?;
-        Some((*path, *order))
+    /// The last repair of a chunk's group, or of the first of those that are remembered; `None` if
+    /// none has left.
+    pub(super) fn last_of(&self, tsn: u64) -> Option<LastRepair> {
+        self.left.iter().find(|repair| tsn < repair.end).copied()
     }
 
     /// Whether a repair is due when all TSNs before `unsent` have left.

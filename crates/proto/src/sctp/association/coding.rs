@@ -10,7 +10,7 @@ use crate::sctp::features::Features;
 use crate::sctp::held::{Held, Restored};
 use crate::sctp::number;
 use crate::sctp::path::Path;
-use crate::sctp::repairs::Repairs;
+use crate::sctp::repairs::{LastRepair, Repairs};
 use crate::sctp::restorer::Restorer;
 
 /// Restored chunks that are told at once, and whose fate is open, at most.
@@ -22,6 +22,7 @@ impl SctpAssociation {
         self.restorer = Restorer::default();
         self.held.clear();
         self.restored.clear();
+        self.acks.restored.clear();
         let coding = self.config.coding.filter(|_| features.repairs);
         self.repairs = coding.map(|coding| Repairs::new(coding, self.flight.base()));
         if self.repairs.is_some() {
@@ -32,7 +33,7 @@ impl SctpAssociation {
     }
 
     /// The repair that leaves next, and its path.
-    pub(super) fn next_repair(&mut self) -> Option<(usize, SctpChunk)> {
+    pub(super) fn next_repair(&mut self, now: Time) -> Option<(usize, SctpChunk)> {
         let sends = matches!(
             self.state,
             State::Established | State::ShutdownPending | State::ShutdownReceived
@@ -50,7 +51,7 @@ impl SctpAssociation {
         let repair = self.repairs.as_mut()?.take(unsent, &self.flight)?;
         let order = self.order;
         if let Some(repairs) = &mut self.repairs {
-            repairs.note_departure(at, order);
+            repairs.note_departure(LastRepair { end: 0, path: at, order, left: now });
         }
         if is_inside {
             self.paths[at].charge_repair(order, repair.data.len() as u64);
@@ -119,18 +120,27 @@ impl SctpAssociation {
         let until = match repairs.config.wait {
             RepairWait::None => return None,
             RepairWait::Outcome => {
+                // A group that more data will fill has its repair yet.
+                let end = self.flight.end() + self.outbox.chunks();
+                let comes = |tsn: u64| end > tsn + repairs.behind(tsn);
                 let Some(next) = repairs.last_of(tsn) else {
                     // What would be given up instead of being sent again loses nothing by waiting.
-                    let rest = repairs.behind(tsn);
                     let is_last = first.sends > first.origin.repeats && self.features.partial;
-                    let comes = self.flight.end() + self.outbox.chunks() > tsn + rest;
-                    return (is_last && comes).then_some(Time::MAX);
+                    return (is_last && comes(tsn)).then_some(Time::MAX);
                 };
-                let more = self.groups_to_wait(code) * u64::from(code.k);
-                let (path, order) = repairs.last_of(tsn + more).unwrap_or((next.0, u64::MAX));
-                let path = &self.paths[path];
-                let is_known = path.acknowledged >= order || path.in_flight == 0;
-                return (!is_known).then_some(Time::MAX);
+                let last = tsn + self.groups_to_wait(code) * u64::from(code.k);
+                let (repair, has_left) = match repairs.last_of(last) {
+                    Some(repair) => (repair, true),
+                    None => (next, !comes(last)),
+                };
+                let path = &self.paths[repair.path];
+                if has_left && (path.acknowledged >= repair.order || path.in_flight == 0) {
+                    return None;
+                }
+                // Where nothing follows a repair, the time tells that nothing came of it.
+                let srtt = |path: &Path| path.estimator.srtt;
+                let longest = self.paths.iter().filter_map(srtt).max()?;
+                repair.left + longest * if has_left { 3 } else { 5 } / 2
             }
             RepairWait::Published => {
                 let path = &self.paths[usize::from(left.path)];

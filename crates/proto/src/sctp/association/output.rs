@@ -41,7 +41,7 @@ impl SctpAssociation {
         }
         // A repair follows its group at once: it is of use as long as nothing was sent again.
         if sack.is_none()
-            && let Some((path, chunk)) = self.next_repair()
+            && let Some((path, chunk)) = self.next_repair(now)
         {
             return Some(self.on_path(path, vec![chunk]));
         }
