@@ -1,6 +1,7 @@
 use core::fmt;
 use core::str::FromStr;
 
+use fontis_base::Duration;
 use thiserror::Error;
 
 /// The most chunks that a repair is the sum of.
@@ -43,6 +44,23 @@ impl SctpCode {
         match self.reach {
             CodeReach::Group => self.k,
             CodeReach::Memory(most) | CodeReach::Unacknowledged(most) => most,
+        }
+    }
+
+    /// How long after its departure a missing chunk is sent again at the earliest, as published
+    /// (Sarwar 2014, Equations 8.1 and 8.2): of block codes the time of the packets `behind` it, up
+    /// to the last repair of its group, and one and a half round trips `rtt`; of others two round
+    /// trips of the longest path.
+    pub fn published_wait(
+        self,
+        behind: u64,
+        packet: Duration,
+        rtt: Duration,
+        longest: Duration,
+    ) -> Duration {
+        match self.reach {
+            CodeReach::Group => packet * behind + rtt * 3 / 2,
+            CodeReach::Memory(_) | CodeReach::Unacknowledged(_) => longest * 2,
         }
     }
 

@@ -4,8 +4,9 @@ use core::net::IpAddr;
 
 use fontis_base::{Duration, Stream, Time};
 use fontis_proto::sctp::{
-    AckPolicy, CmtConfig, Multipath, SctpAssociation, SctpChunk, SctpConfig, SctpData, SctpPacket,
-    SctpPath, SctpSecret, SctpSend, SctpTransmit, respond_without_state,
+    AckPolicy, CmtConfig, CodeReach, CodingConfig, Multipath, RepairWait, RepairedLoss,
+    SctpAssociation, SctpChunk, SctpCode, SctpConfig, SctpData, SctpPacket, SctpPath, SctpSecret,
+    SctpSend, SctpTransmit, respond_without_state,
 };
 
 use super::super::value::Value;
@@ -220,6 +221,80 @@ fn overtaken(has_numbers: bool) -> Option<f64> {
     Some(script.client.stats().repeated as f64)
 }
 
+/// A configuration with a block code whose groups fit in the first window.
+fn coded() -> SctpConfig {
+    let code = SctpCode { n: 4, k: 3, reach: CodeReach::Group };
+    let coding = CodingConfig {
+        code,
+        wait: RepairWait::Published,
+        is_inside: false,
+        loss: RepairedLoss::Hidden,
+    };
+    SctpConfig { coding: Some(coding), acks: at_once(), max_burst: None, ..usual() }
+}
+
+fn is_repair(transmit: &SctpTransmit) -> bool {
+    transmit.packet.chunks.iter().any(|chunk| matches!(chunk, SctpChunk::Repair(_)))
+}
+
+/// A chunk of a full group is lost and restored: chunks that leave again, by how many bytes the
+/// window has shrunk, and ms from the repair's arrival to the SACK that tells of the chunk.
+fn restored() -> Option<[f64; 3]> {
+    let mut script = Script::connect(&coded(), 1)?;
+    script.send(18);
+    script.exchange();
+    let before = script.path()?.window;
+    script.send(3);
+    let mut leaving = script.leaving().into_iter();
+    // The first chunk is lost.
+    leaving.next()?;
+    script.wait(10);
+    let mut told = None;
+    for packet in leaving {
+        let has_repair = is_repair(&packet);
+        script.server_takes(packet);
+        let restored = script.server.stats().restored > 0;
+        for answer in script.answers() {
+            if has_repair && restored && !has_gaps(&answer.packet) {
+                told = told.or(Some(script.now));
+            }
+            script.client_takes(answer);
+        }
+    }
+    script.leaving();
+    let delay = told?.since(script.now).as_secs_f64() * 1e3;
+    let shrunk = before.saturating_sub(script.path()?.window);
+    (script.server.stats().restored == 1).then_some([
+        script.client.stats().repeated as f64,
+        shrunk as f64,
+        delay,
+    ])
+}
+
+/// Repairs that are lost: bytes of the send buffer that they take, and those that leave again.
+fn lost_repairs() -> Option<[f64; 2]> {
+    let mut script = Script::connect(&coded(), 1)?;
+    script.send(18);
+    script.exchange();
+    let sent = script.client.stats().repairs_sent;
+    script.send(3);
+    let before = script.client.buffered();
+    let leaving = script.leaving();
+    let taken = script.client.buffered().saturating_sub(before);
+    if script.client.stats().repairs_sent == sent {
+        return None;
+    }
+    let sent = script.client.stats().repairs_sent;
+    for packet in leaving.into_iter().filter(|packet| !is_repair(packet)) {
+        script.server_takes(packet);
+        script.answers().into_iter().for_each(|answer| script.client_takes(answer));
+    }
+    script.wait(5000);
+    script.exchange();
+    let again = script.client.stats().repairs_sent - sent + script.client.stats().repeated;
+    Some([taken as f64, again as f64])
+}
+
 /// The result of the probe of this name.
 pub(super) fn probe(name: &str) -> Option<Value> {
     Some(match name {
@@ -227,6 +302,8 @@ pub(super) fn probe(name: &str) -> Option<Value> {
         "weights" => Value::List(weights()?.to_vec()),
         "forward delay" => Value::Number(forward_delay()?),
         "overtaken" => Value::List(vec![overtaken(true)?, overtaken(false)?]),
+        "restored" => Value::List(restored()?.to_vec()),
+        "lost repairs" => Value::List(lost_repairs()?.to_vec()),
         _ => return None,
     })
 }

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use super::{SctpAssociation, State};
 use crate::sctp::chunk::{RepairChunk, SctpChunk};
-use crate::sctp::coding::{CodeReach, RepairWait, RepairedLoss, SctpCode};
+use crate::sctp::coding::{RepairWait, RepairedLoss, SctpCode};
 use crate::sctp::features::Features;
 use crate::sctp::held::{Held, Restored};
 use crate::sctp::number;
@@ -132,17 +132,15 @@ impl SctpAssociation {
                 let is_known = path.acknowledged >= order || path.in_flight == 0;
                 return (!is_known).then_some(Time::MAX);
             }
-            RepairWait::Published if code.reach == CodeReach::Group => {
+            RepairWait::Published => {
                 let path = &self.paths[usize::from(left.path)];
                 let estimator = path.estimator;
                 let srtt = estimator.srtt.unwrap_or(estimator.rto);
                 let packets = (path.congestion.cwnd() / u64::from(self.config.mtu)).max(1);
-                let behind = srtt / packets * repairs.behind(tsn);
-                left.at + behind + estimator.least.min(srtt) * 3 / 2
-            }
-            RepairWait::Published => {
                 let least = |path: &Path| path.estimator.srtt.map(|_| path.estimator.least);
-                left.at + self.paths.iter().filter_map(least).max()? * 2
+                let longest = self.paths.iter().filter_map(least).max()?;
+                let (behind, rtt) = (repairs.behind(tsn), estimator.least.min(srtt));
+                left.at + code.published_wait(behind, srtt / packets, rtt, longest)
             }
         };
         (until > now).then_some(until)
