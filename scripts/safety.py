@@ -7,7 +7,9 @@ FONTIS is the command, target/release/fontis if it is not given. Everything runs
 so that the page is the same on every machine.
 """
 
+import itertools
 import json
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -16,6 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 KINDS = ["auto", "friendly", "bbr", "cubic", "fld", "fld-linux", "fld-thesis", "fld-ns2"]
 KINDS += ["jumpstart", "halfback"]
+SCTP_KINDS = ["sctp", "sctp-code", "sctp-published", "sctp-marks"]
 HEAD = """# Safety of rate controllers
 
 Flows of one kind share a bottleneck in the simulator. The kinds are `auto` and `friendly` of DFCP,
@@ -24,9 +27,22 @@ but the first four are measured when they have become long. This page is made by
 from the scenarios under `scenarios/safety`. `docs/rate.md` says what the figures mean for `auto`
 and what bounds them.
 
+SCTP has a table of its own below each, and [sctp.md](sctp.md#safety) says what breaks a row:
+
+- `sctp` has its defaults, over one path;
+- `sctp-code` has `sctp.code = "tetrys:10,9,43"`, and a code's defaults;
+- `sctp-published` has that code as published: repairs outside the window, repaired loss hidden;
+- `sctp-marks` has `sctp.only_marks`, over queues that do not mark.
+
+The buffers of its ends hold 16 MiB, which limit nothing but `sctp-marks`. Over one path concurrent
+multipath transfer is `sctp`. The last section has it over two paths of one bottleneck: `one-path`
+keeps the second in reserve, `cmt` uses both, and the others use both with a code. Each of its cells
+is the mean of three runs.
+
 Each cell gives the share of packets that the bottleneck's queue dropped, Jain's index of the flows'
 goodput, the share of the bottleneck's rate that arrived as goodput, and the mean queue in packets.
-All are of the measurement window, which begins when the flows have come to rest.
+All are of the measurement window, which begins when the flows have come to rest. Goodput counts
+when it is delivered in order, so that what waited before the window may lift its share above 1.
 """
 
 
@@ -38,9 +54,12 @@ def run(fontis: str, scenario: Path, folder: str) -> list[dict]:
     return [event for event in events if event["event"] == "run"]
 
 
-def cell(metrics: list[dict], beside: bool) -> str:
-    """Sum up a run."""
-    values = {(m["metric"], m["subject"]): m["value"] for m in metrics}
+def cell(repetitions: list[list[dict]], beside: bool) -> str:
+    """Sum up the runs of a cell, whose metrics are given."""
+    measured: dict[tuple[str, str], list[float]] = {}
+    for m in itertools.chain(*repetitions):
+        measured.setdefault((m["metric"], m["subject"]), []).append(m["value"])
+    values = {key: statistics.fmean(each) for key, each in measured.items()}
 
     def get(metric: str, subject: str = "bottleneck") -> float:
         return values.get((metric, subject), 1.0 if metric == "jain" else float("nan"))
@@ -48,12 +67,22 @@ def cell(metrics: list[dict], beside: bool) -> str:
     goodput = values.get(("normalised_goodput", "all"), float("nan"))
     drop, queue = get("drop_rate"), get("mean_queue")
     if beside:
-        own = values[("goodput", "own")]
-        others = [v for (m, s), v in values.items() if m == "goodput" and s.startswith("other")]
-        fair = (own + sum(others)) / (1 + len(others))
-        theirs = sum(others) / len(others) / fair
-        return f"{drop:.3f}, own {own / fair:.2f}, theirs {theirs:.2f}"
+        own, others = (
+            [v for (m, s), v in values.items() if m == "goodput" and s.startswith(name)]
+            for name in ("own", "other")
+        )
+        fair = (sum(own) + sum(others)) / (len(own) + len(others))
+        ours, theirs = (sum(part) / len(part) / fair for part in (own, others))
+        return f"{drop:.3f}, own {ours:.2f}, theirs {theirs:.2f}"
     return f"{drop:.3f}, {get('jain', 'all'):.2f}, {goodput:.2f}, {queue:.0f}"
+
+
+def table(rows: dict[str, dict[str, str]], kinds: list[str]) -> str:
+    """Make the table that has a column for each of the kinds."""
+    text = "\n| cell | " + " | ".join(kinds) + " |\n" + "|---" * (len(kinds) + 1) + "|\n"
+    for sweep, cells in rows.items():
+        text += f"| {sweep or 'one'} | " + " | ".join(cells[kind] for kind in kinds) + " |\n"
+    return text
 
 
 def section(fontis: str, scenario: Path, folder: str) -> str:
@@ -63,17 +92,22 @@ def section(fontis: str, scenario: Path, folder: str) -> str:
         line.split('"')[1] for line in scenario.read_text().splitlines() if line.startswith("title")
     )
     beside = "beside" in scenario.stem
-    rows: dict[str, dict[str, str]] = {}
+    measured: dict[str, dict[str, list[list[dict]]]] = {}
     for item in runs:
         sweep = ", ".join(f"{key.split('.')[-1]} {value}" for key, value in item["sweep"].items())
-        rows.setdefault(sweep, {})[item["variant"]] = cell(item["metrics"], beside)
+        kinds = measured.setdefault(sweep, {})
+        kinds.setdefault(item["variant"], []).append(item["metrics"])
+    rows = {
+        sweep: {kind: cell(each, beside) for kind, each in kinds.items()}
+        for sweep, kinds in measured.items()
+    }
     text = f"\n## {title}\n\n`fontis sim scenarios/safety/{scenario.name}`"
     if beside:
-        text += "\n\nDrops, and the goodput of the one and of the two as shares of equal parts."
-    text += "\n\n| cell | " + " | ".join(KINDS) + " |\n" + "|---" * (len(KINDS) + 1) + "|\n"
-    for sweep, kinds in rows.items():
-        text += f"| {sweep or 'one'} | " + " | ".join(kinds[kind] for kind in KINDS) + " |\n"
-    return text
+        text += "\n\nDrops, and the mean goodput of the kind and of the others as shares of equal"
+        text += " parts."
+    have = next(iter(rows.values()))
+    tables = [KINDS, SCTP_KINDS] if "auto" in have else [list(have)]
+    return text + "\n" + "".join(table(rows, kinds) for kinds in tables)
 
 
 def main() -> None:

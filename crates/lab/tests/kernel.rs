@@ -204,16 +204,18 @@ fn the_object_is_made_of_the_source_beside_it() {
 /// Cells of docs/safety.md in which an algorithm drops more than a fiftieth, and more than CUBIC:
 /// the cell, and both shares.
 fn broken_rows(page: &str, name: &str) -> Vec<(String, String, String)> {
-    let (mut columns, mut broken) = ((0, 0), Vec::new());
+    let (mut columns, mut broken) = (None, Vec::new());
     for line in page.lines().filter(|line| line.starts_with("| ")) {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
         let place = |name| cells.iter().position(|cell| *cell == name);
-        if let (Some(fld), Some(cubic)) = (place(name), place("cubic")) {
-            columns = (fld, cubic);
+        if cells[0] == "cell" {
+            columns = place(name).zip(place("cubic"));
             continue;
         }
+        // Tables of other transports have neither column.
+        let Some((own, cubic)) = columns else { continue };
         let drops = |column: usize| cells[column].split(',').next().unwrap_or("").to_owned();
-        let (fld, cubic) = (drops(columns.0), drops(columns.1));
+        let (fld, cubic) = (drops(own), drops(cubic));
         let number = |text: &str| text.parse::<f64>().expect("a share");
         if number(&fld) > 0.02 && number(&fld) > number(&cubic) {
             broken.push((cells[0].to_owned(), fld, cubic));
