@@ -1,6 +1,6 @@
 //! SCTP in scenarios.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io::Cursor;
 
 use fontis_sim::experiment::run::Watched;
@@ -140,7 +140,7 @@ fn a_setting_that_cannot_be_is_refused_with_its_key() {
 /// Cells of docs/safety.md in which a column of SCTP drops more than a fiftieth, and more than
 /// CUBIC: the column, and both shares.
 fn broken_cells(page: &'static str) -> Vec<(&'static str, &'static str, &'static str)> {
-    let (mut names, mut of_cubic, mut broken) = (Vec::new(), HashMap::new(), Vec::new());
+    let (mut names, mut of_cubic, mut broken) = (Vec::new(), BTreeMap::new(), Vec::new());
     for line in page.lines().filter(|line| line.starts_with('#') || line.starts_with("| ")) {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
         let drops = |cell: &'static str| cell.split(',').next().expect("a share");

@@ -178,7 +178,7 @@ const KEYS: &[Key] = &[
         "code",
         Form::Text,
         "none",
-        "an erasure code inside (eCMT): `block:n,k`, `conv:n,k,m` or `tetrys:n,k,most`, such as `block:10,9`: after k chunks n − k repairs, each over the k, over the last m, or over those that are not acknowledged, so many at most. 20 associations with `tetrys:10,9,43` over CoDel and 20 ms drop 0.072 of their packets, of CUBIC 0.010; ten over two paths leave two CUBIC flows a fifth of their parts (docs/safety.md)",
+        "an erasure code inside (eCMT): `block:n,k`, `conv:n,k,m` or `tetrys:n,k,most`, such as `block:10,9`: after k chunks n − k repairs, each over the k, over the last m, or over those that are not acknowledged, so many at most. 20 associations with `tetrys:10,9,43` over CoDel and 20 ms drop 0.069 of their packets, of CUBIC 0.010; ten over two paths leave two CUBIC flows a quarter of their parts (docs/safety.md)",
     ),
     key(
         "sctp",
@@ -199,7 +199,7 @@ const KEYS: &[Key] = &[
         "repaired_loss",
         names(&["hidden", "beyond"]),
         "beyond",
-        "with a code: whether losses that were repaired tell the sender nothing, as in the thesis, or of congestion as far as they go beyond the loss that is proved to be chance. with `hidden` one association leaves two CUBIC flows a third of their parts, and 20 over CoDel and 20 ms drop 0.083 of their packets, of CUBIC 0.010 (docs/safety.md)",
+        "with a code: whether losses that were repaired tell the sender nothing, as in the thesis, or of congestion as far as they go beyond the loss that is proved to be chance. with `hidden` one association leaves two CUBIC flows a third of their parts, and 20 over CoDel and 20 ms drop 0.078 of their packets, of CUBIC 0.010 (docs/safety.md)",
     ),
     key("sctp", "udp", Flag, "false", "over UDP (RFC 6951): eight bytes more in each packet"),
     key("sctp", "streams", Count, "1", "streams over which messages are spread in turn"),
