@@ -71,6 +71,10 @@ impl Connection {
     }
 }
 
+/// The farthest time from 1970 in milliseconds, in 2128: an event beyond it has no time. Two such
+/// times are no farther apart than a [`Time`] can tell.
+const FARTHEST: f64 = 5e12;
+
 const DFCP: &str = "DFCP";
 /// The longest name of a protocol in bytes.
 const LONGEST_NAME: usize = 40;
@@ -189,7 +193,8 @@ impl Reading {
             Some(Value::String(text)) => text.parse().ok(),
             _ => None,
         };
-        let Some(millis) = millis.filter(|millis| millis.is_finite()) else { return };
+        let is_time = |millis: &f64| millis.abs() <= FARTHEST;
+        let Some(millis) = millis.filter(is_time) else { return };
         let name = match (field("name"), field("event").or_else(|| field("event_type"))) {
             (Some(name), _) => name.as_str().unwrap_or_default(),
             (None, Some(name)) => name.as_str().unwrap_or_default(),
@@ -200,6 +205,9 @@ impl Reading {
         let data = field("data").unwrap_or(&null).clone();
         let is_delta = self.is_delta || self.fields.iter().any(|field| field == "delta_time");
         let millis = if is_delta { self.last + millis } else { millis };
+        if !is_time(&millis) {
+            return;
+        }
         self.last = millis;
         let first = *self.first.get_or_insert(millis);
         let at = Time::from_nanos(((millis - first).max(0.0) * 1e6) as u64);
