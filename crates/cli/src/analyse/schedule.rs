@@ -19,7 +19,8 @@ pub(super) struct Schedule {
     #[arg(value_name = "RATE@RTT", required = true, num_args = 1..=16)]
     paths: Vec<RatePath>,
     /// Bytes of a packet
-    #[arg(long, value_name = "BYTES", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    #[arg(long, value_name = "BYTES", default_value_t = 1000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=65_535))]
     packet: u32,
     /// Packets that the receiver's buffer holds
     #[arg(long, value_name = "N", default_value_t = 10)]

@@ -288,6 +288,16 @@ impl SctpAssociation {
         }
     }
 
+    /// Whether data leave in the present state.
+    const fn sends_data(&self) -> bool {
+        matches!(self.state, State::Established | State::ShutdownPending | State::ShutdownReceived)
+    }
+
+    /// Whether data are taken in the present state.
+    const fn takes_data(&self) -> bool {
+        matches!(self.state, State::Established | State::ShutdownPending | State::ShutdownSent)
+    }
+
     /// Bytes that wait at this end.
     fn held(&self) -> u64 {
         self.reassembly.bytes() + self.inbound.bytes()

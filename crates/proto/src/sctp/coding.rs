@@ -112,7 +112,8 @@ pub enum RepairWait {
     Published,
     /// Until something has been acknowledged that left after the last repair of its group: by then
     /// the peer has used that repair, or never will; one and a half round trips where nothing
-    /// follows. It does not wait where no repair has left.
+    /// follows. Where no repair has left, only what would be given up instead of being sent again
+    /// waits for it.
     #[default]
     Outcome,
 }

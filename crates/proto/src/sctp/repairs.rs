@@ -52,11 +52,11 @@ impl Repairs {
         n - 1 - at as u64
     }
 
-    /// Notes that a repair leaves; of which group is known here.
-    pub(super) fn note_departure(&mut self, repair: LastRepair) {
+    /// Notes that a repair leaves on a path before the departure `order`.
+    pub(super) fn note_departure(&mut self, path: usize, order: u64, left: Time) {
         // Once its group has had all, the next group has had none.
         let end = self.group + if self.made == 0 { 0 } else { u64::from(self.config.code.k) };
-        let repair = LastRepair { end, ..repair };
+        let repair = LastRepair { end, path, order, left };
         match self.left.back_mut() {
             Some(last) if last.end == end => *last = repair,
             _ => self.left.push_back(repair),

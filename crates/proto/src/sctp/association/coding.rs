@@ -10,7 +10,7 @@ use crate::sctp::features::Features;
 use crate::sctp::held::{Held, Restored};
 use crate::sctp::number;
 use crate::sctp::path::Path;
-use crate::sctp::repairs::{LastRepair, Repairs};
+use crate::sctp::repairs::Repairs;
 use crate::sctp::restorer::Restorer;
 
 /// Restored chunks that are told at once, and whose fate is open, at most.
@@ -34,13 +34,9 @@ impl SctpAssociation {
 
     /// The repair that leaves next, and its path.
     pub(super) fn next_repair(&mut self, now: Time) -> Option<(usize, SctpChunk)> {
-        let sends = matches!(
-            self.state,
-            State::Established | State::ShutdownPending | State::ShutdownReceived
-        );
+        let is_inside = self.repairs.as_ref().filter(|_| self.sends_data())?.config.is_inside;
         let unsent = self.flight.first_unsent();
-        let repairs = self.repairs.as_ref().filter(|repairs| sends && repairs.is_due(unsent))?;
-        let is_inside = repairs.config.is_inside;
+        self.repairs.as_ref().filter(|repairs| repairs.is_due(unsent))?;
         // The path with the most room: what is lost elsewhere is restored soonest.
         let room = |at: &usize| {
             let path = &self.paths[*at];
@@ -48,13 +44,11 @@ impl SctpAssociation {
         };
         let usable = (0..self.paths.len()).filter(|at| self.carries(*at));
         let at = usable.filter(|at| !is_inside || self.paths[*at].has_room()).max_by_key(room)?;
-        let repair = self.repairs.as_mut()?.take(unsent, &self.flight)?;
-        let order = self.order;
-        if let Some(repairs) = &mut self.repairs {
-            repairs.note_departure(LastRepair { end: 0, path: at, order, left: now });
-        }
+        let repairs = self.repairs.as_mut()?;
+        let repair = repairs.take(unsent, &self.flight)?;
+        repairs.note_departure(at, self.order, now);
         if is_inside {
-            self.paths[at].charge_repair(order, repair.data.len() as u64);
+            self.paths[at].charge_repair(self.order, repair.data.len() as u64);
         }
         self.stats.repairs_sent += 1;
         Some((at, SctpChunk::Repair(repair)))
@@ -62,9 +56,7 @@ impl SctpAssociation {
 
     /// Takes a repair.
     pub(super) fn on_repair(&mut self, repair: &RepairChunk) {
-        let takes =
-            matches!(self.state, State::Established | State::ShutdownPending | State::ShutdownSent);
-        if !takes || !self.features.repairs {
+        if !self.takes_data() || !self.features.repairs {
             return;
         }
         self.stats.repairs_received += 1;

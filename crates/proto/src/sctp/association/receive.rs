@@ -13,9 +13,7 @@ const MOST_GAPS: usize = 256;
 impl SctpAssociation {
     /// Takes a DATA chunk. Whether it deserves an acknowledgement.
     pub(super) fn on_data(&mut self, now: Time, chunk: &DataChunk) -> bool {
-        let takes =
-            matches!(self.state, State::Established | State::ShutdownPending | State::ShutdownSent);
-        if !takes {
+        if !self.takes_data() {
             return false;
         }
         let tsn = self.arrivals.expand(chunk.tsn);

@@ -5,7 +5,7 @@ use core::cmp::Reverse;
 use fontis_base::{Duration, Time};
 use smallvec::SmallVec;
 
-use super::{STAMP, SctpAssociation, State};
+use super::{STAMP, SctpAssociation};
 use crate::scheduler::contract::{Assignment, DataView, PathView};
 use crate::scheduler::kind::SchedulerKind;
 use crate::sctp::chunk::{DataChunk, SctpChunk, Stamp};
@@ -25,11 +25,7 @@ impl SctpAssociation {
     /// The data that leave next; `taken` are the bytes that other chunks take in the packet of
     /// `beside`.
     pub(super) fn next_load(&mut self, now: Time, beside: Option<(u8, usize)>) -> Option<Load> {
-        let sends = matches!(
-            self.state,
-            State::Established | State::ShutdownPending | State::ShutdownReceived
-        );
-        if !sends {
+        if !self.sends_data() {
             return None;
         }
         self.stats.abandoned += self.outbox.expire(now);

@@ -199,7 +199,7 @@ const KEYS: &[Key] = &[
         "repaired_loss",
         names(&["hidden", "beyond"]),
         "beyond",
-        "with a code: whether losses that were repaired tell the sender nothing, as in the thesis, or of congestion as far as they go beyond the loss that is proved to be chance. with `hidden` one association leaves two CUBIC flows a third of their parts, and 20 over CoDel and 20 ms drop 0.078 of their packets, of CUBIC 0.010 (docs/safety.md)",
+        "with a code: whether losses that were repaired tell the sender nothing, as in the thesis, or of congestion as far as they go beyond the loss that is proved to be chance. With `hidden` one association leaves two CUBIC flows a third of their parts, and 20 over CoDel and 20 ms drop 0.078 of their packets, of CUBIC 0.010 (docs/safety.md)",
     ),
     key("sctp", "udp", Flag, "false", "over UDP (RFC 6951): eight bytes more in each packet"),
     key("sctp", "streams", Count, "1", "streams over which messages are spread in turn"),
