@@ -150,6 +150,7 @@ def get(
     psk_file: str | PathLike[str] | None,
     timeout: str,
     retries: int,
+    transport: str,
     interfaces: str,
     spare: Sequence[str],
     share: bool,
