@@ -98,7 +98,7 @@ impl Opening {
                 Ok((Self::Udp(socket), port))
             }
             VoiceCarrier::Dccp => {
-                let endpoint = DccpEndpoint::bind(any(peer)).await?;
+                let endpoint = DccpEndpoint::bind(any(peer))?;
                 let port = endpoint.local_addr()?.port();
                 Ok((Self::Dccp(endpoint.listen(dccp(codec, calls))?), port))
             }
@@ -143,7 +143,7 @@ impl Line {
                 Self::Sealed { seal, way: Way::Udp { socket, peer: StdMutex::new(Some(peer)) } }
             }
             VoiceCarrier::Dccp => {
-                let endpoint = DccpEndpoint::bind(any(peer.ip())).await?;
+                let endpoint = DccpEndpoint::bind(any(peer.ip()))?;
                 let stream = endpoint.connect(peer, dccp(codec, calls)).await?;
                 Self::Sealed { seal, way: Way::Dccp(Box::new(stream)) }
             }

@@ -7,12 +7,12 @@ use fontis_proto::dccp::{
     COOKIE_CODE, Carrier, DccpBody, DccpConfig, DccpConnection, DccpPacket, accept_with_cookie,
     no_connection, respond_without_state,
 };
-use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 
 use super::DccpError;
 use super::socket::{DccpSocket, Ends, Held, Reader};
 use super::stream::{DccpStream, Wire};
+use crate::udp::{Batch, SharedSocket, Trains};
 
 /// Connections that one socket has at most; further clients are answered when others have left.
 const MOST_CONNECTIONS: usize = 1024;
@@ -62,9 +62,8 @@ impl DccpEndpoint {
     ///
     /// # Errors
     /// If the system has no such address or the port is taken.
-    pub async fn bind(address: SocketAddr) -> io::Result<Self> {
-        let socket = UdpSocket::bind(address).await?;
-        let socket = Arc::new(DccpSocket::new(socket));
+    pub fn bind(address: SocketAddr) -> io::Result<Self> {
+        let socket = Arc::new(DccpSocket::new(SharedSocket::bind(address, None)?));
         let shared = Arc::new(Shared { socket, services: Mutex::default() });
         let reader = tokio::spawn(read(Arc::clone(&shared)));
         Ok(Self { shared, reader: Arc::new(Reader(reader.abort_handle())) })
@@ -144,33 +143,30 @@ fn enter(socket: &DccpSocket, ends: Ends) -> Result<mpsc::Receiver<Held<DccpPack
 
 /// Reads the socket, and hands each packet to its connection.
 async fn read(shared: Arc<Shared>) {
-    let mut buffer = vec![0; 1 << 16];
+    let socket = &shared.socket;
+    let (mut batch, mut answers) = (Batch::new(), Trains::default());
     loop {
-        let (len, from) = match shared.socket.udp.recv_from(&mut buffer).await {
-            Ok(received) => received,
-            // Errors of a UDP socket are answers to packets that it sent: the next call goes on.
-            Err(_) => {
-                tokio::task::yield_now().await;
-                continue;
-            }
-        };
-        // What is no packet is dropped.
-        let Ok(packet) = DccpPacket::decode(Carrier::Udp, &buffer[..len]) else { continue };
-        let ends = Ends { peer: from, peer_port: packet.source, port: packet.destination };
-        let waiting = shared.socket.connections().get(&ends).cloned();
-        match waiting {
-            // A connection that does not keep up loses packets, as behind any full queue.
-            Some(sender) => {
-                if let Some(held) = shared.socket.hold(packet, len) {
-                    let _ = sender.try_send(held);
+        socket.udp.receive(&mut batch).await;
+        for (meta, datagram) in batch.datagrams() {
+            // What is no packet is dropped.
+            let Ok(packet) = DccpPacket::decode(Carrier::Udp, datagram) else { continue };
+            let ends = Ends { peer: meta.addr, peer_port: packet.source, port: packet.destination };
+            let waiting = socket.connections().get(&ends).cloned();
+            match waiting {
+                // A connection that does not keep up loses packets, as behind any full queue.
+                Some(sender) => {
+                    if let Some(held) = socket.hold(packet, datagram.len()) {
+                        let _ = sender.try_send(held);
+                    }
                 }
-            }
-            None => {
-                if let Some(answer) = meet(&shared, ends, &packet) {
-                    let _ = shared.socket.send(from, &answer).await;
+                None => {
+                    if let Some(answer) = meet(&shared, ends, &packet) {
+                        socket.add(&mut answers, meta.addr, &answer);
+                    }
                 }
             }
         }
+        socket.udp.send(&mut answers).await;
     }
 }
 

@@ -1,18 +1,18 @@
 use std::collections::HashMap;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use fontis_base::Time;
+use fontis_base::{Ecn, Time};
 use fontis_proto::dccp::{Carrier, DccpPacket};
-use tokio::net::UdpSocket;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::AbortHandle;
 
+use crate::udp::{SharedSocket, Trains};
+
 /// A UDP socket, its clock, and the connections over it.
 pub(super) struct DccpSocket {
-    pub(super) udp: UdpSocket,
+    pub(super) udp: SharedSocket,
     begin: Instant,
     connections: Mutex<Connections>,
     /// Bytes that may wait for all connections and their applications.
@@ -50,7 +50,7 @@ impl Drop for Reader {
 }
 
 impl DccpSocket {
-    pub(super) fn new(udp: UdpSocket) -> Self {
+    pub(super) fn new(udp: SharedSocket) -> Self {
         let room = Arc::new(Semaphore::new(MOST_HELD));
         Self { udp, begin: Instant::now(), connections: Mutex::default(), room }
     }
@@ -71,14 +71,10 @@ impl DccpSocket {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) async fn send(&self, peer: SocketAddr, packet: &DccpPacket) -> io::Result<()> {
-        let mut bytes = Vec::with_capacity(packet.header_len() + packet.data.len());
-        packet.encode(Carrier::Udp, &mut bytes);
-        match self.udp.send_to(&bytes, peer).await {
-            // A peer whose port is closed may open it yet; the handshake knows how long to wait.
-            Err(error) if error.kind() != io::ErrorKind::ConnectionRefused => Err(error),
-            _ => Ok(()),
-        }
+    /// Adds a packet to those that are to be sent.
+    pub(super) fn add(&self, trains: &mut Trains, peer: SocketAddr, packet: &DccpPacket) {
+        let write = |bytes: &mut Vec<u8>| packet.encode(Carrier::Udp, bytes);
+        self.udp.add(trains, peer, None, Ecn::NotEct, write);
     }
 }
 
@@ -88,7 +84,8 @@ mod tests {
 
     #[tokio::test]
     async fn peers_cannot_make_a_socket_hold_more_than_its_room() {
-        let udp = UdpSocket::bind("127.0.0.1:0").await.expect("a socket");
+        let udp = SharedSocket::bind("127.0.0.1:0".parse().expect("an address"), None);
+        let udp = udp.expect("a socket");
         let socket = DccpSocket::new(udp);
         let mut held: Vec<Held<()>> = std::iter::from_fn(|| socket.hold((), 60_000)).collect();
         assert_eq!(held.len(), MOST_HELD / (60_000 + PACKET));

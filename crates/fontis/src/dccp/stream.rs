@@ -9,6 +9,7 @@ use tokio::sync::{Mutex, Notify, mpsc, watch};
 
 use super::DccpError;
 use super::socket::{DccpSocket, Ends, Held, Reader};
+use crate::udp::Trains;
 
 /// Datagrams that wait for the application; what comes beyond that is lost, as in any queue.
 const MOST_UNREAD: usize = 1024;
@@ -164,13 +165,13 @@ async fn drive(
     // The application's end of the datagrams is dropped with the connection, so that it sees the
     // end, while the connection itself is remembered for a while.
     let mut inbox = Some(inbox);
+    let mut out = Trains::default();
     loop {
         let now = socket.now();
-        let mut out = Vec::new();
         let (due, is_over) = {
             let mut connection = core.connection();
             while let Some(packet) = connection.poll(now) {
-                out.push(packet);
+                socket.add(&mut out, wire.ends.peer, &packet);
             }
             while let Some(data) = connection.receive() {
                 let (DccpData::Bytes(bytes), Some(inbox)) = (data, &inbox) else { continue };
@@ -192,10 +193,7 @@ async fn drive(
             }
             (connection.timeout(), connection.is_closed())
         };
-        for packet in &out {
-            // The socket is this process's own: what it cannot take is lost, as on the way.
-            let _ = socket.send(wire.ends.peer, packet).await;
-        }
+        socket.udp.send(&mut out).await;
         if is_over {
             return;
         }
@@ -240,7 +238,7 @@ mod tests {
     /// An echo server, and an endpoint to reach it from.
     async fn echo(ccid: Ccid) -> (DccpEndpoint, std::net::SocketAddr) {
         let any = "127.0.0.1:0".parse().expect("an address");
-        let server = DccpEndpoint::bind(any).await.expect("a socket");
+        let server = DccpEndpoint::bind(any).expect("a socket");
         let address = server.local_addr().expect("an address");
         let mut listener = server.listen(config(ccid, 5004, 0)).expect("randomness");
         tokio::spawn(async move {
@@ -252,7 +250,7 @@ mod tests {
                 });
             }
         });
-        (DccpEndpoint::bind(any).await.expect("a socket"), address)
+        (DccpEndpoint::bind(any).expect("a socket"), address)
     }
 
     #[tokio::test]
