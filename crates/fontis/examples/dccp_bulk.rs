@@ -17,7 +17,9 @@ const QUEUE: usize = 256;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [ccid, seconds] = &arguments[..] else { return Err("usage: dccp_bulk CCID SECONDS".into()) };
+    let [ccid, seconds] = &arguments[..] else {
+        return Err("usage: dccp_bulk CCID SECONDS".into());
+    };
     let ccid = match ccid.as_str() {
         "2" => Ccid::Two,
         "3" => Ccid::Three,

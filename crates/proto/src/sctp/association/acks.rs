@@ -6,6 +6,7 @@ use fontis_base::{Duration, Time};
 use smallvec::SmallVec;
 
 use super::SctpAssociation;
+use super::receive::MOST_GAPS;
 use crate::congestion::sample::{Acknowledgement, Phase};
 use crate::sctp::chunk::{SackChunk, StampEcho};
 use crate::sctp::flight::ChunkState;
@@ -61,8 +62,8 @@ fn disjoint<'a>(
     runs
 }
 
-/// A SACK with so many gap blocks may have had no room for the rest: one of dcSCTP, which is
-/// Chromium's, has 20 at most.
+/// A SACK of another stack with so many gap blocks may have had no room for the rest: one of
+/// dcSCTP, which is Chromium's, has 20 at most.
 const MAY_BE_CUT: usize = 16;
 
 impl SctpAssociation {
@@ -105,8 +106,10 @@ impl SctpAssociation {
                 self.restore_reneged(&runs);
             }
             let blocks = sack.gaps.len() + sack.kept.as_ref().map_or(0, SmallVec::len);
+            // Stamps are this stack's.
+            let most = if self.features.stamps { MOST_GAPS } else { MAY_BE_CUT };
             let told = match runs.last() {
-                Some(last) if blocks >= MAY_BE_CUT => *last.end(),
+                Some(last) if blocks >= most => *last.end(),
                 _ => u64::MAX,
             };
             let packets = sack.packets;

@@ -8,7 +8,7 @@ use crate::sctp::chunk::{DataChunk, ForwardChunk, SackChunk, SctpCause, SctpChun
 use crate::sctp::message::AbortReason;
 
 /// Gap blocks in a SACK at most.
-const MOST_GAPS: usize = 256;
+pub(super) const MOST_GAPS: usize = 256;
 
 impl SctpAssociation {
     /// Takes a DATA chunk. Whether it deserves an acknowledgement.
