@@ -32,20 +32,7 @@ impl Socket {
     }
 
     fn bound(address: SocketAddr, device: Option<&str>) -> io::Result<Self> {
-        let raw = RawSocket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
-        if address.is_ipv6() {
-            // Systems differ in whether [::] takes IPv4 too; here it does, where it can.
-            let _ = raw.set_only_v6(false);
-        }
-        enlarge_buffers(&raw);
-        #[cfg(target_os = "linux")]
-        if let Some(device) = device {
-            raw.bind_device(Some(device.as_bytes()))?;
-        }
-        #[cfg(not(target_os = "linux"))]
-        let _ = device;
-        raw.bind(&address.into())?;
-        Self::of(raw)
+        Self::of(raw(address, device)?)
     }
 
     /// A socket of these parts; `raw` is bound, and its options are set.
@@ -82,17 +69,13 @@ impl Socket {
 
     /// Reads the waiting datagrams into `batch`; returns true if there may be more.
     pub fn receive(&self, batch: &mut Batch) -> bool {
-        batch.filled = 0;
-        let mut slices = batch.reads.each_mut().map(|read| IoSliceMut::new(read));
+        let io = &self.io;
         let read =
-            self.io.try_io(|| self.state.recv((&self.io).into(), &mut slices, &mut batch.metas));
+            batch.fill(|slices, metas| io.try_io(|| self.state.recv(io.into(), slices, metas)));
         match read {
-            Ok(filled) => {
-                batch.filled = filled;
-                // A batch that is not full ended because nothing was left: the next arrival raises
-                // a new event.
-                filled == BATCH_SIZE
-            }
+            // A batch that is not full ended because nothing was left: the next arrival raises a
+            // new event.
+            Ok(()) => batch.filled == BATCH_SIZE,
             // Other errors are those of earlier sends, told in the place of one read.
             Err(error) => error.kind() != io::ErrorKind::WouldBlock,
         }
@@ -121,7 +104,25 @@ impl Socket {
     }
 }
 
-fn codepoint(ecn: Ecn) -> Option<EcnCodepoint> {
+/// A socket that is bound to an address, with the options that sockets here have.
+pub(super) fn raw(address: SocketAddr, device: Option<&str>) -> io::Result<RawSocket> {
+    let raw = RawSocket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    if address.is_ipv6() {
+        // Systems differ in whether [::] takes IPv4 too; here it does, where it can.
+        let _ = raw.set_only_v6(false);
+    }
+    enlarge_buffers(&raw);
+    #[cfg(target_os = "linux")]
+    if let Some(device) = device {
+        raw.bind_device(Some(device.as_bytes()))?;
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = device;
+    raw.bind(&address.into())?;
+    Ok(raw)
+}
+
+pub(super) fn codepoint(ecn: Ecn) -> Option<EcnCodepoint> {
     match ecn {
         Ecn::NotEct => None,
         Ecn::Ect0 => Some(EcnCodepoint::Ect0),
@@ -173,6 +174,17 @@ impl Batch {
             metas: [RecvMeta::default(); BATCH_SIZE],
             filled: 0,
         }
+    }
+
+    /// Reads into it. Nothing is in it after an error.
+    pub(super) fn fill(
+        &mut self,
+        read: impl FnOnce(&mut [IoSliceMut<'_>], &mut [RecvMeta]) -> io::Result<usize>,
+    ) -> io::Result<()> {
+        self.filled = 0;
+        let mut slices = self.reads.each_mut().map(|read| IoSliceMut::new(read));
+        self.filled = read(&mut slices, &mut self.metas)?;
+        Ok(())
     }
 
     /// Adds a datagram, as a simulated socket does; false if there is no room.

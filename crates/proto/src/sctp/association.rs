@@ -10,7 +10,7 @@ mod receive;
 mod sending;
 mod timers;
 
-pub use handshake::respond_without_state;
+pub use handshake::{refuse_without_state, respond_without_state};
 
 use core::net::IpAddr;
 use std::collections::VecDeque;

@@ -31,7 +31,7 @@ mod summand;
 mod waits;
 mod wire;
 
-pub use association::{MOST_PATHS, SctpAssociation, respond_without_state};
+pub use association::{MOST_PATHS, SctpAssociation, refuse_without_state, respond_without_state};
 pub use chunk::{
     DataChunk, ForwardChunk, InitChunk, RepairChunk, SackChunk, SctpCause, SctpChunk, Skipped,
     Stamp, StampEcho,

@@ -302,13 +302,24 @@ pub fn respond_without_state(
     ends: [IpAddr; 2],
     packet: &SctpPacket,
 ) -> Option<SctpPacket> {
+    match packet.chunks.first()? {
+        SctpChunk::Init(init) if packet.tag == 0 => {
+            let numbers = fresh_numbers(config, now, init.tag, ends);
+            Some(init_ack(now, config, ends, packet, init, numbers, NO_TIES))
+        }
+        _ => refuse_without_state(packet),
+    }
+}
+
+/// The answer to a packet for a port that accepts no associations and has none with its sender.
+pub fn refuse_without_state(packet: &SctpPacket) -> Option<SctpPacket> {
     if packet.chunks.iter().any(|chunk| matches!(chunk, SctpChunk::Abort { .. })) {
         return None;
     }
     match packet.chunks.first()? {
         SctpChunk::Init(init) if packet.tag == 0 => {
-            let numbers = fresh_numbers(config, now, init.tag, ends);
-            Some(init_ack(now, config, ends, packet, init, numbers, NO_TIES))
+            let abort = SctpChunk::Abort { is_reflected: false, causes: Vec::new() };
+            Some(answer(packet, init.tag, abort))
         }
         SctpChunk::Init(_)
         | SctpChunk::InitAck(_)

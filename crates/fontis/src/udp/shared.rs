@@ -1,0 +1,143 @@
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use fontis_base::Ecn;
+use quinn_udp::{Transmit, UdpSocketState};
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+
+use super::socket::{Batch, codepoint, raw};
+
+/// The most bytes that one call sends.
+const MOST_BYTES: usize = 60_000;
+
+/// A UDP socket that tasks of the tokio runtime share, with batches and offloads.
+#[derive(Debug)]
+pub(crate) struct SharedSocket {
+    io: UdpSocket,
+    state: UdpSocketState,
+}
+
+/// Datagrams that leave with one call: all have the length of the first, but for the last, which
+/// may be shorter.
+#[derive(Debug)]
+struct Train {
+    to: SocketAddr,
+    from: Option<IpAddr>,
+    ecn: Ecn,
+    bytes: Vec<u8>,
+    segment: usize,
+    count: usize,
+}
+
+/// Datagrams on their way to a socket.
+#[derive(Debug, Default)]
+pub(crate) struct Trains(Vec<Train>);
+
+impl SharedSocket {
+    /// Binds to an address; port 0 lets the system choose. Belongs to the runtime that runs.
+    pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
+        let raw = raw(address, None)?;
+        raw.set_nonblocking(true)?;
+        let state = UdpSocketState::new((&raw).into())?;
+        Ok(Self { io: UdpSocket::from_std(raw.into())?, state })
+    }
+
+    /// The address that it is bound to.
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.io.local_addr()
+    }
+
+    /// Waits for datagrams, and reads them into `batch`.
+    pub(crate) async fn receive(&self, batch: &mut Batch) {
+        let read = self.io.async_io(Interest::READABLE, || {
+            batch.fill(|slices, metas| self.state.recv((&self.io).into(), slices, metas))
+        });
+        // Errors of a UDP socket are answers to packets that it sent: the next call goes on.
+        if read.await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Sends all that wait. What the system refuses is lost, as anywhere on the way: a path may be
+    /// down, or gone.
+    pub(crate) async fn send(&self, trains: &mut Trains) {
+        for train in trains.0.drain(..) {
+            let Train { to, from, ecn, bytes, segment, count } = train;
+            let transmit = Transmit {
+                destination: to,
+                ecn: codepoint(ecn),
+                contents: &bytes,
+                segment_size: (count > 1).then_some(segment),
+                src_ip: from,
+            };
+            let send = || self.state.try_send((&self.io).into(), &transmit);
+            let _ = self.io.async_io(Interest::WRITABLE, send).await;
+        }
+    }
+
+    /// Adds the datagram that `write` appends.
+    pub(crate) fn add(
+        &self,
+        trains: &mut Trains,
+        to: SocketAddr,
+        from: Option<IpAddr>,
+        ecn: Ecn,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) {
+        let joined = trains.0.last_mut().filter(|last| self.may_join(last, to, from, ecn));
+        let bytes = if let Some(last) = joined {
+            let start = last.bytes.len();
+            write(&mut last.bytes);
+            if last.bytes.len() - start <= last.segment {
+                last.count += 1;
+                return;
+            }
+            // A longer one begins the next train.
+            last.bytes.split_off(start)
+        } else {
+            let mut bytes = Vec::new();
+            write(&mut bytes);
+            bytes
+        };
+        let segment = bytes.len();
+        trains.0.push(Train { to, from, ecn, bytes, segment, count: 1 });
+    }
+
+    /// Whether another datagram may join a train; its last one must not be shorter than the others.
+    fn may_join(&self, last: &Train, to: SocketAddr, from: Option<IpAddr>, ecn: Ecn) -> bool {
+        (last.to, last.from, last.ecn) == (to, from, ecn)
+            && last.bytes.len() == last.segment * last.count
+            && last.bytes.len() + last.segment <= MOST_BYTES
+            && last.count < self.state.max_gso_segments()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn datagrams_of_any_lengths_come_whole_and_in_order() {
+        let [a, b] = [(); 2].map(|()| SharedSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap());
+        let to = b.local_addr().unwrap();
+        let lengths: Vec<usize> =
+            (0..500).map(|number: usize| if number % 7 < 5 { 1400 } else { number }).collect();
+        let mut trains = Trains::default();
+        let mut batch = Batch::new();
+        let mut came = Vec::new();
+        for (number, length) in lengths.iter().enumerate() {
+            let write = |bytes: &mut Vec<u8>| bytes.extend(vec![number as u8; *length]);
+            a.add(&mut trains, to, None, Ecn::Ect0, write);
+            if number % 50 == 49 {
+                a.send(&mut trains).await;
+                while came.len() <= number {
+                    b.receive(&mut batch).await;
+                    came.extend(batch.datagrams().map(|(_, bytes)| bytes.to_vec()));
+                }
+            }
+        }
+        let sent = lengths.iter().enumerate().map(|(number, length)| vec![number as u8; *length]);
+        assert!(came.into_iter().eq(sent));
+    }
+}
