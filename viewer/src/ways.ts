@@ -10,7 +10,7 @@ import { isOf, lowerBound, Mark, type Trace, underWay } from "./trace";
 /** Fewer bars are drawn one by one; of more, pixels are. */
 const MOST_BARS = 6000;
 /** Fewer have a line to who sent them. */
-const MOST_LINKS = 300;
+const MOST_LINKS = 120;
 /** Narrower columns show their blocks in front of each other. */
 const NARROW = 4;
 /** A name needs so much room. */
@@ -172,7 +172,12 @@ export class Ways {
         context.lineTo(x, frame.top + frame.height);
         context.stroke();
       }
-      if (lane % step === 0) context.fillText(name, this.x(lane, frame), frame.top - 18, step * column - 4);
+      if (lane % step !== 0) return;
+      const room = step * column - 8;
+      const half = Math.min(context.measureText(name).width, room) / 2;
+      // At the right margin a name leans inwards.
+      const x = Math.min(this.x(lane, frame), frame.left + frame.width - half);
+      context.fillText(name, x, frame.top - 18, room);
     });
   }
 
