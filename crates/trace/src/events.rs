@@ -11,6 +11,9 @@ use crate::kept::Detail;
 use crate::swarm::{BlockWay, MOST_NODES, of_swarm};
 use crate::trace::Trace;
 
+/// Seconds since 1970 that no clock shows: later times do not fit a trace.
+const LATEST: f64 = 1e10;
+
 /// A block that came, as its receiver said.
 struct Came {
     from: u16,
@@ -69,7 +72,7 @@ fn came(event: &Value, nodes: &mut Nodes) -> Option<Came> {
         nodes.names[usize::from(from)].1.get_or_insert_with(|| remote.to_owned());
     }
     let block = u32::try_from(event["block"].as_u64()?).ok()?;
-    let usable = ended.is_finite() && took.is_finite() && ended >= took && took >= 0.0;
+    let usable = (0.0..=LATEST).contains(&took) && (took..=LATEST).contains(&ended);
     usable.then(|| Came {
         from,
         to,
