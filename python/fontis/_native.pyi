@@ -152,6 +152,7 @@ def get(
     psk_file: str | PathLike[str] | None,
     timeout: str,
     retries: int,
+    transport: str,
     interfaces: str,
     spare: Sequence[str],
     share: bool,

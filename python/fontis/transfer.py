@@ -53,6 +53,7 @@ def get(
     psk_file: AnyPath | None = None,
     timeout: str = "15s",
     retries: int = 5,
+    transport: str = "dfcp",
     interfaces: str = "auto",
     spare: Sequence[str] = (),
     share: bool = False,
@@ -65,11 +66,12 @@ def get(
     Of several URLs, of servers that have the same content, each server sends a part.
     What an interrupted transfer left is gone on with, unless ``restart``. Links that point out of
     their folder are left out, unless ``outward_links``. What matches ``exclude``, a pattern or
-    several as in ``.gitignore``, is left out of a folder. ``interfaces`` says over which interfaces
-    it comes: "auto", "one" or names, as in "eth0,wwan0"; those that ``spare`` names carry data
-    only while no other answers. With ``share`` it comes from all who fetch the same that way, and
-    is sent on to them; after the end for ``share_for``, as in "10min". Ctrl-C and ``stop`` end it
-    with KeyboardInterrupt.
+    several as in ``.gitignore``, is left out of a folder. ``transport`` carries the content:
+    "dfcp", or "sctp" from a server that was started with it. ``interfaces`` says over which
+    interfaces it comes: "auto", "one" or names, as in "eth0,wwan0"; those that ``spare`` names
+    carry data only while no other answers. With ``share`` it comes from all who fetch the same that
+    way, and is sent on to them; after the end for ``share_for``, as in "10min". Ctrl-C and ``stop``
+    end it with KeyboardInterrupt.
     """
     report = _native.get(
         [url] if isinstance(url, str) else list(url),
@@ -82,6 +84,7 @@ def get(
         psk_file=psk_file,
         timeout=timeout,
         retries=retries,
+        transport=transport,
         interfaces=interfaces,
         spare=list(spare),
         share=share,

@@ -18,7 +18,6 @@ pub mod quality;
 mod refusal;
 mod repair;
 mod rtp;
-mod seal;
 mod session;
 mod signal;
 mod talker;

@@ -5,6 +5,7 @@ use std::time::Duration as Wait;
 use bytes::Bytes;
 use fontis::Connection;
 use fontis::dccp::{DccpEndpoint, DccpListener, DccpStream};
+use fontis::protection::Seal;
 use fontis_base::Duration;
 use fontis_proto::dccp::{Ccid, DccpConfig, QueueDrop};
 use fontis_proto::dfcp::SendOptions;
@@ -14,8 +15,10 @@ use tokio::net::UdpSocket;
 use crate::carrier::VoiceCarrier;
 use crate::codec::{FRAME, VoiceCodec};
 use crate::error::CallError;
-use crate::seal::Seal;
 
+/// The purposes of the keys of sealed voice.
+const CALLER: &str = "fontis 2026-11-26 voice of the caller";
+const CALLEE: &str = "fontis 2026-11-26 voice of the callee";
 /// The service code of voice over DCCP, as IANA lists none for sealed RTP: "FTSC".
 const SERVICE: u32 = 0x4654_5343;
 /// The ports of DCCP, which are those of RTP by custom.
@@ -108,7 +111,7 @@ impl Opening {
         connection: &Connection,
         key: &[u8; 32],
     ) -> Result<Line, CallError> {
-        let seal = Box::new(StdMutex::new(Seal::new(key, false)));
+        let seal = Box::new(StdMutex::new(Seal::new(key, [CALLEE, CALLER])));
         Ok(match self {
             Self::Messages => Line::Messages(connection.clone()),
             Self::Udp(socket) => {
@@ -132,7 +135,7 @@ impl Line {
         key: &[u8; 32],
         (codec, calls): (VoiceCodec, u32),
     ) -> Result<Self, CallError> {
-        let seal = Box::new(StdMutex::new(Seal::new(key, true)));
+        let seal = Box::new(StdMutex::new(Seal::new(key, [CALLER, CALLEE])));
         Ok(match carrier {
             VoiceCarrier::Dfcp => Self::Messages(connection.clone()),
             VoiceCarrier::Udp => {

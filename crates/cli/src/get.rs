@@ -21,6 +21,7 @@ use crate::selection::PatternArgs;
 use crate::serve::summary;
 use crate::share::{self, ShareArgs};
 use crate::store::StoreArgs;
+use crate::transport::FileTransport;
 
 /// Fetch a file or a folder from fontis serve
 ///
@@ -48,6 +49,10 @@ pub(crate) struct Args {
     store: StoreArgs,
     #[command(flatten)]
     share: ShareArgs,
+    /// What carries the content: dfcp, or sctp with a path for each interface, from a server that
+    /// was started with it. The connection of DFCP carries the rest
+    #[arg(long, default_value_t)]
+    transport: FileTransport,
     #[command(flatten)]
     reach: ReachArgs,
     #[command(flatten)]
@@ -74,6 +79,8 @@ Examples:
   Fetch a file from two servers at once:
     fontis get 'fontis://192.0.2.1:4433/map.tif?key=KEY&secret=SECRET' \\
         'fontis://198.51.100.7:4433/map.tif?key=KEY&secret=SECRET' maps/
+  Fetch a file over SCTP from a server that was started with --transport sctp:
+    fontis get --transport sctp 'fontis://192.0.2.1:4433/map.tif?key=KEY&secret=SECRET'
   Fetch what many others fetch at this moment, and send on to them what has come:
     fontis get --share 'fontis://192.0.2.1:4433/map.tif?key=KEY&secret=SECRET'
   Unpack an archive while it comes:
@@ -92,6 +99,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let text = "--json and - would both write to standard output: name a file or a folder";
         return Err(Failure::Usage(text.to_owned()));
     }
+    args.transport.check(urls.len(), args.share.is_wanted())?;
     let exclusions = args.patterns.load(false)?;
     let options = SinkOptions { exclusions, ..args.store.options() };
     args.share.check(urls.len(), &dest, &options)?;
@@ -124,7 +132,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             args.share.go_on(sharing, url, args.json).await;
             Ok(report)
         } else if urls.len() == 1 {
-            let fetch = fetch(url, &dest, options, &keys, &args.reach, attach, progress);
+            let way = (args.transport, &args.reach);
+            let fetch = fetch(url, &dest, options, &keys, way, attach, progress);
             until_interrupted(fetch, interruption).await
         } else {
             let fetch =
@@ -235,7 +244,7 @@ pub async fn fetch(
     dest: &Dest,
     options: SinkOptions,
     keys: &Keys,
-    reach: &ReachArgs,
+    (transport, reach): (FileTransport, &ReachArgs),
     bound: impl Fn(&Endpoint) + Send + Sync,
     progress: impl Fn(Progress) + Send + Sync,
 ) -> Result<Report, Failure> {
@@ -255,6 +264,12 @@ pub async fn fetch(
                 connected.fetch_or(matches!(now, Progress::Connected { .. }), Ordering::Relaxed);
                 progress(now);
             };
+            if transport == FileTransport::Sctp {
+                let from = reach.paths.of_sctp(remote)?;
+                let got =
+                    transfer::get_over_sctp(&endpoint, &from, remote, url, dest, options, progress);
+                return Ok(got.await?);
+            }
             Ok(transfer::get(&endpoint, remote, url, dest, options, progress).await?)
         })
         .await

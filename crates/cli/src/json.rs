@@ -6,6 +6,7 @@ use std::io::{Write, stdout};
 use fontis::LeftOut;
 use fontis::transfer::{Report, ServerEvent};
 use fontis_proto::dfcp::DfcpStats;
+use fontis_proto::sctp::SctpStats;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -37,7 +38,7 @@ pub(crate) fn progress(bytes: u64, total: u64, rate_mbps: f64, stats: &DfcpStats
 
 /// A fetched object.
 pub(crate) fn done(report: &Report) -> Value {
-    let Report { path, bytes, resumed, hash, duration, stats, .. } = report;
+    let Report { path, bytes, resumed, hash, duration, stats, sctp, .. } = report;
     json!({
         "event": "done",
         "name": safe(&report.name),
@@ -54,12 +55,13 @@ pub(crate) fn done(report: &Report) -> Value {
         "symbols_needed": stats.symbols_needed,
         "symbols_wasted": stats.symbols_wasted,
         "rtt_ms": rtt_ms(stats),
+        "sctp": sctp.as_ref().map(of_sctp),
     })
 }
 
 /// A sent object.
 pub(crate) fn sent(report: &Report) -> Value {
-    let Report { bytes, resumed, hash, duration, stats, .. } = report;
+    let Report { bytes, resumed, hash, duration, stats, sctp, .. } = report;
     json!({
         "event": "sent",
         "name": safe(&report.name),
@@ -74,6 +76,20 @@ pub(crate) fn sent(report: &Report) -> Value {
         "loss": round(stats.data_loss()),
         "rtt_ms": rtt_ms(stats),
         "hash": hash,
+        "sctp": sctp.as_ref().map(of_sctp),
+    })
+}
+
+/// The counters of an end of SCTP.
+fn of_sctp(stats: &SctpStats) -> Value {
+    json!({
+        "packets_sent": stats.sent,
+        "packets_received": stats.received,
+        "chunks_sent": stats.chunks_sent,
+        "chunks_sent_again": stats.repeated,
+        "timeouts": stats.timeouts,
+        "chunks_received": stats.chunks_received,
+        "chunks_received_twice": stats.duplicates,
     })
 }
 

@@ -55,6 +55,7 @@ mod swarm;
 #[cfg(target_os = "linux")]
 mod testbed;
 mod text;
+pub mod transport;
 mod view;
 
 use std::ffi::OsString;

@@ -12,6 +12,7 @@ use crate::progress::{Side, view};
 use crate::runtime::{block_on, interrupted};
 use crate::selection::SelectionArgs;
 use crate::text;
+use crate::transport::ServedTransportArgs;
 
 /// The port to serve on by default.
 const PORT: u16 = 4433;
@@ -40,6 +41,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     rate: RateArgs,
     #[command(flatten)]
+    transport: ServedTransportArgs,
+    #[command(flatten)]
     selection: SelectionArgs,
     /// Print JSON, one event a line, on standard output
     #[arg(long)]
@@ -57,6 +60,8 @@ Examples:
     fontis serve ~/maps --allow friends.txt
   Serve a working folder without what is built in it:
     fontis serve ~/project --gitignore --exclude .git
+  Serve over SCTP, too, to compare both:
+    fontis serve --transport sctp
   Serve this machine only, on any free port, for a test through fontis relay:
     fontis serve --listen 127.0.0.1:0";
 
@@ -71,7 +76,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let endpoint = args.listen.bind(PORT, &keys, args.rate.rate)?;
         let secret = if args.public { None } else { Some(read_secret(&args.dir, &keys)?) };
         let urls = urls(&endpoint, secret.as_ref());
-        let server = FileServer::new(endpoint.clone(), &args.dir, secret)?.with_options(options);
+        let mut server =
+            FileServer::new(endpoint.clone(), &args.dir, secret)?.with_options(options);
+        if let Some(sctp) = args.transport.bind(endpoint.local_addr())? {
+            let failed = |error| Failure::Failed(format!("SCTP cannot be served: {error}"));
+            server = server.with_sctp(&sctp).map_err(failed)?;
+        }
         let control = Control::new("serve", args.dir.display().to_string(), &args.control);
         control.attach(&endpoint);
         let _open = crate::steering::open(&control);

@@ -10,6 +10,7 @@ use fontis_cli::paths::PathArgs;
 use fontis_cli::peer::{self, KeyArgs, Keys, RateArgs, ReachArgs};
 use fontis_cli::send::Parcel;
 use fontis_cli::share::ShareArgs;
+use fontis_cli::transport::FileTransport;
 use fontis_proto::dfcp::DfcpStats;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -23,7 +24,7 @@ use crate::interrupt::{Stop, Watch};
 #[pyfunction]
 #[pyo3(signature = (
     urls, dest, *, overwrite, restart, outward_links, exclude, identity, psk_file, timeout, retries,
-    interfaces, spare, share, share_for, progress, stop
+    transport, interfaces, spare, share, share_for, progress, stop
 ))]
 #[expect(
     clippy::too_many_arguments,
@@ -41,6 +42,7 @@ pub(crate) fn get(
     psk_file: Option<PathBuf>,
     timeout: &str,
     retries: u32,
+    transport: &str,
     interfaces: &str,
     spare: Vec<String>,
     share: bool,
@@ -56,6 +58,9 @@ pub(crate) fn get(
     }
     let keys = keys(identity, psk_file)?;
     let reach = reach(timeout, retries, interfaces, spare)?;
+    let transport: FileTransport =
+        transport.parse().map_err(|error| usage(format!("transport: {error}")))?;
+    transport.check(urls.len(), share).map_err(failure)?;
     let sharing =
         ShareArgs::new(share, share_for).map_err(|error| usage(format!("share_for: {error}")))?;
     let exclusions = Exclusions::new(exclude.iter().map(String::as_str), false)
@@ -73,7 +78,10 @@ pub(crate) fn get(
             onward.last(sharing.time()).await;
             Ok(report)
         }
-        [url] => fontis_cli::get::fetch(url, &dest, options, &keys, &reach, |_| (), tell).await,
+        [url] => {
+            let way = (transport, &reach);
+            fontis_cli::get::fetch(url, &dest, options, &keys, way, |_| (), tell).await
+        }
         urls => {
             let bound = |_| ();
             fontis_cli::get::fetch_parts(urls, &dest, options, &keys, &reach, bound, tell).await

@@ -18,6 +18,7 @@ mod qlog;
 mod resume;
 #[cfg(target_os = "linux")]
 mod roaming;
+mod sctp;
 mod sources;
 mod support;
 mod swarm;

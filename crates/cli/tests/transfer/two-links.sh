@@ -2,7 +2,7 @@
 # links in $1 and $2, the rate of a bottleneck that both share in $3 if there is one, what happens a
 # second after the transfer began in $4, the arguments of fontis get behind them. Prints the last
 # event of the client, and whether the file is the same. If the first argument is paths, it runs
-# fontis paths with the others.
+# fontis paths with the others. The server also sends over SCTP.
 fontis=$0; rates="$1 $2"; bottleneck=$3; happens=$4; shift 4
 unshare -n sleep 60 & client=$!
 unshare -n sleep 60 & far=$!
@@ -38,7 +38,8 @@ for rate in $rates; do
     in_client ip route add default via 10.$link.0.1 dev client$link metric ${link}00
     tc qdisc add dev server$link root tbf rate $rate burst 30k limit 200k || exit 77
 done
-nsenter -t $far -n $fontis serve served --listen 10.9.9.9:4433 --public --json > listening &
+nsenter -t $far -n $fontis serve served --listen 10.9.9.9:4433 --public --json \
+    --transport sctp > listening &
 server=$!
 until [ -s listening ]; do sleep 0.1; done
 url=$(sed 's/.*"\(fontis:[^"]*\)".*/\1/; s|/?|/file?|; q' listening)

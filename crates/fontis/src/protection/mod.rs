@@ -13,6 +13,7 @@ mod cookie;
 mod handshake;
 mod keys;
 mod packets;
+mod seal;
 mod token;
 
 pub use cookie::{Cookie, Cookies};
@@ -23,6 +24,7 @@ pub use packets::{
     Header, PROVED_SYN_HEADER, SYNACK, UNKNOWN_KEY, cookie, header, reset, reset_token, sealed_for,
     unknown_key, version_negotiation,
 };
+pub use seal::Seal;
 pub(crate) use token::{LIFE as TOKEN_LIFE, Tokens};
 
 /// A secret that both sides hold besides their keys: without it no handshake succeeds.

@@ -78,13 +78,24 @@ impl SctpEndpoint {
     /// # Errors
     /// If there is no address, the system has no such address or a port is taken.
     pub fn bind(addresses: &[SocketAddr]) -> io::Result<Self> {
+        let addresses: Vec<_> = addresses.iter().map(|address| (*address, None)).collect();
+        Self::bind_on(&addresses)
+    }
+
+    /// The same with the names of interfaces, on which packets leave whatever the system's routes
+    /// prefer. Where the system does not bind to interfaces, the addresses have to do.
+    ///
+    /// # Errors
+    /// As [`bind`](Self::bind), or if there is no such interface.
+    pub fn bind_on(addresses: &[(SocketAddr, Option<&str>)]) -> io::Result<Self> {
         let mut bound: Vec<Bound> = Vec::new();
-        for address in addresses {
+        for (address, device) in addresses {
             let mut wanted = *address;
             if let (0, Some(first)) = (wanted.port(), bound.first()) {
                 wanted.set_port(first.address.port());
             }
-            let socket = SharedSocket::bind(wanted).or_else(|_| SharedSocket::bind(*address))?;
+            let socket = SharedSocket::bind(wanted, *device)
+                .or_else(|_| SharedSocket::bind(*address, *device))?;
             bound.push(Bound { address: socket.local_addr()?, socket });
         }
         if bound.is_empty() {

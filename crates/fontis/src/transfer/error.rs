@@ -8,6 +8,7 @@ use crate::endpoint::ConnectError;
 use crate::hash_tree::HashTreeError;
 use crate::manifest::ManifestError;
 use crate::printable::Printable;
+use crate::sctp::SctpError;
 use crate::sink::SinkError;
 use crate::source::SourceError;
 
@@ -59,6 +60,23 @@ pub enum TransferError {
     #[error("{remote} took nothing for too long")]
     Stalled {
         /// The peer.
+        remote: SocketAddr,
+    },
+    /// SCTP failed.
+    #[error("SCTP with {remote} failed: {source}")]
+    Sctp {
+        /// The peer.
+        remote: SocketAddr,
+        /// The failure.
+        source: SctpError,
+    },
+    /// The peer cannot be reached over SCTP.
+    #[error(
+        "no answer over SCTP from {remote}: does a firewall let UDP port {} through? Without --transport sctp it is not needed",
+        .remote.port()
+    )]
+    NoSctp {
+        /// The peer's address in UDP.
         remote: SocketAddr,
     },
     /// The peer has no memory for it.

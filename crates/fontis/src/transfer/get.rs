@@ -3,9 +3,11 @@ use std::time::{Duration, Instant};
 
 use fontis_proto::dfcp::{MAX_EARLY, SendOptions};
 
+use super::coming::Coming;
 use super::incoming::{Incoming, Prepared, Stored, Values};
 use super::message::{Announced, Holding, Request, Response, encode, label, safe_text};
 use super::outgoing::{CODE_COMPLETE, CODE_UNWANTED, close, lost};
+use super::over_sctp::{CarriedBlocks, SctpInterface};
 use super::pieces::decode_sharing;
 use super::{Progress, Report, TransferError, connect};
 use crate::connection::Connection;
@@ -57,10 +59,42 @@ pub async fn get(
     let waits = is_begun || !options.exclusions.is_empty();
     let connection = request(endpoint, remote, url, waits, &progress).await?;
     let options = SinkOptions { restart: !is_begun, ..options };
-    let fetched =
-        fetch(&connection, (ID, waits), url.name(), dest, options, begin, &progress).await;
+    let way = Way { waits, sctp: None };
+    let fetched = fetch(&connection, way, url.name(), dest, options, begin, &progress).await;
     close(&connection, if fetched.is_ok() { CODE_COMPLETE } else { 0 }).await;
     fetched
+}
+
+/// The same, with the content over SCTP, for servers that have it ([`FileServer::with_sctp`]). The
+/// association has a path from each of `interfaces`, and all of them carry; without any there is
+/// one, and the system chooses its interface. The connection carries the rest, and the key that
+/// the content is encrypted with.
+///
+/// [`FileServer::with_sctp`]: super::FileServer::with_sctp
+pub async fn get_over_sctp(
+    endpoint: &Endpoint,
+    interfaces: &[SctpInterface],
+    remote: SocketAddr,
+    url: &Url,
+    dest: &Dest,
+    options: SinkOptions,
+    progress: impl Fn(Progress) + Send + Sync,
+) -> Result<Report, TransferError> {
+    let begin = moment::now();
+    let connection = request(endpoint, remote, url, true, &progress).await?;
+    let way = Way { waits: true, sctp: Some(interfaces) };
+    let fetched = fetch(&connection, way, url.name(), dest, options, begin, &progress).await;
+    close(&connection, if fetched.is_ok() { CODE_COMPLETE } else { 0 }).await;
+    fetched
+}
+
+/// How the content comes.
+#[derive(Clone, Copy)]
+struct Way<'a> {
+    /// Not before this side has said what it has.
+    waits: bool,
+    /// Over SCTP, from these interfaces.
+    sctp: Option<&'a [SctpInterface]>,
 }
 
 /// Connects, and asks for what `url` names. With `resume` the content comes when this side has said
@@ -89,14 +123,14 @@ pub(super) async fn request(
 
 async fn fetch(
     connection: &Connection,
-    (id, waits): (u32, bool),
+    Way { waits, sctp }: Way<'_>,
     name: Option<&str>,
     dest: &Dest,
     options: SinkOptions,
     begin: Instant,
     progress: &(impl Fn(Progress) + Send + Sync),
 ) -> Result<Report, TransferError> {
-    let remote = connection.remote_addr();
+    let (id, remote) = (ID, connection.remote_addr());
     let answer = answered(connection, id).await?;
     if waits && matches!(answer, Announced::Opening(_)) {
         let what = "an object that is to go on begins anew";
@@ -114,7 +148,7 @@ async fn fetch(
         // The content follows the offer at once.
         let object = connection.recv_object().await.ok_or_else(|| lost(connection))?;
         match task::blocking(prepare).await.map_err(|_| TransferError::Worker)? {
-            Ok(prepared) => (prepared, object),
+            Ok(prepared) => (prepared, Coming::Object(object)),
             Err(error) => {
                 object.abandon(CODE_UNWANTED);
                 return Err(error);
@@ -126,14 +160,27 @@ async fn fetch(
             connection.send_message(message, SendOptions::default());
         };
         let prepared = meanwhile(checking, prepare).await?;
-        let holding = Holding::from(&prepared.kept.held(&prepared.incoming.shape()));
-        connection.expect_object(label(id), prepared.kept.clone());
-        connection.send_message(encode(&Request::Begin { id, holding }), SendOptions::default());
-        (prepared, connection.recv_object().await.ok_or_else(|| lost(connection))?)
+        let shape = prepared.incoming.shape();
+        let held = prepared.kept.held(&shape);
+        let coming = match sctp {
+            Some(interfaces) => {
+                let blocks = CarriedBlocks::ask(connection, id, shape, &held, interfaces);
+                Coming::Carried(Box::new(blocks.await?))
+            }
+            None => {
+                let holding = Holding::from(&held);
+                connection.expect_object(label(id), prepared.kept.clone());
+                let begin = encode(&Request::Begin { id, holding });
+                connection.send_message(begin, SendOptions::default());
+                Coming::Object(connection.recv_object().await.ok_or_else(|| lost(connection))?)
+            }
+        };
+        (prepared, coming)
     };
     drop(kept);
     let shape = object.shape();
-    if object.label() != &label(id) || !incoming.fits(shape) {
+    let is_other = matches!(&object, Coming::Object(object) if object.label() != &label(id));
+    if is_other || !incoming.fits(shape) {
         return Err(TransferError::Protocol {
             remote,
             what: "the object is not the one that was offered",
@@ -147,8 +194,8 @@ async fn fetch(
     let moved = |done, stats| progress(Progress::Moved { done: done - spared, stats });
     let stored = incoming.receive(connection, id, object, Values::Told, moved).await?;
     let duration = moment::now() - begin;
-    let Stored { path, hash, stats, left_out } = stored;
-    Ok(Report { name, path, bytes, resumed, hash, duration, stats, left_out })
+    let Stored { path, hash, stats, sctp, left_out } = stored;
+    Ok(Report { name, path, bytes, resumed, hash, duration, stats, sctp, left_out })
 }
 
 /// Returns true if the server's name for the object begins with a dot. In a home folder such a file

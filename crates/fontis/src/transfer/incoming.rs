@@ -6,12 +6,14 @@ use std::path::PathBuf;
 use blake3::Hash;
 use bytes::Bytes;
 use fontis_proto::dfcp::{Checkpoint, DfcpStats, Kept, ObjectShape};
+use fontis_proto::sctp::SctpStats;
 use tokio::sync::mpsc;
 
+use super::coming::Coming;
 use super::message::{Announced, Offer, Opening, Response, decode};
-use super::outgoing::{CODE_UNWANTED, key_text, lost, shape};
+use super::outgoing::{key_text, shape};
 use super::{PROGRESS_EVERY, TransferError, on_own_thread, telling};
-use crate::connection::{Connection, Received, RecvObject};
+use crate::connection::{Connection, Received};
 use crate::dest::Dest;
 use crate::hash_tree::{BlockCheck, HashTree, HashTreeBuilder};
 use crate::left_out::LeftOut;
@@ -56,6 +58,8 @@ pub(super) struct Stored {
     pub(super) hash: String,
     /// The counters of the connection.
     pub(super) stats: DfcpStats,
+    /// Those of SCTP, if it carried the content.
+    pub(super) sctp: Option<SctpStats>,
     /// The entries that are not there.
     pub(super) left_out: LeftOut,
 }
@@ -216,7 +220,7 @@ impl Incoming {
         self,
         connection: &Connection,
         id: u32,
-        object: RecvObject,
+        object: Coming,
         values: Values,
         moved: impl FnMut(u64, DfcpStats),
     ) -> Result<Stored, TransferError> {
@@ -231,14 +235,14 @@ impl Incoming {
         self,
         connection: Connection,
         id: u32,
-        mut object: RecvObject,
+        mut object: Coming,
         values: Values,
         moved: mpsc::UnboundedSender<(u64, DfcpStats)>,
     ) -> Result<Stored, TransferError> {
         let stored = self.store_each(connection, id, &mut object, values, moved).await;
         if stored.is_err() {
             // Its sender waits for the end of the object.
-            object.abandon(CODE_UNWANTED);
+            object.abandon();
         }
         stored
     }
@@ -247,7 +251,7 @@ impl Incoming {
         mut self,
         connection: Connection,
         id: u32,
-        object: &mut RecvObject,
+        object: &mut Coming,
         mut values: Values,
         moved: mpsc::UnboundedSender<(u64, DfcpStats)>,
     ) -> Result<Stored, TransferError> {
@@ -278,10 +282,7 @@ impl Incoming {
             match self.store(shape, block, data, &check) {
                 Ok(true) => object.release(block),
                 // Symbols kept from before, or damage on the way into a file, are forgiven once.
-                Ok(false) if rejected.insert(block) => {
-                    object.reject(block);
-                    continue;
-                }
+                Ok(false) if rejected.insert(block) && object.reject(block) => continue,
                 Ok(false) => {
                     let key = key_text(&connection);
                     return Err(TransferError::Poisoned { remote, key, block });
@@ -301,7 +302,8 @@ impl Incoming {
             Tree::Growing(tree, _) => tree.finish().ok_or(TransferError::Worker)?.root(),
         };
         let (path, left_out) = finish(self.store)?;
-        Ok(Stored { path, hash: root.to_hex().to_string(), stats, left_out })
+        let sctp = object.sctp();
+        Ok(Stored { path, hash: root.to_hex().to_string(), stats, sctp, left_out })
     }
 
     /// Waits for a block that can be checked, or part of one.
@@ -309,7 +311,7 @@ impl Incoming {
         &mut self,
         connection: &Connection,
         id: u32,
-        object: &mut RecvObject,
+        object: &mut Coming,
         values: &mut Values,
     ) -> Result<Next, TransferError> {
         let remote = connection.remote_addr();
@@ -323,7 +325,7 @@ impl Incoming {
                 return Ok(Next::Store(block, data, check));
             }
             let received = match &mut self.tree {
-                Tree::Known(_) => object.next().await,
+                Tree::Known(_) => object.next(connection).await,
                 // Values are few and come before their blocks.
                 Tree::Growing(tree, _) => tokio::select! {
                     biased;
@@ -331,12 +333,12 @@ impl Incoming {
                         Some((first, values)) if tree.extend(u64::from(first), &values) => continue,
                         Some(_) => return Err(wrong("hashes of other blocks than the next ones")),
                         // The connection is over, which is no reason to forget what came before.
-                        None => object.next().await,
+                        None => object.next(connection).await,
                     },
-                    received = object.next() => received,
+                    received = object.next(connection) => received,
                 },
             };
-            match (received.ok_or_else(|| lost(connection))?, &mut self.tree) {
+            match (received?, &mut self.tree) {
                 (Received::Abandoned(_), _) => return Err(TransferError::Abandoned { remote }),
                 (Received::Checkpoint(part), _) => return Ok(Next::Keep(part)),
                 (Received::Block(block, data), Tree::Growing(_, early)) => {

@@ -31,6 +31,9 @@ pub(super) enum Request {
     /// Take part in the swarm of an object. After the answer both sides say what nodes of a swarm
     /// say to each other.
     Share { id: u32, secret: Vec<u8>, named: Named },
+    /// After an offer, in place of `Begin`: send the blocks that are not held over SCTP, encrypted
+    /// with keys from this one.
+    Carry { id: u32, holding: Holding, key: [u8; 32] },
 }
 
 /// Which object is meant.
@@ -70,6 +73,8 @@ pub(super) enum Response {
     /// The swarm of the object that was named by its hash takes the client in. Who named a path
     /// gets an offer instead.
     Sharing { id: u32 },
+    /// The content comes over SCTP, from this UDP port.
+    Carried { id: u32, port: u16 },
 }
 
 /// The messages with the chaining values of an opening's blocks, from the second argument on.

@@ -5,6 +5,7 @@
 //! and a name appears when all of the object is verified. [`measure`] fetches and keeps nothing.
 
 mod cast;
+mod coming;
 mod error;
 mod gate;
 mod get;
@@ -12,6 +13,7 @@ mod guesses;
 mod incoming;
 pub(crate) mod message;
 mod outgoing;
+mod over_sctp;
 mod pace;
 mod pieces;
 mod plan;
@@ -22,6 +24,7 @@ mod serve;
 mod sources;
 mod swarm;
 mod trial;
+mod wanted;
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -31,6 +34,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fontis_proto::dfcp::DfcpStats;
+use fontis_proto::sctp::SctpStats;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::connection::Connection;
@@ -43,7 +47,8 @@ pub use cast::{
     join_one_way,
 };
 pub use error::TransferError;
-pub use get::get;
+pub use get::{get, get_over_sctp};
+pub use over_sctp::SctpInterface;
 pub use receive::{ENTRY_COST, InboxOptions, Receiver};
 pub use resolve::resolve;
 pub use send::send;
@@ -185,6 +190,8 @@ pub struct Report {
     pub duration: Duration,
     /// The counters of the connection.
     pub stats: DfcpStats,
+    /// The counters of this side's end of SCTP, if it carried the content.
+    pub sctp: Option<SctpStats>,
     /// The entries that were not transferred.
     pub left_out: LeftOut,
 }

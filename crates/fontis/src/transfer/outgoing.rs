@@ -228,7 +228,8 @@ impl Outgoing {
         tree.map(Arc::new).ok_or(TransferError::Protocol { remote, what })
     }
 
-    async fn read(
+    /// Reads a block, here or on a thread for work that blocks.
+    pub(super) async fn read(
         &self,
         shape: ObjectShape,
         block: u32,

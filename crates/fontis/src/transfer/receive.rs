@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use super::coming::Coming;
 use super::gate::{Gate, TOO_MANY};
 use super::get::meanwhile;
 use super::guesses::{GUESSED, Guesses};
@@ -251,6 +252,7 @@ async fn take(
         Some(
             Request::Get { id, .. }
             | Request::Begin { id, .. }
+            | Request::Carry { id, .. }
             | Request::Join { id, .. }
             | Request::Share { id, .. },
         ) => {
@@ -349,11 +351,12 @@ async fn receive(
     let name = manifest.name().to_owned();
     events(ServerEvent::Started { remote, name: name.clone(), bytes: shape.size });
     let values = Values::Handed(values);
+    let object = Coming::Object(object);
     let stored = incoming.receive(connection, id, object, values, |_, _| {}).await?;
     let (bytes, duration) = (shape.size, moment::now() - begin);
-    let Stored { path, hash, stats, left_out } = stored;
+    let Stored { path, hash, stats, sctp, left_out } = stored;
     let LeftOut { links, names, attributes, .. } = left_out;
-    let report = Report { name, path, bytes, resumed, hash, duration, stats, left_out };
+    let report = Report { name, path, bytes, resumed, hash, duration, stats, sctp, left_out };
     events(ServerEvent::Finished { remote, report: Box::new(report) });
     Ok(Response::Stored { id, links, names, attributes })
 }

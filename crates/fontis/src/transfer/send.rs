@@ -163,6 +163,7 @@ async fn send_one(
         hash: tree.root().to_hex().to_string(),
         duration: moment::now() - begin,
         stats,
+        sctp: None,
         left_out,
     })
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use fontis_proto::dfcp::{CloseReason, DfcpStats, Held, SendOptions};
+use fontis_proto::dfcp::{CloseReason, DfcpStats, SendOptions};
 use tokio::sync::{mpsc, oneshot};
 
 use super::cast::{CastStatus, Caster};
@@ -16,15 +16,18 @@ use super::gate::{Gate, Pass, TOO_MANY};
 use super::guesses::{GUESSED, Guesses};
 use super::message::{NO_SECRET, NOT_HERE, Named, Request, Response, decode, encode};
 use super::outgoing::{CODE_COMPLETE, IN_TURN, Outgoing, Tree, key_text, lost};
+use super::over_sctp::{NOT_OVER_SCTP, SctpCarrier};
 use super::pace::Pace;
 use super::pieces::encode_around;
 use super::swarm::{Newcomer, Swarm, Swarms};
+use super::wanted::{Begun, Get, Join, Share, Wanted};
 use super::{Report, ServerEvent, TransferError};
 use crate::connection::Connection;
 use crate::endpoint::Endpoint;
 use crate::hash_cache::HashCache;
 use crate::moment;
 use crate::name;
+use crate::sctp::SctpEndpoint;
 use crate::source::{Source, SourceError, SourceOptions};
 use crate::task;
 use crate::url::Secret;
@@ -40,7 +43,7 @@ pub struct FileServer {
 }
 
 /// Requests whose client first reports its held part: what it says, or a sign of life.
-type Waiting = Mutex<HashMap<u32, mpsc::UnboundedSender<Option<Held>>>>;
+type Waiting = Mutex<HashMap<u32, mpsc::UnboundedSender<Option<Begun>>>>;
 
 /// The time in which a client has to go on with its request.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -66,6 +69,7 @@ struct Shared {
     trees: HashCache,
     gate: Arc<Gate>,
     swarms: Swarms,
+    sctp: Option<SctpCarrier>,
 }
 
 /// A connection and its requests.
@@ -115,7 +119,8 @@ impl FileServer {
         let trees = HashCache::new(CACHED_TREES);
         let options = SourceOptions::default();
         let swarms = Swarms::new(endpoint.public_key());
-        let shared = Shared { root, secret, options, trees, gate: Gate::new(), swarms };
+        let gate = Gate::new();
+        let shared = Shared { root, secret, options, trees, gate, swarms, sctp: None };
         Self { endpoint, shared: Arc::new(shared), patience: PATIENCE }
     }
 
@@ -142,6 +147,19 @@ impl FileServer {
             shared.options = options;
         }
         self
+    }
+
+    /// The same, sending over SCTP, too, from sockets of `endpoint`, to clients that ask for that.
+    /// It begins to accept them at once.
+    ///
+    /// # Errors
+    /// If a socket has no address.
+    pub fn with_sctp(mut self, endpoint: &SctpEndpoint) -> std::io::Result<Self> {
+        let carrier = SctpCarrier::start(endpoint)?;
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.sctp = Some(carrier);
+        }
+        Ok(self)
     }
 
     /// The same, giving a client `patience` to go on with its request, and ten times that to take
@@ -216,54 +234,11 @@ impl FileServer {
     }
 }
 
-/// What a client asks for.
-enum Wanted {
-    /// An object.
-    Object(Get),
-    /// To take part in a cast.
-    Part(Join),
-    /// To take part in a swarm.
-    Swarm(Share),
-}
-
-impl Wanted {
-    /// The request's number, and the secret that it carries.
-    fn claim(&self) -> (u32, &[u8]) {
-        match self {
-            Self::Object(Get { id, secret, .. })
-            | Self::Part(Join { id, secret, .. })
-            | Self::Swarm(Share { id, secret, .. }) => (*id, secret),
-        }
-    }
-}
-
 impl Shared {
     /// Whether a request lacks the secret.
     fn is_guess(&self, wanted: &Wanted) -> bool {
         self.secret.as_ref().is_some_and(|own| !own.is(wanted.claim().1))
     }
-}
-
-/// A request to take part in a swarm.
-struct Share {
-    id: u32,
-    secret: Vec<u8>,
-    named: Named,
-}
-
-/// A request to take part in a cast.
-struct Join {
-    id: u32,
-    secret: Vec<u8>,
-    path: String,
-}
-
-/// A request for an object.
-struct Get {
-    id: u32,
-    secret: Vec<u8>,
-    path: String,
-    resume: bool,
 }
 
 impl Client {
@@ -285,9 +260,10 @@ impl Client {
                 return Some(Wanted::Swarm(Share { id, secret, named }));
             }
             Some(Request::Begin { id, holding }) => {
-                if let Some(waiting) = lock(&self.waiting).remove(&id) {
-                    let _ = waiting.send(Some(Held::from(holding)));
-                }
+                self.begin(id, Begun { held: holding.into(), carry: None });
+            }
+            Some(Request::Carry { id, holding, key }) => {
+                self.begin(id, Begun { held: holding.into(), carry: Some(key) });
             }
             Some(Request::Checking { id }) => {
                 if let Some(waiting) = lock(&self.waiting).get(&id) {
@@ -310,6 +286,12 @@ impl Client {
         None
     }
 
+    fn begin(&self, id: u32, begun: Begun) {
+        if let Some(waiting) = lock(&self.waiting).remove(&id) {
+            let _ = waiting.send(Some(begun));
+        }
+    }
+
     fn refuse(&self, wanted: &Wanted, text: &str) {
         self.respond(&Response::Error { id: wanted.claim().0, text: text.to_owned() });
     }
@@ -320,18 +302,18 @@ impl Client {
 
     /// Waits until the client has said which part of an object it holds. It may take its time as
     /// long as it gives signs of life.
-    async fn held(
+    async fn begun(
         &self,
         id: u32,
-        mut said: mpsc::UnboundedReceiver<Option<Held>>,
+        mut said: mpsc::UnboundedReceiver<Option<Begun>>,
         patience: Duration,
-    ) -> Result<Held, TransferError> {
+    ) -> Result<Begun, TransferError> {
         let connection = &self.connection;
         loop {
             tokio::select! {
                 biased;
                 next = task::timeout(patience, said.recv()) => match next {
-                    Ok(Some(Some(held))) => return Ok(held),
+                    Ok(Some(Some(begun))) => return Ok(begun),
                     Ok(Some(None)) => {}
                     Ok(None) => return Err(lost(connection)),
                     Err(_) => {
@@ -390,6 +372,7 @@ async fn invite(
             hash: caster.tree().root().to_hex().to_string(),
             duration: moment::now() - begin,
             stats: DfcpStats::default(),
+            sctp: None,
             left_out: caster.source().left_out().clone(),
         };
         events(ServerEvent::Finished { remote, report: Box::new(report) });
@@ -445,6 +428,7 @@ async fn admit(
                 hash: swarm.hash(),
                 duration: moment::now() - begin,
                 stats: client.connection.stats().await.unwrap_or_default(),
+                sctp: None,
                 left_out: swarm.left_out(),
             };
             events(ServerEvent::Finished { remote, report: Box::new(report) });
@@ -535,7 +519,8 @@ async fn answer(
             connection.send_pieces(pieces, IN_TURN);
         }
     }
-    let held = if resume { client.held(id, said, patience).await? } else { Held::default() };
+    let begun = if resume { client.begun(id, said, patience).await? } else { Begun::default() };
+    let Begun { held, carry } = begun;
     let resumed = outgoing.held_bytes(&held);
     let name = outgoing.source.manifest().name().to_owned();
     let bytes = outgoing.source.size();
@@ -544,8 +529,26 @@ async fn answer(
     let _sending = pass.sending(bytes).await;
     let sending_patience = Some(patience * PATIENCE_SENDING);
     let told = |_, stats| counted = stats;
-    let sending = outgoing.send(connection, id, held, Response::values, sending_patience, told);
-    let tree = sending.await?;
+    let (tree, sctp) = match (carry, &outgoing.tree, &shared.sctp) {
+        (None, ..) => {
+            let sending =
+                outgoing.send(connection, id, held, Response::values, sending_patience, told);
+            (sending.await?, None)
+        }
+        (Some(key), Tree::Known(tree), Some(carrier)) => {
+            let patience = patience * PATIENCE_SENDING;
+            let sent = carrier.send(connection, id, &outgoing, &held, &key, patience).await;
+            if let Err(error) = &sent {
+                respond(&Response::Error { id, text: error.to_string() });
+            }
+            (tree.clone(), Some(sent?))
+        }
+        (Some(_), ..) => {
+            let text = NOT_OVER_SCTP.to_owned();
+            respond(&Response::Error { id, text: text.clone() });
+            return Err(TransferError::Refused { remote, text });
+        }
+    };
     if matches!(outgoing.tree, Tree::Unknown(_)) {
         shared.trees.put(&outgoing.source, tree.clone());
     }
@@ -557,6 +560,7 @@ async fn answer(
         hash: tree.root().to_hex().to_string(),
         duration: moment::now() - begin,
         stats: connection.stats().await.unwrap_or(counted),
+        sctp,
         left_out: outgoing.source.left_out().clone(),
     };
     events(ServerEvent::Finished { remote, report: Box::new(report) });

@@ -122,6 +122,7 @@ pub async fn get_from(
         hash: root.to_hex().to_string(),
         duration: moment::now() - begin,
         stats,
+        sctp: None,
         left_out,
     })
 }

@@ -35,9 +35,10 @@ struct Train {
 pub(crate) struct Trains(Vec<Train>);
 
 impl SharedSocket {
-    /// Binds to an address; port 0 lets the system choose. Belongs to the runtime that runs.
-    pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
-        let raw = raw(address, None)?;
+    /// Binds to an address, and to an interface if it is named; port 0 lets the system choose.
+    /// Belongs to the runtime that runs.
+    pub(crate) fn bind(address: SocketAddr, device: Option<&str>) -> io::Result<Self> {
+        let raw = raw(address, device)?;
         raw.set_nonblocking(true)?;
         let state = UdpSocketState::new((&raw).into())?;
         Ok(Self { io: UdpSocket::from_std(raw.into())?, state })
@@ -119,7 +120,8 @@ mod tests {
 
     #[tokio::test]
     async fn datagrams_of_any_lengths_come_whole_and_in_order() {
-        let [a, b] = [(); 2].map(|()| SharedSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap());
+        let [a, b] =
+            [(); 2].map(|()| SharedSocket::bind("127.0.0.1:0".parse().unwrap(), None).unwrap());
         let to = b.local_addr().unwrap();
         let lengths: Vec<usize> =
             (0..500).map(|number: usize| if number % 7 < 5 { 1400 } else { number }).collect();

@@ -101,6 +101,8 @@ pub struct SctpAssociation {
     replies: VecDeque<Reply>,
     events: VecDeque<SctpEvent>,
     closing: Closing,
+    /// Whether its driver has asked for packets since the last acknowledgement.
+    has_polled: bool,
     /// When the peer's window, and nothing else, began to keep this end from sending.
     blocked_since: Option<Time>,
     stats: SctpStats,
@@ -376,6 +378,7 @@ impl SctpAssociation {
             replies: VecDeque::new(),
             events: VecDeque::new(),
             closing: Closing { is_wanted: false, at: Time::MAX, end: Time::MAX },
+            has_polled: true,
             blocked_since: None,
             stats: SctpStats::default(),
             config,

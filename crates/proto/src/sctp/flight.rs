@@ -34,6 +34,16 @@ pub(super) struct Departure {
     /// Its place in the order of all departures of the association.
     pub(super) order: u64,
     pub(super) at: Time,
+    /// Whether it has left the network, come or lost: what left later has come, and no SACK had
+    /// room to tell of this one.
+    pub(super) is_out: bool,
+}
+
+impl Departure {
+    /// Its part of what is in flight, of a chunk of so many bytes.
+    pub(super) const fn load(&self, bytes: u64) -> u64 {
+        if self.is_out { 0 } else { bytes }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

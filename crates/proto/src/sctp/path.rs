@@ -40,6 +40,8 @@ pub(super) struct Path {
     pub(super) after_timeout: bool,
     /// A packet may leave although the window is full: the first that is sent again by reports.
     pub(super) has_fast_packet: bool,
+    /// Whether the window was full when a driver last asked for packets.
+    pub(super) is_limited: bool,
     /// Packets that may still leave before the next acknowledgement.
     pub(super) burst: u32,
     /// When the timer of its data expires (T3-rtx).
@@ -86,6 +88,7 @@ impl Path {
             is_recovering: false,
             after_timeout: false,
             has_fast_packet: false,
+            is_limited: false,
             burst: u32::MAX,
             expires: None,
             failures: 0,

@@ -51,6 +51,10 @@ pub struct Pair {
     /// Packets that left, with their times and the end.
     pub sent: Vec<(Time, usize, SctpTransmit)>,
     pub keeps: bool,
+    /// Packets that the network has lost.
+    pub lost: u64,
+    /// The ends are driven at multiples of this time, with all that has come until then.
+    pub grain: Duration,
     /// Whether applications take their messages.
     pub takes: [bool; 2],
     random: Stream,
@@ -102,6 +106,8 @@ impl Pair {
             queues: Default::default(),
             sent: Vec::new(),
             keeps: false,
+            lost: 0,
+            grain: Duration::ZERO,
             takes: [true; 2],
             random: Stream::new(seed, "network"),
             free: BTreeMap::new(),
@@ -127,7 +133,8 @@ impl Pair {
             let due = due.map(|(at, _)| at.max(self.now));
             let flying = self.flying.first_key_value().map(|((at, _), _)| *at);
             let Some(next) = due.chain(flying).min().filter(|next| *next <= end) else { break };
-            self.now = next;
+            let grain = self.grain.as_nanos().max(1);
+            self.now = Time::from_nanos(next.as_nanos().next_multiple_of(grain));
             again = if last == self.now { again + 1 } else { 0 };
             last = self.now;
             let timeouts: Vec<_> =
@@ -186,6 +193,7 @@ impl Pair {
             let begin = (*free).max(self.now);
             let waiting = way.rate.bytes_in(begin.since(self.now));
             if way.is_down || waiting > way.buffer || self.random.unit() < way.loss {
+                self.lost += 1;
                 continue;
             }
             let out = begin + way.rate.time_for(bytes.len() as u64 + 20);

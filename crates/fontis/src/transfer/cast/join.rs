@@ -141,7 +141,7 @@ pub async fn join_one_way(
 fn report_of(received: Received, begin: Instant) -> Report {
     let Received { name, path, bytes, resumed, hash, left_out } = received;
     let (duration, stats) = (begin.elapsed(), DfcpStats::default());
-    Report { name, path, bytes, resumed, hash, duration, stats, left_out }
+    Report { name, path, bytes, resumed, hash, duration, stats, sctp: None, left_out }
 }
 
 fn tell_of(heard: Heard, progress: &(impl Fn(Progress) + Send + Sync)) {

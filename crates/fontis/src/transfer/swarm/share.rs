@@ -173,6 +173,7 @@ pub async fn share(
         hash: root.to_hex().to_string(),
         duration: moment::now() - begin,
         stats: swarm.stats().await,
+        sctp: None,
         left_out,
     };
     leaves.0 = None;

@@ -10,6 +10,7 @@ use crate::congestion::sample::{Acknowledgement, Phase};
 use crate::sctp::chunk::{SackChunk, StampEcho};
 use crate::sctp::flight::ChunkState;
 use crate::sctp::number;
+use crate::sctp::path::Path;
 
 /// What a SACK says of one path.
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,7 +22,6 @@ pub(super) struct Delivered {
     pub(super) orders: Option<(u64, u64)>,
     /// The departure that had waited longest, before the SACK.
     oldest: Option<u64>,
-    in_flight: u64,
     rtt: Option<Duration>,
     lost: u64,
 }
@@ -60,6 +60,10 @@ fn disjoint<'a>(
     }
     runs
 }
+
+/// A SACK with so many gap blocks may have had no room for the rest: one of dcSCTP, which is
+/// Chromium's, has 20 at most.
+const MAY_BE_CUT: usize = 16;
 
 impl SctpAssociation {
     /// Takes a SACK, and the echo of a stamp beside it.
@@ -100,8 +104,16 @@ impl SctpAssociation {
             if is_moved {
                 self.restore_reneged(&runs);
             }
+            let blocks = sack.gaps.len() + sack.kept.as_ref().map_or(0, SmallVec::len);
+            let told = match runs.last() {
+                Some(last) if blocks >= MAY_BE_CUT => *last.end(),
+                _ => u64::MAX,
+            };
             let packets = sack.packets;
-            self.count_missing(now, &mut delivered, newest_tsn, packets);
+            if told < u64::MAX && delivered.iter().all(|path| path.orders.is_none()) {
+                self.note_untold(told, u32::from(packets).max(1));
+            }
+            self.count_missing(now, &mut delivered, newest_tsn, told, packets);
             self.peer_window = sack.window.into();
             self.peer_buffer = self.peer_buffer.max(self.peer_window);
         }
@@ -125,8 +137,9 @@ impl SctpAssociation {
     }
 
     fn before_sack(&mut self) -> ByPath {
-        let flight = &self.flight;
-        let before = |path: &mut crate::sctp::path::Path| {
+        let (flight, has_polled) = (&self.flight, self.has_polled);
+        let mtu = u64::from(self.config.mtu);
+        let before = |path: &mut Path| {
             let is_live = |tsn: u64, order: u64| {
                 let chunk = flight.get(tsn);
                 chunk.is_some_and(|chunk| chunk.live.iter().any(|live| live.order == order))
@@ -137,9 +150,13 @@ impl SctpAssociation {
                 }
                 path.departures.pop_front();
             }
+            // Of acknowledgements that a driver reads together the first finds the path as it was
+            // when it could last have sent.
+            if has_polled {
+                path.is_limited = path.occupied() + mtu > path.congestion.cwnd();
+            }
             Delivered {
                 oldest: path.departures.front().map(|(_, order)| *order),
-                in_flight: path.occupied(),
                 ..Delivered::default()
             }
         };
@@ -189,7 +206,7 @@ impl SctpAssociation {
             else {
                 continue;
             };
-            path.in_flight = path.in_flight.saturating_sub(bytes);
+            path.in_flight = path.in_flight.saturating_sub(departure.load(bytes));
             if delivered.orders.is_none_or(|(_, last)| departure.order > last) && is_clear {
                 delivered.rtt = Some(now.since(departure.at));
             }
@@ -217,12 +234,40 @@ impl SctpAssociation {
         }
     }
 
-    /// Counts chunks as missing, and those that are missing often enough as lost.
+    /// A full SACK that tells nothing new answers packets that it had no room to tell of: so many
+    /// are on their way no more. Which ones does not matter for what may leave.
+    fn note_untold(&mut self, told: u64, packets: u32) {
+        for _ in 0..packets {
+            let flight = &self.flight;
+            let oldest_of = |path: &Path| {
+                path.departures.iter().copied().find(|(tsn, order)| {
+                    let chunk = flight.get(*tsn).filter(|_| *tsn > told);
+                    let mut live = chunk.iter().flat_map(|chunk| &chunk.live);
+                    live.any(|live| live.order == *order && !live.is_out)
+                })
+            };
+            let oldest = self.paths.iter().enumerate().filter_map(|(at, path)| {
+                let (tsn, order) = oldest_of(path)?;
+                Some((order, tsn, at))
+            });
+            let Some((order, tsn, at)) = oldest.min() else { return };
+            let Some(chunk) = self.flight.get_mut(tsn) else { return };
+            let bytes = chunk.chunk.data.len() as u64;
+            if let Some(live) = chunk.live.iter_mut().find(|live| live.order == order) {
+                live.is_out = true;
+            }
+            self.paths[at].in_flight = self.paths[at].in_flight.saturating_sub(bytes);
+        }
+    }
+
+    /// Counts chunks as missing, and those that are missing often enough as lost. Of TSNs beyond
+    /// `told` the SACK says nothing.
     fn count_missing(
         &mut self,
         now: Time,
         delivered: &mut ByPath,
         newest_tsn: Option<u64>,
+        told: u64,
         packets: u8,
     ) {
         let cmt = self.config.cmt().copied().unwrap_or_default();
@@ -236,6 +281,7 @@ impl SctpAssociation {
                 (false, Some(orders)) => orders,
                 (true, _) => (0, u64::MAX),
             };
+            let mut out = 0;
             for (tsn, order) in &self.paths[at].departures {
                 if *order >= high {
                     break;
@@ -250,10 +296,22 @@ impl SctpAssociation {
                 // before all of them was passed by so many (Iyengar et al. 2006, section 5).
                 let is_before = *order < low && paths == 1;
                 chunk.missing += if is_before { u32::from(packets).max(1) } else { 1 };
-                if chunk.missing >= limit {
+                if chunk.missing < limit {
+                    continue;
+                }
+                if *tsn <= told {
                     lost.push((*tsn, *order));
+                    continue;
+                }
+                // A full SACK does not tell whether it has come, but it is not on its way.
+                let bytes = chunk.chunk.data.len() as u64;
+                if let Some(live) = chunk.live.iter_mut().find(|live| live.order == *order) {
+                    out += live.load(bytes);
+                    live.is_out = true;
                 }
             }
+            let path = &mut self.paths[at];
+            path.in_flight = path.in_flight.saturating_sub(out);
         }
         for (tsn, order) in lost {
             if self.holds(now, tsn, order) {
@@ -279,11 +337,17 @@ impl SctpAssociation {
         let mtu = u64::from(self.config.mtu);
         let wants_streams = self.paths.iter().any(|path| path.congestion.wants_streams());
         let shortest_stream = wants_streams.then(|| self.outbox.shortest());
+        // Acknowledgements that a driver reads together allow what each would have.
+        let has_sent = core::mem::take(&mut self.has_polled);
         for (at, seen) in delivered.iter().enumerate() {
             let order = self.order;
-            let burst = self.config.max_burst.unwrap_or(u32::MAX);
+            // Many packets that a peer reads together it answers with one SACK, which allows what
+            // one for every two of them would.
+            let came = u32::try_from(seen.chunks).unwrap_or(u32::MAX);
+            let came = came.saturating_add(came / 2).saturating_add(1);
+            let burst = self.config.max_burst.map_or(u32::MAX, |burst| burst.max(came));
             let Some(path) = self.paths.get_mut(at) else { continue };
-            path.burst = burst;
+            path.burst = if has_sent { burst } else { path.burst.saturating_add(burst) };
             let Some((low, high)) = seen.orders else { continue };
             path.settle_repairs(high);
             path.acknowledged = path.acknowledged.max(high);
@@ -302,8 +366,9 @@ impl SctpAssociation {
             let window = path.congestion.cwnd();
             let mut acked = if grows { seen.bytes } else { 0 };
             if window < path.congestion.ssthresh() {
-                // One packet for each SACK in slow start (RFC 9260 section 7.2.1).
-                acked = acked.min(mtu);
+                // One packet for each SACK in slow start (RFC 9260 section 7.2.1), which answers
+                // two.
+                acked = acked.min(mtu * (seen.chunks / 2).max(1));
             }
             let srtt = path.estimator.srtt.unwrap_or(path.estimator.rto);
             path.congestion.on_ack(&Acknowledgement {
@@ -316,7 +381,7 @@ impl SctpAssociation {
                 srtt,
                 marked: false,
                 in_flight: path.in_flight,
-                cwnd_limited: seen.in_flight + mtu > window,
+                cwnd_limited: path.is_limited,
                 acked_to: high,
                 sent_to: order,
                 phase: match (path.is_recovering, path.after_timeout) {

@@ -25,7 +25,7 @@ impl SctpAssociation {
         }
         let at = usize::from(departure.path);
         let path = self.paths.get_mut(at)?;
-        path.in_flight = path.in_flight.saturating_sub(bytes);
+        path.in_flight = path.in_flight.saturating_sub(departure.load(bytes));
         path.lost += 1;
         self.stats.lost += 1;
         Some(at)
@@ -141,7 +141,7 @@ impl SctpAssociation {
             let bytes = chunk.chunk.data.len() as u64;
             for departure in core::mem::take(&mut chunk.live) {
                 if let Some(path) = self.paths.get_mut(usize::from(departure.path)) {
-                    path.in_flight = path.in_flight.saturating_sub(bytes);
+                    path.in_flight = path.in_flight.saturating_sub(departure.load(bytes));
                 }
             }
             self.flight.set(tsn, ChunkState::Abandoned);

@@ -9,6 +9,7 @@ use crate::sctp::message::SctpTransmit;
 impl SctpAssociation {
     /// The next packet to be sent; `None` if there is none before the next deadline.
     pub fn poll(&mut self, now: Time) -> Option<SctpTransmit> {
+        self.has_polled = true;
         self.on_timers(now);
         if let Some(Reply { path, ends, tag, chunks }) = self.replies.pop_front() {
             return Some(self.transmit(path.unwrap_or(0), ends, tag, chunks));

@@ -314,7 +314,7 @@ impl SctpAssociation {
     fn depart(&mut self, now: Time, at: usize, tsn: u64) -> Option<SctpChunk> {
         let order = self.order;
         self.order += 1;
-        self.flight.depart(tsn, Departure { path: at as u8, order, at: now });
+        self.flight.depart(tsn, Departure { path: at as u8, order, at: now, is_out: false });
         let chunk = self.flight.get(tsn)?;
         let bytes = chunk.chunk.data.len() as u64;
         let path = &mut self.paths[at];

@@ -1,16 +1,14 @@
 use bytes::Bytes;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 
-/// Names the purpose of the keys that are derived (BLAKE3, derive_key mode).
-const CALLER: &str = "fontis 2026-11-26 voice of the caller";
-const CALLEE: &str = "fontis 2026-11-26 voice of the callee";
 /// Bytes of the counter before a sealed datagram, and of the tag behind it.
 const COUNTER: usize = 8;
 const TAG: usize = 16;
 
-/// Encrypts the datagrams of one direction, and reads those of the other (ChaCha20-Poly1305). A
-/// datagram that a stranger sends again is a packet of RTP that came before: playout drops it.
-pub(crate) struct Seal {
+/// Encrypts datagrams or messages of one direction, and reads those of the other
+/// (ChaCha20-Poly1305), where another protocol than that of connections carries them. What a
+/// stranger sends again is read again: who reads it must know what has come.
+pub struct Seal {
     ours: LessSafeKey,
     theirs: LessSafeKey,
     sent: u64,
@@ -19,9 +17,9 @@ pub(crate) struct Seal {
 }
 
 impl Seal {
-    /// The keys of one end, from the key that the caller chose for this call.
-    pub(crate) fn new(key: &[u8; 32], is_caller: bool) -> Self {
-        let (ours, theirs) = if is_caller { (CALLER, CALLEE) } else { (CALLEE, CALLER) };
+    /// The keys of one end, from a key that both ends have for this use alone. The purposes name
+    /// the directions: this end's first (BLAKE3, derive_key mode).
+    pub fn new(key: &[u8; 32], [ours, theirs]: [&str; 2]) -> Self {
         let derive = |context| {
             let key = blake3::derive_key(context, key);
             let key = UnboundKey::new(&CHACHA20_POLY1305, &key);
@@ -36,7 +34,8 @@ impl Seal {
         Nonce::assume_unique_for_key(nonce)
     }
 
-    pub(crate) fn seal(&mut self, datagram: &[u8]) -> Bytes {
+    /// Encrypts.
+    pub fn seal(&mut self, datagram: &[u8]) -> Bytes {
         self.sent += 1;
         let counter = self.sent.to_be_bytes();
         let mut sealed = Vec::with_capacity(COUNTER + datagram.len() + TAG);
@@ -54,7 +53,7 @@ impl Seal {
     /// The content of a datagram, and whether no later one has come: only such a one may say where
     /// the peer is, for a stranger can send an old one from anywhere. `None` if it is not the
     /// peer's.
-    pub(crate) fn open(&mut self, sealed: &[u8]) -> Option<(Bytes, bool)> {
+    pub fn open(&mut self, sealed: &[u8]) -> Option<(Bytes, bool)> {
         let (counter, content) = sealed.split_first_chunk::<COUNTER>()?;
         let mut content = content.to_vec();
         let nonce = Self::nonce(*counter);
@@ -74,7 +73,8 @@ mod tests {
     #[test]
     fn only_the_other_end_reads_what_was_sealed_and_nobody_changes_it() {
         let key = [7; 32];
-        let (mut caller, mut callee) = (Seal::new(&key, true), Seal::new(&key, false));
+        let ends = [["a", "b"], ["b", "a"]];
+        let [mut caller, mut callee] = ends.map(|purposes| Seal::new(&key, purposes));
         for text in [b"".as_slice(), b"voice"] {
             let sealed = caller.seal(text);
             assert_eq!(sealed.len(), text.len() + COUNTER + TAG);
@@ -83,7 +83,7 @@ mod tests {
             let again = callee.open(&sealed).expect("it still is");
             assert!(!again.1, "it came before");
             assert_eq!(caller.open(&sealed), None, "its own direction");
-            assert_eq!(Seal::new(&[8; 32], false).open(&sealed), None);
+            assert_eq!(Seal::new(&[8; 32], ["b", "a"]).open(&sealed), None);
             for at in 0..sealed.len() {
                 let mut changed = sealed.to_vec();
                 changed[at] ^= 1;

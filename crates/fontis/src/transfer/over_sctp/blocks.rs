@@ -1,0 +1,171 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use bytes::Bytes;
+use fontis_proto::dfcp::{Held, ObjectShape, SendOptions};
+use fontis_proto::sctp::{SctpData, SctpSend, SctpStats};
+
+use super::super::TransferError;
+use super::super::message::{Holding, Request, Response, decode, encode, safe_text};
+use super::super::outgoing::lost;
+use super::record::{CLIENT, RECORD, Record, SERVER, token};
+use super::{PORT, RECEIVE_BUFFER, SctpInterface, config, no_randomness};
+use crate::connection::{Connection, Received};
+use crate::protection::Seal;
+use crate::sctp::{SctpEndpoint, SctpStream};
+use crate::task;
+
+/// How long the server may take to answer over SCTP.
+const SET_UP: Duration = Duration::from_secs(20);
+/// Blocks that may be there in part: more than the receive buffer holds.
+const MOST_BEGUN: usize = 32;
+
+/// The blocks of an object that come over SCTP.
+pub(in super::super) struct CarriedBlocks {
+    stream: SctpStream,
+    seal: Seal,
+    shape: ObjectShape,
+    /// Blocks of which nothing has come.
+    lacking: BTreeSet<u32>,
+    begun: BTreeMap<u32, Begun>,
+}
+
+/// A block that is there in part.
+struct Begun {
+    data: Vec<u8>,
+    /// The records that it lacks, a bit for each.
+    lacks: u64,
+}
+
+impl CarriedBlocks {
+    /// Asks for what is not held, and makes the association.
+    pub(in super::super) async fn ask(
+        connection: &Connection,
+        id: u32,
+        shape: ObjectShape,
+        held: &Held,
+        interfaces: &[SctpInterface],
+    ) -> Result<Self, TransferError> {
+        let remote = connection.remote_addr();
+        let mut key = [0; 32];
+        getrandom::fill(&mut key).map_err(|_| TransferError::Worker)?;
+        let holding = Holding::from(held);
+        connection.stay();
+        let request = encode(&Request::Carry { id, holding, key });
+        connection.send_message(request, SendOptions::default());
+        let port = carried(connection, id).await?;
+        let peer = SocketAddr::new(remote.ip().to_canonical(), port);
+        let failed = |source| TransferError::Sctp { remote: peer, source };
+        let endpoint = bind(peer, interfaces).map_err(|error| failed(error.into()))?;
+        let config = config([0, PORT], RECEIVE_BUFFER).map_err(no_randomness)?;
+        let stream = task::timeout(SET_UP, endpoint.connect(peer, config)).await;
+        let stream = stream.map_err(|_| TransferError::NoSctp { remote: peer })?;
+        let stream = stream.map_err(failed)?;
+        let token = Bytes::copy_from_slice(&token(&key));
+        stream.send(SctpSend::default(), token).await.map_err(failed)?;
+        let is_held = |block: &u32| held.done().iter().any(|run| run.contains(block));
+        let lacking = (0..shape.blocks().unwrap_or(0)).filter(|block| !is_held(block)).collect();
+        let seal = Seal::new(&key, [CLIENT, SERVER]);
+        Ok(Self { stream, seal, shape, lacking, begun: BTreeMap::new() })
+    }
+
+    pub(in super::super) const fn shape(&self) -> ObjectShape {
+        self.shape
+    }
+
+    pub(in super::super) fn stats(&self) -> SctpStats {
+        self.stream.stats()
+    }
+
+    pub(in super::super) fn abort(self) {
+        self.stream.abort();
+    }
+
+    /// The next block that is whole.
+    pub(in super::super) async fn next(
+        &mut self,
+        connection: &Connection,
+    ) -> Result<Received, TransferError> {
+        let remote = connection.remote_addr();
+        loop {
+            let message = tokio::select! {
+                biased;
+                message = self.stream.recv() => message,
+                _ = connection.closed() => return Err(lost(connection)),
+            };
+            let bytes = match message {
+                Ok(Some(message)) => match message.data {
+                    SctpData::Bytes(bytes) => bytes,
+                    SctpData::Counted(_) => continue,
+                },
+                Ok(None) => return Err(TransferError::Abandoned { remote }),
+                Err(source) => return Err(TransferError::Sctp { remote, source }),
+            };
+            // What the server has not sealed is a stranger's.
+            let Some((bytes, _)) = self.seal.open(&bytes) else { continue };
+            let what = "a part of no block";
+            let record = Record::decode(&bytes, &self.shape);
+            let record = record.ok_or(TransferError::Protocol { remote, what })?;
+            let block = record.block;
+            match self.take(&record) {
+                Ok(Some(data)) => return Ok(Received::Block(block, data)),
+                Ok(None) => {}
+                Err(what) => return Err(TransferError::Protocol { remote, what }),
+            }
+        }
+    }
+
+    /// Takes a record; returns its block if that is whole.
+    fn take(&mut self, record: &Record) -> Result<Option<Bytes>, &'static str> {
+        let Record { block, number, content } = record;
+        if self.lacking.remove(block) {
+            if self.begun.len() >= MOST_BEGUN {
+                return Err("parts of too many blocks at once");
+            }
+            let len = self.shape.block_len(*block);
+            let lacks = u64::MAX >> (64 - len.div_ceil(RECORD).clamp(1, 64));
+            self.begun.insert(*block, Begun { data: vec![0; len as usize], lacks });
+        }
+        // What has come whole comes again if a stranger sends it again.
+        let Some(begun) = self.begun.get_mut(block) else { return Ok(None) };
+        let start = (number * RECORD) as usize;
+        begun.data[start..start + content.len()].copy_from_slice(content);
+        begun.lacks &= !(1 << number);
+        if begun.lacks != 0 {
+            return Ok(None);
+        }
+        Ok(self.begun.remove(block).map(|begun| begun.data.into()))
+    }
+}
+
+/// The server's UDP port.
+async fn carried(connection: &Connection, id: u32) -> Result<u16, TransferError> {
+    let remote = connection.remote_addr();
+    loop {
+        let message = connection.recv_message().await.ok_or_else(|| lost(connection))?;
+        match decode::<Response>(&message.data) {
+            Some(Response::Carried { id: of, port }) if of == id => return Ok(port),
+            Some(Response::Error { id: of, text }) if of == id => {
+                return Err(TransferError::Refused { remote, text: safe_text(&text) });
+            }
+            Some(_) => {}
+            None => return Err(TransferError::Protocol { remote, what: "an unreadable message" }),
+        }
+    }
+}
+
+/// An endpoint with the addresses that lead to `peer`.
+fn bind(peer: SocketAddr, interfaces: &[SctpInterface]) -> std::io::Result<SctpEndpoint> {
+    let fitting = interfaces.iter().filter(|one| one.address.is_ipv4() == peer.is_ipv4());
+    let fitting: Vec<_> =
+        fitting.map(|one| (SocketAddr::new(one.address, 0), one.name.as_deref())).collect();
+    if !fitting.is_empty() {
+        return SctpEndpoint::bind_on(&fitting);
+    }
+    let any: IpAddr = match peer {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    SctpEndpoint::bind(&[SocketAddr::new(any, 0)])
+}
