@@ -67,9 +67,10 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         "app": {"analysis"},
         "host": {"analysis", "app", "settings"},
         "world": {"app", "host"},
+        "swarm": set(),
         "recording": {"analysis"},
-        "experiment": {"analysis", "app", "host", "recording", "world"},
-        "scenario": {"analysis", "app", "experiment", "host", "settings", "world"},
+        "experiment": {"analysis", "app", "host", "recording", "swarm", "world"},
+        "scenario": {"analysis", "app", "experiment", "host", "settings", "swarm", "world"},
     },
 }
 

@@ -23,5 +23,5 @@ def test_a_notebook_runs_from_top_to_bottom(path: Path, tmp_path):
     assert len(shown) >= 3 and not list(folder.iterdir())
 
 
-def test_there_are_four():
-    assert [path.stem for path in NOTEBOOKS] == ["first-scenario", "first-sweep", "first-transfer", "what-is-fair"]
+def test_there_are_five():
+    assert [path.stem for path in NOTEBOOKS] == ["a-swarm", "first-scenario", "first-sweep", "first-transfer", "what-is-fair"]

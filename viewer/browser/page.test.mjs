@@ -28,6 +28,16 @@ protocol = "${protocol}"
 app = "object"
 size = "2 MB"
 `;
+const swarm = (id, peers) => `
+[scenario]
+id = "${id}"
+duration = "300 s"
+[swarm]
+peers = ${peers}
+blocks = 64
+up_ratio = 8
+liars = 1
+`;
 const recording = (id) => join(folder, id, "00000");
 
 let browser;
@@ -42,6 +52,14 @@ before(async () => {
     const file = join(folder, `${id}.toml`);
     writeFileSync(file, scenario(id, protocol));
     await run("sim", file, "--packets", "--pcap", "--seed", "3", "-o", folder);
+  }
+  for (const [id, peers] of [
+    ["SWARM", 24],
+    ["CROWD", 1000],
+  ]) {
+    const file = join(folder, `${id}.toml`);
+    writeFileSync(file, swarm(id, peers));
+    await run("sim", file, "--packets", "--seed", "3", "-o", folder);
   }
   ({ browser, page } = await open(1200, 800));
 });
@@ -300,6 +318,36 @@ test("a real transfer under way is followed, block after block", async () => {
   await until("its last block is shown", async () => (await blocks()) >= Math.max(first, 4));
 });
 
+test("a swarm shows who fed whom, and who lied", async () => {
+  const { problems } = await show("", recording("SWARM"));
+  assert.match(await ladder().getAttribute("aria-label"), /who fed each of 25 nodes/);
+  assert.equal(await ladder().getAttribute("data-mode"), "bars");
+  assert.equal(await page.locator("#colour").inputValue(), "sender");
+  const findings = await page.locator("#findings").innerText();
+  assert.match(findings, /25 nodes, \d+ blocks/);
+  assert.match(findings, /origin was the bottleneck until [\d.]+ s/);
+  assert.match(findings, /peer \d+ fed \d/);
+  assert.match(findings, /peer \d+ sent \d+ blocks that are wrong/);
+  await overPacket();
+  assert.match(await page.locator("#tip").innerText(), /block\s+\d+, 1048576 B\s+from\s+(origin|peer)/);
+  // What one node gave.
+  await page.locator("#flow").selectOption("0");
+  await drawn();
+  const some = Number(await ladder().getAttribute("data-packets"));
+  assert.ok(some >= 64 && some < 24 * 64, String(some));
+  assert.deepEqual(problems, []);
+});
+
+test("a swarm of a thousand is drawn pixel by pixel", async () => {
+  const { problems } = await show("#view=exchange", recording("CROWD"));
+  assert.match(await ladder().getAttribute("aria-label"), /who fed each of 1001 nodes/);
+  assert.equal(await ladder().getAttribute("data-mode"), "density");
+  assert.ok(Number(await ladder().getAttribute("data-packets")) >= 64_000);
+  for (let i = 0; i < 7; i++) await key("+");
+  assert.equal(await ladder().getAttribute("data-mode"), "bars");
+  assert.deepEqual(problems, []);
+});
+
 test("the playground simulates in the page, also as one file without a server", async () => {
   const out = join(folder, "index.html");
   await run("view", "--playground", "--export", out);
@@ -334,4 +382,6 @@ test("pictures are as they were", async () => {
   await compare(page, "timeline");
   await show("", recording("TCP"), recording("DFCP"));
   await compare(page, "compare");
+  await show("#view=exchange", recording("SWARM"));
+  await compare(page, "swarm");
 });

@@ -10,6 +10,7 @@ import { tellFindings, tellFollow } from "./sidebar";
 import { type Colour, INITIAL, type Shown, Store, toHash, type View } from "./state";
 import { TimelineView } from "./timeline";
 import { Fate, type Finding, isOf, Mark, seconds, type Trace } from "./trace";
+import { isSwarm } from "./ways";
 
 const element = <T extends HTMLElement>(id: string): T => {
   const found = document.getElementById(id);
@@ -30,7 +31,9 @@ export class App {
     remember: (shown: Shown) => void,
     private loadPart?: (index: number, span: [number, number]) => Promise<Trace>,
   ) {
-    this.store = new Store(initial, this.end(), remember);
+    // In a swarm the question is who fed whom.
+    const colour = initial.colour === "kind" && this.traces.some(({ trace }) => isSwarm(trace)) ? "sender" : initial.colour;
+    this.store = new Store({ ...initial, colour }, this.end(), remember);
     this.store.onDraw(() => this.tell());
     this.controls();
     this.keyboard();

@@ -48,6 +48,9 @@ export function colourOf(trace: Trace, packet: number, by: Colour): number {
       return trace.flow[packet];
     case "block":
       return trace.block[packet];
+    case "sender":
+      // The first is the origin of a swarm: nobody else has its colour.
+      return trace.from[packet] === 0 ? 0 : 1 + ((trace.from[packet] - 1) % 7);
   }
 }
 
@@ -78,6 +81,11 @@ function entriesOf(trace: Trace, by: Colour): Entry[] {
       return trace.flows.slice(0, 8).map((flow, index) => ({ name: flow.name, index }));
     case "block":
       return [{ name: "a colour for each block, again after eight", index: 0 }];
+    case "sender": {
+      const [first, ...others] = trace.lanes.map(({ name }, index) => ({ name: `sent by ${name}`, index }));
+      if (others.length <= 7) return [first, ...others];
+      return [first, { name: "a colour for each other sender, again after seven", index: 1 }];
+    }
   }
 }
 

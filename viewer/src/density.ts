@@ -29,7 +29,7 @@ export function drawDensity(
     if (!isOf(trace, i, store.shown)) continue;
     const row = Math.floor((trace.sent[i] - from) * scale);
     if (row < 0 || row >= rows) continue;
-    const here = trace.from[i] * 256 + trace.to[i];
+    const here = trace.from[i] * 65536 + trace.to[i];
     if (here !== pair || !bins) {
       pair = here;
       bins = pairs.get(here);
@@ -53,7 +53,7 @@ export function drawDensity(
     }
   }
   for (const [lanes, bins] of pairs) {
-    const [x0, x1] = [place(lanes >> 8), place(lanes & 255)];
+    const [x0, x1] = [place(Math.floor(lanes / 65536)), place(lanes % 65536)];
     const reach = (x1 - x0) * 0.48;
     for (let c = 0; c < categories; c++) {
       context.fillStyle = c === 9 ? colours.lost : c === 8 ? colours.again : colours.list[c];

@@ -1,10 +1,12 @@
 /** What there is to say of a packet. */
 
-import { duration, Fate, hopsOf, markNames, NOWHERE, seconds, type Trace } from "./trace";
+import { duration, Fate, hopsOf, Mark, markNames, NOWHERE, seconds, type Trace } from "./trace";
+import { isSwarm } from "./ways";
 
 export type Fact = [string, string];
 
 export function factsOf(trace: Trace, i: number): Fact[] {
+  if (isSwarm(trace)) return blockFacts(trace, i);
   const flow = trace.flows[trace.flow[i]];
   const lane = (index: number) => trace.lanes[index]?.name ?? "?";
   const estimated = markNames(trace, trace.mark[i]).includes("estimated") ? " (estimated)" : "";
@@ -39,6 +41,19 @@ export function factsOf(trace: Trace, i: number): Fact[] {
   const marks = markNames(trace, trace.mark[i]).filter((name) => name !== "estimated");
   if (marks.length) facts.push(["marks", marks.join(", ")]);
   return facts;
+}
+
+/** What there is to say of a block on its way between nodes of a swarm. */
+function blockFacts(trace: Trace, i: number): Fact[] {
+  const took = duration(trace.ended[i] - trace.sent[i]);
+  const fate = trace.fate[i] === Fate.Lost ? "cut off" : trace.mark[i] & Mark.Useless ? "wrong" : "came";
+  return [
+    ["block", `${trace.block[i]}, ${trace.size[i]} B`],
+    ["from", trace.lanes[trace.from[i]].name],
+    ["to", trace.lanes[trace.to[i]].name],
+    ["begun", seconds(trace.sent[i])],
+    [fate, `${seconds(trace.ended[i])}, after ${took}`],
+  ];
 }
 
 export function table(facts: Fact[]): HTMLTableElement {

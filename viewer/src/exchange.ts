@@ -8,6 +8,7 @@ import { colourOf, isLost, palette } from "./colours";
 import { drawDensity } from "./density";
 import type { Store } from "./state";
 import { Fate, hopsOf, isOf, Mark, NOWHERE, seconds, type Trace, underWay } from "./trace";
+import { type Frame, isSwarm, Ways } from "./ways";
 
 const HEAD = 44;
 const FOOT = 8;
@@ -30,6 +31,8 @@ export class ExchangeView {
   private visible: number[] = [];
   private hovered = -1;
   private flowOfLanes: number | null | undefined = undefined;
+  /** Of a swarm, what draws it. */
+  private ways?: Ways;
 
   constructor(
     parent: HTMLElement,
@@ -46,6 +49,7 @@ export class ExchangeView {
     const context = this.canvas.getContext("2d");
     if (!context) throw new Error("this browser has no canvas");
     this.context = context;
+    this.ways = isSwarm(trace) ? new Ways(trace, store) : undefined;
     new ResizeObserver(() => this.resize()).observe(parent);
     this.listen();
     store.onDraw(() => this.draw());
@@ -54,6 +58,7 @@ export class ExchangeView {
   /** Shows another trace. */
   show(trace: Trace): void {
     this.trace = trace;
+    this.ways = isSwarm(trace) ? new Ways(trace, this.store) : undefined;
     this.flowOfLanes = undefined;
     this.hovered = -1;
     this.store.request();
@@ -101,6 +106,11 @@ export class ExchangeView {
     return LEFT + (index / gaps) * (this.width - LEFT - RIGHT);
   }
 
+  private frame(): Frame {
+    const ratio = window.devicePixelRatio || 1;
+    return { left: LEFT, width: this.width - LEFT - 10, top: HEAD, height: this.height - HEAD - FOOT, ratio };
+  }
+
   private y(time: number): number {
     const [from, until] = this.store.span();
     return HEAD + ((time - from) / (until - from)) * (this.height - HEAD - FOOT);
@@ -120,6 +130,10 @@ export class ExchangeView {
     context.fillStyle = colours.background;
     context.fillRect(0, 0, this.width, this.height);
     this.drawAxis();
+    if (this.ways) {
+      this.drawSwarm(this.ways, from, until);
+      return;
+    }
     const [first, last] = underWay(trace, from, until);
     context.save();
     context.beginPath();
@@ -143,16 +157,7 @@ export class ExchangeView {
       this.drawLines();
     }
     this.drawFollowed();
-    if (store.cursor !== null) {
-      context.strokeStyle = colours.faint;
-      context.setLineDash([2, 3]);
-      context.beginPath();
-      const y = Math.round(this.y(store.cursor)) + 0.5;
-      context.moveTo(LEFT - 10, y);
-      context.lineTo(this.width - 10, y);
-      context.stroke();
-      context.setLineDash([]);
-    }
+    this.drawCursor();
     context.restore();
     this.drawLanes();
     const what = far ? "how many packets left, by time" : `${count} packets`;
@@ -160,6 +165,45 @@ export class ExchangeView {
     this.canvas.setAttribute("aria-label", label);
     this.canvas.dataset.packets = String(count);
     this.canvas.dataset.mode = far ? "density" : "lines";
+  }
+
+  /** Nodes that feed each other, in place of packets between hosts. */
+  private drawSwarm(ways: Ways, from: number, until: number): void {
+    const { context, trace, store } = this;
+    const frame = this.frame();
+    context.save();
+    context.beginPath();
+    context.rect(0, HEAD, this.width, this.height - HEAD);
+    context.clip();
+    const { count, far } = ways.draw(context, frame);
+    context.strokeStyle = palette().select;
+    context.lineWidth = 2;
+    for (const i of new Set([...followed(trace, store.shown.follow).slice(0, MOST_LINES), this.hovered])) {
+      if (i >= 0 && i < trace.count) context.strokeRect(...ways.box(i, frame));
+    }
+    context.lineWidth = 1;
+    this.drawCursor();
+    context.restore();
+    context.fillStyle = palette().background;
+    context.fillRect(0, 0, this.width, HEAD - 7);
+    ways.heads(context, frame);
+    const label = `${this.name}: who fed each of ${trace.lanes.length} nodes from ${seconds(from)} to ${seconds(until)}, ${count} blocks`;
+    this.canvas.setAttribute("aria-label", label);
+    this.canvas.dataset.packets = String(count);
+    this.canvas.dataset.mode = far ? "density" : "bars";
+  }
+
+  private drawCursor(): void {
+    const { context, store } = this;
+    if (store.cursor === null) return;
+    context.strokeStyle = palette().faint;
+    context.setLineDash([2, 3]);
+    context.beginPath();
+    const y = Math.round(this.y(store.cursor)) + 0.5;
+    context.moveTo(LEFT - 10, y);
+    context.lineTo(this.width - 10, y);
+    context.stroke();
+    context.setLineDash([]);
   }
 
   private drawAxis(): void {
@@ -326,6 +370,7 @@ export class ExchangeView {
 
   /** The packet at a place, or -1. */
   hit(x: number, y: number): number {
+    if (this.ways) return this.ways.hit(x, y, this.frame());
     let best = -1;
     let least = NEAR;
     for (const i of this.visible) {
@@ -400,7 +445,9 @@ export function followed(trace: Trace, follow: Store["shown"]["follow"]): number
   if (follow.what === "packet") return follow.packet < trace.count ? [follow.packet] : [];
   const all: number[] = [];
   for (let i = 0; i < trace.count; i++) {
-    if (trace.flow[i] !== follow.flow || trace.len[i] === 0) continue;
+    // A block of a swarm is the same whoever sends it.
+    const isOther = trace.flow[i] !== follow.flow && !isSwarm(trace);
+    if (isOther || trace.len[i] === 0) continue;
     const hit =
       follow.what === "block"
         ? trace.block[i] === follow.block && trace.channel[i] === follow.channel && trace.kind[i] <= 1

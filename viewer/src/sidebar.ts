@@ -4,6 +4,7 @@ import { factsOf, table } from "./details";
 import type { Named } from "./load";
 import type { Follow } from "./state";
 import { type Finding, seconds, type Trace } from "./trace";
+import { isSwarm } from "./ways";
 
 export interface Places {
   /** The URL of a finding's place. */
@@ -60,6 +61,7 @@ function summary(trace: Trace): string {
     }
   }
   const flows = trace.flows.length === 1 ? "" : `, ${trace.flows.length} flows`;
+  if (isSwarm(trace)) return `${seconds(trace.end)}, ${trace.lanes.length} nodes, ${trace.total} blocks, ${lost} cut off.`;
   return `${seconds(trace.end)}, ${trace.total} packets, ${lost} lost, ${again} sent again${flows}.`;
 }
 

@@ -1,7 +1,7 @@
 /** What is shown: all of it is in the URL, so that a view can be sent to somebody. */
 
 export type View = "both" | "exchange" | "timeline";
-export type Colour = "kind" | "path" | "flow" | "block";
+export type Colour = "kind" | "path" | "flow" | "block" | "sender";
 export type Follow =
   | { what: "packet"; packet: number }
   | { what: "block"; flow: number; channel: number; block: number }
@@ -36,7 +36,7 @@ export const INITIAL: Shown = {
 };
 
 const VIEWS: View[] = ["both", "exchange", "timeline"];
-const COLOURS: Colour[] = ["kind", "path", "flow", "block"];
+const COLOURS: Colour[] = ["kind", "path", "flow", "block", "sender"];
 
 export function toHash(shown: Shown): string {
   const parts: string[] = [];

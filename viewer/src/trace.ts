@@ -5,7 +5,7 @@
 
 export interface Lane {
   name: string;
-  kind: "host" | "queue";
+  kind: "host" | "queue" | "node";
 }
 
 export interface Counts {
@@ -73,14 +73,14 @@ export interface Trace {
   flow: Uint16Array;
   channel: Uint16Array;
   mark: Uint16Array;
-  from: Uint8Array;
-  to: Uint8Array;
+  from: Uint16Array;
+  to: Uint16Array;
   path: Uint8Array;
   kind: Uint8Array;
   fate: Uint8Array;
-  place: Uint8Array;
+  place: Uint16Array;
   hopPacket: Uint32Array;
-  hopLane: Uint8Array;
+  hopLane: Uint16Array;
   hopEnter: Float64Array;
   hopLeave: Float64Array;
   blocks: {
@@ -110,7 +110,7 @@ export const Mark = {
   Estimated: 0x40,
   Copy: 0x80,
 } as const;
-export const NOWHERE = 255;
+export const NOWHERE = 65535;
 
 const ARRAYS = { f64: Float64Array, f32: Float32Array, u32: Uint32Array, u16: Uint16Array, u8: Uint8Array };
 const MAGIC = "FONTISTR";
@@ -127,7 +127,7 @@ export function decode(buffer: ArrayBuffer): Trace {
   const magic = new TextDecoder().decode(new Uint8Array(buffer, 0, Math.min(8, buffer.byteLength)));
   if (magic !== MAGIC || buffer.byteLength < 16) throw new Error("this is no trace of Fontis");
   const version = view.getUint32(8, true);
-  if (version !== 1) throw new Error(`this is a trace of version ${version}; this page reads version 1`);
+  if (version !== 2) throw new Error(`this is a trace of version ${version}; this page reads version 2`);
   const length = view.getUint32(12, true);
   if (16 + length > buffer.byteLength) throw new Error("the trace is cut off in its head");
   const head = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 16, length)));
@@ -178,14 +178,14 @@ export function decode(buffer: ArrayBuffer): Trace {
     flow: column("flow", "u16"),
     channel: column("channel", "u16"),
     mark: column("marks", "u16"),
-    from: column("from", "u8"),
-    to: column("to", "u8"),
+    from: column("from", "u16"),
+    to: column("to", "u16"),
     path: column("path", "u8"),
     kind: column("kind", "u8"),
     fate: column("fate", "u8"),
-    place: column("place", "u8"),
+    place: column("place", "u16"),
     hopPacket: column("hop_packet", "u32"),
-    hopLane: column("hop_lane", "u8"),
+    hopLane: column("hop_lane", "u16"),
     hopEnter: column("hop_enter", "f64"),
     hopLeave: column("hop_leave", "f64"),
     blocks: {

@@ -9,7 +9,7 @@ test("what is no trace is refused with what is wrong", () => {
   bytes.set(new TextEncoder().encode("FONTISTR"));
   bytes[8] = 9;
   expect(() => decode(bytes.buffer)).toThrow("version 9");
-  bytes[8] = 1;
+  bytes[8] = 2;
   bytes[13] = 1;
   expect(() => decode(bytes.buffer)).toThrow("cut off");
 });

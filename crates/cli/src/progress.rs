@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, stderr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use fontis::transfer::Progress;
 use fontis_proto::dfcp::DfcpStats;
@@ -123,6 +123,18 @@ impl Tracker {
                 let what = "seems to hold another key than the one given";
                 self.note(&format!("{remote} {what}: trying on, in case that is a lie"));
             }
+            Progress::Fed { remote, keys, block, bytes, took }
+                if matches!(self.show, Show::Events) =>
+            {
+                let [from, to] = *keys;
+                let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                json::say(&serde_json::json!({
+                    "event": "block", "block": block, "bytes": bytes, "from": from, "to": to,
+                    "remote": remote.to_string(), "seconds": took.as_secs_f64(),
+                    "time": time.as_secs_f64(),
+                }));
+            }
+            Progress::Fed { .. } => {}
             Progress::Met { remote } if matches!(self.show, Show::Events) => {
                 json::say(&serde_json::json!({ "event": "met", "remote": remote.to_string() }));
             }

@@ -138,6 +138,7 @@ pub(crate) fn run_on(args: &Args, platform: Platform) -> Result<(), Failure> {
         for run in &mut runs {
             run.experiment.wire = args.wire;
         }
+        refuse_packets(args, &runs)?;
         let name = name_of(&file);
         if !names.insert(name.clone()) {
             return Err(Failure::Usage(format!("two scenarios are called {name:?}")));
@@ -154,6 +155,18 @@ pub(crate) fn run_on(args: &Args, platform: Platform) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Refuses files of packets of runs that have none.
+fn refuse_packets(args: &Args, runs: &[Run]) -> Result<(), Failure> {
+    let is_swarm = runs.iter().any(|run| run.experiment.swarm.is_some());
+    match [("--pcap", args.pcap), ("--qlog", args.qlog)].into_iter().find(|(_, is_set)| *is_set) {
+        Some((flag, _)) if is_swarm => Err(Failure::Usage(format!(
+            "a swarm is simulated in transfers of blocks, without packets: leave {flag} out; \
+             --packets keeps the blocks' ways for fontis view"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// The scenario's id, or the name of its file.
@@ -259,13 +272,17 @@ fn run_json(name: &str, run: &Run, outcome: &RunOutcome) -> Value {
 }
 
 /// The columns of the table at the end: heading, metric, subjects, decimals.
-const SHOWN: [(&str, &str, usize); 6] = [
+const SHOWN: [(&str, &str, usize); 10] = [
     ("goodput Mbit/s", "goodput", 2),
     ("Jain", "jain", 3),
     ("completed", "completed", 3),
     ("utilisation", "utilisation", 3),
     ("queue packets", "mean_queue", 1),
     ("drop rate", "drop_rate", 5),
+    ("last ÷ T", "swarm_time_ratio", 3),
+    ("p99 ÷ p50", "swarm_spread", 3),
+    ("origin ÷ F", "swarm_origin_share", 3),
+    ("sent ÷ nF", "swarm_sent_share", 3),
 ];
 
 fn print_table(runs: &[Run], outcomes: &[RunOutcome]) {

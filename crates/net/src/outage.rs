@@ -26,6 +26,11 @@ impl Outage {
         Self { at, length, every: Some(every) }
     }
 
+    /// When it begins and ends, if it comes once.
+    pub fn only(&self) -> Option<(Time, Time)> {
+        self.every.is_none().then(|| (self.at, self.at + self.length))
+    }
+
     /// Whether the link is down at `now`.
     pub fn is_down(&self, now: Time) -> bool {
         if now < self.at {

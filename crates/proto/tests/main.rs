@@ -18,6 +18,5 @@ mod published;
 mod rates;
 mod refusals;
 mod sctp;
-mod swarm;
 mod tcp;
 mod untrue;

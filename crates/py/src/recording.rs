@@ -26,7 +26,7 @@ pub(crate) struct Table(RecordBatch);
 /// What was recorded of a run: the tables flow, queue, event and summary.
 #[pyclass(frozen, module = "fontis")]
 pub(crate) struct Recording {
-    tables: [(&'static str, Py<Table>); 5],
+    tables: [(&'static str, Py<Table>); 6],
     metrics: BTreeMap<(String, String), f64>,
     /// Events that the simulator processed.
     #[pyo3(get)]
@@ -141,6 +141,7 @@ impl Recording {
             ("queue", table(recording.queue)?),
             ("event", table(recording.event)?),
             ("message", table(recording.message)?),
+            ("transfer", table(recording.transfer)?),
             ("summary", table(recording.summary)?),
         ];
         Ok(Self { tables, metrics, events, packets, environment })
@@ -176,6 +177,12 @@ impl Recording {
     #[getter]
     fn message(&self, py: Python<'_>) -> Option<Py<Table>> {
         self.table(py, "message")
+    }
+
+    /// The blocks of a swarm: who sent each to whom, and when.
+    #[getter]
+    fn transfer(&self, py: Python<'_>) -> Option<Py<Table>> {
+        self.table(py, "transfer")
     }
 
     /// One number for each metric and subject, over the measurement window.

@@ -230,6 +230,16 @@ fn progress_dict<'py>(py: Python<'py>, progress: &Progress) -> PyResult<Bound<'p
             dict.set_item("event", "met")?;
             dict.set_item("remote", remote.to_string())?;
         }
+        Progress::Fed { remote, keys, block, bytes, took } => {
+            let [from, to] = &**keys;
+            dict.set_item("event", "block")?;
+            dict.set_item("remote", remote.to_string())?;
+            dict.set_item("from", from)?;
+            dict.set_item("to", to)?;
+            dict.set_item("block", block)?;
+            dict.set_item("bytes", bytes)?;
+            dict.set_item("seconds", took.as_secs_f64())?;
+        }
         Progress::Doubted { remote } => {
             dict.set_item("event", "doubted")?;
             dict.set_item("remote", remote.to_string())?;

@@ -11,6 +11,7 @@
 //! | [`app`] | sources of traffic |
 //! | [`host`] | endpoints: a transport with an application; the table of transports |
 //! | [`world`] | nodes, wires, virtual time, observers |
+//! | [`swarm`] | nodes that all send on what they have, in transfers of blocks |
 //! | [`recording`] | tables and metrics |
 //! | [`experiment`] | one run: network, flows, measurement |
 //! | [`scenario`] | experiments as people write them |
@@ -22,6 +23,7 @@ pub mod host;
 pub mod recording;
 pub mod scenario;
 pub mod settings;
+pub mod swarm;
 pub mod world;
 
 pub use experiment::Experiment;

@@ -15,6 +15,7 @@ mod safety;
 mod scenario;
 mod sctp;
 mod support;
+mod swarm;
 mod tcp;
 mod toy;
 mod transfers;

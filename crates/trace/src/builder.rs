@@ -73,15 +73,15 @@ impl Builder {
     }
 
     /// The lane of this name, made if there is none; the last one takes what is beyond the 250th.
-    pub fn lane(&mut self, name: &str, kind: LaneKind) -> u8 {
+    pub fn lane(&mut self, name: &str, kind: LaneKind) -> u16 {
         if let Some(index) = self.lanes.iter().position(|lane| lane.name == name) {
-            return index as u8;
+            return index as u16;
         }
         if self.lanes.len() >= 250 {
             return 249;
         }
         self.lanes.push(Lane { name: name.to_owned(), kind });
-        (self.lanes.len() - 1) as u8
+        (self.lanes.len() - 1) as u16
     }
 
     /// Adds a flow; its data is counted in `unit`.
@@ -195,7 +195,7 @@ impl Builder {
     }
 
     /// A packet passed a queue on its way.
-    pub fn hop(&mut self, handle: Handle, lane: u8, enter: Time, leave: Time) {
+    pub fn hop(&mut self, handle: Handle, lane: u16, enter: Time, leave: Time) {
         let (enter, leave) = (self.relative(enter), self.relative(leave));
         if let Some(open) = self.open.get_mut(&handle) {
             open.hops.push(Hop { packet: 0, lane, enter, leave });
@@ -302,7 +302,7 @@ impl Builder {
     }
 
     /// A packet is lost, at a lane if it is known.
-    pub fn lost(&mut self, handle: Handle, lane: Option<u8>, at: Option<Time>) {
+    pub fn lost(&mut self, handle: Handle, lane: Option<u16>, at: Option<Time>) {
         let at = at.map(|at| self.relative(at));
         let Some(mut open) = self.open.remove(&handle) else { return };
         open.packet.fate = Fate::Lost;

@@ -55,7 +55,7 @@ impl Figure {
         )?;
         self.axis(out)?;
         for (index, lane) in trace.lanes.iter().enumerate() {
-            let x = self.x(index as u8, trace);
+            let x = self.x(index as u16, trace);
             let dashes =
                 if lane.kind == LaneKind::Queue { " stroke-dasharray=\"2 3\"" } else { "" };
             let bottom = height - FOOT;
@@ -193,7 +193,7 @@ impl Figure {
         writeln!(out, "<text x=\"{MARGIN}\" y=\"20\" font-weight=\"bold\">{}</text>", escape(&text))
     }
 
-    fn x(&self, lane: u8, trace: &Trace) -> f64 {
+    fn x(&self, lane: u16, trace: &Trace) -> f64 {
         let gaps = trace.lanes.len().saturating_sub(1).max(1) as f64;
         MARGIN + 40.0 + f64::from(lane) / gaps * (self.width - 2.0 * MARGIN - 80.0)
     }

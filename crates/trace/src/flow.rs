@@ -22,7 +22,7 @@ pub(crate) struct FlowState {
     pub(crate) begun: Option<Time>,
     pub(crate) ended: Time,
     /// By lane: packets lost there.
-    pub(crate) lost_at: BTreeMap<u8, u64>,
+    pub(crate) lost_at: BTreeMap<u16, u64>,
 }
 
 impl FlowState {

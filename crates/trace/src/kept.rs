@@ -67,7 +67,7 @@ impl Kept {
 
     /// Puts hosts that speak first on the left, others on the right, and queues between; gives the
     /// new place of each lane.
-    pub(crate) fn order_lanes(&mut self, lanes: &mut Vec<Lane>) -> Vec<u8> {
+    pub(crate) fn order_lanes(&mut self, lanes: &mut Vec<Lane>) -> Vec<u16> {
         let mut first = vec![true; lanes.len()];
         let mut packets: Vec<&(u64, TracePacket)> = self.packets.iter().collect();
         packets.sort_by_key(|(number, _)| *number);
@@ -80,13 +80,13 @@ impl Kept {
         }
         let place = |lane: &usize| match lanes[*lane].kind {
             LaneKind::Queue => 1,
-            LaneKind::Host if first[*lane] => 0,
-            LaneKind::Host => 2,
+            LaneKind::Host | LaneKind::Node if first[*lane] => 0,
+            LaneKind::Host | LaneKind::Node => 2,
         };
         let mut order: Vec<usize> = (0..lanes.len()).collect();
         order.sort_by_key(place);
         let mut new = vec![NOWHERE; lanes.len()];
-        for (to, from) in (0u8..).zip(&order) {
+        for (to, from) in (0u16..).zip(&order) {
             new[*from] = to;
         }
         *lanes = order.iter().map(|lane| lanes[*lane].clone()).collect();
@@ -121,6 +121,6 @@ impl Kept {
 }
 
 /// A lane's new place; what is no lane stays as it is.
-pub(crate) fn renamed(new: &[u8], lane: u8) -> u8 {
+pub(crate) fn renamed(new: &[u16], lane: u16) -> u16 {
     new.get(usize::from(lane)).copied().unwrap_or(lane)
 }

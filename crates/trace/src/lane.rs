@@ -14,4 +14,6 @@ pub enum LaneKind {
     Host,
     /// A queue and the line behind it.
     Queue,
+    /// A node of a swarm, to which blocks come from others.
+    Node,
 }

@@ -2,10 +2,11 @@
 //!
 //! Start here: `fontis view` shows a [`Trace`]. A [`Builder`] makes a trace from sightings of
 //! packets in the order of time. The simulator feeds one while it runs; [`capture`], [`qlog`] and
-//! [`ns2`] feed one from files. The builder concludes the facts that no packet states:
-//! retransmissions, useless and late packets; rates, round trips and windows as [`Series`]; and
-//! [`Finding`]s in plain words. [`stream`] is the form of a trace in files and on its way to the
-//! browser. [`figure`] draws a part.
+//! [`ns2`] feed one from files; [`swarm`] makes one of blocks between nodes, and
+//! [`events`] reads such blocks. The builder concludes
+//! the facts that no packet states: retransmissions, useless and late packets; rates, round trips
+//! and windows as [`Series`]; and [`Finding`]s in plain words. [`stream`] is the form of a trace in
+//! files and on its way to the browser. [`figure`] draws a part.
 //!
 //! The size of a trace is bounded: every packet is analysed, but a very long trace keeps a sample
 //! of the ordinary packets, and series keep their extremes only.
@@ -16,6 +17,7 @@ pub mod capture;
 mod clear;
 mod counts;
 mod direction;
+pub mod events;
 pub mod figure;
 mod finding;
 mod findings;
@@ -31,6 +33,7 @@ pub mod read;
 mod series;
 mod spans;
 pub mod stream;
+pub mod swarm;
 mod trace;
 
 pub use blocks::Block;

@@ -200,19 +200,19 @@ struct Reading {
     /// By protocol, flow and ports: the trace's flow and the address that spoke first.
     flows: BTreeMap<(String, String), (u16, String)>,
     under_way: BTreeMap<u64, UnderWay>,
-    lanes: BTreeMap<String, u8>,
+    lanes: BTreeMap<String, u16>,
 }
 
 struct UnderWay {
     handle: Handle,
-    lane: u8,
+    lane: u16,
     entered: Time,
     /// The link at whose queue it was last.
     link: (String, String),
 }
 
 impl Reading {
-    fn lane(&mut self, node: &str, kind: LaneKind) -> u8 {
+    fn lane(&mut self, node: &str, kind: LaneKind) -> u16 {
         if let Some(lane) = self.lanes.get(node) {
             return *lane;
         }

@@ -9,9 +9,9 @@ pub struct TracePacket {
     /// The flow, as the trace numbers them.
     pub flow: u16,
     /// The lane that it left.
-    pub from: u8,
+    pub from: u16,
     /// The lane that it was sent to.
-    pub to: u8,
+    pub to: u16,
     /// The path of the flow that it took.
     pub path: u8,
     /// What it was for.
@@ -19,7 +19,7 @@ pub struct TracePacket {
     /// What became of it.
     pub fate: Fate,
     /// The lane at which it was lost; [`NOWHERE`] if nobody knows, or it was not.
-    pub place: u8,
+    pub place: u16,
     /// What else is to be said of it.
     pub marks: Marks,
     /// Bytes at the IP layer.
@@ -41,7 +41,7 @@ pub struct TracePacket {
 }
 
 /// No lane.
-pub const NOWHERE: u8 = u8::MAX;
+pub const NOWHERE: u16 = u16::MAX;
 
 /// What a packet is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -140,7 +140,7 @@ impl Marks {
 
 impl TracePacket {
     /// A packet that has left and of which nothing more is known.
-    pub const fn sent(number: u64, at: Time, from: u8, to: u8, size: u32) -> Self {
+    pub const fn sent(number: u64, at: Time, from: u16, to: u16, size: u32) -> Self {
         Self {
             number,
             flow: 0,

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 
 use thiserror::Error;
 
-use super::{capture, ns2, qlog, stream};
+use super::{capture, events, ns2, qlog, stream};
 use crate::kept::Detail;
 use crate::trace::Trace;
 
@@ -19,13 +19,17 @@ pub enum Format {
     Qlog,
     /// A trace of ns-2.
     Ns2,
+    /// The events of nodes of a swarm.
+    Events,
 }
 
 /// Why a file cannot be shown.
 #[derive(Debug, Error)]
 pub enum ReadError {
     /// It is nothing that is known.
-    #[error("it is no trace, pcap, pcapng, qlog or trace of ns-2")]
+    #[error(
+        "it is no trace, pcap, pcapng, qlog, trace of ns-2, or output of fontis get --share --json"
+    )]
     Format,
     /// A trace of ours is wrong.
     #[error(transparent)]
@@ -60,6 +64,10 @@ impl Format {
         if PCAP.iter().any(|magic| begin.starts_with(magic)) {
             return Some(Self::Capture);
         }
+        let lines = String::from_utf8_lossy(begin);
+        if lines.lines().next().is_some_and(events::is_event) {
+            return Some(Self::Events);
+        }
         if matches!(begin.trim_ascii_start().first(), Some(b'{' | 0x1e)) {
             return Some(Self::Qlog);
         }
@@ -85,5 +93,6 @@ pub fn read(input: impl Read + Send, title: &str, detail: Detail) -> Result<Trac
         Format::Capture => capture::read(input, title, detail)?,
         Format::Qlog => qlog::read(input, title, detail)?,
         Format::Ns2 => ns2::read(input, title, detail)?,
+        Format::Events => events::read(input, title, detail)?,
     })
 }

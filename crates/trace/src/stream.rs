@@ -20,7 +20,7 @@ use crate::trace::{Hop, Trace, TraceFlow};
 
 /// How every stream begins.
 pub const MAGIC: &[u8; 8] = b"FONTISTR";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Bytes that are no trace.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -29,7 +29,7 @@ pub enum StreamError {
     #[error("it is no trace of Fontis: it does not begin with FONTISTR")]
     Magic,
     /// It is of a version that is not known here.
-    #[error("it is a trace of version {0}; this program reads version 1")]
+    #[error("it is a trace of version {0}; this program reads version 2")]
     Version(u32),
     /// There are fewer bytes than it says.
     #[error("it is cut off: {0} is not all there")]
@@ -54,14 +54,14 @@ pub fn encode(trace: &Trace) -> Vec<u8> {
     columns.u16("flow", packets.iter().map(|p| p.flow));
     columns.u16("channel", packets.iter().map(|p| p.channel));
     columns.u16("marks", packets.iter().map(|p| p.marks.0));
-    columns.u8("from", packets.iter().map(|p| p.from));
-    columns.u8("to", packets.iter().map(|p| p.to));
+    columns.u16("from", packets.iter().map(|p| p.from));
+    columns.u16("to", packets.iter().map(|p| p.to));
     columns.u8("path", packets.iter().map(|p| p.path));
     columns.u8("kind", packets.iter().map(|p| p.kind as u8));
     columns.u8("fate", packets.iter().map(|p| p.fate as u8));
-    columns.u8("place", packets.iter().map(|p| p.place));
+    columns.u16("place", packets.iter().map(|p| p.place));
     columns.u32("hop_packet", trace.hops.iter().map(|hop| hop.packet));
-    columns.u8("hop_lane", trace.hops.iter().map(|hop| hop.lane));
+    columns.u16("hop_lane", trace.hops.iter().map(|hop| hop.lane));
     columns.f64("hop_enter", trace.hops.iter().map(|hop| nanos(hop.enter)));
     columns.f64("hop_leave", trace.hops.iter().map(|hop| nanos(hop.leave)));
     let blocks = &trace.blocks;
@@ -243,8 +243,8 @@ impl<'a> Reader<'a> {
         set("flow", |p, v| p.flow = v as u16)?;
         set("channel", |p, v| p.channel = v as u16)?;
         set("marks", |p, v| p.marks = Marks(v as u16))?;
-        set("from", |p, v| p.from = v as u8)?;
-        set("to", |p, v| p.to = v as u8)?;
+        set("from", |p, v| p.from = v as u16)?;
+        set("to", |p, v| p.to = v as u16)?;
         set("path", |p, v| p.path = v as u8)?;
         set("kind", |p, v| p.kind = Kind::ALL.get(v as usize).copied().unwrap_or(Kind::Opaque))?;
         set("fate", |p, v| {
@@ -253,7 +253,7 @@ impl<'a> Reader<'a> {
                 .copied()
                 .unwrap_or_default();
         })?;
-        set("place", |p, v| p.place = v as u8)?;
+        set("place", |p, v| p.place = v as u16)?;
         Ok(packets)
     }
 
@@ -262,7 +262,7 @@ impl<'a> Reader<'a> {
         let names = self.f64("hop_packet")?.zip(self.f64("hop_lane")?);
         let all = names.zip(times).map(|((packet, lane), (enter, leave))| Hop {
             packet: packet as u32,
-            lane: lane as u8,
+            lane: lane as u16,
             enter: time(enter),
             leave: time(leave),
         });
@@ -296,12 +296,17 @@ fn lane_json(lane: &Lane) -> Value {
     let kind = match lane.kind {
         LaneKind::Host => "host",
         LaneKind::Queue => "queue",
+        LaneKind::Node => "node",
     };
     json!({ "name": lane.name, "kind": kind })
 }
 
 fn lane_of(value: &Value) -> Lane {
-    let kind = if value["kind"] == "queue" { LaneKind::Queue } else { LaneKind::Host };
+    let kind = match value["kind"].as_str() {
+        Some("queue") => LaneKind::Queue,
+        Some("node") => LaneKind::Node,
+        _ => LaneKind::Host,
+    };
     Lane { name: value["name"].as_str().unwrap_or_default().to_owned(), kind }
 }
 

@@ -59,7 +59,7 @@ pub struct Hop {
     /// The packet, by its place in the trace.
     pub packet: u32,
     /// The lane.
-    pub lane: u8,
+    pub lane: u16,
     /// When it came there.
     pub enter: Time,
     /// When it left the queue for the line; of lines of which that is not known, when it left the

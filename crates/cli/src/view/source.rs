@@ -117,7 +117,7 @@ fn format_of(path: &Path) -> Result<Format, Failure> {
     let read = open(path)?.take(4096).read_to_end(&mut begin);
     read.map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
     Format::of(&begin).ok_or_else(|| {
-        let problem = "it is no trace, pcap, pcapng, qlog or trace of ns-2";
+        let problem = "it is no trace, pcap, pcapng, qlog, trace of ns-2, or output of fontis get --share --json";
         Failure::Failed(format!("{}: {problem}", path.display()))
     })
 }

@@ -63,7 +63,7 @@ fn same_ends(trace: &Trace, path: &Path, ip: &str) {
     assert_eq!(rows.len(), trace.packets.len());
     for row in rows {
         let packet = packet(trace, row[0].parse().unwrap());
-        let lane = |lane: u8| &*trace.lanes[usize::from(lane)].name;
+        let lane = |lane: u16| &*trace.lanes[usize::from(lane)].name;
         assert_eq!((lane(packet.from), lane(packet.to)), (&*row[1], &*row[2]), "{row:?}");
         let header = if ip == "ip" { 0 } else { 40 };
         assert_eq!(packet.size, row[3].parse::<u32>().unwrap() + header, "{row:?}");

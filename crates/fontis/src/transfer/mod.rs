@@ -131,6 +131,19 @@ pub enum Progress {
         /// The node.
         remote: SocketAddr,
     },
+    /// A node of a swarm has given a block.
+    Fed {
+        /// The node.
+        remote: SocketAddr,
+        /// Its public key, as text, and that of this side.
+        keys: Box<[String; 2]>,
+        /// The block, of those of the object.
+        block: u32,
+        /// Its bytes.
+        bytes: u64,
+        /// How long it took to come.
+        took: Duration,
+    },
     /// One of several servers sends nothing any more: the others send what it would have sent.
     Dropped {
         /// The server.

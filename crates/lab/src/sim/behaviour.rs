@@ -26,11 +26,13 @@ enum Part {
     Queue(String, Vec<(String, String)>),
     /// The links, with what can happen to a packet on them.
     Links,
+    /// A swarm, which has none of the others.
+    Swarm,
 }
 
 /// The metrics of golden runs that count. A new metric is not a new behaviour, so it is not among
 /// them by itself.
-const METRICS: [&str; 16] = [
+const METRICS: [&str; 19] = [
     "aggregate_error",
     "completed",
     "connected",
@@ -45,6 +47,9 @@ const METRICS: [&str; 16] = [
     "network_utilisation",
     "occupancy",
     "queue_variation",
+    "swarm_origin_share",
+    "swarm_sent_share",
+    "swarm_time",
     "utilisation",
     "wasted_symbols",
 ];
@@ -62,6 +67,7 @@ impl Part {
             Self::Transport(protocol, choices) => with(protocol, choices),
             Self::Queue(discipline, choices) => with(&format!("queue {discipline}"), choices),
             Self::Links => "links".to_owned(),
+            Self::Swarm => "swarm".to_owned(),
         }
     }
 
@@ -107,9 +113,15 @@ impl Part {
                 vec![with("cubic"), with("dfcp-published")]
             }
             Self::Links => vec![golden("cubic", "bulk", "fifo", MANY, &[])],
+            Self::Swarm => vec![SWARM.to_owned()],
         }
     }
 }
+
+/// A small swarm in which everything happens that can.
+const SWARM: &str = "[scenario]\nid = \"golden\"\n[swarm]\npeers = 20\nblocks = 40\nup_ratio = 4\n\
+    loss = \"5%\"\nsilent = \"10%\"\nliars = 1\nleaving = \"20%\"\narrivals = \"3 s\"\n\
+    origin_leaves = 2\nneighbours = 6\npartition = \"4s:1s\"\n";
 
 /// A scenario of two flows on a buffer that overflows; the second begins later. `link` has more
 /// keys of the topology; `choices` are (key, value).
@@ -170,6 +182,9 @@ fn parts(settings: &[(String, String)]) -> BTreeSet<Part> {
         });
         found.collect::<BTreeMap<_, _>>().into_iter().collect()
     };
+    if settings.iter().any(|(key, _)| key == "swarm.peers") {
+        return BTreeSet::from([Part::Swarm]);
+    }
     let mut parts = BTreeSet::from([Part::Links]);
     let mut queues = values(&["topology.queue", "link.queue"]);
     if !settings.iter().any(|(key, _)| key == "topology.queue") {
@@ -250,5 +265,6 @@ mod tests {
             assert_ne!(found[&format!("queue {discipline}")], nothing, "{discipline}");
         }
         assert_ne!(named(&[])["links"], nothing);
+        assert_ne!(named(&[("swarm.peers", "9")])["swarm"], nothing);
     }
 }

@@ -30,6 +30,13 @@ pub fn run(
     captured: u64,
     mut stop: impl FnMut() -> bool,
 ) -> Result<Option<(Watched, Environment)>, TestbedError> {
+    if experiment.swarm.is_some() {
+        return Err(TestbedError::Unsupported(
+            "a swarm of a scenario runs in the simulator: use fontis sim; fontis get --share is one \
+             over connections"
+                .to_owned(),
+        ));
+    }
     let network = Network::new(experiment, mtu(experiment)?)?;
     let parameters = parameters(experiment);
     let refused = network.set_parameters(&parameters)?;

@@ -8,7 +8,7 @@ use crate::experiment::messages::{self, MessageMetrics};
 use crate::experiment::series;
 use crate::experiment::spec::{Experiment, Subject};
 use crate::host::{Counters, Milestones};
-use crate::recording::{METRICS, Recording, metrics};
+use crate::recording::{Recording, metrics};
 
 /// A running experiment whose counters can be read, on any platform. Subjects are numbered as
 /// [`Experiment::subjects`] lists them.
@@ -308,11 +308,7 @@ impl Observation {
     }
 
     fn put(&mut self, metric: &str, subject: &str, value: f64) {
-        let unit = METRICS
-            .iter()
-            .find(|(name, ..)| is_named(name, metric))
-            .map_or("", |(_, unit, ..)| unit);
-        self.recording.summary.push([metric.into(), subject.into(), value.into(), unit.into()]);
+        self.recording.put(metric, subject, value);
     }
 
     fn put_messages(&mut self, name: &str, messages: &MessageMetrics) {
@@ -351,14 +347,6 @@ impl Observation {
         if let Some(first) = milestones.first_data {
             self.put("fct_received", name, metrics::fct_received(first.as_secs_f64(), last));
         }
-    }
-}
-
-/// Whether a metric is the one of this name, where capital letters at the end stand for digits.
-fn is_named(name: &str, metric: &str) -> bool {
-    match name.strip_suffix("_NN").or(name.strip_suffix("_DD")) {
-        Some(stem) => metric.starts_with(stem),
-        None => name == metric,
     }
 }
 

@@ -11,6 +11,7 @@ use fontis_trace::{Detail, Trace};
 use crate::app::message::MessageLog;
 use crate::experiment::observation::Observation;
 use crate::experiment::spec::{Destination, End, Experiment, FlowSpec, InterfaceIndex, Subject};
+use crate::experiment::swarm;
 use crate::host::controller::{Controlled, Controller};
 use crate::host::identity::EndpointIdentity;
 use crate::host::table::{AnyHost, FlowContext, Hosts, SharedConfigs};
@@ -108,6 +109,13 @@ impl Experiment {
         watch: Watch,
         mut stop: impl FnMut(RunView<'_>) -> bool,
     ) -> Option<Watched> {
+        if let Some(spec) = &self.swarm {
+            let view = || RunView { recorder: None, qlog: None };
+            let (outcome, events) = swarm::run(self, spec, || stop(view()))?;
+            let recording = swarm::record(spec, &outcome, events);
+            let trace = watch.packets.map(|detail| swarm::trace(spec, &outcome, detail));
+            return Some(Watched { recording, capture: None, trace });
+        }
         let mut running = Running::build(self);
         running.watch(watch);
         let mut observation = Observation::new(self);

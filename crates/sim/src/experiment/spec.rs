@@ -8,6 +8,7 @@ use fontis_net::{FlowFacts, Limit, LinkConfig};
 use crate::app::Application;
 use crate::host::controller::ControllerConfig;
 use crate::host::table::Transport;
+use crate::swarm::SwarmSpec;
 use crate::world::graph::Graph;
 
 /// Flows over a network of routers, machines and links, run in virtual time and recorded.
@@ -25,6 +26,8 @@ pub struct Experiment {
     pub groups: Vec<GroupSpec>,
     /// The flows.
     pub flows: Vec<FlowSpec>,
+    /// The swarm that is run in place of flows.
+    pub swarm: Option<Arc<SwarmSpec>>,
     /// The controller of the rates of flows that have no controller of their own.
     pub controller: ControllerConfig,
     /// How long it runs.

@@ -16,6 +16,8 @@ pub struct Recording {
     pub event: Table,
     /// The messages of flows that send messages.
     pub message: Table,
+    /// The blocks of a swarm, each on its way from one node to another.
+    pub transfer: Table,
     /// One number for each metric and subject, over the measurement window.
     pub summary: Table,
     /// Events that the world processed.
@@ -32,6 +34,7 @@ impl Recording {
             queue: Table::new(QUEUE),
             event: Table::new(EVENT),
             message: Table::new(MESSAGE),
+            transfer: Table::new(TRANSFER),
             summary: Table::new(SUMMARY),
             events: 0,
             packets: 0,
@@ -39,14 +42,22 @@ impl Recording {
     }
 
     /// The tables and their names.
-    pub const fn tables(&self) -> [(&'static str, &Table); 5] {
+    pub const fn tables(&self) -> [(&'static str, &Table); 6] {
         [
             ("flow", &self.flow),
             ("queue", &self.queue),
             ("event", &self.event),
             ("message", &self.message),
+            ("transfer", &self.transfer),
             ("summary", &self.summary),
         ]
+    }
+
+    /// Adds a metric of a subject.
+    pub(crate) fn put(&mut self, metric: &str, subject: &str, value: f64) {
+        let row = METRICS.iter().find(|(name, ..)| is_named(name, metric));
+        let unit = row.map_or("", |(_, unit, ..)| unit);
+        self.summary.push([metric.into(), subject.into(), value.into(), unit.into()]);
     }
 
     /// The value of a metric for a subject, if there is one.
@@ -93,13 +104,21 @@ impl Recording {
 /// The beginning of the page on recordings.
 const INTRODUCTION: &str = "# Recordings
 
-Each run leaves five tables, as Parquet files in a folder of its own, beside `run.json`, which says
+Each run leaves six tables, as Parquet files in a folder of its own, beside `run.json`, which says
 how the run was made: every setting, the seed, the version. The summaries of all runs of a scenario
 are in `summary.parquet` above them, with the run's number, variant and sweep in front. Times are
 seconds since the run began, of virtual time in the simulator and of real time on the testbed, where
 `run.json` also says on which machine. This page is made from the code
 (`crates/sim/src/recording/mod.rs`).
 ";
+
+/// Whether a metric is the one of this name, where capital letters at the end stand for digits.
+fn is_named(name: &str, metric: &str) -> bool {
+    match name.strip_suffix("_NN").or(name.strip_suffix("_DD")) {
+        Some(stem) => metric.starts_with(stem),
+        None => name == metric,
+    }
+}
 
 impl Default for Recording {
     fn default() -> Self {
@@ -158,12 +177,12 @@ const QUEUE: &[ColumnSchema] = &[
 
 const EVENT: &[ColumnSchema] = &[
     column("time", "s", Real, "when it happened"),
-    column("subject", "", Text, "the flow or bottleneck"),
+    column("subject", "", Text, "the flow, bottleneck or node"),
     column(
         "event",
         "",
         Text,
-        "`start`, `connected`, `first data`, `completed`, `aborted`, `first drop`",
+        "`start`, `connected`, `first data`, `completed`, `aborted`, `first drop`; of a swarm's node also `left`, and `named` when it was found to send what is wrong",
     ),
 ];
 
@@ -177,6 +196,20 @@ const MESSAGE: &[ColumnSchema] = &[
     column("delay", "s", Real, "until it had arrived whole; NaN if it never did"),
 ];
 
+const TRANSFER: &[ColumnSchema] = &[
+    column("begun", "s", Real, "when the block began to leave"),
+    column("ended", "s", Real, "when it was there whole, or came no more"),
+    column("from", "", Integer, "the node that sent it: 0 is the origin, N is peer N"),
+    column("to", "", Integer, "the node to which it was sent"),
+    column("block", "", Integer, "the block, from 0"),
+    column(
+        "fate",
+        "",
+        Text,
+        "`came`; `wrong`: it was not what its hash says; `cut`: one of the two left, or did not reach the other",
+    ),
+];
+
 const SUMMARY: &[ColumnSchema] = &[
     column("metric", "", Text, "the metric, as listed below"),
     column("subject", "", Text, "the flow, the bottleneck, or `all`"),
@@ -185,7 +218,7 @@ const SUMMARY: &[ColumnSchema] = &[
 ];
 
 /// Name, unit, subject and meaning of every metric in the summary.
-pub(crate) const METRICS: &[(&str, &str, &str, &str)] = &[
+const METRICS: &[(&str, &str, &str, &str)] = &[
     ("goodput", "Mbit/s", "flow, all", "useful bytes per time in the measurement window"),
     ("connected", "", "all", "share of the flows whose connection came about"),
     ("jain", "", "all", "Jain's index of the flows' goodputs"),
@@ -352,6 +385,28 @@ pub(crate) const METRICS: &[(&str, &str, &str, &str)] = &[
     ("aggregate_error_deviation", "", "all", "its standard deviation over samples"),
     ("aggregate_error_median", "", "all", "its median"),
     ("aggregate_error_small", "", "all", "share of samples in which it is below a tenth"),
+    ("swarm_time", "s", "all", "when the last peer of a swarm had everything"),
+    ("swarm_bound", "s", "all", "T: the least time in which all could have it (docs/swarm.md)"),
+    ("swarm_time_ratio", "", "all", "swarm_time ÷ swarm_bound"),
+    ("swarm_median", "s", "all", "when half of those who have everything had it"),
+    ("swarm_p99", "s", "all", "when 99 % of them had it"),
+    ("swarm_spread", "", "all", "swarm_p99 ÷ swarm_median"),
+    ("swarm_origin_share", "", "all", "blocks that the origin sent ÷ blocks of the object"),
+    (
+        "swarm_sent_share",
+        "",
+        "all",
+        "whole blocks that all sent ÷ the blocks of the object, once for each peer",
+    ),
+    (
+        "swarm_vain_share",
+        "",
+        "all",
+        "blocks that were wrong, and the parts that came of those cut off, ÷ the same",
+    ),
+    ("swarm_top_share", "", "all", "share of all blocks that the peer sent that sent most"),
+    ("swarm_refused", "", "all", "offers that were refused ÷ the same"),
+    ("swarm_messages", "", "all", "messages between neighbours ÷ the same"),
 ];
 
 #[cfg(test)]

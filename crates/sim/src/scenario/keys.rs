@@ -1,6 +1,6 @@
 //! The tables and keys of scenarios, but for those of transports.
 
-use crate::scenario::apps;
+use crate::scenario::{apps, swarm};
 use crate::settings::catalogue::{Key, Place, TableRow, key, names};
 use crate::settings::form::Form::{
     Buffer, Changes, Count, Duration, Flag, Loss, LossAt, Number, Outage, Policer, Probability,
@@ -48,6 +48,13 @@ pub(super) const TABLES: &[TableRow] = &[
         name: "queue",
         meaning: "What is set of the queue discipline; each looks at what concerns it.",
         keys: QUEUE,
+        place: Place::Single,
+    },
+    TableRow {
+        name: "swarm",
+        meaning: "Many nodes that want the same object, each a source of what it has, in transfers of \
+                  blocks (`docs/swarm.md`). In place of flows and links.",
+        keys: swarm::KEYS,
         place: Place::Single,
     },
 ];

@@ -11,6 +11,7 @@ mod files;
 mod keys;
 pub mod language;
 mod reference;
+mod swarm;
 mod toml_text;
 
 use std::collections::BTreeMap;

@@ -34,7 +34,7 @@ pub(super) struct Reading {
     subflows: BTreeMap<FlowKey, (u8, End, Subflow)>,
     /// SCTP: by verification tag.
     by_tag: BTreeMap<u32, usize>,
-    lanes: BTreeMap<IpAddr, u8>,
+    lanes: BTreeMap<IpAddr, u16>,
     /// Seen at one end and not yet at the other: by identity the side, the handle and when.
     waiting: BTreeMap<u64, VecDeque<(usize, Handle, u64)>>,
     by_time: VecDeque<(u64, u64)>,
@@ -68,7 +68,7 @@ impl Reading {
         }
     }
 
-    fn lane(&mut self, address: IpAddr) -> u8 {
+    fn lane(&mut self, address: IpAddr) -> u16 {
         if let Some(lane) = self.lanes.get(&address) {
             return *lane;
         }

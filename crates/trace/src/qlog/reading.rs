@@ -37,8 +37,8 @@ pub(super) struct Reading {
 
 struct Connection {
     flow: u16,
-    here: u8,
-    there: u8,
+    here: u16,
+    there: u16,
     is_server: bool,
     is_dfcp: bool,
     /// Packets of DFCP that did not come, by their paths.

@@ -32,9 +32,11 @@ pub(super) async fn run(swarm: Arc<Swarm>, connection: Connection, expected: Exp
     };
     match fetched {
         Ok(bytes) => {
-            let is_new = swarm.state().came(edge, upload, block, moment::now() - began);
+            let took = moment::now() - began;
+            let is_new = swarm.state().came(edge, upload, block, took);
             if is_new {
-                swarm.tell(SwarmEvent::Stored(bytes));
+                let key = key_text(&connection);
+                swarm.tell(SwarmEvent::Fed { remote, key, block, bytes, took });
             }
         }
         Err(error) => {

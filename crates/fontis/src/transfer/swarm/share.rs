@@ -13,6 +13,7 @@ use super::wire::{Contact, SwarmWire};
 use crate::connection::Connection;
 use crate::dest::Dest;
 use crate::endpoint::Endpoint;
+use crate::identity::PublicKey;
 use crate::moment;
 use crate::sink::SinkOptions;
 use crate::task;
@@ -190,6 +191,8 @@ async fn fetch(
     let (mut done, mut moved) = (resumed, moment::now());
     let mut alone_since: Option<Instant> = None;
     let mut asked = moment::now();
+    let own = PublicKey::new(swarm.state().own_key)
+        .map_or_else(|_| "?".to_owned(), |key| key.to_string());
     loop {
         let is_complete = swarm.state().policy.is_complete();
         let now = moment::now();
@@ -222,7 +225,11 @@ async fn fetch(
             send(all.into_iter().map(|one| (one, SwarmWire::Lonely)).collect());
         }
         match task::timeout(PROGRESS_EVERY, told.recv()).await {
-            Ok(Some(SwarmEvent::Stored(bytes))) => done += bytes,
+            Ok(Some(SwarmEvent::Fed { remote, key, block, bytes, took })) => {
+                done += bytes;
+                let keys = Box::new([key, own.clone()]);
+                progress(Progress::Fed { remote, keys, block, bytes, took });
+            }
             Ok(Some(SwarmEvent::Met(remote))) => progress(Progress::Met { remote }),
             Ok(Some(SwarmEvent::Parted(remote, error))) => {
                 progress(Progress::Dropped { remote, error: error.to_string() });

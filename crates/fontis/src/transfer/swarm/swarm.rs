@@ -38,8 +38,15 @@ pub(super) enum SwarmEvent {
     Met(SocketAddr),
     /// A neighbour is gone because of an error.
     Parted(SocketAddr, TransferError),
-    /// So many more bytes are stored.
-    Stored(u64),
+    /// A block is stored that a neighbour has sent.
+    Fed {
+        remote: SocketAddr,
+        /// The neighbour's key.
+        key: String,
+        block: u32,
+        bytes: u64,
+        took: Duration,
+    },
 }
 
 /// One node of a swarm around an object: what it has, and whom it knows.

@@ -245,6 +245,7 @@ impl Race {
             groups: Vec::new(),
             links: forth.chain(back).collect(),
             flows: lanes.map(flow).collect(),
+            swarm: None,
             duration: self.limit,
             warmup: Duration::ZERO,
             sample: Duration::from_millis(100),

@@ -14,6 +14,7 @@ use crate::host::controller::{ControllerConfig, ErrorModel};
 use crate::scenario::build::flows::add_flows;
 use crate::scenario::build::topology::Topology;
 use crate::scenario::language::Language;
+use crate::scenario::swarm::swarm;
 use crate::settings::Settings;
 use crate::settings::error::{ScenarioError, invalid};
 use crate::settings::reader::{Reader, Traces};
@@ -43,8 +44,10 @@ pub(super) fn experiment(
         ));
     }
     let mut topology = Topology::read(read)?;
+    let swarm = swarm(&read, seed)?;
     let mut flows = Vec::new();
-    for (index, flow) in settings.flows.iter().enumerate() {
+    let kinds = if swarm.is_some() { &[][..] } else { &settings.flows };
+    for (index, flow) in kinds.iter().enumerate() {
         add_flows(language, &read.of("flow", flow), &topology, index, seed, duration, &mut flows)?;
     }
     tell_of_flows(&mut topology, &flows)?;
@@ -55,6 +58,7 @@ pub(super) fn experiment(
         links: topology.links,
         groups: topology.groups,
         flows,
+        swarm: swarm.map(Arc::new),
         duration,
         warmup,
         sample,

@@ -17,7 +17,7 @@ pub struct Recorder {
     /// By node.
     places: BTreeMap<u32, Place>,
     /// By host: its lane.
-    hosts: Vec<u8>,
+    hosts: Vec<u16>,
     flows: Vec<RecordedFlow>,
     under_way: BTreeMap<u64, UnderWay>,
     count: u64,
@@ -35,8 +35,8 @@ struct RecordedFlow {
 
 #[derive(Clone, Copy, Debug)]
 enum Place {
-    Host(u8),
-    Queue { lane: u8, delay: Duration },
+    Host(u16),
+    Queue { lane: u16, delay: Duration },
     Line,
 }
 
@@ -110,7 +110,7 @@ impl Recorder {
     fn begin(
         &mut self,
         now: Time,
-        lane: u8,
+        lane: u16,
         packet: &NetPacket<Payload>,
         marks: Marks,
     ) -> Option<Handle> {
