@@ -65,7 +65,8 @@ impl Shared {
         let all_v4 = self.sockets.bound.iter().all(|bound| bound.address.is_ipv4());
         let is_v4 = peer.map_or(all_v4, |peer| peer.is_ipv4() && all_v4);
         let overhead = UDP + if is_v4 { IPV4 } else { IPV6 };
-        SctpConfig { addresses: self.sockets.addresses().collect(), overhead, ..config }
+        let addresses = self.sockets.addresses().collect();
+        SctpConfig { addresses, overhead, batches: true, ..config }
     }
 }
 

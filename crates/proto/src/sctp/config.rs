@@ -56,6 +56,9 @@ pub struct SctpConfig {
     pub fast_again: bool,
     /// Packets that leave at once, at most, when an acknowledgement comes; `None` is no limit.
     pub max_burst: Option<u32>,
+    /// Whether drivers read packets in batches, so that a SACK answers many: it then allows the
+    /// burst, and in slow start the growth, of one for every two.
+    pub batches: bool,
     /// How acknowledgements wait.
     pub acks: AckPolicy,
     /// Whether it asks for an acknowledgement at once (RFC 7053) with data after which it can send
@@ -239,6 +242,7 @@ impl SctpConfig {
             missing_reports: 3,
             fast_again: true,
             max_burst: Some(4),
+            batches: false,
             acks: AckPolicy::default(),
             asks_acks: true,
             nr_sack: false,

@@ -187,6 +187,7 @@ fn messages_of_any_size_arrive_once_and_in_order_over_any_network() {
 fn bulk(grain: Duration, scheduler: SchedulerKind) -> (f64, u64, u64) {
     let config = SctpConfig {
         congestion: CongestionKind::Cubic,
+        batches: grain > Duration::ZERO,
         receive_buffer: 8 << 20,
         send_buffer: 8 << 20,
         multipath: Multipath::Concurrent(CmtConfig { scheduler, ..CmtConfig::default() }),

@@ -344,11 +344,13 @@ impl SctpAssociation {
         let has_sent = core::mem::take(&mut self.has_polled);
         for (at, seen) in delivered.iter().enumerate() {
             let order = self.order;
-            // Many packets that a peer reads together it answers with one SACK, which allows what
-            // one for every two of them would.
-            let came = u32::try_from(seen.chunks).unwrap_or(u32::MAX);
-            let came = came.saturating_add(came / 2).saturating_add(1);
-            let burst = self.config.max_burst.map_or(u32::MAX, |burst| burst.max(came));
+            // A SACK for many packets allows what one for every two of them would.
+            let came = match self.config.batches {
+                true => u32::try_from(seen.chunks).unwrap_or(u32::MAX),
+                false => 0,
+            };
+            let least = came.saturating_add(came / 2).saturating_add(1);
+            let burst = self.config.max_burst.map_or(u32::MAX, |burst| burst.max(least));
             let Some(path) = self.paths.get_mut(at) else { continue };
             path.burst = if has_sent { burst } else { path.burst.saturating_add(burst) };
             let Some((low, high)) = seen.orders else { continue };
@@ -371,7 +373,7 @@ impl SctpAssociation {
             if window < path.congestion.ssthresh() {
                 // One packet for each SACK in slow start (RFC 9260 section 7.2.1), which answers
                 // two.
-                acked = acked.min(mtu * (seen.chunks / 2).max(1));
+                acked = acked.min(mtu * u64::from(came / 2).max(1));
             }
             let srtt = path.estimator.srtt.unwrap_or(path.estimator.rto);
             path.congestion.on_ack(&Acknowledgement {
