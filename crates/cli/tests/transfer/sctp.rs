@@ -68,6 +68,8 @@ fn a_server_without_sctp_says_so() {
     assert!(!bench.path("got").exists());
     let got = bench.run(&["get", &url, &url, "got", "--transport", "sctp"]);
     assert_eq!(got.code, 2, "{}", got.stderr);
+    let got = bench.run(&["get", &url, "got", "--transport", "sctp", "--limit", "1mbit"]);
+    assert_eq!(got.code, 2, "{}", got.stderr);
     let got = bench.run(&["get", &url, "got", "--transport", "tcp"]);
     assert_eq!(got.code, 2, "{}", got.stderr);
     // Nor does one whose port nobody reaches keep its client for ever.
