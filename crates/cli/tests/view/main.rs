@@ -94,7 +94,7 @@ fn what_cannot_be_shown_is_said_in_one_line() {
     fs::create_dir(&empty).unwrap();
     let svg = folder.path().join("out.svg");
     let cases: [(&[&str], i32, &str); 5] = [
-        (&["view", text(&nothing)], 1, "it is no trace, pcap, pcapng, qlog or trace of ns-2"),
+        (&["view", text(&nothing)], 1, "it is no trace, pcap, pcapng, qlog, trace of ns-2"),
         (&["view", "/does/not/exist"], 1, "No such file"),
         (&["view", text(&empty)], 2, "fontis sim --packets"),
         (&["view", text(&nothing), "--from", "5", "--until", "4"], 2, "--until must be later"),
