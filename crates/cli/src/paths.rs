@@ -3,7 +3,6 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use fontis::transfer::SctpInterface;
 use fontis::udp::source_towards;
 use fontis::{Endpoint, LocalInterface};
 use netdev::Interface;
@@ -128,15 +127,13 @@ impl PathArgs {
 
     /// The interfaces that SCTP has a path from to `remote`; none if the system chooses the only
     /// one.
-    pub(crate) fn of_sctp(&self, remote: SocketAddr) -> Result<Vec<SctpInterface>, Failure> {
+    pub(crate) fn of_sctp(&self, remote: SocketAddr) -> Result<Vec<LocalInterface>, Failure> {
         if let Some(spare) = self.spare.first() {
             let text = format!("SCTP has no spare paths: leave out --spare {spare}");
             return Err(Failure::Usage(text));
         }
         self.first(remote)?;
-        let wanted = self.wanted(&interfaces(), remote).into_iter();
-        let of = |one: LocalInterface| SctpInterface { name: Some(one.name), address: one.address };
-        Ok(wanted.map(of).collect())
+        Ok(self.wanted(&interfaces(), remote))
     }
 
     /// Has connections of `endpoint` to `remote` use the interfaces, as long as the result lives.

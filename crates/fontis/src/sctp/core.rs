@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration as Wait;
 
 use fontis_base::Ecn;
-use fontis_proto::sctp::{AbortReason, SctpAssociation, SctpEvent, SctpPacket};
+use fontis_proto::sctp::{AbortReason, SctpAssociation, SctpEvent, SctpPacket, SctpPathState};
 use tokio::sync::Notify;
 
 use super::SctpError;
-use super::socket::{Departures, Sockets};
+use super::socket::{Departures, Readers, Sockets};
 use super::table::{Ends, Table};
 
 /// The longest that a driver sleeps without a timer.
@@ -29,8 +29,10 @@ pub(super) struct Inner {
     pub(super) phase: Phase,
     /// The application is gone: what comes is dropped.
     pub(super) is_abandoned: bool,
-    /// The tag and the number of paths under which it stands in the table.
-    entered: (u32, usize),
+    /// The tag and the ends under which it stands in the table.
+    entered: (u32, Vec<Ends>),
+    /// Read the sockets until the association is over.
+    pub(super) readers: Option<Arc<Readers>>,
     /// Its own port, and that of the peer.
     ports: [u16; 2],
     /// The port in UDP of the peer's addresses: that of the last valid packet from there (RFC 6951
@@ -50,7 +52,7 @@ pub(super) enum Phase {
 
 impl Core {
     pub(super) fn new(association: SctpAssociation, ports: [u16; 2], udp_port: u16) -> Arc<Self> {
-        let entered = (association.tag(), 0);
+        let entered = (association.tag(), Vec::new());
         let is_connected = association.is_connected();
         let phase = if is_connected { Phase::Connected } else { Phase::Connecting };
         Arc::new(Self {
@@ -59,6 +61,7 @@ impl Core {
                 phase,
                 is_abandoned: false,
                 entered,
+                readers: None,
                 ports,
                 udp_port,
                 udp_ports: HashMap::new(),
@@ -125,7 +128,10 @@ impl Core {
                 () = tokio::time::sleep(due) => {}
             }
         }
-        table.remove(self.inner().entered.0);
+        let mut inner = self.inner();
+        table.remove(inner.entered.0);
+        inner.readers = None;
+        drop(inner);
         self.changed.notify_waiters();
     }
 
@@ -143,8 +149,7 @@ impl Core {
             while inner.association.receive(now).is_some() {}
         }
         while let Some(transmit) = inner.association.poll(now) {
-            let port = inner.udp_ports.get(&transmit.peer).copied().unwrap_or(inner.udp_port);
-            let to = SocketAddr::new(transmit.peer, port);
+            let to = inner.in_udp(transmit.peer);
             let ecn = if transmit.ecn { Ecn::Ect0 } else { Ecn::NotEct };
             sockets.depart(departures, transmit.local, to, &transmit.packet, ecn);
         }
@@ -160,11 +165,11 @@ impl Core {
             };
         }
         let is_over = inner.association.is_closed();
-        // A restart changes the tag, and the handshake tells the peer's other addresses.
-        let place = (inner.association.tag(), inner.association.paths().count());
+        // A restart changes the tag, and the peer's other addresses answer.
+        let place = (inner.association.tag(), inner.ends());
         if !is_over && inner.entered != place {
-            let (old, _) = core::mem::replace(&mut inner.entered, place);
-            table.replace(self, old, place.0, &inner.ends());
+            table.replace(self, inner.entered.0, place.0, &place.1);
+            inner.entered = place;
         }
         let due = inner.association.timeout().map(|(at, _)| at.since(now).into());
         (due.unwrap_or(LONGEST).min(LONGEST), is_over)
@@ -172,9 +177,18 @@ impl Core {
 }
 
 impl Inner {
+    /// The ends of the paths on which the peer has answered: an address that it only names may be
+    /// another's.
     fn ends(&self) -> Vec<Ends> {
         let [own, peer] = self.ports;
-        self.association.paths().map(|path| (path.ends[1], peer, own)).collect()
+        let answered =
+            self.association.paths().filter(|path| path.state != SctpPathState::Unconfirmed);
+        answered.map(|path| (self.in_udp(path.ends[1]), peer, own)).collect()
+    }
+
+    /// An address of the peer in UDP.
+    fn in_udp(&self, peer: IpAddr) -> SocketAddr {
+        SocketAddr::new(peer, self.udp_ports.get(&peer).copied().unwrap_or(self.udp_port))
     }
 
     /// The reason why nothing can be sent any more, if nothing can.

@@ -23,7 +23,7 @@ const IPV4: u32 = 20;
 const IPV6: u32 = 40;
 /// Accepted associations that wait for the application.
 const MOST_ACCEPTED: usize = 64;
-/// The first port that the system's own would choose.
+/// The first port that nobody assigns (RFC 6335).
 const FIRST_FREE_PORT: u16 = 49_152;
 
 /// Any number of associations over one UDP socket for each address. Clones share it. It closes when
@@ -138,15 +138,16 @@ impl SctpEndpoint {
             own => own,
         };
         let mut config = self.shared.fitted(config, Some(peer_ip));
-        let table = &self.shared.table;
-        if config.ports[0] == 0 {
-            config.ports[0] = table.free(FIRST_FREE_PORT..=u16::MAX).unwrap_or(FIRST_FREE_PORT);
+        let (table, was_any) = (&self.shared.table, config.ports[0] == 0);
+        while config.ports[0] == 0 || (was_any && table.has_port(config.ports[0])) {
+            config.ports[0] = random_port()?;
         }
         let ports = config.ports;
         let association = SctpAssociation::connect(sockets.now(), config, [local, peer_ip]);
         let tag = association.tag();
         let core = Core::new(association, ports, peer.port());
-        if !table.add(&core, tag, &[(peer_ip, ports[1], ports[0])]) {
+        let in_udp = SocketAddr::new(peer_ip, peer.port());
+        if !table.add(&core, tag, &[(in_udp, ports[1], ports[0])]) {
             return Err(SctpError::Taken { peer, ports });
         }
         core.clone().start(sockets.clone(), table.clone());
@@ -200,7 +201,7 @@ async fn read(shared: Arc<Shared>, number: usize) {
                 (any, Some(own)) if any.is_unspecified() => own.to_canonical(),
                 (own, _) => own,
             };
-            let ends = (from.ip(), packet.source, packet.destination);
+            let ends = (from, packet.source, packet.destination);
             let known = shared.table.of(packet.tag, ends);
             match known {
                 Some(core) => {
@@ -219,6 +220,13 @@ async fn read(shared: Arc<Shared>, number: usize) {
         touched.drain(..).for_each(|core| core.work.notify_one());
         sockets.send(&mut answers).await;
     }
+}
+
+/// A port that nobody assigns, hard to guess (RFC 6056).
+fn random_port() -> io::Result<u16> {
+    let mut bytes = [0; 2];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    Ok(FIRST_FREE_PORT | u16::from_be_bytes(bytes))
 }
 
 /// Takes a packet that no association owns. Returns the answer to it.

@@ -11,14 +11,13 @@ use super::socket::{Readers, Sockets};
 pub struct SctpStream {
     core: Arc<Core>,
     sockets: Arc<Sockets>,
-    /// Read the sockets while the association lives.
-    _readers: Arc<Readers>,
 }
 
 impl SctpStream {
     /// The stream of an association whose driver runs.
     pub(super) fn new(core: Arc<Core>, sockets: Arc<Sockets>, readers: Arc<Readers>) -> Self {
-        Self { core, sockets, _readers: readers }
+        core.inner().readers = Some(readers);
+        Self { core, sockets }
     }
 
     /// Waits for the end of the handshake.
@@ -142,7 +141,11 @@ impl SctpStream {
 impl Drop for SctpStream {
     fn drop(&mut self) {
         let mut inner = self.core.inner();
-        inner.association.close(self.sockets.now());
+        match inner.phase {
+            // Nobody waits for the peer's answer any more.
+            Phase::Connecting => inner.association.abort(),
+            _ => inner.association.close(self.sockets.now()),
+        }
         inner.is_abandoned = true;
         drop(inner);
         self.core.work.notify_one();
@@ -221,6 +224,49 @@ mod tests {
             for stream in streams {
                 assert_eq!(stream.close().await.expect("a close").messages_received, 20);
             }
+        };
+        tokio::time::timeout(PATIENCE, talk).await.expect("in time");
+    }
+
+    #[tokio::test]
+    async fn clients_behind_one_address_may_have_the_same_ports() {
+        let server = bind(&["127.0.0.1:0"]);
+        let address = echo(&server, config([7, 0]));
+        let talk = async {
+            let clients = [bind(&["127.0.0.1:0"]), bind(&["127.0.0.1:0"])];
+            let mut streams = Vec::new();
+            for client in &clients {
+                let stream = client.connect(address, config([5000, 7])).await.expect("a server");
+                exchange(&stream, 0..3).await;
+                streams.push(stream);
+            }
+            for stream in streams {
+                exchange(&stream, 3..6).await;
+                assert_eq!(stream.close().await.expect("a close").messages_received, 6);
+            }
+        };
+        tokio::time::timeout(PATIENCE, talk).await.expect("in time");
+    }
+
+    #[tokio::test]
+    async fn what_was_sent_before_everything_was_dropped_arrives() {
+        let server = bind(&["127.0.0.1:0"]);
+        let mut listener = server.listen(config([7, 0]));
+        let address = server.local_addrs().expect("addresses")[0];
+        let talk = async {
+            let client = bind(&["127.0.0.1:0"]);
+            let stream = client.connect(address, config([0, 7])).await.expect("a server");
+            for number in 0..20 {
+                stream.send(SctpSend::default(), content(number)).await.expect("it is sent");
+            }
+            drop(stream);
+            drop(client);
+            let stream = listener.accept().await.expect("a client");
+            for number in 0..20 {
+                let message = stream.recv().await.expect("no failure").expect("not the end");
+                assert_eq!(message.data, SctpData::Bytes(content(number)));
+            }
+            assert_eq!(stream.recv().await.expect("a close"), None);
         };
         tokio::time::timeout(PATIENCE, talk).await.expect("in time");
     }

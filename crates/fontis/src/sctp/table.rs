@@ -1,12 +1,13 @@
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Associations of an endpoint at most; further clients are answered when others have left.
 const MOST_ASSOCIATIONS: usize = 1024;
 
-/// The address and the port of a peer, and the port of this end.
-pub(super) type Ends = (IpAddr, u16, u16);
+/// The address of a peer in UDP, its port, and the port of this end. The port in UDP tells peers
+/// behind one address apart, which choose the same ports of SCTP.
+pub(super) type Ends = (SocketAddr, u16, u16);
 
 /// The associations: by the tag of packets to this end, and by their ends, for packets that bear no
 /// tag or the peer's.
@@ -33,10 +34,9 @@ impl<T> Table<T> {
         entries.by_tag.get(&tag).or_else(by_ends).cloned()
     }
 
-    /// The first of `ports` that no association has at this end.
-    pub(super) fn free(&self, mut ports: impl Iterator<Item = u16>) -> Option<u16> {
-        let entries = self.entries();
-        ports.find(|port| !entries.by_ends.keys().any(|(_, _, own)| own == port))
+    /// Whether an association has a port at this end.
+    pub(super) fn has_port(&self, port: u16) -> bool {
+        self.entries().by_ends.keys().any(|(_, _, own)| *own == port)
     }
 
     /// Enters a new association; false if there is no room, or another has one of its ends.

@@ -7,12 +7,12 @@ use super::coming::Coming;
 use super::incoming::{Incoming, Prepared, Stored, Values};
 use super::message::{Announced, Holding, Request, Response, encode, label, safe_text};
 use super::outgoing::{CODE_COMPLETE, CODE_UNWANTED, close, lost};
-use super::over_sctp::{CarriedBlocks, SctpInterface};
+use super::over_sctp::CarriedBlocks;
 use super::pieces::decode_sharing;
 use super::{Progress, Report, TransferError, connect};
 use crate::connection::Connection;
 use crate::dest::Dest;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, LocalInterface};
 use crate::manifest;
 use crate::moment;
 use crate::sink::{Sink, SinkOptions};
@@ -51,18 +51,7 @@ pub async fn get(
     options: SinkOptions,
     progress: impl Fn(Progress) + Send + Sync,
 ) -> Result<Report, TransferError> {
-    let begin = moment::now();
-    // What was left may belong to another object; whether it does is known only when this one has
-    // been offered.
-    let is_begun = !options.restart && Sink::is_begun(dest, url.name());
-    // Of what is excluded the server is to hear before it sends.
-    let waits = is_begun || !options.exclusions.is_empty();
-    let connection = request(endpoint, remote, url, waits, &progress).await?;
-    let options = SinkOptions { restart: !is_begun, ..options };
-    let way = Way { waits, sctp: None };
-    let fetched = fetch(&connection, way, url.name(), dest, options, begin, &progress).await;
-    close(&connection, if fetched.is_ok() { CODE_COMPLETE } else { 0 }).await;
-    fetched
+    get_by(endpoint, None, remote, url, dest, options, progress).await
 }
 
 /// The same, with the content over SCTP, for servers that have it ([`FileServer::with_sctp`]). The
@@ -73,7 +62,19 @@ pub async fn get(
 /// [`FileServer::with_sctp`]: super::FileServer::with_sctp
 pub async fn get_over_sctp(
     endpoint: &Endpoint,
-    interfaces: &[SctpInterface],
+    interfaces: &[LocalInterface],
+    remote: SocketAddr,
+    url: &Url,
+    dest: &Dest,
+    options: SinkOptions,
+    progress: impl Fn(Progress) + Send + Sync,
+) -> Result<Report, TransferError> {
+    get_by(endpoint, Some(interfaces), remote, url, dest, options, progress).await
+}
+
+async fn get_by(
+    endpoint: &Endpoint,
+    sctp: Option<&[LocalInterface]>,
     remote: SocketAddr,
     url: &Url,
     dest: &Dest,
@@ -81,8 +82,15 @@ pub async fn get_over_sctp(
     progress: impl Fn(Progress) + Send + Sync,
 ) -> Result<Report, TransferError> {
     let begin = moment::now();
-    let connection = request(endpoint, remote, url, true, &progress).await?;
-    let way = Way { waits: true, sctp: Some(interfaces) };
+    // What was left may belong to another object; whether it does is known only when this one has
+    // been offered.
+    let is_begun = !options.restart && Sink::is_begun(dest, url.name());
+    // Of what is excluded the server is to hear before it sends; what comes over SCTP is offered
+    // first.
+    let waits = is_begun || !options.exclusions.is_empty() || sctp.is_some();
+    let connection = request(endpoint, remote, url, waits, &progress).await?;
+    let options = SinkOptions { restart: !is_begun, ..options };
+    let way = Way { waits, sctp };
     let fetched = fetch(&connection, way, url.name(), dest, options, begin, &progress).await;
     close(&connection, if fetched.is_ok() { CODE_COMPLETE } else { 0 }).await;
     fetched
@@ -94,7 +102,7 @@ struct Way<'a> {
     /// Not before this side has said what it has.
     waits: bool,
     /// Over SCTP, from these interfaces.
-    sctp: Option<&'a [SctpInterface]>,
+    sctp: Option<&'a [LocalInterface]>,
 }
 
 /// Connects, and asks for what `url` names. With `resume` the content comes when this side has said

@@ -48,7 +48,6 @@ pub use cast::{
 };
 pub use error::TransferError;
 pub use get::{get, get_over_sctp};
-pub use over_sctp::SctpInterface;
 pub use receive::{ENTRY_COST, InboxOptions, Receiver};
 pub use resolve::resolve;
 pub use send::send;

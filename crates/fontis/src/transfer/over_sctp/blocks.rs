@@ -10,8 +10,9 @@ use super::super::TransferError;
 use super::super::message::{Holding, Request, Response, decode, encode, safe_text};
 use super::super::outgoing::lost;
 use super::record::{CLIENT, RECORD, Record, SERVER, token};
-use super::{PORT, RECEIVE_BUFFER, SctpInterface, config, no_randomness};
+use super::{PORT, RECEIVE_BUFFER, config, no_randomness};
 use crate::connection::{Connection, Received};
+use crate::endpoint::LocalInterface;
 use crate::protection::Seal;
 use crate::sctp::{SctpEndpoint, SctpStream};
 use crate::task;
@@ -45,7 +46,7 @@ impl CarriedBlocks {
         id: u32,
         shape: ObjectShape,
         held: &Held,
-        interfaces: &[SctpInterface],
+        interfaces: &[LocalInterface],
     ) -> Result<Self, TransferError> {
         let remote = connection.remote_addr();
         let mut key = [0; 32];
@@ -156,10 +157,10 @@ async fn carried(connection: &Connection, id: u32) -> Result<u16, TransferError>
 }
 
 /// An endpoint with the addresses that lead to `peer`.
-fn bind(peer: SocketAddr, interfaces: &[SctpInterface]) -> std::io::Result<SctpEndpoint> {
+fn bind(peer: SocketAddr, interfaces: &[LocalInterface]) -> std::io::Result<SctpEndpoint> {
     let fitting = interfaces.iter().filter(|one| one.address.is_ipv4() == peer.is_ipv4());
     let fitting: Vec<_> =
-        fitting.map(|one| (SocketAddr::new(one.address, 0), one.name.as_deref())).collect();
+        fitting.map(|one| (SocketAddr::new(one.address, 0), Some(&*one.name))).collect();
     if !fitting.is_empty() {
         return SctpEndpoint::bind_on(&fitting);
     }

@@ -8,8 +8,6 @@ mod blocks;
 mod carrier;
 mod record;
 
-use std::net::IpAddr;
-
 use fontis_base::Duration;
 use fontis_proto::congestion::CongestionKind;
 use fontis_proto::scheduler::SchedulerKind;
@@ -20,15 +18,6 @@ use crate::sctp::random_secret;
 
 pub(super) use blocks::CarriedBlocks;
 pub(super) use carrier::SctpCarrier;
-
-/// An interface that a path of SCTP begins at.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SctpInterface {
-    /// Its name, where the system binds sockets to interfaces.
-    pub name: Option<String>,
-    /// Its address.
-    pub address: IpAddr,
-}
 
 /// The answer of a server that has no sockets for SCTP.
 pub(super) const NOT_OVER_SCTP: &str =

@@ -66,6 +66,9 @@ fn disjoint<'a>(
 /// dcSCTP, which is Chromium's, has 20 at most.
 const MAY_BE_CUT: usize = 16;
 
+/// Packets that a SACK answers at most, whatever it says: each costs a look at what is in flight.
+const MOST_ANSWERED: u8 = 3;
+
 impl SctpAssociation {
     /// Takes a SACK, and the echo of a stamp beside it.
     pub(super) fn on_sack(&mut self, now: Time, sack: &SackChunk, echo: Option<StampEcho>) {
@@ -114,7 +117,7 @@ impl SctpAssociation {
             };
             let packets = sack.packets;
             if told < u64::MAX && delivered.iter().all(|path| path.orders.is_none()) {
-                self.note_untold(told, u32::from(packets).max(1));
+                self.note_untold(told, packets.clamp(1, MOST_ANSWERED));
             }
             self.count_missing(now, &mut delivered, newest_tsn, told, packets);
             self.peer_window = sack.window.into();
@@ -239,7 +242,7 @@ impl SctpAssociation {
 
     /// A full SACK that tells nothing new answers packets that it had no room to tell of: so many
     /// are on their way no more. Which ones does not matter for what may leave.
-    fn note_untold(&mut self, told: u64, packets: u32) {
+    fn note_untold(&mut self, told: u64, packets: u8) {
         for _ in 0..packets {
             let flight = &self.flight;
             let oldest_of = |path: &Path| {
