@@ -280,6 +280,15 @@ fn every_key_is_read_with_its_default() {
     }
 }
 
+#[test]
+fn relays_that_all_send_nothing_are_refused() {
+    let text = |silent| format!("[swarm]\npeers = 6\nrelays = 2\nsilent = \"{silent}\"");
+    assert!(Scenario::parse(&text("50%")).is_ok());
+    let refused = Scenario::parse(&text("100%")).map(drop);
+    let said = refused.expect_err("nobody feeds the others").to_string();
+    assert!(said.contains("none of swarm.relays"), "{said}");
+}
+
 fn cases() -> u32 {
     std::env::var("FONTIS_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(300)
 }

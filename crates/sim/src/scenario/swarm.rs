@@ -220,6 +220,12 @@ fn choose(read: &Reader<'_>, spec: &mut SwarmSpec, seed: u64) -> Result<(), Scen
     for at in chosen(count, liars, seed, "swarm.liars") {
         spec.peers[at].conduct = SwarmConduct::Lies;
     }
+    let feeds = |peer: &SwarmPeer| peer.conduct == SwarmConduct::Honest;
+    if spec.relays > 0 && !spec.peers[..spec.relays].iter().any(feeds) {
+        return invalid(
+            "none of swarm.relays sends on what it has: the others would get nothing".to_owned(),
+        );
+    }
     let within = read.duration("swarm.arrivals").as_secs_f64();
     let mut stream = Stream::new(seed, "swarm.arrivals");
     for peer in spec.peers.iter_mut().filter(|_| within > 0.0) {
