@@ -1,11 +1,10 @@
 //! How much memory connections hold for peers that have proved nothing, and for peers that are
-//! hostile after the handshake, counted by the allocator.
+//! hostile after the handshake, counted by the allocator for each thread.
 
 #![allow(unsafe_code, reason = "an allocator")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::cell::Cell;
 
 use bytes::Bytes;
 use fontis_base::{Duration, Ecn, Rate, Time};
@@ -20,18 +19,26 @@ use fontis_proto::rate::RateKind;
 /// Counts the bytes that are allocated.
 struct Counting;
 
-static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
+thread_local! {
+    /// The bytes that this thread has allocated, without those that it has freed. A test runs on a
+    /// thread of its own. What another test's thread frees as it ends, its caches, is not counted.
+    static ALLOCATED: Cell<usize> = const { Cell::new(0) };
+}
+
+fn allocated() -> usize {
+    ALLOCATED.get()
+}
 
 // SAFETY: every call is the system allocator's, with the same arguments.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATED.fetch_add(layout.size(), Ordering::Relaxed);
+        ALLOCATED.set(allocated().wrapping_add(layout.size()));
         // SAFETY: the caller keeps the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        ALLOCATED.fetch_sub(layout.size(), Ordering::Relaxed);
+        ALLOCATED.set(allocated().wrapping_sub(layout.size()));
         // SAFETY: the caller keeps the contract of `dealloc`.
         unsafe { System.dealloc(pointer, layout) }
     }
@@ -70,7 +77,7 @@ fn hostile(frames: u32) -> Hello {
 fn held(hello: &Hello) -> usize {
     let mut servers = Vec::with_capacity(SYNS);
     let start = Time::ZERO;
-    let before = ALLOCATED.load(Ordering::Relaxed);
+    let before = allocated();
     for number in 0..SYNS {
         let (local, remote) = (ConnectionId([2; 8]), ConnectionId((number as u64).to_be_bytes()));
         let config = DfcpConfig::default();
@@ -83,15 +90,11 @@ fn held(hello: &Hello) -> usize {
         }
         servers.push(server);
     }
-    ALLOCATED.load(Ordering::Relaxed) - before
+    allocated() - before
 }
-
-/// Tests run one after another: each counts all memory.
-static ALONE: Mutex<()> = Mutex::new(());
 
 #[test]
 fn unconfirmed_syns_hold_nothing_but_their_connections() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let plain = held(&Hello { params: Params::default(), frames: Vec::new() });
     for frames in [1, 6] {
         let hostile = held(&hostile(frames));
@@ -138,7 +141,7 @@ struct Victim {
 
 impl Victim {
     fn new(config: DfcpConfig) -> Self {
-        let before = ALLOCATED.load(Ordering::Relaxed);
+        let before = allocated();
         let fields = ParamFields { window: 1 << 20, max_block: 64 << 10, ..ParamFields::default() };
         let params = Params::new(fields).unwrap();
         let config = DfcpConfig { params, longest_message: LONGEST, ..config };
@@ -174,7 +177,7 @@ impl Victim {
             self.connection.job_done(self.now, job.run());
         }
         let events = core::iter::from_fn(|| self.connection.event()).collect();
-        let held = ALLOCATED.load(Ordering::Relaxed).saturating_sub(self.before);
+        let held = allocated().saturating_sub(self.before);
         self.most = self.most.max(held);
         events
     }
@@ -223,7 +226,6 @@ impl Victim {
 
 #[test]
 fn a_hostile_peer_makes_a_connection_hold_no_more_than_its_budget() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let most = BUDGET + 3 * LONGEST as usize + (8 << 20);
     let rate = RateKind::Fixed(Rate::from_mbps(10_000));
     let config = || DfcpConfig { holds_messages: true, rate, ..DfcpConfig::default() };
@@ -303,7 +305,6 @@ fn acknowledgement(largest: u64) -> Frame {
 
 #[test]
 fn a_sender_keeps_no_more_blocks_than_its_budget_for_a_peer_that_never_has_them() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let rate = RateKind::Fixed(Rate::from_mbps(10_000));
     let mut victim = Victim::new(DfcpConfig { rate, ..DfcpConfig::default() });
     let shape = ObjectShape::partition(1 << 30, 1192, Code::RaptorQ);
@@ -332,17 +333,16 @@ fn a_sender_keeps_no_more_blocks_than_its_budget_for_a_peer_that_never_has_them(
 
 #[test]
 fn connections_of_an_endpoint_hold_no_more_than_its_budget_together() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let budget = MemoryBudget::new(100 << 20);
     let config = DfcpConfig { budget: Some(budget.clone()), ..DfcpConfig::default() };
-    let before = ALLOCATED.load(Ordering::Relaxed);
+    let before = allocated();
     let mut victims: Vec<_> = (0..8).map(|_| Victim::new(config.clone())).collect();
     for victim in &mut victims {
         for channel in 0..700 {
             victim.symbol(2 * channel, LiveKind::Message, 0, (64 << 10, true), 0);
         }
     }
-    let held = ALLOCATED.load(Ordering::Relaxed) - before;
+    let held = allocated() - before;
     println!("{held} bytes for eight connections, {} charged", budget.used());
     assert!(budget.used() <= 100 << 20 && held <= 110 << 20, "{held} bytes");
     drop(victims);
