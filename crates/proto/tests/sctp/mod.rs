@@ -7,4 +7,5 @@ mod hostile;
 mod multipath;
 #[allow(unreachable_pub, reason = "a module of helpers")]
 mod pair;
+mod resets;
 mod transfer;
