@@ -1,5 +1,6 @@
 //! Tests of SCTP.
 
+mod channels;
 mod codes;
 mod control;
 mod foreign;
