@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Data channels with aiortc, which others wrote: scripts/channel_peers.py [COUNT [SEED]]
+"""Data channels with aiortc, which others wrote: scripts/channel_peers.py [bulk | COUNT [SEED]]
 
 COUNT connections (100), in turn offered by each side, over `fontis relay` with up to 10 % of loss
 and packets that overtake each other. Each exchanges messages of 1 B to 1 MB in all (log-uniform),
-which the other side gives back. Prints each, and ends with 1 if one has failed. Needs the package
-aiortc (pip install aiortc) and the programs that `cargo build --release -p fontis-cli` and
-`cargo build --release -p fontis-rtc --example echo` make.
+which the other side gives back. Prints each, and ends with 1 if one has failed. `bulk` sends 100 MB
+each way over one connection without a relay. Needs the package aiortc (pip install aiortc) and the
+programs that `cargo build --release -p fontis-cli` and `cargo build --release -p fontis-rtc
+--example echo` make.
 """
 
 import asyncio
@@ -48,7 +49,7 @@ async def answer(peer, offer):
 
 
 def say(program, text):
-    program.stdin.write(f"{json.dumps(without_candidates(text))}\n".encode())
+    program.stdin.write(f"{json.dumps(text)}\n".encode())
 
 
 async def hear(program):
@@ -62,7 +63,7 @@ async def they_offer(peer, program, sizes, draw):
     channel.on("open", opened.set)
     channel.on("message", back.put_nowait)
     await peer.setLocalDescription(await peer.createOffer())
-    say(program, peer.localDescription.sdp)
+    say(program, without_candidates(peer.localDescription.sdp))
     await peer.setRemoteDescription(RTCSessionDescription(await hear(program), "answer"))
     await opened.wait()
     sent = ["λ" * (size // 2) if draw.random() < 0.3 else draw.randbytes(size) for size in sizes]
@@ -75,15 +76,15 @@ async def they_offer(peer, program, sizes, draw):
         raise ValueError("messages came back changed")
 
 
-async def we_offer(peer, program):
-    """The program opens the channel and compares."""
+async def we_offer(peer, program, told=without_candidates):
+    """The program opens the channel and compares; it is told a part of the peer's description."""
 
     @peer.on("datachannel")
     def echo(channel):
         channel.on("message", channel.send)
 
     await answer(peer, await hear(program))
-    say(program, peer.localDescription.sdp)
+    say(program, told(peer.localDescription.sdp))
     code = await program.wait()
     if code != 0:
         raise ValueError((await program.stderr.read()).decode().strip())
@@ -127,6 +128,16 @@ async def connect(number, seed):
     return failure is None, count * size
 
 
+async def bulk():
+    program = [TARGET / "examples" / "echo", "--offer", "18500", "60000", "5"]
+    program = await start(*program)
+    peer = RTCPeerConnection()
+    await we_offer(peer, program, told=str)
+    print((await program.stderr.read()).decode().strip())
+    await peer.close()
+    return 0
+
+
 async def main(count=100, seed=None):
     seed = seed or random.SystemRandom().randrange(1 << 32)
     print(f"seed {seed}")
@@ -137,4 +148,5 @@ async def main(count=100, seed=None):
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main(*map(int, sys.argv[1:]))))
+    is_bulk = sys.argv[1:] == ["bulk"]
+    sys.exit(asyncio.run(bulk() if is_bulk else main(*map(int, sys.argv[1:]))))
