@@ -60,6 +60,7 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         "published": TRANSPORT,
         "dccp": TRANSPORT,
         "sctp": TRANSPORT,
+        "data_channel": {"sctp"},
     },
     "sim": {
         "analysis": set(),

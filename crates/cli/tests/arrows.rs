@@ -9,7 +9,7 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package, Package
 
 /// Every room, and the rooms that it may depend on. Development dependencies are free: they ship
 /// nothing.
-const ARROWS: [(&str, &[&str]); 12] = [
+const ARROWS: [(&str, &[&str]); 13] = [
     ("fontis-base", &[]),
     ("fontis-codes", &["fontis-base"]),
     ("fontis-net", &["fontis-base"]),
@@ -19,6 +19,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
     ("fontis-viewer-wasm", &["fontis-trace", "fontis-sim"]),
     ("fontis", &["fontis-base", "fontis-codes", "fontis-proto"]),
     ("fontis-call", &["fontis-base", "fontis-codes", "fontis-proto", "fontis"]),
+    ("fontis-rtc", &["fontis-base", "fontis-proto", "fontis"]),
     (
         "fontis-lab",
         &[

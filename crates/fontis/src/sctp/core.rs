@@ -160,6 +160,9 @@ impl Core {
                 SctpEvent::Aborted(reason) => Phase::Aborted(reason),
                 SctpEvent::Restarted
                 | SctpEvent::PeerFinished
+                | SctpEvent::PeerReset(_)
+                | SctpEvent::Reset(_)
+                | SctpEvent::ResetRefused(_)
                 | SctpEvent::PathUp(_)
                 | SctpEvent::PathDown(_) => continue,
             };

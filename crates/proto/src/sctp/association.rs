@@ -7,6 +7,7 @@ mod input;
 mod losses;
 mod output;
 mod receive;
+mod reconfig;
 mod sending;
 mod timers;
 
@@ -36,6 +37,7 @@ use super::packet::SctpPacket;
 use super::path::Path;
 use super::reassembly::Reassembly;
 use super::repairs::Repairs;
+use super::resets::Resets;
 use super::restorer::Restorer;
 use super::waits::Waits;
 use crate::scheduler::contract::Scheduler;
@@ -97,6 +99,7 @@ pub struct SctpAssociation {
     waits: Waits,
     acks: AckState,
     marks: Marks,
+    resets: Resets,
     /// Packets that wait to be sent before all others: the path, and the chunks.
     replies: VecDeque<Reply>,
     events: VecDeque<SctpEvent>,
@@ -195,6 +198,9 @@ impl SctpAssociation {
         }
         if send.stream >= self.outbound {
             return Err(SctpSendError::NoStream { stream: send.stream, streams: self.outbound });
+        }
+        if self.resets.is_wanted(send.stream) {
+            return Err(SctpSendError::Resetting { stream: send.stream });
         }
         let (len, buffer) = (data.len(), self.config.send_buffer);
         // A message longer than the buffer may have it alone.
@@ -375,6 +381,7 @@ impl SctpAssociation {
                 number: 0,
             },
             marks: Marks::default(),
+            resets: Resets::new(tsns),
             replies: VecDeque::new(),
             events: VecDeque::new(),
             closing: Closing { is_wanted: false, at: Time::MAX, end: Time::MAX },

@@ -64,6 +64,8 @@ pub enum SctpChunk {
     /// The TSNs of chunks that were restored, beside the SACK that acknowledges them: an
     /// experimental chunk, which others skip.
     Restored(SmallVec<[u32; 4]>),
+    /// RE-CONFIG: requests to reset streams, and answers (RFC 6525).
+    Reconfig(SmallVec<[Reconfig; 2]>),
     /// A chunk of a type that is not known here.
     Unknown {
         /// Its type.
@@ -218,6 +220,47 @@ pub struct StampEcho {
     pub held: u64,
     /// The number of the SACK beside it; a later SACK has a higher one.
     pub number: u32,
+}
+
+/// A parameter of RE-CONFIG (RFC 6525 section 4).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reconfig {
+    /// The sender's streams begin anew.
+    ResetOutgoing {
+        /// Its number.
+        number: u32,
+        /// The number of the peer's request that it answers, or of the last one.
+        answers: u32,
+        /// The last TSN before.
+        last: u32,
+        /// The streams; all if there are none.
+        streams: SmallVec<[u16; 4]>,
+    },
+    /// The peer shall reset its streams.
+    ResetIncoming {
+        /// Its number.
+        number: u32,
+        /// The streams; all if there are none.
+        streams: SmallVec<[u16; 4]>,
+    },
+    /// An answer.
+    Answer {
+        /// The number of the request.
+        number: u32,
+        /// What became of it.
+        result: u32,
+        /// More of it.
+        details: Bytes,
+    },
+    /// A request that is not fulfilled here: to number TSNs anew, or for more streams.
+    Other {
+        /// Its type.
+        kind: u16,
+        /// Its number.
+        number: u32,
+        /// More of it.
+        details: Bytes,
+    },
 }
 
 /// The reason for an ABORT or an ERROR (RFC 9260 section 3.3.10).

@@ -67,6 +67,8 @@ pub struct SctpConfig {
     /// Whether acknowledgements say that nothing will be dropped again (NR-SACK), so that the
     /// sender's buffer is free at once.
     pub nr_sack: bool,
+    /// Whether streams can be reset (RFC 6525).
+    pub resets: bool,
     /// Erasure codes over what it sends, if both ends have them.
     pub coding: Option<CodingConfig>,
     /// Whether marks alone reduce windows, where packets may be marked: loss is taken for the
@@ -246,6 +248,7 @@ impl SctpConfig {
             acks: AckPolicy::default(),
             asks_acks: true,
             nr_sack: false,
+            resets: true,
             coding: None,
             only_marks: false,
             timers: SctpTimers::default(),

@@ -13,6 +13,7 @@ pub(super) struct Features {
     pub(super) nr_sack: bool,
     pub(super) stamps: bool,
     pub(super) repairs: bool,
+    pub(super) resets: bool,
 }
 
 impl Features {
@@ -25,6 +26,7 @@ impl Features {
             nr_sack: config.nr_sack,
             stamps: config.stamps,
             repairs: config.coding.is_some(),
+            resets: config.resets,
         }
     }
 
@@ -38,6 +40,7 @@ impl Features {
             nr_sack: has(kind::NR_SACK),
             stamps: has(kind::STAMP),
             repairs: has(kind::REPAIR),
+            resets: has(kind::RECONFIG),
         }
     }
 
@@ -50,14 +53,16 @@ impl Features {
             nr_sack: self.nr_sack && other.nr_sack,
             stamps: self.stamps && other.stamps,
             repairs: self.repairs && other.repairs,
+            resets: self.resets && other.resets,
         }
     }
 
     /// The chunk types by which an INIT announces them.
     pub(super) fn extensions(self) -> SmallVec<[u8; 8]> {
-        let Self { interleaving, partial, nr_sack, stamps, repairs, .. } = self;
+        let Self { interleaving, partial, nr_sack, stamps, repairs, resets, .. } = self;
         let kinds = [
             (kind::I_DATA, interleaving),
+            (kind::RECONFIG, resets),
             (kind::FORWARD, partial),
             (kind::I_FORWARD, partial && interleaving),
             (kind::NR_SACK, nr_sack),
@@ -75,6 +80,7 @@ impl Features {
             | (self.nr_sack as u8) << 3
             | (self.stamps as u8) << 4
             | (self.repairs as u8) << 5
+            | (self.resets as u8) << 6
     }
 
     pub(super) const fn of_bits(bits: u8) -> Self {
@@ -85,6 +91,7 @@ impl Features {
             nr_sack: bits & 8 != 0,
             stamps: bits & 16 != 0,
             repairs: bits & 32 != 0,
+            resets: bits & 64 != 0,
         }
     }
 }

@@ -71,6 +71,21 @@ impl Inbound {
         self.release(id);
     }
 
+    /// The streams that messages have come on.
+    pub(super) fn streams(&self) -> impl Iterator<Item = u16> {
+        self.streams.keys().copied()
+    }
+
+    /// The messages of a stream are numbered anew. What still waits there waits for what was given
+    /// up, and is given up too.
+    pub(super) fn reset(&mut self, id: u16) {
+        let Some(stream) = self.streams.remove(&id) else { return };
+        for message in stream.waiting.into_values() {
+            self.bytes -= message.data.len() as u64;
+            self.messages -= 1;
+        }
+    }
+
     /// The next message for the application.
     pub(super) fn take(&mut self) -> Option<SctpMessage> {
         let message = self.ready.pop_front()?;

@@ -62,6 +62,15 @@ pub enum SctpSendError {
         /// How many there are.
         streams: u16,
     },
+    /// It is being reset.
+    #[error("stream {stream} is being reset: wait until that is done")]
+    Resetting {
+        /// The stream.
+        stream: u16,
+    },
+    /// The peer cannot reset streams.
+    #[error("the peer cannot reset streams")]
+    NoResets,
     /// The buffer is full.
     #[error("the send buffer of {buffer} bytes has no room for {len} bytes: wait until it has")]
     NoRoom {
@@ -89,6 +98,12 @@ pub enum SctpEvent {
     PathUp(u8),
     /// A path does not answer any more.
     PathDown(u8),
+    /// The peer has reset a stream: its messages to come are numbered anew.
+    PeerReset(u16),
+    /// A stream of this end was reset, as asked.
+    Reset(u16),
+    /// The peer refuses to have a stream of this end reset.
+    ResetRefused(u16),
 }
 
 /// Why an association was broken off.

@@ -26,6 +26,7 @@ mod packet;
 mod path;
 mod reassembly;
 mod repairs;
+mod resets;
 mod restorer;
 mod summand;
 mod waits;
@@ -33,8 +34,8 @@ mod wire;
 
 pub use association::{MOST_PATHS, SctpAssociation, refuse_without_state, respond_without_state};
 pub use chunk::{
-    DataChunk, ForwardChunk, InitChunk, RepairChunk, SackChunk, SctpCause, SctpChunk, Skipped,
-    Stamp, StampEcho,
+    DataChunk, ForwardChunk, InitChunk, Reconfig, RepairChunk, SackChunk, SctpCause, SctpChunk,
+    Skipped, Stamp, StampEcho,
 };
 pub use coding::{CodeReach, CodingConfig, RepairWait, RepairedLoss, SctpCode, UnknownSctpCode};
 pub use config::{

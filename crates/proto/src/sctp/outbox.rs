@@ -152,6 +152,21 @@ impl Outbox {
         true
     }
 
+    /// Whether messages of a stream wait.
+    pub(super) fn has_waiting(&self, stream: u16) -> bool {
+        self.streams.get(&stream).is_some_and(|stream| stream.waiting > 0)
+    }
+
+    /// The streams that messages were sent on.
+    pub(super) fn streams(&self) -> impl Iterator<Item = u16> {
+        self.streams.keys().copied()
+    }
+
+    /// The messages of a stream, of which none waits, are numbered anew.
+    pub(super) fn reset(&mut self, stream: u16) {
+        self.streams.remove(&stream);
+    }
+
     /// Bytes of content in the next chunk; `None` if nothing waits.
     pub(super) fn next_len(&self) -> Option<usize> {
         let pending = self.queue.get(self.choice())?;

@@ -29,6 +29,7 @@ pub(super) mod kind {
     pub(super) const SHUTDOWN_COMPLETE: u8 = 14;
     pub(in crate::sctp) const NR_SACK: u8 = 16;
     pub(in crate::sctp) const I_DATA: u8 = 64;
+    pub(in crate::sctp) const RECONFIG: u8 = 130;
     pub(in crate::sctp) const FORWARD: u8 = 192;
     pub(in crate::sctp) const I_FORWARD: u8 = 194;
     /// Experimental: types of this form are skipped without a report by those who do not know them.
@@ -44,6 +45,12 @@ mod parameter {
     pub(super) const IPV6: u16 = 6;
     pub(super) const COOKIE: u16 = 7;
     pub(super) const UNKNOWN: u16 = 8;
+    pub(super) const RESET_OUTGOING: u16 = 13;
+    pub(super) const RESET_INCOMING: u16 = 14;
+    pub(super) const RESET_NUMBERS: u16 = 15;
+    pub(super) const ANSWER: u16 = 16;
+    pub(super) const ADD_OUTGOING: u16 = 17;
+    pub(super) const ADD_INCOMING: u16 = 18;
     pub(super) const ECN: u16 = 0x8000;
     pub(super) const EXTENSIONS: u16 = 0x8008;
     pub(super) const FORWARDS: u16 = 0xc000;

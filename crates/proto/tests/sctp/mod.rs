@@ -1,5 +1,6 @@
 //! Tests of SCTP.
 
+mod channels;
 mod codes;
 mod control;
 mod foreign;
@@ -7,4 +8,5 @@ mod hostile;
 mod multipath;
 #[allow(unreachable_pub, reason = "a module of helpers")]
 mod pair;
+mod resets;
 mod transfer;

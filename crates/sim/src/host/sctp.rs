@@ -222,7 +222,12 @@ impl SctpHost {
                     self.milestones.aborted = true;
                     self.is_over = true;
                 }
-                SctpEvent::Restarted | SctpEvent::PathUp(_) | SctpEvent::PathDown(_) => {}
+                SctpEvent::Restarted
+                | SctpEvent::PathUp(_)
+                | SctpEvent::PathDown(_)
+                | SctpEvent::PeerReset(_)
+                | SctpEvent::Reset(_)
+                | SctpEvent::ResetRefused(_) => {}
             }
         }
     }

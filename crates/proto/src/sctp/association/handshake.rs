@@ -20,6 +20,7 @@ use crate::sctp::outbox::Outbox;
 use crate::sctp::packet::SctpPacket;
 use crate::sctp::path::Path;
 use crate::sctp::reassembly::Reassembly;
+use crate::sctp::resets::Resets;
 
 /// No association was there before.
 const NO_TIES: [u32; 2] = [0; 2];
@@ -112,6 +113,7 @@ impl SctpAssociation {
         };
         self.tags[1] = init.tag;
         self.arrivals = Arrivals::new(number::first(init.tsn));
+        self.resets = Resets::new([self.handshake.init.tsn, init.tsn]);
         self.outbound = self.config.streams.min(init.inbound);
         self.peer_window = init.window.into();
         let unknown = report_of(&init.unknown);
@@ -221,6 +223,7 @@ impl SctpAssociation {
                 let was_waiting = matches!(self.state, State::CookieEchoed | State::CookieWait);
                 self.tags = cookie.tags;
                 self.arrivals = Arrivals::new(number::first(cookie.tsns[1]));
+                self.resets = Resets::new(cookie.tsns);
                 if was_waiting {
                     self.take_cookie(now, ends, &cookie);
                     self.establish(now);
@@ -249,6 +252,7 @@ impl SctpAssociation {
         self.acks.at = Time::MAX;
         self.acks.told = self.config.receive_buffer.into();
         self.marks = super::Marks::default();
+        self.resets = Resets::new(cookie.tsns);
         self.failures = 0;
         self.scheduler = self.config.cmt().map(|cmt| cmt.scheduler.start());
         self.take_cookie(now, ends, cookie);

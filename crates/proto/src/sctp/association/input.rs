@@ -133,6 +133,9 @@ impl SctpAssociation {
             SctpChunk::WindowReduced(_) => self.marks.echo = None,
             SctpChunk::Forward(forward) => self.on_forward(now, forward),
             SctpChunk::Repair(repair) => self.on_repair(repair),
+            SctpChunk::Reconfig(parameters) => {
+                parameters.iter().for_each(|parameter| self.on_reconfig(now, path, parameter));
+            }
             // Taken before the SACK beside it.
             SctpChunk::Restored(_) => {}
             SctpChunk::Unknown { kind, flags, value } if kind & 0x40 != 0 => {

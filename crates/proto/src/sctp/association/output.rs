@@ -27,6 +27,9 @@ impl SctpAssociation {
             chunks.push(chunk);
             return Some(self.on_path(self.primary, chunks));
         }
+        if let Some(reset) = self.take_reset(now) {
+            return Some(self.on_path(self.primary, vec![reset]));
+        }
         self.poll_data(now)
     }
 

@@ -27,6 +27,7 @@ impl SctpAssociation {
             (self.closing.end, "T5"),
             (self.acks.at, "SACK"),
             (self.forward_at, "forward"),
+            (self.reset_due(), "reset"),
             (self.held_until().unwrap_or(Time::MAX), "repair"),
         ];
         let all = data.chain(heartbeats).chain(others).filter(|(at, _)| *at < Time::MAX);

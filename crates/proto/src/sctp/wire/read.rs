@@ -4,8 +4,8 @@ use bytes::Bytes;
 use smallvec::SmallVec;
 
 use crate::sctp::chunk::{
-    DataChunk, ForwardChunk, InitChunk, RepairChunk, SackChunk, SctpCause, SctpChunk, Skipped,
-    Stamp, StampEcho,
+    DataChunk, ForwardChunk, InitChunk, Reconfig, RepairChunk, SackChunk, SctpCause, SctpChunk,
+    Skipped, Stamp, StampEcho,
 };
 use crate::sctp::data::SctpData;
 use crate::sctp::packet::{COMMON_HEADER, SctpPacket};
@@ -144,6 +144,7 @@ impl Reader {
             kind::FORWARD | kind::I_FORWARD => {
                 SctpChunk::Forward(content.forward(kind == kind::I_FORWARD)?)
             }
+            kind::RECONFIG => SctpChunk::Reconfig(content.reconfig()?),
             kind::REPAIR => return content.repair(),
             kind::RESTORED => SctpChunk::Restored(content.restored()?),
             kind::STAMP => SctpChunk::Stamp(content.stamp()?),
@@ -322,6 +323,48 @@ impl Reader {
             });
         }
         Ok(ForwardChunk { cumulative, is_interleaved, skipped })
+    }
+
+    /// Requests and answers: a chunk holds two of them at most (RFC 6525 section 3.1).
+    fn reconfig(&mut self) -> Read<SmallVec<[Reconfig; 2]>> {
+        const OF: &str = "RE-CONFIG";
+        let mut parameters = SmallVec::new();
+        while !self.bytes.is_empty() {
+            if parameters.len() == 2 {
+                return Err(SctpWireError::Value("third parameter of RE-CONFIG"));
+            }
+            let kind = self.u16(OF)?;
+            let len = self.u16(OF)?;
+            let mut value = self.framed(len, OF)?;
+            let number = value.u32(OF)?;
+            parameters.push(match kind {
+                parameter::RESET_OUTGOING => Reconfig::ResetOutgoing {
+                    number,
+                    answers: value.u32(OF)?,
+                    last: value.u32(OF)?,
+                    streams: value.streams()?,
+                },
+                parameter::RESET_INCOMING => {
+                    Reconfig::ResetIncoming { number, streams: value.streams()? }
+                }
+                parameter::ANSWER => {
+                    Reconfig::Answer { number, result: value.u32(OF)?, details: value.bytes }
+                }
+                parameter::RESET_NUMBERS | parameter::ADD_OUTGOING | parameter::ADD_INCOMING => {
+                    Reconfig::Other { kind, number, details: value.bytes }
+                }
+                _ => return Err(SctpWireError::Value("parameter of RE-CONFIG")),
+            });
+        }
+        Ok(parameters)
+    }
+
+    fn streams(&mut self) -> Read<SmallVec<[u16; 4]>> {
+        let mut streams = SmallVec::new();
+        while !self.bytes.is_empty() {
+            streams.push(self.u16("RE-CONFIG")?);
+        }
+        Ok(streams)
     }
 
     fn stamp(&mut self) -> Read<Stamp> {

@@ -1,7 +1,7 @@
 use core::net::IpAddr;
 
 use crate::sctp::chunk::{
-    DataChunk, InitChunk, RepairChunk, SackChunk, SctpCause, SctpChunk, Stamp,
+    DataChunk, InitChunk, Reconfig, RepairChunk, SackChunk, SctpCause, SctpChunk, Stamp,
 };
 use crate::sctp::data::SctpData;
 use crate::sctp::packet::{COMMON_HEADER, SctpPacket};
@@ -58,7 +58,17 @@ fn content_size(chunk: &SctpChunk) -> usize {
         SctpChunk::Echo(_) => 32,
         SctpChunk::Restored(tsns) => 4 * tsns.len(),
         SctpChunk::Repair(repair) => RepairChunk::HEADER - 4 + repair.data.len(),
+        SctpChunk::Reconfig(all) => all.iter().map(|one| padded(4 + reconfig_size(one))).sum(),
         SctpChunk::Unknown { value, .. } => value.len(),
+    }
+}
+
+fn reconfig_size(parameter: &Reconfig) -> usize {
+    match parameter {
+        Reconfig::ResetOutgoing { streams, .. } => 12 + 2 * streams.len(),
+        Reconfig::ResetIncoming { streams, .. } => 4 + 2 * streams.len(),
+        Reconfig::Answer { details, .. } => 8 + details.len(),
+        Reconfig::Other { details, .. } => 4 + details.len(),
     }
 }
 
@@ -130,6 +140,13 @@ fn write(chunk: &SctpChunk, out: &mut Vec<u8>) {
         SctpChunk::Repair(repair) => write_repair(repair, out),
         SctpChunk::Restored(tsns) => framed(out, kind::RESTORED, 0, |out| {
             tsns.iter().for_each(|tsn| out.extend_from_slice(&tsn.to_be_bytes()));
+        }),
+        SctpChunk::Reconfig(all) => framed(out, kind::RECONFIG, 0, |out| {
+            let start = out.len();
+            for one in all {
+                pad(start, out);
+                write_reconfig(one, out);
+            }
         }),
         SctpChunk::Unknown { kind, flags, value } => {
             framed(out, *kind, *flags, |out| out.extend_from_slice(value));
@@ -213,6 +230,34 @@ fn write_repair(repair: &RepairChunk, out: &mut Vec<u8>) {
         out.extend_from_slice(&repair.head);
         write_content(&repair.data, out);
     });
+}
+
+fn write_reconfig(parameter: &Reconfig, out: &mut Vec<u8>) {
+    let mut value = Vec::with_capacity(reconfig_size(parameter));
+    let mut add = |bytes: &[u8]| value.extend_from_slice(bytes);
+    let kind = match parameter {
+        Reconfig::ResetOutgoing { number, answers, last, streams } => {
+            [number, answers, last].into_iter().for_each(|word| add(&word.to_be_bytes()));
+            streams.iter().for_each(|stream| add(&stream.to_be_bytes()));
+            parameter::RESET_OUTGOING
+        }
+        Reconfig::ResetIncoming { number, streams } => {
+            add(&number.to_be_bytes());
+            streams.iter().for_each(|stream| add(&stream.to_be_bytes()));
+            parameter::RESET_INCOMING
+        }
+        Reconfig::Answer { number, result, details } => {
+            [number, result].into_iter().for_each(|word| add(&word.to_be_bytes()));
+            add(details);
+            parameter::ANSWER
+        }
+        Reconfig::Other { kind, number, details } => {
+            add(&number.to_be_bytes());
+            add(details);
+            *kind
+        }
+    };
+    write_parameter(kind, &value, out);
 }
 
 fn write_init(init: &InitChunk, out: &mut Vec<u8>) {
