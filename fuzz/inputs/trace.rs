@@ -16,6 +16,7 @@ pub(crate) fn run(data: &[u8]) {
     }
     if Format::of(data) == Some(Format::Capture) {
         let _ = capture::arrivals(data);
+        let _ = capture::are_of_the_same(data, data);
         let _ = both(data, data);
         let _ = both(&data[..data.len() / 2], data);
     }
