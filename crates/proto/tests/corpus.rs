@@ -1,5 +1,7 @@
 //! The corpora of the fuzz targets, replayed: what once was worth keeping stays right.
 
+#[path = "../../../fuzz/inputs/channels.rs"]
+mod channels;
 #[path = "../../../fuzz/inputs/connection.rs"]
 mod connection;
 #[path = "../../../fuzz/inputs/dccp.rs"]
@@ -29,6 +31,11 @@ mod tcp;
 mod replay;
 
 use replay::replay;
+
+#[test]
+fn the_corpus_of_channels_replays() {
+    replay("channels", channels::run);
+}
 
 #[test]
 fn the_corpus_of_dccp_replays() {

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use fontis_base::Ecn;
 use fontis_proto::sctp::{
-    SctpAssociation, SctpConfig, SctpPacket, refuse_without_state, respond_without_state,
+    SctpAssociation, SctpConfig, SctpData, SctpPacket, SctpSend, refuse_without_state,
+    respond_without_state,
 };
 use tokio::sync::mpsc;
 
@@ -130,6 +131,30 @@ impl SctpEndpoint {
         peer: SocketAddr,
         config: SctpConfig,
     ) -> Result<SctpStream, SctpError> {
+        self.begin(peer, config, None).await
+    }
+
+    /// The same with a first message, which leaves with the COOKIE ECHO if it is short: it comes a
+    /// round trip earlier than what is sent on the stream.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect), or if the message cannot be sent.
+    pub async fn connect_with(
+        &self,
+        peer: SocketAddr,
+        config: SctpConfig,
+        send: SctpSend,
+        data: Bytes,
+    ) -> Result<SctpStream, SctpError> {
+        self.begin(peer, config, Some((send, data))).await
+    }
+
+    async fn begin(
+        &self,
+        peer: SocketAddr,
+        config: SctpConfig,
+        first: Option<(SctpSend, Bytes)>,
+    ) -> Result<SctpStream, SctpError> {
         let sockets = &self.shared.sockets;
         let peer_ip = peer.ip().to_canonical();
         let number = sockets.of_family(peer_ip).ok_or(SctpError::NoSocket { peer })?;
@@ -143,7 +168,11 @@ impl SctpEndpoint {
             config.ports[0] = random_port()?;
         }
         let ports = config.ports;
-        let association = SctpAssociation::connect(sockets.now(), config, [local, peer_ip]);
+        let now = sockets.now();
+        let mut association = SctpAssociation::connect(now, config, [local, peer_ip]);
+        if let Some((send, data)) = first {
+            association.send(now, send, SctpData::Bytes(data))?;
+        }
         let tag = association.tag();
         let core = Core::new(association, ports, peer.port());
         let in_udp = SocketAddr::new(peer_ip, peer.port());

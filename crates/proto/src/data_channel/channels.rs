@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use fontis_base::Time;
@@ -106,7 +106,10 @@ impl DataChannels {
             return Err(DataChannelError::LongName);
         }
         let first = u16::from(!self.is_even);
-        let id = (first..u16::MAX).step_by(2).find(|id| !self.channels.contains_key(id));
+        // A number is not used again before the application has learnt that it is free.
+        let untold: BTreeSet<u16> = self.events.iter().filter_map(closed).collect();
+        let is_free = |id: &u16| !self.channels.contains_key(id) && !untold.contains(id);
+        let id = (first..u16::MAX).step_by(2).find(is_free);
         let id = id.filter(|_| self.channels.len() < MOST);
         let id = id.ok_or(DataChannelError::NoneLeft(MOST))?;
         let channel = Channel::of(&options, false);
@@ -349,6 +352,14 @@ const fn cost(event: &DataChannelEvent) -> usize {
             DataChannelEvent::Incoming(_, options) => options.label.len() + options.protocol.len(),
             DataChannelEvent::Opened(_) | DataChannelEvent::Closed(_) => 0,
         }
+}
+
+/// The channel of which an event says that it is closed.
+const fn closed(event: &DataChannelEvent) -> Option<u16> {
+    match event {
+        DataChannelEvent::Closed(id) => Some(*id),
+        _ => None,
+    }
 }
 
 /// Sends a message that opens a channel or answers one.

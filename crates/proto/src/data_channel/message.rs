@@ -139,8 +139,8 @@ mod tests {
 
         #[test]
         fn any_bytes_are_a_message_or_an_error(bytes: Vec<u8>) {
-            if let Ok(message @ ChannelMessage::Open(_)) = ChannelMessage::decode(&bytes) {
-                prop_assert_eq!(message.encode().to_vec(), bytes);
+            if let Ok(message) = ChannelMessage::decode(&bytes) {
+                prop_assert_eq!(ChannelMessage::decode(&message.encode()), Ok(message));
             }
         }
     }

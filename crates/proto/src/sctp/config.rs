@@ -57,8 +57,13 @@ pub struct SctpConfig {
     /// Packets that leave at once, at most, when an acknowledgement comes; `None` is no limit.
     pub max_burst: Option<u32>,
     /// Whether drivers read packets in batches, so that a SACK answers many: it then allows the
-    /// burst, and in slow start the growth, of one for every two.
+    /// burst of one for every two, and in slow start a window that grows by all that they answer.
     pub batches: bool,
+    /// Packets of the first window, in place of four or less (RFC 9260 section 7.2.1).
+    pub first_window: Option<u32>,
+    /// Whether data leave with the COOKIE ECHO, a round trip before the association is up (RFC 9260
+    /// section 5.1).
+    pub early_data: bool,
     /// How acknowledgements wait.
     pub acks: AckPolicy,
     /// Whether it asks for an acknowledgement at once (RFC 7053) with data after which it can send
@@ -245,6 +250,8 @@ impl SctpConfig {
             fast_again: true,
             max_burst: Some(4),
             batches: false,
+            first_window: None,
+            early_data: true,
             acks: AckPolicy::default(),
             asks_acks: true,
             nr_sack: false,

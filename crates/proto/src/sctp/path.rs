@@ -67,7 +67,8 @@ impl Path {
     pub(super) fn new(now: Time, local: IpAddr, peer: IpAddr, config: &SctpConfig) -> Self {
         let mtu = u64::from(config.mtu);
         // RFC 9260 section 7.2.1.
-        let initial_window = (4 * mtu).min((2 * mtu).max(4404));
+        let usual = (4 * mtu).min((2 * mtu).max(4404));
+        let initial_window = config.first_window.map_or(usual, |packets| mtu * u64::from(packets));
         let congestion = match &config.foreign {
             Some(foreign) => foreign.make(mtu, initial_window),
             None => config.congestion.start(Setup { mss: mtu, initial_window, salt: 0 }),

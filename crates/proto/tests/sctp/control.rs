@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use fontis_base::{Duration, Time};
 use fontis_proto::sctp::{
-    AbortReason, SctpAssociation, SctpChunk, SctpData, SctpEvent, SctpPacket, SctpSend,
+    AbortReason, SctpAssociation, SctpChunk, SctpConfig, SctpData, SctpEvent, SctpPacket, SctpSend,
     respond_without_state,
 };
 
@@ -35,6 +35,20 @@ fn a_handshake_takes_two_round_trips_and_a_shutdown_one_and_a_half() {
     assert!(pair.run(secs(5), both));
     assert!(pair.now.since(begin) < Duration::from_millis(152));
     assert!(pair.events[1].contains(&SctpEvent::PeerFinished));
+}
+
+#[test]
+fn data_that_go_with_the_cookie_come_a_round_trip_earlier() {
+    for (early_data, millis) in [(true, 150), (false, 250)] {
+        let config = SctpConfig { early_data, ..plain() };
+        let mut pair = Pair::new(1, &config, vec![Way::of(50, 10.0)]);
+        let now = pair.now;
+        pair.end(0).send(now, SctpSend::default(), text("first")).unwrap();
+        assert!(pair.run(secs(5), |pair| pair.got[1].len() == 1));
+        let took = pair.now.since(Time::ZERO);
+        let about = Duration::from_millis(millis);
+        assert!(took >= about && took < about + Duration::from_millis(2), "{took:?}");
+    }
 }
 
 #[test]

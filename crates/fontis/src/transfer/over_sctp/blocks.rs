@@ -51,11 +51,11 @@ impl CarriedBlocks {
         let failed = |source| TransferError::Sctp { remote: peer, source };
         let endpoint = bind(peer, interfaces).map_err(|error| failed(error.into()))?;
         let config = config([0, PORT], RECEIVE_BUFFER).map_err(no_randomness)?;
-        let stream = task::timeout(SET_UP, endpoint.connect(peer, config)).await;
+        let token = Bytes::copy_from_slice(&token(&key));
+        let connecting = endpoint.connect_with(peer, config, SctpSend::default(), token);
+        let stream = task::timeout(SET_UP, connecting).await;
         let stream = stream.map_err(|_| TransferError::NoSctp { remote: peer })?;
         let stream = stream.map_err(failed)?;
-        let token = Bytes::copy_from_slice(&token(&key));
-        stream.send(SctpSend::default(), token).await.map_err(failed)?;
         let seal = Seal::new(&key, [CLIENT, SERVER]);
         Ok(Self { stream, seal, gathering })
     }

@@ -47,6 +47,8 @@ fn config(ports: [u16; 2], receive_buffer: u32) -> std::io::Result<SctpConfig> {
         congestion: CongestionKind::Cubic,
         multipath: Multipath::Concurrent(CmtConfig { scheduler, ..CmtConfig::default() }),
         stamps: true,
+        // As many as TCP has (RFC 6928).
+        first_window: Some(10),
         timers: SctpTimers { heartbeat: Duration::from_secs(5), ..SctpTimers::default() },
         ..SctpConfig::new(random_secret()?)
     })

@@ -374,9 +374,9 @@ impl SctpAssociation {
             let window = path.congestion.cwnd();
             let mut acked = if grows { seen.bytes } else { 0 };
             if window < path.congestion.ssthresh() {
-                // One packet for each SACK in slow start (RFC 9260 section 7.2.1), which answers
-                // two.
-                acked = acked.min(mtu * u64::from(came / 2).max(1));
+                // One packet for each SACK in slow start (RFC 9260 section 7.2.1). One that
+                // answers a batch allows what as many SACKs as packets would.
+                acked = acked.min(mtu * u64::from(came).max(1));
             }
             let srtt = path.estimator.srtt.unwrap_or(path.estimator.rto);
             path.congestion.on_ack(&Acknowledgement {

@@ -3,7 +3,7 @@
 use fontis_base::Time;
 
 use super::{Reply, SctpAssociation, State};
-use crate::sctp::chunk::SctpChunk;
+use crate::sctp::chunk::{DataChunk, SctpChunk};
 use crate::sctp::message::SctpTransmit;
 
 impl SctpAssociation {
@@ -19,7 +19,9 @@ impl SctpAssociation {
         }
         if let Some((tag, chunk)) = self.handshake_chunk(now) {
             let ends = [self.paths[0].local, self.paths[0].peer];
-            return Some(self.transmit(0, ends, tag, vec![chunk]));
+            let mut chunks = vec![chunk];
+            self.add_early_data(now, &mut chunks);
+            return Some(self.transmit(0, ends, tag, chunks));
         }
         if let Some(chunk) = self.closing_chunk(now) {
             let mut chunks: Vec<SctpChunk> =
@@ -31,6 +33,27 @@ impl SctpAssociation {
             return Some(self.on_path(self.primary, vec![reset]));
         }
         self.poll_data(now)
+    }
+
+    /// Adds data to a COOKIE ECHO that leaves for the first time. What is lost with it leaves again
+    /// once the association is up: before, only a cookie may go ahead of data.
+    fn add_early_data(&mut self, now: Time, chunks: &mut Vec<SctpChunk>) {
+        let is_first = self.handshake.repeats == 1 && self.flight.is_empty();
+        let [cookie @ SctpChunk::CookieEcho(_)] = &chunks[..] else { return };
+        if !is_first || !self.config.early_data || self.features.repairs {
+            return;
+        }
+        let beside = Some((0, cookie.size()));
+        // What a scheduler has chosen must leave.
+        let header = DataChunk::header(self.features.interleaving);
+        let next = self.outbox.next_len().map(|len| header + len.next_multiple_of(4));
+        if next.is_none_or(|next| next > self.space(0, beside)) {
+            return;
+        }
+        if let Some(load) = self.new_data(now, beside) {
+            chunks.extend(self.stamp(now, load.path));
+            chunks.extend(load.chunks);
+        }
     }
 
     /// A SACK that is due, data, or both.
@@ -49,9 +72,13 @@ impl SctpAssociation {
         {
             return Some(self.on_path(path, vec![chunk]));
         }
-        // A SACK goes where the data came from, so data of another path do not go with it.
+        // A SACK goes where the data came from, so data of another path do not go with it; and what
+        // a scheduler has chosen must leave, whatever it is.
+        let longest = DataChunk::header(self.features.interleaving) + self.outbox.piece();
+        let is_open = |taken| self.space(0, Some((0, taken))) >= longest;
+        let is_free = |taken| self.scheduler.is_none() || is_open(taken);
         let load = match (&sack, taken) {
-            (Some(_), Some(taken)) if self.paths.len() == 1 => {
+            (Some(_), Some(taken)) if self.paths.len() == 1 && is_free(taken) => {
                 self.next_load(now, Some((to, taken)))
             }
             (Some(_), _) => None,

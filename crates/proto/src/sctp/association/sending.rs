@@ -46,7 +46,7 @@ impl SctpAssociation {
     }
 
     /// Bytes for chunks of data in a packet on a path.
-    fn space(&self, path: usize, beside: Option<(u8, usize)>) -> usize {
+    pub(super) fn space(&self, path: usize, beside: Option<(u8, usize)>) -> usize {
         let taken = beside.filter(|(id, _)| usize::from(*id) == path).map_or(0, |(_, taken)| taken);
         let stamp = if self.features.stamps { STAMP } else { 0 };
         let headers = self.config.overhead as usize + super::HEADER + stamp;
@@ -154,7 +154,7 @@ impl SctpAssociation {
     }
 
     /// Data that were never sent.
-    fn new_data(&mut self, now: Time, beside: Option<(u8, usize)>) -> Option<Load> {
+    pub(super) fn new_data(&mut self, now: Time, beside: Option<(u8, usize)>) -> Option<Load> {
         let credit = self.peer_window.saturating_sub(self.in_flight());
         let data = self.data_view(credit)?;
         let Assignment { path: at, unit } = self.assign(now, &data)?;

@@ -292,8 +292,9 @@ fn read(read: &Reader<'_>, _path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, 
         },
         asks_acks: read.flag("sctp.asks_acks"),
         nr_sack: read.flag("sctp.nr_sack"),
-        // A flow is one stream from its begin to its end.
+        // A flow is one stream, and begins as in ns-2.
         resets: false,
+        early_data: false,
         stamps: read.flag("sctp.stamps"),
         missing_reports: small("sctp.missing_reports"),
         fast_again: read.flag("sctp.fast_again"),
