@@ -4,7 +4,7 @@ SHELL := /bin/bash
 CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 PEERS := --manifest-path peers/Cargo.toml --target-dir target/peers
-FUZZ_TARGETS := frames hello notation block_decoder large_decoder raptorq_object encoding_plan window_decoder connection peer published dccp sctp channels tcp flute scenario trace datagram syn token message manifest name tree journal url control sink endpoint
+FUZZ_TARGETS := frames hello notation block_decoder large_decoder raptorq_object encoding_plan window_decoder connection peer published dccp sctp channels tcp flute scenario trace datagram syn token message manifest name tree journal url control sink endpoint cast group swarm records
 
 export FILE FUZZ_SECONDS
 
@@ -44,7 +44,12 @@ lint: viewer ## Check format, house rules, lints, documentation, licences, and t
 	python3 scripts/dependencies.py check
 	@for script in scripts/*.sh .ci/run; do bash -n $$script || exit 1; done
 	@if $(CARGO) deny --version >/dev/null 2>&1; then \
-		$(CARGO) deny --locked check licenses bans sources; \
+		$(CARGO) deny --locked check licenses bans sources || exit 1; \
+		if $(CARGO) deny fetch >/dev/null 2>&1; then \
+			$(CARGO) deny --locked check advisories; \
+		else \
+			echo "lint: advisories not checked: their database cannot be fetched"; \
+		fi; \
 	else \
 		echo "lint: licences not checked: cargo-deny is not installed (cargo install cargo-deny --locked)"; \
 	fi
@@ -61,8 +66,9 @@ docs: build ## Build the documentation of every crate, the manual page and the s
 	@for shell in bash zsh fish; do target/release/fontis completions $$shell > target/completions/fontis.$$shell; done
 	@echo "see target/doc/fontis/index.html, target/man and target/completions"
 
-fuzz: prerequisites ## Feed hostile input to every parser and state machine, FUZZ_SECONDS each (60)
+fuzz: prerequisites ## Feed hostile input to every parser and state machine, FUZZ_SECONDS each (60), and say which share of the reading code that ran
 	@scripts/fuzz.sh $(FUZZ_TARGETS)
+	@python3 scripts/fuzz_coverage.py
 
 miri: prerequisites ## Run the tests of the codes' kernels in Miri, which finds unsafe code that does what it must not
 	@scripts/miri.sh

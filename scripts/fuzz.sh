@@ -17,11 +17,14 @@ if ! command -v cargo-fuzz >/dev/null; then
     echo "fuzz: installing cargo-fuzz"
     cargo install --locked cargo-fuzz
 fi
+# Memory that an input took is kept for the next: to give it back and fetch it again takes longer
+# than most inputs.
+export MALLOC_TRIM_THRESHOLD_=1000000000 MALLOC_MMAP_THRESHOLD_=1000000000
 # What the fuzzer finds stays out of the corpus in the tree: a person picks what is worth keeping
 # there.
 for target in "$@"; do
     echo "fuzz: $target for ${FUZZ_SECONDS:-60} s"
     mkdir -p "fuzz/found/$target"
     "${fuzz[@]}" "$target" "fuzz/found/$target" "fuzz/corpus/$target" -- \
-        -max_total_time="${FUZZ_SECONDS:-60}" -max_len=8192 -timeout=10 -print_final_stats=1 -print_funcs=0 -verbosity=0
+        -max_total_time="${FUZZ_SECONDS:-60}" -max_len=8192 -timeout=10 -entropic_scale_per_exec_time=1 -print_final_stats=1 -print_funcs=0 -verbosity=0
 done

@@ -1,14 +1,11 @@
 //! Decoders of blocks of any size, up to K = 56,403 symbols, with all symbols that somebody likes
 //! to send.
 //!
-//! The input is a head of five bytes (code, source symbols, symbol size, seed) and runs of symbols
-//! of four bytes: the first identifier, the number, and the step to the next.
+//! The input is a head of five bytes (code and scale, source symbols, symbol size, seed) and runs
+//! of symbols of four bytes: the first identifier, the number, and the step to the next.
 
 use bytes::Bytes;
 use fontis_codes::{BlockDecoder, BlockEncoder, BlockShape, Code, Decoded};
-
-/// The symbols of a run, and of all runs, at most.
-const MAX_SYMBOLS: usize = 120_000;
 
 /// Nothing panics, and if all symbols are true, what comes out is the block. The budget of a
 /// decoding, whatever symbols somebody chose for it, is the fuzzer's time limit for an input, ten
@@ -17,8 +14,11 @@ pub(crate) fn run(data: &[u8]) {
     let Some((&[code, high, low, size, seed], runs)) = data.split_first_chunk::<5>() else {
         return;
     };
+    // Large ones cost most: of 128 scales one has all sizes, two have a quarter of them, four a
+    // sixteenth, and so on.
+    let shift = 2 * (u32::from(code / 2) + 1).ilog2();
     let code = if code & 1 == 0 { Code::RaptorQ } else { Code::Raptor10 };
-    let symbols = u32::from(u16::from_be_bytes([high, low])) % 56_404;
+    let symbols = (u32::from(u16::from_be_bytes([high, low])) % 56_404) >> shift;
     let symbol_size = u16::from(size % 4) + 1;
     let Ok(shape) = BlockShape::new(code, symbols * u32::from(symbol_size), symbol_size) else {
         return;
@@ -30,7 +30,12 @@ pub(crate) fn run(data: &[u8]) {
     // Source symbols need no code; repair symbols take an encoding.
     let mut has_repair = false;
     let (mut taken, mut is_true) = (0, true);
+    // More would only cost time.
+    let most = 2 * shape.source_symbols() + 64;
     for run in runs.as_chunks::<4>().0.iter().take(64) {
+        if decoder.needed() == 0 || taken > most {
+            break;
+        }
         let [first, spread, count, step] = run.map(u32::from);
         let first = (first << 8 | spread) * if step & 0x40 == 0 { 1 } else { 251 };
         for i in 0..count * 64 {
@@ -47,7 +52,7 @@ pub(crate) fn run(data: &[u8]) {
             }
             let _ = decoder.add(esi, &symbol);
             taken += 1;
-            if decoder.needed() == 0 || taken > MAX_SYMBOLS {
+            if decoder.needed() == 0 || taken > most {
                 break;
             }
         }

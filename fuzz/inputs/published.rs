@@ -9,8 +9,10 @@ use fontis_proto::published::{
     PublishedHeader, PublishedPacket, PublishedSymbols, Sending,
 };
 
-/// Bytes that the application wants to move.
-const MESSAGE: u64 = 20_000;
+/// Bytes that the application wants to move: in most cases few, since each costs work.
+const MESSAGES: [u64; 4] = [500, 2_000, 5_000, 20_000];
+/// Bytes of symbols that both sides may send in all.
+const WORK: u64 = 60_000;
 
 /// Whatever decodes is encoded to the same bytes; whatever packets come, endpoints go on, and
 /// nobody gets more than was sent.
@@ -20,7 +22,7 @@ pub(crate) fn run(data: &[u8]) {
         return;
     };
     let config = PublishedConfig {
-        block: 64 + u32::from(a) * 16,
+        block: 64 + u32::from(a).pow(2) / 16,
         window: 1 + u32::from(b % 16),
         redundancy: f64::from(c) / 200.0,
         payload: 1 + u32::from(b) * 6,
@@ -33,11 +35,16 @@ pub(crate) fn run(data: &[u8]) {
         ..PublishedConfig::default()
     };
     let mut client = PublishedEndpoint::connect(now, config.clone(), [1, 2, 3]);
-    client.write(MESSAGE);
+    let message = MESSAGES[usize::from(b / 64)];
+    client.write(message);
     client.finish();
-    let mut pair = Pair { now, config, client, server: None, ways: Default::default() };
-    for step in steps.chunks_exact(4).take(2000) {
+    let ways = Default::default();
+    let mut pair = Pair { now, config, message, client, server: None, ways, work: 0 };
+    for step in steps.chunks_exact(4).take(1000) {
         pair.step(step[0], step[1], u16::from_be_bytes([step[2], step[3]]));
+        if pair.work > WORK {
+            break;
+        }
     }
 }
 
@@ -66,10 +73,13 @@ fn bytes_are_a_packet_or_none(data: &[u8]) {
 struct Pair {
     now: Time,
     config: PublishedConfig,
+    message: u64,
     client: PublishedEndpoint,
     server: Option<PublishedEndpoint>,
     /// What is on its way to the server, and to the client.
     ways: [VecDeque<PublishedPacket>; 2],
+    /// Bytes of symbols that were sent.
+    work: u64,
 }
 
 impl Pair {
@@ -105,7 +115,7 @@ impl Pair {
             _ => self.deliver(side, &forged(small, large), false),
         }
         if let Some(server) = &self.server {
-            assert!(server.stats().delivered <= MESSAGE, "{:?}", server.stats());
+            assert!(server.stats().delivered <= self.message, "{:?}", server.stats());
         }
     }
 
@@ -114,6 +124,9 @@ impl Pair {
         let Some(endpoint) = endpoint else { return };
         for _ in 0..8 {
             let Some(packet) = endpoint.poll(self.now) else { break };
+            if let Body::Symbols(symbols) = &packet.body {
+                self.work += u64::from(symbols.len);
+            }
             if self.ways[side].len() < 64 {
                 self.ways[side].push_back(packet);
             }

@@ -108,6 +108,28 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<(Header, Vec<Record>)> {
     Some((header, whole.iter().map_while(Record::decode).collect()))
 }
 
+/// Whether a journal of any records, of which the input gives 14 bytes each, is read as it was
+/// written, up to a record that is torn.
+pub(crate) fn reads_again(bytes: &[u8]) -> bool {
+    let field = |part: &[u8; 14], at: usize| {
+        u32::from_le_bytes([part[at], part[at + 1], part[at + 2], part[at + 3]])
+    };
+    let record = |part: &[u8; 14]| Record {
+        block: field(part, 0),
+        symbol_size: u16::from_le_bytes([part[4], part[5]]),
+        first: field(part, 6),
+        count: field(part, 10),
+    };
+    let records: Vec<Record> = bytes.as_chunks().0.iter().map(record).collect();
+    let mut journal = [&MAGIC[..], &[7; HEADER - MAGIC.len()]].concat();
+    journal.extend(records.iter().flat_map(|record| record.encode()));
+    let whole = journal.len();
+    journal.extend_from_slice(&bytes[..bytes.len().min(RECORD - 1)]);
+    let read = |length| parse(&journal[..length]).map(|(_, records)| records);
+    read(journal.len()).is_some_and(|all| all == records)
+        && read(whole - 1).is_none_or(|all| all.len() + 1 == records.len())
+}
+
 impl Record {
     fn encode(self) -> [u8; RECORD] {
         let mut bytes = [0; RECORD];

@@ -11,11 +11,25 @@ use crate::identity::AllowList;
 use crate::journal;
 use crate::name;
 use crate::protection::Tokens;
-use crate::transfer::message;
+use crate::transfer::{cast, message, over_sctp};
 
 /// Reads a message of a transfer, and checks that it is written as it was read.
 pub fn message(bytes: &[u8]) {
     assert!(message::reads(bytes), "a message that is written reads differently");
+}
+
+/// Takes bytes for datagrams of a cast, and for what is in one that somebody sealed or signed.
+pub fn cast(bytes: &[u8]) {
+    cast::opens(bytes);
+    // A signature costs much.
+    if let Some((0, body)) = bytes.split_first() {
+        cast::announces(body);
+    }
+}
+
+/// Takes records of files that come over SCTP.
+pub fn records(bytes: &[u8]) {
+    over_sctp::gathers(bytes);
 }
 
 /// Takes bytes for a name, and for the text of one: both ways lead back.
@@ -34,8 +48,9 @@ pub fn name(bytes: &[u8]) {
     }
 }
 
-/// Reads a journal; gives how many records it has.
+/// Reads a journal; gives how many records it has. Then reads one of records that the bytes tell.
 pub fn journal(bytes: &[u8]) -> Option<usize> {
+    assert!(journal::reads_again(bytes), "a journal reads differently");
     journal::parse(bytes).map(|(_, records)| records.len())
 }
 

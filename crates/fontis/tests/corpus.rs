@@ -1,11 +1,15 @@
 //! The corpora of the fuzz targets, replayed: what once was worth keeping stays right.
 
+#[path = "../../../fuzz/inputs/cast.rs"]
+mod cast;
 #[path = "../../../fuzz/inputs/datagram.rs"]
 mod datagram;
 #[path = "../../../fuzz/inputs/journal.rs"]
 mod journal;
 #[path = "../../../fuzz/inputs/message.rs"]
 mod message;
+#[path = "../../../fuzz/inputs/records.rs"]
+mod records;
 #[path = "../../../fuzz/inputs/syn.rs"]
 mod syn;
 #[path = "../../../fuzz/inputs/token.rs"]
@@ -82,4 +86,14 @@ fn the_corpus_of_name_replays() {
 #[test]
 fn the_corpus_of_sink_replays() {
     replay("sink", sink::run);
+}
+
+#[test]
+fn the_corpus_of_cast_replays() {
+    replay("cast", cast::run);
+}
+
+#[test]
+fn the_corpus_of_records_replays() {
+    replay("records", records::run);
 }

@@ -10,6 +10,8 @@ mod dccp;
 mod flute;
 #[path = "../../../fuzz/inputs/frames.rs"]
 mod frames;
+#[path = "../../../fuzz/inputs/group.rs"]
+mod group;
 #[path = "../../../fuzz/inputs/hello.rs"]
 mod hello;
 #[path = "../../../fuzz/inputs/peer.rs"]
@@ -20,6 +22,8 @@ mod published;
 mod sctp;
 #[path = "../../../fuzz/inputs/side.rs"]
 mod side;
+#[path = "../../../fuzz/inputs/swarm.rs"]
+mod swarm;
 #[path = "../../../fuzz/inputs/tcp.rs"]
 mod tcp;
 
@@ -76,4 +80,14 @@ fn the_corpus_of_sctp_replays() {
 #[test]
 fn the_corpus_of_tcp_replays() {
     replay("tcp", tcp::run);
+}
+
+#[test]
+fn the_corpus_of_group_replays() {
+    replay("group", group::run);
+}
+
+#[test]
+fn the_corpus_of_swarm_replays() {
+    replay("swarm", swarm::run);
 }

@@ -5,7 +5,7 @@ use fontis_proto::dfcp::{Begun, Held};
 use serde::{Deserialize, Serialize};
 
 use super::cast::Invitation;
-use super::pieces::part;
+use super::pieces::{decode_sharing, part};
 use super::swarm::SwarmWire;
 use crate::printable::Printable;
 
@@ -214,7 +214,12 @@ pub(crate) fn reads(bytes: &[u8]) -> bool {
         .map(|response| decode(&encode(&response)) == Some(response.clone()));
     let swarm = decode::<SwarmWire>(bytes)
         .map(|message| decode(&encode(&message)) == Some(message.clone()));
-    [request, response, swarm].into_iter().flatten().all(|same| same)
+    // A manifest of a long offer is read without a copy, and is the same.
+    let shared = decode_sharing::<Response>(&Bytes::copy_from_slice(bytes));
+    let shared = Some(shared == decode::<Response>(bytes));
+    let text = safe_text(&String::from_utf8_lossy(bytes));
+    assert!(!text.contains(char::is_control), "{text:?}");
+    [request, response, swarm, shared].into_iter().flatten().all(|same| same)
 }
 
 #[cfg(test)]

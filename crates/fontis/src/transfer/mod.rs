@@ -4,7 +4,7 @@
 //! delivers to a [`Receiver`]. Every block is checked against the object's BLAKE3 tree on arrival,
 //! and a name appears when all of the object is verified. [`measure`] fetches and keeps nothing.
 
-mod cast;
+pub(crate) mod cast;
 mod coming;
 mod error;
 mod gate;
@@ -13,7 +13,7 @@ mod guesses;
 mod incoming;
 pub(crate) mod message;
 mod outgoing;
-mod over_sctp;
+pub(crate) mod over_sctp;
 mod pace;
 mod pieces;
 mod plan;

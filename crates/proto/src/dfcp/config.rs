@@ -53,7 +53,8 @@ pub struct DfcpConfig {
     pub packet_size: u32,
     /// The largest packet that path MTU discovery tries; no more than `packet_size`: none.
     pub max_packet_size: u32,
-    /// How often the symbols of an object's block that is not complete are handed out; none: never.
+    /// How often the symbols of an object's block that is not complete are handed out, and a third
+    /// as often where they are many; none: never.
     pub checkpoint: Option<Duration>,
     /// Of an initiator: the token to show. Of a responder: the one to give with its answer. At most
     /// [`MAX_TOKEN`] bytes.

@@ -13,6 +13,10 @@ use super::shape::foreign_shape;
 use super::shape::live_shape;
 use super::wire::MAX_BLOCKS;
 
+/// Bytes for which a checkpoint waits longer: on a fast path their block is soon whole, and need
+/// not be stored twice.
+const MUCH: usize = 256 << 10;
+
 /// What a channel receives.
 enum Sink {
     Live {
@@ -440,15 +444,16 @@ impl RecvChannel {
         else {
             return None;
         };
-        let since = *fresh.since.get_or_insert(now);
-        if fresh.esis.is_empty() || now.since(since) < every {
+        let waited = now.since(*fresh.since.get_or_insert(now));
+        let symbol_size = decoder.shape().symbol_size();
+        let is_much = fresh.esis.len() * usize::from(symbol_size) > MUCH;
+        if fresh.esis.is_empty() || waited < if is_much { every * 3 } else { every } {
             return None;
         }
         fresh.since = Some(now);
         let esis = core::mem::take(&mut fresh.esis);
         let (data, runs) = decoder.source_span(esis.clone())?;
-        let offset = esis.start * u32::from(decoder.shape().symbol_size());
-        let symbol_size = decoder.shape().symbol_size();
+        let offset = esis.start * u32::from(symbol_size);
         let data = Bytes::copy_from_slice(data);
         Some(Checkpoint { block: index, symbol_size, offset, data, runs })
     }

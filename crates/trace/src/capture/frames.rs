@@ -32,6 +32,7 @@ pub(super) type Numbered = (u64, u64, IpPacket);
 /// The frames of a capture, one after the other.
 pub(crate) struct Frames<'a> {
     reader: Box<dyn PcapReaderIterator + 'a>,
+    is_pcapng: bool,
     /// Of each interface: link layer, units of time in a second, seconds to be added.
     interfaces: Vec<(i32, u64, i64)>,
     /// Units of time in a second, of pcap.
@@ -48,12 +49,15 @@ pub(crate) struct Frames<'a> {
 /// for no more.
 const CAPACITY: usize = 1 << 20;
 const NANOS: u64 = 1_000_000_000;
+/// How a section of pcapng begins.
+const SECTION: &[u8] = &[0x0a, 0x0d, 0x0d, 0x0a];
 
 impl<'a> Frames<'a> {
     /// Reads the beginning of a capture.
     pub(crate) fn new(input: impl Read + Send + 'a) -> Result<Self, CaptureError> {
         let reader = create_reader(CAPACITY, input).map_err(|_| CaptureError::Format)?;
         Ok(Self {
+            is_pcapng: reader.data().starts_with(SECTION),
             reader,
             interfaces: Vec::new(),
             legacy: None,
@@ -68,7 +72,11 @@ impl<'a> Frames<'a> {
     /// or where the file is damaged if something could be read before.
     pub(crate) fn next(&mut self) -> Result<Option<Numbered>, CaptureError> {
         while !self.is_cut && self.damage.is_none() {
-            let (offset, found) = match self.reader.next() {
+            let next = match is_damaged(self.is_pcapng, self.reader.data()) {
+                true => Err(PcapError::HeaderNotRecognized),
+                false => self.reader.next(),
+            };
+            let (offset, found) = match next {
                 Ok((offset, block)) => {
                     let found = take(
                         block,
@@ -115,6 +123,15 @@ impl<'a> Frames<'a> {
             None => Ok(None),
         }
     }
+}
+
+/// Whether a block on a process follows that is shorter than such blocks are, 16 bytes: pcap-parser
+/// 0.17 computes with that length before it has checked it.
+fn is_damaged(is_pcapng: bool, data: &[u8]) -> bool {
+    const PROCESS: u32 = 0x8000_0001;
+    let Some(&[type_, length]) = data.as_chunks::<4>().0.first_chunk::<2>() else { return false };
+    let is_short = |of: fn([u8; 4]) -> u32| of(type_) == PROCESS && of(length) < 16;
+    is_pcapng && (is_short(u32::from_le_bytes) || is_short(u32::from_be_bytes))
 }
 
 fn take(

@@ -201,9 +201,9 @@ impl Reading {
         if !at_source {
             self.builder.arrived(handle, now);
         } else if follow && says {
-            self.builder.tells(handle, Time::from_nanos(at + way));
+            self.builder.tells(handle, Time::from_nanos(at.saturating_add(way)));
         } else if !follow && is_acknowledged {
-            self.builder.arrived_soon(handle, Time::from_nanos(at + way));
+            self.builder.arrived_soon(handle, Time::from_nanos(at.saturating_add(way)));
         }
     }
 

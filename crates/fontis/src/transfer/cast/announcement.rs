@@ -1,3 +1,5 @@
+use std::sync::LazyLock;
+
 use bytes::{Buf, BufMut};
 use fontis_proto::cast::CastAnnouncement;
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
@@ -77,6 +79,23 @@ impl Announcement {
 
 fn signed(id: CastId, body: &[u8]) -> Vec<u8> {
     [CONTEXT, &id, body].concat()
+}
+
+/// Takes bytes for an announcement, and for what one says that the sender has signed. Whatever is
+/// read is written so that it reads the same.
+pub(crate) fn announces(bytes: &[u8]) {
+    static KEY: LazyLock<Ed25519KeyPair> =
+        LazyLock::new(|| signing_key(&Identity::of_secret(Zeroizing::new([7; 32]))));
+    let Some(public) = signing_public(&KEY) else { return };
+    let (id, signer) = ([1; 8], Signer(*public.as_bytes()));
+    assert_eq!(Announcement::read(bytes, id, &signer), None, "nobody signed it");
+    // Signing is what costs: what has another length is refused before a signature is looked at.
+    let Some((body, _)) = bytes.split_at_checked(BODY) else { return };
+    let signature = KEY.sign(&signed(id, body));
+    let read = Announcement::read(&[body, signature.as_ref()].concat(), id, &signer);
+    if let Some(read) = read {
+        assert_eq!(Announcement::read(&read.sign(id, &KEY), id, &signer), Some(read));
+    }
 }
 
 #[cfg(test)]

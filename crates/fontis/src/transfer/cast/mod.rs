@@ -13,7 +13,9 @@ mod object;
 mod one_way;
 mod seal;
 
+pub(crate) use announcement::announces;
 pub use caster::{CastGroup, CastOptions, CastStatus, Caster};
 pub(super) use invitation::Invitation;
 pub use join::{Joined, join, join_one_way};
 pub use one_way::{OneWayOptions, OneWaySender};
+pub(crate) use seal::opens;

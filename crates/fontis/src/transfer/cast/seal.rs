@@ -163,6 +163,35 @@ fn seal_tail(key: &LessSafeKey, number: u64, start: usize, body: usize, out: &mu
     out.extend_from_slice(tag.expect("a datagram is short enough").as_ref());
 }
 
+/// Takes bytes for a datagram to a group or of a report, and for what one holds, by whoever knows
+/// the secret. Whatever is read is written so that it reads the same.
+pub(crate) fn opens(bytes: &[u8]) {
+    let (id, member, secret) = ([1; 8], 5, [2; 32]);
+    let (group, report) = (GroupSeal::new(id, &secret), ReportSeal::new(id, member, &secret));
+    let _ = group_id(bytes);
+    assert_eq!(group.open(bytes.into()), None, "nobody sealed it");
+    if ReportSeal::member_of(id, bytes).is_some() {
+        assert_eq!(report.open(bytes), None, "nobody sealed it");
+    }
+    let number = 7;
+    let mut inner = [&[GROUP][..], &id, &u64::to_be_bytes(number), bytes].concat();
+    seal_tail(&group.key, number, 0, GROUP_HEADER, &mut inner);
+    if let Some((number, packet)) = group.open(inner[..].into()) {
+        let mut again = Vec::new();
+        group.seal(number, &packet, &mut again);
+        assert_eq!(group.open(again[..].into()), Some((number, packet)));
+    }
+    // A report's own number is that of its datagram.
+    let sequence = u64::from(bytes.first().copied().unwrap_or_default());
+    let header = [&[REPORT][..], &id, &member.to_be_bytes(), &sequence.to_be_bytes()].concat();
+    let mut inner = [&header, bytes].concat();
+    seal_tail(&report.key, sequence, 0, REPORT_HEADER, &mut inner);
+    if let Some(read) = report.open(&inner) {
+        assert_eq!(ReportSeal::member_of(id, &inner), Some(member));
+        assert_eq!(report.open(&report.seal(&read)), Some(read));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,4 +1,3 @@
-use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
@@ -9,7 +8,8 @@ use fontis_proto::sctp::{SctpData, SctpSend, SctpStats};
 use super::super::TransferError;
 use super::super::message::{Holding, Request, Response, decode, encode, safe_text};
 use super::super::outgoing::lost;
-use super::record::{CLIENT, RECORD, Record, SERVER, token};
+use super::gathering::Gathering;
+use super::record::{CLIENT, SERVER, token};
 use super::{PORT, RECEIVE_BUFFER, config, no_randomness};
 use crate::connection::{Connection, Received};
 use crate::endpoint::LocalInterface;
@@ -19,24 +19,12 @@ use crate::task;
 
 /// How long the server may take to answer over SCTP.
 const SET_UP: Duration = Duration::from_secs(20);
-/// Blocks that may be there in part: more than the receive buffer holds.
-const MOST_BEGUN: usize = 32;
 
 /// The blocks of an object that come over SCTP.
 pub(in super::super) struct CarriedBlocks {
     stream: SctpStream,
     seal: Seal,
-    shape: ObjectShape,
-    /// Blocks of which nothing has come.
-    lacking: BTreeSet<u32>,
-    begun: BTreeMap<u32, Begun>,
-}
-
-/// A block that is there in part.
-struct Begun {
-    data: Vec<u8>,
-    /// The records that it lacks, a bit for each.
-    lacks: u64,
+    gathering: Gathering,
 }
 
 impl CarriedBlocks {
@@ -49,6 +37,9 @@ impl CarriedBlocks {
         interfaces: &[LocalInterface],
     ) -> Result<Self, TransferError> {
         let remote = connection.remote_addr();
+        let what = "blocks that are too long for SCTP";
+        let gathering =
+            Gathering::new(shape, held).ok_or(TransferError::Protocol { remote, what })?;
         let mut key = [0; 32];
         getrandom::fill(&mut key).map_err(|_| TransferError::Worker)?;
         let holding = Holding::from(held);
@@ -65,14 +56,12 @@ impl CarriedBlocks {
         let stream = task::timeout(SET_UP, connecting).await;
         let stream = stream.map_err(|_| TransferError::NoSctp { remote: peer })?;
         let stream = stream.map_err(failed)?;
-        let is_held = |block: &u32| held.done().iter().any(|run| run.contains(block));
-        let lacking = (0..shape.blocks().unwrap_or(0)).filter(|block| !is_held(block)).collect();
         let seal = Seal::new(&key, [CLIENT, SERVER]);
-        Ok(Self { stream, seal, shape, lacking, begun: BTreeMap::new() })
+        Ok(Self { stream, seal, gathering })
     }
 
     pub(in super::super) const fn shape(&self) -> ObjectShape {
-        self.shape
+        self.gathering.shape()
     }
 
     pub(in super::super) fn stats(&self) -> SctpStats {
@@ -105,38 +94,12 @@ impl CarriedBlocks {
             };
             // What the server has not sealed is a stranger's.
             let Some((bytes, _)) = self.seal.open(&bytes) else { continue };
-            let what = "a part of no block";
-            let record = Record::decode(&bytes, &self.shape);
-            let record = record.ok_or(TransferError::Protocol { remote, what })?;
-            let block = record.block;
-            match self.take(&record) {
-                Ok(Some(data)) => return Ok(Received::Block(block, data)),
+            match self.gathering.take(&bytes) {
+                Ok(Some((block, data))) => return Ok(Received::Block(block, data)),
                 Ok(None) => {}
                 Err(what) => return Err(TransferError::Protocol { remote, what }),
             }
         }
-    }
-
-    /// Takes a record; returns its block if that is whole.
-    fn take(&mut self, record: &Record) -> Result<Option<Bytes>, &'static str> {
-        let Record { block, number, content } = record;
-        if self.lacking.remove(block) {
-            if self.begun.len() >= MOST_BEGUN {
-                return Err("parts of too many blocks at once");
-            }
-            let len = self.shape.block_len(*block);
-            let lacks = u64::MAX >> (64 - len.div_ceil(RECORD).clamp(1, 64));
-            self.begun.insert(*block, Begun { data: vec![0; len as usize], lacks });
-        }
-        // What has come whole comes again if a stranger sends it again.
-        let Some(begun) = self.begun.get_mut(block) else { return Ok(None) };
-        let start = (number * RECORD) as usize;
-        begun.data[start..start + content.len()].copy_from_slice(content);
-        begun.lacks &= !(1 << number);
-        if begun.lacks != 0 {
-            return Ok(None);
-        }
-        Ok(self.begun.remove(block).map(|begun| begun.data.into()))
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod blocks;
 mod carrier;
+mod gathering;
 mod record;
 
 use fontis_base::Duration;
@@ -18,6 +19,7 @@ use crate::sctp::random_secret;
 
 pub(super) use blocks::CarriedBlocks;
 pub(super) use carrier::SctpCarrier;
+pub(crate) use gathering::gathers;
 
 /// The answer of a server that has no sockets for SCTP.
 pub(super) const NOT_OVER_SCTP: &str =

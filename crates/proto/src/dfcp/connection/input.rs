@@ -1,5 +1,6 @@
 use fontis_base::{Ecn, Time};
 use smallvec::SmallVec;
+use subtle::ConstantTimeEq as _;
 
 use super::super::event::{CloseReason, DfcpEvent};
 use super::super::feedback_due::FeedbackDue;
@@ -7,6 +8,7 @@ use super::super::history::{Outcome, Untrue};
 use super::super::packet::{
     BlockStatus, ChannelId, ConnectionId, DfcpPacket, Frame, Hello, LiveKind, SymbolsFrame,
 };
+use super::super::params::Params;
 use super::super::path::PathState;
 use super::super::paths::{MAX_PATHS, PathId};
 use super::super::trace::{TraceEvent, Traced};
@@ -38,7 +40,9 @@ impl DfcpConnection {
                 self.on_sealed(arrived, path, number, &frames, size, ecn);
             }
             DfcpPacket::Reset { token, .. } => {
-                if self.peer.as_ref().is_some_and(|peer| peer.reset_token() == token) {
+                // In constant time, or a token could be found byte by byte.
+                let is_true = |peer: &Params| bool::from(peer.reset_token().ct_eq(&token));
+                if self.peer.as_ref().is_some_and(is_true) {
                     self.finish_with(CloseReason::Reset);
                 }
             }
