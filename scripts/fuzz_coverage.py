@@ -38,6 +38,7 @@ LEAST = 95
 READERS = {
     "crates/base/src/notation.rs": "",
     "crates/proto/src/wire.rs": "",
+    "crates/proto/src/data_channel/message.rs": "encode",
     "crates/proto/src/dfcp/wire.rs": "zeros frame_len feedback_len hello_len",
     "crates/proto/src/dfcp/params.rs": "with_longest_idle_timeout with_reset_token code_ids",
     "crates/fontis/src/protection/packets.rs": "reset version_negotiation unknown_key cookie proved_syn reset_token",

@@ -253,9 +253,6 @@ impl Inner {
     }
 
     fn advance(&mut self, now: Time, instant: Instant, patience: Duration) -> Result<(), RtcError> {
-        if self.phase == Phase::New && self.abandoned_at.is_some() {
-            return Err(RtcError::Closed);
-        }
         self.link.turn(instant)?;
         if self.link.lost_at().is_some_and(|at| at + patience <= instant) {
             return Err(RtcError::Silence);
