@@ -85,8 +85,8 @@ soak: prerequisites ## Run the random tests at full length: the whole library, w
 	FONTIS_FLOOD=100000x10 $(CARGO) test --release --locked -p fontis --test flood -- --nocapture
 	FONTIS_RUNS=100000 $(CARGO) test --release --locked -p fontis-codes --test main failure_rate -- --nocapture
 	$(CARGO) build --release --locked --workspace --bin fontis --example echo
-	python3 -m venv target/peers && target/peers/bin/pip install --quiet aiortc==1.16.0
-	target/peers/bin/python scripts/channel_peers.py
+	python3 -m venv target/aiortc && target/aiortc/bin/pip install --quiet aiortc==1.16.0
+	target/aiortc/bin/python scripts/channel_peers.py
 	$(CARGO) clippy --locked $(PEERS) --all-targets -- -D warnings
 	FONTIS_RUNS=10000 $(CARGO) test --release --locked $(PEERS) -- --nocapture block object flute
 	FONTIS_RUNS=100000 $(CARGO) test --release --locked $(PEERS) -- --nocapture failure_rate

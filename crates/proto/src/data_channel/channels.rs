@@ -48,21 +48,12 @@ struct Channel {
     ends: [bool; 2],
     /// Whether the application was told that it is closed, or has closed it.
     is_closed: bool,
-    /// Whether its opening is to be answered once the stream's last reset is done.
-    owes_answer: bool,
 }
 
 impl Channel {
     const fn of(options: &DataChannelOptions, is_known: bool) -> Self {
         let DataChannelOptions { is_ordered, reliability, .. } = *options;
-        Self {
-            is_ordered,
-            reliability,
-            is_known,
-            ends: [false; 2],
-            is_closed: false,
-            owes_answer: false,
-        }
+        Self { is_ordered, reliability, is_known, ends: [false; 2], is_closed: false }
     }
 }
 
@@ -76,6 +67,9 @@ pub struct DataChannels {
     bytes: usize,
     /// The longest message that the peer takes.
     longest: usize,
+    /// Channels of the peer whose opening is not answered: there is no room, or the stream's last
+    /// reset is not done.
+    owed: BTreeSet<u16>,
 }
 
 impl DataChannels {
@@ -88,6 +82,7 @@ impl DataChannels {
             events: VecDeque::new(),
             bytes: 0,
             longest,
+            owed: BTreeSet::new(),
         }
     }
 
@@ -187,20 +182,18 @@ impl DataChannels {
         association: &mut SctpAssociation,
         mut other: impl FnMut(SctpEvent),
     ) {
-        loop {
-            if self.bytes >= MOST_BYTES {
-                // A stream ends after its messages, so events wait with them.
-                return;
-            }
-            let Some(message) = association.receive(now) else { break };
-            self.take(now, association, message);
+        while self.bytes < MOST_BYTES
+            && let Some(message) = association.receive(now)
+        {
+            self.take(association, message);
         }
-        while let Some(event) = association.event() {
+        // A stream ends after its messages, so events wait with them.
+        while self.bytes < MOST_BYTES
+            && let Some(event) = association.event()
+        {
             match event {
                 SctpEvent::PeerReset(id) => self.on_end(association, id),
-                SctpEvent::Reset(id) | SctpEvent::ResetRefused(id) => {
-                    self.on_own_end(now, association, id);
-                }
+                SctpEvent::Reset(id) | SctpEvent::ResetRefused(id) => self.on_own_end(id),
                 event => {
                     if event == SctpEvent::Connected {
                         self.end_early(association);
@@ -209,10 +202,12 @@ impl DataChannels {
                 }
             }
         }
+        self.answer(now, association);
     }
 
     /// All channels are closed: there is no association any more.
     pub fn end(&mut self) {
+        self.owed.clear();
         for (id, channel) in core::mem::take(&mut self.channels) {
             if !channel.is_closed {
                 self.tell(DataChannelEvent::Closed(id));
@@ -231,12 +226,12 @@ impl DataChannels {
         closed.for_each(|(id, _)| self.end_own(association, *id));
     }
 
-    fn take(&mut self, now: Time, association: &mut SctpAssociation, message: SctpMessage) {
+    fn take(&mut self, association: &mut SctpAssociation, message: SctpMessage) {
         let SctpMessage { stream: id, protocol, data: SctpData::Bytes(bytes), .. } = message else {
             return;
         };
         if protocol == protocol::CONTROL {
-            return self.on_control(now, association, id, &bytes);
+            return self.on_control(association, id, &bytes);
         }
         // Messages of a channel that was closed may still come.
         let Some(channel) = self.channels.get_mut(&id).filter(|channel| !channel.is_closed) else {
@@ -260,7 +255,7 @@ impl DataChannels {
         }
     }
 
-    fn on_control(&mut self, now: Time, association: &mut SctpAssociation, id: u16, bytes: &[u8]) {
+    fn on_control(&mut self, association: &mut SctpAssociation, id: u16, bytes: &[u8]) {
         match ChannelMessage::decode(bytes) {
             Ok(ChannelMessage::Ack) => {
                 if let Some(channel) = self.channels.get_mut(&id)
@@ -279,13 +274,8 @@ impl DataChannels {
                 if is_own || (before.is_some() && !is_late) || self.channels.len() > MOST {
                     return self.fail(association, id);
                 }
-                let mut channel = Channel::of(&options, true);
-                channel.owes_answer = is_late;
-                // An answer that finds no room would leave the peer waiting.
-                if !is_late && control(now, association, id, &ChannelMessage::Ack).is_err() {
-                    return self.fail(association, id);
-                }
-                self.channels.insert(id, channel);
+                self.channels.insert(id, Channel::of(&options, true));
+                self.owed.insert(id);
                 self.tell(DataChannelEvent::Incoming(id, options));
             }
             Err(_) => self.fail(association, id),
@@ -303,21 +293,28 @@ impl DataChannels {
         }
     }
 
-    /// The stream of this end has ended.
-    fn on_own_end(&mut self, now: Time, association: &mut SctpAssociation, id: u16) {
-        let Some(channel) = self.channels.get_mut(&id) else { return };
-        if core::mem::take(&mut channel.owes_answer) {
-            // It was the stream of the channel before this one.
-            let is_closed = channel.is_closed;
-            let is_sent = control(now, association, id, &ChannelMessage::Ack).is_ok();
-            return match is_sent {
-                _ if is_closed => self.end_own(association, id),
-                true => {}
-                false => self.fail(association, id),
-            };
+    /// Answers the peer's openings as far as that is possible. A channel that was closed meanwhile
+    /// ends behind its answer.
+    fn answer(&mut self, now: Time, association: &mut SctpAssociation) {
+        for id in core::mem::take(&mut self.owed) {
+            if control(now, association, id, &ChannelMessage::Ack).is_err() {
+                self.owed.insert(id);
+            } else if !self.is_open(id) {
+                self.end_own(association, id);
+            }
         }
-        channel.ends[0] = true;
-        self.forget(id);
+    }
+
+    /// The stream of this end has ended.
+    fn on_own_end(&mut self, id: u16) {
+        // It was the stream of a channel before this one that the peer has opened.
+        if self.owed.contains(&id) {
+            return;
+        }
+        if let Some(channel) = self.channels.get_mut(&id) {
+            channel.ends[0] = true;
+            self.forget(id);
+        }
     }
 
     /// The peer's stream has ended.
@@ -333,7 +330,9 @@ impl DataChannels {
 
     /// Ends the stream of this end. A peer that cannot reset streams keeps the number in use.
     fn end_own(&self, association: &mut SctpAssociation, id: u16) {
-        let _ = association.reset(id);
+        if !self.owed.contains(&id) {
+            let _ = association.reset(id);
+        }
     }
 
     /// The number is free when both streams have ended.

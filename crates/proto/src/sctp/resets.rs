@@ -32,22 +32,13 @@ pub(super) struct Resets {
     pub(super) expected: u32,
     /// What became of the peer's last request.
     pub(super) result: u32,
-    /// The number of the peer's request that the next own request answers.
-    pub(super) answers: Option<u32>,
 }
 
 impl Resets {
     /// Nothing is reset; these are the first TSNs of this end and the peer, which are the numbers
     /// of the first requests too (section 4.1).
     pub(super) const fn new([own, peer]: [u32; 2]) -> Self {
-        Self {
-            wanted: BTreeMap::new(),
-            request: None,
-            next: own,
-            expected: peer,
-            result: 0,
-            answers: None,
-        }
+        Self { wanted: BTreeMap::new(), request: None, next: own, expected: peer, result: 0 }
     }
 
     /// Whether a stream is to be reset.

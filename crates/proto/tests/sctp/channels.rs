@@ -292,3 +292,31 @@ fn an_application_that_reads_nothing_stops_its_peer_and_reads_all_later() {
     let came = peers.events[1].iter().filter(|e| matches!(e, DataChannelEvent::Message(..)));
     assert_eq!(came.count(), sent);
 }
+
+#[test]
+fn a_channel_is_opened_although_its_end_has_no_room_to_answer() {
+    let mut peers = connected(0.0);
+    let bulk = peers.open(1, DataChannelOptions::default());
+    peers.run(1000);
+    // The first end reads nothing, so that the second has more to send than it may.
+    peers.reads[0] = false;
+    // What is sent in small pieces leaves no room for a byte.
+    for size in [50_000, 100, 1] {
+        let content = ChannelContent::Binary(vec![0; size].into());
+        while peers.send(1, bulk, &content).is_ok() {
+            peers.run(20);
+        }
+    }
+    let late = peers.open(0, DataChannelOptions::default());
+    peers.run(5000);
+    let is_incoming = |event: &DataChannelEvent| matches!(event, DataChannelEvent::Incoming(id, _) if *id == late);
+    assert!(peers.events[1].iter().any(is_incoming));
+    peers.reads[0] = true;
+    peers.run(60_000);
+    assert!(peers.events[0].contains(&DataChannelEvent::Opened(late)));
+    assert!(!peers.events[0].contains(&DataChannelEvent::Closed(late)));
+    peers.send(1, late, &ChannelContent::Text("here".into())).unwrap();
+    peers.run(1000);
+    let here = DataChannelEvent::Message(late, ChannelContent::Text("here".into()));
+    assert_eq!(peers.events[0].last(), Some(&here));
+}

@@ -40,7 +40,7 @@ impl SctpAssociation {
     fn add_early_data(&mut self, now: Time, chunks: &mut Vec<SctpChunk>) {
         let is_first = self.handshake.repeats == 1 && self.flight.is_empty();
         let [cookie @ SctpChunk::CookieEcho(_)] = &chunks[..] else { return };
-        if !is_first || !self.config.early_data || self.features.repairs {
+        if !is_first || !self.config.early_data {
             return;
         }
         let beside = Some((0, cookie.size()));

@@ -18,6 +18,9 @@ mod result {
     pub(super) const IN_PROGRESS: u32 = 6;
 }
 
+/// Events that wait for the application until the peer must wait with its resets.
+const MOST_EVENTS: usize = 1024;
+
 impl SctpAssociation {
     /// Resets a stream of this end once the peer has all of its messages: the next ones are
     /// numbered from zero, and both applications are told.
@@ -53,13 +56,13 @@ impl SctpAssociation {
             self.resets.begin(now, |stream| self.outbox.has_waiting(stream), flight);
         }
         let rto = self.paths[self.primary].estimator.rto;
-        let answers = self.resets.answers.take();
-        let last = self.resets.expected.wrapping_sub(1);
+        // A request of the peer that it answers is the last one, too.
+        let answers = self.resets.expected.wrapping_sub(1);
         let request = self.resets.request.as_mut().filter(|request| request.at <= now)?;
         request.at = now + rto;
         Some(SctpChunk::Reconfig(smallvec![Reconfig::ResetOutgoing {
             number: request.number,
-            answers: answers.unwrap_or(last),
+            answers,
             last: request.last,
             streams: request.streams.clone(),
         }]))
@@ -77,7 +80,7 @@ impl SctpAssociation {
             }
             Reconfig::ResetIncoming { number, streams } => {
                 let streams = streams.clone();
-                self.answer(path, *number, |end| end.reset_for_peer(*number, streams));
+                self.answer(path, *number, |end| end.reset_for_peer(streams));
             }
             Reconfig::Other { number, .. } => {
                 self.answer(path, *number, |_| result::DENIED);
@@ -106,7 +109,8 @@ impl SctpAssociation {
     /// The peer resets its streams. What it has sent on them before must have come.
     fn reset_by_peer(&mut self, last: u32, streams: SmallVec<[u16; 4]>) -> u32 {
         let cumulative = self.arrivals.cumulative();
-        if number::expand(cumulative, last) > cumulative {
+        let is_early = number::expand(cumulative, last) > cumulative;
+        if is_early || self.events.len() >= MOST_EVENTS {
             return result::IN_PROGRESS;
         }
         let all = if streams.is_empty() { self.inbound.streams().collect() } else { streams };
@@ -122,14 +126,13 @@ impl SctpAssociation {
     }
 
     /// The peer asks to have streams of this end reset: a request of this end will answer.
-    fn reset_for_peer(&mut self, number: u32, streams: SmallVec<[u16; 4]>) -> u32 {
+    fn reset_for_peer(&mut self, streams: SmallVec<[u16; 4]>) -> u32 {
         let all = if streams.is_empty() { self.outbox.streams().collect() } else { streams };
         let all: Vec<u16> = all.into_iter().filter(|stream| *stream < self.outbound).collect();
         if all.is_empty() {
             return result::NOTHING;
         }
         all.into_iter().for_each(|stream| self.resets.want(stream));
-        self.resets.answers = Some(number);
         result::DONE
     }
 
