@@ -19,3 +19,4 @@ mod swarm;
 mod tcp;
 mod toy;
 mod transfers;
+mod videos;

@@ -24,6 +24,8 @@ pub(super) struct Block {
     pub(super) begun: bool,
     pub(super) done: bool,
     pub(super) live: Option<Live>,
+    /// Whether it is given up if it is late.
+    pub(super) is_timely: bool,
     /// The memory of its data, if the application supplies it when it is asked.
     pub(super) charge: Option<Charge>,
 }
@@ -46,6 +48,7 @@ impl Block {
             begun: false,
             done: false,
             live,
+            is_timely: false,
             charge: None,
         };
         block.needed = block.shape().source_symbols();
@@ -68,7 +71,10 @@ impl Block {
             }
             Some(LiveKind::Stream) | None => loss.packets_at_first(self.needed),
         };
-        self.tail_target = loss.packets_almost_surely(self.needed);
+        self.tail_target = match self.is_timely {
+            true => loss.packets_in_time(self.needed),
+            false => loss.packets_almost_surely(self.needed),
+        };
     }
 
     /// The next `count` symbols of this block, the `index`-th of `channel`; `whole` says that a

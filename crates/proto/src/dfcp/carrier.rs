@@ -14,11 +14,11 @@ pub(super) struct Carrier {
 
 impl Carrier {
     /// The paths whose symbols on their way count. At an end what a slow path brings is not waited
-    /// for.
-    pub(super) const fn counted(&self, pass: Pass) -> PathSet {
+    /// for, unless it `is_timely`.
+    pub(super) const fn counted(&self, pass: Pass, is_timely: bool) -> PathSet {
         match pass {
-            Pass::Tail => self.early,
-            Pass::Mean | Pass::Endless | Pass::Probe => self.answering,
+            Pass::Tail if !is_timely => self.early,
+            Pass::Tail | Pass::Mean | Pass::Endless | Pass::Probe => self.answering,
         }
     }
 }

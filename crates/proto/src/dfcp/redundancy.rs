@@ -2,6 +2,11 @@
 
 /// Standard normal quantile of 0.999: the success probability asked of a tail's first flight.
 const TAIL_QUANTILE: f64 = 3.0902;
+/// The success probability asked of what is given up if it is late, and its quantile: it comes at a
+/// rate of its own, and what each takes too much is missed all the time.
+const TIMELY: (f64, f64) = (0.996, 2.652);
+/// Packets of a block of which the probabilities are added up; of more the formula is exact enough.
+const FEW: u32 = 200;
 
 /// The same for what is topped up later: fewer than one block in ten gets more than it needs.
 const SPARING_QUANTILE: f64 = -1.5;
@@ -155,6 +160,29 @@ impl LossModel {
         }
         let (p, q) = self.gilbert();
         n_star(needed, p, q, TAIL_QUANTILE)
+    }
+
+    /// The same for what has a deadline: 99 of 100 times.
+    pub(super) fn packets_in_time(&self, needed: u32) -> u32 {
+        if needed == 0 {
+            return 0;
+        }
+        let (p, q) = self.gilbert();
+        let normal = n_star(needed, p, q, TIMELY.1);
+        // Of few packets one more is much. Where losses come in runs they depend on each other.
+        if needed > FEW || self.mean_burst() > 1.5 {
+            return normal;
+        }
+        let loss = p / (p + q);
+        // The probability that so many are lost before enough have arrived, and of no more.
+        let mut lost = libm::pow(1.0 - loss, f64::from(needed));
+        let (mut enough, mut spare) = (lost, 0);
+        while enough < TIMELY.0 && needed + spare < normal {
+            lost *= loss * f64::from(needed + spare) / f64::from(spare + 1);
+            enough += lost;
+            spare += 1;
+        }
+        needed + spare
     }
 }
 

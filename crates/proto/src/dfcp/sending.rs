@@ -418,7 +418,11 @@ impl SendChannel {
                 let data = if self.code.carries_bytes() { data } else { Bytes::new() };
                 let none = LossModel::new();
                 let loss = if self.sparing { &none } else { loss };
-                Some(Block::new(Data::Present(BlockEncoder::new(shape, data)), Some(live), loss))
+                let data = Data::Present(BlockEncoder::new(shape, data));
+                let mut block = Block::new(data, Some(live), loss);
+                block.is_timely = self.deadline.is_some();
+                block.retarget(loss);
+                Some(block)
             }
         }
     }
@@ -436,7 +440,8 @@ impl SendChannel {
     /// Whether [`next_symbols`](Self::next_symbols) may give some: most channels have sent all, and
     /// wait for their end.
     pub(super) fn may_lack(&self, pass: Pass, carrier: Carrier) -> bool {
-        let flies = |block: &Block| block.in_flight.on(carrier.counted(pass));
+        let flies =
+            |block: &Block| block.in_flight.on(carrier.counted(pass, self.deadline.is_some()));
         let lacks = |block: &Block| !block.done && flies(block) < block.tail_target;
         match pass {
             Pass::Mean => self.settled < self.floor + self.blocks.len() as u32,
@@ -453,7 +458,7 @@ impl SendChannel {
         carrier: Carrier,
     ) -> Option<(SymbolsFrame, u32)> {
         let Carrier { path, room, .. } = carrier;
-        let counted = carrier.counted(pass);
+        let counted = carrier.counted(pass, self.deadline.is_some());
         if pass == Pass::Tail && !self.is_tail() {
             return None;
         }
@@ -520,7 +525,9 @@ impl SendChannel {
     pub(super) fn has_symbols(&self, endless: bool, carrier: Carrier) -> bool {
         let tail = self.is_tail();
         self.blocks.iter().zip(self.floor..self.limit.max(self.floor)).any(|(block, _)| {
-            let lacks = |pass, target| block.in_flight.on(carrier.counted(pass)) < target;
+            let lacks = |pass, target| {
+                block.in_flight.on(carrier.counted(pass, self.deadline.is_some())) < target
+            };
             let short = endless
                 || lacks(Pass::Mean, block.target)
                 || (tail && lacks(Pass::Tail, block.tail_target));

@@ -19,10 +19,13 @@ const ASKED: (Duration, u64) = (Duration::from_secs(10), 20);
 /// More than was asked for, so that the next message is not bounded either.
 const SLACK: f64 = 1.25;
 
-/// What a flow may have whatever was lost: what its application asks for, as far as that is little.
+/// What a flow may have whatever was lost: what its application asks for, as far as that is little,
+/// or no more than TCP would have.
 ///
 /// A call sends at the rate of its codec. Nothing that it does takes more of a path, so that losses
-/// of the path itself need not slow it down; overload does, as the bound falls with the loss.
+/// of the path itself need not slow it down; overload does, as the bound falls with the loss. It
+/// sends too little to prove that its losses are the path's own: a video of several Mbit/s has what
+/// TCP has, which is no more than a fair share.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Modest {
     packets: f64,
@@ -66,8 +69,8 @@ impl Modest {
         let Some((asked, _)) = self.asked else { return 0.0 };
         let loss = self.lost / self.packets.max(1.0);
         let rtt = rtt.as_secs_f64().max(1e-3);
-        let most = LITTLE / 8.0;
-        (asked * SLACK).min(most.min(TIMES * throughput(PACKET, rtt, 4.0 * rtt, loss)) * rtt)
+        let fair = throughput(PACKET, rtt, 4.0 * rtt, loss);
+        (asked * SLACK).min(fair.max((TIMES * fair).min(LITTLE / 8.0)) * rtt)
     }
 }
 
@@ -97,8 +100,19 @@ mod tests {
     #[test]
     fn it_is_what_is_asked_for_as_far_as_that_is_little() {
         assert_eq!(after(100, 0, 1000, true), 1250.0);
-        assert_eq!(after(100, 0, 1_000_000, true), 6250.0, "1 Mbit/s");
+        assert_eq!(after(100, 0, 1_000_000, true), 1_250_000.0);
         assert_eq!(after(100, 0, 1000, false), 0.0, "more is asked for");
+    }
+
+    #[test]
+    fn beyond_what_is_little_it_is_what_tcp_would_have() {
+        assert_eq!(after(200, 1, 1_000_000, true), 6250.0, "TCP has less than 1 Mbit/s");
+        // TCP has more than 1 Mbit/s where one in a thousand is lost.
+        let mut modest = Modest { packets: 1000.0, lost: 1.0, ..Modest::default() };
+        modest.asked = Some((1e9, Time::ZERO));
+        let bytes = modest.bytes(Duration::from_millis(50));
+        assert!((bytes / (throughput(1500.0, 0.05, 0.2, 1e-3) * 0.05) - 1.0).abs() < 0.01);
+        assert!(bytes > 6250.0 * 5.0, "{bytes}");
     }
 
     #[test]
