@@ -15,8 +15,9 @@ pub(crate) fn run(data: &[u8]) {
         return;
     };
     // Large ones cost most: of 128 scales one has all sizes, two have a quarter of them, four a
-    // sixteenth, and so on.
-    let shift = 2 * (u32::from(code / 2) + 1).ilog2();
+    // sixteenth, and so on. The seed takes part, because a fuzzer prefers small bytes.
+    let scale = (code / 2) ^ (seed.wrapping_mul(0x9d) >> 1);
+    let shift = 2 * (u32::from(scale) + 1).ilog2();
     let code = if code & 1 == 0 { Code::RaptorQ } else { Code::Raptor10 };
     let symbols = (u32::from(u16::from_be_bytes([high, low])) % 56_404) >> shift;
     let symbol_size = u16::from(size % 4) + 1;
