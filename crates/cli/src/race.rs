@@ -4,8 +4,9 @@ use std::sync::atomic::Ordering;
 
 use fontis_base::{Duration, Rate};
 use fontis_lab::testbed::gain_privilege;
-use fontis_lab::testbed::race::{Finish, Race, Runner, Standing, draw};
+use fontis_lab::testbed::race::{Finish, Race, RacePath, Runner, Standing, draw};
 use fontis_net::{Limit, Loss, QueueKind};
+use fontis_proto::dfcp::MAX_OPEN_PATHS;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
@@ -15,35 +16,43 @@ use crate::listen::status;
 use crate::runtime::interruption;
 use crate::text::{self, round};
 
-/// Race a file over a bad path: Fontis against the kernel's TCP and QUIC
+/// Race a file over bad paths: Fontis against the kernel's TCP and QUIC
 ///
 /// Every transport fetches the same file at the same time, each over its own path in a network on
 /// this machine, with the same rate, delay and loss. The time runs from a receiver's first packet
 /// until the file is complete and its hash is right. Shows the progress, prints a table and draws a
-/// picture. Needs the same as fontis testbed.
+/// picture. With several paths each has all of them; a transport that uses one takes the best.
+/// Needs the same as fontis testbed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The file
     file: PathBuf,
     /// Rate of each path in each direction
-    #[arg(long, default_value = "100mbit")]
+    #[arg(long, default_value = "100mbit", conflicts_with = "paths")]
     rate: Rate,
     /// Round-trip time without queues
-    #[arg(long, value_name = "TIME", default_value = "100ms")]
+    #[arg(long, value_name = "TIME", default_value = "100ms", conflicts_with = "paths")]
     rtt: Duration,
     /// Random loss towards the receivers: a probability, gilbert:P,Q or ge:P,Q,G,B
-    #[arg(long, value_name = "P", default_value = "2%")]
+    #[arg(long, value_name = "P", default_value = "2%", conflicts_with = "paths")]
     loss: Loss,
-    /// The buffer [default: one bandwidth-delay product, at least 20 packets]
+    /// A path, in place of --rate, --rtt and --loss; for several paths at once give it several
+    /// times
+    #[arg(long = "path", value_name = "RATE,RTT[,LOSS]")]
+    paths: Vec<RacePath>,
+    /// The buffer of each path [default: one bandwidth-delay product, at least 20 packets]
     #[arg(long, value_name = "SIZE")]
     buffer: Option<Limit>,
     /// The queue, by the names in fontis testbed shell --help
     #[arg(long, value_name = "NAME", default_value_t)]
     queue: QueueKind,
     /// The other transports: cubic, bbr, reno, vegas (if the kernel has them), quic (quinn, with
-    /// BBR)
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_value = "cubic,bbr,quic")]
+    /// BBR); over several paths also mptcp-cubic and others (Multipath TCP), tquic (its own
+    /// programs, with BBR, if they are installed: cargo install tquic_tools) and fontis-one, over
+    /// the best path alone [default: cubic,bbr,quic; over several paths
+    /// fontis-one,mptcp-cubic,mptcp-bbr]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     against: Vec<Runner>,
     /// Run one after the other, so that they do not share the processors
     #[arg(long)]
@@ -67,7 +76,39 @@ Examples:
   A file over 100 Mbit/s, 100 ms and 2 % loss:
     fontis race maps.tar
   A radio link with bursts of loss, against BBR alone:
-    fontis race maps.tar --rate 20mbit --rtt 60ms --loss gilbert:1%,25% --against bbr";
+    fontis race maps.tar --rate 20mbit --rtt 60ms --loss gilbert:1%,25% --against bbr
+  Two links at once, against Multipath TCP and the better link alone:
+    fontis race maps.tar --path 50mbit,20ms --path 50mbit,100ms,1%";
+
+/// Against whom it is over one path, and over several.
+const AGAINST: [Runner; 3] = [Runner::Tcp("cubic"), Runner::Tcp("bbr"), Runner::Quic];
+const AGAINST_PATHS: [Runner; 3] =
+    [Runner::FontisOne, Runner::Mptcp("cubic"), Runner::Mptcp("bbr")];
+
+impl Args {
+    fn paths(&self) -> Vec<RacePath> {
+        match self.paths.as_slice() {
+            [] => vec![RacePath { rate: self.rate, rtt: self.rtt, loss: self.loss }],
+            paths => paths.to_vec(),
+        }
+    }
+
+    /// Fontis, and those against whom it is, each once.
+    fn runners(&self) -> Vec<Runner> {
+        let others: &[Runner] = match self.against.as_slice() {
+            [] if self.paths.len() > 1 => &AGAINST_PATHS,
+            [] => &AGAINST,
+            against => against,
+        };
+        let mut runners = vec![Runner::Fontis];
+        for runner in others {
+            if !runners.contains(runner) {
+                runners.push(*runner);
+            }
+        }
+        runners
+    }
+}
 
 /// Runs the race.
 pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
@@ -79,30 +120,23 @@ pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
     let size = std::fs::metadata(&args.file)
         .map_err(|error| Failure::Failed(format!("{}: {error}", args.file.display())))?;
     let size = size.len();
-    let mut runners = vec![Runner::Fontis];
-    for runner in &args.against {
-        if !runners.contains(runner) {
-            runners.push(*runner);
-        }
-    }
+    let paths = args.paths();
+    let runners = args.runners();
     let race = |runners| Race {
         file: args.file.clone(),
-        rate: args.rate,
-        rtt: args.rtt,
-        loss: args.loss,
-        buffer: args.buffer.unwrap_or_else(|| Limit::one_bdp(args.rate, args.rtt)),
+        paths: paths.clone(),
+        buffer: args.buffer,
         queue: args.queue,
         runners,
         limit: args.limit,
         seed,
     };
-    let title = format!(
-        "{} over {}, {}, {} loss",
-        text::size(size),
-        text::rate(args.rate.as_mbps_f64()),
-        args.rtt,
-        args.loss
-    );
+    let named = paths.iter().map(|RacePath { rate, rtt, loss }| {
+        let loss = if *loss == Loss::None { "no".to_owned() } else { loss.to_string() };
+        format!("{}, {rtt}, {loss} loss", text::rate(rate.as_mbps_f64()))
+    });
+    let named: Vec<String> = named.collect();
+    let title = format!("{} over {}", text::size(size), named.join(" and "));
     if !args.json {
         say(&format_args!("{title}; seed {seed}"));
     }
@@ -148,6 +182,17 @@ fn check(args: &Args) -> Result<(), Failure> {
     if args.rate == Rate::ZERO || args.rate == Rate::MAX {
         return Err(Failure::Usage("--rate must be more than zero, as in 100mbit".to_owned()));
     }
+    if args.paths.len() > MAX_OPEN_PATHS {
+        let text = format!("--path is there {} times; {MAX_OPEN_PATHS} at most", args.paths.len());
+        return Err(Failure::Usage(text));
+    }
+    if let Some(runner) = args.runners().iter().find(|runner| runner.needs_paths())
+        && args.paths.len() < 2
+    {
+        return Err(Failure::Usage(format!(
+            "{runner} races over several paths only: add --path RATE,RTT for each"
+        )));
+    }
     if args.limit == Duration::ZERO {
         return Err(Failure::Usage("--limit must be longer than zero, as in 2min".to_owned()));
     }
@@ -178,7 +223,7 @@ impl Bars {
             return Self { all: None, bars: Vec::new() };
         }
         let all = MultiProgress::new();
-        let template = "{prefix:>8} [{bar:40}] {percent:>3} %  {msg}";
+        let template = "{prefix:>11} [{bar:40}] {percent:>3} %  {msg}";
         let style = ProgressStyle::with_template(template);
         let style = style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ");
         let bar = |runner: &Runner| {
@@ -226,7 +271,7 @@ fn measures(finish: &Finish, size: u64, bound: Duration, limit: Duration) -> (f6
 
 fn table(finishes: &[Finish], size: u64, bound: Duration, limit: Duration) {
     say(&format_args!(
-        "{:8} {:>10} {:>16} {:>10} {:>9} {:>12}",
+        "{:11} {:>10} {:>16} {:>10} {:>9} {:>12}",
         "", "time", "goodput", "of bound", "lost", "queue drops"
     ));
     for finish in finishes {
@@ -237,15 +282,15 @@ fn table(finishes: &[Finish], size: u64, bound: Duration, limit: Duration) {
             _ => format!("{:.0} %", finish.bytes as f64 * 100.0 / size.max(1) as f64),
         };
         say(&format_args!(
-            "{:8} {time:>10} {:>16} {share:>10.3} {lost:>9} {dropped:>12}",
+            "{:11} {time:>10} {:>16} {share:>10.3} {lost:>9} {dropped:>12}",
             finish.runner.to_string(),
             text::rate(goodput),
         ));
         if let Err(problem) = &finish.time {
-            say(&format_args!("{:8} gave up: {problem}", ""));
+            say(&format_args!("{:11} gave up: {problem}", ""));
         }
     }
-    say(&format_args!("bound    {:>8.2} s", bound.as_secs_f64()));
+    say(&format_args!("bound       {:>8.2} s", bound.as_secs_f64()));
 }
 
 fn as_json(finish: &Finish, size: u64, bound: Duration, limit: Duration, seed: u64) -> Value {

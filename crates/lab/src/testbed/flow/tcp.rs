@@ -10,7 +10,7 @@ use fontis_sim::app::message::{MessageLog, MessageSource};
 use fontis_sim::app::requests::Requests;
 use fontis_sim::app::source::PieceSource;
 use fontis_sim::host::{Counters, Milestones, rows};
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::Socket;
 
 use super::algorithm::Algorithm;
 use super::messages::{Messages, in_stream};
@@ -54,7 +54,6 @@ pub(super) fn start(stage: &Stage, place: &Place<'_>) -> Result<Box<dyn Flow>, T
     let ends = [&place.sender, &place.receivers[0]].map(|end| (end.namespace, end.address));
     let [from, to] = if asks { [ends[1], ends[0]] } else { ends };
     let is_multipath = !spec.subflows.is_empty();
-    let protocol = if is_multipath { multipath::PROTOCOL.into() } else { Protocol::TCP };
     if is_multipath {
         let own = |ends: &[IpAddr; 2]| ends[usize::from(asks)];
         let own: Vec<IpAddr> = place.beside.iter().map(own).collect();
@@ -63,18 +62,7 @@ pub(super) fn start(stage: &Stage, place: &Place<'_>) -> Result<Box<dyn Flow>, T
     }
     let open = |namespace: &Namespace, address| {
         let address = SocketAddr::new(address, 0);
-        let opened = namespace.run(|| {
-            let (domain, kind) = (Domain::for_address(address), Type::STREAM);
-            Socket::new(domain, kind, Some(protocol)).map_err(|error| match error.raw_os_error() {
-                Some(libc::EPROTONOSUPPORT | libc::ENOPROTOOPT) if is_multipath => {
-                    TestbedError::Unsupported(format!(
-                        "{}: this kernel has no Multipath TCP, or net.mptcp.enabled is 0",
-                        spec.name
-                    ))
-                }
-                _ => system("open a socket")(error),
-            })
-        })?;
+        let opened = namespace.run(|| multipath::open(address, is_multipath))?;
         let name = algorithm.name();
         rustix::net::sockopt::set_tcp_congestion(&opened, name).map_err(|_| {
             TestbedError::Unsupported(format!(

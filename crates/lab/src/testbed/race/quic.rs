@@ -63,7 +63,7 @@ pub(super) fn start(
         Endpoint::new(Default::default(), config, socket, Arc::new(TokioRuntime)).map_err(failed)
     };
     let sender = bind(senders, track.from, Some(server))?;
-    let mut receiver = bind(receivers, SocketAddr::new(track.to, 0), None)?;
+    let mut receiver = bind(receivers, SocketAddr::new(track.to[0], 0), None)?;
     receiver.set_default_client_config(client);
     let path = track.file.path.clone();
     runtime.spawn(async move {

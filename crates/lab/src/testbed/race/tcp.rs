@@ -4,28 +4,33 @@ use std::net::{SocketAddr, TcpStream};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration as Span, Instant};
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::Socket;
 
 use super::track::{Start, Track, wait};
 use crate::testbed::error::{TestbedError, system};
+use crate::testbed::multipath;
 use crate::testbed::namespace::Namespace;
 
 /// The interval of checking for the end of the race.
 const LOOK: Span = Span::from_millis(100);
 const PIECE: usize = 256 << 10;
 
-/// Lets the sender listen, and the receiver ask when the race begins.
+/// Lets the sender listen, and the receiver ask when the race begins; over Multipath TCP from all
+/// addresses of the receiver.
 pub(super) fn start(
     track: Track,
     congestion: &'static str,
+    is_multipath: bool,
     [senders, receivers]: [&Namespace; 2],
     start: Start,
 ) -> Result<Vec<JoinHandle<()>>, TestbedError> {
+    if is_multipath {
+        let beside = &track.to[1..];
+        multipath::manage(senders, beside.len(), &[])?;
+        multipath::manage(receivers, beside.len(), beside)?;
+    }
     let open = |namespace: &Namespace, address: SocketAddr| {
-        let socket = namespace.run(|| {
-            Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))
-                .map_err(system("open a socket"))
-        })?;
+        let socket = namespace.run(|| multipath::open(address, is_multipath))?;
         rustix::net::sockopt::set_tcp_congestion(&socket, congestion).map_err(|_| {
             TestbedError::Unsupported(format!(
                 "this kernel has no congestion control {congestion}; load the module tcp_{congestion}"
@@ -38,7 +43,7 @@ pub(super) fn start(
     let listener = open(senders, track.from)?;
     listener.listen(1).map_err(system("listen"))?;
     listener.set_read_timeout(Some(LOOK)).map_err(system("set a time-out"))?;
-    let client = open(receivers, SocketAddr::new(track.to, 0))?;
+    let client = open(receivers, SocketAddr::new(track.to[0], 0))?;
     let file = File::open(&track.file.path).map_err(system("open the file"))?;
     let stop = track.stop.clone();
     let serving = thread::Builder::new().name(congestion.to_owned()).spawn(move || {

@@ -54,15 +54,15 @@ impl Standing {
 pub(super) struct Track {
     /// The address of the sender.
     pub(super) from: SocketAddr,
-    /// The receiver's address.
-    pub(super) to: IpAddr,
+    /// The receiver's addresses, one for each path.
+    pub(super) to: Vec<IpAddr>,
     pub(super) file: Arc<Prize>,
     /// The receiver's path of the file.
     pub(super) arrival: PathBuf,
     pub(super) index: usize,
     pub(super) standing: Standing,
     pub(super) stop: Arc<AtomicBool>,
-    /// Bytes that may be under way: eight times the path's.
+    /// Bytes that may be under way.
     pub(super) window: u64,
 }
 

@@ -2,6 +2,8 @@
 //! only errors are checked, and that is said.
 #![cfg(target_os = "linux")]
 
+mod race;
+
 use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -115,6 +117,8 @@ fn wrong_usage_exits_with_2_and_says_what_would_be_right() {
         (&["race", "/dev/null"], "name one"),
         (&["race", env!("CARGO_BIN_EXE_fontis"), "--against", "snail"], "cubic, bbr"),
         (&["race", env!("CARGO_BIN_EXE_fontis"), "--rate", "0mbit"], "100mbit"),
+        (&["race", env!("CARGO_BIN_EXE_fontis"), "--against", "mptcp-bbr"], "several paths"),
+        (&["race", env!("CARGO_BIN_EXE_fontis"), "--path", "50mbit"], "RATE,RTT,LOSS"),
     ] {
         let output = output(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", error(&output));
@@ -526,34 +530,6 @@ fn ten_pairs_are_set_up_and_taken_down_quickly() {
     scenario(folder.path(), "[scenario]\nduration = \"100 ms\"\n[[flow]]\ncount = 10\n");
     // Ten times what `scripts/testbed_bench.py` holds it to.
     assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
-}
-
-#[test]
-fn everybody_arrives_in_a_race_and_it_is_drawn() {
-    if !possible() {
-        return;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
-    let (file, picture) = (folder.path().join("file"), folder.path().join("race.svg"));
-    let mut bytes = vec![0; 3_000_000];
-    fontis_base::Stream::new(7, "content").fill(&mut bytes);
-    std::fs::write(&file, bytes).expect("it can be written");
-    let (file, picture) = (file.to_str().expect("UTF-8"), picture.to_str().expect("UTF-8"));
-    let path = ["--rate", "50mbit", "--rtt", "20ms", "--loss", "0.1%", "--seed", "7"];
-    let rest = ["--against", "cubic,quic", "--picture", picture, "--limit", "60s", "--json"];
-    let output = fontis(&["race", file]).args(path).args(rest).output().expect("it runs");
-    assert!(output.status.success(), "{}", error(&output));
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let mut runners = Vec::new();
-    for line in text.lines() {
-        let finish: Value = serde_json::from_str(line).expect("JSON");
-        let (seconds, bound) = (finish["seconds"].as_f64(), finish["bound_seconds"].as_f64());
-        assert!(seconds.is_some_and(|seconds| Some(seconds) > bound.map(|b| b * 0.9)), "{line}");
-        runners.push(finish["runner"].as_str().expect("a name").to_owned());
-    }
-    assert_eq!(runners, ["fontis", "cubic", "quic"]);
-    let drawn = std::fs::read_to_string(picture).expect("a picture");
-    assert!(drawn.starts_with("<svg") && drawn.contains("cubic") && drawn.contains("quic"));
 }
 
 #[test]
