@@ -76,6 +76,8 @@ pub struct SctpConfig {
     pub resets: bool,
     /// Erasure codes over what it sends, if both ends have them.
     pub coding: Option<CodingConfig>,
+    /// Whether it takes repairs of what the peer sends. An end that codes does so, too.
+    pub decodes: bool,
     /// Whether marks alone reduce windows, where packets may be marked: loss is taken for the
     /// path's own.
     pub only_marks: bool,
@@ -257,6 +259,7 @@ impl SctpConfig {
             nr_sack: false,
             resets: true,
             coding: None,
+            decodes: false,
             only_marks: false,
             timers: SctpTimers::default(),
         }

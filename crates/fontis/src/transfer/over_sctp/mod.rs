@@ -35,7 +35,7 @@ const TOKEN_BUFFER: u32 = 16 << 10;
 /// What every path of the Internet carries, IPv6 in tunnels included (RFC 8200 section 5).
 const MTU: u32 = 1280;
 
-/// The configuration of an end; both use all paths at once.
+/// The configuration of an end; both use all paths at once, and take repairs.
 fn config(ports: [u16; 2], receive_buffer: u32) -> std::io::Result<SctpConfig> {
     let scheduler = SchedulerKind::Daps;
     Ok(SctpConfig {
@@ -47,6 +47,7 @@ fn config(ports: [u16; 2], receive_buffer: u32) -> std::io::Result<SctpConfig> {
         congestion: CongestionKind::Cubic,
         multipath: Multipath::Concurrent(CmtConfig { scheduler, ..CmtConfig::default() }),
         stamps: true,
+        decodes: true,
         // As many as TCP has (RFC 6928).
         first_window: Some(10),
         timers: SctpTimers { heartbeat: Duration::from_secs(5), ..SctpTimers::default() },

@@ -12,6 +12,7 @@ use crate::sctp::chunk::{SackChunk, StampEcho};
 use crate::sctp::flight::ChunkState;
 use crate::sctp::number;
 use crate::sctp::path::Path;
+use crate::sctp::repairs::Repairs;
 
 /// What a SACK says of one path.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,8 +20,10 @@ pub(super) struct Delivered {
     /// Bytes and chunks that it is the first to acknowledge.
     bytes: u64,
     chunks: u64,
-    /// The first and the last departure among them.
+    /// The first and the last departure of the copies that have come.
     pub(super) orders: Option<(u64, u64)>,
+    /// The first departure of what it acknowledges, whatever has come of that.
+    first: Option<u64>,
     /// The departure that had waited longest, before the SACK.
     oldest: Option<u64>,
     rtt: Option<Duration>,
@@ -28,9 +31,14 @@ pub(super) struct Delivered {
 }
 
 impl Delivered {
-    fn note(&mut self, order: u64, bytes: u64) {
+    /// The peer has a chunk, of which a copy that left in the place `order` was in flight.
+    fn note(&mut self, order: u64, bytes: u64, has_come: bool) {
         self.bytes += bytes;
         self.chunks += 1;
+        self.first = Some(self.first.map_or(order, |first| first.min(order)));
+        if !has_come {
+            return;
+        }
         let (low, high) = self.orders.unwrap_or((order, order));
         self.orders = Some((low.min(order), high.max(order)));
     }
@@ -116,7 +124,7 @@ impl SctpAssociation {
                 _ => u64::MAX,
             };
             let packets = sack.packets;
-            if told < u64::MAX && delivered.iter().all(|path| path.orders.is_none()) {
+            if told < u64::MAX && delivered.iter().all(|path| path.chunks == 0) {
                 self.note_untold(told, packets.clamp(1, MOST_ANSWERED));
             }
             self.count_missing(now, &mut delivered, newest_tsn, told, packets);
@@ -205,7 +213,9 @@ impl SctpAssociation {
         // Of a chunk that was sent again nobody knows which copy has arrived (Karn's rule).
         // That of a restored one is none.
         let is_restored = |order| self.restored.iter().any(|restored| restored.order == order);
-        let is_clear = chunk.sends == 1 && !live.iter().any(|live| is_restored(live.order));
+        let is_repeat = chunk.sends > 1;
+        let is_clear = !is_repeat && !live.iter().any(|live| is_restored(live.order));
+        let is_told = self.repairs.as_ref().is_some_and(Repairs::asks_for_restored);
         for departure in live {
             let at = usize::from(departure.path);
             let (Some(path), Some(delivered)) = (self.paths.get_mut(at), delivered.get_mut(at))
@@ -216,7 +226,12 @@ impl SctpAssociation {
             if delivered.orders.is_none_or(|(_, last)| departure.order > last) && is_clear {
                 delivered.rtt = Some(now.since(departure.at));
             }
-            delivered.note(departure.order, bytes);
+            // A copy has not come if repairs have restored the chunk, which may be told in a SACK
+            // that was lost; nor if that is too soon (RFC 8985 section 6.2 step 2). What left
+            // before it is not missing then.
+            let is_soon = is_repeat && now.since(departure.at) < path.estimator.least;
+            let has_come = !is_told || !(is_soon || is_restored(departure.order));
+            delivered.note(departure.order, bytes, has_come);
         }
     }
 
@@ -340,6 +355,7 @@ impl SctpAssociation {
         }
         let own = self.config.cmt().is_none_or(|cmt| cmt.own_cumulative);
         let is_single = self.config.cmt().is_none();
+        let outgrows_gaps = self.repairs.as_ref().is_some_and(Repairs::outgrows_gaps);
         let mtu = u64::from(self.config.mtu);
         let wants_streams = self.paths.iter().any(|path| path.congestion.wants_streams());
         let shortest_stream = wants_streams.then(|| self.outbox.shortest());
@@ -356,21 +372,29 @@ impl SctpAssociation {
             let burst = self.config.max_burst.map_or(u32::MAX, |burst| burst.max(least));
             let Some(path) = self.paths.get_mut(at) else { continue };
             path.burst = if has_sent { burst } else { path.burst.saturating_add(burst) };
-            let Some((low, high)) = seen.orders else { continue };
-            path.settle_repairs(high);
-            path.acknowledged = path.acknowledged.max(high);
+            if seen.chunks == 0 {
+                continue;
+            }
+            if let Some((_, high)) = seen.orders {
+                path.settle_repairs(high);
+                path.acknowledged = path.acknowledged.max(high);
+                if high >= path.reduced_at {
+                    (path.is_recovering, path.after_timeout) = (false, false);
+                }
+            }
             let is_calm = path.is_calm(self.config.mtu);
             path.proof.note_arrived(seen.chunks, is_calm);
+            if let Some(repairs) = &mut self.repairs {
+                repairs.note_arrived(seen.chunks, is_calm);
+            }
             self.failures = 0;
             if let Some(rtt) = seen.rtt {
                 path.estimator.sample(rtt);
                 path.newest_rtt = Some(rtt);
             }
-            if high >= path.reduced_at {
-                (path.is_recovering, path.after_timeout) = (false, false);
-            }
             // The window grows if what had waited longest has come, on this path or at all.
-            let grows = if own && !is_single { seen.oldest == Some(low) } else { is_moved };
+            let has_front = if own && !is_single { seen.oldest == seen.first } else { is_moved };
+            let grows = has_front || outgrows_gaps;
             let window = path.congestion.cwnd();
             let mut acked = if grows { seen.bytes } else { 0 };
             if window < path.congestion.ssthresh() {
@@ -390,7 +414,7 @@ impl SctpAssociation {
                 marked: false,
                 in_flight: path.in_flight,
                 cwnd_limited: path.is_limited,
-                acked_to: high,
+                acked_to: path.acknowledged,
                 sent_to: order,
                 phase: match (path.is_recovering, path.after_timeout) {
                     (true, _) => Phase::Recovery,

@@ -48,6 +48,10 @@ impl SctpAssociation {
     /// Reports say that a copy is missing: it is sent again.
     pub(super) fn lose_by_reports(&mut self, now: Time, tsn: u64, order: u64) -> Option<usize> {
         let at = self.lose(tsn, order)?;
+        let is_calm = self.paths[at].is_calm(self.config.mtu);
+        if let Some(repairs) = &mut self.repairs {
+            repairs.note_lost(is_calm);
+        }
         if !(self.config.only_marks && self.features.ecn) {
             self.on_loss(now, at, order);
             self.paths[at].congestion.on_lost(now, 1);

@@ -178,7 +178,7 @@ const KEYS: &[Key] = &[
         "code",
         Form::Text,
         "none",
-        "an erasure code inside (eCMT): `block:n,k`, `conv:n,k,m` or `tetrys:n,k,most`, such as `block:10,9`: after k chunks n − k repairs, each over the k, over the last m, or over those that are not acknowledged, so many at most. 50 associations with `tetrys:10,9,43` over a FIFO of 0.25 BDP drop 0.068 of their packets, of CUBIC 0.020; ten over two paths leave two CUBIC flows a fifth of their parts (docs/safety.md)",
+        "an erasure code inside (eCMT): `block:n,k`, `conv:n,k,m` or `tetrys:n,k,most`, such as `block:10,9`: after k chunks n − k repairs, each over the k, over the last m, or over those that are not acknowledged, so many at most; `tetrys:adaptive,most` as many as the measured loss asks for. 50 associations with `tetrys:10,9,43` over a FIFO of 0.25 BDP drop 0.068 of their packets, of CUBIC 0.020; ten over two paths leave two CUBIC flows a fifth of their parts (docs/safety.md)",
     ),
     key(
         "sctp",
