@@ -22,6 +22,9 @@ pub struct SctpConfig {
     pub secret: SctpSecret,
     /// Bytes of a packet that paths carry, at the IP layer.
     pub mtu: u32,
+    /// Bytes of a packet up to which each path is probed for more (RFC 8899), with padded
+    /// heartbeats (RFC 4820); nothing is searched if it is not more than `mtu`.
+    pub most_mtu: u32,
     /// Bytes before the common header: those of IP, and of UDP if there is UDP.
     pub overhead: u32,
     /// Streams that it sends on and receives on at most.
@@ -235,6 +238,7 @@ impl SctpConfig {
             addresses: SmallVec::new(),
             secret,
             mtu: 1500,
+            most_mtu: 0,
             overhead: 20,
             streams: 16,
             receive_buffer: 1 << 20,

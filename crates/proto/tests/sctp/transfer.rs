@@ -65,6 +65,7 @@ fn random_config(stream: &mut Stream) -> SctpConfig {
     };
     SctpConfig {
         mtu: 576 + stream.below(1500) as u32,
+        most_mtu: [0, 9000][stream.below(2) as usize],
         receive_buffer: 1 << (13 + stream.below(7)),
         send_buffer: 1 << (13 + stream.below(7)),
         streams: 1 + stream.below(20) as u16,

@@ -34,6 +34,8 @@ const RECEIVE_BUFFER: u32 = 8 << 20;
 const TOKEN_BUFFER: u32 = 16 << 10;
 /// What every path of the Internet carries, IPv6 in tunnels included (RFC 8200 section 5).
 const MTU: u32 = 1280;
+/// What Ethernet carries where its frames are jumbo: no path is tried for more.
+const MOST_MTU: u32 = 9000;
 
 /// The configuration of an end; both use all paths at once, and take repairs.
 fn config(ports: [u16; 2], receive_buffer: u32) -> std::io::Result<SctpConfig> {
@@ -44,6 +46,7 @@ fn config(ports: [u16; 2], receive_buffer: u32) -> std::io::Result<SctpConfig> {
         send_buffer: SEND_BUFFER,
         max_message: receive_buffer.min(1 << 20),
         mtu: MTU,
+        most_mtu: MOST_MTU,
         congestion: CongestionKind::Cubic,
         multipath: Multipath::Concurrent(CmtConfig { scheduler, ..CmtConfig::default() }),
         stamps: true,

@@ -216,13 +216,14 @@ impl SctpAssociation {
         let is_repeat = chunk.sends > 1;
         let is_clear = !is_repeat && !live.iter().any(|live| is_restored(live.order));
         let is_told = self.repairs.as_ref().is_some_and(Repairs::asks_for_restored);
+        let mut came: SmallVec<[usize; 1]> = SmallVec::new();
         for departure in live {
             let at = usize::from(departure.path);
             let (Some(path), Some(delivered)) = (self.paths.get_mut(at), delivered.get_mut(at))
             else {
                 continue;
             };
-            path.in_flight = path.in_flight.saturating_sub(departure.load(bytes));
+            path.settle(departure, bytes);
             if delivered.orders.is_none_or(|(_, last)| departure.order > last) && is_clear {
                 delivered.rtt = Some(now.since(departure.at));
             }
@@ -232,7 +233,11 @@ impl SctpAssociation {
             let is_soon = is_repeat && now.since(departure.at) < path.estimator.least;
             let has_come = !is_told || !(is_soon || is_restored(departure.order));
             delivered.note(departure.order, bytes, has_come);
+            if has_come {
+                came.push(at);
+            }
         }
+        came.into_iter().for_each(|at| self.note_size(at, bytes, true));
     }
 
     /// The peer has dropped what it had acknowledged beyond a gap: all that this SACK does not
@@ -275,9 +280,8 @@ impl SctpAssociation {
             let Some(chunk) = self.flight.get_mut(tsn) else { return };
             let bytes = chunk.chunk.data.len() as u64;
             if let Some(live) = chunk.live.iter_mut().find(|live| live.order == order) {
-                live.is_out = true;
+                self.paths[at].note_out(live, bytes);
             }
-            self.paths[at].in_flight = self.paths[at].in_flight.saturating_sub(bytes);
         }
     }
 
@@ -302,7 +306,7 @@ impl SctpAssociation {
                 (false, Some(orders)) => orders,
                 (true, _) => (0, u64::MAX),
             };
-            let mut out = 0;
+            let mut out: SmallVec<[(u64, u64); 8]> = SmallVec::new();
             for (tsn, order) in &self.paths[at].departures {
                 if *order >= high {
                     break;
@@ -325,14 +329,15 @@ impl SctpAssociation {
                     continue;
                 }
                 // A full SACK does not tell whether it has come, but it is not on its way.
+                out.push((*tsn, *order));
+            }
+            for (tsn, order) in out {
+                let Some(chunk) = self.flight.get_mut(tsn) else { continue };
                 let bytes = chunk.chunk.data.len() as u64;
-                if let Some(live) = chunk.live.iter_mut().find(|live| live.order == *order) {
-                    out += live.load(bytes);
-                    live.is_out = true;
+                if let Some(live) = chunk.live.iter_mut().find(|live| live.order == order) {
+                    self.paths[at].note_out(live, bytes);
                 }
             }
-            let path = &mut self.paths[at];
-            path.in_flight = path.in_flight.saturating_sub(out);
         }
         for (tsn, order) in lost {
             if self.holds(now, tsn, order) {
@@ -356,7 +361,6 @@ impl SctpAssociation {
         let own = self.config.cmt().is_none_or(|cmt| cmt.own_cumulative);
         let is_single = self.config.cmt().is_none();
         let outgrows_gaps = self.repairs.as_ref().is_some_and(Repairs::outgrows_gaps);
-        let mtu = u64::from(self.config.mtu);
         let wants_streams = self.paths.iter().any(|path| path.congestion.wants_streams());
         let shortest_stream = wants_streams.then(|| self.outbox.shortest());
         // Acknowledgements that a driver reads together allow what each would have.
@@ -400,7 +404,8 @@ impl SctpAssociation {
             if window < path.congestion.ssthresh() {
                 // One packet for each SACK in slow start (RFC 9260 section 7.2.1). One that
                 // answers a batch allows what as many SACKs as packets would.
-                acked = acked.min(mtu * u64::from(came).max(1));
+                acked =
+                    acked.min(path.mtu.size().max(self.config.mtu) as u64 * u64::from(came).max(1));
             }
             let srtt = path.estimator.srtt.unwrap_or(path.estimator.rto);
             path.congestion.on_ack(&Acknowledgement {
@@ -424,7 +429,7 @@ impl SctpAssociation {
                 shortest_stream,
                 delivery: None,
             });
-            path.expires = (path.in_flight > 0).then(|| now + path.estimator.rto);
+            path.expires = path.has_open().then(|| now + path.estimator.rto);
             path.failures = 0;
             if path.is_confirmed() {
                 self.path_answers(at);
