@@ -404,8 +404,7 @@ impl SctpAssociation {
             if window < path.congestion.ssthresh() {
                 // One packet for each SACK in slow start (RFC 9260 section 7.2.1). One that
                 // answers a batch allows what as many SACKs as packets would.
-                acked =
-                    acked.min(path.mtu.size().max(self.config.mtu) as u64 * u64::from(came).max(1));
+                acked = acked.min(u64::from(path.mtu.size()) * u64::from(came).max(1));
             }
             let srtt = path.estimator.srtt.unwrap_or(path.estimator.rto);
             path.congestion.on_ack(&Acknowledgement {
