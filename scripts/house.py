@@ -44,11 +44,12 @@ FUNCTION = 110
 # The folders of a crate, and the folders that each of them may use. Files beside them count as
 # folders, lib.rs aside. A crate that is not here is not checked; a folder that is not here may use
 # nothing and be used by nothing.
-TRANSPORT = {"congestion", "rate", "scheduler", "qlog", "wire"}
+TRANSPORT = {"congestion", "path_mtu", "rate", "scheduler", "qlog", "wire"}
 FOLDERS: dict[str, dict[str, set[str]]] = {
     "proto": {
         "qlog": set(),
         "wire": set(),
+        "path_mtu": set(),
         "congestion": set(),
         "scheduler": set(),
         "rate": {"congestion"},

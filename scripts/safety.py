@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 KINDS = ["auto", "friendly", "bbr", "cubic", "fld", "fld-linux", "fld-thesis", "fld-ns2"]
 KINDS += ["jumpstart", "halfback"]
-SCTP_KINDS = ["sctp", "sctp-code", "sctp-published", "sctp-marks"]
+SCTP_KINDS = ["sctp", "sctp-code", "sctp-adaptive", "sctp-published", "sctp-marks"]
 HEAD = """# Safety of rate controllers
 
 Flows of one kind share a bottleneck in the simulator. The kinds are `auto` and `friendly` of DFCP,
@@ -31,7 +31,9 @@ SCTP has a table of its own below each, and [sctp.md](sctp.md#safety) says what 
 
 - `sctp` has its defaults, over one path;
 - `sctp-code` has `sctp.code = "tetrys:10,9,43"`, and a code's defaults;
-- `sctp-published` has that code as published: repairs outside the window, repaired loss hidden;
+- `sctp-adaptive` has `sctp.code = "tetrys:adaptive,128"`, and a code's defaults;
+- `sctp-published` has the first code as published: repairs outside the window, repaired loss
+  hidden;
 - `sctp-marks` has `sctp.only_marks`, over queues that do not mark.
 
 The buffers of its ends hold 16 MiB, which limit nothing but `sctp-marks`. Over one path concurrent

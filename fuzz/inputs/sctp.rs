@@ -28,7 +28,10 @@ pub(crate) fn run(data: &[u8]) {
     let reach = [CodeReach::Group, CodeReach::Memory(2 * k), CodeReach::Unacknowledged(100)]
         [usize::from(b % 3)];
     let coding = CodingConfig {
-        code: SctpCode { n: k + 1 + b % 2, k, reach },
+        code: match b & 64 {
+            0 => SctpCode::fixed(k + 1 + b % 2, k, reach),
+            _ => SctpCode::adaptive(10 * k),
+        },
         wait: [RepairWait::None, RepairWait::Published, RepairWait::Outcome]
             [usize::from(b % 5 % 3)],
         is_inside: b & 8 != 0,

@@ -90,6 +90,9 @@ fn of_sctp(stats: &SctpStats) -> Value {
         "timeouts": stats.timeouts,
         "chunks_received": stats.chunks_received,
         "chunks_received_twice": stats.duplicates,
+        "chunks_restored": stats.restored,
+        "repairs_sent": stats.repairs_sent,
+        "repairs_received": stats.repairs_received,
     })
 }
 

@@ -62,6 +62,8 @@ Examples:
     fontis serve ~/project --gitignore --exclude .git
   Serve over SCTP, too, to compare both:
     fontis serve --transport sctp
+  Serve over SCTP across a link that loses packets at random:
+    fontis serve --transport sctp --sctp-code tetrys:adaptive,128
   Serve this machine only, on any free port, for a test through fontis relay:
     fontis serve --listen 127.0.0.1:0";
 
@@ -81,7 +83,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         if let Some(sctp) = args.transport.bind(endpoint.local_addr())? {
             args.control.check_unlimited("--transport sctp")?;
             let failed = |error| Failure::Failed(format!("SCTP cannot be served: {error}"));
-            server = server.with_sctp(&sctp).map_err(failed)?;
+            server = server.with_sctp(&sctp, args.transport.coding()).map_err(failed)?;
         }
         let control = Control::new("serve", args.dir.display().to_string(), &args.control);
         control.attach(&endpoint);

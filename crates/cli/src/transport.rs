@@ -5,8 +5,10 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 
 use fontis::sctp::{SCTP_UDP_PORT, SctpEndpoint};
+use fontis_proto::sctp::{CodingConfig, SctpCode};
 
 use crate::failure::Failure;
+use crate::listen::status;
 
 /// A transport for the content of files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,6 +62,12 @@ pub(crate) struct ServedTransportArgs {
     /// The UDP port of SCTP; 0 is any that is free. A firewall must permit it
     #[arg(long, value_name = "PORT", default_value_t = SCTP_UDP_PORT)]
     sctp_port: u16,
+    /// An erasure code over SCTP: tetrys:adaptive,128 sends as many repairs as the measured loss
+    /// asks for; tetrys:10,9,43, conv:10,9,20 or block:10,9 sends one after every nine packets. For
+    /// links that lose packets at random. Do not use it where others share a link with short
+    /// queues: losses that are restored pass for chance there, and it takes their part
+    #[arg(long, value_name = "CODE")]
+    sctp_code: Option<SctpCode>,
 }
 
 impl ServedTransportArgs {
@@ -67,6 +75,10 @@ impl ServedTransportArgs {
     /// wanted.
     pub(crate) fn bind(&self, address: SocketAddr) -> Result<Option<SctpEndpoint>, Failure> {
         if self.transport == FileTransport::Dfcp {
+            if self.sctp_code.is_some() {
+                let text = "--sctp-code is for SCTP: add --transport sctp, or leave it out";
+                return Err(Failure::Usage(text.to_owned()));
+            }
             return Ok(None);
         }
         let address = SocketAddr::new(address.ip(), self.sctp_port);
@@ -77,5 +89,15 @@ impl ServedTransportArgs {
                 self.sctp_port
             ))
         })
+    }
+
+    /// The code of what is sent over SCTP; tells what it does to others.
+    pub(crate) fn coding(&self) -> Option<CodingConfig> {
+        let code = self.sctp_code?;
+        status(&format_args!(
+            "over SCTP with the code {code}: where queues are too short to show, it does not give \
+             way to others (docs/sctp.md, Safety)"
+        ));
+        Some(CodingConfig::of(code))
     }
 }

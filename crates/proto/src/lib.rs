@@ -15,6 +15,7 @@ pub mod data_channel;
 pub mod dccp;
 pub mod dfcp;
 pub mod flute;
+mod path_mtu;
 pub mod published;
 pub mod qlog;
 pub mod rate;

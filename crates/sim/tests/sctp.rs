@@ -172,6 +172,7 @@ fn the_help_of_each_setting_tells_the_worst_row_of_the_page_on_safety_that_it_br
     for (column, key, is_default) in [
         ("sctp", "sctp.congestion", true),
         ("sctp-code", "sctp.code", false),
+        ("sctp-adaptive", "sctp.code", false),
         ("sctp-published", "sctp.repaired_loss", false),
         ("sctp-marks", "sctp.only_marks", false),
     ] {

@@ -96,3 +96,37 @@ fn two_links_carry_a_file_over_sctp_together() {
     let run = || Some([seconds(&[])?, seconds(&["--paths", "one"])?]);
     one_of_three(run, |[both, one]| *both < 0.8 * one);
 }
+
+#[test]
+fn repairs_restore_what_a_lossy_link_loses() {
+    let bench = Bench::new();
+    fs::write(bench.path("served/file"), content(2_000_000)).unwrap();
+    // A port that is free at the server's address and at the relay's, to which a client turns.
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    drop(taken);
+    let number = port.to_string();
+    let serves = [
+        &["--transport", "sctp", "--sctp-port", &number][..],
+        &["--sctp-code", "tetrys:adaptive,128"],
+    ];
+    let server = bench.serve(&serves.concat());
+    let path = ["--rate", "100mbit", "--delay", "10ms", "--loss", "3%", "--seed", "3"];
+    let _relay =
+        bench.relay_between(&format!("127.0.0.2:{port}"), &format!("127.0.0.1:{port}"), &path);
+    let beside = bench.relay_between(
+        "127.0.0.2:0",
+        &format!("127.0.0.1:{}", server.port),
+        &["--delay", "10ms"],
+    );
+    let url = server.url_with("127.0.0.2", beside.port, "file");
+    let got = bench.run(&get(&url, "got"));
+    assert_eq!(got.code, 0, "{}", got.stderr);
+    assert!(fs::read(bench.path("got")).unwrap() == content(2_000_000));
+    let done = got.events().pop().unwrap();
+    // Some 50 of 1700 packets are lost.
+    assert!(done["sctp"]["chunks_restored"].as_u64().unwrap() > 20, "{done}");
+    // It is never a default, and says what it does to others.
+    let refused = bench.run(&["serve", "served", "--sctp-code", "block:10,9"]);
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+}

@@ -148,8 +148,12 @@ impl Bench {
 
     /// A relay in front of a port of this machine, on the same loopback address.
     pub(crate) fn relay(&self, host: &str, to: u16, arguments: &[&str]) -> Relay {
-        let (to, listen) = (format!("{host}:{to}"), format!("{host}:0"));
-        let ends = ["relay", "--json", "--to", &to, "--listen", &listen];
+        self.relay_between(&format!("{host}:0"), &format!("{host}:{to}"), arguments)
+    }
+
+    /// A relay from one address to another.
+    pub(crate) fn relay_between(&self, listen: &str, to: &str, arguments: &[&str]) -> Relay {
+        let ends = ["relay", "--json", "--to", to, "--listen", listen];
         let command = self.command(&[&ends, arguments].concat());
         let mut running = Running::start(command);
         let first: Value = serde_json::from_str(&running.line()).unwrap();

@@ -8,7 +8,7 @@ use fontis_proto::dccp::{Carrier, DccpPacket};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::AbortHandle;
 
-use crate::udp::{SharedSocket, Trains};
+use crate::udp::{Leaves, SharedSocket, Trains};
 
 /// A UDP socket, its clock, and the connections over it.
 pub(super) struct DccpSocket {
@@ -74,7 +74,7 @@ impl DccpSocket {
     /// Adds a packet to those that are to be sent.
     pub(super) fn add(&self, trains: &mut Trains, peer: SocketAddr, packet: &DccpPacket) {
         let write = |bytes: &mut Vec<u8>| packet.encode(Carrier::Udp, bytes);
-        self.udp.add(trains, peer, None, Ecn::NotEct, write);
+        self.udp.add(trains, peer, None, Ecn::NotEct, Leaves::Together, write);
     }
 }
 

@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 use super::SctpError;
 use super::socket::{Departures, Readers, Sockets};
 use super::table::{Ends, Table};
+use crate::udp::Leaves;
 
 /// The longest that a driver sleeps without a timer.
 const LONGEST: Wait = Wait::from_secs(3600);
@@ -151,7 +152,12 @@ impl Core {
         while let Some(transmit) = inner.association.poll(now) {
             let to = inner.in_udp(transmit.peer);
             let ecn = if transmit.ecn { Ecn::Ect0 } else { Ecn::NotEct };
-            sockets.depart(departures, transmit.local, to, &transmit.packet, ecn);
+            let leaves = match (transmit.is_probe, transmit.may_fragment) {
+                (true, _) => Leaves::Alone,
+                (false, true) => Leaves::InPieces,
+                (false, false) => Leaves::Together,
+            };
+            sockets.depart(departures, transmit.local, to, &transmit.packet, (ecn, leaves));
         }
         while let Some(event) = inner.association.event() {
             inner.phase = match event {

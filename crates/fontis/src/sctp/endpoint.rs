@@ -16,7 +16,7 @@ use super::core::Core;
 use super::socket::{Bound, Readers, Sockets};
 use super::stream::SctpStream;
 use super::table::Table;
-use crate::udp::{Batch, SharedSocket, ecn, source_towards};
+use crate::udp::{Batch, Leaves, SharedSocket, ecn, source_towards};
 
 /// Bytes of the headers of UDP and of either IP.
 const UDP: u32 = 8;
@@ -241,7 +241,8 @@ async fn read(shared: Arc<Shared>, number: usize) {
                 }
                 None => {
                     if let Some(answer) = meet(&shared, [local, from.ip()], from.port(), &packet) {
-                        sockets.depart(&mut answers, local, from, &answer, Ecn::NotEct);
+                        let how = (Ecn::NotEct, Leaves::Together);
+                        sockets.depart(&mut answers, local, from, &answer, how);
                     }
                 }
             }

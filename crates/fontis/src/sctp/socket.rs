@@ -6,7 +6,7 @@ use fontis_base::{Ecn, Time};
 use fontis_proto::sctp::SctpPacket;
 use tokio::task::AbortHandle;
 
-use crate::udp::{SharedSocket, Trains};
+use crate::udp::{Leaves, SharedSocket, Trains};
 
 /// The sockets of an endpoint, and their clock.
 pub(super) struct Sockets {
@@ -66,7 +66,7 @@ impl Sockets {
         local: IpAddr,
         to: SocketAddr,
         packet: &SctpPacket,
-        ecn: Ecn,
+        (ecn, leaves): (Ecn, Leaves),
     ) {
         // An address that no socket has is a path that is down.
         let Some(number) = self.towards(local, to.ip()) else { return };
@@ -80,7 +80,7 @@ impl Sockets {
             _ => to,
         };
         let write = |bytes: &mut Vec<u8>| packet.encode(bytes);
-        socket.add(&mut departures.0[number], to, from, ecn, write);
+        socket.add(&mut departures.0[number], to, from, ecn, leaves, write);
     }
 
     pub(super) async fn send(&self, departures: &mut Departures) {

@@ -229,6 +229,24 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn loopback_is_found_to_carry_jumbo_frames() {
+        let config = |ports| SctpConfig { mtu: 1280, most_mtu: 9000, ..config(ports) };
+        let server = bind(&["127.0.0.1:0"]);
+        let address = echo(&server, config([7, 0]));
+        let talk = async {
+            let client = bind(&["127.0.0.1:0"]);
+            let stream = client.connect(address, config([0, 7])).await.expect("a server");
+            let mut number = 0;
+            while stream.paths()[0].mtu < 9000 {
+                exchange(&stream, number..number + 10).await;
+                number += 10;
+            }
+            exchange(&stream, number..number + 10).await;
+        };
+        tokio::time::timeout(PATIENCE, talk).await.expect("in time");
+    }
+
+    #[tokio::test]
     async fn clients_behind_one_address_may_have_the_same_ports() {
         let server = bind(&["127.0.0.1:0"]);
         let address = echo(&server, config([7, 0]));

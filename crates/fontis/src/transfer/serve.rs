@@ -9,6 +9,7 @@ use std::time::Duration;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use fontis_proto::dfcp::{CloseReason, DfcpStats, SendOptions};
+use fontis_proto::sctp::CodingConfig;
 use tokio::sync::{mpsc, oneshot};
 
 use super::cast::{CastStatus, Caster};
@@ -150,12 +151,17 @@ impl FileServer {
     }
 
     /// The same, sending over SCTP, too, from sockets of `endpoint`, to clients that ask for that.
-    /// It begins to accept them at once.
+    /// It begins to accept them at once. With `coding` what it sends has repairs, for clients that
+    /// take them; [`CodingConfig`] says what that does to others on the same path.
     ///
     /// # Errors
     /// If a socket has no address.
-    pub fn with_sctp(mut self, endpoint: &SctpEndpoint) -> std::io::Result<Self> {
-        let carrier = SctpCarrier::start(endpoint)?;
+    pub fn with_sctp(
+        mut self,
+        endpoint: &SctpEndpoint,
+        coding: Option<CodingConfig>,
+    ) -> std::io::Result<Self> {
+        let carrier = SctpCarrier::start(endpoint, coding)?;
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
             shared.sctp = Some(carrier);
         }

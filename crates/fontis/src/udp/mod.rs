@@ -20,7 +20,7 @@ pub use group::{
     GroupInterface, is_source_specific, receiver as group_receiver, sender as group_sender,
 };
 pub use route::source_towards;
-pub(crate) use shared::{SharedSocket, Trains};
+pub(crate) use shared::{Leaves, SharedSocket, Trains};
 /// The socket of an endpoint. Tests of the whole library simulate it.
 #[cfg(not(test))]
 pub(crate) use socket::Socket as AnySocket;

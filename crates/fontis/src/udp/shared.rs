@@ -18,6 +18,17 @@ pub(crate) struct SharedSocket {
     state: UdpSocketState,
 }
 
+/// How a datagram leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leaves {
+    /// With others in one call, and whole.
+    Together,
+    /// In a call of its own: what the system refuses because it is too long takes no others along.
+    Alone,
+    /// In pieces, where it is too long for the path.
+    InPieces,
+}
+
 /// Datagrams that leave with one call: all have the length of the first, but for the last, which
 /// may be shorter.
 #[derive(Debug)]
@@ -28,6 +39,7 @@ struct Train {
     bytes: Vec<u8>,
     segment: usize,
     count: usize,
+    leaves: Leaves,
 }
 
 /// Datagrams on their way to a socket.
@@ -64,7 +76,7 @@ impl SharedSocket {
     /// down, or gone.
     pub(crate) async fn send(&self, trains: &mut Trains) {
         for train in trains.0.drain(..) {
-            let Train { to, from, ecn, bytes, segment, count } = train;
+            let Train { to, from, ecn, bytes, segment, count, leaves } = train;
             let transmit = Transmit {
                 destination: to,
                 ecn: codepoint(ecn),
@@ -73,8 +85,36 @@ impl SharedSocket {
                 src_ip: from,
             };
             let send = || self.state.try_send((&self.io).into(), &transmit);
+            let cuts = leaves == Leaves::InPieces;
+            if cuts {
+                self.may_cut(true);
+            }
             let _ = self.io.async_io(Interest::WRITABLE, send).await;
+            if cuts {
+                self.may_cut(false);
+            }
         }
+    }
+
+    /// Whether what leaves may be cut on its way. Elsewhere than on Linux it never is, and over
+    /// IPv6 by this machine alone, as far as it knows the path.
+    fn may_cut(&self, may: bool) {
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::net::sockopt::{
+                Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, set_ip_mtu_discover,
+                set_ipv6_mtu_discover,
+            };
+            let (v4, v6) = match may {
+                true => (Ipv4PathMtuDiscovery::DONT, Ipv6PathMtuDiscovery::DONT),
+                false => (Ipv4PathMtuDiscovery::PROBE, Ipv6PathMtuDiscovery::PROBE),
+            };
+            // A socket of one family has not the option of the other.
+            let _ = set_ip_mtu_discover(&self.io, v4);
+            let _ = set_ipv6_mtu_discover(&self.io, v6);
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = may;
     }
 
     /// Adds the datagram that `write` appends.
@@ -84,9 +124,11 @@ impl SharedSocket {
         to: SocketAddr,
         from: Option<IpAddr>,
         ecn: Ecn,
+        leaves: Leaves,
         write: impl FnOnce(&mut Vec<u8>),
     ) {
-        let joined = trains.0.last_mut().filter(|last| self.may_join(last, to, from, ecn));
+        let last = trains.0.last_mut().filter(|_| leaves == Leaves::Together);
+        let joined = last.filter(|last| self.may_join(last, to, from, ecn));
         let bytes = if let Some(last) = joined {
             let start = last.bytes.len();
             write(&mut last.bytes);
@@ -102,12 +144,12 @@ impl SharedSocket {
             bytes
         };
         let segment = bytes.len();
-        trains.0.push(Train { to, from, ecn, bytes, segment, count: 1 });
+        trains.0.push(Train { to, from, ecn, bytes, segment, count: 1, leaves });
     }
 
     /// Whether another datagram may join a train; its last one must not be shorter than the others.
     fn may_join(&self, last: &Train, to: SocketAddr, from: Option<IpAddr>, ecn: Ecn) -> bool {
-        (last.to, last.from, last.ecn) == (to, from, ecn)
+        (last.to, last.from, last.ecn, last.leaves) == (to, from, ecn, Leaves::Together)
             && last.bytes.len() == last.segment * last.count
             && last.bytes.len() + last.segment <= MOST_BYTES
             && last.count < self.state.max_gso_segments()
@@ -130,7 +172,9 @@ mod tests {
         let mut came = Vec::new();
         for (number, length) in lengths.iter().enumerate() {
             let write = |bytes: &mut Vec<u8>| bytes.extend(vec![number as u8; *length]);
-            a.add(&mut trains, to, None, Ecn::Ect0, write);
+            let leaves = [Leaves::Together, Leaves::Alone, Leaves::InPieces];
+            let leaves = leaves[(number % 20).saturating_sub(17)];
+            a.add(&mut trains, to, None, Ecn::Ect0, leaves, write);
             if number % 50 == 49 {
                 a.send(&mut trains).await;
                 while came.len() <= number {

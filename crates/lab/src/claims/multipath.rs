@@ -38,13 +38,13 @@ pub(super) fn formula(name: &str, numbers: &[f64]) -> Option<f64> {
         ("repair_wait_of_block", [n, k, behind, bytes, rate, rtt]) => {
             let packet = Duration::from_secs_f64(bytes * 8e-6 / rate);
             let rtt = millis(*rtt);
-            let code = SctpCode { n: *n as u8, k: *k as u8, reach: CodeReach::Group };
+            let code = SctpCode::fixed(*n as u8, *k as u8, CodeReach::Group);
             code.published_wait(*behind as u64, packet, rtt, rtt).as_secs_f64() * 1e3
         }
         ("repair_wait_of_window", [n, k, most, rtt, second_rtt]) => {
             let [rtt, second] = [millis(*rtt), millis(*second_rtt)];
             let reach = CodeReach::Unacknowledged(*most as u8);
-            let code = SctpCode { n: *n as u8, k: *k as u8, reach };
+            let code = SctpCode::fixed(*n as u8, *k as u8, reach);
             code.published_wait(0, Duration::ZERO, rtt, rtt.max(second)).as_secs_f64() * 1e3
         }
         // The goodput of two equal paths in Mbit/s (Equations 8.6 to 8.11).

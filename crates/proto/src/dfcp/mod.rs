@@ -25,7 +25,6 @@ mod in_flight;
 mod jitter;
 mod left_out;
 mod message_run;
-mod mtu;
 mod over;
 mod pacer;
 mod packet;

@@ -5,6 +5,7 @@ mod coding;
 mod handshake;
 mod input;
 mod losses;
+mod mtu;
 mod output;
 mod receive;
 mod reconfig;
@@ -68,6 +69,8 @@ pub struct SctpAssociation {
     paths: Vec<Path>,
     /// The path that control chunks and, without CMT, data use.
     primary: usize,
+    /// The packets that chunks are made for: what all paths carry.
+    fitted: u32,
     handshake: Handshake,
     outbox: Outbox,
     flight: Flight,
@@ -346,6 +349,7 @@ impl SctpAssociation {
             features: Features::default(),
             paths: Vec::new(),
             primary: 0,
+            fitted: config.mtu,
             handshake: Handshake {
                 init,
                 cookie: None,
@@ -428,7 +432,8 @@ impl SctpAssociation {
         self.acks.at = Time::MAX;
         self.blocked_since = None;
         for path in &mut self.paths {
-            (path.expires, path.in_flight, path.heartbeat) = (None, 0, None);
+            (path.expires, path.in_flight, path.untold) = (None, 0, 0);
+            path.heartbeat = None;
             path.settle_repairs(u64::MAX);
         }
     }

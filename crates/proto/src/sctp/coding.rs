@@ -7,22 +7,35 @@ use thiserror::Error;
 /// The most chunks that a repair is the sum of.
 pub(super) const MOST_SUMMANDS: u8 = 128;
 
-/// An erasure code over DATA chunks (Sarwar 2014, chapter 8): after every `k` new chunks `n − k`
-/// repairs leave, each the sum of some chunks with factors in GF(2⁸).
+/// An erasure code over DATA chunks (Sarwar 2014, chapter 8): after some new chunks repairs leave,
+/// each the sum of some chunks with factors in GF(2⁸).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SctpCode {
-    /// Chunks and repairs of a group.
-    pub n: u8,
-    /// Chunks of a group.
-    pub k: u8,
+    /// How many repairs follow how many chunks.
+    pub rate: CodeRate,
     /// Which chunks a repair is the sum of.
     pub reach: CodeReach,
+}
+
+/// How many repairs follow how many chunks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CodeRate {
+    /// After every `k` new chunks `n − k` repairs, whatever is lost.
+    Fixed {
+        /// Chunks and repairs of a group.
+        n: u8,
+        /// Chunks of a group.
+        k: u8,
+    },
+    /// As many as the measured loss asks for: a repair after every chunks that a sum has at most
+    /// where nothing is lost, and more the more is.
+    Adaptive,
 }
 
 /// Which chunks a repair is the sum of. Those that the peer has acknowledged are never among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodeReach {
-    /// A block code: the `k` of its group.
+    /// A block code: those of its group, at a fixed rate.
     Group,
     /// A convolutional code: so many before it.
     Memory(u8),
@@ -33,17 +46,29 @@ pub enum CodeReach {
 /// What is no code.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "{0:?} is no code: write block:n,k, conv:n,k,m or tetrys:n,k,most with 0 < k < n and sums of 1 \
-     to {MOST_SUMMANDS} chunks, as in block:10,9, conv:10,9,20 or tetrys:10,9,43"
+    "{0:?} is no code: write block:n,k, conv:n,k,m, tetrys:n,k,most or tetrys:adaptive,most with \
+     0 < k < n and sums of 1 to {MOST_SUMMANDS} chunks, as in block:10,9, conv:10,9,20, \
+     tetrys:10,9,43 or tetrys:adaptive,128"
 )]
 pub struct UnknownSctpCode(pub String);
 
 impl SctpCode {
+    /// A code at a fixed rate.
+    pub const fn fixed(n: u8, k: u8, reach: CodeReach) -> Self {
+        Self { rate: CodeRate::Fixed { n, k }, reach }
+    }
+
+    /// On-the-fly coding over `most` chunks, with as many repairs as the measured loss asks for.
+    pub const fn adaptive(most: u8) -> Self {
+        Self { rate: CodeRate::Adaptive, reach: CodeReach::Unacknowledged(most) }
+    }
+
     /// The most chunks that a repair is the sum of.
     pub const fn most(self) -> u8 {
-        match self.reach {
-            CodeReach::Group => self.k,
-            CodeReach::Memory(most) | CodeReach::Unacknowledged(most) => most,
+        match (self.reach, self.rate) {
+            (CodeReach::Memory(most) | CodeReach::Unacknowledged(most), _) => most,
+            (CodeReach::Group, CodeRate::Fixed { k, .. }) => k,
+            (CodeReach::Group, CodeRate::Adaptive) => MOST_SUMMANDS,
         }
     }
 
@@ -65,8 +90,11 @@ impl SctpCode {
     }
 
     const fn is_valid(self) -> bool {
-        let most = self.most();
-        self.k > 0 && self.n > self.k && most > 0 && most <= MOST_SUMMANDS
+        let has_rate = match self.rate {
+            CodeRate::Fixed { n, k } => k > 0 && n > k,
+            CodeRate::Adaptive => true,
+        };
+        has_rate && self.most() > 0 && self.most() <= MOST_SUMMANDS
     }
 }
 
@@ -75,13 +103,17 @@ impl FromStr for SctpCode {
 
     fn from_str(text: &str) -> Result<Self, UnknownSctpCode> {
         let parsed = text.split_once(':').and_then(|(name, numbers)| {
+            let numbers: Vec<&str> = numbers.split(',').map(str::trim).collect();
+            if let ("tetrys", ["adaptive", most]) = (name, numbers.as_slice()) {
+                return Some(Self::adaptive(most.parse().ok()?));
+            }
             let numbers: Option<Vec<u8>> =
-                numbers.split(',').map(|number| number.trim().parse().ok()).collect();
+                numbers.iter().map(|number| number.parse().ok()).collect();
             match (name, numbers?.as_slice()) {
-                ("block", [n, k]) => Some(Self { n: *n, k: *k, reach: CodeReach::Group }),
-                ("conv", [n, k, m]) => Some(Self { n: *n, k: *k, reach: CodeReach::Memory(*m) }),
+                ("block", [n, k]) => Some(Self::fixed(*n, *k, CodeReach::Group)),
+                ("conv", [n, k, m]) => Some(Self::fixed(*n, *k, CodeReach::Memory(*m))),
                 ("tetrys", [n, k, most]) => {
-                    Some(Self { n: *n, k: *k, reach: CodeReach::Unacknowledged(*most) })
+                    Some(Self::fixed(*n, *k, CodeReach::Unacknowledged(*most)))
                 }
                 _ => None,
             }
@@ -92,11 +124,18 @@ impl FromStr for SctpCode {
 
 impl fmt::Display for SctpCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { n, k, reach } = self;
-        match reach {
-            CodeReach::Group => write!(f, "block:{n},{k}"),
-            CodeReach::Memory(m) => write!(f, "conv:{n},{k},{m}"),
-            CodeReach::Unacknowledged(most) => write!(f, "tetrys:{n},{k},{most}"),
+        let name = match self.reach {
+            CodeReach::Group => "block",
+            CodeReach::Memory(_) => "conv",
+            CodeReach::Unacknowledged(_) => "tetrys",
+        };
+        match self.rate {
+            CodeRate::Fixed { n, k } => write!(f, "{name}:{n},{k}")?,
+            CodeRate::Adaptive => write!(f, "{name}:adaptive")?,
+        }
+        match self.reach {
+            CodeReach::Group => Ok(()),
+            CodeReach::Memory(most) | CodeReach::Unacknowledged(most) => write!(f, ",{most}"),
         }
     }
 }
@@ -131,6 +170,9 @@ pub enum RepairedLoss {
 }
 
 /// Erasure coding inside an association (eCMT-SCTP).
+///
+/// It weakens congestion control: what repairs restore passes for chance where no queue shows. It
+/// is never a default (docs/safety.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodingConfig {
     /// The code of what this end sends.
@@ -145,13 +187,24 @@ pub struct CodingConfig {
     pub loss: RepairedLoss,
 }
 
+impl CodingConfig {
+    /// A code with the settings that protect others most: repairs inside congestion control, and
+    /// repaired losses that count beyond chance.
+    pub fn of(code: SctpCode) -> Self {
+        let (wait, loss) = (RepairWait::default(), RepairedLoss::default());
+        Self { code, wait, is_inside: true, loss }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn codes_read_what_they_write() {
-        for text in ["block:10,9", "conv:10,9,20", "tetrys:10,9,43", "block:3,1"] {
+        for text in
+            ["block:10,9", "conv:10,9,20", "tetrys:10,9,43", "block:3,1", "tetrys:adaptive,128"]
+        {
             assert_eq!(text.parse::<SctpCode>().unwrap().to_string(), text);
         }
         for text in [
@@ -162,6 +215,10 @@ mod tests {
             "conv:10,9,0",
             "conv:10,9,129",
             "tetrys:10,9,256",
+            "tetrys:adaptive,0",
+            "tetrys:adaptive,129",
+            "tetrys:adaptive",
+            "block:adaptive",
             "raptorq",
             "block:255,200",
             "",

@@ -22,6 +22,9 @@ pub struct SctpConfig {
     pub secret: SctpSecret,
     /// Bytes of a packet that paths carry, at the IP layer.
     pub mtu: u32,
+    /// Bytes of a packet up to which each path is probed for more (RFC 8899), with padded
+    /// heartbeats (RFC 4820); nothing is searched if it is not more than `mtu`.
+    pub most_mtu: u32,
     /// Bytes before the common header: those of IP, and of UDP if there is UDP.
     pub overhead: u32,
     /// Streams that it sends on and receives on at most.
@@ -76,6 +79,8 @@ pub struct SctpConfig {
     pub resets: bool,
     /// Erasure codes over what it sends, if both ends have them.
     pub coding: Option<CodingConfig>,
+    /// Whether it takes repairs of what the peer sends. An end that codes does so, too.
+    pub decodes: bool,
     /// Whether marks alone reduce windows, where packets may be marked: loss is taken for the
     /// path's own.
     pub only_marks: bool,
@@ -233,6 +238,7 @@ impl SctpConfig {
             addresses: SmallVec::new(),
             secret,
             mtu: 1500,
+            most_mtu: 0,
             overhead: 20,
             streams: 16,
             receive_buffer: 1 << 20,
@@ -257,6 +263,7 @@ impl SctpConfig {
             nr_sack: false,
             resets: true,
             coding: None,
+            decodes: false,
             only_marks: false,
             timers: SctpTimers::default(),
         }

@@ -25,7 +25,7 @@ impl Features {
             ecn: config.ecn,
             nr_sack: config.nr_sack,
             stamps: config.stamps,
-            repairs: config.coding.is_some(),
+            repairs: config.coding.is_some() || config.decodes,
             resets: config.resets,
         }
     }

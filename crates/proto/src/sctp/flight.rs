@@ -39,13 +39,6 @@ pub(super) struct Departure {
     pub(super) is_out: bool,
 }
 
-impl Departure {
-    /// Its part of what is in flight, of a chunk of so many bytes.
-    pub(super) const fn load(&self, bytes: u64) -> u64 {
-        if self.is_out { 0 } else { bytes }
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChunkState {
     /// It has a TSN and was never sent.

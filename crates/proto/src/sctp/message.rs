@@ -132,6 +132,12 @@ pub struct SctpTransmit {
     pub ecn: bool,
     /// Whether data in it have been sent before.
     pub is_repeat: bool,
+    /// Whether it probes for the largest packet of its path, so that what is sent with it must not
+    /// be lost with it.
+    pub is_probe: bool,
+    /// Whether it is larger than its path carries, as a chunk is that was made when the path, or
+    /// another, carried more: the network may cut it.
+    pub may_fragment: bool,
     /// The packet.
     pub packet: SctpPacket,
 }
@@ -218,6 +224,8 @@ pub struct SctpPath {
     pub sent: u64,
     /// When its timer expires.
     pub expires: Option<Time>,
+    /// Bytes of a packet that it is known to carry.
+    pub mtu: u32,
 }
 
 /// Whether a path answers.

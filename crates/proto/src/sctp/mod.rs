@@ -25,6 +25,7 @@ mod outbox;
 mod packet;
 mod path;
 mod reassembly;
+mod redundancy;
 mod repairs;
 mod resets;
 mod restorer;
@@ -37,7 +38,9 @@ pub use chunk::{
     DataChunk, ForwardChunk, InitChunk, Reconfig, RepairChunk, SackChunk, SctpCause, SctpChunk,
     Skipped, Stamp, StampEcho,
 };
-pub use coding::{CodeReach, CodingConfig, RepairWait, RepairedLoss, SctpCode, UnknownSctpCode};
+pub use coding::{
+    CodeRate, CodeReach, CodingConfig, RepairWait, RepairedLoss, SctpCode, UnknownSctpCode,
+};
 pub use config::{
     AckPolicy, BufferSplit, CmtConfig, Multipath, RetransmitPolicy, SECRET_CODE, SctpConfig,
     SctpSecret, SctpTimers, StreamTurns,

@@ -93,6 +93,13 @@ impl Outbox {
         self.chunks = self.queue.iter().map(chunks).sum();
     }
 
+    /// Pieces are so many bytes longer, or shorter.
+    pub(super) fn resize(&mut self, by: i64) {
+        self.piece = (self.piece as i64 + by).max(4) as usize;
+        let chunks = |pending: &Pending| pending.data.len().div_ceil(self.piece) as u64;
+        self.chunks = self.queue.iter().map(chunks).sum();
+    }
+
     pub(super) const fn piece(&self) -> usize {
         self.piece
     }

@@ -6,10 +6,12 @@ use std::collections::VecDeque;
 use fontis_base::{Duration, Time};
 
 use super::config::{SctpConfig, SctpTimers};
+use super::flight::Departure;
 use super::held::LossProof;
 use super::message::{SctpPath, SctpPathState};
 use crate::congestion::control::CongestionControl;
 use crate::congestion::table::Setup;
+use crate::path_mtu::Mtu;
 
 #[derive(Clone, Debug)]
 pub(super) struct Path {
@@ -19,6 +21,8 @@ pub(super) struct Path {
     pub(super) congestion: Box<dyn CongestionControl>,
     /// Bytes of content in flight.
     pub(super) in_flight: u64,
+    /// Copies that are on their way no more, and that nothing has told of: the timer tells.
+    pub(super) untold: u64,
     /// Repairs that count as in flight: the order of the next departure when they left, and bytes.
     repairs: VecDeque<(u64, u64)>,
     repair_bytes: u64,
@@ -53,6 +57,9 @@ pub(super) struct Path {
     pub(super) heartbeat_at: Time,
     /// The heartbeat that has no answer: its nonce, and when it left.
     pub(super) heartbeat: Option<(u64, Time)>,
+    /// The packets that it carries, and the nonce and size of the probe that may be answered.
+    pub(super) mtu: Mtu,
+    pub(super) mtu_probe: Option<(u64, u32)>,
     /// Delay to the peer by the two clocks in nanoseconds, smoothed.
     pub(super) forward: Option<i64>,
     /// Bytes sent, and chunks sent and lost.
@@ -79,6 +86,7 @@ impl Path {
             state: SctpPathState::Unconfirmed,
             congestion,
             in_flight: 0,
+            untold: 0,
             repairs: VecDeque::new(),
             repair_bytes: 0,
             proof: LossProof::default(),
@@ -96,6 +104,8 @@ impl Path {
             estimator: Estimator::new(&config.timers),
             heartbeat_at: now,
             heartbeat: None,
+            mtu: Mtu::new(config.mtu, config.most_mtu),
+            mtu_probe: None,
             forward: None,
             sent: 0,
             chunks: 0,
@@ -127,6 +137,29 @@ impl Path {
     pub(super) fn charge_repair(&mut self, order: u64, bytes: u64) {
         self.repairs.push_back((order, bytes));
         self.repair_bytes += bytes;
+    }
+
+    /// A copy of so many bytes has come, is lost or is given up.
+    pub(super) const fn settle(&mut self, departure: Departure, bytes: u64) {
+        if departure.is_out {
+            self.untold = self.untold.saturating_sub(1);
+        } else {
+            self.in_flight = self.in_flight.saturating_sub(bytes);
+        }
+    }
+
+    /// A copy is on its way no more.
+    pub(super) const fn note_out(&mut self, departure: &mut Departure, bytes: u64) {
+        if !departure.is_out {
+            departure.is_out = true;
+            self.in_flight = self.in_flight.saturating_sub(bytes);
+            self.untold += 1;
+        }
+    }
+
+    /// Whether its timer must run.
+    pub(super) const fn has_open(&self) -> bool {
+        self.in_flight > 0 || self.untold > 0
     }
 
     /// Data leave.
@@ -175,6 +208,7 @@ impl Path {
             in_flight: self.in_flight,
             sent: self.sent,
             expires: self.expires,
+            mtu: self.mtu.size(),
         }
     }
 }

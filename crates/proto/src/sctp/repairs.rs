@@ -7,12 +7,10 @@ use fontis_base::Time;
 use fontis_codes::window::sum_factors;
 
 use super::chunk::RepairChunk;
-use super::coding::{CodeReach, CodingConfig};
+use super::coding::{CodeRate, CodeReach, CodingConfig, RepairedLoss};
 use super::flight::{ChunkState, Flight};
+use super::redundancy::{LossEstimate, repairs_for};
 use super::summand::Sum;
-
-/// Groups whose last repairs are remembered.
-const MOST_GROUPS: usize = 64;
 
 /// The newest repair of a group.
 #[derive(Clone, Copy, Debug)]
@@ -29,66 +27,151 @@ pub(super) struct LastRepair {
 #[derive(Clone, Debug)]
 pub(super) struct Repairs {
     pub(super) config: CodingConfig,
-    /// The first TSN of the group that has not had all its repairs.
+    /// The first TSN of the group that has not had all its repairs, its chunks, and its repairs.
     group: u64,
+    chunks: u64,
+    repairs: u64,
     /// The repairs that this group has had.
-    made: u8,
+    made: u64,
     next_id: u32,
-    /// The last repairs of the newest groups.
+    /// The last repairs of the groups that the peer has not acknowledged, in order.
     left: VecDeque<LastRepair>,
+    /// What the path loses, if the rate follows it.
+    estimate: Option<LossEstimate>,
+    /// Repairs for as many chunks as a sum has at most, and the loss that they are for.
+    pace: u64,
+    paced_for: f64,
+    /// What of those chunks the groups so far have left.
+    carry: u64,
 }
 
 impl Repairs {
     /// Repairs of chunks from the TSN `first` on.
-    pub(super) const fn new(config: CodingConfig, first: u64) -> Self {
-        Self { config, group: first, made: 0, next_id: 0, left: VecDeque::new() }
+    pub(super) fn new(config: CodingConfig, first: u64) -> Self {
+        let (chunks, repairs, estimate) = match config.code.rate {
+            CodeRate::Fixed { n, k } => (k.into(), u64::from(n - k), None),
+            CodeRate::Adaptive => (config.code.most().into(), 1, Some(LossEstimate::new())),
+        };
+        let mut new = Self {
+            config,
+            group: first,
+            chunks,
+            repairs,
+            made: 0,
+            next_id: 0,
+            left: VecDeque::new(),
+            estimate,
+            pace: 1,
+            paced_for: 0.0,
+            carry: 0,
+        };
+        new.adapt();
+        new
+    }
+
+    /// Whether only loss beyond chance reduces windows, and repairs follow what is lost: then gaps
+    /// are what a path is like, and no window waits for them.
+    pub(super) fn outgrows_gaps(&self) -> bool {
+        self.estimate.is_some() && self.config.loss == RepairedLoss::Beyond
+    }
+
+    /// Whether it needs to know what the peer has restored.
+    pub(super) fn asks_for_restored(&self) -> bool {
+        self.estimate.is_some() || self.config.loss == RepairedLoss::Beyond
+    }
+
+    /// So many chunks have come.
+    pub(super) fn note_arrived(&mut self, chunks: u64, is_calm: bool) {
+        if let Some(estimate) = &mut self.estimate {
+            estimate.note_arrived(chunks, is_calm);
+            self.adapt();
+        }
+    }
+
+    /// A chunk was lost, restored or not.
+    pub(super) fn note_lost(&mut self, is_calm: bool) {
+        if let Some(estimate) = &mut self.estimate {
+            estimate.note_lost(is_calm);
+            self.adapt();
+        }
+    }
+
+    /// Sets the rate by what is lost.
+    fn adapt(&mut self) {
+        let Some(estimate) = &self.estimate else { return };
+        let loss = estimate.loss();
+        // A small change makes none, and is not worth the sums.
+        if (loss - self.paced_for).abs() <= self.paced_for / 32.0 {
+            return;
+        }
+        self.paced_for = loss;
+        let pace = repairs_for(self.config.code.most(), loss);
+        if pace != self.pace {
+            self.pace = pace;
+            self.carry = 0;
+            // Where more is lost than was known, what has left has its repairs at once.
+            self.begin_group();
+        }
+    }
+
+    /// The next group's chunks.
+    fn begin_group(&mut self) {
+        if self.estimate.is_some() {
+            let all = u64::from(self.config.code.most()) + self.carry;
+            self.chunks = (all / self.pace).max(1);
+            self.carry = all % self.pace;
+        }
     }
 
     /// Packets from a chunk to the last repair of its group, with that.
     pub(super) const fn behind(&self, tsn: u64) -> u64 {
-        let (n, k) = (self.config.code.n as u64, self.config.code.k as i64);
         // Groups follow each other without a gap.
-        let at = (tsn as i64 - self.group as i64).rem_euclid(k);
-        n - 1 - at as u64
+        let at = (tsn as i64 - self.group as i64).rem_euclid(self.chunks as i64);
+        self.chunks + self.repairs - 1 - at as u64
     }
 
-    /// Notes that a repair leaves on a path before the departure `order`.
-    pub(super) fn note_departure(&mut self, path: usize, order: u64, left: Time) {
-        // Once its group has had all, the next group has had none.
-        let end = self.group + if self.made == 0 { 0 } else { u64::from(self.config.code.k) };
-        let repair = LastRepair { end, path, order, left };
+    /// Chunks of a group, as it is now.
+    pub(super) const fn chunks(&self) -> u64 {
+        self.chunks
+    }
+
+    /// Notes that a repair whose sum ends before the TSN `end` leaves on a path before the
+    /// departure `order`; the peer has acknowledged all before `base`.
+    pub(super) fn note_departure(&mut self, repair: LastRepair, base: u64) {
         match self.left.back_mut() {
-            Some(last) if last.end == end => *last = repair,
+            Some(last) if last.end == repair.end => *last = repair,
             _ => self.left.push_back(repair),
         }
-        if self.left.len() > MOST_GROUPS {
+        while self.left.front().is_some_and(|oldest| oldest.end <= base) {
             self.left.pop_front();
         }
     }
 
-    /// The last repair of a chunk's group, or of the first of those that are remembered; `None` if
-    /// none has left.
+    /// The last repair of a chunk's group; `None` if none has left.
     pub(super) fn last_of(&self, tsn: u64) -> Option<LastRepair> {
-        self.left.iter().find(|repair| tsn < repair.end).copied()
+        let at = self.left.partition_point(|repair| repair.end <= tsn);
+        self.left.get(at).copied()
     }
 
     /// Whether a repair is due when all TSNs before `unsent` have left.
     pub(super) const fn is_due(&self, unsent: u64) -> bool {
-        self.group + self.config.code.k as u64 <= unsent
+        self.group + self.chunks <= unsent
     }
 
-    /// The repair that is due, if chunks are left of which it would be the sum.
-    pub(super) fn take(&mut self, unsent: u64, flight: &Flight) -> Option<RepairChunk> {
+    /// The repair that is due and the TSN before which its sum ends, if chunks are left of which it
+    /// would be the sum.
+    pub(super) fn take(&mut self, unsent: u64, flight: &Flight) -> Option<(RepairChunk, u64)> {
         while self.is_due(unsent) {
+            let end = self.group + self.chunks;
             let sum = self.sum(flight);
             self.made += 1;
-            let code = self.config.code;
-            if self.made == code.n - code.k {
-                self.group += u64::from(code.k);
+            if self.made == self.repairs {
+                self.group = end;
                 self.made = 0;
+                self.begin_group();
             }
-            if sum.is_some() {
-                return sum;
+            if let Some(sum) = sum {
+                return Some((sum, end));
             }
         }
         None
@@ -96,7 +179,7 @@ impl Repairs {
 
     /// The TSNs of which the next repair is the sum: those that the peer has not acknowledged.
     fn summands(&self, flight: &Flight) -> Range<u64> {
-        let end = self.group + u64::from(self.config.code.k);
+        let end = self.group + self.chunks;
         let start = match self.config.code.reach {
             CodeReach::Group => self.group,
             CodeReach::Memory(most) | CodeReach::Unacknowledged(most) => {

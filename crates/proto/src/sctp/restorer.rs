@@ -9,8 +9,9 @@ use super::chunk::{DataChunk, RepairChunk};
 use super::coding::MOST_SUMMANDS;
 use super::summand::Sum;
 
-/// Repairs that wait at most: what a packet costs grows with their square.
-const MOST_REPAIRS: usize = 24;
+/// Repairs that wait at most: what a packet costs grows with their square. Where 15 % are lost, so
+/// many of those over the same chunks wait for each other.
+const MOST_REPAIRS: usize = 40;
 /// How far below the highest TSN chunks are kept.
 const REACH: u64 = 2 * MOST_SUMMANDS as u64;
 
@@ -47,6 +48,8 @@ pub(super) struct Restorer {
     settled: u64,
     /// Bytes of the others and of repairs.
     bytes: u64,
+    /// Whether something has come that repairs wait for, or a repair, since the last attempt.
+    is_changed: bool,
 }
 
 impl Restorer {
@@ -59,6 +62,7 @@ impl Restorer {
         for waiting in &mut self.waiting {
             if let Ok(at) = waiting.lacks.binary_search(&tsn) {
                 waiting.lacks.remove(at);
+                self.is_changed = true;
             }
         }
         while let Some((oldest, _)) = self.kept.first_key_value()
@@ -92,6 +96,7 @@ impl Restorer {
         let waiting = Waiting { first, factors, lacks, repair };
         self.bytes += waiting.bytes();
         self.waiting.push_back(waiting);
+        self.is_changed = true;
     }
 
     /// Makes room until what is kept takes no more than so many bytes; all TSNs up to `cumulative`
@@ -143,6 +148,9 @@ impl Restorer {
 
     /// The chunks that follow from what is there.
     pub(super) fn restore(&mut self, arrivals: &Arrivals) -> Vec<(u64, DataChunk)> {
+        if !core::mem::take(&mut self.is_changed) {
+            return Vec::new();
+        }
         // What the peer has given up counts as arrived, and is not there.
         self.drop_repairs(|waiting| waiting.lacks.iter().any(|tsn| arrivals.has(*tsn)));
         // Factors are as good as random: so many chunks need as many repairs.
@@ -155,15 +163,20 @@ impl Restorer {
         unknown.dedup();
         let row = |waiting: &&Waiting| unknown.iter().map(|tsn| waiting.factor(*tsn)).collect();
         let rows: Vec<Vec<u8>> = useful.iter().map(row).collect();
-        let restored = solve_sums(&rows).into_iter().filter_map(|solved| {
+        let solved = solve_sums(&rows);
+        let is_used = |at: usize| solved.iter().any(|one| one.weights[at] != 0);
+        let rests = useful.iter().enumerate();
+        let rests: Vec<Option<Sum>> =
+            rests.map(|(at, waiting)| is_used(at).then(|| self.rest(waiting))?).collect();
+        let restored = solved.into_iter().filter_map(|solved| {
             let tsn = unknown[solved.summand];
-            let mut used = useful.iter().zip(&solved.weights).filter(|(_, weight)| **weight != 0);
-            let longest = used.clone().map(|(waiting, _)| waiting.repair.data.len()).max()?;
-            let sum = used.try_fold(Sum::new(longest), |mut sum, (waiting, weight)| {
-                sum.add(&self.rest(waiting)?, *weight);
-                Some(sum)
-            });
-            Some((tsn, sum?.into_chunk(tsn as u32)?))
+            let weights = solved.weights.iter().enumerate().filter(|(_, weight)| **weight != 0);
+            let longest = weights.clone().map(|(at, _)| useful[at].repair.data.len()).max()?;
+            let mut sum = Sum::new(longest);
+            for (at, weight) in weights {
+                sum.add(rests[at].as_ref()?, *weight);
+            }
+            Some((tsn, sum.into_chunk(tsn as u32)?))
         });
         restored.collect()
     }

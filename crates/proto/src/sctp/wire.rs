@@ -30,6 +30,7 @@ pub(super) mod kind {
     pub(in crate::sctp) const NR_SACK: u8 = 16;
     pub(in crate::sctp) const I_DATA: u8 = 64;
     pub(in crate::sctp) const RECONFIG: u8 = 130;
+    pub(in crate::sctp) const PADDING: u8 = 132;
     pub(in crate::sctp) const FORWARD: u8 = 192;
     pub(in crate::sctp) const I_FORWARD: u8 = 194;
     /// Experimental: types of this form are skipped without a report by those who do not know them.

@@ -1,9 +1,10 @@
 //! Erasure codes inside associations.
 
 use fontis_base::{Duration, Stream};
+use fontis_proto::congestion::CongestionKind;
 use fontis_proto::sctp::{
     AckPolicy, CmtConfig, CodingConfig, Multipath, Reliability, RepairChunk, RepairWait,
-    RepairedLoss, SctpChunk, SctpConfig, SctpData, SctpPacket, SctpSend,
+    RepairedLoss, SctpChunk, SctpConfig, SctpData, SctpPacket, SctpSend, SctpStats,
 };
 
 use super::pair::{Pair, Way, address, plain};
@@ -148,4 +149,69 @@ fn repairs_that_fit_nothing_restore_nothing_and_take_little() {
     assert!(stats.repairs_received >= 20_000 && stats.restored < 20, "{stats:?}");
     assert!(stats.held <= 64 << 10, "{stats:?}");
     assert!(!server.is_closed(), "{stats:?}");
+}
+
+/// What both ends have counted when a code whose rate follows the loss has had a path of 100 Mbit/s
+/// and 100 ms for so long, with a queue of so many bytes.
+fn adaptive(seed: u64, losses: &[f64], span: Duration, buffer: u64) -> Vec<[SctpStats; 2]> {
+    let config = SctpConfig {
+        receive_buffer: 8 << 20,
+        send_buffer: 8 << 20,
+        stamps: true,
+        first_window: Some(10),
+        batches: true,
+        congestion: CongestionKind::Cubic,
+        max_burst: Some(4),
+        acks: AckPolicy::default(),
+        ..coded("tetrys:adaptive,128")
+    };
+    let way = Way { buffer, ..Way::of(50, 100.0) };
+    let mut pair = bulk(seed, &config, vec![way], Reliability::Full);
+    let send = SctpSend::default();
+    pair.queues[0] = std::iter::repeat_n((send, SctpData::Counted(32 << 10)), 50_000).collect();
+    pair.grain = Duration::from_micros(500);
+    let each = losses.iter().map(|loss| {
+        pair.ways[0].loss = *loss;
+        pair.run(span, |_| false);
+        pair.got[1].clear();
+        [pair.end(0).stats(), pair.end(1).stats()]
+    });
+    each.collect()
+}
+
+#[test]
+fn where_nothing_is_lost_an_adaptive_code_takes_a_hundredth() {
+    let seed = 1;
+    let [sent, got] = adaptive(seed, &[0.0], Duration::from_secs(20), 1_250_000)[0];
+    let share = sent.repairs_sent as f64 / sent.chunks_sent as f64;
+    let rate = got.bytes_received as f64 * 8e-6 / 20.0;
+    println!("{share:.4} repairs for each chunk, {rate:.1} Mbit/s");
+    assert!(share < 0.015 && rate > 85.0, "seed {seed}: {share}, {rate}");
+}
+
+#[test]
+fn an_adaptive_code_leaves_little_of_any_loss_and_follows_it() {
+    let seed = std::env::var("FONTIS_SEED").map_or(7, |seed| seed.parse().unwrap());
+    let mut stream = Stream::new(seed, "losses");
+    for _ in 0..3 {
+        let loss = 0.01 + 0.09 * stream.unit();
+        let span = Duration::from_secs(10);
+        // No queue overflows.
+        let stats = adaptive(seed, &[loss, 0.0, loss / 2.0], span, 1 << 30);
+        let part = |at: usize| {
+            let before = if at == 0 { SctpStats::default() } else { stats[at - 1][0] };
+            let sent = stats[at][0];
+            let chunks = (sent.chunks_sent - before.chunks_sent) as f64;
+            let repairs = (sent.repairs_sent - before.repairs_sent) as f64 / chunks;
+            (chunks, repairs, (sent.repeated - before.repeated) as f64 / chunks)
+        };
+        let parts = [part(0), part(1), part(2)];
+        println!("{loss:.3} lost: {parts:.6?} chunks, repairs and repeats for each");
+        let named = format!("seed {seed}, {loss}: {parts:?}");
+        let rate = stats[0][1].bytes_received as f64 * 8e-6 / 10.0;
+        assert!(parts[0].2 < 0.001 && rate > 4.0, "{named}");
+        // At least what is lost, and at most what a hundred thousandth takes.
+        assert!(parts[0].1 > loss && parts[0].1 < 3.0 * loss + 0.04, "{named}");
+        assert!(parts[2].1 > loss / 2.0 && parts[2].1 < parts[0].1, "{named}");
+    }
 }

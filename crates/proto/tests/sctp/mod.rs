@@ -5,6 +5,7 @@ mod codes;
 mod control;
 mod foreign;
 mod hostile;
+mod mtu;
 mod multipath;
 #[allow(unreachable_pub, reason = "a module of helpers")]
 mod pair;

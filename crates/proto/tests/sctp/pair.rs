@@ -20,6 +20,8 @@ pub struct Way {
     pub loss: f64,
     pub reorder: f64,
     pub double: f64,
+    /// Bytes of a packet at most; what may be cut comes whole all the same.
+    pub mtu: u32,
     /// Whether nothing arrives.
     pub is_down: bool,
 }
@@ -33,6 +35,7 @@ impl Way {
             loss: 0.0,
             reorder: 0.0,
             double: 0.0,
+            mtu: u32::MAX,
             is_down: false,
         }
     }
@@ -175,13 +178,20 @@ impl Pair {
     fn leave(&mut self, side: usize, transmit: SctpTransmit) {
         let mut bytes = Vec::new();
         transmit.packet.encode(&mut bytes);
-        assert!(bytes.len() + 20 <= self.configs[side].mtu as usize, "{transmit:?}");
+        let SctpConfig { mtu, most_mtu, .. } = self.configs[side];
+        let size = bytes.len() as u32 + 20;
+        assert!(transmit.may_fragment || size <= mtu.max(most_mtu), "{transmit:?}");
         let ends = [transmit.peer, transmit.local];
+        let may_fragment = transmit.may_fragment;
         if self.keeps {
             self.sent.push((self.now, side, transmit));
         }
         let IpAddr::V4(to) = ends[0] else { return };
         let path = usize::from(to.octets()[3] - 1);
+        if size > self.ways[path].mtu && !may_fragment {
+            self.lost += 1;
+            return;
+        }
         self.fly(side, path, ends, bytes.into());
     }
 

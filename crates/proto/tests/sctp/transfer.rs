@@ -27,12 +27,13 @@ fn random_coding(stream: &mut Stream) -> CodingConfig {
     let k = 1 + stream.below(20) as u8;
     let most = 1 + stream.below(128) as u8;
     CodingConfig {
-        code: SctpCode {
-            n: k + 1 + stream.below(3) as u8,
-            k,
-            reach: pick(
-                stream,
-                &[CodeReach::Group, CodeReach::Memory(most), CodeReach::Unacknowledged(most)],
+        code: match stream.below(4) {
+            0 => SctpCode::adaptive(most),
+            reach => SctpCode::fixed(
+                k + 1 + stream.below(3) as u8,
+                k,
+                [CodeReach::Group, CodeReach::Memory(most), CodeReach::Unacknowledged(most)]
+                    [reach as usize - 1],
             ),
         },
         wait: pick(stream, &[RepairWait::None, RepairWait::Published, RepairWait::Outcome]),
@@ -64,6 +65,7 @@ fn random_config(stream: &mut Stream) -> SctpConfig {
     };
     SctpConfig {
         mtu: 576 + stream.below(1500) as u32,
+        most_mtu: [0, 9000][stream.below(2) as usize],
         receive_buffer: 1 << (13 + stream.below(7)),
         send_buffer: 1 << (13 + stream.below(7)),
         streams: 1 + stream.below(20) as u16,

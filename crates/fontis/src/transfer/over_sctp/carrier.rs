@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fontis_proto::dfcp::{CloseReason, Held, SendOptions};
-use fontis_proto::sctp::{SctpData, SctpSend, SctpStats};
+use fontis_proto::sctp::{CodingConfig, SctpConfig, SctpData, SctpSend, SctpStats};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
@@ -49,9 +49,13 @@ impl Expected {
 }
 
 impl SctpCarrier {
-    /// Begins to accept the associations of clients.
-    pub(in super::super) fn start(endpoint: &SctpEndpoint) -> io::Result<Self> {
-        let listener = endpoint.listen(config([PORT, 0], TOKEN_BUFFER)?);
+    /// Begins to accept the associations of clients, to which it sends with a code if there is one.
+    pub(in super::super) fn start(
+        endpoint: &SctpEndpoint,
+        coding: Option<CodingConfig>,
+    ) -> io::Result<Self> {
+        let config = SctpConfig { coding, ..config([PORT, 0], TOKEN_BUFFER)? };
+        let listener = endpoint.listen(config);
         let port = endpoint.local_addrs()?.first().map_or(0, std::net::SocketAddr::port);
         let expected = Arc::new(Expected::default());
         let accepting = tokio::spawn(accept(listener, expected.clone())).abort_handle();

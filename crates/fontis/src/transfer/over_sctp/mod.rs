@@ -34,8 +34,10 @@ const RECEIVE_BUFFER: u32 = 8 << 20;
 const TOKEN_BUFFER: u32 = 16 << 10;
 /// What every path of the Internet carries, IPv6 in tunnels included (RFC 8200 section 5).
 const MTU: u32 = 1280;
+/// What Ethernet carries where its frames are jumbo: no path is tried for more.
+const MOST_MTU: u32 = 9000;
 
-/// The configuration of an end; both use all paths at once.
+/// The configuration of an end; both use all paths at once, and take repairs.
 fn config(ports: [u16; 2], receive_buffer: u32) -> std::io::Result<SctpConfig> {
     let scheduler = SchedulerKind::Daps;
     Ok(SctpConfig {
@@ -44,9 +46,11 @@ fn config(ports: [u16; 2], receive_buffer: u32) -> std::io::Result<SctpConfig> {
         send_buffer: SEND_BUFFER,
         max_message: receive_buffer.min(1 << 20),
         mtu: MTU,
+        most_mtu: MOST_MTU,
         congestion: CongestionKind::Cubic,
         multipath: Multipath::Concurrent(CmtConfig { scheduler, ..CmtConfig::default() }),
         stamps: true,
+        decodes: true,
         // As many as TCP has (RFC 6928).
         first_window: Some(10),
         timers: SctpTimers { heartbeat: Duration::from_secs(5), ..SctpTimers::default() },

@@ -223,7 +223,7 @@ fn overtaken(has_numbers: bool) -> Option<f64> {
 
 /// A configuration with a block code whose groups fit in the first window.
 fn coded() -> SctpConfig {
-    let code = SctpCode { n: 4, k: 3, reach: CodeReach::Group };
+    let code = SctpCode::fixed(4, 3, CodeReach::Group);
     let coding = CodingConfig {
         code,
         wait: RepairWait::Published,

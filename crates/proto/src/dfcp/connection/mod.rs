@@ -19,7 +19,6 @@ use super::budget::{Account, Charge};
 use super::config::{DfcpConfig, KnownPath};
 use super::control::Control;
 use super::event::{CloseReason, CodingJob, DfcpEvent};
-use super::mtu::Mtu;
 use super::over::Over;
 use super::packet::{ChannelId, ConnectionId, DfcpPacket, Frame, Hello};
 use super::params::{Params, SYN_SIZE};
@@ -31,6 +30,7 @@ use super::resume::Kept;
 use super::send_channels::SendChannels;
 use super::stats::DfcpStats;
 use super::trace::TraceEvent;
+use crate::path_mtu::Mtu;
 use crate::rate::shared::SharedBottlenecks;
 
 pub use channels::SendOptions;

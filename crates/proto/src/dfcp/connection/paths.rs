@@ -5,13 +5,13 @@ use fontis_base::{Duration, Rate, Time};
 use super::super::budget::PATH;
 use super::super::event::DfcpEvent;
 use super::super::feedback_due::FeedbackDue;
-use super::super::mtu::Mtu;
 use super::super::packet::{ChannelId, Frame};
 use super::super::params::SYN_SIZE;
 use super::super::path::{Path, PathState};
 use super::super::paths::{MAX_OPEN_PATHS, MAX_PATHS, PathId};
 use super::super::stats::PathStats;
 use super::{DfcpConnection, State};
+use crate::path_mtu::Mtu;
 
 /// How strongly paths that share a bottleneck tend to equal rates: not at all at zero.
 const EVEN: f64 = 0.3;

@@ -12,6 +12,7 @@ use crate::sctp::chunk::{SackChunk, StampEcho};
 use crate::sctp::flight::ChunkState;
 use crate::sctp::number;
 use crate::sctp::path::Path;
+use crate::sctp::repairs::Repairs;
 
 /// What a SACK says of one path.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,8 +20,10 @@ pub(super) struct Delivered {
     /// Bytes and chunks that it is the first to acknowledge.
     bytes: u64,
     chunks: u64,
-    /// The first and the last departure among them.
+    /// The first and the last departure of the copies that have come.
     pub(super) orders: Option<(u64, u64)>,
+    /// The first departure of what it acknowledges, whatever has come of that.
+    first: Option<u64>,
     /// The departure that had waited longest, before the SACK.
     oldest: Option<u64>,
     rtt: Option<Duration>,
@@ -28,9 +31,14 @@ pub(super) struct Delivered {
 }
 
 impl Delivered {
-    fn note(&mut self, order: u64, bytes: u64) {
+    /// The peer has a chunk, of which a copy that left in the place `order` was in flight.
+    fn note(&mut self, order: u64, bytes: u64, has_come: bool) {
         self.bytes += bytes;
         self.chunks += 1;
+        self.first = Some(self.first.map_or(order, |first| first.min(order)));
+        if !has_come {
+            return;
+        }
         let (low, high) = self.orders.unwrap_or((order, order));
         self.orders = Some((low.min(order), high.max(order)));
     }
@@ -116,7 +124,7 @@ impl SctpAssociation {
                 _ => u64::MAX,
             };
             let packets = sack.packets;
-            if told < u64::MAX && delivered.iter().all(|path| path.orders.is_none()) {
+            if told < u64::MAX && delivered.iter().all(|path| path.chunks == 0) {
                 self.note_untold(told, packets.clamp(1, MOST_ANSWERED));
             }
             self.count_missing(now, &mut delivered, newest_tsn, told, packets);
@@ -205,19 +213,31 @@ impl SctpAssociation {
         // Of a chunk that was sent again nobody knows which copy has arrived (Karn's rule).
         // That of a restored one is none.
         let is_restored = |order| self.restored.iter().any(|restored| restored.order == order);
-        let is_clear = chunk.sends == 1 && !live.iter().any(|live| is_restored(live.order));
+        let is_repeat = chunk.sends > 1;
+        let is_clear = !is_repeat && !live.iter().any(|live| is_restored(live.order));
+        let is_told = self.repairs.as_ref().is_some_and(Repairs::asks_for_restored);
+        let mut came: SmallVec<[usize; 1]> = SmallVec::new();
         for departure in live {
             let at = usize::from(departure.path);
             let (Some(path), Some(delivered)) = (self.paths.get_mut(at), delivered.get_mut(at))
             else {
                 continue;
             };
-            path.in_flight = path.in_flight.saturating_sub(departure.load(bytes));
+            path.settle(departure, bytes);
             if delivered.orders.is_none_or(|(_, last)| departure.order > last) && is_clear {
                 delivered.rtt = Some(now.since(departure.at));
             }
-            delivered.note(departure.order, bytes);
+            // A copy has not come if repairs have restored the chunk, which may be told in a SACK
+            // that was lost; nor if that is too soon (RFC 8985 section 6.2 step 2). What left
+            // before it is not missing then.
+            let is_soon = is_repeat && now.since(departure.at) < path.estimator.least;
+            let has_come = !is_told || !(is_soon || is_restored(departure.order));
+            delivered.note(departure.order, bytes, has_come);
+            if has_come {
+                came.push(at);
+            }
         }
+        came.into_iter().for_each(|at| self.note_size(at, bytes, true));
     }
 
     /// The peer has dropped what it had acknowledged beyond a gap: all that this SACK does not
@@ -260,9 +280,8 @@ impl SctpAssociation {
             let Some(chunk) = self.flight.get_mut(tsn) else { return };
             let bytes = chunk.chunk.data.len() as u64;
             if let Some(live) = chunk.live.iter_mut().find(|live| live.order == order) {
-                live.is_out = true;
+                self.paths[at].note_out(live, bytes);
             }
-            self.paths[at].in_flight = self.paths[at].in_flight.saturating_sub(bytes);
         }
     }
 
@@ -287,7 +306,7 @@ impl SctpAssociation {
                 (false, Some(orders)) => orders,
                 (true, _) => (0, u64::MAX),
             };
-            let mut out = 0;
+            let mut out: SmallVec<[(u64, u64); 8]> = SmallVec::new();
             for (tsn, order) in &self.paths[at].departures {
                 if *order >= high {
                     break;
@@ -310,14 +329,15 @@ impl SctpAssociation {
                     continue;
                 }
                 // A full SACK does not tell whether it has come, but it is not on its way.
+                out.push((*tsn, *order));
+            }
+            for (tsn, order) in out {
+                let Some(chunk) = self.flight.get_mut(tsn) else { continue };
                 let bytes = chunk.chunk.data.len() as u64;
-                if let Some(live) = chunk.live.iter_mut().find(|live| live.order == *order) {
-                    out += live.load(bytes);
-                    live.is_out = true;
+                if let Some(live) = chunk.live.iter_mut().find(|live| live.order == order) {
+                    self.paths[at].note_out(live, bytes);
                 }
             }
-            let path = &mut self.paths[at];
-            path.in_flight = path.in_flight.saturating_sub(out);
         }
         for (tsn, order) in lost {
             if self.holds(now, tsn, order) {
@@ -340,7 +360,7 @@ impl SctpAssociation {
         }
         let own = self.config.cmt().is_none_or(|cmt| cmt.own_cumulative);
         let is_single = self.config.cmt().is_none();
-        let mtu = u64::from(self.config.mtu);
+        let outgrows_gaps = self.repairs.as_ref().is_some_and(Repairs::outgrows_gaps);
         let wants_streams = self.paths.iter().any(|path| path.congestion.wants_streams());
         let shortest_stream = wants_streams.then(|| self.outbox.shortest());
         // Acknowledgements that a driver reads together allow what each would have.
@@ -356,27 +376,35 @@ impl SctpAssociation {
             let burst = self.config.max_burst.map_or(u32::MAX, |burst| burst.max(least));
             let Some(path) = self.paths.get_mut(at) else { continue };
             path.burst = if has_sent { burst } else { path.burst.saturating_add(burst) };
-            let Some((low, high)) = seen.orders else { continue };
-            path.settle_repairs(high);
-            path.acknowledged = path.acknowledged.max(high);
+            if seen.chunks == 0 {
+                continue;
+            }
+            if let Some((_, high)) = seen.orders {
+                path.settle_repairs(high);
+                path.acknowledged = path.acknowledged.max(high);
+                if high >= path.reduced_at {
+                    (path.is_recovering, path.after_timeout) = (false, false);
+                }
+            }
             let is_calm = path.is_calm(self.config.mtu);
             path.proof.note_arrived(seen.chunks, is_calm);
+            if let Some(repairs) = &mut self.repairs {
+                repairs.note_arrived(seen.chunks, is_calm);
+            }
             self.failures = 0;
             if let Some(rtt) = seen.rtt {
                 path.estimator.sample(rtt);
                 path.newest_rtt = Some(rtt);
             }
-            if high >= path.reduced_at {
-                (path.is_recovering, path.after_timeout) = (false, false);
-            }
             // The window grows if what had waited longest has come, on this path or at all.
-            let grows = if own && !is_single { seen.oldest == Some(low) } else { is_moved };
+            let has_front = if own && !is_single { seen.oldest == seen.first } else { is_moved };
+            let grows = has_front || outgrows_gaps;
             let window = path.congestion.cwnd();
             let mut acked = if grows { seen.bytes } else { 0 };
             if window < path.congestion.ssthresh() {
                 // One packet for each SACK in slow start (RFC 9260 section 7.2.1). One that
                 // answers a batch allows what as many SACKs as packets would.
-                acked = acked.min(mtu * u64::from(came).max(1));
+                acked = acked.min(u64::from(path.mtu.size()) * u64::from(came).max(1));
             }
             let srtt = path.estimator.srtt.unwrap_or(path.estimator.rto);
             path.congestion.on_ack(&Acknowledgement {
@@ -390,7 +418,7 @@ impl SctpAssociation {
                 marked: false,
                 in_flight: path.in_flight,
                 cwnd_limited: path.is_limited,
-                acked_to: high,
+                acked_to: path.acknowledged,
                 sent_to: order,
                 phase: match (path.is_recovering, path.after_timeout) {
                     (true, _) => Phase::Recovery,
@@ -400,7 +428,7 @@ impl SctpAssociation {
                 shortest_stream,
                 delivery: None,
             });
-            path.expires = (path.in_flight > 0).then(|| now + path.estimator.rto);
+            path.expires = path.has_open().then(|| now + path.estimator.rto);
             path.failures = 0;
             if path.is_confirmed() {
                 self.path_answers(at);

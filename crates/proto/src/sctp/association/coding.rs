@@ -5,12 +5,12 @@ use smallvec::SmallVec;
 
 use super::{SctpAssociation, State};
 use crate::sctp::chunk::{RepairChunk, SctpChunk};
-use crate::sctp::coding::{RepairWait, RepairedLoss, SctpCode};
+use crate::sctp::coding::{RepairWait, RepairedLoss};
 use crate::sctp::features::Features;
 use crate::sctp::held::{Held, Restored};
 use crate::sctp::number;
 use crate::sctp::path::Path;
-use crate::sctp::repairs::Repairs;
+use crate::sctp::repairs::{LastRepair, Repairs};
 use crate::sctp::restorer::Restorer;
 
 /// Restored chunks that are told at once, and whose fate is open, at most.
@@ -45,8 +45,9 @@ impl SctpAssociation {
         let usable = (0..self.paths.len()).filter(|at| self.carries(*at));
         let at = usable.filter(|at| !is_inside || self.paths[*at].has_room()).max_by_key(room)?;
         let repairs = self.repairs.as_mut()?;
-        let repair = repairs.take(unsent, &self.flight)?;
-        repairs.note_departure(at, self.order, now);
+        let (repair, end) = repairs.take(unsent, &self.flight)?;
+        let departure = LastRepair { end, path: at, order: self.order, left: now };
+        repairs.note_departure(departure, self.flight.base());
         if is_inside {
             self.paths[at].charge_repair(self.order, repair.data.len() as u64);
         }
@@ -120,7 +121,7 @@ impl SctpAssociation {
                     let is_last = first.sends > first.origin.repeats && self.features.partial;
                     return (is_last && comes(tsn)).then_some(Time::MAX);
                 };
-                let last = tsn + self.groups_to_wait(code) * u64::from(code.k);
+                let last = tsn + self.groups_to_wait(repairs) * repairs.chunks();
                 let (repair, has_left) = match repairs.last_of(last) {
                     Some(repair) => (repair, true),
                     None => (next, !comes(last)),
@@ -150,10 +151,11 @@ impl SctpAssociation {
 
     /// Groups behind its own whose repairs a chunk waits for too: those whose sums it is in, as far
     /// as half of the peer's buffer holds what leaves meanwhile: what is missing blocks all of it.
-    fn groups_to_wait(&self, code: SctpCode) -> u64 {
-        let group = u64::from(code.k) * self.outbox.piece() as u64;
+    fn groups_to_wait(&self, repairs: &Repairs) -> u64 {
+        let chunks = repairs.chunks();
+        let group = chunks * self.outbox.piece() as u64;
         let room = self.peer_buffer.saturating_sub(self.in_flight()) / (2 * group);
-        u64::from(code.most() / code.k).min(room).saturating_sub(1)
+        (u64::from(repairs.config.code.most()) / chunks).min(room).saturating_sub(1)
     }
 
     /// Reports say that a copy is missing. Whether it waits for its repair.
@@ -215,7 +217,7 @@ impl SctpAssociation {
     /// The peer tells what it has restored, before it acknowledges it.
     pub(super) fn on_restored(&mut self, tsns: &[u32]) {
         let Some(repairs) = &self.repairs else { return };
-        if repairs.config.loss == RepairedLoss::Hidden {
+        if !repairs.asks_for_restored() {
             return;
         }
         for tsn in tsns.iter().take(MOST_RESTORED) {
@@ -242,7 +244,10 @@ impl SctpAssociation {
                 continue;
             }
             let is_calm = path.is_calm(self.config.mtu);
-            if path.proof.note_repaired(is_calm) {
+            let Some(repairs) = &mut self.repairs else { continue };
+            repairs.note_lost(is_calm);
+            let counts = repairs.config.loss == RepairedLoss::Beyond;
+            if counts && path.proof.note_repaired(is_calm) {
                 self.stats.repaired_congestion += 1;
                 self.on_loss(now, restored.path, restored.order);
                 // Nothing is sent again.

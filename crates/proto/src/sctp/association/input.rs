@@ -174,10 +174,15 @@ impl SctpAssociation {
         let number =
             |at: usize| info[at..at + 8].iter().fold(0, |n: u64, b| n << 8 | u64::from(*b));
         let (id, nonce) = (info[0], number(9));
+        if self.is_mtu_answer(id.into(), nonce) {
+            return;
+        }
         let Some(path) = self.paths.get_mut(usize::from(id)) else { return };
         let answered = path.heartbeat.filter(|(expected, _)| *expected == nonce);
         let Some((_, sent)) = answered else { return };
         path.heartbeat = None;
+        // One that is not padded is small.
+        path.mtu.decided(0, true);
         path.estimator.sample(now.since(sent).max(Duration::from_nanos(1)));
         path.failures = 0;
         self.failures = 0;

@@ -25,9 +25,10 @@ impl SctpAssociation {
         }
         let at = usize::from(departure.path);
         let path = self.paths.get_mut(at)?;
-        path.in_flight = path.in_flight.saturating_sub(departure.load(bytes));
+        path.settle(departure, bytes);
         path.lost += 1;
         self.stats.lost += 1;
+        self.note_size(at, bytes, false);
         Some(at)
     }
 
@@ -48,6 +49,10 @@ impl SctpAssociation {
     /// Reports say that a copy is missing: it is sent again.
     pub(super) fn lose_by_reports(&mut self, now: Time, tsn: u64, order: u64) -> Option<usize> {
         let at = self.lose(tsn, order)?;
+        let is_calm = self.paths[at].is_calm(self.config.mtu);
+        if let Some(repairs) = &mut self.repairs {
+            repairs.note_lost(is_calm);
+        }
         if !(self.config.only_marks && self.features.ecn) {
             self.on_loss(now, at, order);
             self.paths[at].congestion.on_lost(now, 1);
@@ -68,7 +73,7 @@ impl SctpAssociation {
         let burst = self.config.max_burst.unwrap_or(u32::MAX);
         let path = &mut self.paths[at];
         path.burst = burst;
-        path.expires = (path.in_flight > 0).then(|| now + path.estimator.rto);
+        path.expires = path.has_open().then(|| now + path.estimator.rto);
         path.settle_repairs(0);
         true
     }
@@ -81,6 +86,10 @@ impl SctpAssociation {
         self.stats.timeouts += 1;
         let mtu = u64::from(self.config.mtu);
         let path = &mut self.paths[at];
+        // The second in a row: large packets may be what does not come.
+        if path.failures > 0 {
+            path.mtu.fall_back(now);
+        }
         let window = floor(path.congestion.cwnd(), mtu);
         path.congestion.on_timeout(now, window);
         path.reduced_at = self.order;
@@ -141,7 +150,7 @@ impl SctpAssociation {
             let bytes = chunk.chunk.data.len() as u64;
             for departure in core::mem::take(&mut chunk.live) {
                 if let Some(path) = self.paths.get_mut(usize::from(departure.path)) {
-                    path.in_flight = path.in_flight.saturating_sub(departure.load(bytes));
+                    path.settle(departure, bytes);
                 }
             }
             self.flight.set(tsn, ChunkState::Abandoned);

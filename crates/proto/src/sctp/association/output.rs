@@ -2,7 +2,7 @@
 
 use fontis_base::Time;
 
-use super::{Reply, SctpAssociation, State};
+use super::{HEADER, Reply, SctpAssociation, State};
 use crate::sctp::chunk::{DataChunk, SctpChunk};
 use crate::sctp::message::SctpTransmit;
 
@@ -11,6 +11,7 @@ impl SctpAssociation {
     pub fn poll(&mut self, now: Time) -> Option<SctpTransmit> {
         self.has_polled = true;
         self.on_timers(now);
+        self.fit_chunks();
         if let Some(Reply { path, ends, tag, chunks }) = self.replies.pop_front() {
             return Some(self.transmit(path.unwrap_or(0), ends, tag, chunks));
         }
@@ -31,6 +32,9 @@ impl SctpAssociation {
         }
         if let Some(reset) = self.take_reset(now) {
             return Some(self.on_path(self.primary, vec![reset]));
+        }
+        if let Some(probe) = self.next_mtu_probe(now) {
+            return Some(probe);
         }
         self.poll_data(now)
     }
@@ -102,7 +106,7 @@ impl SctpAssociation {
         Some(SctpTransmit { ecn: has_data && self.features.ecn, is_repeat, ..transmit })
     }
 
-    fn on_path(&mut self, at: usize, chunks: Vec<SctpChunk>) -> SctpTransmit {
+    pub(super) fn on_path(&mut self, at: usize, chunks: Vec<SctpChunk>) -> SctpTransmit {
         let ends = [self.paths[at].local, self.paths[at].peer];
         self.transmit(at as u8, ends, self.tags[1], chunks)
     }
@@ -115,7 +119,20 @@ impl SctpAssociation {
         chunks: Vec<SctpChunk>,
     ) -> SctpTransmit {
         self.stats.sent += 1;
+        let size: usize = chunks.iter().map(SctpChunk::size).sum();
+        let size = self.config.overhead as usize + HEADER + size;
+        let carries = self.paths.get(usize::from(path)).map_or(u32::MAX, |path| path.mtu.size());
+        let may_fragment = size > carries as usize;
         let packet = self.packet(tag, chunks);
-        SctpTransmit { path, local, peer, ecn: false, is_repeat: false, packet }
+        SctpTransmit {
+            path,
+            local,
+            peer,
+            ecn: false,
+            is_repeat: false,
+            is_probe: false,
+            may_fragment,
+            packet,
+        }
     }
 }

@@ -50,7 +50,8 @@ impl SctpAssociation {
         let taken = beside.filter(|(id, _)| usize::from(*id) == path).map_or(0, |(_, taken)| taken);
         let stamp = if self.features.stamps { STAMP } else { 0 };
         let headers = self.config.overhead as usize + super::HEADER + stamp;
-        (self.config.mtu as usize).saturating_sub(headers + taken)
+        let size = self.paths.get(path).map_or(self.config.mtu, |path| path.mtu.size());
+        (size as usize).saturating_sub(headers + taken)
     }
 
     /// Data that are sent again.
@@ -67,10 +68,12 @@ impl SctpAssociation {
                 DataChunk::header(chunk.chunk.is_interleaved)
                     + chunk.chunk.data.len().next_multiple_of(4)
             });
-            if size > space {
+            // What was made for a larger packet leaves alone.
+            let is_alone = chunks.is_empty() && space >= self.space(at, None);
+            if size > space && !is_alone {
                 break;
             }
-            space -= size;
+            space = space.saturating_sub(size);
             chunks.extend(self.depart(now, at, tsn));
             self.stats.repeated += 1;
             // More of them, as far as they would take the same path.
@@ -166,14 +169,15 @@ impl SctpAssociation {
             let chunk = self.flight.get(tsn)?;
             let len = chunk.chunk.data.len();
             let size = DataChunk::header(chunk.chunk.is_interleaved) + len.next_multiple_of(4);
-            let fits = size <= space
+            let is_alone = chunks.is_empty() && space >= self.space(at, None);
+            let fits = (size <= space || is_alone)
                 && (len as u64 <= credit || self.in_flight() == 0)
                 && (chunks.is_empty()
                     || self.paths[at].in_flight < self.paths[at].congestion.cwnd());
             if !fits {
                 break;
             }
-            (space, credit) = (space - size, credit.saturating_sub(len as u64));
+            (space, credit) = (space.saturating_sub(size), credit.saturating_sub(len as u64));
             is_repeat |= chunk.sends > 0;
             chunks.extend(self.depart(now, at, tsn));
             // Small ones that follow go in the same packet.

@@ -178,7 +178,7 @@ const KEYS: &[Key] = &[
         "code",
         Form::Text,
         "none",
-        "an erasure code inside (eCMT): `block:n,k`, `conv:n,k,m` or `tetrys:n,k,most`, such as `block:10,9`: after k chunks n − k repairs, each over the k, over the last m, or over those that are not acknowledged, so many at most. 50 associations with `tetrys:10,9,43` over a FIFO of 0.25 BDP drop 0.068 of their packets, of CUBIC 0.020; ten over two paths leave two CUBIC flows a fifth of their parts (docs/safety.md)",
+        "an erasure code inside (eCMT): `block:n,k`, `conv:n,k,m` or `tetrys:n,k,most`, such as `block:10,9`: after k chunks n − k repairs, each over the k, over the last m, or over those that are not acknowledged, so many at most; `tetrys:adaptive,most` as many as the measured loss asks for. 20 associations with `tetrys:10,9,43` over CoDel and 20 ms drop 0.071 of their packets, of CUBIC 0.010; 50 with `tetrys:adaptive,128` over a FIFO of 0.25 BDP drop 0.139, of CUBIC 0.020; ten over two paths leave two CUBIC flows a quarter of their parts (docs/safety.md)",
     ),
     key(
         "sctp",
@@ -199,7 +199,7 @@ const KEYS: &[Key] = &[
         "repaired_loss",
         names(&["hidden", "beyond"]),
         "beyond",
-        "with a code: whether losses that were repaired tell the sender nothing, as in the thesis, or of congestion as far as they go beyond the loss that is proved to be chance. With `hidden` one association leaves two CUBIC flows a quarter of their parts, and 20 over CoDel and 20 ms drop 0.077 of their packets, of CUBIC 0.010 (docs/safety.md)",
+        "with a code: whether losses that were repaired tell the sender nothing, as in the thesis, or of congestion as far as they go beyond the loss that is proved to be chance. With `hidden` one association leaves two CUBIC flows half of their parts, and 20 over CoDel and 20 ms drop 0.077 of their packets, of CUBIC 0.010 (docs/safety.md)",
     ),
     key("sctp", "udp", Flag, "false", "over UDP (RFC 6951): eight bytes more in each packet"),
     key("sctp", "streams", Count, "1", "streams over which messages are spread in turn"),

@@ -1,9 +1,13 @@
+//! The search for the largest packet that a path carries.
+
 use fontis_base::{Duration, Time};
 
 /// Probes of one size before it is given up.
 const TRIES: u32 = 3;
 /// How long a probe may be under way, and how long to wait between them.
 const PATIENCE: Duration = Duration::from_millis(600);
+/// How long nothing is tried after a path that carried a size carries nothing.
+const REST: Duration = Duration::from_secs(10);
 /// The packet of Ethernet, which most paths carry.
 const ETHERNET: u32 = 1500;
 /// Sizes that are tried, last first: Ethernet's packet, then a jumbo frame, then what is left of
@@ -15,8 +19,9 @@ const BLACK_HOLE: (u32, u32) = (10, 3);
 
 /// Path MTU discovery by padded probes (after RFC 8899).
 #[derive(Clone, Debug)]
-pub(super) struct Mtu {
+pub(crate) struct Mtu {
     least: u32,
+    most: u32,
     size: u32,
     candidates: Vec<u32>,
     tries: u32,
@@ -27,10 +32,11 @@ pub(super) struct Mtu {
 
 impl Mtu {
     /// Begins at packets of `size` bytes; nothing beyond `most` is tried.
-    pub(super) fn new(size: u32, most: u32) -> Self {
+    pub(crate) fn new(size: u32, most: u32) -> Self {
         let candidates = SIZES.into_iter().filter(|probe| (size + 1..=most).contains(probe));
         Self {
             least: size,
+            most,
             size,
             candidates: candidates.collect(),
             tries: 0,
@@ -41,19 +47,19 @@ impl Mtu {
     }
 
     /// Bytes of a packet that the path is known to carry.
-    pub(super) const fn size(&self) -> u32 {
+    pub(crate) const fn size(&self) -> u32 {
         self.size
     }
 
     /// The size to try with the very first packets, if it is worth a packet before anything is
     /// known.
-    pub(super) fn first_probe(&self) -> Option<u32> {
+    pub(crate) fn first_probe(&self) -> Option<u32> {
         self.candidates.last().copied().filter(|size| *size == ETHERNET)
     }
 
     /// The size of a probe that is due after `packets` data packets: a size that most paths carry
     /// is soon worth it.
-    pub(super) fn probe(&mut self, now: Time, packets: u64) -> Option<u32> {
+    pub(crate) fn probe(&mut self, now: Time, packets: u64) -> Option<u32> {
         if now < self.next {
             return None;
         }
@@ -71,7 +77,7 @@ impl Mtu {
     }
 
     /// A probe of `size` bytes arrived: so does everything smaller.
-    pub(super) fn arrived(&mut self, size: u32) {
+    pub(crate) fn arrived(&mut self, size: u32) {
         if size > self.size {
             self.size = size;
             self.candidates.retain(|candidate| *candidate > size);
@@ -81,7 +87,7 @@ impl Mtu {
 
     /// A packet that was no probe arrived or was lost. True if large packets vanish where small
     /// ones pass: the path has changed, and the size falls back to what every path carries.
-    pub(super) fn decided(&mut self, size: u32, received: bool) -> bool {
+    pub(crate) fn decided(&mut self, size: u32, received: bool) -> bool {
         match (size > self.least, received) {
             (true, true) => (self.large_lost, self.small_arrived) = (0, 0),
             (true, false) => self.large_lost += 1,
@@ -96,6 +102,15 @@ impl Mtu {
             (self.large_lost, self.small_arrived) = (0, 0);
         }
         hole
+    }
+
+    /// Nothing large comes, and whether small ones would is not known: the path may be down, or
+    /// another. The size falls back to what every path carries, and all is tried anew later.
+    pub(crate) fn fall_back(&mut self, now: Time) {
+        if self.size > self.least {
+            let next = now + REST;
+            *self = Self { next, ..Self::new(self.least, self.most) };
+        }
     }
 }
 
@@ -130,6 +145,15 @@ mod tests {
         assert_eq!(found(1450, 9000), (1420, 2 * TRIES + 1));
         assert_eq!(found(9000, 1500), (1500, 1));
         assert_eq!(found(1300, 1280), (1280, 0));
+    }
+
+    #[test]
+    fn after_silence_all_is_tried_anew_but_not_at_once() {
+        let mut mtu = Mtu::new(1280, 9000);
+        mtu.arrived(9000);
+        mtu.fall_back(Time::ZERO);
+        assert_eq!((mtu.size(), mtu.probe(Time::ZERO, 2000)), (1280, None));
+        assert_eq!(mtu.probe(Time::ZERO + REST, 2000), Some(1500));
     }
 
     #[test]
