@@ -21,18 +21,28 @@ struct Path {
     jitter: f64,
     /// Whether packets overtake others by it.
     reorders: bool,
+    /// The loss towards the client.
+    loss: f64,
 }
 
 impl Path {
     fn random(s: &mut Stream) -> Self {
         let mut between = |low: f64, high: f64| low * (high / low).powf(s.unit());
         let (rate, rtt, jitter) = (between(10.0, 100.0), between(0.2, 40.0), between(5.0, 60.0));
-        Self { rate, rtt, jitter, reorders: s.below(2) == 1 }
+        Self { rate, rtt, jitter, reorders: s.below(2) == 1, loss: 0.0 }
+    }
+
+    /// One that loses packets, and whose delay jitters by less than the queue that a flow keeps.
+    fn lossy(s: &mut Stream) -> Self {
+        let mut between = |low: f64, high: f64| low * (high / low).powf(s.unit());
+        let (rate, rtt) = (between(10.0, 100.0), between(20.0, 150.0));
+        let (jitter, loss) = (between(0.3, 4.0), between(0.01, 0.15));
+        Self { rate, rtt, jitter, reorders: s.below(2) == 1, loss }
     }
 
     /// What a flow gets of the rate.
     fn share(&self, seed: u64) -> f64 {
-        let Self { rate, rtt, jitter, .. } = self;
+        let Self { rate, rtt, jitter, loss, .. } = self;
         let packets = (rate * 1e3 * (rtt + jitter) / 12e3).max(30.0) as u64;
         let mut text =
             format!("[scenario]\nseed = {seed}\nduration = \"20 s\"\nsample = \"1 s\"\n");
@@ -44,9 +54,10 @@ impl Path {
                 text,
                 "[[link]]\nname = \"{name}\"\nfrom = \"{from}\"\nto = \"{}\"\none_way = true\n\
                  rate = \"{rate:.4} Mbit/s\"\ndelay = \"{:.4} ms\"\nbuffer = \"{packets} packets\"\n\
-                 jitter = \"{keeps:.4} ms\"\n",
+                 jitter = \"{keeps:.4} ms\"\nloss = \"{:.4} %\"\n",
                 station(1),
                 rtt / 2.0,
+                if name == "down" { loss * 100.0 } else { 0.0 },
             )
             .expect("a string takes it");
             for n in 1..=holds {
@@ -86,6 +97,66 @@ fn a_lone_flow_fills_a_path_whose_delay_jitters() {
     let least = shares.iter().copied().fold(f64::INFINITY, f64::min);
     println!("mean {mean:.3}, least {least:.3}");
     assert!(least > 0.7 && mean > 0.85, "mean {mean}, least {least}");
+}
+
+#[test]
+fn a_lone_flow_fills_a_lossy_path_whose_delay_jitters() {
+    let number = |name: &str, default: u64| {
+        std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
+    };
+    let (first, runs) = (number("FONTIS_SEED", 1), number("FONTIS_RUNS", 10));
+    let mut sum = 0.0;
+    for seed in first..first + runs {
+        let path = Path::lossy(&mut Stream::new(seed, "lossy jitter"));
+        let share = path.share(seed) / (1.0 - path.loss);
+        println!("seed {seed}: {path:.3?}: {share:.3}");
+        sum += share;
+    }
+    let mean = sum / runs as f64;
+    println!("mean {mean:.3}");
+    assert!(mean > 0.7, "mean {mean}");
+}
+
+#[test]
+fn crowds_on_a_path_whose_delay_jitters_drop_little() {
+    let number = |name: &str, default: u64| {
+        std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
+    };
+    let (first, runs) = (number("FONTIS_SEED", 1), number("FONTIS_RUNS", 6));
+    for seed in first..first + runs {
+        let mut s = Stream::new(seed, "jittery crowds");
+        let count = 2 + s.below(19) as u32;
+        let mut between = |low: f64, high: f64| low * (high / low).powf(s.unit());
+        let (rate, rtt, jitter) = (between(20.0, 200.0), between(20.0, 100.0), between(0.3, 5.0));
+        let bdp = rate * rtt / 12.0;
+        // The class of docs/rate.md: 20 packets at least, and eight of the whole for each flow.
+        let rate = if bdp < 5.0 * f64::from(count) { rate * 5.0 } else { rate };
+        let bdp = rate * rtt / 12.0;
+        let least = (8.0 * f64::from(count) - bdp).max(20.0);
+        let buffer = (bdp * between(0.1, 2.0)).max(least);
+        let queue = ["fifo", "fifo", "codel"][s.below(3) as usize];
+        let text = format!(
+            "[scenario]\nseed = {seed}\nduration = \"40 s\"\nwarmup = \"20 s\"\nsample = \"1 s\"\n\
+             [[link]]\nname = \"forth\"\nfrom = \"a\"\nto = \"b\"\none_way = true\n\
+             rate = \"{rate:.4} Mbit/s\"\ndelay = \"{:.4} ms\"\nbuffer = \"{buffer:.0} packets\"\n\
+             jitter = \"{jitter:.4} ms\"\nqueue = \"{queue}\"\n\
+             [[link]]\nname = \"back\"\nfrom = \"b\"\nto = \"a\"\none_way = true\n\
+             rate = \"1 Gbit/s\"\ndelay = \"{:.4} ms\"\n\
+             [[flow]]\nname = \"get\"\ncount = {count}\nprotocol = \"dfcp\"\nfrom = \"a\"\n\
+             to = \"b\"\nstart = \"0 s\"\n",
+            rtt / 2.0,
+            rtt / 2.0,
+        );
+        let runs = Scenario::parse(&text).expect("it is right").runs().expect("a run");
+        let recording = runs[0].experiment.run(|| false).expect("nothing stops it");
+        let drops = recording.metric("drop_rate", "forth").expect("there is one");
+        println!(
+            "seed {seed}: {count} flows, {rate:.0} Mbit/s, {rtt:.0} ms, {jitter:.1} ms of jitter, \
+             {queue} of {:.2} BDP: {drops:.4} dropped",
+            buffer / bdp
+        );
+        assert!(drops < 0.03, "seed {seed}: {drops} of all packets were dropped");
+    }
 }
 
 #[test]

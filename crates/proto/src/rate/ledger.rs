@@ -30,6 +30,8 @@ const MOST: f64 = 0.4;
 /// time. So long it is not believed.
 const MOST_DISTRUSTED: f64 = 0.02;
 const DISTRUST: (Duration, u64) = (Duration::from_secs(6), 50);
+/// So many times the jitter the longest queue is taken to be shorter.
+const JITTERS: f64 = 2.0;
 /// A flow with fewer packets in a round trip is too slow to test its loss in a few of them. Its
 /// share of a crowd may be small, and then its own tests say nothing.
 const FAST: f64 = 250.0;
@@ -88,8 +90,11 @@ pub(super) struct LossLedger {
     halved_at: Time,
     may_pause: bool,
     distrusted_until: Option<Time>,
-    /// Packets may wait for other reasons than a queue, and a short one does not show.
+    /// Packets wait for other reasons than a queue, so that a short one does not show.
     is_jittery: bool,
+    /// Until this time a queue is known to have stood that was far longer than those waits: a
+    /// buffer that overflows shows all the same.
+    shows_until: Option<Time>,
     /// Evidence for a slight overload, a great one and a heavy one, since there was last none
     /// (Page's test).
     evidence: [f64; 3],
@@ -147,7 +152,15 @@ impl LossLedger {
         if let Some(longest) = delays.iter().map(|(_, delay)| *delay).max() {
             self.longest[0] = self.longest[0].max(queueing(longest));
         }
-        let limit = (self.extent() / 2.0).min(LONGEST_CALM);
+        // Delays count as a queue beyond the jitter j: what shows as q has met q + j at most. So it
+        // met half of the longest queue at most, and no queue that is managed.
+        let jitter = sample.jitter.as_secs_f64();
+        let queue = (self.extent() - JITTERS * jitter).max(0.0);
+        let limit = (queue / 2.0).min(LONGEST_CALM - jitter);
+        if queue > jitter && limit > 0.0 {
+            self.shows_until = Some(sample.now + sample.at_least(DISTRUST));
+        }
+        let limit = limit.max(0.0);
         let mut nearest = Nearest { delays, at: delays.len() };
         let (mut packets, mut lost) = (0.0, 0.0);
         for (number, received) in &sample.decided {
@@ -189,7 +202,8 @@ impl LossLedger {
             }
         }
         self.distrusted_until = self.distrusted_until.filter(|until| sample.now < *until);
-        self.is_jittery = sample.jitter > Duration::ZERO;
+        self.shows_until = self.shows_until.filter(|until| sample.now < *until);
+        self.is_jittery = jitter > 0.0 && self.shows_until.is_none();
         let since = |at: Time| sample.now.since(at.max(self.halved_at));
         let period = sample.at_least(PERIOD);
         if since(self.calm_at) > period * 2 || since(self.visible_at) > period {
