@@ -1,5 +1,6 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::{PoisonError, RwLock};
 
 use fontis_base::Ecn;
 use quinn_udp::{Transmit, UdpSocketState};
@@ -16,6 +17,9 @@ const MOST_BYTES: usize = 60_000;
 pub(crate) struct SharedSocket {
     io: UdpSocket,
     state: UdpSocketState,
+    /// Held for writing while what leaves may be cut: a probe that others send meanwhile would
+    /// find a path to carry what it does not.
+    cutting: RwLock<()>,
 }
 
 /// How a datagram leaves.
@@ -53,7 +57,7 @@ impl SharedSocket {
         let raw = raw(address, device)?;
         raw.set_nonblocking(true)?;
         let state = UdpSocketState::new((&raw).into())?;
-        Ok(Self { io: UdpSocket::from_std(raw.into())?, state })
+        Ok(Self { io: UdpSocket::from_std(raw.into())?, state, cutting: RwLock::new(()) })
     }
 
     /// The address that it is bound to.
@@ -84,15 +88,18 @@ impl SharedSocket {
                 segment_size: (count > 1).then_some(segment),
                 src_ip: from,
             };
-            let send = || self.state.try_send((&self.io).into(), &transmit);
-            let cuts = leaves == Leaves::InPieces;
-            if cuts {
+            let send = || {
+                if leaves != Leaves::InPieces {
+                    let _whole = self.cutting.read().unwrap_or_else(PoisonError::into_inner);
+                    return self.state.try_send((&self.io).into(), &transmit);
+                }
+                let _cut = self.cutting.write().unwrap_or_else(PoisonError::into_inner);
                 self.may_cut(true);
-            }
-            let _ = self.io.async_io(Interest::WRITABLE, send).await;
-            if cuts {
+                let sent = self.state.try_send((&self.io).into(), &transmit);
                 self.may_cut(false);
-            }
+                sent
+            };
+            let _ = self.io.async_io(Interest::WRITABLE, send).await;
         }
     }
 
