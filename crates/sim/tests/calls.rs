@@ -7,12 +7,10 @@
 use fontis_base::Stream;
 use fontis_sim::scenario::Scenario;
 
+use crate::support::number::number;
+
 /// Bytes of the headers of a message's packet.
 const HEADERS: f64 = 65.0;
-
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
-}
 
 /// A path: Mbit/s, milliseconds, the loss of either direction, and the kbit/s of a call's messages.
 #[derive(Debug)]

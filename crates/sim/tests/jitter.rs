@@ -9,6 +9,8 @@ use std::fmt::Write as _;
 use fontis_base::Stream;
 use fontis_sim::scenario::Scenario;
 
+use crate::support::number::number;
+
 /// Links in a row that hold packets back at random: each by half as long as the one before, so that
 /// the sum is nearly uniform.
 const HOLDS: u32 = 5;
@@ -82,9 +84,6 @@ impl Path {
 
 #[test]
 fn a_lone_flow_fills_a_path_whose_delay_jitters() {
-    let number = |name: &str, default: u64| {
-        std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
-    };
     let (first, runs) = (number("FONTIS_SEED", 1), number("FONTIS_RUNS", 10));
     let mut shares = Vec::new();
     for seed in first..first + runs {
@@ -101,9 +100,6 @@ fn a_lone_flow_fills_a_path_whose_delay_jitters() {
 
 #[test]
 fn a_lone_flow_fills_a_lossy_path_whose_delay_jitters() {
-    let number = |name: &str, default: u64| {
-        std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
-    };
     let (first, runs) = (number("FONTIS_SEED", 1), number("FONTIS_RUNS", 10));
     let mut sum = 0.0;
     for seed in first..first + runs {
@@ -119,9 +115,6 @@ fn a_lone_flow_fills_a_lossy_path_whose_delay_jitters() {
 
 #[test]
 fn crowds_on_a_path_whose_delay_jitters_drop_little() {
-    let number = |name: &str, default: u64| {
-        std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
-    };
     let (first, runs) = (number("FONTIS_SEED", 1), number("FONTIS_RUNS", 6));
     for seed in first..first + runs {
         let mut s = Stream::new(seed, "jittery crowds");

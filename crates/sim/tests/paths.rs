@@ -10,6 +10,8 @@ use fontis_base::Stream;
 use fontis_sim::Recording;
 use fontis_sim::scenario::Scenario;
 
+use crate::support::number::number;
+
 fn run(text: &str) -> Recording {
     let runs = Scenario::parse(text).expect("it is right").runs().expect("a run");
     runs[0].experiment.run(|| false).expect("nothing stops it")
@@ -113,9 +115,6 @@ fn two_interfaces_of_a_host_add_up() {
 
 #[test]
 fn pairs_of_links_are_never_slower_than_the_better_and_mostly_add_up() {
-    let number = |name: &str, default: u64| {
-        std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
-    };
     let (first, runs) = (number("FONTIS_SEED", 1), number("FONTIS_RUNS", 6));
     let mut slower = Vec::new();
     let mut shares = Vec::new();
@@ -230,9 +229,6 @@ impl Bottleneck {
 
 #[test]
 fn paths_that_share_a_bottleneck_take_one_share() {
-    let number = |name: &str, default: u64| {
-        std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
-    };
     let (first, runs) = (number("FONTIS_SEED", 1), number("FONTIS_RUNS", 6));
     let mut shares = Vec::new();
     for seed in first..first + runs {

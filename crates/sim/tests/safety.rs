@@ -11,6 +11,8 @@ use fontis_base::Stream;
 use fontis_sim::Recording;
 use fontis_sim::scenario::Scenario;
 
+use crate::support::number::number;
+
 /// Packets that a run may send: it bounds the time that a cell takes.
 const MOST_PACKETS: f64 = 400e3;
 
@@ -90,9 +92,6 @@ fn drops(recording: &Recording) -> f64 {
 
 #[test]
 fn auto_drops_little_among_its_own_kind() {
-    let number = |name: &str, default: u64| {
-        std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
-    };
     let first = number("FONTIS_SEED", 1);
     let mut above = Vec::new();
     let runs = number("FONTIS_RUNS", 6);

@@ -5,6 +5,7 @@
 //! seed. A failure names the seed that repeats it:
 //! `FONTIS_SEED=n FONTIS_RUNS=1 cargo test -p fontis-sim --test main transfers`.
 
+use crate::support::number::number;
 use crate::support::transfer::Transfer;
 use fontis_base::{Duration, Probability, Rate, Size, Stream, Time};
 use fontis_net::{Limit, LinkConfig, Loss, LossPosition, Outage, Reorder};
@@ -89,10 +90,6 @@ fn case(seed: u64) -> Case {
     );
     let buffer_time = buffer * 1257.0 * 8.0 / rate.as_bps() as f64;
     Case { transfer, loss, bdp, first_round, buffer_time, outage: outage.is_some(), text }
-}
-
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
 }
 
 #[test]

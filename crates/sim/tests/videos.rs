@@ -10,9 +10,7 @@ use fontis_base::Stream;
 use fontis_proto::rate::tfrc::throughput;
 use fontis_sim::scenario::Scenario;
 
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
-}
+use crate::support::number::number;
 
 /// Two links: each with Mbit/s, milliseconds there and back, and loss; and a video's Mbit/s.
 #[derive(Clone, Debug)]

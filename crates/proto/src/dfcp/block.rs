@@ -24,7 +24,7 @@ pub(super) struct Block {
     pub(super) begun: bool,
     pub(super) done: bool,
     pub(super) live: Option<Live>,
-    /// Whether it is given up if it is late.
+    /// Whether it is a message's that is given up if it is late.
     pub(super) is_timely: bool,
     /// The memory of its data, if the application supplies it when it is asked.
     pub(super) charge: Option<Charge>,
@@ -36,7 +36,7 @@ pub(super) enum Data {
 }
 
 impl Block {
-    pub(super) fn new(data: Data, live: Option<Live>, loss: &LossModel) -> Self {
+    pub(super) fn new(data: Data, live: Option<Live>, is_timely: bool, loss: &LossModel) -> Self {
         let mut block = Self {
             data,
             next_esi: 0,
@@ -48,7 +48,7 @@ impl Block {
             begun: false,
             done: false,
             live,
-            is_timely: false,
+            is_timely,
             charge: None,
         };
         block.needed = block.shape().source_symbols();

@@ -12,17 +12,6 @@ pub(super) struct Carrier {
     pub(super) early: PathSet,
 }
 
-impl Carrier {
-    /// The paths whose symbols on their way count. At an end what a slow path brings is not waited
-    /// for, unless it `is_timely`.
-    pub(super) const fn counted(&self, pass: Pass, is_timely: bool) -> PathSet {
-        match pass {
-            Pass::Tail if !is_timely => self.early,
-            Pass::Tail | Pass::Mean | Pass::Endless | Pass::Probe => self.answering,
-        }
-    }
-}
-
 /// Which targets to send up to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pass {

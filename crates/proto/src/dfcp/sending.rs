@@ -236,7 +236,7 @@ impl SendChannel {
                     Data::Present(BlockEncoder::new(shape, encoder.data().clone()))
                 }
             };
-            *block = Block { charge: block.charge.take(), ..Block::new(data, None, loss) };
+            *block = Block { charge: block.charge.take(), ..Block::new(data, None, false, loss) };
         }
         self.settled = self.floor;
     }
@@ -383,20 +383,21 @@ impl SendChannel {
             Source::Object { shape: object, held } => {
                 let len = object.block_len(index);
                 if let Some((shape, begun)) = held.begun_block(index, self.code, len, room) {
-                    let mut block = Block::new(Data::Absent { shape, asked: true }, None, loss);
+                    let mut block =
+                        Block::new(Data::Absent { shape, asked: true }, None, false, loss);
                     (block.next_esi, block.needed) = (begun.next_esi, begun.needed);
                     block.retarget(loss);
                     return Some(block);
                 }
                 if held.is_done(index) {
                     let shape = BlockShape::new(self.code, len, self.symbol_size).ok()?;
-                    let block = Block::new(Data::Absent { shape, asked: false }, None, loss);
+                    let block = Block::new(Data::Absent { shape, asked: false }, None, false, loss);
                     return Some(Block { done: true, ..block });
                 }
                 let wide = wide.filter(|size| len >= LEAST_WIDE * u32::from(*size));
                 let symbol_size = wide.unwrap_or(self.symbol_size);
                 let shape = BlockShape::new(self.code, len, symbol_size).ok()?;
-                Some(Block::new(Data::Absent { shape, asked: true }, None, loss))
+                Some(Block::new(Data::Absent { shape, asked: true }, None, false, loss))
             }
             Source::Live { kind, pending, pending_bytes, finished, last } => {
                 let ends = *finished && *pending_bytes <= u64::from(self.block_size);
@@ -419,10 +420,7 @@ impl SendChannel {
                 let none = LossModel::new();
                 let loss = if self.sparing { &none } else { loss };
                 let data = Data::Present(BlockEncoder::new(shape, data));
-                let mut block = Block::new(data, Some(live), loss);
-                block.is_timely = self.deadline.is_some();
-                block.retarget(loss);
-                Some(block)
+                Some(Block::new(data, Some(live), self.deadline.is_some(), loss))
             }
         }
     }
@@ -437,11 +435,20 @@ impl SendChannel {
         drained && !self.sparing && self.blocks.iter().all(|block| block.done || block.begun)
     }
 
+    /// The paths whose symbols on their way count. At an end what a slow path brings is not waited
+    /// for, but by what has a deadline.
+    fn counted(&self, pass: Pass, carrier: Carrier) -> PathSet {
+        match pass {
+            Pass::Tail if self.deadline.is_none() => carrier.early,
+            Pass::Tail | Pass::Mean | Pass::Endless | Pass::Probe => carrier.answering,
+        }
+    }
+
     /// Whether [`next_symbols`](Self::next_symbols) may give some: most channels have sent all, and
     /// wait for their end.
     pub(super) fn may_lack(&self, pass: Pass, carrier: Carrier) -> bool {
-        let flies =
-            |block: &Block| block.in_flight.on(carrier.counted(pass, self.deadline.is_some()));
+        let counted = self.counted(pass, carrier);
+        let flies = |block: &Block| block.in_flight.on(counted);
         let lacks = |block: &Block| !block.done && flies(block) < block.tail_target;
         match pass {
             Pass::Mean => self.settled < self.floor + self.blocks.len() as u32,
@@ -458,7 +465,7 @@ impl SendChannel {
         carrier: Carrier,
     ) -> Option<(SymbolsFrame, u32)> {
         let Carrier { path, room, .. } = carrier;
-        let counted = carrier.counted(pass, self.deadline.is_some());
+        let counted = self.counted(pass, carrier);
         if pass == Pass::Tail && !self.is_tail() {
             return None;
         }
@@ -525,9 +532,7 @@ impl SendChannel {
     pub(super) fn has_symbols(&self, endless: bool, carrier: Carrier) -> bool {
         let tail = self.is_tail();
         self.blocks.iter().zip(self.floor..self.limit.max(self.floor)).any(|(block, _)| {
-            let lacks = |pass, target| {
-                block.in_flight.on(carrier.counted(pass, self.deadline.is_some())) < target
-            };
+            let lacks = |pass, target| block.in_flight.on(self.counted(pass, carrier)) < target;
             let short = endless
                 || lacks(Pass::Mean, block.target)
                 || (tail && lacks(Pass::Tail, block.tail_target));

@@ -1,6 +1,8 @@
 use fontis_base::Stream;
 use fontis_sim::analysis::fairness::{Notion, User};
 
+use crate::support::number::number;
+
 /// A random network.
 #[derive(Debug)]
 pub(super) struct Network {
@@ -8,10 +10,6 @@ pub(super) struct Network {
     pub(super) users: Vec<User>,
     pub(super) routes: Vec<Vec<usize>>,
     pub(super) alpha: f64,
-}
-
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
 }
 
 /// Calls `check` with the stream of each seed, and prints the seed first.

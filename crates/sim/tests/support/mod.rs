@@ -5,6 +5,7 @@
 pub mod dumbbell;
 pub mod figure;
 pub mod hosts;
+pub mod number;
 pub mod scenarios;
 pub mod timeline;
 pub mod transfer;
