@@ -42,9 +42,9 @@ fn over_two_paths_a_race_takes_both_together() {
     std::fs::write(&file, vec![7; 6_000_000]).expect("it can be written");
     let (file, picture) = (file.to_str().expect("UTF-8"), picture.to_str().expect("UTF-8"));
     let paths = ["--path", "20mbit,20ms", "--path", "10mbit,30ms,1%", "--seed", "7"];
-    // Bulk that lasts as long as a slow machine takes.
     let rest = ["--against", "fontis-one,mptcp-cubic", "--picture", picture, "--json"];
-    let output = fontis(&["race", file]).args(paths).args(rest).output().expect("it runs");
+    let output =
+        fontis(&["race", file, "--in-turn"]).args(paths).args(rest).output().expect("it runs");
     assert!(output.status.success(), "{}", error(&output));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let finishes = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));

@@ -81,18 +81,13 @@ impl Race {
         rtt * 2 + Rate::from_bps(rate).time_for(bytes)
     }
 
-    /// The paths of a runner: all, or the one that carries most.
+    /// The paths of a runner: all, or the one that carries most, of equals the shortest.
     fn paths_of(&self, runner: Runner) -> Vec<RacePath> {
         if runner.is_multipath() {
             return self.paths.clone();
         }
-        let worth = |path: &RacePath| (path.goodput(), std::cmp::Reverse(path.rtt));
-        let best = self.paths.iter().reduce(|best, path| {
-            if worth(path).partial_cmp(&worth(best)) == Some(std::cmp::Ordering::Greater) {
-                path
-            } else {
-                best
-            }
+        let best = self.paths.iter().max_by(|one, other| {
+            one.goodput().total_cmp(&other.goodput()).then(other.rtt.cmp(&one.rtt))
         });
         best.copied().into_iter().collect()
     }

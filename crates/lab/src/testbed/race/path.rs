@@ -1,6 +1,5 @@
 //! A path of a race.
 
-use std::fmt;
 use std::str::FromStr;
 
 use fontis_base::{Duration, Rate};
@@ -62,12 +61,6 @@ impl FromStr for RacePath {
             return Err(wrong("its rate must be more than zero".to_owned()));
         }
         Ok(Self { rate, rtt, loss })
-    }
-}
-
-impl fmt::Display for RacePath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {}, {} loss", self.rate, self.rtt, self.loss)
     }
 }
 

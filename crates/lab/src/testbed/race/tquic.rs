@@ -7,8 +7,6 @@ use std::process::{Command, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration as Span, Instant};
 
-use data_encoding::BASE64;
-
 use super::track::{Start, Track, wait};
 use crate::testbed::command::CommandJob;
 use crate::testbed::error::{TestbedError, system};
@@ -38,13 +36,8 @@ pub(super) fn start(
     let made = rcgen::generate_simple_self_signed([NAME.to_owned()]);
     let made = made.map_err(|error| failed(error.to_string()))?;
     let [cert, key] = ["cert.pem", "key.pem"].map(|name| folder.join(name));
-    let texts = [
-        (&cert, pem("CERTIFICATE", made.cert.der())),
-        (&key, pem("PRIVATE KEY", &made.signing_key.serialize_der())),
-    ];
-    for (file, text) in texts {
-        std::fs::write(file, text).map_err(system("write a certificate"))?;
-    }
+    std::fs::write(&cert, made.cert.pem()).map_err(system("write a certificate"))?;
+    std::fs::write(&key, made.signing_key.serialize_pem()).map_err(system("write a key"))?;
     let mut serve = quiet(&server);
     serve.arg("--listen").arg(track.from.to_string());
     serve.arg("--cert").arg(&cert).arg("--key").arg(&key).arg("--root").arg(&www);
@@ -69,13 +62,6 @@ pub(super) fn start(
     };
     let fetching = thread::Builder::new().name("tquic".to_owned()).spawn(body);
     Ok(vec![fetching.map_err(system("start a thread"))?])
-}
-
-/// The text form of a key or certificate (RFC 7468).
-fn pem(label: &str, der: &[u8]) -> String {
-    // A line takes 64 characters, which are 48 bytes.
-    let lines = der.chunks(48).map(|line| BASE64.encode(line) + "\n");
-    format!("-----BEGIN {label}-----\n{}-----END {label}-----\n", lines.collect::<String>())
 }
 
 /// One of the programs, which say nothing and use several paths.
