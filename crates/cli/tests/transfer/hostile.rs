@@ -316,6 +316,22 @@ fn measure(seconds: f64, beside: impl FnOnce(&Bench, &Listener, &AtomicBool) + S
     Cost { processor: (after - before) / honest, memory, honest }
 }
 
+/// Seconds of processor in a second that a client takes which sends so many bytes in a second.
+fn cost_of_an_upload(rate: f64, seconds: f64) -> f64 {
+    let bench = Bench::new();
+    fs::write(bench.path("upload"), content((rate * seconds) as usize)).unwrap();
+    fs::create_dir(bench.path("inbox")).unwrap();
+    let receiver = bench.receive(&[]);
+    receiver.forget_errors();
+    let (before, _) = cost(receiver.id());
+    let limit = format!("{}kbit", (rate / 125.0) as u64);
+    let start = Instant::now();
+    let sent = bench.run(&["send", "upload", &receiver.url, "--limit", &limit]);
+    assert_eq!(sent.code, 0, "{}", sent.stderr);
+    let (after, _) = cost(receiver.id());
+    (after - before) / start.elapsed().as_secs_f64()
+}
+
 #[test]
 fn a_client_that_sends_anything_costs_little() {
     let asked = std::env::var("FONTIS_HOSTILE").ok();
@@ -372,13 +388,17 @@ fn a_client_that_sends_anything_costs_little() {
         if asked.is_some() {
             if matches!(kind, Kind::Anything) {
                 // It reports that half of what leaves arrives, so the file is sent to it, as to an
-                // honest client with such a path.
+                // honest client with such a path, and it sends as much as one that sends a file.
                 let limit = format!("{}kbit", (came as f64 / with.honest / 125.0) as u64);
                 let same = beside(limit, 50);
-                more = with.processor - same.processor;
-                println!("as much sent to an honest client: {same:.3?}; {more:+.3} beyond it");
+                let upload = cost_of_an_upload((sent * ROOM as u64) as f64 / with.honest, seconds);
+                more = with.processor - same.processor - upload;
+                println!(
+                    "as much sent to an honest client: {same:.3?}; by one: {upload:.3} of a \
+                     processor; {more:+.3} beyond both"
+                );
             }
-            assert!(share >= 0.9 && more < 0.1, "{kind:?}: {with:?}");
+            assert!(share >= 0.9 && more < 0.15, "{kind:?}: {with:?}");
         }
     }
 }

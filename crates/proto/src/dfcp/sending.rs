@@ -321,14 +321,14 @@ impl SendChannel {
     /// Cuts or announces the blocks that may come next, and asks for their data.
     ///
     /// Blocks of an object have symbols of `wide` bytes if a packet holds that much more than the
-    /// object's own. No more than `ahead` bytes of it wait for the peer to be done with them.
+    /// object's own. No more than `ahead` further bytes are asked for, of all objects.
     pub(super) fn prepare(
         &mut self,
         loss: &LossModel,
         wide: Option<u16>,
         room: usize,
         account: &Account,
-        ahead: u64,
+        ahead: &mut u64,
     ) {
         loop {
             let index = self.floor + self.blocks.len() as u32;
@@ -342,7 +342,7 @@ impl SendChannel {
             }
             let Some(mut block) = self.cut(index, loss, wide, room) else { return };
             if matches!(block.data, Data::Absent { asked: true, .. }) {
-                if self.charged() >= LEAST_CHARGED && self.held() >= ahead {
+                if self.charged() >= LEAST_CHARGED && *ahead == 0 {
                     return;
                 }
                 let cost = block_cost(block.shape());
@@ -354,6 +354,7 @@ impl SendChannel {
                 };
             }
             if matches!(block.data, Data::Absent { asked: true, .. }) {
+                *ahead = ahead.saturating_sub(u64::from(block.shape().len()));
                 self.wants.push_back(Want::Data { block: index });
             }
             self.blocks.push_back(block);
@@ -367,7 +368,7 @@ impl SendChannel {
     }
 
     /// Their bytes.
-    fn held(&self) -> u64 {
+    pub(super) fn held(&self) -> u64 {
         let held = self.blocks.iter().filter(|block| block.charge.is_some());
         held.map(|block| u64::from(block.shape().len())).sum()
     }

@@ -16,11 +16,11 @@ use super::{DfcpConnection, State};
 
 /// How often the end of a message is told again without waiting for a timeout.
 const DONE_COPIES: u32 = 1;
-/// How much of an object is held for the peer that is not done with it: so many times what is on
-/// its way, or this many bytes if that is more. Beyond that the peer is slow, and the sender would
-/// only hold memory for it.
+/// How much of objects is held for the peer that is not done with it: so many times what is on its
+/// way, or what leaves in a second within these bytes if that is more. Beyond that the peer is
+/// slow, and the sender would only hold memory for it.
 const AHEAD: u64 = 4;
-const LEAST_AHEAD: u64 = 32 << 20;
+const LEAST_AHEAD: (u64, u64) = (8 << 20, 32 << 20);
 
 /// How something is to be sent.
 #[derive(Clone, Copy, Debug)]
@@ -316,12 +316,16 @@ impl DfcpConnection {
     /// Asks channels what they want next.
     pub(super) fn collect_wants(&mut self) {
         let (wide, room) = (self.wide_symbol(), self.least_symbol_room());
-        let in_flight = self.paths.usable().map(|(_, path)| path.history.in_flight()).sum::<u64>();
-        let ahead = (AHEAD * in_flight).max(LEAST_AHEAD);
+        let paths = || self.paths.usable().map(|(_, path)| path);
+        let in_flight = paths().map(|path| path.history.in_flight()).sum::<u64>();
+        let bits = paths().fold(0, |sum: u64, path| sum.saturating_add(path.rate().as_bps()));
+        let ahead = (AHEAD * in_flight).max((bits / 8).clamp(LEAST_AHEAD.0, LEAST_AHEAD.1));
         let Self { send, loss, events, jobs, account, .. } = self;
         send.admit();
+        let held = send.values_mut().map(|channel| channel.held()).sum::<u64>();
+        let mut room_ahead = ahead.saturating_sub(held);
         for channel in send.values_mut() {
-            channel.prepare(loss, wide, room, account, ahead);
+            channel.prepare(loss, wide, room, account, &mut room_ahead);
             while let Some(want) = channel.next_want() {
                 match want {
                     Want::Data { block } => {

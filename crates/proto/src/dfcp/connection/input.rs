@@ -15,8 +15,8 @@ use super::super::trace::{TraceEvent, Traced};
 use super::{CODE_UNTRUE, DfcpConnection, State, THEIRS, UNTRUE, early_limit};
 use crate::rate::feedback::feedback_interval;
 
-/// Channels whose status answers a PING.
-const TOLD_AT_ONCE: usize = 64;
+/// Channels whose status answers a PING. Each costs more than the PING that asks for it.
+const TOLD_AT_ONCE: usize = 16;
 /// Packets whose feedback is not delayed when a connection begins.
 const EAGER_PACKETS: u64 = 4;
 

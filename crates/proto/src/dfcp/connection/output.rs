@@ -20,6 +20,8 @@ use crate::rate::kind::RateKind;
 
 /// Bytes of the shortest status of a channel: with less room none need be made.
 const LEAST_STATUS: usize = 5;
+/// Statuses that are made although they do not fit, for one packet.
+const MOST_LATE: usize = 4;
 /// Bytes that a packet of symbols must have left for feedback to go along.
 const ROOM_TO_RIDE: usize = 256;
 /// Rates at which it is rather processors than the path that limit what is sent. The largest of all
@@ -241,34 +243,33 @@ impl DfcpConnection {
     fn tell(&mut self, now: Time, at: usize, room: usize, frames: &mut Frames, meta: &mut Meta) {
         let path = &mut self.paths[at];
         path.feedback.at = None;
-        let mut is_left = false;
         if let Some(mut feedback) = path.receipts.feedback(now, path.id, path.rtt.smoothed()) {
             let room = room.min(path.feedback.most());
             feedback.shorten(|feedback| wire::feedback_len(feedback) <= room);
             path.feedback.spend(wire::feedback_len(&feedback));
             frames.push(Frame::Feedback(Box::new(feedback)));
         }
-        let dirty = core::mem::take(&mut path.feedback.dirty);
         let mut room = room.saturating_sub(wire::frames_len(frames) + 8);
-        for channel in dirty {
-            if room < LEAST_STATUS || frames.len() > wire::MAX_FRAMES / 2 {
-                self.paths[at].feedback.dirty.insert(channel);
-                is_left = true;
-                continue;
-            }
+        // A peer may have made thousands wait: hardly more are looked at than are told now.
+        let mut late = Vec::new();
+        while room >= LEAST_STATUS
+            && frames.len() <= wire::MAX_FRAMES / 2
+            && late.len() < MOST_LATE
+            && let Some(channel) = self.paths[at].feedback.dirty.pop_first()
+        {
             let Some(receiving) = self.recv.get_mut(&channel) else { continue };
             let frame = Frame::Blocks(Box::new(receiving.status()));
             let len = wire::frame_len(&frame);
             if len > room {
-                self.paths[at].feedback.dirty.insert(channel);
-                is_left = true;
+                late.push(channel);
                 continue;
             }
             room -= len;
             frames.push(frame);
         }
         let path = &mut self.paths[at];
-        if is_left {
+        path.feedback.dirty.extend(late);
+        if !path.feedback.dirty.is_empty() {
             let interval = feedback_interval(path.rtt.smoothed());
             path.feedback.at = Some(path.feedback.at_once(now, interval));
         }

@@ -14,8 +14,9 @@ fn sent(blocks: u32, loss: &LossModel) -> SendChannel {
         SendChannel::live(id, kind, 0, None, Code::RaptorQ, SYMBOL_SIZE, block_size, blocks);
     channel.write(vec![7; (blocks * block_size) as usize].into());
     let account = Account::new(&Params::default(), None);
+    let mut ahead = u64::MAX;
     for _ in 0..blocks {
-        channel.prepare(loss, None, 1200, &account, u64::MAX);
+        channel.prepare(loss, None, 1200, &account, &mut ahead);
         while channel.next_symbols(Pass::Mean, ONE).is_some() {}
     }
     channel
@@ -76,7 +77,8 @@ fn a_packet_holds_no_more_of_a_message_than_is_lacking() {
         SendChannel::live(0, kind, 0, None, Code::RaptorQ, SYMBOL_SIZE, block_size, 1);
     channel.write(vec![7; 40].into());
     channel.finish();
-    channel.prepare(&loss, None, 1200, &Account::new(&Params::default(), None), u64::MAX);
+    let account = Account::new(&Params::default(), None);
+    channel.prepare(&loss, None, 1200, &account, &mut 0);
     let (first, _) = channel.next_symbols(Pass::Mean, ONE).expect("it is there");
     assert!(channel.next_symbols(Pass::Tail, ONE).is_none(), "repair is not there yet");
     let (block, job) = repair_asked(&mut channel).remove(0);
@@ -84,4 +86,34 @@ fn a_packet_holds_no_more_of_a_message_than_is_lacking() {
     let copies = core::iter::from_fn(|| Some(channel.next_symbols(Pass::Tail, ONE)?.0.count));
     let packets: Vec<_> = core::iter::once(first.count).chain(copies).collect();
     assert!(packets.len() >= 4 && packets.iter().all(|count| *count == 1), "{packets:?}");
+}
+
+#[test]
+fn objects_share_what_may_wait_for_the_peer_and_each_has_two_blocks_at_least() {
+    let (loss, account) = (LossModel::new(), Account::new(&Params::default(), None));
+    let shape = ObjectShape::partition(100 << 20, 1192, Code::RaptorQ);
+    let mut ahead = 10 * u64::from(shape.block_size);
+    let asked = |id: ChannelId, ahead: &mut u64| {
+        let held = Held::default();
+        let mut channel = SendChannel::object(id, shape, Code::RaptorQ, 0, None, 100, held);
+        let mut asked = 0;
+        loop {
+            channel.prepare(&loss, None, 1200, &account, ahead);
+            let wants: Vec<_> = core::iter::from_fn(|| channel.next_want()).collect();
+            let before = asked;
+            for want in wants {
+                if let Want::Data { block } = want {
+                    channel.supply(block, vec![7; shape.block_len(block) as usize].into());
+                    asked += 1;
+                }
+            }
+            while channel.next_symbols(Pass::Mean, ONE).is_some() {}
+            if asked == before {
+                return (asked, channel);
+            }
+        }
+    };
+    let (first, _kept) = asked(0, &mut ahead);
+    let (second, _kept) = asked(2, &mut ahead);
+    assert_eq!((first, second, ahead), (10, 2, 0));
 }
