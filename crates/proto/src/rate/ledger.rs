@@ -39,6 +39,9 @@ const FAST: f64 = 250.0;
 /// queue fell, and the packets in a round trip for each unit of loss within these bounds.
 const MOST_SLOW: (f64, f64) = (0.05, 0.15);
 const SLOW: f64 = 700.0;
+/// A queue of fewer packets of one's own says nothing: others make it, or bursts do. So long one
+/// that was seen counts.
+const OWN_QUEUE: f64 = 8.0;
 /// The seconds in which half of what was in a round trip before is forgotten.
 const WINDOW_MEMORY: f64 = 3.0;
 /// Calm packets sent while less was sent on purpose: what a statement takes, and after how many, or
@@ -95,6 +98,8 @@ pub(super) struct LossLedger {
     /// Until this time a queue is known to have stood that was far longer than those waits: a
     /// buffer that overflows shows all the same.
     shows_until: Option<Time>,
+    /// Until this time the flow is known to fill a queue itself. None: it has just begun.
+    owns_until: Option<Time>,
     /// Evidence for a slight overload, a great one and a heavy one, since there was last none
     /// (Page's test).
     evidence: [f64; 3],
@@ -135,11 +140,13 @@ impl Fading {
 }
 
 impl LossLedger {
-    /// Takes a feedback. `queueing` tells the queueing delay, in seconds, of a one-way delay, and
-    /// `is_eased` whether a packet was sent while less was sent on purpose.
+    /// Takes a feedback of a flow that has `share` packets of the bottleneck in a second.
+    /// `queueing` tells the queueing delay, in seconds, of a one-way delay, and `is_eased` whether
+    /// a packet was sent while less was sent on purpose.
     pub(super) fn observe(
         &mut self,
         sample: &FeedbackSummary,
+        share: f64,
         queueing: impl Fn(i64) -> f64,
         is_eased: impl Fn(u64) -> bool,
     ) {
@@ -151,6 +158,10 @@ impl LossLedger {
         let delays = &sample.one_way_ns;
         if let Some(longest) = delays.iter().map(|(_, delay)| *delay).max() {
             self.longest[0] = self.longest[0].max(queueing(longest));
+        }
+        let owns_until = self.owns_until.get_or_insert(sample.now + sample.at_least(DISTRUST));
+        if self.longest[0].max(self.longest[1]) * share >= OWN_QUEUE {
+            *owns_until = sample.now + sample.at_least(DISTRUST);
         }
         // Delays count as a queue beyond the jitter j: what shows as q has met q + j at most. So it
         // met half of the longest queue at most, and no queue that is managed.
@@ -272,6 +283,8 @@ impl LossLedger {
         } else if self.eased.packets >= LEAST_EASED {
             let Fading { packets, lost } = self.eased;
             ((lost + 3.0 + 2.5 * libm::sqrt(lost)) / packets).clamp(MOST_DISTRUSTED, MOST)
+        } else if self.owns_until.is_some_and(|until| self.faded_at > until) {
+            MOST_DISTRUSTED
         } else if self.is_slow() {
             (self.window / SLOW).clamp(MOST_SLOW.0, MOST_SLOW.1)
         } else {
@@ -358,9 +371,19 @@ mod tests {
 
     use super::*;
 
-    /// Reports a thousand packets in twenty feedbacks. The queue of each packet in seconds, and
-    /// whether it is lost, are the caller's.
-    fn report(ledger: &mut LossLedger, begin: u64, mut packet: impl FnMut(u64) -> (f64, bool)) {
+    /// Reports a thousand packets in twenty feedbacks of a flow that is alone.
+    fn report(ledger: &mut LossLedger, begin: u64, packet: impl FnMut(u64) -> (f64, bool)) {
+        report_of(20e3, ledger, begin, packet);
+    }
+
+    /// The same of a flow with a share of so many packets in a second. The queue of each packet in
+    /// seconds, and whether it is lost, are the caller's.
+    fn report_of(
+        share: f64,
+        ledger: &mut LossLedger,
+        begin: u64,
+        mut packet: impl FnMut(u64) -> (f64, bool),
+    ) {
         for feedback in begin * 20..(begin + 1) * 20 {
             let mut sample = FeedbackSummary::example(feedback * 10);
             let (mut delays, mut decided) = (Vec::new(), Vec::new());
@@ -375,7 +398,7 @@ mod tests {
             (sample.decided, sample.one_way_ns) = (decided, delays);
             ledger.set_window(sample.now, 250.0);
             ledger.sees_queue(sample.now);
-            ledger.observe(&sample, |delay| delay as f64 / 1e9, |_| false);
+            ledger.observe(&sample, share, |delay| delay as f64 / 1e9, |_| false);
         }
     }
 
@@ -432,6 +455,21 @@ mod tests {
             report(&mut ledger, second * 5, |number| (10e-3, number % 10 == 3));
         }
         assert!(ledger.proved().unwrap() < before / 20.0);
+    }
+
+    #[test]
+    fn a_queue_of_others_proves_little() {
+        let packet = |number: u64| ((number % 100) as f64 * 1e-4, number % 10 == 3);
+        let (mut alone, mut crowded) = (LossLedger::default(), LossLedger::default());
+        for begin in 0..35 {
+            report(&mut alone, begin, packet);
+            // Of the queue of 10 ms it has two packets.
+            report_of(200.0, &mut crowded, begin, packet);
+            let proved = crowded.proved().unwrap();
+            assert!(begin > 25 || proved > 0.09, "a newcomer may prove more: {proved}");
+        }
+        assert!(alone.proved().unwrap() > 0.09);
+        assert_eq!(crowded.proved(), Some(MOST_DISTRUSTED));
     }
 
     #[test]

@@ -50,9 +50,10 @@ impl Auto {
         }
         let packets = self.rate * sample.srtt.as_secs_f64() / PACKET;
         self.ledger.set_window(sample.now, packets);
+        let share = self.share() / PACKET;
         let (base, drain) = (&self.base, &self.drain);
         let queueing = |delay| base.queueing(delay).as_secs_f64();
-        self.ledger.observe(sample, queueing, |number| drain.covers(number));
+        self.ledger.observe(sample, share, queueing, |number| drain.covers(number));
         self.look_for_queue(sample, visible);
     }
 
