@@ -193,7 +193,7 @@ async fn drive(
             }
             (connection.timeout(), connection.is_closed())
         };
-        socket.udp.send(&mut out).await;
+        socket.io.send(&mut out).await;
         if is_over {
             return;
         }

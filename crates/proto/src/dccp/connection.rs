@@ -230,6 +230,11 @@ impl DccpConnection {
         matches!(self.state, State::PartOpen | State::Open)
     }
 
+    /// Whether a server still waits for its client's answer to the Response.
+    pub fn is_waiting(&self) -> bool {
+        self.state == State::Respond
+    }
+
     /// The state of the path that this end sends over; the last one if the connection is over.
     pub fn path(&self) -> DccpPath {
         self.sender.as_ref().map_or(self.last_path, CcidSender::path)

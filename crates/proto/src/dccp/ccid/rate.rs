@@ -214,6 +214,9 @@ pub(crate) struct RateReceiver {
     newest: DccpSeq,
     newest_at: Time,
     has_data: bool,
+    /// Whether data have come since the last report. Without data none is due (RFC 4342 section
+    /// 6): two ends would report to each other that reports have come.
+    owes: bool,
 }
 
 impl RateReceiver {
@@ -225,6 +228,7 @@ impl RateReceiver {
             newest: first,
             newest_at: Time::ZERO,
             has_data: false,
+            owes: false,
         }
     }
 
@@ -243,6 +247,7 @@ impl RateReceiver {
 
     pub(super) fn handle(&mut self, now: Time, packet: &Incoming<'_>) {
         self.has_data |= packet.data.is_some();
+        self.owes |= packet.data.is_some();
         if !self.has_data {
             return;
         }
@@ -266,14 +271,15 @@ impl RateReceiver {
     }
 
     pub(super) fn due(&self) -> Time {
-        self.tfrc.due()
+        if self.owes { self.tfrc.due() } else { Time::MAX }
     }
 
     pub(super) fn acknowledge(&mut self, now: Time, options: &mut Vec<DccpOption>) {
         // Between reports an acknowledgement says nothing of rates: it would end an observation.
-        if self.tfrc.due() > now {
+        if self.due() > now {
             return;
         }
+        self.owes = false;
         let (rate, loss) = self.tfrc.report(now);
         let elapsed = now.since(self.newest_at).as_nanos() / TEN_MICROS;
         options.push(DccpOption::ElapsedTime(u32::try_from(elapsed).unwrap_or(u32::MAX)));
@@ -298,5 +304,35 @@ impl RateReceiver {
         }
         let intervals = self.tfrc.intervals(now).map(report).collect();
         options.push(DccpOption::LossIntervals { skip: 0, intervals });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_do_not_answer_reports() {
+        let config = DccpConfig::default();
+        let mut receiver = RateReceiver::new(&config, false, DccpSeq::new(0));
+        let mut arrive = |seq: u64, data: Option<u32>, is_due: bool| {
+            let now = Time::from_nanos(seq * 50_000);
+            let seq = DccpSeq::new(seq);
+            receiver.on_arrival(now, seq);
+            // A round trip has passed since the packet before.
+            let ccval = (4 * seq.get() & 15) as u8;
+            let incoming =
+                Incoming { arrived: now, seq, ccval, data, is_marked: false, options: &[] };
+            receiver.handle(now, &incoming);
+            assert_eq!(receiver.due() <= now, is_due, "packet {seq:?}");
+            let mut options = Vec::new();
+            receiver.acknowledge(now, &mut options);
+            assert_eq!(!options.is_empty(), is_due, "packet {seq:?}");
+        };
+        arrive(1, Some(100), true);
+        arrive(2, None, false);
+        arrive(3, None, false);
+        arrive(4, Some(100), true);
+        arrive(5, None, false);
     }
 }
