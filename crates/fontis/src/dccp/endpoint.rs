@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use fontis_base::Ecn;
 #[cfg(target_os = "linux")]
 use fontis_proto::dccp::PROTOCOL;
 use fontis_proto::dccp::{
@@ -15,9 +16,9 @@ use tokio::sync::mpsc;
 
 use super::DccpError;
 use super::lobby::{Answered, Lobby};
-use super::socket::{DccpSocket, Ends, Held, Reader};
+use super::socket::{DccpSocket, Ends, Held, Incoming, Reader};
 use super::stream::{DccpStream, Wire};
-use crate::udp::{Batch, SharedSocket, Trains};
+use crate::udp::{Batch, SharedSocket, Trains, ecn};
 
 /// Connections that one socket has at most; further clients are answered when others have left.
 const MOST_CONNECTIONS: usize = 1024;
@@ -164,7 +165,7 @@ impl Drop for DccpListener {
 }
 
 /// Gives a connection its place in the table.
-fn enter(socket: &DccpSocket, ends: Ends) -> Result<mpsc::Receiver<Held<DccpPacket>>, DccpError> {
+fn enter(socket: &DccpSocket, ends: Ends) -> Result<mpsc::Receiver<Held<Incoming>>, DccpError> {
     let (sender, packets) = mpsc::channel(MOST_WAITING);
     let mut connections = socket.connections();
     if connections.contains_key(&ends) {
@@ -188,13 +189,14 @@ async fn read(shared: Arc<Shared>) {
             match waiting {
                 // A connection that does not keep up loses packets, as behind any full queue.
                 Some(sender) => {
-                    if let Some(held) = socket.hold(packet, datagram.len()) {
+                    if let Some(held) = socket.hold((packet, ecn(meta) == Ecn::Ce), datagram.len())
+                    {
                         let _ = sender.try_send(held);
                     }
                 }
                 None => {
                     if let Some(answer) = meet(&shared, ends, &packet) {
-                        socket.add(&mut answers, peer, &answer);
+                        socket.add(&mut answers, peer, &answer, Ecn::NotEct);
                     }
                 }
             }

@@ -23,7 +23,10 @@ pub(super) struct DccpSocket {
     room: Arc<Semaphore>,
 }
 
-type Connections = HashMap<Ends, mpsc::Sender<Held<DccpPacket>>>;
+type Connections = HashMap<Ends, mpsc::Sender<Held<Incoming>>>;
+
+/// A packet that has arrived, and whether the network marked it.
+pub(super) type Incoming = (DccpPacket, bool);
 
 /// What waits, with the room that it takes until it is dropped.
 pub(super) struct Held<T> {
@@ -99,7 +102,7 @@ impl DccpSocket {
     }
 
     /// Adds a packet to those that are to be sent.
-    pub(super) fn add(&self, trains: &mut Trains, peer: SocketAddr, packet: &DccpPacket) {
+    pub(super) fn add(&self, trains: &mut Trains, peer: SocketAddr, packet: &DccpPacket, ecn: Ecn) {
         let (carrier, leaves) = match (self.plain, peer.ip()) {
             (None, _) => (Carrier::Udp, Leaves::Together),
             (Some(own), IpAddr::V4(peer)) => {
@@ -110,7 +113,7 @@ impl DccpSocket {
             (Some(_), IpAddr::V6(_)) => return,
         };
         let write = |bytes: &mut Vec<u8>| packet.encode(carrier, bytes);
-        self.io.add(trains, peer, None, Ecn::NotEct, leaves, write);
+        self.io.add(trains, peer, None, ecn, leaves, write);
     }
 }
 
