@@ -360,6 +360,7 @@ def main():
         for ccid in (2, 3) if kind == "qemu" else (2,):
             failures += refuse(kind, guest, ccid)
             failures += exchange(kind, guest, ccid, count)
+        print("\n".join(guest.run("dmesg | grep -iE 'dccp|ccid' | tail -n 5")))
         guest.end()
         failures += bool(capture.read())
     print(f"{failures} failures")

@@ -177,8 +177,9 @@ async fn drive(
             while let Some(data) = connection.receive() {
                 let (DccpData::Bytes(bytes), Some(inbox)) = (data, &inbox) else { continue };
                 let len = bytes.len();
-                if let Some(held) = socket.hold(bytes, len) {
-                    let _ = inbox.try_send(held);
+                let held = socket.hold(bytes, len);
+                if held.is_none_or(|held| inbox.try_send(held).is_err()) {
+                    connection.on_slow();
                 }
             }
             while let Some(event) = connection.event() {

@@ -52,6 +52,9 @@ pub struct DccpConnection {
     cookies: Vec<Vec<u8>>,
     /// The last Response of a server.
     response: Option<DccpSeq>,
+    /// Whether data have been dropped since the last acknowledgement, because the application did
+    /// not take them.
+    is_slow: bool,
     /// Whether an acknowledgement must leave, for the sake of negotiation or the handshake.
     must_ack: bool,
     /// Whether the application has closed.
@@ -184,6 +187,7 @@ impl DccpConnection {
             synced_at: None,
             cookies: Vec::new(),
             response: None,
+            is_slow: false,
             must_ack: false,
             is_closing: false,
             events: VecDeque::new(),
@@ -211,6 +215,12 @@ impl DccpConnection {
     /// The next datagram that has arrived.
     pub fn receive(&mut self) -> Option<DccpData> {
         self.received.pop_front()
+    }
+
+    /// Notes that the application did not take data in time: the next acknowledgement tells the
+    /// peer that its receiver is slow (RFC 4340 section 11.6).
+    pub const fn on_slow(&mut self) {
+        self.is_slow = true;
     }
 
     /// The next event.

@@ -214,6 +214,24 @@ fn data_that_was_dropped_and_a_slow_receiver_halve_the_window() {
 }
 
 #[test]
+fn an_application_that_does_not_read_makes_its_end_say_that_it_is_slow() {
+    for ccid in [Ccid::Two, Ccid::Three] {
+        let mut pair = open(ccid);
+        let is_slow = |pair: &Pair| {
+            let mut packets = pair.sent[1].iter();
+            packets.any(|packet| packet.options.contains(&DccpOption::SlowReceiver))
+        };
+        pair.client.send(text("two"));
+        pair.run(SECOND);
+        assert!(!is_slow(&pair), "{ccid:?}");
+        pair.server().on_slow();
+        pair.client.send(text("three"));
+        pair.run(SECOND);
+        assert!(is_slow(&pair), "{ccid:?}");
+    }
+}
+
+#[test]
 fn proposals_are_sent_again_ever_more_seldom_until_they_are_answered() {
     let mut pair = open(Ccid::Two);
     // The server never hears of the wider window that the client asks for.

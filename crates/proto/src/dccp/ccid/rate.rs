@@ -379,7 +379,7 @@ mod tests {
             let seq = DccpSeq::new(seq);
             receiver.on_arrival(now, seq);
             // A round trip has passed since the packet before.
-            let ccval = (4 * seq.get() & 15) as u8;
+            let ccval = (seq.get() % 4 * 4) as u8;
             let incoming =
                 Incoming { arrived: now, seq, ccval, data, is_marked: false, options: &[] };
             receiver.handle(now, &incoming);

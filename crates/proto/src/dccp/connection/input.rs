@@ -218,6 +218,8 @@ impl DccpConnection {
         self.stats.bytes_received += u64::from(len);
         if self.received.len() < MOST_RECEIVED {
             self.received.push_back(packet.data.clone());
+        } else {
+            self.is_slow = true;
         }
     }
 

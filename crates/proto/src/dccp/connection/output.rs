@@ -171,6 +171,9 @@ impl DccpConnection {
         self.count_without_data(body, &mut options);
         if let DccpBody::Ack { .. } | DccpBody::DataAck { .. } = body {
             self.must_ack = false;
+            if core::mem::take(&mut self.is_slow) {
+                options.push(DccpOption::SlowReceiver);
+            }
             if let Some(sender) = &mut self.sender {
                 sender.on_acknowledging();
             }
