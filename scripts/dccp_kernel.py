@@ -13,11 +13,13 @@ that `cargo build --release -p fontis --example dccp_peer` makes.
 """
 
 import atexit
+import contextlib
 import gzip
 import json
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -146,8 +148,10 @@ class Guest:
         pipe = subprocess.PIPE
         (HOME / "shm").mkdir(exist_ok=True)
         environment = os.environ | {"TMPDIR": "/dev/shm"}
-        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, env=environment)
-        atexit.register(self.process.kill)
+        # User-mode Linux is several processes, which form a group of their own.
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT,
+                                        env=environment, start_new_session=True)  # fmt: skip
+        atexit.register(self.kill)
         begin = time.monotonic()
         self.until("@@ready")
         print(f"{kind}: {self.run('uname -sr')[0]} booted in {time.monotonic() - begin:.1f} s", flush=True)
@@ -171,6 +175,10 @@ class Guest:
     def run(self, line):
         self.begin(line)
         return self.until("@@done")
+
+    def kill(self):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
 
     def end(self):
         self.begin("poweroff -f")
@@ -342,6 +350,11 @@ class Capture:
         return len(faults) + (not types)
 
 
+def stop(*_):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(1)
+
+
 def main():
     arguments = [word for word in sys.argv[1:] if not word.startswith("-")]
     keeps = "--keep" in sys.argv
@@ -350,6 +363,8 @@ def main():
         sys.exit("network namespaces need root")
     run(SCRIPTS / "require.sh", "tshark=tshark", "dumpcap=wireshark-common", "ip=iproute2", "cc=build-essential")
     HOME.mkdir(parents=True, exist_ok=True)
+    # What is left is removed at the end, also if that comes by a signal.
+    signal.signal(signal.SIGTERM, stop)
     build_network()
     capture = Capture("lo", keeps)
     failures = over_udp()
