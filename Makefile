@@ -73,7 +73,7 @@ fuzz: prerequisites ## Feed hostile input to every parser and state machine, FUZ
 miri: prerequisites ## Run the tests of the codes' kernels in Miri, which finds unsafe code that does what it must not
 	@scripts/miri.sh
 
-soak: prerequisites ## Run the random tests at full length: the whole library, with planted mistakes; transfers, connections, a flood, scenarios, blocks, decodings; a failure names its seed
+soak: prerequisites ## Run the random tests at full length: the whole library, with planted mistakes; transfers, connections, DCCP with Linux, a flood, scenarios, blocks, decodings; a failure names its seed
 	FONTIS_RUNS=400000 $(CARGO) test --release --locked -p fontis --lib -- --nocapture whole
 	python3 scripts/mutants.py
 	FONTIS_RUNS=10000 $(CARGO) test --release --locked -p fontis-sim --test main -- --nocapture transfers scenario
@@ -87,6 +87,8 @@ soak: prerequisites ## Run the random tests at full length: the whole library, w
 	$(CARGO) build --release --locked --workspace --bin fontis --example echo
 	python3 -m venv target/aiortc && target/aiortc/bin/pip install --quiet aiortc==1.16.0
 	target/aiortc/bin/python scripts/channel_peers.py
+	$(CARGO) build --release --locked -p fontis --example dccp_peer
+	python3 scripts/dccp_kernel.py
 	$(CARGO) clippy --locked $(PEERS) --all-targets -- -D warnings
 	FONTIS_RUNS=10000 $(CARGO) test --release --locked $(PEERS) -- --nocapture block object flute
 	FONTIS_RUNS=100000 $(CARGO) test --release --locked $(PEERS) -- --nocapture failure_rate

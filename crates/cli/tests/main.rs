@@ -3,6 +3,7 @@
 mod analyse;
 mod arrows;
 mod code;
+mod conformance;
 mod corpus;
 mod estimate;
 mod lab;

@@ -1,18 +1,24 @@
 use std::collections::HashMap;
 use std::io;
+#[cfg(target_os = "linux")]
+use std::net::Ipv4Addr;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use fontis_base::Ecn;
+#[cfg(target_os = "linux")]
+use fontis_proto::dccp::PROTOCOL;
 use fontis_proto::dccp::{
-    COOKIE_CODE, Carrier, DccpBody, DccpConfig, DccpConnection, DccpPacket, accept_with_cookie,
+    COOKIE_CODE, DccpBody, DccpConfig, DccpConnection, DccpPacket, accept_with_cookie,
     no_connection, respond_without_state,
 };
 use tokio::sync::mpsc;
 
 use super::DccpError;
-use super::socket::{DccpSocket, Ends, Held, Reader};
+use super::lobby::{Answered, Lobby};
+use super::socket::{DccpSocket, Ends, Held, Incoming, Reader};
 use super::stream::{DccpStream, Wire};
-use crate::udp::{Batch, SharedSocket, Trains};
+use crate::udp::{Batch, SharedSocket, Trains, ecn};
 
 /// Connections that one socket has at most; further clients are answered when others have left.
 const MOST_CONNECTIONS: usize = 1024;
@@ -21,8 +27,8 @@ const MOST_WAITING: usize = 512;
 /// Accepted connections that wait for the application.
 const MOST_ACCEPTED: usize = 64;
 
-/// A UDP socket with any number of DCCP connections. Clones share it. It closes when the last
-/// clone, listener and connection is gone.
+/// A socket with any number of DCCP connections, over UDP or over IP. Clones share it. It closes
+/// when the last clone, listener and connection is gone.
 #[derive(Clone)]
 pub struct DccpEndpoint {
     shared: Arc<Shared>,
@@ -34,6 +40,7 @@ pub struct DccpEndpoint {
 struct Shared {
     socket: Arc<DccpSocket>,
     services: Mutex<HashMap<u16, Service>>,
+    lobby: Mutex<Lobby>,
 }
 
 /// A port of DCCP that accepts connections.
@@ -55,6 +62,10 @@ impl Shared {
     fn services(&self) -> MutexGuard<'_, HashMap<u16, Service>> {
         self.services.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn lobby(&self) -> MutexGuard<'_, Lobby> {
+        self.lobby.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl DccpEndpoint {
@@ -63,10 +74,31 @@ impl DccpEndpoint {
     /// # Errors
     /// If the system has no such address or the port is taken.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
-        let socket = Arc::new(DccpSocket::new(SharedSocket::bind(address, None)?));
-        let shared = Arc::new(Shared { socket, services: Mutex::default() });
+        Ok(Self::of(DccpSocket::new(SharedSocket::bind(address, None)?, None)))
+    }
+
+    /// Binds to an address of IPv4 without UDP: packets of DCCP follow the IP header, as those of
+    /// systems that have DCCP. It needs the right to open raw sockets (`CAP_NET_RAW`). The ports of
+    /// addresses in UDP mean nothing there.
+    ///
+    /// # Errors
+    /// If the system has no such address or does not permit it.
+    #[cfg(target_os = "linux")]
+    pub fn bind_plain(address: Ipv4Addr) -> io::Result<Self> {
+        if address.is_unspecified() {
+            let text = "DCCP over IP needs an address of its own: its checksum covers it";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        let socket = SharedSocket::bind_protocol(address, PROTOCOL)?;
+        Ok(Self::of(DccpSocket::new(socket, Some(address))))
+    }
+
+    fn of(socket: DccpSocket) -> Self {
+        let socket = Arc::new(socket);
+        let shared =
+            Arc::new(Shared { socket, services: Mutex::default(), lobby: Mutex::default() });
         let reader = tokio::spawn(read(Arc::clone(&shared)));
-        Ok(Self { shared, reader: Arc::new(Reader(reader.abort_handle())) })
+        Self { shared, reader: Arc::new(Reader(reader.abort_handle())) }
     }
 
     /// Its address in UDP.
@@ -74,7 +106,7 @@ impl DccpEndpoint {
     /// # Errors
     /// If the socket has none.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.shared.socket.udp.local_addr()
+        self.shared.socket.io.local_addr()
     }
 
     /// Connects to the endpoint at `peer`. `config` has both ports of DCCP and the service code.
@@ -86,6 +118,7 @@ impl DccpEndpoint {
         peer: SocketAddr,
         config: DccpConfig,
     ) -> Result<DccpStream, DccpError> {
+        let peer = self.shared.socket.peer(peer);
         let ends = Ends { peer, peer_port: config.peer_port, port: config.port };
         let connection = DccpConnection::connect(self.shared.socket.now(), config, random()?);
         let stream = self.open(ends, connection)?;
@@ -93,8 +126,9 @@ impl DccpEndpoint {
         Ok(stream)
     }
 
-    /// Accepts connections to the port of `config`, for its service. A client that has not
-    /// answered costs nothing: its cookie holds what is known of it (RFC 4340 section 8.1.4).
+    /// Accepts connections to the port of `config`, for its service. The first clients that have
+    /// not answered wait in a small room. If that is full, a client costs nothing: its cookie holds
+    /// what is known of it (RFC 4340 section 8.1.4).
     ///
     /// # Errors
     /// If the system has no randomness.
@@ -131,7 +165,7 @@ impl Drop for DccpListener {
 }
 
 /// Gives a connection its place in the table.
-fn enter(socket: &DccpSocket, ends: Ends) -> Result<mpsc::Receiver<Held<DccpPacket>>, DccpError> {
+fn enter(socket: &DccpSocket, ends: Ends) -> Result<mpsc::Receiver<Held<Incoming>>, DccpError> {
     let (sender, packets) = mpsc::channel(MOST_WAITING);
     let mut connections = socket.connections();
     if connections.contains_key(&ends) {
@@ -146,27 +180,28 @@ async fn read(shared: Arc<Shared>) {
     let socket = &shared.socket;
     let (mut batch, mut answers) = (Batch::new(), Trains::default());
     loop {
-        socket.udp.receive(&mut batch).await;
+        socket.io.receive(&mut batch).await;
         for (meta, datagram) in batch.datagrams() {
             // What is no packet is dropped.
-            let Ok(packet) = DccpPacket::decode(Carrier::Udp, datagram) else { continue };
-            let ends = Ends { peer: meta.addr, peer_port: packet.source, port: packet.destination };
+            let Some((peer, packet)) = socket.decode(meta, datagram) else { continue };
+            let ends = Ends { peer, peer_port: packet.source, port: packet.destination };
             let waiting = socket.connections().get(&ends).cloned();
             match waiting {
                 // A connection that does not keep up loses packets, as behind any full queue.
                 Some(sender) => {
-                    if let Some(held) = socket.hold(packet, datagram.len()) {
+                    if let Some(held) = socket.hold((packet, ecn(meta) == Ecn::Ce), datagram.len())
+                    {
                         let _ = sender.try_send(held);
                     }
                 }
                 None => {
                     if let Some(answer) = meet(&shared, ends, &packet) {
-                        socket.add(&mut answers, meta.addr, &answer);
+                        socket.add(&mut answers, peer, &answer, Ecn::NotEct);
                     }
                 }
             }
         }
-        socket.udp.send(&mut answers).await;
+        socket.io.send(&mut answers).await;
     }
 }
 
@@ -184,12 +219,21 @@ fn meet(shared: &Shared, ends: Ends, packet: &DccpPacket) -> Option<DccpPacket> 
     };
     let now = shared.socket.now();
     if matches!(packet.body, DccpBody::Request { .. }) {
-        return respond_without_state(now, &service.config, random().ok()?, packet, &code);
+        let first = random().ok()?;
+        let response = shared.lobby().ask(now, ends, &service.config, first, packet);
+        return response
+            .or_else(|| respond_without_state(now, &service.config, first, packet, &code));
     }
-    let connection = accept_with_cookie(now, &service.config, packet, &code);
-    let Some(connection) = connection else { return no_connection(packet) };
     // The client asks again while there is no room.
     let place = service.accepted.clone().try_reserve_owned().ok().filter(|_| !is_full)?;
+    let connection = match shared.lobby().answer(now, ends, packet) {
+        Some(Answered::Open(connection)) => *connection,
+        Some(Answered::Still(reply)) => return reply,
+        None => match accept_with_cookie(now, &service.config, packet, &code) {
+            Some(connection) => connection,
+            None => return no_connection(packet),
+        },
+    };
     let packets = enter(&shared.socket, ends).ok()?;
     let wire = Wire { socket: Arc::clone(&shared.socket), ends };
     place.send(DccpStream::start(connection, wire, packets, None));

@@ -1,6 +1,7 @@
 //! DCCP over UDP (RFC 6773): datagrams under congestion control, which are not sent again.
 //!
-//! Start here: a [`DccpEndpoint`] is a UDP socket. [`DccpEndpoint::connect`] makes a connection
+//! Start here: a [`DccpEndpoint`] is a UDP socket, or on Linux one of DCCP's own protocol over
+//! IPv4, as kernels with DCCP speak it. [`DccpEndpoint::connect`] makes a connection
 //! from it, and [`DccpEndpoint::listen`] accepts those of others. A [`DccpStream`] is a connection:
 //! [`DccpStream::send`] and [`DccpStream::recv`] pass datagrams, and [`DccpStream::path`] tells the
 //! rate that congestion control allows and the loss that it sees. Futures run on the tokio runtime
@@ -9,6 +10,7 @@
 //! Nothing here is encrypted, and nothing proves who the peer is.
 
 mod endpoint;
+mod lobby;
 mod socket;
 mod stream;
 
@@ -24,7 +26,7 @@ pub use stream::DccpStream;
 #[derive(Debug, Error)]
 pub enum DccpError {
     /// The socket failed.
-    #[error("the UDP socket of DCCP failed: {0}")]
+    #[error("the socket of DCCP failed: {0}")]
     Io(#[from] io::Error),
     /// The peer broke the connection off, or did not answer.
     #[error("the DCCP connection was broken off: {0:?}")]

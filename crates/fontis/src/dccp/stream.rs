@@ -2,13 +2,12 @@ use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 use std::time::Duration as Wait;
 
 use bytes::Bytes;
-use fontis_proto::dccp::{
-    DccpConnection, DccpData, DccpEvent, DccpPacket, DccpPath, DccpStats, ResetCode,
-};
+use fontis_base::Ecn;
+use fontis_proto::dccp::{DccpConnection, DccpData, DccpEvent, DccpPath, DccpStats, ResetCode};
 use tokio::sync::{Mutex, Notify, mpsc, watch};
 
 use super::DccpError;
-use super::socket::{DccpSocket, Ends, Held, Reader};
+use super::socket::{DccpSocket, Ends, Held, Incoming, Reader};
 use crate::udp::Trains;
 
 /// Datagrams that wait for the application; what comes beyond that is lost, as in any queue.
@@ -65,7 +64,7 @@ impl DccpStream {
     pub(super) fn start(
         connection: DccpConnection,
         wire: Wire,
-        packets: mpsc::Receiver<Held<DccpPacket>>,
+        packets: mpsc::Receiver<Held<Incoming>>,
         reader: Option<Arc<Reader>>,
     ) -> Self {
         let connection = StdMutex::new(connection);
@@ -157,7 +156,7 @@ impl Drop for DccpStream {
 async fn drive(
     core: Arc<Core>,
     wire: Wire,
-    mut packets: mpsc::Receiver<Held<DccpPacket>>,
+    mut packets: mpsc::Receiver<Held<Incoming>>,
     inbox: mpsc::Sender<Held<Bytes>>,
     tell: watch::Sender<Phase>,
 ) {
@@ -171,13 +170,16 @@ async fn drive(
         let (due, is_over) = {
             let mut connection = core.connection();
             while let Some(packet) = connection.poll(now) {
-                socket.add(&mut out, wire.ends.peer, &packet);
+                let is_data = packet.body.carries_data() && connection.may_be_marked();
+                let ecn = if is_data { Ecn::Ect0 } else { Ecn::NotEct };
+                socket.add(&mut out, wire.ends.peer, &packet, ecn);
             }
             while let Some(data) = connection.receive() {
                 let (DccpData::Bytes(bytes), Some(inbox)) = (data, &inbox) else { continue };
                 let len = bytes.len();
-                if let Some(held) = socket.hold(bytes, len) {
-                    let _ = inbox.try_send(held);
+                let held = socket.hold(bytes, len);
+                if held.is_none_or(|held| inbox.try_send(held).is_err()) {
+                    connection.on_slow();
                 }
             }
             while let Some(event) = connection.event() {
@@ -193,7 +195,7 @@ async fn drive(
             }
             (connection.timeout(), connection.is_closed())
         };
-        socket.udp.send(&mut out).await;
+        socket.io.send(&mut out).await;
         if is_over {
             return;
         }
@@ -203,10 +205,12 @@ async fn drive(
                 let Some(packet) = packet else { return };
                 let now = socket.now();
                 let mut connection = core.connection();
-                connection.handle(now, &packet.content, false);
+                let (packet, is_marked) = &packet.content;
+                connection.handle(now, packet, *is_marked);
                 for _ in 0..BATCH {
                     let Ok(packet) = packets.try_recv() else { break };
-                    connection.handle(now, &packet.content, false);
+                    let (packet, is_marked) = &packet.content;
+                    connection.handle(now, packet, *is_marked);
                 }
             }
             () = core.changed.notified() => {}

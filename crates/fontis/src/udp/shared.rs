@@ -1,12 +1,19 @@
 use std::io;
+#[cfg(target_os = "linux")]
+use std::net::Ipv4Addr;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{PoisonError, RwLock};
 
 use fontis_base::Ecn;
 use quinn_udp::{Transmit, UdpSocketState};
+use socket2::Socket as RawSocket;
+#[cfg(target_os = "linux")]
+use socket2::{Domain, Protocol, Type};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
+#[cfg(target_os = "linux")]
+use super::socket::enlarge_buffers;
 use super::socket::{Batch, codepoint, raw};
 
 /// The most bytes that one call sends.
@@ -54,7 +61,23 @@ impl SharedSocket {
     /// Binds to an address, and to an interface if it is named; port 0 lets the system choose.
     /// Belongs to the runtime that runs.
     pub(crate) fn bind(address: SocketAddr, device: Option<&str>) -> io::Result<Self> {
-        let raw = raw(address, device)?;
+        Self::of(raw(address, device)?)
+    }
+
+    /// Takes the packets of IPv4 to `address` whose protocol has this number. What arrives begins
+    /// with its IPv4 header; what leaves gets one. Ports mean nothing, and each packet must be one
+    /// that [`Leaves::Alone`]. Belongs to the runtime that runs, and needs the right to open raw
+    /// sockets.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn bind_protocol(address: Ipv4Addr, protocol: u8) -> io::Result<Self> {
+        let protocol = Protocol::from(i32::from(protocol));
+        let raw = RawSocket::new(Domain::IPV4, Type::RAW, Some(protocol))?;
+        enlarge_buffers(&raw);
+        raw.bind(&SocketAddr::from((address, 0)).into())?;
+        Self::of(raw)
+    }
+
+    fn of(raw: RawSocket) -> io::Result<Self> {
         raw.set_nonblocking(true)?;
         let state = UdpSocketState::new((&raw).into())?;
         Ok(Self { io: UdpSocket::from_std(raw.into())?, state, cutting: RwLock::new(()) })

@@ -39,14 +39,22 @@ pub struct DccpConnection {
     repeat_at: Time,
     repeat_after: Duration,
     repeats: u32,
-    /// When negotiation is sent again.
+    /// When negotiation is sent again, and the time until then.
     negotiate_at: Time,
+    negotiate_after: Duration,
+    /// When the last round trip began, and the last number before it.
+    lap: Option<(Time, DccpSeq)>,
+    /// Packets without data since the last one with data.
+    without_data: u64,
     /// When a Sync was last sent.
     synced_at: Option<Time>,
     /// The server's state that a client keeps for it, until the connection is open.
-    cookie: Option<Vec<u8>>,
+    cookies: Vec<Vec<u8>>,
     /// The last Response of a server.
     response: Option<DccpSeq>,
+    /// Whether data have been dropped since the last acknowledgement, because the application did
+    /// not take them.
+    is_slow: bool,
     /// Whether an acknowledgement must leave, for the sake of negotiation or the handshake.
     must_ack: bool,
     /// Whether the application has closed.
@@ -111,6 +119,8 @@ pub struct DccpStats {
     pub syncs: u64,
 }
 
+/// The service code that stands for none (RFC 4340 section 8.1.2).
+const NO_SERVICE: u32 = u32::MAX;
 /// Until a Request is sent again; doubled each time.
 const FIRST_REPEAT: Duration = Duration::from_secs(1);
 /// Until an acknowledgement of a client that is partly open is sent again.
@@ -140,7 +150,7 @@ impl DccpConnection {
         let wanted = config.service;
         let mut server = Self::new(config, true, State::Respond, first, request.source);
         server.numbers.begin(request.seq);
-        if service != wanted {
+        if service != wanted || service == NO_SERVICE {
             server.reset(ResetCode::BadServiceCode, [0; 3]);
         } else if let Err((code, details)) =
             server.features.read(request.seq, None, &request.options)
@@ -171,9 +181,13 @@ impl DccpConnection {
             repeat_after: FIRST_REPEAT,
             repeats: 0,
             negotiate_at: Time::MAX,
+            negotiate_after: FIRST_REPEAT,
+            lap: None,
+            without_data: 0,
             synced_at: None,
-            cookie: None,
+            cookies: Vec::new(),
             response: None,
+            is_slow: false,
             must_ack: false,
             is_closing: false,
             events: VecDeque::new(),
@@ -203,6 +217,12 @@ impl DccpConnection {
         self.received.pop_front()
     }
 
+    /// Notes that the application did not take data in time: the next acknowledgement tells the
+    /// peer that its receiver is slow (RFC 4340 section 11.6).
+    pub const fn on_slow(&mut self) {
+        self.is_slow = true;
+    }
+
     /// The next event.
     pub fn event(&mut self) -> Option<DccpEvent> {
         self.events.pop_front()
@@ -228,6 +248,16 @@ impl DccpConnection {
     /// Whether data can be exchanged.
     pub const fn is_connected(&self) -> bool {
         matches!(self.state, State::PartOpen | State::Open)
+    }
+
+    /// Whether a server still waits for its client's answer to the Response.
+    pub fn is_waiting(&self) -> bool {
+        self.state == State::Respond
+    }
+
+    /// Whether packets with data may be sent as ones that routers mark in place of dropping them.
+    pub fn may_be_marked(&self) -> bool {
+        self.config.ecn && self.features.remote(Feature::EcnIncapable) == 0
     }
 
     /// The state of the path that this end sends over; the last one if the connection is over.

@@ -42,7 +42,7 @@ const COUNT: usize = TABLE.len();
 
 /// The bounds of a Sequence Window (RFC 4340 section 7.5.2).
 const LEAST_WINDOW: u64 = 32;
-const MOST_WINDOW: u64 = 1 << 46;
+const MOST_WINDOW: u64 = (1 << 46) - 1;
 
 impl Feature {
     const fn row(self) -> usize {
@@ -115,6 +115,15 @@ impl Features {
             // Coverage of the header alone, or of all, is as good.
             states[Feature::MinimumCoverage.row()].accepted = (0..16).collect();
         }
+        // Only what this end does.
+        features.state(true, Feature::CheckDataChecksum).accepted = [0].into_iter().collect();
+        let of_others: &[Feature] = match ccid {
+            2 => &[Feature::SendLossEventRate, Feature::SendRttEstimate],
+            _ => &[Feature::SendAckVector],
+        };
+        for feature in of_others {
+            features.state(true, *feature).accepted = [0].into_iter().collect();
+        }
         features.want_list(true, Feature::Ccid, ccid, true);
         features.want_list(false, Feature::Ccid, ccid, true);
         features.want_number(Feature::SequenceWindow, config.sequence_window);
@@ -131,7 +140,7 @@ impl Features {
             }
         }
         if !config.ecn {
-            features.want_list(true, Feature::EcnIncapable, 1, false);
+            features.want_list(true, Feature::EcnIncapable, 1, true);
         }
         if config.short_numbers {
             features.want_list(true, Feature::AllowShortNumbers, 1, false);
@@ -151,6 +160,19 @@ impl Features {
         let state = self.state(true, feature);
         state.wanted = value;
         state.is_pending = state.value != value && feature.is_valid(value);
+    }
+
+    /// Proposes a wider Sequence Window for the packets of this end, unless such a proposal is on
+    /// its way. Whether it did.
+    pub(super) fn widen(&mut self, packets: u64) -> bool {
+        let state = self.state(true, Feature::SequenceWindow);
+        let packets = packets.min(MOST_WINDOW);
+        if state.is_pending || packets <= state.value {
+            return false;
+        }
+        self.want_number(Feature::SequenceWindow, packets);
+        self.proposed_at = None;
+        true
     }
 
     const fn state(&mut self, is_local: bool, feature: Feature) -> &mut State {

@@ -14,6 +14,10 @@ pub(super) struct Numbers {
     pub(super) gsr: DccpSeq,
     /// The greatest valid acknowledgement number.
     pub(super) gar: DccpSeq,
+    /// Whether the numbers received, and those sent, are so few that the first one bounds them. It
+    /// must not when they have wrapped (section 7.5.1).
+    is_first_received: bool,
+    is_first_sent: bool,
 }
 
 /// What the numbers of a packet show.
@@ -30,7 +34,15 @@ impl Numbers {
     pub(super) const fn new(iss: DccpSeq) -> Self {
         let zero = DccpSeq::new(0);
         // The number before the first, so that the first packet gets `iss`.
-        Self { iss, gss: iss.minus(1), isr: zero, gsr: zero, gar: iss }
+        Self {
+            iss,
+            gss: iss.minus(1),
+            isr: zero,
+            gsr: zero,
+            gar: iss,
+            is_first_received: true,
+            is_first_sent: true,
+        }
     }
 
     /// The number of the packet that leaves next.
@@ -47,17 +59,21 @@ impl Numbers {
 
     /// The least and greatest number that a packet may have, under the peer's Sequence Window.
     fn window(&self, theirs: u64) -> (DccpSeq, DccpSeq) {
-        let low = self.gsr.next().minus(theirs / 4).latest(self.isr);
+        let low = self.gsr.next().minus(theirs / 4);
+        let low = if self.is_first_received { low.latest(self.isr) } else { low };
         (low, self.gsr.plus(3 * theirs.div_ceil(4)))
     }
 
     /// The least acknowledgement number that a packet may have, under this end's Sequence Window.
     fn least_ack(&self, ours: u64) -> DccpSeq {
-        self.gss.next().minus(ours).latest(self.iss)
+        let least = self.gss.next().minus(ours);
+        if self.is_first_sent { least.latest(self.iss) } else { least }
     }
 
     /// Checks a packet, and moves the greatest numbers if it is valid (section 8.5, steps 5 and 6).
     pub(super) fn admit(&mut self, packet: &DccpPacket, ours: u64, theirs: u64) -> Validity {
+        self.is_first_received &= self.gsr.offset_from(self.isr).unsigned_abs() <= theirs;
+        self.is_first_sent &= self.gss.offset_from(self.iss).unsigned_abs() <= ours;
         let (low, high) = self.window(theirs);
         let least_ack = self.least_ack(ours);
         let is_ack_within = |ack: DccpSeq, low| ack.is_within(low, self.gss);
@@ -105,8 +121,8 @@ mod tests {
         numbers
     }
 
-    fn admit(seq: u64, body: DccpBody) -> Validity {
-        let packet = DccpPacket {
+    fn packet(seq: u64, body: DccpBody) -> DccpPacket {
+        DccpPacket {
             source: 1,
             destination: 2,
             ccval: 0,
@@ -116,8 +132,11 @@ mod tests {
             body,
             options: Vec::new(),
             data: DccpData::NONE,
-        };
-        numbers().admit(&packet, WINDOW, WINDOW)
+        }
+    }
+
+    fn admit(seq: u64, body: DccpBody) -> Validity {
+        numbers().admit(&packet(seq, body), WINDOW, WINDOW)
     }
 
     #[test]
@@ -133,6 +152,22 @@ mod tests {
         assert_eq!(admit(501, ack(1000)), Validity::Valid);
         assert_eq!(admit(501, ack(1050)), Validity::Valid);
         assert_eq!(admit(501, ack(1051)), sync(501));
+    }
+
+    #[test]
+    fn the_first_numbers_bound_the_window_at_the_beginning_alone() {
+        let admit_with = |numbers: &mut Numbers, seq| {
+            let data = packet(seq, DccpBody::Data);
+            numbers.admit(&data, WINDOW, WINDOW) == Validity::Valid
+        };
+        let mut numbers = numbers();
+        assert!(admit_with(&mut numbers, 501), "more than a window after the first");
+        // Once round: the numbers below the first one are those of now.
+        numbers.gsr = DccpSeq::new(5);
+        assert!(admit_with(&mut numbers, (1 << 48) - 10));
+        let mut first = Numbers::new(DccpSeq::new(1000));
+        first.begin(DccpSeq::new(5));
+        assert!(!admit_with(&mut first, 4) && admit_with(&mut first, 6));
     }
 
     #[test]

@@ -141,8 +141,10 @@ pub(super) fn decode(mut bytes: &[u8]) -> Vec<DccpOption> {
         if *kind < FIRST_LONG {
             bytes = rest;
             match *kind {
-                // A Mandatory before padding is meant for the option behind it.
-                PADDING => {}
+                // A Mandatory before padding is padding, too.
+                PADDING => {
+                    options.pop_if(|last| *last == DccpOption::Mandatory);
+                }
                 MANDATORY => options.push(DccpOption::Mandatory),
                 SLOW_RECEIVER => options.push(DccpOption::SlowReceiver),
                 kind => options.push(DccpOption::Other { kind, content: Vec::new() }),
@@ -222,8 +224,11 @@ fn interval(bytes: &[u8]) -> IntervalReport {
 pub(super) fn encode(options: &[DccpOption], out: &mut Vec<u8>) {
     let begin = out.len();
     options.iter().for_each(|option| encode_one(option, out));
-    while !(out.len() - begin).is_multiple_of(4) {
-        out.push(PADDING);
+    let padding = (out.len() - begin).next_multiple_of(4) - (out.len() - begin);
+    out.extend_from_slice(&[PADDING; 3][..padding]);
+    // A Mandatory before padding would be padding itself.
+    if options.last() == Some(&DccpOption::Mandatory) {
+        out[begin..].rotate_right(padding);
     }
 }
 

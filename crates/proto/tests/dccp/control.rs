@@ -73,6 +73,7 @@ fn a_window_halves_at_a_loss_and_loses_no_more_than_was_lost() {
 fn without_acknowledgements_both_come_nearly_to_rest() {
     for ccid in [Ccid::Two, Ccid::Three, Ccid::Four] {
         let mut pair = greedy(ccid);
+        (pair.rate, pair.buffer) = (Rate::from_mbps(20), 100);
         pair.run(SECOND * 3);
         pair.loses = Box::new(|from, _| from == 1);
         pair.run(SECOND * 60);

@@ -4,7 +4,8 @@ use bytes::Bytes;
 use fontis_base::{Duration, Time};
 use fontis_proto::dccp::{
     COOKIE_CODE, Ccid, DccpBody, DccpConfig, DccpConnection, DccpData, DccpEvent, DccpOption,
-    DccpPacket, DccpSeq, ResetCode, accept_with_cookie, no_connection, respond_without_state,
+    DccpPacket, DccpSeq, FeatureStep, ResetCode, accept_with_cookie, no_connection,
+    respond_without_state,
 };
 
 use super::pair::Pair;
@@ -127,6 +128,14 @@ fn a_packet_outside_the_window_gets_a_sync_and_does_no_harm() {
 #[test]
 fn ends_that_lost_more_than_a_window_find_together_again() {
     let mut pair = Pair::of(&DccpConfig { queue: 1000, ..config(Ccid::Three) });
+    // The server never hears that its window should be wider.
+    let widens = |packet: &DccpPacket| {
+        packet.options.iter().any(|option| match option {
+            DccpOption::Feature(step) => step.feature == 3 && step.step == FeatureStep::ChangeL,
+            _ => false,
+        })
+    };
+    pair.loses = Box::new(move |from, packet| from == 0 && widens(packet));
     pair.is_greedy = true;
     pair.run(SECOND * 3);
     pair.loses = Box::new(|from, _| from == 0);

@@ -1,4 +1,4 @@
-use fontis_base::{Rate, Time};
+use fontis_base::{Duration, Rate, Time};
 
 use super::path::{DccpPath, Incoming};
 use super::rate::{RateReceiver, RateSender};
@@ -37,6 +37,14 @@ impl CcidSender {
         match self {
             Self::Window(sender) => sender.ready_at(),
             Self::Rate(sender) => sender.ready_at(),
+        }
+    }
+
+    /// Notes the packets that may be in flight before the peer takes new ones for forged. A rate
+    /// grows so slowly that its Sequence Window can follow.
+    pub(crate) const fn bound(&mut self, packets: u64) {
+        if let Self::Window(sender) = self {
+            sender.bound(packets);
         }
     }
 
@@ -105,6 +113,14 @@ impl CcidSender {
         }
     }
 
+    /// The mean round-trip time.
+    pub(crate) fn rtt(&self) -> Option<Duration> {
+        match self {
+            Self::Window(sender) => sender.rtt(),
+            Self::Rate(sender) => sender.rtt(),
+        }
+    }
+
     /// Its state.
     pub(crate) fn path(&self) -> DccpPath {
         match self {
@@ -130,6 +146,11 @@ impl CcidReceiver {
         if let Self::Rate(receiver) = self {
             receiver.on_arrival(now, seq);
         }
+    }
+
+    /// Whether it acknowledges every few packets, and is itself acknowledged.
+    pub(crate) const fn is_window(&self) -> bool {
+        matches!(self, Self::Window(_))
     }
 
     /// The receive rate, of a control that measures it.

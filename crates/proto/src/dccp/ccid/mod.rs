@@ -1,5 +1,6 @@
 //! The congestion controls of DCCP. Each has a sender's half and a receiver's.
 
+mod dropped;
 mod halves;
 mod path;
 mod rate;

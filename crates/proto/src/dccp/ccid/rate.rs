@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use fontis_base::{Duration, Rate, Time};
 
+use super::dropped::{CORRUPT, RECEIVE_BUFFER, drops, is_slow};
 use super::path::{DccpPath, Incoming};
 use crate::dccp::config::DccpConfig;
 use crate::dccp::number::DccpSeq;
@@ -34,6 +35,8 @@ pub(crate) struct RateSender {
     /// Data packets in the open interval of the last report.
     open: u32,
     lost: u64,
+    /// Bytes in the last packet with data.
+    size: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +60,7 @@ impl RateSender {
             covered: None,
             open: 0,
             lost: 0,
+            size: config.packet_size,
         }
     }
 
@@ -78,6 +82,7 @@ impl RateSender {
         self.count_quarters(now);
         if let Some(bytes) = data {
             self.has_sent_data = true;
+            self.size = bytes;
             self.tfrc.on_sent(now, bytes);
             if self.tells_rtt {
                 let rtt = self.tfrc.rtt().unwrap_or(Duration::ZERO).as_micros();
@@ -113,8 +118,10 @@ impl RateSender {
             DccpOption::ElapsedTime(units) => Some(*units),
             _ => None,
         });
-        // An acknowledgement without these is no report (RFC 4342 section 6).
-        let (Some(received), Some(elapsed)) = (received, elapsed) else { return };
+        // An acknowledgement without a rate is no report. One without an elapsed time should not be
+        // (RFC 4342 section 8.2), but Linux sends no others: the time is a part of the round trip.
+        let Some(received) = received else { return };
+        let elapsed = elapsed.unwrap_or(0);
         let is_old = self.covered.is_some_and(|covered| covered.is_after(ack));
         let Ok(place) = self.sent.binary_search_by(|sent| sent.seq.offset_from(ack).cmp(&0)) else {
             return;
@@ -123,6 +130,7 @@ impl RateSender {
             return;
         }
         let Departure { at, counter, .. } = self.sent[place];
+        let received = self.follow_troubles(f64::from(received), ack, options);
         self.covered = Some(ack);
         // The newest stays: the next report may be of the same packet.
         self.sent.drain(..place);
@@ -140,14 +148,26 @@ impl RateSender {
         let elapsed = Duration::from_nanos(u64::from(elapsed) * TEN_MICROS);
         self.tfrc.on_report(
             now,
-            &TfrcReport {
-                sent: at,
-                rtt: now.since(at) - elapsed,
-                received: f64::from(received),
-                loss,
-                is_new_event,
-            },
+            &TfrcReport { sent: at, rtt: now.since(at) - elapsed, received, loss, is_new_event },
         );
+    }
+
+    /// The receive rate that counts if the other end's application could not follow: twice of it is
+    /// the most that this end may send (RFC 4342 section 5.2).
+    fn follow_troubles(&self, received: f64, ack: DccpSeq, options: &[DccpOption]) -> f64 {
+        let is_new = |seq: DccpSeq| self.covered.is_none_or(|covered| seq.is_after(covered));
+        let new = drops(ack, options).filter(|(seq, code)| is_new(*seq) && *code < CORRUPT);
+        let (mut full, mut any) = (0.0, is_slow(options));
+        for (_, code) in new {
+            any = true;
+            full += f64::from(u8::from(code == RECEIVE_BUFFER));
+        }
+        let Some(rtt) = self.tfrc.rtt().filter(|rtt| any && *rtt > Duration::ZERO) else {
+            return received;
+        };
+        let packet = f64::from(self.size) / rtt.as_secs_f64();
+        let bound = (received - full * packet).max(received.min(packet));
+        received.min(bound / 2.0)
     }
 
     /// The loss event rate, and the data packets of the open interval. The intervals are exact; the
@@ -179,6 +199,10 @@ impl RateSender {
             false => exact().or(rounded),
         };
         (loss.unwrap_or(0.0), open)
+    }
+
+    pub(super) fn rtt(&self) -> Option<Duration> {
+        self.tfrc.rtt()
     }
 
     pub(super) fn timeout(&self) -> Time {
@@ -214,6 +238,9 @@ pub(crate) struct RateReceiver {
     newest: DccpSeq,
     newest_at: Time,
     has_data: bool,
+    /// Whether data have come since the last report. Without data none is due (RFC 4342 section
+    /// 6): two ends would report to each other that reports have come.
+    owes: bool,
 }
 
 impl RateReceiver {
@@ -225,6 +252,7 @@ impl RateReceiver {
             newest: first,
             newest_at: Time::ZERO,
             has_data: false,
+            owes: false,
         }
     }
 
@@ -243,6 +271,7 @@ impl RateReceiver {
 
     pub(super) fn handle(&mut self, now: Time, packet: &Incoming<'_>) {
         self.has_data |= packet.data.is_some();
+        self.owes |= packet.data.is_some();
         if !self.has_data {
             return;
         }
@@ -266,14 +295,15 @@ impl RateReceiver {
     }
 
     pub(super) fn due(&self) -> Time {
-        self.tfrc.due()
+        if self.owes { self.tfrc.due() } else { Time::MAX }
     }
 
     pub(super) fn acknowledge(&mut self, now: Time, options: &mut Vec<DccpOption>) {
         // Between reports an acknowledgement says nothing of rates: it would end an observation.
-        if self.tfrc.due() > now {
+        if self.due() > now {
             return;
         }
+        self.owes = false;
         let (rate, loss) = self.tfrc.report(now);
         let elapsed = now.since(self.newest_at).as_nanos() / TEN_MICROS;
         options.push(DccpOption::ElapsedTime(u32::try_from(elapsed).unwrap_or(u32::MAX)));
@@ -298,5 +328,70 @@ impl RateReceiver {
         }
         let intervals = self.tfrc.intervals(now).map(report).collect();
         options.push(DccpOption::LossIntervals { skip: 0, intervals });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sender of CCID 3 that has more to send, whose packets up to `sent` were reported after
+    /// 100 ms, the last five with `options`.
+    fn reported(sent: u64, options: &[DccpOption]) -> RateSender {
+        let config = DccpConfig { packet_size: 1000, ..DccpConfig::default() };
+        let mut sender = RateSender::new(&config, false, Time::ZERO);
+        let mut now = Time::ZERO;
+        for seq in 1..=sent {
+            sender.on_sent(now, DccpSeq::new(seq), Some(1000), &mut Vec::new());
+            now += Duration::from_millis(100);
+            let report = [DccpOption::ReceiveRate(100_000), DccpOption::LossEventRate(u32::MAX)];
+            let last = if seq + 5 > sent { options } else { &[] };
+            sender.on_limited(now);
+            sender.on_ack(now, DccpSeq::new(seq), &[&report, last].concat());
+        }
+        sender
+    }
+
+    #[test]
+    fn a_report_without_an_elapsed_time_is_one() {
+        let path = reported(1, &[]).path();
+        assert_eq!(path.rtt, Some(Duration::from_millis(100)));
+    }
+
+    #[test]
+    fn an_application_that_cannot_follow_bounds_the_rate() {
+        let rate = |options: &[DccpOption]| reported(20, options).path().rate.as_bps() as f64;
+        let free = rate(&[]);
+        let slow = rate(&[DccpOption::SlowReceiver]);
+        // Three packets that the receive buffer dropped, or that were corrupt.
+        let full = rate(&[DccpOption::DataDropped(vec![0xa2])]);
+        let corrupt = rate(&[DccpOption::DataDropped(vec![0xb2])]);
+        let rates = [free, slow, full, corrupt];
+        assert!(slow < 0.6 * free && full < slow && corrupt == free, "{rates:?}");
+    }
+
+    #[test]
+    fn reports_do_not_answer_reports() {
+        let config = DccpConfig::default();
+        let mut receiver = RateReceiver::new(&config, false, DccpSeq::new(0));
+        let mut arrive = |seq: u64, data: Option<u32>, is_due: bool| {
+            let now = Time::from_nanos(seq * 50_000);
+            let seq = DccpSeq::new(seq);
+            receiver.on_arrival(now, seq);
+            // A round trip has passed since the packet before.
+            let ccval = (seq.get() % 4 * 4) as u8;
+            let incoming =
+                Incoming { arrived: now, seq, ccval, data, is_marked: false, options: &[] };
+            receiver.handle(now, &incoming);
+            assert_eq!(receiver.due() <= now, is_due, "packet {seq:?}");
+            let mut options = Vec::new();
+            receiver.acknowledge(now, &mut options);
+            assert_eq!(!options.is_empty(), is_due, "packet {seq:?}");
+        };
+        arrive(1, Some(100), true);
+        arrive(2, None, false);
+        arrive(3, None, false);
+        arrive(4, Some(100), true);
+        arrive(5, None, false);
     }
 }

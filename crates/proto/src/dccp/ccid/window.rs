@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use fontis_base::{Duration, Rate, Time};
 
+use super::dropped::{drops, is_slow};
 use super::path::{DccpPath, Incoming};
 use crate::congestion::control::CongestionControl;
 use crate::congestion::sample::{Acknowledgement, Phase};
@@ -31,6 +32,8 @@ pub(crate) struct WindowSender {
     counts_losses: bool,
     /// Data packets whose fate is open, the oldest first.
     flight: VecDeque<Flying>,
+    /// How many of these have come.
+    come: usize,
     /// Data packets sent, and known to have come or to be lost.
     sent: u64,
     done: u64,
@@ -48,6 +51,8 @@ pub(crate) struct WindowSender {
     /// Data packets since this end last acknowledged.
     unacknowledging: u64,
     size: u32,
+    /// The greatest window.
+    most: u64,
     lost: u64,
     timeouts: u64,
 }
@@ -73,6 +78,7 @@ impl WindowSender {
             congestion,
             counts_losses: config.window.fld().is_some(),
             flight: VecDeque::new(),
+            come: 0,
             sent: 0,
             done: 0,
             srtt: None,
@@ -85,17 +91,23 @@ impl WindowSender {
             is_limited: false,
             unacknowledging: 0,
             size,
+            most: u64::MAX,
             lost: 0,
             timeouts: 0,
         }
     }
 
     fn window(&self) -> u64 {
-        (self.congestion.cwnd() / PACKET).max(1)
+        (self.congestion.cwnd() / PACKET).min(self.most).max(1)
+    }
+
+    /// Bounds the window, so that a peer's acknowledgements are within the Sequence Window.
+    pub(super) const fn bound(&mut self, packets: u64) {
+        self.most = packets;
     }
 
     fn pipe(&self) -> u64 {
-        self.flight.iter().filter(|packet| !packet.has_come).count() as u64
+        (self.flight.len() - self.come) as u64
     }
 
     pub(super) fn ready_at(&self) -> Time {
@@ -140,6 +152,7 @@ impl WindowSender {
                     continue;
                 }
                 packet.has_come = true;
+                self.come += 1;
                 came += 1;
                 if sample.is_none() {
                     sample = Some(now.since(packet.at));
@@ -148,6 +161,12 @@ impl WindowSender {
                     marked = Some(marked.map_or(seq, |other: DccpSeq| other.latest(seq)));
                 }
             }
+        }
+        // What did not reach the application counts as marked (RFC 4340 section 11.7), and so does
+        // an application that cannot follow (RFC 4341 section 5.2).
+        let troubles = drops(ack, options).map(|(seq, _)| seq);
+        for seq in troubles.chain(is_slow(options).then_some(ack)) {
+            marked = Some(marked.map_or(seq, |other: DccpSeq| other.latest(seq)));
         }
         let elapsed = options.iter().find_map(|option| match option {
             DccpOption::ElapsedTime(units) => Some(Duration::from_micros(u64::from(*units) * 10)),
@@ -202,6 +221,7 @@ impl WindowSender {
         });
         while self.flight.front().is_some_and(|packet| packet.has_come) {
             self.flight.pop_front();
+            self.come -= 1;
         }
         if self.expires.is_none() && !self.flight.is_empty() {
             self.expires = Some(now + self.rto());
@@ -217,13 +237,19 @@ impl WindowSender {
 
     /// Removes the packets that three later ones have overtaken: their number, and the newest.
     fn take_losses(&mut self) -> Option<(u64, DccpSeq)> {
+        // Mostly nothing has come but what the caller removes.
+        if self.come < NUMDUPACK || self.flight.iter().take(self.come).all(|packet| packet.has_come)
+        {
+            return None;
+        }
         let came = self.flight.iter().enumerate().rev().filter(|(_, packet)| packet.has_come);
-        let (place, _) = came
-            .take(NUMDUPACK)
-            .last()
-            .filter(|_| self.flight.iter().filter(|packet| packet.has_come).count() >= NUMDUPACK)?;
+        let (place, _) = came.take(NUMDUPACK).last()?;
         let mut lost = None;
-        for packet in self.flight.drain(..place).filter(|packet| !packet.has_come) {
+        for packet in self.flight.drain(..place) {
+            if packet.has_come {
+                self.come -= 1;
+                continue;
+            }
             let count = lost.map_or(0, |(count, _)| count);
             lost = Some((count + 1, packet.seq));
         }
@@ -269,8 +295,13 @@ impl WindowSender {
         self.lost += pipe;
         self.done += pipe;
         self.flight.clear();
+        self.come = 0;
         self.reduced_to = Some(self.newest);
         self.expires = None;
+    }
+
+    pub(super) const fn rtt(&self) -> Option<Duration> {
+        self.srtt
     }
 
     /// Once a window, so that the receiver's Ack Vectors stay short (RFC 4341 section 6.1).
@@ -360,5 +391,35 @@ impl WindowReceiver {
 
     pub(super) fn set_ratio(&mut self, ratio: u64) {
         self.ratio = ratio.max(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elapsed_times_are_told_in_both_forms() {
+        for (millis, units, len) in [(600, 60_000, 4), (700, 70_000, 6)] {
+            let mut receiver = WindowReceiver::new(2);
+            let seq = DccpSeq::new(7);
+            let begin = Time::from_nanos(5);
+            let packet = Incoming {
+                arrived: begin,
+                seq,
+                ccval: 0,
+                data: Some(100),
+                is_marked: false,
+                options: &[],
+            };
+            receiver.handle(begin, &packet);
+            let mut options = Vec::new();
+            receiver.acknowledge(begin + Duration::from_millis(millis), seq, &mut options);
+            let elapsed = options.pop().expect("an option");
+            assert_eq!(elapsed, DccpOption::ElapsedTime(units));
+            let mut bytes = Vec::new();
+            crate::dccp::option::encode(&[elapsed], &mut bytes);
+            assert_eq!(bytes[1], len);
+        }
     }
 }

@@ -2,9 +2,7 @@
 
 use fontis_base::{Duration, Rate, Time};
 
-use super::{
-    Arrived, DccpConnection, DccpEvent, FIRST_REPEAT, MOST_RECEIVED, PART_OPEN_REPEAT, State,
-};
+use super::{Arrived, DccpConnection, DccpEvent, MOST_RECEIVED, PART_OPEN_REPEAT, State};
 use crate::dccp::ccid::{CcidReceiver, Incoming};
 use crate::dccp::feature::Feature;
 use crate::dccp::number::DccpSeq;
@@ -14,6 +12,8 @@ use crate::dccp::packet::{DccpBody, DccpPacket, ResetCode};
 
 /// Between two Syncs that answer invalid packets (RFC 4340 section 7.5.4 asks for a limit).
 const SYNC_INTERVAL: Duration = Duration::from_millis(125);
+/// Init Cookies that a header holds with all else.
+const MOST_COOKIES: usize = 3;
 /// Replies that may wait.
 const MOST_REPLIES: usize = 8;
 
@@ -21,6 +21,9 @@ impl DccpConnection {
     /// Takes a packet that has arrived; `is_marked` says that it carries a congestion mark.
     pub fn handle(&mut self, now: Time, packet: &DccpPacket, is_marked: bool) {
         if packet.is_short {
+            if self.features.remote(Feature::AllowShortNumbers) == 0 {
+                return;
+            }
             let mut long = packet.clone();
             long.extend(self.numbers.gsr, self.numbers.gss);
             return self.handle_long(now, &long, is_marked);
@@ -69,7 +72,8 @@ impl DccpConnection {
                 return;
             }
             DccpBody::Response { .. } => {
-                // The acknowledgement of the first one was lost.
+                // The acknowledgement of the first one was lost. That of this one has its cookies.
+                self.keep_cookies(packet);
                 self.must_ack = true;
                 return;
             }
@@ -115,16 +119,21 @@ impl DccpConnection {
         {
             return self.reset(code, details);
         }
-        self.cookie = packet.options.iter().find_map(|option| match option {
-            DccpOption::InitCookie(cookie) => Some(cookie.clone()),
-            _ => None,
-        });
+        self.keep_cookies(packet);
         self.state = State::PartOpen;
         self.start_ccids(now);
         self.must_ack = true;
         (self.repeat_after, self.repeats) = (PART_OPEN_REPEAT, 0);
         self.repeat_at = now + PART_OPEN_REPEAT;
         self.events.push_back(DccpEvent::Connected);
+    }
+
+    fn keep_cookies(&mut self, response: &DccpPacket) {
+        let cookies = response.options.iter().filter_map(|option| match option {
+            DccpOption::InitCookie(cookie) => Some(cookie.clone()),
+            _ => None,
+        });
+        self.cookies = cookies.take(MOST_COOKIES).collect();
     }
 
     /// Opens the connection at the first packet that shows the peer's agreement.
@@ -139,14 +148,12 @@ impl DccpConnection {
             // Only an open server sends anything but a Response.
             State::PartOpen if has_heard || body == DccpBody::Data => {
                 self.state = State::Open;
-                self.cookie = None;
+                self.cookies.clear();
             }
             _ => return,
         }
         self.repeat_at = Time::MAX;
-        if self.features.is_pending() {
-            self.negotiate_at = now + FIRST_REPEAT;
-        }
+        self.negotiate(now);
     }
 
     /// Congestion control and data.
@@ -211,6 +218,8 @@ impl DccpConnection {
         self.stats.bytes_received += u64::from(len);
         if self.received.len() < MOST_RECEIVED {
             self.received.push_back(packet.data.clone());
+        } else {
+            self.is_slow = true;
         }
     }
 

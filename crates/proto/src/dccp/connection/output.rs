@@ -6,9 +6,14 @@ use super::{DccpConnection, FIRST_REPEAT, MOST_REPEAT, MOST_REPEATS, State};
 use crate::dccp::ccid::{CcidReceiver, CcidSender};
 use crate::dccp::feature::Feature;
 use crate::dccp::number::DccpSeq;
+use crate::dccp::numbers::Numbers;
 use crate::dccp::option::DccpOption;
 use crate::dccp::packet::{DccpBody, DccpData, DccpPacket, ResetCode};
 use crate::rate::reorder::ReorderBuffer;
+
+/// Round trips that a new Sequence Window holds: about five (RFC 4340 section 7.5.2) when the peer
+/// has agreed to it, as the rate may have doubled until then.
+const WINDOW_ROUND_TRIPS: u64 = 8;
 
 impl DccpConnection {
     /// The next packet that leaves at `now`, if any.
@@ -48,9 +53,11 @@ impl DccpConnection {
         if !matches!(self.state, State::PartOpen | State::Open) {
             return None;
         }
+        self.follow_window(now);
         if self.negotiate_at <= now {
             let is_pending = self.features.is_pending();
-            self.negotiate_at = if is_pending { now + FIRST_REPEAT } else { Time::MAX };
+            self.negotiate_at = if is_pending { now + self.negotiate_after } else { Time::MAX };
+            self.negotiate_after = (self.negotiate_after * 2).min(MOST_REPEAT);
             self.must_ack |= is_pending;
         }
         if let Some(packet) = self.poll_data(now) {
@@ -94,6 +101,8 @@ impl DccpConnection {
     fn poll_data(&mut self, now: Time) -> Option<DccpPacket> {
         self.queue.front_len()?;
         let sender = self.sender.as_mut()?;
+        // A packet more than this above the last one that arrived is not valid (section 7.5.1).
+        sender.bound(self.features.local(Feature::SequenceWindow) / 4 * 3);
         if sender.ready_at() > now {
             sender.on_limited(now);
             return None;
@@ -154,11 +163,17 @@ impl DccpConnection {
         };
         let mut options = Vec::new();
         if body != DccpBody::Data {
-            self.negotiate(seq, body, &mut options);
+            self.append_steps(seq, body, &mut options);
         }
+        if self.state == State::PartOpen {
+            options.extend(self.cookies.iter().cloned().map(DccpOption::InitCookie));
+        }
+        self.count_without_data(body, &mut options);
         if let DccpBody::Ack { .. } | DccpBody::DataAck { .. } = body {
-            options.extend(self.cookie.clone().map(DccpOption::InitCookie));
             self.must_ack = false;
+            if core::mem::take(&mut self.is_slow) {
+                options.push(DccpOption::SlowReceiver);
+            }
             if let Some(sender) = &mut self.sender {
                 sender.on_acknowledging();
             }
@@ -190,8 +205,60 @@ impl DccpConnection {
         }
     }
 
+    /// Sends proposals again in a while, if any waits for its answer.
+    pub(super) fn negotiate(&mut self, now: Time) {
+        let rtt = self.sender.as_ref().and_then(CcidSender::rtt);
+        self.negotiate_after = rtt.unwrap_or(FIRST_REPEAT).max(FIRST_REPEAT);
+        let is_pending = self.features.is_pending();
+        self.negotiate_at = if is_pending { now + self.negotiate_after } else { Time::MAX };
+    }
+
+    /// Widens the Sequence Window before a round trip holds more packets than it does (RFC 4340
+    /// section 7.5.2): after a burst of losses the peer would take the next ones for forged.
+    fn follow_window(&mut self, now: Time) {
+        let Numbers { gss, gar, .. } = self.numbers;
+        let packets = match self.sender.as_ref().and_then(CcidSender::rtt) {
+            Some(rtt) => {
+                let (begin, before) = *self.lap.get_or_insert((now, gss));
+                if now.since(begin) < rtt {
+                    return;
+                }
+                self.lap = Some((now, gss));
+                gss.offset_from(before)
+            }
+            // Its own acknowledgements are acknowledged once in a round trip or so.
+            None if self.receiver.as_ref().is_some_and(CcidReceiver::is_window) => {
+                gss.offset_from(gar)
+            }
+            None => return,
+        };
+        let packets = packets.max(0).unsigned_abs();
+        if 4 * packets > self.features.local(Feature::SequenceWindow)
+            && self.features.widen(WINDOW_ROUND_TRIPS * packets)
+        {
+            self.must_ack = true;
+            self.negotiate(now);
+        }
+    }
+
+    /// Tells how many packets without data precede this one, if the peer asked for that (RFC 4340
+    /// section 7.7).
+    fn count_without_data(&mut self, body: DccpBody, options: &mut Vec<DccpOption>) {
+        if self.without_data > 0 && self.features.local(Feature::SendNdpCount) == 1 {
+            options.push(DccpOption::NdpCount(self.without_data));
+        }
+        let is_data = matches!(
+            body,
+            DccpBody::Request { .. }
+                | DccpBody::Response { .. }
+                | DccpBody::Data
+                | DccpBody::DataAck { .. }
+        );
+        self.without_data = if is_data { 0 } else { self.without_data + 1 };
+    }
+
     /// Appends the steps of negotiation where they have a place. A Reset ends all of that.
-    fn negotiate(&mut self, seq: DccpSeq, body: DccpBody, options: &mut Vec<DccpOption>) {
+    fn append_steps(&mut self, seq: DccpSeq, body: DccpBody, options: &mut Vec<DccpOption>) {
         let has_place = !matches!(
             body,
             DccpBody::Reset { .. } | DccpBody::Close { .. } | DccpBody::CloseReq { .. }
