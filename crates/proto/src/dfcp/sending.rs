@@ -321,7 +321,8 @@ impl SendChannel {
     /// Cuts or announces the blocks that may come next, and asks for their data.
     ///
     /// Blocks of an object have symbols of `wide` bytes if a packet holds that much more than the
-    /// object's own. No more than `ahead` further bytes are asked for, of all objects.
+    /// object's own. Of all objects `ahead` further bytes are asked for, which this uses up; each
+    /// has [`LEAST_CHARGED`] blocks whatever is left.
     pub(super) fn prepare(
         &mut self,
         loss: &LossModel,

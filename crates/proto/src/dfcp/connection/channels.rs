@@ -322,10 +322,10 @@ impl DfcpConnection {
         let ahead = (AHEAD * in_flight).max((bits / 8).clamp(LEAST_AHEAD.0, LEAST_AHEAD.1));
         let Self { send, loss, events, jobs, account, .. } = self;
         send.admit();
-        let held = send.values_mut().map(|channel| channel.held()).sum::<u64>();
-        let mut room_ahead = ahead.saturating_sub(held);
+        let held = send.values().map(SendChannel::held).sum::<u64>();
+        let mut left = ahead.saturating_sub(held);
         for channel in send.values_mut() {
-            channel.prepare(loss, wide, room, account, &mut room_ahead);
+            channel.prepare(loss, wide, room, account, &mut left);
             while let Some(want) = channel.next_want() {
                 match want {
                     Want::Data { block } => {
