@@ -1,4 +1,4 @@
-//! `auto` alone on random paths whose delay jitters, as those of radios do.
+//! `auto` alone and in crowds on random paths whose delay jitters, as those of radios do.
 //!
 //! `FONTIS_RUNS` sets how many paths (10 by default), `FONTIS_SEED` the first seed. A failure names
 //! the seed that repeats it:
@@ -34,11 +34,11 @@ impl Path {
         Self { rate, rtt, jitter, reorders: s.below(2) == 1, loss: 0.0 }
     }
 
-    /// One that loses packets, and whose delay jitters by less than the queue that a flow keeps.
+    /// One that loses packets as well.
     fn lossy(s: &mut Stream) -> Self {
         let mut between = |low: f64, high: f64| low * (high / low).powf(s.unit());
         let (rate, rtt) = (between(10.0, 100.0), between(20.0, 150.0));
-        let (jitter, loss) = (between(0.3, 4.0), between(0.01, 0.15));
+        let (jitter, loss) = (between(0.3, 40.0), between(0.01, 0.15));
         Self { rate, rtt, jitter, reorders: s.below(2) == 1, loss }
     }
 
@@ -113,43 +113,90 @@ fn a_lone_flow_fills_a_lossy_path_whose_delay_jitters() {
     assert!(mean > 0.7, "mean {mean}");
 }
 
+/// Several flows over one path whose delay jitters.
+#[derive(Debug)]
+struct Crowd {
+    flows: u32,
+    /// Mbit/s, and milliseconds.
+    rate: f64,
+    rtt: f64,
+    jitter: f64,
+    /// In packets.
+    buffer: f64,
+    queue: &'static str,
+    /// The loss towards the receivers.
+    loss: f64,
+}
+
+impl Crowd {
+    fn random(s: &mut Stream) -> Self {
+        let flows = 2 + s.below(19) as u32;
+        let mut between = |low: f64, high: f64| low * (high / low).powf(s.unit());
+        let (rate, rtt, jitter) = (between(20.0, 200.0), between(20.0, 100.0), between(0.3, 40.0));
+        let bdp = rate * rtt / 12.0;
+        // The class of docs/rate.md: 20 packets at least, and eight of the whole for each flow.
+        let rate = if bdp < 5.0 * f64::from(flows) { rate * 5.0 } else { rate };
+        let bdp = rate * rtt / 12.0;
+        let least = (8.0 * f64::from(flows) - bdp).max(20.0);
+        let buffer = (bdp * between(0.1, 2.0)).max(least);
+        let queue = ["fifo", "fifo", "codel"][s.below(3) as usize];
+        Self { flows, rate, rtt, jitter, buffer, queue, loss: 0.0 }
+    }
+
+    /// The shares of the packets that the queue drops, and of the rate that the flows get.
+    fn run(&self, seed: u64) -> (f64, f64) {
+        let Self { flows, rate, rtt, jitter, buffer, queue, loss } = self;
+        let delay = rtt / 2.0;
+        let text = format!(
+            "[scenario]\nseed = {seed}\nduration = \"40 s\"\nwarmup = \"20 s\"\nsample = \"1 s\"\n\
+             [[link]]\nname = \"forth\"\nfrom = \"a\"\nto = \"m\"\none_way = true\n\
+             rate = \"{rate:.4} Mbit/s\"\ndelay = \"{delay:.4} ms\"\n\
+             buffer = \"{buffer:.0} packets\"\nqueue = \"{queue}\"\njitter = \"{jitter:.4} ms\"\n\
+             [[link]]\nname = \"loses\"\nfrom = \"m\"\nto = \"b\"\none_way = true\n\
+             rate = \"10 Gbit/s\"\nloss = \"{:.4} %\"\n\
+             [[link]]\nname = \"back\"\nfrom = \"b\"\nto = \"a\"\none_way = true\n\
+             rate = \"1 Gbit/s\"\ndelay = \"{delay:.4} ms\"\n\
+             [[flow]]\nname = \"get\"\ncount = {flows}\nprotocol = \"dfcp\"\nfrom = \"a\"\n\
+             to = \"b\"\nstart = \"0 s\"\n",
+            100.0 * loss,
+        );
+        let runs = Scenario::parse(&text).expect("it is right").runs().expect("a run");
+        let recording = runs[0].experiment.run(|| false).expect("nothing stops it");
+        let drops = recording.metric("drop_rate", "forth").expect("there is one");
+        let goodput = recording.metric("goodput", "all").expect("there is one");
+        (drops, goodput / rate)
+    }
+}
+
 #[test]
 fn crowds_on_a_path_whose_delay_jitters_drop_little() {
     let (first, runs) = (number("FONTIS_SEED", 1), number("FONTIS_RUNS", 6));
     for seed in first..first + runs {
         let mut s = Stream::new(seed, "jittery crowds");
-        let count = 2 + s.below(19) as u32;
-        let mut between = |low: f64, high: f64| low * (high / low).powf(s.unit());
-        let (rate, rtt, jitter) = (between(20.0, 200.0), between(20.0, 100.0), between(0.3, 5.0));
-        let bdp = rate * rtt / 12.0;
-        // The class of docs/rate.md: 20 packets at least, and eight of the whole for each flow.
-        let rate = if bdp < 5.0 * f64::from(count) { rate * 5.0 } else { rate };
-        let bdp = rate * rtt / 12.0;
-        let least = (8.0 * f64::from(count) - bdp).max(20.0);
-        let buffer = (bdp * between(0.1, 2.0)).max(least);
-        let queue = ["fifo", "fifo", "codel"][s.below(3) as usize];
-        let text = format!(
-            "[scenario]\nseed = {seed}\nduration = \"40 s\"\nwarmup = \"20 s\"\nsample = \"1 s\"\n\
-             [[link]]\nname = \"forth\"\nfrom = \"a\"\nto = \"b\"\none_way = true\n\
-             rate = \"{rate:.4} Mbit/s\"\ndelay = \"{:.4} ms\"\nbuffer = \"{buffer:.0} packets\"\n\
-             jitter = \"{jitter:.4} ms\"\nqueue = \"{queue}\"\n\
-             [[link]]\nname = \"back\"\nfrom = \"b\"\nto = \"a\"\none_way = true\n\
-             rate = \"1 Gbit/s\"\ndelay = \"{:.4} ms\"\n\
-             [[flow]]\nname = \"get\"\ncount = {count}\nprotocol = \"dfcp\"\nfrom = \"a\"\n\
-             to = \"b\"\nstart = \"0 s\"\n",
-            rtt / 2.0,
-            rtt / 2.0,
-        );
-        let runs = Scenario::parse(&text).expect("it is right").runs().expect("a run");
-        let recording = runs[0].experiment.run(|| false).expect("nothing stops it");
-        let drops = recording.metric("drop_rate", "forth").expect("there is one");
-        println!(
-            "seed {seed}: {count} flows, {rate:.0} Mbit/s, {rtt:.0} ms, {jitter:.1} ms of jitter, \
-             {queue} of {:.2} BDP: {drops:.4} dropped",
-            buffer / bdp
-        );
-        assert!(drops < 0.03, "seed {seed}: {drops} of all packets were dropped");
+        let crowd = Crowd::random(&mut s);
+        let (drops, share) = crowd.run(seed);
+        println!("seed {seed}: {crowd:.2?}: {drops:.4} dropped, {share:.3}");
+        assert!(drops < 0.1, "seed {seed}: {drops} of all packets were dropped");
     }
+}
+
+#[test]
+fn crowds_on_a_lossy_path_whose_delay_jitters_drop_little() {
+    let (first, runs) = (number("FONTIS_SEED", 1), number("FONTIS_RUNS", 6));
+    let mut sum = 0.0;
+    for seed in first..first + runs {
+        let mut s = Stream::new(seed, "jittery lossy crowds");
+        let mut crowd = Crowd::random(&mut s);
+        crowd.loss = 0.01 + 0.09 * s.unit();
+        let (drops, share) = crowd.run(seed);
+        let share = share / (1.0 - crowd.loss);
+        println!("seed {seed}: {crowd:.2?}: {drops:.4} dropped, {share:.3}");
+        assert!(drops < 0.1, "seed {seed}: {drops} of all packets were dropped");
+        sum += share;
+    }
+    let mean = sum / runs as f64;
+    println!("mean {mean:.3}");
+    assert!(mean > 0.6, "mean {mean}");
 }
 
 #[test]

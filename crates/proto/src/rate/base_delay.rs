@@ -42,8 +42,13 @@ impl BaseDelay {
 
     /// The queueing delay of a packet with this delay: what it exceeds the least and the jitter by.
     pub(super) fn queueing(&self, one_way_ns: i64) -> Duration {
-        let base = self.least().unwrap_or(one_way_ns);
-        nanoseconds(one_way_ns.saturating_sub(base + self.jitter))
+        self.waiting(one_way_ns.saturating_sub(self.jitter))
+    }
+
+    /// What a packet with this delay has waited, in a queue or otherwise: what it exceeds the least
+    /// by.
+    pub(super) fn waiting(&self, one_way_ns: i64) -> Duration {
+        nanoseconds(one_way_ns.saturating_sub(self.least().unwrap_or(one_way_ns)))
     }
 }
 

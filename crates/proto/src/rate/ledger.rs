@@ -1,6 +1,7 @@
 use fontis_base::{Duration, Time};
 
 use super::feedback::FeedbackSummary;
+use super::floor::Floor;
 
 /// Packets after which half of what calm packets told has been forgotten.
 const MEMORY: f64 = 2500.0;
@@ -73,6 +74,9 @@ const LONGEST_RUN: f64 = 20.0;
 pub(super) struct LossLedger {
     /// The longest queueing delays of the present window and of the one before, in seconds.
     longest: [f64; 2],
+    /// The longest that stood for longer than the path holds a packet back, as for `longest`.
+    standing: [f64; 2],
+    floor: Floor,
     window_began: Time,
     calm: Fading,
     /// The same of few packets, to see that less is lost now.
@@ -93,10 +97,12 @@ pub(super) struct LossLedger {
     halved_at: Time,
     may_pause: bool,
     distrusted_until: Option<Time>,
-    /// Packets wait for other reasons than a queue, so that a short one does not show.
+    /// Packets wait for other reasons than a queue.
+    jitters: bool,
+    /// So that a short one does not show.
     is_jittery: bool,
     /// Until this time a queue is known to have stood that was far longer than those waits: a
-    /// buffer that overflows shows all the same.
+    /// buffer that overflows shows all the same. None: it has just begun.
     shows_until: Option<Time>,
     /// Until this time the flow is known to fill a queue itself. None: it has just begun.
     owns_until: Option<Time>,
@@ -141,46 +147,46 @@ impl Fading {
 
 impl LossLedger {
     /// Takes a feedback of a flow that has `share` packets of the bottleneck in a second.
-    /// `queueing` tells the queueing delay, in seconds, of a one-way delay, and `is_eased` whether
-    /// a packet was sent while less was sent on purpose.
+    /// `waiting` tells by how much a one-way delay exceeds the path's, in seconds, and `is_eased`
+    /// whether a packet was sent while less was sent on purpose.
     pub(super) fn observe(
         &mut self,
         sample: &FeedbackSummary,
         share: f64,
-        queueing: impl Fn(i64) -> f64,
+        waiting: impl Fn(i64) -> f64,
         is_eased: impl Fn(u64) -> bool,
     ) {
         let window = EXTENT.0.max(sample.srtt * EXTENT.1);
         if sample.now.since(self.window_began) > window {
             self.longest = [0.0, self.longest[0]];
+            self.standing = [0.0, self.standing[0]];
             self.window_began = sample.now;
         }
+        // Delays count as a queue beyond the jitter.
+        let jitter = sample.jitter.as_secs_f64();
+        let queueing = |delay| (waiting(delay) - jitter).max(0.0);
         let delays = &sample.one_way_ns;
         if let Some(longest) = delays.iter().map(|(_, delay)| *delay).max() {
             self.longest[0] = self.longest[0].max(queueing(longest));
+        }
+        if let Some(least) = self.floor.observe(sample) {
+            self.standing[0] = self.standing[0].max(waiting(least));
         }
         let owns_until = self.owns_until.get_or_insert(sample.now + sample.at_least(DISTRUST));
         if self.longest[0].max(self.longest[1]) * share >= OWN_QUEUE {
             *owns_until = sample.now + sample.at_least(DISTRUST);
         }
-        // Delays count as a queue beyond the jitter j: what shows as q has met q + j at most. So it
-        // met half of the longest queue at most, and no queue that is managed.
-        let jitter = sample.jitter.as_secs_f64();
-        let queue = (self.extent() - JITTERS * jitter).max(0.0);
-        let limit = (queue / 2.0).min(LONGEST_CALM - jitter);
-        if queue > jitter && limit > 0.0 {
-            self.shows_until = Some(sample.now + sample.at_least(DISTRUST));
-        }
-        let limit = limit.max(0.0);
+        let limit = self.longest_calm(sample, jitter);
         let mut nearest = Nearest { delays, at: delays.len() };
         let (mut packets, mut lost) = (0.0, 0.0);
         for (number, received) in &sample.decided {
-            let Some(queue) = nearest.delay(*number).map(&queueing) else { continue };
+            let Some(delay) = nearest.delay(*number) else { continue };
             if !received {
+                let queue = queueing(delay);
                 let met = self.met_by_lost.get_or_insert(queue);
                 *met += (queue - *met) * RECENT_LOSS;
             }
-            if queue <= limit {
+            if waiting(delay) <= limit {
                 if is_eased(*number) {
                     self.easing.packets += 1.0;
                     self.easing.lost += f64::from(!received);
@@ -213,14 +219,43 @@ impl LossLedger {
             }
         }
         self.distrusted_until = self.distrusted_until.filter(|until| sample.now < *until);
-        self.shows_until = self.shows_until.filter(|until| sample.now < *until);
-        self.is_jittery = jitter > 0.0 && self.shows_until.is_none();
+        let shows = self.shows_until.is_some_and(|until| sample.now < until);
+        self.jitters = jitter > 0.0;
+        let was_jittery = core::mem::replace(&mut self.is_jittery, jitter > 0.0 && !shows);
+        if was_jittery && !self.is_jittery {
+            // What seemed calm may have met a queue as long as the jitter.
+            self.refute(MOST_DISTRUSTED);
+            let keep = (LEAST / self.calm.packets.max(1.0)).min(1.0);
+            self.calm.packets *= keep;
+            self.calm.lost *= keep;
+        }
         let since = |at: Time| sample.now.since(at.max(self.halved_at));
         let period = sample.at_least(PERIOD);
         if since(self.calm_at) > period * 2 || since(self.visible_at) > period {
             self.halve();
             self.halved_at = sample.now;
         }
+    }
+
+    /// How long a packet may have waited to count as calm, in seconds: half of the longest queue at
+    /// most, and no longer than in one that is managed.
+    fn longest_calm(&mut self, sample: &FeedbackSummary, jitter: f64) -> f64 {
+        // What shows as a queue q beyond the jitter j has met q + j at most.
+        let queue = (self.extent() - JITTERS * jitter).max(0.0);
+        let limit = (queue / 2.0).min(LONGEST_CALM - jitter);
+        let shows = queue > jitter && limit > 0.0;
+        let standing = self.standing[0].max(self.standing[1]);
+        let stands = jitter > 0.0 && standing > jitter;
+        let shows_until = self.shows_until.get_or_insert(sample.now + sample.at_least(DISTRUST));
+        if shows || stands {
+            *shows_until = sample.now + sample.at_least(DISTRUST);
+        }
+        if stands && !shows {
+            // Whatever held packets back, these were not, and met no more of a queue than this.
+            return (standing / 2.0).min(LONGEST_CALM);
+        }
+        let limit = limit.max(0.0) + jitter;
+        if self.is_jittery { limit } else { limit.min(LONGEST_CALM) }
     }
 
     /// The path's delay is less than was known, so that what seemed calm was not. What was lost
@@ -286,7 +321,8 @@ impl LossLedger {
         } else if self.owns_until.is_some_and(|until| self.faded_at > until) {
             MOST_DISTRUSTED
         } else if self.is_slow() {
-            (self.window / SLOW).clamp(MOST_SLOW.0, MOST_SLOW.1)
+            let least = if self.jitters { MOST_DISTRUSTED } else { MOST_SLOW.0 };
+            (self.window / SLOW).clamp(least, MOST_SLOW.1)
         } else {
             MOST
         }
@@ -470,6 +506,49 @@ mod tests {
         }
         assert!(alone.proved().unwrap() > 0.09);
         assert_eq!(crowded.proved(), Some(MOST_DISTRUSTED));
+    }
+
+    /// Proves what a path loses whose queue goes from nothing to `queue` and back in seconds, and
+    /// that holds each run of 25 packets back for up to 10 ms; `drops` is the loss of the buffer
+    /// while it is full.
+    fn jittery(queue: f64, drops: f64) -> f64 {
+        let mut random = Stream::new(0x6a69_7474, "ledger");
+        let mut ledger = LossLedger::default();
+        let mut held = 0.0;
+        for feedback in 0..2000 {
+            let mut sample = FeedbackSummary::example(feedback * 10);
+            sample.jitter = Duration::from_millis(10);
+            for number in feedback * 50..(feedback + 1) * 50 {
+                if number % 25 == 0 {
+                    held = 10e-3 * random.unit();
+                }
+                let phase = feedback as f64 / 100.0;
+                let stands =
+                    queue * (1.5 - libm::fabs(2.0 * (phase % 1.0) - 1.0) * 2.0).clamp(0.0, 1.0);
+                let lost = random.unit() < 0.08 + if stands < queue { 0.0 } else { drops };
+                if !lost {
+                    sample.one_way_ns.push((number, ((stands + held) * 1e9) as i64));
+                }
+                sample.decided.push((number, !lost));
+            }
+            sample.decided.reverse();
+            ledger.set_window(sample.now, 1000.0);
+            ledger.sees_queue(sample.now);
+            ledger.observe(&sample, 5e3, |delay| delay as f64 / 1e9, |_| false);
+        }
+        ledger.proved().unwrap_or(0.0)
+    }
+
+    #[test]
+    fn a_queue_that_stands_longer_than_packets_are_held_back_proves_as_without_jitter() {
+        let proved = jittery(20e-3, 0.3);
+        assert!((proved - 0.08).abs() < 0.03, "{proved}");
+    }
+
+    #[test]
+    fn a_queue_that_jitter_hides_proves_little() {
+        let proved = jittery(4e-3, 0.3);
+        assert!(proved <= MOST_DISTRUSTED, "{proved}");
     }
 
     #[test]

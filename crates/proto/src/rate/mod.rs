@@ -16,6 +16,7 @@ pub(crate) mod controller;
 mod delivery;
 mod drain;
 pub(crate) mod feedback;
+mod floor;
 mod friendly;
 pub(crate) mod kind;
 mod ledger;

@@ -52,8 +52,8 @@ impl Auto {
         self.ledger.set_window(sample.now, packets);
         let share = self.share() / PACKET;
         let (base, drain) = (&self.base, &self.drain);
-        let queueing = |delay| base.queueing(delay).as_secs_f64();
-        self.ledger.observe(sample, share, queueing, |number| drain.covers(number));
+        let waiting = |delay| base.waiting(delay).as_secs_f64();
+        self.ledger.observe(sample, share, waiting, |number| drain.covers(number));
         self.look_for_queue(sample, visible);
     }
 
