@@ -1,5 +1,5 @@
 //! `auto` among its own kind, on random shared paths: what it drops at the bottleneck, beside CUBIC
-//! in the same cell.
+//! in the same cell; and what it gets beside CUBIC flows in one FIFO.
 //!
 //! `FONTIS_RUNS` sets how many cells (6 by default, 2000 in `make soak`), `FONTIS_SEED` the first
 //! seed. A failure names the seed that repeats it:
@@ -123,4 +123,40 @@ fn auto_drops_little_among_its_own_kind() {
         "{} of {runs} cells drop more than the bound and CUBIC: {above:?}",
         above.len()
     );
+}
+
+#[test]
+fn auto_keeps_up_with_cubic_in_one_fifo() {
+    let first = number("FONTIS_SEED", 1);
+    let runs = number("FONTIS_RUNS", 6);
+    let mut sum = 0.0;
+    for seed in first..first + runs {
+        let s = &mut Stream::new(seed, "beside CUBIC");
+        let (rate, rtt) = (log_uniform(s, 10.0, 200.0), log_uniform(s, 10.0, 200.0));
+        let (buffer, others) = (log_uniform(s, 0.5, 2.0), 1 + s.below(4));
+        let packets = (buffer * rate * rtt / 12.0).max(20.0) as u64;
+        let text = format!(
+            "[scenario]\nseed = {seed}\nduration = \"60 s\"\nwarmup = \"20 s\"\nsample = \"1 s\"\n\
+             [topology]\nrate = \"{rate:.4} Mbit/s\"\nrtt = \"{rtt:.4} ms\"\n\
+             buffer = \"{packets} packets\"\nqueue = \"fifo\"\n\
+             [[flow]]\nname = \"auto\"\nprotocol = \"dfcp\"\n\
+             [[flow]]\nname = \"cubic\"\nprotocol = \"cubic-hystart\"\ncount = {others}\n\
+             start = \"5 s\"\n"
+        );
+        let runs = Scenario::parse(&text).expect("it is right").runs().expect("a run");
+        let recording = runs[0].experiment.run(|| false).expect("nothing stops it");
+        let all = recording.metric("goodput", "all").expect("there is one");
+        let share = recording.metric("goodput", "auto").expect("there is one");
+        let flows = (others + 1) as f64;
+        println!(
+            "seed {seed}: {rate:.0} Mbit/s, {rtt:.0} ms, {buffer:.2} BDP, {others} CUBIC: {:.2} of \
+             an equal share, they {:.2}",
+            share / all * flows,
+            (all - share) / all * flows / (flows - 1.0),
+        );
+        sum += share / all * flows;
+    }
+    let mean = sum / runs as f64;
+    println!("mean {mean:.2}");
+    assert!((0.3..1.5).contains(&mean), "mean {mean}");
 }

@@ -429,6 +429,9 @@ impl Auto {
         let queue = round.queue.unwrap_or(self.queue);
         self.target.on_round(sample, queue, self.ceiling.is_none());
         let target = self.queue_target();
+        if !round.limited && !reduced {
+            self.rival.on_round(queue, target, self.ceiling.is_none());
+        }
         let stands = queue > (STANDS.0 * target).max(target + STANDS.1);
         // A doubt makes it so many at once, and is kept for a round.
         self.stands = if stands || self.stands == STANDING_ROUNDS { self.stands + 1 } else { 0 };

@@ -133,7 +133,7 @@ impl Drain {
         if fall > FALL * expected {
             Some(Outcome::Fell)
         } else if fall >= LEAST_FALL * expected {
-            None
+            Some(Outcome::Shared)
         } else if is_long {
             Some(Outcome::Stayed(least))
         } else {
@@ -147,6 +147,8 @@ impl Drain {
 pub(super) enum Outcome {
     /// The delay fell as that of a queue does.
     Fell,
+    /// The delay fell, but by less than if all had sent less.
+    Shared,
     /// The delay stayed, but less was sent for a short time only.
     Doubtful,
     /// The delay stayed: it is no queue of those who sent less. It is this, one way.
@@ -182,7 +184,7 @@ mod tests {
         assert_eq!(outcome(&[20, 15, 8, 2], 5e-3), Some(Outcome::Fell));
         assert_eq!(outcome(&[21, 20, 20, 20], 25e-3), Some(Outcome::Stayed(20_000_000)));
         assert_eq!(outcome(&[21, 20, 20, 20], 5e-3), Some(Outcome::Doubtful));
-        assert_eq!(outcome(&[20, 17, 14, 11], 25e-3), None, "others fill it as well");
+        assert_eq!(outcome(&[20, 17, 14, 11], 25e-3), Some(Outcome::Shared));
         assert_eq!(outcome(&[20, 20], 25e-3), None, "two delays say nothing");
     }
 }

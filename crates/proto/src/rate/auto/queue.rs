@@ -11,6 +11,9 @@ const VISIBLE: (f64, f64, f64) = (0.6, 0.15, 1e-3);
 /// so many seconds.
 const GROWN: f64 = 1.3;
 const GROWTH_MEMORY: f64 = 10.0;
+/// A flow that had no more packets in a round trip of late may be one of a crowd whose packets are
+/// few: those do not find their shares by the queue.
+const FEW: f64 = 24.0;
 
 /// What of the delay is a queue, and whose it is.
 impl Auto {
@@ -46,7 +49,16 @@ impl Auto {
             Some(Outcome::Fell) => self.ledger.distrust(None),
             // A longer look at it.
             Some(Outcome::Doubtful) => self.stands = STANDING_ROUNDS,
-            None => {}
+            Some(Outcome::Shared) | None => {}
+        }
+        if let Some(outcome) = outcome
+            && self.most_delivered * sample.srtt.as_secs_f64() > FEW * PACKET
+        {
+            self.rival.on_drain(sample, outcome, self.rate / drain::SHARE);
+        }
+        if self.rival.is_on() {
+            // The queue is theirs: it proves no loss.
+            self.ledger.distrust(Some(sample));
         }
         let packets = self.rate * sample.srtt.as_secs_f64() / PACKET;
         self.ledger.set_window(sample.now, packets);
