@@ -3,7 +3,7 @@ use fontis_base::Time;
 
 use crate::codec::{Decoder, VoiceCodec};
 use crate::error::CallError;
-use crate::playout::{Playout, Turn};
+use crate::playout::{Playout, Turn, Waiting};
 use crate::quality::{mos, r_factor};
 use crate::repair::RepairReceiver;
 use crate::rtp::{REPAIR_TYPE, RtpFrame, extend};
@@ -109,7 +109,8 @@ impl Hearer {
         if self.newest.is_none_or(|(newest, ..)| seq > newest) {
             self.newest = Some((seq, place, frame.timestamp));
         }
-        self.playout.insert(now, place, seq, frame.payload.clone());
+        let voice = Waiting { seq, marker: frame.marker, voice: frame.payload.clone() };
+        self.playout.insert(now, place, voice);
     }
 
     /// Fills `pcm` with what is heard from `now` on. It is called once in each 20 ms, with as many
@@ -117,9 +118,9 @@ impl Hearer {
     pub fn play(&mut self, now: Time, pcm: &mut [i16]) {
         match self.playout.turn(now) {
             Turn::Quiet => pcm.fill(0),
-            Turn::Play(voice) => {
+            Turn::Play(_, frame) => {
                 self.is_silent = false;
-                self.decoder.decode(&voice, pcm);
+                self.decoder.decode(&frame.voice, pcm);
             }
             Turn::Conceal(next) => {
                 let is_restored = next.is_some_and(|next| self.decoder.restore(&next, pcm));
@@ -130,6 +131,20 @@ impl Hearer {
                 }
             }
         }
+    }
+
+    /// The packet that is to be heard from `now` on elsewhere, if it is there: in the place of
+    /// [`Hearer::play`].
+    pub(crate) fn pass(&mut self, now: Time) -> Option<RtpFrame> {
+        let Turn::Play(place, frame) = self.playout.turn(now) else { return None };
+        Some(RtpFrame {
+            payload_type: self.codec.payload_type(),
+            marker: frame.marker,
+            seq: frame.seq as u16,
+            timestamp: (place as u32).wrapping_mul(self.codec.ticks()),
+            source: 0,
+            payload: frame.voice,
+        })
     }
 
     /// How the call is heard, from its begin.

@@ -1,12 +1,12 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex as StdMutex, PoisonError};
-use std::time::Duration as Wait;
+use std::time::{Duration as Wait, Instant};
 
 use bytes::Bytes;
 use fontis::Connection;
 use fontis::dccp::{DccpEndpoint, DccpListener, DccpStream};
 use fontis::protection::Seal;
-use fontis_base::Duration;
+use fontis_base::{Duration, Time};
 use fontis_proto::dccp::{Ccid, DccpConfig, QueueDrop};
 use fontis_proto::dfcp::SendOptions;
 use fontis_proto::rate::tfrc::{FeedbackCount, SlowStart, TfrcConfig};
@@ -15,16 +15,24 @@ use tokio::net::UdpSocket;
 use crate::carrier::VoiceCarrier;
 use crate::codec::{FRAME, VoiceCodec};
 use crate::error::CallError;
+use crate::foreign::{Inlet, Outlet};
+use crate::rtp::RtpFrame;
 
 /// The purposes of the keys of sealed voice.
 const CALLER: &str = "fontis 2026-11-26 voice of the caller";
 const CALLEE: &str = "fontis 2026-11-26 voice of the callee";
 /// The service code of voice over DCCP, as IANA lists none for sealed RTP: "FTSC".
 const SERVICE: u32 = 0x4654_5343;
+/// The service code of RTP with voice (RFC 5762 section 5.2): "RTPA".
+const PLAIN_SERVICE: u32 = 0x5254_5041;
+/// Packets of other payload types after which the peer is not understood: a second.
+const STRANGE: u64 = 50;
 /// The ports of DCCP, which are those of RTP by custom.
 const PORT: u16 = 5004;
 /// A message of voice is of no use after this.
 const USEFUL: Wait = Wait::from_millis(400);
+/// How long an end waits for the other's agreement that the line is closed.
+const FAREWELL: Wait = Wait::from_secs(3);
 /// How long a callee waits for a caller's connection of DCCP.
 const PATIENCE: Wait = Wait::from_secs(30);
 
@@ -32,6 +40,24 @@ const PATIENCE: Wait = Wait::from_secs(30);
 pub(crate) enum Line {
     Messages(Connection),
     Sealed { seal: Box<StdMutex<Seal>>, way: Way },
+    Plain(Box<PlainLine>),
+    Closed,
+}
+
+/// RTP in DCCP as it is, for peers of any make.
+pub(crate) struct PlainLine {
+    stream: DccpStream,
+    begin: Instant,
+    inlet: StdMutex<Inlet>,
+    outlet: Outlet,
+}
+
+impl PlainLine {
+    fn new(stream: DccpStream, codec: VoiceCodec) -> Result<Self, CallError> {
+        let payload_type = codec.payload_type();
+        let inlet = StdMutex::new(Inlet::new(codec, payload_type));
+        Ok(Self { stream, begin: Instant::now(), inlet, outlet: Outlet::new(payload_type)? })
+    }
 }
 
 /// A way outside the connection.
@@ -74,31 +100,41 @@ fn dccp(codec: VoiceCodec, calls: u32) -> DccpConfig {
     }
 }
 
-/// Any port of the family of `peer`.
-fn any(peer: IpAddr) -> SocketAddr {
+fn plain(codec: VoiceCodec) -> DccpConfig {
+    DccpConfig { service: PLAIN_SERVICE, ..dccp(codec, 1) }
+}
+
+/// All addresses of the family of `peer`, with this port.
+fn all(peer: IpAddr, port: u16) -> SocketAddr {
     match peer {
-        IpAddr::V4(_) => SocketAddr::from(([0, 0, 0, 0], 0)),
-        IpAddr::V6(_) => SocketAddr::from(([0; 8], 0)),
+        IpAddr::V4(_) => SocketAddr::from(([0, 0, 0, 0], port)),
+        IpAddr::V6(_) => SocketAddr::from(([0; 8], port)),
     }
 }
 
+/// Any port of the family of `peer`.
+fn any(peer: IpAddr) -> SocketAddr {
+    all(peer, 0)
+}
+
 impl Opening {
-    /// Opens a callee's end. Returns it with the UDP port that the caller must know.
+    /// Opens a callee's end, for a caller with the address of `at`, at its port if that is not
+    /// zero. Returns it with the UDP port that the caller must know.
     pub(crate) async fn open(
         carrier: VoiceCarrier,
-        peer: IpAddr,
+        at: SocketAddr,
         codec: VoiceCodec,
         calls: u32,
     ) -> std::io::Result<(Self, u16)> {
         match carrier {
             VoiceCarrier::Dfcp => Ok((Self::Messages, 0)),
             VoiceCarrier::Udp => {
-                let socket = UdpSocket::bind(any(peer)).await?;
+                let socket = UdpSocket::bind(all(at.ip(), at.port())).await?;
                 let port = socket.local_addr()?.port();
                 Ok((Self::Udp(socket), port))
             }
             VoiceCarrier::Dccp => {
-                let endpoint = DccpEndpoint::bind(any(peer))?;
+                let endpoint = DccpEndpoint::bind(all(at.ip(), at.port()))?;
                 let port = endpoint.local_addr()?.port();
                 Ok((Self::Dccp(endpoint.listen(dccp(codec, calls))?), port))
             }
@@ -127,6 +163,27 @@ impl Opening {
 }
 
 impl Line {
+    /// A caller's end of a line without encryption to the endpoint at `peer`.
+    pub(crate) async fn connect_plain(
+        peer: SocketAddr,
+        codec: VoiceCodec,
+    ) -> Result<Self, CallError> {
+        let endpoint = DccpEndpoint::bind(any(peer.ip()))?;
+        let stream = endpoint.connect(peer, plain(codec)).await?;
+        Ok(Self::Plain(Box::new(PlainLine::new(stream, codec)?)))
+    }
+
+    /// A callee's end of a line without encryption, when somebody calls `endpoint`. Later callers
+    /// are refused.
+    pub(crate) async fn accept_plain(
+        endpoint: &DccpEndpoint,
+        codec: VoiceCodec,
+    ) -> Result<Self, CallError> {
+        let mut listener = endpoint.listen(plain(codec))?;
+        let stream = listener.accept().await.ok_or(CallError::NoVoice)?;
+        Ok(Self::Plain(Box::new(PlainLine::new(stream, codec)?)))
+    }
+
     /// A caller's end of a line to the callee at `peer`.
     pub(crate) async fn connect(
         carrier: VoiceCarrier,
@@ -159,6 +216,13 @@ impl Line {
                 connection.send_message_within(datagram, USEFUL, options);
                 Ok(())
             }
+            Self::Plain(line) => {
+                let Some(packet) = RtpFrame::decode(&datagram) else { return Ok(()) };
+                // The peer's close shows in what is received.
+                let _ = line.stream.send(line.outlet.put(&packet));
+                Ok(())
+            }
+            Self::Closed => Ok(()),
             Self::Sealed { seal, way } => {
                 let sealed = lock(seal).seal(&datagram);
                 match way {
@@ -187,8 +251,10 @@ impl Line {
 
     /// The next datagram that does not come over the connection; `None` when there are no more.
     pub(crate) async fn recv(&self) -> Option<Bytes> {
-        let Self::Sealed { seal, way } = self else {
-            return std::future::pending().await;
+        let (seal, way) = match self {
+            Self::Sealed { seal, way } => (seal, way),
+            Self::Plain(line) => return line.recv().await,
+            Self::Messages(_) | Self::Closed => return std::future::pending().await,
         };
         match way {
             Way::Dccp(stream) => loop {
@@ -220,9 +286,49 @@ impl Line {
     /// The rate in bit/s that congestion control allows and the loss event rate, if DCCP carries
     /// the voice.
     pub(crate) fn allowance(&self) -> Option<(f64, f64)> {
-        let Self::Sealed { way: Way::Dccp(stream), .. } = self else { return None };
-        let path = stream.path();
+        let path = match self {
+            Self::Sealed { way: Way::Dccp(stream), .. } => stream.path(),
+            Self::Plain(line) => line.stream.path(),
+            _ => return None,
+        };
         Some((path.rate.as_bps() as f64, path.loss_event_rate))
+    }
+
+    /// The round-trip time, if no connection beside this line tells it.
+    pub(crate) fn rtt(&self) -> Option<Duration> {
+        let Self::Plain(line) = self else { return None };
+        line.stream.path().rtt
+    }
+
+    /// The payload type of the peer's packets, if it sends no others than those that this end does
+    /// not expect.
+    pub(crate) fn misunderstood(&self) -> Option<u8> {
+        let Self::Plain(line) = self else { return None };
+        lock(&line.inlet).strange(STRANGE)
+    }
+
+    /// Closes a line that nothing else closes.
+    pub(crate) async fn close(&mut self) {
+        if let Self::Plain(line) = std::mem::replace(self, Self::Closed) {
+            let _ = tokio::time::timeout(FAREWELL, line.stream.close()).await;
+        }
+    }
+}
+
+impl PlainLine {
+    async fn recv(&self) -> Option<Bytes> {
+        loop {
+            let datagram = self.stream.recv().await?;
+            let now = Time::from_nanos(self.begin.elapsed().as_nanos() as u64);
+            let Some(packet) = RtpFrame::decode(&datagram) else { continue };
+            if let Some(packet) = lock(&self.inlet).take(now, &packet) {
+                return Some(packet.encode());
+            }
+            if lock(&self.inlet).strange(STRANGE).is_some() {
+                // Nothing is heard of it, and its caller looks why.
+                return Some(Bytes::new());
+            }
+        }
     }
 }
 

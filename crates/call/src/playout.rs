@@ -33,10 +33,12 @@ const MOST_WAITING: usize = 256;
 const FRAME_NANOS: i64 = FRAME.as_nanos() as i64;
 
 /// A frame on its way to the ear.
-#[derive(Clone, Debug)]
-struct Waiting {
-    seq: u32,
-    voice: Bytes,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    pub(crate) seq: u32,
+    /// Whether it begins a talkspurt.
+    pub(crate) marker: bool,
+    pub(crate) voice: Bytes,
 }
 
 /// What is to be heard for 20 ms.
@@ -44,8 +46,8 @@ struct Waiting {
 pub(crate) enum Turn {
     /// Nothing has come yet.
     Quiet,
-    /// This packet.
-    Play(Bytes),
+    /// This packet, and its place in time.
+    Play(i64, Waiting),
     /// A frame is missing. The one behind it may hold a part of it.
     Conceal(Option<Bytes>),
 }
@@ -126,14 +128,14 @@ impl Playout {
         (sorted[(sorted.len() - 1) * 9 / 10] - first) as f64 / 1e6
     }
 
-    /// Takes the frame of place `place` in time, with its number.
-    pub(crate) fn insert(&mut self, now: Time, place: i64, seq: u32, voice: Bytes) {
+    /// Takes the frame of place `place` in time.
+    pub(crate) fn insert(&mut self, now: Time, place: i64, frame: Waiting) {
         if self.offsets.len() == REMEMBERED {
             self.offsets.pop_front();
         }
         self.offsets.push_back(now.as_nanos() as i64 - place * FRAME_NANOS);
         if self.next.is_some_and(|next| place < next) {
-            self.stats.late += u64::from(self.last.is_none_or(|last| seq != last));
+            self.stats.late += u64::from(self.last.is_none_or(|last| frame.seq != last));
             self.late_in_a_row += 1;
             if self.late_in_a_row == SHIFT {
                 self.late_in_a_row = 0;
@@ -142,7 +144,7 @@ impl Playout {
             }
         } else if self.waiting.len() < MOST_WAITING {
             self.late_in_a_row = 0;
-            self.waiting.entry(place).or_insert(Waiting { seq, voice });
+            self.waiting.entry(place).or_insert(frame);
         }
     }
 
@@ -204,7 +206,7 @@ impl Playout {
             Some(frame) => {
                 self.pass(frame.seq, true);
                 self.stats.delays += now - base - place * FRAME_NANOS;
-                Turn::Play(frame.voice)
+                Turn::Play(place, frame)
             }
             None => {
                 self.stats.concealed += 1;
@@ -278,7 +280,8 @@ mod tests {
             while let Some((time, place)) = arrivals.next_if(|(time, _)| *time <= at * 20 + 7) {
                 let voice = Bytes::copy_from_slice(&place.to_be_bytes());
                 let time = Time::ZERO + Duration::from_millis(time);
-                playout.insert(time, place, place as u32, voice);
+                let frame = Waiting { seq: place as u32, marker: false, voice };
+                playout.insert(time, place, frame);
             }
             playout.turn(now);
         }
@@ -311,7 +314,8 @@ mod tests {
             let now = Time::ZERO + Duration::from_millis(place as u64 * 20);
             // A second of voice, a second without packets.
             if place % 100 < 50 {
-                playout.insert(now, place, seq, Bytes::from_static(b"v"));
+                let voice = Bytes::from_static(b"v");
+                playout.insert(now, place, Waiting { seq, marker: false, voice });
                 seq += 1;
             }
             playout.turn(now + Duration::from_millis(3));

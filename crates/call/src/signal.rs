@@ -33,6 +33,8 @@ pub(crate) enum Signal {
     Silent,
     /// The call is over.
     Bye(Report),
+    /// It rings at the callee.
+    Ringing,
 }
 
 /// A call that is asked for.

@@ -71,6 +71,12 @@ impl Talker {
             payload,
         };
         self.seq += 1;
+        Ok(self.forward(frame))
+    }
+
+    /// The packets of a frame that was coded elsewhere, and a repair packet if one is due.
+    pub(crate) fn forward(&mut self, frame: RtpFrame) -> Vec<Bytes> {
+        let frame = RtpFrame { source: self.source, ..frame };
         let packet = frame.encode();
         self.stats.packets += 1;
         self.stats.bytes += packet.len() as u64;
@@ -81,7 +87,7 @@ impl Talker {
             self.stats.repair_bytes += packet.len() as u64;
             packets.push(packet);
         }
-        Ok(packets)
+        packets
     }
 
     /// Sets how many repair packets follow each packet, and tells the codec what is lost.

@@ -18,6 +18,7 @@ use super::DccpError;
 use super::lobby::{Answered, Lobby};
 use super::socket::{DccpSocket, Ends, Held, Incoming, Reader};
 use super::stream::{DccpStream, Wire};
+use crate::protection::{Header, header, unknown_key};
 use crate::udp::{Batch, SharedSocket, Trains, ecn};
 
 /// Connections that one socket has at most; further clients are answered when others have left.
@@ -182,8 +183,16 @@ async fn read(shared: Arc<Shared>) {
     loop {
         socket.io.receive(&mut batch).await;
         for (meta, datagram) in batch.datagrams() {
-            // What is no packet is dropped.
-            let Some((peer, packet)) = socket.decode(meta, datagram) else { continue };
+            let Some((peer, packet)) = socket.decode(meta, datagram) else {
+                // What is no packet is dropped. Who asks for an encrypted connection is told that
+                // nobody here has its key.
+                if let Some(Header::Syn { source, .. }) = header(datagram)
+                    && !shared.services().is_empty()
+                {
+                    socket.add_raw(&mut answers, meta.addr, &unknown_key(source));
+                }
+                continue;
+            };
             let ends = Ends { peer, peer_port: packet.source, port: packet.destination };
             let waiting = socket.connections().get(&ends).cloned();
             match waiting {

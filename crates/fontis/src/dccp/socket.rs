@@ -117,6 +117,16 @@ impl DccpSocket {
     }
 }
 
+impl DccpSocket {
+    /// Adds a datagram that is no packet of DCCP; without UDP there are none.
+    pub(super) fn add_raw(&self, trains: &mut Trains, peer: SocketAddr, datagram: &[u8]) {
+        if self.plain.is_none() {
+            let write = |bytes: &mut Vec<u8>| bytes.extend_from_slice(datagram);
+            self.io.add(trains, peer, None, Ecn::NotEct, Leaves::Alone, write);
+        }
+    }
+}
+
 /// The content of a packet of IPv4.
 fn below_ip(packet: &[u8]) -> Option<&[u8]> {
     let header = usize::from(packet.first()? & 15) * 4;
