@@ -121,6 +121,7 @@ impl DccpEndpoint {
     ) -> Result<DccpStream, DccpError> {
         let peer = self.shared.socket.peer(peer);
         let ends = Ends { peer, peer_port: config.peer_port, port: config.port };
+        let config = self.shared.socket.fit(peer, &config);
         let connection = DccpConnection::connect(self.shared.socket.now(), config, random()?);
         let stream = self.open(ends, connection)?;
         stream.connected().await?;
@@ -227,18 +228,18 @@ fn meet(shared: &Shared, ends: Ends, packet: &DccpPacket) -> Option<DccpPacket> 
         code
     };
     let now = shared.socket.now();
+    let config = shared.socket.fit(ends.peer, &service.config);
     if matches!(packet.body, DccpBody::Request { .. }) {
         let first = random().ok()?;
-        let response = shared.lobby().ask(now, ends, &service.config, first, packet);
-        return response
-            .or_else(|| respond_without_state(now, &service.config, first, packet, &code));
+        let response = shared.lobby().ask(now, ends, &config, first, packet);
+        return response.or_else(|| respond_without_state(now, &config, first, packet, &code));
     }
     // The client asks again while there is no room.
     let place = service.accepted.clone().try_reserve_owned().ok().filter(|_| !is_full)?;
     let connection = match shared.lobby().answer(now, ends, packet) {
         Some(Answered::Open(connection)) => *connection,
         Some(Answered::Still(reply)) => return reply,
-        None => match accept_with_cookie(now, &service.config, packet, &code) {
+        None => match accept_with_cookie(now, &config, packet, &code) {
             Some(connection) => connection,
             None => return no_connection(packet),
         },
