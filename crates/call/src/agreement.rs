@@ -1,7 +1,7 @@
 //! How the two ends of a call agree, over a connection of Fontis.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration as Wait, Instant};
 
 use fontis::{Connection, Secret};
@@ -154,8 +154,8 @@ impl Ringing {
                 return Err(error);
             }
         };
-        let peer = SocketAddr::new(connection.remote_addr().ip(), options.voice_port);
-        let (opening, port) = match Opening::open(carrier, peer, codec, calls).await {
+        let at = bindable(options.voice_at, connection.remote_addr().ip());
+        let (opening, port) = match Opening::open(carrier, at, codec, calls).await {
             Ok(opening) => opening,
             Err(error) => {
                 let _ = voice.finish().await;
@@ -173,6 +173,19 @@ impl Ringing {
         };
         let options = CallOptions { codec, carrier, calls, ..options.clone() };
         Session::new(Some(connection), line, &options, false)?.run(voice, tell, stop).await
+    }
+}
+
+/// The address for voice from `peer`: all addresses of its family, if none is wanted.
+fn bindable(wanted: Option<SocketAddr>, peer: IpAddr) -> SocketAddr {
+    let all = match peer {
+        IpAddr::V4(_) => IpAddr::from([0; 4]),
+        IpAddr::V6(_) => IpAddr::from([0; 16]),
+    };
+    match wanted {
+        Some(at) if !at.ip().is_unspecified() => at,
+        Some(at) => SocketAddr::new(all, at.port()),
+        None => SocketAddr::new(all, 0),
     }
 }
 

@@ -55,6 +55,11 @@ impl Inlet {
         (self.source.is_none() && self.strange >= many).then_some(self.strange_type)
     }
 
+    /// The source that is heard.
+    pub(crate) fn source(&self) -> Option<u32> {
+        Some(self.source.as_ref()?.ssrc)
+    }
+
     /// Takes a packet that came at `now`; `None` if it is not to be heard.
     pub(crate) fn take(&mut self, now: Time, packet: &RtpFrame) -> Option<RtpFrame> {
         if packet.payload_type != self.payload_type {
@@ -143,6 +148,11 @@ impl Outlet {
             seq: u16::from_be_bytes([e, f]) >> 1,
             timestamp: u32::from_be_bytes([g, h, i, j]),
         })
+    }
+
+    /// Its identifier.
+    pub(crate) const fn source(&self) -> u32 {
+        self.ssrc
     }
 
     /// The bytes of a packet of the call.

@@ -16,6 +16,7 @@ use crate::carrier::VoiceCarrier;
 use crate::codec::{FRAME, VoiceCodec};
 use crate::error::CallError;
 use crate::foreign::{Inlet, Outlet};
+use crate::rtcp::is_control;
 use crate::rtp::RtpFrame;
 
 /// The purposes of the keys of sealed voice.
@@ -94,6 +95,8 @@ fn dccp(codec: VoiceCodec, calls: u32) -> DccpConfig {
         port: PORT,
         peer_port: PORT,
         packet_size: codec.most_bytes() as u32 + 12,
+        // No packet of voice is longer: the path need not be tried with more.
+        most_packet: 576,
         sequence_window: 1000,
         time_wait: Duration::from_secs(4),
         ..DccpConfig::default()
@@ -104,22 +107,16 @@ fn plain(codec: VoiceCodec) -> DccpConfig {
     DccpConfig { service: PLAIN_SERVICE, ..dccp(codec, 1) }
 }
 
-/// All addresses of the family of `peer`, with this port.
-fn all(peer: IpAddr, port: u16) -> SocketAddr {
+/// Any port of the family of `peer`.
+fn any(peer: IpAddr) -> SocketAddr {
     match peer {
-        IpAddr::V4(_) => SocketAddr::from(([0, 0, 0, 0], port)),
-        IpAddr::V6(_) => SocketAddr::from(([0; 8], port)),
+        IpAddr::V4(_) => SocketAddr::from(([0, 0, 0, 0], 0)),
+        IpAddr::V6(_) => SocketAddr::from(([0; 8], 0)),
     }
 }
 
-/// Any port of the family of `peer`.
-fn any(peer: IpAddr) -> SocketAddr {
-    all(peer, 0)
-}
-
 impl Opening {
-    /// Opens a callee's end, for a caller with the address of `at`, at its port if that is not
-    /// zero. Returns it with the UDP port that the caller must know.
+    /// Opens a callee's end at an address. Returns it with the UDP port that the caller must know.
     pub(crate) async fn open(
         carrier: VoiceCarrier,
         at: SocketAddr,
@@ -129,12 +126,12 @@ impl Opening {
         match carrier {
             VoiceCarrier::Dfcp => Ok((Self::Messages, 0)),
             VoiceCarrier::Udp => {
-                let socket = UdpSocket::bind(all(at.ip(), at.port())).await?;
+                let socket = UdpSocket::bind(at).await?;
                 let port = socket.local_addr()?.port();
                 Ok((Self::Udp(socket), port))
             }
             VoiceCarrier::Dccp => {
-                let endpoint = DccpEndpoint::bind(all(at.ip(), at.port()))?;
+                let endpoint = DccpEndpoint::bind(at)?;
                 let port = endpoint.local_addr()?.port();
                 Ok((Self::Dccp(endpoint.listen(dccp(codec, calls))?), port))
             }
@@ -241,6 +238,11 @@ impl Line {
         }
     }
 
+    /// Whether packets that are sent at once share a datagram.
+    pub(crate) const fn joins(&self) -> bool {
+        matches!(self, Self::Messages(_))
+    }
+
     /// Shows this end's address to the peer, where that is needed.
     pub(crate) async fn knock(&self) -> Result<(), CallError> {
         match self {
@@ -307,6 +309,20 @@ impl Line {
         lock(&line.inlet).strange(STRANGE)
     }
 
+    /// The sources of this end and of the peer, on a line where the ends tell each other how they
+    /// hear by RTCP.
+    pub(crate) fn sources(&self) -> Option<(u32, u32)> {
+        let Self::Plain(line) = self else { return None };
+        Some((line.outlet.source(), lock(&line.inlet).source()?))
+    }
+
+    /// Sends a packet of RTCP on such a line, where it crosses with the voice (RFC 5761).
+    pub(crate) fn report(&self, report: Bytes) {
+        if let Self::Plain(line) = self {
+            let _ = line.stream.send(report);
+        }
+    }
+
     /// Closes a line that nothing else closes.
     pub(crate) async fn close(&mut self) {
         if let Self::Plain(line) = std::mem::replace(self, Self::Closed) {
@@ -320,6 +336,9 @@ impl PlainLine {
         loop {
             let datagram = self.stream.recv().await?;
             let now = Time::from_nanos(self.begin.elapsed().as_nanos() as u64);
+            if is_control(&datagram) {
+                return Some(datagram);
+            }
             let Some(packet) = RtpFrame::decode(&datagram) else { continue };
             if let Some(packet) = lock(&self.inlet).take(now, &packet) {
                 return Some(packet.encode());

@@ -78,5 +78,11 @@ pub async fn answer_plain(
 
 /// One call over DCCP, without repair packets, which no other knows.
 fn alone(options: &CallOptions) -> CallOptions {
-    CallOptions { carrier: VoiceCarrier::Dccp, calls: 1, repair: 0.0, ..options.clone() }
+    CallOptions {
+        carrier: VoiceCarrier::Dccp,
+        calls: 1,
+        repair: 0.0,
+        copies: None,
+        ..options.clone()
+    }
 }

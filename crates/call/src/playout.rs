@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use fontis_base::Time;
 
+use crate::bursts::{LossBursts, LossPattern};
 use crate::codec::FRAME;
 use crate::quality::{Impairment, r_factor};
 
@@ -30,6 +31,8 @@ const MARGIN: i64 = 4_000_000;
 const GAIN: f64 = 0.5;
 /// Frames that may wait; what comes far too early is no voice.
 const MOST_WAITING: usize = 256;
+/// Losses in a row that are noted one by one.
+const MOST_NOTED: u32 = 3000;
 const FRAME_NANOS: i64 = FRAME.as_nanos() as i64;
 
 /// A frame on its way to the ear.
@@ -70,6 +73,8 @@ pub(crate) struct PlayoutStats {
 /// The buffer of one call.
 pub(crate) struct Playout {
     impairment: Impairment,
+    /// Whether the packet behind a lost one makes up for it, if it is there in time.
+    rebuilds: bool,
     /// The path's one-way delay in milliseconds, as far as it is known.
     way: f64,
     /// Frames by their place in time.
@@ -87,6 +92,7 @@ pub(crate) struct Playout {
     steady: u32,
     /// Late frames in a row.
     late_in_a_row: usize,
+    pattern: LossPattern,
     stats: PlayoutStats,
 }
 
@@ -94,6 +100,7 @@ impl Playout {
     pub(crate) fn new(impairment: Impairment) -> Self {
         Self {
             impairment,
+            rebuilds: false,
             way: 50.0,
             waiting: BTreeMap::new(),
             offsets: VecDeque::new(),
@@ -103,8 +110,14 @@ impl Playout {
             last: None,
             steady: 0,
             late_in_a_row: 0,
+            pattern: LossPattern::default(),
             stats: PlayoutStats::default(),
         }
+    }
+
+    /// The same, for a codec whose packets hold the frames before them once more, roughly.
+    pub(crate) fn with_rebuilding(self, rebuilds: bool) -> Self {
+        Self { rebuilds, ..self }
     }
 
     pub(crate) fn set_way(&mut self, millis: f64) {
@@ -113,6 +126,11 @@ impl Playout {
 
     pub(crate) const fn stats(&self) -> PlayoutStats {
         self.stats
+    }
+
+    /// How losses lie in time.
+    pub(crate) fn bursts(&self) -> LossBursts {
+        self.pattern.bursts()
     }
 
     /// The delay that the buffer adds to that of the fastest frame, in milliseconds.
@@ -226,6 +244,8 @@ impl Playout {
         self.last = Some(self.last.map_or(seq, |last| last.max(seq)));
         self.stats.missed += u64::from(before) + u64::from(!is_heard);
         self.stats.played += u64::from(is_heard);
+        (0..before.min(MOST_NOTED)).for_each(|_| self.pattern.note(true));
+        self.pattern.note(!is_heard);
     }
 
     /// Chooses when place 0 is due: by the delay that is rated best for the frames of the last
@@ -241,6 +261,8 @@ impl Playout {
         let rate = |delay: i64| {
             let in_time = sorted.partition_point(|offset| offset - first + MARGIN <= delay);
             let late = (count - in_time) as f64 / count as f64;
+            let waits = self.rebuilds && delay >= FRAME_NANOS + MARGIN;
+            let lost = if waits { lost * lost } else { lost };
             let loss = 1.0 - (1.0 - lost) * (1.0 - late);
             let ear = self.way + (delay + FRAME_NANOS) as f64 / 1e6;
             r_factor(ear, loss, self.impairment)

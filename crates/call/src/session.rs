@@ -1,5 +1,7 @@
 //! A call from its begin to its end.
 
+use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::time::{Duration as Wait, Instant};
 
 use bytes::Bytes;
@@ -11,9 +13,12 @@ use tokio::time::MissedTickBehavior;
 use crate::audio::Spoken;
 use crate::carrier::VoiceCarrier;
 use crate::codec::{FRAME, VoiceCodec};
+use crate::copies::FrameCopies;
 use crate::error::CallError;
-use crate::hearer::{Heard, Hearer};
+use crate::heard::Heard;
+use crate::hearer::Hearer;
 use crate::line::{Line, wire_rate};
+use crate::rtcp::{heard_there, is_control};
 use crate::rtp::RtpFrame;
 use crate::signal::{Report, Signal};
 use crate::talker::{Talker, TalkerStats};
@@ -21,8 +26,12 @@ use crate::voice::{Voice, VoiceNews};
 
 /// How long an end waits for the other's last report.
 pub(crate) const FAREWELL: Wait = Wait::from_secs(3);
+/// The time between a packet of voice and the repair packet behind it.
+const APART: Wait = Wait::from_millis(5);
 /// Frames between two reports.
 const REPORT: u64 = 50;
+/// Frames between two reports by RTCP (RFC 3550 section 6.2); a multiple of those between others.
+const CONTROL: u64 = 250;
 /// Frames after which a call is admitted or not.
 const ADMISSION: u64 = 150;
 /// Frames that are played after both ends are silent.
@@ -31,6 +40,8 @@ const DRAIN: u64 = 75;
 const QUIET: u64 = 150;
 /// Frames that are sent in one turn at most, after turns that had none.
 const MOST_AT_ONCE: usize = 3;
+/// One-way delays above this, in milliseconds, leave no time for second repairs.
+const FAR: f64 = 150.0;
 /// A peer that loses less than this needs no repair packets.
 const LITTLE_LOSS: f64 = 0.003;
 
@@ -41,22 +52,24 @@ pub struct CallOptions {
     pub codec: VoiceCodec,
     /// What carries the voice, which the caller chooses for both directions.
     pub carrier: VoiceCarrier,
-    /// The most repair packets that this end adds to each packet of voice: .2 is one for five. They
-    /// are sent while the peer reports losses.
+    /// The most repair packets that this end adds to each packet of voice: .25 is one for four.
+    /// They are sent while the peer reports losses.
     pub repair: f64,
+    /// Copies of earlier frames that this end adds to each packet then.
+    pub copies: Option<FrameCopies>,
     /// Calls at once in the connection, which the caller chooses. All carry the same voice.
     pub calls: u32,
     /// The least rating factor of both directions; the call ends after three seconds if one is
     /// below it, or if congestion control does not allow its rate.
     pub admit: Option<f64>,
-    /// The UDP port of voice over DCCP and UDP at a callee; zero for any.
-    pub voice_port: u16,
+    /// Where a callee takes voice over DCCP and UDP; any port of all addresses otherwise.
+    pub voice_at: Option<SocketAddr>,
 }
 
 impl Default for CallOptions {
     fn default() -> Self {
         let (codec, carrier) = (VoiceCodec::OPUS, VoiceCarrier::Dfcp);
-        Self { codec, carrier, repair: 0.2, calls: 1, admit: None, voice_port: 0 }
+        Self { codec, carrier, repair: 0.25, copies: None, calls: 1, admit: None, voice_at: None }
     }
 }
 
@@ -119,6 +132,8 @@ pub(crate) struct Session {
     /// The frame at which the peer was heard last.
     heard_at: u64,
     there: Option<Heard>,
+    /// Packets that leave a little later.
+    later: VecDeque<(Instant, Bytes)>,
     connection_bytes: u64,
     is_over: bool,
 }
@@ -137,7 +152,7 @@ impl Session {
             is_caller,
             talkers: numbers
                 .clone()
-                .map(|number| Talker::new(options.codec, number))
+                .map(|number| Talker::with_copies(options.codec, number, options.copies))
                 .collect::<Result<_, _>>()?,
             hearers: numbers
                 .map(|number| Hearer::new(options.codec, number))
@@ -151,6 +166,7 @@ impl Session {
             drain: DRAIN,
             heard_at: 0,
             there: None,
+            later: VecDeque::new(),
             connection_bytes: 0,
             is_over: false,
         })
@@ -203,6 +219,11 @@ impl Session {
                     None if control.is_none() => break,
                     None => return self.fail(voice, CallError::Lost).await,
                 },
+                () = until(self.later.front().map(|(at, _)| *at)) => {
+                    if let Some((_, packet)) = self.later.pop_front() {
+                        self.line.send(packet).await?;
+                    }
+                }
                 news = voice.news() => match news {
                     VoiceNews::Packet(packet) => {
                         self.spoken += 1;
@@ -268,9 +289,15 @@ impl Session {
         Ok(())
     }
 
-    async fn send(&self, packets: Vec<Bytes>) -> Result<(), CallError> {
+    /// Sends packets. Repair packets wait a little, where they would leave in one datagram with the
+    /// voice that they repair, and be lost with it.
+    async fn send(&mut self, packets: Vec<Bytes>) -> Result<(), CallError> {
         for packet in packets {
-            self.line.send(packet).await?;
+            if self.line.joins() && RtpFrame::is_repair(&packet) {
+                self.later.push_back((Instant::now() + APART, packet));
+            } else {
+                self.line.send(packet).await?;
+            }
         }
         Ok(())
     }
@@ -286,9 +313,13 @@ impl Session {
 
     fn hear(&mut self, datagram: &Bytes) {
         let now = self.now();
+        if self.connection.is_none() && is_control(datagram) {
+            self.there = heard_there(datagram).or(self.there);
+            return;
+        }
         let Some(frame) = RtpFrame::decode(datagram) else { return };
         self.heard_at = self.frames;
-        if let Some(hearer) = self.hearers.get_mut(frame.source as usize) {
+        if let Some(hearer) = self.hearers.get_mut(frame.call() as usize) {
             hearer.hear_frame(now, &frame);
         }
     }
@@ -349,12 +380,18 @@ impl Session {
         if let Some(srtt) = srtt {
             let way = srtt.as_secs_f64() * 500.0;
             self.hearers.iter_mut().for_each(|hearer| hearer.set_way(way));
+            self.talkers.iter_mut().for_each(|talker| talker.set_far(way > FAR));
         }
         self.say(&Signal::Report(self.heard().into()));
+        if self.frames.is_multiple_of(CONTROL)
+            && let Some((own, peer)) = self.line.sources()
+        {
+            self.line.report(self.hearers[0].report(own, peer).encode());
+        }
         if let Some(there) = self.there {
             let needed = there.network_loss > LITTLE_LOSS;
             let share = if needed { self.options.repair } else { 0.0 };
-            let loss = there.network_loss;
+            let loss = if needed { there.network_loss } else { 0.0 };
             self.talkers.iter_mut().for_each(|talker| talker.set_repair(share, loss));
         }
         tell(CallEvent::Second(Box::new(self.summary())));
@@ -426,6 +463,14 @@ impl Session {
 pub(crate) fn say(connection: &Connection, signal: &Signal) {
     let options = SendOptions { ordered: true, priority: 0, ..SendOptions::default() };
     connection.send_message(signal.encode(), options);
+}
+
+/// Waits until a time, if there is one.
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time.into()).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// The next message of a connection, if there is one.

@@ -12,7 +12,7 @@ pub enum Voice {
     /// Samples, which this end codes and plays.
     Sound(Audio, Speaker),
     /// A telephone, which codes and plays itself.
-    Phone(Phone),
+    Phone(Box<Phone>),
 }
 
 /// News of a telephone.

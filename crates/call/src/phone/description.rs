@@ -73,7 +73,13 @@ impl VoiceDescription {
             None => "sendrecv",
         };
         let port = line.port;
-        (!formats.is_empty()).then(|| Self { port, formats, answer, lines: session.medias, place })
+        (!formats.is_empty()).then_some(Self {
+            port,
+            formats,
+            answer,
+            lines: session.medias,
+            place,
+        })
     }
 
     /// The payload type by which the other end names a codec, if it has it.

@@ -1,11 +1,12 @@
 //! The flags of a call.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use fontis_base::{Duration, Rate};
 use fontis_call::{
-    Audio, AudioError, CallError, CallOptions, FRAME, Speaker, Voice, VoiceCarrier, VoiceCodec,
+    Audio, AudioError, CallError, CallOptions, FRAME, FrameCopies, Speaker, Voice, VoiceCarrier,
+    VoiceCodec,
 };
 use fontis_proto::rate::RateKind;
 
@@ -100,8 +101,13 @@ pub(crate) struct Args {
     pub(super) rate: Option<Rate>,
     /// The most repair packets to add while the other side loses packets, as a share of the packets
     /// of voice; 0 turns repair off
-    #[arg(long, value_name = "SHARE", default_value = "20%")]
+    #[arg(long, value_name = "SHARE", default_value = "25%")]
     pub(super) repair: fontis_base::Probability,
+    /// In the place of repair packets, send the N frames before each once more with it while the
+    /// other side loses packets (RFC 2198): as they are, or those of G.711 as Opus at RATE bit/s,
+    /// as in 1:12000
+    #[arg(long, value_name = "N[:RATE]", conflicts_with = "repair")]
+    pub(super) copies: Option<FrameCopies>,
     /// Make so many calls at once in one connection, all with the same voice: a trunk [default: 1];
     /// with --listen, take at most so many [default: 32]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -199,10 +205,14 @@ impl Args {
         CallOptions {
             codec: self.codec.unwrap_or(codec),
             carrier: self.over.unwrap_or(carrier),
-            repair: self.repair.get(),
+            repair: if self.copies.is_some() { 0.0 } else { self.repair.get() },
+            copies: self.copies,
             calls: self.calls.unwrap_or(1),
             admit: self.admit,
-            voice_port: self.voice_port.unwrap_or(0),
+            voice_at: self.voice_port.map(|port| {
+                let at = self.listen.flatten().map_or(Ipv4Addr::UNSPECIFIED.into(), |at| at.ip());
+                SocketAddr::new(at, port)
+            }),
         }
     }
 

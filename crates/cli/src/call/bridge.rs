@@ -87,6 +87,6 @@ impl Softphone {
                 phone
             }
         };
-        Ok(Voice::Phone(phone))
+        Ok(Voice::Phone(Box::new(phone)))
     }
 }

@@ -29,7 +29,7 @@ pub(super) async fn make(
     let voice = match caller(args).await? {
         Some((phone, codec)) => {
             options.codec = codec;
-            Voice::Phone(phone)
+            Voice::Phone(Box::new(phone))
         }
         None => args.sound(options.codec)?,
     };

@@ -26,7 +26,7 @@ pub(super) async fn make(args: &Args, monitor: &Monitor) -> Result<CallReport, F
     let voice = match caller(args).await? {
         Some((phone, codec)) => {
             options.codec = codec;
-            Voice::Phone(phone)
+            Voice::Phone(Box::new(phone))
         }
         None => args.sound(options.codec)?,
     };
