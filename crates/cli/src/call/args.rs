@@ -74,7 +74,7 @@ pub(crate) struct Args {
     /// Call without encryption, or take such a call, with peers of any make: RTP in DCCP over UDP
     /// (RFC 5762, RFC 6773). Anybody on the path can listen and speak. The URL is dccp://HOST:PORT;
     /// both sides name the same --codec [default here: g711]
-    #[arg(long, conflicts_with_all = ["allow", "calls", "rate"], help_heading = SECURITY)]
+    #[arg(long, conflicts_with_all = ["allow", "calls", "rate", "psk_file", "identity"], help_heading = SECURITY)]
     pub(super) plain: bool,
     /// Let a softphone on this machine speak and hear: it calls sip:fontis@ADDR:PORT, and its call
     /// goes through this one [default address: 127.0.0.1:5080]. On an address that is not loopback
@@ -184,6 +184,11 @@ impl Args {
         let is_load = matches!(self.codec, Some(VoiceCodec::G729Sized | VoiceCodec::SpeexSized));
         if self.bridge.is_some() && is_load {
             return Err("no softphone has this codec: choose opus, g711 or g711-alaw");
+        }
+        if self.bridge.flatten().is_some_and(|at| at.ip().is_unspecified()) {
+            return Err(
+                "a softphone must be told one address: name one of this machine after --bridge",
+            );
         }
         let is_plain = self.url.as_deref().is_some_and(|url| url.starts_with(PLAIN_SCHEME));
         match (is_plain, self.plain, &self.url) {
